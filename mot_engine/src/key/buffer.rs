@@ -20,7 +20,11 @@ pub struct KeyBuffer {
 impl KeyBuffer {
     /// An empty buffer, without heap memory.
     pub const fn new() -> Self {
-        Self { length: 0, inline: [0; INLINE_BYTES], heap: Vec::new() }
+        Self {
+            length: 0,
+            inline: [0; INLINE_BYTES],
+            heap: Vec::new(),
+        }
     }
 
     /// Forgets the bytes, keeps the memory.
@@ -58,12 +62,20 @@ impl KeyBuffer {
     /// The bytes written since `clear`.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {
-        if self.length <= INLINE_BYTES { &self.inline[..self.length] } else { &self.heap }
+        if self.length <= INLINE_BYTES {
+            &self.inline[..self.length]
+        } else {
+            &self.heap
+        }
     }
 
     #[inline]
     fn as_mut_slice(&mut self) -> &mut [u8] {
-        if self.length <= INLINE_BYTES { &mut self.inline[..self.length] } else { &mut self.heap }
+        if self.length <= INLINE_BYTES {
+            &mut self.inline[..self.length]
+        } else {
+            &mut self.heap
+        }
     }
 
     /// Appends bytes.
@@ -80,10 +92,7 @@ impl KeyBuffer {
 
     /// Appends an array whose length the compiler knows: the path of fixed-width columns.
     #[inline(always)]
-    pub(super) fn push_array<const N: usize>(
-        &mut self,
-        bytes: [u8; N],
-    ) -> Result<(), EngineError> {
+    pub(super) fn push_array<const N: usize>(&mut self, bytes: [u8; N]) -> Result<(), EngineError> {
         let end = self.length + N;
         if end <= INLINE_BYTES {
             self.inline[self.length..end].copy_from_slice(&bytes);

@@ -206,17 +206,28 @@ impl IndexDefinition {
     /// ```
     pub fn write_bytes(&self, out: &mut Vec<u8>) -> Result<(), EngineError> {
         self.validate()?;
-        out.try_reserve(self.bytes_len()).map_err(|_| EngineError::OutOfProcessMemory)?;
+        out.try_reserve(self.bytes_len())
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
         let flags = if self.unique { FLAG_UNIQUE } else { 0 }
-            | if self.nulls_not_distinct { FLAG_NULLS_NOT_DISTINCT } else { 0 };
+            | if self.nulls_not_distinct {
+                FLAG_NULLS_NOT_DISTINCT
+            } else {
+                0
+            };
         out.extend_from_slice(&[DEFINITION_FORM, flags]);
         out.extend_from_slice(&self.relation.to_le_bytes());
         out.extend_from_slice(&(self.columns.len() as u16).to_le_bytes());
         out.extend_from_slice(&(self.layout.len() as u16).to_le_bytes());
         for column in &self.columns {
-            let flags = if column.descending { COLUMN_DESCENDING } else { 0 }
-                | if column.nulls_first { COLUMN_NULLS_FIRST } else { 0 }
-                | if column.nullable { COLUMN_NULLABLE } else { 0 };
+            let flags = if column.descending {
+                COLUMN_DESCENDING
+            } else {
+                0
+            } | if column.nulls_first {
+                COLUMN_NULLS_FIRST
+            } else {
+                0
+            } | if column.nullable { COLUMN_NULLABLE } else { 0 };
             out.extend_from_slice(&column.attnum.to_le_bytes());
             out.extend_from_slice(&[column.kind as u8, flags]);
         }
@@ -234,8 +245,9 @@ impl IndexDefinition {
 
     /// Decodes and checks a byte form that fills `bytes` exactly.
     pub fn from_bytes(bytes: &[u8]) -> Result<IndexDefinition, EngineError> {
-        let (header, rest) =
-            bytes.split_at_checked(HEADER_BYTES).ok_or_else(|| corrupt("definition is cut"))?;
+        let (header, rest) = bytes
+            .split_at_checked(HEADER_BYTES)
+            .ok_or_else(|| corrupt("definition is cut"))?;
         if header[0] != DEFINITION_FORM {
             return Err(corrupt("definition has an unknown form"));
         }
@@ -253,8 +265,12 @@ impl IndexDefinition {
         let (column_bytes, attribute_bytes) = rest.split_at(column_count * COLUMN_BYTES);
         let mut columns = Vec::new();
         let mut layout = Vec::new();
-        columns.try_reserve(column_count).map_err(|_| EngineError::OutOfProcessMemory)?;
-        layout.try_reserve(attribute_count).map_err(|_| EngineError::OutOfProcessMemory)?;
+        columns
+            .try_reserve(column_count)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        layout
+            .try_reserve(attribute_count)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
         for entry in column_bytes.chunks_exact(COLUMN_BYTES) {
             if entry[3] & !(COLUMN_DESCENDING | COLUMN_NULLS_FIRST | COLUMN_NULLABLE) != 0 {
                 return Err(corrupt("key column has unknown flags"));
@@ -311,7 +327,9 @@ impl IndexDefinition {
                 .and_then(|index| self.layout.get(index))
                 .ok_or_else(|| corrupt("key column names an attribute without layout"))?;
             if attribute.len != column.kind.width() {
-                return Err(corrupt("key column's kind does not have the attribute's width"));
+                return Err(corrupt(
+                    "key column's kind does not have the attribute's width",
+                ));
             }
         }
         Ok(())

@@ -57,7 +57,11 @@ pub fn encode_value(
             if !column.nullable {
                 return Err(corrupt("NULL in a NOT NULL key column"));
             }
-            key.push_array([if column.nulls_first { TAG_NULL_FIRST } else { TAG_NULL_LAST }])?;
+            key.push_array([if column.nulls_first {
+                TAG_NULL_FIRST
+            } else {
+                TAG_NULL_LAST
+            }])?;
             return check_length(key);
         }
         _ if column.nullable => {
@@ -142,7 +146,10 @@ pub fn encode_string_prefix(
 #[inline(always)]
 fn check_length(key: &KeyBuffer) -> Result<(), EngineError> {
     if key.len() > KEY_BYTES_MAX {
-        return Err(EngineError::KeyTooLong { bytes: key.len(), max: KEY_BYTES_MAX });
+        return Err(EngineError::KeyTooLong {
+            bytes: key.len(),
+            max: KEY_BYTES_MAX,
+        });
     }
     Ok(())
 }
@@ -154,9 +161,7 @@ fn encode_datum(kind: KeyKind, datum: u64, key: &mut KeyBuffer) -> Result<(), En
         KeyKind::Bool => key.push_array([u8::from(datum as u8 != 0)]),
         KeyKind::Char => key.push_array([datum as u8]),
         KeyKind::Int2 => key.push_array((datum as u16 ^ 1 << 15).to_be_bytes()),
-        KeyKind::Int4 | KeyKind::Date => {
-            key.push_array((datum as u32 ^ 1 << 31).to_be_bytes())
-        }
+        KeyKind::Int4 | KeyKind::Date => key.push_array((datum as u32 ^ 1 << 31).to_be_bytes()),
         KeyKind::Oid => key.push_array((datum as u32).to_be_bytes()),
         KeyKind::Int8
         | KeyKind::Time
@@ -199,7 +204,9 @@ fn order_f64(bits: u64) -> u64 {
 
 #[inline(always)]
 fn exactly<const N: usize>(bytes: &[u8]) -> Result<[u8; N], EngineError> {
-    bytes.try_into().map_err(|_| corrupt("key value has a wrong width"))
+    bytes
+        .try_into()
+        .map_err(|_| corrupt("key value has a wrong width"))
 }
 
 #[inline]
@@ -226,7 +233,10 @@ fn encode_bytes(kind: KeyKind, bytes: &[u8], key: &mut KeyBuffer) -> Result<(), 
         KeyKind::Interval => encode_interval(exactly(bytes)?, key),
         KeyKind::Name => {
             let bytes = exactly::<64>(bytes)?;
-            let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+            let length = bytes
+                .iter()
+                .position(|byte| *byte == 0)
+                .unwrap_or(bytes.len());
             push_string(&bytes[..length], key)?;
             key.push_array([STRING_END])
         }
@@ -235,7 +245,10 @@ fn encode_bytes(kind: KeyKind, bytes: &[u8], key: &mut KeyBuffer) -> Result<(), 
             key.push_array([STRING_END])
         }
         KeyKind::Bpchar => {
-            let length = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+            let length = bytes
+                .iter()
+                .rposition(|byte| *byte != b' ')
+                .map_or(0, |last| last + 1);
             push_string(&bytes[..length], key)?;
             key.push_array([STRING_END])
         }
@@ -262,7 +275,24 @@ fn encode_timetz(bytes: [u8; 12], key: &mut KeyBuffer) -> Result<(), EngineError
 /// The span in microseconds as interval_cmp_value computes it. It is below 2^75 in magnitude, so 80
 /// bits hold it.
 fn encode_interval(bytes: [u8; 16], key: &mut KeyBuffer) -> Result<(), EngineError> {
-    let [t0, t1, t2, t3, t4, t5, t6, t7, d0, d1, d2, d3, m0, m1, m2, m3] = bytes;
+    let [
+        t0,
+        t1,
+        t2,
+        t3,
+        t4,
+        t5,
+        t6,
+        t7,
+        d0,
+        d1,
+        d2,
+        d3,
+        m0,
+        m1,
+        m2,
+        m3,
+    ] = bytes;
     let time = i64::from_le_bytes([t0, t1, t2, t3, t4, t5, t6, t7]);
     let day = i32::from_le_bytes([d0, d1, d2, d3]);
     let month = i32::from_le_bytes([m0, m1, m2, m3]);
@@ -342,7 +372,10 @@ fn push_escaped(bytes: &[u8], key: &mut KeyBuffer) -> Result<(), EngineError> {
 #[inline(always)]
 fn refuse_overlong(bytes: usize, key: &KeyBuffer) -> Result<(), EngineError> {
     if bytes > KEY_BYTES_MAX {
-        return Err(EngineError::KeyTooLong { bytes: key.len() + bytes, max: KEY_BYTES_MAX });
+        return Err(EngineError::KeyTooLong {
+            bytes: key.len() + bytes,
+            max: KEY_BYTES_MAX,
+        });
     }
     Ok(())
 }

@@ -54,14 +54,19 @@ impl<'a> ImageReader<'a> {
     /// Reads the header of `image`.
     #[inline]
     pub fn new(layout: &'a [AttributeLayout], image: &'a [u8]) -> Result<Self, EngineError> {
-        let header: &[u8; IMAGE_HEADER_BYTES] =
-            image.first_chunk().ok_or_else(|| corrupt("tuple is shorter than its header"))?;
+        let header: &[u8; IMAGE_HEADER_BYTES] = image
+            .first_chunk()
+            .ok_or_else(|| corrupt("tuple is shorter than its header"))?;
         let infomask2 =
             u16::from_le_bytes([header[INFOMASK2_OFFSET], header[INFOMASK2_OFFSET + 1]]);
         let infomask = u16::from_le_bytes([header[INFOMASK_OFFSET], header[INFOMASK_OFFSET + 1]]);
         let data_offset = usize::from(header[HOFF_OFFSET]);
         let attributes = usize::from(infomask2 & NATTS_MASK);
-        let nulls_bytes = if infomask & HAS_NULL != 0 { attributes.div_ceil(8) } else { 0 };
+        let nulls_bytes = if infomask & HAS_NULL != 0 {
+            attributes.div_ceil(8)
+        } else {
+            0
+        };
         if data_offset < IMAGE_HEADER_BYTES + nulls_bytes || data_offset > image.len() {
             return Err(corrupt("tuple's data offset is out of range"));
         }
@@ -119,7 +124,11 @@ impl<'a> ImageReader<'a> {
             let bytes = self.data.get(start..end).ok_or_else(cut)?;
             return Ok((bytes, end));
         }
-        if layout.len == -1 { self.varlena(layout) } else { self.cstring(layout) }
+        if layout.len == -1 {
+            self.varlena(layout)
+        } else {
+            self.cstring(layout)
+        }
     }
 
     #[inline]
@@ -143,8 +152,11 @@ impl<'a> ImageReader<'a> {
             return Err(corrupt("tuple holds a compressed datum"));
         }
         let start = align(start, layout.align);
-        let header: &[u8; 4] =
-            self.data.get(start..).and_then(|rest| rest.first_chunk()).ok_or_else(cut)?;
+        let header: &[u8; 4] = self
+            .data
+            .get(start..)
+            .and_then(|rest| rest.first_chunk())
+            .ok_or_else(cut)?;
         let header = u32::from_le_bytes(*header);
         if header & 3 != 0 {
             return Err(corrupt("tuple holds a malformed datum"));

@@ -71,7 +71,11 @@ pub(super) fn encode(payload: &[u8], key: &mut KeyBuffer) -> Result<(), EngineEr
             let Some((weight, digits)) = rest.split_first_chunk::<2>() else {
                 return Err(corrupt());
             };
-            (sign == NEGATIVE, i32::from(i16::from_le_bytes(*weight)), digits)
+            (
+                sign == NEGATIVE,
+                i32::from(i16::from_le_bytes(*weight)),
+                digits,
+            )
         }
     };
     let (mut digits, odd) = digits.as_chunks::<2>();
@@ -115,5 +119,7 @@ pub(super) fn encode(payload: &[u8], key: &mut KeyBuffer) -> Result<(), EngineEr
 
 #[cold]
 fn corrupt() -> EngineError {
-    EngineError::Corrupt { what: "numeric is malformed" }
+    EngineError::Corrupt {
+        what: "numeric is malformed",
+    }
 }

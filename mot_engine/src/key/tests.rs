@@ -8,7 +8,13 @@ use super::*;
 use crate::errors::EngineError;
 
 fn column(kind: KeyKind) -> KeyColumn {
-    KeyColumn { attnum: 1, kind, descending: false, nulls_first: false, nullable: false }
+    KeyColumn {
+        attnum: 1,
+        kind,
+        descending: false,
+        nulls_first: false,
+        nullable: false,
+    }
 }
 
 fn encoded(column: &KeyColumn, value: KeyValue<'_>) -> Vec<u8> {
@@ -25,9 +31,20 @@ fn check(
     order: Ordering,
 ) -> Result<(), TestCaseError> {
     let ascending = column(kind);
-    let descending = KeyColumn { descending: true, nullable: true, ..ascending };
+    let descending = KeyColumn {
+        descending: true,
+        nullable: true,
+        ..ascending
+    };
     let (a, b) = (encoded(&ascending, left), encoded(&ascending, right));
-    prop_assert_eq!(a.cmp(&b), order, "{:?}: {:02x?} against {:02x?}", kind, a, b);
+    prop_assert_eq!(
+        a.cmp(&b),
+        order,
+        "{:?}: {:02x?} against {:02x?}",
+        kind,
+        a,
+        b
+    );
     prop_assert_eq!(a.starts_with(&b), order.is_eq());
     prop_assert_eq!(b.starts_with(&a), order.is_eq());
     let (a, b) = (encoded(&descending, left), encoded(&descending, right));
@@ -62,11 +79,17 @@ fn any_f64() -> impl Strategy<Value = f64> {
 
 /// Few distinct bytes, so that equal starts and zero bytes are common.
 fn short_bytes() -> impl Strategy<Value = Vec<u8>> {
-    prop::collection::vec(prop_oneof![Just(0_u8), Just(1), Just(0xFF), Just(b' ')], 0..6)
+    prop::collection::vec(
+        prop_oneof![Just(0_u8), Just(1), Just(0xFF), Just(b' ')],
+        0..6,
+    )
 }
 
 fn short_text() -> impl Strategy<Value = Vec<u8>> {
-    prop::collection::vec(prop_oneof![Just(b'a'), Just(1_u8), Just(0xFF), Just(b' ')], 0..6)
+    prop::collection::vec(
+        prop_oneof![Just(b'a'), Just(1_u8), Just(0xFF), Just(b' ')],
+        0..6,
+    )
 }
 
 // ---- numeric: decimal strings compared digit by digit, and built into PostgreSQL's form ----
@@ -74,7 +97,11 @@ fn short_text() -> impl Strategy<Value = Vec<u8>> {
 #[derive(Clone, Debug)]
 enum Decimal {
     NegativeInfinity,
-    Finite { negative: bool, integer: Vec<u8>, fraction: Vec<u8> },
+    Finite {
+        negative: bool,
+        integer: Vec<u8>,
+        fraction: Vec<u8>,
+    },
     PositiveInfinity,
     NaN,
 }
@@ -91,8 +118,16 @@ impl Decimal {
 
     fn compare(&self, other: &Decimal) -> Ordering {
         let (
-            Decimal::Finite { negative: n1, integer: i1, fraction: f1 },
-            Decimal::Finite { negative: n2, integer: i2, fraction: f2 },
+            Decimal::Finite {
+                negative: n1,
+                integer: i1,
+                fraction: f1,
+            },
+            Decimal::Finite {
+                negative: n2,
+                integer: i2,
+                fraction: f2,
+            },
         ) = (self, other)
         else {
             return self.rank().cmp(&other.rank());
@@ -114,7 +149,8 @@ impl Decimal {
             (false, false) => 1,
         };
         let (s1, s2) = (sign(*n1, &a), sign(*n2, &b));
-        s1.cmp(&s2).then_with(|| if s1 < 0 { b.cmp(&a) } else { a.cmp(&b) })
+        s1.cmp(&s2)
+            .then_with(|| if s1 < 0 { b.cmp(&a) } else { a.cmp(&b) })
     }
 
     /// PostgreSQL's datum; `long` forces the long header, `strip` cuts zero digits as core does.
@@ -123,7 +159,11 @@ impl Decimal {
             Decimal::NegativeInfinity => return 0xF000_u16.to_le_bytes().to_vec(),
             Decimal::PositiveInfinity => return 0xD000_u16.to_le_bytes().to_vec(),
             Decimal::NaN => return 0xC000_u16.to_le_bytes().to_vec(),
-            Decimal::Finite { negative, integer, fraction } => (*negative, integer, fraction),
+            Decimal::Finite {
+                negative,
+                integer,
+                fraction,
+            } => (*negative, integer, fraction),
         };
         let mut digits = vec![0; (4 - integer.len() % 4) % 4];
         digits.extend_from_slice(integer);
@@ -132,7 +172,11 @@ impl Decimal {
         digits.resize(digits.len().next_multiple_of(4), 0);
         let mut groups: Vec<u16> = digits
             .chunks(4)
-            .map(|group| group.iter().fold(0, |value, digit| value * 10 + u16::from(*digit)))
+            .map(|group| {
+                group
+                    .iter()
+                    .fold(0, |value, digit| value * 10 + u16::from(*digit))
+            })
             .collect();
         if strip {
             while groups.first() == Some(&0) {
@@ -168,7 +212,8 @@ impl Decimal {
 }
 
 fn decimal() -> impl Strategy<Value = Decimal> {
-    let digits = |most: usize| prop::collection::vec(prop_oneof![Just(0_u8), Just(9), 0..10_u8], 0..most);
+    let digits =
+        |most: usize| prop::collection::vec(prop_oneof![Just(0_u8), Just(9), 0..10_u8], 0..most);
     prop_oneof![
         1 => Just(Decimal::NaN),
         1 => Just(Decimal::PositiveInfinity),
@@ -186,7 +231,14 @@ fn decimal() -> impl Strategy<Value = Decimal> {
 fn decimals() -> impl Strategy<Value = (Decimal, Decimal)> {
     (decimal(), decimal(), 0..5_u8, any::<prop::sample::Index>()).prop_map(
         |(a, b, relation, index)| {
-            let Decimal::Finite { negative, integer, fraction } = &a else { return (a, b) };
+            let Decimal::Finite {
+                negative,
+                integer,
+                fraction,
+            } = &a
+            else {
+                return (a, b);
+            };
             let near = match relation {
                 0 => Decimal::Finite {
                     negative: *negative,
@@ -202,7 +254,11 @@ fn decimals() -> impl Strategy<Value = (Decimal, Decimal)> {
                     let mut fraction = fraction.clone();
                     let at = index.index(fraction.len());
                     fraction[at] = (fraction[at] + 1) % 10;
-                    Decimal::Finite { negative: *negative, integer: integer.clone(), fraction }
+                    Decimal::Finite {
+                        negative: *negative,
+                        integer: integer.clone(),
+                        fraction,
+                    }
                 }
                 3 => Decimal::Finite {
                     negative: *negative,
@@ -503,7 +559,13 @@ proptest! {
 
 /// A kind and a valid value of it, or NULL.
 fn row_value() -> impl Strategy<Value = (KeyKind, Option<Vec<u8>>)> {
-    (0..26_usize, decimal(), prop::collection::vec(1..255_u8, 64), 0..200_usize, any::<bool>())
+    (
+        0..26_usize,
+        decimal(),
+        prop::collection::vec(1..255_u8, 64),
+        0..200_usize,
+        any::<bool>(),
+    )
         .prop_map(|(kind, number, bytes, length, null)| {
             let kind = KeyKind::all()[kind];
             let value = match kind {
@@ -529,7 +591,11 @@ fn layout_of(kind: KeyKind) -> AttributeLayout {
             _ => (4, false),
         },
     };
-    AttributeLayout { len: kind.width(), align, by_value }
+    AttributeLayout {
+        len: kind.width(),
+        align,
+        by_value,
+    }
 }
 
 fn definition_of(kinds: &[KeyKind]) -> IndexDefinition {
@@ -553,7 +619,12 @@ fn definition_of(kinds: &[KeyKind]) -> IndexDefinition {
 }
 
 fn any_definition(kinds: &[usize]) -> IndexDefinition {
-    definition_of(&kinds.iter().map(|kind| KeyKind::all()[*kind]).collect::<Vec<_>>())
+    definition_of(
+        &kinds
+            .iter()
+            .map(|kind| KeyKind::all()[*kind])
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// A heap tuple as heap_form_tuple lays it out.
@@ -563,7 +634,11 @@ fn build_image(
     short_headers: bool,
 ) -> Vec<u8> {
     let has_null = values.iter().any(Option::is_none);
-    let bitmap_bytes = if has_null { values.len().div_ceil(8) } else { 0 };
+    let bitmap_bytes = if has_null {
+        values.len().div_ceil(8)
+    } else {
+        0
+    };
     let hoff = (IMAGE_HEADER_BYTES + bitmap_bytes).next_multiple_of(8);
     let mut image = vec![0; hoff];
     image[18..20].copy_from_slice(&(values.len() as u16).to_le_bytes());
@@ -592,11 +667,20 @@ fn build_image(
 #[test]
 fn nulls_stand_where_told() {
     for (descending, nulls_first) in [(false, false), (false, true), (true, false), (true, true)] {
-        let column = KeyColumn { descending, nulls_first, nullable: true, ..column(KeyKind::Int4) };
+        let column = KeyColumn {
+            descending,
+            nulls_first,
+            nullable: true,
+            ..column(KeyKind::Int4)
+        };
         let null = encoded(&column, KeyValue::Null);
         for value in [i32::MIN, 0, i32::MAX] {
             let value = encoded(&column, KeyValue::Fixed(value as u64));
-            let expected = if nulls_first { Ordering::Less } else { Ordering::Greater };
+            let expected = if nulls_first {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            };
             assert_eq!(null.cmp(&value), expected);
         }
     }
@@ -613,7 +697,12 @@ fn refuses_null_in_a_not_null_column() {
 fn refuses_keys_beyond_the_limit() {
     let text = vec![b'x'; KEY_BYTES_MAX];
     let mut key = KeyBuffer::new();
-    encode_value(&column(KeyKind::Text), KeyValue::Bytes(&text[1..]), &mut key).expect("fits");
+    encode_value(
+        &column(KeyKind::Text),
+        KeyValue::Bytes(&text[1..]),
+        &mut key,
+    )
+    .expect("fits");
     assert_eq!(key.len(), KEY_BYTES_MAX);
     key.clear();
     let result = encode_value(&column(KeyKind::Text), KeyValue::Bytes(&text), &mut key);
@@ -633,11 +722,18 @@ fn refuses_a_zero_byte_in_text() {
 fn attributes_beyond_the_tuple_are_null() {
     let kinds = [KeyKind::Int4, KeyKind::Text, KeyKind::Int8];
     let definition = definition_of(&kinds);
-    let image = build_image(&definition.layout, &[Some(&[1, 0, 0, 0]), Some(b"abc")], true);
+    let image = build_image(
+        &definition.layout,
+        &[Some(&[1, 0, 0, 0]), Some(b"abc")],
+        true,
+    );
     let mut reader = ImageReader::new(&definition.layout, &image).expect("header");
     assert_eq!(reader.attribute(3).expect("absent"), Attribute::Null);
     assert_eq!(reader.attribute(2).expect("text"), Attribute::Bytes(b"abc"));
-    assert_eq!(reader.attribute(1).expect("going back"), Attribute::Bytes(&[1, 0, 0, 0]));
+    assert_eq!(
+        reader.attribute(1).expect("going back"),
+        Attribute::Bytes(&[1, 0, 0, 0])
+    );
     assert!(reader.attribute(4).is_err());
     assert!(reader.attribute(0).is_err());
 }
@@ -645,21 +741,39 @@ fn attributes_beyond_the_tuple_are_null() {
 #[test]
 fn finds_attributes_after_c_strings() {
     let layout = [
-        AttributeLayout { len: -2, align: 1, by_value: false },
-        AttributeLayout { len: 4, align: 4, by_value: true },
+        AttributeLayout {
+            len: -2,
+            align: 1,
+            by_value: false,
+        },
+        AttributeLayout {
+            len: 4,
+            align: 4,
+            by_value: true,
+        },
     ];
     let mut image = vec![0; 24];
     image[18] = 2;
     image[22] = 24;
     image.extend_from_slice(b"hello\0\0\0\x2A\0\0\0");
     let mut reader = ImageReader::new(&layout, &image).expect("header");
-    assert_eq!(reader.attribute(2).expect("int"), Attribute::Bytes(&[42, 0, 0, 0]));
-    assert_eq!(reader.attribute(1).expect("string"), Attribute::Bytes(b"hello"));
+    assert_eq!(
+        reader.attribute(2).expect("int"),
+        Attribute::Bytes(&[42, 0, 0, 0])
+    );
+    assert_eq!(
+        reader.attribute(1).expect("string"),
+        Attribute::Bytes(b"hello")
+    );
 }
 
 #[test]
 fn external_and_compressed_data_are_refused() {
-    let layout = [AttributeLayout { len: -1, align: 4, by_value: false }];
+    let layout = [AttributeLayout {
+        len: -1,
+        align: 4,
+        by_value: false,
+    }];
     for header in [[0x01, 18, 0, 0], [0x42, 0, 0, 0]] {
         let mut image = vec![0; 24];
         image[18] = 1;
@@ -667,7 +781,10 @@ fn external_and_compressed_data_are_refused() {
         image.extend_from_slice(&header);
         image.extend_from_slice(&[0; 32]);
         let mut reader = ImageReader::new(&layout, &image).expect("header");
-        assert!(matches!(reader.attribute(1), Err(EngineError::Corrupt { .. })));
+        assert!(matches!(
+            reader.attribute(1),
+            Err(EngineError::Corrupt { .. })
+        ));
     }
 }
 
@@ -681,7 +798,9 @@ fn byte_form_is_stable() {
     assert_eq!(KeyKind::from_byte(0), None);
     assert_eq!(KeyKind::from_byte(27), None);
     let mut bytes = Vec::new();
-    definition_of(&[KeyKind::Int4, KeyKind::Text]).write_bytes(&mut bytes).expect("valid");
+    definition_of(&[KeyKind::Int4, KeyKind::Text])
+        .write_bytes(&mut bytes)
+        .expect("valid");
     assert_eq!(
         bytes,
         [
