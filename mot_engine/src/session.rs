@@ -169,6 +169,16 @@ impl Session {
         Ok(unsafe { &*definition })
     }
 
+    /// The error for a tree that found no room.
+    pub(crate) fn index_full(&self) -> EngineError {
+        let memory = self.engine.memory();
+        EngineError::ArenaFull(crate::memory::ArenaFull {
+            used: memory.arena_bytes_used(),
+            limit: memory.arena_bytes_limit(),
+            requested: mot_index::NODE_BYTES as u64,
+        })
+    }
+
     pub(crate) fn tree_memory(&self, urgency: Urgency) -> NodeMemory<'_> {
         NodeMemory { local: &self.local, urgency }
     }

@@ -9,6 +9,7 @@
 //! - A storage that is unlinked goes to the doomed list; only the reclaimer frees it, once its walker count is 0. Its contents are freed
 //!   at once (only lock holders and walkers touch them), its header is retired (a pinned reader of the list may stand on it).
 
+use super::index::{IndexRef, IndexStorage};
 use super::storage::{TableRef, TableStorage};
 use crate::clock::Clock;
 use crate::ids::{RelationKey, TableId, Xid};
@@ -25,6 +26,7 @@ pub(crate) struct Catalog {
     pub(crate) next_table_id: AtomicU64,
     pub(crate) next_index_id: AtomicU64,
     doomed: AtomicU64,
+    doomed_indexes: AtomicU64,
     buckets: [AtomicU64; BUCKETS],
 }
 
@@ -133,6 +135,36 @@ impl Catalog {
             }
             link = next;
         }
+    }
+
+    /// Takes an index out of its table; the reclaimer frees it. Nothing happens if the table itself is doomed or the index is out already.
+    pub(crate) fn doom_index(&self, index: IndexRef) {
+        let table = TableRef(index.storage().table);
+        let _latched = self.latch.lock();
+        if table.storage().doomed.load(Ordering::Relaxed) != 0 {
+            return;
+        }
+        for word in &table.storage().indexes {
+            if word
+                .compare_exchange(index.address(), 0, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
+                let first = self.doomed_indexes.load(Ordering::Relaxed);
+                index.storage().next_doomed.store(first, Ordering::Relaxed);
+                self.doomed_indexes.store(index.address(), Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+
+    /// Takes a doomed index, for the reclaimer to free.
+    pub(crate) fn take_doomed_index(&self) -> Option<IndexRef> {
+        let _latched = self.latch.lock();
+        let first = self.doomed_indexes.load(Ordering::Relaxed);
+        let index = IndexRef(NonNull::new(first as *mut IndexStorage)?);
+        let next = index.storage().next_doomed.load(Ordering::Relaxed);
+        self.doomed_indexes.store(next, Ordering::Relaxed);
+        Some(index)
     }
 
     /// Keeps the storage with this id alive, if it is still linked.
