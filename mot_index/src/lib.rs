@@ -22,6 +22,7 @@ mod batch;
 mod bulk;
 mod clear;
 mod cursor;
+mod cut;
 mod descend;
 mod layer;
 mod memory;

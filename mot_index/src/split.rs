@@ -5,15 +5,13 @@
 //! them: from there on it neither waits nor fails. A full root gives its content to a new node and
 //! becomes the inner node above it, so that what points to the layer stays right.
 //!
-//! Where a leaf is cut follows how it is being filled. The leaf remembers the slot filled last; an
-//! insert right behind it (or right before it) continues a run, and the leaf is cut there: what is
-//! complete stays full and the run goes on at the edge of a leaf. Otherwise the leaf is halved.
-//! Entries that share a slice always stay together, for inner nodes know slices only.
+//! Where a leaf is cut is chosen in `cut.rs`.
 
 use crate::bag::{Bag, owned_suffix, suffix_bytes, with_reserve};
+use crate::cut::{Cut, Run, choose_cut};
 use crate::memory::{Memory, OutOfMemory};
 use crate::node::{INNER_KEYS, Kinds, NO_SLOT, Node, Place};
-use crate::permutation::{LEAF_ENTRIES, Permutation};
+use crate::permutation::Permutation;
 use crate::slice::SUFFIX;
 use crate::tree::Tree;
 use crate::update::Site;
@@ -54,14 +52,6 @@ impl<'a> Chain<'a> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &'a Node> + '_ {
         self.nodes[..self.len].iter().flatten().copied()
     }
-}
-
-/// Where a full leaf is cut.
-struct Cut {
-    /// How many entries stay.
-    left: usize,
-    /// The least slice right of the cut.
-    separator: u64,
 }
 
 /// The memory a split needs, all of it before anything is changed.
@@ -228,7 +218,7 @@ impl<'a, M: Memory> Tree<'a, M> {
                 break;
             }
             let new = next_node();
-            separator = split_inner(parent, new, separator, child.address());
+            separator = split_inner(parent, new, separator, child.address(), cut.run);
             // Nobody can reach the new node before its parent is clean again.
             new.version.unlatch(0);
             child = new;
@@ -256,57 +246,6 @@ fn is_full(node: &Node) -> bool {
         node.count() == INNER_KEYS
     } else {
         node.permutation().is_full()
-    }
-}
-
-/// Chooses where to cut a full leaf into which an absent key of `slice` goes at `position`.
-fn choose_cut(leaf: &Node, position: usize, slice: u64) -> Cut {
-    let permutation = leaf.permutation();
-    let key = |position: usize| leaf.key(permutation.slot(position));
-    let last = leaf.kinds().last();
-    let behind_last = position > 0 && permutation.slot(position - 1) == last;
-    let before_last = position < LEAF_ENTRIES && permutation.slot(position) == last;
-    if position == LEAF_ENTRIES {
-        // At the right edge of a run, or of the layer: all entries stay, the key starts a leaf.
-        if (behind_last || leaf.next() == 0) && key(LEAF_ENTRIES - 1) < slice {
-            return Cut {
-                left: LEAF_ENTRIES,
-                separator: slice,
-            };
-        }
-    } else if position == 0 {
-        if before_last && slice < key(0) {
-            return Cut {
-                left: 0,
-                separator: key(0),
-            };
-        }
-    } else if behind_last && key(position - 1) < key(position) {
-        return Cut {
-            left: position,
-            separator: key(position),
-        };
-    } else if before_last && key(position - 1) < slice {
-        return Cut {
-            left: position,
-            separator: slice,
-        };
-    }
-    // Both halves get eight with the new entry, if slices allow; there are at least two slices,
-    // since at most ten entries share one.
-    let middle: usize = if position < LEAF_ENTRIES.div_ceil(2) {
-        7
-    } else {
-        8
-    };
-    let is_boundary = |left: usize| key(left - 1) < key(left);
-    let left = (0..LEAF_ENTRIES)
-        .flat_map(|distance| [middle.wrapping_sub(distance), middle + distance])
-        .find(|left| (1..LEAF_ENTRIES).contains(left) && is_boundary(*left))
-        .expect("at most ten entries share a slice");
-    Cut {
-        left,
-        separator: key(left),
     }
 }
 
@@ -384,13 +323,13 @@ fn replace_left_bag(
 }
 
 /// Splits a full inner node into which a child is to go; returns the separator of the two halves.
-fn split_inner(left: &Node, right: &Node, separator: u64, child: u64) -> u64 {
+fn split_inner(left: &Node, right: &Node, separator: u64, child: u64, run: Run) -> u64 {
     let index = left.route(separator);
-    // At the right edge, a run: the left node stays full.
-    let keep = if index == INNER_KEYS {
-        INNER_KEYS
-    } else {
-        INNER_KEYS / 2
+    // At the edge of a run, what is complete stays full, as with leaves.
+    let keep = match run {
+        Run::Up if index == INNER_KEYS => INNER_KEYS,
+        Run::Down if index == 0 => 0,
+        _ => INNER_KEYS / 2,
     };
     let mut separators = [0; INNER_KEYS + 1];
     let mut children = [0; INNER_KEYS + 2];

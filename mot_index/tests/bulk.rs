@@ -52,7 +52,7 @@ fn load(mut keys: Vec<Vec<u8>>) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
     fn layered_keys(keys in prop::collection::vec(layered_key(), 0..1000)) {

@@ -116,7 +116,7 @@ impl Shape {
 }
 
 /// Rounds of each thread: enough for many splits and unlinks of every kind.
-const ROUNDS: u64 = if cfg!(miri) { 100 } else { 60_000 };
+const ROUNDS: u64 = if cfg!(miri) { 100 } else { 250_000 };
 
 /// Threads own every fourth number; a small range makes leaves empty out and come back.
 #[test]
@@ -263,7 +263,11 @@ fn scans_see_what_nobody_touches() {
                     let mut scans = 0u64;
                     while writing.load(Ordering::Relaxed) || scans < 10 {
                         let from = random.random_range(0..range);
-                        let from = if scans % 4 == 0 { None } else { Some(from) };
+                        let from = if scans.is_multiple_of(4) {
+                            None
+                        } else {
+                            Some(from)
+                        };
                         check_scan(shared, shape, range, from, direction, &mut cursor);
                         scans += 1;
                     }
