@@ -1,9 +1,13 @@
 //! Everything the tree takes from the machine: atomics, fences, waiting, prefetching.
 //!
-//! No other module names `core::sync::atomic`, so that a model checker can be put in their place
-//! here (`cfg(loom)`).
+//! No other module names `core::sync::atomic`, so that other atomics can be put in their place here:
+//! the feature `jitter` does so, for tests.
 
-pub(crate) use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
+#[cfg(not(feature = "jitter"))]
+pub(crate) use core::sync::atomic::AtomicU64;
+pub(crate) use core::sync::atomic::{AtomicU16, AtomicU32, Ordering, fence};
+#[cfg(feature = "jitter")]
+pub(crate) use jitter::AtomicU64;
 
 /// Rounds of waiting that only pause the core. A latch is held for well under a microsecond, so a
 /// longer wait means that its holder was preempted and needs a core more than the waiter does.
@@ -67,3 +71,65 @@ fn prefetch_line(address: u64) {
 #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 #[inline(always)]
 fn prefetch_line(_address: u64) {}
+
+/// Atomics that give up the processor before one access in [`ACCESSES_PER_YIELD`], at random.
+#[cfg(feature = "jitter")]
+mod jitter {
+    use super::Ordering;
+    use core::sync::atomic;
+    use std::cell::Cell;
+    use std::hash::{BuildHasher, RandomState};
+
+    /// Few enough that a descent is interrupted often, enough that tests make headway.
+    const ACCESSES_PER_YIELD: u64 = 150;
+
+    thread_local! {
+        static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0) | 1);
+    }
+
+    fn perhaps_yield() {
+        let random = STATE.with(|state| {
+            // Marsaglia's xorshift.
+            let mut random = state.get();
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            state.set(random);
+            random
+        });
+        if random.is_multiple_of(ACCESSES_PER_YIELD) {
+            std::thread::yield_now();
+        }
+    }
+
+    #[derive(Default)]
+    #[repr(transparent)]
+    pub(crate) struct AtomicU64(atomic::AtomicU64);
+
+    impl AtomicU64 {
+        pub(crate) const fn new(word: u64) -> Self {
+            AtomicU64(atomic::AtomicU64::new(word))
+        }
+
+        pub(crate) fn load(&self, order: Ordering) -> u64 {
+            perhaps_yield();
+            self.0.load(order)
+        }
+
+        pub(crate) fn store(&self, word: u64, order: Ordering) {
+            perhaps_yield();
+            self.0.store(word, order);
+        }
+
+        pub(crate) fn compare_exchange(
+            &self,
+            old: u64,
+            new: u64,
+            success: Ordering,
+            failure: Ordering,
+        ) -> Result<u64, u64> {
+            perhaps_yield();
+            self.0.compare_exchange(old, new, success, failure)
+        }
+    }
+}

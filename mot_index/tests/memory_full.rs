@@ -90,7 +90,7 @@ fn run(keys: &[Vec<u8>], from: u64, until: u64) -> u64 {
 fn one_failing_allocation_at_any_place() {
     let keys = keys(1);
     let allocations = run(&keys, 0, 0);
-    assert!(allocations > 400);
+    assert!(allocations > 300, "only {allocations} places");
     for fail_at in 0..allocations {
         run(&keys, fail_at, fail_at + 1);
     }
