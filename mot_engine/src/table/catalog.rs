@@ -92,7 +92,10 @@ impl Catalog {
     pub(crate) fn link(&self, table: TableRef) {
         let _latched = self.latch.lock();
         let first = &self.buckets[bucket(table.key())];
-        table.storage().next.store(first.load(Ordering::Relaxed), Ordering::Relaxed);
+        table
+            .storage()
+            .next
+            .store(first.load(Ordering::Relaxed), Ordering::Relaxed);
         first.store(table.0.as_ptr() as u64, Ordering::Release);
     }
 
@@ -117,7 +120,9 @@ impl Catalog {
         }
         // `next` of the doomed storage stays: a reader that stands on it walks on.
         link.store(storage.next.load(Ordering::Relaxed), Ordering::Release);
-        storage.next_doomed.store(self.doomed.load(Ordering::Relaxed), Ordering::Relaxed);
+        storage
+            .next_doomed
+            .store(self.doomed.load(Ordering::Relaxed), Ordering::Relaxed);
         self.doomed.store(address, Ordering::Relaxed);
     }
 
@@ -151,7 +156,8 @@ impl Catalog {
             {
                 let first = self.doomed_indexes.load(Ordering::Relaxed);
                 index.storage().next_doomed.store(first, Ordering::Relaxed);
-                self.doomed_indexes.store(index.address(), Ordering::Relaxed);
+                self.doomed_indexes
+                    .store(index.address(), Ordering::Relaxed);
                 return;
             }
         }
@@ -183,7 +189,10 @@ impl Catalog {
                 at = table.storage().next.load(Ordering::Relaxed);
                 if wanted(table) {
                     table.storage().walkers.fetch_add(1, Ordering::Relaxed);
-                    held.push(Walk { catalog: self, table });
+                    held.push(Walk {
+                        catalog: self,
+                        table,
+                    });
                 }
             }
         }

@@ -11,7 +11,11 @@ impl Transaction {
     /// The transaction aborted.
     pub fn abort(&mut self, session: &Session) {
         self.undo_from(session, 0);
-        session.engine().transactions().aborts.fetch_add(1, Ordering::Relaxed);
+        session
+            .engine()
+            .transactions()
+            .aborts
+            .fetch_add(1, Ordering::Relaxed);
         self.clear();
     }
 
@@ -34,7 +38,11 @@ impl Transaction {
 
     /// Takes back the last row operation: an insert whose entries met a duplicate that the statement passes over.
     pub fn retract(&mut self, session: &Session) {
-        debug_assert!(self.operations.last().is_some_and(|last| last.kind().is_data()));
+        debug_assert!(
+            self.operations
+                .last()
+                .is_some_and(|last| last.kind().is_data())
+        );
         let last = self.operations.len().saturating_sub(1);
         self.undo_from(session, last);
         self.operations.truncate(last);
@@ -43,7 +51,10 @@ impl Transaction {
     /// Where the operations of `level` and deeper begin.
     fn suffix(&self, level: u32) -> usize {
         let shallower = |operation: &Operation| operation.level() < level;
-        self.operations.iter().rposition(shallower).map_or(0, |position| position + 1)
+        self.operations
+            .iter()
+            .rposition(shallower)
+            .map_or(0, |position| position + 1)
     }
 
     fn undo_from(&self, session: &Session, first: usize) {
@@ -55,9 +66,17 @@ impl Transaction {
                 }
                 Kind::Lock => unlock(session, operation),
                 Kind::CreateTable => session.catalog().doom(operation.table),
-                Kind::DropTable => operation.table.storage().dropped.store(0, Ordering::Release),
+                Kind::DropTable => operation
+                    .table
+                    .storage()
+                    .dropped
+                    .store(0, Ordering::Release),
                 Kind::CreateIndex => session.catalog().doom_index(operation.index()),
-                Kind::DropIndex => operation.index().storage().dropped.store(0, Ordering::Release),
+                Kind::DropIndex => operation
+                    .index()
+                    .storage()
+                    .dropped
+                    .store(0, Ordering::Release),
             }
         }
     }
@@ -67,7 +86,9 @@ fn undo_row(session: &Session, operation: &Operation, was_logged: bool) {
     let table = operation.table;
     let slot = operation.slot();
     let version = operation.version();
-    let Some(anchor) = table.anchor(slot) else { return };
+    let Some(anchor) = table.anchor(slot) else {
+        return;
+    };
     let mut latched = anchor.latch();
     let mut head = latched.head;
     unlink(&mut head, version);
@@ -78,7 +99,11 @@ fn undo_row(session: &Session, operation: &Operation, was_logged: bool) {
     drop(latched);
     let complete = !version.changed_keys() || remove_entries(session, table, version);
     // SAFETY: just unlinked.
-    unsafe { session.local.retire(version.block(), version.block_bytes(), Purpose::Rows) };
+    unsafe {
+        session
+            .local
+            .retire(version.block(), version.block_bytes(), Purpose::Rows)
+    };
     if operation.kind() == Kind::Insert && complete && head.is_empty() {
         crate::table::free_slot(table, slot);
     }

@@ -18,11 +18,21 @@ impl Transaction {
         let horizon = session.engine().horizon();
         for operation in &self.operations {
             match operation.kind() {
-                Kind::Insert | Kind::Update | Kind::Delete => commit_row(session, operation, horizon),
+                Kind::Insert | Kind::Update | Kind::Delete => {
+                    commit_row(session, operation, horizon)
+                }
                 Kind::Lock => unlock(session, operation),
-                Kind::CreateTable => operation.table.storage().created.store(0, Ordering::Release),
+                Kind::CreateTable => operation
+                    .table
+                    .storage()
+                    .created
+                    .store(0, Ordering::Release),
                 Kind::CreateIndex => {
-                    operation.index().storage().created.store(0, Ordering::Release);
+                    operation
+                        .index()
+                        .storage()
+                        .created
+                        .store(0, Ordering::Release);
                 }
                 Kind::DropTable | Kind::DropIndex => {}
             }
@@ -35,14 +45,20 @@ impl Transaction {
             }
         }
         drop(pin);
-        session.engine().transactions().commits.fetch_add(1, Ordering::Relaxed);
+        session
+            .engine()
+            .transactions()
+            .commits
+            .fetch_add(1, Ordering::Relaxed);
         self.clear();
     }
 }
 
 fn commit_row(session: &Session, operation: &Operation, horizon: Xid) {
     let table = operation.table;
-    let Some(anchor) = table.anchor(operation.slot()) else { return };
+    let Some(anchor) = table.anchor(operation.slot()) else {
+        return;
+    };
     let version = operation.version();
     if newest_data(anchor) != Some(version) {
         // An earlier state of this transaction: cut out together with the last one.
@@ -51,11 +67,15 @@ fn commit_row(session: &Session, operation: &Operation, horizon: Xid) {
     let base = committed_below(version);
     version.add_flags(flags::COMMITTED);
     let counters = table.counters();
-    let base_bytes = base.filter(|base| !base.is_tombstone()).map(|base| base.image_bytes() as i64);
+    let base_bytes = base
+        .filter(|base| !base.is_tombstone())
+        .map(|base| base.image_bytes() as i64);
     match (base_bytes, version.is_tombstone()) {
         (None, false) => {
             counters.rows.fetch_add(1, Ordering::Relaxed);
-            counters.row_bytes.fetch_add(version.image_bytes() as i64, Ordering::Relaxed);
+            counters
+                .row_bytes
+                .fetch_add(version.image_bytes() as i64, Ordering::Relaxed);
             counters.inserted.fetch_add(1, Ordering::Relaxed);
         }
         (Some(bytes), false) => {
@@ -90,8 +110,7 @@ fn trim(
 ) {
     let has_own_between = super::examine::data_below(version) != base;
     let moved = anchor.head().has(Head::KEYS_MOVED);
-    let prunable = !moved
-        && base.is_some_and(|base| base.xid() < horizon && base.next().is_some());
+    let prunable = !moved && base.is_some_and(|base| base.xid() < horizon && base.next().is_some());
     let clears_full_image = anchor.head().has(Head::FULL_IMAGE_NEXT);
     if !has_own_between && !prunable && !clears_full_image {
         return;
@@ -103,7 +122,11 @@ fn trim(
         prune_tail(base, |old| {
             pruned += 1;
             // SAFETY: just unlinked; every version is retired by whoever unlinks it.
-            unsafe { session.local.retire(old.block(), old.block_bytes(), Purpose::Rows) };
+            unsafe {
+                session
+                    .local
+                    .retire(old.block(), old.block_bytes(), Purpose::Rows)
+            };
         });
     }
     let mut at = super::examine::data_below(version);
@@ -117,19 +140,30 @@ fn trim(
         latched.head = head;
         if !own.changed_keys() {
             // SAFETY: just unlinked.
-            unsafe { session.local.retire(own.block(), own.block_bytes(), Purpose::Rows) };
+            unsafe {
+                session
+                    .local
+                    .retire(own.block(), own.block_bytes(), Purpose::Rows)
+            };
         } else {
             // Its entries go once the latch is released; it stays readable while we are pinned.
             drop(latched);
             remove_entries(session, table, own);
             // SAFETY: unlinked above.
-            unsafe { session.local.retire(own.block(), own.block_bytes(), Purpose::Rows) };
+            unsafe {
+                session
+                    .local
+                    .retire(own.block(), own.block_bytes(), Purpose::Rows)
+            };
             latched = anchor.latch();
         }
     }
     drop(latched);
     if pruned > 0 {
-        table.counters().stale_versions.fetch_sub(pruned, Ordering::Relaxed);
+        table
+            .counters()
+            .stale_versions
+            .fetch_sub(pruned, Ordering::Relaxed);
     }
 }
 
@@ -161,14 +195,20 @@ pub(crate) fn remove_entries(session: &Session, table: TableRef, version: Versio
 fn bury(table: TableRef, tombstone: VersionRef) {
     let storage = table.storage();
     let _latched = storage.free_latch.lock();
-    tombstone.grave_link().store(storage.graveyard.load(Ordering::Relaxed), Ordering::Relaxed);
-    storage.graveyard.store(tombstone.address(), Ordering::Relaxed);
+    tombstone
+        .grave_link()
+        .store(storage.graveyard.load(Ordering::Relaxed), Ordering::Relaxed);
+    storage
+        .graveyard
+        .store(tombstone.address(), Ordering::Relaxed);
 }
 
 /// Takes a row lock's entry out of its chain.
 pub(super) fn unlock(session: &Session, operation: &Operation) {
     let entry = operation.version();
-    let Some(anchor) = operation.table.anchor(operation.slot()) else { return };
+    let Some(anchor) = operation.table.anchor(operation.slot()) else {
+        return;
+    };
     let mut latched = anchor.latch();
     let mut head = latched.head;
     if !unlink(&mut head, entry) {
@@ -181,8 +221,16 @@ pub(super) fn unlock(session: &Session, operation: &Operation) {
         }
         at = version.next();
     }
-    latched.head = if at.is_none() { head.without_flags(Head::HAS_LOCKS) } else { head };
+    latched.head = if at.is_none() {
+        head.without_flags(Head::HAS_LOCKS)
+    } else {
+        head
+    };
     drop(latched);
     // SAFETY: just unlinked.
-    unsafe { session.local.retire(entry.block(), entry.block_bytes(), Purpose::Rows) };
+    unsafe {
+        session
+            .local
+            .retire(entry.block(), entry.block_bytes(), Purpose::Rows)
+    };
 }

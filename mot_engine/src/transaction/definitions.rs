@@ -25,7 +25,12 @@ impl Transaction {
         xid: Xid,
     ) -> Result<TableRef, EngineError> {
         self.reserve()?;
-        let id = TableId(session.catalog().next_table_id.fetch_add(1, Ordering::Relaxed));
+        let id = TableId(
+            session
+                .catalog()
+                .next_table_id
+                .fetch_add(1, Ordering::Relaxed),
+        );
         let table = allocate_table(session, id, key, xid)?;
         session.catalog().link(table);
         self.push(Kind::CreateTable, table, Slot(0), 0);
@@ -73,7 +78,12 @@ impl Transaction {
     ) -> Result<Build, EngineError> {
         definition.validate()?;
         self.reserve()?;
-        let id = IndexId(session.catalog().next_index_id.fetch_add(1, Ordering::Relaxed));
+        let id = IndexId(
+            session
+                .catalog()
+                .next_index_id
+                .fetch_add(1, Ordering::Relaxed),
+        );
         let index = IndexRef::allocate(&session.local, id, table.0, definition, xid.0)?;
         let outcome = build(session, clock, table, index);
         let published = match outcome {
@@ -100,7 +110,9 @@ impl Transaction {
         xid: Xid,
     ) -> Result<bool, EngineError> {
         self.reserve()?;
-        let Some(index) = session.find_index(table, relation, clock) else { return Ok(false) };
+        let Some(index) = session.find_index(table, relation, clock) else {
+            return Ok(false);
+        };
         index.storage().dropped.store(xid.0, Ordering::Release);
         self.push(Kind::DropIndex, table, Slot(0), index.address());
         Ok(true)
@@ -115,7 +127,9 @@ pub(crate) fn allocate_table(
     created: Xid,
 ) -> Result<TableRef, EngineError> {
     let bytes = size_of::<TableStorage>();
-    let block = session.local.allocate(bytes, Purpose::Catalog, Urgency::Ordinary)?;
+    let block = session
+        .local
+        .allocate(bytes, Purpose::Catalog, Urgency::Ordinary)?;
     let storage = block.cast::<TableStorage>();
     // SAFETY: the block is ours and that large; all-zero is an empty storage, to which identity and creator are added before anybody
     // can reach it.
@@ -137,11 +151,15 @@ pub(crate) fn publish_index(table: TableRef, index: IndexRef) -> Result<(), Engi
             .compare_exchange(0, index.address(), Ordering::AcqRel, Ordering::Relaxed)
             .is_ok()
         {
-            storage.index_count.fetch_max(position as u32 + 1, Ordering::AcqRel);
+            storage
+                .index_count
+                .fetch_max(position as u32 + 1, Ordering::AcqRel);
             return Ok(());
         }
     }
-    Err(EngineError::TooManyIndexes { max: INDEXES_PER_TABLE_MAX })
+    Err(EngineError::TooManyIndexes {
+        max: INDEXES_PER_TABLE_MAX,
+    })
 }
 
 /// Frees an index.
@@ -187,12 +205,18 @@ unsafe fn free_table(session: &Session, table: TableRef) {
         while let Some(version) = at {
             at = version.next();
             // SAFETY: nobody uses the table any more (caller).
-            unsafe { session.local.free(version.block(), version.block_bytes(), Purpose::Rows) };
+            unsafe {
+                session
+                    .local
+                    .free(version.block(), version.block_bytes(), Purpose::Rows)
+            };
         }
     });
     // SAFETY: as above; the header is retired because a reader of the catalog's list may stand on it.
     unsafe {
         storage.directory.free(&session.local);
-        session.local.retire(table.0.cast(), size_of::<TableStorage>(), Purpose::Catalog);
+        session
+            .local
+            .retire(table.0.cast(), size_of::<TableStorage>(), Purpose::Catalog);
     }
 }

@@ -57,7 +57,9 @@ impl Transaction {
         let mut first_unmarked = 0;
         for position in 0..self.operations.len() {
             let operation = self.operations[position];
-            let Some((anchor, version)) = surviving(&operation) else { continue };
+            let Some((anchor, version)) = surviving(&operation) else {
+                continue;
+            };
             let body_bytes = version.image_bytes();
             if !self.writers.rows.has_room(body_bytes) {
                 last = append(session, log, self.writers.rows.record());
@@ -72,7 +74,11 @@ impl Transaction {
             mark_rows(&self.operations[first_unmarked..], last);
             self.writers.rows.clear();
         }
-        session.engine().root().last_lsn.fetch_max(last.0, Ordering::AcqRel);
+        session
+            .engine()
+            .root()
+            .last_lsn
+            .fetch_max(last.0, Ordering::AcqRel);
         drop(mark);
         Ok(last)
     }
@@ -81,7 +87,9 @@ impl Transaction {
 fn append(session: &Session, log: &mut impl Log, record: &[u8]) -> Lsn {
     let counters = session.engine().transactions();
     counters.log_records.fetch_add(1, Ordering::Relaxed);
-    counters.log_bytes.fetch_add(record.len() as u64, Ordering::Relaxed);
+    counters
+        .log_bytes
+        .fetch_add(record.len() as u64, Ordering::Relaxed);
     log.append(record)
 }
 
@@ -123,7 +131,10 @@ fn describe(
         (Some(base), false) => {
             let differs_from = (base.flags() & flags::LOGGED != 0
                 && !anchor.head().has(Head::FULL_IMAGE_NEXT))
-            .then(|| Base { lsn: anchor.lsn(), body: base.body() });
+            .then(|| Base {
+                lsn: anchor.lsn(),
+                body: base.body(),
+            });
             rows.update(table, slot, differs_from, version.body())
         }
     }
