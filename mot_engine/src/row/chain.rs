@@ -151,26 +151,6 @@ pub fn oldest_needed(head: Head, horizon: Xid) -> Option<VersionRef> {
     None
 }
 
-/// Takes everything below `kept` out of the chain, lock entries excepted (their owners take them out), and hands each removed version to
-/// `removed`. The anchor is latched by the caller; removed versions are to be retired, not freed.
-pub(crate) fn prune_tail(kept: VersionRef, mut removed: impl FnMut(VersionRef)) {
-    let mut link = kept;
-    let mut at = kept.next();
-    while let Some(version) = at {
-        let next = version.next();
-        if version.is_lock() {
-            link.header()
-                .next
-                .store(version.address(), Ordering::Release);
-            link = version;
-        } else {
-            removed(version);
-        }
-        at = next;
-    }
-    link.header().next.store(0, Ordering::Release);
-}
-
 /// Takes one version out of a latched chain; `false` if it is not in it. The head to store is returned through `head`.
 pub(crate) fn unlink(head: &mut Head, version: VersionRef) -> bool {
     let after = version.header().next.load(Ordering::Acquire);

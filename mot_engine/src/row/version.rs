@@ -30,8 +30,8 @@ pub const STAMP_BYTES: usize = 18;
 /// Bytes of the shortest image: the stamp, rounded up to words.
 pub const IMAGE_BYTES_MIN: usize = 24;
 
-/// A tombstone's image: the stamp, and the link by which its table lists the dead that wait for the horizon.
-pub(crate) const TOMBSTONE_IMAGE: [u8; IMAGE_BYTES_MIN + 8] = [0; IMAGE_BYTES_MIN + 8];
+/// A tombstone's image: the stamp.
+pub(crate) const TOMBSTONE_IMAGE: [u8; IMAGE_BYTES_MIN] = [0; IMAGE_BYTES_MIN];
 
 /// Flags of a version.
 pub mod flags {
@@ -162,6 +162,32 @@ impl VersionRef {
         VersionRef(version)
     }
 
+    /// Like `write`, from a body: the image without its stamp.
+    ///
+    /// # Safety
+    /// As for `write`; the image is the stamp and the body.
+    pub(crate) unsafe fn write_body(
+        block: NonNull<u8>,
+        body: &[u8],
+        xid: Xid,
+        slot: Slot,
+        flags: u32,
+    ) -> VersionRef {
+        let mut stamp = [0; IMAGE_BYTES_MIN];
+        let short = body.len().min(IMAGE_BYTES_MIN - STAMP_BYTES);
+        stamp[STAMP_BYTES..STAMP_BYTES + short].copy_from_slice(&body[..short]);
+        // SAFETY: the caller's; the block holds the shortest image, too.
+        let version = unsafe { VersionRef::write(block, &stamp, xid, CommandId(0), slot, flags) };
+        // SAFETY: unpublished, so the header may still be written; the block is large enough for the body (caller).
+        unsafe {
+            let header = version.0.as_ptr();
+            (*header).image_bytes = (STAMP_BYTES + body.len()) as u32;
+            let at = header.add(1).cast::<u8>().add(STAMP_BYTES);
+            at.copy_from_nonoverlapping(body.as_ptr(), body.len());
+        }
+        version
+    }
+
     /// The transaction that made it.
     pub fn xid(&self) -> Xid {
         // SAFETY: the stamp follows the header and never changes after publication.
@@ -258,13 +284,6 @@ impl VersionRef {
     pub(crate) fn set_next(&self, head: Head) {
         let below = head.version().map_or(0, VersionRef::address);
         self.header().next.store(below, Ordering::Relaxed);
-    }
-
-    /// A tombstone's link.
-    pub(crate) fn grave_link(&self) -> &AtomicU64 {
-        debug_assert!(self.is_tombstone() && self.image_bytes() == TOMBSTONE_IMAGE.len());
-        // SAFETY: a tombstone's image has 32 bytes; the last 8 are this word, 16-byte block alignment makes it aligned.
-        unsafe { &*self.image_ptr().add(IMAGE_BYTES_MIN).cast::<AtomicU64>() }
     }
 
     /// The older version.

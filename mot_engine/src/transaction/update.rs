@@ -94,7 +94,7 @@ impl Transaction {
         xid: Xid,
         cid: CommandId,
     ) -> Result<Written, EngineError> {
-        self.reserve()?;
+        self.reserve(xid)?;
         let Some(anchor) = table.anchor(slot) else {
             return Ok(Written::Gone);
         };
@@ -125,7 +125,8 @@ impl Transaction {
                 self.push(change.kind, table, slot, version.address());
                 return Ok(Written::Done(version));
             }
-            std::hint::spin_loop();
+            // The row is latched, or was changed: judge anew.
+            anchor.wait_unlatched();
         };
         if let Some(version) = fresh {
             // SAFETY: never published.
