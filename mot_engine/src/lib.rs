@@ -1,1 +1,3 @@
 //! The engine.
+
+pub mod memory;
