@@ -110,7 +110,9 @@ impl Engine {
         let catalog = unsafe { &root.as_ref().catalog };
         catalog.next_table_id.store(1, Ordering::Relaxed);
         catalog.next_index_id.store(1, Ordering::Relaxed);
-        memory.root(ROOT_WORD).store(block.as_ptr() as u64, Ordering::Release);
+        memory
+            .root(ROOT_WORD)
+            .store(block.as_ptr() as u64, Ordering::Release);
         Ok(Engine { memory, root })
     }
 

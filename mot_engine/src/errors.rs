@@ -30,18 +30,27 @@ pub enum EngineError {
     #[error("savepoints are nested deeper than {max} levels")]
     TooManyLevels { max: u32 },
     /// All session places are taken.
-    #[error("more than {max} processes and threads use the engine")]
-    TooManyParticipants { max: usize },
+    #[error(transparent)]
+    TooManyParticipants(#[from] crate::memory::TooManyParticipants),
     /// Bytes that cannot be what they should be (a tuple, a log record, a definition).
     #[error("corrupt data: {what}")]
     Corrupt { what: &'static str },
     /// Replay met a state that the log does not fit.
     #[error("log record at {lsn:X} does not fit table {table} slot {slot}: {what}")]
-    LogMismatch { what: &'static str, table: u64, slot: u64, lsn: u64 },
+    LogMismatch {
+        what: &'static str,
+        table: u64,
+        slot: u64,
+        lsn: u64,
+    },
     /// A file is damaged.
     #[error("file \"{file}\" is damaged: {what}")]
     Damaged { file: String, what: String },
     /// An operating-system error on a file.
     #[error("{action} \"{file}\": {source}")]
-    Io { action: &'static str, file: String, source: std::io::Error },
+    Io {
+        action: &'static str,
+        file: String,
+        source: std::io::Error,
+    },
 }

@@ -29,10 +29,16 @@ pub struct Slot(pub u64);
 const SLOTS_PER_BLOCK: u64 = 1024;
 
 impl Slot {
+    /// The highest slot there can be.
+    pub const MAX: Slot = Slot(crate::limits::SLOTS_MAX - 1);
+
     /// The slot as PostgreSQL's tuple id: block number and offset number (from 1).
     pub fn to_tid(self) -> (u32, u16) {
         debug_assert!(self.0 < crate::limits::SLOTS_MAX);
-        ((self.0 / SLOTS_PER_BLOCK) as u32, (self.0 % SLOTS_PER_BLOCK) as u16 + 1)
+        (
+            (self.0 / SLOTS_PER_BLOCK) as u32,
+            (self.0 % SLOTS_PER_BLOCK) as u16 + 1,
+        )
     }
 
     /// The slot of a tuple id; `None` for an offset no slot has.
@@ -82,7 +88,15 @@ mod tests {
 
     #[test]
     fn slots_and_tuple_ids_convert_both_ways() {
-        for slot in [0, 1, 1023, 1024, 1025, 123_456_789, crate::limits::SLOTS_MAX - 1] {
+        for slot in [
+            0,
+            1,
+            1023,
+            1024,
+            1025,
+            123_456_789,
+            crate::limits::SLOTS_MAX - 1,
+        ] {
             let (block, offset) = Slot(slot).to_tid();
             assert!(offset >= 1);
             assert_eq!(Slot::from_tid(block, offset), Some(Slot(slot)));

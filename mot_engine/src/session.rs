@@ -3,13 +3,12 @@
 //! It owns its allocation cache, epoch place, slot batches, key buffers and decoded index definitions; none of it is shared. It is
 //! not `Send`. After a PostgreSQL error jumped over Rust frames, [`Session::reset`] releases what they held.
 
+use crate::clock::{Clock, Snapshot};
 use crate::engine::{Engine, SessionLine};
 use crate::errors::EngineError;
 use crate::ids::{IndexId, RelationKey, Slot};
-use crate::clock::{Clock, Snapshot};
 use crate::key::{IndexDefinition, KeyBuffer};
-use crate::limits::SESSIONS_MAX;
-use crate::memory::{LocalMemory, Purpose, Urgency};
+use crate::memory::{LocalMemory, Purpose, TooManyParticipants, Urgency};
 use crate::row::{self, Newest, VersionRef};
 use crate::table::{Catalog, IndexRef, SlotBatches, TableRef, Walk};
 use std::alloc::Layout;
@@ -25,7 +24,9 @@ pub(crate) struct NodeMemory<'a> {
 
 impl mot_index::Memory for NodeMemory<'_> {
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
-        self.local.allocate(layout.size(), Purpose::Index, self.urgency).ok()
+        self.local
+            .allocate(layout.size(), Purpose::Index, self.urgency)
+            .ok()
     }
 
     unsafe fn free(&self, ptr: NonNull<u8>, layout: Layout) {
@@ -60,9 +61,11 @@ impl Session {
             .sessions
             .iter()
             .find(|line| {
-                line.taken.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+                line.taken
+                    .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
             })
-            .ok_or(EngineError::TooManyParticipants { max: SESSIONS_MAX })?;
+            .ok_or(TooManyParticipants)?;
         let logging = line.logging.load(Ordering::Relaxed);
         Ok(Session {
             engine,
@@ -99,14 +102,18 @@ impl Session {
     pub(crate) fn begin_logging(&self) {
         if self.logging.get().is_multiple_of(2) {
             self.logging.set(self.logging.get() + 1);
-            self.line.logging.store(self.logging.get(), Ordering::SeqCst);
+            self.line
+                .logging
+                .store(self.logging.get(), Ordering::SeqCst);
         }
     }
 
     pub(crate) fn end_logging(&self) {
         if !self.logging.get().is_multiple_of(2) {
             self.logging.set(self.logging.get() + 1);
-            self.line.logging.store(self.logging.get(), Ordering::SeqCst);
+            self.line
+                .logging
+                .store(self.logging.get(), Ordering::SeqCst);
         }
     }
 
@@ -123,7 +130,10 @@ impl Session {
 
     /// The indexes of a table that exist for the caller.
     pub fn indexes(&self, table: TableRef, clock: &impl Clock) -> Vec<IndexRef> {
-        table.all_indexes().filter(|index| self.index_exists(*index, clock)).collect()
+        table
+            .all_indexes()
+            .filter(|index| self.index_exists(*index, clock))
+            .collect()
     }
 
     /// The index with this oid, if it exists for the caller.
@@ -169,8 +179,21 @@ impl Session {
         Ok(unsafe { &*definition })
     }
 
+    /// The error for a tree that found no room.
+    pub(crate) fn index_full(&self) -> EngineError {
+        let memory = self.engine.memory();
+        EngineError::ArenaFull(crate::memory::ArenaFull {
+            used: memory.arena_bytes_used(),
+            limit: memory.arena_bytes_limit(),
+            requested: mot_index::NODE_BYTES as u64,
+        })
+    }
+
     pub(crate) fn tree_memory(&self, urgency: Urgency) -> NodeMemory<'_> {
-        NodeMemory { local: &self.local, urgency }
+        NodeMemory {
+            local: &self.local,
+            urgency,
+        }
     }
 
     /// Lends the session's key buffers. Not reentrant: nothing that is called inside may ask for them again.

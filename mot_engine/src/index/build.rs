@@ -4,8 +4,8 @@
 //! older snapshots find their rows through the new index, too. Keys are collected in process-local memory, sorted, and loaded in bulk.
 //! The caller makes sure that nobody changes the table meanwhile.
 
-use super::posting::{Posting, inline_value};
 use super::append_slot;
+use super::posting::{Posting, inline_value};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::Slot;
@@ -62,8 +62,12 @@ impl Run {
         live: bool,
         pointed: bool,
     ) -> Result<(), EngineError> {
-        self.bytes.try_reserve(key.len()).map_err(|_| EngineError::OutOfProcessMemory)?;
-        self.entries.try_reserve(1).map_err(|_| EngineError::OutOfProcessMemory)?;
+        self.bytes
+            .try_reserve(key.len())
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        self.entries
+            .try_reserve(1)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
         let mut prefix = [0u8; 8];
         let head = key.len().min(8);
         prefix[..head].copy_from_slice(&key[..head]);
@@ -135,22 +139,21 @@ impl Run {
     }
 
     /// Sorts and loads. The index's tree is empty and nobody else uses it.
-    pub(crate) fn load(
-        mut self,
-        session: &Session,
-        index: IndexRef,
-    ) -> Result<Build, EngineError> {
+    pub(crate) fn load(mut self, session: &Session, index: IndexRef) -> Result<Build, EngineError> {
         self.sort();
         let mut values: Vec<(usize, u64)> = Vec::new();
-        values.try_reserve(self.entries.len()).map_err(|_| EngineError::OutOfProcessMemory)?;
+        values
+            .try_reserve(self.entries.len())
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
         let outcome = self.group(session, &mut values);
         let loaded = match outcome {
             Ok(None) => {
                 let memory = session.tree_memory(Urgency::Ordinary);
                 // SAFETY: nobody else uses the tree (caller).
                 let tree = unsafe { Tree::new(&index.storage().root, &memory) };
-                let entries =
-                    values.iter().map(|(position, value)| (self.key(&self.entries[*position]), *value));
+                let entries = values
+                    .iter()
+                    .map(|(position, value)| (self.key(&self.entries[*position]), *value));
                 match tree.bulk_load(entries) {
                     Ok(_) => {
                         index
@@ -160,7 +163,9 @@ impl Run {
                         return Ok(Build::Done(index));
                     }
                     Err(BulkError::OutOfMemory) => Err(session.index_full()),
-                    Err(_) => Err(EngineError::Corrupt { what: "index keys out of order" }),
+                    Err(_) => Err(EngineError::Corrupt {
+                        what: "index keys out of order",
+                    }),
                 }
             }
             Ok(Some(slots)) => Ok(Build::Duplicate { slots }),
@@ -220,7 +225,16 @@ pub(crate) fn build(
     let mut run = Run::default();
     let definition = session.definition(index)?;
     let mut key = KeyBuffer::new();
-    collect(session, clock, table, index, definition, 0..table.slots_end().0, &mut key, &mut run)?;
+    collect(
+        session,
+        clock,
+        table,
+        index,
+        definition,
+        0..table.slots_end().0,
+        &mut key,
+        &mut run,
+    )?;
     run.load(session, index)
 }
 

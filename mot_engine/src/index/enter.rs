@@ -1,8 +1,8 @@
 //! Making sure of an entry, with or without a test of uniqueness.
 
+use super::append_slot;
 use super::judge::{Candidate, JudgedHeads, judge_candidate};
 use super::posting::{Posting, inline_value, slots_of};
-use super::append_slot;
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
@@ -49,7 +49,9 @@ pub(crate) fn enter_key<C: Clock>(
     debug_assert!(session.local.is_pinned());
     if index.form(has_null) == EntryForm::Suffixed {
         append_slot(key, slot)?;
-        let old = tree.insert(key.as_slice(), inline_value(slot)).map_err(|_| session.index_full())?;
+        let old = tree
+            .insert(key.as_slice(), inline_value(slot))
+            .map_err(|_| session.index_full())?;
         count(index, i64::from(old.is_none()));
         return Ok(EntryOutcome::Done);
     }
@@ -83,8 +85,19 @@ pub(crate) fn enter_key<C: Clock>(
                 }
             }
             Ok((Decision::Unjudged(candidate), _)) => {
-                let Some(clock) = clock else { unreachable!("only asked with a clock") };
-                match judge_one(session, table, index, key, scratch, candidate, clock, &mut judged) {
+                let Some(clock) = clock else {
+                    unreachable!("only asked with a clock")
+                };
+                match judge_one(
+                    session,
+                    table,
+                    index,
+                    key,
+                    scratch,
+                    candidate,
+                    clock,
+                    &mut judged,
+                ) {
                     Ok(EntryOutcome::Done) => {}
                     other => break other,
                 }
@@ -114,12 +127,23 @@ pub(crate) fn probe_key(
     let memory = session.tree_memory(Urgency::Ordinary);
     // SAFETY: the caller is pinned.
     let tree = unsafe { Tree::new(&index.storage().root, &memory) };
-    let Some(value) = tree.get(key.as_slice()) else { return Ok(EntryOutcome::Done) };
+    let Some(value) = tree.get(key.as_slice()) else {
+        return Ok(EntryOutcome::Done);
+    };
     let mut judged = JudgedHeads::default();
     let mut outcome = Ok(EntryOutcome::Done);
     slots_of(value, |candidate| {
         if matches!(outcome, Ok(EntryOutcome::Done)) {
-            outcome = judge_one(session, table, index, key, scratch, candidate, clock, &mut judged);
+            outcome = judge_one(
+                session,
+                table,
+                index,
+                key,
+                scratch,
+                candidate,
+                clock,
+                &mut judged,
+            );
         }
     });
     outcome
@@ -136,7 +160,9 @@ fn judge_one(
     clock: &impl Clock,
     judged: &mut JudgedHeads,
 ) -> Result<EntryOutcome, EngineError> {
-    let Some(anchor) = table.anchor(candidate) else { return Ok(EntryOutcome::Done) };
+    let Some(anchor) = table.anchor(candidate) else {
+        return Ok(EntryOutcome::Done);
+    };
     let definition = session.definition(index)?;
     let (verdict, head) = judge_candidate(anchor, clock, definition, key.as_slice(), scratch)?;
     Ok(match verdict {
@@ -198,7 +224,10 @@ fn decide(
             });
             block.add(slot);
             let replaced = Replaced { block: old };
-            (Change::Set(block.value()), (Decision::Entered { added: true }, Some(replaced)))
+            (
+                Change::Set(block.value()),
+                (Decision::Entered { added: true }, Some(replaced)),
+            )
         }
         _ => (Change::Keep, (Decision::NeedsCells(needed), None)),
     }
@@ -206,6 +235,9 @@ fn decide(
 
 pub(super) fn count(index: IndexRef, entries: i64) {
     if entries != 0 {
-        index.storage().entries.fetch_add(entries, Ordering::Relaxed);
+        index
+            .storage()
+            .entries
+            .fetch_add(entries, Ordering::Relaxed);
     }
 }

@@ -50,7 +50,11 @@ pub(crate) fn judge_candidate(
                 key_below_running |= has_key;
             }
             (Judged::Committed | Judged::Mine, None) => {
-                let candidate = if has_key { Candidate::Taken } else { Candidate::Free };
+                let candidate = if has_key {
+                    Candidate::Taken
+                } else {
+                    Candidate::Free
+                };
                 return Ok((candidate, head));
             }
             (Judged::Committed | Judged::Mine, Some(_)) => {
@@ -74,7 +78,9 @@ pub(crate) struct JudgedHeads(Vec<(Slot, Head)>);
 impl JudgedHeads {
     /// Remembers a verdict.
     pub(crate) fn push(&mut self, slot: Slot, head: Head) -> Result<(), EngineError> {
-        self.0.try_reserve(1).map_err(|_| EngineError::OutOfProcessMemory)?;
+        self.0
+            .try_reserve(1)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
         self.0.retain(|(known, _)| *known != slot);
         self.0.push((slot, head));
         Ok(())
@@ -82,9 +88,14 @@ impl JudgedHeads {
 
     /// Whether the slot was judged free and its chain is still the one judged. Usable under a latch.
     pub(crate) fn still_free(&self, table: TableRef, slot: Slot) -> bool {
-        let Some(anchor) = table.anchor(slot) else { return true };
+        let Some(anchor) = table.anchor(slot) else {
+            return true;
+        };
         let now = anchor.head();
         now.is_empty()
-            || self.0.iter().any(|(known, head)| *known == slot && head.same_chain(now))
+            || self
+                .0
+                .iter()
+                .any(|(known, head)| *known == slot && head.same_chain(now))
     }
 }

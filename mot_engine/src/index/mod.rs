@@ -14,9 +14,9 @@ mod posting;
 mod remove;
 
 pub use build::Build;
-pub(crate) use build::{Run, build};
+pub(crate) use build::build;
 pub(crate) use enter::{EntryOutcome, enter_key, probe_key};
-pub(crate) use posting::{Posting, slots_of};
+pub(crate) use posting::slots_of;
 pub(crate) use remove::{clear_tree, remove_key};
 
 use crate::errors::EngineError;

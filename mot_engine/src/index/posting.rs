@@ -56,7 +56,11 @@ impl Posting {
 
     /// Puts the slot into an empty cell. Under the leaf's latch.
     pub(crate) fn add(self, slot: Slot) -> bool {
-        match self.cells().iter().find(|cell| cell.load(Ordering::Relaxed) == EMPTY) {
+        match self
+            .cells()
+            .iter()
+            .find(|cell| cell.load(Ordering::Relaxed) == EMPTY)
+        {
             Some(cell) => {
                 cell.store(slot.0, Ordering::Release);
                 true
@@ -67,7 +71,11 @@ impl Posting {
 
     /// Empties the slot's cell. Under the leaf's latch.
     pub(crate) fn remove(self, slot: Slot) -> bool {
-        match self.cells().iter().find(|cell| cell.load(Ordering::Relaxed) == slot.0) {
+        match self
+            .cells()
+            .iter()
+            .find(|cell| cell.load(Ordering::Relaxed) == slot.0)
+        {
             Some(cell) => {
                 cell.store(EMPTY, Ordering::Release);
                 true
@@ -80,14 +88,26 @@ impl Posting {
     /// Never published.
     pub(crate) unsafe fn free(self, memory: &LocalMemory) {
         // SAFETY: allocated with these bytes; unpublished (caller).
-        unsafe { memory.free(self.0.cast(), block_bytes(self.cells().len()), Purpose::Index) };
+        unsafe {
+            memory.free(
+                self.0.cast(),
+                block_bytes(self.cells().len()),
+                Purpose::Index,
+            )
+        };
     }
 
     /// # Safety
     /// No tree value names it any more.
     pub(crate) unsafe fn retire(self, memory: &LocalMemory) {
         // SAFETY: allocated with these bytes; unreachable for whoever pins from now on (caller).
-        unsafe { memory.retire(self.0.cast(), block_bytes(self.cells().len()), Purpose::Index) };
+        unsafe {
+            memory.retire(
+                self.0.cast(),
+                block_bytes(self.cells().len()),
+                Purpose::Index,
+            )
+        };
     }
 }
 

@@ -23,7 +23,9 @@ pub(crate) fn remove_key(
     scratch: &mut KeyBuffer,
     slot: Slot,
 ) -> Result<(), EngineError> {
-    let Some(anchor) = table.anchor(slot) else { return Ok(()) };
+    let Some(anchor) = table.anchor(slot) else {
+        return Ok(());
+    };
     let definition = session.definition(index)?;
     let memory = session.tree_memory(Urgency::Reserve);
     // SAFETY: the caller is pinned for the whole call.
@@ -63,7 +65,11 @@ pub(crate) fn remove_key(
 fn take_slot(value: u64, slot: Slot, retired: &mut Option<Posting>) -> (Change, i64) {
     let Some(block) = Posting::of(value) else {
         let mine = value == inline_value(slot);
-        return if mine { (Change::Remove, 1) } else { (Change::Keep, 0) };
+        return if mine {
+            (Change::Remove, 1)
+        } else {
+            (Change::Keep, 0)
+        };
     };
     if !block.remove(slot) {
         return (Change::Keep, 0);

@@ -100,7 +100,9 @@ impl Anchor {
 
     /// Publishes `new` if the head is still `old` and not latched.
     pub(crate) fn publish(&self, old: Head, new: Head) -> bool {
-        self.head.compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.head
+            .compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
     }
 
     /// Takes the latch and returns the head. The guard stores a head back.
@@ -123,12 +125,6 @@ impl Anchor {
                 std::hint::spin_loop();
             }
         }
-    }
-
-    /// Sets flags, under the latch: whoever holds it stores the whole word back.
-    pub(crate) fn add_flags(&self, flags: u64) {
-        let mut latched = self.latch();
-        latched.head = latched.head.with_flags(flags);
     }
 
     /// Makes the slot an element of the free list. Only for a slot nobody reaches.

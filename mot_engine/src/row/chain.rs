@@ -24,7 +24,10 @@ pub(crate) enum Judged {
 
 /// Judges a version's maker, in heapam's order, and keeps the verdict as a hint.
 pub fn judge(version: VersionRef, clock: &impl Clock) -> JudgedVersion {
-    JudgedVersion { version, verdict: judge_maker(version, clock) }
+    JudgedVersion {
+        version,
+        verdict: judge_maker(version, clock),
+    }
 }
 
 /// A version and its verdict, for callers outside the row layer.
@@ -139,7 +142,8 @@ pub fn newest(anchor: &Anchor, clock: &impl Clock) -> Newest {
 pub fn oldest_needed(head: Head, horizon: Xid) -> Option<VersionRef> {
     let mut at = head.version();
     while let Some(version) = at {
-        if version.xid() < horizon && version.flags() & flags::COMMITTED != 0 && !version.is_lock() {
+        if version.xid() < horizon && version.flags() & flags::COMMITTED != 0 && !version.is_lock()
+        {
             return Some(version);
         }
         at = version.next();
@@ -155,7 +159,9 @@ pub(crate) fn prune_tail(kept: VersionRef, mut removed: impl FnMut(VersionRef)) 
     while let Some(version) = at {
         let next = version.next();
         if version.is_lock() {
-            link.header().next.store(version.address(), Ordering::Release);
+            link.header()
+                .next
+                .store(version.address(), Ordering::Release);
             link = version;
         } else {
             removed(version);
@@ -168,7 +174,9 @@ pub(crate) fn prune_tail(kept: VersionRef, mut removed: impl FnMut(VersionRef)) 
 /// Takes one version out of a latched chain; `false` if it is not in it. The head to store is returned through `head`.
 pub(crate) fn unlink(head: &mut Head, version: VersionRef) -> bool {
     let after = version.header().next.load(Ordering::Acquire);
-    let Some(first) = head.version() else { return false };
+    let Some(first) = head.version() else {
+        return false;
+    };
     if first == version {
         *head = head.with_address(after);
         return true;

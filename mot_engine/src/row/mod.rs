@@ -5,9 +5,9 @@ mod chain;
 mod version;
 
 pub use anchor::{Anchor, Head};
-pub use chain::{JudgedVersion, Newest, is_visible, judge, newest, oldest_needed, visible};
 pub(crate) use chain::{Judged, judge_maker, prune_tail, unlink};
+pub use chain::{JudgedVersion, Newest, is_visible, judge, newest, oldest_needed, visible};
+pub(crate) use version::TOMBSTONE_IMAGE;
 pub use version::{
     IMAGE_BYTES_MIN, LockStrength, STAMP_BYTES, Version, VersionRef, block_bytes, flags,
 };
-pub(crate) use version::TOMBSTONE_IMAGE;

@@ -81,8 +81,14 @@ impl IndexScan {
             return;
         }
         let (bound, end) = match direction {
-            Direction::Forward => (range.low().map_or(Bound::Start, Bound::Included), range.high()),
-            Direction::Backward => (range.high().map_or(Bound::End, Bound::Excluded), range.low()),
+            Direction::Forward => (
+                range.low().map_or(Bound::Start, Bound::Included),
+                range.high(),
+            ),
+            Direction::Backward => (
+                range.high().map_or(Bound::End, Bound::Excluded),
+                range.low(),
+            ),
         };
         self.cursor.seek(bound, direction);
         self.end.clear();
@@ -96,7 +102,9 @@ impl IndexScan {
         session: &Session,
         snapshot: &S,
     ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
-        let Some((table, index)) = self.place else { return Ok(None) };
+        let Some((table, index)) = self.place else {
+            return Ok(None);
+        };
         let _pin = session.local.pin();
         loop {
             while let Some(slot) = self.pending.slots.pop() {
@@ -120,12 +128,16 @@ impl IndexScan {
         pending.key.clear();
         if self.is_point {
             self.is_done = true;
-            let Some(value) = tree.get(&self.point) else { return Ok(false) };
+            let Some(value) = tree.get(&self.point) else {
+                return Ok(false);
+            };
             slots_of(value, |slot| pending.slots.push(slot));
             pending.key.extend_from_slice(&self.point);
             return Ok(true);
         }
-        let Some((key, value)) = self.cursor.next(&tree) else { return Ok(false) };
+        let Some((key, value)) = self.cursor.next(&tree) else {
+            return Ok(false);
+        };
         if self.has_end {
             let beyond = match self.direction {
                 Direction::Forward => key >= &self.end[..],
@@ -149,8 +161,12 @@ impl IndexScan {
         slot: Slot,
         snapshot: &S,
     ) -> Result<Option<VersionRef>, EngineError> {
-        let Some(anchor) = table.anchor(slot) else { return Ok(None) };
-        let Some(version) = row::visible(anchor, snapshot) else { return Ok(None) };
+        let Some(anchor) = table.anchor(slot) else {
+            return Ok(None);
+        };
+        let Some(version) = row::visible(anchor, snapshot) else {
+            return Ok(None);
+        };
         // Loaded after the walk: a writer sets it before it publishes a version with another key.
         if !anchor.head().has(Head::KEYS_MOVED) {
             return Ok(Some(version));

@@ -8,6 +8,6 @@ mod range;
 mod row_scan;
 
 pub use index_scan::IndexScan;
-pub use range::KeyRange;
 pub use mot_index::Direction;
+pub use range::KeyRange;
 pub use row_scan::RowScan;

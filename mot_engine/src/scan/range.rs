@@ -14,7 +14,9 @@ pub struct KeyRange {
 
 fn fill(target: &mut Vec<u8>, key: &[u8]) -> Result<(), EngineError> {
     target.clear();
-    target.try_reserve(key.len() + 1).map_err(|_| EngineError::OutOfProcessMemory)?;
+    target
+        .try_reserve(key.len() + 1)
+        .map_err(|_| EngineError::OutOfProcessMemory)?;
     target.extend_from_slice(key);
     Ok(())
 }
@@ -106,13 +108,19 @@ mod tests {
     fn prefixes_include_all_that_starts_with_them() {
         let mut range = KeyRange::new();
         range.set_prefix(&[1, 255]).unwrap();
-        assert_eq!((range.low(), range.high()), (Some(&[1, 255][..]), Some(&[2][..])));
+        assert_eq!(
+            (range.low(), range.high()),
+            (Some(&[1, 255][..]), Some(&[2][..]))
+        );
         range.set_prefix(&[255]).unwrap();
         assert_eq!((range.low(), range.high()), (Some(&[255][..]), None));
         range.clear();
         range.set_low(&[7], false).unwrap();
         range.set_high(&[9], false).unwrap();
-        assert_eq!((range.low(), range.high()), (Some(&[8][..]), Some(&[9][..])));
+        assert_eq!(
+            (range.low(), range.high()),
+            (Some(&[8][..]), Some(&[9][..]))
+        );
         range.clear();
         range.set_low(&[255], false).unwrap();
         assert_eq!((range.low(), range.high()), (Some(&[][..]), Some(&[][..])));

@@ -24,7 +24,11 @@ impl RowScan {
 
     /// The rows of some slots.
     pub fn over(table: TableRef, slots: Range<Slot>) -> RowScan {
-        RowScan { table, next: slots.start.0, end: slots.end.0 }
+        RowScan {
+            table,
+            next: slots.start.0,
+            end: slots.end.0,
+        }
     }
 
     /// The next row the snapshot sees.
@@ -37,7 +41,9 @@ impl RowScan {
         while self.next < self.end {
             let slot = Slot(self.next);
             self.next += 1;
-            let Some(anchor) = self.table.anchor(slot) else { continue };
+            let Some(anchor) = self.table.anchor(slot) else {
+                continue;
+            };
             if let Some(version) = row::visible(anchor, snapshot) {
                 return Some((slot, version));
             }

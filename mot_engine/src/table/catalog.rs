@@ -9,6 +9,7 @@
 //! - A storage that is unlinked goes to the doomed list; only the reclaimer frees it, once its walker count is 0. Its contents are freed
 //!   at once (only lock holders and walkers touch them), its header is retired (a pinned reader of the list may stand on it).
 
+use super::index::{IndexRef, IndexStorage};
 use super::storage::{TableRef, TableStorage};
 use crate::clock::Clock;
 use crate::ids::{RelationKey, TableId, Xid};
@@ -25,6 +26,7 @@ pub(crate) struct Catalog {
     pub(crate) next_table_id: AtomicU64,
     pub(crate) next_index_id: AtomicU64,
     doomed: AtomicU64,
+    doomed_indexes: AtomicU64,
     buckets: [AtomicU64; BUCKETS],
 }
 
@@ -90,7 +92,10 @@ impl Catalog {
     pub(crate) fn link(&self, table: TableRef) {
         let _latched = self.latch.lock();
         let first = &self.buckets[bucket(table.key())];
-        table.storage().next.store(first.load(Ordering::Relaxed), Ordering::Relaxed);
+        table
+            .storage()
+            .next
+            .store(first.load(Ordering::Relaxed), Ordering::Relaxed);
         first.store(table.0.as_ptr() as u64, Ordering::Release);
     }
 
@@ -115,7 +120,9 @@ impl Catalog {
         }
         // `next` of the doomed storage stays: a reader that stands on it walks on.
         link.store(storage.next.load(Ordering::Relaxed), Ordering::Release);
-        storage.next_doomed.store(self.doomed.load(Ordering::Relaxed), Ordering::Relaxed);
+        storage
+            .next_doomed
+            .store(self.doomed.load(Ordering::Relaxed), Ordering::Relaxed);
         self.doomed.store(address, Ordering::Relaxed);
     }
 
@@ -135,6 +142,37 @@ impl Catalog {
         }
     }
 
+    /// Takes an index out of its table; the reclaimer frees it. Nothing happens if the table itself is doomed or the index is out already.
+    pub(crate) fn doom_index(&self, index: IndexRef) {
+        let table = TableRef(index.storage().table);
+        let _latched = self.latch.lock();
+        if table.storage().doomed.load(Ordering::Relaxed) != 0 {
+            return;
+        }
+        for word in &table.storage().indexes {
+            if word
+                .compare_exchange(index.address(), 0, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
+                let first = self.doomed_indexes.load(Ordering::Relaxed);
+                index.storage().next_doomed.store(first, Ordering::Relaxed);
+                self.doomed_indexes
+                    .store(index.address(), Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+
+    /// Takes a doomed index, for the reclaimer to free.
+    pub(crate) fn take_doomed_index(&self) -> Option<IndexRef> {
+        let _latched = self.latch.lock();
+        let first = self.doomed_indexes.load(Ordering::Relaxed);
+        let index = IndexRef(NonNull::new(first as *mut IndexStorage)?);
+        let next = index.storage().next_doomed.load(Ordering::Relaxed);
+        self.doomed_indexes.store(next, Ordering::Relaxed);
+        Some(index)
+    }
+
     /// Keeps the storage with this id alive, if it is still linked.
     pub(crate) fn hold(&self, id: TableId) -> Option<Walk<'_>> {
         self.hold_where(|table| table.id() == id).pop()
@@ -151,7 +189,10 @@ impl Catalog {
                 at = table.storage().next.load(Ordering::Relaxed);
                 if wanted(table) {
                     table.storage().walkers.fetch_add(1, Ordering::Relaxed);
-                    held.push(Walk { catalog: self, table });
+                    held.push(Walk {
+                        catalog: self,
+                        table,
+                    });
                 }
             }
         }

@@ -41,7 +41,11 @@ fn growing(slot: u64) -> (usize, u64, u64) {
         return (0, 0, FIRST);
     }
     let length = 1 << (63 - slot.leading_zeros());
-    ((length / FIRST).trailing_zeros() as usize + 1, length, length)
+    (
+        (length / FIRST).trailing_zeros() as usize + 1,
+        length,
+        length,
+    )
 }
 
 impl Directory {
@@ -53,7 +57,10 @@ impl Directory {
             (self.growing[number].load(Ordering::Acquire), slot.0 - first)
         } else {
             let number = (slot.0 / SEGMENT_SLOTS) as usize;
-            let page = self.pages.get(number / PAGE_SEGMENTS)?.load(Ordering::Acquire);
+            let page = self
+                .pages
+                .get(number / PAGE_SEGMENTS)?
+                .load(Ordering::Acquire);
             let page = NonNull::new(page as *mut AtomicU64)?;
             // SAFETY: a published page has PAGE_SEGMENTS words and lives as long as the table.
             let word = unsafe { page.add(number % PAGE_SEGMENTS).as_ref() };
@@ -72,11 +79,18 @@ impl Directory {
         urgency: Urgency,
     ) -> Result<(), EngineError> {
         if slot.0 >= DIRECTORY_SLOTS_MAX {
-            return Err(EngineError::TooManyRows { max: DIRECTORY_SLOTS_MAX });
+            return Err(EngineError::TooManyRows {
+                max: DIRECTORY_SLOTS_MAX,
+            });
         }
         if slot.0 < SEGMENT_SLOTS {
             let (number, _, length) = growing(slot.0);
-            return fill(memory, &self.growing[number], length as usize * size_of::<Anchor>(), urgency);
+            return fill(
+                memory,
+                &self.growing[number],
+                length as usize * size_of::<Anchor>(),
+                urgency,
+            );
         }
         let number = (slot.0 / SEGMENT_SLOTS) as usize;
         let page_word = &self.pages[number / PAGE_SEGMENTS];
@@ -84,11 +98,20 @@ impl Directory {
         let page = page_word.load(Ordering::Acquire) as *mut AtomicU64;
         // SAFETY: just ensured; a published page has PAGE_SEGMENTS words.
         let word = unsafe { &*page.add(number % PAGE_SEGMENTS) };
-        fill(memory, word, SEGMENT_SLOTS as usize * size_of::<Anchor>(), urgency)
+        fill(
+            memory,
+            word,
+            SEGMENT_SLOTS as usize * size_of::<Anchor>(),
+            urgency,
+        )
     }
 
     /// Calls `visit` with each anchor of the slots in `range`, in order; slots without a segment are passed over.
-    pub(crate) fn for_each(&self, range: std::ops::Range<u64>, mut visit: impl FnMut(Slot, &Anchor)) {
+    pub(crate) fn for_each(
+        &self,
+        range: std::ops::Range<u64>,
+        mut visit: impl FnMut(Slot, &Anchor),
+    ) {
         for slot in range {
             if let Some(anchor) = self.anchor(Slot(slot)) {
                 visit(Slot(slot), anchor);
@@ -119,7 +142,11 @@ impl Directory {
 
     fn each_block(&self, mut visit: impl FnMut(NonNull<u8>, usize)) {
         for (number, word) in self.growing.iter().enumerate() {
-            let length = if number == 0 { FIRST } else { FIRST << (number - 1) };
+            let length = if number == 0 {
+                FIRST
+            } else {
+                FIRST << (number - 1)
+            };
             if let Some(block) = NonNull::new(word.load(Ordering::Acquire) as *mut u8) {
                 visit(block, length as usize * size_of::<Anchor>());
             }
@@ -154,7 +181,10 @@ fn fill(
     // SAFETY: the block is ours and has that many bytes.
     unsafe { block.write_bytes(0, bytes) };
     let address = block.as_ptr() as u64;
-    if word.compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire).is_err() {
+    if word
+        .compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire)
+        .is_err()
+    {
         // SAFETY: never published.
         unsafe { memory.free(block, bytes, Purpose::Anchors) };
     }

@@ -13,13 +13,15 @@ use mot_index::TreeRoot;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-#[repr(C)]
+#[repr(C, align(16))]
 pub(crate) struct IndexStorage {
     pub(crate) id: IndexId,
     pub(crate) table: NonNull<TableStorage>,
     /// As in a table: 0 when settled.
     pub(crate) created: AtomicU64,
     pub(crate) dropped: AtomicU64,
+    /// Next in the catalog's list of doomed indexes.
+    pub(crate) next_doomed: AtomicU64,
     pub(crate) entries: AtomicI64,
     pub(crate) scans: AtomicU64,
     pub(crate) relation: u32,
@@ -47,6 +49,10 @@ impl IndexRef {
     pub(crate) fn storage<'a>(self) -> &'a IndexStorage {
         // SAFETY: the type's contract.
         unsafe { &*self.0.as_ptr() }
+    }
+
+    pub(crate) fn address(self) -> u64 {
+        self.0.as_ptr() as u64
     }
 
     /// Its own id, never reused.
@@ -108,10 +114,15 @@ impl IndexRef {
         created: u64,
     ) -> Result<IndexRef, EngineError> {
         let mut bytes = Vec::new();
-        bytes.try_reserve(definition.bytes_len()).map_err(|_| EngineError::OutOfProcessMemory)?;
+        bytes
+            .try_reserve(definition.bytes_len())
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
         definition.write_bytes(&mut bytes)?;
-        let block =
-            memory.allocate(block_bytes(bytes.len()), Purpose::Catalog, Urgency::Ordinary)?;
+        let block = memory.allocate(
+            block_bytes(bytes.len()),
+            Purpose::Catalog,
+            Urgency::Ordinary,
+        )?;
         let storage = block.cast::<IndexStorage>();
         // SAFETY: the block is ours and large enough for the header and the bytes.
         unsafe {
@@ -120,6 +131,7 @@ impl IndexRef {
                 table,
                 created: AtomicU64::new(created),
                 dropped: AtomicU64::new(0),
+                next_doomed: AtomicU64::new(0),
                 entries: AtomicI64::new(0),
                 scans: AtomicU64::new(0),
                 relation: definition.relation,

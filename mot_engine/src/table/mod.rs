@@ -8,8 +8,8 @@ mod storage;
 
 pub use catalog::Walk;
 pub(crate) use catalog::{Catalog, exists};
+pub(crate) use index::EntryForm;
 pub use index::IndexRef;
-pub(crate) use index::{EntryForm, IndexStorage};
 pub(crate) use slots::{SlotBatches, free_slot};
-pub use storage::{TableCounters, TableRef};
 pub(crate) use storage::TableStorage;
+pub use storage::{TableCounters, TableRef};

@@ -58,7 +58,10 @@ impl SlotBatches {
             }
         }
         let slot = Slot(batch.next);
-        table.storage().directory.ensure(memory, slot, Urgency::Ordinary)?;
+        table
+            .storage()
+            .directory
+            .ensure(memory, slot, Urgency::Ordinary)?;
         batch.next += 1;
         Ok(slot)
     }
@@ -68,7 +71,8 @@ impl SlotBatches {
             self.batches.remove(0).give_back_if_alive(catalog);
         }
         let mut free = Vec::new();
-        free.try_reserve(BATCH_SLOTS_MAX as usize).map_err(|_| EngineError::OutOfProcessMemory)?;
+        free.try_reserve(BATCH_SLOTS_MAX as usize)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
         self.batches.push(Batch {
             table,
             id: table.id(),
@@ -118,7 +122,9 @@ impl Batch {
         let first = storage.slots_end.fetch_add(size, Ordering::AcqRel);
         self.next = first;
         self.end = first + size;
-        storage.directory.ensure(memory, Slot(first), Urgency::Ordinary)
+        storage
+            .directory
+            .ensure(memory, Slot(first), Urgency::Ordinary)
     }
 
     /// The session holds no relation lock here: the table may be gone.
@@ -140,7 +146,9 @@ impl Batch {
 pub(crate) fn free_slot(table: TableRef, slot: Slot) {
     let storage = table.storage();
     // A slot of an unfinished batch may lie in a segment that was never made: it has nothing to reuse.
-    let Some(anchor) = table.anchor(slot) else { return };
+    let Some(anchor) = table.anchor(slot) else {
+        return;
+    };
     debug_assert!(anchor.head().is_empty() && !anchor.head().is_free());
     let _latched = storage.free_latch.lock();
     let first = storage.free_first.load(Ordering::Relaxed);

@@ -104,7 +104,12 @@ impl TableRef {
     /// Average bytes of a live row's image; 0 for an empty table.
     pub fn row_bytes_average(self) -> u64 {
         let rows = self.row_count_estimate();
-        let bytes = self.storage().counters.row_bytes.load(Ordering::Relaxed).max(0) as u64;
+        let bytes = self
+            .storage()
+            .counters
+            .row_bytes
+            .load(Ordering::Relaxed)
+            .max(0) as u64;
         bytes.checked_div(rows).unwrap_or(0)
     }
 

@@ -22,10 +22,15 @@ impl Transaction {
         check_length(image)?;
         self.reserve()?;
         let _pin = session.local.pin();
-        let slot =
-            session.batches.borrow_mut().take(&session.local, session.catalog(), table)?;
+        let slot = session
+            .batches
+            .borrow_mut()
+            .take(&session.local, session.catalog(), table)?;
         let bytes = block_bytes(image.len());
-        let block = match session.local.allocate(bytes, Purpose::Rows, Urgency::Ordinary) {
+        let block = match session
+            .local
+            .allocate(bytes, Purpose::Rows, Urgency::Ordinary)
+        {
             Ok(block) => block,
             Err(full) => {
                 crate::table::free_slot(table, slot);
@@ -35,7 +40,9 @@ impl Transaction {
         // SAFETY: the block is fresh and large enough; the image's length was checked.
         let version =
             unsafe { VersionRef::write(block, image, xid, cid, slot, flags::KEYS_CHANGED) };
-        let anchor = table.anchor(slot).expect("a slot that was handed out has an anchor");
+        let anchor = table
+            .anchor(slot)
+            .expect("a slot that was handed out has an anchor");
         let head = anchor.head();
         debug_assert!(head.is_empty());
         let published = anchor.publish(head, head.with_address(version.address()));
@@ -47,10 +54,15 @@ impl Transaction {
 
 pub(super) fn check_length(image: &[u8]) -> Result<(), EngineError> {
     if image.len() > ROW_BYTES_MAX {
-        return Err(EngineError::RowTooLong { bytes: image.len(), max: ROW_BYTES_MAX });
+        return Err(EngineError::RowTooLong {
+            bytes: image.len(),
+            max: ROW_BYTES_MAX,
+        });
     }
     if image.len() < IMAGE_BYTES_MIN {
-        return Err(EngineError::Corrupt { what: "a tuple shorter than its header" });
+        return Err(EngineError::Corrupt {
+            what: "a tuple shorter than its header",
+        });
     }
     Ok(())
 }

@@ -45,7 +45,9 @@ impl Transaction {
     ) -> Result<Locked, EngineError> {
         self.reserve()?;
         let _pin = session.local.pin();
-        let Some(anchor) = table.anchor(slot) else { return Ok(Locked::Gone) };
+        let Some(anchor) = table.anchor(slot) else {
+            return Ok(Locked::Gone);
+        };
         let mut fresh: Option<VersionRef> = None;
         let outcome = loop {
             let head = anchor.head();
@@ -61,7 +63,10 @@ impl Transaction {
                 Some(entry) => entry,
                 None => {
                     let bytes = block_bytes(IMAGE_BYTES_MIN);
-                    match session.local.allocate(bytes, Purpose::Rows, Urgency::Ordinary) {
+                    match session
+                        .local
+                        .allocate(bytes, Purpose::Rows, Urgency::Ordinary)
+                    {
                         Ok(block) => {
                             let kind =
                                 flags::LOCK_ONLY | (strength as u32) << flags::STRENGTH_SHIFT;
@@ -75,7 +80,11 @@ impl Transaction {
                 }
             };
             entry.set_next(head);
-            if anchor.publish(head, head.with_address(entry.address()).with_flags(Head::HAS_LOCKS)) {
+            if anchor.publish(
+                head,
+                head.with_address(entry.address())
+                    .with_flags(Head::HAS_LOCKS),
+            ) {
                 self.push(Kind::Lock, table, slot, entry.address());
                 return Ok(Locked::Done);
             }
@@ -83,7 +92,11 @@ impl Transaction {
         };
         if let Some(entry) = fresh {
             // SAFETY: never published.
-            unsafe { session.local.free(entry.block(), entry.block_bytes(), Purpose::Rows) };
+            unsafe {
+                session
+                    .local
+                    .free(entry.block(), entry.block_bytes(), Purpose::Rows)
+            };
         }
         outcome
     }

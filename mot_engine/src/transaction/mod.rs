@@ -141,7 +141,9 @@ impl Transaction {
 
     /// Whether anything was done that the log must tell of (row locks are not).
     pub fn has_changes(&self) -> bool {
-        self.operations.iter().any(|operation| operation.kind() != Kind::Lock)
+        self.operations
+            .iter()
+            .any(|operation| operation.kind() != Kind::Lock)
     }
 
     /// Operations so far.
@@ -150,7 +152,9 @@ impl Transaction {
     }
 
     fn reserve(&mut self) -> Result<(), EngineError> {
-        self.operations.try_reserve(1).map_err(|_| EngineError::OutOfProcessMemory)
+        self.operations
+            .try_reserve(1)
+            .map_err(|_| EngineError::OutOfProcessMemory)
     }
 
     /// Records an operation; room was reserved.

@@ -49,7 +49,13 @@ impl Transaction {
         } else {
             LockStrength::NoKeyUpdate
         };
-        let change = Change { kind: Kind::Update, image, flags: changed, strength, urgency: Urgency::Ordinary };
+        let change = Change {
+            kind: Kind::Update,
+            image,
+            flags: changed,
+            strength,
+            urgency: Urgency::Ordinary,
+        };
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
 
@@ -89,7 +95,9 @@ impl Transaction {
         cid: CommandId,
     ) -> Result<Written, EngineError> {
         self.reserve()?;
-        let Some(anchor) = table.anchor(slot) else { return Ok(Written::Gone) };
+        let Some(anchor) = table.anchor(slot) else {
+            return Ok(Written::Gone);
+        };
         let mut fresh: Option<VersionRef> = None;
         let outcome = loop {
             let head = anchor.head();
@@ -108,7 +116,11 @@ impl Transaction {
                 },
             };
             version.set_next(head);
-            let moved = if change.flags & flags::KEYS_CHANGED != 0 { Head::KEYS_MOVED } else { 0 };
+            let moved = if change.flags & flags::KEYS_CHANGED != 0 {
+                Head::KEYS_MOVED
+            } else {
+                0
+            };
             if anchor.publish(head, head.with_address(version.address()).with_flags(moved)) {
                 self.push(change.kind, table, slot, version.address());
                 return Ok(Written::Done(version));
@@ -117,7 +129,11 @@ impl Transaction {
         };
         if let Some(version) = fresh {
             // SAFETY: never published.
-            unsafe { session.local.free(version.block(), version.block_bytes(), Purpose::Rows) };
+            unsafe {
+                session
+                    .local
+                    .free(version.block(), version.block_bytes(), Purpose::Rows)
+            };
         }
         outcome
     }
