@@ -192,7 +192,7 @@ pub(crate) fn remove_entries(session: &Session, table: TableRef, version: Versio
 }
 
 /// Lists a committed tombstone for the reclaimer.
-fn bury(table: TableRef, tombstone: VersionRef) {
+pub(crate) fn bury(table: TableRef, tombstone: VersionRef) {
     let storage = table.storage();
     let _latched = storage.free_latch.lock();
     tombstone

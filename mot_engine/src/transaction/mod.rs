@@ -18,7 +18,9 @@ mod lock;
 mod log;
 mod update;
 
+pub(crate) use commit::{bury, remove_entries};
 pub use definitions::free_doomed;
+pub(crate) use definitions::{allocate_table, free_index, publish_index};
 pub use enter::Entered;
 pub use lock::Locked;
 pub use log::Log;
