@@ -67,6 +67,9 @@ fn register() -> &'static mut Transaction {
 
 /// The full id of the current (sub)transaction, assigned if need be: the stamp of a write.
 pub fn write_xid() -> Xid {
+    if !pg::is_under_postmaster() {
+        errors::single_user();
+    }
     // SAFETY: inside a transaction; may raise (on a standby, in a parallel worker).
     let full = unsafe { pg_sys::GetCurrentFullTransactionId() };
     Xid(full.value)
