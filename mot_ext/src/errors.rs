@@ -13,8 +13,16 @@ macro_rules! raise_report {
         );
         let detail: String = $detail.into();
         let hint: String = $hint.into();
-        let report = if detail.is_empty() { report } else { report.set_detail(detail) };
-        let report = if hint.is_empty() { report } else { report.set_hint(hint) };
+        let report = if detail.is_empty() {
+            report
+        } else {
+            report.set_detail(detail)
+        };
+        let report = if hint.is_empty() {
+            report
+        } else {
+            report.set_hint(hint)
+        };
         report.report($level);
         unreachable!("a report of level {:?} returned", $level)
     }};
@@ -22,21 +30,68 @@ macro_rules! raise_report {
 
 /// Raises an engine's error as the SQL error it is.
 pub fn raise(error: EngineError) -> ! {
+    let message = error.to_string();
     match error {
-        EngineError::ArenaFull { used, limit, requested } => raise_report!(
+        EngineError::ArenaFull(full) => raise_report!(
             PgLogLevel::ERROR,
             ERRCODE_OUT_OF_MEMORY,
             "out of memory for memory-optimized tables",
-            format!("{used} of {limit} bytes are in use; {requested} more were asked for."),
+            format!(
+                "{} of {} bytes are in use; {} more were asked for.",
+                full.used, full.limit, full.requested
+            ),
             "Delete rows, drop or truncate tables, end long transactions, or raise mot.max_memory."
         ),
-        other => raise_report!(
+        EngineError::KeyTooLong { .. } => raise_report!(
             PgLogLevel::ERROR,
-            ERRCODE_INTERNAL_ERROR,
-            other.to_string(),
+            ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            message,
             "",
-            ""
+            "Index a shorter column, or an expression such as a hash of it in a generated column."
         ),
+        EngineError::RowTooLong { .. }
+        | EngineError::TooManyRows { .. }
+        | EngineError::TooManyLevels { .. } => {
+            raise_report!(
+                PgLogLevel::ERROR,
+                ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                message,
+                "",
+                ""
+            )
+        }
+        EngineError::TooManyIndexes { .. } => {
+            raise_report!(PgLogLevel::ERROR, ERRCODE_TOO_MANY_COLUMNS, message, "", "")
+        }
+        EngineError::OutOfProcessMemory => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_OUT_OF_MEMORY,
+            message,
+            "",
+            "This is memory of the server process itself, not of mot.max_memory."
+        ),
+        EngineError::TooManyParticipants(_) => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_TOO_MANY_CONNECTIONS,
+            message,
+            "",
+            "Use fewer connections, with a connection pooler in front of the server."
+        ),
+        EngineError::Io { .. } => {
+            raise_report!(PgLogLevel::ERROR, ERRCODE_IO_ERROR, message, "", "")
+        }
+        EngineError::Corrupt { .. }
+        | EngineError::LogMismatch { .. }
+        | EngineError::Damaged { .. } => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_DATA_CORRUPTED,
+            message,
+            "",
+            "Run mot.check on the tables of this database; restore from a backup what it finds damaged."
+        ),
+        EngineError::Arena(_) => {
+            raise_report!(PgLogLevel::ERROR, ERRCODE_INTERNAL_ERROR, message, "", "")
+        }
     }
 }
 
@@ -70,10 +125,16 @@ pub fn not_preloaded() -> ! {
         if current.is_null() {
             String::new()
         } else {
-            std::ffi::CStr::from_ptr(current).to_string_lossy().into_owned()
+            std::ffi::CStr::from_ptr(current)
+                .to_string_lossy()
+                .into_owned()
         }
     };
-    let list = if current.trim().is_empty() { "mot".into() } else { format!("{current}, mot") };
+    let list = if current.trim().is_empty() {
+        "mot".into()
+    } else {
+        format!("{current}, mot")
+    };
     raise_report!(
         PgLogLevel::ERROR,
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,

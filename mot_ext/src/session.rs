@@ -67,10 +67,11 @@ pub fn join() -> &'static Session {
         errors::not_preloaded();
     }
     let control = shmem::control();
-    control.participants.fetch_add(1, Ordering::SeqCst);
-    LOCAL.counted.set(true);
-    // SAFETY: registered once per process; the callback takes no argument.
-    unsafe { pg_sys::on_shmem_exit(Some(leave), pg_sys::Datum::from(0)) };
+    if !LOCAL.counted.replace(true) {
+        control.participants.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: registered once per process; the callback takes no argument.
+        unsafe { pg_sys::on_shmem_exit(Some(leave), pg_sys::Datum::from(0)) };
+    }
     // After counting: the last checkpoint is written once it has set the flag and then seen the count at 0.
     if control.closing.load(Ordering::SeqCst) {
         errors::closing();
@@ -83,9 +84,10 @@ pub fn join_uncounted() -> &'static Session {
     if let Some(session) = existing() {
         return session;
     }
+    let session = store();
     // SAFETY: registered once per process; the callback takes no argument.
     unsafe { pg_sys::on_shmem_exit(Some(leave), pg_sys::Datum::from(0)) };
-    store()
+    session
 }
 
 fn store() -> &'static Session {
@@ -100,11 +102,9 @@ fn store() -> &'static Session {
 unsafe extern "C-unwind" fn leave(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
     LOCAL.ready.set(false);
     // SAFETY: the process is exiting: no frame below holds the reference any more.
-    if let Some(session) = unsafe { (*LOCAL.session.get()).take() } {
-        drop(session);
-        shmem::control()
-            .participants
-            .fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+    drop(unsafe { (*LOCAL.session.get()).take() });
+    if LOCAL.counted.replace(false) {
+        shmem::control().participants.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

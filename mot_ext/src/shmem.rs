@@ -7,7 +7,7 @@
 use crate::errors;
 use crate::settings::{self, HUGE_PAGES, MAX_MEMORY_MIB};
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
-use mot_engine::{Engine, EngineOptions};
+use mot_engine::{Engine, EngineError};
 use pgrx::prelude::*;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -71,7 +71,10 @@ impl Control {
     /// Why the load failed.
     pub fn failure(&self) -> String {
         let bytes = (self.failure_bytes.load(Ordering::Acquire) as usize).min(FAILURE_BYTES_MAX);
-        let text: Vec<u8> = self.failure[..bytes].iter().map(|b| b.load(Ordering::Relaxed)).collect();
+        let text: Vec<u8> = self.failure[..bytes]
+            .iter()
+            .map(|b| b.load(Ordering::Relaxed))
+            .collect();
         String::from_utf8_lossy(&text).into_owned()
     }
 
@@ -147,7 +150,11 @@ pub fn init() {
     }
     // SAFETY: one thread, before any fork; hooks are plain variables of this process, and the previous one is kept.
     unsafe {
-        *SHARED.0.get() = Some(Shared { region, control: control.cast(), engine: None });
+        *SHARED.0.get() = Some(Shared {
+            region,
+            control: control.cast(),
+            engine: None,
+        });
         PREVIOUS_HOOK = pg_sys::shmem_startup_hook;
         pg_sys::shmem_startup_hook = Some(on_shmem_startup);
     }
@@ -171,15 +178,17 @@ unsafe extern "C-unwind" fn on_shmem_startup() {
 fn format() {
     // SAFETY: see `Local`; no child is alive, so nobody uses what is reset.
     unsafe {
-        let Some(shared) = (*SHARED.0.get()).as_mut() else { return };
+        let Some(shared) = (*SHARED.0.get()).as_mut() else {
+            return;
+        };
         shared.engine = None;
         std::ptr::write_bytes(shared.control, 0, 1);
         if let Err(error) = shared.region.reset() {
             errors::no_region(&error.to_string());
         }
         match Memory::format(&shared.region, &ArenaOptions::default())
-            .map_err(Into::into)
-            .and_then(|memory| Engine::format(memory, &EngineOptions::default()))
+            .map_err(EngineError::from)
+            .and_then(Engine::format)
         {
             Ok(engine) => shared.engine = Some(engine),
             Err(error) => errors::raise(error),

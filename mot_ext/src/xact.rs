@@ -43,7 +43,9 @@ pub fn current() -> &'static mut Transaction {
         Some(transaction) => transaction,
         None => register(),
     };
-    transaction.set_level(pg::nest_level());
+    if let Err(error) = transaction.set_level(pg::nest_level()) {
+        errors::raise(error);
+    }
     transaction
 }
 
@@ -99,7 +101,7 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
     };
     match event {
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => {
-            if transaction.has_logged_work() {
+            if transaction.has_changes() {
                 log(transaction);
             }
         }

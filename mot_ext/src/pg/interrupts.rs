@@ -20,11 +20,20 @@ pub enum Woken {
 /// Sleeps until the process latch is set or `timeout_ms` have passed; leaves at once when the postmaster is gone.
 /// Does not look at interrupts: the caller decides when an error may be raised.
 pub fn sleep_ms(timeout_ms: i64) -> Woken {
-    let death = if super::is_under_postmaster() { pg_sys::WL_EXIT_ON_PM_DEATH } else { 0 };
+    let death = if super::is_under_postmaster() {
+        pg_sys::WL_EXIT_ON_PM_DEATH
+    } else {
+        0
+    };
     let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | death;
     // SAFETY: MyLatch is valid in every process that runs this code.
     let woken = unsafe {
-        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, timeout_ms, pg_sys::PG_WAIT_EXTENSION)
+        pg_sys::WaitLatch(
+            pg_sys::MyLatch,
+            events as i32,
+            timeout_ms,
+            pg_sys::PG_WAIT_EXTENSION,
+        )
     };
     if woken as u32 & pg_sys::WL_LATCH_SET == 0 {
         return Woken::Timeout;

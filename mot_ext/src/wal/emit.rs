@@ -17,7 +17,11 @@ const _: () = assert!(LOG_RECORD_BYTES_MAX < RECORD_BYTES_MAX);
 
 impl Log for WalLog {
     fn append(&mut self, record: &[u8]) -> Lsn {
-        assert!(!record.is_empty() && record.len() <= RECORD_BYTES_MAX, "{} bytes", record.len());
+        assert!(
+            !record.is_empty() && record.len() <= RECORD_BYTES_MAX,
+            "{} bytes",
+            record.len()
+        );
         // SAFETY: inside a transaction, outside a critical section; the record outlives the insertion, which copies it. Each
         // call may raise, and XLogBeginInsert's state is reset by PostgreSQL's abort.
         let end = unsafe {

@@ -128,7 +128,7 @@ pub fn apply(session: &Session, replayer: &mut Replayer, data: &[u8], end: Lsn, 
     loop {
         match replayer.apply(session, data, end, xid) {
             Ok(()) => return,
-            Err(EngineError::ArenaFull { .. }) => {
+            Err(EngineError::ArenaFull(_)) => {
                 if reported.is_none_or(|at| at.elapsed() >= FULL_REPORT) {
                     reported = Some(Instant::now());
                     errors::report_replay_waits(&show_lsn(end));
