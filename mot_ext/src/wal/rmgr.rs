@@ -77,15 +77,14 @@ unsafe extern "C-unwind" fn startup() {
         // The worker must hold its gate before this recovery's last checkpoint; the postmaster sleeps until it is told.
         pg::poke_postmaster();
     }
-    let loaded = match load::load() {
-        Ok(loaded) => loaded,
-        Err(error) => errors::load_stops_start(&error),
-    };
     // SAFETY: reads a shared position; never raises.
     let redo = Lsn(unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) });
-    let session = session::join_uncounted();
-    if let Some(from) = loaded.redo {
-        load::replay_gap(session, replayer(), from, redo, loaded.complete);
+    let loaded = load::load().and_then(|manifest| match manifest {
+        Some(manifest) => load::replay_gap(&manifest, replayer(), redo),
+        None => Ok(()),
+    });
+    if let Err(error) = loaded {
+        errors::load_stops_start(&error);
     }
     if pg::is_under_postmaster() {
         wait_for_gate();
@@ -120,6 +119,11 @@ unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
     apply(session::join_uncounted(), replayer(), data, end, clock::widen(xid));
     stats.records_replayed.fetch_add(1, Ordering::Relaxed);
     stats.replayed_lsn.store(end.0, Ordering::Relaxed);
+    // After the record is applied: see `files::write`.
+    let logged = &shmem::control().logged;
+    if !logged.load(Ordering::Relaxed) {
+        logged.store(true, Ordering::SeqCst);
+    }
 }
 
 /// Applies one record; waits while the arena is full, and stops recovery if the record cannot be applied.

@@ -75,7 +75,7 @@ impl Worker {
         }
         let loaded = pg::catch(load::load_in_worker);
         let error = match loaded {
-            Ok(Ok(())) => return engine.set_state(State::Ready),
+            Ok(Ok(())) => return,
             Ok(Err(error)) | Err(error) => error,
         };
         shmem::control().set_failure(&error);
@@ -138,7 +138,8 @@ impl Worker {
                 }
                 return true;
             }
-            Ok(Err(error)) | Err(error) => error,
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error,
         };
         session::reset_after_error();
         self.retry_checkpoint_at = Some(Instant::now() + RETRY);
