@@ -49,6 +49,8 @@ pub mod flags {
     pub const KEYS_CHANGED: u32 = 1 << 5;
     /// A key of some unique index differs from the version below.
     pub const UNIQUE_KEYS_CHANGED: u32 = 1 << 6;
+    /// The same transaction put a newer state on top: an intermediate one.
+    pub const OWN_ABOVE: u32 = 1 << 7;
     /// Strength of a lock entry, two bits.
     pub const STRENGTH_SHIFT: u32 = 8;
 }
@@ -238,6 +240,10 @@ impl VersionRef {
 
     pub(crate) fn add_flags(&self, flags: u32) {
         self.header().flags.fetch_or(flags, Ordering::AcqRel);
+    }
+
+    pub(crate) fn remove_flags(&self, flags: u32) {
+        self.header().flags.fetch_and(!flags, Ordering::AcqRel);
     }
 
     /// Whether it says that the row is deleted.
