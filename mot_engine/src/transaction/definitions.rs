@@ -119,6 +119,43 @@ impl Transaction {
     }
 }
 
+/// Puts a storage back in recovery. `created` and `dropped` are 0 where settled.
+pub(crate) fn restore_table(
+    session: &Session,
+    id: TableId,
+    key: RelationKey,
+    created: Xid,
+    dropped: Xid,
+) -> Result<TableRef, EngineError> {
+    let table = allocate_table(session, id, key, created)?;
+    table.storage().dropped.store(dropped.0, Ordering::Release);
+    session.catalog().link(table);
+    session
+        .catalog()
+        .next_table_id
+        .fetch_max(id.0 + 1, Ordering::AcqRel);
+    Ok(table)
+}
+
+/// Puts an empty index back in recovery; its entries are made by a bulk build or by replay.
+pub(crate) fn restore_index(
+    session: &Session,
+    table: TableRef,
+    id: IndexId,
+    definition: &IndexDefinition,
+    created: Xid,
+    dropped: Xid,
+) -> Result<IndexRef, EngineError> {
+    let index = IndexRef::allocate(&session.local, id, table.0, definition, created.0)?;
+    index.storage().dropped.store(dropped.0, Ordering::Release);
+    publish_index(table, index)?;
+    session
+        .catalog()
+        .next_index_id
+        .fetch_max(id.0 + 1, Ordering::AcqRel);
+    Ok(index)
+}
+
 /// A table's storage, linked to nothing.
 pub(crate) fn allocate_table(
     session: &Session,

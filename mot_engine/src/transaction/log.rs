@@ -103,6 +103,22 @@ fn surviving(operation: &Operation) -> Option<(&'static Anchor, VersionRef)> {
     (newest_data(anchor) == Some(version)).then_some((anchor, version))
 }
 
+/// Whether a logged version that did not commit lies between `version` and its base: the aborting session has not taken it out yet. Replay
+/// has it on top of the base then, so a difference to the base would be put on the wrong bytes.
+fn has_lost_log_between(version: VersionRef, base: VersionRef) -> bool {
+    let mut at = data_below(version);
+    while let Some(below) = at {
+        if below == base {
+            return false;
+        }
+        if below.flags() & flags::LOGGED != 0 {
+            return true;
+        }
+        at = data_below(below);
+    }
+    false
+}
+
 /// The committed state below a transaction's own versions: they have no COMMITTED hint yet, what they were put upon has.
 pub(super) fn committed_below(version: VersionRef) -> Option<VersionRef> {
     let mut at = data_below(version);
@@ -130,6 +146,7 @@ fn describe(
         (None, false) => rows.insert(table, slot, version.body()),
         (Some(base), false) => {
             let differs_from = (base.flags() & flags::LOGGED != 0
+                && !has_lost_log_between(version, base)
                 && !anchor.head().has(Head::FULL_IMAGE_NEXT))
             .then(|| Base {
                 lsn: anchor.lsn(),
