@@ -18,7 +18,7 @@ use crate::memory::Purpose;
 use crate::row::{Anchor, Head, Judged, VersionRef, flags, judge_maker, unlink};
 use crate::session::Session;
 use crate::table::{TableRef, free_slot};
-use crate::transaction::{bury, remove_entries};
+use crate::transaction::remove_entries;
 
 /// Slots a thread looks at at a time.
 const UNIT_SLOTS: u64 = 1 << 16;
@@ -38,23 +38,6 @@ pub struct Finished {
     pub definitions_removed: u64,
 }
 
-/// Asked by nobody.
-pub(super) enum NoClock {}
-
-impl Clock for NoClock {
-    fn is_current(&self, _xid: Xid) -> bool {
-        match *self {}
-    }
-
-    fn is_in_progress(&self, _xid: Xid) -> bool {
-        match *self {}
-    }
-
-    fn did_commit(&self, _xid: Xid) -> bool {
-        match *self {}
-    }
-}
-
 /// Judges what is open and makes the tables ready for writers. `threads` look for it; the clock is
 /// asked by the caller's thread alone.
 pub fn finish(
@@ -64,9 +47,13 @@ pub fn finish(
 ) -> Result<Finished, EngineError> {
     let mut finished = Finished::default();
     settle_definitions(session, clock, &mut finished);
+    let mut newest = Xid::NONE;
     for walk in session.tables() {
-        finish_table(session, clock, walk.table(), threads, &mut finished)?;
+        let seen = finish_table(session, clock, walk.table(), threads, &mut finished)?;
+        newest = newest.max(seen);
     }
+    let engine = session.engine();
+    engine.set_recovered_below(engine.recovered_below().max(Xid(newest.0 + 1)));
     Ok(finished)
 }
 
@@ -147,7 +134,8 @@ fn finish_table(
     table: TableRef,
     threads: usize,
     finished: &mut Finished,
-) -> Result<(), EngineError> {
+) -> Result<Xid, EngineError> {
+    let mut newest = Xid::NONE;
     let end = table.slots_end().0;
     let units = end.div_ceil(UNIT_SLOTS) as usize;
     let engine = session.engine();
@@ -165,7 +153,9 @@ fn finish_table(
         }
         Ok(parts)
     })?
-    .concat_parts();
+    .into_iter()
+    .flatten()
+    .collect();
     // Backwards, so that low slots come first on the free list.
     parts.sort_unstable_by_key(|(unit, _)| std::cmp::Reverse(*unit));
     for (_, seen) in parts {
@@ -175,20 +165,10 @@ fn finish_table(
         }
         for slot in seen.open {
             finished.rows_judged += 1;
-            finish_row(session, clock, table, slot, finished);
+            newest = newest.max(finish_row(session, clock, table, slot, finished));
         }
     }
-    Ok(())
-}
-
-trait ConcatParts {
-    fn concat_parts(self) -> Vec<(usize, Seen)>;
-}
-
-impl ConcatParts for Vec<Vec<(usize, Seen)>> {
-    fn concat_parts(self) -> Vec<(usize, Seen)> {
-        self.into_iter().flatten().collect()
-    }
+    Ok(newest)
 }
 
 fn look(session: &Session, table: TableRef, slots: Range<u64>) -> Result<Seen, EngineError> {
@@ -223,27 +203,28 @@ fn is_settled(version: VersionRef) -> bool {
     now & flags::COMMITTED != 0 && now & (flags::TOMBSTONE | flags::LOCK_ONLY) == 0
 }
 
-/// Judges a row from the top down to its newest committed state.
+/// Judges a row from the top down to its newest committed state. Gives the newest xid met.
 fn finish_row(
     session: &Session,
     clock: &impl Clock,
     table: TableRef,
     slot: Slot,
     finished: &mut Finished,
-) {
+) -> Xid {
+    let mut newest = Xid::NONE;
     let _pin = session.local.pin();
     let Some(anchor) = table.anchor(slot) else {
-        return;
+        return newest;
     };
     let counted = anchor.head().version();
     let mut at = anchor.head().version();
     let mut kept = None;
     while let Some(version) = at {
         at = version.next();
-        let gone = version.is_lock();
+        newest = newest.max(version.xid());
         match judge_maker(version, clock) {
-            Judged::Running | Judged::Mine => return,
-            Judged::Committed if !gone => {
+            Judged::Running | Judged::Mine => return newest,
+            Judged::Committed if !version.is_lock() => {
                 kept = Some(version);
                 break;
             }
@@ -255,7 +236,10 @@ fn finish_row(
     }
     recount(table, counted, kept);
     match kept {
-        Some(version) if version.is_tombstone() => bury(table, version),
+        Some(version) if version.is_tombstone() => {
+            // On no graveyard: a sweep of all rows finds it (`Engine::recovered_below`).
+            table.counters().stale_versions.fetch_add(1, Ordering::Relaxed);
+        }
         Some(_) => {}
         None => {
             if anchor.head().is_empty() {
@@ -264,6 +248,7 @@ fn finish_row(
             }
         }
     }
+    newest
 }
 
 /// Takes a version out of its row, with the entries only it needed.

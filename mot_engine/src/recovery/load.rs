@@ -16,6 +16,7 @@ use crate::disk::Disk;
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{CommandId, IndexId, Lsn, Slot, TableId, Xid};
+use crate::limits::ROW_BYTES_MAX;
 use crate::memory::{Purpose, Urgency};
 use crate::row::{
     Head, IMAGE_BYTES_MIN, STAMP_BYTES, TOMBSTONE_IMAGE, VersionRef, block_bytes, flags,
@@ -115,7 +116,6 @@ pub fn load(
     let results = on_threads(threads, blocks.len(), |_, units| {
         let mut loader = Loader {
             session: engine.join()?,
-            image: Vec::new(),
             rows: 0,
         };
         let mut body = Vec::new();
@@ -205,8 +205,6 @@ impl From<EngineError> for RowError {
 
 struct Loader {
     session: Session,
-    /// A stamp's room and a body.
-    image: Vec<u8>,
     rows: u64,
 }
 
@@ -239,7 +237,6 @@ impl Loader {
         for entry in versions.iter().rev() {
             let version = write_version(
                 &self.session,
-                &mut self.image,
                 slot,
                 entry.xid,
                 if entry.tombstone {
@@ -275,43 +272,25 @@ impl Loader {
 /// A new version, unpublished: a tombstone without body.
 pub(super) fn write_version(
     session: &Session,
-    image: &mut Vec<u8>,
     slot: Slot,
     xid: Xid,
     body: Option<&[u8]>,
     version_flags: u32,
 ) -> Result<VersionRef, EngineError> {
-    image.clear();
-    let version_flags = match body {
-        None => {
-            image.extend_from_slice(&TOMBSTONE_IMAGE);
-            version_flags | flags::TOMBSTONE
-        }
-        Some(body) => {
-            let bytes = STAMP_BYTES + body.len();
-            if bytes < IMAGE_BYTES_MIN {
-                return Err(EngineError::Corrupt {
-                    what: "a row is shorter than a tuple's header",
-                });
-            }
-            if bytes > crate::limits::ROW_BYTES_MAX {
-                return Err(EngineError::RowTooLong {
-                    bytes,
-                    max: crate::limits::ROW_BYTES_MAX,
-                });
-            }
-            image
-                .try_reserve(bytes)
-                .map_err(|_| EngineError::OutOfProcessMemory)?;
-            image.extend_from_slice(&[0; STAMP_BYTES]);
-            image.extend_from_slice(body);
-            version_flags
-        }
+    let bytes = match body {
+        None => TOMBSTONE_IMAGE.len(),
+        Some(body) => STAMP_BYTES + body.len(),
     };
-    let block =
-        session
-            .local
-            .allocate(block_bytes(image.len()), Purpose::Rows, Urgency::Ordinary)?;
-    // SAFETY: the block is fresh and large enough; the image has at least IMAGE_BYTES_MIN bytes.
-    Ok(unsafe { VersionRef::write(block, image, xid, CommandId(0), slot, version_flags) })
+    if bytes < IMAGE_BYTES_MIN {
+        return Err(EngineError::Corrupt { what: "a row is shorter than a tuple's header" });
+    }
+    if bytes > ROW_BYTES_MAX {
+        return Err(EngineError::RowTooLong { bytes, max: ROW_BYTES_MAX });
+    }
+    let kind = if body.is_none() { flags::TOMBSTONE } else { 0 };
+    let block = session.local.allocate(block_bytes(bytes), Purpose::Rows, Urgency::Ordinary)?;
+    // SAFETY: the block is fresh, aligned and large enough for the image.
+    Ok(unsafe {
+        VersionRef::write_body(block, body, xid, CommandId(0), slot, version_flags | kind)
+    })
 }

@@ -20,18 +20,14 @@ use crate::memory::{Purpose, Urgency};
 use crate::row::{Anchor, Head, VersionRef, flags};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
-use crate::transaction::{allocate_table, publish_index};
+use crate::transaction::{NoClock, allocate_table, publish_index};
 
 /// Applies records, in the order of the log. Process-local.
 #[derive(Default)]
 pub struct Replayer {
     tables: HashMap<TableId, Option<TableRef>>,
-    image: Vec<u8>,
     body: Vec<u8>,
 }
-
-/// Stands in for the clock where none is asked: entries without a test of uniqueness.
-type NoClock = super::finish::NoClock;
 
 impl Replayer {
     /// A replayer that knows nothing yet.
@@ -207,7 +203,7 @@ impl Replayer {
                 Some(&self.body[..])
             }
         };
-        let version = write_version(at.session, &mut self.image, at.slot, at.xid, body, 0)?;
+        let version = write_version(at.session, at.slot, at.xid, body, 0)?;
         let keys_changed = match at.keys_changed(newest, version) {
             Ok(changed) => changed,
             Err(error) => {

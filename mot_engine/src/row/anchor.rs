@@ -42,6 +42,11 @@ impl Head {
     const ADDRESS: u64 = (1 << 48) - 16;
     const FLAGS: u64 = Head::KEYS_MOVED | Head::FULL_IMAGE_NEXT | Head::HAS_LOCKS;
 
+    /// No version, no flags.
+    pub(crate) fn empty() -> Head {
+        Head(0)
+    }
+
     /// The newest version.
     pub fn version(self) -> Option<VersionRef> {
         if self.0 & Head::FREE != 0 {

@@ -106,6 +106,22 @@ fn surviving(operation: &Operation) -> Option<(&'static Anchor, VersionRef)> {
     (newest_data(anchor) == Some(version)).then_some((anchor, version))
 }
 
+/// Whether a logged version that did not commit lies between `version` and its base: the aborting session has not taken it out yet. Replay
+/// has it on top of the base then, so a difference to the base would be put on the wrong bytes.
+fn has_lost_log_between(version: VersionRef, base: VersionRef) -> bool {
+    let mut at = data_below(version);
+    while let Some(below) = at {
+        if below == base {
+            return false;
+        }
+        if below.flags() & flags::LOGGED != 0 {
+            return true;
+        }
+        at = data_below(below);
+    }
+    false
+}
+
 /// The committed state below a transaction's own versions: they have no COMMITTED hint yet, what they were put upon has.
 pub(super) fn committed_below(version: VersionRef) -> Option<VersionRef> {
     let mut at = data_below(version);
@@ -133,8 +149,8 @@ fn describe(
         (None, false) => rows.insert(table, slot, version.body()),
         (Some(base), false) => {
             let differs_from = (base.flags() & flags::LOGGED != 0
-                && !anchor.head().has(Head::FULL_IMAGE_NEXT)
-                && !logged_between(version, base))
+                && !has_lost_log_between(version, base)
+                && !anchor.head().has(Head::FULL_IMAGE_NEXT))
             .then(|| Base {
                 lsn: anchor.lsn(),
                 body: base.body(),
@@ -142,18 +158,6 @@ fn describe(
             rows.update(table, slot, differs_from, version.body())
         }
     }
-}
-
-/// Whether a logged version that a crash took back lies between: the anchor's LSN is that one's.
-fn logged_between(version: VersionRef, base: VersionRef) -> bool {
-    let mut at = data_below(version);
-    while let Some(below) = at.filter(|below| *below != base) {
-        if below.flags() & flags::LOGGED != 0 {
-            return true;
-        }
-        at = data_below(below);
-    }
-    false
 }
 
 fn mark_rows(operations: &[Operation], lsn: Lsn) {
