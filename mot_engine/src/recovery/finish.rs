@@ -238,7 +238,10 @@ fn finish_row(
     match kept {
         Some(version) if version.is_tombstone() => {
             // On no graveyard: a sweep of all rows finds it (`Engine::recovered_below`).
-            table.counters().stale_versions.fetch_add(1, Ordering::Relaxed);
+            table
+                .counters()
+                .stale_versions
+                .fetch_add(1, Ordering::Relaxed);
         }
         Some(_) => {}
         None => {

