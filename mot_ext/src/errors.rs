@@ -201,6 +201,17 @@ pub fn closing() -> ! {
     )
 }
 
+/// Ends a worker in the middle of its work because the server shuts down.
+pub fn worker_ends() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_ADMIN_SHUTDOWN,
+        "a worker of mot ends because the server shuts down",
+        "",
+        ""
+    )
+}
+
 /// Stops the start of the server: no memory for the arena.
 pub fn no_region(why: &str) -> ! {
     raise_report!(

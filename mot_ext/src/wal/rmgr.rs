@@ -149,7 +149,9 @@ pub fn apply(session: &Session, replayer: &mut Replayer, data: &[u8], end: Lsn, 
 #[pg_guard]
 unsafe extern "C-unwind" fn cleanup() {
     let control = shmem::control();
-    shmem::engine().expect("preloaded").set_state(State::Ready);
+    if let Err(error) = load::finish() {
+        errors::load_stops_start(&error);
+    }
     control.redo_ended.store(true, Ordering::SeqCst);
     if !pg::is_under_postmaster() {
         crate::workers::checkpointer::checkpoint_single_user();

@@ -36,7 +36,23 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
         worker.turn();
         interrupts::sleep_ms(TURN_MS);
     }
-    worker.finish();
+    if server_is_stopping() {
+        worker.finish();
+    }
+    // Not 0, which would mean "never start again": an administrator may have ended just this worker.
+    // SAFETY: ends the process; its exit callbacks leave the gate and the engine.
+    unsafe { pg_sys::proc_exit(1) };
+}
+
+/// Whether the whole server shuts down, and not only this worker was told to end: the postmaster says so in its lock file.
+fn server_is_stopping() -> bool {
+    /// PM_STATUS of `miscadmin.h`: the eighth line.
+    const STATUS_LINE: usize = 7;
+    match std::fs::read_to_string("postmaster.pid") {
+        Ok(text) => text.lines().nth(STATUS_LINE).is_some_and(|line| line.trim() == "stopping"),
+        // Without the file nobody can say; a last checkpoint too many does no harm.
+        Err(_) => true,
+    }
 }
 
 #[pg_guard]
@@ -157,9 +173,8 @@ impl Worker {
         let control = shmem::control();
         control.closing.store(true, Ordering::SeqCst);
         while control.participants.load(Ordering::SeqCst) > 0 {
-            // The gate stays usable: a checkpoint may still be under way.
-            gate::open_turn();
-            gate::close_turn();
+            // A checkpoint of PostgreSQL's may still be under way.
+            self.turn();
             interrupts::sleep_ms(TURN_MS);
         }
         let engine = shmem::engine().expect("preloaded");

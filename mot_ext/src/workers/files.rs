@@ -5,6 +5,7 @@
 //! - Nothing logged since the newest checkpoint began: its manifest gets the new redo position, no row is written again.
 //! - Old generations go when the new one is complete, except while a base backup runs: it may be copying them.
 use crate::clock;
+use crate::session;
 use crate::settings;
 use crate::shmem;
 use crate::wal::reader::show_lsn;
@@ -77,8 +78,7 @@ pub fn write(redo: Lsn, last: bool) -> Result<(), EngineError> {
         threads: settings::CHECKPOINT_WORKERS.get() as usize,
         flush: &mut flush,
     };
-    let engine = shmem::engine().expect("preloaded");
-    let written = checkpoint::write(engine, &disk, &mut context)?;
+    let written = checkpoint::write(session::join_uncounted(), &disk, &mut context)?;
     let removed = remove_old(&disk)?;
     report(redo, &written, removed, start);
     Ok(())
