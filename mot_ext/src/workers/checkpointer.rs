@@ -83,7 +83,7 @@ impl Worker {
     /// Loads the tables if no redo did it: PostgreSQL calls no resource manager after a clean shutdown.
     fn load_after_clean_start(&mut self) {
         let engine = shmem::engine().expect("preloaded");
-        if engine.state() != State::Empty || recovery_in_progress() {
+        if engine.state() != State::Empty || recovery_in_progress() || super::shutdown_asked() {
             return;
         }
         if shmem::control().redo_began.load(Ordering::SeqCst) {
