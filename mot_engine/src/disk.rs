@@ -65,7 +65,11 @@ impl DirectoryDisk {
         match fs::DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => {
                 if let Some(parent) = path.parent() {
-                    let parent = if parent == Path::new("") { Path::new(".") } else { parent };
+                    let parent = if parent == Path::new("") {
+                        Path::new(".")
+                    } else {
+                        parent
+                    };
                     File::open(parent)?.sync_all()?;
                 }
             }
@@ -163,7 +167,10 @@ mod tests {
         assert_eq!(&bytes, b"world");
         let error = reader.read_at(7, &mut bytes).expect_err("is too short");
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
-        assert_eq!(disk.open("a").err().expect("is gone").kind(), io::ErrorKind::NotFound);
+        assert_eq!(
+            disk.open("a").err().expect("is gone").kind(),
+            io::ErrorKind::NotFound
+        );
         disk.remove("b").expect("removes");
         assert_eq!(disk.list().expect("lists"), ["c"]);
         assert!(disk.remove("b").is_err());

@@ -17,6 +17,7 @@
 use super::Damage;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, TableId, Xid};
+use crate::limits::SLOTS_MAX;
 use crate::log::{Cursor, put, unzigzag, zigzag};
 
 /// Length of a block's header.
@@ -175,20 +176,28 @@ impl BlockBuilder {
     ) -> Result<(), EngineError> {
         // Numbers: at most 10 bytes each, two per row and three per version, and the flags.
         let bytes: usize = versions.iter().map(|version| version.body.len() + 31).sum();
-        self.body.try_reserve(bytes + 30).map_err(|_| EngineError::OutOfProcessMemory)?;
+        self.body
+            .try_reserve(bytes + 30)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
         if self.rows == 0 {
             self.first_slot = slot;
             self.slot_expected = slot.0;
         }
         put(&mut self.body, slot.0.wrapping_sub(self.slot_expected));
-        put(&mut self.body, zigzag(lsn.0.wrapping_sub(self.lsn_before) as i64));
+        put(
+            &mut self.body,
+            zigzag(lsn.0.wrapping_sub(self.lsn_before) as i64),
+        );
         put(&mut self.body, versions.len() as u64);
         for version in versions {
             self.body.push(
                 if version.committed { FLAG_COMMITTED } else { 0 }
                     | if version.tombstone { FLAG_TOMBSTONE } else { 0 },
             );
-            put(&mut self.body, zigzag(self.settled.0.wrapping_sub(version.xid.0) as i64));
+            put(
+                &mut self.body,
+                zigzag(self.settled.0.wrapping_sub(version.xid.0) as i64),
+            );
             put(&mut self.body, version.body.len() as u64);
             self.body.extend_from_slice(version.body);
         }
@@ -256,20 +265,23 @@ impl<'a> BlockReader<'a> {
             };
         }
         self.rows_left -= 1;
-        self.read(versions).map(Some).map_err(|_| Damage("block has a malformed row"))
+        self.read(versions)
+            .map(Some)
+            .map_err(|_| Damage("block has a malformed row"))
     }
 
-    fn read(
-        &mut self,
-        versions: &mut Vec<VersionEntry<'a>>,
-    ) -> Result<(Slot, Lsn), EngineError> {
-        let malformed = EngineError::Corrupt { what: "row of a checkpoint is malformed" };
+    fn read(&mut self, versions: &mut Vec<VersionEntry<'a>>) -> Result<(Slot, Lsn), EngineError> {
+        let malformed = EngineError::Corrupt {
+            what: "row of a checkpoint is malformed",
+        };
         let cursor = &mut self.cursor;
         let slot = self.slot_expected.wrapping_add(cursor.varint()?);
-        if slot < self.slot_expected || slot > Slot::MAX.0 {
+        if slot < self.slot_expected || slot >= SLOTS_MAX {
             return Err(malformed);
         }
-        let lsn = self.lsn_before.wrapping_add(unzigzag(cursor.varint()?) as u64);
+        let lsn = self
+            .lsn_before
+            .wrapping_add(unzigzag(cursor.varint()?) as u64);
         self.slot_expected = slot + 1;
         self.lsn_before = lsn;
         // A version has at least three bytes, so this bounds the loop.
@@ -279,7 +291,10 @@ impl<'a> BlockReader<'a> {
             if flags & !(FLAG_COMMITTED | FLAG_TOMBSTONE) != 0 {
                 return Err(malformed);
             }
-            let xid = self.settled.0.wrapping_sub(unzigzag(cursor.varint()?) as u64);
+            let xid = self
+                .settled
+                .0
+                .wrapping_sub(unzigzag(cursor.varint()?) as u64);
             let length = cursor.length()?;
             versions.push(VersionEntry {
                 xid: Xid(xid),

@@ -40,8 +40,14 @@ enum Kind {
 fn kind_of(name: &str) -> Option<Kind> {
     let number = |text: &str, digits: usize| {
         let plain = text.len() == digits
-            && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        if plain { u64::from_str_radix(text, 16).ok() } else { None }
+            && text
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if plain {
+            u64::from_str_radix(text, 16).ok()
+        } else {
+            None
+        }
     };
     if let Some(rest) = name.strip_prefix("manifest-") {
         return match rest.strip_suffix(".draft") {
@@ -55,19 +61,26 @@ fn kind_of(name: &str) -> Option<Kind> {
 }
 
 pub(super) fn io_error(
-    what: &'static str,
+    action: &'static str,
     file: &str,
 ) -> impl FnOnce(std::io::Error) -> EngineError {
-    move |source| EngineError::Io { what, file: file.to_owned(), source }
+    move |source| EngineError::Io {
+        action,
+        file: file.to_owned(),
+        source,
+    }
 }
 
 pub(super) fn damaged(file: &str, damage: Damage) -> EngineError {
-    EngineError::Damaged { file: file.to_owned(), what: damage.0.to_owned() }
+    EngineError::Damaged {
+        file: file.to_owned(),
+        what: damage.0.to_owned(),
+    }
 }
 
 /// All generations that have a manifest, newest first. Includes those of other timelines.
 pub fn generations(disk: &dyn Disk) -> Result<Vec<u64>, EngineError> {
-    let names = disk.list().map_err(io_error("list", "."))?;
+    let names = disk.list().map_err(io_error("could not list", "."))?;
     let mut generations: Vec<u64> = names
         .iter()
         .filter_map(|name| match kind_of(name) {
@@ -81,29 +94,44 @@ pub fn generations(disk: &dyn Disk) -> Result<Vec<u64>, EngineError> {
 
 /// The generation to write next: above every file's, complete or not.
 pub fn next_generation(disk: &dyn Disk) -> Result<u64, EngineError> {
-    let names = disk.list().map_err(io_error("list", "."))?;
-    let newest = names.iter().filter_map(|name| kind_of(name)).map(|kind| match kind {
-        Kind::Manifest(generation) | Kind::Draft(generation) | Kind::Rows(generation) => generation,
-    });
+    let names = disk.list().map_err(io_error("could not list", "."))?;
+    let newest = names
+        .iter()
+        .filter_map(|name| kind_of(name))
+        .map(|kind| match kind {
+            Kind::Manifest(generation) | Kind::Draft(generation) | Kind::Rows(generation) => {
+                generation
+            }
+        });
     newest
         .max()
         .unwrap_or(0)
         .checked_add(1)
-        .ok_or(EngineError::Corrupt { what: "checkpoint generations are used up" })
+        .ok_or(EngineError::Corrupt {
+            what: "checkpoint generations are used up",
+        })
 }
 
 /// Reads and checks one manifest, and that its files are there in full length.
 pub fn read_manifest(disk: &dyn Disk, generation: u64) -> Result<Manifest, EngineError> {
     let name = manifest_name(generation);
-    let reader = disk.open(&name).map_err(io_error("open", &name))?;
-    let bytes = reader.bytes().map_err(io_error("read the length of", &name))?;
+    let reader = disk
+        .open(&name)
+        .map_err(io_error("could not open", &name))?;
+    let bytes = reader
+        .bytes()
+        .map_err(io_error("could not read the length of", &name))?;
     if bytes > MANIFEST_BYTES_MAX {
         return Err(damaged(&name, Damage("manifest is too long")));
     }
     let mut content = Vec::new();
-    content.try_reserve_exact(bytes as usize).map_err(|_| EngineError::OutOfProcessMemory)?;
+    content
+        .try_reserve_exact(bytes as usize)
+        .map_err(|_| EngineError::OutOfProcessMemory)?;
     content.resize(bytes as usize, 0);
-    reader.read_at(0, &mut content).map_err(io_error("read", &name))?;
+    reader
+        .read_at(0, &mut content)
+        .map_err(io_error("could not read", &name))?;
     let manifest = Manifest::from_bytes(&content).map_err(|damage| damaged(&name, damage))?;
     if manifest.generation != generation {
         return Err(damaged(&name, Damage("manifest is of another generation")));
@@ -114,10 +142,12 @@ pub fn read_manifest(disk: &dyn Disk, generation: u64) -> Result<Manifest, Engin
             if error.kind() == std::io::ErrorKind::NotFound {
                 damaged(&name, Damage("the file is missing"))
             } else {
-                io_error("open", &name)(error)
+                io_error("could not open", &name)(error)
             }
         })?;
-        let bytes = reader.bytes().map_err(io_error("read the length of", &name))?;
+        let bytes = reader
+            .bytes()
+            .map_err(io_error("could not read the length of", &name))?;
         if bytes != file.bytes {
             return Err(damaged(&name, Damage("the file has a wrong length")));
         }
@@ -137,7 +167,10 @@ pub fn newest(
         let manifest = read_manifest(disk, generation)?;
         if manifest.system_id != system_id {
             let name = manifest_name(generation);
-            return Err(damaged(&name, Damage("manifest belongs to another database cluster")));
+            return Err(damaged(
+                &name,
+                Damage("manifest belongs to another database cluster"),
+            ));
         }
         if in_history(manifest.timeline, manifest.redo) {
             return Ok(Some(manifest));
@@ -163,27 +196,34 @@ pub fn remove_old(
         .collect();
     let mut removed = 0;
     // A manifest must be gone for good before its files go.
-    for generation in complete.iter().filter(|generation| !staying.contains(generation)) {
+    for generation in complete
+        .iter()
+        .filter(|generation| !staying.contains(generation))
+    {
         let name = manifest_name(*generation);
-        disk.remove(&name).map_err(io_error("remove", &name))?;
+        disk.remove(&name)
+            .map_err(io_error("could not remove", &name))?;
         removed += 1;
     }
     if removed > 0 {
-        disk.sync_directory().map_err(io_error("sync", "."))?;
+        disk.sync_directory()
+            .map_err(io_error("could not sync", "."))?;
     }
-    for name in disk.list().map_err(io_error("list", "."))? {
+    for name in disk.list().map_err(io_error("could not list", "."))? {
         let leftover = match kind_of(&name) {
             Some(Kind::Draft(_)) => true,
             Some(Kind::Rows(generation)) => !staying.contains(&generation),
             Some(Kind::Manifest(_)) | None => false,
         };
         if leftover {
-            disk.remove(&name).map_err(io_error("remove", &name))?;
+            disk.remove(&name)
+                .map_err(io_error("could not remove", &name))?;
             removed += 1;
         }
     }
     if removed > 0 {
-        disk.sync_directory().map_err(io_error("sync", "."))?;
+        disk.sync_directory()
+            .map_err(io_error("could not sync", "."))?;
     }
     Ok(removed)
 }
@@ -195,9 +235,18 @@ mod tests {
     #[test]
     fn names_are_told_apart() {
         assert_eq!(kind_of(&manifest_name(7)), Some(Kind::Manifest(7)));
-        assert_eq!(kind_of(&manifest_draft_name(u64::MAX)), Some(Kind::Draft(u64::MAX)));
+        assert_eq!(
+            kind_of(&manifest_draft_name(u64::MAX)),
+            Some(Kind::Draft(u64::MAX))
+        );
         assert_eq!(kind_of(&rows_name(255, 3)), Some(Kind::Rows(255)));
-        for name in ["manifest-", "manifest-7", "rows-0000000000000001", "x", "manifest-000000000000000G"] {
+        for name in [
+            "manifest-",
+            "manifest-7",
+            "rows-0000000000000001",
+            "x",
+            "manifest-000000000000000G",
+        ] {
             assert_eq!(kind_of(name), None, "{name}");
         }
     }

@@ -101,10 +101,14 @@ impl Manifest {
     pub fn to_bytes(&self) -> Result<Vec<u8>, EngineError> {
         let mut out = Vec::new();
         let u32s = |out: &mut Vec<u8>, values: &[u32]| {
-            values.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
+            values
+                .iter()
+                .for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
         };
         let u64s = |out: &mut Vec<u8>, values: &[u64]| {
-            values.iter().for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
+            values
+                .iter()
+                .for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
         };
         u32s(&mut out, &[MANIFEST_MAGIC, MANIFEST_VERSION]);
         u64s(
@@ -128,7 +132,12 @@ impl Manifest {
             u32s(&mut out, &[table.key.database, table.key.relation]);
             u64s(
                 &mut out,
-                &[table.creator.0, table.dropper.0, table.slots_end.0, table.rows],
+                &[
+                    table.creator.0,
+                    table.dropper.0,
+                    table.slots_end.0,
+                    table.rows,
+                ],
             );
             u32s(&mut out, &[table.indexes.len() as u32]);
             for index in &table.indexes {
@@ -188,7 +197,11 @@ fn read(cursor: &mut Cursor<'_>) -> Result<Manifest, EngineError> {
         is_final: match cursor.u32()? {
             0 => false,
             FLAG_FINAL => true,
-            _ => return Err(EngineError::Corrupt { what: "manifest has unknown flags" }),
+            _ => {
+                return Err(EngineError::Corrupt {
+                    what: "manifest has unknown flags",
+                });
+            }
         },
         tables: Vec::new(),
         files: Vec::new(),
@@ -197,7 +210,10 @@ fn read(cursor: &mut Cursor<'_>) -> Result<Manifest, EngineError> {
     for _ in 0..tables {
         let mut table = TableEntry {
             id: TableId(cursor.u64()?),
-            key: RelationKey { database: cursor.u32()?, relation: cursor.u32()? },
+            key: RelationKey {
+                database: cursor.u32()?,
+                relation: cursor.u32()?,
+            },
             creator: Xid(cursor.u64()?),
             dropper: Xid(cursor.u64()?),
             slots_end: Slot(cursor.u64()?),

@@ -13,6 +13,7 @@ mod block;
 mod files;
 mod manifest;
 mod read;
+mod source;
 mod threads;
 mod write;
 
@@ -20,9 +21,12 @@ mod write;
 mod tests;
 
 pub use block::{BLOCK_BYTES, BlockBuilder, BlockHeader, BlockReader, VersionEntry};
-pub use files::{generations, newest, next_generation, read_manifest, remove_old, rows_name};
+pub use files::{
+    generations, manifest_name, newest, next_generation, read_manifest, remove_old, rows_name,
+};
 pub use manifest::{FileEntry, IndexEntry, Manifest, TableEntry};
 pub use read::{BlockPlace, blocks_of, read_block};
+pub use source::write;
 pub use threads::{NextUnit, on_threads};
 pub use write::{CheckpointContext, RowSource, WALK_UNIT_SLOTS, Written, write_from};
 

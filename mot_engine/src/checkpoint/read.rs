@@ -33,8 +33,12 @@ pub fn blocks_of(
     let mut blocks = Vec::new();
     for (position, entry) in manifest.files.iter().enumerate() {
         let name = rows_name(manifest.generation, entry.number);
-        let reader = disk.open(&name).map_err(io_error("open", &name))?;
-        let bytes = reader.bytes().map_err(io_error("read the length of", &name))?;
+        let reader = disk
+            .open(&name)
+            .map_err(io_error("could not open", &name))?;
+        let bytes = reader
+            .bytes()
+            .map_err(io_error("could not read the length of", &name))?;
         if bytes != entry.bytes {
             return Err(damaged(&name, Damage("the file has a wrong length")));
         }
@@ -45,27 +49,44 @@ pub fn blocks_of(
             if bytes - offset < header.len() as u64 {
                 return Err(damaged(&name, Damage("the file is cut")));
             }
-            reader.read_at(offset, &mut header).map_err(io_error("read", &name))?;
+            reader
+                .read_at(offset, &mut header)
+                .map_err(io_error("could not read", &name))?;
             digest = crc32c::crc32c_append(digest, &header);
             let header =
                 BlockHeader::from_bytes(&header).map_err(|damage| damaged(&name, damage))?;
             offset += BLOCK_HEADER_BYTES as u64;
             let expected = (manifest.generation, entry.number, block);
             if (header.generation, header.file, header.block) != expected {
-                return Err(damaged(&name, Damage("a block of another place is in the file")));
+                return Err(damaged(
+                    &name,
+                    Damage("a block of another place is in the file"),
+                ));
             }
             if header.body_bytes > bytes - offset {
                 return Err(damaged(&name, Damage("a block is longer than its file")));
             }
-            blocks.try_reserve(1).map_err(|_| EngineError::OutOfProcessMemory)?;
-            blocks.push(BlockPlace { file: position, offset, header });
+            blocks
+                .try_reserve(1)
+                .map_err(|_| EngineError::OutOfProcessMemory)?;
+            blocks.push(BlockPlace {
+                file: position,
+                offset,
+                header,
+            });
             offset += header.body_bytes;
         }
         if offset != bytes {
-            return Err(damaged(&name, Damage("the file has bytes after its last block")));
+            return Err(damaged(
+                &name,
+                Damage("the file has bytes after its last block"),
+            ));
         }
         if digest != entry.digest {
-            return Err(damaged(&name, Damage("the file's blocks are not those of its manifest")));
+            return Err(damaged(
+                &name,
+                Damage("the file's blocks are not those of its manifest"),
+            ));
         }
         files.push((name, reader));
     }
@@ -83,7 +104,10 @@ pub fn read_block(
     // At most the file's length, as `blocks_of` has checked.
     let bytes =
         usize::try_from(place.header.body_bytes).map_err(|_| EngineError::OutOfProcessMemory)?;
-    body.try_reserve(bytes).map_err(|_| EngineError::OutOfProcessMemory)?;
+    body.try_reserve(bytes)
+        .map_err(|_| EngineError::OutOfProcessMemory)?;
     body.resize(bytes, 0);
-    reader.read_at(place.offset, body).map_err(io_error("read", name))
+    reader
+        .read_at(place.offset, body)
+        .map_err(io_error("could not read", name))
 }

@@ -70,23 +70,26 @@ pub fn on_threads<T: Send>(
     work: impl Fn(usize, &NextUnit) -> Result<T, EngineError> + Sync,
 ) -> Result<Vec<T>, EngineError> {
     let threads = threads.clamp(1, units.max(1));
-    let next = NextUnit { next: AtomicUsize::new(0), count: units, stopped: AtomicBool::new(false) };
+    let next = NextUnit {
+        next: AtomicUsize::new(0),
+        count: units,
+        stopped: AtomicBool::new(false),
+    };
     let failure: Mutex<Option<EngineError>> = Mutex::new(None);
     let results = std::thread::scope(|scope| {
         let blocked = SignalsBlocked::new();
         let mut handles = Vec::new();
         for number in 0..threads {
             let (next, failure, work) = (&next, &failure, &work);
-            let spawned =
-                std::thread::Builder::new().name(format!("mot {number}")).spawn_scoped(scope, move || {
-                    match work(number, next) {
-                        Ok(result) => Some(result),
-                        Err(error) => {
-                            next.stopped.store(true, Ordering::Relaxed);
-                            let mut failure = failure.lock().unwrap_or_else(|lock| lock.into_inner());
-                            failure.get_or_insert(error);
-                            None
-                        }
+            let spawned = std::thread::Builder::new()
+                .name(format!("mot {number}"))
+                .spawn_scoped(scope, move || match work(number, next) {
+                    Ok(result) => Some(result),
+                    Err(error) => {
+                        next.stopped.store(true, Ordering::Relaxed);
+                        let mut failure = failure.lock().unwrap_or_else(|lock| lock.into_inner());
+                        failure.get_or_insert(error);
+                        None
                     }
                 });
             match spawned {
@@ -113,7 +116,10 @@ pub fn on_threads<T: Send>(
         }
         Ok(results)
     })?;
-    match failure.into_inner().unwrap_or_else(|lock| lock.into_inner()) {
+    match failure
+        .into_inner()
+        .unwrap_or_else(|lock| lock.into_inner())
+    {
         Some(error) => Err(error),
         None => Ok(results),
     }

@@ -70,21 +70,21 @@ pub trait RowSource: Sync {
     /// Makes a thread's walker.
     fn walker(&self) -> Result<Self::Walker<'_>, EngineError>;
     /// Walks on from `slots.start` until the end of `slots` or until `block` is full, and gives the
-    /// slot to go on from and how many live rows it met. None when the table is gone.
+    /// slot to go on from and how many rows it met.
     fn walk(
         &self,
         walker: &mut Self::Walker<'_>,
         table: TableId,
         slots: Range<Slot>,
         block: &mut BlockBuilder,
-    ) -> Result<Option<(Slot, u64)>, EngineError>;
+    ) -> Result<(Slot, u64), EngineError>;
 }
 
 struct ThreadResult {
     file: Option<FileEntry>,
     lsn_max: Lsn,
-    /// Rows per table position; a table that is gone has none.
-    rows: Vec<(usize, Option<u64>)>,
+    /// Rows per table position.
+    rows: Vec<(usize, u64)>,
 }
 
 /// Writes all rows of `source`.
@@ -106,7 +106,12 @@ pub fn write_from<S: RowSource>(
     }
     let settled = context.settled;
     let results = on_threads(context.threads, units.len(), |number, next| {
-        let mut file = RowsFile { disk, generation, number: number as u32, open: None };
+        let mut file = RowsFile {
+            disk,
+            generation,
+            number: number as u32,
+            open: None,
+        };
         let mut walker = source.walker()?;
         let mut block = BlockBuilder::new(settled);
         let mut rows = Vec::new();
@@ -114,43 +119,38 @@ pub fn write_from<S: RowSource>(
             let (position, slots) = &units[unit];
             let table = tables[*position].id;
             let mut start = slots.start;
-            let mut count = Some(0);
+            let mut count = 0;
             while start < slots.end && !next.is_stopped() {
                 block.begin(table);
-                let Some((reached, met)) =
-                    source.walk(&mut walker, table, start..slots.end, &mut block)?
-                else {
-                    count = None;
-                    break;
-                };
+                let (reached, met) =
+                    source.walk(&mut walker, table, start..slots.end, &mut block)?;
                 start = reached;
-                count = count.map(|count| count + met);
+                count += met;
                 if !block.is_empty() {
                     file.append(&block)?;
                 }
             }
             rows.push((*position, count));
         }
-        Ok(ThreadResult { file: file.finish()?, lsn_max: block.lsn_max(), rows })
+        Ok(ThreadResult {
+            file: file.finish()?,
+            lsn_max: block.lsn_max(),
+            rows,
+        })
     })?;
 
     let mut lsn_max = Lsn(0);
-    let mut gone = vec![false; tables.len()];
     let mut files = Vec::new();
     for result in results {
         lsn_max = lsn_max.max(result.lsn_max);
         files.extend(result.file);
         for (position, count) in result.rows {
-            match count {
-                Some(count) => tables[position].rows += count,
-                None => gone[position] = true,
-            }
+            tables[position].rows += count;
         }
     }
     files.sort_unstable_by_key(|file| file.number);
-    let mut gone = gone.into_iter();
-    tables.retain(|_| gone.next() == Some(false));
-    disk.sync_directory().map_err(io_error("sync", "."))?;
+    disk.sync_directory()
+        .map_err(io_error("could not sync", "."))?;
 
     let flushed = (context.flush)(lsn_max)?;
     if flushed < lsn_max {
@@ -185,12 +185,18 @@ pub fn write_from<S: RowSource>(
 fn seal(disk: &dyn Disk, manifest: &Manifest) -> Result<(), EngineError> {
     let name = manifest_name(manifest.generation);
     let draft = manifest_draft_name(manifest.generation);
-    let mut writer = disk.create(&draft).map_err(io_error("create", &draft))?;
-    writer.append(&manifest.to_bytes()?).map_err(io_error("write", &draft))?;
-    writer.sync().map_err(io_error("sync", &draft))?;
+    let mut writer = disk
+        .create(&draft)
+        .map_err(io_error("could not create", &draft))?;
+    writer
+        .append(&manifest.to_bytes()?)
+        .map_err(io_error("could not write", &draft))?;
+    writer.sync().map_err(io_error("could not sync", &draft))?;
     drop(writer);
-    disk.rename(&draft, &name).map_err(io_error("rename", &draft))?;
-    disk.sync_directory().map_err(io_error("sync", "."))
+    disk.rename(&draft, &name)
+        .map_err(io_error("could not rename", &draft))?;
+    disk.sync_directory()
+        .map_err(io_error("could not sync", "."))
 }
 
 /// A thread's file, created with its first block.
@@ -213,15 +219,31 @@ impl RowsFile<'_> {
             Some(open) => open,
             none => {
                 let name = rows_name(self.generation, self.number);
-                let writer = self.disk.create(&name).map_err(io_error("create", &name))?;
-                let entry = FileEntry { number: self.number, blocks: 0, bytes: 0, digest: 0 };
-                none.insert(OpenFile { name, writer, entry })
+                let writer = self
+                    .disk
+                    .create(&name)
+                    .map_err(io_error("could not create", &name))?;
+                let entry = FileEntry {
+                    number: self.number,
+                    blocks: 0,
+                    bytes: 0,
+                    digest: 0,
+                };
+                none.insert(OpenFile {
+                    name,
+                    writer,
+                    entry,
+                })
             }
         };
         let (header, body) = block.finish(self.generation, self.number, open.entry.blocks);
         let header = header.to_bytes();
-        open.writer.append(&header).map_err(io_error("write", &open.name))?;
-        open.writer.append(body).map_err(io_error("write", &open.name))?;
+        open.writer
+            .append(&header)
+            .map_err(io_error("could not write", &open.name))?;
+        open.writer
+            .append(body)
+            .map_err(io_error("could not write", &open.name))?;
         open.entry.digest = crc32c::crc32c_append(open.entry.digest, &header);
         open.entry.bytes += (BLOCK_HEADER_BYTES + body.len()) as u64;
         open.entry.blocks += 1;
@@ -229,8 +251,12 @@ impl RowsFile<'_> {
     }
 
     fn finish(self) -> Result<Option<FileEntry>, EngineError> {
-        let Some(mut open) = self.open else { return Ok(None) };
-        open.writer.sync().map_err(io_error("sync", &open.name))?;
+        let Some(mut open) = self.open else {
+            return Ok(None);
+        };
+        open.writer
+            .sync()
+            .map_err(io_error("could not sync", &open.name))?;
         Ok(Some(open.entry))
     }
 }

@@ -102,7 +102,9 @@ impl SimulatedDisk {
             durable_names: BTreeMap::new(),
             journal: Vec::new(),
         };
-        Self { state: Arc::new(Mutex::new(state)) }
+        Self {
+            state: Arc::new(Mutex::new(state)),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -125,7 +127,9 @@ impl SimulatedDisk {
     pub fn fork(&self, seed: u64) -> Self {
         let mut state = self.state().clone();
         state.random = seed;
-        Self { state: Arc::new(Mutex::new(state)) }
+        Self {
+            state: Arc::new(Mutex::new(state)),
+        }
     }
 
     /// What is found after the machine came up again.
@@ -137,7 +141,11 @@ impl SimulatedDisk {
         let ordered = state.draw() % 4 != 0;
         let kept = state.draw() as usize % (journal.len() + 1);
         for (index, change) in journal.iter().enumerate() {
-            let done = if ordered { index < kept } else { state.draw() % 2 == 0 };
+            let done = if ordered {
+                index < kept
+            } else {
+                state.draw() % 2 == 0
+            };
             if done {
                 apply(&mut names, change);
             }
@@ -162,7 +170,9 @@ impl SimulatedDisk {
         state.durable_names = names;
         state.operations = 0;
         state.fails_at = None;
-        Self { state: Arc::new(Mutex::new(state)) }
+        Self {
+            state: Arc::new(Mutex::new(state)),
+        }
     }
 
     /// A file's bytes.
@@ -175,7 +185,10 @@ impl SimulatedDisk {
     pub fn overwrite(&self, name: &str, bytes: Vec<u8>) {
         let mut state = self.state();
         let file = *state.names.get(name).expect("the file exists");
-        state.files[file] = FileState { durable_bytes: bytes.len(), bytes };
+        state.files[file] = FileState {
+            durable_bytes: bytes.len(),
+            bytes,
+        };
     }
 }
 
@@ -191,7 +204,10 @@ impl Disk for SimulatedDisk {
         if !whole {
             return Err(crashed());
         }
-        Ok(Box::new(Writer { disk: self.clone(), file }))
+        Ok(Box::new(Writer {
+            disk: self.clone(),
+            file,
+        }))
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskReader>> {
@@ -200,7 +216,9 @@ impl Disk for SimulatedDisk {
             return Err(crashed());
         }
         let file = *state.names.get(name).ok_or_else(not_found)?;
-        Ok(Box::new(Reader { bytes: state.files[file].bytes.clone() }))
+        Ok(Box::new(Reader {
+            bytes: state.files[file].bytes.clone(),
+        }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -255,9 +273,14 @@ impl DiskWriter for Writer {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.disk.state();
         let whole = state.operation()?;
-        let length =
-            if whole { bytes.len() } else { state.draw() as usize % (bytes.len() + 1) };
-        state.files[self.file].bytes.extend_from_slice(&bytes[..length]);
+        let length = if whole {
+            bytes.len()
+        } else {
+            state.draw() as usize % (bytes.len() + 1)
+        };
+        state.files[self.file]
+            .bytes
+            .extend_from_slice(&bytes[..length]);
         if whole { Ok(()) } else { Err(crashed()) }
     }
 

@@ -20,7 +20,7 @@ mod update;
 
 pub(crate) use commit::remove_entries;
 pub use definitions::free_doomed;
-pub(crate) use definitions::{restore_index, restore_table};
+pub(crate) use definitions::{allocate_table, free_index, publish_index};
 pub use enter::Entered;
 pub use lock::Locked;
 pub use log::Log;
