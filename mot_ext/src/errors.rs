@@ -82,6 +82,7 @@ pub fn raise(error: EngineError) -> ! {
         }
         EngineError::Corrupt { .. }
         | EngineError::LogMismatch { .. }
+        | EngineError::BaseMismatch { .. }
         | EngineError::Damaged { .. } => raise_report!(
             PgLogLevel::ERROR,
             ERRCODE_DATA_CORRUPTED,

@@ -29,8 +29,14 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
     // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in, first out).
     unsafe { pg_sys::before_shmem_exit(Some(on_exit), pg_sys::Datum::from(0)) };
     let control = shmem::control();
-    control.checkpoint.worker_pid.store(std::process::id(), Ordering::Relaxed);
-    let mut worker = Worker { retry_checkpoint_at: None, retry_slot_at: None };
+    control
+        .checkpoint
+        .worker_pid
+        .store(std::process::id(), Ordering::Relaxed);
+    let mut worker = Worker {
+        retry_checkpoint_at: None,
+        retry_slot_at: None,
+    };
     while !super::shutdown_asked() {
         super::reload_if_asked();
         worker.turn();
@@ -49,7 +55,10 @@ fn server_is_stopping() -> bool {
     /// PM_STATUS of `miscadmin.h`: the eighth line.
     const STATUS_LINE: usize = 7;
     match std::fs::read_to_string("postmaster.pid") {
-        Ok(text) => text.lines().nth(STATUS_LINE).is_some_and(|line| line.trim() == "stopping"),
+        Ok(text) => text
+            .lines()
+            .nth(STATUS_LINE)
+            .is_some_and(|line| line.trim() == "stopping"),
         // Without the file nobody can say; a last checkpoint too many does no harm.
         Err(_) => true,
     }
@@ -133,7 +142,10 @@ impl Worker {
         if redo.0 <= shmem::control().covered.load(Ordering::SeqCst) || !may_checkpoint() {
             return true;
         }
-        if self.retry_checkpoint_at.is_some_and(|at| Instant::now() < at) {
+        if self
+            .retry_checkpoint_at
+            .is_some_and(|at| Instant::now() < at)
+        {
             return false;
         }
         self.write(redo, false)
@@ -202,7 +214,9 @@ fn may_checkpoint() -> bool {
     match shmem::engine().expect("preloaded").state() {
         State::Ready => true,
         // SAFETY: reads a shared flag; never raises.
-        State::Replaying => control.redo_ended.load(Ordering::SeqCst) || unsafe { pg_sys::HotStandbyActive() },
+        State::Replaying => {
+            control.redo_ended.load(Ordering::SeqCst) || unsafe { pg_sys::HotStandbyActive() }
+        }
         State::Empty | State::Loading | State::Failed => false,
     }
 }

@@ -37,7 +37,13 @@ pub fn load() -> Result<Option<Manifest>, String> {
     let control = shmem::control();
     let elapsed = start.elapsed();
     control.covered.store(manifest.redo.0, Ordering::SeqCst);
-    control.recovery.load_ms.store(elapsed.as_millis() as u64, Ordering::Relaxed);
+    control
+        .active_below
+        .store(pg::next_full_xid(), Ordering::SeqCst);
+    control
+        .recovery
+        .load_ms
+        .store(elapsed.as_millis() as u64, Ordering::Relaxed);
     ereport!(
         PgLogLevel::LOG,
         PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
@@ -64,13 +70,22 @@ pub fn replay_gap(manifest: &Manifest, replayer: &mut Replayer, to: Lsn) -> Resu
     let start = Instant::now();
     let read = pg::catch(|| {
         reader::read_gap(manifest.redo, to, |record| {
-            rmgr::apply(session, replayer, record.data, record.end, clock::widen(record.xid));
+            rmgr::apply(
+                session,
+                replayer,
+                record.data,
+                record.end,
+                clock::widen(record.xid),
+            );
         })
     });
     match read {
         Ok(Ok(found)) => {
             let control = shmem::control();
-            control.recovery.gap_records.store(found.own_records, Ordering::Relaxed);
+            control
+                .recovery
+                .gap_records
+                .store(found.own_records, Ordering::Relaxed);
             if found.own_records > 0 {
                 control.logged.store(true, Ordering::SeqCst);
                 ereport!(
@@ -106,7 +121,11 @@ pub fn load_in_worker() -> Result<(), String> {
         let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
         replay_gap(&manifest, &mut Replayer::new(), redo)?;
         let replayed = shmem::control().logged.load(Ordering::SeqCst);
-        let from = if replayed { manifest.redo } else { manifest.redo.max(redo) };
+        let from = if replayed {
+            manifest.redo
+        } else {
+            manifest.redo.max(redo)
+        };
         files::begin_from(&manifest, from).map_err(|e| e.to_string())?;
         shmem::control().covered.store(from.0, Ordering::SeqCst);
     }
