@@ -28,7 +28,7 @@ pub use manifest::{FileEntry, IndexEntry, Manifest, TableEntry};
 pub use read::{BlockPlace, blocks_of, read_block};
 pub use source::write;
 pub use threads::{NextUnit, on_threads};
-pub use write::{CheckpointContext, RowSource, WALK_UNIT_SLOTS, Written, write_from};
+pub use write::{CheckpointContext, RowSource, WALK_UNIT_SLOTS, Written, seal, write_from};
 
 /// What is wrong with a file's content.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

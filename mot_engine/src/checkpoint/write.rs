@@ -181,8 +181,9 @@ pub fn write_from<S: RowSource>(
     })
 }
 
-/// Puts the manifest in place.
-fn seal(disk: &dyn Disk, manifest: &Manifest) -> Result<(), EngineError> {
+/// Puts the manifest in place. The caller may also replace one of the same generation: when nothing was
+/// logged since that checkpoint began, its redo position moves on without writing a row.
+pub fn seal(disk: &dyn Disk, manifest: &Manifest) -> Result<(), EngineError> {
     let name = manifest_name(manifest.generation);
     let draft = manifest_draft_name(manifest.generation);
     let mut writer = disk
