@@ -13,12 +13,25 @@ compile_error!("PostgreSQL errors unwind through this library: build it with pan
 
 use pgrx::prelude::*;
 
+mod clock;
+mod errors;
 mod pg;
+mod relation;
+mod session;
 mod settings;
+mod shmem;
+mod stats;
+mod wait;
+mod wal;
+mod workers;
+mod xact;
 
 ::pgrx::pg_module_magic!();
 
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     settings::init();
+    shmem::init();
+    wal::init();
+    workers::init();
 }

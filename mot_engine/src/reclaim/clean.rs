@@ -134,7 +134,7 @@ fn finish_cleaning(session: &Session, table: TableRef, slot: Slot, anchor: &Anch
     if !latched.head.is_empty() || !complete {
         return;
     }
-    latched.head = Head(0);
+    latched.head = Head::empty();
     drop(latched);
     if lists_free_slots {
         crate::table::free_slot(table, slot);
@@ -264,7 +264,7 @@ fn free_dead_row(
     let Some(tombstone) = dead_tombstone(latched.head, horizon) else {
         return false;
     };
-    latched.head = Head(0);
+    latched.head = Head::empty();
     drop(latched);
     // SAFETY: just unlinked.
     unsafe {

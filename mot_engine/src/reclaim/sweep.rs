@@ -3,12 +3,10 @@
 use super::Sweeping;
 use super::clean::prune_row;
 use crate::clock::Clock;
-use crate::engine::State;
 use crate::ids::Slot;
 use crate::row::{Judged, judge_maker};
 use crate::session::Session;
 use crate::table::{DIRTY_WORD_SLOTS, Directory, GROUP_SLOTS, TableRef};
-use std::sync::atomic::Ordering;
 
 /// Dirty groups taken and not swept yet: set again should the clock unwind.
 struct Groups<'a> {
@@ -42,71 +40,48 @@ impl Drop for Groups<'_> {
 pub struct Sweep {
     /// Rows looked at.
     pub rows_visited: u64,
-    /// Versions taken out.
+    /// Versions, ended locks and dead rows' tombstones taken out.
     pub versions_removed: u64,
-    /// Where to go on; `None` at the end of the table.
-    pub next: Option<Slot>,
+    /// Groups of rows that have something left to do at a later horizon.
+    pub groups_waiting: u64,
 }
 
 impl Session {
-    /// Sweeps a table from a slot on, until about `rows_max` rows have been looked at. The table is kept alive by the caller (a relation
-    /// lock or a `Walk`). Only one process sweeps at a time.
-    pub fn sweep(&self, clock: &impl Clock, table: TableRef, from: Slot, rows_max: u64) -> Sweep {
+    /// Sweeps a table: the rows that were left with something to do, or (`all`) every row. The table is kept alive by the caller (a relation
+    /// lock or a `Walk`). Only one process sweeps at a time. `pause` is called now and then, unpinned: it may handle signals, and unwinding
+    /// from it is safe.
+    pub fn sweep(
+        &self,
+        clock: &impl Clock,
+        table: TableRef,
+        all: bool,
+        mut pause: impl FnMut(),
+    ) -> Sweep {
         let mut done = Sweep::default();
         let end = table.slots_end().0;
         let directory = &table.storage().directory;
-        let mut word_start = from.0 - from.0 % DIRTY_WORD_SLOTS;
+        let mut word_start = 0;
         while word_start < end {
+            let taken = directory.take_dirty(Slot(word_start));
             let mut groups = Groups {
                 directory,
                 word_start,
-                bits: directory.take_dirty(Slot(word_start)),
+                bits: if all { u64::MAX } else { taken },
             };
-            while let Some(first) = groups.first() {
+            while let Some(first) = groups.first().filter(|first| *first < end) {
                 let slots = first..(first + GROUP_SLOTS).min(end);
                 if self.sweep_group(clock, table, slots, &mut done) {
                     directory.set_dirty(Slot(first));
+                    done.groups_waiting += 1;
                 }
                 groups.done();
+                pause();
             }
-            drop(groups);
+            groups.bits = 0;
             word_start += DIRTY_WORD_SLOTS;
-            if done.rows_visited >= rows_max && word_start < end {
-                done.next = Some(Slot(word_start));
-                return done;
-            }
         }
-        done
-    }
-
-    /// Sweeps every table whose rows the horizon may have freed since it was swept last, about `rows_max` rows each, and frees what was
-    /// dropped. For the reclaimer.
-    pub fn sweep_all(&self, clock: &impl Clock, rows_max: u64) -> Sweep {
-        let mut total = Sweep::default();
-        let horizon = self.engine().horizon().0;
-        for walk in self.tables() {
-            let table = walk.table();
-            if table.storage().swept.load(Ordering::Relaxed) == horizon {
-                continue;
-            }
-            let mut from = Slot(0);
-            loop {
-                let done = self.sweep(clock, table, from, rows_max);
-                total.rows_visited += done.rows_visited;
-                total.versions_removed += done.versions_removed;
-                match done.next {
-                    Some(next) => from = next,
-                    None => break,
-                }
-            }
-            table.storage().swept.store(horizon, Ordering::Relaxed);
-        }
-        if self.engine().state() == State::Replaying {
-            self.settle_definitions(clock);
-        }
-        crate::transaction::free_doomed(self);
         self.local.collect();
-        total
+        done
     }
 
     /// Sweeps rows that share a dirty bit; `true` if something is left to do there later.

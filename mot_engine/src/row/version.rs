@@ -141,16 +141,34 @@ impl VersionRef {
         flags: u32,
     ) -> VersionRef {
         debug_assert!(image.len() >= IMAGE_BYTES_MIN);
+        // SAFETY: the caller's.
+        unsafe { VersionRef::write_body(block, Some(&image[STAMP_BYTES..]), xid, cid, slot, flags) }
+    }
+
+    /// As `write`, from what follows the stamp; `None` makes a tombstone's image.
+    ///
+    /// # Safety
+    /// `block` is an unshared, 16-byte aligned block that is large enough for the image.
+    pub(crate) unsafe fn write_body(
+        block: NonNull<u8>,
+        body: Option<&[u8]>,
+        xid: Xid,
+        cid: CommandId,
+        slot: Slot,
+        flags: u32,
+    ) -> VersionRef {
+        let body = body.unwrap_or(&TOMBSTONE_IMAGE[STAMP_BYTES..]);
         let version = block.cast::<Version>();
         // SAFETY: the block is ours and large enough (caller).
         unsafe {
             version.write(Version {
                 next: AtomicU64::new(0),
-                image_bytes: image.len() as u32,
+                image_bytes: (STAMP_BYTES + body.len()) as u32,
                 flags: AtomicU32::new(flags),
             });
             let at = version.add(1).cast::<u8>();
-            at.copy_from_nonoverlapping(NonNull::from(image).cast(), image.len());
+            at.add(STAMP_BYTES)
+                .copy_from_nonoverlapping(NonNull::from(body).cast(), body.len());
             at.cast::<u64>().write(xid.0);
             at.add(8).cast::<u32>().write(cid.0);
             let (block, offset) = slot.to_tid();
@@ -160,32 +178,6 @@ impl VersionRef {
             tid.add(2).write(offset);
         }
         VersionRef(version)
-    }
-
-    /// Like `write`, from a body: the image without its stamp.
-    ///
-    /// # Safety
-    /// As for `write`; the image is the stamp and the body.
-    pub(crate) unsafe fn write_body(
-        block: NonNull<u8>,
-        body: &[u8],
-        xid: Xid,
-        slot: Slot,
-        flags: u32,
-    ) -> VersionRef {
-        let mut stamp = [0; IMAGE_BYTES_MIN];
-        let short = body.len().min(IMAGE_BYTES_MIN - STAMP_BYTES);
-        stamp[STAMP_BYTES..STAMP_BYTES + short].copy_from_slice(&body[..short]);
-        // SAFETY: the caller's; the block holds the shortest image, too.
-        let version = unsafe { VersionRef::write(block, &stamp, xid, CommandId(0), slot, flags) };
-        // SAFETY: unpublished, so the header may still be written; the block is large enough for the body (caller).
-        unsafe {
-            let header = version.0.as_ptr();
-            (*header).image_bytes = (STAMP_BYTES + body.len()) as u32;
-            let at = header.add(1).cast::<u8>().add(STAMP_BYTES);
-            at.copy_from_nonoverlapping(body.as_ptr(), body.len());
-        }
-        version
     }
 
     /// The transaction that made it.

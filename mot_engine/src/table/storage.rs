@@ -43,6 +43,9 @@ pub(crate) struct TableStorage {
     pub(crate) key: RelationKey,
     pub(crate) created: AtomicU64,
     pub(crate) dropped: AtomicU64,
+    /// Where the records of its creation and of its drop end; 0 while not logged. Reset before `dropped` names another transaction.
+    pub(crate) created_lsn: AtomicU64,
+    pub(crate) dropped_lsn: AtomicU64,
     /// Next storage in the catalog's bucket.
     pub(crate) next: AtomicU64,
     /// Next storage in the list of doomed ones.
@@ -59,8 +62,6 @@ pub(crate) struct TableStorage {
     /// Who needs that nothing is reclaimed meanwhile (index builds, checks), and who is reclaiming right now: see `reclaim::Quiet`.
     pub(crate) quiet: AtomicU32,
     pub(crate) sweepers: AtomicU32,
-    /// The horizon of the last whole sweep.
-    pub(crate) swept: AtomicU64,
     pub(crate) counters: TableCounters,
     pub(crate) index_count: AtomicU32,
     pub(crate) indexes: [AtomicU64; INDEXES_PER_TABLE_MAX],

@@ -45,6 +45,7 @@ impl Transaction {
         xid: Xid,
     ) -> Result<(), EngineError> {
         self.reserve(xid)?;
+        table.storage().dropped_lsn.store(0, Ordering::Release);
         table.storage().dropped.store(xid.0, Ordering::Release);
         self.push(Kind::DropTable, table, Slot(0), 0);
         Ok(())
@@ -113,6 +114,7 @@ impl Transaction {
         let Some(index) = session.find_index(table, relation, clock) else {
             return Ok(false);
         };
+        index.storage().dropped_lsn.store(0, Ordering::Release);
         index.storage().dropped.store(xid.0, Ordering::Release);
         self.push(Kind::DropIndex, table, Slot(0), index.address());
         Ok(true)

@@ -4,8 +4,8 @@
 //! row, in records of at most [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one longer row is a record of its own).
 //!
 //! The session's `logging` mark is up from before the first record is appended until the last row is marked, so that a checkpoint that waits
-//! for it finds every row whose record lies before its redo position marked. A row is marked under its latch: the anchor's LSN and the
-//! version's LOGGED flag change together for whoever reads them under the latch, too (`row::logged_chain`, for the checkpointer).
+//! for it finds every row whose record lies before its redo position marked. How a row is
+//! marked so that LSN and flag are never seen apart: [`Anchor::mark_logged`]; why that matters: checkpoint/README.md.
 
 use super::examine::{data_below, newest_data};
 use super::{Kind, Operation, Own, Transaction};
@@ -53,6 +53,9 @@ impl Transaction {
         }
         if !self.writers.definitions.is_empty() {
             last = append(session, log, self.writers.definitions.record());
+            for operation in &self.operations {
+                mark_definition(operation, last);
+            }
         }
         let mut first_unmarked = 0;
         for position in 0..self.operations.len() {
@@ -156,11 +159,21 @@ fn is_last_logged(version: VersionRef, base: VersionRef) -> bool {
 fn mark_rows(own: &Own, operations: &[Operation], lsn: Lsn) {
     for operation in operations {
         if let Some((anchor, version)) = surviving(own, operation) {
-            let _latched = anchor.latch();
-            anchor.raise_lsn(lsn);
-            version.add_flags(flags::LOGGED);
+            anchor.mark_logged(version, lsn);
         }
     }
+}
+
+/// From now on a checkpoint may tell of the definition: without its record, a crash could hand its xid to another transaction.
+fn mark_definition(operation: &Operation, lsn: Lsn) {
+    let word = match operation.kind() {
+        Kind::CreateTable => &operation.table.storage().created_lsn,
+        Kind::DropTable => &operation.table.storage().dropped_lsn,
+        Kind::CreateIndex => &operation.index().storage().created_lsn,
+        Kind::DropIndex => &operation.index().storage().dropped_lsn,
+        Kind::Insert | Kind::Update | Kind::Delete | Kind::Lock => return,
+    };
+    word.store(lsn.0, Ordering::Release);
 }
 
 fn define(
