@@ -1,0 +1,25 @@
+//! Writing records: the engine's `Log` over `XLogInsert`.
+use super::RMGR_ID;
+use mot_engine::limits::LOG_RECORD_BYTES_MAX;
+use mot_engine::{Log, Lsn};
+use pgrx::pg_sys;
+
+/// The server's WAL. PostgreSQL stamps each record with the current transaction's id.
+pub struct WalLog;
+
+// PostgreSQL 15 writes a record of 1 GiB that its own recovery then cannot allocate: the engine's cap must stay far below.
+const _: () = assert!(LOG_RECORD_BYTES_MAX <= 64 << 20);
+
+impl Log for WalLog {
+    fn append(&mut self, record: &[u8]) -> Lsn {
+        assert!(!record.is_empty() && record.len() <= LOG_RECORD_BYTES_MAX);
+        // SAFETY: inside a transaction, outside a critical section; the record outlives the insertion, which copies it. Each
+        // call may raise, and XLogBeginInsert's state is reset by PostgreSQL's abort.
+        let end = unsafe {
+            pg_sys::XLogBeginInsert();
+            pg_sys::XLogRegisterData(record.as_ptr().cast_mut().cast(), record.len() as _);
+            pg_sys::XLogInsert(RMGR_ID, 0)
+        };
+        Lsn(end)
+    }
+}
