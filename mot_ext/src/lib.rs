@@ -13,6 +13,7 @@ compile_error!("PostgreSQL errors unwind through this library: build it with pan
 
 use pgrx::prelude::*;
 
+mod ddl;
 mod pg;
 mod settings;
 
@@ -21,4 +22,5 @@ mod settings;
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     settings::init();
+    ddl::init();
 }

@@ -28,7 +28,7 @@ CREATE FUNCTION mot.index_handler(internal) RETURNS index_am_handler
   STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION mot.index_handler(internal) IS 'describes the index access method of memory-optimized tables';
 ")]
-fn index_handler(_internal: Internal) -> Internal {
+fn index_handler(_call: pg_sys::FunctionCallInfo) -> Internal {
     // SAFETY: palloc0 gives a zeroed, aligned block of the node's size; every field not set below may be zero or NULL.
     unsafe {
         let am = pg_sys::palloc0(size_of::<pg_sys::IndexAmRoutine>()).cast::<pg_sys::IndexAmRoutine>();

@@ -1,6 +1,7 @@
 //! Which catalog objects are ours.
 use super::nodes;
 use pgrx::pg_sys;
+use pgrx::prelude::*;
 
 /// Name of the foreign-data wrapper, of its only server, and of the access method.
 pub const NAME: &str = "mot";
@@ -59,4 +60,16 @@ pub unsafe fn lookup(relation: *mut pg_sys::RangeVar) -> pg_sys::Oid {
 pub fn access_method() -> pg_sys::Oid {
     // SAFETY: a catalog look-up that raises when the method is missing.
     unsafe { pg_sys::get_index_am_oid(c"mot".as_ptr(), false) }
+}
+
+/// A callback of RangeVarGetRelidExtended: raises unless the user owns the relation.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn check_ownership(
+    relation: *const pg_sys::RangeVar,
+    relid: pg_sys::Oid,
+    old_relid: pg_sys::Oid,
+    argument: *mut std::ffi::c_void,
+) {
+    // SAFETY: core's own callback with core's own arguments.
+    unsafe { pg_sys::RangeVarCallbackOwnsRelation(relation, relid, old_relid, argument) }
 }

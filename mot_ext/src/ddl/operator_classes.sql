@@ -20,17 +20,17 @@ CREATE OPERATOR CLASS mot.int8_ops DEFAULT FOR TYPE pg_catalog.int8 USING mot FA
   FUNCTION 1 pg_catalog.btint8cmp(pg_catalog.int8, pg_catalog.int8);
 ALTER OPERATOR FAMILY mot.integer_ops USING mot ADD
   OPERATOR 1 pg_catalog.< (int2, int4), OPERATOR 2 pg_catalog.<= (int2, int4), OPERATOR 3 pg_catalog.= (int2, int4), OPERATOR 4 pg_catalog.>= (int2, int4), OPERATOR 5 pg_catalog.> (int2, int4),
-  FUNCTION 1 pg_catalog.btint24cmp(int2, int4),
+  FUNCTION 1 (int2, int4) pg_catalog.btint24cmp(int2, int4),
   OPERATOR 1 pg_catalog.< (int2, int8), OPERATOR 2 pg_catalog.<= (int2, int8), OPERATOR 3 pg_catalog.= (int2, int8), OPERATOR 4 pg_catalog.>= (int2, int8), OPERATOR 5 pg_catalog.> (int2, int8),
-  FUNCTION 1 pg_catalog.btint28cmp(int2, int8),
+  FUNCTION 1 (int2, int8) pg_catalog.btint28cmp(int2, int8),
   OPERATOR 1 pg_catalog.< (int4, int2), OPERATOR 2 pg_catalog.<= (int4, int2), OPERATOR 3 pg_catalog.= (int4, int2), OPERATOR 4 pg_catalog.>= (int4, int2), OPERATOR 5 pg_catalog.> (int4, int2),
-  FUNCTION 1 pg_catalog.btint42cmp(int4, int2),
+  FUNCTION 1 (int4, int2) pg_catalog.btint42cmp(int4, int2),
   OPERATOR 1 pg_catalog.< (int4, int8), OPERATOR 2 pg_catalog.<= (int4, int8), OPERATOR 3 pg_catalog.= (int4, int8), OPERATOR 4 pg_catalog.>= (int4, int8), OPERATOR 5 pg_catalog.> (int4, int8),
-  FUNCTION 1 pg_catalog.btint48cmp(int4, int8),
+  FUNCTION 1 (int4, int8) pg_catalog.btint48cmp(int4, int8),
   OPERATOR 1 pg_catalog.< (int8, int2), OPERATOR 2 pg_catalog.<= (int8, int2), OPERATOR 3 pg_catalog.= (int8, int2), OPERATOR 4 pg_catalog.>= (int8, int2), OPERATOR 5 pg_catalog.> (int8, int2),
-  FUNCTION 1 pg_catalog.btint82cmp(int8, int2),
+  FUNCTION 1 (int8, int2) pg_catalog.btint82cmp(int8, int2),
   OPERATOR 1 pg_catalog.< (int8, int4), OPERATOR 2 pg_catalog.<= (int8, int4), OPERATOR 3 pg_catalog.= (int8, int4), OPERATOR 4 pg_catalog.>= (int8, int4), OPERATOR 5 pg_catalog.> (int8, int4),
-  FUNCTION 1 pg_catalog.btint84cmp(int8, int4);
+  FUNCTION 1 (int8, int4) pg_catalog.btint84cmp(int8, int4);
 
 CREATE OPERATOR FAMILY mot.oid_ops USING mot;
 CREATE OPERATOR CLASS mot.oid_ops DEFAULT FOR TYPE pg_catalog.oid USING mot FAMILY mot.oid_ops AS

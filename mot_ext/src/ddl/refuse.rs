@@ -1,5 +1,4 @@
 //! What memory-optimized tables do not support, said in one way.
-use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
@@ -15,7 +14,7 @@ pub fn raise(
     detail: Option<String>,
     hint: Option<String>,
 ) -> ! {
-    let mut report = ErrorReport::new(code, message, "mot");
+    let mut report = ErrorReport::new(code, message.into(), "mot");
     if let Some(detail) = detail {
         report = report.set_detail(detail);
     }
@@ -23,6 +22,5 @@ pub fn raise(
         report = report.set_hint(hint);
     }
     report.report(PgLogLevel::ERROR);
-    // SAFETY: never reached; report(ERROR) unwinds.
-    unsafe { pg_sys::abort() }
+    unreachable!("an error report at level ERROR unwinds")
 }
