@@ -6,7 +6,8 @@
 use super::constraints::Request;
 use super::refuse::{raise, unsupported};
 use super::utility::Statement;
-use super::{alter, definition, identity, nodes, storage};
+use super::{alter, identity, nodes, storage};
+use crate::keys;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::pg_sys::{self, SortByDir::*, SortByNulls::*};
 use pgrx::prelude::*;
@@ -433,7 +434,7 @@ unsafe fn operator_class(
         let input = pg_sys::get_opclass_input_type(class);
         let order = pg_sys::lookup_type_cache(type_oid, pg_sys::TYPECACHE_BTREE_OPFAMILY as i32);
         let ours = pg_sys::lookup_type_cache(input, pg_sys::TYPECACHE_BTREE_OPFAMILY as i32);
-        if (*order).btree_opf != (*ours).btree_opf || definition::kind(input).is_none() {
+        if (*order).btree_opf != (*ours).btree_opf || keys::kind(input).is_none() {
             refuse();
         }
         class
