@@ -5,7 +5,7 @@
 //!
 //! `value` copies nothing: it points into the datum. Only a compressed or out-of-line varlena is expanded, in the current
 //! memory context; index bounds from constants and parameters rarely are.
-use mot_engine::{KeyKind, KeyValue};
+use mot_engine::key::{KeyKind, KeyValue};
 use pgrx::pg_sys;
 
 /// The key kind of an operator class's input type; None when the type cannot be a key.

@@ -13,14 +13,28 @@ compile_error!("PostgreSQL errors unwind through this library: build it with pan
 
 use pgrx::prelude::*;
 
+mod clock;
 mod ddl;
+mod errors;
+mod keys;
 mod pg;
+mod relation;
+mod session;
 mod settings;
+mod shmem;
+mod stats;
+mod wait;
+mod wal;
+mod workers;
+mod xact;
 
 ::pgrx::pg_module_magic!();
 
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     settings::init();
+    shmem::init();
+    wal::init();
+    workers::init();
     ddl::init();
 }

@@ -11,13 +11,16 @@ use crate::settings;
 use crate::shmem;
 use mot_engine::{Session, State};
 use pgrx::prelude::*;
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 struct Local {
     session: UnsafeCell<Option<Session>>,
     /// The engine has been seen ready: it stays so as long as this process lives.
-    ready: std::cell::Cell<bool>,
+    ready: Cell<bool>,
+    /// This process is among the participants that the last checkpoint waits for.
+    counted: Cell<bool>,
 }
 
 // SAFETY: PostgreSQL's processes run its code, and ours, on one thread; helper threads make sessions of their own and never
@@ -26,7 +29,8 @@ unsafe impl Sync for Local {}
 
 static LOCAL: Local = Local {
     session: UnsafeCell::new(None),
-    ready: std::cell::Cell::new(false),
+    ready: Cell::new(false),
+    counted: Cell::new(false),
 };
 
 /// How often a waiting statement looks whether the load is done, in milliseconds.
@@ -54,23 +58,43 @@ pub fn existing() -> Option<&'static Session> {
     unsafe { (*LOCAL.session.get()).as_ref() }
 }
 
-/// This process's session, whatever the state of the tables: for workers and recovery.
+/// This backend's session, whatever the state of the tables; counted among those the last checkpoint waits for.
 pub fn join() -> &'static Session {
     if let Some(session) = existing() {
         return session;
     }
-    let Some(engine) = shmem::engine() else {
-        errors::not_preloaded()
-    };
-    let session = engine.join().unwrap_or_else(|error| errors::raise(error));
-    // SAFETY: one thread, and nobody holds a reference into the empty cell.
-    unsafe { *LOCAL.session.get() = Some(session) };
-    shmem::control()
-        .participants
-        .fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    if shmem::engine().is_none() {
+        errors::not_preloaded();
+    }
+    let control = shmem::control();
+    if !LOCAL.counted.replace(true) {
+        control.participants.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: registered once per process; the callback takes no argument.
+        unsafe { pg_sys::on_shmem_exit(Some(leave), pg_sys::Datum::from(0)) };
+    }
+    // After counting: the last checkpoint is written once it has set the flag and then seen the count at 0.
+    if control.closing.load(Ordering::SeqCst) {
+        errors::closing();
+    }
+    store()
+}
+
+/// The session of a worker or of the startup process: the last checkpoint does not wait for it.
+pub fn join_uncounted() -> &'static Session {
+    if let Some(session) = existing() {
+        return session;
+    }
+    let session = store();
     // SAFETY: registered once per process; the callback takes no argument.
     unsafe { pg_sys::on_shmem_exit(Some(leave), pg_sys::Datum::from(0)) };
-    existing().expect("the session was just stored")
+    session
+}
+
+fn store() -> &'static Session {
+    let engine = shmem::engine().expect("preloaded");
+    let session = engine.join().unwrap_or_else(|error| errors::raise(error));
+    // SAFETY: one thread, and nobody holds a reference into the empty cell.
+    unsafe { (*LOCAL.session.get()).insert(session) }
 }
 
 /// Gives up the session at process exit, after the open transaction has been aborted.
@@ -78,11 +102,9 @@ pub fn join() -> &'static Session {
 unsafe extern "C-unwind" fn leave(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
     LOCAL.ready.set(false);
     // SAFETY: the process is exiting: no frame below holds the reference any more.
-    if let Some(session) = unsafe { (*LOCAL.session.get()).take() } {
-        drop(session);
-        shmem::control()
-            .participants
-            .fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+    drop(unsafe { (*LOCAL.session.get()).take() });
+    if LOCAL.counted.replace(false) {
+        shmem::control().participants.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -5,6 +5,7 @@
 //! repeated waits (the row may change hands), until [`RowLockQueue::release`]. An error in between needs no care:
 //! PostgreSQL's resource owner gives the lock back.
 use crate::clock::narrow;
+use crate::errors;
 use mot_engine::{LockStrength, Slot, Xid};
 use pgrx::prelude::*;
 use std::ffi::CStr;
@@ -144,13 +145,7 @@ impl RowLockQueue {
     fn not_available(&self) -> ! {
         // SAFETY: the relation is open; its name is a NUL-terminated array.
         let name = unsafe { CStr::from_ptr((*(*self.relation).rd_rel).relname.data.as_ptr()) };
-        let name = name.to_string_lossy();
-        ereport!(
-            ERROR,
-            PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE,
-            format!("could not obtain lock on row in relation \"{name}\"")
-        );
-        unreachable!("the report above raises")
+        errors::row_not_available(&name.to_string_lossy())
     }
 }
 

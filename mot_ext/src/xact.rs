@@ -43,7 +43,9 @@ pub fn current() -> &'static mut Transaction {
         Some(transaction) => transaction,
         None => register(),
     };
-    transaction.set_level(pg::nest_level());
+    if let Err(error) = transaction.set_level(pg::nest_level()) {
+        errors::raise(error);
+    }
     transaction
 }
 
@@ -67,6 +69,9 @@ fn register() -> &'static mut Transaction {
 
 /// The full id of the current (sub)transaction, assigned if need be: the stamp of a write.
 pub fn write_xid() -> Xid {
+    if !pg::is_under_postmaster() {
+        errors::single_user();
+    }
     // SAFETY: inside a transaction; may raise (on a standby, in a parallel worker).
     let full = unsafe { pg_sys::GetCurrentFullTransactionId() };
     Xid(full.value)
@@ -96,7 +101,7 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
     };
     match event {
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => {
-            if transaction.has_logged_work() {
+            if transaction.has_changes() {
                 log(transaction);
             }
         }

@@ -3,7 +3,7 @@ use super::index::{INDOPTION_DESC, INDOPTION_NULLS_FIRST};
 use super::nodes;
 use super::refuse::unsupported;
 use crate::keys;
-use mot_engine::{AttributeLayout, IndexDefinition, KeyColumn};
+use mot_engine::key::{AttributeLayout, IndexDefinition, KeyColumn};
 use pgrx::pg_sys;
 
 /// The definition of an open index on a table that the caller has open: what the engine needs to build keys from rows.

@@ -36,6 +36,8 @@ mod rows;
 mod storage;
 mod utility;
 
+pub use storage::{materialize, truncate};
+
 /// Installs the hooks; a line of `_PG_init`.
 pub fn init() {
     // SAFETY: a plain flag that the postmaster sets before it calls any _PG_init.

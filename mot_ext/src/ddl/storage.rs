@@ -11,9 +11,11 @@ use super::refuse::raise;
 use super::{definition, nodes};
 use crate::clock::PgClock;
 use crate::{errors, relation, session, xact};
-use mot_engine::{Build, IndexDefinition, Newest, Slot, TableRef};
+use mot_engine::key::IndexDefinition;
+use mot_engine::{Build, Newest, RelationKey, Slot, TableRef};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
+use std::collections::HashSet;
 
 /// Makes the storage of a table that this transaction created.
 pub fn create(relid: pg_sys::Oid) {
@@ -61,7 +63,7 @@ pub unsafe fn build_index(table: pg_sys::Relation, index: pg_sys::Oid) {
         let storage = relation::table(table);
         match build(storage, &definition) {
             Ok(Build::Done(_)) => {}
-            Ok(Build::Duplicate { slot_a, .. }) => duplicated(table, index, storage, slot_a),
+            Ok(Build::Duplicate { slots, .. }) => duplicated(table, index, storage, slots[0]),
             Err(error) => errors::raise(error),
         }
         pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
@@ -185,6 +187,7 @@ pub fn drop_index(index: pg_sys::Oid) {
 fn drop_index_of(storage: TableRef, index: pg_sys::Oid) {
     let dropped = xact::current().drop_index(
         session::session(),
+        &PgClock,
         storage,
         index.to_u32(),
         xact::write_xid(),
@@ -216,13 +219,14 @@ pub unsafe fn truncate(table: pg_sys::Relation) {
 /// Drops every storage of a database that is being dropped.
 pub fn drop_database(database: pg_sys::Oid) {
     let session = session::session();
-    let mut found = Vec::new();
-    session.for_each_table(&PgClock, |storage| {
-        if storage.key().database == database.to_u32() {
-            found.push(storage);
-        }
-    });
-    for storage in found {
+    let keys: HashSet<RelationKey> = session
+        .tables()
+        .iter()
+        .map(|walk| walk.table().key())
+        .filter(|key| key.database == database.to_u32())
+        .collect();
+    for key in keys {
+        let Some(storage) = session.find_table(key, &PgClock) else { continue };
         let dropped = xact::current().drop_table(session, storage, xact::write_xid());
         if let Err(error) = dropped {
             errors::raise(error);

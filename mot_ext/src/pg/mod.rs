@@ -4,9 +4,14 @@
 //! pgrx wraps each bound function in a thread check and a `sigsetjmp`. That is right wherever PostgreSQL may raise an error;
 //! the functions declared `extern "C"` here are those proven (by reading their source in 15 to 18) never to raise one.
 pub mod interrupts;
+pub mod report;
+pub mod slot;
 
 use pgrx::pg_sys;
-use std::ffi::c_int;
+use pgrx::pg_sys::panic::CaughtError;
+use pgrx::prelude::PgTryBuilder;
+use std::ffi::{c_char, c_int};
+use std::panic::AssertUnwindSafe;
 
 unsafe extern "C" {
     /// Walks the backend's own transaction stack; raises nothing.
@@ -27,6 +32,28 @@ unsafe extern "C" {
 unsafe extern "C-unwind" {
     /// Enters the shared invalidation array; may raise FATAL.
     fn SharedInvalBackendInit(send_only: bool);
+    fn read_local_xlog_page_no_wait(
+        state: *mut pg_sys::XLogReaderState,
+        page: u64,
+        bytes: c_int,
+        record: u64,
+        buffer: *mut c_char,
+    ) -> c_int;
+    fn wal_segment_open(
+        state: *mut pg_sys::XLogReaderState,
+        segment: u64,
+        timeline: *mut pg_sys::TimeLineID,
+    );
+    fn wal_segment_close(state: *mut pg_sys::XLogReaderState);
+}
+
+/// PostgreSQL's own routine for reading local WAL, as bare function pointers for its reader.
+pub fn local_wal_routine() -> pg_sys::XLogReaderRoutine {
+    pg_sys::XLogReaderRoutine {
+        page_read: Some(read_local_xlog_page_no_wait),
+        segment_open: Some(wal_segment_open),
+        segment_close: Some(wal_segment_close),
+    }
 }
 
 /// PMSIGNAL_BACKGROUND_WORKER_CHANGE of `storage/pmsignal.h`.
@@ -133,4 +160,34 @@ pub fn change_delay_flags(raise: c_int, lower: c_int) {
 pub fn is_under_postmaster() -> bool {
     // SAFETY: a plain flag set once per process.
     unsafe { pg_sys::IsUnderPostmaster }
+}
+
+/// Brings a process without a transaction back to a sane state after it caught a PostgreSQL error.
+pub fn clean_up_after_error() {
+    // SAFETY: what every auxiliary process of PostgreSQL does after a caught error; neither call raises.
+    unsafe {
+        pg_sys::LWLockReleaseAll();
+        pg_sys::ConditionVariableCancelSleep();
+    }
+}
+
+/// Runs `action` and turns a PostgreSQL error, or a panic, in it into its message. For processes without a transaction: what
+/// PostgreSQL's abort would clean up is cleaned up here.
+pub fn catch<T>(action: impl FnOnce() -> T) -> Result<T, String> {
+    PgTryBuilder::new(AssertUnwindSafe(|| Ok(action())))
+        .catch_others(|error| Err(describe(error)))
+        .catch_rust_panic(|error| Err(describe(error)))
+        .execute()
+        .inspect_err(|_| clean_up_after_error())
+}
+
+fn describe(error: CaughtError) -> String {
+    let report = match &error {
+        CaughtError::PostgresError(report) | CaughtError::ErrorReport(report) => report,
+        CaughtError::RustPanic { ereport, .. } => ereport,
+    };
+    match (report.detail(), report.hint()) {
+        (Some(detail), _) if !detail.is_empty() => format!("{} ({detail})", report.message()),
+        _ => report.message().to_owned(),
+    }
 }

@@ -4,6 +4,7 @@
 //!
 //! Runs in the startup process (inside rm_startup) and in the checkpoint worker (after a clean start). May raise.
 use super::RMGR_ID;
+use crate::pg;
 use mot_engine::Lsn;
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_char};
@@ -38,11 +39,7 @@ pub fn read_gap(
         return Ok(found);
     }
     let mut end_of_wal = pg_sys::ReadLocalXLogPageNoWaitPrivate { end_of_wal: false };
-    let mut routine = pg_sys::XLogReaderRoutine {
-        page_read: Some(pg_sys::read_local_xlog_page_no_wait),
-        segment_open: Some(pg_sys::wal_segment_open),
-        segment_close: Some(pg_sys::wal_segment_close),
-    };
+    let mut routine = pg::local_wal_routine();
     // SAFETY: the routine and the private data live until the reader is freed below. An error that unwinds leaks the reader to
     // its memory context, which dies with the caller's transaction or process.
     unsafe {
