@@ -3,7 +3,9 @@
 //! It knows nothing of PostgreSQL but the bytes of a heap tuple. Who judges transactions ([`clock`]), where the log goes
 //! ([`transaction::Log`]) and what a disk is are traits, so all of it runs in tests without a server.
 
+pub mod checkpoint;
 pub mod clock;
+pub mod disk;
 pub mod engine;
 pub mod errors;
 pub mod ids;
@@ -12,6 +14,8 @@ pub mod key;
 pub mod limits;
 pub mod log;
 pub mod memory;
+pub mod reclaim;
+pub mod recovery;
 pub mod row;
 pub mod scan;
 pub mod session;
@@ -23,6 +27,7 @@ pub use engine::{Engine, State};
 pub use errors::EngineError;
 pub use ids::{CommandId, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
 pub use index::Build;
+pub use reclaim::Sweep;
 pub use row::{LockStrength, Newest, VersionRef};
 pub use scan::{Direction, IndexScan, KeyRange, RowScan};
 pub use session::Session;

@@ -25,7 +25,12 @@ impl Clock for Me<'_> {
         self.0.running.borrow().contains(&xid.0)
     }
     fn did_commit(&self, xid: Xid) -> bool {
-        self.0.committed.borrow().get(&xid.0).copied().unwrap_or(false)
+        self.0
+            .committed
+            .borrow()
+            .get(&xid.0)
+            .copied()
+            .unwrap_or(false)
     }
 }
 
@@ -48,7 +53,12 @@ impl Snapshot for Snap<'_> {
         xid.0 >= self.xmax || self.running.contains(&xid.0)
     }
     fn did_commit(&self, xid: Xid) -> bool {
-        self.world.committed.borrow().get(&xid.0).copied().unwrap_or(false)
+        self.world
+            .committed
+            .borrow()
+            .get(&xid.0)
+            .copied()
+            .unwrap_or(false)
     }
 }
 
@@ -61,7 +71,13 @@ impl World {
         let running = self.running.borrow().clone();
         let ended = self.committed.borrow().keys().copied().max().unwrap_or(0);
         let xmax = running.iter().copied().max().unwrap_or(0).max(ended) + 1;
-        Snap { world: self, me, cid, xmax, running }
+        Snap {
+            world: self,
+            me,
+            cid,
+            xmax,
+            running,
+        }
     }
     fn commit(&self, session: &Session, mut transaction: Transaction, xid: u64) {
         transaction.log(session, &mut Count(0)).unwrap();
@@ -101,7 +117,11 @@ fn values(image: &[u8]) -> (i32, i32) {
 }
 
 fn definition(oid: u32, attnum: u16, unique: bool) -> IndexDefinition {
-    let int4 = AttributeLayout { len: 4, align: 4, by_value: true };
+    let int4 = AttributeLayout {
+        len: 4,
+        align: 4,
+        by_value: true,
+    };
     let column = KeyColumn {
         attnum,
         kind: KeyKind::Int4,
@@ -126,11 +146,16 @@ fn engine() -> (Region, Session) {
     (region, session)
 }
 
-const TABLE: RelationKey = RelationKey { database: 1, relation: 100 };
+const TABLE: RelationKey = RelationKey {
+    database: 1,
+    relation: 100,
+};
 
 fn all(session: &Session, table: TableRef, snapshot: &Snap<'_>) -> Vec<(i32, i32)> {
     let mut scan = RowScan::new(table);
-    std::iter::from_fn(|| scan.next(session, snapshot)).map(|(_, v)| values(v.image())).collect()
+    std::iter::from_fn(|| scan.next(session, snapshot))
+        .map(|(_, v)| values(v.image()))
+        .collect()
 }
 
 fn by_index(
@@ -159,13 +184,19 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
     let me = Me(&world, 10);
     let table = t.create_table(s, TABLE, Xid(10)).unwrap();
     for (oid, attnum, unique) in [(101, 1, true), (102, 2, false)] {
-        let build = t.create_index(s, &me, table, &definition(oid, attnum, unique), Xid(10)).unwrap();
+        let build = t
+            .create_index(s, &me, table, &definition(oid, attnum, unique), Xid(10))
+            .unwrap();
         assert!(matches!(build, Build::Done(_)));
     }
     for a in 0..100 {
-        let (slot, version) =
-            t.insert(s, table, &row(a, a % 7), Xid(10), CommandId(1)).unwrap();
-        assert_eq!(t.enter(s, &me, table, slot, version).unwrap(), Entered::Done);
+        let (slot, version) = t
+            .insert(s, table, &row(a, a % 7), Xid(10), CommandId(1))
+            .unwrap();
+        assert_eq!(
+            t.enter(s, &me, table, slot, version).unwrap(),
+            Entered::Done
+        );
     }
     let other = Me(&world, 11);
     assert!(s.find_table(TABLE, &other).is_none(), "not committed yet");
@@ -177,42 +208,101 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
     let mut t = world.begin(11);
     let index = s.find_index(table, 101, &other).unwrap();
     let mut range = KeyRange::new();
-    range.set_point(&{
-        let mut key = mot_engine::key::KeyBuffer::new();
-        mot_engine::key::encode_row(s.definition(index).unwrap(), &row(5, 0), &mut key).unwrap();
-        key.as_slice().to_vec()
-    })
-    .unwrap();
+    range
+        .set_point(&{
+            let mut key = mot_engine::key::KeyBuffer::new();
+            mot_engine::key::encode_row(s.definition(index).unwrap(), &row(5, 0), &mut key)
+                .unwrap();
+            key.as_slice().to_vec()
+        })
+        .unwrap();
     let mut scan = IndexScan::new();
     scan.start(table, index, &range, Direction::Forward);
     let (slot, seen) = scan.next(s, &before).unwrap().unwrap();
     assert_eq!(values(seen.image()), (5, 5));
-    let written =
-        t.update(s, &other, table, slot, seen, &row(500, 5), Xid(11), CommandId(1)).unwrap();
-    let Written::Done(version) = written else { panic!("{written:?}") };
-    assert_eq!(t.enter(s, &other, table, slot, version).unwrap(), Entered::Done);
+    let written = t
+        .update(
+            s,
+            &other,
+            table,
+            slot,
+            seen,
+            &row(500, 5),
+            Xid(11),
+            CommandId(1),
+        )
+        .unwrap();
+    let Written::Done(version) = written else {
+        panic!("{written:?}")
+    };
+    assert_eq!(
+        t.enter(s, &other, table, slot, version).unwrap(),
+        Entered::Done
+    );
 
     // Another writer must wait, for the row and for its old key.
     let third = Me(&world, 12);
     let mut t3 = world.begin(12);
     assert_eq!(
-        t3.update(s, &third, table, slot, seen, &row(5, 9), Xid(12), CommandId(1)).unwrap(),
+        t3.update(
+            s,
+            &third,
+            table,
+            slot,
+            seen,
+            &row(5, 9),
+            Xid(12),
+            CommandId(1)
+        )
+        .unwrap(),
         Written::Busy(Xid(11))
     );
     assert_eq!(
-        t3.lock(s, &third, table, slot, seen, LockStrength::KeyShare, Xid(12)).unwrap(),
+        t3.lock(
+            s,
+            &third,
+            table,
+            slot,
+            seen,
+            LockStrength::KeyShare,
+            Xid(12)
+        )
+        .unwrap(),
         Locked::Busy(Xid(11))
     );
-    let (slot3, version3) = t3.insert(s, table, &row(5, 1), Xid(12), CommandId(1)).unwrap();
-    assert_eq!(t3.enter(s, &third, table, slot3, version3).unwrap(), Entered::Busy(Xid(11)));
-    world.commit(s, t, 11);
-    assert_eq!(t3.enter(s, &third, table, slot3, version3).unwrap(), Entered::Done);
+    let (slot3, version3) = t3
+        .insert(s, table, &row(5, 1), Xid(12), CommandId(1))
+        .unwrap();
     assert_eq!(
-        t3.update(s, &third, table, slot, seen, &row(5, 9), Xid(12), CommandId(2)).unwrap(),
+        t3.enter(s, &third, table, slot3, version3).unwrap(),
+        Entered::Busy(Xid(11))
+    );
+    world.commit(s, t, 11);
+    assert_eq!(
+        t3.enter(s, &third, table, slot3, version3).unwrap(),
+        Entered::Done
+    );
+    assert_eq!(
+        t3.update(
+            s,
+            &third,
+            table,
+            slot,
+            seen,
+            &row(5, 9),
+            Xid(12),
+            CommandId(2)
+        )
+        .unwrap(),
         Written::Changed
     );
-    let (slot4, version4) = t3.insert(s, table, &row(500, 1), Xid(12), CommandId(2)).unwrap();
-    assert_eq!(t3.enter(s, &third, table, slot4, version4).unwrap(), Entered::Duplicate(index));
+    let (slot4, version4) = t3
+        .insert(s, table, &row(500, 1), Xid(12), CommandId(2))
+        .unwrap();
+    assert_eq!(
+        t3.enter(s, &third, table, slot4, version4).unwrap(),
+        Entered::Duplicate(index)
+    );
     t3.retract(s);
     world.abort(s, t3, 12);
 
@@ -222,10 +312,19 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
     assert_eq!(old, (0..100).map(|a| (a, a % 7)).collect::<Vec<_>>());
     let mut expected: Vec<_> = (0..100).filter(|a| *a != 5).map(|a| (a, a % 7)).collect();
     expected.push((500, 5));
-    assert_eq!(by_index(s, table, 101, &reader, &after, Direction::Forward), expected);
+    assert_eq!(
+        by_index(s, table, 101, &reader, &after, Direction::Forward),
+        expected
+    );
     expected.reverse();
-    assert_eq!(by_index(s, table, 101, &reader, &after, Direction::Backward), expected);
-    assert_eq!(by_index(s, table, 102, &reader, &after, Direction::Forward).len(), 100);
+    assert_eq!(
+        by_index(s, table, 101, &reader, &after, Direction::Backward),
+        expected
+    );
+    assert_eq!(
+        by_index(s, table, 102, &reader, &after, Direction::Forward).len(),
+        100
+    );
 
     // Savepoints: an update in a rolled-back level leaves the outer one's state.
     let mut t = world.begin(20);
@@ -233,23 +332,49 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
     t.set_level(1).unwrap();
     let snapshot = world.snapshot(20, 1);
     let seen = s.visible(table, slot, &snapshot).unwrap();
-    let Written::Done(outer) =
-        t.update(s, &me, table, slot, seen, &row(501, 6), Xid(20), CommandId(1)).unwrap()
+    let Written::Done(outer) = t
+        .update(
+            s,
+            &me,
+            table,
+            slot,
+            seen,
+            &row(501, 6),
+            Xid(20),
+            CommandId(1),
+        )
+        .unwrap()
     else {
         panic!()
     };
     assert_eq!(t.enter(s, &me, table, slot, outer).unwrap(), Entered::Done);
     t.set_level(2).unwrap();
-    let Written::Done(inner) =
-        t.update(s, &me, table, slot, outer, &row(502, 7), Xid(20), CommandId(2)).unwrap()
+    let Written::Done(inner) = t
+        .update(
+            s,
+            &me,
+            table,
+            slot,
+            outer,
+            &row(502, 7),
+            Xid(20),
+            CommandId(2),
+        )
+        .unwrap()
     else {
         panic!()
     };
     assert_eq!(t.enter(s, &me, table, slot, inner).unwrap(), Entered::Done);
     let snapshot = world.snapshot(20, 3);
-    assert_eq!(values(s.visible(table, slot, &snapshot).unwrap().image()), (502, 7));
+    assert_eq!(
+        values(s.visible(table, slot, &snapshot).unwrap().image()),
+        (502, 7)
+    );
     t.savepoint_abort(s, 2);
-    assert_eq!(values(s.visible(table, slot, &snapshot).unwrap().image()), (501, 6));
+    assert_eq!(
+        values(s.visible(table, slot, &snapshot).unwrap().image()),
+        (501, 6)
+    );
     let found = by_index(s, table, 101, &me, &snapshot, Direction::Backward);
     assert_eq!(found[0], (501, 6));
     assert_eq!(found.len(), 100);
@@ -261,7 +386,8 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
     let snapshot = world.snapshot(30, 1);
     let seen = s.visible(table, slot, &snapshot).unwrap();
     assert!(matches!(
-        t.delete(s, &me, table, slot, seen, Xid(30), CommandId(1)).unwrap(),
+        t.delete(s, &me, table, slot, seen, Xid(30), CommandId(1))
+            .unwrap(),
         Written::Done(_)
     ));
     world.commit(s, t, 30);

@@ -137,7 +137,7 @@ mod tests {
         for class in 0..CLASSES {
             let bytes = class_bytes(class);
             assert_eq!(bytes % BLOCK_ALIGN, 0);
-            assert!(bytes <= FINE_BYTES_MAX || bytes % CLASS_ALIGN_MAX == 0);
+            assert!(bytes <= FINE_BYTES_MAX || bytes.is_multiple_of(CLASS_ALIGN_MAX));
             assert!(
                 SPAN_BYTES - class_blocks(class) * bytes <= SPAN_BYTES / 32,
                 "{bytes}"

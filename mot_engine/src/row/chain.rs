@@ -151,24 +151,36 @@ pub fn oldest_needed(head: Head, horizon: Xid) -> Option<VersionRef> {
     None
 }
 
-/// Takes everything below `kept` out of the chain, lock entries excepted (their owners take them out), and hands each removed version to
-/// `removed`. The anchor is latched by the caller; removed versions are to be retired, not freed.
-pub(crate) fn prune_tail(kept: VersionRef, mut removed: impl FnMut(VersionRef)) {
+/// Takes everything below `kept` out of the chain and hands each removed version to `removed`, after nobody can reach it anew. What a live
+/// session will still take out itself stays: lock entries, and versions without COMMITTED (an aborting session is about to unlink them) unless
+/// they are older than the server's start. The anchor is latched by the caller; removed versions are to be retired, not freed.
+pub(crate) fn prune_tail(
+    kept: VersionRef,
+    recovered_below: Xid,
+    mut removed: impl FnMut(VersionRef),
+) {
+    let removable = |version: VersionRef| {
+        let is_settled = version.flags() & flags::COMMITTED != 0 || version.xid() < recovered_below;
+        is_settled && !version.is_lock()
+    };
     let mut link = kept;
-    let mut at = kept.next();
-    while let Some(version) = at {
-        let next = version.next();
-        if version.is_lock() {
-            link.header()
-                .next
-                .store(version.address(), Ordering::Release);
-            link = version;
-        } else {
+    loop {
+        let first = link.next();
+        let mut end = first;
+        while let Some(version) = end.filter(|version| removable(*version)) {
+            end = version.next();
+        }
+        let address = end.map_or(0, VersionRef::address);
+        link.header().next.store(address, Ordering::Release);
+        let mut at = first;
+        while at != end {
+            let Some(version) = at else { break };
+            at = version.next();
             removed(version);
         }
-        at = next;
+        let Some(survivor) = end else { return };
+        link = survivor;
     }
-    link.header().next.store(0, Ordering::Release);
 }
 
 /// Takes one version out of a latched chain; `false` if it is not in it. The head to store is returned through `head`.

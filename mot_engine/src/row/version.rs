@@ -49,6 +49,8 @@ pub mod flags {
     pub const KEYS_CHANGED: u32 = 1 << 5;
     /// A key of some unique index differs from the version below.
     pub const UNIQUE_KEYS_CHANGED: u32 = 1 << 6;
+    /// The same transaction put a newer state on top: an intermediate one.
+    pub const OWN_ABOVE: u32 = 1 << 7;
     /// Strength of a lock entry, two bits.
     pub const STRENGTH_SHIFT: u32 = 8;
 }
@@ -141,16 +143,34 @@ impl VersionRef {
         flags: u32,
     ) -> VersionRef {
         debug_assert!(image.len() >= IMAGE_BYTES_MIN);
+        // SAFETY: the caller's.
+        unsafe { VersionRef::write_body(block, Some(&image[STAMP_BYTES..]), xid, cid, slot, flags) }
+    }
+
+    /// As `write`, from what follows the stamp; `None` makes a tombstone's image.
+    ///
+    /// # Safety
+    /// `block` is an unshared, 16-byte aligned block that is large enough for the image.
+    pub(crate) unsafe fn write_body(
+        block: NonNull<u8>,
+        body: Option<&[u8]>,
+        xid: Xid,
+        cid: CommandId,
+        slot: Slot,
+        flags: u32,
+    ) -> VersionRef {
+        let body = body.unwrap_or(&TOMBSTONE_IMAGE[STAMP_BYTES..]);
         let version = block.cast::<Version>();
         // SAFETY: the block is ours and large enough (caller).
         unsafe {
             version.write(Version {
                 next: AtomicU64::new(0),
-                image_bytes: image.len() as u32,
+                image_bytes: (STAMP_BYTES + body.len()) as u32,
                 flags: AtomicU32::new(flags),
             });
             let at = version.add(1).cast::<u8>();
-            at.copy_from_nonoverlapping(NonNull::from(image).cast(), image.len());
+            at.add(STAMP_BYTES)
+                .copy_from_nonoverlapping(NonNull::from(body).cast(), body.len());
             at.cast::<u64>().write(xid.0);
             at.add(8).cast::<u32>().write(cid.0);
             let (block, offset) = slot.to_tid();
@@ -220,6 +240,10 @@ impl VersionRef {
 
     pub(crate) fn add_flags(&self, flags: u32) {
         self.header().flags.fetch_or(flags, Ordering::AcqRel);
+    }
+
+    pub(crate) fn remove_flags(&self, flags: u32) {
+        self.header().flags.fetch_and(!flags, Ordering::AcqRel);
     }
 
     /// Whether it says that the row is deleted.

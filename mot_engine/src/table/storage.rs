@@ -43,6 +43,9 @@ pub(crate) struct TableStorage {
     pub(crate) key: RelationKey,
     pub(crate) created: AtomicU64,
     pub(crate) dropped: AtomicU64,
+    /// Where the records of its creation and of its drop end; 0 while not logged. Reset before `dropped` names another transaction.
+    pub(crate) created_lsn: AtomicU64,
+    pub(crate) dropped_lsn: AtomicU64,
     /// Next storage in the catalog's bucket.
     pub(crate) next: AtomicU64,
     /// Next storage in the list of doomed ones.

@@ -1,9 +1,10 @@
 //! Taking work back: wholly, to a savepoint, or the last operation. Nothing here can fail.
 
 use super::commit::{remove_entries, unlock};
+use super::examine::data_below;
 use super::{Kind, Operation, Transaction};
 use crate::memory::Purpose;
-use crate::row::{Head, unlink};
+use crate::row::{Head, flags, unlink};
 use crate::session::Session;
 use std::sync::atomic::Ordering;
 
@@ -91,7 +92,14 @@ fn undo_row(session: &Session, operation: &Operation, was_logged: bool) {
     };
     let mut latched = anchor.latch();
     let mut head = latched.head;
-    unlink(&mut head, version);
+    let is_linked = unlink(&mut head, version);
+    debug_assert!(
+        is_linked,
+        "only the owner takes its unfinished versions out"
+    );
+    if let Some(below) = data_below(version) {
+        below.remove_flags(flags::OWN_ABOVE);
+    }
     if was_logged {
         head = head.with_flags(Head::FULL_IMAGE_NEXT);
     }

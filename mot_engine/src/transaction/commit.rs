@@ -1,6 +1,5 @@
 //! Commit: stamping, trimming, counting. Runs after PostgreSQL's commit record decided; nothing here can fail.
 
-use super::examine::newest_data;
 use super::log::committed_below;
 use super::{Kind, Operation, Transaction};
 use crate::ids::Xid;
@@ -60,7 +59,7 @@ fn commit_row(session: &Session, operation: &Operation, horizon: Xid) {
         return;
     };
     let version = operation.version();
-    if newest_data(anchor) != Some(version) {
+    if version.flags() & flags::OWN_ABOVE != 0 {
         // An earlier state of this transaction: cut out together with the last one.
         return;
     }
@@ -119,7 +118,7 @@ fn trim(
     latched.head = latched.head.without_flags(Head::FULL_IMAGE_NEXT);
     let mut pruned = 0;
     if prunable && let Some(base) = base {
-        prune_tail(base, |old| {
+        prune_tail(base, session.engine().recovered_below(), |old| {
             pruned += 1;
             // SAFETY: just unlinked; every version is retired by whoever unlinks it.
             unsafe {
@@ -135,6 +134,10 @@ fn trim(
             break;
         }
         at = super::examine::data_below(own);
+        if own.flags() & flags::OWN_ABOVE == 0 {
+            // Of an aborting session, which takes it out itself.
+            continue;
+        }
         let mut head = latched.head;
         unlink(&mut head, own);
         latched.head = head;

@@ -45,6 +45,7 @@ impl Transaction {
         xid: Xid,
     ) -> Result<(), EngineError> {
         self.reserve()?;
+        table.storage().dropped_lsn.store(0, Ordering::Release);
         table.storage().dropped.store(xid.0, Ordering::Release);
         self.push(Kind::DropTable, table, Slot(0), 0);
         Ok(())
@@ -113,6 +114,7 @@ impl Transaction {
         let Some(index) = session.find_index(table, relation, clock) else {
             return Ok(false);
         };
+        index.storage().dropped_lsn.store(0, Ordering::Release);
         index.storage().dropped.store(xid.0, Ordering::Release);
         self.push(Kind::DropIndex, table, Slot(0), index.address());
         Ok(true)
@@ -166,7 +168,7 @@ pub(crate) fn publish_index(table: TableRef, index: IndexRef) -> Result<(), Engi
 ///
 /// # Safety
 /// Nobody uses it any more.
-unsafe fn free_index(session: &Session, index: IndexRef) {
+pub(crate) unsafe fn free_index(session: &Session, index: IndexRef) {
     // SAFETY: the caller's.
     unsafe {
         clear_tree(session, index);

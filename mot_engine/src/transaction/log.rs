@@ -4,8 +4,8 @@
 //! row, in records of at most [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one longer row is a record of its own).
 //!
 //! The session's `logging` mark is up from before the first record is appended until the last row is marked, so that a checkpoint that waits
-//! for it finds every row whose record lies before its redo position marked. A row is marked in this order: the anchor's LSN is raised, then
-//! the version gets LOGGED. A checkpointer that sees the flag therefore sees an LSN at least as new; see checkpoint/README.md.
+//! for it finds every row whose record lies before its redo position marked. How a row is
+//! marked so that LSN and flag are never seen apart: [`Anchor::mark_logged`]; why that matters: checkpoint/README.md.
 
 use super::examine::{data_below, newest_data};
 use super::{Kind, Operation, Transaction};
@@ -53,6 +53,9 @@ impl Transaction {
         }
         if !self.writers.definitions.is_empty() {
             last = append(session, log, self.writers.definitions.record());
+            for operation in &self.operations {
+                mark_definition(operation, last);
+            }
         }
         let mut first_unmarked = 0;
         for position in 0..self.operations.len() {
@@ -103,6 +106,22 @@ fn surviving(operation: &Operation) -> Option<(&'static Anchor, VersionRef)> {
     (newest_data(anchor) == Some(version)).then_some((anchor, version))
 }
 
+/// Whether a logged version that did not commit lies between `version` and its base: the aborting session has not taken it out yet. Replay
+/// has it on top of the base then, so a difference to the base would be put on the wrong bytes.
+fn has_lost_log_between(version: VersionRef, base: VersionRef) -> bool {
+    let mut at = data_below(version);
+    while let Some(below) = at {
+        if below == base {
+            return false;
+        }
+        if below.flags() & flags::LOGGED != 0 {
+            return true;
+        }
+        at = data_below(below);
+    }
+    false
+}
+
 /// The committed state below a transaction's own versions: they have no COMMITTED hint yet, what they were put upon has.
 pub(super) fn committed_below(version: VersionRef) -> Option<VersionRef> {
     let mut at = data_below(version);
@@ -130,6 +149,7 @@ fn describe(
         (None, false) => rows.insert(table, slot, version.body()),
         (Some(base), false) => {
             let differs_from = (base.flags() & flags::LOGGED != 0
+                && !has_lost_log_between(version, base)
                 && !anchor.head().has(Head::FULL_IMAGE_NEXT))
             .then(|| Base {
                 lsn: anchor.lsn(),
@@ -143,10 +163,21 @@ fn describe(
 fn mark_rows(operations: &[Operation], lsn: Lsn) {
     for operation in operations {
         if let Some((anchor, version)) = surviving(operation) {
-            anchor.raise_lsn(lsn);
-            version.add_flags(flags::LOGGED);
+            anchor.mark_logged(version, lsn);
         }
     }
+}
+
+/// From now on a checkpoint may tell of the definition: without its record, a crash could hand its xid to another transaction.
+fn mark_definition(operation: &Operation, lsn: Lsn) {
+    let word = match operation.kind() {
+        Kind::CreateTable => &operation.table.storage().created_lsn,
+        Kind::DropTable => &operation.table.storage().dropped_lsn,
+        Kind::CreateIndex => &operation.index().storage().created_lsn,
+        Kind::DropIndex => &operation.index().storage().dropped_lsn,
+        Kind::Insert | Kind::Update | Kind::Delete | Kind::Lock => return,
+    };
+    word.store(lsn.0, Ordering::Release);
 }
 
 fn define(

@@ -18,7 +18,9 @@ mod lock;
 mod log;
 mod update;
 
+pub(crate) use commit::remove_entries;
 pub use definitions::free_doomed;
+pub(crate) use definitions::{allocate_table, free_index, publish_index};
 pub use enter::Entered;
 pub use lock::Locked;
 pub use log::Log;
@@ -29,6 +31,21 @@ use crate::ids::Slot;
 use crate::row::VersionRef;
 use crate::table::{IndexRef, TableRef};
 use std::ptr::NonNull;
+
+/// A clock for callers that never ask one (replay enters without a test of uniqueness).
+pub(crate) enum NoClock {}
+
+impl crate::clock::Clock for NoClock {
+    fn is_current(&self, _: crate::ids::Xid) -> bool {
+        match *self {}
+    }
+    fn is_in_progress(&self, _: crate::ids::Xid) -> bool {
+        match *self {}
+    }
+    fn did_commit(&self, _: crate::ids::Xid) -> bool {
+        match *self {}
+    }
+}
 
 /// Bits of an operation's second word that hold the slot; the rest is the savepoint level.
 const SLOT_BITS: u32 = 42;

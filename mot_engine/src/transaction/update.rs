@@ -122,6 +122,10 @@ impl Transaction {
                 0
             };
             if anchor.publish(head, head.with_address(version.address()).with_flags(moved)) {
+                if seen.flags() & flags::COMMITTED == 0 {
+                    // Clear to go and not committed: the transaction's own.
+                    seen.add_flags(flags::OWN_ABOVE);
+                }
                 self.push(change.kind, table, slot, version.address());
                 return Ok(Written::Done(version));
             }
