@@ -27,6 +27,8 @@ pub enum Command {
     LedgerCheck(LedgerCheckArgs),
     /// Print reports that `run --json` wrote.
     Report(ReportArgs),
+    /// Compare both engines on a private server, then kill it and look what is left.
+    Demo(DemoArgs),
 }
 
 /// Where the tables are.
@@ -129,4 +131,42 @@ pub struct ReportArgs {
     /// Files that `run --json` wrote.
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
+}
+
+/// Arguments of `demo`.
+#[derive(Args, Clone)]
+pub struct DemoArgs {
+    /// Smaller and shorter: ends within three minutes on two cores.
+    #[arg(long)]
+    pub quick: bool,
+    /// Number of warehouses [default: 10, with --quick 2].
+    #[arg(long)]
+    pub warehouses: Option<i32>,
+    /// Number of terminals.
+    #[arg(long, default_value_t = 10)]
+    pub terminals: u32,
+    /// Seconds per measurement [default: 30, with --quick 7].
+    #[arg(long)]
+    pub duration: Option<f64>,
+    /// Rounds per mode, in each of which both engines run once [default: 3, with --quick 2].
+    #[arg(long)]
+    pub rounds: Option<u32>,
+    /// Seed of loads and runs.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Where summary.json goes.
+    #[arg(long, default_value = "target/demo")]
+    pub out: PathBuf,
+    /// Directory of the PostgreSQL programs [default: what `pg_config --bindir` says].
+    #[arg(long)]
+    pub bindir: Option<PathBuf>,
+    /// Further server settings, name=value.
+    #[arg(long = "setting")]
+    pub settings: Vec<String>,
+    /// Heap tables in both columns: tries the demo itself, without the extension.
+    #[arg(long)]
+    pub heap_in_place_of_mot: bool,
+    /// Leave the server's directory behind.
+    #[arg(long)]
+    pub keep: bool,
 }

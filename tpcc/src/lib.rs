@@ -8,6 +8,8 @@
 
 pub mod check;
 pub mod cli;
+pub mod cluster;
+pub mod demo;
 pub mod effect;
 pub mod failure;
 pub mod inputs;
@@ -17,6 +19,7 @@ pub mod ledger_check;
 pub mod load;
 mod login;
 pub mod procedures;
+pub mod processes;
 mod progress;
 pub mod random;
 pub mod report;

@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check_command(&args),
         Command::LedgerCheck(args) => ledger_check_command(&args),
         Command::Report(args) => report_command(&args),
+        Command::Demo(args) => tpcc::demo::demo(&args),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
