@@ -1,13 +1,15 @@
 //! The twelve consistency conditions of TPC-C clause 3.3.2, each as one query that counts the
 //! places where it does not hold.
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::scale::{DISTRICTS, LoadedConfig};
+use crate::schema::Engine;
 use crate::target::{Target, execute, from_client};
 use serde::{Deserialize, Serialize};
 
-/// Memory for the queries' hash tables; they read the whole database.
-const WORK_MEM: &str = "256MB";
+/// For sessions that read the whole database: memory for their hash tables, and no nested loops,
+/// into which statistics older than the run would lead the planner.
+pub const BULK_READ_SETTINGS: &str = "SET work_mem = '256MB'; SET enable_nestloop = off";
 
 /// One condition.
 pub struct Condition {
@@ -161,7 +163,7 @@ pub fn check(target: &Target) -> Result<Vec<Finding>> {
         config.scale.delivered(),
         config.scale.customers * config.first_delivery_count,
     );
-    execute(&mut client, &format!("SET work_mem = '{WORK_MEM}'"))?;
+    execute(&mut client, BULK_READ_SETTINGS)?;
     let mut transaction = client
         .build_transaction()
         .isolation_level(postgres::IsolationLevel::RepeatableRead)
@@ -196,6 +198,30 @@ pub fn check(target: &Target) -> Result<Vec<Finding>> {
         first.violations += missing.abs();
     }
     Ok(findings)
+}
+
+/// Has `mot.check` compare the rows and indexes of every MOT table in the target's schema; returns
+/// what it complains of. Heap tables have no such function and no complaints.
+pub fn table_complaints(target: &Target) -> Result<Vec<String>> {
+    let mut complaints = Vec::new();
+    if target.engine != Engine::Mot {
+        return Ok(complaints);
+    }
+    let mut client = target.client()?;
+    let tables = "SELECT c.oid::regclass::text FROM pg_foreign_table JOIN pg_class c \
+         ON c.oid = ftrelid WHERE relnamespace = current_schema()::regnamespace";
+    for row in client.query(tables, &[]).map_err(from_client)? {
+        let table: String = row.get(0);
+        if let Err(error) = client.simple_query(&format!("SELECT mot.check('{table}')")) {
+            match from_client(error) {
+                Failure::Server { message, .. } => {
+                    complaints.push(format!("mot.check of {table}: {message}"));
+                }
+                other => return Err(other),
+            }
+        }
+    }
+    Ok(complaints)
 }
 
 /// Prints a line per condition; true if all of them hold.

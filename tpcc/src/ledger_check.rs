@@ -5,11 +5,12 @@
 //! To be run after the ledger's run and before anything else writes to the tables. The comparison
 //! itself ([`compare`]) is plain data against plain data; [`read_found`] gathers the database's side.
 
+use crate::check::BULK_READ_SETTINGS;
 use crate::effect::Effect;
 use crate::failure::{Failure, Result};
 use crate::ledger::{Baselines, Entry, Ledger, read_baselines};
 use crate::row::parse_numeric;
-use crate::target::{Target, from_client};
+use crate::target::{Target, execute, from_client};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
@@ -103,6 +104,7 @@ pub fn check(target: &Target, ledger: &Ledger) -> Result<Verdict> {
 /// Gathers the orders, payments and districts that the ledger's run can have touched.
 pub fn read_found(target: &Target, ledger: &Ledger) -> Result<Found> {
     let mut client = target.client()?;
+    execute(&mut client, BULK_READ_SETTINGS)?;
     let mut found = Found {
         districts: read_baselines(&mut client)?,
         ..Found::default()

@@ -93,7 +93,13 @@ fn at(path: &std::path::Path, error: &dyn std::error::Error) -> Failure {
 }
 
 fn check_command(args: &TargetArgs) -> Result<bool> {
-    Ok(check::print(&check::check(&target_of(args)?)?))
+    let target = target_of(args)?;
+    let holds = check::print(&check::check(&target)?);
+    let complaints = check::table_complaints(&target)?;
+    for complaint in &complaints {
+        println!("{complaint}");
+    }
+    Ok(holds && complaints.is_empty())
 }
 
 fn ledger_check_command(args: &LedgerCheckArgs) -> Result<bool> {

@@ -6,8 +6,7 @@ use crate::failure::{Failure, Result};
 use crate::ledger::Ledger;
 use crate::ledger_check;
 use crate::run::run;
-use crate::schema::{Engine, TABLES};
-use crate::target::{Target, execute, from_client};
+use crate::target::execute;
 use crate::terminal::Mode;
 use serde::Serialize;
 use std::path::Path;
@@ -79,7 +78,7 @@ pub(super) fn crash(bench: &mut Bench, plan: &Plan, out: &Path) -> Result<CrashO
             finding.condition, finding.violations
         )
     }));
-    let table_complaints = check_tables(&target)?;
+    let table_complaints = check::table_complaints(&target)?;
     let table_violations = table_complaints.len() as i64;
     complaints.extend(table_complaints);
     Ok(CrashOutcome {
@@ -92,25 +91,4 @@ pub(super) fn crash(bench: &mut Bench, plan: &Plan, out: &Path) -> Result<CrashO
         run_errors: report.troubles(),
         complaints,
     })
-}
-
-/// `mot.check` of every table; returns what it complains of.
-fn check_tables(target: &Target) -> Result<Vec<String>> {
-    let mut complaints = Vec::new();
-    if target.engine != Engine::Mot {
-        return Ok(complaints);
-    }
-    let mut client = target.client()?;
-    for table in &TABLES {
-        let statement = format!("SELECT mot.check('{}')", table.name);
-        if let Err(error) = client.simple_query(&statement) {
-            match from_client(error) {
-                Failure::Server { message, .. } => {
-                    complaints.push(format!("mot.check of {}: {message}", table.name));
-                }
-                other => return Err(other),
-            }
-        }
-    }
-    Ok(complaints)
 }
