@@ -63,7 +63,7 @@ impl Drop for SignalsBlocked {
 
 /// Runs `work(thread number, units)` on `threads` threads and gives their results.
 ///
-/// A panic of a thread goes on in the caller.
+/// A single thread is the caller's own. A panic of a thread goes on in the caller.
 pub fn on_threads<T: Send>(
     threads: usize,
     units: usize,
@@ -75,6 +75,9 @@ pub fn on_threads<T: Send>(
         count: units,
         stopped: AtomicBool::new(false),
     };
+    if threads == 1 {
+        return Ok(vec![work(0, &next)?]);
+    }
     let failure: Mutex<Option<EngineError>> = Mutex::new(None);
     let results = std::thread::scope(|scope| {
         let blocked = SignalsBlocked::new();

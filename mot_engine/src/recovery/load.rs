@@ -282,13 +282,20 @@ pub(super) fn write_version(
         Some(body) => STAMP_BYTES + body.len(),
     };
     if bytes < IMAGE_BYTES_MIN {
-        return Err(EngineError::Corrupt { what: "a row is shorter than a tuple's header" });
+        return Err(EngineError::Corrupt {
+            what: "a row is shorter than a tuple's header",
+        });
     }
     if bytes > ROW_BYTES_MAX {
-        return Err(EngineError::RowTooLong { bytes, max: ROW_BYTES_MAX });
+        return Err(EngineError::RowTooLong {
+            bytes,
+            max: ROW_BYTES_MAX,
+        });
     }
     let kind = if body.is_none() { flags::TOMBSTONE } else { 0 };
-    let block = session.local.allocate(block_bytes(bytes), Purpose::Rows, Urgency::Ordinary)?;
+    let block = session
+        .local
+        .allocate(block_bytes(bytes), Purpose::Rows, Urgency::Ordinary)?;
     // SAFETY: the block is fresh, aligned and large enough for the image.
     Ok(unsafe {
         VersionRef::write_body(block, body, xid, CommandId(0), slot, version_flags | kind)
