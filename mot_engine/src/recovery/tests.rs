@@ -642,7 +642,7 @@ fn recovers_what_was_committed() {
             let seed = seed.parse().expect("a number");
             seed..seed + 1
         }
-        Err(_) => 0..150,
+        Err(_) => 0..300,
     };
     for seed in seeds {
         let outcome = std::panic::catch_unwind(|| run(seed));
