@@ -156,7 +156,10 @@ struct Appender<'a> {
 
 impl Log for Appender<'_> {
     fn append(&mut self, record: &[u8]) -> Lsn {
-        let entry = Entry::Record { xid: self.xid, bytes: record.to_vec() };
+        let entry = Entry::Record {
+            xid: self.xid,
+            bytes: record.to_vec(),
+        };
         Lsn(self.wal.borrow_mut().append(entry))
     }
 }
@@ -215,13 +218,26 @@ fn index(relation: u32, attnum: u16, unique: bool) -> IndexDefinition {
             nulls_first: false,
             nullable: false,
         }],
-        layout: vec![AttributeLayout { len: 4, align: 4, by_value: true }; attnum.into()],
+        layout: vec![
+            AttributeLayout {
+                len: 4,
+                align: 4,
+                by_value: true
+            };
+            attnum.into()
+        ],
     }
 }
 
 const RELATIONS: [RelationKey; 2] = [
-    RelationKey { database: 1, relation: 100 },
-    RelationKey { database: 1, relation: 200 },
+    RelationKey {
+        database: 1,
+        relation: 100,
+    },
+    RelationKey {
+        database: 1,
+        relation: 200,
+    },
 ];
 
 impl World {
@@ -263,19 +279,27 @@ impl World {
 
     fn log(&mut self, at: usize) {
         let open = &mut self.open[at];
-        let mut log = Appender { wal: &self.wal, xid: open.xid };
+        let mut log = Appender {
+            wal: &self.wal,
+            xid: open.xid,
+        };
         open.transaction.log(&self.session, &mut log).expect("logs");
         open.logged = true;
     }
 
     fn commit(&mut self, at: usize) {
         let mut open = self.open.remove(at);
-        let clock = TestClock { outcomes: &self.outcomes, me: open.xid };
+        let clock = TestClock {
+            outcomes: &self.outcomes,
+            me: open.xid,
+        };
         let mut effects = Vec::new();
         for place in &open.touched {
             let (key, id, slot) = *place;
             let walks = self.session.tables();
-            let Some(walk) = walks.iter().find(|walk| walk.table().id() == id) else { continue };
+            let Some(walk) = walks.iter().find(|walk| walk.table().id() == id) else {
+                continue;
+            };
             assert_eq!(walk.table().key(), key);
             let body = match self.session.newest(&clock, walk.table(), Slot(slot)) {
                 Newest::Live(version) => Some(version.body().to_vec()),
@@ -322,8 +346,12 @@ impl World {
 
     fn sweep(&mut self) {
         let oldest = self.outcomes.running.borrow().first().copied();
-        self.engine.raise_horizon(Xid(oldest.unwrap_or(self.next_xid.get())));
-        let clock = TestClock { outcomes: &self.outcomes, me: 0 };
+        self.engine
+            .raise_horizon(Xid(oldest.unwrap_or(self.next_xid.get())));
+        let clock = TestClock {
+            outcomes: &self.outcomes,
+            me: 0,
+        };
         for walk in self.session.tables() {
             self.session.sweep(&clock, walk.table(), true, || {});
         }
@@ -344,13 +372,20 @@ impl World {
         let what = self.random.below(10);
         let open = &mut self.open[at];
         let (session, xid) = (&self.session, Xid(open.xid));
-        let clock = TestClock { outcomes: &self.outcomes, me: open.xid };
+        let clock = TestClock {
+            outcomes: &self.outcomes,
+            me: open.xid,
+        };
         open.locked = Some(key);
         let Some(table) = session.find_table(key, &clock) else {
-            let table = open.transaction.create_table(session, key, xid).expect("memory");
+            let table = open
+                .transaction
+                .create_table(session, key, xid)
+                .expect("memory");
             for definition in [index(1000, 1, true), index(1001, 2, false)] {
-                let built =
-                    open.transaction.create_index(session, &clock, table, &definition, xid);
+                let built = open
+                    .transaction
+                    .create_index(session, &clock, table, &definition, xid);
                 assert!(matches!(built, Ok(Build::Done(_))));
             }
             open.storages.push((key, Some(table.id())));
@@ -358,7 +393,9 @@ impl World {
         };
         match what {
             0 => {
-                open.transaction.drop_table(session, table, xid).expect("memory");
+                open.transaction
+                    .drop_table(session, table, xid)
+                    .expect("memory");
                 open.storages.push((key, None));
             }
             1 => {
@@ -369,7 +406,9 @@ impl World {
                 open.storages.push((key, Some(fresh.id())));
             }
             2..5 => {
-                open.transaction.drop_index(session, &clock, table, 1001, xid).expect("memory");
+                open.transaction
+                    .drop_index(session, &clock, table, 1001, xid)
+                    .expect("memory");
             }
             _ => {
                 if session.find_index(table, 1001, &clock).is_none() {
@@ -395,7 +434,10 @@ impl World {
             .any(|(other, open)| other != at && open.locked == Some(key));
         let me = self.open[at].xid;
         let table = {
-            let clock = TestClock { outcomes: &self.outcomes, me };
+            let clock = TestClock {
+                outcomes: &self.outcomes,
+                me,
+            };
             self.session.find_table(key, &clock)
         };
         let (Some(table), false) = (table, foreign) else {
@@ -414,15 +456,21 @@ impl World {
         let open = &mut self.open[at];
         open.cid += 1;
         let (xid, cid) = (Xid(open.xid), CommandId(open.cid));
-        let clock = TestClock { outcomes: &self.outcomes, me };
+        let clock = TestClock {
+            outcomes: &self.outcomes,
+            me,
+        };
         let session = &self.session;
         let transaction = &mut open.transaction;
         let (slot, version): (Slot, Option<VersionRef>) = if dice < 4 {
-            let (slot, version) =
-                transaction.insert(session, table, &new, xid, cid).expect("memory");
+            let (slot, version) = transaction
+                .insert(session, table, &new, xid, cid)
+                .expect("memory");
             (slot, Some(version))
         } else {
-            let Newest::Live(seen) = session.newest(&clock, table, slot) else { return };
+            let Newest::Live(seen) = session.newest(&clock, table, slot) else {
+                return;
+            };
             let mut changed = seen.image().to_vec();
             if dice < 8 {
                 changed[28] = changed[28].wrapping_add(1) % 4;
@@ -441,8 +489,11 @@ impl World {
             }
         };
         open.touched.insert((key, table.id(), slot.0));
-        let entered = version
-            .map(|version| transaction.enter(session, &clock, table, slot, version).expect("enters"));
+        let entered = version.map(|version| {
+            transaction
+                .enter(session, &clock, table, slot, version)
+                .expect("enters")
+        });
         if !matches!(entered, None | Some(Entered::Done)) {
             self.abort(at);
         }
@@ -456,7 +507,11 @@ impl World {
         let session = self.engine.join().expect("joins");
         let inner = EngineSource::collect(&session, redo, settled).expect("collects");
         let wal = Rc::clone(&self.wal);
-        let source = Fuzzy { inner, world: RefCell::new(self), steps };
+        let source = Fuzzy {
+            inner,
+            world: RefCell::new(self),
+            steps,
+        };
         let mut context = CheckpointContext {
             system_id: SYSTEM,
             timeline: 1,
@@ -467,7 +522,10 @@ impl World {
             threads: 1,
             flush: &mut |_| Ok(Lsn(wal.borrow().end)),
         };
-        write_from(&source, disk, &mut context).expect("writes").flushed.0
+        write_from(&source, disk, &mut context)
+            .expect("writes")
+            .flushed
+            .0
     }
 
     /// The machine goes down with the log durable up to `at`, and comes up again.
@@ -500,7 +558,15 @@ impl World {
                     .unwrap_or_else(|error| panic!("{error}"));
             }
         }
-        finish(&session, &TestClock { outcomes: &outcomes, me: 0 }, 2).expect("finishes");
+        finish(
+            &session,
+            &TestClock {
+                outcomes: &outcomes,
+                me: 0,
+            },
+            2,
+        )
+        .expect("finishes");
         let random = Random(self.random.below(u64::MAX));
         // The old engine is gone without a word.
         World {
@@ -518,18 +584,27 @@ impl World {
     /// Compares with the model. No transaction may be open.
     fn check(&self) {
         let expected = self.wal.borrow().rows();
-        let clock = TestClock { outcomes: &self.outcomes, me: 0 };
+        let clock = TestClock {
+            outcomes: &self.outcomes,
+            me: 0,
+        };
         let everything = Everything(&self.outcomes);
         let mut found = BTreeMap::new();
         for key in RELATIONS {
-            let Some(table) = self.session.find_table(key, &clock) else { continue };
+            let Some(table) = self.session.find_table(key, &clock) else {
+                continue;
+            };
             let mut scan = RowScan::new(table);
             let mut slots = Vec::new();
             while let Some((slot, version)) = scan.next(&self.session, &everything) {
                 found.insert((key, table.id(), slot.0), version.body().to_vec());
                 slots.push(slot);
             }
-            assert_eq!(table.row_count_estimate(), slots.len() as u64, "rows counted");
+            assert_eq!(
+                table.row_count_estimate(),
+                slots.len() as u64,
+                "rows counted"
+            );
             for index in self.session.indexes(table, &clock) {
                 let mut scan = IndexScan::new();
                 scan.start(table, index, &KeyRange::new(), Direction::Forward);
@@ -538,10 +613,18 @@ impl World {
                     reached.push(slot);
                 }
                 reached.sort_unstable();
-                assert_eq!(reached, slots, "rows through index {}", index.relation_oid());
+                assert_eq!(
+                    reached,
+                    slots,
+                    "rows through index {}",
+                    index.relation_oid()
+                );
             }
         }
-        assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+        assert_eq!(
+            found.keys().collect::<Vec<_>>(),
+            expected.keys().collect::<Vec<_>>()
+        );
         assert_eq!(found, expected);
     }
 
@@ -590,7 +673,9 @@ impl RowSource for Fuzzy<'_> {
         block: &mut BlockBuilder,
     ) -> Result<(Slot, u64), EngineError> {
         self.go_on();
-        let end = slots.end.min(Slot(slots.start.0 + 1 + self.world.borrow_mut().random.below(4)));
+        let end = slots.end.min(Slot(
+            slots.start.0 + 1 + self.world.borrow_mut().random.below(4),
+        ));
         self.inner.walk(walker, table, slots.start..end, block)
     }
 }
