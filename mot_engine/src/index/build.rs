@@ -11,6 +11,7 @@ use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::key::{IndexDefinition, KeyBuffer, encode_row};
 use crate::memory::Urgency;
+use crate::reclaim::Quiet;
 use crate::row::{Anchor, Head, Judged, judge_maker};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
@@ -227,6 +228,7 @@ pub(crate) fn build(
     table: TableRef,
     index: IndexRef,
 ) -> Result<Build, EngineError> {
+    let _quiet = Quiet::begin(table);
     let mut run = Run::default();
     let definition = session.definition(index)?;
     let mut key = KeyBuffer::new();

@@ -14,11 +14,10 @@ use crate::checkpoint::on_threads;
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
-use crate::memory::Purpose;
-use crate::row::{Anchor, Head, Judged, VersionRef, flags, judge_maker, unlink};
+use crate::reclaim::clean_row;
+use crate::row::{Head, Judged, VersionRef, flags, judge_maker};
 use crate::session::Session;
 use crate::table::{TableRef, free_slot};
-use crate::transaction::remove_entries;
 
 /// Slots a thread looks at at a time.
 const UNIT_SLOTS: u64 = 1 << 16;
@@ -229,7 +228,7 @@ fn finish_row(
                 break;
             }
             _ => {
-                remove(session, table, anchor, version);
+                remove(session, table, slot, version);
                 finished.versions_removed += 1;
             }
         }
@@ -237,7 +236,7 @@ fn finish_row(
     recount(table, counted, kept);
     match kept {
         Some(version) if version.is_tombstone() => {
-            // On no graveyard: a sweep of all rows finds it (`Engine::recovered_below`).
+            table.set_dirty(slot);
             table
                 .counters()
                 .stale_versions
@@ -245,7 +244,8 @@ fn finish_row(
         }
         Some(_) => {}
         None => {
-            if anchor.head().is_empty() {
+            let head = anchor.head();
+            if head.is_empty() && !head.is_free() {
                 free_slot(table, slot);
                 finished.slots_free += 1;
             }
@@ -255,19 +255,11 @@ fn finish_row(
 }
 
 /// Takes a version out of its row, with the entries only it needed.
-fn remove(session: &Session, table: TableRef, anchor: &Anchor, version: VersionRef) {
-    let mut latched = anchor.latch();
-    let mut head = latched.head;
-    unlink(&mut head, version);
-    latched.head = head.with_flags(Head::FULL_IMAGE_NEXT);
-    drop(latched);
-    remove_entries(session, table, version);
-    // SAFETY: just unlinked; readers that stand on it are pinned.
-    unsafe {
-        session
-            .local
-            .retire(version.block(), version.block_bytes(), Purpose::Rows)
-    };
+fn remove(session: &Session, table: TableRef, slot: Slot, version: VersionRef) {
+    clean_row(session, table, slot, |head, taken| {
+        *head = head.with_flags(Head::FULL_IMAGE_NEXT);
+        taken.take(head, version);
+    });
 }
 
 /// Loading and replay counted the top of the chain as the row's state.

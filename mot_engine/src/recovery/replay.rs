@@ -229,6 +229,7 @@ impl Replayer {
                 break;
             }
         }
+        at.table.set_dirty(at.slot);
         at.count(newest, version);
         at.enter(version)?;
         anchor.mark_logged(version, at.lsn);

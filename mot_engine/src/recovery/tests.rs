@@ -23,7 +23,7 @@ use crate::row::VersionRef;
 use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
 use crate::session::Session;
 use crate::transaction::{Entered, Log, Transaction, Written};
-use crate::{Build, Clock, Engine, Newest, Snapshot};
+use crate::{Build, Clock, Engine, Newest, Snapshot, State};
 
 const SYSTEM: u64 = 42;
 const KEYS: u64 = 24;
@@ -243,6 +243,7 @@ const RELATIONS: [RelationKey; 2] = [
 impl World {
     fn new(seed: u64) -> World {
         let (region, engine) = arena();
+        engine.set_state(State::Ready);
         World {
             random: Random(seed),
             wal: Rc::default(),
@@ -536,6 +537,7 @@ impl World {
         *outcomes.committed.borrow_mut() = wal.committed();
         let (region, engine) = arena();
         let session = engine.join().expect("joins");
+        engine.set_state(State::Loading);
         let mut from = 0;
         if let Some(manifest) = newest(disk, SYSTEM, |_, _| true).expect("is whole") {
             let threads = 1 + self.random.below(2) as usize;
@@ -544,6 +546,7 @@ impl World {
             // The server may go back further than the checkpoint.
             from = loaded.redo.0 * self.random.below(3) / 2;
         }
+        engine.set_state(State::Replaying);
         let mut replayer = Replayer::new();
         let mut next_xid = 10;
         for (lsn, entry) in &wal.entries {
@@ -567,6 +570,7 @@ impl World {
             2,
         )
         .expect("finishes");
+        engine.set_state(State::Ready);
         let random = Random(self.random.below(u64::MAX));
         // The old engine is gone without a word.
         World {

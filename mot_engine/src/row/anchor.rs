@@ -39,8 +39,11 @@ impl Head {
     pub const FREE: u64 = 1 << 3;
     /// The chain holds a row-lock entry.
     pub const HAS_LOCKS: u64 = 1 << 48;
+    /// Somebody removes index entries of versions already taken out of this chain. Only its setter may give the slot away, and nobody else
+    /// takes versions with keys of their own out meanwhile: so a slot is never reused while an entry of its former row is still to go.
+    pub const CLEANING: u64 = 1 << 49;
     const ADDRESS: u64 = (1 << 48) - 16;
-    const FLAGS: u64 = Head::KEYS_MOVED | Head::FULL_IMAGE_NEXT | Head::HAS_LOCKS;
+    const FLAGS: u64 = Head::KEYS_MOVED | Head::FULL_IMAGE_NEXT | Head::HAS_LOCKS | Head::CLEANING;
 
     /// No version, no flags.
     pub(crate) fn empty() -> Head {
@@ -144,9 +147,21 @@ impl Anchor {
             .is_ok()
     }
 
+    /// Waits while the latch is held.
+    pub(crate) fn wait_unlatched(&self) {
+        let mut turns = 0u32;
+        while self.head.load(Ordering::Relaxed) & Head::LATCH != 0 {
+            turns += 1;
+            if turns.is_multiple_of(64) {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
     /// Takes the latch and returns the head. The guard stores a head back.
     pub(crate) fn latch(&self) -> LatchedAnchor<'_> {
-        let mut turns = 0u32;
         loop {
             let head = self.head();
             let latched = head.0 | Head::LATCH;
@@ -157,12 +172,7 @@ impl Anchor {
             {
                 return LatchedAnchor { anchor: self, head };
             }
-            turns += 1;
-            if turns.is_multiple_of(64) {
-                std::thread::yield_now();
-            } else {
-                std::hint::spin_loop();
-            }
+            self.wait_unlatched();
         }
     }
 

@@ -5,7 +5,7 @@ mod chain;
 mod version;
 
 pub use anchor::{Anchor, Head};
-pub(crate) use chain::{Judged, judge_maker, prune_tail, unlink};
+pub(crate) use chain::{Judged, judge_maker, unlink};
 pub use chain::{JudgedVersion, Newest, is_visible, judge, newest, oldest_needed, visible};
 pub(crate) use version::TOMBSTONE_IMAGE;
 pub use version::{

@@ -24,7 +24,7 @@ impl Transaction {
         key: RelationKey,
         xid: Xid,
     ) -> Result<TableRef, EngineError> {
-        self.reserve()?;
+        self.reserve(xid)?;
         let id = TableId(
             session
                 .catalog()
@@ -44,7 +44,7 @@ impl Transaction {
         table: TableRef,
         xid: Xid,
     ) -> Result<(), EngineError> {
-        self.reserve()?;
+        self.reserve(xid)?;
         table.storage().dropped_lsn.store(0, Ordering::Release);
         table.storage().dropped.store(xid.0, Ordering::Release);
         self.push(Kind::DropTable, table, Slot(0), 0);
@@ -78,7 +78,7 @@ impl Transaction {
         xid: Xid,
     ) -> Result<Build, EngineError> {
         definition.validate()?;
-        self.reserve()?;
+        self.reserve(xid)?;
         let id = IndexId(
             session
                 .catalog()
@@ -110,7 +110,7 @@ impl Transaction {
         relation: u32,
         xid: Xid,
     ) -> Result<bool, EngineError> {
-        self.reserve()?;
+        self.reserve(xid)?;
         let Some(index) = session.find_index(table, relation, clock) else {
             return Ok(false);
         };
