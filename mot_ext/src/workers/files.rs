@@ -15,10 +15,13 @@ use mot_engine::disk::DirectoryDisk;
 use mot_engine::{EngineError, Lsn, Xid};
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Under PGDATA, which is every server process's working directory.
 pub const DIRECTORY: &str = "mot";
+
+/// Pause between looks at a session that is logging.
+const LOGGING_POLL: Duration = Duration::from_micros(100);
 
 /// Opens the directory, making it at the first start.
 pub fn open() -> Result<DirectoryDisk, EngineError> {
@@ -57,7 +60,11 @@ pub fn write(redo: Lsn, last: bool) -> Result<(), EngineError> {
     let control = shmem::control();
     let start = Instant::now();
     let disk = open()?;
-    // Cleared before the writer waits for those who are logging: what is appended later sets it again.
+    let session = session::join_uncounted();
+    // The flag is raised after a record is appended: whoever appended one before `redo` must have got that far.
+    let engine = session.engine();
+    engine.wait_for_logging_sessions(|| std::thread::sleep(LOGGING_POLL));
+    // Cleared before the writer waits once more: what is appended later raises it again, what was appended before is written.
     let was_logged = control.logged.swap(false, Ordering::SeqCst);
     if was_logged {
         control
@@ -89,7 +96,7 @@ pub fn write(redo: Lsn, last: bool) -> Result<(), EngineError> {
         threads: settings::CHECKPOINT_WORKERS.get() as usize,
         flush: &mut flush,
     };
-    let written = checkpoint::write(session::join_uncounted(), &disk, &mut context)?;
+    let written = checkpoint::write(session, &disk, &mut context)?;
     let removed = remove_old(&disk)?;
     report(redo, &written, removed, start);
     Ok(())
