@@ -15,6 +15,8 @@ mod replay;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod threads_test;
 
 pub use finish::{Finished, finish};
 pub use load::{Loaded, load};
