@@ -14,6 +14,8 @@ mod load;
 mod replay;
 
 #[cfg(test)]
+mod full_test;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod threads_test;

@@ -17,7 +17,10 @@ use crate::{Clock, Newest, Snapshot};
 const ROWS_PER_THREAD: u64 = 8;
 const WRITERS: u64 = 2;
 const CHECKPOINTS: u64 = 12;
-const KEY: RelationKey = RelationKey { database: 1, relation: 2 };
+const KEY: RelationKey = RelationKey {
+    database: 1,
+    relation: 2,
+};
 
 /// A record: its end, its transaction, its bytes.
 type Record = (u64, u64, Vec<u8>);
@@ -122,13 +125,22 @@ fn checkpoints_beside_writers_fit_the_log() {
     let session = engine.join().expect("joins");
     let xid = begin(&shared, &next_xid);
     let mut transaction = Transaction::new();
-    let table = transaction.create_table(&session, KEY, Xid(xid)).expect("memory");
+    let table = transaction
+        .create_table(&session, KEY, Xid(xid))
+        .expect("memory");
     for value in 0..WRITERS * ROWS_PER_THREAD {
-        let inserted =
-            transaction.insert(&session, table, &image(value), Xid(xid), CommandId(value as u32));
+        let inserted = transaction.insert(
+            &session,
+            table,
+            &image(value),
+            Xid(xid),
+            CommandId(value as u32),
+        );
         inserted.expect("memory");
     }
-    transaction.log(&session, &mut Appender(&shared, xid)).expect("logs");
+    transaction
+        .log(&session, &mut Appender(&shared, xid))
+        .expect("logs");
     commit(&shared, xid);
     transaction.commit(&session);
     let slots: Vec<Slot> = {
@@ -152,24 +164,42 @@ fn checkpoints_beside_writers_fit_the_log() {
                     let asker = Asker(shared, xid);
                     let table = session.find_table(KEY, &asker).expect("exists");
                     for step in 0..4 {
-                        value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                        value = value
+                            .wrapping_mul(6_364_136_223_846_793_005)
+                            .wrapping_add(1);
                         let slot = mine[(value >> 33) as usize % mine.len()];
                         let Newest::Live(seen) = session.newest(&asker, table, slot) else {
                             panic!("nobody deletes");
                         };
                         let new = image(value >> 20);
                         let written = transaction
-                            .update(&session, &asker, table, slot, seen, &new, Xid(xid), CommandId(step))
+                            .update(
+                                &session,
+                                &asker,
+                                table,
+                                slot,
+                                seen,
+                                &new,
+                                Xid(xid),
+                                CommandId(step),
+                            )
                             .expect("memory");
-                        assert!(matches!(written, Written::Done(_) | Written::SelfModified(_)));
+                        assert!(matches!(
+                            written,
+                            Written::Done(_) | Written::SelfModified(_)
+                        ));
                     }
                     if value >> 40 & 7 == 0 {
                         // Some are logged and rolled back all the same.
-                        transaction.log(&session, &mut Appender(shared, xid)).expect("logs");
+                        transaction
+                            .log(&session, &mut Appender(shared, xid))
+                            .expect("logs");
                         transaction.abort(&session);
                         shared.with(|server| server.running.remove(&xid));
                     } else {
-                        transaction.log(&session, &mut Appender(shared, xid)).expect("logs");
+                        transaction
+                            .log(&session, &mut Appender(shared, xid))
+                            .expect("logs");
                         commit(shared, xid);
                         transaction.commit(&session);
                     }
@@ -181,7 +211,10 @@ fn checkpoints_beside_writers_fit_the_log() {
         for generation in 1..=CHECKPOINTS {
             let (redo, settled) = shared.with(|server| {
                 let oldest = server.running.first().copied();
-                (server.end, oldest.unwrap_or_else(|| next_xid.load(Ordering::Relaxed)))
+                (
+                    server.end,
+                    oldest.unwrap_or_else(|| next_xid.load(Ordering::Relaxed)),
+                )
             });
             let mut context = CheckpointContext {
                 system_id: 1,
