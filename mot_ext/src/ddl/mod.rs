@@ -20,6 +20,7 @@
 
 mod alter;
 mod am;
+mod check;
 mod constraints;
 mod create_table;
 mod definition;
