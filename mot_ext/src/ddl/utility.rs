@@ -187,6 +187,15 @@ impl Statement {
     }
 }
 
+/// What core asks before a statement that writes the catalog; for those that do not go through core.
+pub fn refuse_read_only(statement: &std::ffi::CStr) {
+    // SAFETY: both raise or return.
+    unsafe {
+        pg_sys::PreventCommandIfReadOnly(statement.as_ptr());
+        pg_sys::PreventCommandIfParallelMode(statement.as_ptr());
+    }
+}
+
 /// Hands the statement on as it came.
 #[allow(ffi_unwind_calls)]
 unsafe fn pass_on_unguarded(statement: &Statement) {
