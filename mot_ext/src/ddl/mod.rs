@@ -23,6 +23,7 @@ mod am;
 mod check;
 mod constraints;
 mod create_table;
+mod create_table_as;
 mod definition;
 mod drop;
 mod identity;
