@@ -43,6 +43,17 @@ pub enum EngineError {
         slot: u64,
         lsn: u64,
     },
+    /// A logged difference is against another version than the row has.
+    #[error(
+        "log record at {lsn:X} does not fit table {table} slot {slot}: the row is at {row_lsn:X}, the change is against ...{base_lsn_low:08X}"
+    )]
+    BaseMismatch {
+        table: u64,
+        slot: u64,
+        lsn: u64,
+        row_lsn: u64,
+        base_lsn_low: u32,
+    },
     /// A file is damaged.
     #[error("file \"{file}\" is damaged: {what}")]
     Damaged { file: String, what: String },

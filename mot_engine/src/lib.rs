@@ -3,7 +3,9 @@
 //! It knows nothing of PostgreSQL but the bytes of a heap tuple. Who judges transactions ([`clock`]), where the log goes
 //! ([`transaction::Log`]) and what a disk is are traits, so all of it runs in tests without a server.
 
+pub mod checkpoint;
 pub mod clock;
+pub mod disk;
 pub mod engine;
 pub mod errors;
 pub mod ids;
@@ -13,6 +15,7 @@ pub mod limits;
 pub mod log;
 pub mod memory;
 pub mod reclaim;
+pub mod recovery;
 pub mod row;
 pub mod scan;
 pub mod session;

@@ -82,6 +82,7 @@ pub fn raise(error: EngineError) -> ! {
         }
         EngineError::Corrupt { .. }
         | EngineError::LogMismatch { .. }
+        | EngineError::BaseMismatch { .. }
         | EngineError::Damaged { .. } => raise_report!(
             PgLogLevel::ERROR,
             ERRCODE_DATA_CORRUPTED,
@@ -196,6 +197,17 @@ pub fn closing() -> ! {
         PgLogLevel::FATAL,
         ERRCODE_ADMIN_SHUTDOWN,
         "terminating connection: memory-optimized tables are being closed for shutdown",
+        "",
+        ""
+    )
+}
+
+/// Ends a worker in the middle of its work because the server shuts down.
+pub fn worker_ends() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_ADMIN_SHUTDOWN,
+        "a worker of mot ends because the server shuts down",
         "",
         ""
     )

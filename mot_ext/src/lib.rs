@@ -14,7 +14,9 @@ compile_error!("PostgreSQL errors unwind through this library: build it with pan
 use pgrx::prelude::*;
 
 mod clock;
+mod ddl;
 mod errors;
+mod keys;
 mod pg;
 mod relation;
 mod session;
@@ -34,4 +36,5 @@ pub extern "C-unwind" fn _PG_init() {
     shmem::init();
     wal::init();
     workers::init();
+    ddl::init();
 }

@@ -4,13 +4,11 @@
 //! look-up in the shared directory: an entry goes when PostgreSQL invalidates the relation (DROP, TRUNCATE and ALTER send
 //! that), and the whole cache goes when a transaction or savepoint aborts, since its storages may just have been unlinked.
 use crate::clock::PgClock;
-use crate::errors;
 use crate::session;
 use mot_engine::{RelationKey, TableRef};
 use pgrx::prelude::*;
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
-use std::ffi::CStr;
 
 struct Cache(UnsafeCell<Option<HashMap<u32, TableRef>>>);
 
@@ -49,11 +47,8 @@ pub fn table(relation: pg_sys::Relation) -> TableRef {
     }
     match find(oid) {
         Some(table) => table,
-        // SAFETY: the caller's relation is open; its name is a NUL-terminated array.
-        None => unsafe {
-            let name = CStr::from_ptr((*(*relation).rd_rel).relname.data.as_ptr());
-            errors::no_storage(&name.to_string_lossy())
-        },
+        // SAFETY: the caller's relation is open and locked.
+        None => unsafe { crate::ddl::materialize(relation) },
     }
 }
 

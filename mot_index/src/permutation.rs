@@ -101,7 +101,7 @@ mod tests {
         let mut permutation = Permutation::EMPTY;
         let mut list: Vec<usize> = Vec::new();
         let mut state = 12345u32;
-        for _ in 0..100_000 {
+        for _ in 0..if cfg!(miri) { 300 } else { 100_000 } {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let choice = (state >> 8) as usize;
             let grow = list.is_empty() || (list.len() < LEAF_ENTRIES && choice & 1 == 0);

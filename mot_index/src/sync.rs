@@ -81,7 +81,7 @@ mod jitter {
     use std::hash::{BuildHasher, RandomState};
 
     /// Few enough that a descent is interrupted often, enough that tests make headway.
-    const ACCESSES_PER_YIELD: u64 = 150;
+    const ACCESSES_PER_YIELD: u64 = 100;
 
     thread_local! {
         static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one(0) | 1);

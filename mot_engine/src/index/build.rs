@@ -8,9 +8,10 @@ use super::append_slot;
 use super::posting::{Posting, inline_value};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::Slot;
+use crate::ids::{Slot, Xid};
 use crate::key::{IndexDefinition, KeyBuffer, encode_row};
 use crate::memory::Urgency;
+use crate::reclaim::Quiet;
 use crate::row::{Anchor, Judged, judge_maker};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
@@ -222,6 +223,7 @@ pub(crate) fn build(
     table: TableRef,
     index: IndexRef,
 ) -> Result<Build, EngineError> {
+    let _quiet = Quiet::begin(table);
     let mut run = Run::default();
     let definition = session.definition(index)?;
     let mut key = KeyBuffer::new();
@@ -261,4 +263,44 @@ fn collect(
         from = to;
     }
     Ok(())
+}
+
+/// Fills an empty index while tables are being loaded: from rows of different moments, among which two may have the same key until the
+/// log is replayed. So nothing is judged and nothing counts as a duplicate.
+pub(crate) fn build_unjudged(
+    session: &Session,
+    table: TableRef,
+    index: IndexRef,
+) -> Result<(), EngineError> {
+    let mut run = Run::default();
+    let definition = session.definition(index)?;
+    let mut key = KeyBuffer::new();
+    let slots = 0..table.slots_end().0;
+    collect(
+        session, &Unjudged, table, index, definition, slots, &mut key, &mut run,
+    )?;
+    for entry in &mut run.entries {
+        entry.live = false;
+    }
+    match run.load(session, index)? {
+        Build::Done(_) => Ok(()),
+        Build::Duplicate { .. } => unreachable!("no entry is live"),
+    }
+}
+
+/// Leaves open what has no hint.
+struct Unjudged;
+
+impl Clock for Unjudged {
+    fn is_current(&self, _xid: Xid) -> bool {
+        false
+    }
+
+    fn is_in_progress(&self, _xid: Xid) -> bool {
+        true
+    }
+
+    fn did_commit(&self, _xid: Xid) -> bool {
+        false
+    }
 }

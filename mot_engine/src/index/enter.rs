@@ -8,6 +8,7 @@ use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::key::KeyBuffer;
 use crate::memory::Urgency;
+use crate::reclaim::prune_row;
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::{Change, Tree};
@@ -167,6 +168,10 @@ fn judge_one(
     let (verdict, head) = judge_candidate(anchor, clock, definition, key.as_slice(), scratch)?;
     Ok(match verdict {
         Candidate::Free => {
+            // A key that is deleted and inserted again and again must not gather entries of dead rows until the sweeper comes.
+            if head.version().is_some_and(|newest| newest.is_tombstone()) {
+                prune_row(session, table, candidate);
+            }
             judged.push(candidate, head)?;
             EntryOutcome::Done
         }

@@ -14,7 +14,7 @@ mod posting;
 mod remove;
 
 pub use build::Build;
-pub(crate) use build::build;
+pub(crate) use build::{build, build_unjudged};
 pub(crate) use enter::{EntryOutcome, enter_key, probe_key};
 pub(crate) use posting::slots_of;
 pub(crate) use remove::{clear_tree, remove_key};

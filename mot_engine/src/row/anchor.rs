@@ -7,16 +7,19 @@
 //! - Readers load the head, nothing else.
 //! - Writers publish by compare-and-swap of the whole word; it fails while the latch bit is set or if anything changed.
 //! - Whoever unlinks or prunes holds the latch bit: a few instructions, never across a `Clock` call.
-//! - `lsn` only rises. It is stored by the committing session, which owns the row, and by replay.
+//! - `lsn` only rises, also when the slot is freed and used again: replay tells by it what the row already has. It is stored by the
+//!   committing session, which owns the row, and by replay, together with the version's LOGGED flag ([`Anchor::mark_logged`]): a reader
+//!   that finds the same unmarked word before and after walking the chain knows that LSN and flags belong together.
 
-use super::version::VersionRef;
+use super::version::{VersionRef, flags};
 use crate::ids::{Lsn, Slot};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// A row's anchor in its table's directory.
 #[repr(C)]
 pub struct Anchor {
     head: AtomicU64,
+    /// Twice the LSN; odd while a version is being marked as logged.
     lsn: AtomicU64,
 }
 
@@ -36,8 +39,11 @@ impl Head {
     pub const FREE: u64 = 1 << 3;
     /// The chain holds a row-lock entry.
     pub const HAS_LOCKS: u64 = 1 << 48;
+    /// Somebody removes index entries of versions already taken out of this chain. Only its setter may give the slot away, and nobody else
+    /// takes versions with keys of their own out meanwhile: so a slot is never reused while an entry of its former row is still to go.
+    pub const CLEANING: u64 = 1 << 49;
     const ADDRESS: u64 = (1 << 48) - 16;
-    const FLAGS: u64 = Head::KEYS_MOVED | Head::FULL_IMAGE_NEXT | Head::HAS_LOCKS;
+    const FLAGS: u64 = Head::KEYS_MOVED | Head::FULL_IMAGE_NEXT | Head::HAS_LOCKS | Head::CLEANING;
 
     /// No version, no flags.
     pub(crate) fn empty() -> Head {
@@ -95,12 +101,43 @@ impl Anchor {
 
     /// LSN of the row's last logged change.
     pub fn lsn(&self) -> Lsn {
-        Lsn(self.lsn.load(Ordering::Acquire))
+        Lsn(self.lsn.load(Ordering::Acquire) >> 1)
     }
 
-    /// Raises the LSN.
-    pub(crate) fn raise_lsn(&self, lsn: Lsn) {
-        self.lsn.fetch_max(lsn.0, Ordering::AcqRel);
+    /// Marks `version` as logged by a record that ends at `lsn`, which is above all before. By the row's owner, or by replay.
+    pub(crate) fn mark_logged(&self, version: VersionRef, lsn: Lsn) {
+        let lsn = lsn.max(self.lsn());
+        self.lsn.store(lsn.0 << 1 | 1, Ordering::Release);
+        // Who sees the flag (it is a release) sees the odd word or a later one, and so looks again.
+        version.add_flags(flags::LOGGED);
+        self.lsn.store(lsn.0 << 1, Ordering::Release);
+    }
+
+    /// Sets the LSN of an anchor that only the caller uses (loading).
+    pub(crate) fn set_lsn(&self, lsn: Lsn) {
+        self.lsn.store(lsn.0 << 1, Ordering::Release);
+    }
+
+    /// Runs `read` until no version of the row was marked as logged meanwhile; gives the LSN that belongs to what it saw. The caller is
+    /// pinned. `read` must start anew each time.
+    pub(crate) fn read_with_lsn(&self, mut read: impl FnMut()) -> Lsn {
+        let mut turns = 0u32;
+        loop {
+            let before = self.lsn.load(Ordering::Acquire);
+            if before & 1 == 0 {
+                read();
+                fence(Ordering::Acquire);
+                if self.lsn.load(Ordering::Relaxed) == before {
+                    return Lsn(before >> 1);
+                }
+            }
+            turns += 1;
+            if turns.is_multiple_of(64) {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
     }
 
     /// Publishes `new` if the head is still `old` and not latched.
@@ -110,9 +147,21 @@ impl Anchor {
             .is_ok()
     }
 
+    /// Waits while the latch is held.
+    pub(crate) fn wait_unlatched(&self) {
+        let mut turns = 0u32;
+        while self.head.load(Ordering::Relaxed) & Head::LATCH != 0 {
+            turns += 1;
+            if turns.is_multiple_of(64) {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
     /// Takes the latch and returns the head. The guard stores a head back.
     pub(crate) fn latch(&self) -> LatchedAnchor<'_> {
-        let mut turns = 0u32;
         loop {
             let head = self.head();
             let latched = head.0 | Head::LATCH;
@@ -123,12 +172,7 @@ impl Anchor {
             {
                 return LatchedAnchor { anchor: self, head };
             }
-            turns += 1;
-            if turns.is_multiple_of(64) {
-                std::thread::yield_now();
-            } else {
-                std::hint::spin_loop();
-            }
+            self.wait_unlatched();
         }
     }
 

@@ -151,38 +151,6 @@ pub fn oldest_needed(head: Head, horizon: Xid) -> Option<VersionRef> {
     None
 }
 
-/// Takes everything below `kept` out of the chain and hands each removed version to `removed`, after nobody can reach it anew. What a live
-/// session will still take out itself stays: lock entries, and versions without COMMITTED (an aborting session is about to unlink them) unless
-/// they are older than the server's start. The anchor is latched by the caller; removed versions are to be retired, not freed.
-pub(crate) fn prune_tail(
-    kept: VersionRef,
-    recovered_below: Xid,
-    mut removed: impl FnMut(VersionRef),
-) {
-    let removable = |version: VersionRef| {
-        let is_settled = version.flags() & flags::COMMITTED != 0 || version.xid() < recovered_below;
-        is_settled && !version.is_lock()
-    };
-    let mut link = kept;
-    loop {
-        let first = link.next();
-        let mut end = first;
-        while let Some(version) = end.filter(|version| removable(*version)) {
-            end = version.next();
-        }
-        let address = end.map_or(0, VersionRef::address);
-        link.header().next.store(address, Ordering::Release);
-        let mut at = first;
-        while at != end {
-            let Some(version) = at else { break };
-            at = version.next();
-            removed(version);
-        }
-        let Some(survivor) = end else { return };
-        link = survivor;
-    }
-}
-
 /// Takes one version out of a latched chain; `false` if it is not in it. The head to store is returned through `head`.
 pub(crate) fn unlink(head: &mut Head, version: VersionRef) -> bool {
     let after = version.header().next.load(Ordering::Acquire);

@@ -2,13 +2,11 @@
 
 mod anchor;
 mod chain;
-mod replay;
 mod version;
 
 pub use anchor::{Anchor, Head};
-pub(crate) use chain::{Judged, judge_maker, prune_tail, unlink};
+pub(crate) use chain::{Judged, judge_maker, unlink};
 pub use chain::{JudgedVersion, Newest, is_visible, judge, newest, oldest_needed, visible};
-pub(crate) use replay::{enter_replayed, replay_empty, replay_install};
 pub(crate) use version::TOMBSTONE_IMAGE;
 pub use version::{
     IMAGE_BYTES_MIN, LockStrength, STAMP_BYTES, Version, VersionRef, block_bytes, flags,

@@ -30,8 +30,8 @@ pub const STAMP_BYTES: usize = 18;
 /// Bytes of the shortest image: the stamp, rounded up to words.
 pub const IMAGE_BYTES_MIN: usize = 24;
 
-/// A tombstone's image: the stamp, and the link by which its table lists the dead that wait for the horizon.
-pub(crate) const TOMBSTONE_IMAGE: [u8; IMAGE_BYTES_MIN + 8] = [0; IMAGE_BYTES_MIN + 8];
+/// A tombstone's image: the stamp.
+pub(crate) const TOMBSTONE_IMAGE: [u8; IMAGE_BYTES_MIN] = [0; IMAGE_BYTES_MIN];
 
 /// Flags of a version.
 pub mod flags {
@@ -49,8 +49,6 @@ pub mod flags {
     pub const KEYS_CHANGED: u32 = 1 << 5;
     /// A key of some unique index differs from the version below.
     pub const UNIQUE_KEYS_CHANGED: u32 = 1 << 6;
-    /// The same transaction put a newer state on top: an intermediate one.
-    pub const OWN_ABOVE: u32 = 1 << 7;
     /// Strength of a lock entry, two bits.
     pub const STRENGTH_SHIFT: u32 = 8;
 }
@@ -242,10 +240,6 @@ impl VersionRef {
         self.header().flags.fetch_or(flags, Ordering::AcqRel);
     }
 
-    pub(crate) fn remove_flags(&self, flags: u32) {
-        self.header().flags.fetch_and(!flags, Ordering::AcqRel);
-    }
-
     /// Whether it says that the row is deleted.
     pub fn is_tombstone(&self) -> bool {
         self.flags() & flags::TOMBSTONE != 0
@@ -282,13 +276,6 @@ impl VersionRef {
     pub(crate) fn set_next(&self, head: Head) {
         let below = head.version().map_or(0, VersionRef::address);
         self.header().next.store(below, Ordering::Relaxed);
-    }
-
-    /// A tombstone's link.
-    pub(crate) fn grave_link(&self) -> &AtomicU64 {
-        debug_assert!(self.is_tombstone() && self.image_bytes() == TOMBSTONE_IMAGE.len());
-        // SAFETY: a tombstone's image has 32 bytes; the last 8 are this word, 16-byte block alignment makes it aligned.
-        unsafe { &*self.image_ptr().add(IMAGE_BYTES_MIN).cast::<AtomicU64>() }
     }
 
     /// The older version.

@@ -4,6 +4,9 @@
 //! size and their addresses lie in pages that are allocated when first needed. So a small table costs 1 KiB and a large one 16 bytes a row.
 //!
 //! Segments are zeroed before they are published and live as long as the table; a reader needs no pin for them, only the table.
+//!
+//! Beside the anchors lies a bit for each [`GROUP_SLOTS`] slots: some row of the group may have something to reclaim. Whoever leaves such
+//! a thing behind sets the bit afterwards; the sweeper clears it first and looks at the rows then, so no work is lost between the two.
 
 use crate::errors::EngineError;
 use crate::ids::Slot;
@@ -23,12 +26,30 @@ const PAGE_SEGMENTS: usize = 2048;
 /// Pages: 64 x 2048 x 128 Ki = 17 thousand million rows a table.
 const PAGES: usize = 64;
 
-const PAGE_BYTES: usize = PAGE_SEGMENTS * size_of::<u64>();
+/// A page's entry for one large segment.
+#[repr(C)]
+struct Large {
+    segment: AtomicU64,
+    /// The segment's dirty bits. Never 0 once `segment` is not.
+    dirty: AtomicU64,
+}
+
+const PAGE_BYTES: usize = PAGE_SEGMENTS * size_of::<Large>();
+
+/// Slots that share a dirty bit.
+pub(crate) const GROUP_SLOTS: u64 = 64;
+/// Slots whose dirty bits share a word.
+pub(crate) const DIRTY_WORD_SLOTS: u64 = GROUP_SLOTS * 64;
+/// Words of dirty bits for as many slots as a large segment has, and for all growing segments together.
+const DIRTY_WORDS: usize = (SEGMENT_SLOTS / DIRTY_WORD_SLOTS) as usize;
+const DIRTY_BYTES: usize = DIRTY_WORDS * size_of::<u64>();
 
 /// The directory's fixed part, inside the table.
 #[repr(C)]
 pub(crate) struct Directory {
     growing: [AtomicU64; GROWING],
+    /// Dirty bits of the growing segments.
+    dirty: [AtomicU64; DIRTY_WORDS],
     pages: [AtomicU64; PAGES],
 }
 
@@ -56,19 +77,53 @@ impl Directory {
             let (number, first, _) = growing(slot.0);
             (self.growing[number].load(Ordering::Acquire), slot.0 - first)
         } else {
-            let number = (slot.0 / SEGMENT_SLOTS) as usize;
-            let page = self
-                .pages
-                .get(number / PAGE_SEGMENTS)?
-                .load(Ordering::Acquire);
-            let page = NonNull::new(page as *mut AtomicU64)?;
-            // SAFETY: a published page has PAGE_SEGMENTS words and lives as long as the table.
-            let word = unsafe { page.add(number % PAGE_SEGMENTS).as_ref() };
-            (word.load(Ordering::Acquire), slot.0 % SEGMENT_SLOTS)
+            let large = self.large(slot)?;
+            (
+                large.segment.load(Ordering::Acquire),
+                slot.0 % SEGMENT_SLOTS,
+            )
         };
         let segment = NonNull::new(segment as *mut Anchor)?;
         // SAFETY: a published segment holds an anchor for each of its slots and lives as long as the table.
         Some(unsafe { segment.add(offset as usize).as_ref() })
+    }
+
+    fn large(&self, slot: Slot) -> Option<&Large> {
+        let number = (slot.0 / SEGMENT_SLOTS) as usize;
+        let page = self.pages.get(number / PAGE_SEGMENTS)?;
+        let page = NonNull::new(page.load(Ordering::Acquire) as *mut Large)?;
+        // SAFETY: a published page has PAGE_SEGMENTS entries and lives as long as the table.
+        Some(unsafe { page.add(number % PAGE_SEGMENTS).as_ref() })
+    }
+
+    /// The word with the dirty bit of the slot's group. The slot has an anchor.
+    fn dirty_word(&self, slot: Slot) -> Option<&AtomicU64> {
+        let word = (slot.0 / DIRTY_WORD_SLOTS) as usize % DIRTY_WORDS;
+        if slot.0 < SEGMENT_SLOTS {
+            return Some(&self.dirty[word]);
+        }
+        let bits = self.large(slot)?.dirty.load(Ordering::Acquire);
+        let bits = NonNull::new(bits as *mut AtomicU64)?;
+        // SAFETY: published dirty bits have DIRTY_WORDS words and live as long as the table.
+        Some(unsafe { bits.add(word).as_ref() })
+    }
+
+    /// Notes that the slot's group may have something to reclaim. Called after that something was left behind.
+    pub(crate) fn set_dirty(&self, slot: Slot) {
+        if let Some(word) = self.dirty_word(slot) {
+            let bit = 1 << (slot.0 / GROUP_SLOTS % 64);
+            if word.load(Ordering::Relaxed) & bit == 0 {
+                word.fetch_or(bit, Ordering::AcqRel);
+            }
+        }
+    }
+
+    /// Takes the dirty bits of the [`DIRTY_WORD_SLOTS`] slots around `slot`; the lowest bit is the lowest group.
+    pub(crate) fn take_dirty(&self, slot: Slot) -> u64 {
+        match self.dirty_word(slot) {
+            Some(word) if word.load(Ordering::Relaxed) != 0 => word.swap(0, Ordering::AcqRel),
+            _ => 0,
+        }
     }
 
     /// Makes sure that the slot has an anchor. Racing calls are fine: one segment wins, the other is freed.
@@ -93,14 +148,17 @@ impl Directory {
             );
         }
         let number = (slot.0 / SEGMENT_SLOTS) as usize;
-        let page_word = &self.pages[number / PAGE_SEGMENTS];
-        fill(memory, page_word, PAGE_BYTES, urgency)?;
-        let page = page_word.load(Ordering::Acquire) as *mut AtomicU64;
-        // SAFETY: just ensured; a published page has PAGE_SEGMENTS words.
-        let word = unsafe { &*page.add(number % PAGE_SEGMENTS) };
         fill(
             memory,
-            word,
+            &self.pages[number / PAGE_SEGMENTS],
+            PAGE_BYTES,
+            urgency,
+        )?;
+        let large = self.large(slot).expect("the page was just made");
+        fill(memory, &large.dirty, DIRTY_BYTES, urgency)?;
+        fill(
+            memory,
+            &large.segment,
             SEGMENT_SLOTS as usize * size_of::<Anchor>(),
             urgency,
         )
@@ -152,14 +210,18 @@ impl Directory {
             }
         }
         for word in &self.pages {
-            let Some(page) = NonNull::new(word.load(Ordering::Acquire) as *mut AtomicU64) else {
+            let Some(page) = NonNull::new(word.load(Ordering::Acquire) as *mut Large) else {
                 continue;
             };
             for number in 0..PAGE_SEGMENTS {
-                // SAFETY: a published page has PAGE_SEGMENTS words.
-                let segment = unsafe { page.add(number).as_ref() }.load(Ordering::Acquire);
-                if let Some(block) = NonNull::new(segment as *mut u8) {
+                // SAFETY: a published page has PAGE_SEGMENTS entries.
+                let large = unsafe { page.add(number).as_ref() };
+                if let Some(block) = NonNull::new(large.segment.load(Ordering::Acquire) as *mut u8)
+                {
                     visit(block, SEGMENT_SLOTS as usize * size_of::<Anchor>());
+                }
+                if let Some(block) = NonNull::new(large.dirty.load(Ordering::Acquire) as *mut u8) {
+                    visit(block, DIRTY_BYTES);
                 }
             }
             visit(page.cast(), PAGE_BYTES);

@@ -20,6 +20,9 @@ pub(crate) struct IndexStorage {
     /// As in a table: 0 when settled.
     pub(crate) created: AtomicU64,
     pub(crate) dropped: AtomicU64,
+    /// As in a table.
+    pub(crate) created_lsn: AtomicU64,
+    pub(crate) dropped_lsn: AtomicU64,
     /// Next in the catalog's list of doomed indexes.
     pub(crate) next_doomed: AtomicU64,
     pub(crate) entries: AtomicI64,
@@ -131,6 +134,8 @@ impl IndexRef {
                 table,
                 created: AtomicU64::new(created),
                 dropped: AtomicU64::new(0),
+                created_lsn: AtomicU64::new(0),
+                dropped_lsn: AtomicU64::new(0),
                 next_doomed: AtomicU64::new(0),
                 entries: AtomicI64::new(0),
                 scans: AtomicU64::new(0),

@@ -43,6 +43,9 @@ pub(crate) struct TableStorage {
     pub(crate) key: RelationKey,
     pub(crate) created: AtomicU64,
     pub(crate) dropped: AtomicU64,
+    /// Where the records of its creation and of its drop end; 0 while not logged. Reset before `dropped` names another transaction.
+    pub(crate) created_lsn: AtomicU64,
+    pub(crate) dropped_lsn: AtomicU64,
     /// Next storage in the catalog's bucket.
     pub(crate) next: AtomicU64,
     /// Next storage in the list of doomed ones.
@@ -56,8 +59,9 @@ pub(crate) struct TableStorage {
     /// First free slot plus 1; 0 is none. Under `free_latch`.
     pub(crate) free_first: AtomicU64,
     pub(crate) free_count: AtomicU64,
-    /// Tombstones that wait for the horizon: the newest, linked through their images. Under `free_latch`.
-    pub(crate) graveyard: AtomicU64,
+    /// Who needs that nothing is reclaimed meanwhile (index builds, checks), and who is reclaiming right now: see `reclaim::Quiet`.
+    pub(crate) quiet: AtomicU32,
+    pub(crate) sweepers: AtomicU32,
     pub(crate) counters: TableCounters,
     pub(crate) index_count: AtomicU32,
     pub(crate) indexes: [AtomicU64; INDEXES_PER_TABLE_MAX],
@@ -89,6 +93,11 @@ impl TableRef {
     #[inline]
     pub(crate) fn anchor<'a>(self, slot: Slot) -> Option<&'a Anchor> {
         self.storage().directory.anchor(slot)
+    }
+
+    /// Notes that the row may have something to reclaim: called after that something was left behind.
+    pub(crate) fn set_dirty(self, slot: Slot) {
+        self.storage().directory.set_dirty(slot);
     }
 
     /// One past the highest slot ever handed out.

@@ -1,10 +1,9 @@
 //! Taking work back: wholly, to a savepoint, or the last operation. Nothing here can fail.
 
-use super::commit::{remove_entries, unlock};
-use super::examine::data_below;
-use super::{Kind, Operation, Transaction};
-use crate::memory::Purpose;
-use crate::row::{Head, flags, unlink};
+use super::commit::unlock;
+use super::{Kind, Operation, Own, Transaction};
+use crate::reclaim::clean_row;
+use crate::row::{Head, flags};
 use crate::session::Session;
 use std::sync::atomic::Ordering;
 
@@ -63,9 +62,9 @@ impl Transaction {
         for operation in self.operations[first..].iter().rev() {
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete => {
-                    undo_row(session, operation, self.is_logged);
+                    undo_row(session, &self.own, operation, self.is_logged);
                 }
-                Kind::Lock => unlock(session, operation),
+                Kind::Lock => unlock(session, &self.own, operation),
                 Kind::CreateTable => session.catalog().doom(operation.table),
                 Kind::DropTable => operation
                     .table
@@ -83,36 +82,19 @@ impl Transaction {
     }
 }
 
-fn undo_row(session: &Session, operation: &Operation, was_logged: bool) {
+/// Takes a version of ours out, with the index entries only it needed. If somebody else is cleaning the row right now, it stays behind,
+/// marked as aborted, for the sweeper.
+fn undo_row(session: &Session, own: &Own, operation: &Operation, was_logged: bool) {
     let table = operation.table;
     let slot = operation.slot();
-    let version = operation.version();
-    let Some(anchor) = table.anchor(slot) else {
-        return;
-    };
-    let mut latched = anchor.latch();
-    let mut head = latched.head;
-    let is_linked = unlink(&mut head, version);
-    debug_assert!(
-        is_linked,
-        "only the owner takes its unfinished versions out"
-    );
-    if let Some(below) = data_below(version) {
-        below.remove_flags(flags::OWN_ABOVE);
-    }
-    if was_logged {
-        head = head.with_flags(Head::FULL_IMAGE_NEXT);
-    }
-    latched.head = head;
-    drop(latched);
-    let complete = !version.changed_keys() || remove_entries(session, table, version);
-    // SAFETY: just unlinked.
-    unsafe {
-        session
-            .local
-            .retire(version.block(), version.block_bytes(), Purpose::Rows)
-    };
-    if operation.kind() == Kind::Insert && complete && head.is_empty() {
-        crate::table::free_slot(table, slot);
-    }
+    clean_row(session, table, slot, |head, out| {
+        let Some(version) = own.find(*head, operation) else {
+            return;
+        };
+        version.add_flags(flags::ABORTED);
+        if was_logged {
+            *head = head.with_flags(Head::FULL_IMAGE_NEXT);
+        }
+        out.take(head, version);
+    });
 }

@@ -1,11 +1,14 @@
 //! Commit: stamping, trimming, counting. Runs after PostgreSQL's commit record decided; nothing here can fail.
+//!
+//! From the moment PostgreSQL has decided, others may judge our versions committed, put theirs on top and even prune ours. So each version is
+//! looked for in its row's chain first.
 
+use super::examine::data_below;
 use super::log::committed_below;
-use super::{Kind, Operation, Transaction};
-use crate::ids::Xid;
-use crate::key::encode_row;
+use super::{Kind, Operation, Own, Transaction};
 use crate::memory::Purpose;
-use crate::row::{Anchor, Head, VersionRef, flags, prune_tail, unlink};
+use crate::reclaim::{clean_row, prune_row, without_stale_lock_flag};
+use crate::row::{Anchor, Head, VersionRef, flags, unlink};
 use crate::session::Session;
 use crate::table::TableRef;
 use std::sync::atomic::Ordering;
@@ -14,13 +17,12 @@ impl Transaction {
     /// The transaction committed.
     pub fn commit(&mut self, session: &Session) {
         let pin = session.local.pin();
-        let horizon = session.engine().horizon();
         for operation in &self.operations {
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete => {
-                    commit_row(session, operation, horizon)
+                    commit_row(session, &self.own, operation)
                 }
-                Kind::Lock => unlock(session, operation),
+                Kind::Lock => unlock(session, &self.own, operation),
                 Kind::CreateTable => operation
                     .table
                     .storage()
@@ -53,13 +55,17 @@ impl Transaction {
     }
 }
 
-fn commit_row(session: &Session, operation: &Operation, horizon: Xid) {
+fn commit_row(session: &Session, own: &Own, operation: &Operation) {
     let table = operation.table;
-    let Some(anchor) = table.anchor(operation.slot()) else {
+    let slot = operation.slot();
+    let Some(anchor) = table.anchor(slot) else {
         return;
     };
-    let version = operation.version();
-    if version.flags() & flags::OWN_ABOVE != 0 {
+    let Some(version) = last_own(anchor, own) else {
+        // Judged by others, superseded and pruned already.
+        return;
+    };
+    if version.address() != operation.address() {
         // An earlier state of this transaction: cut out together with the last one.
         return;
     }
@@ -89,146 +95,67 @@ fn commit_row(session: &Session, operation: &Operation, horizon: Xid) {
             counters.rows.fetch_sub(1, Ordering::Relaxed);
             counters.row_bytes.fetch_sub(bytes, Ordering::Relaxed);
             counters.deleted.fetch_add(1, Ordering::Relaxed);
+            counters.stale_versions.fetch_add(1, Ordering::Relaxed);
         }
         (None, true) => {}
     }
-    trim(session, table, anchor, version, base, horizon);
-    if version.is_tombstone() {
-        bury(table, version);
+    let has_own_between = data_below(version) != base;
+    if has_own_between || anchor.head().has(Head::FULL_IMAGE_NEXT) {
+        trim(session, table, anchor, own, version);
+    }
+    let horizon = session.engine().horizon();
+    if base.is_some_and(|base| base.xid() < horizon && base.next().is_some()) {
+        prune_row(session, table, slot);
+    }
+    if base.is_some() || has_own_between || version.is_tombstone() {
+        table.set_dirty(slot);
     }
 }
 
-/// Cuts out what nobody can see: own states between `version` and `base`, and what lies below `base` if `base` is old enough.
-fn trim(
-    session: &Session,
-    table: TableRef,
-    anchor: &Anchor,
-    version: VersionRef,
-    base: Option<VersionRef>,
-    horizon: Xid,
-) {
-    let has_own_between = super::examine::data_below(version) != base;
-    let moved = anchor.head().has(Head::KEYS_MOVED);
-    let prunable = !moved && base.is_some_and(|base| base.xid() < horizon && base.next().is_some());
-    let clears_full_image = anchor.head().has(Head::FULL_IMAGE_NEXT);
-    if !has_own_between && !prunable && !clears_full_image {
-        return;
-    }
-    let mut latched = anchor.latch();
-    latched.head = latched.head.without_flags(Head::FULL_IMAGE_NEXT);
-    let mut pruned = 0;
-    if prunable && let Some(base) = base {
-        prune_tail(base, session.engine().recovered_below(), |old| {
-            pruned += 1;
-            // SAFETY: just unlinked; every version is retired by whoever unlinks it.
-            unsafe {
-                session
-                    .local
-                    .retire(old.block(), old.block_bytes(), Purpose::Rows)
-            };
-        });
-    }
-    let mut at = super::examine::data_below(version);
-    while let Some(own) = at {
-        if Some(own) == base {
-            break;
+/// The row's newest state that this transaction made.
+fn last_own(anchor: &Anchor, own: &Own) -> Option<VersionRef> {
+    let mut at = anchor.head().version();
+    while let Some(version) = at {
+        if version.flags() & (flags::LOCK_ONLY | flags::ABORTED) == 0 && own.has(version.xid()) {
+            return Some(version);
         }
-        at = super::examine::data_below(own);
-        if own.flags() & flags::OWN_ABOVE == 0 {
-            // Of an aborting session, which takes it out itself.
-            continue;
-        }
-        let mut head = latched.head;
-        unlink(&mut head, own);
-        latched.head = head;
-        if !own.changed_keys() {
-            // SAFETY: just unlinked.
-            unsafe {
-                session
-                    .local
-                    .retire(own.block(), own.block_bytes(), Purpose::Rows)
-            };
-        } else {
-            // Its entries go once the latch is released; it stays readable while we are pinned.
-            drop(latched);
-            remove_entries(session, table, own);
-            // SAFETY: unlinked above.
-            unsafe {
-                session
-                    .local
-                    .retire(own.block(), own.block_bytes(), Purpose::Rows)
-            };
-            latched = anchor.latch();
-        }
+        at = version.next();
     }
-    drop(latched);
-    if pruned > 0 {
-        table
-            .counters()
-            .stale_versions
-            .fetch_sub(pruned, Ordering::Relaxed);
-    }
+    None
 }
 
-/// Removes the entries that only this unlinked version needed. `false` if one could not be computed and stays: the slot must not be reused.
-pub(crate) fn remove_entries(session: &Session, table: TableRef, version: VersionRef) -> bool {
-    debug_assert!(session.local.is_pinned());
-    if version.is_tombstone() || version.is_lock() {
-        return true;
-    }
-    let slot = version.slot();
-    let mut complete = true;
-    for index in table.all_indexes() {
-        let Ok(definition) = session.definition(index) else {
-            complete = false;
-            continue;
-        };
-        complete &= session
-            .with_keys(|keys| {
-                let [key, scratch, _] = keys;
-                let has_null = encode_row(definition, version.image(), key)?.0;
-                crate::index::remove_key(session, table, index, has_null, key, scratch, slot)
-            })
-            .is_ok();
-    }
-    complete
-}
-
-/// Lists a committed tombstone for the reclaimer.
-fn bury(table: TableRef, tombstone: VersionRef) {
-    let storage = table.storage();
-    let _latched = storage.free_latch.lock();
-    tombstone
-        .grave_link()
-        .store(storage.graveyard.load(Ordering::Relaxed), Ordering::Relaxed);
-    storage
-        .graveyard
-        .store(tombstone.address(), Ordering::Relaxed);
+/// Cuts out the states that this transaction replaced itself, which nobody else ever saw. The whole image was logged if it had to be.
+fn trim(session: &Session, table: TableRef, anchor: &Anchor, own: &Own, last: VersionRef) {
+    clean_row(session, table, last.slot(), |head, out| {
+        *head = head.without_flags(Head::FULL_IMAGE_NEXT);
+        let mut at = last.next();
+        while let Some(version) = at {
+            at = version.next();
+            let now = version.flags();
+            if now & flags::LOCK_ONLY != 0 || now & flags::ABORTED != 0 {
+                continue;
+            }
+            if !own.has(version.xid()) {
+                break;
+            }
+            out.take(head, version);
+        }
+    });
+    debug_assert!(anchor.head().version().is_some());
 }
 
 /// Takes a row lock's entry out of its chain.
-pub(super) fn unlock(session: &Session, operation: &Operation) {
-    let entry = operation.version();
+pub(super) fn unlock(session: &Session, own: &Own, operation: &Operation) {
     let Some(anchor) = operation.table.anchor(operation.slot()) else {
         return;
     };
     let mut latched = anchor.latch();
     let mut head = latched.head;
-    if !unlink(&mut head, entry) {
+    let Some(entry) = own.find(head, operation) else {
         return;
-    }
-    let mut at = head.version();
-    while let Some(version) = at {
-        if version.is_lock() {
-            break;
-        }
-        at = version.next();
-    }
-    latched.head = if at.is_none() {
-        head.without_flags(Head::HAS_LOCKS)
-    } else {
-        head
     };
+    unlink(&mut head, entry);
+    latched.head = without_stale_lock_flag(head);
     drop(latched);
     // SAFETY: just unlinked.
     unsafe {

@@ -24,7 +24,7 @@ impl Transaction {
         key: RelationKey,
         xid: Xid,
     ) -> Result<TableRef, EngineError> {
-        self.reserve()?;
+        self.reserve(xid)?;
         let id = TableId(
             session
                 .catalog()
@@ -44,7 +44,8 @@ impl Transaction {
         table: TableRef,
         xid: Xid,
     ) -> Result<(), EngineError> {
-        self.reserve()?;
+        self.reserve(xid)?;
+        table.storage().dropped_lsn.store(0, Ordering::Release);
         table.storage().dropped.store(xid.0, Ordering::Release);
         self.push(Kind::DropTable, table, Slot(0), 0);
         Ok(())
@@ -77,7 +78,7 @@ impl Transaction {
         xid: Xid,
     ) -> Result<Build, EngineError> {
         definition.validate()?;
-        self.reserve()?;
+        self.reserve(xid)?;
         let id = IndexId(
             session
                 .catalog()
@@ -109,51 +110,15 @@ impl Transaction {
         relation: u32,
         xid: Xid,
     ) -> Result<bool, EngineError> {
-        self.reserve()?;
+        self.reserve(xid)?;
         let Some(index) = session.find_index(table, relation, clock) else {
             return Ok(false);
         };
+        index.storage().dropped_lsn.store(0, Ordering::Release);
         index.storage().dropped.store(xid.0, Ordering::Release);
         self.push(Kind::DropIndex, table, Slot(0), index.address());
         Ok(true)
     }
-}
-
-/// Puts a storage back in recovery. `created` and `dropped` are 0 where settled.
-pub(crate) fn restore_table(
-    session: &Session,
-    id: TableId,
-    key: RelationKey,
-    created: Xid,
-    dropped: Xid,
-) -> Result<TableRef, EngineError> {
-    let table = allocate_table(session, id, key, created)?;
-    table.storage().dropped.store(dropped.0, Ordering::Release);
-    session.catalog().link(table);
-    session
-        .catalog()
-        .next_table_id
-        .fetch_max(id.0 + 1, Ordering::AcqRel);
-    Ok(table)
-}
-
-/// Puts an empty index back in recovery; its entries are made by a bulk build or by replay.
-pub(crate) fn restore_index(
-    session: &Session,
-    table: TableRef,
-    id: IndexId,
-    definition: &IndexDefinition,
-    created: Xid,
-    dropped: Xid,
-) -> Result<IndexRef, EngineError> {
-    let index = IndexRef::allocate(&session.local, id, table.0, definition, created.0)?;
-    index.storage().dropped.store(dropped.0, Ordering::Release);
-    publish_index(table, index)?;
-    session
-        .catalog()
-        .next_index_id
-        .fetch_max(id.0 + 1, Ordering::AcqRel);
-    Ok(index)
 }
 
 /// A table's storage, linked to nothing.
@@ -203,7 +168,7 @@ pub(crate) fn publish_index(table: TableRef, index: IndexRef) -> Result<(), Engi
 ///
 /// # Safety
 /// Nobody uses it any more.
-unsafe fn free_index(session: &Session, index: IndexRef) {
+pub(crate) unsafe fn free_index(session: &Session, index: IndexRef) {
     // SAFETY: the caller's.
     unsafe {
         clear_tree(session, index);

@@ -2,7 +2,7 @@
 
 use crate::clock::Clock;
 use crate::ids::{CommandId, Xid};
-use crate::row::{Anchor, Head, Judged, LockStrength, VersionRef, judge_maker};
+use crate::row::{Anchor, Head, Judged, LockStrength, VersionRef, flags, judge_maker};
 
 /// What stands in the way.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -72,11 +72,10 @@ pub(super) fn examine(
     }
 }
 
-/// The newest data version.
-pub(super) fn newest_data(anchor: &Anchor) -> Option<VersionRef> {
-    let mut at = anchor.head().version();
+/// The newest data version at or below `at` that is not known to be aborted.
+fn data_from(mut at: Option<VersionRef>) -> Option<VersionRef> {
     while let Some(version) = at {
-        if !version.is_lock() {
+        if version.flags() & (flags::LOCK_ONLY | flags::ABORTED) == 0 {
             return Some(version);
         }
         at = version.next();
@@ -84,14 +83,12 @@ pub(super) fn newest_data(anchor: &Anchor) -> Option<VersionRef> {
     None
 }
 
-/// The newest data version below `version`.
+/// The row's newest data version that is not known to be aborted.
+pub(super) fn newest_data(anchor: &Anchor) -> Option<VersionRef> {
+    data_from(anchor.head().version())
+}
+
+/// The newest data version below `version` that is not known to be aborted. A writer judged all it passed over, so what is aborted is known.
 pub(super) fn data_below(version: VersionRef) -> Option<VersionRef> {
-    let mut at = version.next();
-    while let Some(below) = at {
-        if !below.is_lock() {
-            return Some(below);
-        }
-        at = below.next();
-    }
-    None
+    data_from(version.next())
 }

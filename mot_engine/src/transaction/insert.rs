@@ -20,7 +20,7 @@ impl Transaction {
         cid: CommandId,
     ) -> Result<(Slot, VersionRef), EngineError> {
         check_length(image)?;
-        self.reserve()?;
+        self.reserve(xid)?;
         let _pin = session.local.pin();
         let slot = session
             .batches

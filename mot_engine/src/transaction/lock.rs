@@ -43,7 +43,7 @@ impl Transaction {
         strength: LockStrength,
         xid: Xid,
     ) -> Result<Locked, EngineError> {
-        self.reserve()?;
+        self.reserve(xid)?;
         let _pin = session.local.pin();
         let Some(anchor) = table.anchor(slot) else {
             return Ok(Locked::Gone);
@@ -88,7 +88,7 @@ impl Transaction {
                 self.push(Kind::Lock, table, slot, entry.address());
                 return Ok(Locked::Done);
             }
-            std::hint::spin_loop();
+            anchor.wait_unlatched();
         };
         if let Some(entry) = fresh {
             // SAFETY: never published.

@@ -4,11 +4,11 @@
 //! row, in records of at most [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one longer row is a record of its own).
 //!
 //! The session's `logging` mark is up from before the first record is appended until the last row is marked, so that a checkpoint that waits
-//! for it finds every row whose record lies before its redo position marked. A row is marked in this order: the anchor's LSN is raised, then
-//! the version gets LOGGED. A checkpointer that sees the flag therefore sees an LSN at least as new; see checkpoint/README.md.
+//! for it finds every row whose record lies before its redo position marked. How a row is
+//! marked so that LSN and flag are never seen apart: [`Anchor::mark_logged`]; why that matters: checkpoint/README.md.
 
 use super::examine::{data_below, newest_data};
-use super::{Kind, Operation, Transaction};
+use super::{Kind, Operation, Own, Transaction};
 use crate::errors::EngineError;
 use crate::ids::Lsn;
 use crate::log::{Base, DefinitionsWriter, RowsWriter};
@@ -53,17 +53,20 @@ impl Transaction {
         }
         if !self.writers.definitions.is_empty() {
             last = append(session, log, self.writers.definitions.record());
+            for operation in &self.operations {
+                mark_definition(operation, last);
+            }
         }
         let mut first_unmarked = 0;
         for position in 0..self.operations.len() {
             let operation = self.operations[position];
-            let Some((anchor, version)) = surviving(&operation) else {
+            let Some((anchor, version)) = surviving(&self.own, &operation) else {
                 continue;
             };
             let body_bytes = version.image_bytes();
             if !self.writers.rows.has_room(body_bytes) {
                 last = append(session, log, self.writers.rows.record());
-                mark_rows(&self.operations[first_unmarked..position], last);
+                mark_rows(&self.own, &self.operations[first_unmarked..position], last);
                 first_unmarked = position;
                 self.writers.rows.clear();
             }
@@ -71,7 +74,7 @@ impl Transaction {
         }
         if !self.writers.rows.is_empty() {
             last = append(session, log, self.writers.rows.record());
-            mark_rows(&self.operations[first_unmarked..], last);
+            mark_rows(&self.own, &self.operations[first_unmarked..], last);
             self.writers.rows.clear();
         }
         session
@@ -94,29 +97,14 @@ fn append(session: &Session, log: &mut impl Log, record: &[u8]) -> Lsn {
 }
 
 /// The row of a data operation whose version is the row's last state.
-fn surviving(operation: &Operation) -> Option<(&'static Anchor, VersionRef)> {
+fn surviving(own: &Own, operation: &Operation) -> Option<(&'static Anchor, VersionRef)> {
     if !operation.kind().is_data() {
         return None;
     }
     let anchor = operation.table.anchor(operation.slot())?;
-    let version = operation.version();
-    (newest_data(anchor) == Some(version)).then_some((anchor, version))
-}
-
-/// Whether a logged version that did not commit lies between `version` and its base: the aborting session has not taken it out yet. Replay
-/// has it on top of the base then, so a difference to the base would be put on the wrong bytes.
-fn has_lost_log_between(version: VersionRef, base: VersionRef) -> bool {
-    let mut at = data_below(version);
-    while let Some(below) = at {
-        if below == base {
-            return false;
-        }
-        if below.flags() & flags::LOGGED != 0 {
-            return true;
-        }
-        at = data_below(below);
-    }
-    false
+    let version = newest_data(anchor)?;
+    (version.address() == operation.address() && own.has(version.xid()))
+        .then_some((anchor, version))
 }
 
 /// The committed state below a transaction's own versions: they have no COMMITTED hint yet, what they were put upon has.
@@ -145,8 +133,7 @@ fn describe(
         (Some(_), true) => rows.delete(table, slot),
         (None, false) => rows.insert(table, slot, version.body()),
         (Some(base), false) => {
-            let differs_from = (base.flags() & flags::LOGGED != 0
-                && !has_lost_log_between(version, base)
+            let differs_from = (is_last_logged(version, base)
                 && !anchor.head().has(Head::FULL_IMAGE_NEXT))
             .then(|| Base {
                 lsn: anchor.lsn(),
@@ -157,13 +144,36 @@ fn describe(
     }
 }
 
-fn mark_rows(operations: &[Operation], lsn: Lsn) {
+/// Whether `base`, which lies below `version`, is the row's last logged state. A logged state of an aborted transaction can lie between.
+fn is_last_logged(version: VersionRef, base: VersionRef) -> bool {
+    let mut at = version.next();
+    while let Some(below) = at {
+        if below.flags() & flags::LOGGED != 0 {
+            return below == base;
+        }
+        at = below.next();
+    }
+    false
+}
+
+fn mark_rows(own: &Own, operations: &[Operation], lsn: Lsn) {
     for operation in operations {
-        if let Some((anchor, version)) = surviving(operation) {
-            anchor.raise_lsn(lsn);
-            version.add_flags(flags::LOGGED);
+        if let Some((anchor, version)) = surviving(own, operation) {
+            anchor.mark_logged(version, lsn);
         }
     }
+}
+
+/// From now on a checkpoint may tell of the definition: without its record, a crash could hand its xid to another transaction.
+fn mark_definition(operation: &Operation, lsn: Lsn) {
+    let word = match operation.kind() {
+        Kind::CreateTable => &operation.table.storage().created_lsn,
+        Kind::DropTable => &operation.table.storage().dropped_lsn,
+        Kind::CreateIndex => &operation.index().storage().created_lsn,
+        Kind::DropIndex => &operation.index().storage().dropped_lsn,
+        Kind::Insert | Kind::Update | Kind::Delete | Kind::Lock => return,
+    };
+    word.store(lsn.0, Ordering::Release);
 }
 
 fn define(

@@ -18,17 +18,16 @@ mod lock;
 mod log;
 mod update;
 
-pub(crate) use commit::remove_entries;
 pub use definitions::free_doomed;
-pub(crate) use definitions::{restore_index, restore_table};
+pub(crate) use definitions::{allocate_table, free_index, publish_index};
 pub use enter::Entered;
 pub use lock::Locked;
 pub use log::Log;
 pub use update::Written;
 
 use crate::errors::EngineError;
-use crate::ids::Slot;
-use crate::row::VersionRef;
+use crate::ids::{Slot, Xid};
+use crate::row::{Head, VersionRef};
 use crate::table::{IndexRef, TableRef};
 use std::ptr::NonNull;
 
@@ -111,9 +110,10 @@ impl Operation {
         }
     }
 
-    fn version(&self) -> VersionRef {
+    /// Where its version was when it was installed; see [`Own`].
+    fn address(&self) -> u64 {
         debug_assert!(self.kind().is_data() || self.kind() == Kind::Lock);
-        VersionRef(NonNull::new((self.what & !KIND_MASK) as *mut _).expect("an operation has it"))
+        self.what & !KIND_MASK
     }
 
     fn index(&self) -> IndexRef {
@@ -122,10 +122,50 @@ impl Operation {
     }
 }
 
+/// The (sub)transaction ids a transaction wrote with.
+///
+/// Once PostgreSQL has decided, others judge our versions by themselves: one may have been superseded, pruned and its memory reused before
+/// our own commit or abort comes by. So an address is believed only when it is met in the row's chain with an xid of ours.
+#[derive(Default)]
+struct Own {
+    /// Ascending.
+    xids: Vec<Xid>,
+}
+
+impl Own {
+    fn has(&self, xid: Xid) -> bool {
+        self.xids.last() == Some(&xid) || self.xids.binary_search(&xid).is_ok()
+    }
+
+    fn add(&mut self, xid: Xid) -> Result<(), EngineError> {
+        if let Err(position) = self.xids.binary_search(&xid) {
+            self.xids
+                .try_reserve(1)
+                .map_err(|_| EngineError::OutOfProcessMemory)?;
+            self.xids.insert(position, xid);
+        }
+        Ok(())
+    }
+
+    /// The version an operation installed, if it still is in the row's chain. The caller is pinned.
+    fn find(&self, head: Head, operation: &Operation) -> Option<VersionRef> {
+        let wanted = operation.address();
+        let mut at = head.version();
+        while let Some(version) = at {
+            if version.address() == wanted {
+                return self.has(version.xid()).then_some(version);
+            }
+            at = version.next();
+        }
+        None
+    }
+}
+
 /// A transaction's work. One per process; empty between transactions, its memory kept.
 #[derive(Default)]
 pub struct Transaction {
     operations: Vec<Operation>,
+    own: Own,
     level: u32,
     /// Some of its rows were logged.
     is_logged: bool,
@@ -168,7 +208,9 @@ impl Transaction {
         self.operations.len()
     }
 
-    fn reserve(&mut self) -> Result<(), EngineError> {
+    /// Room to record an operation of this transaction id.
+    fn reserve(&mut self, xid: Xid) -> Result<(), EngineError> {
+        self.own.add(xid)?;
         self.operations
             .try_reserve(1)
             .map_err(|_| EngineError::OutOfProcessMemory)
@@ -188,6 +230,8 @@ impl Transaction {
     fn clear(&mut self) {
         self.operations.clear();
         self.operations.shrink_to(OPERATIONS_KEPT);
+        self.own.xids.clear();
+        self.own.xids.shrink_to(OPERATIONS_KEPT);
         self.level = 0;
         self.is_logged = false;
     }

@@ -94,7 +94,7 @@ impl Transaction {
         xid: Xid,
         cid: CommandId,
     ) -> Result<Written, EngineError> {
-        self.reserve()?;
+        self.reserve(xid)?;
         let Some(anchor) = table.anchor(slot) else {
             return Ok(Written::Gone);
         };
@@ -122,14 +122,11 @@ impl Transaction {
                 0
             };
             if anchor.publish(head, head.with_address(version.address()).with_flags(moved)) {
-                if seen.flags() & flags::COMMITTED == 0 {
-                    // Clear to go and not committed: the transaction's own.
-                    seen.add_flags(flags::OWN_ABOVE);
-                }
                 self.push(change.kind, table, slot, version.address());
                 return Ok(Written::Done(version));
             }
-            std::hint::spin_loop();
+            // The row is latched, or was changed: judge anew.
+            anchor.wait_unlatched();
         };
         if let Some(version) = fresh {
             // SAFETY: never published.

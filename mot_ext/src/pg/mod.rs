@@ -47,6 +47,19 @@ unsafe extern "C-unwind" {
         timeline: *mut pg_sys::TimeLineID,
     );
     fn wal_segment_close(state: *mut pg_sys::XLogReaderState);
+    fn readTimeLineHistory(timeline: u32) -> *mut pg_sys::List;
+    fn tliOfPointInHistory(position: u64, history: *mut pg_sys::List) -> u32;
+}
+
+/// The timeline on which `position` lies, in the history of `timeline`. May raise; the history is read from PGDATA into the
+/// current memory context.
+pub fn timeline_of(position: u64, timeline: u32) -> u32 {
+    // SAFETY: both take plain values and the list just made; errors pass the guard.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        let history = pg_sys::ffi::pg_guard_ffi_boundary(|| readTimeLineHistory(timeline));
+        pg_sys::ffi::pg_guard_ffi_boundary(|| tliOfPointInHistory(position, history))
+    }
 }
 
 /// PostgreSQL's own routine for reading local WAL, as bare function pointers for its reader.

@@ -1,6 +1,7 @@
 //! The write-ahead log: records of our own resource manager. README.md beside this file describes the mechanism.
 pub mod emit;
 pub mod reader;
+pub mod rmgr;
 
 /// Number of our resource manager, from the range for extensions (128 to 255). It is written into every record, so it must
 /// never change; 128 is also the number set aside for experiments, and mot has not reserved another one yet.
@@ -9,4 +10,6 @@ pub const RMGR_ID: u8 = 128;
 pub const RMGR_NAME: &std::ffi::CStr = c"mot";
 
 /// Registers the resource manager while the server preloads libraries.
-pub fn init() {}
+pub fn init() {
+    rmgr::init();
+}

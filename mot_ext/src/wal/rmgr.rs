@@ -89,7 +89,9 @@ unsafe extern "C-unwind" fn startup() {
     if pg::is_under_postmaster() {
         wait_for_gate();
     }
-    shmem::engine().expect("preloaded").set_state(State::Replaying);
+    shmem::engine()
+        .expect("preloaded")
+        .set_state(State::Replaying);
 }
 
 fn wait_for_gate() {
@@ -113,10 +115,20 @@ fn wait_for_gate() {
 unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
     // SAFETY: PostgreSQL hands over a reader that stands on a decoded record of ours.
     let (data, end, xid) = unsafe {
-        (reader::own_data(record), Lsn((*record).EndRecPtr), (*(*record).record).header.xl_xid)
+        (
+            reader::own_data(record),
+            Lsn((*record).EndRecPtr),
+            (*(*record).record).header.xl_xid,
+        )
     };
     let stats = &shmem::control().recovery;
-    apply(session::join_uncounted(), replayer(), data, end, clock::widen(xid));
+    apply(
+        session::join_uncounted(),
+        replayer(),
+        data,
+        end,
+        clock::widen(xid),
+    );
     stats.records_replayed.fetch_add(1, Ordering::Relaxed);
     stats.replayed_lsn.store(end.0, Ordering::Relaxed);
     // After the record is applied: see `files::write`.
@@ -139,7 +151,10 @@ pub fn apply(session: &Session, replayer: &mut Replayer, data: &[u8], end: Lsn, 
                 }
                 interrupts::sleep_ms(FULL_POLL_MS);
                 interrupts::handle_startup_interrupts();
-                shmem::control().recovery.stalled_ms.fetch_add(FULL_POLL_MS as u64, Ordering::Relaxed);
+                shmem::control()
+                    .recovery
+                    .stalled_ms
+                    .fetch_add(FULL_POLL_MS as u64, Ordering::Relaxed);
             }
             Err(error) => errors::replay_stops(&show_lsn(end), error),
         }
@@ -149,7 +164,9 @@ pub fn apply(session: &Session, replayer: &mut Replayer, data: &[u8], end: Lsn, 
 #[pg_guard]
 unsafe extern "C-unwind" fn cleanup() {
     let control = shmem::control();
-    shmem::engine().expect("preloaded").set_state(State::Ready);
+    if let Err(error) = load::finish() {
+        errors::load_stops_start(&error);
+    }
     control.redo_ended.store(true, Ordering::SeqCst);
     if !pg::is_under_postmaster() {
         crate::workers::checkpointer::checkpoint_single_user();
@@ -157,7 +174,10 @@ unsafe extern "C-unwind" fn cleanup() {
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn describe(buffer: pg_sys::StringInfo, record: *mut pg_sys::XLogReaderState) {
+unsafe extern "C-unwind" fn describe(
+    buffer: pg_sys::StringInfo,
+    record: *mut pg_sys::XLogReaderState,
+) {
     // SAFETY: PostgreSQL hands over a reader that stands on a decoded record of ours.
     let text = mot_engine::log::describe(unsafe { reader::own_data(record) });
     // SAFETY: the buffer is PostgreSQL's; the bytes live for the call.

@@ -29,14 +29,39 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
     // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in, first out).
     unsafe { pg_sys::before_shmem_exit(Some(on_exit), pg_sys::Datum::from(0)) };
     let control = shmem::control();
-    control.checkpoint.worker_pid.store(std::process::id(), Ordering::Relaxed);
-    let mut worker = Worker { retry_checkpoint_at: None, retry_slot_at: None };
+    control
+        .checkpoint
+        .worker_pid
+        .store(std::process::id(), Ordering::Relaxed);
+    let mut worker = Worker {
+        retry_checkpoint_at: None,
+        retry_slot_at: None,
+    };
     while !super::shutdown_asked() {
         super::reload_if_asked();
         worker.turn();
         interrupts::sleep_ms(TURN_MS);
     }
-    worker.finish();
+    if server_is_stopping() {
+        worker.finish();
+    }
+    // Not 0, which would mean "never start again": an administrator may have ended just this worker.
+    // SAFETY: ends the process; its exit callbacks leave the gate and the engine.
+    unsafe { pg_sys::proc_exit(1) };
+}
+
+/// Whether the whole server shuts down, and not only this worker was told to end: the postmaster says so in its lock file.
+fn server_is_stopping() -> bool {
+    /// PM_STATUS of `miscadmin.h`: the eighth line.
+    const STATUS_LINE: usize = 7;
+    match std::fs::read_to_string("postmaster.pid") {
+        Ok(text) => text
+            .lines()
+            .nth(STATUS_LINE)
+            .is_some_and(|line| line.trim() == "stopping"),
+        // Without the file nobody can say; a last checkpoint too many does no harm.
+        Err(_) => true,
+    }
 }
 
 #[pg_guard]
@@ -67,7 +92,7 @@ impl Worker {
     /// Loads the tables if no redo did it: PostgreSQL calls no resource manager after a clean shutdown.
     fn load_after_clean_start(&mut self) {
         let engine = shmem::engine().expect("preloaded");
-        if engine.state() != State::Empty || recovery_in_progress() {
+        if engine.state() != State::Empty || recovery_in_progress() || super::shutdown_asked() {
             return;
         }
         if shmem::control().redo_began.load(Ordering::SeqCst) {
@@ -117,7 +142,10 @@ impl Worker {
         if redo.0 <= shmem::control().covered.load(Ordering::SeqCst) || !may_checkpoint() {
             return true;
         }
-        if self.retry_checkpoint_at.is_some_and(|at| Instant::now() < at) {
+        if self
+            .retry_checkpoint_at
+            .is_some_and(|at| Instant::now() < at)
+        {
             return false;
         }
         self.write(redo, false)
@@ -157,9 +185,8 @@ impl Worker {
         let control = shmem::control();
         control.closing.store(true, Ordering::SeqCst);
         while control.participants.load(Ordering::SeqCst) > 0 {
-            // The gate stays usable: a checkpoint may still be under way.
-            gate::open_turn();
-            gate::close_turn();
+            // A checkpoint of PostgreSQL's may still be under way.
+            self.turn();
             interrupts::sleep_ms(TURN_MS);
         }
         let engine = shmem::engine().expect("preloaded");
@@ -187,7 +214,9 @@ fn may_checkpoint() -> bool {
     match shmem::engine().expect("preloaded").state() {
         State::Ready => true,
         // SAFETY: reads a shared flag; never raises.
-        State::Replaying => control.redo_ended.load(Ordering::SeqCst) || unsafe { pg_sys::HotStandbyActive() },
+        State::Replaying => {
+            control.redo_ended.load(Ordering::SeqCst) || unsafe { pg_sys::HotStandbyActive() }
+        }
         State::Empty | State::Loading | State::Failed => false,
     }
 }

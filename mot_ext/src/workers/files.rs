@@ -5,6 +5,8 @@
 //! - Nothing logged since the newest checkpoint began: its manifest gets the new redo position, no row is written again.
 //! - Old generations go when the new one is complete, except while a base backup runs: it may be copying them.
 use crate::clock;
+use crate::pg;
+use crate::session;
 use crate::settings;
 use crate::shmem;
 use crate::wal::reader::show_lsn;
@@ -13,10 +15,13 @@ use mot_engine::disk::DirectoryDisk;
 use mot_engine::{EngineError, Lsn, Xid};
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Under PGDATA, which is every server process's working directory.
 pub const DIRECTORY: &str = "mot";
+
+/// Pause between looks at a session that is logging.
+const LOGGING_POLL: Duration = Duration::from_micros(100);
 
 /// Opens the directory, making it at the first start.
 pub fn open() -> Result<DirectoryDisk, EngineError> {
@@ -31,23 +36,23 @@ pub fn open() -> Result<DirectoryDisk, EngineError> {
 pub fn newest(disk: &DirectoryDisk) -> Result<Option<Manifest>, EngineError> {
     // SAFETY: reads the control file's copy in shared memory; never raises.
     let system_id = unsafe { pg_sys::GetSystemIdentifier() };
-    checkpoint::newest(disk, system_id, |timeline, redo| timeline_of(redo) == timeline)
+    checkpoint::newest(disk, system_id, |timeline, redo| {
+        timeline_of(redo) == timeline
+    })
 }
 
 /// The timeline on which a position lies, in the history of the current one. May raise.
 fn timeline_of(position: Lsn) -> u32 {
-    // SAFETY: in recovery the replay position's timeline, else the insertion's; the history is read from PGDATA into this
-    // process's current memory context.
+    let mut timeline = 0;
+    // SAFETY: reads shared positions; in recovery the replay position's timeline, else the insertion's.
     unsafe {
-        let mut timeline = 0;
         if pg_sys::RecoveryInProgress() {
             pg_sys::GetXLogReplayRecPtr(&mut timeline);
         } else {
             timeline = pg_sys::GetWALInsertionTimeLine();
         }
-        let history = pg_sys::readTimeLineHistory(timeline);
-        pg_sys::tliOfPointInHistory(position.0, history)
     }
+    pg::timeline_of(position.0, timeline)
 }
 
 /// Writes a checkpoint that covers `redo`; `last` says that nothing will be logged after it.
@@ -55,9 +60,23 @@ pub fn write(redo: Lsn, last: bool) -> Result<(), EngineError> {
     let control = shmem::control();
     let start = Instant::now();
     let disk = open()?;
-    // Cleared before the writer waits for those who are logging: what is appended later sets it again.
+    let session = session::join_uncounted();
+    // The flag is raised after a record is appended: whoever appended one before `redo` must have got that far.
+    let engine = session.engine();
+    engine.wait_for_logging_sessions(|| std::thread::sleep(LOGGING_POLL));
+    // Cleared before the writer waits once more: what is appended later raises it again, what was appended before is written.
     let was_logged = control.logged.swap(false, Ordering::SeqCst);
-    if !was_logged && let Some(mut manifest) = newest(&disk)? {
+    if was_logged {
+        control
+            .active_below
+            .store(pg::next_full_xid(), Ordering::SeqCst);
+    }
+    // Moving the position is enough if nothing was logged, and no file has a version whose outcome only the commit log
+    // knows: PostgreSQL cuts that off in its own time.
+    if !was_logged
+        && let Some(mut manifest) = newest(&disk)?
+        && manifest.settled.0 >= control.active_below.load(Ordering::SeqCst)
+    {
         manifest.redo = manifest.redo.max(redo);
         manifest.flushed = manifest.flushed.max(flush(redo)?);
         manifest.timeline = timeline_of(manifest.redo);
@@ -77,8 +96,7 @@ pub fn write(redo: Lsn, last: bool) -> Result<(), EngineError> {
         threads: settings::CHECKPOINT_WORKERS.get() as usize,
         flush: &mut flush,
     };
-    let engine = shmem::engine().expect("preloaded");
-    let written = checkpoint::write(engine, &disk, &mut context)?;
+    let written = checkpoint::write(session, &disk, &mut context)?;
     let removed = remove_old(&disk)?;
     report(redo, &written, removed, start);
     Ok(())
@@ -119,7 +137,9 @@ fn flush(rows: Lsn) -> Result<Lsn, EngineError> {
                 return Ok(replayed);
             }
             if super::shutdown_asked() {
-                return Err(EngineError::Corrupt { what: "shutdown while replay is held up" });
+                return Err(EngineError::Corrupt {
+                    what: "shutdown while replay is held up",
+                });
             }
             crate::pg::interrupts::sleep_ms(1);
         }
@@ -131,7 +151,11 @@ fn record_end(position: u64) -> u64 {
     let in_page = position % u64::from(pg_sys::XLOG_BLCKSZ);
     let header = size_of::<pg_sys::XLogPageHeaderData>() as u64;
     let long_header = size_of::<pg_sys::XLogLongPageHeaderData>() as u64;
-    if in_page == header || in_page == long_header { position - in_page } else { position }
+    if in_page == header || in_page == long_header {
+        position - in_page
+    } else {
+        position
+    }
 }
 
 /// Removes old generations, unless a base backup may be copying them.
@@ -158,14 +182,21 @@ fn base_backup_is_running() -> bool {
 fn report(redo: Lsn, written: &checkpoint::Written, removed: usize, start: Instant) {
     let elapsed = start.elapsed();
     let stats = &shmem::control().checkpoint;
-    stats.generation.store(written.generation, Ordering::Relaxed);
+    stats
+        .generation
+        .store(written.generation, Ordering::Relaxed);
     stats.written.fetch_add(1, Ordering::Relaxed);
     stats.rows.store(written.rows, Ordering::Relaxed);
     stats.files.store(written.files as u64, Ordering::Relaxed);
     stats.bytes.store(written.bytes, Ordering::Relaxed);
-    stats.write_ms.store(elapsed.as_millis() as u64, Ordering::Relaxed);
+    stats
+        .write_ms
+        .store(elapsed.as_millis() as u64, Ordering::Relaxed);
     // SAFETY: reads the clock.
-    stats.finished_at.store(unsafe { pg_sys::GetCurrentTimestamp() } as u64, Ordering::Relaxed);
+    stats.finished_at.store(
+        unsafe { pg_sys::GetCurrentTimestamp() } as u64,
+        Ordering::Relaxed,
+    );
     // SAFETY: a plain setting of this process.
     if unsafe { pg_sys::log_checkpoints } {
         ereport!(

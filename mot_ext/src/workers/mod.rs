@@ -1,6 +1,9 @@
 //! Background workers: one holds PostgreSQL's checkpoints at their gates and writes ours, one removes dead row versions.
 //! README.md beside this file describes the gate protocol.
+pub mod checkpointer;
+pub mod files;
 pub mod gate;
+pub mod load;
 pub mod reclaimer;
 
 use pgrx::prelude::*;
@@ -15,6 +18,11 @@ pub fn init() {
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
         return;
     }
+    register(
+        c"mot checkpointer",
+        c"mot_checkpointer_main",
+        pg_sys::BgWorkerStartTime::BgWorkerStart_PostmasterStart,
+    );
     // Not before a standby is consistent: before that the server does not know which transactions are running, and a
     // version of a running one would be taken for an aborted one's.
     register(

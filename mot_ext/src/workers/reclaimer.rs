@@ -8,14 +8,13 @@
 //!   primary, and a running one's versions would be taken for an aborted one's.
 //! - An error (the commit log cannot be read) is logged; the next round tries again.
 use super::{reload_if_asked, shutdown_asked};
-use crate::clock;
+use crate::clock::{self, PgClock};
+use crate::errors;
 use crate::pg::{self, interrupts, report};
 use crate::session;
 use crate::settings;
-use crate::shmem;
 use mot_engine::{Session, State, Xid};
 use pgrx::prelude::*;
-use std::sync::atomic::Ordering;
 
 /// An idle round is as many times longer than a busy one.
 const IDLE_ROUNDS: i64 = 25;
@@ -27,15 +26,14 @@ const ERROR_PAUSE_MS: i64 = 5_000;
 pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
     super::begin();
     let session = session::join_uncounted();
-    let mut reclaimer = Reclaimer {
-        seen: Activity::default(),
-    };
+    let mut reclaimer = Reclaimer { has_settled: false };
     while !shutdown_asked() {
         reload_if_asked();
         let nap_ms = i64::from(settings::RECLAIM_NAPTIME_MS.get());
         let pause_ms = match pg::catch(|| reclaimer.round(session)) {
             Ok(true) => nap_ms,
             Ok(false) => nap_ms * IDLE_ROUNDS,
+            Err(_) if shutdown_asked() => break,
             Err(error) => {
                 session.reset();
                 report::error_without_jump(&format!("mot could not reclaim row versions: {error}"));
@@ -46,51 +44,38 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
     }
 }
 
-/// What tells whether anything happened since the last round.
-#[derive(Default, Clone, Copy, PartialEq, Eq)]
-struct Activity {
-    next_xid: u64,
-    commits: u64,
-    aborts: u64,
-    replayed: u64,
-}
-
-impl Activity {
-    fn now() -> Self {
-        let engine = shmem::engine().expect("preloaded");
-        let counters = engine.transactions();
-        Activity {
-            next_xid: pg::next_full_xid(),
-            commits: counters.commits.load(Ordering::Relaxed),
-            aborts: counters.aborts.load(Ordering::Relaxed),
-            replayed: shmem::control()
-                .recovery
-                .replayed_lsn
-                .load(Ordering::Relaxed),
-        }
-    }
-}
-
 struct Reclaimer {
-    seen: Activity,
+    /// Every row was looked at once since recovery ended: nothing of lost transactions is left.
+    has_settled: bool,
 }
 
 impl Reclaimer {
     /// One round; false if there was nothing to do.
     fn round(&mut self, session: &Session) -> bool {
         let engine = session.engine();
-        if !matches!(engine.state(), State::Ready | State::Replaying) {
+        let state = engine.state();
+        if !matches!(state, State::Ready | State::Replaying) {
             return false;
         }
-        let now = Activity::now();
         let horizon = horizon();
-        let moved = horizon > engine.horizon();
+        // Nothing more is dead than at the last round if the horizon stands where it stood.
+        let has_moved = horizon > engine.horizon();
         engine.raise_horizon(horizon);
-        let work = mot_engine::transaction::free_doomed(session);
+        // While a standby replays, slots belong to the primary: it says when one is free.
+        if state == State::Replaying || !(has_moved || !self.has_settled) {
+            return has_moved;
+        }
+        mot_engine::transaction::free_doomed(session);
+        for walk in session.tables() {
+            session.sweep(&PgClock, walk.table(), !self.has_settled, || {
+                if shutdown_asked() {
+                    errors::worker_ends();
+                }
+            });
+        }
+        self.has_settled = true;
         session.memory().collect();
-        let busy = work > 0 || moved || now != self.seen;
-        self.seen = now;
-        busy
+        true
     }
 }
 
