@@ -11,10 +11,7 @@ use pgrx::prelude::*;
 use refuse::{raise, unsupported};
 
 /// CREATE FOREIGN TABLE.
-pub unsafe fn foreign(
-    statement: &Statement,
-    node: *mut pg_sys::CreateForeignTableStmt,
-) -> bool {
+pub unsafe fn foreign(statement: &Statement, node: *mut pg_sys::CreateForeignTableStmt) -> bool {
     // SAFETY: a live node of this type.
     unsafe {
         let server = pg_sys::GetForeignServerByName((*node).servername, true);
@@ -51,8 +48,7 @@ pub unsafe fn plain(statement: &Statement, node: *mut pg_sys::CreateStmt) -> boo
         ignore_tablespace((*copy).tablespacename);
         (*copy).tablespacename = std::ptr::null_mut();
 
-        let foreign =
-            nodes::make::<pg_sys::CreateForeignTableStmt>(T_CreateForeignTableStmt);
+        let foreign = nodes::make::<pg_sys::CreateForeignTableStmt>(T_CreateForeignTableStmt);
         (*foreign).base = *copy;
         (*foreign).base.type_ = T_CreateForeignTableStmt;
         (*foreign).servername = nodes::pstrdup(identity::NAME);

@@ -8,7 +8,9 @@ use super::expressions::evaluate;
 use super::private::Key;
 use crate::errors;
 use crate::keys::{self, IntegerBound};
-use mot_engine::key::{IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_string_prefix, encode_value};
+use mot_engine::key::{
+    IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_string_prefix, encode_value,
+};
 use mot_engine::{Direction, EngineError, KeyRange};
 use pgrx::pg_sys;
 use std::cmp::Ordering;
@@ -66,7 +68,9 @@ impl Bounds {
             .map(|key| Compiled {
                 key: *key,
                 argument: if key.test.has_argument() {
-                    *rest.next().expect("an argument for each condition that has one")
+                    *rest
+                        .next()
+                        .expect("an argument for each condition that has one")
                 } else {
                     std::ptr::null_mut()
                 },
@@ -74,9 +78,8 @@ impl Bounds {
             })
             .collect();
         let fixed = |column: usize| {
-            keys.iter().any(|key| {
-                key.column == column && matches!(key.test, Test::Equal | Test::AnyOf)
-            })
+            keys.iter()
+                .any(|key| key.column == column && matches!(key.test, Test::Equal | Test::AnyOf))
         };
         let is_point = definition.unique && (0..definition.columns.len()).all(fixed);
         Bounds {
@@ -191,14 +194,18 @@ impl Bounds {
         let argument = unsafe { argument(&column, kind, datum, false) };
         match key.test {
             Test::Equal => {
-                let Argument::Value(value) = argument else { return Ok(false) };
+                let Argument::Value(value) = argument else {
+                    return Ok(false);
+                };
                 if !self.encode_if_possible(&column, value)? {
                     return Ok(false);
                 }
                 self.extend_prefixes();
             }
             Test::Prefix => {
-                let Argument::Value(KeyValue::Bytes(bytes)) = argument else { return Ok(false) };
+                let Argument::Value(KeyValue::Bytes(bytes)) = argument else {
+                    return Ok(false);
+                };
                 let bytes = &bytes[..bytes.len().min(TEXT_DECIDING_BYTES)];
                 self.scratch.clear();
                 encode_string_prefix(&column, bytes, &mut self.scratch)?;
@@ -242,7 +249,10 @@ impl Bounds {
             }
             value => encode_value(column, value, &mut self.scratch)?,
         }
-        let end = End { key: self.scratch.as_slice().to_vec(), is_inclusive };
+        let end = End {
+            key: self.scratch.as_slice().to_vec(),
+            is_inclusive,
+        };
         if is_upper != column.descending {
             self.lower_high(end);
         } else {
@@ -257,7 +267,10 @@ impl Bounds {
             return Ok(());
         }
         self.encode(column, KeyValue::Null)?;
-        let end = End { key: self.scratch.as_slice().to_vec(), is_inclusive: false };
+        let end = End {
+            key: self.scratch.as_slice().to_vec(),
+            is_inclusive: false,
+        };
         if column.nulls_first {
             self.raise_low(end);
         } else {
@@ -267,23 +280,29 @@ impl Bounds {
     }
 
     fn raise_low(&mut self, end: End) {
-        let tighter = self.low.as_ref().is_none_or(|old| match end.key.cmp(&old.key) {
-            // A key that begins with the other: an exclusive shorter one is beyond all that begin with it.
-            Ordering::Greater => old.is_inclusive || !end.key.starts_with(&old.key),
-            Ordering::Equal => !end.is_inclusive,
-            Ordering::Less => !end.is_inclusive && old.key.starts_with(&end.key),
-        });
+        let tighter = self
+            .low
+            .as_ref()
+            .is_none_or(|old| match end.key.cmp(&old.key) {
+                // A key that begins with the other: an exclusive shorter one is beyond all that begin with it.
+                Ordering::Greater => old.is_inclusive || !end.key.starts_with(&old.key),
+                Ordering::Equal => !end.is_inclusive,
+                Ordering::Less => !end.is_inclusive && old.key.starts_with(&end.key),
+            });
         if tighter {
             self.low = Some(end);
         }
     }
 
     fn lower_high(&mut self, end: End) {
-        let tighter = self.high.as_ref().is_none_or(|old| match end.key.cmp(&old.key) {
-            Ordering::Less => !(old.key.starts_with(&end.key) && end.is_inclusive),
-            Ordering::Equal => !end.is_inclusive,
-            Ordering::Greater => end.key.starts_with(&old.key) && old.is_inclusive,
-        });
+        let tighter = self
+            .high
+            .as_ref()
+            .is_none_or(|old| match end.key.cmp(&old.key) {
+                Ordering::Less => !(old.key.starts_with(&end.key) && end.is_inclusive),
+                Ordering::Equal => !end.is_inclusive,
+                Ordering::Greater => end.key.starts_with(&old.key) && old.is_inclusive,
+            });
         if tighter {
             self.high = Some(end);
         }
@@ -305,7 +324,8 @@ impl Bounds {
             let stored_type = (*array).elemtype;
             let (mut width, mut by_value, mut align) = (0, false, 0);
             pg_sys::get_typlenbyvalalign(stored_type, &mut width, &mut by_value, &mut align);
-            let (mut values, mut nulls, mut count) = (std::ptr::null_mut(), std::ptr::null_mut(), 0);
+            let (mut values, mut nulls, mut count) =
+                (std::ptr::null_mut(), std::ptr::null_mut(), 0);
             pg_sys::deconstruct_array(
                 array,
                 stored_type,

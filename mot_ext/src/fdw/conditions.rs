@@ -44,11 +44,6 @@ impl Test {
         }
     }
 
-    /// Whether it leaves the column one value at a time, so that the next column can be tested too.
-    pub fn fixes_column(self) -> bool {
-        matches!(self, Test::Equal | Test::AnyOf | Test::IsNull)
-    }
-
     /// Whether it compares with an argument.
     pub fn has_argument(self) -> bool {
         !matches!(self, Test::IsNull | Test::IsNotNull)
@@ -103,7 +98,9 @@ pub unsafe fn match_index(
                 .filter_map(|clause| match_clause(root, rel, index, column, *clause))
                 .collect();
             let fixing = |test: Test| found.iter().find(|condition| condition.test == test);
-            let best = fixing(Test::Equal).or(fixing(Test::IsNull)).or(fixing(Test::AnyOf));
+            let best = fixing(Test::Equal)
+                .or(fixing(Test::IsNull))
+                .or(fixing(Test::AnyOf));
             if let Some(condition) = best {
                 equal += usize::from(condition.test == Test::Equal);
                 chosen.push(*condition);
@@ -113,21 +110,21 @@ pub unsafe fn match_index(
             break;
         }
         let is_one_row = (*index).unique && (*index).indpred.is_null() && equal == columns;
-        Match { conditions: chosen, is_one_row }
+        Match {
+            conditions: chosen,
+            is_one_row,
+        }
     }
 }
 
 /// Whether the relation's own clauses fix every column of a unique index.
-pub unsafe fn finds_one_row(
-    root: *mut pg_sys::PlannerInfo,
-    rel: *mut pg_sys::RelOptInfo,
-) -> bool {
+pub unsafe fn finds_one_row(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
     // SAFETY: the planner's own structures.
     unsafe {
         let clauses = items::<pg_sys::RestrictInfo>((*rel).baserestrictinfo);
-        items::<pg_sys::IndexOptInfo>((*rel).indexlist).into_iter().any(|index| {
-            (*index).unique && match_index(root, rel, index, &clauses).is_one_row
-        })
+        items::<pg_sys::IndexOptInfo>((*rel).indexlist)
+            .into_iter()
+            .any(|index| (*index).unique && match_index(root, rel, index, &clauses).is_one_row)
     }
 }
 
@@ -151,15 +148,17 @@ unsafe fn match_clause(
             argument_type,
             clause: rinfo,
         };
-        let is_column =
-            |node: *mut pg_sys::Expr| pg_sys::match_index_to_operand(node.cast(), column as i32, index);
+        let is_column = |node: *mut pg_sys::Expr| {
+            pg_sys::match_index_to_operand(node.cast(), column as i32, index)
+        };
         match tag(clause) {
             pg_sys::NodeTag::T_OpExpr => {
                 let op = clause.cast::<pg_sys::OpExpr>();
                 let arguments = items::<pg_sys::Expr>((*op).args);
-                let [left, right] = arguments[..] else { return None };
-                let usable =
-                    |argument: *mut pg_sys::Expr| is_outside(root, rel, argument);
+                let [left, right] = arguments[..] else {
+                    return None;
+                };
+                let usable = |argument: *mut pg_sys::Expr| is_outside(root, rel, argument);
                 let (argument, operator) = if is_column(left) && usable(right) {
                     (right, (*op).opno)
                 } else if is_column(right) && usable(left) {
@@ -177,12 +176,13 @@ unsafe fn match_clause(
             pg_sys::NodeTag::T_ScalarArrayOpExpr => {
                 let op = clause.cast::<pg_sys::ScalarArrayOpExpr>();
                 let arguments = items::<pg_sys::Expr>((*op).args);
-                let [left, right] = arguments[..] else { return None };
+                let [left, right] = arguments[..] else {
+                    return None;
+                };
                 if !(*op).useOr || !is_column(left) || !is_outside(root, rel, right) {
                     return None;
                 }
-                let (test, argument_type) =
-                    strategy(index, column, (*op).opno, (*op).inputcollid)?;
+                let (test, argument_type) = strategy(index, column, (*op).opno, (*op).inputcollid)?;
                 (test == Test::Equal).then(|| condition(Test::AnyOf, right, argument_type))
             }
             pg_sys::NodeTag::T_NullTest => {
@@ -221,7 +221,9 @@ unsafe fn boolean_test(clause: *mut pg_sys::Expr) -> Option<(*mut pg_sys::Expr, 
         if (*expression).boolop != pg_sys::BoolExprType::NOT_EXPR {
             return None;
         }
-        items::<pg_sys::Expr>((*expression).args).first().map(|operand| (*operand, false))
+        items::<pg_sys::Expr>((*expression).args)
+            .first()
+            .map(|operand| (*operand, false))
     }
 }
 
@@ -254,7 +256,12 @@ unsafe fn strategy(
         }
         let (mut number, mut left, mut right) = (0, pg_sys::InvalidOid, pg_sys::InvalidOid);
         pg_sys::get_op_opfamily_properties(
-            operator, family, false, &mut number, &mut left, &mut right,
+            operator,
+            family,
+            false,
+            &mut number,
+            &mut left,
+            &mut right,
         );
         if left != *(*index).opcintype.add(column) {
             return None;
@@ -292,7 +299,9 @@ unsafe fn prefix_of_pattern(
             return Some(pattern);
         }
         let text = keys::value(KeyKind::Text, (*constant).constvalue, false);
-        let mot_engine::key::KeyValue::Bytes(bytes) = text else { return None };
+        let mot_engine::key::KeyValue::Bytes(bytes) = text else {
+            return None;
+        };
         let mut prefix = Vec::new();
         let mut rest = bytes.iter();
         while let Some(byte) = rest.next() {

@@ -59,7 +59,11 @@ pub unsafe extern "C-unwind" fn plan_direct_modify(
         let mut values = Vec::new();
         if is_update {
             let columns = items::<pg_sys::List>((*plan).updateColnosLists)[number as usize];
-            let count = if columns.is_null() { 0 } else { (*columns).length as usize };
+            let count = if columns.is_null() {
+                0
+            } else {
+                (*columns).length as usize
+            };
             attributes.extend((0..count).map(|at| (*(*columns).elements.add(at)).int_value as i16));
             values.extend(
                 items::<pg_sys::TargetEntry>((*node).targetlist)
@@ -234,7 +238,8 @@ impl Direct {
                 } else {
                     self.assign(slot, context);
                     check(estate, (*node).resultRelInfo, self.new, false);
-                    self.target.update(row, seen, tuple::form(self.new), command)
+                    self.target
+                        .update(row, seen, tuple::form(self.new), command)
                 };
                 match fate {
                     Fate::Done(_) if self.is_delete => return Some(seen),
@@ -261,8 +266,12 @@ impl Direct {
             }
             let count = count as usize;
             (*new).tts_flags |= pg_sys::TTS_FLAG_EMPTY as u16;
-            (*new).tts_values.copy_from_nonoverlapping((*old).tts_values, count);
-            (*new).tts_isnull.copy_from_nonoverlapping((*old).tts_isnull, count);
+            (*new)
+                .tts_values
+                .copy_from_nonoverlapping((*old).tts_values, count);
+            (*new)
+                .tts_isnull
+                .copy_from_nonoverlapping((*old).tts_isnull, count);
             for (attribute, value) in &self.assignments {
                 let (datum, is_null) = evaluate(*value, context);
                 *(*new).tts_values.add(*attribute as usize - 1) = datum;

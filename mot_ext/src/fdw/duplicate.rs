@@ -28,7 +28,10 @@ pub unsafe fn raise(table: pg_sys::Relation, index: u32, row: *mut pg_sys::HeapT
             name.to_string_lossy()
         );
         let detail = (!description.is_null()).then(|| {
-            format!("Key {} already exists.", CStr::from_ptr(description).to_string_lossy())
+            format!(
+                "Key {} already exists.",
+                CStr::from_ptr(description).to_string_lossy()
+            )
         });
         let name = name.to_owned();
         violation::raise(

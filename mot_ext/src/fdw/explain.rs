@@ -64,11 +64,7 @@ unsafe fn explain_index(
             pg_sys::ExplainPropertyText(c"Index".as_ptr(), quoted, es);
         }
         if private.is_backward() {
-            pg_sys::ExplainPropertyText(
-                c"Scan Direction".as_ptr(),
-                c"Backward".as_ptr(),
-                es,
-            );
+            pg_sys::ExplainPropertyText(c"Scan Direction".as_ptr(), c"Backward".as_ptr(), es);
         }
         explain_clauses(c"Index Cond", (*plan).fdw_recheck_quals, plan, es);
     }
@@ -88,7 +84,11 @@ unsafe fn explain_clauses(
         let node = pg_sys::make_ands_explicit(clauses);
         let context =
             pg_sys::set_deparse_context_plan((*es).deparse_cxt, plan.cast(), std::ptr::null_mut());
-        let tables = if (*es).rtable.is_null() { 0 } else { (*(*es).rtable).length };
+        let tables = if (*es).rtable.is_null() {
+            0
+        } else {
+            (*(*es).rtable).length
+        };
         let text =
             pg_sys::deparse_expression(node.cast(), context, tables > 1 || (*es).verbose, false);
         pg_sys::ExplainPropertyText(label.as_ptr(), text, es);

@@ -9,7 +9,9 @@ pub unsafe fn evaluate(
     let mut is_null = false;
     // SAFETY: a compiled expression of the context's node; the closure holds the one call, which may raise.
     let datum = unsafe {
-        let function = (*state).evalfunc.expect("a compiled expression has a function");
+        let function = (*state)
+            .evalfunc
+            .expect("a compiled expression has a function");
         pg_sys::ffi::pg_guard_ffi_boundary(|| {
             #[allow(ffi_unwind_calls)]
             function(state, context, &mut is_null)

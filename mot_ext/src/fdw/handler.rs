@@ -2,7 +2,9 @@
 //!
 //! The handler answers without `shared_preload_libraries`: `DROP`, `\d` and `pg_dump` may call it. The first touch of a table's
 //! storage is what raises 55000.
-use super::{analyze, direct_modify, explain, lock_rows, modify, paths, plan, scan, size, truncate};
+use super::{
+    analyze, direct_modify, explain, lock_rows, modify, paths, plan, scan, size, truncate,
+};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use pgrx::{Array, Internal};

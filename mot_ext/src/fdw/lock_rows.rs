@@ -61,8 +61,12 @@ pub unsafe extern "C-unwind" fn refetch_foreign_row(
         let target = Target::new((*mark).relation);
         let snapshot = PgSnapshot::new((*estate).es_snapshot);
         let tid = *identity.cast_mut_ptr::<pg_sys::ItemPointerData>();
-        let Some(row) = tuple::slot_of(tid) else { return };
-        let Some(seen) = target.session.visible(target.table, row, &snapshot) else { return };
+        let Some(row) = tuple::slot_of(tid) else {
+            return;
+        };
+        let Some(seen) = target.session.visible(target.table, row, &snapshot) else {
+            return;
+        };
         let Some(strength) = strength((*mark).markType) else {
             tuple::store_copy(slot, seen, target.oid());
             return;

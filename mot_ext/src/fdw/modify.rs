@@ -41,7 +41,14 @@ pub unsafe extern "C-unwind" fn add_foreign_update_targets(
     // SAFETY: the planner's own structures; core copies the name.
     unsafe {
         let attribute = pg_sys::SelfItemPointerAttributeNumber as i16;
-        let var = pg_sys::makeVar(rti as i32, attribute, pg_sys::TIDOID, -1, pg_sys::InvalidOid, 0);
+        let var = pg_sys::makeVar(
+            rti as i32,
+            attribute,
+            pg_sys::TIDOID,
+            -1,
+            pg_sys::InvalidOid,
+            0,
+        );
         pg_sys::add_row_identity_var(root, var, rti, IDENTITY.as_ptr());
     }
 }
@@ -59,10 +66,8 @@ unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRe
             let is_insert = (*plan).operation == pg_sys::CmdType::CMD_INSERT;
             let source = (*plan).plan.lefttree;
             if !is_insert && !source.is_null() {
-                identity = pg_sys::ExecFindJunkAttributeInTlist(
-                    (*source).targetlist,
-                    IDENTITY.as_ptr(),
-                );
+                identity =
+                    pg_sys::ExecFindJunkAttributeInTlist((*source).targetlist, IDENTITY.as_ptr());
             }
         }
         if conflict == pg_sys::OnConflictAction::ONCONFLICT_UPDATE {
@@ -163,7 +168,9 @@ impl Modify {
             let tid = *(*(*plan_slot).tts_values.add(at)).cast_mut_ptr::<pg_sys::ItemPointerData>();
             let slot = tuple::slot_of(tid)?;
             let target = &self.target;
-            let seen = target.session.visible(target.table, slot, self.snapshot.as_ref()?)?;
+            let seen = target
+                .session
+                .visible(target.table, slot, self.snapshot.as_ref()?)?;
             Some((slot, seen))
         }
     }
@@ -181,8 +188,8 @@ impl Modify {
             let input = pg_sys::EvalPlanQualSlot(epq, self.target.relation, rti);
             tuple::store_copy(input, version, self.target.oid());
             let output = pg_sys::EvalPlanQual(epq, self.target.relation, rti, input);
-            let is_empty = output.is_null()
-                || (*output).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 != 0;
+            let is_empty =
+                output.is_null() || (*output).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 != 0;
             (!is_empty).then_some(output)
         }
     }
@@ -228,11 +235,11 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
         let image = tuple::form(slot);
         let result = if state.conflict == pg_sys::OnConflictAction::ONCONFLICT_NONE {
             match state.target.insert(image, state.command(estate), None) {
-                Inserted::Done(row, _) => {
+                Inserted::Done(row) => {
                     (*slot).tts_tid = crate::wait::tid_of(row);
                     slot
                 }
-                Inserted::Duplicate(_) => std::ptr::null_mut(),
+                Inserted::Duplicate => std::ptr::null_mut(),
             }
         } else {
             upsert::insert_or_resolve(estate, info, state, slot, image)

@@ -37,7 +37,12 @@ impl PathPrivate {
     pub unsafe fn from_list(made: *mut pg_sys::List) -> PathPrivate {
         // SAFETY: made by `to_list`, four cells.
         let parts = unsafe { items::<pg_sys::List>(made) };
-        PathPrivate { plan: parts[0], arguments: parts[1], exact: parts[2], answered: parts[3] }
+        PathPrivate {
+            plan: parts[0],
+            arguments: parts[1],
+            exact: parts[2],
+            answered: parts[3],
+        }
     }
 }
 
@@ -87,7 +92,15 @@ unsafe fn add_row_path(
         let filter = (*rel).baserestrictcost;
         let per_row = pg_sys::cpu_tuple_cost * (1.0 + NEXT_ROW_COST) + filter.per_tuple;
         let cost = filter.startup + (*rel).tuples * per_row;
-        add(root, rel, filter.startup, cost, std::ptr::null_mut(), outer, private);
+        add(
+            root,
+            rel,
+            filter.startup,
+            cost,
+            std::ptr::null_mut(),
+            outer,
+            private,
+        );
     }
 }
 
@@ -102,11 +115,21 @@ unsafe fn add_index_paths(
     // SAFETY: the planner's own structures.
     unsafe {
         let found = conditions::match_index(root, rel, index, clauses);
-        let forward = useful_order(root, rel, index, pg_sys::ScanDirection::ForwardScanDirection);
+        let forward = useful_order(
+            root,
+            rel,
+            index,
+            pg_sys::ScanDirection::ForwardScanDirection,
+        );
         if !found.conditions.is_empty() || !forward.is_null() {
             add_index_path(root, rel, index, &found, false, forward, outer);
         }
-        let backward = useful_order(root, rel, index, pg_sys::ScanDirection::BackwardScanDirection);
+        let backward = useful_order(
+            root,
+            rel,
+            index,
+            pg_sys::ScanDirection::BackwardScanDirection,
+        );
         if !backward.is_null() {
             add_index_path(root, rel, index, &found, true, backward, outer);
         }
@@ -125,8 +148,10 @@ unsafe fn add_parameterized_path(
     // SAFETY: the planner's own structures.
     unsafe {
         let found = conditions::match_index(root, rel, index, clauses);
-        let uses_outer =
-            found.conditions.iter().any(|condition| !clauses[..own].contains(&condition.clause));
+        let uses_outer = found
+            .conditions
+            .iter()
+            .any(|condition| !clauses[..own].contains(&condition.clause));
         if uses_outer {
             add_index_path(root, rel, index, &found, false, std::ptr::null_mut(), outer);
         }
@@ -164,7 +189,10 @@ unsafe fn add_index_path(
             .filter(|condition| conditions::is_exact(condition))
             .map(|condition| condition.clause)
             .collect();
-        let answered: Vec<_> = conditions.iter().map(|condition| condition.clause).collect();
+        let answered: Vec<_> = conditions
+            .iter()
+            .map(|condition| condition.clause)
+            .collect();
         let answered = list(&answered);
         let selectivity = if found.is_one_row {
             1.0 / (*rel).tuples.max(1.0)
@@ -223,7 +251,11 @@ unsafe fn add(
     // SAFETY: the planner's own structures; `add_path` may free the path it rejects.
     unsafe {
         let info = pg_sys::get_baserel_parampathinfo(root, rel, outer);
-        let rows = if info.is_null() { (*rel).rows } else { (*info).ppi_rows };
+        let rows = if info.is_null() {
+            (*rel).rows
+        } else {
+            (*info).ppi_rows
+        };
         let path = pg_sys::create_foreignscan_path(
             root,
             rel,
@@ -278,8 +310,11 @@ unsafe fn outer_sets(
         clauses.retain(|clause| pg_sys::join_clause_is_movable_to(*clause, rel));
         if (*rel).has_eclass_joins {
             for index in indexes {
-                for column in 0..(*index).nkeycolumns {
-                    let mut wanted = Wanted { index: *index, column };
+                for column in 0..(**index).nkeycolumns {
+                    let mut wanted = Wanted {
+                        index: *index,
+                        column,
+                    };
                     clauses.extend(items::<pg_sys::RestrictInfo>(
                         pg_sys::generate_implied_equalities_for_column(
                             root,
@@ -313,7 +348,10 @@ unsafe fn outer_sets(
 
 unsafe fn add_set(sets: &mut Vec<pg_sys::Relids>, set: pg_sys::Relids) {
     // SAFETY: bitmap sets of the planner.
-    if !sets.iter().any(|known| unsafe { pg_sys::bms_equal(*known, set) }) {
+    if !sets
+        .iter()
+        .any(|known| unsafe { pg_sys::bms_equal(*known, set) })
+    {
         sets.push(set);
     }
 }

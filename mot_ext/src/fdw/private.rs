@@ -33,9 +33,20 @@ pub struct Key {
 
 /// Builds `fdw_private` of a scan.
 pub unsafe fn encode(index: pg_sys::Oid, backward: bool, keys: &[Key]) -> *mut pg_sys::List {
-    let mut numbers = vec![index.to_u32() as i32, i32::from(backward), keys.len() as i32, 0, 0, 0];
+    let mut numbers = vec![
+        index.to_u32() as i32,
+        i32::from(backward),
+        keys.len() as i32,
+        0,
+        0,
+        0,
+    ];
     for key in keys {
-        numbers.extend([key.column as i32, key.test as i32, key.argument_type.to_u32() as i32]);
+        numbers.extend([
+            key.column as i32,
+            key.test as i32,
+            key.argument_type.to_u32() as i32,
+        ]);
     }
     let mut list = std::ptr::null_mut();
     for number in numbers {
@@ -100,7 +111,9 @@ impl Private {
                 argument_type: pg_sys::Oid::from(self.number(at + 2) as u32),
             }
         };
-        (0..self.number(Position::Conditions as i32)).map(key).collect()
+        (0..self.number(Position::Conditions as i32))
+            .map(key)
+            .collect()
     }
 
     /// Qualifications in `fdw_exprs`.
@@ -117,7 +130,9 @@ impl Private {
     pub fn assigned(&self) -> Vec<i16> {
         let first = FIXED + self.number(Position::Conditions as i32) * PER_CONDITION;
         let count = self.number(Position::Assignments as i32);
-        (first..first + count).map(|at| self.number(at) as i16).collect()
+        (first..first + count)
+            .map(|at| self.number(at) as i16)
+            .collect()
     }
 }
 

@@ -13,7 +13,9 @@ use crate::errors;
 use crate::relation;
 use crate::session;
 use crate::xact;
-use mot_engine::{Direction, IndexRef, IndexScan, KeyRange, RowScan, Session, Slot, TableRef, VersionRef};
+use mot_engine::{
+    Direction, IndexRef, IndexScan, KeyRange, RowScan, Session, Slot, TableRef, VersionRef,
+};
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -96,10 +98,7 @@ impl Scan {
     }
 
     /// The next row the snapshot sees.
-    pub unsafe fn next(
-        &mut self,
-        context: *mut pg_sys::ExprContext,
-    ) -> Option<(Slot, VersionRef)> {
+    pub unsafe fn next(&mut self, context: *mut pg_sys::ExprContext) -> Option<(Slot, VersionRef)> {
         if !self.is_started {
             self.is_started = true;
             match &mut self.source {
@@ -113,12 +112,10 @@ impl Scan {
         }
         match &mut self.source {
             Source::Rows(scan) => scan.as_mut()?.next(self.session, &self.snapshot),
-            Source::Index(source) => {
-                match source.next(self.session, self.table, &self.snapshot) {
-                    Ok(found) => found,
-                    Err(error) => errors::raise(error),
-                }
-            }
+            Source::Index(source) => match source.next(self.session, self.table, &self.snapshot) {
+                Ok(found) => found,
+                Err(error) => errors::raise(error),
+            },
         }
     }
 }
@@ -140,7 +137,8 @@ impl IndexSource {
             if !self.bounds.next_range(self.direction, &mut self.range)? {
                 return Ok(None);
             }
-            self.scan.start(table, self.index, &self.range, self.direction);
+            self.scan
+                .start(table, self.index, &self.range, self.direction);
             self.is_in_range = true;
         }
     }

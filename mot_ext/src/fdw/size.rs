@@ -14,7 +14,9 @@ pub fn row_count(table: TableRef) -> f64 {
 /// Live rows' bytes in pages of a heap, the unit other estimates are in.
 pub fn pages(table: TableRef) -> u32 {
     let bytes = table.counters().row_bytes.load(Ordering::Relaxed).max(0) as u64;
-    bytes.div_ceil(u64::from(pg_sys::BLCKSZ)).min(u64::from(u32::MAX - 1)) as u32
+    bytes
+        .div_ceil(u64::from(pg_sys::BLCKSZ))
+        .min(u64::from(u32::MAX - 1)) as u32
 }
 
 #[pg_guard]

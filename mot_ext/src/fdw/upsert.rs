@@ -14,8 +14,8 @@ use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
 use mot_engine::key::{KeyBuffer, encode_row};
 use mot_engine::{
-    Clock, CommandId, Direction, Entered, IndexRef, IndexScan, KeyRange, LockStrength, Locked, Slot,
-    Snapshot, VersionRef, Xid,
+    Clock, CommandId, Direction, Entered, IndexRef, IndexScan, KeyRange, LockStrength, Locked,
+    Slot, Snapshot, VersionRef, Xid,
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -71,12 +71,15 @@ pub unsafe fn insert_or_resolve(
     unsafe {
         let target = state.target;
         let arbiters = arbiters(info, state);
-        let is_arbiter =
-            |index: IndexRef| arbiters.is_empty() || arbiters.contains(&Some(index));
+        let is_arbiter = |index: IndexRef| arbiters.is_empty() || arbiters.contains(&Some(index));
         let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Insert);
         loop {
             let mut met = Entered::Done;
-            for only in if arbiters.is_empty() { &[None][..] } else { &arbiters[..] } {
+            for only in if arbiters.is_empty() {
+                &[None][..]
+            } else {
+                &arbiters[..]
+            } {
                 let session = target.session;
                 let probed = xact::current().probe(session, &PgClock, target.table, *only, image);
                 met = or_raise(probed);
@@ -93,15 +96,17 @@ pub unsafe fn insert_or_resolve(
                 Entered::Done => {
                     let command = state.command(estate);
                     match target.insert(image, command, Some(&is_arbiter)) {
-                        Inserted::Done(row, _) => {
+                        Inserted::Done(row) => {
                             (*slot).tts_tid = crate::wait::tid_of(row);
                             return slot;
                         }
-                        Inserted::Duplicate(_) => continue,
+                        Inserted::Duplicate => continue,
                     }
                 }
             };
-            let Some((row, version)) = find(state, index, image) else { continue };
+            let Some((row, version)) = find(state, index, image) else {
+                continue;
+            };
             refuse_unseen(state, row, version);
             if state.conflict == pg_sys::OnConflictAction::ONCONFLICT_NOTHING {
                 return std::ptr::null_mut();
@@ -127,11 +132,18 @@ unsafe fn arbiters(info: *mut pg_sys::ResultRelInfo, state: &Modify) -> Vec<Opti
     // SAFETY: an oid list of core's.
     unsafe {
         let list = (*info).ri_onConflictArbiterIndexes;
-        let count = if list.is_null() { 0 } else { (*list).length as usize };
+        let count = if list.is_null() {
+            0
+        } else {
+            (*list).length as usize
+        };
         (0..count)
             .map(|at| {
                 let oid = (*(*list).elements.add(at)).oid_value.to_u32();
-                state.target.session.find_index(state.target.table, oid, &PgClock)
+                state
+                    .target
+                    .session
+                    .find_index(state.target.table, oid, &PgClock)
             })
             .collect()
     }
@@ -141,7 +153,11 @@ unsafe fn arbiters(info: *mut pg_sys::ResultRelInfo, state: &Modify) -> Vec<Opti
 fn find(state: &Modify, index: IndexRef, image: &[u8]) -> Option<(Slot, VersionRef)> {
     let session = state.target.session;
     let mut key = KeyBuffer::new();
-    or_raise(encode_row(or_raise(session.definition(index)), image, &mut key));
+    or_raise(encode_row(
+        or_raise(session.definition(index)),
+        image,
+        &mut key,
+    ));
     let mut range = KeyRange::new();
     or_raise(range.set_point(key.as_slice()));
     let mut scan = IndexScan::new();
@@ -152,8 +168,15 @@ fn find(state: &Modify, index: IndexRef, image: &[u8]) -> Option<(Slot, VersionR
 /// Under REPEATABLE READ a row the snapshot does not see cannot be taken for the one that is in the way.
 fn refuse_unseen(state: &Modify, row: Slot, version: VersionRef) {
     let target = &state.target;
-    let Some(snapshot) = state.snapshot.as_ref() else { return };
-    let is_seen = || target.session.visible(target.table, row, snapshot).is_some();
+    let Some(snapshot) = state.snapshot.as_ref() else {
+        return;
+    };
+    let is_seen = || {
+        target
+            .session
+            .visible(target.table, row, snapshot)
+            .is_some()
+    };
     if !PgClock.is_current(version.xid()) && !is_seen() {
         refuse_under_old_snapshot("concurrent update");
     }

@@ -10,8 +10,8 @@ use crate::session;
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
 use mot_engine::{
-    CommandId, EngineError, Entered, IndexRef, LockStrength, Locked, Newest, Session, Slot, TableRef,
-    VersionRef, Written,
+    CommandId, EngineError, Entered, IndexRef, LockStrength, Locked, Newest, Session, Slot,
+    TableRef, VersionRef, Written,
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -36,9 +36,9 @@ pub enum Fate {
 
 /// What became of a new row.
 pub enum Inserted {
-    Done(Slot, VersionRef),
-    /// Another row has the key.
-    Duplicate(IndexRef),
+    Done(Slot),
+    /// Another row has the key; the new one was taken back.
+    Duplicate,
 }
 
 impl Target {
@@ -72,10 +72,11 @@ impl Target {
             let (slot, version) = or_raise(made);
             let Some(is_arbiter) = passes_over else {
                 self.enter(slot, version, &mut queue);
-                return Inserted::Done(slot, version);
+                return Inserted::Done(slot);
             };
-            match or_raise(xact::current().enter(self.session, &PgClock, self.table, slot, version)) {
-                Entered::Done => return Inserted::Done(slot, version),
+            match or_raise(xact::current().enter(self.session, &PgClock, self.table, slot, version))
+            {
+                Entered::Done => return Inserted::Done(slot),
                 Entered::Busy(xid) => {
                     // Not waiting with the row in place: two such statements would wait for each other.
                     xact::current().retract(self.session);
@@ -83,7 +84,7 @@ impl Target {
                 }
                 Entered::Duplicate(index) if is_arbiter(index) => {
                     xact::current().retract(self.session);
-                    return Inserted::Duplicate(index);
+                    return Inserted::Duplicate;
                 }
                 Entered::Duplicate(index) => self.duplicate(index, version),
             }
@@ -170,7 +171,11 @@ impl Target {
         command: CommandId,
         queue: &mut RowLockQueue,
     ) -> Option<Fate> {
-        let verb = if strength == LockStrength::Update { "deleted" } else { "updated" };
+        let verb = if strength == LockStrength::Update {
+            "deleted"
+        } else {
+            "updated"
+        };
         let fate = match written {
             Written::Busy(xid) => {
                 queue.wait(slot, xid, strength, WaitPolicy::Block);

@@ -1,6 +1,6 @@
 //! An error about a constraint, with the table's and the constraint's names in their own fields, which pgrx's report lacks.
-use pgrx::prelude::*;
 use pgrx::pg_sys;
+use pgrx::prelude::*;
 use std::ffi::{CStr, CString, c_char, c_int};
 
 #[allow(ffi_unwind_calls)]
@@ -38,7 +38,11 @@ pub unsafe fn raise(
                     errdetail_internal(c"%s".as_ptr(), detail);
                 }
                 pg_sys::errtableconstraint(table, constraint.as_ptr());
-                errfinish(c"violation.rs".as_ptr(), line!() as c_int, c"raise".as_ptr());
+                errfinish(
+                    c"violation.rs".as_ptr(),
+                    line!() as c_int,
+                    c"raise".as_ptr(),
+                );
             }
         });
     }
