@@ -7,8 +7,8 @@ use super::{definition, identity, nodes};
 use crate::clock::PgClock;
 use crate::{errors, relation, session};
 use mot_engine::{IndexRef, TableRef};
-use pgrx::{PgRelation, pg_sys};
 use pgrx::prelude::*;
+use pgrx::{PgRelation, pg_sys};
 
 /// Problems named in the error's detail; the others are counted.
 const PROBLEMS_SHOWN_MAX: usize = 20;
@@ -46,7 +46,10 @@ impl Opened {
                 pg_sys::ShareLock
             };
             let table = pg_sys::table_open(relid, lock as pg_sys::LOCKMODE);
-            Opened { table, storage: relation::table(table) }
+            Opened {
+                table,
+                storage: relation::table(table),
+            }
         }
     }
 }
@@ -67,7 +70,12 @@ fn check_table(
     table: PgRelation,
 ) -> TableIterator<
     'static,
-    (name!(rows, i64), name!(entries, i64), name!(versions, i64), name!(slots_free, i64)),
+    (
+        name!(rows, i64),
+        name!(entries, i64),
+        name!(versions, i64),
+        name!(slots_free, i64),
+    ),
 > {
     let opened = Opened::owned(table.oid());
     let mut shown = Vec::new();
@@ -109,14 +117,21 @@ fn catalog_differences(opened: &Opened) -> Vec<String> {
     // SAFETY: an open relation; its indexes are opened under its lock.
     unsafe {
         let list = pg_sys::RelationGetIndexList(opened.table);
-        let catalog: Vec<pg_sys::Oid> = pgrx::PgList::<pg_sys::Oid>::from_pg(list).iter_oid().collect();
+        let catalog: Vec<pg_sys::Oid> = pgrx::PgList::<pg_sys::Oid>::from_pg(list)
+            .iter_oid()
+            .collect();
         for index in &engine {
-            if !catalog.iter().any(|oid| oid.to_u32() == index.relation_oid()) {
+            if !catalog
+                .iter()
+                .any(|oid| oid.to_u32() == index.relation_oid())
+            {
                 differences.push(format!("index {} is not in pg_index", index.relation_oid()));
             }
         }
         for oid in catalog {
-            let Some(index) = engine.iter().find(|index| index.relation_oid() == oid.to_u32())
+            let Some(index) = engine
+                .iter()
+                .find(|index| index.relation_oid() == oid.to_u32())
             else {
                 differences.push(format!("index {} has no storage", oid.to_u32()));
                 continue;
@@ -133,7 +148,9 @@ unsafe fn definition_difference(
     oid: pg_sys::Oid,
     index: IndexRef,
 ) -> Option<String> {
-    let built = session::session().definition(index).unwrap_or_else(|error| errors::raise(error));
+    let built = session::session()
+        .definition(index)
+        .unwrap_or_else(|error| errors::raise(error));
     // SAFETY: the table is open and locked.
     let stated = unsafe {
         let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
@@ -145,14 +162,23 @@ unsafe fn definition_difference(
         && built.nulls_not_distinct == stated.nulls_not_distinct
         && built.layout == stated.layout
         && built.columns.len() == stated.columns.len()
-        && built.columns.iter().zip(&stated.columns).all(|(built, stated)| {
-            built.attnum == stated.attnum
-                && built.kind == stated.kind
-                && built.descending == stated.descending
-                && built.nulls_first == stated.nulls_first
-                && (built.nullable || !stated.nullable)
-        });
-    (!same).then(|| format!("index {} is built as {built:?}, stated as {stated:?}", oid.to_u32()))
+        && built
+            .columns
+            .iter()
+            .zip(&stated.columns)
+            .all(|(built, stated)| {
+                built.attnum == stated.attnum
+                    && built.kind == stated.kind
+                    && built.descending == stated.descending
+                    && built.nulls_first == stated.nulls_first
+                    && (built.nullable || !stated.nullable)
+            });
+    (!same).then(|| {
+        format!(
+            "index {} is built as {built:?}, stated as {stated:?}",
+            oid.to_u32()
+        )
+    })
 }
 
 /// Bytes of a table's rows and row directory.
@@ -187,7 +213,11 @@ fn index_size(index: PgRelation) -> i64 {
 fn total_size(table: PgRelation) -> i64 {
     let opened = Opened::owned(table.oid());
     let indexes = session::session().indexes(opened.storage, &PgClock);
-    table_bytes(&opened) + indexes.into_iter().map(|index| index_bytes(&opened, index)).sum::<i64>()
+    table_bytes(&opened)
+        + indexes
+            .into_iter()
+            .map(|index| index_bytes(&opened, index))
+            .sum::<i64>()
 }
 
 fn table_bytes(opened: &Opened) -> i64 {

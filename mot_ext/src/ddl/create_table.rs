@@ -11,10 +11,7 @@ use pgrx::prelude::*;
 use refuse::{raise, unsupported};
 
 /// CREATE FOREIGN TABLE.
-pub unsafe fn foreign(
-    statement: &Statement,
-    node: *mut pg_sys::CreateForeignTableStmt,
-) -> bool {
+pub unsafe fn foreign(statement: &Statement, node: *mut pg_sys::CreateForeignTableStmt) -> bool {
     // SAFETY: a live node of this type.
     unsafe {
         let server = pg_sys::GetForeignServerByName((*node).servername, true);
@@ -40,10 +37,7 @@ pub unsafe fn plain(statement: &Statement, node: *mut pg_sys::CreateStmt) -> boo
 }
 
 /// Makes a memory-optimized table from a CREATE TABLE statement that the caller owns; None if IF NOT EXISTS found one.
-pub unsafe fn as_mot(
-    statement: &Statement,
-    copy: *mut pg_sys::CreateStmt,
-) -> Option<pg_sys::Oid> {
+pub unsafe fn as_mot(statement: &Statement, copy: *mut pg_sys::CreateStmt) -> Option<pg_sys::Oid> {
     // SAFETY: a live node; the foreign statement begins with a CreateStmt.
     unsafe {
         if !(*copy).options.is_null() {
@@ -62,8 +56,7 @@ pub unsafe fn as_mot(
         ignore_tablespace((*copy).tablespacename);
         (*copy).tablespacename = std::ptr::null_mut();
 
-        let foreign =
-            nodes::make::<pg_sys::CreateForeignTableStmt>(T_CreateForeignTableStmt);
+        let foreign = nodes::make::<pg_sys::CreateForeignTableStmt>(T_CreateForeignTableStmt);
         (*foreign).base = *copy;
         (*foreign).base.type_ = T_CreateForeignTableStmt;
         (*foreign).servername = nodes::pstrdup(identity::NAME);

@@ -29,7 +29,9 @@ pub unsafe fn run(statement: &Statement, node: *mut pg_sys::CreateTableAsStmt) {
         (*stmt).tablespacename = (*into).tableSpaceName;
         (*stmt).oncommit = (*into).onCommit;
         (*stmt).if_not_exists = (*node).if_not_exists;
-        let Some(relid) = create_table::as_mot(statement, stmt) else { return };
+        let Some(relid) = create_table::as_mot(statement, stmt) else {
+            return;
+        };
         if (*into).skipData {
             return;
         }
@@ -58,7 +60,10 @@ unsafe fn column_definitions(
             if collation == pg_sys::InvalidOid && pg_sys::type_is_collatable(type_oid) {
                 super::refuse::raise(
                     pgrx::PgSqlErrorCode::ERRCODE_INDETERMINATE_COLLATION,
-                    format!("no collation was derived for column \"{}\"", nodes::text(name)),
+                    format!(
+                        "no collation was derived for column \"{}\"",
+                        nodes::text(name)
+                    ),
                     None,
                     Some("Use the COLLATE clause to set the collation explicitly.".into()),
                 );
@@ -94,11 +99,7 @@ unsafe fn results(query: *mut pg_sys::Query) -> Vec<*mut pg_sys::TargetEntry> {
 }
 
 /// Runs `INSERT INTO relid` of the query; returns the rows inserted.
-unsafe fn insert(
-    statement: &Statement,
-    relid: pg_sys::Oid,
-    query: *mut pg_sys::Query,
-) -> u64 {
+unsafe fn insert(statement: &Statement, relid: pg_sys::Oid, query: *mut pg_sys::Query) -> u64 {
     // SAFETY: nodes of our own around a copy of the query; snapshot and executor calls are paired, an error ends the transaction.
     unsafe {
         let names: Vec<_> = results(query)

@@ -224,7 +224,10 @@ pub fn refuse_read_only(statement: &std::ffi::CStr) {
 unsafe fn pass_on_unguarded(statement: &Statement) {
     // SAFETY: the arguments are PostgreSQL's own; an error jumps over plain frames only.
     unsafe {
-        let next = PREVIOUS.0.get().unwrap_or(standard_process_utility_unguarded);
+        let next = PREVIOUS
+            .0
+            .get()
+            .unwrap_or(standard_process_utility_unguarded);
         next(
             statement.plan,
             statement.query_string,
