@@ -26,6 +26,8 @@ pub use files::{
 };
 pub use manifest::{FileEntry, IndexEntry, Manifest, TableEntry};
 pub use read::{BlockPlace, blocks_of, read_block};
+#[cfg(test)]
+pub(crate) use source::EngineSource;
 pub use source::write;
 pub use threads::{NextUnit, on_threads};
 pub use write::{CheckpointContext, RowSource, WALK_UNIT_SLOTS, Written, seal, write_from};

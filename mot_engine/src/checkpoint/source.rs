@@ -46,7 +46,8 @@ pub fn write(
     write_from(&source, disk, context)
 }
 
-struct EngineSource<'a> {
+/// See the module.
+pub(crate) struct EngineSource<'a> {
     engine: Engine,
     redo: Lsn,
     settled: Xid,
@@ -104,7 +105,12 @@ fn table_entry(table: TableRef) -> Result<Option<TableEntry>, EngineError> {
 }
 
 impl<'a> EngineSource<'a> {
-    fn collect(session: &'a Session, redo: Lsn, settled: Xid) -> Result<Self, EngineError> {
+    /// Keeps all storages alive and copies their definitions.
+    pub(crate) fn collect(
+        session: &'a Session,
+        redo: Lsn,
+        settled: Xid,
+    ) -> Result<Self, EngineError> {
         let catalog = session.catalog();
         let collected = RefCell::new((Vec::new(), None));
         // The closure runs under the catalog's latch, so no index is freed while it is read.

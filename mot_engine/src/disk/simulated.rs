@@ -138,13 +138,13 @@ impl SimulatedDisk {
         let journal = std::mem::take(&mut state.journal);
         let mut names = std::mem::take(&mut state.durable_names);
         // Mostly in order, as a journaling file system would; sometimes any of them.
-        let ordered = state.draw() % 4 != 0;
+        let ordered = !state.draw().is_multiple_of(4);
         let kept = state.draw() as usize % (journal.len() + 1);
         for (index, change) in journal.iter().enumerate() {
             let done = if ordered {
                 index < kept
             } else {
-                state.draw() % 2 == 0
+                state.draw().is_multiple_of(2)
             };
             if done {
                 apply(&mut names, change);
@@ -158,7 +158,7 @@ impl SimulatedDisk {
             let mut start = file.durable_bytes;
             while start < length {
                 let end = (start / SECTOR_BYTES + 1) * SECTOR_BYTES;
-                if state.draw() % 2 == 0 {
+                if state.draw().is_multiple_of(2) {
                     file.bytes[start..end.min(length)].fill(0);
                 }
                 start = end;

@@ -12,7 +12,7 @@ use crate::ids::{Slot, Xid};
 use crate::key::{IndexDefinition, KeyBuffer, encode_row};
 use crate::memory::Urgency;
 use crate::reclaim::Quiet;
-use crate::row::{Anchor, Judged, judge_maker};
+use crate::row::{Anchor, Head, Judged, judge_maker};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::{BulkError, Tree};
@@ -135,6 +135,11 @@ impl Run {
             if !known {
                 self.push(key.as_slice(), slot, live, pointed)?;
             }
+        }
+        if self.entries.len() > first_of_row + 1 {
+            // Changed while no index minded: from now on scans must compare, and pruning must remove the entries of old versions.
+            let mut latched = anchor.latch();
+            latched.head = latched.head.with_flags(Head::KEYS_MOVED);
         }
         Ok(())
     }

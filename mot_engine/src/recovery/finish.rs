@@ -244,7 +244,8 @@ fn finish_row(
         }
         Some(_) => {}
         None => {
-            if anchor.head().is_empty() {
+            let head = anchor.head();
+            if head.is_empty() && !head.is_free() {
                 free_slot(table, slot);
                 finished.slots_free += 1;
             }
