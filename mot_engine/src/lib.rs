@@ -3,6 +3,7 @@
 //! It knows nothing of PostgreSQL but the bytes of a heap tuple. Who judges transactions ([`clock`]), where the log goes
 //! ([`transaction::Log`]) and what a disk is are traits, so all of it runs in tests without a server.
 
+pub mod check;
 pub mod checkpoint;
 pub mod clock;
 pub mod disk;
@@ -22,6 +23,7 @@ pub mod session;
 pub mod table;
 pub mod transaction;
 
+pub use check::{CheckReport, Problem};
 pub use clock::{Clock, Snapshot};
 pub use engine::{Engine, State};
 pub use errors::EngineError;

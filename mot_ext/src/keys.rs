@@ -62,7 +62,10 @@ pub const fn is_by_value(kind: KeyKind) -> bool {
     )
 }
 
-const _: () = assert!(size_of::<pg_sys::Datum>() == 8, "8-byte values must be passed by value");
+const _: () = assert!(
+    size_of::<pg_sys::Datum>() == 8,
+    "8-byte values must be passed by value"
+);
 
 /// A datum of the kind's own type as a key value.
 ///

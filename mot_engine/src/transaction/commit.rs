@@ -11,16 +11,18 @@ use crate::reclaim::{clean_row, prune_row, without_stale_lock_flag};
 use crate::row::{Anchor, Head, VersionRef, flags, unlink};
 use crate::session::Session;
 use crate::table::TableRef;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 impl Transaction {
     /// The transaction committed.
     pub fn commit(&mut self, session: &Session) {
         let pin = session.local.pin();
+        let mut counts = Counts::default();
         for operation in &self.operations {
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete => {
-                    commit_row(session, &self.own, operation)
+                    counts.add(operation);
+                    counts.row_bytes += commit_row(session, &self.own, operation);
                 }
                 Kind::Lock => unlock(session, &self.own, operation),
                 Kind::CreateTable => operation
@@ -38,6 +40,7 @@ impl Transaction {
                 Kind::DropTable | Kind::DropIndex => {}
             }
         }
+        counts.flush();
         for operation in &self.operations {
             match operation.kind() {
                 Kind::DropTable => session.catalog().doom(operation.table),
@@ -55,53 +58,87 @@ impl Transaction {
     }
 }
 
-fn commit_row(session: &Session, own: &Own, operation: &Operation) {
+/// What a run of operations on one table adds to its counters. Counted by operation, not by what the chains look like by now.
+#[derive(Default)]
+struct Counts {
+    table: Option<TableRef>,
+    inserted: u64,
+    updated: u64,
+    deleted: u64,
+    row_bytes: i64,
+}
+
+impl Counts {
+    fn add(&mut self, operation: &Operation) {
+        if self.table != Some(operation.table) {
+            self.flush();
+            self.table = Some(operation.table);
+        }
+        match operation.kind() {
+            Kind::Insert => self.inserted += 1,
+            Kind::Update => self.updated += 1,
+            _ => self.deleted += 1,
+        }
+    }
+
+    fn flush(&mut self) {
+        let counts = std::mem::take(self);
+        let Some(counters) = counts.table.map(TableRef::counters) else {
+            return;
+        };
+        let add = |counter: &AtomicU64, count: u64| {
+            if count != 0 {
+                counter.fetch_add(count, Ordering::Relaxed);
+            }
+        };
+        add(&counters.inserted, counts.inserted);
+        add(&counters.updated, counts.updated);
+        add(&counters.deleted, counts.deleted);
+        let add = |counter: &AtomicI64, count: i64| {
+            if count != 0 {
+                counter.fetch_add(count, Ordering::Relaxed);
+            }
+        };
+        add(
+            &counters.rows,
+            counts.inserted as i64 - counts.deleted as i64,
+        );
+        add(&counters.row_bytes, counts.row_bytes);
+        add(
+            &counters.stale_versions,
+            (counts.updated + counts.deleted) as i64,
+        );
+    }
+}
+
+/// Stamps a row's last state and tidies up. Returns by how much the bytes of live rows changed.
+fn commit_row(session: &Session, own: &Own, operation: &Operation) -> i64 {
     let table = operation.table;
     let slot = operation.slot();
     let Some(anchor) = table.anchor(slot) else {
-        return;
+        return 0;
     };
     let Some(version) = last_own(anchor, own) else {
         // Judged by others, superseded and pruned already.
-        return;
+        return 0;
     };
     if version.address() != operation.address() {
         // An earlier state of this transaction: cut out together with the last one.
-        return;
+        return 0;
     }
-    let base = committed_below(version);
+    let base = base_below(version, own);
     version.add_flags(flags::COMMITTED);
-    let counters = table.counters();
-    let base_bytes = base
-        .filter(|base| !base.is_tombstone())
-        .map(|base| base.image_bytes() as i64);
-    match (base_bytes, version.is_tombstone()) {
-        (None, false) => {
-            counters.rows.fetch_add(1, Ordering::Relaxed);
-            counters
-                .row_bytes
-                .fetch_add(version.image_bytes() as i64, Ordering::Relaxed);
-            counters.inserted.fetch_add(1, Ordering::Relaxed);
+    let live_bytes = |version: VersionRef| {
+        if version.is_tombstone() {
+            0
+        } else {
+            version.image_bytes() as i64
         }
-        (Some(bytes), false) => {
-            let grown = version.image_bytes() as i64 - bytes;
-            if grown != 0 {
-                counters.row_bytes.fetch_add(grown, Ordering::Relaxed);
-            }
-            counters.updated.fetch_add(1, Ordering::Relaxed);
-            counters.stale_versions.fetch_add(1, Ordering::Relaxed);
-        }
-        (Some(bytes), true) => {
-            counters.rows.fetch_sub(1, Ordering::Relaxed);
-            counters.row_bytes.fetch_sub(bytes, Ordering::Relaxed);
-            counters.deleted.fetch_add(1, Ordering::Relaxed);
-            counters.stale_versions.fetch_add(1, Ordering::Relaxed);
-        }
-        (None, true) => {}
-    }
+    };
+    let grown = live_bytes(version) - base.map_or(0, live_bytes);
     let has_own_between = data_below(version) != base;
     if has_own_between || anchor.head().has(Head::FULL_IMAGE_NEXT) {
-        trim(session, table, anchor, own, version);
+        trim(session, table, own, version);
     }
     let horizon = session.engine().horizon();
     if base.is_some_and(|base| base.xid() < horizon && base.next().is_some()) {
@@ -110,6 +147,16 @@ fn commit_row(session: &Session, own: &Own, operation: &Operation) {
     if base.is_some() || has_own_between || version.is_tombstone() {
         table.set_dirty(slot);
     }
+    grown
+}
+
+/// The committed state this transaction put its own upon. Its own earlier ones may have been judged committed by others meanwhile.
+fn base_below(version: VersionRef, own: &Own) -> Option<VersionRef> {
+    let mut at = committed_below(version);
+    while let Some(below) = at.filter(|below| own.has(below.xid())) {
+        at = committed_below(below);
+    }
+    at
 }
 
 /// The row's newest state that this transaction made.
@@ -125,8 +172,8 @@ fn last_own(anchor: &Anchor, own: &Own) -> Option<VersionRef> {
 }
 
 /// Cuts out the states that this transaction replaced itself, which nobody else ever saw. The whole image was logged if it had to be.
-fn trim(session: &Session, table: TableRef, anchor: &Anchor, own: &Own, last: VersionRef) {
-    clean_row(session, table, last.slot(), |head, out| {
+fn trim(session: &Session, table: TableRef, own: &Own, last: VersionRef) {
+    let removed = clean_row(session, table, last.slot(), |head, out| {
         *head = head.without_flags(Head::FULL_IMAGE_NEXT);
         let mut at = last.next();
         while let Some(version) = at {
@@ -141,7 +188,8 @@ fn trim(session: &Session, table: TableRef, anchor: &Anchor, own: &Own, last: Ve
             out.take(head, version);
         }
     });
-    debug_assert!(anchor.head().version().is_some());
+    let stale = &table.counters().stale_versions;
+    stale.fetch_sub(removed as i64, Ordering::Relaxed);
 }
 
 /// Takes a row lock's entry out of its chain.

@@ -9,9 +9,9 @@
 //! 4. whatever differs from the picture is made true of the rows (`rows`), and the index constraints are made.
 //!
 //! The comparison, rather than the text of the statement, decides what is verified: it sees inherited and implied changes too.
-use super::rows::{self, Picture};
 use super::refuse::{raise, unsupported};
-use super::utility::Statement;
+use super::rows::{self, Picture};
+use super::utility::{Statement, refuse_read_only};
 use super::{constraints, identity, index, nodes, ownership, retype};
 use pgrx::pg_sys::AlterTableType::*;
 use pgrx::pg_sys::NodeTag::*;
@@ -56,7 +56,11 @@ unsafe fn alter_with_mot_children(
 ) -> bool {
     // SAFETY: a live node; descendants are locked as core will lock them.
     unsafe {
-        if !(*node).relation.as_ref().is_some_and(|relation| relation.inh) {
+        if !(*node)
+            .relation
+            .as_ref()
+            .is_some_and(|relation| relation.inh)
+        {
             return false;
         }
         let children = mot_descendants(relid, pg_sys::NoLock as i32);
@@ -74,8 +78,10 @@ unsafe fn alter_with_mot_children(
         let lock = pg_sys::AlterTableGetLockLevel((*node).cmds);
         let node = nodes::copy(node);
         let relid = pg_sys::AlterTableLookupRelation(node, lock);
-        let pictures: Vec<Picture> =
-            mot_descendants(relid, lock).into_iter().map(|child| Picture::take(child)).collect();
+        let pictures: Vec<Picture> = mot_descendants(relid, lock)
+            .into_iter()
+            .map(|child| Picture::take(child))
+            .collect();
         statement.run(node);
         pg_sys::CommandCounterIncrement();
         for picture in &pictures {
@@ -90,7 +96,9 @@ unsafe fn mot_descendants(relid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Vec<pg_
     // SAFETY: a list of oids from core.
     unsafe {
         let all = super::inheritance::find_all(relid, lock);
-        all.into_iter().filter(|child| identity::is_mot_table(*child)).collect()
+        all.into_iter()
+            .filter(|child| identity::is_mot_table(*child))
+            .collect()
     }
 }
 
@@ -99,6 +107,8 @@ unsafe fn alter_mot_table(statement: &Statement, node: *mut pg_sys::AlterTableSt
     unsafe {
         let lock = pg_sys::AlterTableGetLockLevel((*node).cmds);
         let relid = pg_sys::AlterTableLookupRelation(node, lock);
+        identity::recheck(relid);
+        refuse_read_only(c"ALTER TABLE");
 
         let mut taken = Vec::new();
         let mut kept = Vec::new();
@@ -175,28 +185,36 @@ unsafe fn alter_mot_table(statement: &Statement, node: *mut pg_sys::AlterTableSt
 /// Subcommands that core would refuse with less of an explanation, or accept and forget.
 fn refuse_unsupported(subtype: pg_sys::AlterTableType::Type) {
     let (what, hint) = match subtype {
-        AT_EnableRowSecurity | AT_ForceRowSecurity => {
-            ("row-level security", "Use a view with security_barrier over the table.")
-        }
+        AT_EnableRowSecurity | AT_ForceRowSecurity => (
+            "row-level security is",
+            "Use a view with security_barrier over the table.",
+        ),
         AT_ReplicaIdentity => (
-            "replica identities",
+            "replica identities are",
             "Physical replication carries memory-optimized tables; logical decoding does not.",
         ),
-        AT_ClusterOn => ("CLUSTER", "An index already gives rows in its order, from memory."),
+        AT_ClusterOn => (
+            "CLUSTER is",
+            "An index already gives rows in its order, from memory.",
+        ),
         AT_SetUnLogged => (
-            "UNLOGGED memory-optimized tables",
+            "SET UNLOGGED is",
             "Use synchronous_commit = off where losing the last commits is acceptable.",
         ),
         AT_SetAccessMethod => (
-            "a change of the access method",
+            "a change of the access method is",
             "Create a heap table and copy the rows: INSERT INTO ... SELECT.",
         ),
-        AT_AlterConstraint => {
-            ("ALTER CONSTRAINT", "Drop the constraint and add it as it should be.")
-        }
+        AT_AlterConstraint => (
+            "ALTER CONSTRAINT is",
+            "Drop the constraint and add it as it should be.",
+        ),
         _ => return,
     };
-    unsupported(format!("{what} is not supported on memory-optimized tables"), hint)
+    unsupported(
+        format!("{what} not supported on memory-optimized tables"),
+        hint,
+    )
 }
 
 /// ALTER INDEX: names and owners may change, storage has no parameters.

@@ -31,7 +31,8 @@ COMMENT ON FUNCTION mot.index_handler(internal) IS 'describes the index access m
 fn index_handler(_call: pg_sys::FunctionCallInfo) -> Internal {
     // SAFETY: palloc0 gives a zeroed, aligned block of the node's size; every field not set below may be zero or NULL.
     unsafe {
-        let am = pg_sys::palloc0(size_of::<pg_sys::IndexAmRoutine>()).cast::<pg_sys::IndexAmRoutine>();
+        let am =
+            pg_sys::palloc0(size_of::<pg_sys::IndexAmRoutine>()).cast::<pg_sys::IndexAmRoutine>();
         (*am).type_ = pg_sys::NodeTag::T_IndexAmRoutine;
         (*am).amstrategies = STRATEGIES;
         (*am).amsupport = SUPPORT_FUNCTIONS;
@@ -57,7 +58,11 @@ fn index_handler(_call: pg_sys::FunctionCallInfo) -> Internal {
     }
 }
 
-extension_sql_file!("operator_classes.sql", name = "operator_classes", requires = [index_handler]);
+extension_sql_file!(
+    "operator_classes.sql",
+    name = "operator_classes",
+    requires = [index_handler]
+);
 
 /// `REINDEX`, `VACUUM FULL` of catalogs, and core's `CREATE INDEX` on a heap table, which is refused.
 #[pg_guard]
@@ -71,8 +76,8 @@ unsafe extern "C-unwind" fn ambuild(
         if (*(*heap).rd_rel).relkind != pg_sys::RELKIND_FOREIGN_TABLE as std::ffi::c_char {
             only_for_mot_tables();
         }
-        let result =
-            pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast::<pg_sys::IndexBuildResult>();
+        let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())
+            .cast::<pg_sys::IndexBuildResult>();
         (*result).heap_tuples = -1.0;
         (*result).index_tuples = -1.0;
         result

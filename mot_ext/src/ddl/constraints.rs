@@ -75,7 +75,10 @@ pub unsafe fn take_from_elements(
 /// Whether a constraint is kept by an index.
 pub unsafe fn is_index_constraint(constraint: *const pg_sys::Constraint) -> bool {
     // SAFETY: a live Constraint node.
-    matches!(unsafe { (*constraint).contype }, CONSTR_PRIMARY | CONSTR_UNIQUE)
+    matches!(
+        unsafe { (*constraint).contype },
+        CONSTR_PRIMARY | CONSTR_UNIQUE
+    )
 }
 
 /// Raises 0A000 for FOREIGN KEY and EXCLUDE.
@@ -108,7 +111,10 @@ unsafe fn mark_primary_key_columns(
 ) {
     // SAFETY: live nodes of the statement's copy, cast by tag.
     unsafe {
-        for constraint in constraints.iter().filter(|c| (***c).contype == CONSTR_PRIMARY) {
+        for constraint in constraints
+            .iter()
+            .filter(|c| (***c).contype == CONSTR_PRIMARY)
+        {
             for key in nodes::items::<pg_sys::Node>((**constraint).keys) {
                 let key = nodes::text(nodes::string(key));
                 for element in elements.iter().filter(|e| nodes::tag(**e) == T_ColumnDef) {
@@ -137,8 +143,10 @@ pub unsafe fn index_requests(
     // SAFETY: live Constraint nodes of the statement's copy.
     unsafe {
         let mut requests: Vec<Request> = Vec::new();
-        let (primary, others): (Vec<*mut pg_sys::Constraint>, Vec<_>) =
-            constraints.iter().copied().partition(|c| (**c).contype == CONSTR_PRIMARY);
+        let (primary, others): (Vec<*mut pg_sys::Constraint>, Vec<_>) = constraints
+            .iter()
+            .copied()
+            .partition(|c| (**c).contype == CONSTR_PRIMARY);
         if primary.len() > 1 {
             raise(
                 PgSqlErrorCode::ERRCODE_INVALID_TABLE_DEFINITION,
@@ -167,7 +175,10 @@ pub unsafe fn index_requests(
                     (*prior.statement).idxname = (*statement).idxname;
                 }
                 Some(_) => {}
-                None => requests.push(Request { statement, existing }),
+                None => requests.push(Request {
+                    statement,
+                    existing,
+                }),
             }
         }
         requests
@@ -202,7 +213,11 @@ unsafe fn index_statement(
             let name = nodes::string(key);
             let text = nodes::text(name);
             if seen.contains(&text) {
-                let kind = if (*statement).primary { "primary key" } else { "unique" };
+                let kind = if (*statement).primary {
+                    "primary key"
+                } else {
+                    "unique"
+                };
                 raise(
                     PgSqlErrorCode::ERRCODE_DUPLICATE_COLUMN,
                     format!("column \"{text}\" appears twice in {kind} constraint"),

@@ -5,7 +5,7 @@
 //! are core's: ShareLock for CREATE INDEX, AccessExclusiveLock for a constraint, held to the end of the transaction.
 use super::constraints::Request;
 use super::refuse::{raise, unsupported};
-use super::utility::Statement;
+use super::utility::{Statement, refuse_read_only};
 use super::{alter, identity, nodes, storage};
 use crate::keys;
 use pgrx::pg_sys::NodeTag::*;
@@ -31,6 +31,7 @@ pub unsafe fn create(statement: &Statement, node: *mut pg_sys::IndexStmt) -> boo
                 c"CREATE INDEX CONCURRENTLY".as_ptr(),
             );
         }
+        refuse_read_only(c"CREATE INDEX");
         let node = nodes::copy(node);
         let relid = pg_sys::RangeVarGetRelidExtended(
             (*node).relation,
@@ -39,6 +40,7 @@ pub unsafe fn create(statement: &Statement, node: *mut pg_sys::IndexStmt) -> boo
             Some(identity::check_ownership),
             std::ptr::null_mut(),
         );
+        identity::recheck(relid);
         define(relid, node, false);
         true
     }
@@ -69,7 +71,10 @@ pub unsafe fn define(
         if key_count > pg_sys::INDEX_MAX_KEYS as usize {
             raise(
                 PgSqlErrorCode::ERRCODE_TOO_MANY_COLUMNS,
-                format!("cannot use more than {} columns in an index", pg_sys::INDEX_MAX_KEYS),
+                format!(
+                    "cannot use more than {} columns in an index",
+                    pg_sys::INDEX_MAX_KEYS
+                ),
                 None,
                 None,
             );
@@ -154,8 +159,7 @@ pub unsafe fn constraint_using_index(relid: pg_sys::Oid, request: &Request) {
         let stmt = request.statement;
         let table = pg_sys::table_open(relid, pg_sys::NoLock as i32);
         let wanted = nodes::text(request.existing);
-        let oid =
-            pg_sys::get_relname_relid(request.existing, (*(*table).rd_rel).relnamespace);
+        let oid = pg_sys::get_relname_relid(request.existing, (*(*table).rd_rel).relnamespace);
         if oid == pg_sys::InvalidOid {
             raise(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
@@ -167,10 +171,17 @@ pub unsafe fn constraint_using_index(relid: pg_sys::Oid, request: &Request) {
         let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as i32);
         let form = &*(*index).rd_index;
         let not_ready = |message: String| -> ! {
-            raise(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, None, None)
+            raise(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                message,
+                None,
+                None,
+            )
         };
         if pg_sys::get_index_constraint(oid) != pg_sys::InvalidOid {
-            not_ready(format!("index \"{wanted}\" is already associated with a constraint"));
+            not_ready(format!(
+                "index \"{wanted}\" is already associated with a constraint"
+            ));
         }
         if form.indrelid != relid {
             not_ready(format!(
@@ -347,7 +358,10 @@ unsafe fn resolve(
             if collation == pg_sys::InvalidOid {
                 raise(
                     PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
-                    format!("collations are not supported by type {}", type_name(attribute.atttypid)),
+                    format!(
+                        "collations are not supported by type {}",
+                        type_name(attribute.atttypid)
+                    ),
                     None,
                     None,
                 );
@@ -370,7 +384,12 @@ unsafe fn resolve(
         if nulls == SORTBY_NULLS_FIRST || (nulls == SORTBY_NULLS_DEFAULT && descending) {
             option |= INDOPTION_NULLS_FIRST;
         }
-        Column { attnum: attribute.attnum, collation, class, option }
+        Column {
+            attnum: attribute.attnum,
+            collation,
+            class,
+            option,
+        }
     }
 }
 
@@ -472,7 +491,10 @@ unsafe fn column_names(elements: &[*mut pg_sys::IndexElem]) -> Vec<*mut c_char> 
         names.push(name);
     }
     // SAFETY: copies into the current memory context.
-    names.iter().map(|name| unsafe { nodes::pstrdup(name) }).collect()
+    names
+        .iter()
+        .map(|name| unsafe { nodes::pstrdup(name) })
+        .collect()
 }
 
 /// The name core's ChooseIndexName gives an unnamed index.
@@ -494,8 +516,11 @@ unsafe fn choose_name(
                 true,
             );
         }
-        let columns =
-            names.iter().map(|name| nodes::text(*name)).collect::<Vec<_>>().join("_");
+        let columns = names
+            .iter()
+            .map(|name| nodes::text(*name))
+            .collect::<Vec<_>>()
+            .join("_");
         let label = if (*stmt).isconstraint { c"key" } else { c"idx" };
         pg_sys::ChooseRelationName(
             table,

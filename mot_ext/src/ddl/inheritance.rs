@@ -18,6 +18,8 @@ pub unsafe fn find_all(relid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Vec<pg_sys
             #[allow(ffi_unwind_calls)]
             find_all_inheritors(relid, lock, std::ptr::null_mut())
         });
-        pgrx::PgList::<pg_sys::Oid>::from_pg(list).iter_oid().collect()
+        pgrx::PgList::<pg_sys::Oid>::from_pg(list)
+            .iter_oid()
+            .collect()
     }
 }

@@ -41,8 +41,9 @@ pub unsafe fn copy(statement: &Statement, node: *mut pg_sys::CopyStmt) -> bool {
             return false;
         }
         let options = nodes::items::<pg_sys::DefElem>((*node).options);
-        let (freeze, _): (Vec<_>, Vec<_>) =
-            options.into_iter().partition(|option| nodes::text((**option).defname) == "freeze");
+        let (freeze, _): (Vec<_>, Vec<_>) = options
+            .into_iter()
+            .partition(|option| nodes::text((**option).defname) == "freeze");
         if freeze.is_empty() || !identity::is_mot_table(identity::lookup((*node).relation)) {
             return false;
         }
@@ -111,7 +112,10 @@ unsafe fn analyze(
         let kept: Vec<_> = nodes::items::<pg_sys::DefElem>((*node).options)
             .into_iter()
             .filter(|option| {
-                matches!(nodes::text((**option).defname).as_str(), "verbose" | "skip_locked")
+                matches!(
+                    nodes::text((**option).defname).as_str(),
+                    "verbose" | "skip_locked"
+                )
             })
             .map(|option| nodes::copy(option))
             .collect();
@@ -206,8 +210,7 @@ pub unsafe fn reindex(statement: &Statement, node: *mut pg_sys::ReindexStmt) -> 
 pub unsafe fn cluster(node: *mut pg_sys::ClusterStmt) -> bool {
     // SAFETY: a live node of this type.
     unsafe {
-        if !(*node).relation.is_null()
-            && identity::is_mot_table(identity::lookup((*node).relation))
+        if !(*node).relation.is_null() && identity::is_mot_table(identity::lookup((*node).relation))
         {
             unsupported(
                 "CLUSTER is not supported on memory-optimized tables",
@@ -237,7 +240,10 @@ pub unsafe fn lock(statement: &Statement, node: *mut pg_sys::LockStmt) -> bool {
     // SAFETY: a live node of this type.
     unsafe {
         let relations = nodes::items::<pg_sys::RangeVar>((*node).relations);
-        if !relations.iter().any(|relation| identity::is_mot_table(identity::lookup(*relation))) {
+        if !relations
+            .iter()
+            .any(|relation| identity::is_mot_table(identity::lookup(*relation)))
+        {
             return false;
         }
         pg_sys::RequireTransactionBlock(statement.is_top_level(), c"LOCK TABLE".as_ptr());
@@ -274,18 +280,20 @@ unsafe fn lock_table(
         if acl != pg_sys::AclResult::ACLCHECK_OK {
             pg_sys::aclcheck_error(acl, OBJECT_FOREIGN_TABLE, (*relation).relname);
         }
-        let flags = if nowait { pg_sys::RVROption::RVR_NOWAIT } else { 0 };
-        let locked = pg_sys::RangeVarGetRelidExtended(
-            relation,
-            mode,
-            flags,
-            None,
-            std::ptr::null_mut(),
-        );
+        let flags = if nowait {
+            pg_sys::RVROption::RVR_NOWAIT
+        } else {
+            0
+        };
+        let locked =
+            pg_sys::RangeVarGetRelidExtended(relation, mode, flags, None, std::ptr::null_mut());
         if locked != relid {
             raise(
                 PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
-                format!("relation \"{}\" was replaced meanwhile", nodes::text((*relation).relname)),
+                format!(
+                    "relation \"{}\" was replaced meanwhile",
+                    nodes::text((*relation).relname)
+                ),
                 None,
                 Some("Try again.".into()),
             );

@@ -8,7 +8,9 @@ use std::ffi::{CStr, c_char, c_void};
 /// The pointers of a list.
 pub unsafe fn items<T>(list: *mut pg_sys::List) -> Vec<*mut T> {
     // SAFETY: a live list of pointers, by contract.
-    unsafe { pgrx::PgList::<T>::from_pg(list) }.iter_ptr().collect()
+    unsafe { pgrx::PgList::<T>::from_pg(list) }
+        .iter_ptr()
+        .collect()
 }
 
 /// A list of pointers; NIL when empty.
@@ -55,7 +57,9 @@ pub unsafe fn text(string: *const c_char) -> String {
         return String::new();
     }
     // SAFETY: a NUL-terminated string, by contract.
-    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
+    unsafe { CStr::from_ptr(string) }
+        .to_string_lossy()
+        .into_owned()
 }
 
 /// A C string in the current memory context.

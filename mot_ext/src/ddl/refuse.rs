@@ -4,7 +4,12 @@ use pgrx::prelude::*;
 
 /// Raises 0A000.
 pub fn unsupported(message: impl Into<String>, hint: impl Into<String>) -> ! {
-    raise(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message, None, Some(hint.into()))
+    raise(
+        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        message,
+        None,
+        Some(hint.into()),
+    )
 }
 
 /// Raises an error.

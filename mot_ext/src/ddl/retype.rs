@@ -77,16 +77,20 @@ unsafe fn indexes_over(relid: pg_sys::Oid, column: i16) -> Vec<(String, String)>
         LEFT JOIN pg_catalog.pg_constraint c ON c.conindid = i.indexrelid AND c.contype IN ('p', 'u')
         WHERE i.indrelid = $1 AND $2 = ANY (i.indkey::int2[])
         ORDER BY i.indexrelid";
-    Spi::connect(|client| -> Result<Vec<(String, String)>, pgrx::spi::Error> {
-        let mut found = Vec::new();
-        for row in client.select(query, None, &[relid.into(), column.into()])? {
-            if let (Some(drop), Some(create)) = (row.get::<String>(1)?, row.get::<String>(2)?) {
-                found.push((drop, create));
+    Spi::connect(
+        |client| -> Result<Vec<(String, String)>, pgrx::spi::Error> {
+            let mut found = Vec::new();
+            for row in client.select(query, None, &[relid.into(), column.into()])? {
+                if let (Some(drop), Some(create)) = (row.get::<String>(1)?, row.get::<String>(2)?) {
+                    found.push((drop, create));
+                }
             }
-        }
-        Ok(found)
+            Ok(found)
+        },
+    )
+    .unwrap_or_else(|error| {
+        unsupported(format!("could not read the indexes: {error}"), "Try again.")
     })
-    .unwrap_or_else(|error| unsupported(format!("could not read the indexes: {error}"), "Try again."))
 }
 
 /// Whether a type change alters stored values: core's ATColumnChangeRequiresRewrite.
@@ -186,7 +190,9 @@ pub fn tables_with_type(type_oid: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         }
         Ok(found)
     })
-    .unwrap_or_else(|error| unsupported(format!("could not read the catalog: {error}"), "Try again."))
+    .unwrap_or_else(|error| {
+        unsupported(format!("could not read the catalog: {error}"), "Try again.")
+    })
 }
 
 /// Raises 0A000 when a relation's row type is stored in a memory-optimized table: core does not look there before it changes
@@ -200,10 +206,15 @@ pub unsafe fn refuse_if_embedded(relid: pg_sys::Oid) {
     if let Some(table) = tables_with_type(row_type).first() {
         // SAFETY: catalog look-ups that return palloc'd strings or NULL.
         let (altered, user) = unsafe {
-            (nodes::text(pg_sys::get_rel_name(relid)), nodes::text(pg_sys::get_rel_name(*table)))
+            (
+                nodes::text(pg_sys::get_rel_name(relid)),
+                nodes::text(pg_sys::get_rel_name(*table)),
+            )
         };
         unsupported(
-            format!("cannot alter type \"{altered}\" because memory-optimized table \"{user}\" stores values of it"),
+            format!(
+                "cannot alter type \"{altered}\" because memory-optimized table \"{user}\" stores values of it"
+            ),
             "Drop the column that stores them first.",
         );
     }

@@ -53,7 +53,11 @@ impl Picture {
                 }
             }
             pg_sys::table_close(table, pg_sys::NoLock as i32);
-            Picture { relation, columns, checks }
+            Picture {
+                relation,
+                columns,
+                checks,
+            }
         }
     }
 }
@@ -92,7 +96,9 @@ pub unsafe fn make_true(before: &Picture) {
                 continue;
             }
             let quoted = nodes::quoted(&column.name);
-            if any_row(&format!("SELECT 1 FROM ONLY {name} WHERE {quoted} IS NULL LIMIT 1")) {
+            if any_row(&format!(
+                "SELECT 1 FROM ONLY {name} WHERE {quoted} IS NULL LIMIT 1"
+            )) {
                 violated(
                     PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION,
                     format!(
@@ -102,9 +108,15 @@ pub unsafe fn make_true(before: &Picture) {
                 );
             }
         }
-        for check in after.checks.iter().filter(|check| !before.checks.contains(check)) {
+        for check in after
+            .checks
+            .iter()
+            .filter(|check| !before.checks.contains(check))
+        {
             let condition = check_expression(before.relation, check);
-            if any_row(&format!("SELECT 1 FROM ONLY {name} WHERE NOT ({condition}) LIMIT 1")) {
+            if any_row(&format!(
+                "SELECT 1 FROM ONLY {name} WHERE NOT ({condition}) LIMIT 1"
+            )) {
                 violated(
                     PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,
                     format!(
@@ -128,7 +140,9 @@ pub unsafe fn verify_domain(relation: pg_sys::Oid, domain: pg_sys::Oid) {
     unsafe {
         let table = pg_sys::table_open(relation, pg_sys::ShareLock as i32);
         let name = nodes::qualified_name(table);
-        let base = nodes::text(pg_sys::format_type_be_qualified(pg_sys::getBaseType(domain)));
+        let base = nodes::text(pg_sys::format_type_be_qualified(pg_sys::getBaseType(
+            domain,
+        )));
         let domain_name = nodes::text(pg_sys::format_type_be_qualified(domain));
         let columns: Vec<String> = nodes::attributes(table)
             .iter()

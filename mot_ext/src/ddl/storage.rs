@@ -19,7 +19,8 @@ use std::collections::HashSet;
 
 /// Makes the storage of a table that this transaction created.
 pub fn create(relid: pg_sys::Oid) {
-    let made = xact::current().create_table(session::session(), relation::key(relid), xact::write_xid());
+    let made =
+        xact::current().create_table(session::session(), relation::key(relid), xact::write_xid());
     if let Err(error) = made {
         errors::raise(error);
     }
@@ -48,9 +49,8 @@ pub unsafe fn materialize(table: pg_sys::Relation) -> TableRef {
         for index in pgrx::PgList::<pg_sys::Oid>::from_pg(indexes).iter_oid() {
             build_index(table, index);
         }
-        relation::find(relid).unwrap_or_else(|| {
-            errors::no_storage(&nodes::name(&(*(*table).rd_rel).relname))
-        })
+        relation::find(relid)
+            .unwrap_or_else(|| errors::no_storage(&nodes::name(&(*(*table).rd_rel).relname)))
     }
 }
 
@@ -58,9 +58,13 @@ pub unsafe fn materialize(table: pg_sys::Relation) -> TableRef {
 pub unsafe fn build_index(table: pg_sys::Relation, index: pg_sys::Oid) {
     // SAFETY: the table is open and locked against writers; the index is locked by whoever made it.
     unsafe {
+        let Some(storage) = relation::find((*table).rd_id) else {
+            // A copied table at its first use: with its storage it gets all the indexes the catalog knows, this one too.
+            materialize(table);
+            return;
+        };
         let index = pg_sys::index_open(index, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
         let definition = definition::index_definition(table, index);
-        let storage = relation::table(table);
         match build(storage, &definition) {
             Ok(Build::Done(_)) => {}
             Ok(Build::Duplicate { slots, .. }) => duplicated(table, index, storage, slots[0]),
@@ -75,7 +79,13 @@ fn build(
     storage: TableRef,
     definition: &IndexDefinition,
 ) -> Result<Build, mot_engine::EngineError> {
-    xact::current().create_index(session::session(), &PgClock, storage, definition, xact::write_xid())
+    xact::current().create_index(
+        session::session(),
+        &PgClock,
+        storage,
+        definition,
+        xact::write_xid(),
+    )
 }
 
 /// Core's error for a unique index that cannot be built.
@@ -131,9 +141,14 @@ unsafe fn key_description(
         );
         let form = &*(*index).rd_index;
         let attnums = form.indkey.values.as_slice(form.indnatts as usize);
-        let mut values: Vec<_> = attnums.iter().map(|attnum| row[*attnum as usize - 1]).collect();
-        let mut nulls: Vec<_> =
-            attnums.iter().map(|attnum| row_nulls[*attnum as usize - 1]).collect();
+        let mut values: Vec<_> = attnums
+            .iter()
+            .map(|attnum| row[*attnum as usize - 1])
+            .collect();
+        let mut nulls: Vec<_> = attnums
+            .iter()
+            .map(|attnum| row_nulls[*attnum as usize - 1])
+            .collect();
         let text =
             pg_sys::BuildIndexValueDescription(index, values.as_mut_ptr(), nulls.as_mut_ptr());
         (!text.is_null()).then(|| nodes::text(text))
@@ -149,8 +164,11 @@ pub unsafe fn rebuild_indexes_on(relid: pg_sys::Oid, attnum: i16) {
         for oid in pgrx::PgList::<pg_sys::Oid>::from_pg(indexes).iter_oid() {
             let index = pg_sys::index_open(oid, pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE);
             let form = &*(*index).rd_index;
-            let concerned =
-                form.indkey.values.as_slice(form.indnatts as usize).contains(&attnum);
+            let concerned = form
+                .indkey
+                .values
+                .as_slice(form.indnatts as usize)
+                .contains(&attnum);
             pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
             if concerned {
                 drop_index_of(relation::table(table), oid);
@@ -163,9 +181,10 @@ pub unsafe fn rebuild_indexes_on(relid: pg_sys::Oid, attnum: i16) {
 
 /// Drops a table's storage; freed when the transaction commits.
 pub fn drop_table(relid: pg_sys::Oid) {
-    let Some(storage) = relation::find(relid) else { return };
-    let dropped =
-        xact::current().drop_table(session::session(), storage, xact::write_xid());
+    let Some(storage) = relation::find(relid) else {
+        return;
+    };
+    let dropped = xact::current().drop_table(session::session(), storage, xact::write_xid());
     if let Err(error) = dropped {
         errors::raise(error);
     }
@@ -226,7 +245,9 @@ pub fn drop_database(database: pg_sys::Oid) {
         .filter(|key| key.database == database.to_u32())
         .collect();
     for key in keys {
-        let Some(storage) = session.find_table(key, &PgClock) else { continue };
+        let Some(storage) = session.find_table(key, &PgClock) else {
+            continue;
+        };
         let dropped = xact::current().drop_table(session, storage, xact::write_xid());
         if let Err(error) = dropped {
             errors::raise(error);

@@ -8,7 +8,7 @@
 //! - An error in any of them is FATAL for the startup process: the server does not start, and says why. Nothing is skipped.
 use super::reader::{self, show_lsn};
 use super::{RMGR_ID, RMGR_NAME};
-use crate::clock;
+use crate::clock::{self, PgClock};
 use crate::errors;
 use crate::pg;
 use crate::pg::interrupts;
@@ -16,7 +16,7 @@ use crate::session;
 use crate::shmem;
 use crate::workers::load;
 use mot_engine::recovery::Replayer;
-use mot_engine::{EngineError, Lsn, Session, State, Xid};
+use mot_engine::{Clock, EngineError, Lsn, Session, State, Xid};
 use pgrx::prelude::*;
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char};
@@ -98,11 +98,11 @@ fn wait_for_gate() {
     let start = Instant::now();
     while !shmem::control().gate_is_held.load(Ordering::SeqCst) {
         if start.elapsed() > WORKER_WAIT {
-            ereport!(
+            errors::tell(
                 PgLogLevel::WARNING,
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
-                "the checkpoint worker of mot did not start in time",
-                "Recovery goes on. Is max_worker_processes large enough?"
+                "the checkpoint worker of mot did not start in time".into(),
+                "Recovery goes on. Is max_worker_processes large enough?",
             );
             return;
         }
@@ -149,6 +149,7 @@ pub fn apply(session: &Session, replayer: &mut Replayer, data: &[u8], end: Lsn, 
                     reported = Some(Instant::now());
                     errors::report_replay_waits(&show_lsn(end));
                 }
+                make_room(session);
                 interrupts::sleep_ms(FULL_POLL_MS);
                 interrupts::handle_startup_interrupts();
                 shmem::control()
@@ -158,6 +159,42 @@ pub fn apply(session: &Session, replayer: &mut Replayer, data: &[u8], end: Lsn, 
             }
             Err(error) => errors::replay_stops(&show_lsn(end), error),
         }
+    }
+}
+
+/// Removes superseded versions that replay left. In crash recovery nobody reads, so everything superseded by a committed
+/// transaction is dead; on a standby the reclaim worker does it, under the standby's horizon.
+fn make_room(session: &Session) {
+    // SAFETY: a plain variable of the startup process; false in every other.
+    if unsafe { pg_sys::ArchiveRecoveryRequested } {
+        return;
+    }
+    session.engine().raise_horizon(Xid(pg::next_full_xid()));
+    for walk in session.tables() {
+        session.sweep(
+            &DuringReplay,
+            walk.table(),
+            true,
+            interrupts::handle_startup_interrupts,
+        );
+    }
+    session.memory().collect();
+}
+
+/// The clock while replay goes on: a transaction is finished if its commit record was replayed; the others may yet commit.
+struct DuringReplay;
+
+impl Clock for DuringReplay {
+    fn is_current(&self, _xid: Xid) -> bool {
+        false
+    }
+
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        !PgClock.did_commit(xid)
+    }
+
+    fn did_commit(&self, xid: Xid) -> bool {
+        PgClock.did_commit(xid)
     }
 }
 

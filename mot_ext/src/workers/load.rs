@@ -136,7 +136,6 @@ pub fn load_in_worker() -> Result<(), String> {
 /// read from the commit log, slots without a row are free, statements may run.
 pub fn finish() -> Result<(), String> {
     let engine = shmem::engine().expect("preloaded");
-    engine.set_recovered_below(Xid(pg::next_full_xid()));
     let session = session::join_uncounted();
     recovery::finish(session, &EndOfRecovery, settings::load_threads())
         .map_err(|error| error.to_string())?;

@@ -25,6 +25,9 @@ const ERROR_PAUSE_MS: i64 = 5_000;
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
     super::begin();
+    // TransactionIdIsInProgress passes over the caller's own place in the ProcArray. A process that is not in it has somebody
+    // else's place, whose transaction would be taken for an aborted one.
+    pg::enter_proc_array();
     let session = session::join_uncounted();
     let mut reclaimer = Reclaimer { has_settled: false };
     while !shutdown_asked() {
@@ -61,11 +64,13 @@ impl Reclaimer {
         // Nothing more is dead than at the last round if the horizon stands where it stood.
         let has_moved = horizon > engine.horizon();
         engine.raise_horizon(horizon);
-        // While a standby replays, slots belong to the primary: it says when one is free.
-        if state == State::Replaying || !(has_moved || !self.has_settled) {
-            return has_moved;
+        if !has_moved && self.has_settled {
+            return false;
         }
-        mot_engine::transaction::free_doomed(session);
+        let is_replaying = state == State::Replaying;
+        if !is_replaying {
+            mot_engine::transaction::free_doomed(session);
+        }
         for walk in session.tables() {
             session.sweep(&PgClock, walk.table(), !self.has_settled, || {
                 if shutdown_asked() {
@@ -81,6 +86,13 @@ impl Reclaimer {
 
 /// Versions superseded by a committed transaction below this are dead to everybody.
 fn horizon() -> Xid {
-    // SAFETY: computes over the ProcArray; NULL asks for all databases, which is the safest answer.
-    clock::widen(unsafe { pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut()) })
+    // SAFETY: computes over the ProcArray; NULL asks for all databases, which is the safest answer. RecentXmin says below which
+    // transactions are surely finished; without snapshots nobody else keeps it fresh in this process, and a stale one means
+    // the opposite once transaction ids have gone half way round.
+    let oldest = unsafe {
+        let oldest = pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut());
+        pg_sys::RecentXmin = oldest;
+        oldest
+    };
+    clock::widen(oldest)
 }

@@ -1,0 +1,416 @@
+//! Proving a table's invariants: what `mot.check(table)` runs, and every test calls after everything.
+//!
+//! Contract: the caller holds at least ShareLock on the relation (nobody writes; readers may run), so chains and trees stand still but for
+//! hints, row locks and the sweeper, which is kept out. The transaction's own unfinished changes are checked like the others.
+//!
+//! What is proved:
+//! - Chains: versions lie in the arena, belong to the row, end, and have an image of sensible length.
+//! - Every state of every row that somebody may still see is entered, once, in every index: an entry is a (key, slot) of a map.
+//! - Every entry leads to a row of which some version has the key, never to a free slot; if a row's entries differ, KEYS_MOVED says so.
+//! - Trees are well formed; no two live rows have the same key of a unique index.
+//! - The free list holds exactly the slots that say so. Counters agree.
+
+use crate::clock::Clock;
+use crate::errors::EngineError;
+use crate::ids::{IndexId, Slot};
+use crate::index::{append_slot, slots_of};
+use crate::key::{KeyBuffer, encode_row};
+use crate::memory::Urgency;
+use crate::reclaim::Quiet;
+use crate::row::{Anchor, Head, IMAGE_BYTES_MIN, Judged, VersionRef, flags, judge_maker};
+use crate::session::Session;
+use crate::table::{EntryForm, IndexRef, TableRef};
+use mot_index::{Bound, Cursor, Direction, Tree};
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+/// Slots or entries looked at under one pin.
+const STEP: u64 = 1024;
+
+/// Longest chain believed: a longer one is taken for a circle.
+const CHAIN_VERSIONS_MAX: u64 = 1 << 32;
+
+/// Something that must not be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Problem {
+    /// A chain is not a chain of this row's versions.
+    BrokenChain { slot: Slot, what: &'static str },
+    /// A state of the row has no entry in the index.
+    MissingEntry { index: IndexId, slot: Slot },
+    /// An entry leads to a row of which no version has the key.
+    StrayEntry { index: IndexId, slot: Slot },
+    /// An entry's key or value cannot be read.
+    BrokenEntry { index: IndexId, what: &'static str },
+    /// A row has entries for different keys, and its anchor does not say so.
+    UnmarkedMove { index: IndexId, slot: Slot },
+    /// Two live rows have the same key of a unique index.
+    Duplicate { index: IndexId, slots: [Slot; 2] },
+    /// The tree itself is broken.
+    BrokenTree { index: IndexId, what: String },
+    /// The free list is not what the anchors say.
+    FreeList { what: &'static str },
+    /// A counter is not what it counts.
+    Counter {
+        what: &'static str,
+        counted: u64,
+        found: u64,
+    },
+}
+
+/// What was looked at.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+pub struct CheckReport {
+    /// Rows that are live for everybody.
+    pub rows: u64,
+    /// Versions of all rows.
+    pub versions: u64,
+    /// Entries of all indexes.
+    pub entries: u64,
+    /// Free slots.
+    pub slots_free: u64,
+    /// Problems found.
+    pub problems: u64,
+}
+
+struct Check<'a, C: Clock, V: FnMut(Problem)> {
+    session: &'a Session,
+    clock: &'a C,
+    table: TableRef,
+    visit: V,
+    report: CheckReport,
+    key: KeyBuffer,
+    scratch: KeyBuffer,
+    /// Nobody has unfinished changes in the table, so counters must agree exactly.
+    settled: bool,
+}
+
+impl Session {
+    /// Checks a table and calls `visit` for each problem. `Err` only if it could not look at everything.
+    pub fn check(
+        &self,
+        table: TableRef,
+        clock: &impl Clock,
+        visit: impl FnMut(Problem),
+    ) -> Result<CheckReport, EngineError> {
+        let _quiet = Quiet::begin(table);
+        let mut check = Check {
+            session: self,
+            clock,
+            table,
+            visit,
+            report: CheckReport::default(),
+            key: KeyBuffer::new(),
+            scratch: KeyBuffer::new(),
+            settled: true,
+        };
+        check.rows()?;
+        for index in table.all_indexes() {
+            check.index(index)?;
+        }
+        check.free_list();
+        Ok(check.report)
+    }
+}
+
+impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
+    fn found(&mut self, problem: Problem) {
+        self.report.problems += 1;
+        (self.visit)(problem);
+    }
+
+    fn rows(&mut self) -> Result<(), EngineError> {
+        let end = self.table.slots_end().0;
+        let mut from = 0;
+        while from < end {
+            let _pin = self.session.local.pin();
+            let to = (from + STEP).min(end);
+            for slot in (from..to).map(Slot) {
+                if let Some(anchor) = self.table.anchor(slot) {
+                    self.row(slot, anchor)?;
+                }
+            }
+            from = to;
+        }
+        let counted = self.table.row_count_estimate();
+        if self.settled && counted != self.report.rows {
+            let found = self.report.rows;
+            self.found(Problem::Counter {
+                what: "rows",
+                counted,
+                found,
+            });
+        }
+        Ok(())
+    }
+
+    fn row(&mut self, slot: Slot, anchor: &Anchor) -> Result<(), EngineError> {
+        let head = anchor.head();
+        if head.is_free() {
+            return Ok(());
+        }
+        let mut newest = true;
+        let mut length = 0;
+        let mut at = head.version();
+        while let Some(version) = at {
+            if let Some(what) = self.malformed(slot, version) {
+                self.found(Problem::BrokenChain { slot, what });
+                return Ok(());
+            }
+            length += 1;
+            if length > CHAIN_VERSIONS_MAX {
+                self.found(Problem::BrokenChain {
+                    slot,
+                    what: "the chain does not end",
+                });
+                return Ok(());
+            }
+            self.report.versions += 1;
+            at = version.next();
+            if version.is_lock() {
+                if !head.has(Head::HAS_LOCKS) && anchor.head() == head {
+                    self.found(Problem::BrokenChain {
+                        slot,
+                        what: "a lock is not announced",
+                    });
+                }
+                continue;
+            }
+            let verdict = judge_maker(version, self.clock);
+            self.settled &= !matches!(verdict, Judged::Mine | Judged::Running);
+            if verdict == Judged::Aborted {
+                continue;
+            }
+            if newest && verdict == Judged::Committed && !version.is_tombstone() {
+                self.report.rows += 1;
+            }
+            newest = false;
+            if !version.is_tombstone() {
+                self.entered(slot, version)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn malformed(&self, slot: Slot, version: VersionRef) -> Option<&'static str> {
+        let address = version.address();
+        let memory = self.session.local.memory();
+        if address % 16 != 0
+            || !NonNull::new(address as *mut u8).is_some_and(|at| memory.contains(at))
+        {
+            return Some("a version lies outside the arena");
+        }
+        if version.image_bytes() < IMAGE_BYTES_MIN {
+            return Some("a version has no room for its stamp");
+        }
+        if !version.xid().is_some() {
+            return Some("a version has no transaction");
+        }
+        if version.slot() != slot {
+            return Some("a version belongs to another row");
+        }
+        let verdicts = flags::COMMITTED | flags::ABORTED;
+        (version.flags() & verdicts == verdicts).then_some("a version is committed and aborted")
+    }
+
+    /// Every index leads from the version's key to the row.
+    fn entered(&mut self, slot: Slot, version: VersionRef) -> Result<(), EngineError> {
+        for index in self.table.all_indexes() {
+            let definition = self.session.definition(index)?;
+            let has_null = encode_row(definition, version.image(), &mut self.key)?.0;
+            if index.form(has_null) == EntryForm::Suffixed {
+                append_slot(&mut self.key, slot)?;
+            }
+            let memory = self.session.tree_memory(Urgency::Ordinary);
+            // SAFETY: `rows` is pinned around this.
+            let tree = unsafe { Tree::new(&index.storage().root, &memory) };
+            let mut times = 0;
+            if let Some(value) = tree.get(self.key.as_slice()) {
+                slots_of(value, |found| times += u64::from(found == slot));
+            }
+            if times != 1 {
+                self.found(Problem::MissingEntry {
+                    index: index.id(),
+                    slot,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn index(&mut self, index: IndexRef) -> Result<(), EngineError> {
+        let memory = self.session.tree_memory(Urgency::Ordinary);
+        let id = index.id();
+        {
+            let _pin = self.session.local.pin();
+            // SAFETY: pinned for the call.
+            let tree = unsafe { Tree::new(&index.storage().root, &memory) };
+            if let Err(corruption) = tree.verify() {
+                self.found(Problem::BrokenTree {
+                    index: id,
+                    what: format!("{corruption:?}"),
+                });
+                return Ok(());
+            }
+        }
+        let before = self.report.entries;
+        let mut cursor = Cursor::new();
+        cursor.seek(Bound::Start, Direction::Forward);
+        let mut slots = Vec::new();
+        loop {
+            let _pin = self.session.local.pin();
+            // SAFETY: pinned while it is used.
+            let tree = unsafe { Tree::new(&index.storage().root, &memory) };
+            let mut looked_at = 0;
+            while looked_at < STEP {
+                let Some((key, value)) = cursor.next(&tree) else {
+                    break;
+                };
+                slots.clear();
+                slots_of(value, |slot| slots.push(slot));
+                self.entry(index, key, &slots)?;
+                looked_at += 1;
+            }
+            if looked_at < STEP {
+                break;
+            }
+        }
+        let found = self.report.entries - before;
+        let counted = index.entry_count_estimate();
+        if counted != found {
+            self.found(Problem::Counter {
+                what: "index entries",
+                counted,
+                found,
+            });
+        }
+        Ok(())
+    }
+
+    /// One key of an index and the rows it leads to.
+    fn entry(&mut self, index: IndexRef, key: &[u8], slots: &[Slot]) -> Result<(), EngineError> {
+        let id = index.id();
+        if slots.is_empty() {
+            self.found(Problem::BrokenEntry {
+                index: id,
+                what: "a key leads to no row",
+            });
+        }
+        let mut live: Option<Slot> = None;
+        for (position, slot) in slots.iter().copied().enumerate() {
+            self.report.entries += 1;
+            if slots[..position].contains(&slot) {
+                self.found(Problem::BrokenEntry {
+                    index: id,
+                    what: "a key leads to a row twice",
+                });
+            }
+            let anchor = self
+                .table
+                .anchor(slot)
+                .filter(|anchor| !anchor.head().is_empty());
+            let Some(anchor) = anchor else {
+                self.found(Problem::StrayEntry { index: id, slot });
+                continue;
+            };
+            let seen = self.compare(index, slot, anchor, key)?;
+            if !seen.any {
+                self.found(Problem::StrayEntry { index: id, slot });
+            } else if seen.other && !anchor.head().has(Head::KEYS_MOVED) {
+                self.found(Problem::UnmarkedMove { index: id, slot });
+            }
+            if seen.newest {
+                if let Some(first) = live.filter(|_| !index.is_dropped()) {
+                    self.found(Problem::Duplicate {
+                        index: id,
+                        slots: [first, slot],
+                    });
+                }
+                live = Some(slot);
+            }
+        }
+        Ok(())
+    }
+
+    /// How a row's versions compare with an entry's key.
+    fn compare(
+        &mut self,
+        index: IndexRef,
+        slot: Slot,
+        anchor: &Anchor,
+        key: &[u8],
+    ) -> Result<Compared, EngineError> {
+        let definition = self.session.definition(index)?;
+        let mut seen = Compared::default();
+        let mut newest = true;
+        let mut at = anchor.head().version();
+        while let Some(version) = at {
+            at = version.next();
+            if version.is_lock() {
+                continue;
+            }
+            let verdict = judge_maker(version, self.clock);
+            let has_key = !version.is_tombstone() && {
+                let has_null = encode_row(definition, version.image(), &mut self.scratch)?.0;
+                if index.form(has_null) == EntryForm::Suffixed {
+                    append_slot(&mut self.scratch, slot)?;
+                }
+                self.scratch.as_slice() == key
+            };
+            seen.any |= has_key;
+            if verdict == Judged::Aborted {
+                continue;
+            }
+            seen.other |= !has_key && !version.is_tombstone();
+            seen.newest |= newest && has_key && verdict != Judged::Running;
+            newest = false;
+        }
+        Ok(seen)
+    }
+
+    fn free_list(&mut self) {
+        let storage = self.table.storage();
+        let mut listed = 0;
+        let mut broken = false;
+        let counted = {
+            let _latched = storage.free_latch.lock();
+            let counted = storage.free_count.load(Ordering::Relaxed);
+            let mut at = storage.free_first.load(Ordering::Relaxed);
+            while at != 0 && listed <= counted {
+                listed += 1;
+                match self
+                    .table
+                    .anchor(Slot(at - 1))
+                    .filter(|anchor| anchor.head().is_free())
+                {
+                    Some(anchor) => at = anchor.next_free().map_or(0, |slot| slot.0 + 1),
+                    None => {
+                        broken = true;
+                        break;
+                    }
+                }
+            }
+            counted
+        };
+        self.report.slots_free = listed;
+        if broken {
+            self.found(Problem::FreeList {
+                what: "a listed slot is in use",
+            });
+        } else if listed != counted {
+            self.found(Problem::FreeList {
+                what: "the list is not as long as counted",
+            });
+        }
+    }
+}
+
+/// See [`Check::compare`].
+#[derive(Default)]
+struct Compared {
+    /// Some version has the key.
+    any: bool,
+    /// Some version that did not abort has another one.
+    other: bool,
+    /// The row's newest state has it.
+    newest: bool,
+}

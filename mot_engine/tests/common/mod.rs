@@ -1,0 +1,339 @@
+//! A transaction manager in memory, as PostgreSQL's looks to the engine: subtransactions, snapshots, a horizon. Usable from threads.
+#![allow(dead_code)]
+
+use mot_engine::key::{AttributeLayout, IndexDefinition, KeyBuffer, KeyColumn, KeyKind};
+use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
+use mot_engine::{
+    CheckReport, Clock, CommandId, Engine, Log, Lsn, Problem, RelationKey, Session, Snapshot,
+    TableRef, Xid,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub enum Fate {
+    Running,
+    Committed,
+    Aborted,
+}
+
+#[derive(Default)]
+struct State {
+    next: u64,
+    fates: HashMap<u64, Fate>,
+    /// Every transaction id's top-level one.
+    tops: HashMap<u64, u64>,
+    /// Released subtransactions' ids and the open level they belong to now.
+    parents: HashMap<u64, u64>,
+    /// Ids of transactions, subtransactions included, that have not ended.
+    running: BTreeSet<u64>,
+    /// Registered snapshots' xmins, counted.
+    registered: BTreeMap<u64, usize>,
+}
+
+/// The transaction manager.
+#[derive(Clone, Default)]
+pub struct World(Arc<Mutex<State>>);
+
+/// One transaction's view.
+#[derive(Clone)]
+pub struct Me {
+    pub world: World,
+    pub top: u64,
+}
+
+impl Clock for Me {
+    fn is_current(&self, xid: Xid) -> bool {
+        assert_eq!(
+            mot_engine::memory::latches_held(),
+            0,
+            "a clock under a latch"
+        );
+        let state = self.world.0.lock().unwrap();
+        state.tops.get(&xid.0) == Some(&self.top) && state.fates[&xid.0] == Fate::Running
+    }
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        self.world.0.lock().unwrap().running.contains(&xid.0)
+    }
+    fn did_commit(&self, xid: Xid) -> bool {
+        self.world.fate(xid.0) == Fate::Committed
+    }
+}
+
+/// A snapshot; registered as long as it lives.
+pub struct Snap {
+    world: World,
+    pub top: u64,
+    pub cid: u32,
+    pub xmin: u64,
+    pub xmax: u64,
+    pub running: BTreeSet<u64>,
+}
+
+impl Drop for Snap {
+    fn drop(&mut self) {
+        let mut state = self.world.0.lock().unwrap();
+        let count = state.registered.get_mut(&self.xmin).unwrap();
+        *count -= 1;
+        if *count == 0 {
+            state.registered.remove(&self.xmin);
+        }
+    }
+}
+
+impl Snapshot for Snap {
+    fn xmin(&self) -> Xid {
+        Xid(self.xmin)
+    }
+    fn own(&self, xid: Xid, cid: CommandId) -> Option<bool> {
+        let state = self.world.0.lock().unwrap();
+        let mine = self.top != 0
+            && state.tops.get(&xid.0) == Some(&self.top)
+            && state.fates[&xid.0] == Fate::Running;
+        mine.then_some(cid.0 < self.cid)
+    }
+    fn running(&self, xid: Xid) -> bool {
+        xid.0 >= self.xmax || self.running.contains(&xid.0)
+    }
+    fn did_commit(&self, xid: Xid) -> bool {
+        self.world.fate(xid.0) == Fate::Committed
+    }
+}
+
+impl World {
+    pub fn new() -> World {
+        let world = World::default();
+        world.0.lock().unwrap().next = 3;
+        world
+    }
+
+    /// A new top-level transaction.
+    pub fn begin(&self) -> Me {
+        let mut state = self.0.lock().unwrap();
+        let xid = state.next;
+        state.next += 1;
+        state.fates.insert(xid, Fate::Running);
+        state.tops.insert(xid, xid);
+        state.running.insert(xid);
+        Me {
+            world: self.clone(),
+            top: xid,
+        }
+    }
+
+    pub fn fate(&self, xid: u64) -> Fate {
+        self.0
+            .lock()
+            .unwrap()
+            .fates
+            .get(&xid)
+            .copied()
+            .unwrap_or(Fate::Aborted)
+    }
+
+    pub fn top(&self, xid: u64) -> u64 {
+        self.0.lock().unwrap().tops[&xid]
+    }
+
+    /// Versions below this are dead to everybody.
+    pub fn horizon(&self) -> Xid {
+        let state = self.0.lock().unwrap();
+        let running = state.running.first().copied().unwrap_or(state.next);
+        let registered = state
+            .registered
+            .keys()
+            .next()
+            .copied()
+            .unwrap_or(state.next);
+        Xid(running.min(registered).min(state.next))
+    }
+}
+
+impl Me {
+    /// A new subtransaction.
+    pub fn savepoint(&self) -> u64 {
+        let mut state = self.world.0.lock().unwrap();
+        let xid = state.next;
+        state.next += 1;
+        state.fates.insert(xid, Fate::Running);
+        state.tops.insert(xid, self.top);
+        state.running.insert(xid);
+        xid
+    }
+
+    /// Ends a level of the transaction, with what was released into it.
+    pub fn abort_one(&self, xid: u64) {
+        let mut state = self.world.0.lock().unwrap();
+        let mut ending = vec![xid];
+        while let Some(xid) = ending.pop() {
+            state.fates.insert(xid, Fate::Aborted);
+            state.running.remove(&xid);
+            ending.extend(
+                state
+                    .parents
+                    .iter()
+                    .filter(|(_, up)| **up == xid)
+                    .map(|(id, _)| *id),
+            );
+        }
+    }
+
+    /// A released subtransaction belongs to the level above.
+    pub fn adopt(&self, released: u64, above: u64) {
+        self.world.0.lock().unwrap().parents.insert(released, above);
+    }
+
+    /// Ends the transaction: all ids that still run.
+    pub fn end(&self, fate: Fate) {
+        let mut state = self.world.0.lock().unwrap();
+        let ids: Vec<u64> = state
+            .running
+            .iter()
+            .copied()
+            .filter(|xid| state.tops[xid] == self.top)
+            .collect();
+        for xid in ids {
+            state.fates.insert(xid, fate);
+            state.running.remove(&xid);
+        }
+    }
+
+    pub fn snapshot(&self, cid: u32) -> Snap {
+        let mut state = self.world.0.lock().unwrap();
+        let running = state.running.clone();
+        // As GetSnapshotData: the own id counts for xmin, too.
+        let xmin = running.first().copied().unwrap_or(state.next);
+        *state.registered.entry(xmin).or_default() += 1;
+        Snap {
+            world: self.world.clone(),
+            top: self.top,
+            cid,
+            xmin,
+            xmax: state.next,
+            running,
+        }
+    }
+}
+
+/// Somebody who reads only.
+pub fn reader(world: &World) -> Me {
+    Me {
+        world: world.clone(),
+        top: 0,
+    }
+}
+
+/// A log that only counts positions.
+pub struct Positions(pub Arc<AtomicU64>);
+
+impl Positions {
+    pub fn new() -> Positions {
+        Positions(Arc::default())
+    }
+}
+
+impl Log for Positions {
+    fn append(&mut self, record: &[u8]) -> Lsn {
+        let bytes = record.len() as u64 + 24;
+        Lsn(self.0.fetch_add(bytes, Ordering::SeqCst) + bytes)
+    }
+}
+
+pub const TABLE: RelationKey = RelationKey {
+    database: 1,
+    relation: 100,
+};
+
+/// What a row holds: two integers, an integer that may be NULL, and padding.
+#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug, Hash)]
+pub struct Row {
+    pub a: i32,
+    pub b: i32,
+    pub c: Option<i32>,
+}
+
+/// A heap tuple.
+pub fn image(row: Row) -> Vec<u8> {
+    let mut image = vec![0u8; 24];
+    image[18..20].copy_from_slice(&3u16.to_le_bytes());
+    image[22] = 24;
+    image.extend_from_slice(&row.a.to_le_bytes());
+    image.extend_from_slice(&row.b.to_le_bytes());
+    match row.c {
+        Some(c) => image.extend_from_slice(&c.to_le_bytes()),
+        None => {
+            image[20] = 1;
+            image[23] = 0b011;
+        }
+    }
+    image
+}
+
+/// Back from a heap tuple.
+pub fn row(image: &[u8]) -> Row {
+    let at = |from: usize| i32::from_le_bytes(image[from..from + 4].try_into().unwrap());
+    let c = (image[20] & 1 == 0).then(|| at(32));
+    Row {
+        a: at(24),
+        b: at(28),
+        c,
+    }
+}
+
+/// An index on some of the columns 1 (a), 2 (b), 3 (c, may be NULL).
+pub fn definition(oid: u32, unique: bool, columns: &[(u16, bool)]) -> IndexDefinition {
+    let int4 = AttributeLayout {
+        len: 4,
+        align: 4,
+        by_value: true,
+    };
+    IndexDefinition {
+        relation: oid,
+        unique,
+        nulls_not_distinct: false,
+        columns: columns
+            .iter()
+            .map(|(attnum, descending)| KeyColumn {
+                attnum: *attnum,
+                kind: KeyKind::Int4,
+                descending: *descending,
+                nulls_first: *descending,
+                nullable: *attnum == 3,
+            })
+            .collect(),
+        layout: vec![int4; 3],
+    }
+}
+
+/// The key of a row.
+pub fn key(definition: &IndexDefinition, row: Row) -> Vec<u8> {
+    let mut key = KeyBuffer::new();
+    mot_engine::key::encode_row(definition, &image(row), &mut key).unwrap();
+    key.as_slice().to_vec()
+}
+
+/// A fresh engine of so many bytes.
+pub fn engine(bytes: usize) -> (Region, Engine) {
+    let region = Region::create(bytes, HugePages::Off).unwrap();
+    // SAFETY: the region is fresh; the caller keeps it for as long as the engine.
+    let memory = unsafe { Memory::format(&region, &ArenaOptions::default()) }.unwrap();
+    (region, Engine::format(memory).unwrap())
+}
+
+/// Checks a table and fails with what is wrong.
+pub fn check(session: &Session, table: TableRef, clock: &Me) -> CheckReport {
+    let mut problems: Vec<Problem> = Vec::new();
+    let report = session
+        .check(table, clock, |problem| problems.push(problem))
+        .unwrap();
+    assert!(problems.is_empty(), "{problems:?}");
+    report
+}
+
+/// Sweeps until nothing more goes.
+pub fn sweep(session: &Session, world: &World, table: TableRef) {
+    session.engine().raise_horizon(world.horizon());
+    let clock = reader(world);
+    while session.sweep(&clock, table, false, || {}).versions_removed > 0 {}
+}
