@@ -1,1 +1,35 @@
-//! The engine.
+//! The engine of memory-optimized tables: rows, transactions, indexes, log records, checkpoints and recovery, in memory that processes share.
+//!
+//! It knows nothing of PostgreSQL but the bytes of a heap tuple. Who judges transactions ([`clock`]), where the log goes
+//! ([`transaction::Log`]) and what a disk is are traits, so all of it runs in tests without a server.
+
+pub mod checkpoint;
+pub mod clock;
+pub mod disk;
+pub mod engine;
+pub mod errors;
+pub mod ids;
+pub mod index;
+pub mod key;
+pub mod limits;
+pub mod log;
+pub mod memory;
+pub mod reclaim;
+pub mod recovery;
+pub mod row;
+pub mod scan;
+pub mod session;
+pub mod table;
+pub mod transaction;
+
+pub use clock::{Clock, Snapshot};
+pub use engine::{Engine, State};
+pub use errors::EngineError;
+pub use ids::{CommandId, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
+pub use index::Build;
+pub use reclaim::Sweep;
+pub use row::{LockStrength, Newest, VersionRef};
+pub use scan::{Direction, IndexScan, KeyRange, RowScan};
+pub use session::Session;
+pub use table::{IndexRef, TableRef, Walk};
+pub use transaction::{Entered, Locked, Log, Transaction, Written};

@@ -1,0 +1,34 @@
+# Shared by the scripts of this directory: where things are, and who runs the servers.
+# The scratch directory must be reachable by a non-root user (a clone under /root is not), and is kept between runs so
+# that the second one is quick.
+set -euo pipefail
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$top"
+PG=${PG:-15}
+MOT_SCRATCH=${MOT_SCRATCH:-/var/tmp/mot-$(printf %s "$top" | cksum | cut -d' ' -f1)}
+PG_PREFIX=$MOT_SCRATCH/pg$PG
+PG_BIN=$PG_PREFIX/usr/lib/postgresql/$PG/bin
+PGXS_TEST=/usr/lib/postgresql/$PG/lib/pgxs/src/test
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$top/target}
+export PATH=$HOME/.cargo/bin:$PATH
+export LC_ALL=C.UTF-8
+
+say() { printf '\n== %s\n' "$*"; }
+
+# PostgreSQL refuses to run as root: everything of a server runs as this user.
+if [ "$(id -u)" = 0 ]; then
+  server_user=postgres
+  as_server() { (cd / && runuser -u "$server_user" -- "$@"); }
+else
+  server_user=$(id -un)
+  as_server() { "$@"; }
+fi
+
+free_port() {
+  local port
+  for port in $(shuf -i 20000-29999 -n 50); do
+    (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
+  done
+  echo "no free port found" >&2
+  return 1
+}

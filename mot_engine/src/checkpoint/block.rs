@@ -1,0 +1,308 @@
+//! Blocks of rows: the unit of reading, checking and parallel loading.
+//!
+//! ```text
+//! header, 64 bytes                              body
+//!  0 u32 magic "MOTB"   32 u64 first slot       rows, slots ascending, each:
+//!  4 u32 version = 1    40 u64 body bytes         varint slot - previous slot - 1 (first: slot - first slot)
+//!  8 u64 generation     48 u32 rows               zigzag varint LSN - previous row's LSN (first: LSN)
+//! 16 u64 table id       52 u32 CRC32C of body     varint number of versions (0: only the LSN counts)
+//! 24 u32 file number    56 u32 reserved = 0       versions, newest first, each:
+//! 28 u32 block number   60 u32 CRC32C of 0..60      u8 flags, zigzag varint settled - xid,
+//!                                                   varint body length, body
+//! ```
+//!
+//! Contract: `BlockReader` is total. A header names its generation, file and place, so a block that
+//! strayed there from elsewhere is noticed.
+
+use super::Damage;
+use crate::errors::EngineError;
+use crate::ids::{Lsn, Slot, TableId, Xid};
+use crate::limits::SLOTS_MAX;
+use crate::log::{Cursor, put, unzigzag, zigzag};
+
+/// Length of a block's header.
+pub const BLOCK_HEADER_BYTES: usize = 64;
+
+/// A block is closed once its body has this many bytes: large enough that a read is worth its
+/// latency and the header does not count, small enough to share the work evenly.
+pub const BLOCK_BYTES: usize = 1 << 20;
+
+const BLOCK_MAGIC: u32 = u32::from_le_bytes(*b"MOTB");
+const BLOCK_VERSION: u32 = 1;
+
+const FLAG_COMMITTED: u8 = 1;
+const FLAG_TOMBSTONE: u8 = 2;
+
+/// One version of a row as a checkpoint holds it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct VersionEntry<'a> {
+    /// Who made it.
+    pub xid: Xid,
+    /// Known to be committed when it was written.
+    pub committed: bool,
+    /// Says that the row is deleted; no body.
+    pub tombstone: bool,
+    /// The image after its stamp.
+    pub body: &'a [u8],
+}
+
+/// A block's header, checked.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct BlockHeader {
+    /// Which checkpoint.
+    pub generation: u64,
+    /// Whose rows.
+    pub table: TableId,
+    /// Which file of the generation.
+    pub file: u32,
+    /// Which block of the file, from 0.
+    pub block: u32,
+    /// Slot of the first row.
+    pub first_slot: Slot,
+    /// Length of the body.
+    pub body_bytes: u64,
+    /// Number of rows.
+    pub rows: u32,
+    /// CRC32C of the body.
+    pub body_crc: u32,
+}
+
+impl BlockHeader {
+    /// The stored form.
+    pub fn to_bytes(self) -> [u8; BLOCK_HEADER_BYTES] {
+        let mut bytes = [0; BLOCK_HEADER_BYTES];
+        bytes[0..4].copy_from_slice(&BLOCK_MAGIC.to_le_bytes());
+        bytes[4..8].copy_from_slice(&BLOCK_VERSION.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.generation.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.table.0.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.file.to_le_bytes());
+        bytes[28..32].copy_from_slice(&self.block.to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.first_slot.0.to_le_bytes());
+        bytes[40..48].copy_from_slice(&self.body_bytes.to_le_bytes());
+        bytes[48..52].copy_from_slice(&self.rows.to_le_bytes());
+        bytes[52..56].copy_from_slice(&self.body_crc.to_le_bytes());
+        let crc = crc32c::crc32c(&bytes[..60]);
+        bytes[60..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// Reads and checks the stored form.
+    pub fn from_bytes(bytes: &[u8; BLOCK_HEADER_BYTES]) -> Result<BlockHeader, Damage> {
+        let mut cursor = Cursor::new(bytes);
+        let mut read = || -> Result<_, EngineError> {
+            let (magic, version) = (cursor.u32()?, cursor.u32()?);
+            let header = BlockHeader {
+                generation: cursor.u64()?,
+                table: TableId(cursor.u64()?),
+                file: cursor.u32()?,
+                block: cursor.u32()?,
+                first_slot: Slot(cursor.u64()?),
+                body_bytes: cursor.u64()?,
+                rows: cursor.u32()?,
+                body_crc: cursor.u32()?,
+            };
+            Ok((magic, version, header, cursor.u32()?, cursor.u32()?))
+        };
+        let (magic, version, header, reserved, crc) =
+            read().map_err(|_| Damage("block header is cut"))?;
+        if crc != crc32c::crc32c(&bytes[..60]) {
+            return Err(Damage("block header has a wrong checksum"));
+        }
+        if magic != BLOCK_MAGIC || version != BLOCK_VERSION || reserved != 0 {
+            return Err(Damage("block header has an unknown form"));
+        }
+        Ok(header)
+    }
+}
+
+/// Collects rows of one table into a block's body.
+pub struct BlockBuilder {
+    settled: Xid,
+    body: Vec<u8>,
+    table: TableId,
+    first_slot: Slot,
+    slot_expected: u64,
+    lsn_before: u64,
+    rows: u32,
+    /// Largest LSN of any row since the builder was made.
+    lsn_max: Lsn,
+}
+
+impl BlockBuilder {
+    /// An empty builder. `settled` is the checkpoint's, from which xids are told.
+    pub fn new(settled: Xid) -> Self {
+        Self {
+            settled,
+            body: Vec::new(),
+            table: TableId(0),
+            first_slot: Slot(0),
+            slot_expected: 0,
+            lsn_before: 0,
+            rows: 0,
+            lsn_max: Lsn(0),
+        }
+    }
+
+    /// Begins a block of `table`'s rows.
+    pub fn begin(&mut self, table: TableId) {
+        self.body.clear();
+        self.body.shrink_to(2 * BLOCK_BYTES);
+        self.table = table;
+        self.rows = 0;
+        self.lsn_before = 0;
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Whether the block is long enough.
+    pub fn is_full(&self) -> bool {
+        self.body.len() >= BLOCK_BYTES || self.rows == u32::MAX
+    }
+
+    /// Largest LSN of any row of any block so far.
+    pub fn lsn_max(&self) -> Lsn {
+        self.lsn_max
+    }
+
+    /// Appends a row; its slot is above the previous one's.
+    pub fn row(
+        &mut self,
+        slot: Slot,
+        lsn: Lsn,
+        versions: &[VersionEntry<'_>],
+    ) -> Result<(), EngineError> {
+        // Numbers: at most 10 bytes each, two per row and three per version, and the flags.
+        let bytes: usize = versions.iter().map(|version| version.body.len() + 31).sum();
+        self.body
+            .try_reserve(bytes + 30)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        if self.rows == 0 {
+            self.first_slot = slot;
+            self.slot_expected = slot.0;
+        }
+        put(&mut self.body, slot.0.wrapping_sub(self.slot_expected));
+        put(
+            &mut self.body,
+            zigzag(lsn.0.wrapping_sub(self.lsn_before) as i64),
+        );
+        put(&mut self.body, versions.len() as u64);
+        for version in versions {
+            self.body.push(
+                if version.committed { FLAG_COMMITTED } else { 0 }
+                    | if version.tombstone { FLAG_TOMBSTONE } else { 0 },
+            );
+            put(
+                &mut self.body,
+                zigzag(self.settled.0.wrapping_sub(version.xid.0) as i64),
+            );
+            put(&mut self.body, version.body.len() as u64);
+            self.body.extend_from_slice(version.body);
+        }
+        self.slot_expected = slot.0 + 1;
+        self.lsn_before = lsn.0;
+        self.lsn_max = self.lsn_max.max(lsn);
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// The block's header and body, to be written at this place.
+    pub fn finish(&self, generation: u64, file: u32, block: u32) -> (BlockHeader, &[u8]) {
+        let header = BlockHeader {
+            generation,
+            table: self.table,
+            file,
+            block,
+            first_slot: self.first_slot,
+            body_bytes: self.body.len() as u64,
+            rows: self.rows,
+            body_crc: crc32c::crc32c(&self.body),
+        };
+        (header, &self.body)
+    }
+}
+
+/// Reads the rows of a block.
+pub struct BlockReader<'a> {
+    settled: Xid,
+    cursor: Cursor<'a>,
+    slot_expected: u64,
+    lsn_before: u64,
+    rows_left: u32,
+}
+
+impl<'a> BlockReader<'a> {
+    /// Checks the body against its header.
+    pub fn new(header: &BlockHeader, body: &'a [u8], settled: Xid) -> Result<Self, Damage> {
+        if body.len() as u64 != header.body_bytes {
+            return Err(Damage("block is cut"));
+        }
+        if crc32c::crc32c(body) != header.body_crc {
+            return Err(Damage("block has a wrong checksum"));
+        }
+        Ok(Self {
+            settled,
+            cursor: Cursor::new(body),
+            slot_expected: header.first_slot.0,
+            lsn_before: 0,
+            rows_left: header.rows,
+        })
+    }
+
+    /// The next row; its versions go into `versions`, newest first.
+    pub fn next(
+        &mut self,
+        versions: &mut Vec<VersionEntry<'a>>,
+    ) -> Result<Option<(Slot, Lsn)>, Damage> {
+        versions.clear();
+        if self.rows_left == 0 {
+            return if self.cursor.is_empty() {
+                Ok(None)
+            } else {
+                Err(Damage("block has bytes after its last row"))
+            };
+        }
+        self.rows_left -= 1;
+        self.read(versions)
+            .map(Some)
+            .map_err(|_| Damage("block has a malformed row"))
+    }
+
+    fn read(&mut self, versions: &mut Vec<VersionEntry<'a>>) -> Result<(Slot, Lsn), EngineError> {
+        let malformed = EngineError::Corrupt {
+            what: "row of a checkpoint is malformed",
+        };
+        let cursor = &mut self.cursor;
+        let slot = self.slot_expected.wrapping_add(cursor.varint()?);
+        if slot < self.slot_expected || slot >= SLOTS_MAX {
+            return Err(malformed);
+        }
+        let lsn = self
+            .lsn_before
+            .wrapping_add(unzigzag(cursor.varint()?) as u64);
+        self.slot_expected = slot + 1;
+        self.lsn_before = lsn;
+        // A version has at least three bytes, so this bounds the loop.
+        let count = cursor.length()?;
+        for _ in 0..count {
+            let flags = cursor.byte()?;
+            if flags & !(FLAG_COMMITTED | FLAG_TOMBSTONE) != 0 {
+                return Err(malformed);
+            }
+            let xid = self
+                .settled
+                .0
+                .wrapping_sub(unzigzag(cursor.varint()?) as u64);
+            let length = cursor.length()?;
+            versions.push(VersionEntry {
+                xid: Xid(xid),
+                committed: flags & FLAG_COMMITTED != 0,
+                tombstone: flags & FLAG_TOMBSTONE != 0,
+                body: cursor.take(length)?,
+            });
+        }
+        Ok((Slot(slot), Lsn(lsn)))
+    }
+}

@@ -1,0 +1,253 @@
+//! The files of a checkpoint directory: names, finding the newest checkpoint, removing old ones.
+//!
+//! Contract:
+//! - `manifest-<generation>` exists only for a complete checkpoint: it is renamed into place after
+//!   everything it names is durable, and removed (durably) before anything it names.
+//! - Files without a manifest are leftovers of an interrupted write or removal.
+//! - Foreign files are left alone.
+
+use super::{Damage, Manifest};
+use crate::disk::Disk;
+use crate::errors::EngineError;
+use crate::ids::Lsn;
+
+/// Largest manifest read: far above what 2^20 tables with all their indexes need.
+const MANIFEST_BYTES_MAX: u64 = 1 << 32;
+
+/// Name of a generation's manifest.
+pub fn manifest_name(generation: u64) -> String {
+    format!("manifest-{generation:016x}")
+}
+
+/// Name of a manifest that is being written.
+pub fn manifest_draft_name(generation: u64) -> String {
+    format!("manifest-{generation:016x}.draft")
+}
+
+/// Name of a file of rows.
+pub fn rows_name(generation: u64, file: u32) -> String {
+    format!("rows-{generation:016x}-{file:08x}")
+}
+
+/// What a file of this name is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Kind {
+    Manifest(u64),
+    Draft(u64),
+    Rows(u64),
+}
+
+fn kind_of(name: &str) -> Option<Kind> {
+    let number = |text: &str, digits: usize| {
+        let plain = text.len() == digits
+            && text
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if plain {
+            u64::from_str_radix(text, 16).ok()
+        } else {
+            None
+        }
+    };
+    if let Some(rest) = name.strip_prefix("manifest-") {
+        return match rest.strip_suffix(".draft") {
+            Some(rest) => number(rest, 16).map(Kind::Draft),
+            None => number(rest, 16).map(Kind::Manifest),
+        };
+    }
+    let (generation, file) = name.strip_prefix("rows-")?.split_once('-')?;
+    number(file, 8)?;
+    number(generation, 16).map(Kind::Rows)
+}
+
+pub(super) fn io_error(
+    action: &'static str,
+    file: &str,
+) -> impl FnOnce(std::io::Error) -> EngineError {
+    move |source| EngineError::Io {
+        action,
+        file: file.to_owned(),
+        source,
+    }
+}
+
+pub(super) fn damaged(file: &str, damage: Damage) -> EngineError {
+    EngineError::Damaged {
+        file: file.to_owned(),
+        what: damage.0.to_owned(),
+    }
+}
+
+/// All generations that have a manifest, newest first. Includes those of other timelines.
+pub fn generations(disk: &dyn Disk) -> Result<Vec<u64>, EngineError> {
+    let names = disk.list().map_err(io_error("could not list", "."))?;
+    let mut generations: Vec<u64> = names
+        .iter()
+        .filter_map(|name| match kind_of(name) {
+            Some(Kind::Manifest(generation)) => Some(generation),
+            _ => None,
+        })
+        .collect();
+    generations.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(generations)
+}
+
+/// The generation to write next: above every file's, complete or not.
+pub fn next_generation(disk: &dyn Disk) -> Result<u64, EngineError> {
+    let names = disk.list().map_err(io_error("could not list", "."))?;
+    let newest = names
+        .iter()
+        .filter_map(|name| kind_of(name))
+        .map(|kind| match kind {
+            Kind::Manifest(generation) | Kind::Draft(generation) | Kind::Rows(generation) => {
+                generation
+            }
+        });
+    newest
+        .max()
+        .unwrap_or(0)
+        .checked_add(1)
+        .ok_or(EngineError::Corrupt {
+            what: "checkpoint generations are used up",
+        })
+}
+
+/// Reads and checks one manifest, and that its files are there in full length.
+pub fn read_manifest(disk: &dyn Disk, generation: u64) -> Result<Manifest, EngineError> {
+    let name = manifest_name(generation);
+    let reader = disk
+        .open(&name)
+        .map_err(io_error("could not open", &name))?;
+    let bytes = reader
+        .bytes()
+        .map_err(io_error("could not read the length of", &name))?;
+    if bytes > MANIFEST_BYTES_MAX {
+        return Err(damaged(&name, Damage("manifest is too long")));
+    }
+    let mut content = Vec::new();
+    content
+        .try_reserve_exact(bytes as usize)
+        .map_err(|_| EngineError::OutOfProcessMemory)?;
+    content.resize(bytes as usize, 0);
+    reader
+        .read_at(0, &mut content)
+        .map_err(io_error("could not read", &name))?;
+    let manifest = Manifest::from_bytes(&content).map_err(|damage| damaged(&name, damage))?;
+    if manifest.generation != generation {
+        return Err(damaged(&name, Damage("manifest is of another generation")));
+    }
+    for file in &manifest.files {
+        let name = rows_name(generation, file.number);
+        let reader = disk.open(&name).map_err(|error| {
+            if error.kind() == std::io::ErrorKind::NotFound {
+                damaged(&name, Damage("the file is missing"))
+            } else {
+                io_error("could not open", &name)(error)
+            }
+        })?;
+        let bytes = reader
+            .bytes()
+            .map_err(io_error("could not read the length of", &name))?;
+        if bytes != file.bytes {
+            return Err(damaged(&name, Damage("the file has a wrong length")));
+        }
+    }
+    Ok(manifest)
+}
+
+/// The newest checkpoint of this cluster whose redo position `in_history(timeline, redo)` accepts;
+/// None if there is none. A damaged manifest is an error, never passed by: an older checkpoint would
+/// silently lose what WAL no longer holds.
+pub fn newest(
+    disk: &dyn Disk,
+    system_id: u64,
+    mut in_history: impl FnMut(u32, Lsn) -> bool,
+) -> Result<Option<Manifest>, EngineError> {
+    for generation in generations(disk)? {
+        let manifest = read_manifest(disk, generation)?;
+        if manifest.system_id != system_id {
+            let name = manifest_name(generation);
+            return Err(damaged(
+                &name,
+                Damage("manifest belongs to another database cluster"),
+            ));
+        }
+        if in_history(manifest.timeline, manifest.redo) {
+            return Ok(Some(manifest));
+        }
+    }
+    Ok(None)
+}
+
+/// Removes all checkpoints but the `keep` newest ones and those `must_stay` names, and what
+/// interrupted writes left. Call it only when no checkpoint is being written. Gives the number of
+/// files removed.
+pub fn remove_old(
+    disk: &dyn Disk,
+    keep: usize,
+    mut must_stay: impl FnMut(u64) -> bool,
+) -> Result<usize, EngineError> {
+    let complete = generations(disk)?;
+    let staying: Vec<u64> = complete
+        .iter()
+        .enumerate()
+        .filter(|(index, generation)| *index < keep.max(1) || must_stay(**generation))
+        .map(|(_, generation)| *generation)
+        .collect();
+    let mut removed = 0;
+    // A manifest must be gone for good before its files go.
+    for generation in complete
+        .iter()
+        .filter(|generation| !staying.contains(generation))
+    {
+        let name = manifest_name(*generation);
+        disk.remove(&name)
+            .map_err(io_error("could not remove", &name))?;
+        removed += 1;
+    }
+    if removed > 0 {
+        disk.sync_directory()
+            .map_err(io_error("could not sync", "."))?;
+    }
+    for name in disk.list().map_err(io_error("could not list", "."))? {
+        let leftover = match kind_of(&name) {
+            Some(Kind::Draft(_)) => true,
+            Some(Kind::Rows(generation)) => !staying.contains(&generation),
+            Some(Kind::Manifest(_)) | None => false,
+        };
+        if leftover {
+            disk.remove(&name)
+                .map_err(io_error("could not remove", &name))?;
+            removed += 1;
+        }
+    }
+    if removed > 0 {
+        disk.sync_directory()
+            .map_err(io_error("could not sync", "."))?;
+    }
+    Ok(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_apart() {
+        assert_eq!(kind_of(&manifest_name(7)), Some(Kind::Manifest(7)));
+        assert_eq!(
+            kind_of(&manifest_draft_name(u64::MAX)),
+            Some(Kind::Draft(u64::MAX))
+        );
+        assert_eq!(kind_of(&rows_name(255, 3)), Some(Kind::Rows(255)));
+        for name in [
+            "manifest-",
+            "manifest-7",
+            "rows-0000000000000001",
+            "x",
+            "manifest-000000000000000G",
+        ] {
+            assert_eq!(kind_of(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Checkpoints: everything logged up to a redo position, in files of our own.
+//!
+//! Contract:
+//! - A generation is complete once its manifest is in place; then it holds, for every row, every
+//!   version logged up to its `redo` position that anyone may still need, and nothing that was not
+//!   logged. Replay from `redo` is idempotent by LSN, so rows may be written at any later state.
+//! - WAL before data: the manifest is put in place only after the caller's `flush` made durable all
+//!   WAL inserted before the call.
+//! - Writing stops nobody and pins nothing for longer than a batch of rows.
+//! - Damage is an error that names the file; nothing is skipped.
+
+mod block;
+mod files;
+mod manifest;
+mod read;
+mod source;
+mod threads;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub use block::{BLOCK_BYTES, BlockBuilder, BlockHeader, BlockReader, VersionEntry};
+pub use files::{
+    generations, manifest_name, newest, next_generation, read_manifest, remove_old, rows_name,
+};
+pub use manifest::{FileEntry, IndexEntry, Manifest, TableEntry};
+pub use read::{BlockPlace, blocks_of, read_block};
+#[cfg(test)]
+pub(crate) use source::EngineSource;
+pub use source::write;
+pub use threads::{NextUnit, on_threads};
+pub use write::{CheckpointContext, RowSource, WALK_UNIT_SLOTS, Written, seal, write_from};
+
+/// What is wrong with a file's content.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Damage(pub &'static str);

@@ -1,0 +1,259 @@
+//! The engine's rows, for a checkpoint.
+//!
+//! A row is walked pinned but unlatched, while transactions change it. What makes that right:
+//! - Every record that ends at or before the redo position is marked on its row: the caller fixed the
+//!   position first, and then all sessions that were logging finished.
+//! - LSN and chain are read together (`Anchor::read_with_lsn`): the newest LOGGED version seen is the
+//!   one the LSN speaks of, or that one was rolled back (and the next change is logged whole).
+//! - Replay skips what the LSN says the row has. So a row without versions is written too if its LSN
+//!   is after the redo position: its deletion, and perhaps its slot's next use, is yet to be replayed.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::block::{BlockBuilder, VersionEntry};
+use super::manifest::{IndexEntry, TableEntry};
+use super::write::{CheckpointContext, RowSource, Written, write_from};
+use crate::disk::Disk;
+use crate::engine::Engine;
+use crate::errors::EngineError;
+use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
+use crate::row::{Anchor, VersionRef, flags};
+use crate::session::Session;
+use crate::table::{IndexRef, TableRef, Walk};
+
+/// Slots walked under one pin: retired memory waits no longer than that.
+const SLOTS_PER_PIN: u64 = 1024;
+
+/// Pause between looks at a session that is logging.
+const LOGGING_POLL: Duration = Duration::from_micros(100);
+
+/// Writes a checkpoint of the engine. `context.redo` is fixed already; see `CheckpointContext`.
+///
+/// Of each row: the newest logged version and older ones down to the first that is known to be
+/// committed by a settled transaction; a row whose such first version is a tombstone on top is absent.
+pub fn write(
+    session: &Session,
+    disk: &dyn Disk,
+    context: &mut CheckpointContext<'_>,
+) -> Result<Written, EngineError> {
+    session
+        .engine()
+        .wait_for_logging_sessions(|| std::thread::sleep(LOGGING_POLL));
+    let source = EngineSource::collect(session, context.redo, context.settled)?;
+    write_from(&source, disk, context)
+}
+
+/// See the module.
+pub(crate) struct EngineSource<'a> {
+    engine: Engine,
+    redo: Lsn,
+    settled: Xid,
+    entries: Vec<TableEntry>,
+    next_table: TableId,
+    next_index: IndexId,
+    /// Keeps the storages alive, dropped or not, until everything is written.
+    walks: Vec<Walk<'a>>,
+}
+
+// SAFETY: threads only read `walks`, to get at storages, which are atomics; the storages stay alive as
+// long as the source.
+unsafe impl Sync for EngineSource<'_> {}
+
+/// The xid in a definition's word, if a checkpoint may tell of it: 0 for none, None if not logged.
+fn logged(xid: u64, lsn: u64) -> Option<Xid> {
+    (xid == 0 || lsn != 0).then_some(Xid(xid))
+}
+
+fn index_entry(index: IndexRef) -> Result<Option<IndexEntry>, EngineError> {
+    let storage = index.storage();
+    let creator = storage.created.load(Ordering::Acquire);
+    let Some(creator) = logged(creator, storage.created_lsn.load(Ordering::Acquire)) else {
+        return Ok(None);
+    };
+    let dropper = storage.dropped.load(Ordering::Acquire);
+    Ok(Some(IndexEntry {
+        id: index.id(),
+        creator,
+        dropper: logged(dropper, storage.dropped_lsn.load(Ordering::Acquire)).unwrap_or(Xid(0)),
+        definition: crate::key::IndexDefinition::from_bytes(index.definition_bytes())?,
+    }))
+}
+
+fn table_entry(table: TableRef) -> Result<Option<TableEntry>, EngineError> {
+    let storage = table.storage();
+    let creator = storage.created.load(Ordering::Acquire);
+    let Some(creator) = logged(creator, storage.created_lsn.load(Ordering::Acquire)) else {
+        return Ok(None);
+    };
+    let dropper = storage.dropped.load(Ordering::Acquire);
+    let mut indexes = Vec::new();
+    for index in table.all_indexes() {
+        indexes.extend(index_entry(index)?);
+    }
+    Ok(Some(TableEntry {
+        id: table.id(),
+        key: table.key(),
+        creator,
+        dropper: logged(dropper, storage.dropped_lsn.load(Ordering::Acquire)).unwrap_or(Xid(0)),
+        slots_end: table.slots_end(),
+        rows: 0,
+        indexes,
+    }))
+}
+
+impl<'a> EngineSource<'a> {
+    /// Keeps all storages alive and copies their definitions.
+    pub(crate) fn collect(
+        session: &'a Session,
+        redo: Lsn,
+        settled: Xid,
+    ) -> Result<Self, EngineError> {
+        let catalog = session.catalog();
+        let collected = RefCell::new((Vec::new(), None));
+        // The closure runs under the catalog's latch, so no index is freed while it is read.
+        let walks = catalog.hold_where(|table| {
+            let mut collected = collected.borrow_mut();
+            match table_entry(table) {
+                Ok(Some(entry)) => {
+                    collected.0.push(entry);
+                    true
+                }
+                Ok(None) => false,
+                Err(error) => {
+                    collected.1 = Some(error);
+                    false
+                }
+            }
+        });
+        let (mut entries, failure) = collected.into_inner();
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        entries.sort_by_key(|entry| entry.id);
+        // After the tables: an id below these that is not among them was dropped, or its creation is
+        // yet to be replayed.
+        let next_table = TableId(catalog.next_table_id.load(Ordering::Acquire));
+        let next_index = IndexId(catalog.next_index_id.load(Ordering::Acquire));
+        Ok(Self {
+            engine: session.engine(),
+            redo,
+            settled,
+            entries,
+            next_table,
+            next_index,
+            walks,
+        })
+    }
+
+    fn table(&self, id: TableId) -> Result<TableRef, EngineError> {
+        let position = self
+            .walks
+            .binary_search_by_key(&id, |walk| walk.table().id())
+            .map_err(|_| EngineError::Corrupt {
+                what: "a checkpoint lost one of its tables",
+            })?;
+        Ok(self.walks[position].table())
+    }
+}
+
+impl RowSource for EngineSource<'_> {
+    type Walker<'b>
+        = Session
+    where
+        Self: 'b;
+
+    fn tables(&self) -> Result<(Vec<TableEntry>, TableId, IndexId), EngineError> {
+        Ok((self.entries.clone(), self.next_table, self.next_index))
+    }
+
+    fn walker(&self) -> Result<Session, EngineError> {
+        self.engine.join()
+    }
+
+    fn walk(
+        &self,
+        session: &mut Session,
+        table: TableId,
+        slots: Range<Slot>,
+        block: &mut BlockBuilder,
+    ) -> Result<(Slot, u64), EngineError> {
+        let table = self.table(table)?;
+        let mut from = slots.start.0;
+        let mut rows = 0;
+        let mut versions: Vec<VersionRef> = Vec::new();
+        while from < slots.end.0 {
+            let _pin = session.memory().pin();
+            let to = slots.end.0.min(from + SLOTS_PER_PIN);
+            while from < to {
+                let slot = Slot(from);
+                from += 1;
+                let Some(anchor) = table.anchor(slot) else {
+                    continue;
+                };
+                let lsn = self.read_row(anchor, &mut versions);
+                let live = match versions.first() {
+                    None if lsn <= self.redo => continue,
+                    None => false,
+                    Some(newest) => !newest.is_tombstone(),
+                };
+                rows += u64::from(live);
+                match &versions[..] {
+                    [one] => block.row(slot, lsn, &[entry(one)])?,
+                    many => {
+                        let entries: Vec<_> = many.iter().map(entry).collect();
+                        block.row(slot, lsn, &entries)?;
+                    }
+                }
+                if block.is_full() {
+                    return Ok((Slot(from), rows));
+                }
+            }
+        }
+        Ok((slots.end, rows))
+    }
+}
+
+fn entry(version: &VersionRef) -> VersionEntry<'_> {
+    let tombstone = version.is_tombstone();
+    VersionEntry {
+        xid: version.xid(),
+        committed: version.flags() & flags::COMMITTED != 0,
+        tombstone,
+        body: if tombstone { &[] } else { version.body() },
+    }
+}
+
+impl EngineSource<'_> {
+    /// The versions of a row that a checkpoint has to hold, newest first, and its LSN. The caller is
+    /// pinned.
+    fn read_row(&self, anchor: &Anchor, versions: &mut Vec<VersionRef>) -> Lsn {
+        let lsn = anchor.read_with_lsn(|| {
+            versions.clear();
+            let mut at = anchor.head().version();
+            while let Some(version) = at {
+                at = version.next();
+                let now = version.flags();
+                if now & flags::LOGGED == 0 || now & (flags::ABORTED | flags::LOCK_ONLY) != 0 {
+                    continue;
+                }
+                versions.push(version);
+                if now & flags::COMMITTED != 0 && version.xid() < self.settled {
+                    break;
+                }
+            }
+        });
+        // What only says that there is no row needs no version: nobody sees anything below.
+        if let Some(oldest) = versions.last()
+            && oldest.is_tombstone()
+        {
+            let now = oldest.flags();
+            if now & flags::COMMITTED != 0 && oldest.xid() < self.settled {
+                versions.pop();
+            }
+        }
+        lsn
+    }
+}

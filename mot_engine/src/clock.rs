@@ -1,0 +1,29 @@
+//! Who judges transactions: PostgreSQL in the server, a scripted model in tests.
+//!
+//! Implementations may call PostgreSQL and may unwind with a PostgreSQL error. The engine therefore never calls them while it
+//! holds a latch; being pinned is fine, a pin is released by unwinding.
+
+use crate::ids::{CommandId, Xid};
+
+/// Verdicts about transactions, for writers and reclaim.
+pub trait Clock {
+    /// This transaction or one of its live subtransactions.
+    fn is_current(&self, xid: Xid) -> bool;
+    /// Running anywhere. Must be asked before [`Clock::did_commit`], as heapam does.
+    fn is_in_progress(&self, xid: Xid) -> bool;
+    /// The commit log's verdict about a transaction that is not in progress.
+    fn did_commit(&self, xid: Xid) -> bool;
+}
+
+/// What a statement sees. The rule, as HeapTupleSatisfiesMVCC: a version below `xmin` is judged by its outcome alone; an own one is
+/// visible if an earlier command made it; one by a transaction running at snapshot time is invisible; else its outcome decides.
+pub trait Snapshot {
+    /// Every transaction below this is finished.
+    fn xmin(&self) -> Xid;
+    /// For a version of the current transaction: whether it was made before the snapshot's command. `None`: not mine.
+    fn own(&self, xid: Xid, cid: CommandId) -> Option<bool>;
+    /// Was running (or not begun) when the snapshot was taken.
+    fn running(&self, xid: Xid) -> bool;
+    /// The commit log's verdict about a transaction that was not running.
+    fn did_commit(&self, xid: Xid) -> bool;
+}

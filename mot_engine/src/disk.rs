@@ -1,0 +1,192 @@
+//! What a checkpoint needs of a file system, as a trait, so that tests can crash it anywhere.
+//!
+//! Contract:
+//! - All files lie in one directory and are named without slashes. A file is written once, from
+//!   start to end, by one writer, and never changed after.
+//! - Nothing is promised to survive a crash but: a file's bytes after its `sync`, and the creations,
+//!   renames and removals before a `sync_directory` (of files that exist).
+//! - Every error is an `io::Error`; the callers add the file's name. Nothing is retried: after a
+//!   failed sync the kernel may have dropped the pages, so the file must be given up.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+#[cfg(test)]
+pub mod simulated;
+
+/// A directory of files.
+pub trait Disk: Sync {
+    /// Creates a file for writing, replacing one of that name.
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskWriter>>;
+    /// Opens a file for reading.
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskReader>>;
+    /// Gives a file another name, replacing one of that name.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// The names of all files, in no order.
+    fn list(&self) -> io::Result<Vec<String>>;
+    /// Makes creations, renames and removals so far durable.
+    fn sync_directory(&self) -> io::Result<()>;
+}
+
+/// A file being written.
+pub trait DiskWriter: Send {
+    /// Appends all of `bytes`.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Makes everything appended durable.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A file being read, by any number of threads.
+pub trait DiskReader: Send + Sync {
+    /// Its length in bytes.
+    fn bytes(&self) -> io::Result<u64>;
+    /// Reads exactly `buffer.len()` bytes at `offset`; `UnexpectedEof` if there are not that many.
+    ///
+    /// Reading, not mapping: a bad sector then is an error with a file name, where a mapping would
+    /// kill the process.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+}
+
+/// A directory of the operating system's.
+pub struct DirectoryDisk {
+    path: PathBuf,
+}
+
+impl DirectoryDisk {
+    /// Uses `path`, creating the directory (readable by the owner only) if it is missing; its parent
+    /// must exist and is synced when the directory is new.
+    pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
+        use std::os::unix::fs::DirBuilderExt;
+        let path = path.into();
+        match fs::DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => {
+                if let Some(parent) = path.parent() {
+                    let parent = if parent == Path::new("") {
+                        Path::new(".")
+                    } else {
+                        parent
+                    };
+                    File::open(parent)?.sync_all()?;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Self { path })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Disk for DirectoryDisk {
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskWriter>> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(self.path.join(name))?;
+        Ok(Box::new(file))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskReader>> {
+        Ok(Box::new(File::open(self.path.join(name))?))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path.join(from), self.path.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path.join(name))
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            // Names that are not text are nobody's of ours.
+            if let Ok(name) = entry?.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
+}
+
+impl DiskWriter for File {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_all(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_all()
+    }
+}
+
+impl DiskReader for File {
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.read_exact_at(buffer, offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exercise(disk: &dyn Disk) {
+        let mut writer = disk.create("a").expect("creates");
+        writer.append(b"hello ").expect("writes");
+        writer.append(b"world").expect("writes");
+        writer.sync().expect("syncs");
+        disk.rename("a", "b").expect("renames");
+        disk.create("c").expect("creates").sync().expect("syncs");
+        disk.sync_directory().expect("syncs");
+        let mut names = disk.list().expect("lists");
+        names.sort();
+        assert_eq!(names, ["b", "c"]);
+        let reader = disk.open("b").expect("opens");
+        assert_eq!(reader.bytes().expect("length"), 11);
+        let mut bytes = [0; 5];
+        reader.read_at(6, &mut bytes).expect("reads");
+        assert_eq!(&bytes, b"world");
+        let error = reader.read_at(7, &mut bytes).expect_err("is too short");
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(
+            disk.open("a").err().expect("is gone").kind(),
+            io::ErrorKind::NotFound
+        );
+        disk.remove("b").expect("removes");
+        assert_eq!(disk.list().expect("lists"), ["c"]);
+        assert!(disk.remove("b").is_err());
+    }
+
+    #[test]
+    fn directories_behave() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let disk = DirectoryDisk::open(scratch.path().join("mot")).expect("creates");
+        exercise(&disk);
+        let again = DirectoryDisk::open(disk.path()).expect("exists");
+        assert_eq!(again.list().expect("lists"), ["c"]);
+    }
+
+    #[test]
+    fn simulated_disks_behave() {
+        exercise(&simulated::SimulatedDisk::new(1));
+    }
+}

@@ -1,0 +1,203 @@
+//! The engine's shared root, and the handle on it.
+//!
+//! The root is the first thing in the arena: the catalog, the state of loading, the horizon, one line per session. Everything in it is
+//! atomics or latched; all-zero is its first state.
+
+use crate::errors::EngineError;
+use crate::ids::{Lsn, Xid};
+use crate::limits::SESSIONS_MAX;
+use crate::memory::{Memory, Purpose, Urgency};
+use crate::session::Session;
+use crate::table::Catalog;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Which of the arena's fixed words holds the root's address.
+const ROOT_WORD: usize = 0;
+
+/// Where the tables are on their way into memory.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+#[repr(u32)]
+pub enum State {
+    /// Nothing loaded yet.
+    Empty = 0,
+    /// A checkpoint is being loaded.
+    Loading = 1,
+    /// The log is being replayed.
+    Replaying = 2,
+    /// Statements may run.
+    Ready = 3,
+    /// Loading failed; statements must not run and no checkpoint may be written.
+    Failed = 4,
+}
+
+/// Progress of loading and replay, for views and the log.
+#[repr(C)]
+#[derive(Default)]
+pub struct Progress {
+    /// Rows the checkpoint holds, and rows loaded so far.
+    pub rows_total: AtomicU64,
+    pub rows_loaded: AtomicU64,
+    /// Bytes of the checkpoint's files, and bytes read so far.
+    pub bytes_total: AtomicU64,
+    pub bytes_loaded: AtomicU64,
+    /// Indexes to build, and built so far.
+    pub indexes_total: AtomicU64,
+    pub indexes_built: AtomicU64,
+    /// Row changes replayed, and the LSN replayed up to.
+    pub changes_replayed: AtomicU64,
+    pub replayed_lsn: AtomicU64,
+}
+
+/// Transactions counted, summed over sessions.
+#[repr(C)]
+#[derive(Default)]
+pub struct TransactionCounters {
+    pub commits: AtomicU64,
+    pub aborts: AtomicU64,
+    /// Waits for another transaction: at a row, at a key.
+    pub row_waits: AtomicU64,
+    pub key_waits: AtomicU64,
+    /// Statements that met a row changed since their snapshot.
+    pub rows_changed_meanwhile: AtomicU64,
+    pub unique_violations: AtomicU64,
+    pub log_records: AtomicU64,
+    pub log_bytes: AtomicU64,
+}
+
+/// A session's line in the root.
+#[repr(C, align(64))]
+pub(crate) struct SessionLine {
+    /// 0 free, 1 taken.
+    pub(crate) taken: AtomicU32,
+    /// Odd while the session is between appending a log record and marking its rows. Rises by one at each change.
+    pub(crate) logging: AtomicU64,
+}
+
+#[repr(C)]
+pub(crate) struct Root {
+    state: AtomicU32,
+    pub(crate) horizon: AtomicU64,
+    /// Every transaction below this ended before this start of the server: no session is left that would take its work back.
+    recovered_below: AtomicU64,
+    /// Highest LSN any row was logged at.
+    pub(crate) last_lsn: AtomicU64,
+    pub(crate) progress: Progress,
+    pub(crate) transactions: TransactionCounters,
+    pub(crate) catalog: Catalog,
+    pub(crate) sessions: [SessionLine; SESSIONS_MAX],
+}
+
+/// Handle on the shared root. Valid in every process that has the arena.
+#[derive(Copy, Clone)]
+pub struct Engine {
+    memory: Memory,
+    root: NonNull<Root>,
+}
+
+// SAFETY: the root is atomics and latched words.
+unsafe impl Send for Engine {}
+// SAFETY: as above.
+unsafe impl Sync for Engine {}
+
+impl Engine {
+    /// Lays an empty engine out in a fresh arena.
+    pub fn format(memory: Memory) -> Result<Engine, EngineError> {
+        let local = memory.join()?;
+        let block = local.allocate(size_of::<Root>(), Purpose::Catalog, Urgency::Ordinary)?;
+        // SAFETY: the block is ours and that large; all-zero is the root's first state.
+        unsafe { block.write_bytes(0, size_of::<Root>()) };
+        let root = block.cast::<Root>();
+        // SAFETY: just laid out.
+        let catalog = unsafe { &root.as_ref().catalog };
+        catalog.next_table_id.store(1, Ordering::Relaxed);
+        catalog.next_index_id.store(1, Ordering::Relaxed);
+        memory
+            .root(ROOT_WORD)
+            .store(block.as_ptr() as u64, Ordering::Release);
+        Ok(Engine { memory, root })
+    }
+
+    /// The engine that was formatted in this arena; `None` if none was.
+    pub fn attach(memory: Memory) -> Option<Engine> {
+        let root = NonNull::new(memory.root(ROOT_WORD).load(Ordering::Acquire) as *mut Root)?;
+        Some(Engine { memory, root })
+    }
+
+    pub(crate) fn root<'a>(self) -> &'a Root {
+        // SAFETY: the root lives as long as the arena, which outlives every handle (Memory::format's contract).
+        unsafe { &*self.root.as_ptr() }
+    }
+
+    /// The arena.
+    pub fn memory(self) -> Memory {
+        self.memory
+    }
+
+    /// Joins this process or thread.
+    pub fn join(self) -> Result<Session, EngineError> {
+        Session::join(self)
+    }
+
+    /// Where loading is.
+    pub fn state(self) -> State {
+        match self.root().state.load(Ordering::Acquire) {
+            0 => State::Empty,
+            1 => State::Loading,
+            2 => State::Replaying,
+            3 => State::Ready,
+            _ => State::Failed,
+        }
+    }
+
+    /// Moves to another state.
+    pub fn set_state(self, state: State) {
+        self.root().state.store(state as u32, Ordering::Release);
+    }
+
+    /// Progress of loading.
+    pub fn progress<'a>(self) -> &'a Progress {
+        &self.root().progress
+    }
+
+    /// Transactions counted.
+    pub fn transactions<'a>(self) -> &'a TransactionCounters {
+        &self.root().transactions
+    }
+
+    /// Versions superseded by a committed transaction below this are dead to everybody.
+    pub fn horizon(self) -> Xid {
+        Xid(self.root().horizon.load(Ordering::Acquire))
+    }
+
+    /// Raises the horizon. It never falls.
+    pub fn raise_horizon(self, horizon: Xid) {
+        self.root().horizon.fetch_max(horizon.0, Ordering::AcqRel);
+    }
+
+    /// Recovery is over: transactions below `xid` are finished and their sessions gone.
+    pub fn set_recovered_below(self, xid: Xid) {
+        self.root().recovered_below.store(xid.0, Ordering::Release);
+    }
+
+    /// See [`Engine::set_recovered_below`].
+    pub fn recovered_below(self) -> Xid {
+        Xid(self.root().recovered_below.load(Ordering::Acquire))
+    }
+
+    /// Highest LSN any row was logged at.
+    pub fn last_lsn(self) -> Lsn {
+        Lsn(self.root().last_lsn.load(Ordering::Acquire))
+    }
+
+    /// Waits until every session that was between appending a log record and marking its rows has marked them. After it, every row whose
+    /// record lies before a log position read earlier says so. `pause` is called between looks; it may give up by unwinding.
+    pub fn wait_for_logging_sessions(self, mut pause: impl FnMut()) {
+        for line in &self.root().sessions {
+            let seen = line.logging.load(Ordering::SeqCst);
+            while seen % 2 == 1 && line.logging.load(Ordering::SeqCst) == seen {
+                pause();
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Every error of the engine, once. The glue maps them to SQLSTATE, detail and hint.
+
+use crate::memory::{ArenaError, ArenaFull};
+
+/// What can go wrong. Nothing was changed unless the operation says otherwise.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// No room in the arena. Deletes, drops and index removal may still use the reserve.
+    #[error(transparent)]
+    ArenaFull(#[from] ArenaFull),
+    /// The arena cannot be laid out or attached to.
+    #[error(transparent)]
+    Arena(#[from] ArenaError),
+    /// A key's encoding is too long.
+    #[error("a key of {bytes} bytes exceeds the maximum of {max} bytes")]
+    KeyTooLong { bytes: usize, max: usize },
+    /// A row is too long.
+    #[error("a row of {bytes} bytes exceeds the maximum of {max} bytes")]
+    RowTooLong { bytes: usize, max: usize },
+    /// A table has as many rows as its directory can name.
+    #[error("a table cannot have more than {max} rows")]
+    TooManyRows { max: u64 },
+    /// A table has as many indexes as it can have.
+    #[error("a table cannot have more than {max} indexes")]
+    TooManyIndexes { max: usize },
+    /// Process-local memory ran out.
+    #[error("out of process memory")]
+    OutOfProcessMemory,
+    /// Savepoints nested too deep.
+    #[error("savepoints are nested deeper than {max} levels")]
+    TooManyLevels { max: u32 },
+    /// All session places are taken.
+    #[error(transparent)]
+    TooManyParticipants(#[from] crate::memory::TooManyParticipants),
+    /// Bytes that cannot be what they should be (a tuple, a log record, a definition).
+    #[error("corrupt data: {what}")]
+    Corrupt { what: &'static str },
+    /// Replay met a state that the log does not fit.
+    #[error("log record at {lsn:X} does not fit table {table} slot {slot}: {what}")]
+    LogMismatch {
+        what: &'static str,
+        table: u64,
+        slot: u64,
+        lsn: u64,
+    },
+    /// A logged difference is against another version than the row has.
+    #[error(
+        "log record at {lsn:X} does not fit table {table} slot {slot}: the row is at {row_lsn:X}, the change is against ...{base_lsn_low:08X}"
+    )]
+    BaseMismatch {
+        table: u64,
+        slot: u64,
+        lsn: u64,
+        row_lsn: u64,
+        base_lsn_low: u32,
+    },
+    /// A file is damaged.
+    #[error("file \"{file}\" is damaged: {what}")]
+    Damaged { file: String, what: String },
+    /// An operating-system error on a file.
+    #[error("{action} \"{file}\": {source}")]
+    Io {
+        action: &'static str,
+        file: String,
+        source: std::io::Error,
+    },
+}

@@ -1,0 +1,101 @@
+//! Does another row already have the key? Asked of each slot an entry names, before the leaf is latched.
+
+use crate::clock::Clock;
+use crate::errors::EngineError;
+use crate::ids::{Slot, Xid};
+use crate::key::{IndexDefinition, KeyBuffer, encode_row};
+use crate::row::{Anchor, Head, Judged, judge_maker};
+use crate::table::TableRef;
+
+/// What a candidate means for an inserter of the key.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub(crate) enum Candidate {
+    /// No live version has the key.
+    Free,
+    /// An unfinished transaction decides.
+    Busy(Xid),
+    /// A live version has the key.
+    Taken,
+}
+
+/// Judges one row against a key (the rule of _bt_check_unique with a dirty snapshot). The head it was judged at is returned: the verdict holds
+/// while the head is the same.
+pub(crate) fn judge_candidate(
+    anchor: &Anchor,
+    clock: &impl Clock,
+    definition: &IndexDefinition,
+    key: &[u8],
+    scratch: &mut KeyBuffer,
+) -> Result<(Candidate, Head), EngineError> {
+    let head = anchor.head();
+    let mut at = head.version();
+    let mut running: Option<Xid> = None;
+    let mut key_below_running = false;
+    while let Some(version) = at {
+        at = version.next();
+        if version.is_lock() {
+            continue;
+        }
+        let verdict = judge_maker(version, clock);
+        if verdict == Judged::Aborted {
+            continue;
+        }
+        let has_key = !version.is_tombstone() && {
+            encode_row(definition, version.image(), scratch)?;
+            scratch.as_slice() == key
+        };
+        match (verdict, running) {
+            (Judged::Running, _) => {
+                running.get_or_insert(version.xid());
+                key_below_running |= has_key;
+            }
+            (Judged::Committed | Judged::Mine, None) => {
+                let candidate = if has_key {
+                    Candidate::Taken
+                } else {
+                    Candidate::Free
+                };
+                return Ok((candidate, head));
+            }
+            (Judged::Committed | Judged::Mine, Some(_)) => {
+                key_below_running |= has_key;
+                break;
+            }
+            (Judged::Aborted, _) => unreachable!("passed over above"),
+        }
+    }
+    let candidate = match running {
+        Some(xid) if key_below_running => Candidate::Busy(xid),
+        _ => Candidate::Free,
+    };
+    Ok((candidate, head))
+}
+
+/// The heads that candidates were judged free at.
+#[derive(Default)]
+pub(crate) struct JudgedHeads(Vec<(Slot, Head)>);
+
+impl JudgedHeads {
+    /// Remembers a verdict.
+    pub(crate) fn push(&mut self, slot: Slot, head: Head) -> Result<(), EngineError> {
+        self.0
+            .try_reserve(1)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        self.0.retain(|(known, _)| *known != slot);
+        self.0.push((slot, head));
+        Ok(())
+    }
+
+    /// Whether the slot was judged free and its chain is still the one judged. Usable under a latch.
+    pub(crate) fn still_free(&self, table: TableRef, slot: Slot) -> bool {
+        let Some(anchor) = table.anchor(slot) else {
+            return true;
+        };
+        let now = anchor.head();
+        now.is_empty()
+            || self
+                .0
+                .iter()
+                .any(|(known, head)| *known == slot && head.same_chain(now))
+    }
+}

@@ -1,0 +1,141 @@
+//! Removing entries that no version of the row needs any more, and whole trees.
+
+use super::append_slot;
+use super::enter::count;
+use super::posting::{Posting, inline_value, slots_of};
+use crate::errors::EngineError;
+use crate::ids::Slot;
+use crate::key::{IndexDefinition, KeyBuffer, encode_row};
+use crate::memory::Urgency;
+use crate::row::Anchor;
+use crate::session::Session;
+use crate::table::{EntryForm, IndexRef, TableRef};
+use mot_index::{Change, Tree};
+
+/// Removes the entry (key, slot) unless some version in the row's chain has the key. `key` is the encoded key without suffix. The caller is
+/// pinned. `Err` only if a key cannot be encoded; then the entry stays, and the slot must not be reused.
+pub(crate) fn remove_key(
+    session: &Session,
+    table: TableRef,
+    index: IndexRef,
+    has_null: bool,
+    key: &mut KeyBuffer,
+    scratch: &mut KeyBuffer,
+    slot: Slot,
+) -> Result<(), EngineError> {
+    let Some(anchor) = table.anchor(slot) else {
+        return Ok(());
+    };
+    let definition = session.definition(index)?;
+    let memory = session.tree_memory(Urgency::Reserve);
+    // SAFETY: the caller is pinned for the whole call.
+    let tree = unsafe { Tree::new(&index.storage().root, &memory) };
+    debug_assert!(session.local.is_pinned());
+    let length = key.len();
+    let form = index.form(has_null);
+    if form == EntryForm::Suffixed {
+        append_slot(key, slot)?;
+    }
+    let mut failed = None;
+    let mut retired = None;
+    let removed = tree.update_present(key.as_slice(), |value| {
+        match chain_has_key(anchor, definition, &key.as_slice()[..length], scratch) {
+            Ok(false) => {}
+            Ok(true) => return (Change::Keep, 0),
+            Err(error) => {
+                failed = Some(error);
+                return (Change::Keep, 0);
+            }
+        }
+        match form {
+            EntryForm::Suffixed => (Change::Remove, 1),
+            EntryForm::Pointed => take_slot(value, slot, &mut retired),
+        }
+    });
+    if let Some(block) = retired {
+        let block: Posting = block;
+        // SAFETY: the tree's value was just replaced or removed.
+        unsafe { block.retire(&session.local) };
+    }
+    count(index, -removed.unwrap_or(0));
+    failed.map_or(Ok(()), Err)
+}
+
+/// Takes a slot out of a pointed value. Under the leaf's latch.
+fn take_slot(value: u64, slot: Slot, retired: &mut Option<Posting>) -> (Change, i64) {
+    let Some(block) = Posting::of(value) else {
+        let mine = value == inline_value(slot);
+        return if mine {
+            (Change::Remove, 1)
+        } else {
+            (Change::Keep, 0)
+        };
+    };
+    if !block.remove(slot) {
+        return (Change::Keep, 0);
+    }
+    let mut left = 0;
+    let mut last = slot;
+    slots_of(value, |other| {
+        left += 1;
+        last = other;
+    });
+    match left {
+        0 => {
+            *retired = Some(block);
+            (Change::Remove, 1)
+        }
+        1 => {
+            *retired = Some(block);
+            (Change::Set(inline_value(last)), 1)
+        }
+        _ => (Change::Keep, 1),
+    }
+}
+
+/// Whether any version of the chain, finished or not, has the key.
+fn chain_has_key(
+    anchor: &Anchor,
+    definition: &IndexDefinition,
+    key: &[u8],
+    scratch: &mut KeyBuffer,
+) -> Result<bool, EngineError> {
+    let mut at = anchor.head().version();
+    while let Some(version) = at {
+        if !version.is_lock() && !version.is_tombstone() {
+            encode_row(definition, version.image(), scratch)?;
+            if scratch.as_slice() == key {
+                return Ok(true);
+            }
+        }
+        at = version.next();
+    }
+    Ok(false)
+}
+
+/// Frees every node and posting block of an index.
+///
+/// # Safety
+/// Nobody uses the index any more.
+pub(crate) unsafe fn clear_tree(session: &Session, index: IndexRef) {
+    let memory = session.tree_memory(Urgency::Reserve);
+    // SAFETY: nobody else uses it (caller).
+    let tree = unsafe { Tree::new(&index.storage().root, &memory) };
+    if index.is_unique() {
+        free_postings(session, &tree);
+    }
+    // SAFETY: nobody else uses it (caller).
+    unsafe { tree.clear() };
+}
+
+fn free_postings(session: &Session, tree: &Tree<'_, crate::session::NodeMemory<'_>>) {
+    let _pin = session.local.pin();
+    let mut cursor = mot_index::Cursor::new();
+    cursor.seek(mot_index::Bound::Start, mot_index::Direction::Forward);
+    while let Some((_, value)) = cursor.next(tree) {
+        if let Some(block) = Posting::of(value) {
+            // SAFETY: nobody uses the tree any more; each block is named by one entry.
+            unsafe { block.retire(&session.local) };
+        }
+    }
+}

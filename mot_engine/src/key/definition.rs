@@ -1,0 +1,341 @@
+//! What an index is made of, and its byte form in the log, the checkpoint and the arena.
+//!
+//! Contract: `from_bytes` accepts exactly what `write_bytes` writes and checks it (kinds against
+//! widths, attribute numbers against the layout), so a decoded definition can be used without
+//! further tests. `write_bytes` of the same definition always gives the same bytes.
+
+use crate::errors::EngineError;
+
+/// Most key columns of one index, as PostgreSQL's INDEX_MAX_KEYS.
+pub const INDEX_COLUMNS_MAX: usize = 32;
+
+/// Most attributes of one table, as PostgreSQL's MaxHeapAttributeNumber.
+pub const TABLE_ATTRIBUTES_MAX: usize = 1600;
+
+/// First byte of the byte form.
+const DEFINITION_FORM: u8 = 1;
+
+/// Bytes before the columns: form, flags, relation, column count, attribute count.
+const HEADER_BYTES: usize = 10;
+const COLUMN_BYTES: usize = 4;
+const ATTRIBUTE_BYTES: usize = 4;
+
+const FLAG_UNIQUE: u8 = 1;
+const FLAG_NULLS_NOT_DISTINCT: u8 = 2;
+const COLUMN_DESCENDING: u8 = 1;
+const COLUMN_NULLS_FIRST: u8 = 2;
+const COLUMN_NULLABLE: u8 = 4;
+
+/// An index: which attributes make the key and how they are ordered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IndexDefinition {
+    /// The index's oid in PostgreSQL's catalog.
+    pub relation: u32,
+    /// At most one live row per key.
+    pub unique: bool,
+    /// NULLs count as equal for uniqueness.
+    pub nulls_not_distinct: bool,
+    /// Key columns, most significant first.
+    pub columns: Vec<KeyColumn>,
+    /// Attributes 1..=the largest key attribute number: what is needed to find them in an image.
+    pub layout: Vec<AttributeLayout>,
+}
+
+/// One key column.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct KeyColumn {
+    /// Attribute number in the table, from 1.
+    pub attnum: u16,
+    /// The type's order.
+    pub kind: KeyKind,
+    /// Largest value first.
+    pub descending: bool,
+    /// NULLs sort before all values (independent of `descending`, as in PostgreSQL's indoption).
+    pub nulls_first: bool,
+    /// Whether NULL can occur. A NOT NULL column saves one byte per key.
+    pub nullable: bool,
+}
+
+/// How an attribute lies in a heap tuple: pg_attribute's attlen, attalign, attbyval.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct AttributeLayout {
+    /// Width in bytes; -1 is a varlena, -2 a C string.
+    pub len: i16,
+    /// Alignment in bytes: 1, 2, 4 or 8.
+    pub align: u8,
+    /// Whether the datum holds the value itself.
+    pub by_value: bool,
+}
+
+const _: () = assert!(size_of::<AttributeLayout>() == 4);
+
+/// A type's order. The numbers are stored: never change one, only add.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum KeyKind {
+    /// boolean: false before true.
+    Bool = 1,
+    /// smallint.
+    Int2 = 2,
+    /// integer.
+    Int4 = 3,
+    /// bigint.
+    Int8 = 4,
+    /// oid, regclass and other unsigned 32-bit types.
+    Oid = 5,
+    /// real: -0 equals 0, NaN is largest.
+    Float4 = 6,
+    /// double precision: -0 equals 0, NaN is largest.
+    Float8 = 7,
+    /// date.
+    Date = 8,
+    /// time without time zone.
+    Time = 9,
+    /// timestamp without time zone.
+    Timestamp = 10,
+    /// timestamp with time zone.
+    TimestampTz = 11,
+    /// time with time zone: by instant, then by zone.
+    TimeTz = 12,
+    /// interval: by its length with 30-day months and 24-hour days.
+    Interval = 13,
+    /// uuid.
+    Uuid = 14,
+    /// numeric: by value, whatever the display scale.
+    Numeric = 15,
+    /// text, varchar: byte order (the C collation).
+    Text = 16,
+    /// char(n): byte order without trailing blanks.
+    Bpchar = 17,
+    /// bytea.
+    Bytea = 18,
+    /// "char": one unsigned byte.
+    Char = 19,
+    /// name: at most 63 bytes, ended by a zero byte.
+    Name = 20,
+    /// money.
+    Money = 21,
+    /// pg_lsn, xid8: unsigned 64 bits.
+    Unsigned8 = 22,
+    /// macaddr.
+    Macaddr = 23,
+    /// macaddr8.
+    Macaddr8 = 24,
+    /// inet and cidr.
+    Inet = 25,
+    /// bit(n) and bit varying.
+    VarBit = 26,
+}
+
+/// Every kind, for decoding and for tests.
+const KINDS: [KeyKind; 26] = [
+    KeyKind::Bool,
+    KeyKind::Int2,
+    KeyKind::Int4,
+    KeyKind::Int8,
+    KeyKind::Oid,
+    KeyKind::Float4,
+    KeyKind::Float8,
+    KeyKind::Date,
+    KeyKind::Time,
+    KeyKind::Timestamp,
+    KeyKind::TimestampTz,
+    KeyKind::TimeTz,
+    KeyKind::Interval,
+    KeyKind::Uuid,
+    KeyKind::Numeric,
+    KeyKind::Text,
+    KeyKind::Bpchar,
+    KeyKind::Bytea,
+    KeyKind::Char,
+    KeyKind::Name,
+    KeyKind::Money,
+    KeyKind::Unsigned8,
+    KeyKind::Macaddr,
+    KeyKind::Macaddr8,
+    KeyKind::Inet,
+    KeyKind::VarBit,
+];
+
+impl KeyKind {
+    /// The kind with this stored number.
+    pub fn from_byte(byte: u8) -> Option<KeyKind> {
+        KINDS.get(usize::from(byte).checked_sub(1)?).copied()
+    }
+
+    /// Every kind there is.
+    pub fn all() -> &'static [KeyKind] {
+        &KINDS
+    }
+
+    /// Width of the value in a tuple, or -1 for a varlena: pg_type's typlen.
+    pub const fn width(self) -> i16 {
+        match self {
+            KeyKind::Bool | KeyKind::Char => 1,
+            KeyKind::Int2 => 2,
+            KeyKind::Int4 | KeyKind::Oid | KeyKind::Float4 | KeyKind::Date => 4,
+            KeyKind::Int8
+            | KeyKind::Float8
+            | KeyKind::Time
+            | KeyKind::Timestamp
+            | KeyKind::TimestampTz
+            | KeyKind::Money
+            | KeyKind::Unsigned8
+            | KeyKind::Macaddr8 => 8,
+            KeyKind::Macaddr => 6,
+            KeyKind::TimeTz => 12,
+            KeyKind::Interval | KeyKind::Uuid => 16,
+            KeyKind::Name => 64,
+            KeyKind::Numeric
+            | KeyKind::Text
+            | KeyKind::Bpchar
+            | KeyKind::Bytea
+            | KeyKind::Inet
+            | KeyKind::VarBit => -1,
+        }
+    }
+}
+
+impl IndexDefinition {
+    /// Appends the byte form.
+    ///
+    /// ```text
+    /// u8 form = 1, u8 flags, u32 relation, u16 columns, u16 attributes,
+    /// columns x { u16 attnum, u8 kind, u8 flags }, attributes x { i16 len, u8 align, u8 by_value }
+    /// ```
+    pub fn write_bytes(&self, out: &mut Vec<u8>) -> Result<(), EngineError> {
+        self.validate()?;
+        out.try_reserve(self.bytes_len())
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        let flags = if self.unique { FLAG_UNIQUE } else { 0 }
+            | if self.nulls_not_distinct {
+                FLAG_NULLS_NOT_DISTINCT
+            } else {
+                0
+            };
+        out.extend_from_slice(&[DEFINITION_FORM, flags]);
+        out.extend_from_slice(&self.relation.to_le_bytes());
+        out.extend_from_slice(&(self.columns.len() as u16).to_le_bytes());
+        out.extend_from_slice(&(self.layout.len() as u16).to_le_bytes());
+        for column in &self.columns {
+            let flags = if column.descending {
+                COLUMN_DESCENDING
+            } else {
+                0
+            } | if column.nulls_first {
+                COLUMN_NULLS_FIRST
+            } else {
+                0
+            } | if column.nullable { COLUMN_NULLABLE } else { 0 };
+            out.extend_from_slice(&column.attnum.to_le_bytes());
+            out.extend_from_slice(&[column.kind as u8, flags]);
+        }
+        for attribute in &self.layout {
+            out.extend_from_slice(&attribute.len.to_le_bytes());
+            out.extend_from_slice(&[attribute.align, u8::from(attribute.by_value)]);
+        }
+        Ok(())
+    }
+
+    /// Length of the byte form.
+    pub fn bytes_len(&self) -> usize {
+        HEADER_BYTES + self.columns.len() * COLUMN_BYTES + self.layout.len() * ATTRIBUTE_BYTES
+    }
+
+    /// Decodes and checks a byte form that fills `bytes` exactly.
+    pub fn from_bytes(bytes: &[u8]) -> Result<IndexDefinition, EngineError> {
+        let (header, rest) = bytes
+            .split_at_checked(HEADER_BYTES)
+            .ok_or_else(|| corrupt("definition is cut"))?;
+        if header[0] != DEFINITION_FORM {
+            return Err(corrupt("definition has an unknown form"));
+        }
+        if header[1] & !(FLAG_UNIQUE | FLAG_NULLS_NOT_DISTINCT) != 0 {
+            return Err(corrupt("definition has unknown flags"));
+        }
+        let column_count = usize::from(u16::from_le_bytes([header[6], header[7]]));
+        let attribute_count = usize::from(u16::from_le_bytes([header[8], header[9]]));
+        if column_count > INDEX_COLUMNS_MAX || attribute_count > TABLE_ATTRIBUTES_MAX {
+            return Err(corrupt("definition has too many columns"));
+        }
+        if rest.len() != column_count * COLUMN_BYTES + attribute_count * ATTRIBUTE_BYTES {
+            return Err(corrupt("definition has a wrong length"));
+        }
+        let (column_bytes, attribute_bytes) = rest.split_at(column_count * COLUMN_BYTES);
+        let mut columns = Vec::new();
+        let mut layout = Vec::new();
+        columns
+            .try_reserve(column_count)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        layout
+            .try_reserve(attribute_count)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        for entry in column_bytes.chunks_exact(COLUMN_BYTES) {
+            if entry[3] & !(COLUMN_DESCENDING | COLUMN_NULLS_FIRST | COLUMN_NULLABLE) != 0 {
+                return Err(corrupt("key column has unknown flags"));
+            }
+            columns.push(KeyColumn {
+                attnum: u16::from_le_bytes([entry[0], entry[1]]),
+                kind: KeyKind::from_byte(entry[2])
+                    .ok_or_else(|| corrupt("key column has an unknown kind"))?,
+                descending: entry[3] & COLUMN_DESCENDING != 0,
+                nulls_first: entry[3] & COLUMN_NULLS_FIRST != 0,
+                nullable: entry[3] & COLUMN_NULLABLE != 0,
+            });
+        }
+        for entry in attribute_bytes.chunks_exact(ATTRIBUTE_BYTES) {
+            if entry[3] > 1 {
+                return Err(corrupt("attribute layout has unknown flags"));
+            }
+            layout.push(AttributeLayout {
+                len: i16::from_le_bytes([entry[0], entry[1]]),
+                align: entry[2],
+                by_value: entry[3] == 1,
+            });
+        }
+        let definition = IndexDefinition {
+            relation: u32::from_le_bytes([header[2], header[3], header[4], header[5]]),
+            unique: header[1] & FLAG_UNIQUE != 0,
+            nulls_not_distinct: header[1] & FLAG_NULLS_NOT_DISTINCT != 0,
+            columns,
+            layout,
+        };
+        definition.validate()?;
+        Ok(definition)
+    }
+
+    /// Checks what the encoder relies on.
+    pub fn validate(&self) -> Result<(), EngineError> {
+        if self.columns.is_empty() || self.columns.len() > INDEX_COLUMNS_MAX {
+            return Err(corrupt("an index has 1 to 32 key columns"));
+        }
+        if self.layout.len() > TABLE_ATTRIBUTES_MAX {
+            return Err(corrupt("definition has too many attributes"));
+        }
+        for attribute in &self.layout {
+            if !matches!(attribute.align, 1 | 2 | 4 | 8) {
+                return Err(corrupt("attribute alignment is not 1, 2, 4 or 8"));
+            }
+            if attribute.len == 0 || attribute.len < -2 {
+                return Err(corrupt("attribute length is not positive, -1 or -2"));
+            }
+        }
+        for column in &self.columns {
+            let attribute = usize::from(column.attnum)
+                .checked_sub(1)
+                .and_then(|index| self.layout.get(index))
+                .ok_or_else(|| corrupt("key column names an attribute without layout"))?;
+            if attribute.len != column.kind.width() {
+                return Err(corrupt(
+                    "key column's kind does not have the attribute's width",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn corrupt(what: &'static str) -> EngineError {
+    EngineError::Corrupt { what }
+}

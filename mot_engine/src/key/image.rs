@@ -1,0 +1,194 @@
+//! Finds attributes in a row image: a PostgreSQL heap tuple as 15 to 18 lay it out on a
+//! little-endian machine.
+//!
+//! ```text
+//!  0..18  stamp (the engine's)          18 t_infomask2: bits 0..11 = number of attributes
+//! 20      t_infomask: bit 0 = has NULLs  22 t_hoff: where the data starts
+//! 23..    null bitmap, 1 = present      t_hoff.. data, each value aligned from t_hoff
+//! ```
+//!
+//! Contract: total. Offsets are checked against the image's length before every read; malformed
+//! bytes give `Corrupt`. Nothing is copied. Values are flat: an external or compressed datum is
+//! malformed here (the glue flattens before it stores).
+
+use super::definition::AttributeLayout;
+use crate::errors::EngineError;
+
+/// Length of the fixed part of a tuple header, before the null bitmap.
+pub const IMAGE_HEADER_BYTES: usize = 23;
+
+/// Where the row body starts: what precedes is the engine's stamp, never logged or checkpointed.
+pub const BODY_OFFSET_BYTES: usize = 18;
+
+const INFOMASK2_OFFSET: usize = 18;
+const INFOMASK_OFFSET: usize = 20;
+const HOFF_OFFSET: usize = 22;
+const NATTS_MASK: u16 = 0x07FF;
+const HAS_NULL: u16 = 0x0001;
+
+/// A value found in an image.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Attribute<'a> {
+    /// NULL, or beyond the attributes the tuple has.
+    Null,
+    /// The fixed-width bytes, the varlena's payload without header, or the C string without its
+    /// zero byte.
+    Bytes(&'a [u8]),
+}
+
+/// Walks an image's attributes forward; going back restarts at the first.
+pub struct ImageReader<'a> {
+    layout: &'a [AttributeLayout],
+    /// From t_hoff on.
+    data: &'a [u8],
+    /// Empty when there are no NULLs.
+    nulls: &'a [u8],
+    attributes: usize,
+    /// Attribute index (from 0) that `offset` precedes.
+    position: usize,
+    /// Offset in `data` after attribute `position - 1`, not yet aligned.
+    offset: usize,
+}
+
+impl<'a> ImageReader<'a> {
+    /// Reads the header of `image`.
+    #[inline]
+    pub fn new(layout: &'a [AttributeLayout], image: &'a [u8]) -> Result<Self, EngineError> {
+        let header: &[u8; IMAGE_HEADER_BYTES] = image
+            .first_chunk()
+            .ok_or_else(|| corrupt("tuple is shorter than its header"))?;
+        let infomask2 =
+            u16::from_le_bytes([header[INFOMASK2_OFFSET], header[INFOMASK2_OFFSET + 1]]);
+        let infomask = u16::from_le_bytes([header[INFOMASK_OFFSET], header[INFOMASK_OFFSET + 1]]);
+        let data_offset = usize::from(header[HOFF_OFFSET]);
+        let attributes = usize::from(infomask2 & NATTS_MASK);
+        let nulls_bytes = if infomask & HAS_NULL != 0 {
+            attributes.div_ceil(8)
+        } else {
+            0
+        };
+        if data_offset < IMAGE_HEADER_BYTES + nulls_bytes || data_offset > image.len() {
+            return Err(corrupt("tuple's data offset is out of range"));
+        }
+        Ok(Self {
+            layout,
+            data: &image[data_offset..],
+            nulls: &image[IMAGE_HEADER_BYTES..IMAGE_HEADER_BYTES + nulls_bytes],
+            attributes,
+            position: 0,
+            offset: 0,
+        })
+    }
+
+    #[inline(always)]
+    fn is_null(&self, index: usize) -> bool {
+        !self.nulls.is_empty() && self.nulls[index >> 3] & (1 << (index & 7)) == 0
+    }
+
+    /// Attribute number `attnum` (from 1).
+    #[inline]
+    pub fn attribute(&mut self, attnum: u16) -> Result<Attribute<'a>, EngineError> {
+        let target = usize::from(attnum)
+            .checked_sub(1)
+            .ok_or_else(|| corrupt("attribute numbers start at 1"))?;
+        if target >= self.layout.len() {
+            return Err(corrupt("attribute has no layout"));
+        }
+        if target >= self.attributes || self.is_null(target) {
+            return Ok(Attribute::Null);
+        }
+        if target < self.position {
+            self.position = 0;
+            self.offset = 0;
+        }
+        while self.position < target {
+            if !self.is_null(self.position) {
+                let (_, end) = self.value(self.position)?;
+                self.offset = end;
+            }
+            self.position += 1;
+        }
+        let (bytes, end) = self.value(target)?;
+        self.position = target + 1;
+        self.offset = end;
+        Ok(Attribute::Bytes(bytes))
+    }
+
+    /// The bytes of attribute `index`, which is not NULL and lies next, and where it ends.
+    #[inline(always)]
+    fn value(&self, index: usize) -> Result<(&'a [u8], usize), EngineError> {
+        let layout = self.layout[index];
+        if layout.len > 0 {
+            let start = align(self.offset, layout.align);
+            let end = start + layout.len as usize;
+            let bytes = self.data.get(start..end).ok_or_else(cut)?;
+            return Ok((bytes, end));
+        }
+        if layout.len == -1 {
+            self.varlena(layout)
+        } else {
+            self.cstring(layout)
+        }
+    }
+
+    #[inline]
+    fn varlena(&self, layout: AttributeLayout) -> Result<(&'a [u8], usize), EngineError> {
+        // A zero byte can only be padding: no 1-byte header is zero, and a 4-byte header stands
+        // aligned (its padding was written as zero bytes).
+        let mut start = self.offset;
+        if *self.data.get(start).ok_or_else(cut)? == 0 {
+            start = align(start, layout.align);
+        }
+        let first = *self.data.get(start).ok_or_else(cut)?;
+        if first & 1 == 1 {
+            if first == 1 {
+                return Err(corrupt("tuple holds an external datum"));
+            }
+            // The length counts the header byte.
+            let end = start + usize::from(first >> 1);
+            return Ok((self.data.get(start + 1..end).ok_or_else(cut)?, end));
+        }
+        if first & 3 == 2 {
+            return Err(corrupt("tuple holds a compressed datum"));
+        }
+        let start = align(start, layout.align);
+        let header: &[u8; 4] = self
+            .data
+            .get(start..)
+            .and_then(|rest| rest.first_chunk())
+            .ok_or_else(cut)?;
+        let header = u32::from_le_bytes(*header);
+        if header & 3 != 0 {
+            return Err(corrupt("tuple holds a malformed datum"));
+        }
+        let length = (header >> 2) as usize;
+        if length < 4 {
+            return Err(corrupt("tuple holds a malformed datum"));
+        }
+        let end = start + length;
+        Ok((self.data.get(start + 4..end).ok_or_else(cut)?, end))
+    }
+
+    fn cstring(&self, layout: AttributeLayout) -> Result<(&'a [u8], usize), EngineError> {
+        let start = align(self.offset, layout.align);
+        let rest = self.data.get(start..).ok_or_else(cut)?;
+        let length = rest.iter().position(|byte| *byte == 0).ok_or_else(cut)?;
+        Ok((&rest[..length], start + length + 1))
+    }
+}
+
+#[inline(always)]
+fn align(offset: usize, alignment: u8) -> usize {
+    let mask = usize::from(alignment).wrapping_sub(1);
+    (offset + mask) & !mask
+}
+
+#[cold]
+fn cut() -> EngineError {
+    corrupt("tuple ends inside an attribute")
+}
+
+#[cold]
+fn corrupt(what: &'static str) -> EngineError {
+    EngineError::Corrupt { what }
+}

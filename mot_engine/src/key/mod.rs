@@ -1,0 +1,34 @@
+//! Index keys: from PostgreSQL values to byte strings that `memcmp` orders as the type's btree
+//! operator class would.
+//!
+//! Contract:
+//! - Everything here is pure and total: no shared memory, no latch, no PostgreSQL call. Any bytes
+//!   may be handed in; malformed ones give an error, never an out-of-bounds access.
+//! - An encoded column is self-delimiting, and no encoded column is a proper prefix of another of
+//!   the same kind. So the key of the first `n` columns is a byte prefix of the full key, and of no
+//!   key whose first `n` columns differ.
+//! - Values that the type's `=` calls equal encode to equal bytes (numeric 1.0 and 1.00, -0 and 0).
+//! - The byte form of a definition and of a key is stored (checkpoint, log) and compared across
+//!   versions of the program only in the definition's case: keys are rebuilt on every load.
+
+mod buffer;
+mod definition;
+mod encode;
+mod image;
+mod numeric;
+
+#[cfg(test)]
+mod tests;
+
+pub use buffer::KeyBuffer;
+pub use definition::{
+    AttributeLayout, INDEX_COLUMNS_MAX, IndexDefinition, KeyColumn, KeyKind, TABLE_ATTRIBUTES_MAX,
+};
+pub use encode::{
+    HasNull, KeyValue, encode_row, encode_string_prefix, encode_value, key_attributes_unchanged,
+};
+pub use image::{Attribute, BODY_OFFSET_BYTES, IMAGE_HEADER_BYTES, ImageReader};
+
+/// Longest key in bytes, as in PostgreSQL's btree (a third of an 8 KiB page): what a heap table's
+/// index would refuse is refused here too, and nodes stay small.
+pub const KEY_BYTES_MAX: usize = 2704;

@@ -1,0 +1,20 @@
+//! Every limit, with its unit and its reason.
+
+/// Rows (slots) of one table. A tuple id has a 32-bit block number and 1024 slots a block.
+pub const SLOTS_MAX: u64 = (u32::MAX as u64 - 1) * 1024;
+
+/// Bytes of one row, PostgreSQL's own limit on a datum.
+pub const ROW_BYTES_MAX: usize = (1 << 30) - 1;
+
+/// Bytes of one encoded key, as PostgreSQL's btree (BTMaxItemSize on 8 KiB pages).
+pub const KEY_BYTES_MAX: usize = 2704;
+
+/// Indexes of one table. A fixed array in the table keeps the writers' walk free of pointers.
+pub const INDEXES_PER_TABLE_MAX: usize = 64;
+
+/// Bytes of one log record. A record's insertion holds a WAL insertion lock, and PostgreSQL 15 accepts records its recovery
+/// cannot read; small records also let the flush of others go on.
+pub const LOG_RECORD_BYTES_MAX: usize = 4 << 20;
+
+/// Sessions (processes and threads) joined to the engine at once.
+pub const SESSIONS_MAX: usize = 2048;

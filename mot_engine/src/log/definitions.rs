@@ -1,0 +1,197 @@
+//! Records of created and dropped tables and indexes.
+//!
+//! ```text
+//! record = magic u16, version u8, kind u8 = 2, then operations to the end
+//!   1 CreateTable  varint table id, u32 database, u32 relation
+//!   2 DropTable    varint table id
+//!   3 CreateIndex  varint index id, varint table id, varint length, definition (key/README.md)
+//!   4 DropIndex    varint index id, varint table id
+//! ```
+//! A truncated table is a new table with the same key and new indexes, and a dropped one.
+
+use super::varint::{Cursor, put};
+use super::{RecordKind, put_header};
+use crate::errors::EngineError;
+use crate::ids::{IndexId, RelationKey, TableId};
+use crate::key::IndexDefinition;
+
+const CREATE_TABLE: u8 = 1;
+const DROP_TABLE: u8 = 2;
+const CREATE_INDEX: u8 = 3;
+const DROP_INDEX: u8 = 4;
+
+/// One definition's change.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DefinitionChange {
+    /// A new, empty table storage for a relation.
+    CreateTable {
+        /// Its id.
+        table: TableId,
+        /// The relation it stores.
+        key: RelationKey,
+    },
+    /// A table storage is gone, with its indexes.
+    DropTable {
+        /// Its id.
+        table: TableId,
+    },
+    /// A new index of a table.
+    CreateIndex {
+        /// Its id.
+        index: IndexId,
+        /// The table's id.
+        table: TableId,
+        /// What it is made of.
+        definition: IndexDefinition,
+    },
+    /// An index is gone.
+    DropIndex {
+        /// Its id.
+        index: IndexId,
+        /// The table's id.
+        table: TableId,
+    },
+}
+
+/// A record of definition changes under construction.
+#[derive(Default)]
+pub struct DefinitionsWriter {
+    bytes: Vec<u8>,
+}
+
+impl DefinitionsWriter {
+    /// A writer without memory.
+    pub const fn new() -> Self {
+        Self { bytes: Vec::new() }
+    }
+
+    /// Whether nothing was written since `clear`.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The record so far; empty if there is none.
+    pub fn record(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Starts the next record.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    /// A created table.
+    pub fn create_table(&mut self, table: TableId, key: RelationKey) -> Result<(), EngineError> {
+        self.begin(CREATE_TABLE)?;
+        put(&mut self.bytes, table.0);
+        self.bytes.extend_from_slice(&key.database.to_le_bytes());
+        self.bytes.extend_from_slice(&key.relation.to_le_bytes());
+        Ok(())
+    }
+
+    /// A dropped table.
+    pub fn drop_table(&mut self, table: TableId) -> Result<(), EngineError> {
+        self.begin(DROP_TABLE)?;
+        put(&mut self.bytes, table.0);
+        Ok(())
+    }
+
+    /// A created index.
+    pub fn create_index(
+        &mut self,
+        index: IndexId,
+        table: TableId,
+        definition: &IndexDefinition,
+    ) -> Result<(), EngineError> {
+        definition.validate()?;
+        self.begin(CREATE_INDEX)?;
+        put(&mut self.bytes, index.0);
+        put(&mut self.bytes, table.0);
+        put(&mut self.bytes, definition.bytes_len() as u64);
+        definition.write_bytes(&mut self.bytes)
+    }
+
+    /// A dropped index.
+    pub fn drop_index(&mut self, index: IndexId, table: TableId) -> Result<(), EngineError> {
+        self.begin(DROP_INDEX)?;
+        put(&mut self.bytes, index.0);
+        put(&mut self.bytes, table.0);
+        Ok(())
+    }
+
+    fn begin(&mut self, operation: u8) -> Result<(), EngineError> {
+        // Room for the header and for any operation's numbers.
+        self.bytes
+            .try_reserve(64)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        if self.bytes.is_empty() {
+            put_header(&mut self.bytes, RecordKind::Definitions);
+        }
+        self.bytes.push(operation);
+        Ok(())
+    }
+}
+
+/// Iterates over the changes of a Definitions record; ends after an error.
+pub struct DefinitionsReader<'a> {
+    cursor: Cursor<'a>,
+}
+
+impl<'a> DefinitionsReader<'a> {
+    pub(super) fn new(body: &'a [u8]) -> Self {
+        Self {
+            cursor: Cursor::new(body),
+        }
+    }
+
+    fn read(&mut self) -> Result<DefinitionChange, EngineError> {
+        let cursor = &mut self.cursor;
+        Ok(match cursor.byte()? {
+            CREATE_TABLE => DefinitionChange::CreateTable {
+                table: TableId(cursor.varint()?),
+                key: RelationKey {
+                    database: cursor.u32()?,
+                    relation: cursor.u32()?,
+                },
+            },
+            DROP_TABLE => DefinitionChange::DropTable {
+                table: TableId(cursor.varint()?),
+            },
+            CREATE_INDEX => {
+                let index = IndexId(cursor.varint()?);
+                let table = TableId(cursor.varint()?);
+                let length = cursor.length()?;
+                let definition = IndexDefinition::from_bytes(cursor.take(length)?)?;
+                DefinitionChange::CreateIndex {
+                    index,
+                    table,
+                    definition,
+                }
+            }
+            DROP_INDEX => DefinitionChange::DropIndex {
+                index: IndexId(cursor.varint()?),
+                table: TableId(cursor.varint()?),
+            },
+            _ => {
+                return Err(EngineError::Corrupt {
+                    what: "log record has an unknown operation",
+                });
+            }
+        })
+    }
+}
+
+impl Iterator for DefinitionsReader<'_> {
+    type Item = Result<DefinitionChange, EngineError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.cursor.is_empty() {
+            return None;
+        }
+        let result = self.read();
+        if result.is_err() {
+            self.cursor = Cursor::new(&[]);
+        }
+        Some(result)
+    }
+}

@@ -1,0 +1,359 @@
+//! The difference of two row bodies as a few edits.
+//!
+//! ```text
+//! delta = edits, each { keep varint, size varint, [drop varint], bytes }; then the rest of the base
+//!         keep  bytes copied from the base
+//!         size  2 * number of new bytes + 1 when `drop` follows, else drop = number of new bytes
+//!         drop  bytes of the base skipped
+//! ```
+//! The number of edits stands in the row's operation byte.
+//!
+//! Contract: `apply(base, encode(base, new)) == new`. `apply` is total: a delta that does not fit
+//! its base is an error. `encode` gives up (None) when the delta would not be shorter than the body.
+
+use super::varint::{Cursor, put};
+use crate::errors::EngineError;
+
+/// Most edits of one delta: what fits beside the kind in the operation byte.
+pub const EDITS_MAX: usize = 31;
+
+/// Equal bytes between two differences that are not worth an edit of their own (an edit costs two
+/// bytes).
+const GAP_BYTES: usize = 3;
+
+/// Differences of unequal length up to this many bytes are replaced whole, without looking for
+/// equal bytes inside.
+const SPLICE_BYTES_MAX: usize = 16;
+
+struct Encoder<'a> {
+    new: &'a [u8],
+    out: &'a mut Vec<u8>,
+    /// First base byte no edit has covered.
+    base_position: usize,
+    edits: usize,
+}
+
+impl Encoder<'_> {
+    /// Base bytes up to `base_start` stay; then `drop` of them give way to `new[add]`.
+    fn edit(&mut self, base_start: usize, drop: usize, add: std::ops::Range<usize>) {
+        put(self.out, (base_start - self.base_position) as u64);
+        if drop == add.len() {
+            put(self.out, (add.len() as u64) << 1);
+        } else {
+            put(self.out, (add.len() as u64) << 1 | 1);
+            put(self.out, drop as u64);
+        }
+        self.out.extend_from_slice(&self.new[add]);
+        self.base_position = base_start + drop;
+        self.edits += 1;
+    }
+
+    /// Edits that turn `base[base_start..]` into `new[new_start..]`, `length` bytes of each, until
+    /// there are `edits_most` of them in all.
+    fn replace_differences(
+        &mut self,
+        base: &[u8],
+        base_start: usize,
+        new_start: usize,
+        length: usize,
+        edits_most: usize,
+    ) {
+        let old = &base[base_start..base_start + length];
+        let new = &self.new[new_start..new_start + length];
+        let mut position = 0;
+        loop {
+            position += common_prefix(&old[position..], &new[position..]);
+            if position == length {
+                return;
+            }
+            let start = position;
+            let mut end = position + 1;
+            let mut look = end;
+            // The difference goes on over short equal stretches.
+            while look < length && look - end <= GAP_BYTES {
+                if old[look] != new[look] {
+                    end = look + 1;
+                }
+                look += 1;
+            }
+            if self.edits + 1 >= edits_most {
+                // The last edit allowed: it takes all the rest.
+                end = length - common_suffix(&old[start..], &new[start..]);
+            }
+            self.edit(
+                base_start + start,
+                end - start,
+                new_start + start..new_start + end,
+            );
+            position = end;
+        }
+    }
+}
+
+/// Appends the delta and tells its number of edits, or leaves `out` alone when the full body is as
+/// short. The caller has checked that `out` has room for `new.len()` more bytes or may grow.
+pub fn encode(base: &[u8], new: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+    let start = out.len();
+    let prefix = common_prefix(base, new);
+    if prefix == base.len() && prefix == new.len() {
+        return Some(0);
+    }
+    let suffix = common_suffix(&base[prefix..], &new[prefix..]);
+    let old_middle = base.len() - prefix - suffix;
+    let new_middle = new.len() - prefix - suffix;
+    let mut encoder = Encoder {
+        new,
+        out,
+        base_position: 0,
+        edits: 0,
+    };
+    if old_middle == new_middle {
+        encoder.replace_differences(base, prefix, prefix, new_middle, EDITS_MAX);
+    } else if new_middle <= SPLICE_BYTES_MAX || old_middle == 0 {
+        encoder.edit(prefix, old_middle, prefix..prefix + new_middle);
+    } else {
+        // One change of length somewhere inside: before it bytes compare at equal offsets, after it
+        // at equal distance from the end. The place with the fewest differences is taken.
+        let shared = old_middle.min(new_middle);
+        let cut = best_cut(
+            &base[prefix..prefix + old_middle],
+            &new[prefix..prefix + new_middle],
+            shared,
+        );
+        encoder.replace_differences(base, prefix, prefix, cut, EDITS_MAX - 2);
+        let (old_tail, new_tail) = (prefix + old_middle, prefix + new_middle);
+        let after = shared - cut;
+        encoder.edit(
+            prefix + cut,
+            old_middle - shared,
+            prefix + cut..new_tail - after,
+        );
+        encoder.replace_differences(base, old_tail - after, new_tail - after, after, EDITS_MAX);
+    }
+    let edits = encoder.edits;
+    if edits > EDITS_MAX || out.len() - start >= new.len() {
+        out.truncate(start);
+        return None;
+    }
+    Some(edits)
+}
+
+/// How many of the `shared` bytes are compared at equal offsets from the start; the others at equal
+/// offsets from the end.
+fn best_cut(old: &[u8], new: &[u8], shared: usize) -> usize {
+    let old_tail = &old[old.len() - shared..];
+    let new_tail = &new[new.len() - shared..];
+    let mut cost: isize = old_tail
+        .iter()
+        .zip(new_tail)
+        .map(|(a, b)| isize::from(a != b))
+        .sum();
+    let (mut best, mut best_cost) = (0, cost);
+    for index in 0..shared {
+        cost += isize::from(old[index] != new[index]);
+        cost -= isize::from(old_tail[index] != new_tail[index]);
+        if cost < best_cost {
+            (best, best_cost) = (index + 1, cost);
+        }
+    }
+    best
+}
+
+/// Number of equal bytes at the start, by words.
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    let length = a.len().min(b.len());
+    let (a, b) = (&a[..length], &b[..length]);
+    let (words_a, _) = a.as_chunks::<8>();
+    let (words_b, _) = b.as_chunks::<8>();
+    for (index, (x, y)) in words_a.iter().zip(words_b).enumerate() {
+        let difference = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if difference != 0 {
+            return index * 8 + difference.trailing_zeros() as usize / 8;
+        }
+    }
+    let start = words_a.len() * 8;
+    start
+        + a[start..]
+            .iter()
+            .zip(&b[start..])
+            .take_while(|(x, y)| x == y)
+            .count()
+}
+
+/// Number of equal bytes at the end, by words.
+fn common_suffix(a: &[u8], b: &[u8]) -> usize {
+    let length = a.len().min(b.len());
+    let (a, b) = (&a[a.len() - length..], &b[b.len() - length..]);
+    let (_, words_a) = a.as_rchunks::<8>();
+    let (_, words_b) = b.as_rchunks::<8>();
+    for (index, (x, y)) in words_a.iter().rev().zip(words_b.iter().rev()).enumerate() {
+        let difference = u64::from_le_bytes(*x) ^ u64::from_le_bytes(*y);
+        if difference != 0 {
+            return index * 8 + difference.leading_zeros() as usize / 8;
+        }
+    }
+    let end = length - words_a.len() * 8;
+    words_a.len() * 8
+        + a[..end]
+            .iter()
+            .rev()
+            .zip(b[..end].iter().rev())
+            .take_while(|(x, y)| x == y)
+            .count()
+}
+
+/// Skips a delta of `edits` edits and gives its bytes.
+pub fn skip<'a>(cursor: &mut Cursor<'a>, edits: usize) -> Result<&'a [u8], EngineError> {
+    let all = cursor.rest();
+    for _ in 0..edits {
+        cursor.varint()?;
+        let size = cursor.varint()?;
+        if size & 1 == 1 {
+            cursor.varint()?;
+        }
+        let add = usize::try_from(size >> 1).map_err(|_| misfit())?;
+        cursor.take(add)?;
+    }
+    Ok(&all[..all.len() - cursor.rest().len()])
+}
+
+/// Appends to `out` what `delta` makes of `base`.
+pub fn apply(
+    base: &[u8],
+    delta: &[u8],
+    edits: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), EngineError> {
+    out.try_reserve(base.len() + delta.len())
+        .map_err(|_| EngineError::OutOfProcessMemory)?;
+    let mut cursor = Cursor::new(delta);
+    let mut rest = base;
+    for _ in 0..edits {
+        let keep = cursor.varint()?;
+        let size = cursor.varint()?;
+        let drop = if size & 1 == 1 {
+            cursor.varint()?
+        } else {
+            size >> 1
+        };
+        let add = usize::try_from(size >> 1).map_err(|_| misfit())?;
+        let bytes = cursor.take(add)?;
+        let keep = usize::try_from(keep).map_err(|_| misfit())?;
+        let drop = usize::try_from(drop).map_err(|_| misfit())?;
+        let (kept, after) = rest.split_at_checked(keep).ok_or_else(misfit)?;
+        out.extend_from_slice(kept);
+        out.extend_from_slice(bytes);
+        rest = after.get(drop..).ok_or_else(misfit)?;
+    }
+    if !cursor.is_empty() {
+        return Err(misfit());
+    }
+    out.extend_from_slice(rest);
+    Ok(())
+}
+
+#[cold]
+fn misfit() -> EngineError {
+    EngineError::Corrupt {
+        what: "row difference does not fit its base",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(base: &[u8], new: &[u8]) -> Option<usize> {
+        let mut delta = vec![0xEE];
+        let edits = encode(base, new, &mut delta);
+        let Some(edits) = edits else {
+            assert_eq!(delta, [0xEE]);
+            return None;
+        };
+        assert!(edits <= EDITS_MAX);
+        let mut cursor = Cursor::new(&delta[1..]);
+        assert_eq!(skip(&mut cursor, edits).expect("skips"), &delta[1..]);
+        let mut out = Vec::new();
+        apply(base, &delta[1..], edits, &mut out).expect("applies");
+        assert_eq!(out, new);
+        Some(delta.len() - 1)
+    }
+
+    #[test]
+    fn a_changed_counter_costs_a_few_bytes() {
+        let base: Vec<u8> = (0..200).collect();
+        let mut new = base.clone();
+        new[100] ^= 1;
+        assert_eq!(check(&base, &new), Some(3));
+        new[150] ^= 1;
+        assert_eq!(check(&base, &new), Some(6));
+        assert_eq!(check(&base, &base), Some(0));
+    }
+
+    #[test]
+    fn a_changed_length_in_the_middle_keeps_both_sides() {
+        let base: Vec<u8> = (0..250).collect();
+        let mut new = base.clone();
+        new[10] ^= 1;
+        new[240] ^= 1;
+        new.splice(120..122, [1, 2, 3, 4]);
+        let bytes = check(&base, &new).expect("is shorter");
+        assert!(bytes <= 20, "{bytes} bytes");
+        let bytes = check(&new, &base).expect("is shorter");
+        assert!(bytes <= 20, "{bytes} bytes");
+    }
+
+    #[test]
+    fn unlike_bodies_are_not_worth_a_delta() {
+        assert_eq!(check(&[1; 50], &[2; 50]), None);
+        assert_eq!(check(&[], &[2; 50]), None);
+        assert_eq!(check(&[1; 50], &[]), None);
+    }
+
+    #[test]
+    fn many_scattered_changes_stay_within_the_limit() {
+        let base = vec![0_u8; 4096];
+        let mut new = base.clone();
+        for index in (0..4096).step_by(64) {
+            new[index] = 1;
+        }
+        assert!(check(&base, &new).is_some());
+        new.insert(2048, 5);
+        new.insert(2048, 6);
+        check(&base, &new);
+        check(&new, &base);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn edits_give_back_the_new_body(
+            base in prop::collection::vec(0..3_u8, 0..300),
+            edits in prop::collection::vec((any::<prop::sample::Index>(), 0..9_usize, 0..40_usize, any::<u8>()), 0..9),
+        ) {
+            let mut new = base.clone();
+            for (at, drop, add, byte) in edits {
+                let at = at.index(new.len() + 1);
+                let end = (at + drop).min(new.len());
+                new.splice(at..end, std::iter::repeat_n(byte, if add < 20 { drop } else { add - 20 }));
+            }
+            check(&base, &new);
+        }
+
+        #[test]
+        fn arbitrary_deltas_never_panic(
+            base in prop::collection::vec(any::<u8>(), 0..50),
+            delta in prop::collection::vec(prop_oneof![0..20_u8, any::<u8>()], 0..50),
+            edits in 0..32_usize,
+        ) {
+            let mut out = Vec::new();
+            let skipped = skip(&mut Cursor::new(&delta), edits);
+            if apply(&base, &delta, edits, &mut out).is_ok() {
+                prop_assert_eq!(skipped.expect("a delta that applies can be skipped"), &delta[..]);
+            }
+        }
+    }
+}

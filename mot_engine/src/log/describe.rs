@@ -1,0 +1,146 @@
+//! Text for a resource manager's rm_desc and rm_identify: what pg_waldump and error contexts show.
+//!
+//! Contract: total; damage is described, not raised.
+
+use std::fmt::Write;
+
+use super::{Change, DefinitionChange, LOG_HEADER_BYTES, Record, RecordKind, RowsReader};
+use crate::errors::EngineError;
+use crate::ids::TableId;
+
+/// Tables and definitions named before the text says "and more".
+const ITEMS_MAX: usize = 8;
+
+/// A record's kind by its header; None for what is no record.
+pub fn identify(record: &[u8]) -> Option<&'static str> {
+    let header = record.first_chunk::<LOG_HEADER_BYTES>()?;
+    match header[3] {
+        kind if kind == RecordKind::Rows as u8 => Some("ROWS"),
+        kind if kind == RecordKind::Definitions as u8 => Some("DEFINITIONS"),
+        _ => None,
+    }
+}
+
+/// One line about a record.
+pub fn describe(record: &[u8]) -> String {
+    let mut text = String::new();
+    let result = match Record::parse(record) {
+        Ok(Record::Rows(reader)) => describe_rows(reader, &mut text),
+        Ok(Record::Definitions(reader)) => describe_definitions(reader, &mut text),
+        Err(error) => Err(error),
+    };
+    if let Err(error) = result {
+        if !text.is_empty() {
+            text.push_str("; ");
+        }
+        append(&mut text, format_args!("damaged: {error}"));
+    }
+    text
+}
+
+#[derive(Default)]
+struct Counts {
+    insert: u64,
+    update: u64,
+    delete: u64,
+}
+
+fn describe_rows(mut reader: RowsReader<'_>, text: &mut String) -> Result<(), EngineError> {
+    let mut tables: Vec<(TableId, Counts)> = Vec::new();
+    let result = loop {
+        let row = match reader.next() {
+            Ok(Some(row)) => row,
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        };
+        let at = match tables.iter().rposition(|(table, _)| *table == row.table) {
+            Some(at) => at,
+            None => {
+                tables.push((row.table, Counts::default()));
+                tables.len() - 1
+            }
+        };
+        let counts = &mut tables[at].1;
+        match row.change {
+            Change::Insert { .. } => counts.insert += 1,
+            Change::Replace { .. } | Change::Change { .. } => counts.update += 1,
+            Change::Delete => counts.delete += 1,
+        }
+    };
+    for (index, (table, counts)) in tables.iter().take(ITEMS_MAX).enumerate() {
+        if index > 0 {
+            text.push_str("; ");
+        }
+        append(text, format_args!("table {}:", table.0));
+        for (name, count) in [
+            ("insert", counts.insert),
+            ("update", counts.update),
+            ("delete", counts.delete),
+        ] {
+            if count > 0 {
+                append(text, format_args!(" {name} {count}"));
+            }
+        }
+    }
+    if tables.len() > ITEMS_MAX {
+        append(
+            text,
+            format_args!("; and {} more tables", tables.len() - ITEMS_MAX),
+        );
+    }
+    result
+}
+
+fn describe_definitions(
+    reader: super::DefinitionsReader<'_>,
+    text: &mut String,
+) -> Result<(), EngineError> {
+    for (index, change) in reader.enumerate() {
+        let change = change?;
+        if index > 0 {
+            text.push_str("; ");
+        }
+        if index == ITEMS_MAX {
+            text.push_str("and more");
+            return Ok(());
+        }
+        match change {
+            DefinitionChange::CreateTable { table, key } => append(
+                text,
+                format_args!(
+                    "create table {} for relation {} of database {}",
+                    table.0, key.relation, key.database
+                ),
+            ),
+            DefinitionChange::DropTable { table } => {
+                append(text, format_args!("drop table {}", table.0));
+            }
+            DefinitionChange::CreateIndex {
+                index,
+                table,
+                definition,
+            } => append(
+                text,
+                format_args!(
+                    "create {}index {} on table {} for relation {}",
+                    if definition.unique { "unique " } else { "" },
+                    index.0,
+                    table.0,
+                    definition.relation
+                ),
+            ),
+            DefinitionChange::DropIndex { index, table } => {
+                append(
+                    text,
+                    format_args!("drop index {} of table {}", index.0, table.0),
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+fn append(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    // Writing to a String cannot fail.
+    let _ = text.write_fmt(arguments);
+}

@@ -1,0 +1,231 @@
+//! Reads records.
+//!
+//! Contract: total; after an error the reader gives nothing more. A body is borrowed from the record
+//! or, for an InsertLike, from the reader: it lives until the next call.
+
+use super::delta;
+use super::varint::{Cursor, unzigzag};
+use super::write::{
+    EDITS_SHIFT, OPERATION_CHANGE, OPERATION_DELETE, OPERATION_INSERT, OPERATION_INSERT_LIKE,
+    OPERATION_MASK, OPERATION_REPLACE, OPERATION_TABLE,
+};
+use super::{BaseLsn, DefinitionsReader, LOG_HEADER_BYTES, LOG_MAGIC, LOG_VERSION, RecordKind};
+use crate::errors::EngineError;
+use crate::ids::{Slot, TableId};
+
+/// A record with its header checked.
+pub enum Record<'a> {
+    /// Changes of rows.
+    Rows(RowsReader<'a>),
+    /// Changes of tables and indexes.
+    Definitions(DefinitionsReader<'a>),
+}
+
+impl<'a> Record<'a> {
+    /// Reads the header.
+    pub fn parse(record: &'a [u8]) -> Result<Record<'a>, EngineError> {
+        let (header, body) =
+            record
+                .split_first_chunk::<LOG_HEADER_BYTES>()
+                .ok_or(EngineError::Corrupt {
+                    what: "log record is shorter than its header",
+                })?;
+        if u16::from_le_bytes([header[0], header[1]]) != LOG_MAGIC {
+            return Err(EngineError::Corrupt {
+                what: "log record has a wrong magic number",
+            });
+        }
+        if header[2] != LOG_VERSION {
+            return Err(EngineError::Corrupt {
+                what: "log record has an unknown version",
+            });
+        }
+        const ROWS: u8 = RecordKind::Rows as u8;
+        const DEFINITIONS: u8 = RecordKind::Definitions as u8;
+        match header[3] {
+            ROWS => Ok(Record::Rows(RowsReader::new(body))),
+            DEFINITIONS => Ok(Record::Definitions(DefinitionsReader::new(body))),
+            _ => Err(EngineError::Corrupt {
+                what: "log record has an unknown kind",
+            }),
+        }
+    }
+}
+
+/// One row's change.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct RowChange<'a> {
+    /// Where.
+    pub table: TableId,
+    /// Which row.
+    pub slot: Slot,
+    /// What.
+    pub change: Change<'a>,
+}
+
+/// What happened to a row.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Change<'a> {
+    /// A new row.
+    Insert {
+        /// The image after its stamp.
+        body: &'a [u8],
+    },
+    /// A new version, whole.
+    Replace {
+        /// The image after its stamp.
+        body: &'a [u8],
+    },
+    /// A new version, by its difference to the row's last logged one (`apply_delta`).
+    Change {
+        /// Which version the difference is against.
+        base: BaseLsn,
+        /// Number of edits in `delta`.
+        edits: usize,
+        /// The edits.
+        delta: &'a [u8],
+    },
+    /// The row is gone.
+    Delete,
+}
+
+/// Where the body inserted last lies.
+enum Inserted<'a> {
+    None,
+    Record(&'a [u8]),
+    Own,
+}
+
+/// Iterates over the changes of a Rows record.
+pub struct RowsReader<'a> {
+    cursor: Cursor<'a>,
+    table: Option<TableId>,
+    slot_expected: u64,
+    inserted: Inserted<'a>,
+    own: Vec<u8>,
+    spare: Vec<u8>,
+}
+
+impl<'a> RowsReader<'a> {
+    fn new(body: &'a [u8]) -> Self {
+        Self {
+            cursor: Cursor::new(body),
+            table: None,
+            slot_expected: 0,
+            inserted: Inserted::None,
+            own: Vec::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// The next change, or None at the end.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "lends from itself, as no Iterator can"
+    )]
+    pub fn next(&mut self) -> Result<Option<RowChange<'_>>, EngineError> {
+        match self.advance() {
+            Ok(Some((table, slot, step))) => {
+                let change = match step {
+                    Step::Inserted => match self.inserted {
+                        Inserted::Record(body) => Change::Insert { body },
+                        Inserted::Own => Change::Insert { body: &self.own },
+                        Inserted::None => Change::Insert { body: &[] },
+                    },
+                    Step::Other(change) => change,
+                };
+                Ok(Some(RowChange {
+                    table,
+                    slot,
+                    change,
+                }))
+            }
+            Ok(None) => Ok(None),
+            Err(error) => {
+                self.cursor = Cursor::new(&[]);
+                Err(error)
+            }
+        }
+    }
+
+    fn advance(&mut self) -> Result<Option<(TableId, Slot, Step<'a>)>, EngineError> {
+        loop {
+            if self.cursor.is_empty() {
+                return Ok(None);
+            }
+            let operation = self.cursor.byte()?;
+            let edits = usize::from(operation >> EDITS_SHIFT);
+            let kind = operation & OPERATION_MASK;
+            if kind == OPERATION_TABLE && edits == 0 {
+                self.table = Some(TableId(self.cursor.varint()?));
+                self.slot_expected = 0;
+                self.inserted = Inserted::None;
+                continue;
+            }
+            let table = self.table.ok_or(EngineError::Corrupt {
+                what: "log record changes a row of no table",
+            })?;
+            let slot = self
+                .slot_expected
+                .wrapping_add(unzigzag(self.cursor.varint()?) as u64);
+            self.slot_expected = slot.wrapping_add(1);
+            if slot > Slot::MAX.0 {
+                return Err(EngineError::Corrupt {
+                    what: "log record has a slot out of range",
+                });
+            }
+            let step = match (kind, edits) {
+                (OPERATION_INSERT, 0) => {
+                    self.inserted = Inserted::Record(self.body()?);
+                    Step::Inserted
+                }
+                (OPERATION_INSERT_LIKE, _) => {
+                    self.insert_like(edits)?;
+                    Step::Inserted
+                }
+                (OPERATION_DELETE, 0) => Step::Other(Change::Delete),
+                (OPERATION_REPLACE, 0) => Step::Other(Change::Replace { body: self.body()? }),
+                (OPERATION_CHANGE, _) => {
+                    let base = BaseLsn(self.cursor.u32()?);
+                    let delta = delta::skip(&mut self.cursor, edits)?;
+                    Step::Other(Change::Change { base, edits, delta })
+                }
+                _ => {
+                    return Err(EngineError::Corrupt {
+                        what: "log record has an unknown operation",
+                    });
+                }
+            };
+            return Ok(Some((table, Slot(slot), step)));
+        }
+    }
+
+    fn body(&mut self) -> Result<&'a [u8], EngineError> {
+        let length = self.cursor.length()?;
+        self.cursor.take(length)
+    }
+
+    fn insert_like(&mut self, edits: usize) -> Result<(), EngineError> {
+        let delta = delta::skip(&mut self.cursor, edits)?;
+        let base = match self.inserted {
+            Inserted::None => {
+                return Err(EngineError::Corrupt {
+                    what: "log record has no row to be like",
+                });
+            }
+            Inserted::Record(body) => body,
+            Inserted::Own => &self.own,
+        };
+        self.spare.clear();
+        delta::apply(base, delta, edits, &mut self.spare)?;
+        std::mem::swap(&mut self.own, &mut self.spare);
+        self.inserted = Inserted::Own;
+        Ok(())
+    }
+}
+
+/// What `advance` met; an inserted body is where `inserted` says.
+enum Step<'a> {
+    Inserted,
+    Other(Change<'a>),
+}

@@ -1,0 +1,345 @@
+//! Round trips, damage, and the stability of the form.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::errors::EngineError;
+use crate::ids::{IndexId, RelationKey, Slot, TableId};
+use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
+
+#[derive(Clone, Debug)]
+enum Row {
+    Insert(Vec<u8>),
+    Update {
+        base: Option<(u64, Vec<u8>)>,
+        body: Vec<u8>,
+    },
+    Delete,
+}
+
+fn body() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        prop::collection::vec(0..3_u8, 0..80),
+        prop::collection::vec(any::<u8>(), 0..80),
+        (2040..2060_usize).prop_map(|length| vec![7; length]),
+    ]
+}
+
+fn row() -> impl Strategy<Value = (u64, u64, Row)> {
+    let change = prop_oneof![
+        body().prop_map(Row::Insert),
+        (prop::option::of((any::<u64>(), body())), body())
+            .prop_map(|(base, body)| Row::Update { base, body }),
+        Just(Row::Delete),
+    ];
+    let slot = prop_oneof![0..200_u64, Just(Slot::MAX.0), 0..=Slot::MAX.0];
+    (prop_oneof![1..4_u64, any::<u64>()], slot, change)
+}
+
+fn write(rows: &[(u64, u64, Row)]) -> RowsWriter {
+    let mut writer = RowsWriter::new();
+    for (table, slot, row) in rows {
+        let (table, slot) = (TableId(*table), Slot(*slot));
+        match row {
+            Row::Insert(body) => writer.insert(table, slot, body),
+            Row::Update { base, body } => {
+                let base = base.as_ref().map(|(lsn, body)| Base {
+                    lsn: Lsn(*lsn),
+                    body,
+                });
+                writer.update(table, slot, base, body)
+            }
+            Row::Delete => writer.delete(table, slot),
+        }
+        .expect("memory");
+    }
+    writer
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn rows_survive(rows in prop::collection::vec(row(), 1..30)) {
+        let writer = write(&rows);
+        let Ok(Record::Rows(mut reader)) = Record::parse(writer.record()) else {
+            return Err(TestCaseError::fail("not a Rows record"));
+        };
+        for (table, slot, row) in &rows {
+            let read = reader.next().expect("reads").expect("has more");
+            prop_assert_eq!((read.table.0, read.slot.0), (*table, *slot));
+            match (row, read.change) {
+                (Row::Insert(body), Change::Insert { body: read }) => prop_assert_eq!(body, read),
+                (Row::Update { body, .. }, Change::Replace { body: read }) => {
+                    prop_assert_eq!(body, read);
+                }
+                (
+                    Row::Update { base: Some((lsn, base)), body },
+                    Change::Change { base: named, edits, delta },
+                ) => {
+                    prop_assert_eq!(named, BaseLsn::of(Lsn(*lsn)));
+                    let mut out = Vec::new();
+                    apply_delta(base, delta, edits, &mut out).expect("applies");
+                    prop_assert_eq!(body, &out);
+                }
+                (Row::Delete, Change::Delete) => {}
+                (written, read) => {
+                    return Err(TestCaseError::fail(format!("{written:?} became {read:?}")));
+                }
+            }
+        }
+        prop_assert_eq!(reader.next().expect("ends"), None);
+        let text = describe(writer.record());
+        prop_assert!(text.starts_with("table "), "{}", text);
+        prop_assert!(!text.contains("damaged"));
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..100), kind in 1..4_u8) {
+        let mut record = vec![0x4C, 0x4D, 1, kind];
+        record.extend_from_slice(&bytes);
+        for record in [&record, &bytes] {
+            let sound = exhaust(record);
+            let text = describe(record);
+            prop_assert!(sound || text.contains("damaged") || text.contains("and more"), "{}", text);
+        }
+    }
+
+    #[test]
+    fn damaged_records_never_panic(
+        rows in prop::collection::vec(row(), 1..10),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let writer = write(&rows);
+        let mut record = writer.record().to_vec();
+        exhaust(&record[..cut.index(record.len())]);
+        for (at, byte) in damage {
+            let at = at.index(record.len());
+            record[at] = byte;
+        }
+        let sound = exhaust(&record);
+        let text = describe(&record);
+        prop_assert!(sound || text.contains("damaged") || text.contains("and more"), "{}", text);
+    }
+}
+
+/// Reads to the end or to the first error, after which there must be nothing. Tells whether the
+/// end was reached.
+fn exhaust(record: &[u8]) -> bool {
+    let mut failed = false;
+    match Record::parse(record) {
+        Ok(Record::Rows(mut reader)) => loop {
+            match reader.next() {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(_) => {
+                    failed = true;
+                    assert_eq!(reader.next().expect("ended"), None);
+                    break;
+                }
+            }
+        },
+        Ok(Record::Definitions(reader)) => {
+            for change in reader {
+                assert!(!failed, "nothing comes after an error");
+                failed = change.is_err();
+            }
+        }
+        Err(error) => {
+            assert!(matches!(error, EngineError::Corrupt { .. }));
+            failed = true;
+        }
+    }
+    !failed
+}
+
+fn definition() -> IndexDefinition {
+    IndexDefinition {
+        relation: 0x0102_0304,
+        unique: true,
+        nulls_not_distinct: false,
+        columns: vec![KeyColumn {
+            attnum: 1,
+            kind: KeyKind::Int4,
+            descending: false,
+            nulls_first: false,
+            nullable: true,
+        }],
+        layout: vec![AttributeLayout {
+            len: 4,
+            align: 4,
+            by_value: true,
+        }],
+    }
+}
+
+#[test]
+fn definitions_survive() {
+    let mut writer = DefinitionsWriter::new();
+    assert!(writer.is_empty());
+    let key = RelationKey {
+        database: 5,
+        relation: u32::MAX,
+    };
+    writer.create_table(TableId(300), key).expect("memory");
+    writer
+        .create_index(IndexId(u64::MAX), TableId(300), &definition())
+        .expect("valid");
+    writer.drop_index(IndexId(7), TableId(8)).expect("memory");
+    writer.drop_table(TableId(9)).expect("memory");
+    let Ok(Record::Definitions(reader)) = Record::parse(writer.record()) else {
+        panic!("not a Definitions record");
+    };
+    let changes: Vec<_> = reader.collect::<Result<_, _>>().expect("reads");
+    assert_eq!(
+        changes,
+        [
+            DefinitionChange::CreateTable {
+                table: TableId(300),
+                key
+            },
+            DefinitionChange::CreateIndex {
+                index: IndexId(u64::MAX),
+                table: TableId(300),
+                definition: definition()
+            },
+            DefinitionChange::DropIndex {
+                index: IndexId(7),
+                table: TableId(8)
+            },
+            DefinitionChange::DropTable { table: TableId(9) },
+        ]
+    );
+    let text = describe(writer.record());
+    assert_eq!(
+        text,
+        "create table 300 for relation 4294967295 of database 5; create unique index \
+         18446744073709551615 on table 300 for relation 16909060; drop index 7 of table 8; drop \
+         table 9"
+    );
+    for end in 0..writer.record().len() {
+        exhaust(&writer.record()[..end]);
+    }
+}
+
+/// The form of version 1. A failure means a new version is due.
+#[test]
+fn golden_bytes() {
+    let base = b"abcdefghijklmnop";
+    let new = b"abcdXfghijklmnop";
+    let mut writer = RowsWriter::new();
+    writer.insert(TableId(5), Slot(9), base).expect("memory");
+    writer.insert(TableId(5), Slot(10), new).expect("memory");
+    writer
+        .update(
+            TableId(5),
+            Slot(3),
+            Some(Base {
+                lsn: Lsn(0x1_2345_6789),
+                body: base,
+            }),
+            new,
+        )
+        .expect("memory");
+    writer
+        .update(TableId(300), Slot(0), None, b"xy")
+        .expect("memory");
+    writer.delete(TableId(300), Slot(0)).expect("memory");
+    assert_eq!(
+        writer.record(),
+        [
+            &[0x4C, 0x4D, 1, 1][..],
+            &[0, 5],
+            &[1, 18, 16],
+            &base[..],
+            &[5 | 1 << 3, 0, 4, 2, b'X'],
+            &[4 | 1 << 3, 15, 0x89, 0x67, 0x45, 0x23, 4, 2, b'X'],
+            &[0, 0xAC, 2],
+            &[3, 0, 2, b'x', b'y'],
+            &[2, 1],
+        ]
+        .concat()
+    );
+    assert_eq!(
+        describe(writer.record()),
+        "table 5: insert 2 update 1; table 300: update 1 delete 1"
+    );
+    assert_eq!(identify(writer.record()), Some("ROWS"));
+
+    let mut writer = DefinitionsWriter::new();
+    writer
+        .create_table(
+            TableId(1),
+            RelationKey {
+                database: 2,
+                relation: 3,
+            },
+        )
+        .expect("memory");
+    writer
+        .create_index(IndexId(4), TableId(1), &definition())
+        .expect("valid");
+    writer.drop_index(IndexId(4), TableId(1)).expect("memory");
+    writer.drop_table(TableId(1)).expect("memory");
+    assert_eq!(
+        writer.record(),
+        [
+            &[0x4C, 0x4D, 1, 2][..],
+            &[1, 1, 2, 0, 0, 0, 3, 0, 0, 0],
+            &[
+                3, 4, 1, 18, 1, 1, 4, 3, 2, 1, 1, 0, 1, 0, 1, 0, 3, 4, 4, 0, 4, 1
+            ],
+            &[4, 4, 1],
+            &[2, 1],
+        ]
+        .concat()
+    );
+    assert_eq!(identify(writer.record()), Some("DEFINITIONS"));
+}
+
+#[test]
+fn records_end_when_full() {
+    let body = vec![3; 100_000];
+    let mut writer = RowsWriter::new();
+    let mut rows = 0;
+    while writer.has_room(body.len()) {
+        writer
+            .update(TableId(1), Slot(rows), None, &body)
+            .expect("memory");
+        rows += 1;
+    }
+    assert_eq!(rows, 41);
+    assert!(writer.record().len() <= LOG_RECORD_BYTES_MAX);
+    writer.clear();
+    assert!(writer.is_empty());
+    // A row larger than a record gets one of its own.
+    let large = vec![0; LOG_RECORD_BYTES_MAX + 1];
+    assert!(writer.has_room(large.len()));
+    writer.insert(TableId(1), Slot(0), &large).expect("memory");
+    assert!(!writer.has_room(0));
+    assert!(exhaust(writer.record()));
+    writer.clear();
+    assert_eq!(writer.record(), b"");
+}
+
+/// Ten order lines of one order: consecutive slots, much in common.
+#[test]
+fn similar_rows_share_their_bytes() {
+    let mut writer = RowsWriter::new();
+    let line = |number: u8| {
+        let mut body = vec![0; 70];
+        body[..6].copy_from_slice(&[10, 0, 2, 9, 24, 0]);
+        body[18] = number;
+        body[22] = number.wrapping_mul(37);
+        body[40..44].copy_from_slice(&[number, number ^ 0x55, 3, 4]);
+        body
+    };
+    for number in 0..10 {
+        writer
+            .insert(TableId(1), Slot(1000 + u64::from(number)), &line(number))
+            .expect("memory");
+    }
+    let bytes = writer.record().len();
+    assert!(bytes < 70 + 10 * 20, "{bytes} bytes");
+}

@@ -1,0 +1,123 @@
+//! Giving spans and runs back to the chunk pool, and free chunks' pages back to the kernel.
+//!
+//! Contract: as in the module above. A chunk that becomes wholly free leaves its class and its use behind at once.
+
+use super::{CHUNK_BYTES, ChunkState, SPAN_BYTES, SPANS_PER_CHUNK, mask};
+use crate::memory::arena::Memory;
+use crate::memory::latch::LatchGuard;
+use crate::memory::placement::Kernel;
+use crate::memory::slab::SPAN_IS_RUN;
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+/// Free chunks per pool that keep their pages (64 MiB): churn shall not fault the same pages in again and again.
+const FREE_CHUNKS_RESIDENT_MAX: u32 = 32;
+
+impl Memory {
+    /// Gives a block from `take_large` back.
+    pub(in crate::memory) fn give_large(self, kernel: &dyn Kernel, at: NonNull<u8>, bytes: usize) {
+        let span = self.span_of(at);
+        let spans = bytes.div_ceil(SPAN_BYTES);
+        debug_assert_eq!(
+            self.at(span * SPAN_BYTES),
+            at,
+            "a large block starts with its span"
+        );
+        debug_assert_eq!(
+            self.span(span).class(),
+            SPAN_IS_RUN,
+            "freed as large, was not"
+        );
+        debug_assert_eq!(
+            self.span(span).run_spans(),
+            spans,
+            "freed with another size"
+        );
+        self.give_spans(kernel, span, spans);
+    }
+
+    /// Gives back what `take_spans` gave.
+    pub(in crate::memory) fn give_spans(self, kernel: &dyn Kernel, first: usize, spans: usize) {
+        let shared = &self.header().chunk_pool;
+        let guard = shared.latch.lock();
+        shared.spans_free.add(spans as u64);
+        let chunk = first / SPANS_PER_CHUNK;
+        if spans < SPANS_PER_CHUNK {
+            if self.free_in_chunk(chunk, first % SPANS_PER_CHUNK, spans) {
+                self.free_chunks(kernel, guard, chunk, 1);
+            }
+            return;
+        }
+        let whole = spans / SPANS_PER_CHUNK;
+        debug_assert_eq!(self.chunk(chunk).state(), ChunkState::Run);
+        debug_assert_eq!(
+            self.chunk(chunk).run_chunks.get() as usize,
+            whole,
+            "freed with its size"
+        );
+        let rest = spans % SPANS_PER_CHUNK;
+        let tail_is_free = rest > 0 && self.free_in_chunk(chunk + whole, 0, rest);
+        self.free_chunks(kernel, guard, chunk, whole + usize::from(tail_is_free));
+    }
+
+    /// Marks spans of a chunk free; true if the chunk is now wholly free (and out of the partial list).
+    fn free_in_chunk(self, chunk: usize, first: usize, spans: usize) -> bool {
+        let meta = self.chunk(chunk);
+        debug_assert_eq!(meta.state(), ChunkState::Spans);
+        let freed = mask(first, spans);
+        let before = meta.spans_free.get();
+        debug_assert_eq!(before & freed, 0, "freed twice");
+        meta.spans_free.set(before | freed);
+        self.span(chunk * SPANS_PER_CHUNK + first).unmark();
+        if before | freed == u32::MAX {
+            self.partial_chunks(meta.pool()).clear(chunk);
+            return true;
+        }
+        if before == 0 {
+            self.partial_chunks(meta.pool()).set(chunk);
+        }
+        false
+    }
+
+    /// Puts wholly free chunks (adjacent, of one pool) back: resident while there are few such, else without pages.
+    fn free_chunks(self, kernel: &dyn Kernel, guard: LatchGuard<'_>, first: usize, count: usize) {
+        let shared = &self.header().chunk_pool;
+        let pool = self.chunk(first).pool();
+        let resident = &shared.resident[pool];
+        let mut kept = 0;
+        for chunk in first..first + count {
+            debug_assert_eq!(self.chunk(chunk).pool(), pool);
+            self.chunk(chunk).enter(ChunkState::Free, pool, 0);
+            self.span(chunk * SPANS_PER_CHUNK).unmark();
+            if resident.get() < FREE_CHUNKS_RESIDENT_MAX {
+                resident.add(1);
+                self.resident_chunks(pool).set(chunk);
+                kept += 1;
+            }
+        }
+        let (first, count) = (first + kept, count - kept);
+        if count == 0 {
+            return;
+        }
+        shared.in_transit.add(1);
+        drop(guard);
+        let at = self.at(first * CHUNK_BYTES);
+        // SAFETY: the chunks are free and in no list, so nobody uses them.
+        let given_back = unsafe { kernel.give_back(at, count * CHUNK_BYTES) };
+        let guard = shared.latch.lock();
+        shared.in_transit.sub(1);
+        for chunk in first..first + count {
+            if given_back.is_ok() {
+                self.untouched_chunks().set(chunk);
+            } else {
+                // Still usable; merely more resident than wished.
+                resident.add(1);
+                self.resident_chunks(pool).set(chunk);
+            }
+        }
+        drop(guard);
+        if given_back.is_err() {
+            shared.give_back_failures.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! One process's (or thread's) way into the arena.
+//!
+//! Contract: made by [`Memory::join`] in the process that uses it, never used in another (not even a forked child),
+//! used by one thread. Leaving (or dropping) gives the cache back, hands unfreed garbage over to the others and
+//! releases the epoch line. Nothing in here calls out, so nothing in here is entered twice.
+
+use super::account::{PURPOSES, Purpose};
+use super::arena::{ArenaFull, Memory, Urgency};
+use super::cache::Cache;
+use super::chunk::SPAN_BYTES;
+use super::epoch::{Participant, TooManyParticipants};
+use super::garbage::{Garbage, Retired};
+use super::orphan::ORPHAN_PAGE_BYTES;
+use super::placement::{Kernel, LinuxKernel, Placement};
+use super::size_class::{
+    BLOCK_ALIGN, SMALL_BYTES_MAX, block_bytes, class_bytes, class_of, layout_bytes,
+};
+use std::alloc::Layout;
+use std::cell::{Cell, UnsafeCell};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// Retired blocks between two attempts to free some: the scan of the epoch table costs then little for each.
+const COLLECT_EVERY_BLOCKS: usize = 64;
+/// Retired bytes between two attempts: large blocks shall not wait for sixty-three others.
+const COLLECT_EVERY_BYTES: usize = 1 << 20;
+/// Attempts when leaving: enough for two epochs to pass when nobody is pinned.
+const COLLECTS_ON_LEAVE: usize = 3;
+
+/// Debug builds overwrite freed blocks with this, so that a reader of freed memory shows.
+#[cfg(debug_assertions)]
+const FREED: u8 = 0xDD;
+/// Of larger blocks, so much: more would slow tests down.
+#[cfg(debug_assertions)]
+const FREED_BYTES_MAX: usize = 4096;
+
+/// One participant.
+pub struct LocalMemory {
+    memory: Memory,
+    kernel: Box<dyn Kernel>,
+    participant: &'static Participant,
+    cache: UnsafeCell<Cache>,
+    garbage: UnsafeCell<Garbage>,
+    /// Retired since the last collection.
+    retired_blocks: Cell<usize>,
+    retired_bytes: Cell<usize>,
+    pins: Cell<u32>,
+    /// Raised by `unpin_all`, so that guards from before do not count.
+    pin_generation: Cell<u32>,
+    /// Not yet added to the shared counters.
+    purpose_bytes: [Cell<i64>; PURPOSES],
+    process: u32,
+    not_send: PhantomData<*mut ()>,
+}
+
+/// Keeps what is reachable now from being reused; dropping it ends that.
+#[must_use]
+pub struct Pin<'a> {
+    local: &'a LocalMemory,
+    generation: u32,
+}
+
+impl Drop for Pin<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.generation == self.local.pin_generation.get() {
+            self.local.unpin();
+        }
+    }
+}
+
+impl Memory {
+    /// Enters the arena.
+    pub fn join(self) -> Result<LocalMemory, TooManyParticipants> {
+        self.join_with(Box::new(LinuxKernel))
+    }
+
+    /// Enters the arena on a machine of the caller's own making.
+    pub fn join_with(self, kernel: Box<dyn Kernel>) -> Result<LocalMemory, TooManyParticipants> {
+        Ok(LocalMemory {
+            memory: self,
+            kernel,
+            cache: UnsafeCell::new(Cache::new(self)),
+            garbage: UnsafeCell::default(),
+            participant: self.claim_participant()?,
+            retired_blocks: Cell::new(0),
+            retired_bytes: Cell::new(0),
+            pins: Cell::new(0),
+            pin_generation: Cell::new(0),
+            purpose_bytes: Default::default(),
+            process: std::process::id(),
+            not_send: PhantomData,
+        })
+    }
+}
+
+impl LocalMemory {
+    /// The shared handle.
+    pub fn memory(&self) -> Memory {
+        self.memory
+    }
+
+    /// Takes a block of at least `bytes`, 16-byte aligned, 64-byte aligned if `bytes` is a multiple of 64. Its contents
+    /// are arbitrary. Without room nothing has happened.
+    #[inline]
+    pub fn allocate(
+        &self,
+        bytes: usize,
+        purpose: Purpose,
+        urgency: Urgency,
+    ) -> Result<NonNull<u8>, ArenaFull> {
+        if bytes > SMALL_BYTES_MAX {
+            return self.allocate_large(bytes, purpose, urgency);
+        }
+        let class = class_of(bytes);
+        let placement = Placement::of(purpose);
+        let block = match self.with_cache(|cache, _| cache.take(class, placement)) {
+            Some(block) => block,
+            None => self.allocate_slow(class, placement, urgency)?,
+        };
+        self.account(purpose, class_bytes(class) as i64);
+        Ok(block)
+    }
+
+    /// Gives a block back that nobody else can reach.
+    ///
+    /// # Safety
+    /// The block came from `allocate` with this size (in any process), was neither freed nor retired since, and nobody
+    /// uses it any more.
+    #[inline]
+    pub unsafe fn free(&self, at: NonNull<u8>, bytes: usize, purpose: Purpose) {
+        debug_assert!(self.memory.contains(at) && at.addr().get().is_multiple_of(BLOCK_ALIGN));
+        self.account(purpose, -(block_bytes(bytes) as i64));
+        #[cfg(debug_assertions)]
+        // SAFETY: the block is at least so long and the caller gives it up.
+        unsafe {
+            at.write_bytes(FREED, block_bytes(bytes).min(FREED_BYTES_MAX));
+        }
+        if bytes > SMALL_BYTES_MAX {
+            self.memory.give_large(&*self.kernel, at, bytes);
+            self.settle();
+            return;
+        }
+        self.with_cache(|cache, kernel| cache.give(kernel, class_of(bytes), at));
+    }
+
+    /// Gives a block back that others may still be reading: it is freed when all who are pinned now have unpinned.
+    /// Never fails.
+    ///
+    /// # Safety
+    /// As for `free`, except that others who are pinned may still read it; nobody can find it any more.
+    pub unsafe fn retire(&self, at: NonNull<u8>, bytes: usize, purpose: Purpose) {
+        debug_assert!(self.memory.contains(at));
+        if let Err(retired) = self.with_garbage(|it| it.push(Retired { at, bytes, purpose })) {
+            // No process memory: make some room, and leave the block to everybody.
+            let stamp = self.memory.epochs().stamp();
+            self.collect();
+            self.orphan(retired, stamp);
+            return;
+        }
+        self.retired_blocks.set(self.retired_blocks.get() + 1);
+        self.retired_bytes.set(self.retired_bytes.get() + bytes);
+        if self.retired_blocks.get() >= COLLECT_EVERY_BLOCKS
+            || self.retired_bytes.get() >= COLLECT_EVERY_BYTES
+        {
+            self.collect();
+        }
+    }
+
+    /// `allocate` for a layout (alignment up to a span's 64 KiB).
+    pub fn allocate_layout(
+        &self,
+        layout: Layout,
+        purpose: Purpose,
+        urgency: Urgency,
+    ) -> Option<NonNull<u8>> {
+        self.allocate(layout_bytes(layout)?, purpose, urgency).ok()
+    }
+
+    /// `free` for a block from `allocate_layout`.
+    ///
+    /// # Safety
+    /// As for `free`, with the block's own layout.
+    pub unsafe fn free_layout(&self, at: NonNull<u8>, layout: Layout, purpose: Purpose) {
+        let bytes = layout_bytes(layout).expect("the layout was allocated");
+        // SAFETY: the caller's promise, and the size is the one `allocate_layout` computed.
+        unsafe { self.free(at, bytes, purpose) }
+    }
+
+    /// `retire` for a block from `allocate_layout`.
+    ///
+    /// # Safety
+    /// As for `retire`, with the block's own layout.
+    pub unsafe fn retire_layout(&self, at: NonNull<u8>, layout: Layout, purpose: Purpose) {
+        let bytes = layout_bytes(layout).expect("the layout was allocated");
+        // SAFETY: the caller's promise, and the size is the one `allocate_layout` computed.
+        unsafe { self.retire(at, bytes, purpose) }
+    }
+
+    /// Pins: until the guard is dropped nothing that can be found now is reused. Guards nest; keep them short, for
+    /// nobody's garbage is freed meanwhile.
+    #[inline]
+    pub fn pin(&self) -> Pin<'_> {
+        if self.pins.get() == 0 {
+            self.participant.pin(self.memory.epochs().now());
+        }
+        self.pins.set(self.pins.get() + 1);
+        Pin {
+            local: self,
+            generation: self.pin_generation.get(),
+        }
+    }
+
+    #[inline]
+    fn unpin(&self) {
+        self.pins.set(self.pins.get() - 1);
+        if self.pins.get() == 0 {
+            self.participant.unpin();
+        }
+    }
+
+    /// Ends all pins, for after an error that jumped over their guards. Guards that still exist no longer count.
+    pub fn unpin_all(&self) {
+        self.pin_generation
+            .set(self.pin_generation.get().wrapping_add(1));
+        self.pins.set(0);
+        self.participant.unpin();
+    }
+
+    /// Whether a guard counts.
+    #[inline]
+    pub fn is_pinned(&self) -> bool {
+        self.pins.get() > 0
+    }
+
+    /// Frees what may be freed of this process's garbage and of what gone processes left. The number of blocks.
+    pub fn collect(&self) -> usize {
+        self.retired_blocks.set(0);
+        self.retired_bytes.set(0);
+        let stamp = self.memory.epochs().stamp();
+        self.with_garbage(|garbage| garbage.seal(stamp));
+        let now = self.memory.epochs().try_advance();
+        let mut freed = 0;
+        while let Some(retired) = self.with_garbage(|garbage| garbage.pop_free(now)) {
+            self.free_retired(retired);
+            freed += 1;
+        }
+        if self.memory.has_orphans() {
+            freed += self
+                .memory
+                .collect_orphans(now, |retired| self.free_retired(retired));
+        }
+        if freed > 0 {
+            self.settle();
+        }
+        freed
+    }
+
+    /// Gives back all that this process holds: its cache, its counts, and its garbage, to be freed by whoever collects
+    /// next. For a process that will be idle.
+    pub fn flush(&self) {
+        for _ in 0..COLLECTS_ON_LEAVE {
+            self.collect();
+        }
+        while let Some((retired, stamp)) = self.with_garbage(Garbage::pop) {
+            self.orphan(retired, stamp);
+        }
+        self.with_cache(|cache, kernel| cache.flush(kernel));
+        self.settle();
+    }
+
+    /// Leaves the arena; the same as dropping.
+    pub fn leave(self) {}
+
+    /// Blocks retired by this process and not freed yet.
+    pub fn garbage_blocks(&self) -> usize {
+        self.with_garbage(|garbage| garbage.blocks())
+    }
+
+    /// Their bytes.
+    pub fn garbage_bytes(&self) -> usize {
+        self.with_garbage(|garbage| garbage.bytes())
+    }
+
+    /// Bytes in this process's cache.
+    pub fn cache_bytes(&self) -> usize {
+        self.with_cache(|cache, _| cache.bytes())
+    }
+
+    #[cold]
+    fn allocate_slow(
+        &self,
+        class: usize,
+        placement: Placement,
+        urgency: Urgency,
+    ) -> Result<NonNull<u8>, ArenaFull> {
+        self.assert_own_process();
+        self.settle();
+        let refill = |cache: &mut Cache, kernel: &dyn Kernel| {
+            cache.refill(kernel, class, placement, urgency)
+        };
+        self.with_cache(refill).or_else(|_| {
+            self.make_room();
+            self.with_cache(refill)
+        })
+    }
+
+    #[cold]
+    fn allocate_large(
+        &self,
+        bytes: usize,
+        purpose: Purpose,
+        urgency: Urgency,
+    ) -> Result<NonNull<u8>, ArenaFull> {
+        self.assert_own_process();
+        let placement = Placement::of(purpose);
+        let take = |cache: &mut Cache, kernel: &dyn Kernel| {
+            let pool = cache.pool(kernel, placement);
+            self.memory.take_large(kernel, bytes, pool, urgency)
+        };
+        let block = self.with_cache(take).or_else(|_| {
+            self.make_room();
+            self.with_cache(take)
+        })?;
+        self.account(purpose, bytes.next_multiple_of(SPAN_BYTES) as i64);
+        self.settle();
+        Ok(block)
+    }
+
+    /// Gives the others what this process can spare, before it reports that the arena is full.
+    fn make_room(&self) {
+        self.collect();
+        self.with_cache(|cache, kernel| cache.flush(kernel));
+    }
+
+    fn free_retired(&self, retired: Retired) {
+        // SAFETY: whoever retired the block promised all but that pinned processes may read it; those are gone.
+        unsafe { self.free(retired.at, retired.bytes, retired.purpose) };
+    }
+
+    fn orphan(&self, retired: Retired, stamp: u64) {
+        self.memory.push_orphan(retired, stamp, || {
+            self.allocate_page().inspect(|_| {
+                self.account(Purpose::Other, ORPHAN_PAGE_BYTES as i64);
+            })
+        });
+    }
+
+    /// Memory for an orphan page. Does not collect: that is where this may be called from.
+    fn allocate_page(&self) -> Option<NonNull<u8>> {
+        let class = class_of(ORPHAN_PAGE_BYTES);
+        let placement = Placement::of(Purpose::Other);
+        self.with_cache(|cache, kernel| {
+            cache.take(class, placement).or_else(|| {
+                cache
+                    .refill(kernel, class, placement, Urgency::Reserve)
+                    .ok()
+            })
+        })
+    }
+
+    #[inline]
+    fn account(&self, purpose: Purpose, bytes: i64) {
+        let count = &self.purpose_bytes[purpose as usize];
+        count.set(count.get() + bytes);
+    }
+
+    /// Adds this process's counts to the shared ones.
+    fn settle(&self) {
+        for purpose in Purpose::ALL {
+            let bytes = self.purpose_bytes[purpose as usize].take();
+            if bytes != 0 {
+                self.memory.add_purpose_bytes(purpose, bytes);
+            }
+        }
+    }
+
+    #[inline]
+    fn with_cache<R>(&self, act: impl FnOnce(&mut Cache, &dyn Kernel) -> R) -> R {
+        // SAFETY: one thread (not Send, not Sync), and `act` never comes back here: the cache and the shared structures
+        // know nothing of LocalMemory. So this is the only reference.
+        act(unsafe { &mut *self.cache.get() }, &*self.kernel)
+    }
+
+    #[inline]
+    fn with_garbage<R>(&self, act: impl FnOnce(&mut Garbage) -> R) -> R {
+        // SAFETY: as for the cache; Garbage is plain process-local data.
+        act(unsafe { &mut *self.garbage.get() })
+    }
+
+    fn assert_own_process(&self) {
+        debug_assert_eq!(self.process, std::process::id(), "used in a forked child");
+    }
+}
+
+impl Drop for LocalMemory {
+    fn drop(&mut self) {
+        // A forked child that drops an inherited copy must not touch its parent's line and blocks.
+        if self.process != std::process::id() {
+            return;
+        }
+        self.unpin_all();
+        self.flush();
+        self.memory.release_participant(self.participant);
+    }
+}

@@ -1,0 +1,290 @@
+//! Taking versions out of one row, with the index entries only they needed, and giving the slot back when nothing is left.
+
+use crate::engine::State;
+use crate::errors::EngineError;
+use crate::ids::{Slot, Xid};
+use crate::key::{KeyBuffer, encode_row};
+use crate::memory::Purpose;
+use crate::row::{Anchor, Head, VersionRef, flags, unlink};
+use crate::session::Session;
+use crate::table::TableRef;
+use std::sync::atomic::Ordering;
+
+/// Versions taken out in one go. More are taken in further rounds, so that a latch is held shortly and no memory is needed.
+const ROUND: usize = 32;
+
+/// What a round takes out of a latched chain.
+pub(crate) struct Taken {
+    versions: [Option<VersionRef>; ROUND],
+    count: usize,
+    /// Somebody else is cleaning the row.
+    busy: bool,
+    /// Entries must be removed.
+    cleaning: bool,
+    /// Something had to be left for another round, or for the sweeper.
+    full: bool,
+    refused: bool,
+}
+
+impl Taken {
+    /// Takes a version out, unless the round is full or its entries cannot be removed now.
+    pub(crate) fn take(&mut self, head: &mut Head, version: VersionRef) {
+        if self.count == ROUND {
+            self.full = true;
+            return;
+        }
+        let has_keys = version.flags() & (flags::LOCK_ONLY | flags::TOMBSTONE) == 0;
+        let needs_cleaning =
+            has_keys && (head.has(Head::KEYS_MOVED) || !other_keys(*head, version));
+        if needs_cleaning && self.busy {
+            self.refused = true;
+            return;
+        }
+        if unlink(head, version) {
+            self.cleaning |= needs_cleaning;
+            self.versions[self.count] = Some(version);
+            self.count += 1;
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = VersionRef> {
+        self.versions[..self.count].iter().copied().flatten()
+    }
+}
+
+/// Whether the chain has another version with keys. If KEYS_MOVED is not set they are the same keys.
+fn other_keys(head: Head, version: VersionRef) -> bool {
+    let mut at = head.version();
+    while let Some(other) = at {
+        if other != version && other.flags() & (flags::LOCK_ONLY | flags::TOMBSTONE) == 0 {
+            return true;
+        }
+        at = other.next();
+    }
+    false
+}
+
+/// Lets `choose` take versions out of the row's latched chain (called again while rounds are full), removes the index entries that only they
+/// needed, retires them, and gives the slot back if the chain is empty then. `choose` may change the head's flags; it asks no `Clock`.
+/// The caller is pinned. Returns how many versions were taken out.
+pub(crate) fn clean_row(
+    session: &Session,
+    table: TableRef,
+    slot: Slot,
+    mut choose: impl FnMut(&mut Head, &mut Taken),
+) -> usize {
+    debug_assert!(session.local.is_pinned());
+    let Some(anchor) = table.anchor(slot) else {
+        return 0;
+    };
+    let mut total = 0;
+    loop {
+        let mut latched = anchor.latch();
+        let mut head = latched.head;
+        if head.is_free() {
+            return total;
+        }
+        let mut taken = Taken {
+            versions: [None; ROUND],
+            count: 0,
+            busy: head.has(Head::CLEANING),
+            cleaning: false,
+            full: false,
+            refused: false,
+        };
+        choose(&mut head, &mut taken);
+        head = without_stale_lock_flag(head);
+        if taken.cleaning {
+            head = head.with_flags(Head::CLEANING);
+        }
+        latched.head = head;
+        drop(latched);
+        if taken.cleaning {
+            finish_cleaning(session, table, slot, anchor, &taken);
+        }
+        for version in taken.iter() {
+            // SAFETY: unlinked above under the latch, by us alone.
+            unsafe {
+                session
+                    .local
+                    .retire(version.block(), version.block_bytes(), Purpose::Rows)
+            };
+        }
+        total += taken.count;
+        if taken.refused {
+            table.set_dirty(slot);
+        }
+        if !taken.full || taken.count == 0 {
+            return total;
+        }
+    }
+}
+
+/// Removes the entries of what was taken out, ends the CLEANING, and gives the slot back if its chain is empty.
+fn finish_cleaning(session: &Session, table: TableRef, slot: Slot, anchor: &Anchor, taken: &Taken) {
+    let mut complete = true;
+    for version in taken.iter() {
+        complete &= remove_entries(session, table, slot, version).is_ok();
+    }
+    // Read before the slot becomes empty: while replaying, the list of free slots is not kept, it is made at the end.
+    let lists_free_slots = keeps_free_list(session);
+    let mut latched = anchor.latch();
+    latched.head = latched.head.without_flags(Head::CLEANING);
+    // An entry whose key could not be computed is still there: the slot stays unused for ever rather than lead a reader astray.
+    if !latched.head.is_empty() || !complete {
+        return;
+    }
+    latched.head = Head::empty();
+    drop(latched);
+    if lists_free_slots {
+        crate::table::free_slot(table, slot);
+    }
+}
+
+/// Whether freed slots are listed at once.
+fn keeps_free_list(session: &Session) -> bool {
+    !matches!(session.engine().state(), State::Loading | State::Replaying)
+}
+
+/// Removes the entries of a version that is no longer in its chain, unless another version there has the key.
+fn remove_entries(
+    session: &Session,
+    table: TableRef,
+    slot: Slot,
+    version: VersionRef,
+) -> Result<(), EngineError> {
+    if version.is_tombstone() || version.is_lock() {
+        return Ok(());
+    }
+    let mut key = KeyBuffer::new();
+    let mut scratch = KeyBuffer::new();
+    let mut outcome = Ok(());
+    for index in table.all_indexes() {
+        let removed = session.definition(index).and_then(|definition| {
+            let has_null = encode_row(definition, version.image(), &mut key)?.0;
+            crate::index::remove_key(
+                session,
+                table,
+                index,
+                has_null,
+                &mut key,
+                &mut scratch,
+                slot,
+            )
+        });
+        if removed.is_err() {
+            outcome = removed;
+        }
+    }
+    outcome
+}
+
+/// The head without HAS_LOCKS if its chain has no lock entry. Latched.
+pub(crate) fn without_stale_lock_flag(head: Head) -> Head {
+    if !head.has(Head::HAS_LOCKS) {
+        return head;
+    }
+    let mut at = head.version();
+    while let Some(version) = at {
+        if version.is_lock() {
+            return head;
+        }
+        at = version.next();
+    }
+    head.without_flags(Head::HAS_LOCKS)
+}
+
+/// What a chain has for the reclaimer, by hints alone.
+fn removable(head: Head, horizon: Xid, mut each: impl FnMut(VersionRef)) {
+    let mut below_needed = false;
+    let mut at = head.version();
+    while let Some(version) = at {
+        at = version.next();
+        let now = version.flags();
+        if now & flags::LOCK_ONLY != 0 {
+            if now & (flags::COMMITTED | flags::ABORTED) != 0 && version.xid() < horizon {
+                each(version);
+            }
+        } else if now & flags::ABORTED != 0 || below_needed {
+            each(version);
+        } else if now & flags::COMMITTED != 0 && version.xid() < horizon {
+            below_needed = true;
+        }
+    }
+}
+
+/// Takes out of a row what hints and horizon allow: aborted versions, ended locks, what lies below the oldest version anybody needs, and a
+/// dead row as a whole. Asks no `Clock`. The caller is pinned.
+pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize {
+    let Some(anchor) = table.anchor(slot) else {
+        return 0;
+    };
+    let horizon = session.engine().horizon();
+    let mut any = false;
+    removable(anchor.head(), horizon, |_| any = true);
+    let mut removed = 0;
+    if any {
+        let mut superseded = 0;
+        removed = clean_row(session, table, slot, |head, taken| {
+            let mut now = *head;
+            removable(*head, horizon, |version| {
+                let hints = version.flags();
+                if hints & flags::ABORTED != 0 && hints & flags::LOGGED != 0 {
+                    now = now.with_flags(Head::FULL_IMAGE_NEXT);
+                }
+                superseded +=
+                    i64::from(hints & (flags::COMMITTED | flags::LOCK_ONLY) == flags::COMMITTED);
+                taken.take(&mut now, version);
+            });
+            *head = now;
+        });
+        if superseded > 0 {
+            table
+                .counters()
+                .stale_versions
+                .fetch_sub(superseded, Ordering::Relaxed);
+        }
+    }
+    removed + usize::from(free_dead_row(session, table, slot, anchor, horizon))
+}
+
+/// Gives the slot of a row back of which only a tombstone is left that everybody sees.
+fn free_dead_row(
+    session: &Session,
+    table: TableRef,
+    slot: Slot,
+    anchor: &Anchor,
+    horizon: Xid,
+) -> bool {
+    if dead_tombstone(anchor.head(), horizon).is_none() {
+        return false;
+    }
+    let lists_free_slots = keeps_free_list(session);
+    let mut latched = anchor.latch();
+    let Some(tombstone) = dead_tombstone(latched.head, horizon) else {
+        return false;
+    };
+    latched.head = Head::empty();
+    drop(latched);
+    // SAFETY: just unlinked.
+    unsafe {
+        session
+            .local
+            .retire(tombstone.block(), tombstone.block_bytes(), Purpose::Rows)
+    };
+    if lists_free_slots {
+        crate::table::free_slot(table, slot);
+    }
+    true
+}
+
+/// The only version of a chain that nobody is cleaning, if it is a tombstone everybody sees.
+fn dead_tombstone(head: Head, horizon: Xid) -> Option<VersionRef> {
+    let version = head.version().filter(|_| !head.has(Head::CLEANING))?;
+    let now = version.flags();
+    let is_dead = now & flags::TOMBSTONE != 0
+        && now & flags::COMMITTED != 0
+        && version.xid() < horizon
+        && version.next().is_none();
+    is_dead.then_some(version)
+}

@@ -1,0 +1,58 @@
+//! Taking back what nobody can see any more: versions, index entries, slots. See README.md.
+//!
+//! Who may touch what when:
+//! - A version leaves its chain only under the anchor's latch, and is retired by whoever took it out ([`clean_row`]).
+//! - Index entries are removed after the versions that had their keys left the chain, with the anchor's CLEANING bit set and the caller
+//!   pinned. While it is set nobody else takes such versions out and nobody gives the slot away.
+//! - A slot is given away only by whoever emptied its chain, after the last entry is gone.
+//! - Nothing here asks a `Clock` under a latch; what is taken out is known by hint flags.
+//! - One process at a time sweeps and frees dropped storages (the reclaimer); writers clean the rows they touch.
+
+mod clean;
+mod sweep;
+
+pub(crate) use clean::{clean_row, prune_row, without_stale_lock_flag};
+pub use sweep::Sweep;
+
+use crate::table::{TableRef, TableStorage};
+use std::sync::atomic::Ordering;
+
+/// Keeps the sweeper out of a table: for index builds and checks, whose caller holds off writers by a relation lock.
+pub(crate) struct Quiet<'a>(&'a TableStorage);
+
+impl Quiet<'_> {
+    /// Waits for the sweeper to finish its group of rows.
+    pub(crate) fn begin(table: TableRef) -> Self {
+        let storage = table.storage();
+        storage.quiet.fetch_add(1, Ordering::SeqCst);
+        let quiet = Quiet(storage);
+        while storage.sweepers.load(Ordering::SeqCst) > 0 {
+            std::thread::yield_now();
+        }
+        quiet
+    }
+}
+
+impl Drop for Quiet<'_> {
+    fn drop(&mut self) {
+        self.0.quiet.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// The sweeper's side of [`Quiet`]; held for one group of rows.
+struct Sweeping<'a>(&'a TableStorage);
+
+impl Sweeping<'_> {
+    fn begin(table: TableRef) -> Option<Self> {
+        let storage = table.storage();
+        storage.sweepers.fetch_add(1, Ordering::SeqCst);
+        let sweeping = Sweeping(storage);
+        (storage.quiet.load(Ordering::SeqCst) == 0).then_some(sweeping)
+    }
+}
+
+impl Drop for Sweeping<'_> {
+    fn drop(&mut self) {
+        self.0.sweepers.fetch_sub(1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,125 @@
+//! The background sweep: settles hints, reclaims what the horizon allows, visits only rows that were left with something to do.
+
+use super::Sweeping;
+use super::clean::prune_row;
+use crate::clock::Clock;
+use crate::ids::Slot;
+use crate::row::{Judged, judge_maker};
+use crate::session::Session;
+use crate::table::{DIRTY_WORD_SLOTS, Directory, GROUP_SLOTS, TableRef};
+
+/// Dirty groups taken and not swept yet: set again should the clock unwind.
+struct Groups<'a> {
+    directory: &'a Directory,
+    word_start: u64,
+    bits: u64,
+}
+
+impl Groups<'_> {
+    fn first(&self) -> Option<u64> {
+        let group = u64::from(self.bits.trailing_zeros());
+        (self.bits != 0).then(|| self.word_start + group * GROUP_SLOTS)
+    }
+
+    fn done(&mut self) {
+        self.bits &= self.bits - 1;
+    }
+}
+
+impl Drop for Groups<'_> {
+    fn drop(&mut self) {
+        while let Some(first) = self.first() {
+            self.directory.set_dirty(Slot(first));
+            self.done();
+        }
+    }
+}
+
+/// What a sweep did.
+#[derive(Copy, Clone, Eq, PartialEq, Debug, Default)]
+pub struct Sweep {
+    /// Rows looked at.
+    pub rows_visited: u64,
+    /// Versions, ended locks and dead rows' tombstones taken out.
+    pub versions_removed: u64,
+    /// Groups of rows that have something left to do at a later horizon.
+    pub groups_waiting: u64,
+}
+
+impl Session {
+    /// Sweeps a table: the rows that were left with something to do, or (`all`) every row. The table is kept alive by the caller (a relation
+    /// lock or a `Walk`). Only one process sweeps at a time. `pause` is called now and then, unpinned: it may handle signals, and unwinding
+    /// from it is safe.
+    pub fn sweep(
+        &self,
+        clock: &impl Clock,
+        table: TableRef,
+        all: bool,
+        mut pause: impl FnMut(),
+    ) -> Sweep {
+        let mut done = Sweep::default();
+        let end = table.slots_end().0;
+        let directory = &table.storage().directory;
+        let mut word_start = 0;
+        while word_start < end {
+            let taken = directory.take_dirty(Slot(word_start));
+            let mut groups = Groups {
+                directory,
+                word_start,
+                bits: if all { u64::MAX } else { taken },
+            };
+            while let Some(first) = groups.first().filter(|first| *first < end) {
+                let slots = first..(first + GROUP_SLOTS).min(end);
+                if self.sweep_group(clock, table, slots, &mut done) {
+                    directory.set_dirty(Slot(first));
+                    done.groups_waiting += 1;
+                }
+                groups.done();
+                pause();
+            }
+            groups.bits = 0;
+            word_start += DIRTY_WORD_SLOTS;
+        }
+        self.local.collect();
+        done
+    }
+
+    /// Sweeps rows that share a dirty bit; `true` if something is left to do there later.
+    fn sweep_group(
+        &self,
+        clock: &impl Clock,
+        table: TableRef,
+        slots: std::ops::Range<u64>,
+        done: &mut Sweep,
+    ) -> bool {
+        let Some(_sweeping) = Sweeping::begin(table) else {
+            return true;
+        };
+        let _pin = self.local.pin();
+        let mut left = false;
+        for slot in slots.map(Slot) {
+            done.rows_visited += 1;
+            left |= self.sweep_row(clock, table, slot, done);
+        }
+        left
+    }
+
+    /// Judges, prunes; `true` if the row has something left to do.
+    fn sweep_row(&self, clock: &impl Clock, table: TableRef, slot: Slot, done: &mut Sweep) -> bool {
+        let Some(anchor) = table.anchor(slot) else {
+            return false;
+        };
+        let mut at = anchor.head().version();
+        while let Some(version) = at {
+            at = version.next();
+            let _: Judged = judge_maker(version, clock);
+        }
+        done.versions_removed += prune_row(self, table, slot) as u64;
+        let Some(newest) = anchor.head().version() else {
+            return false;
+        };
+        let now = newest.flags();
+        let settled = crate::row::flags::COMMITTED;
+        newest.next().is_some() || newest.is_tombstone() || now & settled == 0
+    }
+}

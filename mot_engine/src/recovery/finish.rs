@@ -1,0 +1,277 @@
+//! After replay: what the log left open is judged, and the tables are made ready for writers.
+//!
+//! - Definitions of transactions that committed are settled, others doomed; dropped ones likewise.
+//! - Rows whose newest state has no verdict are judged; what did not commit is taken out, and the next
+//!   change of such a row is logged whole, since its LSN is that of a version that is gone.
+//! - Empty slots go to the free lists.
+//!
+//! Contract: no writer runs. Readers may (a standby that is promoted): what is taken out is retired.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use crate::checkpoint::on_threads;
+use crate::clock::Clock;
+use crate::errors::EngineError;
+use crate::ids::{Slot, Xid};
+use crate::reclaim::clean_row;
+use crate::row::{Head, Judged, VersionRef, flags, judge_maker};
+use crate::session::Session;
+use crate::table::{TableRef, free_slot};
+
+/// Slots a thread looks at at a time.
+const UNIT_SLOTS: u64 = 1 << 16;
+/// Slots looked at under one pin.
+const SLOTS_PER_PIN: u64 = 1024;
+
+/// What was found.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub struct Finished {
+    /// Rows that had an unjudged state.
+    pub rows_judged: u64,
+    /// States taken out because their transaction did not commit.
+    pub versions_removed: u64,
+    /// Slots without a row, ready for new ones.
+    pub slots_free: u64,
+    /// Tables and indexes that are gone.
+    pub definitions_removed: u64,
+}
+
+/// Judges what is open and makes the tables ready for writers. `threads` look for it; the clock is
+/// asked by the caller's thread alone.
+pub fn finish(
+    session: &Session,
+    clock: &impl Clock,
+    threads: usize,
+) -> Result<Finished, EngineError> {
+    let mut finished = Finished::default();
+    settle_definitions(session, clock, &mut finished);
+    let mut newest = Xid::NONE;
+    for walk in session.tables() {
+        let seen = finish_table(session, clock, walk.table(), threads, &mut finished)?;
+        newest = newest.max(seen);
+    }
+    let engine = session.engine();
+    engine.set_recovered_below(engine.recovered_below().max(Xid(newest.0 + 1)));
+    Ok(finished)
+}
+
+/// What became of the transaction named by a definition's word.
+enum Outcome {
+    None,
+    Running,
+    Committed,
+    Aborted,
+}
+
+fn outcome(xid: u64, clock: &impl Clock) -> Outcome {
+    let xid = Xid(xid);
+    if !xid.is_some() {
+        Outcome::None
+    } else if clock.is_current(xid) || clock.is_in_progress(xid) {
+        Outcome::Running
+    } else if clock.did_commit(xid) {
+        Outcome::Committed
+    } else {
+        Outcome::Aborted
+    }
+}
+
+fn settle_definitions(session: &Session, clock: &impl Clock, finished: &mut Finished) {
+    let catalog = session.catalog();
+    for walk in session.tables() {
+        let table = walk.table();
+        let storage = table.storage();
+        let created = outcome(storage.created.load(Ordering::Acquire), clock);
+        let dropped = outcome(storage.dropped.load(Ordering::Acquire), clock);
+        if matches!(created, Outcome::Aborted) || matches!(dropped, Outcome::Committed) {
+            catalog.doom(table);
+            finished.definitions_removed += 1;
+            continue;
+        }
+        if matches!(created, Outcome::Committed) {
+            storage.created.store(0, Ordering::Release);
+        }
+        if matches!(dropped, Outcome::Aborted) {
+            storage.dropped.store(0, Ordering::Release);
+        }
+        for index in table.all_indexes() {
+            let storage = index.storage();
+            let created = outcome(storage.created.load(Ordering::Acquire), clock);
+            let dropped = outcome(storage.dropped.load(Ordering::Acquire), clock);
+            if matches!(created, Outcome::Aborted) || matches!(dropped, Outcome::Committed) {
+                catalog.doom_index(index);
+                finished.definitions_removed += 1;
+                continue;
+            }
+            if matches!(created, Outcome::Committed) {
+                storage.created.store(0, Ordering::Release);
+            }
+            if matches!(dropped, Outcome::Aborted) {
+                storage.dropped.store(0, Ordering::Release);
+            }
+        }
+    }
+}
+
+/// A table handed to threads.
+struct Shared(TableRef);
+
+// SAFETY: a storage of atomics, kept alive by the caller's walk.
+unsafe impl Sync for Shared {}
+
+/// Slots of a part of a table that need more than a look.
+#[derive(Default)]
+struct Seen {
+    empty: Vec<Slot>,
+    open: Vec<Slot>,
+}
+
+fn finish_table(
+    session: &Session,
+    clock: &impl Clock,
+    table: TableRef,
+    threads: usize,
+    finished: &mut Finished,
+) -> Result<Xid, EngineError> {
+    let mut newest = Xid::NONE;
+    let end = table.slots_end().0;
+    let units = end.div_ceil(UNIT_SLOTS) as usize;
+    let engine = session.engine();
+    let shared = Shared(table);
+    let shared = &shared;
+    let mut parts: Vec<(usize, Seen)> = on_threads(threads, units, |_, next| {
+        let session = engine.join()?;
+        let mut parts = Vec::new();
+        while let Some(unit) = next.take() {
+            let first = unit as u64 * UNIT_SLOTS;
+            parts.push((
+                unit,
+                look(&session, shared.0, first..end.min(first + UNIT_SLOTS))?,
+            ));
+        }
+        Ok(parts)
+    })?
+    .into_iter()
+    .flatten()
+    .collect();
+    // Backwards, so that low slots come first on the free list.
+    parts.sort_unstable_by_key(|(unit, _)| std::cmp::Reverse(*unit));
+    for (_, seen) in parts {
+        for slot in seen.empty.into_iter().rev() {
+            free_slot(table, slot);
+            finished.slots_free += 1;
+        }
+        for slot in seen.open {
+            finished.rows_judged += 1;
+            newest = newest.max(finish_row(session, clock, table, slot, finished));
+        }
+    }
+    Ok(newest)
+}
+
+fn look(session: &Session, table: TableRef, slots: Range<u64>) -> Result<Seen, EngineError> {
+    let mut seen = Seen::default();
+    let mut from = slots.start;
+    while from < slots.end {
+        let _pin = session.local.pin();
+        let to = slots.end.min(from + SLOTS_PER_PIN);
+        for slot in (from..to).map(Slot) {
+            let Some(anchor) = table.anchor(slot) else {
+                continue;
+            };
+            let head = anchor.head();
+            let list = match head.version() {
+                None if head.is_free() => continue,
+                None => &mut seen.empty,
+                Some(version) if is_settled(version) => continue,
+                Some(_) => &mut seen.open,
+            };
+            list.try_reserve(1)
+                .map_err(|_| EngineError::OutOfProcessMemory)?;
+            list.push(slot);
+        }
+        from = to;
+    }
+    Ok(seen)
+}
+
+/// Nothing to judge, nothing to bury.
+fn is_settled(version: VersionRef) -> bool {
+    let now = version.flags();
+    now & flags::COMMITTED != 0 && now & (flags::TOMBSTONE | flags::LOCK_ONLY) == 0
+}
+
+/// Judges a row from the top down to its newest committed state. Gives the newest xid met.
+fn finish_row(
+    session: &Session,
+    clock: &impl Clock,
+    table: TableRef,
+    slot: Slot,
+    finished: &mut Finished,
+) -> Xid {
+    let mut newest = Xid::NONE;
+    let _pin = session.local.pin();
+    let Some(anchor) = table.anchor(slot) else {
+        return newest;
+    };
+    let counted = anchor.head().version();
+    let mut at = anchor.head().version();
+    let mut kept = None;
+    while let Some(version) = at {
+        at = version.next();
+        newest = newest.max(version.xid());
+        match judge_maker(version, clock) {
+            Judged::Running | Judged::Mine => return newest,
+            Judged::Committed if !version.is_lock() => {
+                kept = Some(version);
+                break;
+            }
+            _ => {
+                remove(session, table, slot, version);
+                finished.versions_removed += 1;
+            }
+        }
+    }
+    recount(table, counted, kept);
+    match kept {
+        Some(version) if version.is_tombstone() => {
+            table.set_dirty(slot);
+            table
+                .counters()
+                .stale_versions
+                .fetch_add(1, Ordering::Relaxed);
+        }
+        Some(_) => {}
+        None => {
+            let head = anchor.head();
+            if head.is_empty() && !head.is_free() {
+                free_slot(table, slot);
+                finished.slots_free += 1;
+            }
+        }
+    }
+    newest
+}
+
+/// Takes a version out of its row, with the entries only it needed.
+fn remove(session: &Session, table: TableRef, slot: Slot, version: VersionRef) {
+    clean_row(session, table, slot, |head, taken| {
+        *head = head.with_flags(Head::FULL_IMAGE_NEXT);
+        taken.take(head, version);
+    });
+}
+
+/// Loading and replay counted the top of the chain as the row's state.
+fn recount(table: TableRef, counted: Option<VersionRef>, kept: Option<VersionRef>) {
+    let live = |version: Option<VersionRef>| version.filter(|version| !version.is_tombstone());
+    let (before, after) = (live(counted), live(kept));
+    let bytes =
+        |version: Option<VersionRef>| version.map_or(0, |version| version.image_bytes() as i64);
+    let counters = table.counters();
+    let rows = i64::from(after.is_some()) - i64::from(before.is_some());
+    counters.rows.fetch_add(rows, Ordering::Relaxed);
+    counters
+        .row_bytes
+        .fetch_add(bytes(after) - bytes(before), Ordering::Relaxed);
+}

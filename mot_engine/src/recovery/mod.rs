@@ -1,0 +1,21 @@
+//! Recovery: the newest checkpoint into memory, then the log.
+//!
+//! Contract:
+//! - Until `load` returned nobody else uses the tables. It runs plain threads that call nothing of
+//!   PostgreSQL; the caller's process needs no more than memory.
+//! - `Replayer::apply` is called by one process, with records in the order of the log. It is
+//!   idempotent: a record, or the part of it, that the tables already have is skipped by LSN. Hot
+//!   standby's readers may run beside it.
+//! - After `ArenaFull` from `apply` the same record may be applied again, once there is room.
+//! - `finish` is called once, when replay (if any) is over and before the first writer.
+
+mod finish;
+mod load;
+mod replay;
+
+#[cfg(test)]
+mod tests;
+
+pub use finish::{Finished, finish};
+pub use load::{Loaded, load};
+pub use replay::Replayer;

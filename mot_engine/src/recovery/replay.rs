@@ -1,0 +1,374 @@
+//! Applies log records.
+//!
+//! A change becomes a version on top of its row, marked as logged, of a transaction whose outcome is
+//! not known here: readers and `finish` ask the clock. What was rolled back on the primary therefore
+//! lies in the chain, too, until somebody judges it.
+//!
+//! Per row the order is: version, index entries, mark with the LSN. A record that stopped halfway (the
+//! arena was full) is found by the version on top that is not marked: every other one is.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+
+use super::load::{raise_ids, write_version};
+use crate::errors::EngineError;
+use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
+use crate::index::enter_key;
+use crate::key::{encode_row, key_attributes_unchanged};
+use crate::log::{BaseLsn, Change, DefinitionChange, Record, apply_delta};
+use crate::memory::{Purpose, Urgency};
+use crate::row::{Anchor, Head, VersionRef, flags};
+use crate::session::Session;
+use crate::table::{IndexRef, TableRef};
+use crate::transaction::{NoClock, allocate_table, publish_index};
+
+/// Applies records, in the order of the log. Process-local.
+#[derive(Default)]
+pub struct Replayer {
+    tables: HashMap<TableId, Option<TableRef>>,
+    body: Vec<u8>,
+}
+
+impl Replayer {
+    /// A replayer that knows nothing yet.
+    pub fn new() -> Replayer {
+        Replayer::default()
+    }
+
+    /// Applies the record that ends at `lsn`, logged by (top-level) transaction `xid`.
+    pub fn apply(
+        &mut self,
+        session: &Session,
+        record: &[u8],
+        lsn: Lsn,
+        xid: Xid,
+    ) -> Result<(), EngineError> {
+        let progress = session.engine().progress();
+        if lsn.0 <= progress.replayed_lsn.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        // A checkpoint that fixed its redo position before this record waits until it is marked.
+        session.begin_logging();
+        let result = self.apply_record(session, record, lsn, xid);
+        session.end_logging();
+        result?;
+        session
+            .engine()
+            .root()
+            .last_lsn
+            .fetch_max(lsn.0, Ordering::AcqRel);
+        progress.replayed_lsn.store(lsn.0, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn apply_record(
+        &mut self,
+        session: &Session,
+        record: &[u8],
+        lsn: Lsn,
+        xid: Xid,
+    ) -> Result<(), EngineError> {
+        match Record::parse(record)? {
+            Record::Definitions(changes) => {
+                for change in changes {
+                    self.define(session, change?, lsn, xid)?;
+                }
+            }
+            Record::Rows(mut rows) => {
+                while let Some(row) = rows.next()? {
+                    let Some(table) = self.table(session, row.table, lsn)? else {
+                        continue;
+                    };
+                    let mut at = Place {
+                        session,
+                        table,
+                        slot: row.slot,
+                        lsn,
+                        xid,
+                    };
+                    self.change(&mut at, row.change)?;
+                    let progress = session.engine().progress();
+                    progress.changes_replayed.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The storage with this id. None: it was dropped before the checkpoint saw it.
+    fn table(
+        &mut self,
+        session: &Session,
+        id: TableId,
+        lsn: Lsn,
+    ) -> Result<Option<TableRef>, EngineError> {
+        if let Some(known) = self.tables.get(&id) {
+            return Ok(*known);
+        }
+        let catalog = session.catalog();
+        // Only this process dooms storages during recovery, so the reference outlives the walk.
+        let table = catalog.hold(id).map(|walk| walk.table());
+        if table.is_none() && id.0 >= catalog.next_table_id.load(Ordering::Acquire) {
+            return Err(EngineError::LogMismatch {
+                what: "the table was never created",
+                table: id.0,
+                slot: 0,
+                lsn: lsn.0,
+            });
+        }
+        self.tables.insert(id, table);
+        Ok(table)
+    }
+
+    fn define(
+        &mut self,
+        session: &Session,
+        change: DefinitionChange,
+        lsn: Lsn,
+        xid: Xid,
+    ) -> Result<(), EngineError> {
+        match change {
+            DefinitionChange::CreateTable { table: id, key } => {
+                if session.catalog().hold(id).is_none() {
+                    let table = allocate_table(session, id, key, xid)?;
+                    table.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
+                    session.catalog().link(table);
+                    self.tables.insert(id, Some(table));
+                }
+                raise_ids(session, TableId(id.0 + 1), IndexId(0));
+            }
+            DefinitionChange::DropTable { table } => {
+                if let Some(table) = self.table(session, table, lsn)? {
+                    let storage = table.storage();
+                    storage.dropped.store(xid.0, Ordering::Release);
+                    storage.dropped_lsn.store(lsn.0, Ordering::Release);
+                }
+            }
+            DefinitionChange::CreateIndex {
+                index: id,
+                table,
+                definition,
+            } => {
+                let Some(table) = self.table(session, table, lsn)? else {
+                    return Ok(());
+                };
+                raise_ids(session, TableId(0), IndexId(id.0 + 1));
+                if table.all_indexes().any(|index| index.id() == id) {
+                    return Ok(());
+                }
+                let index = IndexRef::allocate(&session.local, id, table.0, &definition, xid.0)?;
+                index.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
+                let built = crate::index::build_unjudged(session, table, index)
+                    .and_then(|()| publish_index(table, index));
+                if built.is_err() {
+                    // SAFETY: never published.
+                    unsafe { crate::transaction::free_index(session, index) };
+                }
+                built?;
+            }
+            DefinitionChange::DropIndex { index: id, table } => {
+                let Some(table) = self.table(session, table, lsn)? else {
+                    return Ok(());
+                };
+                if let Some(index) = table.all_indexes().find(|index| index.id() == id) {
+                    let storage = index.storage();
+                    storage.dropped.store(xid.0, Ordering::Release);
+                    storage.dropped_lsn.store(lsn.0, Ordering::Release);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn change(&mut self, at: &mut Place<'_>, change: Change<'_>) -> Result<(), EngineError> {
+        let _pin = at.session.local.pin();
+        let anchor = at.anchor()?;
+        if anchor.lsn() >= at.lsn {
+            return Ok(());
+        }
+        let newest = newest_data(anchor);
+        if let Some(version) = newest.filter(|version| version.flags() & flags::LOGGED == 0) {
+            // Installed by an attempt that ran out of memory behind this point.
+            at.enter(version)?;
+            anchor.mark_logged(version, at.lsn);
+            return Ok(());
+        }
+        let body = match change {
+            Change::Delete => None,
+            Change::Insert { body } | Change::Replace { body } => Some(body),
+            Change::Change { base, edits, delta } => {
+                let version = at.base(anchor, newest, base)?;
+                self.body.clear();
+                apply_delta(version.body(), delta, edits, &mut self.body)?;
+                Some(&self.body[..])
+            }
+        };
+        let version = write_version(at.session, at.slot, at.xid, body, 0)?;
+        let keys_changed = match at.keys_changed(newest, version) {
+            Ok(changed) => changed,
+            Err(error) => {
+                at.free(version);
+                return Err(error);
+            }
+        };
+        if keys_changed {
+            version.add_flags(flags::KEYS_CHANGED);
+        }
+        loop {
+            let head = anchor.head();
+            if head.is_free() {
+                at.free(version);
+                return Err(at.mismatch("the slot is free"));
+            }
+            version.set_next(head);
+            let mut new = head.with_address(version.address());
+            if keys_changed && !head.is_empty() {
+                new = new.with_flags(Head::KEYS_MOVED);
+            }
+            if anchor.publish(head, new) {
+                break;
+            }
+        }
+        at.table.set_dirty(at.slot);
+        at.count(newest, version);
+        at.enter(version)?;
+        anchor.mark_logged(version, at.lsn);
+        Ok(())
+    }
+}
+
+/// The newest state in the chain, judged or not.
+fn newest_data(anchor: &Anchor) -> Option<VersionRef> {
+    let mut at = anchor.head().version();
+    while let Some(version) = at.filter(VersionRef::is_lock) {
+        at = version.next();
+    }
+    at
+}
+
+/// Where a change goes.
+struct Place<'a> {
+    session: &'a Session,
+    table: TableRef,
+    slot: Slot,
+    lsn: Lsn,
+    xid: Xid,
+}
+
+impl Place<'_> {
+    fn mismatch(&self, what: &'static str) -> EngineError {
+        EngineError::LogMismatch {
+            what,
+            table: self.table.id().0,
+            slot: self.slot.0,
+            lsn: self.lsn.0,
+        }
+    }
+
+    fn anchor(&self) -> Result<&'static Anchor, EngineError> {
+        let storage = self.table.storage();
+        if let Some(anchor) = self.table.anchor(self.slot) {
+            storage
+                .slots_end
+                .fetch_max(self.slot.0 + 1, Ordering::AcqRel);
+            return Ok(anchor);
+        }
+        storage
+            .directory
+            .ensure(&self.session.local, self.slot, Urgency::Ordinary)?;
+        storage
+            .slots_end
+            .fetch_max(self.slot.0 + 1, Ordering::AcqRel);
+        Ok(self.table.anchor(self.slot).expect("just ensured"))
+    }
+
+    /// The version a difference is against.
+    fn base(
+        &self,
+        anchor: &Anchor,
+        newest: Option<VersionRef>,
+        base: BaseLsn,
+    ) -> Result<VersionRef, EngineError> {
+        let newest = newest
+            .filter(|newest| !newest.is_tombstone())
+            .ok_or_else(|| self.mismatch("the row to change does not exist"))?;
+        if BaseLsn::of(anchor.lsn()) != base {
+            return Err(EngineError::BaseMismatch {
+                table: self.table.id().0,
+                slot: self.slot.0,
+                lsn: self.lsn.0,
+                row_lsn: anchor.lsn().0,
+                base_lsn_low: base.0,
+            });
+        }
+        Ok(newest)
+    }
+
+    /// Whether some index's key differs from the state below.
+    fn keys_changed(
+        &self,
+        newest: Option<VersionRef>,
+        version: VersionRef,
+    ) -> Result<bool, EngineError> {
+        if version.is_tombstone() {
+            return Ok(false);
+        }
+        let Some(below) = newest.filter(|newest| !newest.is_tombstone()) else {
+            return Ok(true);
+        };
+        for index in self.table.all_indexes() {
+            let definition = self.session.definition(index)?;
+            if !key_attributes_unchanged(definition, below.image(), version.image())? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Makes the index entries of a version that needs them.
+    fn enter(&self, version: VersionRef) -> Result<(), EngineError> {
+        if version.is_tombstone() || !version.changed_keys() {
+            return Ok(());
+        }
+        for index in self.table.all_indexes() {
+            let definition = self.session.definition(index)?;
+            self.session.with_keys(|keys| {
+                let [key, scratch, _] = keys;
+                let has_null = encode_row(definition, version.image(), key)?.0;
+                enter_key::<NoClock>(
+                    self.session,
+                    self.table,
+                    index,
+                    has_null,
+                    key,
+                    scratch,
+                    self.slot,
+                    None,
+                )
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Counts as if the transaction had committed; most have.
+    fn count(&self, newest: Option<VersionRef>, version: VersionRef) {
+        let bytes = |version: &VersionRef| version.image_bytes() as i64;
+        let before = newest.filter(|newest| !newest.is_tombstone());
+        let after = Some(version).filter(|version| !version.is_tombstone());
+        let counters = self.table.counters();
+        let rows = i64::from(after.is_some()) - i64::from(before.is_some());
+        let grown = after.as_ref().map_or(0, bytes) - before.as_ref().map_or(0, bytes);
+        counters.rows.fetch_add(rows, Ordering::Relaxed);
+        counters.row_bytes.fetch_add(grown, Ordering::Relaxed);
+    }
+
+    /// Gives an unpublished version back.
+    fn free(&self, version: VersionRef) {
+        // SAFETY: never published.
+        unsafe {
+            self.session
+                .local
+                .free(version.block(), version.block_bytes(), Purpose::Rows);
+        }
+    }
+}

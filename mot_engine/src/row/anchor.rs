@@ -1,0 +1,209 @@
+//! An anchor: where a row's chain of versions begins.
+//!
+//! 16 bytes a row: the head word (address of the newest version and flag bits) and the LSN of the row's last logged change.
+//! A free slot's head word has [`Head::FREE`] and the number of the next free slot instead of an address.
+//!
+//! Who may touch what when:
+//! - Readers load the head, nothing else.
+//! - Writers publish by compare-and-swap of the whole word; it fails while the latch bit is set or if anything changed.
+//! - Whoever unlinks or prunes holds the latch bit: a few instructions, never across a `Clock` call.
+//! - `lsn` only rises, also when the slot is freed and used again: replay tells by it what the row already has. It is stored by the
+//!   committing session, which owns the row, and by replay, together with the version's LOGGED flag ([`Anchor::mark_logged`]): a reader
+//!   that finds the same unmarked word before and after walking the chain knows that LSN and flags belong together.
+
+use super::version::{VersionRef, flags};
+use crate::ids::{Lsn, Slot};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+/// A row's anchor in its table's directory.
+#[repr(C)]
+pub struct Anchor {
+    head: AtomicU64,
+    /// Twice the LSN; odd while a version is being marked as logged.
+    lsn: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Anchor>() == 16);
+
+/// A head word: an address (48 bits, 16-byte aligned) and flags around it.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub struct Head(pub(crate) u64);
+
+impl Head {
+    const LATCH: u64 = 1;
+    /// Some version of this row changed a key: entries must be compared with the version seen.
+    pub const KEYS_MOVED: u64 = 1 << 1;
+    /// The last logged change was rolled back: the next one is logged as a whole.
+    pub const FULL_IMAGE_NEXT: u64 = 1 << 2;
+    /// The slot is on the free list; the address bits hold the next free slot.
+    pub const FREE: u64 = 1 << 3;
+    /// The chain holds a row-lock entry.
+    pub const HAS_LOCKS: u64 = 1 << 48;
+    /// Somebody removes index entries of versions already taken out of this chain. Only its setter may give the slot away, and nobody else
+    /// takes versions with keys of their own out meanwhile: so a slot is never reused while an entry of its former row is still to go.
+    pub const CLEANING: u64 = 1 << 49;
+    const ADDRESS: u64 = (1 << 48) - 16;
+    const FLAGS: u64 = Head::KEYS_MOVED | Head::FULL_IMAGE_NEXT | Head::HAS_LOCKS | Head::CLEANING;
+
+    /// No version, no flags.
+    pub(crate) fn empty() -> Head {
+        Head(0)
+    }
+
+    /// The newest version.
+    pub fn version(self) -> Option<VersionRef> {
+        if self.0 & Head::FREE != 0 {
+            return None;
+        }
+        // SAFETY: the address bits of a head that is not FREE hold 0 or a published version; the caller is pinned.
+        unsafe { VersionRef::from_address(self.0 & Head::ADDRESS) }
+    }
+
+    /// Whether a flag is set.
+    pub fn has(self, flag: u64) -> bool {
+        self.0 & flag != 0
+    }
+
+    pub(crate) fn is_free(self) -> bool {
+        self.0 & Head::FREE != 0
+    }
+
+    /// Never used, or given back and taken again: no chain.
+    pub(crate) fn is_empty(self) -> bool {
+        self.version().is_none()
+    }
+
+    /// The same flags with another address.
+    pub(crate) fn with_address(self, address: u64) -> Head {
+        debug_assert_eq!(address & !Head::ADDRESS, 0);
+        Head((self.0 & Head::FLAGS) | address)
+    }
+
+    pub(crate) fn with_flags(self, flags: u64) -> Head {
+        Head(self.0 | flags)
+    }
+
+    pub(crate) fn without_flags(self, flags: u64) -> Head {
+        Head(self.0 & !flags)
+    }
+
+    /// A head that differs at most in the latch bit and the flags: the same chain on top.
+    pub(crate) fn same_chain(self, other: Head) -> bool {
+        self.0 & (Head::ADDRESS | Head::FREE) == other.0 & (Head::ADDRESS | Head::FREE)
+    }
+}
+
+impl Anchor {
+    /// The head without its latch bit.
+    pub fn head(&self) -> Head {
+        Head(self.head.load(Ordering::Acquire) & !Head::LATCH)
+    }
+
+    /// LSN of the row's last logged change.
+    pub fn lsn(&self) -> Lsn {
+        Lsn(self.lsn.load(Ordering::Acquire) >> 1)
+    }
+
+    /// Marks `version` as logged by a record that ends at `lsn`, which is above all before. By the row's owner, or by replay.
+    pub(crate) fn mark_logged(&self, version: VersionRef, lsn: Lsn) {
+        let lsn = lsn.max(self.lsn());
+        self.lsn.store(lsn.0 << 1 | 1, Ordering::Release);
+        // Who sees the flag (it is a release) sees the odd word or a later one, and so looks again.
+        version.add_flags(flags::LOGGED);
+        self.lsn.store(lsn.0 << 1, Ordering::Release);
+    }
+
+    /// Sets the LSN of an anchor that only the caller uses (loading).
+    pub(crate) fn set_lsn(&self, lsn: Lsn) {
+        self.lsn.store(lsn.0 << 1, Ordering::Release);
+    }
+
+    /// Runs `read` until no version of the row was marked as logged meanwhile; gives the LSN that belongs to what it saw. The caller is
+    /// pinned. `read` must start anew each time.
+    pub(crate) fn read_with_lsn(&self, mut read: impl FnMut()) -> Lsn {
+        let mut turns = 0u32;
+        loop {
+            let before = self.lsn.load(Ordering::Acquire);
+            if before & 1 == 0 {
+                read();
+                fence(Ordering::Acquire);
+                if self.lsn.load(Ordering::Relaxed) == before {
+                    return Lsn(before >> 1);
+                }
+            }
+            turns += 1;
+            if turns.is_multiple_of(64) {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Publishes `new` if the head is still `old` and not latched.
+    pub(crate) fn publish(&self, old: Head, new: Head) -> bool {
+        self.head
+            .compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
+    }
+
+    /// Waits while the latch is held.
+    pub(crate) fn wait_unlatched(&self) {
+        let mut turns = 0u32;
+        while self.head.load(Ordering::Relaxed) & Head::LATCH != 0 {
+            turns += 1;
+            if turns.is_multiple_of(64) {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Takes the latch and returns the head. The guard stores a head back.
+    pub(crate) fn latch(&self) -> LatchedAnchor<'_> {
+        loop {
+            let head = self.head();
+            let latched = head.0 | Head::LATCH;
+            if self
+                .head
+                .compare_exchange_weak(head.0, latched, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+            {
+                return LatchedAnchor { anchor: self, head };
+            }
+            self.wait_unlatched();
+        }
+    }
+
+    /// Makes the slot an element of the free list. Only for a slot nobody reaches.
+    pub(crate) fn set_free(&self, next: Option<Slot>) {
+        let link = next.map_or(0, |slot| slot.0 + 1);
+        self.head.store(Head::FREE | (link << 4), Ordering::Release);
+    }
+
+    /// The next free slot behind this free one.
+    pub(crate) fn next_free(&self) -> Option<Slot> {
+        let link = (self.head().0 >> 4) & ((1 << 44) - 1);
+        (link > 0).then(|| Slot(link - 1))
+    }
+
+    /// Takes a slot off the free list: empty, LSN kept.
+    pub(crate) fn set_empty(&self) {
+        self.head.store(0, Ordering::Release);
+    }
+}
+
+/// A latched anchor. Dropping it stores the head back unlatched.
+pub(crate) struct LatchedAnchor<'a> {
+    anchor: &'a Anchor,
+    /// The head to store; change it to change the chain.
+    pub(crate) head: Head,
+}
+
+impl Drop for LatchedAnchor<'_> {
+    fn drop(&mut self) {
+        debug_assert!(self.head.0 & Head::LATCH == 0);
+        self.anchor.head.store(self.head.0, Ordering::Release);
+    }
+}

@@ -1,0 +1,173 @@
+//! Walking and trimming a row's chain.
+//!
+//! Newest first. All functions here need the caller pinned. Judging a version may call the `Clock`, so none of it happens under a latch;
+//! what was judged is kept in the version's hint flags, which later walks under a latch may rely on.
+
+use super::anchor::{Anchor, Head};
+use super::version::{VersionRef, flags};
+use crate::clock::{Clock, Snapshot};
+use crate::ids::Xid;
+use std::sync::atomic::Ordering;
+
+/// What became of the transaction that made a version.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub(crate) enum Judged {
+    /// This transaction.
+    Mine,
+    /// Another one that still runs.
+    Running,
+    /// Committed; the version has its hint.
+    Committed,
+    /// Aborted or lost in a crash; the version has its hint.
+    Aborted,
+}
+
+/// Judges a version's maker, in heapam's order, and keeps the verdict as a hint.
+pub fn judge(version: VersionRef, clock: &impl Clock) -> JudgedVersion {
+    JudgedVersion {
+        version,
+        verdict: judge_maker(version, clock),
+    }
+}
+
+/// A version and its verdict, for callers outside the row layer.
+pub struct JudgedVersion {
+    /// The version judged.
+    pub version: VersionRef,
+    verdict: Judged,
+}
+
+impl JudgedVersion {
+    /// Whether the maker committed.
+    pub fn is_committed(&self) -> bool {
+        self.verdict == Judged::Committed
+    }
+}
+
+pub(crate) fn judge_maker(version: VersionRef, clock: &impl Clock) -> Judged {
+    let now = version.flags();
+    if now & flags::COMMITTED != 0 {
+        return Judged::Committed;
+    }
+    if now & flags::ABORTED != 0 {
+        return Judged::Aborted;
+    }
+    let xid = version.xid();
+    if clock.is_current(xid) {
+        Judged::Mine
+    } else if clock.is_in_progress(xid) {
+        Judged::Running
+    } else if clock.did_commit(xid) {
+        version.add_flags(flags::COMMITTED);
+        Judged::Committed
+    } else {
+        version.add_flags(flags::ABORTED);
+        Judged::Aborted
+    }
+}
+
+/// Whether the snapshot sees this version's maker's work (HeapTupleSatisfiesMVCC on xmin).
+pub fn is_visible<S: Snapshot>(version: VersionRef, snapshot: &S) -> bool {
+    let now = version.flags();
+    if now & flags::ABORTED != 0 {
+        return false;
+    }
+    let xid = version.xid();
+    if xid >= snapshot.xmin() {
+        if now & flags::COMMITTED == 0
+            && let Some(visible) = snapshot.own(xid, version.cid())
+        {
+            return visible;
+        }
+        if snapshot.running(xid) {
+            return false;
+        }
+    }
+    if now & flags::COMMITTED != 0 {
+        return true;
+    }
+    if snapshot.did_commit(xid) {
+        version.add_flags(flags::COMMITTED);
+        true
+    } else {
+        version.add_flags(flags::ABORTED);
+        false
+    }
+}
+
+/// The newest state the snapshot sees; `None` if the row does not exist for it.
+pub fn visible<S: Snapshot>(anchor: &Anchor, snapshot: &S) -> Option<VersionRef> {
+    let mut at = anchor.head().version();
+    while let Some(version) = at {
+        if !version.is_lock() && is_visible(version, snapshot) {
+            return (!version.is_tombstone()).then_some(version);
+        }
+        at = version.next();
+    }
+    None
+}
+
+/// The state of a row now, without a snapshot.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub enum Newest {
+    /// No version at all.
+    None,
+    /// Committed, or made by the caller's transaction.
+    Live(VersionRef),
+    /// Deleted by a committed transaction or by the caller's.
+    Gone,
+    /// An unfinished change of another transaction is on top.
+    Busy(Xid),
+}
+
+/// The newest state that is not aborted.
+pub fn newest(anchor: &Anchor, clock: &impl Clock) -> Newest {
+    let mut at = anchor.head().version();
+    while let Some(version) = at {
+        if !version.is_lock() {
+            match judge_maker(version, clock) {
+                Judged::Aborted => {}
+                Judged::Running => return Newest::Busy(version.xid()),
+                Judged::Mine | Judged::Committed if version.is_tombstone() => return Newest::Gone,
+                Judged::Mine | Judged::Committed => return Newest::Live(version),
+            }
+        }
+        at = version.next();
+    }
+    Newest::None
+}
+
+/// The oldest version anybody with a snapshot at or above `horizon` can still see: the newest one that a finished and committed
+/// transaction below the horizon made. Relies on hints only.
+pub fn oldest_needed(head: Head, horizon: Xid) -> Option<VersionRef> {
+    let mut at = head.version();
+    while let Some(version) = at {
+        if version.xid() < horizon && version.flags() & flags::COMMITTED != 0 && !version.is_lock()
+        {
+            return Some(version);
+        }
+        at = version.next();
+    }
+    None
+}
+
+/// Takes one version out of a latched chain; `false` if it is not in it. The head to store is returned through `head`.
+pub(crate) fn unlink(head: &mut Head, version: VersionRef) -> bool {
+    let after = version.header().next.load(Ordering::Acquire);
+    let Some(first) = head.version() else {
+        return false;
+    };
+    if first == version {
+        *head = head.with_address(after);
+        return true;
+    }
+    let mut at = first;
+    while let Some(next) = at.next() {
+        if next == version {
+            at.header().next.store(after, Ordering::Release);
+            return true;
+        }
+        at = next;
+    }
+    false
+}

@@ -1,0 +1,232 @@
+//! A session: one process or thread that uses the engine.
+//!
+//! It owns its allocation cache, epoch place, slot batches, key buffers and decoded index definitions; none of it is shared. It is
+//! not `Send`. After a PostgreSQL error jumped over Rust frames, [`Session::reset`] releases what they held.
+
+use crate::clock::{Clock, Snapshot};
+use crate::engine::{Engine, SessionLine};
+use crate::errors::EngineError;
+use crate::ids::{IndexId, RelationKey, Slot};
+use crate::key::{IndexDefinition, KeyBuffer};
+use crate::memory::{LocalMemory, Purpose, TooManyParticipants, Urgency};
+use crate::row::{self, Newest, VersionRef};
+use crate::table::{Catalog, IndexRef, SlotBatches, TableRef, Walk};
+use std::alloc::Layout;
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
+
+/// Allocation and retirement for index nodes.
+pub(crate) struct NodeMemory<'a> {
+    local: &'a LocalMemory,
+    urgency: Urgency,
+}
+
+impl mot_index::Memory for NodeMemory<'_> {
+    fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
+        self.local
+            .allocate(layout.size(), Purpose::Index, self.urgency)
+            .ok()
+    }
+
+    unsafe fn free(&self, ptr: NonNull<u8>, layout: Layout) {
+        // SAFETY: allocated above with this size; the caller promises that nobody else reaches it.
+        unsafe { self.local.free(ptr, layout.size(), Purpose::Index) };
+    }
+
+    unsafe fn retire(&self, ptr: NonNull<u8>, layout: Layout) {
+        // SAFETY: allocated above with this size; unreachable for whoever pins from now on (caller).
+        unsafe { self.local.retire(ptr, layout.size(), Purpose::Index) };
+    }
+}
+
+/// One process or thread that uses the engine.
+pub struct Session {
+    engine: Engine,
+    pub(crate) local: LocalMemory,
+    line: &'static SessionLine,
+    pub(crate) batches: RefCell<SlotBatches>,
+    /// Decoded definitions by index id. Entries are never taken out before the session ends, so references to them stay good.
+    definitions: UnsafeCell<Vec<Option<Box<IndexDefinition>>>>,
+    /// Key buffers for the writers' paths: lent out by `with_keys`.
+    keys: RefCell<[KeyBuffer; 3]>,
+    logging: Cell<u64>,
+}
+
+impl Session {
+    pub(crate) fn join(engine: Engine) -> Result<Session, EngineError> {
+        let local = engine.memory().join()?;
+        let line = engine
+            .root()
+            .sessions
+            .iter()
+            .find(|line| {
+                line.taken
+                    .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
+            })
+            .ok_or(TooManyParticipants)?;
+        let logging = line.logging.load(Ordering::Relaxed);
+        Ok(Session {
+            engine,
+            local,
+            line,
+            batches: RefCell::default(),
+            definitions: UnsafeCell::new(Vec::new()),
+            keys: RefCell::new([KeyBuffer::new(), KeyBuffer::new(), KeyBuffer::new()]),
+            logging: Cell::new(logging),
+        })
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    pub(crate) fn catalog(&self) -> &'static Catalog {
+        &self.engine.root().catalog
+    }
+
+    /// Allocation, epochs.
+    pub fn memory(&self) -> &LocalMemory {
+        &self.local
+    }
+
+    /// Releases what Rust frames held that an error jumped over.
+    pub fn reset(&self) {
+        self.local.unpin_all();
+        self.end_logging();
+    }
+
+    /// From before the first record of a transaction is appended until its rows are marked.
+    pub(crate) fn begin_logging(&self) {
+        if self.logging.get().is_multiple_of(2) {
+            self.logging.set(self.logging.get() + 1);
+            self.line
+                .logging
+                .store(self.logging.get(), Ordering::SeqCst);
+        }
+    }
+
+    pub(crate) fn end_logging(&self) {
+        if !self.logging.get().is_multiple_of(2) {
+            self.logging.set(self.logging.get() + 1);
+            self.line
+                .logging
+                .store(self.logging.get(), Ordering::SeqCst);
+        }
+    }
+
+    /// The storage of a relation that exists for the caller.
+    pub fn find_table(&self, key: RelationKey, clock: &impl Clock) -> Option<TableRef> {
+        let _pin = self.local.pin();
+        self.catalog().find(key, clock)
+    }
+
+    /// All storages, kept alive for walking without relation locks.
+    pub fn tables(&self) -> Vec<Walk<'_>> {
+        self.catalog().hold_where(|_| true)
+    }
+
+    /// The indexes of a table that exist for the caller.
+    pub fn indexes(&self, table: TableRef, clock: &impl Clock) -> Vec<IndexRef> {
+        table
+            .all_indexes()
+            .filter(|index| self.index_exists(*index, clock))
+            .collect()
+    }
+
+    /// The index with this oid, if it exists for the caller.
+    pub fn find_index(
+        &self,
+        table: TableRef,
+        relation: u32,
+        clock: &impl Clock,
+    ) -> Option<IndexRef> {
+        table
+            .all_indexes()
+            .find(|index| index.relation_oid() == relation && self.index_exists(*index, clock))
+    }
+
+    fn index_exists(&self, index: IndexRef, clock: &impl Clock) -> bool {
+        let storage = index.storage();
+        crate::table::exists(
+            storage.created.load(Ordering::Acquire),
+            storage.dropped.load(Ordering::Acquire),
+            clock,
+        )
+    }
+
+    /// The index's definition, decoded once per session.
+    pub fn definition(&self, index: IndexRef) -> Result<&IndexDefinition, EngineError> {
+        let IndexId(id) = index.id();
+        // SAFETY: the session is used by one thread and this is the only place that touches the cell; boxes are never moved or dropped
+        // while the session lives, so the reference handed out outlives later calls.
+        let cache = unsafe { &mut *self.definitions.get() };
+        let place = id as usize;
+        if cache.len() <= place {
+            cache
+                .try_reserve(place + 1 - cache.len())
+                .map_err(|_| EngineError::OutOfProcessMemory)?;
+            cache.resize_with(place + 1, || None);
+        }
+        if cache[place].is_none() {
+            let definition = IndexDefinition::from_bytes(index.definition_bytes())?;
+            cache[place] = Some(Box::new(definition));
+        }
+        let definition: *const IndexDefinition = &**cache[place].as_ref().expect("just filled");
+        // SAFETY: see above.
+        Ok(unsafe { &*definition })
+    }
+
+    /// The error for a tree that found no room.
+    pub(crate) fn index_full(&self) -> EngineError {
+        let memory = self.engine.memory();
+        EngineError::ArenaFull(crate::memory::ArenaFull {
+            used: memory.arena_bytes_used(),
+            limit: memory.arena_bytes_limit(),
+            requested: mot_index::NODE_BYTES as u64,
+        })
+    }
+
+    pub(crate) fn tree_memory(&self, urgency: Urgency) -> NodeMemory<'_> {
+        NodeMemory {
+            local: &self.local,
+            urgency,
+        }
+    }
+
+    /// Lends the session's key buffers. Not reentrant: nothing that is called inside may ask for them again.
+    pub(crate) fn with_keys<R>(&self, work: impl FnOnce(&mut [KeyBuffer; 3]) -> R) -> R {
+        work(&mut self.keys.borrow_mut())
+    }
+
+    /// The newest version of the row that the snapshot sees. Valid while the snapshot is registered.
+    pub fn visible<S: Snapshot>(
+        &self,
+        table: TableRef,
+        slot: Slot,
+        snapshot: &S,
+    ) -> Option<VersionRef> {
+        let _pin = self.local.pin();
+        row::visible(table.anchor(slot)?, snapshot)
+    }
+
+    /// The row's state now. The version is valid as long as it cannot be superseded and pruned: while the caller's transaction locks or
+    /// owns the row, or a snapshot sees it, or pinned.
+    pub fn newest(&self, clock: &impl Clock, table: TableRef, slot: Slot) -> Newest {
+        let _pin = self.local.pin();
+        match table.anchor(slot) {
+            Some(anchor) => row::newest(anchor, clock),
+            None => Newest::None,
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.reset();
+        self.batches.borrow_mut().give_back(self.catalog());
+        self.line.taken.store(0, Ordering::Release);
+    }
+}

@@ -1,0 +1,202 @@
+//! The catalog: which storages exist, and which is a relation's.
+//!
+//! A hash of short lists in the shared root. A relation can have several storages at a time: the one before and the one after an
+//! uncommitted TRUNCATE, and what an aborted or dropped one leaves until it is freed.
+//!
+//! Protocol:
+//! - Readers walk a bucket's list pinned; storages are linked with a release store and retired through `doomed`.
+//! - Linking, unlinking, and the walker counts change under `latch`. No `Clock` call happens under it.
+//! - A storage that is unlinked goes to the doomed list; only the reclaimer frees it, once its walker count is 0. Its contents are freed
+//!   at once (only lock holders and walkers touch them), its header is retired (a pinned reader of the list may stand on it).
+
+use super::index::{IndexRef, IndexStorage};
+use super::storage::{TableRef, TableStorage};
+use crate::clock::Clock;
+use crate::ids::{RelationKey, TableId, Xid};
+use crate::memory::Latch;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Buckets of the hash: lists stay short up to some ten thousand tables.
+const BUCKETS: usize = 4096;
+
+#[repr(C)]
+pub(crate) struct Catalog {
+    latch: Latch,
+    pub(crate) next_table_id: AtomicU64,
+    pub(crate) next_index_id: AtomicU64,
+    doomed: AtomicU64,
+    doomed_indexes: AtomicU64,
+    buckets: [AtomicU64; BUCKETS],
+}
+
+/// Keeps a storage alive without a relation lock. Dropping it lets go.
+pub struct Walk<'a> {
+    catalog: &'a Catalog,
+    table: TableRef,
+}
+
+impl Walk<'_> {
+    /// The storage kept alive.
+    pub fn table(&self) -> TableRef {
+        self.table
+    }
+}
+
+impl Drop for Walk<'_> {
+    fn drop(&mut self) {
+        let _latched = self.catalog.latch.lock();
+        self.table.storage().walkers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn bucket(key: RelationKey) -> usize {
+    let mixed = (u64::from(key.database) << 32 | u64::from(key.relation))
+        .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> 40) as usize % BUCKETS
+}
+
+/// Whether the definition with these marks exists for the caller.
+pub(crate) fn exists(created: u64, dropped: u64, clock: &impl Clock) -> bool {
+    let happened = |xid: u64| {
+        let xid = Xid(xid);
+        clock.is_current(xid) || (!clock.is_in_progress(xid) && clock.did_commit(xid))
+    };
+    (created == 0 || happened(created)) && !(dropped != 0 && happened(dropped))
+}
+
+impl Catalog {
+    fn list(&self, key: RelationKey) -> impl Iterator<Item = TableRef> {
+        let mut at = self.buckets[bucket(key)].load(Ordering::Acquire);
+        std::iter::from_fn(move || {
+            let table = TableRef(NonNull::new(at as *mut TableStorage)?);
+            at = table.storage().next.load(Ordering::Acquire);
+            Some(table)
+        })
+    }
+
+    /// The relation's storage for the caller, newest first. The caller is pinned.
+    pub(crate) fn find(&self, key: RelationKey, clock: &impl Clock) -> Option<TableRef> {
+        self.list(key).find(|table| {
+            let storage = table.storage();
+            storage.key == key
+                && exists(
+                    storage.created.load(Ordering::Acquire),
+                    storage.dropped.load(Ordering::Acquire),
+                    clock,
+                )
+        })
+    }
+
+    /// Makes a storage known.
+    pub(crate) fn link(&self, table: TableRef) {
+        let _latched = self.latch.lock();
+        let first = &self.buckets[bucket(table.key())];
+        table
+            .storage()
+            .next
+            .store(first.load(Ordering::Relaxed), Ordering::Relaxed);
+        first.store(table.0.as_ptr() as u64, Ordering::Release);
+    }
+
+    /// Takes a storage out of the catalog; the reclaimer frees it. Idempotent.
+    pub(crate) fn doom(&self, table: TableRef) {
+        let storage = table.storage();
+        let _latched = self.latch.lock();
+        if storage.doomed.swap(1, Ordering::AcqRel) != 0 {
+            return;
+        }
+        let address = table.0.as_ptr() as u64;
+        let mut link = &self.buckets[bucket(table.key())];
+        loop {
+            let at = link.load(Ordering::Relaxed);
+            if at == address {
+                break;
+            }
+            let Some(next) = NonNull::new(at as *mut TableStorage) else {
+                unreachable!("a storage that is not doomed is linked");
+            };
+            link = &TableRef(next).storage().next;
+        }
+        // `next` of the doomed storage stays: a reader that stands on it walks on.
+        link.store(storage.next.load(Ordering::Relaxed), Ordering::Release);
+        storage
+            .next_doomed
+            .store(self.doomed.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.doomed.store(address, Ordering::Relaxed);
+    }
+
+    /// Takes a doomed storage that nobody walks, for the reclaimer to free.
+    pub(crate) fn take_doomed(&self) -> Option<TableRef> {
+        let _latched = self.latch.lock();
+        let mut link = &self.doomed;
+        loop {
+            let storage = NonNull::new(link.load(Ordering::Relaxed) as *mut TableStorage)?;
+            let table = TableRef(storage);
+            let next = &table.storage().next_doomed;
+            if table.storage().walkers.load(Ordering::Relaxed) == 0 {
+                link.store(next.load(Ordering::Relaxed), Ordering::Relaxed);
+                return Some(table);
+            }
+            link = next;
+        }
+    }
+
+    /// Takes an index out of its table; the reclaimer frees it. Nothing happens if the table itself is doomed or the index is out already.
+    pub(crate) fn doom_index(&self, index: IndexRef) {
+        let table = TableRef(index.storage().table);
+        let _latched = self.latch.lock();
+        if table.storage().doomed.load(Ordering::Relaxed) != 0 {
+            return;
+        }
+        for word in &table.storage().indexes {
+            if word
+                .compare_exchange(index.address(), 0, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+            {
+                let first = self.doomed_indexes.load(Ordering::Relaxed);
+                index.storage().next_doomed.store(first, Ordering::Relaxed);
+                self.doomed_indexes
+                    .store(index.address(), Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+
+    /// Takes a doomed index, for the reclaimer to free.
+    pub(crate) fn take_doomed_index(&self) -> Option<IndexRef> {
+        let _latched = self.latch.lock();
+        let first = self.doomed_indexes.load(Ordering::Relaxed);
+        let index = IndexRef(NonNull::new(first as *mut IndexStorage)?);
+        let next = index.storage().next_doomed.load(Ordering::Relaxed);
+        self.doomed_indexes.store(next, Ordering::Relaxed);
+        Some(index)
+    }
+
+    /// Keeps the storage with this id alive, if it is still linked.
+    pub(crate) fn hold(&self, id: TableId) -> Option<Walk<'_>> {
+        self.hold_where(|table| table.id() == id).pop()
+    }
+
+    /// Keeps every linked storage alive that `wanted` names; ordered by id.
+    pub(crate) fn hold_where(&self, wanted: impl Fn(TableRef) -> bool) -> Vec<Walk<'_>> {
+        let mut held = Vec::new();
+        let _latched = self.latch.lock();
+        for first in &self.buckets {
+            let mut at = first.load(Ordering::Relaxed);
+            while let Some(storage) = NonNull::new(at as *mut TableStorage) {
+                let table = TableRef(storage);
+                at = table.storage().next.load(Ordering::Relaxed);
+                if wanted(table) {
+                    table.storage().walkers.fetch_add(1, Ordering::Relaxed);
+                    held.push(Walk {
+                        catalog: self,
+                        table,
+                    });
+                }
+            }
+        }
+        held.sort_by_key(|walk| walk.table.id());
+        held
+    }
+}

@@ -1,0 +1,271 @@
+//! From a slot number to its anchor in two or three loads.
+//!
+//! The first segment has 64 anchors, each further one as many as all before it, up to 128 Ki (2 MiB); from there on segments are of that
+//! size and their addresses lie in pages that are allocated when first needed. So a small table costs 1 KiB and a large one 16 bytes a row.
+//!
+//! Segments are zeroed before they are published and live as long as the table; a reader needs no pin for them, only the table.
+//!
+//! Beside the anchors lies a bit for each [`GROUP_SLOTS`] slots: some row of the group may have something to reclaim. Whoever leaves such
+//! a thing behind sets the bit afterwards; the sweeper clears it first and looks at the rows then, so no work is lost between the two.
+
+use crate::errors::EngineError;
+use crate::ids::Slot;
+use crate::memory::{LocalMemory, Purpose, Urgency};
+use crate::row::Anchor;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Anchors of the first segment.
+const FIRST: u64 = 64;
+/// Anchors of the largest segments: 2 MiB of them.
+pub(crate) const SEGMENT_SLOTS: u64 = 128 << 10;
+/// Segments that grow: 64, 64, 128, 256, ... 65536 anchors.
+const GROWING: usize = (SEGMENT_SLOTS / FIRST).trailing_zeros() as usize + 1;
+/// Large segments named by one page.
+const PAGE_SEGMENTS: usize = 2048;
+/// Pages: 64 x 2048 x 128 Ki = 17 thousand million rows a table.
+const PAGES: usize = 64;
+
+/// A page's entry for one large segment.
+#[repr(C)]
+struct Large {
+    segment: AtomicU64,
+    /// The segment's dirty bits. Never 0 once `segment` is not.
+    dirty: AtomicU64,
+}
+
+const PAGE_BYTES: usize = PAGE_SEGMENTS * size_of::<Large>();
+
+/// Slots that share a dirty bit.
+pub(crate) const GROUP_SLOTS: u64 = 64;
+/// Slots whose dirty bits share a word.
+pub(crate) const DIRTY_WORD_SLOTS: u64 = GROUP_SLOTS * 64;
+/// Words of dirty bits for as many slots as a large segment has, and for all growing segments together.
+const DIRTY_WORDS: usize = (SEGMENT_SLOTS / DIRTY_WORD_SLOTS) as usize;
+const DIRTY_BYTES: usize = DIRTY_WORDS * size_of::<u64>();
+
+/// The directory's fixed part, inside the table.
+#[repr(C)]
+pub(crate) struct Directory {
+    growing: [AtomicU64; GROWING],
+    /// Dirty bits of the growing segments.
+    dirty: [AtomicU64; DIRTY_WORDS],
+    pages: [AtomicU64; PAGES],
+}
+
+/// Slots a table can have.
+pub(crate) const DIRECTORY_SLOTS_MAX: u64 = PAGES as u64 * PAGE_SEGMENTS as u64 * SEGMENT_SLOTS;
+
+/// Segment number among the growing ones, its first slot and its length.
+fn growing(slot: u64) -> (usize, u64, u64) {
+    if slot < FIRST {
+        return (0, 0, FIRST);
+    }
+    let length = 1 << (63 - slot.leading_zeros());
+    (
+        (length / FIRST).trailing_zeros() as usize + 1,
+        length,
+        length,
+    )
+}
+
+impl Directory {
+    /// The anchor of a slot, if its segment exists.
+    #[inline]
+    pub(crate) fn anchor(&self, slot: Slot) -> Option<&Anchor> {
+        let (segment, offset) = if slot.0 < SEGMENT_SLOTS {
+            let (number, first, _) = growing(slot.0);
+            (self.growing[number].load(Ordering::Acquire), slot.0 - first)
+        } else {
+            let large = self.large(slot)?;
+            (
+                large.segment.load(Ordering::Acquire),
+                slot.0 % SEGMENT_SLOTS,
+            )
+        };
+        let segment = NonNull::new(segment as *mut Anchor)?;
+        // SAFETY: a published segment holds an anchor for each of its slots and lives as long as the table.
+        Some(unsafe { segment.add(offset as usize).as_ref() })
+    }
+
+    fn large(&self, slot: Slot) -> Option<&Large> {
+        let number = (slot.0 / SEGMENT_SLOTS) as usize;
+        let page = self.pages.get(number / PAGE_SEGMENTS)?;
+        let page = NonNull::new(page.load(Ordering::Acquire) as *mut Large)?;
+        // SAFETY: a published page has PAGE_SEGMENTS entries and lives as long as the table.
+        Some(unsafe { page.add(number % PAGE_SEGMENTS).as_ref() })
+    }
+
+    /// The word with the dirty bit of the slot's group. The slot has an anchor.
+    fn dirty_word(&self, slot: Slot) -> Option<&AtomicU64> {
+        let word = (slot.0 / DIRTY_WORD_SLOTS) as usize % DIRTY_WORDS;
+        if slot.0 < SEGMENT_SLOTS {
+            return Some(&self.dirty[word]);
+        }
+        let bits = self.large(slot)?.dirty.load(Ordering::Acquire);
+        let bits = NonNull::new(bits as *mut AtomicU64)?;
+        // SAFETY: published dirty bits have DIRTY_WORDS words and live as long as the table.
+        Some(unsafe { bits.add(word).as_ref() })
+    }
+
+    /// Notes that the slot's group may have something to reclaim. Called after that something was left behind.
+    pub(crate) fn set_dirty(&self, slot: Slot) {
+        if let Some(word) = self.dirty_word(slot) {
+            let bit = 1 << (slot.0 / GROUP_SLOTS % 64);
+            if word.load(Ordering::Relaxed) & bit == 0 {
+                word.fetch_or(bit, Ordering::AcqRel);
+            }
+        }
+    }
+
+    /// Takes the dirty bits of the [`DIRTY_WORD_SLOTS`] slots around `slot`; the lowest bit is the lowest group.
+    pub(crate) fn take_dirty(&self, slot: Slot) -> u64 {
+        match self.dirty_word(slot) {
+            Some(word) if word.load(Ordering::Relaxed) != 0 => word.swap(0, Ordering::AcqRel),
+            _ => 0,
+        }
+    }
+
+    /// Makes sure that the slot has an anchor. Racing calls are fine: one segment wins, the other is freed.
+    pub(crate) fn ensure(
+        &self,
+        memory: &LocalMemory,
+        slot: Slot,
+        urgency: Urgency,
+    ) -> Result<(), EngineError> {
+        if slot.0 >= DIRECTORY_SLOTS_MAX {
+            return Err(EngineError::TooManyRows {
+                max: DIRECTORY_SLOTS_MAX,
+            });
+        }
+        if slot.0 < SEGMENT_SLOTS {
+            let (number, _, length) = growing(slot.0);
+            return fill(
+                memory,
+                &self.growing[number],
+                length as usize * size_of::<Anchor>(),
+                urgency,
+            );
+        }
+        let number = (slot.0 / SEGMENT_SLOTS) as usize;
+        fill(
+            memory,
+            &self.pages[number / PAGE_SEGMENTS],
+            PAGE_BYTES,
+            urgency,
+        )?;
+        let large = self.large(slot).expect("the page was just made");
+        fill(memory, &large.dirty, DIRTY_BYTES, urgency)?;
+        fill(
+            memory,
+            &large.segment,
+            SEGMENT_SLOTS as usize * size_of::<Anchor>(),
+            urgency,
+        )
+    }
+
+    /// Calls `visit` with each anchor of the slots in `range`, in order; slots without a segment are passed over.
+    pub(crate) fn for_each(
+        &self,
+        range: std::ops::Range<u64>,
+        mut visit: impl FnMut(Slot, &Anchor),
+    ) {
+        for slot in range {
+            if let Some(anchor) = self.anchor(Slot(slot)) {
+                visit(Slot(slot), anchor);
+            }
+        }
+    }
+
+    /// Bytes of all segments and pages.
+    pub(crate) fn bytes(&self) -> u64 {
+        let mut bytes = 0;
+        self.each_block(|_, block_bytes| bytes += block_bytes as u64);
+        bytes
+    }
+
+    /// Gives all segments back.
+    ///
+    /// # Safety
+    /// Nobody uses the table any more.
+    pub(crate) unsafe fn free(&self, memory: &LocalMemory) {
+        self.each_block(|block, bytes| {
+            // SAFETY: each block came from `fill` with these bytes; nobody uses the table (caller).
+            unsafe { memory.free(block, bytes, Purpose::Anchors) };
+        });
+        for word in self.growing.iter().chain(&self.pages) {
+            word.store(0, Ordering::Release);
+        }
+    }
+
+    fn each_block(&self, mut visit: impl FnMut(NonNull<u8>, usize)) {
+        for (number, word) in self.growing.iter().enumerate() {
+            let length = if number == 0 {
+                FIRST
+            } else {
+                FIRST << (number - 1)
+            };
+            if let Some(block) = NonNull::new(word.load(Ordering::Acquire) as *mut u8) {
+                visit(block, length as usize * size_of::<Anchor>());
+            }
+        }
+        for word in &self.pages {
+            let Some(page) = NonNull::new(word.load(Ordering::Acquire) as *mut Large) else {
+                continue;
+            };
+            for number in 0..PAGE_SEGMENTS {
+                // SAFETY: a published page has PAGE_SEGMENTS entries.
+                let large = unsafe { page.add(number).as_ref() };
+                if let Some(block) = NonNull::new(large.segment.load(Ordering::Acquire) as *mut u8)
+                {
+                    visit(block, SEGMENT_SLOTS as usize * size_of::<Anchor>());
+                }
+                if let Some(block) = NonNull::new(large.dirty.load(Ordering::Acquire) as *mut u8) {
+                    visit(block, DIRTY_BYTES);
+                }
+            }
+            visit(page.cast(), PAGE_BYTES);
+        }
+    }
+}
+
+/// Puts a zeroed block into `word` if it is empty.
+fn fill(
+    memory: &LocalMemory,
+    word: &AtomicU64,
+    bytes: usize,
+    urgency: Urgency,
+) -> Result<(), EngineError> {
+    if word.load(Ordering::Acquire) != 0 {
+        return Ok(());
+    }
+    let block = memory.allocate(bytes, Purpose::Anchors, urgency)?;
+    // SAFETY: the block is ours and has that many bytes.
+    unsafe { block.write_bytes(0, bytes) };
+    let address = block.as_ptr() as u64;
+    if word
+        .compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire)
+        .is_err()
+    {
+        // SAFETY: never published.
+        unsafe { memory.free(block, bytes, Purpose::Anchors) };
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growing_segments_are_gapless() {
+        let mut expected = 0;
+        for number in 0..GROWING {
+            let (found, first, length) = growing(expected);
+            assert_eq!((found, first), (number, expected));
+            assert_eq!(growing(expected + length - 1), (number, first, length));
+            expected += length;
+        }
+        assert_eq!(expected, SEGMENT_SLOTS);
+    }
+}

@@ -1,0 +1,167 @@
+//! An index's storage: its definition and the root of its tree.
+//!
+//! Entries: for a *pointed* key (unique index and no NULL in the key, or NULLs not distinct) the tree's value is one slot (shifted, low
+//! bit 0) or, while several rows share the key, a posting block (low bit 1, see `crate::index`). For any other key the slot's 8 bytes,
+//! big-endian, are appended and the value is the slot. Encoded keys are prefix-free, so both forms live in one tree.
+
+use super::storage::TableStorage;
+use crate::errors::EngineError;
+use crate::ids::IndexId;
+use crate::key::IndexDefinition;
+use crate::memory::{LocalMemory, Purpose, Urgency};
+use mot_index::TreeRoot;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+#[repr(C, align(16))]
+pub(crate) struct IndexStorage {
+    pub(crate) id: IndexId,
+    pub(crate) table: NonNull<TableStorage>,
+    /// As in a table: 0 when settled.
+    pub(crate) created: AtomicU64,
+    pub(crate) dropped: AtomicU64,
+    /// As in a table.
+    pub(crate) created_lsn: AtomicU64,
+    pub(crate) dropped_lsn: AtomicU64,
+    /// Next in the catalog's list of doomed indexes.
+    pub(crate) next_doomed: AtomicU64,
+    pub(crate) entries: AtomicI64,
+    pub(crate) scans: AtomicU64,
+    pub(crate) relation: u32,
+    pub(crate) unique: bool,
+    pub(crate) nulls_not_distinct: bool,
+    pub(crate) definition_bytes: u32,
+    pub(crate) root: TreeRoot,
+    // definition bytes follow
+}
+
+/// How an entry of a key lies in the tree.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub(crate) enum EntryForm {
+    /// The key alone; the value points to the slots.
+    Pointed,
+    /// The key and the slot.
+    Suffixed,
+}
+
+/// An index. Valid as long as its table's reference is.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub struct IndexRef(pub(crate) NonNull<IndexStorage>);
+
+impl IndexRef {
+    pub(crate) fn storage<'a>(self) -> &'a IndexStorage {
+        // SAFETY: the type's contract.
+        unsafe { &*self.0.as_ptr() }
+    }
+
+    pub(crate) fn address(self) -> u64 {
+        self.0.as_ptr() as u64
+    }
+
+    /// Its own id, never reused.
+    pub fn id(self) -> IndexId {
+        self.storage().id
+    }
+
+    /// The index's oid in PostgreSQL's catalog.
+    pub fn relation_oid(self) -> u32 {
+        self.storage().relation
+    }
+
+    /// Whether keys are unique.
+    pub fn is_unique(self) -> bool {
+        self.storage().unique
+    }
+
+    /// Entries, as far as counted.
+    pub fn entry_count_estimate(self) -> u64 {
+        self.storage().entries.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    /// Scans begun.
+    pub fn scans(self) -> u64 {
+        self.storage().scans.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody dropped it, committed or not. Only the relation lock's holder can be that somebody.
+    pub(crate) fn is_dropped(self) -> bool {
+        self.storage().dropped.load(Ordering::Acquire) != 0
+    }
+
+    pub(crate) fn form(self, has_null: bool) -> EntryForm {
+        let storage = self.storage();
+        if storage.unique && (!has_null || storage.nulls_not_distinct) {
+            EntryForm::Pointed
+        } else {
+            EntryForm::Suffixed
+        }
+    }
+
+    /// The definition's bytes.
+    pub(crate) fn definition_bytes<'a>(self) -> &'a [u8] {
+        // SAFETY: the bytes follow the header in the same block and never change.
+        unsafe {
+            std::slice::from_raw_parts(
+                self.0.as_ptr().add(1).cast::<u8>(),
+                self.storage().definition_bytes as usize,
+            )
+        }
+    }
+
+    /// A new, empty index, reachable by nobody yet.
+    pub(crate) fn allocate(
+        memory: &LocalMemory,
+        id: IndexId,
+        table: NonNull<TableStorage>,
+        definition: &IndexDefinition,
+        created: u64,
+    ) -> Result<IndexRef, EngineError> {
+        let mut bytes = Vec::new();
+        bytes
+            .try_reserve(definition.bytes_len())
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        definition.write_bytes(&mut bytes)?;
+        let block = memory.allocate(
+            block_bytes(bytes.len()),
+            Purpose::Catalog,
+            Urgency::Ordinary,
+        )?;
+        let storage = block.cast::<IndexStorage>();
+        // SAFETY: the block is ours and large enough for the header and the bytes.
+        unsafe {
+            storage.write(IndexStorage {
+                id,
+                table,
+                created: AtomicU64::new(created),
+                dropped: AtomicU64::new(0),
+                created_lsn: AtomicU64::new(0),
+                dropped_lsn: AtomicU64::new(0),
+                next_doomed: AtomicU64::new(0),
+                entries: AtomicI64::new(0),
+                scans: AtomicU64::new(0),
+                relation: definition.relation,
+                unique: definition.unique,
+                nulls_not_distinct: definition.nulls_not_distinct,
+                definition_bytes: bytes.len() as u32,
+                root: TreeRoot::new(),
+            });
+            let at = storage.add(1).cast::<u8>();
+            at.copy_from_nonoverlapping(NonNull::from(&bytes[..]).cast(), bytes.len());
+        }
+        Ok(IndexRef(storage))
+    }
+
+    /// Gives the header back; the tree must be cleared before.
+    ///
+    /// # Safety
+    /// Nobody uses the index any more.
+    pub(crate) unsafe fn free(self, memory: &LocalMemory) {
+        let bytes = block_bytes(self.storage().definition_bytes as usize);
+        // SAFETY: allocated with these bytes by `allocate`; unused (caller).
+        unsafe { memory.free(self.0.cast(), bytes, Purpose::Catalog) };
+    }
+}
+
+fn block_bytes(definition_bytes: usize) -> usize {
+    (size_of::<IndexStorage>() + definition_bytes).next_multiple_of(16)
+}

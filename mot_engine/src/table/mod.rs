@@ -1,0 +1,16 @@
+//! Tables and indexes as they lie in the arena, the directory from slots to anchors, and the catalog from relations to storages.
+
+mod catalog;
+mod directory;
+mod index;
+mod slots;
+mod storage;
+
+pub use catalog::Walk;
+pub(crate) use catalog::{Catalog, exists};
+pub(crate) use directory::{DIRTY_WORD_SLOTS, Directory, GROUP_SLOTS};
+pub(crate) use index::EntryForm;
+pub use index::IndexRef;
+pub(crate) use slots::{SlotBatches, free_slot};
+pub(crate) use storage::TableStorage;
+pub use storage::{TableCounters, TableRef};

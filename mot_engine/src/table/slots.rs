@@ -1,0 +1,158 @@
+//! Handing out slots.
+//!
+//! A session takes slots of a table in batches, from the free list or from the end, so that the common insert takes no shared atomic.
+//! What is left of a batch goes back when the session leaves. A crash needs nothing: recovery finds the used slots and lists the others.
+
+use super::catalog::Catalog;
+use super::storage::TableRef;
+use crate::errors::EngineError;
+use crate::ids::{Slot, TableId};
+use crate::memory::{LocalMemory, Urgency};
+use std::sync::atomic::Ordering;
+
+/// Slots of the first batch a session takes of a table.
+const BATCH_SLOTS_MIN: u64 = 8;
+/// A session that inserts much takes this many at a time.
+const BATCH_SLOTS_MAX: u64 = 1024;
+/// Tables whose batches a session keeps at once.
+const BATCHES_MAX: usize = 32;
+
+struct Batch {
+    table: TableRef,
+    id: TableId,
+    /// Taken from the end: next and end.
+    next: u64,
+    end: u64,
+    /// Size of the next batch.
+    size: u64,
+    /// Taken from the free list.
+    free: Vec<Slot>,
+}
+
+/// The batches of a session.
+#[derive(Default)]
+pub(crate) struct SlotBatches {
+    batches: Vec<Batch>,
+}
+
+impl SlotBatches {
+    /// A slot of the table with an empty anchor that nobody else has.
+    pub(crate) fn take(
+        &mut self,
+        memory: &LocalMemory,
+        catalog: &Catalog,
+        table: TableRef,
+    ) -> Result<Slot, EngineError> {
+        let position = match self.batches.iter().position(|batch| batch.id == table.id()) {
+            Some(position) => position,
+            None => self.open(catalog, table)?,
+        };
+        let batch = &mut self.batches[position];
+        if let Some(slot) = batch.free.pop() {
+            return Ok(slot);
+        }
+        if batch.next == batch.end {
+            batch.refill(memory)?;
+            if let Some(slot) = batch.free.pop() {
+                return Ok(slot);
+            }
+        }
+        let slot = Slot(batch.next);
+        table
+            .storage()
+            .directory
+            .ensure(memory, slot, Urgency::Ordinary)?;
+        batch.next += 1;
+        Ok(slot)
+    }
+
+    fn open(&mut self, catalog: &Catalog, table: TableRef) -> Result<usize, EngineError> {
+        if self.batches.len() == BATCHES_MAX {
+            self.batches.remove(0).give_back_if_alive(catalog);
+        }
+        let mut free = Vec::new();
+        free.try_reserve(BATCH_SLOTS_MAX as usize)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        self.batches.push(Batch {
+            table,
+            id: table.id(),
+            next: 0,
+            end: 0,
+            size: BATCH_SLOTS_MIN,
+            free,
+        });
+        Ok(self.batches.len() - 1)
+    }
+
+    /// Gives all unused slots back.
+    pub(crate) fn give_back(&mut self, catalog: &Catalog) {
+        for batch in self.batches.drain(..) {
+            batch.give_back_if_alive(catalog);
+        }
+    }
+}
+
+impl Batch {
+    fn refill(&mut self, memory: &LocalMemory) -> Result<(), EngineError> {
+        let storage = self.table.storage();
+        let size = self.size;
+        self.size = (self.size * 2).min(BATCH_SLOTS_MAX);
+        if storage.free_count.load(Ordering::Relaxed) > 0 {
+            let _latched = storage.free_latch.lock();
+            for _ in 0..size {
+                let first = storage.free_first.load(Ordering::Relaxed);
+                if first == 0 {
+                    break;
+                }
+                let slot = Slot(first - 1);
+                let anchor = self.table.anchor(slot).expect("a free slot has an anchor");
+                debug_assert!(anchor.head().is_free());
+                let next = anchor.next_free().map_or(0, |slot| slot.0 + 1);
+                storage.free_first.store(next, Ordering::Relaxed);
+                storage.free_count.fetch_sub(1, Ordering::Relaxed);
+                anchor.set_empty();
+                self.free.push(slot);
+            }
+            if !self.free.is_empty() {
+                // Taken from the end of the list, handed out from the end of the vector: oldest first.
+                self.free.reverse();
+                return Ok(());
+            }
+        }
+        let first = storage.slots_end.fetch_add(size, Ordering::AcqRel);
+        self.next = first;
+        self.end = first + size;
+        storage
+            .directory
+            .ensure(memory, Slot(first), Urgency::Ordinary)
+    }
+
+    /// The session holds no relation lock here: the table may be gone.
+    fn give_back_if_alive(self, catalog: &Catalog) {
+        if let Some(walk) = catalog.hold(self.id) {
+            self.give_back(walk.table());
+        }
+    }
+
+    fn give_back(&self, table: TableRef) {
+        let rest = (self.next..self.end).map(Slot);
+        for slot in self.free.iter().copied().chain(rest) {
+            free_slot(table, slot);
+        }
+    }
+}
+
+/// Puts a slot that has no versions and no entries on the table's free list.
+pub(crate) fn free_slot(table: TableRef, slot: Slot) {
+    let storage = table.storage();
+    // A slot of an unfinished batch may lie in a segment that was never made: it has nothing to reuse.
+    let Some(anchor) = table.anchor(slot) else {
+        return;
+    };
+    debug_assert!(anchor.head().is_empty() && !anchor.head().is_free());
+    let _latched = storage.free_latch.lock();
+    let first = storage.free_first.load(Ordering::Relaxed);
+    anchor.set_free((first > 0).then(|| Slot(first - 1)));
+    storage.free_first.store(slot.0 + 1, Ordering::Relaxed);
+    storage.free_count.fetch_add(1, Ordering::Relaxed);
+}

@@ -1,0 +1,143 @@
+//! A table's storage in the arena.
+//!
+//! Who may touch what when:
+//! - `id`, `key` never change. `created` and `dropped` are transaction ids, 0 when settled: a relation's storage is the one whose creator is
+//!   current or committed and whose dropper is neither. They are stored by the session that holds the relation's AccessExclusiveLock, by
+//!   replay, and settled by commit.
+//! - `indexes` is written under the same lock (or ShareLock for CREATE INDEX) and read by anybody; a slot of it is filled by a release store
+//!   after the index is complete, and emptied only by whoever frees the table or the index.
+//! - `walkers` keeps the storage alive for those who hold no relation lock (checkpoint, reclaimer): raised and lowered under the catalog's
+//!   latch; a doomed table is freed only at 0.
+
+use super::directory::Directory;
+use super::index::{IndexRef, IndexStorage};
+use crate::ids::{RelationKey, Slot, TableId};
+use crate::limits::INDEXES_PER_TABLE_MAX;
+use crate::memory::Latch;
+use crate::row::Anchor;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+/// Counters of a table, for views and for deciding when to sweep. Only ever indicative while sessions write.
+#[repr(C)]
+#[derive(Default)]
+pub struct TableCounters {
+    /// Live rows.
+    pub rows: AtomicI64,
+    /// Bytes of live rows' images, for averages.
+    pub row_bytes: AtomicI64,
+    /// Committed inserts, updates, deletes.
+    pub inserted: AtomicU64,
+    pub updated: AtomicU64,
+    pub deleted: AtomicU64,
+    /// Scans begun and rows they returned.
+    pub scans: AtomicU64,
+    pub rows_scanned: AtomicU64,
+    /// Versions left behind that the horizon did not yet allow to remove.
+    pub stale_versions: AtomicI64,
+}
+
+#[repr(C)]
+pub(crate) struct TableStorage {
+    pub(crate) id: TableId,
+    pub(crate) key: RelationKey,
+    pub(crate) created: AtomicU64,
+    pub(crate) dropped: AtomicU64,
+    /// Where the records of its creation and of its drop end; 0 while not logged. Reset before `dropped` names another transaction.
+    pub(crate) created_lsn: AtomicU64,
+    pub(crate) dropped_lsn: AtomicU64,
+    /// Next storage in the catalog's bucket.
+    pub(crate) next: AtomicU64,
+    /// Next storage in the list of doomed ones.
+    pub(crate) next_doomed: AtomicU64,
+    pub(crate) walkers: AtomicU32,
+    /// 1 once unlinked from the catalog.
+    pub(crate) doomed: AtomicU32,
+    /// One past the highest slot ever handed out.
+    pub(crate) slots_end: AtomicU64,
+    pub(crate) free_latch: Latch,
+    /// First free slot plus 1; 0 is none. Under `free_latch`.
+    pub(crate) free_first: AtomicU64,
+    pub(crate) free_count: AtomicU64,
+    /// Who needs that nothing is reclaimed meanwhile (index builds, checks), and who is reclaiming right now: see `reclaim::Quiet`.
+    pub(crate) quiet: AtomicU32,
+    pub(crate) sweepers: AtomicU32,
+    pub(crate) counters: TableCounters,
+    pub(crate) index_count: AtomicU32,
+    pub(crate) indexes: [AtomicU64; INDEXES_PER_TABLE_MAX],
+    pub(crate) directory: Directory,
+}
+
+/// A table's storage. Valid while the caller holds PostgreSQL's lock on the relation (taken before it was looked up), or is counted as
+/// a walker.
+#[derive(Copy, Clone, Eq, PartialEq, Debug, Hash)]
+pub struct TableRef(pub(crate) NonNull<TableStorage>);
+
+impl TableRef {
+    pub(crate) fn storage<'a>(self) -> &'a TableStorage {
+        // SAFETY: the type's contract: the storage is kept alive by the relation lock or the walker count.
+        unsafe { &*self.0.as_ptr() }
+    }
+
+    /// Its own id, never reused.
+    pub fn id(self) -> TableId {
+        self.storage().id
+    }
+
+    /// Whose storage it is.
+    pub fn key(self) -> RelationKey {
+        self.storage().key
+    }
+
+    /// The anchor of a slot, if the slot was ever handed out.
+    #[inline]
+    pub(crate) fn anchor<'a>(self, slot: Slot) -> Option<&'a Anchor> {
+        self.storage().directory.anchor(slot)
+    }
+
+    /// Notes that the row may have something to reclaim: called after that something was left behind.
+    pub(crate) fn set_dirty(self, slot: Slot) {
+        self.storage().directory.set_dirty(slot);
+    }
+
+    /// One past the highest slot ever handed out.
+    pub fn slots_end(self) -> Slot {
+        Slot(self.storage().slots_end.load(Ordering::Acquire))
+    }
+
+    /// Live rows, as far as committed.
+    pub fn row_count_estimate(self) -> u64 {
+        self.storage().counters.rows.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    /// Average bytes of a live row's image; 0 for an empty table.
+    pub fn row_bytes_average(self) -> u64 {
+        let rows = self.row_count_estimate();
+        let bytes = self
+            .storage()
+            .counters
+            .row_bytes
+            .load(Ordering::Relaxed)
+            .max(0) as u64;
+        bytes.checked_div(rows).unwrap_or(0)
+    }
+
+    /// Counters for views.
+    pub fn counters<'a>(self) -> &'a TableCounters {
+        &self.storage().counters
+    }
+
+    /// Bytes of the anchors.
+    pub fn anchor_bytes(self) -> u64 {
+        self.storage().directory.bytes()
+    }
+
+    /// Every index that physically exists, dropped ones included until they are freed: what writers maintain.
+    pub(crate) fn all_indexes(self) -> impl Iterator<Item = IndexRef> {
+        let storage = self.storage();
+        let count = storage.index_count.load(Ordering::Acquire) as usize;
+        storage.indexes[..count].iter().filter_map(|word| {
+            NonNull::new(word.load(Ordering::Acquire) as *mut IndexStorage).map(IndexRef)
+        })
+    }
+}

@@ -1,0 +1,100 @@
+//! Taking work back: wholly, to a savepoint, or the last operation. Nothing here can fail.
+
+use super::commit::unlock;
+use super::{Kind, Operation, Own, Transaction};
+use crate::reclaim::clean_row;
+use crate::row::{Head, flags};
+use crate::session::Session;
+use std::sync::atomic::Ordering;
+
+impl Transaction {
+    /// The transaction aborted.
+    pub fn abort(&mut self, session: &Session) {
+        self.undo_from(session, 0);
+        session
+            .engine()
+            .transactions()
+            .aborts
+            .fetch_add(1, Ordering::Relaxed);
+        self.clear();
+    }
+
+    /// The subtransaction at this nest level aborted: everything of that level or deeper is taken back.
+    pub fn savepoint_abort(&mut self, session: &Session, level: i32) {
+        let level = level.max(0) as u32;
+        let first = self.suffix(level);
+        self.undo_from(session, first);
+        self.operations.truncate(first);
+    }
+
+    /// The subtransaction at this nest level ended well: its operations belong to the next outer level.
+    pub fn savepoint_commit(&mut self, level: i32) {
+        let level = level.max(1) as u32;
+        let first = self.suffix(level);
+        for operation in &mut self.operations[first..] {
+            operation.set_level(level - 1);
+        }
+    }
+
+    /// Takes back the last row operation: an insert whose entries met a duplicate that the statement passes over.
+    pub fn retract(&mut self, session: &Session) {
+        debug_assert!(
+            self.operations
+                .last()
+                .is_some_and(|last| last.kind().is_data())
+        );
+        let last = self.operations.len().saturating_sub(1);
+        self.undo_from(session, last);
+        self.operations.truncate(last);
+    }
+
+    /// Where the operations of `level` and deeper begin.
+    fn suffix(&self, level: u32) -> usize {
+        let shallower = |operation: &Operation| operation.level() < level;
+        self.operations
+            .iter()
+            .rposition(shallower)
+            .map_or(0, |position| position + 1)
+    }
+
+    fn undo_from(&self, session: &Session, first: usize) {
+        let _pin = session.local.pin();
+        for operation in self.operations[first..].iter().rev() {
+            match operation.kind() {
+                Kind::Insert | Kind::Update | Kind::Delete => {
+                    undo_row(session, &self.own, operation, self.is_logged);
+                }
+                Kind::Lock => unlock(session, &self.own, operation),
+                Kind::CreateTable => session.catalog().doom(operation.table),
+                Kind::DropTable => operation
+                    .table
+                    .storage()
+                    .dropped
+                    .store(0, Ordering::Release),
+                Kind::CreateIndex => session.catalog().doom_index(operation.index()),
+                Kind::DropIndex => operation
+                    .index()
+                    .storage()
+                    .dropped
+                    .store(0, Ordering::Release),
+            }
+        }
+    }
+}
+
+/// Takes a version of ours out, with the index entries only it needed. If somebody else is cleaning the row right now, it stays behind,
+/// marked as aborted, for the sweeper.
+fn undo_row(session: &Session, own: &Own, operation: &Operation, was_logged: bool) {
+    let table = operation.table;
+    let slot = operation.slot();
+    clean_row(session, table, slot, |head, out| {
+        let Some(version) = own.find(*head, operation) else {
+            return;
+        };
+        version.add_flags(flags::ABORTED);
+        if was_logged {
+            *head = head.with_flags(Head::FULL_IMAGE_NEXT);
+        }
+        out.take(head, version);
+    });
+}

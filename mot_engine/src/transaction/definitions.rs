@@ -1,0 +1,224 @@
+//! Tables and indexes that come and go with a transaction.
+//!
+//! The caller holds PostgreSQL's lock: AccessExclusive for creating, dropping and truncating tables and for dropping indexes, at least Share
+//! for creating an index (nobody else writes). What aborts or is dropped goes to the catalog's doomed lists; the reclaimer frees it.
+
+use super::{Kind, Transaction};
+use crate::clock::Clock;
+use crate::errors::EngineError;
+use crate::ids::{IndexId, RelationKey, Slot, TableId, Xid};
+use crate::index::{Build, build, clear_tree};
+use crate::key::IndexDefinition;
+use crate::limits::INDEXES_PER_TABLE_MAX;
+use crate::memory::{Purpose, Urgency};
+use crate::row::Head;
+use crate::session::Session;
+use crate::table::{IndexRef, TableRef, TableStorage};
+use std::sync::atomic::Ordering;
+
+impl Transaction {
+    /// An empty storage for a relation.
+    pub fn create_table(
+        &mut self,
+        session: &Session,
+        key: RelationKey,
+        xid: Xid,
+    ) -> Result<TableRef, EngineError> {
+        self.reserve(xid)?;
+        let id = TableId(
+            session
+                .catalog()
+                .next_table_id
+                .fetch_add(1, Ordering::Relaxed),
+        );
+        let table = allocate_table(session, id, key, xid)?;
+        session.catalog().link(table);
+        self.push(Kind::CreateTable, table, Slot(0), 0);
+        Ok(table)
+    }
+
+    /// Drops a relation's storage; its memory comes back after commit.
+    pub fn drop_table(
+        &mut self,
+        _session: &Session,
+        table: TableRef,
+        xid: Xid,
+    ) -> Result<(), EngineError> {
+        self.reserve(xid)?;
+        table.storage().dropped_lsn.store(0, Ordering::Release);
+        table.storage().dropped.store(xid.0, Ordering::Release);
+        self.push(Kind::DropTable, table, Slot(0), 0);
+        Ok(())
+    }
+
+    /// A new, empty storage with the same indexes in place of the old one.
+    pub fn truncate_table(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        xid: Xid,
+    ) -> Result<TableRef, EngineError> {
+        let fresh = self.create_table(session, table.key(), xid)?;
+        for index in session.indexes(table, clock) {
+            let definition = session.definition(index)?.clone();
+            self.create_index(session, clock, fresh, &definition, xid)?;
+        }
+        self.drop_table(session, table, xid)?;
+        Ok(fresh)
+    }
+
+    /// A new index, built from the rows that are there.
+    pub fn create_index(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        definition: &IndexDefinition,
+        xid: Xid,
+    ) -> Result<Build, EngineError> {
+        definition.validate()?;
+        self.reserve(xid)?;
+        let id = IndexId(
+            session
+                .catalog()
+                .next_index_id
+                .fetch_add(1, Ordering::Relaxed),
+        );
+        let index = IndexRef::allocate(&session.local, id, table.0, definition, xid.0)?;
+        let outcome = build(session, clock, table, index);
+        let published = match outcome {
+            Ok(Build::Done(index)) => publish_index(table, index).map(|()| Build::Done(index)),
+            other => other,
+        };
+        match published {
+            Ok(Build::Done(_)) => self.push(Kind::CreateIndex, table, Slot(0), index.address()),
+            _ => {
+                // SAFETY: never published.
+                unsafe { free_index(session, index) };
+            }
+        }
+        published
+    }
+
+    /// Drops the index with this oid; `false` if the table has none.
+    pub fn drop_index(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        relation: u32,
+        xid: Xid,
+    ) -> Result<bool, EngineError> {
+        self.reserve(xid)?;
+        let Some(index) = session.find_index(table, relation, clock) else {
+            return Ok(false);
+        };
+        index.storage().dropped_lsn.store(0, Ordering::Release);
+        index.storage().dropped.store(xid.0, Ordering::Release);
+        self.push(Kind::DropIndex, table, Slot(0), index.address());
+        Ok(true)
+    }
+}
+
+/// A table's storage, linked to nothing.
+pub(crate) fn allocate_table(
+    session: &Session,
+    id: TableId,
+    key: RelationKey,
+    created: Xid,
+) -> Result<TableRef, EngineError> {
+    let bytes = size_of::<TableStorage>();
+    let block = session
+        .local
+        .allocate(bytes, Purpose::Catalog, Urgency::Ordinary)?;
+    let storage = block.cast::<TableStorage>();
+    // SAFETY: the block is ours and that large; all-zero is an empty storage, to which identity and creator are added before anybody
+    // can reach it.
+    unsafe {
+        block.write_bytes(0, bytes);
+        let storage = storage.as_ptr();
+        (&raw mut (*storage).id).write(id);
+        (&raw mut (*storage).key).write(key);
+        (*storage).created.store(created.0, Ordering::Relaxed);
+    }
+    Ok(TableRef(storage))
+}
+
+/// Puts an index where writers and readers find it.
+pub(crate) fn publish_index(table: TableRef, index: IndexRef) -> Result<(), EngineError> {
+    let storage = table.storage();
+    for (position, word) in storage.indexes.iter().enumerate() {
+        if word
+            .compare_exchange(0, index.address(), Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+        {
+            storage
+                .index_count
+                .fetch_max(position as u32 + 1, Ordering::AcqRel);
+            return Ok(());
+        }
+    }
+    Err(EngineError::TooManyIndexes {
+        max: INDEXES_PER_TABLE_MAX,
+    })
+}
+
+/// Frees an index.
+///
+/// # Safety
+/// Nobody uses it any more.
+pub(crate) unsafe fn free_index(session: &Session, index: IndexRef) {
+    // SAFETY: the caller's.
+    unsafe {
+        clear_tree(session, index);
+        index.free(&session.local);
+    }
+}
+
+/// Frees what was dropped and is used by nobody: for the one process that reclaims. Returns how many tables and indexes it freed.
+pub fn free_doomed(session: &Session) -> usize {
+    let mut freed = 0;
+    while let Some(index) = session.catalog().take_doomed_index() {
+        // SAFETY: it is unlinked from its table, its users held relation locks that ended, and this process is the only reclaimer.
+        unsafe { free_index(session, index) };
+        freed += 1;
+    }
+    while let Some(table) = session.catalog().take_doomed() {
+        // SAFETY: as above, and nobody walks it.
+        unsafe { free_table(session, table) };
+        freed += 1;
+    }
+    freed
+}
+
+/// # Safety
+/// Nobody uses the table any more; a reader of the catalog may still stand on its header.
+unsafe fn free_table(session: &Session, table: TableRef) {
+    for index in table.all_indexes() {
+        // SAFETY: the caller's.
+        unsafe { free_index(session, index) };
+    }
+    let storage = table.storage();
+    let end = table.slots_end().0;
+    storage.directory.for_each(0..end, |_, anchor| {
+        let head: Head = anchor.head();
+        let mut at = head.version();
+        while let Some(version) = at {
+            at = version.next();
+            // SAFETY: nobody uses the table any more (caller).
+            unsafe {
+                session
+                    .local
+                    .free(version.block(), version.block_bytes(), Purpose::Rows)
+            };
+        }
+    });
+    // SAFETY: as above; the header is retired because a reader of the catalog's list may stand on it.
+    unsafe {
+        storage.directory.free(&session.local);
+        session
+            .local
+            .retire(table.0.cast(), size_of::<TableStorage>(), Purpose::Catalog);
+    }
+}

@@ -1,0 +1,91 @@
+//! The index entries of a version just installed.
+
+use super::Transaction;
+use super::examine::data_below;
+use crate::clock::Clock;
+use crate::errors::EngineError;
+use crate::ids::{Slot, Xid};
+use crate::index::{EntryOutcome, enter_key, probe_key};
+use crate::key::encode_row;
+use crate::row::VersionRef;
+use crate::session::Session;
+use crate::table::{IndexRef, TableRef};
+
+/// What became of a row's entries.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub enum Entered {
+    /// All there.
+    Done,
+    /// Wait for this transaction, then call again.
+    Busy(Xid),
+    /// Another live row has the key of this index.
+    Duplicate(IndexRef),
+}
+
+impl Transaction {
+    /// Makes sure of every index entry of a version this transaction just installed. Calling it again, after a wait, is fine.
+    pub fn enter(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        version: VersionRef,
+    ) -> Result<Entered, EngineError> {
+        if !version.changed_keys() {
+            return Ok(Entered::Done);
+        }
+        let _pin = session.local.pin();
+        let below = data_below(version).filter(|below| !below.is_tombstone());
+        for index in table.all_indexes() {
+            let definition = session.definition(index)?;
+            let outcome = session.with_keys(|keys| {
+                let [key, scratch, old_key] = keys;
+                let has_null = encode_row(definition, version.image(), key)?.0;
+                if let Some(below) = below {
+                    encode_row(definition, below.image(), old_key)?;
+                    if old_key.as_slice() == key.as_slice() {
+                        return Ok(EntryOutcome::Done);
+                    }
+                }
+                let clock = (!index.is_dropped()).then_some(clock);
+                enter_key(session, table, index, has_null, key, scratch, slot, clock)
+            })?;
+            match outcome {
+                EntryOutcome::Done => {}
+                EntryOutcome::Busy(xid) => return Ok(Entered::Busy(xid)),
+                EntryOutcome::Duplicate => return Ok(Entered::Duplicate(index)),
+            }
+        }
+        Ok(Entered::Done)
+    }
+
+    /// Whether inserting this image would meet a live row with the same key (of `only`, if given); changes nothing.
+    pub fn probe(
+        &self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        only: Option<IndexRef>,
+        image: &[u8],
+    ) -> Result<Entered, EngineError> {
+        let _pin = session.local.pin();
+        for index in table.all_indexes() {
+            if index.is_dropped() || only.is_some_and(|only| only != index) {
+                continue;
+            }
+            let definition = session.definition(index)?;
+            let outcome = session.with_keys(|keys| {
+                let [key, scratch, _] = keys;
+                let has_null = encode_row(definition, image, key)?.0;
+                probe_key(session, table, index, has_null, key, scratch, clock)
+            })?;
+            match outcome {
+                EntryOutcome::Done => {}
+                EntryOutcome::Busy(xid) => return Ok(Entered::Busy(xid)),
+                EntryOutcome::Duplicate => return Ok(Entered::Duplicate(index)),
+            }
+        }
+        Ok(Entered::Done)
+    }
+}

@@ -1,0 +1,94 @@
+//! What a writer or locker finds at a row: heapam's HeapTupleSatisfiesUpdate over a chain.
+
+use crate::clock::Clock;
+use crate::ids::{CommandId, Xid};
+use crate::row::{Anchor, Head, Judged, LockStrength, VersionRef, flags, judge_maker};
+
+/// What stands in the way.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub(super) enum Found {
+    /// Nothing: the newest state is the one the caller saw. `mine`: it is the transaction's own. `held`: the strongest lock the
+    /// transaction already has on the row.
+    Clear { held: Option<LockStrength> },
+    /// Wait for this transaction.
+    Busy(Xid),
+    /// A newer committed state.
+    Changed,
+    /// Deleted by a committed transaction.
+    Gone,
+    /// The transaction itself changed it in this command.
+    SelfModified(CommandId),
+}
+
+/// Examines a chain from `head` for an operation of a strength. Pinned, unlatched.
+pub(super) fn examine(
+    head: Head,
+    seen: VersionRef,
+    strength: LockStrength,
+    clock: &impl Clock,
+) -> Found {
+    let mut held = None;
+    let mut settled = None;
+    let mut at = head.version();
+    while let Some(version) = at {
+        at = version.next();
+        if settled.is_some() && !version.is_lock() {
+            continue;
+        }
+        let verdict = judge_maker(version, clock);
+        if version.is_lock() {
+            match verdict {
+                Judged::Running if strength.conflicts(version.strength()) => {
+                    return Found::Busy(version.xid());
+                }
+                Judged::Mine => held = held.max(Some(version.strength())),
+                _ => {}
+            }
+            continue;
+        }
+        settled = match verdict {
+            Judged::Aborted => None,
+            Judged::Running if strength.conflicts(version.strength()) => {
+                return Found::Busy(version.xid());
+            }
+            Judged::Running => None,
+            Judged::Mine if version == seen => {
+                held = held.max(Some(version.strength()));
+                Some(Found::Clear { held })
+            }
+            Judged::Mine => Some(Found::SelfModified(version.cid())),
+            Judged::Committed if version == seen => Some(Found::Clear { held }),
+            Judged::Committed if version.is_tombstone() => Some(Found::Gone),
+            Judged::Committed => Some(Found::Changed),
+        };
+        if settled.is_some() && !head.has(Head::HAS_LOCKS) {
+            break;
+        }
+    }
+    match settled {
+        Some(Found::Clear { .. }) => Found::Clear { held },
+        Some(found) => found,
+        None => Found::Gone,
+    }
+}
+
+/// The newest data version at or below `at` that is not known to be aborted.
+fn data_from(mut at: Option<VersionRef>) -> Option<VersionRef> {
+    while let Some(version) = at {
+        if version.flags() & (flags::LOCK_ONLY | flags::ABORTED) == 0 {
+            return Some(version);
+        }
+        at = version.next();
+    }
+    None
+}
+
+/// The row's newest data version that is not known to be aborted.
+pub(super) fn newest_data(anchor: &Anchor) -> Option<VersionRef> {
+    data_from(anchor.head().version())
+}
+
+/// The newest data version below `version` that is not known to be aborted. A writer judged all it passed over, so what is aborted is known.
+pub(super) fn data_below(version: VersionRef) -> Option<VersionRef> {
+    data_from(version.next())
+}

@@ -1,0 +1,68 @@
+//! New rows.
+
+use super::{Kind, Transaction};
+use crate::errors::EngineError;
+use crate::ids::{CommandId, Slot, Xid};
+use crate::limits::ROW_BYTES_MAX;
+use crate::memory::{Purpose, Urgency};
+use crate::row::{IMAGE_BYTES_MIN, VersionRef, block_bytes, flags};
+use crate::session::Session;
+use crate::table::TableRef;
+
+impl Transaction {
+    /// Puts a new row into a fresh slot. Nobody else sees it before commit; `enter` makes its index entries.
+    pub fn insert(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        image: &[u8],
+        xid: Xid,
+        cid: CommandId,
+    ) -> Result<(Slot, VersionRef), EngineError> {
+        check_length(image)?;
+        self.reserve(xid)?;
+        let _pin = session.local.pin();
+        let slot = session
+            .batches
+            .borrow_mut()
+            .take(&session.local, session.catalog(), table)?;
+        let bytes = block_bytes(image.len());
+        let block = match session
+            .local
+            .allocate(bytes, Purpose::Rows, Urgency::Ordinary)
+        {
+            Ok(block) => block,
+            Err(full) => {
+                crate::table::free_slot(table, slot);
+                return Err(full.into());
+            }
+        };
+        // SAFETY: the block is fresh and large enough; the image's length was checked.
+        let version =
+            unsafe { VersionRef::write(block, image, xid, cid, slot, flags::KEYS_CHANGED) };
+        let anchor = table
+            .anchor(slot)
+            .expect("a slot that was handed out has an anchor");
+        let head = anchor.head();
+        debug_assert!(head.is_empty());
+        let published = anchor.publish(head, head.with_address(version.address()));
+        assert!(published, "a slot that was handed out belongs to its taker");
+        self.push(Kind::Insert, table, slot, version.address());
+        Ok((slot, version))
+    }
+}
+
+pub(super) fn check_length(image: &[u8]) -> Result<(), EngineError> {
+    if image.len() > ROW_BYTES_MAX {
+        return Err(EngineError::RowTooLong {
+            bytes: image.len(),
+            max: ROW_BYTES_MAX,
+        });
+    }
+    if image.len() < IMAGE_BYTES_MIN {
+        return Err(EngineError::Corrupt {
+            what: "a tuple shorter than its header",
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Row locks: FOR UPDATE, FOR NO KEY UPDATE, FOR SHARE, FOR KEY SHARE.
+//!
+//! A lock is an entry in the chain (a version without a state), so that it ends with its (sub)transaction by the same rule that judges
+//! versions, and waiting for it is waiting for a transaction.
+
+use super::examine::{Found, examine};
+use super::{Kind, Transaction};
+use crate::clock::Clock;
+use crate::errors::EngineError;
+use crate::ids::{CommandId, Slot, Xid};
+use crate::memory::{Purpose, Urgency};
+use crate::row::{Head, IMAGE_BYTES_MIN, LockStrength, VersionRef, block_bytes, flags};
+use crate::session::Session;
+use crate::table::TableRef;
+
+/// What became of a row lock.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub enum Locked {
+    /// Held.
+    Done,
+    /// Wait for this transaction, then call again.
+    Busy(Xid),
+    /// A newer committed state than the one seen.
+    Changed,
+    /// Deleted by a committed transaction.
+    Gone,
+    /// The transaction itself changed the row after what was seen; the command that did.
+    SelfModified(CommandId),
+}
+
+const LOCK_IMAGE: [u8; IMAGE_BYTES_MIN] = [0; IMAGE_BYTES_MIN];
+
+impl Transaction {
+    /// Locks a row in the state seen, until the (sub)transaction ends.
+    #[allow(clippy::too_many_arguments)]
+    pub fn lock(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        seen: VersionRef,
+        strength: LockStrength,
+        xid: Xid,
+    ) -> Result<Locked, EngineError> {
+        self.reserve(xid)?;
+        let _pin = session.local.pin();
+        let Some(anchor) = table.anchor(slot) else {
+            return Ok(Locked::Gone);
+        };
+        let mut fresh: Option<VersionRef> = None;
+        let outcome = loop {
+            let head = anchor.head();
+            match examine(head, seen, strength, clock) {
+                Found::Clear { held } if held >= Some(strength) => break Ok(Locked::Done),
+                Found::Clear { .. } => {}
+                Found::Busy(xid) => break Ok(Locked::Busy(xid)),
+                Found::Changed => break Ok(Locked::Changed),
+                Found::Gone => break Ok(Locked::Gone),
+                Found::SelfModified(cid) => break Ok(Locked::SelfModified(cid)),
+            }
+            let entry = match fresh {
+                Some(entry) => entry,
+                None => {
+                    let bytes = block_bytes(IMAGE_BYTES_MIN);
+                    match session
+                        .local
+                        .allocate(bytes, Purpose::Rows, Urgency::Ordinary)
+                    {
+                        Ok(block) => {
+                            let kind =
+                                flags::LOCK_ONLY | (strength as u32) << flags::STRENGTH_SHIFT;
+                            // SAFETY: the block is fresh and large enough.
+                            *fresh.insert(unsafe {
+                                VersionRef::write(block, &LOCK_IMAGE, xid, CommandId(0), slot, kind)
+                            })
+                        }
+                        Err(full) => break Err(full.into()),
+                    }
+                }
+            };
+            entry.set_next(head);
+            if anchor.publish(
+                head,
+                head.with_address(entry.address())
+                    .with_flags(Head::HAS_LOCKS),
+            ) {
+                self.push(Kind::Lock, table, slot, entry.address());
+                return Ok(Locked::Done);
+            }
+            anchor.wait_unlatched();
+        };
+        if let Some(entry) = fresh {
+            // SAFETY: never published.
+            unsafe {
+                session
+                    .local
+                    .free(entry.block(), entry.block_bytes(), Purpose::Rows)
+            };
+        }
+        outcome
+    }
+}

@@ -1,0 +1,238 @@
+//! A transaction's work: what it changed, in order, so that it can be logged, committed, or taken back wholly or to a savepoint.
+//!
+//! The engine never waits. A writer that meets another's unfinished work answers `Busy(xid)`; the caller waits and calls again.
+//!
+//! Invariants:
+//! - Room for the operation is reserved before anything is installed: what is installed is recorded.
+//! - Operations of a savepoint level are a suffix of the list: earlier ones belong to outer levels.
+//! - Commit, abort and savepoint abort cannot fail, ask no `Clock`, and need no new memory.
+//! - Every row of a data operation is owned: no other transaction puts a data version on it before this one ends.
+
+mod abort;
+mod commit;
+mod definitions;
+mod enter;
+mod examine;
+mod insert;
+mod lock;
+mod log;
+mod update;
+
+pub use definitions::free_doomed;
+pub(crate) use definitions::{allocate_table, free_index, publish_index};
+pub use enter::Entered;
+pub use lock::Locked;
+pub use log::Log;
+pub use update::Written;
+
+use crate::errors::EngineError;
+use crate::ids::{Slot, Xid};
+use crate::row::{Head, VersionRef};
+use crate::table::{IndexRef, TableRef};
+use std::ptr::NonNull;
+
+/// A clock for callers that never ask one (replay enters without a test of uniqueness).
+pub(crate) enum NoClock {}
+
+impl crate::clock::Clock for NoClock {
+    fn is_current(&self, _: crate::ids::Xid) -> bool {
+        match *self {}
+    }
+    fn is_in_progress(&self, _: crate::ids::Xid) -> bool {
+        match *self {}
+    }
+    fn did_commit(&self, _: crate::ids::Xid) -> bool {
+        match *self {}
+    }
+}
+
+/// Bits of an operation's second word that hold the slot; the rest is the savepoint level.
+const SLOT_BITS: u32 = 42;
+/// Savepoints deeper than this are refused: the level has 22 bits.
+const LEVELS_MAX: u32 = (1 << (64 - SLOT_BITS)) - 1;
+const KIND_MASK: u64 = 15;
+
+const _: () = assert!(crate::limits::SLOTS_MAX <= 1 << SLOT_BITS);
+
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+#[repr(u8)]
+enum Kind {
+    Insert = 0,
+    Update = 1,
+    Delete = 2,
+    Lock = 3,
+    CreateTable = 4,
+    DropTable = 5,
+    CreateIndex = 6,
+    DropIndex = 7,
+}
+
+impl Kind {
+    fn is_data(self) -> bool {
+        matches!(self, Kind::Insert | Kind::Update | Kind::Delete)
+    }
+}
+
+/// One operation in 24 bytes: a large COPY has one per row.
+#[derive(Copy, Clone)]
+struct Operation {
+    table: TableRef,
+    slot_and_level: u64,
+    /// Address of a version or an index, kind in the low bits.
+    what: u64,
+}
+
+const _: () = assert!(size_of::<Operation>() == 24);
+
+impl Operation {
+    fn slot(&self) -> Slot {
+        Slot(self.slot_and_level & ((1 << SLOT_BITS) - 1))
+    }
+
+    fn level(&self) -> u32 {
+        (self.slot_and_level >> SLOT_BITS) as u32
+    }
+
+    fn set_level(&mut self, level: u32) {
+        self.slot_and_level = self.slot().0 | u64::from(level) << SLOT_BITS;
+    }
+
+    fn kind(&self) -> Kind {
+        match self.what & KIND_MASK {
+            0 => Kind::Insert,
+            1 => Kind::Update,
+            2 => Kind::Delete,
+            3 => Kind::Lock,
+            4 => Kind::CreateTable,
+            5 => Kind::DropTable,
+            6 => Kind::CreateIndex,
+            _ => Kind::DropIndex,
+        }
+    }
+
+    /// Where its version was when it was installed; see [`Own`].
+    fn address(&self) -> u64 {
+        debug_assert!(self.kind().is_data() || self.kind() == Kind::Lock);
+        self.what & !KIND_MASK
+    }
+
+    fn index(&self) -> IndexRef {
+        debug_assert!(matches!(self.kind(), Kind::CreateIndex | Kind::DropIndex));
+        IndexRef(NonNull::new((self.what & !KIND_MASK) as *mut _).expect("an operation has it"))
+    }
+}
+
+/// The (sub)transaction ids a transaction wrote with.
+///
+/// Once PostgreSQL has decided, others judge our versions by themselves: one may have been superseded, pruned and its memory reused before
+/// our own commit or abort comes by. So an address is believed only when it is met in the row's chain with an xid of ours.
+#[derive(Default)]
+struct Own {
+    /// Ascending.
+    xids: Vec<Xid>,
+}
+
+impl Own {
+    fn has(&self, xid: Xid) -> bool {
+        self.xids.last() == Some(&xid) || self.xids.binary_search(&xid).is_ok()
+    }
+
+    fn add(&mut self, xid: Xid) -> Result<(), EngineError> {
+        if let Err(position) = self.xids.binary_search(&xid) {
+            self.xids
+                .try_reserve(1)
+                .map_err(|_| EngineError::OutOfProcessMemory)?;
+            self.xids.insert(position, xid);
+        }
+        Ok(())
+    }
+
+    /// The version an operation installed, if it still is in the row's chain. The caller is pinned.
+    fn find(&self, head: Head, operation: &Operation) -> Option<VersionRef> {
+        let wanted = operation.address();
+        let mut at = head.version();
+        while let Some(version) = at {
+            if version.address() == wanted {
+                return self.has(version.xid()).then_some(version);
+            }
+            at = version.next();
+        }
+        None
+    }
+}
+
+/// A transaction's work. One per process; empty between transactions, its memory kept.
+#[derive(Default)]
+pub struct Transaction {
+    operations: Vec<Operation>,
+    own: Own,
+    level: u32,
+    /// Some of its rows were logged.
+    is_logged: bool,
+    writers: log::Writers,
+}
+
+/// Operations kept allocated between transactions.
+const OPERATIONS_KEPT: usize = 4096;
+
+impl Transaction {
+    /// An empty transaction.
+    pub fn new() -> Transaction {
+        Transaction::default()
+    }
+
+    /// The savepoint level of the operations to come (PostgreSQL's nest level).
+    pub fn set_level(&mut self, level: i32) -> Result<(), EngineError> {
+        let level = level.max(0) as u32;
+        if level > LEVELS_MAX {
+            return Err(EngineError::TooManyLevels { max: LEVELS_MAX });
+        }
+        self.level = level;
+        Ok(())
+    }
+
+    /// Whether nothing was done.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+
+    /// Whether anything was done that the log must tell of (row locks are not).
+    pub fn has_changes(&self) -> bool {
+        self.operations
+            .iter()
+            .any(|operation| operation.kind() != Kind::Lock)
+    }
+
+    /// Operations so far.
+    pub fn len(&self) -> usize {
+        self.operations.len()
+    }
+
+    /// Room to record an operation of this transaction id.
+    fn reserve(&mut self, xid: Xid) -> Result<(), EngineError> {
+        self.own.add(xid)?;
+        self.operations
+            .try_reserve(1)
+            .map_err(|_| EngineError::OutOfProcessMemory)
+    }
+
+    /// Records an operation; room was reserved.
+    fn push(&mut self, kind: Kind, table: TableRef, slot: Slot, address: u64) {
+        debug_assert_eq!(address & KIND_MASK, 0);
+        debug_assert!(self.operations.len() < self.operations.capacity());
+        self.operations.push(Operation {
+            table,
+            slot_and_level: slot.0 | u64::from(self.level) << SLOT_BITS,
+            what: address | kind as u64,
+        });
+    }
+
+    fn clear(&mut self) {
+        self.operations.clear();
+        self.operations.shrink_to(OPERATIONS_KEPT);
+        self.own.xids.clear();
+        self.own.xids.shrink_to(OPERATIONS_KEPT);
+        self.level = 0;
+        self.is_logged = false;
+    }
+}

@@ -1,0 +1,193 @@
+//! Changed and deleted rows.
+
+use super::examine::{Found, examine};
+use super::insert::check_length;
+use super::{Kind, Transaction};
+use crate::clock::Clock;
+use crate::errors::EngineError;
+use crate::ids::{CommandId, Slot, Xid};
+use crate::key::{KeyBuffer, encode_row, key_attributes_unchanged};
+use crate::memory::{Purpose, Urgency};
+use crate::row::{Head, LockStrength, TOMBSTONE_IMAGE, VersionRef, block_bytes, flags};
+use crate::session::Session;
+use crate::table::TableRef;
+
+/// What became of an update or delete.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub enum Written {
+    /// Installed.
+    Done(VersionRef),
+    /// Wait for this transaction, then call again.
+    Busy(Xid),
+    /// A newer committed state than the one seen.
+    Changed,
+    /// Deleted by a committed transaction.
+    Gone,
+    /// The transaction itself changed the row after what was seen; the command that did.
+    SelfModified(CommandId),
+}
+
+impl Transaction {
+    /// Puts a new state on a row. `seen` is the state the caller bases it on. `enter` makes the index entries.
+    #[allow(clippy::too_many_arguments)]
+    pub fn update(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        seen: VersionRef,
+        image: &[u8],
+        xid: Xid,
+        cid: CommandId,
+    ) -> Result<Written, EngineError> {
+        check_length(image)?;
+        let _pin = session.local.pin();
+        let changed = changed_keys(session, table, seen.image(), image)?;
+        let strength = if changed & flags::UNIQUE_KEYS_CHANGED != 0 {
+            LockStrength::Update
+        } else {
+            LockStrength::NoKeyUpdate
+        };
+        let change = Change {
+            kind: Kind::Update,
+            image,
+            flags: changed,
+            strength,
+            urgency: Urgency::Ordinary,
+        };
+        self.put(session, clock, table, slot, seen, change, xid, cid)
+    }
+
+    /// Deletes a row. May use the arena's reserve.
+    #[allow(clippy::too_many_arguments)]
+    pub fn delete(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        seen: VersionRef,
+        xid: Xid,
+        cid: CommandId,
+    ) -> Result<Written, EngineError> {
+        let change = Change {
+            kind: Kind::Delete,
+            image: &TOMBSTONE_IMAGE,
+            flags: flags::TOMBSTONE,
+            strength: LockStrength::Update,
+            urgency: Urgency::Reserve,
+        };
+        let _pin = session.local.pin();
+        self.put(session, clock, table, slot, seen, change, xid, cid)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn put(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        seen: VersionRef,
+        change: Change<'_>,
+        xid: Xid,
+        cid: CommandId,
+    ) -> Result<Written, EngineError> {
+        self.reserve(xid)?;
+        let Some(anchor) = table.anchor(slot) else {
+            return Ok(Written::Gone);
+        };
+        let mut fresh: Option<VersionRef> = None;
+        let outcome = loop {
+            let head = anchor.head();
+            match examine(head, seen, change.strength, clock) {
+                Found::Clear { .. } => {}
+                Found::Busy(xid) => break Ok(Written::Busy(xid)),
+                Found::Changed => break Ok(Written::Changed),
+                Found::Gone => break Ok(Written::Gone),
+                Found::SelfModified(cid) => break Ok(Written::SelfModified(cid)),
+            }
+            let version = match fresh {
+                Some(version) => version,
+                None => match change.allocate(session, slot, xid, cid) {
+                    Ok(version) => *fresh.insert(version),
+                    Err(error) => break Err(error),
+                },
+            };
+            version.set_next(head);
+            let moved = if change.flags & flags::KEYS_CHANGED != 0 {
+                Head::KEYS_MOVED
+            } else {
+                0
+            };
+            if anchor.publish(head, head.with_address(version.address()).with_flags(moved)) {
+                self.push(change.kind, table, slot, version.address());
+                return Ok(Written::Done(version));
+            }
+            // The row is latched, or was changed: judge anew.
+            anchor.wait_unlatched();
+        };
+        if let Some(version) = fresh {
+            // SAFETY: never published.
+            unsafe {
+                session
+                    .local
+                    .free(version.block(), version.block_bytes(), Purpose::Rows)
+            };
+        }
+        outcome
+    }
+}
+
+struct Change<'a> {
+    kind: Kind,
+    image: &'a [u8],
+    flags: u32,
+    strength: LockStrength,
+    urgency: Urgency,
+}
+
+impl Change<'_> {
+    fn allocate(
+        &self,
+        session: &Session,
+        slot: Slot,
+        xid: Xid,
+        cid: CommandId,
+    ) -> Result<VersionRef, EngineError> {
+        let bytes = block_bytes(self.image.len());
+        let block = session.local.allocate(bytes, Purpose::Rows, self.urgency)?;
+        // SAFETY: the block is fresh and large enough.
+        Ok(unsafe { VersionRef::write(block, self.image, xid, cid, slot, self.flags) })
+    }
+}
+
+/// Which keys differ between two images, as version flags.
+fn changed_keys(
+    session: &Session,
+    table: TableRef,
+    old: &[u8],
+    new: &[u8],
+) -> Result<u32, EngineError> {
+    let mut changed = 0;
+    for index in table.all_indexes() {
+        let definition = session.definition(index)?;
+        if key_attributes_unchanged(definition, old, new)? {
+            continue;
+        }
+        let differs = session.with_keys(|keys| {
+            let [old_key, new_key, _]: &mut [KeyBuffer; 3] = keys;
+            encode_row(definition, old, old_key)?;
+            encode_row(definition, new, new_key)?;
+            Ok::<_, EngineError>(old_key.as_slice() != new_key.as_slice())
+        })?;
+        if differs {
+            changed |= flags::KEYS_CHANGED;
+            if index.is_unique() {
+                changed |= flags::UNIQUE_KEYS_CHANGED;
+            }
+        }
+    }
+    Ok(changed)
+}

@@ -1,0 +1,226 @@
+//! Placement on machines that are not there: what is bound where, and that freeing moves no memory between nodes.
+
+use mot_engine::memory::*;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::io;
+use std::ptr::NonNull;
+use std::rc::Rc;
+
+const MIB: usize = 1 << 20;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Bound {
+    Preferred(u32),
+    Interleaved(Vec<u32>),
+}
+
+#[derive(Default)]
+struct Machine {
+    node: Cell<u32>,
+    refuses: Cell<bool>,
+    bound: RefCell<HashMap<usize, Bound>>,
+    given_back: RefCell<Vec<usize>>,
+}
+
+/// A kernel that remembers what it was told, shared by the participants of one test.
+#[derive(Clone, Default)]
+struct MadeUp(Rc<Machine>);
+
+impl Kernel for MadeUp {
+    fn current_node(&self) -> u32 {
+        self.0.node.get()
+    }
+
+    unsafe fn bind(&self, at: NonNull<u8>, bytes: usize, binding: Binding<'_>) -> io::Result<()> {
+        assert_eq!(latches_held(), 0, "a system call under a latch");
+        if self.0.refuses.get() {
+            return Err(io::Error::from_raw_os_error(libc::EPERM));
+        }
+        let bound = match binding {
+            Binding::Preferred(node) => Bound::Preferred(node),
+            Binding::Interleaved(nodes) => Bound::Interleaved(nodes.to_vec()),
+        };
+        for chunk in (0..bytes).step_by(CHUNK_BYTES) {
+            self.0
+                .bound
+                .borrow_mut()
+                .insert(at.addr().get() + chunk, bound.clone());
+        }
+        Ok(())
+    }
+
+    unsafe fn give_back(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+        assert_eq!(latches_held(), 0, "a system call under a latch");
+        self.0.given_back.borrow_mut().push(bytes);
+        // SAFETY: the caller's promise is the same.
+        unsafe { LinuxKernel.give_back(at, bytes) }
+    }
+}
+
+impl MadeUp {
+    fn bound_to(&self, at: NonNull<u8>) -> Option<Bound> {
+        self.0
+            .bound
+            .borrow()
+            .get(&(at.addr().get() / CHUNK_BYTES * CHUNK_BYTES))
+            .cloned()
+    }
+}
+
+fn arena(bytes: usize, nodes: &[u32]) -> (Region, Memory, MadeUp) {
+    let region = Region::create(bytes, HugePages::Off).unwrap();
+    let options = ArenaOptions {
+        topology: Topology::made_up(nodes),
+    };
+    // SAFETY: the region is returned along and outlives the handle.
+    let memory = unsafe { Memory::format(&region, &options) }.unwrap();
+    (region, memory, MadeUp::default())
+}
+
+/// Takes the header's own, never bound, chunk out of the game.
+fn use_up_header_chunk(local: &LocalMemory) {
+    let mut rest = 31 * SPAN_BYTES;
+    while rest > 0 {
+        match local.allocate(rest, Purpose::Other, Urgency::Ordinary) {
+            Ok(_) => rest -= SPAN_BYTES,
+            Err(full) => panic!("{full}"),
+        }
+    }
+}
+
+#[test]
+fn rows_lie_where_they_are_written_and_indexes_everywhere() {
+    for nodes in [&[0, 1][..], &[0, 2, 4, 6][..]] {
+        let (_region, memory, machine) = arena(512 * MIB, nodes);
+        let local = memory.join_with(Box::new(machine.clone())).unwrap();
+        machine.0.node.set(nodes[0]);
+        use_up_header_chunk(&local);
+        for &node in nodes {
+            machine.0.node.set(node);
+            local.flush(); // else it follows with its next miss, and first uses up what it has
+            for bytes in [100, 5000, 100_000, 3 * MIB] {
+                for _ in 0..300_usize.min(10 * MIB / bytes) {
+                    let at = local
+                        .allocate(bytes, Purpose::Rows, Urgency::Ordinary)
+                        .unwrap();
+                    assert_eq!(
+                        machine.bound_to(at),
+                        Some(Bound::Preferred(node)),
+                        "{bytes}"
+                    );
+                    let at = local
+                        .allocate(bytes, Purpose::Index, Urgency::Ordinary)
+                        .unwrap();
+                    assert_eq!(
+                        machine.bound_to(at),
+                        Some(Bound::Interleaved(nodes.to_vec()))
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn freeing_on_another_node_moves_nothing() {
+    let (_region, memory, machine) = arena(256 * MIB, &[0, 1]);
+    let before = memory.report();
+    let local = memory.join_with(Box::new(machine.clone())).unwrap();
+    let fill = |node: u32| {
+        machine.0.node.set(node);
+        let take = || {
+            local
+                .allocate(256, Purpose::Rows, Urgency::Ordinary)
+                .unwrap()
+        };
+        (0..50_000).map(|_| take()).collect::<Vec<_>>()
+    };
+    let mut zero = fill(0);
+    let mut one = fill(1);
+    // On node 1, free half of node 0's rows, then write new ones: none may lie on node 0.
+    for at in zero.drain(..25_000) {
+        // SAFETY: allocated above with this size.
+        unsafe { local.free(at, 256, Purpose::Rows) };
+    }
+    for _ in 0..20_000 {
+        let at = local
+            .allocate(256, Purpose::Rows, Urgency::Ordinary)
+            .unwrap();
+        assert_eq!(machine.bound_to(at), Some(Bound::Preferred(1)));
+        one.push(at);
+    }
+    for at in zero.into_iter().chain(one) {
+        // SAFETY: allocated above with this size.
+        unsafe { local.free(at, 256, Purpose::Rows) };
+    }
+    local.leave();
+    let after = memory.report();
+    assert_eq!(after.arena_bytes_used, before.arena_bytes_used);
+    assert_eq!(after.purpose_bytes, [0; 5]);
+}
+
+#[test]
+fn a_full_node_borrows_and_free_chunks_change_node() {
+    let (_region, memory, machine) = arena(64 * MIB, &[0, 1]);
+    let local = memory.join_with(Box::new(machine.clone())).unwrap();
+    for node in [0, 1, 0, 1] {
+        machine.0.node.set(node);
+        let mut blocks = Vec::new();
+        while let Ok(at) = local.allocate(1000, Purpose::Rows, Urgency::Ordinary) {
+            blocks.push(at);
+        }
+        assert!(
+            blocks.len() * 1000 > 45 * MIB,
+            "node {node}: {}",
+            blocks.len()
+        );
+        let at_home = blocks
+            .iter()
+            .filter(|&&at| machine.bound_to(at) == Some(Bound::Preferred(node)));
+        assert!(at_home.count() * 100 > blocks.len() * 90);
+        // The other node finds no chunk free, but what the reserve allows, and frees for the first one.
+        machine.0.node.set(1 - node);
+        let urgent = local
+            .allocate(1000, Purpose::Rows, Urgency::Reserve)
+            .unwrap();
+        blocks.push(urgent);
+        for at in blocks {
+            // SAFETY: allocated above with this size.
+            unsafe { local.free(at, 1000, Purpose::Rows) };
+        }
+        local.flush();
+    }
+    assert!(
+        !machine.0.given_back.borrow().is_empty(),
+        "pages moved without being given back"
+    );
+}
+
+#[test]
+fn a_kernel_that_refuses_costs_nothing_but_speed() {
+    let (_region, memory, machine) = arena(64 * MIB, &[0, 1]);
+    machine.0.refuses.set(true);
+    let local = memory.join_with(Box::new(machine)).unwrap();
+    let at = local
+        .allocate(4 * MIB, Purpose::Index, Urgency::Ordinary)
+        .unwrap();
+    // SAFETY: allocated just now.
+    unsafe { local.free(at, 4 * MIB, Purpose::Index) };
+    assert_eq!(memory.report().bind_failures, 2);
+}
+
+#[test]
+fn one_node_is_never_bound() {
+    let (_region, memory, machine) = arena(256 * MIB, &[3]);
+    let local = memory.join_with(Box::new(machine.clone())).unwrap();
+    for bytes in [16, 1000, 100_000, 9 * MIB] {
+        local
+            .allocate(bytes, Purpose::Rows, Urgency::Ordinary)
+            .unwrap();
+        local
+            .allocate(bytes, Purpose::Index, Urgency::Ordinary)
+            .unwrap();
+    }
+    assert!(machine.0.bound.borrow().is_empty());
+}

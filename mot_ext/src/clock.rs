@@ -1,0 +1,143 @@
+//! PostgreSQL's clock: transaction ids, the commit log and snapshots, as the engine's `Clock` and `Snapshot` see them.
+//!
+//! - An xid of the engine is PostgreSQL's full 64-bit id. PostgreSQL's own functions take 32 bits; an id is cut on the way
+//!   in and widened on the way out against the next id, which is right while both are within 2^31 of each other.
+//! - `is_current` never raises and is called without a guard; `is_in_progress`, `did_commit` and an overflowed snapshot may
+//!   read the commit log or pg_subtrans from disk and so may raise: the engine calls them with no latch held.
+//! - A [`PgSnapshot`] borrows the arrays of PostgreSQL's snapshot: it must not outlive the registration of that snapshot.
+use crate::pg;
+use mot_engine::{Clock, CommandId, Snapshot, Xid};
+use pgrx::pg_sys;
+
+/// Verdicts about transactions, from PostgreSQL.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PgClock;
+
+/// PostgreSQL's 32 bits of an id.
+pub fn narrow(xid: Xid) -> pg_sys::TransactionId {
+    pg_sys::TransactionId::from_inner(xid.0 as u32)
+}
+
+/// The full id of one of PostgreSQL's 32-bit ids that is not far from the next id.
+pub fn widen(xid: pg_sys::TransactionId) -> Xid {
+    Xid(pg::widen_xid(xid.into_inner(), pg::next_full_xid()))
+}
+
+impl Clock for PgClock {
+    fn is_current(&self, xid: Xid) -> bool {
+        pg::is_current_xid(xid.0 as u32)
+    }
+
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        // SAFETY: any id may be asked about; may raise, which the trait allows.
+        unsafe { pg_sys::TransactionIdIsInProgress(narrow(xid)) }
+    }
+
+    fn did_commit(&self, xid: Xid) -> bool {
+        did_commit(xid)
+    }
+}
+
+/// What the commit log says of a finished transaction.
+fn did_commit(xid: Xid) -> bool {
+    // SAFETY: any id may be asked about; may raise, which the trait allows.
+    unsafe { pg_sys::TransactionIdDidCommit(narrow(xid)) }
+}
+
+/// One of PostgreSQL's MVCC snapshots.
+#[derive(Clone, Copy, Debug)]
+pub struct PgSnapshot<'a> {
+    xmin: Xid,
+    xmax: Xid,
+    command: u32,
+    /// Running top-level transactions.
+    tops: &'a [u32],
+    /// Running subtransactions; on a standby all running transactions.
+    subs: &'a [u32],
+    overflowed: bool,
+    in_recovery: bool,
+}
+
+impl PgSnapshot<'_> {
+    /// Reads PostgreSQL's snapshot. It must be an MVCC snapshot and stay registered or active as long as this value is used.
+    pub fn new(snapshot: pg_sys::Snapshot) -> Self {
+        // SAFETY: the caller's snapshot is valid and registered (see above), and PostgreSQL never changes a snapshot's arrays
+        // once it is taken; TransactionId is a transparent u32.
+        unsafe {
+            let s = &*snapshot;
+            let next = pg::next_full_xid();
+            PgSnapshot {
+                xmin: Xid(pg::widen_xid(s.xmin.into_inner(), next)),
+                xmax: Xid(pg::widen_xid(s.xmax.into_inner(), next)),
+                command: s.curcid,
+                tops: slice(s.xip, s.xcnt as usize),
+                subs: slice(s.subxip, s.subxcnt.max(0) as usize),
+                overflowed: s.suboverflowed,
+                in_recovery: s.takenDuringRecovery,
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `start` points to `len` ids that outlive `'a`, or `len` is 0.
+unsafe fn slice<'a>(start: *const pg_sys::TransactionId, len: usize) -> &'a [u32] {
+    const { assert!(size_of::<pg_sys::TransactionId>() == size_of::<u32>()) };
+    if len == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(start.cast(), len) }
+}
+
+impl Snapshot for PgSnapshot<'_> {
+    fn xmin(&self) -> Xid {
+        self.xmin
+    }
+
+    fn own(&self, xid: Xid, cid: CommandId) -> Option<bool> {
+        pg::is_current_xid(xid.0 as u32).then_some(cid.0 < self.command)
+    }
+
+    /// `XidInMVCCSnapshot`, arm by arm.
+    fn running(&self, xid: Xid) -> bool {
+        if xid < self.xmin {
+            return false;
+        }
+        if xid >= self.xmax {
+            return true;
+        }
+        let mut short = xid.0 as u32;
+        if !self.in_recovery {
+            if !self.overflowed {
+                if self.subs.contains(&short) {
+                    return true;
+                }
+            } else {
+                short = topmost(short);
+                if pg::widen_xid(short, xid.0) < self.xmin.0 {
+                    return false;
+                }
+            }
+            return self.tops.contains(&short);
+        }
+        if self.overflowed {
+            short = topmost(short);
+            if pg::widen_xid(short, xid.0) < self.xmin.0 {
+                return false;
+            }
+        }
+        self.subs.contains(&short)
+    }
+
+    fn did_commit(&self, xid: Xid) -> bool {
+        did_commit(xid)
+    }
+}
+
+/// The top-level transaction of a subtransaction, from pg_subtrans.
+fn topmost(xid: u32) -> u32 {
+    // SAFETY: the id is not older than the snapshot's xmin, which PostgreSQL keeps pg_subtrans for; may raise.
+    unsafe { pg_sys::SubTransGetTopmostTransaction(pg_sys::TransactionId::from_inner(xid)) }
+        .into_inner()
+}

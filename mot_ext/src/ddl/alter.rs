@@ -1,0 +1,336 @@
+//! ALTER TABLE on memory-optimized tables.
+//!
+//! Core alters a foreign table's catalog rows and never looks at its rows: it neither fills a new column, nor verifies a new
+//! NOT NULL or CHECK, nor rewrites for a new type. So the statement runs in four steps, in one transaction:
+//!
+//! 1. subcommands are sorted: index constraints are taken out, what has no meaning is dropped, what is unsupported refused;
+//! 2. a picture of the table is taken;
+//! 3. core alters;
+//! 4. whatever differs from the picture is made true of the rows (`rows`), and the index constraints are made.
+//!
+//! The comparison, rather than the text of the statement, decides what is verified: it sees inherited and implied changes too.
+use super::rows::{self, Picture};
+use super::refuse::{raise, unsupported};
+use super::utility::Statement;
+use super::{constraints, identity, index, nodes, ownership, retype};
+use pgrx::pg_sys::AlterTableType::*;
+use pgrx::pg_sys::NodeTag::*;
+use pgrx::pg_sys::{self, ConstrType::*, ObjectType::*};
+use pgrx::prelude::*;
+
+/// ALTER TABLE, ALTER FOREIGN TABLE, ALTER INDEX and ALTER TYPE (as far as it alters a composite type's attributes).
+pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) -> bool {
+    // SAFETY: a live node of this type.
+    unsafe {
+        let relid = identity::lookup((*node).relation);
+        if relid == pg_sys::InvalidOid {
+            return false;
+        }
+        match (*node).objtype {
+            OBJECT_TABLE | OBJECT_FOREIGN_TABLE | OBJECT_TYPE => {}
+            OBJECT_INDEX => {
+                refuse_index_changes(relid, node);
+                return false;
+            }
+            _ => return false,
+        }
+        if identity::is_mot_table(relid) {
+            alter_mot_table(statement, nodes::copy(node));
+            return true;
+        }
+        for command in nodes::items::<pg_sys::AlterTableCmd>((*node).cmds) {
+            refuse_reference_in_command(command);
+            if (*command).subtype == AT_AlterColumnType {
+                retype::refuse_if_embedded(relid);
+            }
+        }
+        alter_with_mot_children(statement, relid, node)
+    }
+}
+
+/// A heap table whose descendants include memory-optimized ones: core recurses, we look after their rows.
+unsafe fn alter_with_mot_children(
+    statement: &Statement,
+    relid: pg_sys::Oid,
+    node: *mut pg_sys::AlterTableStmt,
+) -> bool {
+    // SAFETY: a live node; descendants are locked as core will lock them.
+    unsafe {
+        if !(*node).relation.as_ref().is_some_and(|relation| relation.inh) {
+            return false;
+        }
+        let children = mot_descendants(relid, pg_sys::NoLock as i32);
+        if children.is_empty() {
+            return false;
+        }
+        for command in nodes::items::<pg_sys::AlterTableCmd>((*node).cmds) {
+            if (*command).subtype == AT_AlterColumnType {
+                unsupported(
+                    "cannot change a column's type in a table with memory-optimized children",
+                    "Detach or drop the memory-optimized children first.",
+                );
+            }
+        }
+        let lock = pg_sys::AlterTableGetLockLevel((*node).cmds);
+        let node = nodes::copy(node);
+        let relid = pg_sys::AlterTableLookupRelation(node, lock);
+        let pictures: Vec<Picture> =
+            mot_descendants(relid, lock).into_iter().map(|child| Picture::take(child)).collect();
+        statement.run(node);
+        pg_sys::CommandCounterIncrement();
+        for picture in &pictures {
+            rows::make_true(picture);
+        }
+        true
+    }
+}
+
+/// The memory-optimized tables that inherit from a table, at any depth.
+unsafe fn mot_descendants(relid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Vec<pg_sys::Oid> {
+    // SAFETY: a list of oids from core.
+    unsafe {
+        let all = super::inheritance::find_all(relid, lock);
+        all.into_iter().filter(|child| identity::is_mot_table(*child)).collect()
+    }
+}
+
+unsafe fn alter_mot_table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) {
+    // SAFETY: a live node that the caller owns.
+    unsafe {
+        let lock = pg_sys::AlterTableGetLockLevel((*node).cmds);
+        let relid = pg_sys::AlterTableLookupRelation(node, lock);
+
+        let mut taken = Vec::new();
+        let mut kept = Vec::new();
+        let mut retyped = Vec::new();
+        for command in nodes::items::<pg_sys::AlterTableCmd>((*node).cmds) {
+            match (*command).subtype {
+                AT_AddConstraint => {
+                    let constraint = (*command).def.cast::<pg_sys::Constraint>();
+                    if constraints::is_index_constraint(constraint) {
+                        taken.push(constraint);
+                        continue;
+                    }
+                    constraints::refuse_foreign_key_and_exclusion(constraint);
+                }
+                AT_AddColumn => {
+                    let column = (*command).def.cast::<pg_sys::ColumnDef>();
+                    if (*command).missing_ok
+                        && pg_sys::get_attnum(relid, (*column).colname)
+                            != pg_sys::InvalidAttrNumber as i16
+                    {
+                        // IF NOT EXISTS, and it does: core says so and its constraints are not made.
+                        constraints::take_from_column(column);
+                    } else {
+                        taken.extend(constraints::take_from_column(column));
+                    }
+                }
+                AT_AlterColumnType => retyped.push(command),
+                AT_SetRelOptions | AT_ResetRelOptions | AT_DropCluster => continue,
+                AT_SetTableSpace => {
+                    super::create_table::ignore_tablespace((*command).name);
+                    continue;
+                }
+                AT_SetLogged => continue,
+                subtype => refuse_unsupported(subtype),
+            }
+            kept.push(command);
+        }
+        let table = nodes::copy((*node).relation);
+        let requests = constraints::index_requests(table, &taken);
+
+        let picture = Picture::take(relid);
+        let descendants: Vec<Picture> = if (*(*node).relation).inh {
+            mot_descendants(relid, lock)
+                .into_iter()
+                .filter(|child| *child != relid)
+                .map(|child| Picture::take(child))
+                .collect()
+        } else {
+            Vec::new()
+        };
+        let set_aside = retype::set_indexes_aside(relid, &retyped);
+        if !kept.is_empty() {
+            (*node).cmds = nodes::list(&kept);
+            statement.run(node);
+            pg_sys::CommandCounterIncrement();
+        }
+        rows::make_true(&picture);
+        for picture in &descendants {
+            rows::make_true(picture);
+        }
+        retype::make_indexes_again(&set_aside);
+        ownership::follow(relid);
+
+        for request in requests {
+            if request.existing.is_null() {
+                index::define(relid, request.statement, true);
+            } else {
+                index::constraint_using_index(relid, &request);
+            }
+        }
+    }
+}
+
+/// Subcommands that core would refuse with less of an explanation, or accept and forget.
+fn refuse_unsupported(subtype: pg_sys::AlterTableType::Type) {
+    let (what, hint) = match subtype {
+        AT_EnableRowSecurity | AT_ForceRowSecurity => {
+            ("row-level security", "Use a view with security_barrier over the table.")
+        }
+        AT_ReplicaIdentity => (
+            "replica identities",
+            "Physical replication carries memory-optimized tables; logical decoding does not.",
+        ),
+        AT_ClusterOn => ("CLUSTER", "An index already gives rows in its order, from memory."),
+        AT_SetUnLogged => (
+            "UNLOGGED memory-optimized tables",
+            "Use synchronous_commit = off where losing the last commits is acceptable.",
+        ),
+        AT_SetAccessMethod => (
+            "a change of the access method",
+            "Create a heap table and copy the rows: INSERT INTO ... SELECT.",
+        ),
+        AT_AlterConstraint => {
+            ("ALTER CONSTRAINT", "Drop the constraint and add it as it should be.")
+        }
+        _ => return,
+    };
+    unsupported(format!("{what} is not supported on memory-optimized tables"), hint)
+}
+
+/// ALTER INDEX: names and owners may change, storage has no parameters.
+unsafe fn refuse_index_changes(relid: pg_sys::Oid, node: *mut pg_sys::AlterTableStmt) {
+    // SAFETY: a live node of this type.
+    unsafe {
+        if !identity::is_mot_index(relid) {
+            return;
+        }
+        for command in nodes::items::<pg_sys::AlterTableCmd>((*node).cmds) {
+            if matches!(
+                (*command).subtype,
+                AT_SetTableSpace | AT_SetRelOptions | AT_ResetRelOptions | AT_SetStatistics
+            ) {
+                unsupported(
+                    "indexes of memory-optimized tables have no storage parameters and no tablespace",
+                    "Nothing needs to be set: they are kept in memory.",
+                );
+            }
+        }
+    }
+}
+
+/// Makes the columns of a primary key NOT NULL, as ADD PRIMARY KEY does.
+pub unsafe fn ensure_not_null(table: pg_sys::Relation, stmt: *mut pg_sys::IndexStmt) {
+    // SAFETY: an open table that the caller has locked exclusively, or made itself.
+    unsafe {
+        let mut commands = Vec::new();
+        for element in nodes::items::<pg_sys::IndexElem>((*stmt).indexParams) {
+            let name = nodes::text((*element).name);
+            let nullable = nodes::attributes(table)
+                .iter()
+                .any(|a| !a.attisdropped && !a.attnotnull && nodes::name(&a.attname) == name);
+            if nullable {
+                let command = nodes::make::<pg_sys::AlterTableCmd>(T_AlterTableCmd);
+                (*command).subtype = AT_SetNotNull;
+                (*command).name = (*element).name;
+                commands.push(command);
+            }
+        }
+        if commands.is_empty() {
+            return;
+        }
+        let picture = Picture::take((*table).rd_id);
+        pg_sys::AlterTableInternal((*table).rd_id, nodes::list(&commands), true);
+        pg_sys::CommandCounterIncrement();
+        rows::make_true(&picture);
+    }
+}
+
+/// Raises 0A000 when a table definition's FOREIGN KEY points to a memory-optimized table.
+pub unsafe fn refuse_references_to_mot(elements: *mut pg_sys::List) {
+    // SAFETY: the elements of a live CREATE TABLE statement, cast by tag.
+    unsafe {
+        for element in nodes::items::<pg_sys::Node>(elements) {
+            match nodes::tag(element) {
+                T_Constraint => refuse_reference(element.cast()),
+                T_ColumnDef => refuse_references_of_column(element.cast()),
+                _ => {}
+            }
+        }
+    }
+}
+
+unsafe fn refuse_references_of_column(column: *mut pg_sys::ColumnDef) {
+    // SAFETY: a live ColumnDef.
+    unsafe {
+        for constraint in nodes::items::<pg_sys::Constraint>((*column).constraints) {
+            refuse_reference(constraint);
+        }
+    }
+}
+
+unsafe fn refuse_reference_in_command(command: *mut pg_sys::AlterTableCmd) {
+    // SAFETY: a live command; its definition is what the subtype says.
+    unsafe {
+        match (*command).subtype {
+            AT_AddConstraint => refuse_reference((*command).def.cast()),
+            AT_AddColumn => refuse_references_of_column((*command).def.cast()),
+            _ => {}
+        }
+    }
+}
+
+unsafe fn refuse_reference(constraint: *mut pg_sys::Constraint) {
+    // SAFETY: a live Constraint node.
+    unsafe {
+        if (*constraint).contype == CONSTR_FOREIGN
+            && !(*constraint).pktable.is_null()
+            && identity::is_mot_table(identity::lookup((*constraint).pktable))
+        {
+            unsupported(
+                "foreign key constraints that reference memory-optimized tables are not supported",
+                "Leave the FOREIGN KEY or REFERENCES clause out.",
+            );
+        }
+    }
+}
+
+/// ALTER DOMAIN: core does not look for the domain in foreign tables when a constraint is added.
+pub unsafe fn domain(statement: &Statement, node: *mut pg_sys::AlterDomainStmt) -> bool {
+    // SAFETY: a live node of this type.
+    unsafe {
+        // 'C' ADD CONSTRAINT, 'V' VALIDATE CONSTRAINT, 'O' SET NOT NULL.
+        if !matches!((*node).subtype as u8, b'C' | b'V' | b'O') {
+            return false;
+        }
+        let type_name = pg_sys::makeTypeNameFromNameList((*node).typeName);
+        let domain = pg_sys::typenameTypeId(std::ptr::null_mut(), type_name);
+        let users = retype::tables_with_type(domain);
+        if users.is_empty() {
+            return false;
+        }
+        statement.run(nodes::copy(node));
+        pg_sys::CommandCounterIncrement();
+        for table in users {
+            rows::verify_domain(table, domain);
+        }
+        true
+    }
+}
+
+/// REASSIGN OWNED: core gives tables away, but not the indexes of foreign tables.
+pub unsafe fn reassign_owned(statement: &Statement, node: *mut pg_sys::Node) -> bool {
+    // SAFETY: a live node.
+    unsafe {
+        statement.run(nodes::copy(node));
+        pg_sys::CommandCounterIncrement();
+        ownership::follow_all();
+        true
+    }
+}
+
+/// Raises core's error for rows that break a new constraint.
+pub fn violated(code: PgSqlErrorCode, message: String) -> ! {
+    raise(code, message, None, None)
+}

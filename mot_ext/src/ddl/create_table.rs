@@ -1,0 +1,186 @@
+//! CREATE FOREIGN TABLE ... SERVER mot, and CREATE TABLE under `mot.create_tables`.
+//!
+//! Core makes the table; its PRIMARY KEY and UNIQUE constraints are taken out first and made as indexes afterwards, its
+//! storage in the engine in between, all in the statement's transaction.
+use super::utility::Statement;
+use super::{alter, constraints, identity, index, nodes, refuse, storage};
+use crate::settings;
+use pgrx::pg_sys;
+use pgrx::pg_sys::NodeTag::*;
+use pgrx::prelude::*;
+use refuse::{raise, unsupported};
+
+/// CREATE FOREIGN TABLE.
+pub unsafe fn foreign(
+    statement: &Statement,
+    node: *mut pg_sys::CreateForeignTableStmt,
+) -> bool {
+    // SAFETY: a live node of this type.
+    unsafe {
+        let server = pg_sys::GetForeignServerByName((*node).servername, true);
+        if server.is_null() || !identity::is_mot_server((*server).serverid) {
+            return false;
+        }
+        create(statement, nodes::copy(node));
+        true
+    }
+}
+
+/// CREATE TABLE: a memory-optimized one if the setting says so and the table can be one.
+pub unsafe fn plain(statement: &Statement, node: *mut pg_sys::CreateStmt) -> bool {
+    // SAFETY: a live node of this type; the foreign statement begins with a CreateStmt.
+    unsafe {
+        if !settings::CREATE_TABLES.get() || !can_be_mot(node) {
+            alter::refuse_references_to_mot((*node).tableElts);
+            return false;
+        }
+        let copy = nodes::copy(node);
+        if !(*copy).options.is_null() {
+            // Storage parameters mean nothing here, but a wrong one is still an error.
+            let options = pg_sys::transformRelOptions(
+                pg_sys::Datum::from(0),
+                (*copy).options,
+                std::ptr::null(),
+                (&raw const HEAP_NAMESPACES).cast_mut().cast(),
+                true,
+                false,
+            );
+            pg_sys::heap_reloptions(pg_sys::RELKIND_RELATION as _, options, true);
+            (*copy).options = std::ptr::null_mut();
+        }
+        ignore_tablespace((*copy).tablespacename);
+        (*copy).tablespacename = std::ptr::null_mut();
+
+        let foreign =
+            nodes::make::<pg_sys::CreateForeignTableStmt>(T_CreateForeignTableStmt);
+        (*foreign).base = *copy;
+        (*foreign).base.type_ = T_CreateForeignTableStmt;
+        (*foreign).servername = nodes::pstrdup(identity::NAME);
+        if pg_sys::GetForeignServerByName((*foreign).servername, true).is_null() {
+            raise(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+                "mot.create_tables is on, but this database does not have the extension mot",
+                None,
+                Some("Run CREATE EXTENSION mot, or SET mot.create_tables = off.".into()),
+            );
+        }
+        create(statement, foreign);
+        true
+    }
+}
+
+/// The namespaces of a heap table's storage parameters, ended by NULL.
+static HEAP_NAMESPACES: HeapNamespaces = HeapNamespaces([c"toast".as_ptr(), std::ptr::null()]);
+#[repr(transparent)]
+struct HeapNamespaces([*const std::ffi::c_char; 2]);
+// SAFETY: pointers to constants.
+unsafe impl Sync for HeapNamespaces {}
+
+/// CREATE TABLE AS and SELECT INTO, which would make a heap table behind the setting's back.
+pub unsafe fn from_query(_statement: &Statement, node: *mut pg_sys::CreateTableAsStmt) -> bool {
+    // SAFETY: a live node of this type.
+    unsafe {
+        let into = (*node).into;
+        let persistent = (*(*into).rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT
+            && (*into).accessMethod.is_null();
+        if settings::CREATE_TABLES.get()
+            && (*node).objtype == pg_sys::ObjectType::OBJECT_TABLE
+            && persistent
+            && !pg_sys::creating_extension
+        {
+            unsupported(
+                "CREATE TABLE AS and SELECT INTO cannot create a memory-optimized table",
+                "Create the table first and fill it with INSERT ... SELECT, or SET mot.create_tables = off.",
+            );
+        }
+        false
+    }
+}
+
+/// Whether CREATE TABLE describes a table that can be memory-optimized; what cannot stays a heap table: temporary, unlogged,
+/// partitioned, inheriting and typed tables, those with an access method of their own, and an extension's tables.
+unsafe fn can_be_mot(node: *mut pg_sys::CreateStmt) -> bool {
+    // SAFETY: a live node of this type; the name is looked up on a copy, since the look-up notes temporary schemas in it.
+    unsafe {
+        let stmt = &*node;
+        if !stmt.inhRelations.is_null()
+            || !stmt.partbound.is_null()
+            || !stmt.partspec.is_null()
+            || !stmt.ofTypename.is_null()
+            || !stmt.accessMethod.is_null()
+            || stmt.oncommit != pg_sys::OnCommitAction::ONCOMMIT_NOOP
+            || pg_sys::creating_extension
+        {
+            return false;
+        }
+        if (*stmt.relation).relpersistence as u8 != pg_sys::RELPERSISTENCE_PERMANENT {
+            return false;
+        }
+        let relation = nodes::copy(stmt.relation);
+        let namespace = pg_sys::RangeVarGetCreationNamespace(relation);
+        !pg_sys::isTempNamespace(namespace)
+    }
+}
+
+/// Says that a tablespace has no effect, after checking that it exists.
+pub unsafe fn ignore_tablespace(name: *const std::ffi::c_char) {
+    if name.is_null() {
+        return;
+    }
+    // SAFETY: a NUL-terminated name of the statement.
+    unsafe {
+        pg_sys::get_tablespace_oid(name, false);
+        notice!(
+            "tablespace \"{}\" has no effect: the table is kept in memory",
+            nodes::text(name)
+        );
+    }
+}
+
+/// Makes the table, its storage and its indexes. The statement is the caller's own copy.
+unsafe fn create(statement: &Statement, node: *mut pg_sys::CreateForeignTableStmt) {
+    // SAFETY: a live node that the caller owns.
+    unsafe {
+        let base = &raw mut (*node).base;
+        let relation = (*base).relation;
+        let (elements, taken) = constraints::take_from_elements((*base).tableElts);
+        (*base).tableElts = elements;
+
+        let mut existing = pg_sys::InvalidOid;
+        let namespace = pg_sys::RangeVarGetAndCheckCreationNamespace(
+            relation,
+            pg_sys::NoLock as i32,
+            &raw mut existing,
+        );
+        if pg_sys::isTempNamespace(namespace) {
+            unsupported(
+                "temporary memory-optimized tables are not supported",
+                "Create the table in another schema, or a temporary heap table.",
+            );
+        }
+        if (*base).if_not_exists && existing != pg_sys::InvalidOid {
+            statement.run(node);
+            return;
+        }
+        // Named once and for all: what the rest of the statement does must mean this table.
+        (*relation).schemaname = pg_sys::get_namespace_name(namespace);
+        let table = nodes::copy(relation);
+        // Wrong constraints are refused before anything is made.
+        let requests = constraints::index_requests(table, &taken);
+
+        statement.run(node);
+        pg_sys::CommandCounterIncrement();
+
+        let relid = identity::lookup(table);
+        storage::create(relid);
+        for request in requests {
+            if !request.existing.is_null() {
+                unsupported(
+                    "cannot use an existing index in CREATE TABLE",
+                    "Name the key's columns.",
+                );
+            }
+            index::define(relid, request.statement, false);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! From catalog rows to an engine index definition.
+use super::index::{INDOPTION_DESC, INDOPTION_NULLS_FIRST};
+use super::nodes;
+use super::refuse::unsupported;
+use crate::keys;
+use mot_engine::key::{AttributeLayout, IndexDefinition, KeyColumn};
+use pgrx::pg_sys;
+
+/// The definition of an open index on a table that the caller has open: what the engine needs to build keys from rows.
+pub unsafe fn index_definition(
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+) -> IndexDefinition {
+    // SAFETY: both relations are open; an index has as many keys, options and classes as its form says.
+    unsafe {
+        let form = &*(*index).rd_index;
+        let attributes = nodes::attributes(table);
+        let mut columns = Vec::with_capacity(form.indnkeyatts as usize);
+        let mut last = 0;
+        for position in 0..form.indnkeyatts as usize {
+            let attnum = form.indkey.values.as_slice(form.indnatts as usize)[position];
+            let attribute = &attributes[attnum as usize - 1];
+            let input = *(*index).rd_opcintype.add(position);
+            let Some(kind) = keys::kind(input) else {
+                unsupported(
+                    format!("key type {} is not supported", u32::from(input)),
+                    "Drop the index.",
+                );
+            };
+            let option = *(*index).rd_indoption.add(position);
+            columns.push(KeyColumn {
+                attnum: attnum as u16,
+                kind,
+                descending: option & INDOPTION_DESC != 0,
+                nulls_first: option & INDOPTION_NULLS_FIRST != 0,
+                nullable: !attribute.attnotnull,
+            });
+            last = last.max(attnum as usize);
+        }
+        let layout = attributes[..last]
+            .iter()
+            .map(|attribute| AttributeLayout {
+                len: attribute.attlen,
+                align: alignment(attribute.attalign as u8),
+                by_value: attribute.attbyval,
+            })
+            .collect();
+        IndexDefinition {
+            relation: (*index).rd_id.to_u32(),
+            unique: form.indisunique,
+            nulls_not_distinct: form.indnullsnotdistinct,
+            columns,
+            layout,
+        }
+    }
+}
+
+/// pg_type.typalign in bytes.
+fn alignment(code: u8) -> u8 {
+    match code {
+        pg_sys::TYPALIGN_CHAR => 1,
+        pg_sys::TYPALIGN_SHORT => 2,
+        pg_sys::TYPALIGN_INT => 4,
+        _ => 8,
+    }
+}

@@ -1,0 +1,112 @@
+//! Dropping: DROP TABLE for memory-optimized tables, and the object access hook that takes the engine's part of whatever is
+//! dropped, by whichever statement.
+//!
+//! The hook fires inside the deletion, before the catalog rows go: for DROP of the table or index itself, for anything that
+//! cascades to it (schema, server, extension, owner, column, constraint), and for DROP DATABASE. The engine undoes it with
+//! the transaction and frees memory at commit only.
+use super::refuse::unsupported;
+use super::utility::Statement;
+use super::{identity, nodes, storage};
+use pgrx::pg_sys::{self, ObjectType::*};
+use pgrx::prelude::*;
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+
+struct Previous(Cell<pg_sys::object_access_hook_type>);
+// SAFETY: written once in the postmaster while it loads libraries; each process runs PostgreSQL's code on one thread.
+unsafe impl Sync for Previous {}
+static PREVIOUS: Previous = Previous(Cell::new(None));
+
+/// Installs the hook; called once, while the server loads its libraries.
+pub fn init() {
+    // SAFETY: single-threaded at load time.
+    unsafe {
+        PREVIOUS.0.set(pg_sys::object_access_hook);
+        pg_sys::object_access_hook = Some(object_access);
+    }
+}
+
+/// Called for every function execution too when another module asks for it: a plain frame that looks at one integer first.
+#[allow(ffi_unwind_calls)]
+unsafe extern "C-unwind" fn object_access(
+    access: pg_sys::ObjectAccessType::Type,
+    class: pg_sys::Oid,
+    object: pg_sys::Oid,
+    sub_object: c_int,
+    argument: *mut c_void,
+) {
+    // SAFETY: the arguments are PostgreSQL's own; nothing to drop is in this frame.
+    unsafe {
+        if let Some(previous) = PREVIOUS.0.get() {
+            previous(access, class, object, sub_object, argument);
+        }
+        if access == pg_sys::ObjectAccessType::OAT_DROP && sub_object == 0 {
+            dropped(class, object);
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn dropped(class: pg_sys::Oid, object: pg_sys::Oid) {
+    if class == pg_sys::DatabaseRelationId {
+        storage::drop_database(object);
+    } else if class == pg_sys::RelationRelationId {
+        // SAFETY: a catalog look-up.
+        match unsafe { pg_sys::get_rel_relkind(object) } as u8 {
+            pg_sys::RELKIND_FOREIGN_TABLE if identity::is_mot_table(object) => {
+                storage::drop_table(object);
+            }
+            pg_sys::RELKIND_INDEX if identity::is_mot_index(object) => {
+                storage::drop_index(object);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// DROP TABLE with memory-optimized tables in its list, and DROP INDEX CONCURRENTLY of our indexes.
+pub unsafe fn statement(statement: &Statement, node: *mut pg_sys::DropStmt) -> bool {
+    // SAFETY: a live node of this type; its objects are lists of names for these object types.
+    unsafe {
+        match (*node).removeType {
+            OBJECT_TABLE => {
+                let is_ours = |names: &*mut pg_sys::List| identity::is_mot_table(named(*names));
+                let names = nodes::items::<pg_sys::List>((*node).objects);
+                let (ours, others): (Vec<_>, Vec<_>) = names.into_iter().partition(is_ours);
+                if ours.is_empty() {
+                    return false;
+                }
+                // Memory-optimized tables first: as partitions they would go with their parent.
+                let first = nodes::copy(node);
+                (*first).removeType = OBJECT_FOREIGN_TABLE;
+                (*first).objects = nodes::list(&ours);
+                statement.run(nodes::copy(first));
+                if !others.is_empty() {
+                    pg_sys::CommandCounterIncrement();
+                    let rest = nodes::copy(node);
+                    (*rest).objects = nodes::list(&others);
+                    statement.run(nodes::copy(rest));
+                }
+                true
+            }
+            OBJECT_INDEX if (*node).concurrent => {
+                for names in nodes::items::<pg_sys::List>((*node).objects) {
+                    if identity::is_mot_index(named(names)) {
+                        unsupported(
+                            "DROP INDEX CONCURRENTLY is not supported on memory-optimized tables",
+                            "Use DROP INDEX: it only waits for running statements and takes no time itself.",
+                        );
+                    }
+                }
+                false
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The relation that a list of name parts means.
+pub unsafe fn named(names: *mut pg_sys::List) -> pg_sys::Oid {
+    // SAFETY: a live list of String nodes.
+    unsafe { identity::lookup(pg_sys::makeRangeVarFromNameList(names)) }
+}

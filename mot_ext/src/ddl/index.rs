@@ -1,0 +1,508 @@
+//! CREATE INDEX, and the index behind a constraint.
+//!
+//! This is core's `DefineIndex` for a foreign table, which core refuses: it names and checks the index as core does, lets
+//! `index_create` make real catalog rows without a build, and has the engine build the entries from the table's rows. Locks
+//! are core's: ShareLock for CREATE INDEX, AccessExclusiveLock for a constraint, held to the end of the transaction.
+use super::constraints::Request;
+use super::refuse::{raise, unsupported};
+use super::utility::Statement;
+use super::{alter, identity, nodes, storage};
+use crate::keys;
+use pgrx::pg_sys::NodeTag::*;
+use pgrx::pg_sys::{self, SortByDir::*, SortByNulls::*};
+use pgrx::prelude::*;
+use std::ffi::c_char;
+
+/// Bits of pg_index.indoption, from catalog/pg_index.h.
+pub const INDOPTION_DESC: i16 = 1;
+pub const INDOPTION_NULLS_FIRST: i16 = 2;
+
+/// CREATE INDEX on a memory-optimized table.
+pub unsafe fn create(statement: &Statement, node: *mut pg_sys::IndexStmt) -> bool {
+    // SAFETY: a live node of this type.
+    unsafe {
+        if !identity::is_mot_table(identity::lookup((*node).relation)) {
+            return false;
+        }
+        if (*node).concurrent {
+            // Writers are few and short here; what remains of CONCURRENTLY is its promise not to run in a transaction.
+            pg_sys::PreventInTransactionBlock(
+                statement.is_top_level(),
+                c"CREATE INDEX CONCURRENTLY".as_ptr(),
+            );
+        }
+        let node = nodes::copy(node);
+        let relid = pg_sys::RangeVarGetRelidExtended(
+            (*node).relation,
+            pg_sys::ShareLock as i32,
+            0,
+            Some(identity::check_ownership),
+            std::ptr::null_mut(),
+        );
+        define(relid, node, false);
+        true
+    }
+}
+
+/// Makes an index, or the index and the constraint it serves; `InvalidOid` if IF NOT EXISTS found one of that name.
+///
+/// The caller holds the lock and has checked that the table is its own.
+pub unsafe fn define(
+    relid: pg_sys::Oid,
+    stmt: *mut pg_sys::IndexStmt,
+    is_alter_table: bool,
+) -> pg_sys::Oid {
+    // SAFETY: a live statement that the caller owns; the table is open and locked for the whole function.
+    unsafe {
+        let table = pg_sys::table_open(relid, pg_sys::NoLock as i32);
+        let table_name = nodes::name(&(*(*table).rd_rel).relname);
+        let namespace = (*(*table).rd_rel).relnamespace;
+        pg_sys::CheckTableNotInUse(table, c"CREATE INDEX".as_ptr());
+        check_supported(stmt);
+        check_namespace(namespace);
+
+        if (*stmt).primary {
+            alter::ensure_not_null(table, stmt);
+        }
+        let elements = nodes::items::<pg_sys::IndexElem>((*stmt).indexParams);
+        let key_count = elements.len();
+        if key_count > pg_sys::INDEX_MAX_KEYS as usize {
+            raise(
+                PgSqlErrorCode::ERRCODE_TOO_MANY_COLUMNS,
+                format!("cannot use more than {} columns in an index", pg_sys::INDEX_MAX_KEYS),
+                None,
+                None,
+            );
+        }
+        let names = column_names(&elements);
+        let index_name = if (*stmt).idxname.is_null() {
+            choose_name(&table_name, namespace, &names, stmt)
+        } else {
+            (*stmt).idxname
+        };
+
+        let am = identity::access_method();
+        let info = pg_sys::makeIndexInfo(
+            key_count as i32,
+            key_count as i32,
+            am,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            (*stmt).unique,
+            (*stmt).nulls_not_distinct,
+            true,
+            false,
+        );
+        let mut collations = Vec::with_capacity(key_count);
+        let mut classes = Vec::with_capacity(key_count);
+        let mut options = Vec::with_capacity(key_count);
+        for (position, element) in elements.iter().enumerate() {
+            let column = resolve(table, *element, am, (*stmt).isconstraint);
+            (*info).ii_IndexAttrNumbers[position] = column.attnum;
+            collations.push(column.collation);
+            classes.push(column.class);
+            options.push(column.option);
+        }
+        if (*stmt).primary {
+            pg_sys::index_check_primary_key(table, info, is_alter_table, stmt);
+        }
+
+        let mut flags = pg_sys::INDEX_CREATE_SKIP_BUILD;
+        if (*stmt).isconstraint {
+            flags |= pg_sys::INDEX_CREATE_ADD_CONSTRAINT;
+        }
+        if (*stmt).primary {
+            flags |= pg_sys::INDEX_CREATE_IS_PRIMARY;
+        }
+        if (*stmt).if_not_exists {
+            flags |= pg_sys::INDEX_CREATE_IF_NOT_EXISTS;
+        }
+        let mut constraint = pg_sys::InvalidOid;
+        let index = pg_sys::index_create(
+            table,
+            index_name,
+            pg_sys::InvalidOid,
+            pg_sys::InvalidOid,
+            pg_sys::InvalidOid,
+            pg_sys::InvalidOid,
+            info,
+            nodes::list(&names),
+            am,
+            pg_sys::InvalidOid,
+            collations.as_mut_ptr(),
+            classes.as_mut_ptr(),
+            options.as_mut_ptr(),
+            pg_sys::Datum::from(0),
+            flags as pg_sys::bits16,
+            0,
+            false,
+            false,
+            &raw mut constraint,
+        );
+        if index != pg_sys::InvalidOid {
+            storage::build_index(table, index);
+        }
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+        index
+    }
+}
+
+/// ALTER TABLE ... ADD CONSTRAINT ... USING INDEX: core's checks, for an index of ours.
+pub unsafe fn constraint_using_index(relid: pg_sys::Oid, request: &Request) {
+    // SAFETY: the statement's own nodes; the caller holds AccessExclusiveLock on the table.
+    unsafe {
+        let stmt = request.statement;
+        let table = pg_sys::table_open(relid, pg_sys::NoLock as i32);
+        let wanted = nodes::text(request.existing);
+        let oid =
+            pg_sys::get_relname_relid(request.existing, (*(*table).rd_rel).relnamespace);
+        if oid == pg_sys::InvalidOid {
+            raise(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+                format!("index \"{wanted}\" does not exist"),
+                None,
+                None,
+            );
+        }
+        let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as i32);
+        let form = &*(*index).rd_index;
+        let not_ready = |message: String| -> ! {
+            raise(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, None, None)
+        };
+        if pg_sys::get_index_constraint(oid) != pg_sys::InvalidOid {
+            not_ready(format!("index \"{wanted}\" is already associated with a constraint"));
+        }
+        if form.indrelid != relid {
+            not_ready(format!(
+                "index \"{wanted}\" does not belong to table \"{}\"",
+                nodes::name(&(*(*table).rd_rel).relname)
+            ));
+        }
+        let wrong = |message: String| -> ! {
+            raise(
+                PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+                message,
+                Some(
+                    "Cannot create a primary key or unique constraint using such an index.".into(),
+                ),
+                None,
+            )
+        };
+        if !form.indisunique {
+            wrong(format!("\"{wanted}\" is not a unique index"));
+        }
+        let info = pg_sys::BuildIndexInfo(index);
+        let mut elements = Vec::new();
+        for position in 0..form.indnkeyatts as usize {
+            let attnum = (*info).ii_IndexAttrNumbers[position];
+            let attribute = &nodes::attributes(table)[attnum as usize - 1];
+            if *(*index).rd_indoption.add(position) != 0
+                || *(*index).rd_indcollation.add(position) != attribute.attcollation
+            {
+                wrong(format!(
+                    "index \"{wanted}\" column number {} does not have default sorting behavior",
+                    position + 1
+                ));
+            }
+            let element = nodes::make::<pg_sys::IndexElem>(T_IndexElem);
+            (*element).name = nodes::pstrdup(&nodes::name(&attribute.attname));
+            elements.push(element);
+        }
+        (*stmt).indexParams = nodes::list(&elements);
+        let mut name = request.existing;
+        if !(*stmt).idxname.is_null() && nodes::text((*stmt).idxname) != wanted {
+            notice!(
+                "ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"{wanted}\" to \"{}\"",
+                nodes::text((*stmt).idxname)
+            );
+            pg_sys::RenameRelationInternal(oid, (*stmt).idxname, false, true);
+            name = (*stmt).idxname;
+        }
+        if (*stmt).primary {
+            alter::ensure_not_null(table, stmt);
+            pg_sys::index_check_primary_key(table, info, true, stmt);
+        }
+        // CONSTRAINT_PRIMARY and CONSTRAINT_UNIQUE of catalog/pg_constraint.h.
+        let (kind, mark) = if (*stmt).primary {
+            (b'p', pg_sys::INDEX_CONSTR_CREATE_MARK_AS_PRIMARY)
+        } else {
+            (b'u', 0)
+        };
+        let flags = pg_sys::INDEX_CONSTR_CREATE_UPDATE_INDEX
+            | pg_sys::INDEX_CONSTR_CREATE_REMOVE_OLD_DEPS
+            | mark;
+        pg_sys::index_constraint_create(
+            table,
+            oid,
+            pg_sys::InvalidOid,
+            info,
+            name,
+            kind as c_char,
+            flags as pg_sys::bits16,
+            false,
+            false,
+        );
+        pg_sys::index_close(index, pg_sys::NoLock as i32);
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+        pg_sys::CommandCounterIncrement();
+    }
+}
+
+/// Raises for what no index here can have, and drops what has no meaning.
+unsafe fn check_supported(stmt: *mut pg_sys::IndexStmt) {
+    // SAFETY: a live statement that the caller owns.
+    unsafe {
+        let method = nodes::text((*stmt).accessMethod);
+        if method != "btree" && method != identity::NAME {
+            unsupported(
+                format!("access method \"{method}\" is not supported on memory-optimized tables"),
+                "Leave USING out: the only access method is \"mot\", an ordered index.",
+            );
+        }
+        if !(*stmt).whereClause.is_null() {
+            unsupported(
+                "partial indexes are not supported on memory-optimized tables",
+                "Create the index without WHERE.",
+            );
+        }
+        if !(*stmt).indexIncludingParams.is_null() {
+            refuse_include();
+        }
+        if !(*stmt).excludeOpNames.is_null() || (*stmt).deferrable || (*stmt).initdeferred {
+            unsupported(
+                "exclusion and deferrable constraints are not supported on memory-optimized tables",
+                "Use UNIQUE without DEFERRABLE.",
+            );
+        }
+        super::create_table::ignore_tablespace((*stmt).tableSpace);
+    }
+}
+
+/// Raises 0A000 for INCLUDE.
+pub fn refuse_include() -> ! {
+    unsupported(
+        "included columns are not supported in indexes of memory-optimized tables",
+        "Leave INCLUDE out: an index entry leads to the whole row, in memory.",
+    )
+}
+
+unsafe fn check_namespace(namespace: pg_sys::Oid) {
+    // SAFETY: catalog look-ups.
+    unsafe {
+        let user = pg_sys::GetUserId();
+        let acl = pg_sys::pg_namespace_aclcheck(namespace, user, pg_sys::ACL_CREATE as _);
+        if acl != pg_sys::AclResult::ACLCHECK_OK {
+            pg_sys::aclcheck_error(
+                acl,
+                pg_sys::ObjectType::OBJECT_SCHEMA,
+                pg_sys::get_namespace_name(namespace),
+            );
+        }
+    }
+}
+
+struct Column {
+    attnum: i16,
+    collation: pg_sys::Oid,
+    class: pg_sys::Oid,
+    option: i16,
+}
+
+/// A key column's attribute, collation, operator class and order.
+unsafe fn resolve(
+    table: pg_sys::Relation,
+    element: *mut pg_sys::IndexElem,
+    am: pg_sys::Oid,
+    is_constraint: bool,
+) -> Column {
+    // SAFETY: a live IndexElem and an open table.
+    unsafe {
+        let name = simple_column(element);
+        let attribute = nodes::attributes(table)
+            .iter()
+            .find(|a| !a.attisdropped && nodes::name(&a.attname) == name);
+        let Some(attribute) = attribute else {
+            if pg_sys::SystemAttributeByName(nodes::pstrdup(&name)).is_null() {
+                let in_key = if is_constraint { " named in key" } else { "" };
+                raise(
+                    PgSqlErrorCode::ERRCODE_UNDEFINED_COLUMN,
+                    format!("column \"{name}\"{in_key} does not exist"),
+                    None,
+                    None,
+                );
+            }
+            unsupported(
+                "index creation on system columns is not supported",
+                "Index a column of the table.",
+            );
+        };
+        if !(*element).opclassopts.is_null() {
+            unsupported(
+                "operator class options are not supported on memory-optimized tables",
+                "Leave the options out.",
+            );
+        }
+        let mut collation = attribute.attcollation;
+        if !(*element).collation.is_null() {
+            if collation == pg_sys::InvalidOid {
+                raise(
+                    PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+                    format!("collations are not supported by type {}", type_name(attribute.atttypid)),
+                    None,
+                    None,
+                );
+            }
+            collation = pg_sys::get_collation_oid((*element).collation, false);
+        }
+        if collation != pg_sys::InvalidOid && !pg_sys::get_collation_isdeterministic(collation) {
+            unsupported(
+                "nondeterministic collations are not supported in indexes of memory-optimized tables",
+                "Use a deterministic collation: keys are equal when their bytes are.",
+            );
+        }
+        let class = operator_class(element, attribute.atttypid, am);
+        let mut option = 0;
+        let descending = (*element).ordering == SORTBY_DESC;
+        if descending {
+            option |= INDOPTION_DESC;
+        }
+        let nulls = (*element).nulls_ordering;
+        if nulls == SORTBY_NULLS_FIRST || (nulls == SORTBY_NULLS_DEFAULT && descending) {
+            option |= INDOPTION_NULLS_FIRST;
+        }
+        Column { attnum: attribute.attnum, collation, class, option }
+    }
+}
+
+/// The column an element names, also written as `(column)`; expressions are refused.
+unsafe fn simple_column(element: *mut pg_sys::IndexElem) -> String {
+    // SAFETY: a live IndexElem, cast by tag.
+    unsafe {
+        if !(*element).name.is_null() {
+            return nodes::text((*element).name);
+        }
+        let mut expression = (*element).expr;
+        if nodes::tag(expression) == T_CollateClause {
+            let clause = expression.cast::<pg_sys::CollateClause>();
+            if (*element).collation.is_null() {
+                (*element).collation = (*clause).collname;
+            }
+            expression = (*clause).arg;
+        }
+        if !expression.is_null() && nodes::tag(expression) == T_ColumnRef {
+            let fields =
+                nodes::items::<pg_sys::Node>((*expression.cast::<pg_sys::ColumnRef>()).fields);
+            if let [field] = fields[..]
+                && nodes::tag(field) == T_String
+            {
+                return nodes::text(nodes::string(field));
+            }
+        }
+        unsupported(
+            "indexes on expressions are not supported on memory-optimized tables",
+            "Add a generated column with the expression and index that column.",
+        )
+    }
+}
+
+/// The operator class of a column: ours for the type, by default or by name. A type whose order is not the one our class
+/// gives (citext, say, which is text to the type system) is refused.
+unsafe fn operator_class(
+    element: *mut pg_sys::IndexElem,
+    type_oid: pg_sys::Oid,
+    am: pg_sys::Oid,
+) -> pg_sys::Oid {
+    // SAFETY: a live IndexElem; catalog look-ups.
+    unsafe {
+        let class = if (*element).opclass.is_null() {
+            pg_sys::GetDefaultOpClass(type_oid, am)
+        } else {
+            pg_sys::ResolveOpClass((*element).opclass, type_oid, c"mot".as_ptr(), am)
+        };
+        let refuse = || -> ! {
+            unsupported(
+                format!(
+                    "columns of type {} cannot be indexed in memory-optimized tables",
+                    type_name(type_oid)
+                ),
+                "Key columns can be of the built-in scalar types: numbers, dates and times, strings, uuid, bytea, network addresses.",
+            )
+        };
+        if class == pg_sys::InvalidOid {
+            refuse();
+        }
+        let input = pg_sys::get_opclass_input_type(class);
+        let order = pg_sys::lookup_type_cache(type_oid, pg_sys::TYPECACHE_BTREE_OPFAMILY as i32);
+        let ours = pg_sys::lookup_type_cache(input, pg_sys::TYPECACHE_BTREE_OPFAMILY as i32);
+        if (*order).btree_opf != (*ours).btree_opf || keys::kind(input).is_none() {
+            refuse();
+        }
+        class
+    }
+}
+
+fn type_name(oid: pg_sys::Oid) -> String {
+    // SAFETY: a catalog look-up that returns a palloc'd string.
+    unsafe { nodes::text(pg_sys::format_type_be(oid)) }
+}
+
+/// Names of the index's own columns, as core's ChooseIndexColumnNames chooses them.
+unsafe fn column_names(elements: &[*mut pg_sys::IndexElem]) -> Vec<*mut c_char> {
+    let mut names: Vec<String> = Vec::new();
+    for element in elements {
+        // SAFETY: live elements of the statement.
+        let original = unsafe {
+            if (**element).indexcolname.is_null() {
+                simple_column(*element)
+            } else {
+                nodes::text((**element).indexcolname)
+            }
+        };
+        let mut name = original.clone();
+        let mut number = 0;
+        while names.contains(&name) {
+            number += 1;
+            let suffix = number.to_string();
+            let mut keep = (pg_sys::NAMEDATALEN as usize - 1 - suffix.len()).min(original.len());
+            while !original.is_char_boundary(keep) {
+                keep -= 1;
+            }
+            name = format!("{}{suffix}", &original[..keep]);
+        }
+        names.push(name);
+    }
+    // SAFETY: copies into the current memory context.
+    names.iter().map(|name| unsafe { nodes::pstrdup(name) }).collect()
+}
+
+/// The name core's ChooseIndexName gives an unnamed index.
+unsafe fn choose_name(
+    table: &str,
+    namespace: pg_sys::Oid,
+    names: &[*mut c_char],
+    stmt: *mut pg_sys::IndexStmt,
+) -> *mut c_char {
+    // SAFETY: NUL-terminated names.
+    unsafe {
+        let table = nodes::pstrdup(table);
+        if (*stmt).primary {
+            return pg_sys::ChooseRelationName(
+                table,
+                std::ptr::null(),
+                c"pkey".as_ptr(),
+                namespace,
+                true,
+            );
+        }
+        let columns =
+            names.iter().map(|name| nodes::text(*name)).collect::<Vec<_>>().join("_");
+        let label = if (*stmt).isconstraint { c"key" } else { c"idx" };
+        pg_sys::ChooseRelationName(
+            table,
+            nodes::pstrdup(&columns),
+            label.as_ptr(),
+            namespace,
+            (*stmt).isconstraint,
+        )
+    }
+}

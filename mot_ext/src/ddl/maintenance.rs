@@ -1,0 +1,304 @@
+//! VACUUM, ANALYZE, REINDEX, CLUSTER, LOCK, COPY FREEZE and COMMENT on memory-optimized tables: what tools run without asking
+//! what kind of table it is.
+//!
+//! | statement | here |
+//! |---|---|
+//! | VACUUM | accepted; there is nothing to do, dead versions go by themselves. With ANALYZE it runs ANALYZE |
+//! | ANALYZE without a list | also analyzes the memory-optimized tables, which core leaves out |
+//! | REINDEX | accepted, does nothing: an index has no file that could rot, and each start builds it anew |
+//! | CLUSTER | 0A000 |
+//! | LOCK TABLE | works; core refuses foreign tables |
+//! | COPY ... FREEZE | FREEZE is ignored |
+//! | COMMENT ON TABLE | works; core asks for COMMENT ON FOREIGN TABLE |
+use super::refuse::{raise, unsupported};
+use super::utility::Statement;
+use super::{drop, identity, nodes};
+use pgrx::pg_sys::NodeTag::*;
+use pgrx::pg_sys::{self, ObjectType::*, ReindexObjectType::*};
+use pgrx::prelude::*;
+
+/// COMMENT ON TABLE.
+pub unsafe fn comment(statement: &Statement, node: *mut pg_sys::CommentStmt) -> bool {
+    // SAFETY: a live node of this type; a table's object is a list of names.
+    unsafe {
+        if (*node).objtype != OBJECT_TABLE
+            || !identity::is_mot_table(drop::named((*node).object.cast()))
+        {
+            return false;
+        }
+        let node = nodes::copy(node);
+        (*node).objtype = OBJECT_FOREIGN_TABLE;
+        statement.run(node);
+        true
+    }
+}
+
+/// COPY ... FROM with FREEZE.
+pub unsafe fn copy(statement: &Statement, node: *mut pg_sys::CopyStmt) -> bool {
+    // SAFETY: a live node of this type.
+    unsafe {
+        if !(*node).is_from || (*node).relation.is_null() {
+            return false;
+        }
+        let options = nodes::items::<pg_sys::DefElem>((*node).options);
+        let (freeze, _): (Vec<_>, Vec<_>) =
+            options.into_iter().partition(|option| nodes::text((**option).defname) == "freeze");
+        if freeze.is_empty() || !identity::is_mot_table(identity::lookup((*node).relation)) {
+            return false;
+        }
+        let node = nodes::copy(node);
+        let kept: Vec<_> = nodes::items::<pg_sys::DefElem>((*node).options)
+            .into_iter()
+            .filter(|option| nodes::text((**option).defname) != "freeze")
+            .collect();
+        (*node).options = nodes::list(&kept);
+        statement.run(node);
+        true
+    }
+}
+
+/// VACUUM and ANALYZE.
+pub unsafe fn vacuum(statement: &Statement, node: *mut pg_sys::VacuumStmt) -> bool {
+    // SAFETY: a live node of this type; a VACUUM commits transactions of its own, so what must survive it is allocated in the
+    // portal's memory, which is current here.
+    unsafe {
+        let is_vacuum = (*node).is_vacuumcmd;
+        let analyzes = !is_vacuum || option_is_set((*node).options, "analyze");
+        let targets = nodes::items::<pg_sys::VacuumRelation>((*node).rels);
+        if targets.is_empty() {
+            if !analyzes {
+                return false;
+            }
+            let ours = all_tables();
+            statement.run(nodes::copy(node));
+            analyze(statement, node, &ours);
+            return true;
+        }
+        if !is_vacuum {
+            return false;
+        }
+        let (ours, others): (Vec<_>, Vec<_>) = targets
+            .into_iter()
+            .partition(|target| identity::is_mot_table(identity::lookup((**target).relation)));
+        if ours.is_empty() {
+            return false;
+        }
+        pg_sys::PreventInTransactionBlock(statement.is_top_level(), c"VACUUM".as_ptr());
+        let ours: Vec<_> = ours.into_iter().map(|target| nodes::copy(target)).collect();
+        if !others.is_empty() {
+            let rest = nodes::copy(node);
+            (*rest).rels = nodes::list(&others);
+            statement.run(nodes::copy(rest));
+        }
+        if analyzes {
+            analyze(statement, node, &ours);
+        }
+        true
+    }
+}
+
+/// Runs ANALYZE of some tables with the statement's VERBOSE and SKIP_LOCKED.
+unsafe fn analyze(
+    statement: &Statement,
+    node: *mut pg_sys::VacuumStmt,
+    targets: &[*mut pg_sys::VacuumRelation],
+) {
+    if targets.is_empty() {
+        return;
+    }
+    // SAFETY: a live node of this type; the new one is ours.
+    unsafe {
+        let kept: Vec<_> = nodes::items::<pg_sys::DefElem>((*node).options)
+            .into_iter()
+            .filter(|option| {
+                matches!(nodes::text((**option).defname).as_str(), "verbose" | "skip_locked")
+            })
+            .map(|option| nodes::copy(option))
+            .collect();
+        let analyze = nodes::make::<pg_sys::VacuumStmt>(T_VacuumStmt);
+        (*analyze).options = nodes::list(&kept);
+        (*analyze).rels = nodes::list(targets);
+        (*analyze).is_vacuumcmd = false;
+        statement.run(analyze);
+    }
+}
+
+/// Every memory-optimized table of the database that the user may analyze, as ANALYZE targets.
+unsafe fn all_tables() -> Vec<*mut pg_sys::VacuumRelation> {
+    let query = "
+        SELECT f.ftrelid FROM pg_catalog.pg_foreign_table f
+        JOIN pg_catalog.pg_foreign_server s ON s.oid = f.ftserver
+        JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid = s.srvfdw
+        WHERE w.fdwname = 'mot' ORDER BY f.ftrelid";
+    // SAFETY: a snapshot is what the query needs, and VACUUM comes without one.
+    let oids = unsafe {
+        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        let oids = Spi::connect(|client| -> Result<Vec<pg_sys::Oid>, pgrx::spi::Error> {
+            let mut oids = Vec::new();
+            for row in client.select(query, None, &[])? {
+                oids.extend(row.get::<pg_sys::Oid>(1)?);
+            }
+            Ok(oids)
+        })
+        .unwrap_or_else(|error| {
+            raise(
+                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+                format!("could not list the memory-optimized tables: {error}"),
+                None,
+                None,
+            )
+        });
+        pg_sys::PopActiveSnapshot();
+        oids
+    };
+    let mut targets = Vec::new();
+    for oid in oids {
+        // SAFETY: a catalog look-up, and a fresh node.
+        unsafe {
+            if pg_sys::pg_class_ownercheck(oid, pg_sys::GetUserId()) {
+                let target = nodes::make::<pg_sys::VacuumRelation>(T_VacuumRelation);
+                (*target).oid = oid;
+                targets.push(target);
+            }
+        }
+    }
+    targets
+}
+
+/// REINDEX of one index or table.
+pub unsafe fn reindex(statement: &Statement, node: *mut pg_sys::ReindexStmt) -> bool {
+    // SAFETY: a live node of this type.
+    unsafe {
+        if !matches!((*node).kind, REINDEX_OBJECT_INDEX | REINDEX_OBJECT_TABLE) {
+            // SCHEMA, DATABASE and SYSTEM pick heap tables only.
+            return false;
+        }
+        let relid = identity::lookup((*node).relation);
+        let is_table = (*node).kind == REINDEX_OBJECT_TABLE;
+        if !(is_table && identity::is_mot_table(relid)
+            || !is_table && identity::is_mot_index(relid))
+        {
+            return false;
+        }
+        if option_is_set((*node).params, "concurrently") {
+            unsupported(
+                "REINDEX CONCURRENTLY is not supported on memory-optimized tables",
+                "No REINDEX is needed: the indexes are kept in memory and built anew at every start.",
+            );
+        }
+        let callback = Some(identity::check_ownership as unsafe extern "C-unwind" fn(_, _, _, _));
+        if is_table {
+            pg_sys::RangeVarGetRelidExtended(
+                (*node).relation,
+                pg_sys::ShareLock as i32,
+                0,
+                callback,
+                std::ptr::null_mut(),
+            );
+        } else {
+            statement.run(nodes::copy(node));
+        }
+        true
+    }
+}
+
+/// CLUSTER of a memory-optimized table.
+pub unsafe fn cluster(node: *mut pg_sys::ClusterStmt) -> bool {
+    // SAFETY: a live node of this type.
+    unsafe {
+        if !(*node).relation.is_null()
+            && identity::is_mot_table(identity::lookup((*node).relation))
+        {
+            unsupported(
+                "CLUSTER is not supported on memory-optimized tables",
+                "An index already gives rows in its order, from memory.",
+            );
+        }
+    }
+    false
+}
+
+/// CREATE POLICY on a memory-optimized table.
+pub unsafe fn create_policy(node: *mut pg_sys::CreatePolicyStmt) -> bool {
+    // SAFETY: a live node of this type.
+    unsafe {
+        if identity::is_mot_table(identity::lookup((*node).table)) {
+            unsupported(
+                "row-level security is not supported on memory-optimized tables",
+                "Use a view with security_barrier over the table.",
+            );
+        }
+    }
+    false
+}
+
+/// LOCK TABLE with memory-optimized tables in its list, each in its turn.
+pub unsafe fn lock(statement: &Statement, node: *mut pg_sys::LockStmt) -> bool {
+    // SAFETY: a live node of this type.
+    unsafe {
+        let relations = nodes::items::<pg_sys::RangeVar>((*node).relations);
+        if !relations.iter().any(|relation| identity::is_mot_table(identity::lookup(*relation))) {
+            return false;
+        }
+        pg_sys::RequireTransactionBlock(statement.is_top_level(), c"LOCK TABLE".as_ptr());
+        for relation in relations {
+            let relid = identity::lookup(relation);
+            if identity::is_mot_table(relid) {
+                lock_table(relation, relid, (*node).mode, (*node).nowait);
+            } else {
+                let one = nodes::copy(node);
+                (*one).relations = nodes::list(&[nodes::copy(relation)]);
+                statement.run(one);
+            }
+        }
+        true
+    }
+}
+
+/// Core's LockTableAclCheck and lock, for one table.
+unsafe fn lock_table(
+    relation: *mut pg_sys::RangeVar,
+    relid: pg_sys::Oid,
+    mode: pg_sys::LOCKMODE,
+    nowait: bool,
+) {
+    let writes = pg_sys::ACL_UPDATE | pg_sys::ACL_DELETE | pg_sys::ACL_TRUNCATE;
+    let wanted = match mode as u32 {
+        pg_sys::AccessShareLock => pg_sys::ACL_SELECT,
+        pg_sys::RowExclusiveLock => pg_sys::ACL_INSERT | writes,
+        _ => writes,
+    };
+    // SAFETY: catalog look-ups, then the lock; the name is checked again under the lock, as core does.
+    unsafe {
+        let acl = pg_sys::pg_class_aclcheck(relid, pg_sys::GetUserId(), wanted as _);
+        if acl != pg_sys::AclResult::ACLCHECK_OK {
+            pg_sys::aclcheck_error(acl, OBJECT_FOREIGN_TABLE, (*relation).relname);
+        }
+        let flags = if nowait { pg_sys::RVROption::RVR_NOWAIT } else { 0 };
+        let locked = pg_sys::RangeVarGetRelidExtended(
+            relation,
+            mode,
+            flags,
+            None,
+            std::ptr::null_mut(),
+        );
+        if locked != relid {
+            raise(
+                PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+                format!("relation \"{}\" was replaced meanwhile", nodes::text((*relation).relname)),
+                None,
+                Some("Try again.".into()),
+            );
+        }
+    }
+}
+
+/// Whether a boolean option of a statement is given and on.
+unsafe fn option_is_set(options: *mut pg_sys::List, name: &str) -> bool {
+    // SAFETY: a live list of DefElem nodes.
+    unsafe {
+        nodes::items::<pg_sys::DefElem>(options)
+            .into_iter()
+            .any(|option| nodes::text((*option).defname) == name && pg_sys::defGetBoolean(option))
+    }
+}

@@ -1,0 +1,48 @@
+//! Definitions: from SQL statements to catalog rows and engine storage.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `utility` | the ProcessUtility hook and who handles which statement |
+//! | `create_table` | CREATE FOREIGN TABLE, and CREATE TABLE under `mot.create_tables` |
+//! | `constraints` | takes PRIMARY KEY and UNIQUE out of definitions |
+//! | `index` | CREATE INDEX and the indexes behind constraints |
+//! | `alter`, `rows`, `retype`, `ownership` | ALTER TABLE and what it must do to rows and indexes |
+//! | `drop` | DROP and the object access hook |
+//! | `maintenance` | VACUUM, REINDEX, LOCK, COPY FREEZE, COMMENT |
+//! | `am` | the index access method and its operator classes |
+//! | `definition`, `storage` | catalog rows to engine definitions, and every call that changes engine storage |
+//! | `identity`, `nodes`, `inheritance`, `refuse` | whose relation it is; parse trees; errors |
+//!
+//! The hooks are installed only when the library is preloaded; without it the handlers answer (so `\d`, DROP and pg_dump work)
+//! and tables cannot be used.
+// PostgreSQL names its enum values in its own way; they appear as patterns throughout.
+#![allow(non_upper_case_globals)]
+
+mod alter;
+mod am;
+mod constraints;
+mod create_table;
+mod definition;
+mod drop;
+mod identity;
+mod index;
+mod inheritance;
+mod maintenance;
+mod nodes;
+mod ownership;
+mod refuse;
+mod retype;
+mod rows;
+mod storage;
+mod utility;
+
+pub use storage::{materialize, truncate};
+
+/// Installs the hooks; a line of `_PG_init`.
+pub fn init() {
+    // SAFETY: a plain flag that the postmaster sets before it calls any _PG_init.
+    if unsafe { pgrx::pg_sys::process_shared_preload_libraries_in_progress } {
+        utility::init();
+        drop::init();
+    }
+}

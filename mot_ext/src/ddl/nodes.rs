@@ -1,0 +1,98 @@
+//! Parse-tree plumbing: typed access to PostgreSQL's lists and nodes.
+//!
+//! All of it is unsafe in the same way: pointers must be live nodes of the type the caller names, which the node tag the
+//! caller has just tested guarantees.
+use pgrx::pg_sys;
+use std::ffi::{CStr, c_char, c_void};
+
+/// The pointers of a list.
+pub unsafe fn items<T>(list: *mut pg_sys::List) -> Vec<*mut T> {
+    // SAFETY: a live list of pointers, by contract.
+    unsafe { pgrx::PgList::<T>::from_pg(list) }.iter_ptr().collect()
+}
+
+/// A list of pointers; NIL when empty.
+pub unsafe fn list<T>(items: &[*mut T]) -> *mut pg_sys::List {
+    let mut list = std::ptr::null_mut();
+    for item in items {
+        // SAFETY: lappend starts a list from NIL.
+        list = unsafe { pg_sys::lappend(list, item.cast::<c_void>()) };
+    }
+    list
+}
+
+/// A zeroed node of a type.
+pub unsafe fn make<T>(tag: pg_sys::NodeTag) -> *mut T {
+    // SAFETY: every node begins with its tag and may otherwise be zero.
+    unsafe {
+        let node = pg_sys::palloc0(size_of::<T>()).cast::<pg_sys::Node>();
+        (*node).type_ = tag;
+        node.cast()
+    }
+}
+
+/// A deep copy.
+pub unsafe fn copy<T>(node: *const T) -> *mut T {
+    // SAFETY: a live node, by contract.
+    unsafe { pg_sys::copyObjectImpl(node.cast::<c_void>()).cast() }
+}
+
+/// The tag of a node that is not NULL.
+pub unsafe fn tag<T>(node: *const T) -> pg_sys::NodeTag {
+    // SAFETY: every node begins with its tag.
+    unsafe { (*node.cast::<pg_sys::Node>()).type_ }
+}
+
+/// The text of a String node.
+pub unsafe fn string(node: *mut pg_sys::Node) -> *mut c_char {
+    // SAFETY: a String node, by contract.
+    unsafe { (*node.cast::<pg_sys::String>()).sval }
+}
+
+/// A C string as Rust text, for messages and comparisons.
+pub unsafe fn text(string: *const c_char) -> String {
+    if string.is_null() {
+        return String::new();
+    }
+    // SAFETY: a NUL-terminated string, by contract.
+    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
+}
+
+/// A C string in the current memory context.
+pub unsafe fn pstrdup(text: &str) -> *mut c_char {
+    // SAFETY: pnstrdup copies the given bytes and ends them.
+    unsafe { pg_sys::pnstrdup(text.as_ptr().cast(), text.len() as pg_sys::Size) }
+}
+
+/// A column or relation name's array as text.
+pub fn name(name: &pg_sys::NameData) -> String {
+    // SAFETY: PostgreSQL ends every name with a zero byte inside its array.
+    unsafe { text(name.data.as_ptr()) }
+}
+
+/// The attributes of an open relation.
+pub unsafe fn attributes<'a>(relation: pg_sys::Relation) -> &'a [pg_sys::FormData_pg_attribute] {
+    // SAFETY: an open relation has a tuple descriptor with natts attributes at its end.
+    unsafe {
+        let descriptor = (*relation).rd_att;
+        (*descriptor).attrs.as_slice((*descriptor).natts as usize)
+    }
+}
+
+/// `schema.name` of a relation, quoted.
+pub unsafe fn qualified_name(relation: pg_sys::Relation) -> String {
+    // SAFETY: an open relation; both functions return palloc'd strings.
+    unsafe {
+        let class = &*(*relation).rd_rel;
+        text(pg_sys::quote_qualified_identifier(
+            pg_sys::get_namespace_name(class.relnamespace),
+            class.relname.data.as_ptr(),
+        ))
+    }
+}
+
+/// An identifier, quoted if it must be.
+pub fn quoted(identifier: &str) -> String {
+    // SAFETY: the copy is NUL-terminated.
+    unsafe { text(pg_sys::quote_identifier(pstrdup(identifier))) }
+}

@@ -1,0 +1,233 @@
+//! Making a table's rows agree with its altered definition.
+//!
+//! All work is SQL inside the statement's transaction, under the latest snapshot (as core's own table rewrites and scans are,
+//! also in REPEATABLE READ): the caller's lock keeps other writers out.
+use super::alter::violated;
+use super::{nodes, storage};
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use std::ffi::CString;
+
+/// What the catalog promised about the rows before the statement.
+pub struct Picture {
+    relation: pg_sys::Oid,
+    columns: Vec<Column>,
+    /// Names of the validated CHECK constraints.
+    checks: Vec<String>,
+}
+
+#[derive(Clone)]
+struct Column {
+    name: String,
+    not_null: bool,
+    dropped: bool,
+    /// New rows of the column may start with something else than NULL, or must be judged by a domain.
+    filled: bool,
+}
+
+impl Picture {
+    /// The table as it is; the caller has locked it.
+    pub unsafe fn take(relation: pg_sys::Oid) -> Picture {
+        // SAFETY: the caller holds a lock, so the relation opens without one.
+        unsafe {
+            let table = pg_sys::table_open(relation, pg_sys::NoLock as i32);
+            let columns = nodes::attributes(table)
+                .iter()
+                .map(|attribute| Column {
+                    name: nodes::name(&attribute.attname),
+                    not_null: attribute.attnotnull,
+                    dropped: attribute.attisdropped,
+                    filled: !attribute.attisdropped
+                        && (attribute.atthasdef
+                            || attribute.attidentity != 0
+                            || has_constrained_or_default_domain(attribute.atttypid)),
+                })
+                .collect();
+            let mut checks = Vec::new();
+            if let Some(constraints) = (*(*table).rd_att).constr.as_ref() {
+                for position in 0..constraints.num_check as usize {
+                    let check = &*constraints.check.add(position);
+                    if check.ccvalid {
+                        checks.push(nodes::text(check.ccname));
+                    }
+                }
+            }
+            pg_sys::table_close(table, pg_sys::NoLock as i32);
+            Picture { relation, columns, checks }
+        }
+    }
+}
+
+unsafe fn has_constrained_or_default_domain(type_oid: pg_sys::Oid) -> bool {
+    // SAFETY: catalog look-ups.
+    unsafe {
+        pg_sys::get_typtype(type_oid) as u8 == pg_sys::TYPTYPE_DOMAIN
+            && (pg_sys::DomainHasConstraints(type_oid)
+                || !pg_sys::get_typdefault(type_oid).is_null())
+    }
+}
+
+/// Fills new columns, verifies new NOT NULL and CHECK constraints, and rebuilds indexes whose columns may be NULL from now on.
+pub unsafe fn make_true(before: &Picture) {
+    // SAFETY: the caller has locked the table since the picture was taken.
+    unsafe {
+        let after = Picture::take(before.relation);
+        let table = pg_sys::table_open(before.relation, pg_sys::NoLock as i32);
+        let name = nodes::qualified_name(table);
+        let short_name = nodes::name(&(*(*table).rd_rel).relname);
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+
+        let added = &after.columns[before.columns.len().min(after.columns.len())..];
+        let fill: Vec<String> = added
+            .iter()
+            .filter(|column| column.filled)
+            .map(|column| format!("{} = DEFAULT", nodes::quoted(&column.name)))
+            .collect();
+        if !fill.is_empty() {
+            update_all(&format!("UPDATE ONLY {name} SET {}", fill.join(", ")));
+        }
+        for (position, column) in after.columns.iter().enumerate() {
+            let was_not_null = before.columns.get(position).is_some_and(|old| old.not_null);
+            if column.dropped || !column.not_null || was_not_null {
+                continue;
+            }
+            let quoted = nodes::quoted(&column.name);
+            if any_row(&format!("SELECT 1 FROM ONLY {name} WHERE {quoted} IS NULL LIMIT 1")) {
+                violated(
+                    PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION,
+                    format!(
+                        "column \"{}\" of relation \"{short_name}\" contains null values",
+                        column.name
+                    ),
+                );
+            }
+        }
+        for check in after.checks.iter().filter(|check| !before.checks.contains(check)) {
+            let condition = check_expression(before.relation, check);
+            if any_row(&format!("SELECT 1 FROM ONLY {name} WHERE NOT ({condition}) LIMIT 1")) {
+                violated(
+                    PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,
+                    format!(
+                        "check constraint \"{check}\" of relation \"{short_name}\" is violated by some row"
+                    ),
+                );
+            }
+        }
+        for (position, old) in before.columns.iter().enumerate() {
+            let now = &after.columns[position];
+            if old.not_null && !now.not_null && !now.dropped {
+                storage::rebuild_indexes_on(before.relation, position as i16 + 1);
+            }
+        }
+    }
+}
+
+/// Judges the rows of a table by a domain's constraints, in every column of that domain.
+pub unsafe fn verify_domain(relation: pg_sys::Oid, domain: pg_sys::Oid) {
+    // SAFETY: the table is locked here to keep writers out, as core does for heap tables.
+    unsafe {
+        let table = pg_sys::table_open(relation, pg_sys::ShareLock as i32);
+        let name = nodes::qualified_name(table);
+        let base = nodes::text(pg_sys::format_type_be_qualified(pg_sys::getBaseType(domain)));
+        let domain_name = nodes::text(pg_sys::format_type_be_qualified(domain));
+        let columns: Vec<String> = nodes::attributes(table)
+            .iter()
+            .filter(|attribute| !attribute.attisdropped && attribute.atttypid == domain)
+            .map(|attribute| nodes::quoted(&nodes::name(&attribute.attname)))
+            .collect();
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+        for column in columns {
+            // The cast through the base type is what makes the domain look again; OFFSET 0 keeps it from being skipped.
+            any_row(&format!(
+                "SELECT count(judged) FROM (SELECT {column}::{base}::{domain_name} AS judged FROM ONLY {name} OFFSET 0) AS rows"
+            ));
+        }
+    }
+}
+
+/// The text of a CHECK constraint's condition.
+unsafe fn check_expression(relation: pg_sys::Oid, check: &str) -> String {
+    let text = Spi::get_one_with_args::<String>(
+        "SELECT pg_catalog.pg_get_expr(conbin, conrelid) FROM pg_catalog.pg_constraint
+         WHERE conrelid = $1 AND contype = 'c' AND conname = $2",
+        &[relation.into(), check.into()],
+    );
+    match text {
+        Ok(Some(text)) => text,
+        _ => violated(
+            PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
+            format!("constraint \"{check}\" does not exist"),
+        ),
+    }
+}
+
+/// Runs an UPDATE of a whole table without firing its triggers and rules, as a rewrite by core fires none.
+unsafe fn update_all(command: &str) {
+    // SAFETY: the setting is undone at the nest level's end, or by the abort of an error.
+    unsafe {
+        let level = pg_sys::NewGUCNestLevel();
+        pg_sys::set_config_option(
+            c"session_replication_role".as_ptr(),
+            c"replica".as_ptr(),
+            pg_sys::GucContext::PGC_SUSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+        execute(command, 0);
+        pg_sys::AtEOXact_GUC(false, level);
+    }
+}
+
+/// Whether a query gives a row.
+unsafe fn any_row(query: &str) -> bool {
+    // SAFETY: as `execute`.
+    unsafe { execute(query, 1) > 0 }
+}
+
+/// Runs one command under the latest snapshot and returns how many rows it processed.
+unsafe fn execute(command: &str, limit: std::ffi::c_long) -> u64 {
+    let command = CString::new(command).expect("identifiers and expressions hold no zero byte");
+    // SAFETY: connect and finish are paired; an error in between ends the transaction, which cleans up.
+    unsafe {
+        pg_sys::SPI_connect();
+        let plan = pg_sys::SPI_prepare(command.as_ptr(), 0, std::ptr::null_mut());
+        if plan.is_null() {
+            violated(
+                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+                format!("could not prepare {command:?}"),
+            );
+        }
+        let result = pg_sys::SPI_execute_snapshot(
+            plan,
+            std::ptr::null_mut(),
+            std::ptr::null(),
+            pg_sys::GetLatestSnapshot(),
+            std::ptr::null_mut(),
+            false,
+            false,
+            limit,
+        );
+        if result < 0 {
+            violated(
+                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+                format!("could not run {command:?}: SPI error {result}"),
+            );
+        }
+        let processed = pg_sys::SPI_processed;
+        pg_sys::SPI_finish();
+        processed
+    }
+}
+
+/// Runs one command as if the user had given it, through all hooks.
+pub unsafe fn run_command(command: &str) {
+    if let Err(error) = Spi::run(command) {
+        violated(
+            PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+            format!("could not run {command:?}: {error}"),
+        );
+    }
+}

@@ -1,0 +1,207 @@
+//! The ProcessUtility hook: which statements concern memory-optimized tables, and who handles them.
+//!
+//! Contract:
+//! - A statement that has nothing to do with us reaches the previous hook (or PostgreSQL) untouched, through a call without
+//!   pgrx's guard: its errors travel as they would without this library.
+//! - The hook function itself is a plain frame (nothing to drop), since such an error jumps over it. Everything that looks
+//!   closer runs inside `handle`, which is guarded; there each PostgreSQL function is called through its guard.
+//! - A plan may be cached (`readOnlyTree`), and a handler rewrites what it is given: handlers always work on a copy.
+use super::{alter, create_table, drop, index, maintenance, nodes};
+use pgrx::pg_sys::NodeTag::*;
+use pgrx::prelude::*;
+use pgrx::{is_a, pg_sys};
+use std::cell::Cell;
+use std::ffi::c_char;
+
+/// The arguments of a ProcessUtility call.
+#[derive(Clone, Copy)]
+pub struct Statement {
+    plan: *mut pg_sys::PlannedStmt,
+    query_string: *const c_char,
+    read_only_tree: bool,
+    context: pg_sys::ProcessUtilityContext::Type,
+    params: pg_sys::ParamListInfo,
+    query_environment: *mut pg_sys::QueryEnvironment,
+    destination: *mut pg_sys::DestReceiver,
+    completion: *mut pg_sys::QueryCompletion,
+}
+
+struct Previous(Cell<pg_sys::ProcessUtility_hook_type>);
+// SAFETY: written once in the postmaster while it loads libraries; each process runs PostgreSQL's code on one thread.
+unsafe impl Sync for Previous {}
+static PREVIOUS: Previous = Previous(Cell::new(None));
+
+#[allow(ffi_unwind_calls)]
+unsafe extern "C-unwind" {
+    /// PostgreSQL's own function without pgrx's guard: see the module header.
+    #[link_name = "standard_ProcessUtility"]
+    fn standard_process_utility_unguarded(
+        plan: *mut pg_sys::PlannedStmt,
+        query_string: *const c_char,
+        read_only_tree: bool,
+        context: pg_sys::ProcessUtilityContext::Type,
+        params: pg_sys::ParamListInfo,
+        query_environment: *mut pg_sys::QueryEnvironment,
+        destination: *mut pg_sys::DestReceiver,
+        completion: *mut pg_sys::QueryCompletion,
+    );
+}
+
+/// Installs the hook; called once, while the server loads its libraries.
+pub fn init() {
+    // SAFETY: single-threaded at load time.
+    unsafe {
+        PREVIOUS.0.set(pg_sys::ProcessUtility_hook);
+        pg_sys::ProcessUtility_hook = Some(process_utility);
+    }
+}
+
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C-unwind" fn process_utility(
+    plan: *mut pg_sys::PlannedStmt,
+    query_string: *const c_char,
+    read_only_tree: bool,
+    context: pg_sys::ProcessUtilityContext::Type,
+    params: pg_sys::ParamListInfo,
+    query_environment: *mut pg_sys::QueryEnvironment,
+    destination: *mut pg_sys::DestReceiver,
+    completion: *mut pg_sys::QueryCompletion,
+) {
+    let statement = Statement {
+        plan,
+        query_string,
+        read_only_tree,
+        context,
+        params,
+        query_environment,
+        destination,
+        completion,
+    };
+    // SAFETY: PostgreSQL passes a live plan with a utility statement.
+    unsafe {
+        if concerns_tables((*(*plan).utilityStmt).type_) && handle(&statement) {
+            return;
+        }
+        pass_on_unguarded(&statement);
+    }
+}
+
+/// Statement kinds a handler looks at; all others pass without a further test.
+fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
+    matches!(
+        tag,
+        T_CreateStmt
+            | T_CreateForeignTableStmt
+            | T_CreateTableAsStmt
+            | T_IndexStmt
+            | T_AlterTableStmt
+            | T_AlterDomainStmt
+            | T_ReassignOwnedStmt
+            | T_DropStmt
+            | T_CommentStmt
+            | T_CopyStmt
+            | T_VacuumStmt
+            | T_ReindexStmt
+            | T_ClusterStmt
+            | T_LockStmt
+            | T_CreatePolicyStmt
+    )
+}
+
+/// Lets a handler do the statement; false when it is for PostgreSQL alone.
+#[pg_guard]
+unsafe extern "C-unwind" fn handle(statement: *const Statement) -> bool {
+    // SAFETY: `process_utility` passes its own frame's statement; each cast follows the node's tag.
+    unsafe {
+        let statement = &*statement;
+        let node = statement.node();
+        match nodes::tag(node) {
+            T_CreateStmt => create_table::plain(statement, node.cast()),
+            T_CreateForeignTableStmt => create_table::foreign(statement, node.cast()),
+            T_CreateTableAsStmt => create_table::from_query(statement, node.cast()),
+            T_IndexStmt => index::create(statement, node.cast()),
+            T_AlterTableStmt => alter::table(statement, node.cast()),
+            T_AlterDomainStmt => alter::domain(statement, node.cast()),
+            T_ReassignOwnedStmt => alter::reassign_owned(statement, node),
+            T_DropStmt => drop::statement(statement, node.cast()),
+            T_CommentStmt => maintenance::comment(statement, node.cast()),
+            T_CopyStmt => maintenance::copy(statement, node.cast()),
+            T_VacuumStmt => maintenance::vacuum(statement, node.cast()),
+            T_ReindexStmt => maintenance::reindex(statement, node.cast()),
+            T_ClusterStmt => maintenance::cluster(node.cast()),
+            T_LockStmt => maintenance::lock(statement, node.cast()),
+            T_CreatePolicyStmt => maintenance::create_policy(node.cast()),
+            _ => false,
+        }
+    }
+}
+
+impl Statement {
+    /// The parse tree as it came; not to be changed.
+    pub fn node(&self) -> *mut pg_sys::Node {
+        // SAFETY: the plan of a utility statement is live during its execution.
+        unsafe { (*self.plan).utilityStmt }
+    }
+
+    /// Whether the statement stands alone or at the top of a multi-statement string.
+    pub fn is_top_level(&self) -> bool {
+        self.context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_TOPLEVEL
+    }
+
+    /// Runs another parse tree in this statement's place.
+    pub unsafe fn run<T>(&self, node: *mut T) {
+        // SAFETY: the copy of the plan differs in its statement only; the caller owns the node.
+        unsafe {
+            let plan = nodes::make::<pg_sys::PlannedStmt>(T_PlannedStmt);
+            std::ptr::copy_nonoverlapping(self.plan, plan, 1);
+            (*plan).utilityStmt = node.cast();
+            debug_assert!(is_a((*plan).utilityStmt, nodes::tag(node)));
+            let previous = PREVIOUS.0.get();
+            let this = *self;
+            match previous {
+                Some(previous) => pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                    #[allow(ffi_unwind_calls)]
+                    previous(
+                        plan,
+                        this.query_string,
+                        false,
+                        this.context,
+                        this.params,
+                        this.query_environment,
+                        this.destination,
+                        this.completion,
+                    )
+                }),
+                None => pg_sys::standard_ProcessUtility(
+                    plan,
+                    this.query_string,
+                    false,
+                    this.context,
+                    this.params,
+                    this.query_environment,
+                    this.destination,
+                    this.completion,
+                ),
+            }
+        }
+    }
+}
+
+/// Hands the statement on as it came.
+#[allow(ffi_unwind_calls)]
+unsafe fn pass_on_unguarded(statement: &Statement) {
+    // SAFETY: the arguments are PostgreSQL's own; an error jumps over plain frames only.
+    unsafe {
+        let next = PREVIOUS.0.get().unwrap_or(standard_process_utility_unguarded);
+        next(
+            statement.plan,
+            statement.query_string,
+            statement.read_only_tree,
+            statement.context,
+            statement.params,
+            statement.query_environment,
+            statement.destination,
+            statement.completion,
+        );
+    }
+}

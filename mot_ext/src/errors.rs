@@ -1,0 +1,257 @@
+//! Every error of the extension: SQLSTATE, message, detail and hint in one place, in PostgreSQL's style (message without a
+//! capital or a full stop, detail and hint as sentences).
+use mot_engine::EngineError;
+use pgrx::prelude::*;
+
+/// Raises what the report says; the report's level must be ERROR or higher.
+macro_rules! raise_report {
+    ($level:expr, $code:ident, $message:expr, $detail:expr, $hint:expr) => {{
+        let report = pg_sys::panic::ErrorReport::new(
+            PgSqlErrorCode::$code,
+            $message,
+            pgrx::function_name!(),
+        );
+        let detail: String = $detail.into();
+        let hint: String = $hint.into();
+        let report = if detail.is_empty() {
+            report
+        } else {
+            report.set_detail(detail)
+        };
+        let report = if hint.is_empty() {
+            report
+        } else {
+            report.set_hint(hint)
+        };
+        report.report($level);
+        unreachable!("a report of level {:?} returned", $level)
+    }};
+}
+
+/// Raises an engine's error as the SQL error it is.
+pub fn raise(error: EngineError) -> ! {
+    let message = error.to_string();
+    match error {
+        EngineError::ArenaFull(full) => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_OUT_OF_MEMORY,
+            "out of memory for memory-optimized tables",
+            format!(
+                "{} of {} bytes are in use; {} more were asked for.",
+                full.used, full.limit, full.requested
+            ),
+            "Delete rows, drop or truncate tables, end long transactions, or raise mot.max_memory."
+        ),
+        EngineError::KeyTooLong { .. } => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            message,
+            "",
+            "Index a shorter column, or an expression such as a hash of it in a generated column."
+        ),
+        EngineError::RowTooLong { .. }
+        | EngineError::TooManyRows { .. }
+        | EngineError::TooManyLevels { .. } => {
+            raise_report!(
+                PgLogLevel::ERROR,
+                ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                message,
+                "",
+                ""
+            )
+        }
+        EngineError::TooManyIndexes { .. } => {
+            raise_report!(PgLogLevel::ERROR, ERRCODE_TOO_MANY_COLUMNS, message, "", "")
+        }
+        EngineError::OutOfProcessMemory => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_OUT_OF_MEMORY,
+            message,
+            "",
+            "This is memory of the server process itself, not of mot.max_memory."
+        ),
+        EngineError::TooManyParticipants(_) => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_TOO_MANY_CONNECTIONS,
+            message,
+            "",
+            "Use fewer connections, with a connection pooler in front of the server."
+        ),
+        EngineError::Io { .. } => {
+            raise_report!(PgLogLevel::ERROR, ERRCODE_IO_ERROR, message, "", "")
+        }
+        EngineError::Corrupt { .. }
+        | EngineError::LogMismatch { .. }
+        | EngineError::BaseMismatch { .. }
+        | EngineError::Damaged { .. } => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_DATA_CORRUPTED,
+            message,
+            "",
+            "Run mot.check on the tables of this database; restore from a backup what it finds damaged."
+        ),
+        EngineError::Arena(_) => {
+            raise_report!(PgLogLevel::ERROR, ERRCODE_INTERNAL_ERROR, message, "", "")
+        }
+    }
+}
+
+/// Raises 0A000. `what` is a plural noun phrase ("prepared transactions that ...").
+pub fn unsupported(what: &str, hint: &str) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_FEATURE_NOT_SUPPORTED,
+        format!("{what} are not supported"),
+        "",
+        hint
+    )
+}
+
+/// Raises 55P03: the row is locked and the statement says NOWAIT.
+pub fn row_not_available(relation: &str) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_LOCK_NOT_AVAILABLE,
+        format!("could not obtain lock on row in relation \"{relation}\""),
+        "",
+        ""
+    )
+}
+
+/// Raises 55000: the library is not in shared_preload_libraries. Says which line to write.
+pub fn not_preloaded() -> ! {
+    // SAFETY: a setting's current value: NULL or a C string that lives until it is changed, which needs this thread.
+    let current = unsafe {
+        let current = pg_sys::shared_preload_libraries_string;
+        if current.is_null() {
+            String::new()
+        } else {
+            std::ffi::CStr::from_ptr(current)
+                .to_string_lossy()
+                .into_owned()
+        }
+    };
+    let list = if current.trim().is_empty() {
+        "mot".into()
+    } else {
+        format!("{current}, mot")
+    };
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "memory-optimized tables need the library \"mot\" to be preloaded",
+        "",
+        format!(
+            "Write the line  shared_preload_libraries = '{list}'  into postgresql.conf and restart the server."
+        )
+    )
+}
+
+/// Raises XX001: the tables could not be loaded.
+pub fn load_failed(why: &str) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_DATA_CORRUPTED,
+        "memory-optimized tables could not be loaded at server start",
+        format!("{why}."),
+        "Nothing is lost or overwritten. Put the damaged file back from a backup, or restore the cluster from one, and restart the server."
+    )
+}
+
+/// Raises 57P03: the load takes longer than `mot.load_timeout`.
+pub fn still_loading(timeout_ms: i32) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_CANNOT_CONNECT_NOW,
+        "memory-optimized tables are still being loaded",
+        format!("The statement has waited {timeout_ms} ms (mot.load_timeout)."),
+        "Try again later; the view mot.stat_recovery shows how far the load is."
+    )
+}
+
+/// Raises 55000: the catalog knows the relation, the engine does not.
+pub fn no_storage(name: &str) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("memory-optimized table \"{name}\" has no storage in this database"),
+        "Its definition came here without its rows, as by CREATE DATABASE ... TEMPLATE.",
+        "TRUNCATE the table to begin with an empty one."
+    )
+}
+
+/// Raises 55000: single-user mode has no workers that would write checkpoints.
+pub fn single_user() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "memory-optimized tables cannot be changed in single-user mode",
+        "",
+        "Start the server normally."
+    )
+}
+
+/// Raises 57P01: the server is shutting down and the last checkpoint is about to be written.
+pub fn closing() -> ! {
+    raise_report!(
+        PgLogLevel::FATAL,
+        ERRCODE_ADMIN_SHUTDOWN,
+        "terminating connection: memory-optimized tables are being closed for shutdown",
+        "",
+        ""
+    )
+}
+
+/// Ends a worker in the middle of its work because the server shuts down.
+pub fn worker_ends() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_ADMIN_SHUTDOWN,
+        "a worker of mot ends because the server shuts down",
+        "",
+        ""
+    )
+}
+
+/// Stops the start of the server: no memory for the arena.
+pub fn no_region(why: &str) -> ! {
+    raise_report!(
+        PgLogLevel::FATAL,
+        ERRCODE_OUT_OF_MEMORY,
+        format!("memory for memory-optimized tables could not be had: {why}"),
+        "",
+        "Lower mot.max_memory, set mot.huge_pages = off, or take mot out of shared_preload_libraries if it has no tables."
+    )
+}
+
+/// Stops recovery: a checkpoint cannot be loaded, or WAL is missing between it and the redo position.
+pub fn load_stops_start(why: &str) -> ! {
+    raise_report!(
+        PgLogLevel::FATAL,
+        ERRCODE_DATA_CORRUPTED,
+        format!("memory-optimized tables could not be loaded: {why}"),
+        "The start is stopped so that nothing is skipped in silence; nothing has been changed.",
+        "Put the damaged or missing file back from a backup, or restore the cluster from one."
+    )
+}
+
+/// Stops recovery: a record cannot be applied.
+pub fn replay_stops(lsn: &str, error: EngineError) -> ! {
+    raise_report!(
+        PgLogLevel::FATAL,
+        ERRCODE_DATA_CORRUPTED,
+        format!("mot could not replay the record that ends at {lsn}: {error}"),
+        "The start is stopped so that nothing is skipped in silence.",
+        "The WAL or the checkpoint under PGDATA/mot is damaged, or was written by another version of mot: restore from a backup, or install that version."
+    )
+}
+
+/// Says that replay waits for memory.
+pub fn report_replay_waits(lsn: &str) {
+    ereport!(
+        PgLogLevel::LOG,
+        PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
+        format!("replay of memory-optimized tables waits for memory at {lsn}: the arena is full"),
+        "Raise mot.max_memory and restart the server (on a standby: at least to the primary's value), or end long queries."
+    );
+}

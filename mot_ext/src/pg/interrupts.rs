@@ -1,0 +1,71 @@
+//! Waiting that a signal can end: latch sleeps for backends, the startup process and workers, and the signals of workers.
+use pgrx::pg_sys;
+use std::ffi::c_int;
+
+#[allow(ffi_unwind_calls)]
+unsafe extern "C-unwind" {
+    /// What the startup process does between records; may end the process.
+    fn HandleStartupProcInterrupts();
+    fn SignalHandlerForShutdownRequest(signal: c_int);
+    fn SignalHandlerForConfigReload(signal: c_int);
+}
+
+/// What ended a sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Woken {
+    Timeout,
+    Latch,
+}
+
+/// Sleeps until the process latch is set or `timeout_ms` have passed; leaves at once when the postmaster is gone.
+/// Does not look at interrupts: the caller decides when an error may be raised.
+pub fn sleep_ms(timeout_ms: i64) -> Woken {
+    let death = if super::is_under_postmaster() {
+        pg_sys::WL_EXIT_ON_PM_DEATH
+    } else {
+        0
+    };
+    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | death;
+    // SAFETY: MyLatch is valid in every process that runs this code.
+    let woken = unsafe {
+        pg_sys::WaitLatch(
+            pg_sys::MyLatch,
+            events as i32,
+            timeout_ms,
+            pg_sys::PG_WAIT_EXTENSION,
+        )
+    };
+    if woken as u32 & pg_sys::WL_LATCH_SET == 0 {
+        return Woken::Timeout;
+    }
+    // SAFETY: as above.
+    unsafe { pg_sys::ResetLatch(pg_sys::MyLatch) };
+    Woken::Latch
+}
+
+/// Raises a pending cancel, termination or other interrupt of a backend or worker.
+pub fn check_for_interrupts() {
+    pgrx::check_for_interrupts!();
+}
+
+/// In the startup process: does what it does between records (ends it at shutdown, reads the configuration again).
+/// In any other process: nothing.
+pub fn handle_startup_interrupts() {
+    // SAFETY: a plain variable of this process; the function belongs to the startup process and may end it by proc_exit.
+    unsafe {
+        if pg_sys::MyBackendType == pg_sys::BackendType::B_STARTUP {
+            #[allow(ffi_unwind_calls)]
+            pg_sys::ffi::pg_guard_ffi_boundary(|| HandleStartupProcInterrupts());
+        }
+    }
+}
+
+/// SIGTERM asks a worker to end, SIGHUP to read the configuration again; both wake its latch.
+pub fn take_worker_signals() {
+    // SAFETY: PostgreSQL's own handlers; a worker begins with its signals blocked.
+    unsafe {
+        pg_sys::pqsignal(libc::SIGTERM, Some(SignalHandlerForShutdownRequest));
+        pg_sys::pqsignal(libc::SIGHUP, Some(SignalHandlerForConfigReload));
+        pg_sys::BackgroundWorkerUnblockSignals();
+    }
+}

@@ -1,0 +1,206 @@
+//! PostgreSQL by hand: functions the bindings lack, functions called per row without pgrx's guard, and what differs between
+//! major versions. Nothing else declares an extern.
+//!
+//! pgrx wraps each bound function in a thread check and a `sigsetjmp`. That is right wherever PostgreSQL may raise an error;
+//! the functions declared `extern "C"` here are those proven (by reading their source in 15 to 18) never to raise one.
+pub mod interrupts;
+pub mod report;
+pub mod slot;
+
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::CaughtError;
+use pgrx::prelude::PgTryBuilder;
+use std::ffi::{c_char, c_int};
+use std::panic::AssertUnwindSafe;
+
+unsafe extern "C" {
+    /// Walks the backend's own transaction stack; raises nothing.
+    #[link_name = "TransactionIdIsCurrentTransactionId"]
+    fn transaction_id_is_current(xid: pg_sys::TransactionId) -> bool;
+    /// Reads one field of the current transaction state; raises nothing.
+    #[link_name = "GetCurrentTransactionNestLevel"]
+    fn get_current_transaction_nest_level() -> c_int;
+    /// Sets a flag in shared memory and signals the postmaster; raises nothing.
+    #[link_name = "SendPostmasterSignal"]
+    fn send_postmaster_signal(reason: c_int);
+    /// Counts up a local counter; raises nothing.
+    #[link_name = "GetNextLocalTransactionId"]
+    fn get_next_local_transaction_id() -> u32;
+}
+
+#[allow(ffi_unwind_calls)]
+unsafe extern "C-unwind" {
+    /// Enters the shared invalidation array; may raise FATAL.
+    fn SharedInvalBackendInit(send_only: bool);
+    fn read_local_xlog_page_no_wait(
+        state: *mut pg_sys::XLogReaderState,
+        page: u64,
+        bytes: c_int,
+        record: u64,
+        buffer: *mut c_char,
+    ) -> c_int;
+    fn wal_segment_open(
+        state: *mut pg_sys::XLogReaderState,
+        segment: u64,
+        timeline: *mut pg_sys::TimeLineID,
+    );
+    fn wal_segment_close(state: *mut pg_sys::XLogReaderState);
+    fn readTimeLineHistory(timeline: u32) -> *mut pg_sys::List;
+    fn tliOfPointInHistory(position: u64, history: *mut pg_sys::List) -> u32;
+}
+
+/// The timeline on which `position` lies, in the history of `timeline`. May raise; the history is read from PGDATA into the
+/// current memory context.
+pub fn timeline_of(position: u64, timeline: u32) -> u32 {
+    // SAFETY: both take plain values and the list just made; errors pass the guard.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        let history = pg_sys::ffi::pg_guard_ffi_boundary(|| readTimeLineHistory(timeline));
+        pg_sys::ffi::pg_guard_ffi_boundary(|| tliOfPointInHistory(position, history))
+    }
+}
+
+/// PostgreSQL's own routine for reading local WAL, as bare function pointers for its reader.
+pub fn local_wal_routine() -> pg_sys::XLogReaderRoutine {
+    pg_sys::XLogReaderRoutine {
+        page_read: Some(read_local_xlog_page_no_wait),
+        segment_open: Some(wal_segment_open),
+        segment_close: Some(wal_segment_close),
+    }
+}
+
+/// PMSIGNAL_BACKGROUND_WORKER_CHANGE of `storage/pmsignal.h`.
+#[cfg(not(feature = "pg18"))]
+const PMSIGNAL_BACKGROUND_WORKER_CHANGE: c_int = 5;
+#[cfg(feature = "pg18")]
+const PMSIGNAL_BACKGROUND_WORKER_CHANGE: c_int = 6;
+
+/// Whether `xid` is this transaction or a live subtransaction of it.
+pub fn is_current_xid(xid: u32) -> bool {
+    // SAFETY: never raises; reads process-local state only.
+    unsafe { transaction_id_is_current(pg_sys::TransactionId::from_inner(xid)) }
+}
+
+/// Nesting depth of the current subtransaction; 1 is the top transaction.
+pub fn nest_level() -> i32 {
+    // SAFETY: never raises; reads process-local state only.
+    unsafe { get_current_transaction_nest_level() }
+}
+
+/// Makes the postmaster look for background workers that should be running now.
+pub fn poke_postmaster() {
+    // SAFETY: never raises; the caller is a child of the postmaster.
+    unsafe { send_postmaster_signal(PMSIGNAL_BACKGROUND_WORKER_CHANGE) }
+}
+
+/// The next 64-bit transaction id, read without a lock: one aligned 64-bit load, and a stale answer is good enough for every
+/// use here (relating a 32-bit id to its epoch).
+pub fn next_full_xid() -> u64 {
+    // SAFETY: the variable cache lives in shared memory from before any backend starts; the field is 8-byte aligned.
+    unsafe {
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        let next = &raw const (*pg_sys::ShmemVariableCache).nextXid.value;
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        let next = &raw const (*pg_sys::TransamVariables).nextXid.value;
+        next.read_volatile()
+    }
+}
+
+/// The 64-bit id of `xid`, which lies within 2^31 of the next one. Special ids (below 3) keep their value.
+pub fn widen_xid(xid: u32, next: u64) -> u64 {
+    if xid < 3 {
+        return u64::from(xid);
+    }
+    let distance = (next as u32).wrapping_sub(xid) as i32;
+    next.wrapping_sub(i64::from(distance) as u64)
+}
+
+/// Puts this process into the ProcArray, so that a checkpoint sees its `delayChkptFlags`. A background worker without a
+/// database connection is not there by itself.
+pub fn enter_proc_array() {
+    // SAFETY: called once per process, with a PGPROC, outside any transaction, before the process has other PostgreSQL state.
+    unsafe {
+        pg_sys::InitProcessPhase2();
+        #[allow(ffi_unwind_calls)]
+        pg_sys::ffi::pg_guard_ffi_boundary(|| SharedInvalBackendInit(true));
+    }
+}
+
+/// Gives this process a fresh virtual transaction id: whoever waits for the old one to end its checkpoint delay goes on.
+pub fn renew_virtual_xid() {
+    // SAFETY: never raises; a process in the ProcArray has a backend id, which the counter hangs on.
+    unsafe {
+        let lxid = get_next_local_transaction_id();
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        let field = &raw mut (*pg_sys::MyProc).lxid;
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        let field = &raw mut (*pg_sys::MyProc).vxid.lxid;
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        field.write_volatile(lxid);
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+/// Ends the virtual transaction id of [`renew_virtual_xid`].
+pub fn clear_virtual_xid() {
+    // SAFETY: plain store into this process's own PGPROC.
+    unsafe {
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        let field = &raw mut (*pg_sys::MyProc).lxid;
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        let field = &raw mut (*pg_sys::MyProc).vxid.lxid;
+        field.write_volatile(0);
+    }
+}
+
+/// Delays PostgreSQL's checkpoint at its first gate, between the choice of its redo position and its work.
+pub const DELAY_START: c_int = pg_sys::DELAY_CHKPT_START as c_int;
+/// Delays PostgreSQL's checkpoint at its second gate, before its completion.
+pub const DELAY_COMPLETE: c_int = pg_sys::DELAY_CHKPT_COMPLETE as c_int;
+
+/// Raises and lowers this process's checkpoint delay flags.
+pub fn change_delay_flags(raise: c_int, lower: c_int) {
+    // SAFETY: plain store into this process's own PGPROC; the checkpointer reads it under ProcArrayLock.
+    unsafe {
+        let flags = &raw mut (*pg_sys::MyProc).delayChkptFlags;
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        flags.write_volatile((flags.read_volatile() | raise) & !lower);
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+/// Whether this is a child of a postmaster (false in single-user mode and in the postmaster itself).
+pub fn is_under_postmaster() -> bool {
+    // SAFETY: a plain flag set once per process.
+    unsafe { pg_sys::IsUnderPostmaster }
+}
+
+/// Brings a process without a transaction back to a sane state after it caught a PostgreSQL error.
+pub fn clean_up_after_error() {
+    // SAFETY: what every auxiliary process of PostgreSQL does after a caught error; neither call raises.
+    unsafe {
+        pg_sys::LWLockReleaseAll();
+        pg_sys::ConditionVariableCancelSleep();
+    }
+}
+
+/// Runs `action` and turns a PostgreSQL error, or a panic, in it into its message. For processes without a transaction: what
+/// PostgreSQL's abort would clean up is cleaned up here.
+pub fn catch<T>(action: impl FnOnce() -> T) -> Result<T, String> {
+    PgTryBuilder::new(AssertUnwindSafe(|| Ok(action())))
+        .catch_others(|error| Err(describe(error)))
+        .catch_rust_panic(|error| Err(describe(error)))
+        .execute()
+        .inspect_err(|_| clean_up_after_error())
+}
+
+fn describe(error: CaughtError) -> String {
+    let report = match &error {
+        CaughtError::PostgresError(report) | CaughtError::ErrorReport(report) => report,
+        CaughtError::RustPanic { ereport, .. } => ereport,
+    };
+    match (report.detail(), report.hint()) {
+        (Some(detail), _) if !detail.is_empty() => format!("{} ({detail})", report.message()),
+        _ => report.message().to_owned(),
+    }
+}

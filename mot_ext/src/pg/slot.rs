@@ -1,0 +1,69 @@
+//! The physical replication slot `mot`: it keeps the WAL from the newest complete checkpoint on, for the cases in which that
+//! checkpoint is older than PostgreSQL's own (restartpoints, a worker that was down).
+//!
+//! Held (acquired) by the checkpoint worker as long as it lives. Every function may raise; the worker runs them under
+//! [`super::catch`] and goes on without a slot if they do, since the gate alone suffices while it runs.
+use mot_engine::Lsn;
+use pgrx::pg_sys;
+use std::ffi::CStr;
+
+const NAME: &CStr = c"mot";
+
+/// Whether the server can have replication slots at all.
+pub fn possible() -> bool {
+    // SAFETY: plain variables, set at server start.
+    unsafe {
+        pg_sys::max_replication_slots > 0
+            && pg_sys::wal_level >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32
+    }
+}
+
+/// Whether this process holds the slot.
+pub fn is_held() -> bool {
+    // SAFETY: a plain variable of this process.
+    !unsafe { pg_sys::MyReplicationSlot }.is_null()
+}
+
+/// Acquires the slot, making it if it is missing or was invalidated, so that it keeps the WAL from `from` on.
+pub fn hold(from: Lsn) {
+    // SAFETY: the process has a PGPROC and no slot; StartupReplicationSlots has run (the caller waits for recovery to be
+    // under way or over). All calls may raise.
+    unsafe {
+        let mut found = !pg_sys::SearchNamedReplicationSlot(NAME.as_ptr(), true).is_null();
+        if found {
+            pg_sys::ReplicationSlotAcquire(NAME.as_ptr(), true);
+            if (*pg_sys::MyReplicationSlot).data.restart_lsn == 0
+                && (*pg_sys::MyReplicationSlot).data.invalidated_at != 0
+            {
+                pg_sys::ReplicationSlotRelease();
+                pg_sys::ReplicationSlotDrop(NAME.as_ptr(), true);
+                found = false;
+            }
+        }
+        if !found {
+            let persistent = pg_sys::ReplicationSlotPersistency::RS_PERSISTENT;
+            pg_sys::ReplicationSlotCreate(NAME.as_ptr(), false, persistent, false);
+        }
+    }
+    advance(from);
+    // SAFETY: this process holds the slot.
+    unsafe { pg_sys::ReplicationSlotSave() };
+}
+
+/// Lets go of the WAL before `to`. PostgreSQL writes the position to disk at its next checkpoint; an older one after a crash
+/// only keeps more.
+pub fn advance(to: Lsn) {
+    if !is_held() {
+        return;
+    }
+    // SAFETY: this process holds the slot, so only it changes the data; readers take the spinlock. Nothing between acquire and
+    // release can raise.
+    unsafe {
+        let slot = pg_sys::MyReplicationSlot;
+        pg_sys::SpinLockAcquire(&raw mut (*slot).mutex);
+        (*slot).data.restart_lsn = to.0;
+        pg_sys::SpinLockRelease(&raw mut (*slot).mutex);
+        pg_sys::ReplicationSlotMarkDirty();
+        pg_sys::ReplicationSlotsComputeRequiredLSN();
+    }
+}

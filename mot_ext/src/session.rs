@@ -1,0 +1,145 @@
+//! This process's part in the engine: one `Session`, joined at first use.
+//!
+//! - One per process, in process-local memory, never made in the postmaster (children inherit "none").
+//! - Left in an on_shmem_exit callback: those run after the before_shmem_exit ones, of which one aborts the transaction that
+//!   is still open at a FATAL; our abort callback needs the session.
+//! - While tables are still being loaded (after a clean start the server already takes connections) a statement waits here,
+//!   interruptibly.
+use crate::errors;
+use crate::pg::interrupts;
+use crate::settings;
+use crate::shmem;
+use mot_engine::{Session, State};
+use pgrx::prelude::*;
+use std::cell::{Cell, UnsafeCell};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+struct Local {
+    session: UnsafeCell<Option<Session>>,
+    /// The engine has been seen ready: it stays so as long as this process lives.
+    ready: Cell<bool>,
+    /// This process is among the participants that the last checkpoint waits for.
+    counted: Cell<bool>,
+}
+
+// SAFETY: PostgreSQL's processes run its code, and ours, on one thread; helper threads make sessions of their own and never
+// come here (pgrx's thread check stands before every setting that is read on the slow path).
+unsafe impl Sync for Local {}
+
+static LOCAL: Local = Local {
+    session: UnsafeCell::new(None),
+    ready: Cell::new(false),
+    counted: Cell::new(false),
+};
+
+/// How often a waiting statement looks whether the load is done, in milliseconds.
+const LOAD_POLL_MS: i64 = 20;
+
+/// This process's session with the engine, whose tables are loaded.
+///
+/// Raises 55000 when the library is not preloaded, 57P03 when the load takes longer than `mot.load_timeout`, XX001 when it
+/// failed.
+pub fn session() -> &'static Session {
+    if LOCAL.ready.get() {
+        if let Some(session) = existing() {
+            return session;
+        }
+    }
+    wait_until_loaded();
+    let session = join();
+    LOCAL.ready.set(true);
+    session
+}
+
+/// The session if this process has one already. Calls nothing, so callbacks that must not fail may use it.
+pub fn existing() -> Option<&'static Session> {
+    // SAFETY: one thread; the cell is only written in `join` (when it is empty) and at process exit.
+    unsafe { (*LOCAL.session.get()).as_ref() }
+}
+
+/// This backend's session, whatever the state of the tables; counted among those the last checkpoint waits for.
+pub fn join() -> &'static Session {
+    if let Some(session) = existing() {
+        return session;
+    }
+    if shmem::engine().is_none() {
+        errors::not_preloaded();
+    }
+    let control = shmem::control();
+    if !LOCAL.counted.replace(true) {
+        control.participants.fetch_add(1, Ordering::SeqCst);
+        // SAFETY: registered once per process; the callback takes no argument.
+        unsafe { pg_sys::on_shmem_exit(Some(leave), pg_sys::Datum::from(0)) };
+    }
+    // After counting: the last checkpoint is written once it has set the flag and then seen the count at 0.
+    if control.closing.load(Ordering::SeqCst) {
+        errors::closing();
+    }
+    store()
+}
+
+/// The session of a worker or of the startup process: the last checkpoint does not wait for it.
+pub fn join_uncounted() -> &'static Session {
+    if let Some(session) = existing() {
+        return session;
+    }
+    let session = store();
+    // SAFETY: registered once per process; the callback takes no argument.
+    unsafe { pg_sys::on_shmem_exit(Some(leave), pg_sys::Datum::from(0)) };
+    session
+}
+
+fn store() -> &'static Session {
+    let engine = shmem::engine().expect("preloaded");
+    let session = engine.join().unwrap_or_else(|error| errors::raise(error));
+    // SAFETY: one thread, and nobody holds a reference into the empty cell.
+    unsafe { (*LOCAL.session.get()).insert(session) }
+}
+
+/// Gives up the session at process exit, after the open transaction has been aborted.
+#[pg_guard]
+unsafe extern "C-unwind" fn leave(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
+    LOCAL.ready.set(false);
+    // SAFETY: the process is exiting: no frame below holds the reference any more.
+    drop(unsafe { (*LOCAL.session.get()).take() });
+    if LOCAL.counted.replace(false) {
+        shmem::control().participants.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Unpins what an error left pinned; called in abort callbacks and by workers after an error.
+pub fn reset_after_error() {
+    if let Some(session) = existing() {
+        session.reset();
+    }
+}
+
+fn wait_until_loaded() {
+    let Some(engine) = shmem::engine() else {
+        errors::not_preloaded()
+    };
+    let timeout_ms = settings::LOAD_TIMEOUT_MS.get();
+    let start = Instant::now();
+    let mut told = false;
+    loop {
+        match engine.state() {
+            State::Ready | State::Replaying => return,
+            State::Failed => errors::load_failed(&shmem::control().failure()),
+            State::Empty | State::Loading => {}
+        }
+        if timeout_ms > 0 && start.elapsed() >= Duration::from_millis(timeout_ms as u64) {
+            errors::still_loading(timeout_ms);
+        }
+        if !told && start.elapsed() > Duration::from_secs(1) {
+            ereport!(
+                PgLogLevel::LOG,
+                PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+                "waiting for memory-optimized tables to be loaded"
+            );
+            told = true;
+        }
+        interrupts::sleep_ms(LOAD_POLL_MS);
+        interrupts::check_for_interrupts();
+    }
+}

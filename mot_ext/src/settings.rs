@@ -1,0 +1,130 @@
+//! Every setting of the extension, in one table.
+//!
+//! Settings with the postmaster context can only be defined while the server reads `shared_preload_libraries`; without it
+//! they keep their defaults, and nothing reads them because nothing is mapped.
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
+use pgrx::pg_sys;
+
+/// Whether the arena asks for huge pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PostgresGucEnum)]
+pub enum HugePages {
+    #[name = c"off"]
+    Off,
+    #[name = c"try"]
+    Try,
+    #[name = c"on"]
+    On,
+}
+
+/// Smallest arena that holds the engine's own structures and a few tables, in MiB.
+const MAX_MEMORY_MIB_MIN: i32 = 64;
+/// Largest arena: 16 TiB, in MiB; the engine addresses rows with 42-bit slots and 48-bit pointers.
+const MAX_MEMORY_MIB_MAX: i32 = 16 * 1024 * 1024;
+/// More threads than this never helped a disk or a load.
+const THREADS_MAX: i32 = 256;
+/// One day, in milliseconds: no waiting setting makes sense beyond it.
+const DAY_MS: i32 = 24 * 3600 * 1000;
+
+pub static MAX_MEMORY_MIB: GucSetting<i32> = GucSetting::<i32>::new(4096);
+pub static HUGE_PAGES: GucSetting<HugePages> = GucSetting::<HugePages>::new(HugePages::Off);
+pub static CREATE_TABLES: GucSetting<bool> = GucSetting::<bool>::new(false);
+pub static CHECKPOINT_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(2);
+pub static CHECKPOINT_RETAIN: GucSetting<i32> = GucSetting::<i32>::new(2);
+pub static LOAD_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(0);
+pub static LOAD_TIMEOUT_MS: GucSetting<i32> = GucSetting::<i32>::new(0);
+pub static RECLAIM_NAPTIME_MS: GucSetting<i32> = GucSetting::<i32>::new(20);
+
+/// Defines the settings; the first line of `_PG_init`.
+pub fn init() {
+    let plain = GucFlags::default();
+    GucRegistry::define_bool_guc(
+        c"mot.create_tables",
+        c"Makes CREATE TABLE create memory-optimized tables.",
+        c"For tools that cannot write CREATE FOREIGN TABLE ... SERVER mot.",
+        &CREATE_TABLES,
+        GucContext::Userset,
+        plain,
+    );
+    GucRegistry::define_int_guc(
+        c"mot.load_timeout",
+        c"How long a statement waits for tables that are still being loaded after a start.",
+        c"0 waits without limit.",
+        &LOAD_TIMEOUT_MS,
+        0,
+        DAY_MS,
+        GucContext::Userset,
+        GucFlags::UNIT_MS,
+    );
+    // SAFETY: a plain flag that the postmaster sets before it calls any _PG_init.
+    if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
+        return;
+    }
+    GucRegistry::define_int_guc(
+        c"mot.max_memory",
+        c"Most memory that rows and indexes of memory-optimized tables may take.",
+        c"Address space is reserved at server start; memory is taken from the system only as tables grow.",
+        &MAX_MEMORY_MIB,
+        MAX_MEMORY_MIB_MIN,
+        MAX_MEMORY_MIB_MAX,
+        GucContext::Postmaster,
+        GucFlags::UNIT_MB,
+    );
+    GucRegistry::define_enum_guc(
+        c"mot.huge_pages",
+        c"Use of huge pages for memory-optimized tables.",
+        c"\"try\" falls back to ordinary pages, \"on\" refuses to start without huge pages.",
+        &HUGE_PAGES,
+        GucContext::Postmaster,
+        plain,
+    );
+    GucRegistry::define_int_guc(
+        c"mot.checkpoint_workers",
+        c"Threads that write a checkpoint of memory-optimized tables.",
+        c"",
+        &CHECKPOINT_WORKERS,
+        1,
+        THREADS_MAX,
+        GucContext::Sighup,
+        plain,
+    );
+    GucRegistry::define_int_guc(
+        c"mot.checkpoint_retain",
+        c"Complete checkpoints of memory-optimized tables that stay on disk.",
+        c"An older one serves a base backup that began before the newest was complete.",
+        &CHECKPOINT_RETAIN,
+        1,
+        100,
+        GucContext::Sighup,
+        plain,
+    );
+    GucRegistry::define_int_guc(
+        c"mot.load_workers",
+        c"Threads that load memory-optimized tables at server start.",
+        c"0 uses every core.",
+        &LOAD_WORKERS,
+        0,
+        THREADS_MAX,
+        GucContext::Sighup,
+        plain,
+    );
+    GucRegistry::define_int_guc(
+        c"mot.reclaim_naptime",
+        c"Pause between two rounds of the worker that removes dead row versions.",
+        c"It also bounds how stale the horizon may be below which writers prune row versions themselves.",
+        &RECLAIM_NAPTIME_MS,
+        1,
+        60_000,
+        GucContext::Sighup,
+        GucFlags::UNIT_MS,
+    );
+    // SAFETY: called once, after all settings of the prefix are defined, in the postmaster.
+    unsafe { pg_sys::MarkGUCPrefixReserved(c"mot".as_ptr()) };
+}
+
+/// Threads a load may use.
+pub fn load_threads() -> usize {
+    match LOAD_WORKERS.get() {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n as usize,
+    }
+}

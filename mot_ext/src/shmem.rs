@@ -1,0 +1,199 @@
+//! What all processes of the server share: the engine's arena and one page of our own, the control block.
+//!
+//! - Both are mapped once, in the postmaster, while it preloads libraries; every child inherits them at the same address.
+//! - Both are formatted in `shmem_startup_hook`, which runs at server start and again after a crash of a backend, when no
+//!   child is alive. Nothing from before survives: tables are loaded again.
+//! - Not preloaded: nothing is mapped, `engine()` answers `None`, and touching a table raises 55000.
+use crate::errors;
+use crate::settings::{self, HUGE_PAGES, MAX_MEMORY_MIB};
+use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
+use mot_engine::{Engine, EngineError};
+use pgrx::prelude::*;
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+/// Longest text kept of a failure; longer ones are cut.
+const FAILURE_BYTES_MAX: usize = 1024;
+
+/// The control block: what the workers, recovery and the backends tell each other. Plain atomics, zero at start.
+#[repr(C)]
+pub struct Control {
+    /// Backends that have joined the engine; the last checkpoint waits until it is 0.
+    pub participants: AtomicU32,
+    /// Set at shutdown: no backend may join any more.
+    pub closing: AtomicBool,
+    /// The checkpoint worker stands at PostgreSQL's checkpoint gates.
+    pub gate_is_held: AtomicBool,
+    /// rm_startup ran: this start replays WAL, and the startup process loads the tables.
+    pub redo_began: AtomicBool,
+    /// rm_cleanup ran: everything is replayed, though recovery may not be over for PostgreSQL.
+    pub redo_ended: AtomicBool,
+    /// Something was logged since the last checkpoint began.
+    pub logged: AtomicBool,
+    /// Transactions from here on have logged nothing, as far as the last written checkpoint knows.
+    pub active_below: AtomicU64,
+    /// Redo position of the newest complete checkpoint.
+    pub covered: AtomicU64,
+    pub checkpoint: CheckpointStats,
+    pub recovery: RecoveryStats,
+    failure_bytes: AtomicU32,
+    failure: [AtomicU8; FAILURE_BYTES_MAX],
+}
+
+/// Figures of the checkpoint worker; it alone writes them.
+#[repr(C)]
+pub struct CheckpointStats {
+    pub generation: AtomicU64,
+    pub written: AtomicU64,
+    pub failed: AtomicU64,
+    pub rows: AtomicU64,
+    pub files: AtomicU64,
+    pub bytes: AtomicU64,
+    pub write_ms: AtomicU64,
+    /// PostgreSQL's timestamp (microseconds since 2000) of the newest complete one; 0 = none since server start.
+    pub finished_at: AtomicU64,
+    pub worker_pid: AtomicU32,
+}
+
+/// Figures of the load and of replay.
+#[repr(C)]
+pub struct RecoveryStats {
+    pub load_ms: AtomicU64,
+    pub rows_loaded: AtomicU64,
+    pub bytes_read: AtomicU64,
+    /// Records of ours read from the gap before PostgreSQL's redo position.
+    pub gap_records: AtomicU64,
+    pub records_replayed: AtomicU64,
+    pub replayed_lsn: AtomicU64,
+    /// Seconds (summed) that replay waited because the arena was full, in milliseconds.
+    pub stalled_ms: AtomicU64,
+}
+
+impl Control {
+    /// Why the load failed.
+    pub fn failure(&self) -> String {
+        let bytes = (self.failure_bytes.load(Ordering::Acquire) as usize).min(FAILURE_BYTES_MAX);
+        let text: Vec<u8> = self.failure[..bytes]
+            .iter()
+            .map(|b| b.load(Ordering::Relaxed))
+            .collect();
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// Says why the load failed; before the engine's state says that it did.
+    pub fn set_failure(&self, text: &str) {
+        let bytes = text.len().min(FAILURE_BYTES_MAX);
+        for (to, from) in self.failure.iter().zip(&text.as_bytes()[..bytes]) {
+            to.store(*from, Ordering::Relaxed);
+        }
+        self.failure_bytes.store(bytes as u32, Ordering::Release);
+    }
+}
+
+struct Shared {
+    region: Region,
+    control: *mut Control,
+    engine: Option<Engine>,
+}
+
+struct Local(UnsafeCell<Option<Shared>>);
+
+// SAFETY: written only in the postmaster (or the single process), on one thread, before any child that reads it is forked.
+unsafe impl Sync for Local {}
+
+static SHARED: Local = Local(UnsafeCell::new(None));
+
+fn shared() -> Option<&'static Shared> {
+    // SAFETY: see `Local`.
+    unsafe { (*SHARED.0.get()).as_ref() }
+}
+
+/// The engine, if the library is preloaded.
+pub fn engine() -> Option<Engine> {
+    shared()?.engine
+}
+
+/// The control block. Only code that runs when the library is preloaded may ask for it.
+pub fn control() -> &'static Control {
+    let shared = shared().expect("the library is preloaded");
+    // SAFETY: mapped for the life of the server; all fields are atomics, valid for any bytes that `format` leaves.
+    unsafe { &*shared.control }
+}
+
+/// Maps the memory while the server preloads libraries; does nothing otherwise.
+pub fn init() {
+    // SAFETY: a plain flag that the postmaster sets before it calls any _PG_init.
+    if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
+        return;
+    }
+    let bytes = (MAX_MEMORY_MIB.get() as usize) << 20;
+    let huge_pages = match HUGE_PAGES.get() {
+        settings::HugePages::Off => HugePages::Off,
+        settings::HugePages::Try => HugePages::Try,
+        settings::HugePages::On => HugePages::On,
+    };
+    let region = match Region::create(bytes, huge_pages) {
+        Ok(region) => region,
+        Err(error) => errors::no_region(&error.to_string()),
+    };
+    // SAFETY: an anonymous shared mapping of our own; checked below.
+    let control = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            size_of::<Control>(),
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        )
+    };
+    if control == libc::MAP_FAILED {
+        errors::no_region(&std::io::Error::last_os_error().to_string());
+    }
+    // SAFETY: one thread, before any fork; hooks are plain variables of this process, and the previous one is kept.
+    unsafe {
+        *SHARED.0.get() = Some(Shared {
+            region,
+            control: control.cast(),
+            engine: None,
+        });
+        PREVIOUS_HOOK = pg_sys::shmem_startup_hook;
+        pg_sys::shmem_startup_hook = Some(on_shmem_startup);
+    }
+}
+
+static mut PREVIOUS_HOOK: pg_sys::shmem_startup_hook_type = None;
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_shmem_startup() {
+    // SAFETY: set once in `init`, on this thread; the hook is PostgreSQL's or another library's, called as PostgreSQL would.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        if let Some(previous) = PREVIOUS_HOOK {
+            pg_sys::ffi::pg_guard_ffi_boundary(|| previous());
+        }
+    }
+    format();
+}
+
+/// Empties the arena and the control block. No other process of this server is alive.
+fn format() {
+    // SAFETY: see `Local`; no child is alive, so nobody uses what is reset.
+    unsafe {
+        let Some(shared) = (*SHARED.0.get()).as_mut() else {
+            return;
+        };
+        shared.engine = None;
+        std::ptr::write_bytes(shared.control, 0, 1);
+        if let Err(error) = shared.region.reset() {
+            errors::no_region(&error.to_string());
+        }
+        match Memory::format(&shared.region, &ArenaOptions::default())
+            .map_err(EngineError::from)
+            .and_then(Engine::format)
+        {
+            Ok(engine) => shared.engine = Some(engine),
+            Err(error) => errors::raise(error),
+        }
+    }
+}

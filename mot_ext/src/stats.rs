@@ -1,0 +1,301 @@
+//! The views of the extension: memory, tables, indexes, transactions, checkpoints, recovery.
+//!
+//! Figures are read without stopping anybody; they are exact when nothing is written meanwhile.
+use crate::clock::PgClock;
+use crate::session;
+use crate::shmem;
+use mot_engine::State;
+use mot_engine::memory::Purpose;
+use pgrx::datum::TimestampWithTimeZone;
+use pgrx::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+fn figure(counter: &AtomicU64) -> i64 {
+    counter.load(Ordering::Relaxed) as i64
+}
+
+/// An LSN, NULL if it is 0.
+fn lsn(value: u64) -> Option<String> {
+    (value != 0).then(|| crate::wal::reader::show_lsn(mot_engine::Lsn(value)))
+}
+
+#[pg_extern(stable, parallel_safe)]
+#[allow(clippy::type_complexity)]
+fn memory_usage() -> TableIterator<
+    'static,
+    (
+        name!(arena_bytes_used, i64),
+        name!(arena_bytes_limit, i64),
+        name!(row_bytes, i64),
+        name!(anchor_bytes, i64),
+        name!(index_bytes, i64),
+        name!(catalog_bytes, i64),
+        name!(other_bytes, i64),
+        name!(processes, i64),
+        name!(garbage_bytes_orphaned, i64),
+    ),
+> {
+    let memory = session::session().memory().memory();
+    let epochs = memory.report().epochs;
+    TableIterator::once((
+        memory.arena_bytes_used() as i64,
+        memory.arena_bytes_limit() as i64,
+        memory.purpose_bytes(Purpose::Rows),
+        memory.purpose_bytes(Purpose::Anchors),
+        memory.purpose_bytes(Purpose::Index),
+        memory.purpose_bytes(Purpose::Catalog),
+        memory.purpose_bytes(Purpose::Other),
+        epochs.participants as i64,
+        epochs.orphan_bytes as i64,
+    ))
+}
+
+#[pg_extern(stable, parallel_safe)]
+#[allow(clippy::type_complexity)]
+fn table_usage() -> TableIterator<
+    'static,
+    (
+        name!(relid, pg_sys::Oid),
+        name!(table_id, i64),
+        name!(rows, i64),
+        name!(row_bytes, i64),
+        name!(anchor_bytes, i64),
+        name!(slots, i64),
+        name!(versions_stale, i64),
+        name!(rows_inserted, i64),
+        name!(rows_updated, i64),
+        name!(rows_deleted, i64),
+        name!(scans, i64),
+        name!(rows_scanned, i64),
+    ),
+> {
+    let session = session::session();
+    // SAFETY: a plain variable of this process.
+    let database = unsafe { pg_sys::MyDatabaseId }.to_u32();
+    let mut rows = Vec::new();
+    for walk in session.tables() {
+        let table = walk.table();
+        if table.key().database != database
+            || session
+                .find_table(table.key(), &PgClock)
+                .is_none_or(|t| t != table)
+        {
+            continue;
+        }
+        let counters = table.counters();
+        rows.push((
+            pg_sys::Oid::from(table.key().relation),
+            table.id().0 as i64,
+            counters.rows.load(Ordering::Relaxed),
+            counters.row_bytes.load(Ordering::Relaxed),
+            table.anchor_bytes() as i64,
+            table.slots_end().0 as i64,
+            counters.stale_versions.load(Ordering::Relaxed),
+            figure(&counters.inserted),
+            figure(&counters.updated),
+            figure(&counters.deleted),
+            figure(&counters.scans),
+            figure(&counters.rows_scanned),
+        ));
+    }
+    TableIterator::new(rows)
+}
+
+#[pg_extern(stable, parallel_safe)]
+#[allow(clippy::type_complexity)]
+fn index_usage() -> TableIterator<
+    'static,
+    (
+        name!(relid, pg_sys::Oid),
+        name!(indexrelid, pg_sys::Oid),
+        name!(is_unique, bool),
+        name!(entries, i64),
+        name!(scans, i64),
+    ),
+> {
+    let session = session::session();
+    // SAFETY: a plain variable of this process.
+    let database = unsafe { pg_sys::MyDatabaseId }.to_u32();
+    let mut rows = Vec::new();
+    for walk in session.tables() {
+        let table = walk.table();
+        if table.key().database != database
+            || session
+                .find_table(table.key(), &PgClock)
+                .is_none_or(|t| t != table)
+        {
+            continue;
+        }
+        for index in session.indexes(table, &PgClock) {
+            rows.push((
+                pg_sys::Oid::from(table.key().relation),
+                pg_sys::Oid::from(index.relation_oid()),
+                index.is_unique(),
+                index.entry_count_estimate() as i64,
+                index.scans() as i64,
+            ));
+        }
+    }
+    TableIterator::new(rows)
+}
+
+#[pg_extern(stable, parallel_safe)]
+#[allow(clippy::type_complexity)]
+fn transaction_usage() -> TableIterator<
+    'static,
+    (
+        name!(commits, i64),
+        name!(aborts, i64),
+        name!(row_waits, i64),
+        name!(key_waits, i64),
+        name!(rows_changed_meanwhile, i64),
+        name!(unique_violations, i64),
+        name!(log_records, i64),
+        name!(log_bytes, i64),
+        name!(horizon_xid, i64),
+    ),
+> {
+    let engine = session::session().engine();
+    let t = engine.transactions();
+    TableIterator::once((
+        figure(&t.commits),
+        figure(&t.aborts),
+        figure(&t.row_waits),
+        figure(&t.key_waits),
+        figure(&t.rows_changed_meanwhile),
+        figure(&t.unique_violations),
+        figure(&t.log_records),
+        figure(&t.log_bytes),
+        engine.horizon().0 as i64,
+    ))
+}
+
+#[pg_extern(stable, parallel_safe)]
+#[allow(clippy::type_complexity)]
+fn checkpoint_usage() -> TableIterator<
+    'static,
+    (
+        name!(generation, i64),
+        name!(covered_lsn, Option<String>),
+        name!(checkpoints_written, i64),
+        name!(checkpoints_failed, i64),
+        name!(rows, i64),
+        name!(files, i64),
+        name!(bytes, i64),
+        name!(write_ms, i64),
+        name!(finished_at, Option<TimestampWithTimeZone>),
+        name!(worker_pid, Option<i32>),
+    ),
+> {
+    let Some(_) = shmem::engine() else {
+        crate::errors::not_preloaded()
+    };
+    let control = shmem::control();
+    let stats = &control.checkpoint;
+    let finished = stats.finished_at.load(Ordering::Relaxed) as i64;
+    let pid = stats.worker_pid.load(Ordering::Relaxed) as i32;
+    TableIterator::once((
+        figure(&stats.generation),
+        lsn(control.covered.load(Ordering::Relaxed)),
+        figure(&stats.written),
+        figure(&stats.failed),
+        figure(&stats.rows),
+        figure(&stats.files),
+        figure(&stats.bytes),
+        figure(&stats.write_ms),
+        (finished != 0)
+            .then(|| TimestampWithTimeZone::try_from(finished).ok())
+            .flatten(),
+        (pid != 0).then_some(pid),
+    ))
+}
+
+#[pg_extern(stable, parallel_safe)]
+#[allow(clippy::type_complexity)]
+fn recovery_usage() -> TableIterator<
+    'static,
+    (
+        name!(state, &'static str),
+        name!(failure, Option<String>),
+        name!(rows_total, i64),
+        name!(rows_loaded, i64),
+        name!(bytes_total, i64),
+        name!(bytes_loaded, i64),
+        name!(indexes_total, i64),
+        name!(indexes_built, i64),
+        name!(load_ms, i64),
+        name!(gap_records, i64),
+        name!(records_replayed, i64),
+        name!(replayed_lsn, Option<String>),
+        name!(stalled_ms, i64),
+    ),
+> {
+    let Some(engine) = shmem::engine() else {
+        crate::errors::not_preloaded()
+    };
+    let state = match engine.state() {
+        State::Empty => "empty",
+        State::Loading => "loading",
+        State::Replaying => "replaying",
+        State::Ready => "ready",
+        State::Failed => "failed",
+    };
+    let control = shmem::control();
+    let stats = &control.recovery;
+    let progress = engine.progress();
+    let failure = control.failure();
+    TableIterator::once((
+        state,
+        (!failure.is_empty()).then_some(failure),
+        figure(&progress.rows_total),
+        figure(&progress.rows_loaded),
+        figure(&progress.bytes_total),
+        figure(&progress.bytes_loaded),
+        figure(&progress.indexes_total),
+        figure(&progress.indexes_built),
+        figure(&stats.load_ms),
+        figure(&stats.gap_records),
+        figure(&stats.records_replayed),
+        lsn(stats.replayed_lsn.load(Ordering::Relaxed)),
+        figure(&stats.stalled_ms),
+    ))
+}
+
+extension_sql!(
+    r#"
+CREATE VIEW mot.stat_memory AS SELECT * FROM mot.memory_usage();
+CREATE VIEW mot.stat_tables AS
+  SELECT u.relid, n.nspname AS schemaname, c.relname, u.table_id, u.rows, u.row_bytes, u.anchor_bytes, u.slots,
+         u.versions_stale, u.rows_inserted, u.rows_updated, u.rows_deleted, u.scans, u.rows_scanned
+  FROM mot.table_usage() u JOIN pg_class c ON c.oid = u.relid JOIN pg_namespace n ON n.oid = c.relnamespace;
+CREATE VIEW mot.stat_indexes AS
+  SELECT u.relid, u.indexrelid, n.nspname AS schemaname, c.relname, i.relname AS indexrelname, u.is_unique, u.entries, u.scans
+  FROM mot.index_usage() u JOIN pg_class c ON c.oid = u.relid JOIN pg_class i ON i.oid = u.indexrelid
+       JOIN pg_namespace n ON n.oid = c.relnamespace;
+CREATE VIEW mot.stat_transactions AS SELECT * FROM mot.transaction_usage();
+CREATE VIEW mot.stat_checkpoint AS
+  SELECT generation, covered_lsn::pg_lsn, checkpoints_written, checkpoints_failed, rows, files, bytes, write_ms,
+         finished_at, worker_pid
+  FROM mot.checkpoint_usage();
+CREATE VIEW mot.stat_recovery AS
+  SELECT state, failure, rows_total, rows_loaded, bytes_total, bytes_loaded, indexes_total, indexes_built, load_ms,
+         gap_records, records_replayed, replayed_lsn::pg_lsn, stalled_ms
+  FROM mot.recovery_usage();
+REVOKE EXECUTE ON FUNCTION mot.memory_usage(), mot.table_usage(), mot.index_usage(), mot.transaction_usage(),
+  mot.checkpoint_usage(), mot.recovery_usage() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION mot.memory_usage(), mot.table_usage(), mot.index_usage(), mot.transaction_usage(),
+  mot.checkpoint_usage(), mot.recovery_usage() TO pg_monitor;
+GRANT USAGE ON SCHEMA mot TO PUBLIC;
+GRANT SELECT ON mot.stat_memory, mot.stat_tables, mot.stat_indexes, mot.stat_transactions, mot.stat_checkpoint,
+  mot.stat_recovery TO pg_monitor;
+"#,
+    name = "views",
+    requires = [
+        memory_usage,
+        table_usage,
+        index_usage,
+        transaction_usage,
+        checkpoint_usage,
+        recovery_usage
+    ]
+);

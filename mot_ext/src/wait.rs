@@ -1,0 +1,189 @@
+//! Waiting for a row, as heapam waits: first the heavyweight tuple lock, so that waiters queue in order, then the transaction
+//! that owns the row. Deadlock detection, `lock_timeout`, cancel and `pg_locks` come with PostgreSQL's lock manager.
+//!
+//! A [`RowLockQueue`] belongs to one operation on one row at a time: the tuple lock is taken at the first wait and kept over
+//! repeated waits (the row may change hands), until [`RowLockQueue::release`]. An error in between needs no care:
+//! PostgreSQL's resource owner gives the lock back.
+use crate::clock::narrow;
+use crate::errors;
+use mot_engine::{LockStrength, Slot, Xid};
+use pgrx::prelude::*;
+use std::ffi::CStr;
+
+/// What to do when the row is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitPolicy {
+    /// Wait.
+    Block,
+    /// Give the row up.
+    SkipLocked,
+    /// Raise 55P03.
+    NoWait,
+}
+
+/// What the waiter is about to do; it shows in the context line of an error ("while updating tuple ...").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    Update,
+    Delete,
+    Lock,
+    /// Checking uniqueness.
+    Insert,
+}
+
+/// One operation's place in the queue of a row.
+pub struct RowLockQueue {
+    relation: pg_sys::Relation,
+    purpose: Purpose,
+    held: Option<(pg_sys::ItemPointerData, pg_sys::LOCKMODE)>,
+}
+
+impl RowLockQueue {
+    /// An empty queue place for rows of `relation`, which stays open and locked while this value lives.
+    pub fn new(relation: pg_sys::Relation) -> Self {
+        RowLockQueue {
+            relation,
+            purpose: Purpose::Lock,
+            held: None,
+        }
+    }
+
+    /// Says what the waiter is about to do.
+    pub fn purpose(mut self, purpose: Purpose) -> Self {
+        self.purpose = purpose;
+        self
+    }
+
+    /// Waits until `xid` no longer stands in the way of locking `slot` with `strength`. False: the row is to be skipped.
+    pub fn wait(
+        &mut self,
+        slot: Slot,
+        xid: Xid,
+        strength: LockStrength,
+        policy: WaitPolicy,
+    ) -> bool {
+        let mut tid = tid_of(slot);
+        if !self.enter(tid, heavyweight_mode(strength), policy) {
+            return false;
+        }
+        match policy {
+            WaitPolicy::Block => {
+                // SAFETY: the relation is open and `tid` lives for the call; may raise.
+                unsafe {
+                    pg_sys::XactLockTableWait(
+                        narrow(xid),
+                        self.relation,
+                        &mut tid,
+                        self.purpose.operation(),
+                    );
+                }
+                true
+            }
+            // SAFETY: any xid may be asked about; may raise.
+            WaitPolicy::SkipLocked => unsafe { pg_sys::ConditionalXactLockTableWait(narrow(xid)) },
+            WaitPolicy::NoWait => {
+                // SAFETY: as above.
+                if !unsafe { pg_sys::ConditionalXactLockTableWait(narrow(xid)) } {
+                    self.not_available();
+                }
+                true
+            }
+        }
+    }
+
+    /// Waits for the outcome of a transaction whose row is in the way of a unique key; no queue, as in nbtree.
+    pub fn wait_for_transaction(&mut self, slot: Slot, xid: Xid) {
+        let mut tid = tid_of(slot);
+        // SAFETY: the relation is open and `tid` lives for the call; may raise.
+        unsafe {
+            pg_sys::XactLockTableWait(
+                narrow(xid),
+                self.relation,
+                &mut tid,
+                Purpose::Insert.operation(),
+            );
+        }
+    }
+
+    /// Leaves the queue; the row itself is now marked as ours, or given up.
+    pub fn release(&mut self) {
+        if let Some((mut tid, mode)) = self.held.take() {
+            // SAFETY: the lock was taken in `enter` with the same tag and mode.
+            unsafe { pg_sys::UnlockTuple(self.relation, &mut tid, mode) };
+        }
+    }
+
+    fn enter(
+        &mut self,
+        mut tid: pg_sys::ItemPointerData,
+        mode: pg_sys::LOCKMODE,
+        policy: WaitPolicy,
+    ) -> bool {
+        if let Some((held, held_mode)) = self.held {
+            if same_tid(held, tid) && held_mode == mode {
+                return true;
+            }
+            self.release();
+        }
+        match policy {
+            // SAFETY: the relation is open and `tid` lives for the call; may raise.
+            WaitPolicy::Block => unsafe { pg_sys::LockTuple(self.relation, &mut tid, mode) },
+            WaitPolicy::SkipLocked | WaitPolicy::NoWait => {
+                // SAFETY: as above.
+                if !unsafe { pg_sys::ConditionalLockTuple(self.relation, &mut tid, mode) } {
+                    if policy == WaitPolicy::NoWait {
+                        self.not_available();
+                    }
+                    return false;
+                }
+            }
+        }
+        self.held = Some((tid, mode));
+        true
+    }
+
+    fn not_available(&self) -> ! {
+        // SAFETY: the relation is open; its name is a NUL-terminated array.
+        let name = unsafe { CStr::from_ptr((*(*self.relation).rd_rel).relname.data.as_ptr()) };
+        errors::row_not_available(&name.to_string_lossy())
+    }
+}
+
+impl Purpose {
+    fn operation(self) -> pg_sys::XLTW_Oper::Type {
+        match self {
+            Purpose::Update => pg_sys::XLTW_Oper::XLTW_Update,
+            Purpose::Delete => pg_sys::XLTW_Oper::XLTW_Delete,
+            Purpose::Lock => pg_sys::XLTW_Oper::XLTW_Lock,
+            Purpose::Insert => pg_sys::XLTW_Oper::XLTW_InsertIndex,
+        }
+    }
+}
+
+/// heapam's `tupleLockExtraInfo[].hwlock`.
+fn heavyweight_mode(strength: LockStrength) -> pg_sys::LOCKMODE {
+    (match strength {
+        LockStrength::KeyShare => pg_sys::AccessShareLock,
+        LockStrength::Share => pg_sys::RowShareLock,
+        LockStrength::NoKeyUpdate => pg_sys::ExclusiveLock,
+        LockStrength::Update => pg_sys::AccessExclusiveLock,
+    }) as pg_sys::LOCKMODE
+}
+
+/// The tuple identifier that stands for a slot.
+pub fn tid_of(slot: Slot) -> pg_sys::ItemPointerData {
+    let (block, offset) = slot.to_tid();
+    pg_sys::ItemPointerData {
+        ip_blkid: pg_sys::BlockIdData {
+            bi_hi: (block >> 16) as u16,
+            bi_lo: block as u16,
+        },
+        ip_posid: offset,
+    }
+}
+
+fn same_tid(a: pg_sys::ItemPointerData, b: pg_sys::ItemPointerData) -> bool {
+    a.ip_blkid.bi_hi == b.ip_blkid.bi_hi
+        && a.ip_blkid.bi_lo == b.ip_blkid.bi_lo
+        && a.ip_posid == b.ip_posid
+}

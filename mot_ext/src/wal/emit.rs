@@ -1,0 +1,39 @@
+//! Writing records: the engine's `Log` over `XLogInsert`.
+use super::RMGR_ID;
+use crate::shmem;
+use mot_engine::log::LOG_RECORD_BYTES_MAX;
+use mot_engine::{Log, Lsn};
+use pgrx::pg_sys;
+use std::sync::atomic::Ordering;
+
+/// The server's WAL. PostgreSQL stamps each record with the current transaction's id.
+pub struct WalLog;
+
+/// Largest record, in bytes: PostgreSQL 15 writes a record of 1 GiB that its own recovery then cannot allocate. Only a single
+/// huge row comes near; the engine closes records at `LOG_RECORD_BYTES_MAX`.
+const RECORD_BYTES_MAX: usize = 512 << 20;
+
+const _: () = assert!(LOG_RECORD_BYTES_MAX < RECORD_BYTES_MAX);
+
+impl Log for WalLog {
+    fn append(&mut self, record: &[u8]) -> Lsn {
+        assert!(
+            !record.is_empty() && record.len() <= RECORD_BYTES_MAX,
+            "{} bytes",
+            record.len()
+        );
+        // SAFETY: inside a transaction, outside a critical section; the record outlives the insertion, which copies it. Each
+        // call may raise, and XLogBeginInsert's state is reset by PostgreSQL's abort.
+        let end = unsafe {
+            pg_sys::XLogBeginInsert();
+            pg_sys::XLogRegisterData(record.as_ptr().cast_mut().cast(), record.len() as _);
+            pg_sys::XLogInsert(RMGR_ID, 0)
+        };
+        // After the insertion: the checkpoint worker clears the flag before it waits for those who are logging.
+        let logged = &shmem::control().logged;
+        if !logged.load(Ordering::Relaxed) {
+            logged.store(true, Ordering::SeqCst);
+        }
+        Lsn(end)
+    }
+}

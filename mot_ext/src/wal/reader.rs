@@ -1,0 +1,140 @@
+//! Reading a stretch of WAL ourselves: the gap between the checkpoint that was loaded and the position from which PostgreSQL
+//! replays. A gap exists when the checkpoint worker could not hold PostgreSQL's checkpoint (restartpoints of a standby, a
+//! worker that was down); the physical slot `mot` has then kept the WAL.
+//!
+//! Runs in the startup process (inside rm_startup) and in the checkpoint worker (after a clean start). May raise.
+use super::RMGR_ID;
+use crate::pg;
+use mot_engine::Lsn;
+use pgrx::pg_sys;
+use std::ffi::{CStr, c_char};
+
+/// What a read of a gap found.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct GapRead {
+    /// Records of any kind.
+    pub records: u64,
+    /// Records of ours, handed to the visitor.
+    pub own_records: u64,
+}
+
+/// One record of ours.
+pub struct OwnRecord<'a> {
+    pub data: &'a [u8],
+    pub end: Lsn,
+    pub xid: pg_sys::TransactionId,
+}
+
+/// Largest page header of the WAL: a record that ends at a page boundary is followed by one.
+const PAGE_HEADER_BYTES_MAX: u64 = size_of::<pg_sys::XLogLongPageHeaderData>() as u64;
+
+/// Calls `visit` with each of our records that begins in `[from, to)`. An error text says why `to` could not be reached.
+pub fn read_gap(
+    from: Lsn,
+    to: Lsn,
+    mut visit: impl FnMut(OwnRecord<'_>),
+) -> Result<GapRead, String> {
+    let mut found = GapRead::default();
+    if from >= to {
+        return Ok(found);
+    }
+    let mut end_of_wal = pg_sys::ReadLocalXLogPageNoWaitPrivate { end_of_wal: false };
+    let mut routine = pg::local_wal_routine();
+    // SAFETY: the routine and the private data live until the reader is freed below. An error that unwinds leaks the reader to
+    // its memory context, which dies with the caller's transaction or process.
+    unsafe {
+        let reader = pg_sys::XLogReaderAllocate(
+            pg_sys::wal_segment_size,
+            std::ptr::null(),
+            &mut routine,
+            (&raw mut end_of_wal).cast(),
+        );
+        if reader.is_null() {
+            return Err("out of memory for a WAL reader".into());
+        }
+        let outcome = walk(reader, from, to, &mut found, &mut visit);
+        pg_sys::XLogReaderFree(reader);
+        outcome.map(|()| found)
+    }
+}
+
+/// # Safety
+/// `reader` is valid.
+unsafe fn walk(
+    reader: *mut pg_sys::XLogReaderState,
+    from: Lsn,
+    to: Lsn,
+    found: &mut GapRead,
+    visit: &mut impl FnMut(OwnRecord<'_>),
+) -> Result<(), String> {
+    // SAFETY: the caller's promise; a decoded record is valid until the next read.
+    unsafe {
+        if pg_sys::XLogFindNextRecord(reader, from.0) == 0 {
+            // Nothing from `from` on: fine only if nothing fits before `to`.
+            return if to.0 - from.0 <= PAGE_HEADER_BYTES_MAX {
+                Ok(())
+            } else {
+                Err(missing(from))
+            };
+        }
+        let mut reached = from.0;
+        loop {
+            let mut message: *mut c_char = std::ptr::null_mut();
+            let record = pg_sys::XLogReadRecord(reader, &mut message);
+            if record.is_null() {
+                if reached + PAGE_HEADER_BYTES_MAX >= to.0 {
+                    return Ok(());
+                }
+                let why = if message.is_null() {
+                    missing(Lsn(reached))
+                } else {
+                    CStr::from_ptr(message).to_string_lossy().into_owned()
+                };
+                return Err(why);
+            }
+            if (*reader).ReadRecPtr >= to.0 {
+                return Ok(());
+            }
+            reached = (*reader).EndRecPtr;
+            found.records += 1;
+            if (*record).xl_rmid == RMGR_ID {
+                found.own_records += 1;
+                visit(OwnRecord {
+                    data: own_data(reader),
+                    end: Lsn((*reader).EndRecPtr),
+                    xid: (*record).xl_xid,
+                });
+            }
+            if reached >= to.0 {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// The main data of the record the reader stands on.
+///
+/// # Safety
+/// `reader` has a decoded record, which stays until the next read.
+pub unsafe fn own_data<'a>(reader: *mut pg_sys::XLogReaderState) -> &'a [u8] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let decoded = (*reader).record;
+        if (*decoded).main_data_len == 0 {
+            return &[];
+        }
+        std::slice::from_raw_parts(
+            (*decoded).main_data.cast(),
+            (*decoded).main_data_len as usize,
+        )
+    }
+}
+
+fn missing(at: Lsn) -> String {
+    format!("no WAL record was found from {} on", show_lsn(at))
+}
+
+/// An LSN as PostgreSQL prints it.
+pub fn show_lsn(lsn: Lsn) -> String {
+    format!("{:X}/{:X}", lsn.0 >> 32, lsn.0 as u32)
+}

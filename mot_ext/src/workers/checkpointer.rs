@@ -1,0 +1,246 @@
+//! The checkpoint worker: loads the tables after a clean start, stands at the gate, writes a checkpoint whenever
+//! PostgreSQL's redo position has passed the one that is covered, and the last one at shutdown.
+//!
+//! - Has no database connection and never opens a transaction: it touches no catalog.
+//! - A failed checkpoint is an ERROR line in the log and a retry. While the slot keeps the WAL, PostgreSQL's checkpoint
+//!   completes meanwhile; without a slot (wal_level = minimal) it is held, since nothing else would keep the WAL.
+//! - Writes nothing while the state is Failed, Empty or Loading, so that no good checkpoint is replaced by a partial one.
+use super::{files, gate, load};
+use crate::pg::{self, interrupts, report, slot};
+use crate::session;
+use crate::shmem;
+use crate::wal::reader::show_lsn;
+use mot_engine::{Lsn, State};
+use pgrx::prelude::*;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Length of a turn at the gate: what a PostgreSQL checkpoint may wait longer than without us, in milliseconds.
+const TURN_MS: i64 = 10;
+/// Pause before a failed checkpoint or a missing slot is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
+    super::begin();
+    session::join_uncounted();
+    gate::hold();
+    // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in, first out).
+    unsafe { pg_sys::before_shmem_exit(Some(on_exit), pg_sys::Datum::from(0)) };
+    let control = shmem::control();
+    control
+        .checkpoint
+        .worker_pid
+        .store(std::process::id(), Ordering::Relaxed);
+    let mut worker = Worker {
+        retry_checkpoint_at: None,
+        retry_slot_at: None,
+    };
+    while !super::shutdown_asked() {
+        super::reload_if_asked();
+        worker.turn();
+        interrupts::sleep_ms(TURN_MS);
+    }
+    if server_is_stopping() {
+        worker.finish();
+    }
+    // Not 0, which would mean "never start again": an administrator may have ended just this worker.
+    // SAFETY: ends the process; its exit callbacks leave the gate and the engine.
+    unsafe { pg_sys::proc_exit(1) };
+}
+
+/// Whether the whole server shuts down, and not only this worker was told to end: the postmaster says so in its lock file.
+fn server_is_stopping() -> bool {
+    /// PM_STATUS of `miscadmin.h`: the eighth line.
+    const STATUS_LINE: usize = 7;
+    match std::fs::read_to_string("postmaster.pid") {
+        Ok(text) => text
+            .lines()
+            .nth(STATUS_LINE)
+            .is_some_and(|line| line.trim() == "stopping"),
+        // Without the file nobody can say; a last checkpoint too many does no harm.
+        Err(_) => true,
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
+    gate::leave();
+}
+
+struct Worker {
+    retry_checkpoint_at: Option<Instant>,
+    retry_slot_at: Option<Instant>,
+}
+
+impl Worker {
+    /// One turn at the gate.
+    fn turn(&mut self) {
+        let redo = gate::open_turn();
+        self.load_after_clean_start();
+        self.hold_slot();
+        // Without a slot nothing else keeps the WAL that a failed checkpoint leaves needed: the gate stays shut until a try
+        // succeeds or the server shuts down.
+        while !self.cover(redo) && !slot::is_held() && !super::shutdown_asked() {
+            interrupts::sleep_ms(TURN_MS);
+            super::reload_if_asked();
+        }
+        gate::close_turn();
+    }
+
+    /// Loads the tables if no redo did it: PostgreSQL calls no resource manager after a clean shutdown.
+    fn load_after_clean_start(&mut self) {
+        let engine = shmem::engine().expect("preloaded");
+        if engine.state() != State::Empty || recovery_in_progress() || super::shutdown_asked() {
+            return;
+        }
+        if shmem::control().redo_began.load(Ordering::SeqCst) {
+            return;
+        }
+        let loaded = pg::catch(load::load_in_worker);
+        let error = match loaded {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) | Err(error) => error,
+        };
+        shmem::control().set_failure(&error);
+        engine.set_state(State::Failed);
+        ereport!(
+            PgLogLevel::LOG,
+            PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+            format!("mot could not load its tables: {error}"),
+            "Nothing is lost or overwritten. Put the damaged file back from a backup, or restore the cluster from one, and restart the server."
+        );
+    }
+
+    /// Keeps the WAL that recovery would need.
+    fn hold_slot(&mut self) {
+        if slot::is_held() || !slot::possible() || !may_use_slots() {
+            return;
+        }
+        if self.retry_slot_at.is_some_and(|at| Instant::now() < at) {
+            return;
+        }
+        let covered = shmem::control().covered.load(Ordering::SeqCst);
+        if covered == 0 {
+            return;
+        }
+        if let Err(error) = pg::catch(|| slot::hold(Lsn(covered))) {
+            self.retry_slot_at = Some(Instant::now() + RETRY);
+            ereport!(
+                PgLogLevel::WARNING,
+                PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
+                format!("mot could not hold its replication slot: {error}"),
+                "Without the slot, recovery of memory-optimized tables relies on every checkpoint of mot being complete. It is tried again."
+            );
+        }
+    }
+
+    /// Writes a checkpoint if PostgreSQL's redo position has passed the covered one. False: it failed, or a failed one is
+    /// still to be tried again.
+    fn cover(&mut self, redo: Lsn) -> bool {
+        if redo.0 <= shmem::control().covered.load(Ordering::SeqCst) || !may_checkpoint() {
+            return true;
+        }
+        if self
+            .retry_checkpoint_at
+            .is_some_and(|at| Instant::now() < at)
+        {
+            return false;
+        }
+        self.write(redo, false)
+    }
+
+    fn write(&mut self, redo: Lsn, last: bool) -> bool {
+        let control = shmem::control();
+        let error = match pg::catch(|| files::write(redo, last)) {
+            Ok(Ok(())) => {
+                self.retry_checkpoint_at = None;
+                control.covered.store(redo.0, Ordering::SeqCst);
+                if let Err(error) = pg::catch(|| slot::advance(redo)) {
+                    ereport!(
+                        PgLogLevel::WARNING,
+                        PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+                        format!("mot could not advance its replication slot: {error}")
+                    );
+                }
+                return true;
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error,
+        };
+        session::reset_after_error();
+        self.retry_checkpoint_at = Some(Instant::now() + RETRY);
+        control.checkpoint.failed.fetch_add(1, Ordering::Relaxed);
+        control.logged.store(true, Ordering::SeqCst);
+        report::error_without_jump(&format!(
+            "mot checkpoint at redo {} failed: {error}",
+            show_lsn(redo)
+        ));
+        false
+    }
+
+    /// The last checkpoint, at shutdown: PostgreSQL's follows when every process is gone.
+    fn finish(&mut self) {
+        let control = shmem::control();
+        control.closing.store(true, Ordering::SeqCst);
+        while control.participants.load(Ordering::SeqCst) > 0 {
+            // A checkpoint of PostgreSQL's may still be under way.
+            self.turn();
+            interrupts::sleep_ms(TURN_MS);
+        }
+        let engine = shmem::engine().expect("preloaded");
+        if engine.state() == State::Ready && !recovery_in_progress() {
+            let _held = gate::open_turn();
+            // SAFETY: reads a shared position; never raises. No writer is left, so everything logged is before it.
+            let end = Lsn(unsafe { pg_sys::GetXLogInsertRecPtr() });
+            if !self.write(end, true) {
+                ereport!(
+                    PgLogLevel::WARNING,
+                    PgSqlErrorCode::ERRCODE_IO_ERROR,
+                    "mot could not write its last checkpoint; the next start replays the WAL that its slot keeps"
+                );
+            }
+        }
+        gate::leave();
+    }
+}
+
+/// Whether the state of the tables may be written down, and the server can tell which transactions are running.
+///
+/// Read after the redo position: a state that says "replayed" then speaks of everything before it.
+fn may_checkpoint() -> bool {
+    let control = shmem::control();
+    match shmem::engine().expect("preloaded").state() {
+        State::Ready => true,
+        // SAFETY: reads a shared flag; never raises.
+        State::Replaying => {
+            control.redo_ended.load(Ordering::SeqCst) || unsafe { pg_sys::HotStandbyActive() }
+        }
+        State::Empty | State::Loading | State::Failed => false,
+    }
+}
+
+/// Whether PostgreSQL has read its slots from disk: it has before redo begins.
+fn may_use_slots() -> bool {
+    shmem::control().redo_began.load(Ordering::SeqCst) || !recovery_in_progress()
+}
+
+fn recovery_in_progress() -> bool {
+    // SAFETY: reads shared state; never raises.
+    unsafe { pg_sys::RecoveryInProgress() }
+}
+
+/// Single-user mode has no workers: after a recovery there, this process writes the checkpoint itself.
+pub fn checkpoint_single_user() {
+    // SAFETY: reads a shared position; never raises.
+    let end = Lsn(unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) });
+    match files::write(end, true) {
+        Ok(()) => shmem::control().covered.store(end.0, Ordering::SeqCst),
+        Err(error) => ereport!(
+            PgLogLevel::FATAL,
+            PgSqlErrorCode::ERRCODE_IO_ERROR,
+            format!("mot could not write a checkpoint after recovery in single-user mode: {error}")
+        ),
+    }
+}

@@ -1,0 +1,217 @@
+//! Writing a checkpoint from the server: what the engine's writer needs to know of PostgreSQL, and what the log and the
+//! views tell of it.
+//!
+//! - The directory is `mot` under PGDATA, so base backups, pg_rewind and file copies carry it along.
+//! - Nothing logged since the newest checkpoint began: its manifest gets the new redo position, no row is written again.
+//! - Old generations go when the new one is complete, except while a base backup runs: it may be copying them.
+use crate::clock;
+use crate::pg;
+use crate::session;
+use crate::settings;
+use crate::shmem;
+use crate::wal::reader::show_lsn;
+use mot_engine::checkpoint::{self, CheckpointContext, Manifest};
+use mot_engine::disk::DirectoryDisk;
+use mot_engine::{EngineError, Lsn, Xid};
+use pgrx::prelude::*;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Under PGDATA, which is every server process's working directory.
+pub const DIRECTORY: &str = "mot";
+
+/// Pause between looks at a session that is logging.
+const LOGGING_POLL: Duration = Duration::from_micros(100);
+
+/// Opens the directory, making it at the first start.
+pub fn open() -> Result<DirectoryDisk, EngineError> {
+    DirectoryDisk::open(DIRECTORY).map_err(|source| EngineError::Io {
+        action: "open",
+        file: DIRECTORY.into(),
+        source,
+    })
+}
+
+/// The newest complete checkpoint of this cluster that lies in its history.
+pub fn newest(disk: &DirectoryDisk) -> Result<Option<Manifest>, EngineError> {
+    // SAFETY: reads the control file's copy in shared memory; never raises.
+    let system_id = unsafe { pg_sys::GetSystemIdentifier() };
+    checkpoint::newest(disk, system_id, |timeline, redo| {
+        timeline_of(redo) == timeline
+    })
+}
+
+/// The timeline on which a position lies, in the history of the current one. May raise.
+fn timeline_of(position: Lsn) -> u32 {
+    let mut timeline = 0;
+    // SAFETY: reads shared positions; in recovery the replay position's timeline, else the insertion's.
+    unsafe {
+        if pg_sys::RecoveryInProgress() {
+            pg_sys::GetXLogReplayRecPtr(&mut timeline);
+        } else {
+            timeline = pg_sys::GetWALInsertionTimeLine();
+        }
+    }
+    pg::timeline_of(position.0, timeline)
+}
+
+/// Writes a checkpoint that covers `redo`; `last` says that nothing will be logged after it.
+pub fn write(redo: Lsn, last: bool) -> Result<(), EngineError> {
+    let control = shmem::control();
+    let start = Instant::now();
+    let disk = open()?;
+    let session = session::join_uncounted();
+    // The flag is raised after a record is appended: whoever appended one before `redo` must have got that far.
+    let engine = session.engine();
+    engine.wait_for_logging_sessions(|| std::thread::sleep(LOGGING_POLL));
+    // Cleared before the writer waits once more: what is appended later raises it again, what was appended before is written.
+    let was_logged = control.logged.swap(false, Ordering::SeqCst);
+    if was_logged {
+        control
+            .active_below
+            .store(pg::next_full_xid(), Ordering::SeqCst);
+    }
+    // Moving the position is enough if nothing was logged, and no file has a version whose outcome only the commit log
+    // knows: PostgreSQL cuts that off in its own time.
+    if !was_logged
+        && let Some(mut manifest) = newest(&disk)?
+        && manifest.settled.0 >= control.active_below.load(Ordering::SeqCst)
+    {
+        manifest.redo = manifest.redo.max(redo);
+        manifest.flushed = manifest.flushed.max(flush(redo)?);
+        manifest.timeline = timeline_of(manifest.redo);
+        manifest.is_final = last;
+        checkpoint::seal(&disk, &manifest)?;
+        return Ok(());
+    }
+    let mut flush = flush;
+    let mut context = CheckpointContext {
+        // SAFETY: reads the control file's copy in shared memory; never raises.
+        system_id: unsafe { pg_sys::GetSystemIdentifier() },
+        timeline: timeline_of(redo),
+        redo,
+        generation: checkpoint::next_generation(&disk)?,
+        settled: settled(),
+        is_final: last,
+        threads: settings::CHECKPOINT_WORKERS.get() as usize,
+        flush: &mut flush,
+    };
+    let written = checkpoint::write(session, &disk, &mut context)?;
+    let removed = remove_old(&disk)?;
+    report(redo, &written, removed, start);
+    Ok(())
+}
+
+/// Takes the mark "nothing was logged after it" off the newest checkpoint, and moves it to `redo`: before the first
+/// statement after a clean start.
+pub fn begin_from(manifest: &Manifest, redo: Lsn) -> Result<(), EngineError> {
+    let disk = open()?;
+    let mut manifest = manifest.clone();
+    manifest.redo = manifest.redo.max(redo);
+    manifest.timeline = timeline_of(manifest.redo);
+    manifest.flushed = manifest.flushed.max(manifest.redo);
+    manifest.is_final = false;
+    checkpoint::seal(&disk, &manifest)
+}
+
+/// Every transaction below this is finished.
+fn settled() -> Xid {
+    // SAFETY: computes over the ProcArray, of which this process is a member; NULL asks for all databases. In recovery it
+    // counts the transactions known to run on the primary.
+    clock::widen(unsafe { pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut()) })
+}
+
+/// Makes the WAL inserted so far durable, at least up to `rows`, and answers up to where it is.
+fn flush(rows: Lsn) -> Result<Lsn, EngineError> {
+    // SAFETY: positions are shared; XLogFlush in recovery raises the minimum recovery point instead. May raise.
+    unsafe {
+        if !pg_sys::RecoveryInProgress() {
+            pg_sys::XLogFlush(record_end(pg_sys::GetXLogInsertRecPtr()));
+            return Ok(Lsn(pg_sys::GetFlushRecPtr(std::ptr::null_mut())));
+        }
+        // Rows of the record that is being applied are ahead of the replay position until it is done.
+        loop {
+            let replayed = Lsn(pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()));
+            if replayed >= rows {
+                pg_sys::XLogFlush(replayed.0);
+                return Ok(replayed);
+            }
+            if super::shutdown_asked() {
+                return Err(EngineError::Corrupt {
+                    what: "shutdown while replay is held up",
+                });
+            }
+            crate::pg::interrupts::sleep_ms(1);
+        }
+    }
+}
+
+/// The end of the last record for an insertion position: behind a page header nothing is inserted yet.
+fn record_end(position: u64) -> u64 {
+    let in_page = position % u64::from(pg_sys::XLOG_BLCKSZ);
+    let header = size_of::<pg_sys::XLogPageHeaderData>() as u64;
+    let long_header = size_of::<pg_sys::XLogLongPageHeaderData>() as u64;
+    if in_page == header || in_page == long_header {
+        position - in_page
+    } else {
+        position
+    }
+}
+
+/// Removes old generations, unless a base backup may be copying them.
+fn remove_old(disk: &DirectoryDisk) -> Result<usize, EngineError> {
+    if base_backup_is_running() {
+        return Ok(0);
+    }
+    checkpoint::remove_old(disk, settings::CHECKPOINT_RETAIN.get() as usize, |_| false)
+}
+
+fn base_backup_is_running() -> bool {
+    // SAFETY: the array has max_wal_senders elements, in shared memory; a torn read is only an old or a new state.
+    unsafe {
+        let senders = (&raw const (*pg_sys::WalSndCtl).walsnds).cast::<pg_sys::WalSnd>();
+        (0..pg_sys::max_wal_senders as usize).any(|i| {
+            let sender = senders.add(i);
+            (&raw const (*sender).pid).read_volatile() != 0
+                && (&raw const (*sender).state).read_volatile()
+                    == pg_sys::WalSndState::WALSNDSTATE_BACKUP
+        })
+    }
+}
+
+fn report(redo: Lsn, written: &checkpoint::Written, removed: usize, start: Instant) {
+    let elapsed = start.elapsed();
+    let stats = &shmem::control().checkpoint;
+    stats
+        .generation
+        .store(written.generation, Ordering::Relaxed);
+    stats.written.fetch_add(1, Ordering::Relaxed);
+    stats.rows.store(written.rows, Ordering::Relaxed);
+    stats.files.store(written.files as u64, Ordering::Relaxed);
+    stats.bytes.store(written.bytes, Ordering::Relaxed);
+    stats
+        .write_ms
+        .store(elapsed.as_millis() as u64, Ordering::Relaxed);
+    // SAFETY: reads the clock.
+    stats.finished_at.store(
+        unsafe { pg_sys::GetCurrentTimestamp() } as u64,
+        Ordering::Relaxed,
+    );
+    // SAFETY: a plain setting of this process.
+    if unsafe { pg_sys::log_checkpoints } {
+        ereport!(
+            PgLogLevel::LOG,
+            PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+            format!(
+                "mot checkpoint complete: wrote {} rows, {} files, {} bytes; {} old files removed; total={:.3} s; redo lsn={}, generation={}",
+                written.rows,
+                written.files,
+                written.bytes,
+                removed,
+                elapsed.as_secs_f64(),
+                show_lsn(redo),
+                written.generation,
+            )
+        );
+    }
+}

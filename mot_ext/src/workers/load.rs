@@ -1,0 +1,163 @@
+//! Bringing the tables into memory: the newest checkpoint, then the WAL between it and where PostgreSQL begins.
+//!
+//! In the startup process this is part of `rm_startup`; after a clean shutdown, when PostgreSQL calls no resource manager,
+//! the checkpoint worker does it while statements on tables wait.
+use super::files;
+use crate::clock::{self, PgClock};
+use crate::pg;
+use crate::session;
+use crate::settings;
+use crate::shmem;
+use crate::wal::reader::{self, show_lsn};
+use crate::wal::rmgr;
+use mot_engine::checkpoint::Manifest;
+use mot_engine::recovery::{self, Replayer};
+use mot_engine::{Clock, Lsn, State, Xid};
+use pgrx::prelude::*;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// Loads the newest checkpoint; `None` if there never was one.
+pub fn load() -> Result<Option<Manifest>, String> {
+    let engine = shmem::engine().expect("preloaded");
+    engine.set_state(State::Loading);
+    let start = Instant::now();
+    let disk = files::open().map_err(|e| e.to_string())?;
+    let Some(manifest) = files::newest(&disk).map_err(|e| e.to_string())? else {
+        return Ok(None);
+    };
+    let loaded = recovery::load(engine, &disk, &manifest, settings::load_threads());
+    let loaded = loaded.map_err(|e| match e {
+        mot_engine::EngineError::ArenaFull(full) => format!(
+            "the tables need more memory than mot.max_memory allows ({} bytes): raise it",
+            full.limit
+        ),
+        other => other.to_string(),
+    })?;
+    let control = shmem::control();
+    let elapsed = start.elapsed();
+    control.covered.store(manifest.redo.0, Ordering::SeqCst);
+    control
+        .active_below
+        .store(pg::next_full_xid(), Ordering::SeqCst);
+    control
+        .recovery
+        .load_ms
+        .store(elapsed.as_millis() as u64, Ordering::Relaxed);
+    ereport!(
+        PgLogLevel::LOG,
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        format!(
+            "mot load complete: {} tables, {} rows, {} indexes, {} bytes; total={:.3} s; redo lsn={}, generation={}",
+            loaded.tables,
+            loaded.rows,
+            loaded.indexes,
+            loaded.bytes,
+            elapsed.as_secs_f64(),
+            show_lsn(manifest.redo),
+            manifest.generation,
+        )
+    );
+    Ok(Some(manifest))
+}
+
+/// Reads and applies the WAL between the checkpoint and `to`.
+pub fn replay_gap(manifest: &Manifest, replayer: &mut Replayer, to: Lsn) -> Result<(), String> {
+    if manifest.redo >= to {
+        return Ok(());
+    }
+    let session = session::join_uncounted();
+    let start = Instant::now();
+    let read = pg::catch(|| {
+        reader::read_gap(manifest.redo, to, |record| {
+            rmgr::apply(
+                session,
+                replayer,
+                record.data,
+                record.end,
+                clock::widen(record.xid),
+            );
+        })
+    });
+    match read {
+        Ok(Ok(found)) => {
+            let control = shmem::control();
+            control
+                .recovery
+                .gap_records
+                .store(found.own_records, Ordering::Relaxed);
+            if found.own_records > 0 {
+                control.logged.store(true, Ordering::SeqCst);
+                ereport!(
+                    PgLogLevel::LOG,
+                    PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+                    format!(
+                        "mot replayed {} of {} WAL records between its checkpoint at {} and {}; total={:.3} s",
+                        found.own_records,
+                        found.records,
+                        show_lsn(manifest.redo),
+                        show_lsn(to),
+                        start.elapsed().as_secs_f64(),
+                    )
+                );
+            }
+            Ok(())
+        }
+        // Written when the last writer was gone, and no statement has run since: nothing of ours is in the gap.
+        Ok(Err(_)) | Err(_) if manifest.is_final => Ok(()),
+        Ok(Err(error)) | Err(error) => Err(format!(
+            "the WAL from {} to {} is needed and cannot be read: {error}",
+            show_lsn(manifest.redo),
+            show_lsn(to),
+        )),
+    }
+}
+
+/// The whole of it in the checkpoint worker, after a clean start. Leaves the engine ready.
+pub fn load_in_worker() -> Result<(), String> {
+    let loaded = load()?;
+    if let Some(manifest) = loaded {
+        // SAFETY: reads a shared position; never raises.
+        let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
+        replay_gap(&manifest, &mut Replayer::new(), redo)?;
+        let replayed = shmem::control().logged.load(Ordering::SeqCst);
+        let from = if replayed {
+            manifest.redo
+        } else {
+            manifest.redo.max(redo)
+        };
+        files::begin_from(&manifest, from).map_err(|e| e.to_string())?;
+        shmem::control().covered.store(from.0, Ordering::SeqCst);
+    }
+    finish()
+}
+
+/// Recovery is over, or there was none: transactions of before are finished and their processes gone. Their outcome is
+/// read from the commit log, slots without a row are free, statements may run.
+pub fn finish() -> Result<(), String> {
+    let engine = shmem::engine().expect("preloaded");
+    engine.set_recovered_below(Xid(pg::next_full_xid()));
+    let session = session::join_uncounted();
+    recovery::finish(session, &EndOfRecovery, settings::load_threads())
+        .map_err(|error| error.to_string())?;
+    engine.set_state(State::Ready);
+    Ok(())
+}
+
+/// The clock when replay has ended: nobody is running any more, even where the server still remembers the transactions
+/// of a primary that is gone.
+struct EndOfRecovery;
+
+impl Clock for EndOfRecovery {
+    fn is_current(&self, _xid: Xid) -> bool {
+        false
+    }
+
+    fn is_in_progress(&self, _xid: Xid) -> bool {
+        false
+    }
+
+    fn did_commit(&self, xid: Xid) -> bool {
+        PgClock.did_commit(xid)
+    }
+}

@@ -1,0 +1,86 @@
+//! The reclaim worker: keeps the shared horizon fresh, and removes what no writer meets again.
+//!
+//! - The horizon says below which transaction ids superseded versions are dead to everybody; writers prune under it
+//!   themselves. It is PostgreSQL's own (`GetOldestNonRemovableTransactionId`), which on a standby includes the standby's
+//!   readers.
+//! - Only this process frees dropped tables and indexes.
+//! - Starts when the server is consistent: before that a standby does not know which transactions are running on the
+//!   primary, and a running one's versions would be taken for an aborted one's.
+//! - An error (the commit log cannot be read) is logged; the next round tries again.
+use super::{reload_if_asked, shutdown_asked};
+use crate::clock::{self, PgClock};
+use crate::errors;
+use crate::pg::{self, interrupts, report};
+use crate::session;
+use crate::settings;
+use mot_engine::{Session, State, Xid};
+use pgrx::prelude::*;
+
+/// An idle round is as many times longer than a busy one.
+const IDLE_ROUNDS: i64 = 25;
+/// Pause after an error, in milliseconds.
+const ERROR_PAUSE_MS: i64 = 5_000;
+
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
+    super::begin();
+    let session = session::join_uncounted();
+    let mut reclaimer = Reclaimer { has_settled: false };
+    while !shutdown_asked() {
+        reload_if_asked();
+        let nap_ms = i64::from(settings::RECLAIM_NAPTIME_MS.get());
+        let pause_ms = match pg::catch(|| reclaimer.round(session)) {
+            Ok(true) => nap_ms,
+            Ok(false) => nap_ms * IDLE_ROUNDS,
+            Err(_) if shutdown_asked() => break,
+            Err(error) => {
+                session.reset();
+                report::error_without_jump(&format!("mot could not reclaim row versions: {error}"));
+                ERROR_PAUSE_MS
+            }
+        };
+        interrupts::sleep_ms(pause_ms);
+    }
+}
+
+struct Reclaimer {
+    /// Every row was looked at once since recovery ended: nothing of lost transactions is left.
+    has_settled: bool,
+}
+
+impl Reclaimer {
+    /// One round; false if there was nothing to do.
+    fn round(&mut self, session: &Session) -> bool {
+        let engine = session.engine();
+        let state = engine.state();
+        if !matches!(state, State::Ready | State::Replaying) {
+            return false;
+        }
+        let horizon = horizon();
+        // Nothing more is dead than at the last round if the horizon stands where it stood.
+        let has_moved = horizon > engine.horizon();
+        engine.raise_horizon(horizon);
+        // While a standby replays, slots belong to the primary: it says when one is free.
+        if state == State::Replaying || !(has_moved || !self.has_settled) {
+            return has_moved;
+        }
+        mot_engine::transaction::free_doomed(session);
+        for walk in session.tables() {
+            session.sweep(&PgClock, walk.table(), !self.has_settled, || {
+                if shutdown_asked() {
+                    errors::worker_ends();
+                }
+            });
+        }
+        self.has_settled = true;
+        session.memory().collect();
+        true
+    }
+}
+
+/// Versions superseded by a committed transaction below this are dead to everybody.
+fn horizon() -> Xid {
+    // SAFETY: computes over the ProcArray; NULL asks for all databases, which is the safest answer.
+    clock::widen(unsafe { pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut()) })
+}

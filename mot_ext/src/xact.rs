@@ -1,0 +1,192 @@
+//! The engine's transaction beside PostgreSQL's.
+//!
+//! Protocol, by event. A backend registers the callbacks when it first touches a table; a transaction without work here
+//! costs one test per event.
+//!
+//! | event | what happens | may raise |
+//! |---|---|---|
+//! | PRE_COMMIT | the surviving write set goes to the WAL, between DELAY_CHKPT_START and the last row marked | yes |
+//! | COMMIT | versions are stamped, locks unlinked, dropped storage freed | no |
+//! | ABORT | own versions, entries, locks and definitions are unlinked | no |
+//! | sub COMMIT | operations of the level belong to the level above | no |
+//! | sub ABORT | operations of the level and deeper are undone | no |
+//! | PRE_PREPARE | 0A000 if the transaction wrote rows or locked them | yes |
+//! | PARALLEL_* | as COMMIT and ABORT of a transaction that wrote nothing: parallel workers only read | no |
+//!
+//! - COMMIT and ABORT run when PostgreSQL has decided: they call no PostgreSQL function that can raise, allocate nothing that
+//!   can fail, and never panic; a panic there would take the server down.
+//! - At COMMIT, and at ABORT, the transaction's xid is already out of the ProcArray, and its locks are still held: whoever
+//!   waits for our row wakes after the callback.
+//! - ABORT may come after PRE_COMMIT has logged (a deferred check or another extension failed): the engine then marks the rows
+//!   so that their next change is logged in full.
+use crate::errors;
+use crate::pg;
+use crate::session;
+use crate::wal::emit::WalLog;
+use mot_engine::{CommandId, Transaction, Xid};
+use pgrx::prelude::*;
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+
+struct Local(UnsafeCell<Option<Transaction>>);
+
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for Local {}
+
+static CURRENT: Local = Local(UnsafeCell::new(None));
+
+/// The current transaction's work, stamped with the current nesting level from here on.
+///
+/// The reference must not be kept across a call that may start or end a (sub)transaction.
+pub fn current() -> &'static mut Transaction {
+    let transaction = match existing() {
+        Some(transaction) => transaction,
+        None => register(),
+    };
+    if let Err(error) = transaction.set_level(pg::nest_level()) {
+        errors::raise(error);
+    }
+    transaction
+}
+
+/// The transaction if this process ever had one. Calls nothing.
+fn existing() -> Option<&'static mut Transaction> {
+    // SAFETY: one thread; callers of `current` give the reference up before any callback below runs.
+    unsafe { (*CURRENT.0.get()).as_mut() }
+}
+
+#[cold]
+fn register() -> &'static mut Transaction {
+    session::join();
+    // SAFETY: registered once per process (the cell is empty only now); the callbacks live as long as the library, which
+    // PostgreSQL never unloads.
+    unsafe {
+        pg_sys::RegisterXactCallback(Some(on_transaction), std::ptr::null_mut());
+        pg_sys::RegisterSubXactCallback(Some(on_subtransaction), std::ptr::null_mut());
+        (*CURRENT.0.get()).insert(Transaction::new())
+    }
+}
+
+/// The full id of the current (sub)transaction, assigned if need be: the stamp of a write.
+pub fn write_xid() -> Xid {
+    if !pg::is_under_postmaster() {
+        errors::single_user();
+    }
+    // SAFETY: inside a transaction; may raise (on a standby, in a parallel worker).
+    let full = unsafe { pg_sys::GetCurrentFullTransactionId() };
+    Xid(full.value)
+}
+
+/// The current command id, marked as used: the stamp of a write.
+pub fn command_id() -> CommandId {
+    // SAFETY: inside a transaction; may raise in parallel mode.
+    CommandId(unsafe { pg_sys::GetCurrentCommandId(true) })
+}
+
+/// Raises 0A000 in a SERIALIZABLE transaction.
+pub fn refuse_serializable() {
+    // SAFETY: a plain variable of this process.
+    if unsafe { pg_sys::XactIsoLevel } == pg_sys::XACT_SERIALIZABLE as i32 {
+        errors::unsupported(
+            "SERIALIZABLE transactions on memory-optimized tables",
+            "Use REPEATABLE READ, with SELECT ... FOR UPDATE or FOR SHARE where reads must stay true until commit.",
+        );
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
+    let Some(transaction) = existing() else {
+        return;
+    };
+    match event {
+        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => {
+            if transaction.has_changes() {
+                log(transaction);
+            }
+        }
+        pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
+            if !transaction.is_empty() {
+                errors::unsupported(
+                    "PREPARE TRANSACTION after changing or locking rows of memory-optimized tables",
+                    "Use COMMIT, or keep the prepared transaction to ordinary tables.",
+                );
+            }
+        }
+        pg_sys::XactEvent::XACT_EVENT_COMMIT => {
+            if let Some(session) = session::existing()
+                && !transaction.is_empty()
+            {
+                transaction.commit(session);
+            }
+        }
+        pg_sys::XactEvent::XACT_EVENT_ABORT | pg_sys::XactEvent::XACT_EVENT_PARALLEL_ABORT => {
+            if let Some(session) = session::existing() {
+                session.reset();
+                if !transaction.is_empty() {
+                    transaction.abort(session);
+                }
+                crate::relation::forget_all();
+            }
+        }
+        _ => {}
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_subtransaction(
+    event: pg_sys::SubXactEvent::Type,
+    _id: pg_sys::SubTransactionId,
+    _parent: pg_sys::SubTransactionId,
+    _arg: *mut c_void,
+) {
+    let Some(transaction) = existing() else {
+        return;
+    };
+    match event {
+        pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB => {
+            if !transaction.is_empty() {
+                transaction.savepoint_commit(pg::nest_level());
+            }
+        }
+        pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB => {
+            if let Some(session) = session::existing() {
+                session.reset();
+                if !transaction.is_empty() {
+                    transaction.savepoint_abort(session, pg::nest_level());
+                }
+                crate::relation::forget_all();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Lowers the delay flag again, also when an error unwinds.
+struct DelayCheckpoint;
+
+impl DelayCheckpoint {
+    fn begin() -> Self {
+        pg::change_delay_flags(pg::DELAY_START, 0);
+        DelayCheckpoint
+    }
+}
+
+impl Drop for DelayCheckpoint {
+    fn drop(&mut self) {
+        pg::change_delay_flags(0, pg::DELAY_START);
+    }
+}
+
+/// Writes the surviving write set to the WAL, ahead of PostgreSQL's commit record.
+fn log(transaction: &mut Transaction) {
+    let Some(session) = session::existing() else {
+        return;
+    };
+    let delay = DelayCheckpoint::begin();
+    let logged = transaction.log(session, &mut WalLog);
+    drop(delay);
+    if let Err(error) = logged {
+        errors::raise(error);
+    }
+}

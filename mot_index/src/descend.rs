@@ -1,0 +1,168 @@
+//! The way down: from the root of a layer to a leaf, reading only.
+//!
+//! Hand over hand: a child's version is taken before the parent's is validated, so that at one
+//! moment the parent covered the key and the child was the parent's choice for it. From there on
+//! the child tells by its own version when it may no longer cover the key.
+
+use crate::bag::Bag;
+use crate::memory::Memory;
+use crate::node::{Node, Place};
+use crate::slice::{LAYER, LONGER, SLICE_BYTES, SUFFIX, cut};
+use crate::tree::Tree;
+use crate::version::{Seen, is_deleted, is_inner, same_range};
+
+/// Which leaf of a layer a descent ends in.
+#[derive(Clone, Copy)]
+pub(crate) enum Goal {
+    /// The leaf that covers the slice.
+    Slice(u64),
+    First,
+    Last,
+}
+
+impl Goal {
+    #[inline]
+    fn child_of(self, node: &Node) -> u64 {
+        match self {
+            Goal::Slice(slice) => node.child(node.route(slice)),
+            Goal::First => node.child(0),
+            Goal::Last => node.child(node.count()),
+        }
+    }
+}
+
+/// The leaf of a layer that is the goal, and its clean version at a moment when it was; `None` when
+/// the layer is gone, which is a reason to start at the first layer again.
+#[inline]
+pub(crate) fn reach_leaf(root: &Node, goal: Goal) -> Option<(&Node, Seen)> {
+    'layer: loop {
+        let mut node = root;
+        let mut seen = node.version.stable();
+        if is_deleted(seen) {
+            return None;
+        }
+        while is_inner(seen) {
+            let address = goal.child_of(node);
+            let still = node.is_still(seen);
+            if still {
+                Node::prefetch(address);
+                // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
+                let child = unsafe { Node::at(address) }.expect("an inner node has children");
+                let child_seen = child.version.stable();
+                if node.is_still(seen) {
+                    if is_deleted(child_seen) {
+                        continue 'layer;
+                    }
+                    node = child;
+                    seen = child_seen;
+                    continue;
+                }
+            }
+            let now = node.version.stable();
+            if !same_range(seen, now) {
+                continue 'layer;
+            }
+            seen = now;
+        }
+        return Some((node, seen));
+    }
+}
+
+/// What a leaf has for the rest of a key.
+pub(crate) enum Found<'a> {
+    Nothing,
+    Value(u64),
+    /// The root of the layer that holds all longer keys of the slice.
+    Layer(&'a Node),
+}
+
+/// Looks for the rest of a key in a leaf; `None` when the leaf was split or deleted meanwhile.
+/// `seen` moves on with harmless changes.
+#[inline]
+pub(crate) fn look_up<'a>(leaf: &'a Node, seen: &mut Seen, rest: &[u8]) -> Option<Found<'a>> {
+    let (slice, class) = cut(rest);
+    loop {
+        let found = match leaf.search(leaf.permutation(), slice, class) {
+            Place::Before(_) => leaf.is_still(*seen).then_some(Found::Nothing),
+            Place::At(_, slot) => {
+                let kind = leaf.kinds().of(slot);
+                let value = leaf.value(slot);
+                if class < LONGER {
+                    leaf.is_still(*seen).then_some(Found::Value(value))
+                } else {
+                    compare_longer(leaf, *seen, slot, kind, value, &rest[SLICE_BYTES..])
+                }
+            }
+        };
+        if found.is_some() {
+            return found;
+        }
+        let now = leaf.version.stable();
+        if !same_range(*seen, now) {
+            return None;
+        }
+        *seen = now;
+    }
+}
+
+/// Decides about an entry of class `LONGER`; `None` when the leaf changed.
+#[inline]
+fn compare_longer<'a>(
+    leaf: &'a Node,
+    seen: Seen,
+    slot: usize,
+    kind: u64,
+    value: u64,
+    suffix: &[u8],
+) -> Option<Found<'a>> {
+    if kind == LAYER {
+        if !leaf.is_still(seen) {
+            return None;
+        }
+        // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
+        let root = unsafe { Node::at(value) }.expect("a layer has a root");
+        return Some(Found::Layer(root));
+    }
+    let address = leaf.bag();
+    if kind != SUFFIX || !leaf.is_still(seen) {
+        return None;
+    }
+    // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
+    let bag = unsafe { Bag::at(address) }?;
+    let word = bag.word(slot);
+    // SAFETY: the word is the bag's, which the pinned epoch keeps.
+    let equal = unsafe { bag.suffix(word) } == suffix;
+    // The slot may have been given to another key between the permutation and the word.
+    leaf.is_still(seen).then_some(if equal {
+        Found::Value(value)
+    } else {
+        Found::Nothing
+    })
+}
+
+impl<'a, M: Memory> Tree<'a, M> {
+    /// The value of a key.
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Option<u64> {
+        'tree: loop {
+            let mut root = self.first_layer()?;
+            let mut rest = key;
+            'layer: loop {
+                let goal = Goal::Slice(cut(rest).0);
+                let Some((leaf, mut seen)) = reach_leaf(root, goal) else {
+                    continue 'tree;
+                };
+                match look_up(leaf, &mut seen, rest) {
+                    None => continue 'layer,
+                    Some(Found::Nothing) => return None,
+                    Some(Found::Value(value)) => return Some(value),
+                    Some(Found::Layer(layer)) => {
+                        Node::prefetch(layer.address());
+                        root = layer;
+                        rest = &rest[SLICE_BYTES..];
+                    }
+                }
+            }
+        }
+    }
+}

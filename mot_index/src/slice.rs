@@ -1,0 +1,92 @@
+//! Keys cut into slices of eight bytes, one for each layer of the trie.
+//!
+//! Within a layer an entry is ordered by its slice, read as a big-endian number with zero bytes
+//! after the key's end, and then by its class: how many bytes of the slice the key has, or
+//! [`LONGER`] when it goes on behind the slice. That is the order `memcmp` gives whole keys, a
+//! prefix sorting before its extensions.
+
+/// Bytes of key a layer looks at.
+pub(crate) const SLICE_BYTES: usize = 8;
+
+/// The longest key in bytes: fifteen suffixes of this length still fit a suffix bag, whose offsets
+/// are 16 bits wide and count units of four bytes.
+pub const MAX_KEY_BYTES: usize = 16 * 1024;
+
+/// The class of a key that goes on behind its slice. At most one entry of a layer has a given slice
+/// and this class, so at most ten entries share a slice.
+pub(crate) const LONGER: u64 = 9;
+
+/// Kinds 0 to 8 are classes. `SUFFIX`: the rest of the key is in the leaf's bag.
+pub(crate) const SUFFIX: u64 = 9;
+/// The entry's value is the address of the root of a layer for all longer keys of the slice.
+pub(crate) const LAYER: u64 = 10;
+
+/// The class of an entry of a kind.
+#[inline]
+pub(crate) fn class_of_kind(kind: u64) -> u64 {
+    kind.min(LONGER)
+}
+
+/// The slice and the class of what is left of a key.
+#[inline]
+pub(crate) fn cut(rest: &[u8]) -> (u64, u64) {
+    match rest.first_chunk::<SLICE_BYTES>() {
+        Some(chunk) => {
+            let class = if rest.len() > SLICE_BYTES {
+                LONGER
+            } else {
+                SLICE_BYTES as u64
+            };
+            (u64::from_be_bytes(*chunk), class)
+        }
+        None => {
+            let mut chunk = [0; SLICE_BYTES];
+            chunk[..rest.len()].copy_from_slice(rest);
+            (u64::from_be_bytes(chunk), rest.len() as u64)
+        }
+    }
+}
+
+/// How many whole layers two keys share: slices that are equal and that both keys go on behind.
+pub(crate) fn shared_layers(a: &[u8], b: &[u8]) -> usize {
+    a.chunks_exact(SLICE_BYTES)
+        .zip(b.chunks_exact(SLICE_BYTES))
+        .take(a.len().min(b.len()).saturating_sub(1) / SLICE_BYTES)
+        .take_while(|(x, y)| x == y)
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_and_classes_order_as_memcmp() {
+        let keys: [&[u8]; 10] = [
+            b"",
+            b"\0",
+            b"\0\0",
+            b"\0\0\0\0\0\0\0\0",
+            b"\0\0\0\0\0\0\0\0\0",
+            b"\0\0\0\0\0\0\0\x01",
+            b"a",
+            b"a\0",
+            b"abcdefgh",
+            b"abcdefghi",
+        ];
+        for pair in keys.windows(2) {
+            assert!(pair[0] < pair[1]);
+            assert!(cut(pair[0]) < cut(pair[1]), "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn layers_are_shared_only_by_longer_keys() {
+        assert_eq!(shared_layers(b"", b""), 0);
+        assert_eq!(shared_layers(b"abcdefgh", b"abcdefghi"), 0);
+        assert_eq!(shared_layers(b"abcdefghj", b"abcdefghi"), 1);
+        assert_eq!(shared_layers(b"abcdefgh12345678x", b"abcdefgh12345678"), 1);
+        assert_eq!(shared_layers(b"abcdefgh12345678x", b"abcdefgh12345678y"), 2);
+        assert_eq!(shared_layers(b"abcdefgXi", b"abcdefghi"), 0);
+    }
+}

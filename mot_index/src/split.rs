@@ -1,0 +1,356 @@
+//! Making room in a full leaf.
+//!
+//! The writer owns the full leaf. It latches ancestors from below until one has room or is the root
+//! of the layer, allocates every node it will need, and only then makes them dirty and rearranges
+//! them: from there on it neither waits nor fails. A full root gives its content to a new node and
+//! becomes the inner node above it, so that what points to the layer stays right.
+//!
+//! Where a leaf is cut is chosen in `cut.rs`.
+
+use crate::bag::{Bag, owned_suffix, suffix_bytes, with_reserve};
+use crate::cut::{Cut, Run, choose_cut};
+use crate::memory::{Memory, OutOfMemory};
+use crate::node::{INNER_KEYS, Kinds, NO_SLOT, Node, Place};
+use crate::permutation::Permutation;
+use crate::slice::SUFFIX;
+use crate::tree::Tree;
+use crate::update::Site;
+use crate::version::{CHANGE, DIRTY, LATCHED, SPLIT, is_deleted, is_inner};
+
+/// Levels of one layer. A level is added when a full root splits, and between two splits of a node
+/// lie at least sixteen of its children, so 2^64 inserts make no more than sixteen levels.
+const MAX_HEIGHT: usize = 24;
+
+/// Latched nodes of one layer, each the parent of the one before.
+pub(crate) struct Chain<'a> {
+    nodes: [Option<&'a Node>; MAX_HEIGHT],
+    len: usize,
+}
+
+impl<'a> Chain<'a> {
+    pub(crate) fn new() -> Self {
+        Chain {
+            nodes: [None; MAX_HEIGHT],
+            len: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, node: &'a Node) {
+        self.nodes[self.len] = Some(node);
+        self.len += 1;
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<&'a Node> {
+        self.len = self.len.checked_sub(1)?;
+        self.nodes[self.len].take()
+    }
+
+    pub(crate) fn top(&self) -> &'a Node {
+        self.nodes[self.len - 1].expect("the chain is not empty")
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'a Node> + '_ {
+        self.nodes[..self.len].iter().flatten().copied()
+    }
+}
+
+/// The memory a split needs, all of it before anything is changed.
+struct Supplies<'a> {
+    nodes: Chain<'a>,
+    right_bag: Option<Bag>,
+    left_bag: Option<Bag>,
+}
+
+impl<'a, M: Memory> Tree<'a, M> {
+    /// Splits the leaf if it is full. Returns the leaf that then covers the slice, latched and with
+    /// room, and the position in it. On `Err` the latch has been given back.
+    pub(crate) fn make_room(
+        &self,
+        site: Site<'a>,
+        position: usize,
+        slice: u64,
+        class: u64,
+    ) -> Result<(Site<'a>, usize), OutOfMemory> {
+        let leaf = site.leaf;
+        if !leaf.permutation().is_full() {
+            return Ok((site, position));
+        }
+        let mut chain = Chain::new();
+        chain.push(leaf);
+        while is_full(chain.top()) && !chain.top().is(site.root) {
+            chain.push(self.latch_parent(site.root, slice, chain.top()));
+        }
+        let cut = choose_cut(leaf, position, slice);
+        let supplies = match self.supply(&chain, site.root, leaf, cut.left) {
+            Ok(supplies) => supplies,
+            Err(full) => {
+                for node in chain.iter() {
+                    node.version.unlatch(0);
+                }
+                return Err(full);
+            }
+        };
+        let leaf = self.split(chain, supplies, &cut, site.root, slice);
+        let site = Site { leaf, ..site };
+        let position = match leaf.search(leaf.permutation(), slice, class) {
+            Place::Before(position) => position,
+            Place::At(..) => unreachable!("the key was absent under the latch"),
+        };
+        Ok((site, position))
+    }
+
+    /// Latches the parent of a node the caller owns and that is not the root of the layer. `slice`
+    /// is one the node covers.
+    pub(crate) fn latch_parent(&self, root: &'a Node, slice: u64, child: &Node) -> &'a Node {
+        'layer: loop {
+            let mut node = root;
+            let mut seen = node.version.stable();
+            // The path to an owned node may be rearranged above it, but only for a moment.
+            while is_inner(seen) && !is_deleted(seen) {
+                let address = node.child(node.route(slice));
+                if !node.is_still(seen) {
+                    continue 'layer;
+                }
+                if address == child.address() {
+                    node.version.latch();
+                    let now = node.version.owned();
+                    if is_inner(now)
+                        && !is_deleted(now)
+                        && node.child(node.route(slice)) == child.address()
+                    {
+                        return node;
+                    }
+                    node.version.unlatch(0);
+                    continue 'layer;
+                }
+                // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
+                node = unsafe { Node::at(address) }.expect("an inner node has children");
+                seen = node.version.stable();
+            }
+        }
+    }
+
+    /// Allocates what the split of a chain needs.
+    fn supply(
+        &self,
+        chain: &Chain<'a>,
+        root: &Node,
+        leaf: &Node,
+        left: usize,
+    ) -> Result<Supplies<'a>, OutOfMemory> {
+        let mut supplies = Supplies {
+            nodes: Chain::new(),
+            right_bag: None,
+            left_bag: None,
+        };
+        let full = chain.iter().filter(|node| is_full(node)).count();
+        let below_root = usize::from(is_full(chain.top()) && chain.top().is(root));
+        let permutation = leaf.permutation();
+        let right_bytes = suffix_bytes(leaf, permutation, left..permutation.count());
+        let result = (|| {
+            for _ in 0..full + below_root {
+                supplies.nodes.push(self.create_node(LATCHED | DIRTY)?);
+            }
+            if right_bytes > 0 {
+                supplies.right_bag = Some(Bag::create(self.memory, with_reserve(right_bytes))?);
+                // The left half's bag is half garbage now. Were memory full, it could stay.
+                let left_bytes = suffix_bytes(leaf, permutation, 0..left);
+                if left_bytes > 0 {
+                    supplies.left_bag = Bag::create(self.memory, with_reserve(left_bytes)).ok();
+                }
+            }
+            Ok(())
+        })();
+        if let Err(full) = result {
+            while let Some(node) = supplies.nodes.pop() {
+                self.free_node(node);
+            }
+            if let Some(bag) = supplies.right_bag {
+                self.free_bag(bag);
+            }
+            return Err(full);
+        }
+        Ok(supplies)
+    }
+
+    /// Splits the nodes of a chain, all latched, all but the last full (the last may be a full
+    /// root). Returns the half of the leaf that covers the slice, latched and clean; every other
+    /// latch is given back.
+    fn split(
+        &self,
+        chain: Chain<'a>,
+        mut supplies: Supplies<'a>,
+        cut: &Cut,
+        root: &'a Node,
+        slice: u64,
+    ) -> &'a Node {
+        let mut next_node = || supplies.nodes.pop().expect("every node was supplied");
+        for node in chain.iter() {
+            node.version.make_dirty();
+        }
+        let mut path = Chain::new();
+        for node in chain.iter() {
+            if node.is(root) && is_full(node) {
+                let below = next_node();
+                below.take_content(node);
+                node.become_inner(below.address());
+                path.push(below);
+            }
+            path.push(node);
+        }
+        let mut nodes = path.iter();
+        let left = nodes.next().expect("the chain begins with the leaf");
+        let right = next_node();
+        let old_bag = split_leaf(
+            left,
+            right,
+            cut.left,
+            supplies.left_bag.take(),
+            supplies.right_bag.take(),
+        );
+        let mut separator = cut.separator;
+        let mut child = right;
+        let mut top = None;
+        for parent in nodes {
+            if parent.count() < INNER_KEYS {
+                parent.insert_child(separator, child.address());
+                top = Some(parent);
+                break;
+            }
+            let new = next_node();
+            separator = split_inner(parent, new, separator, child.address(), cut.run);
+            // Nobody can reach the new node before its parent is clean again.
+            new.version.unlatch(0);
+            child = new;
+        }
+        debug_assert!(supplies.nodes.pop().is_none());
+        let (target, other) = if slice >= cut.separator {
+            (right, left)
+        } else {
+            (left, right)
+        };
+        target.version.make_clean(SPLIT);
+        other.version.unlatch(SPLIT);
+        for node in path.iter().skip(1) {
+            // The last one only got a child more; whether its role is new, its version tells.
+            let grown = top.is_some_and(|top| node.is(top));
+            node.version.unlatch(if grown { CHANGE } else { SPLIT });
+        }
+        self.retire_bag(old_bag);
+        target
+    }
+}
+
+fn is_full(node: &Node) -> bool {
+    if is_inner(node.version.owned()) {
+        node.count() == INNER_KEYS
+    } else {
+        node.permutation().is_full()
+    }
+}
+
+/// Moves all entries from position `keep` on to a new leaf and links it in. Returns the address of
+/// the bag the left leaf no longer uses. Both leaves are dirty.
+fn split_leaf(
+    left: &Node,
+    right: &Node,
+    keep: usize,
+    left_bag: Option<Bag>,
+    right_bag: Option<Bag>,
+) -> u64 {
+    let permutation = left.permutation();
+    let kinds = left.kinds();
+    let moved = permutation.count() - keep;
+    let mut right_kinds = right.kinds();
+    let mut right_last = NO_SLOT;
+    for to in 0..moved {
+        let slot = permutation.slot(keep + to);
+        right.set_key(to, left.key(slot));
+        right.set_value(to, left.value(slot));
+        right_kinds = right_kinds.with(to, kinds.of(slot));
+        if kinds.of(slot) == SUFFIX {
+            let bag = right_bag.expect("a bag was supplied for suffixes that move");
+            bag.put(to, owned_suffix(left, slot));
+        }
+        if slot == kinds.last() {
+            right_last = to;
+        }
+    }
+    right.set_kinds(right_kinds.with_last(right_last));
+    right.set_bag(right_bag.map_or(0, Bag::address));
+    right.set_permutation(Permutation::first(moved));
+    let old_bag = replace_left_bag(left, permutation.truncate(keep), kinds, moved, left_bag);
+    left.set_permutation(permutation.truncate(keep));
+    if right_last != NO_SLOT {
+        left.set_kinds(kinds.with_last(NO_SLOT));
+    }
+    // The pair (next, next's previous) belongs to the latch of the left of the two.
+    let next = left.next();
+    right.set_next(next);
+    right.set_previous(left.address());
+    // SAFETY: `left`, owned by us, keeps its neighbour from being unlinked.
+    if let Some(next) = unsafe { Node::at(next) } {
+        next.set_previous(right.address());
+    }
+    left.set_next(right.address());
+    old_bag
+}
+
+/// Gives the left half a bag without the suffixes that moved; returns the old one's address, or 0
+/// if it stays.
+fn replace_left_bag(
+    left: &Node,
+    kept: Permutation,
+    kinds: Kinds,
+    moved: usize,
+    left_bag: Option<Bag>,
+) -> u64 {
+    let old = left.bag();
+    let keeps_suffix = (0..kept.count()).any(|position| kinds.of(kept.slot(position)) == SUFFIX);
+    if moved == 0 || (left_bag.is_none() && keeps_suffix) {
+        return 0;
+    }
+    if let Some(bag) = left_bag {
+        for position in 0..kept.count() {
+            let slot = kept.slot(position);
+            if kinds.of(slot) == SUFFIX {
+                bag.put(slot, owned_suffix(left, slot));
+            }
+        }
+    }
+    left.set_bag(left_bag.map_or(0, Bag::address));
+    old
+}
+
+/// Splits a full inner node into which a child is to go; returns the separator of the two halves.
+fn split_inner(left: &Node, right: &Node, separator: u64, child: u64, run: Run) -> u64 {
+    let index = left.route(separator);
+    // At the edge of a run, what is complete stays full, as with leaves.
+    let keep = match run {
+        Run::Up if index == INNER_KEYS => INNER_KEYS,
+        Run::Down if index == 0 => 0,
+        _ => INNER_KEYS / 2,
+    };
+    let mut separators = [0; INNER_KEYS + 1];
+    let mut children = [0; INNER_KEYS + 2];
+    children[0] = left.child(0);
+    for at in 0..INNER_KEYS {
+        let to = at + usize::from(at >= index);
+        separators[to] = left.separator(at);
+        children[to + 1] = left.child(at + 1);
+    }
+    separators[index] = separator;
+    children[index + 1] = child;
+    right.become_inner(children[keep + 1]);
+    for at in keep + 1..=INNER_KEYS {
+        right.set_separator(at - keep - 1, separators[at]);
+        right.set_child(at - keep, children[at + 1]);
+    }
+    right.set_count(INNER_KEYS - keep);
+    for at in 0..keep {
+        left.set_separator(at, separators[at]);
+        left.set_child(at + 1, children[at + 1]);
+    }
+    left.set_count(keep);
+    separators[keep]
+}

@@ -1,0 +1,116 @@
+//! The root of a tree in shared memory and the handle through which it is used.
+
+use crate::bag::Bag;
+use crate::memory::{Memory, OutOfMemory};
+use crate::node::{NODE_LAYOUT, Node};
+use crate::sync::{AtomicU64, Ordering};
+use core::ptr::NonNull;
+
+/// The root of a tree: what is in shared memory besides the nodes. All zero bytes are an empty
+/// tree.
+#[repr(C)]
+#[derive(Default)]
+pub struct TreeRoot {
+    /// The address of the root of the first layer; 0 when the tree is empty. Set from 0 by
+    /// whoever brings a node; set to 0 by the owner of that node's latch.
+    pub(crate) node: AtomicU64,
+}
+
+impl TreeRoot {
+    /// An empty tree.
+    pub const fn new() -> Self {
+        TreeRoot {
+            node: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether the tree has no entry.
+    pub fn is_empty(&self) -> bool {
+        self.node.load(Ordering::Acquire) == 0
+    }
+}
+
+/// A handle on a tree: a root and the memory its nodes live in.
+pub struct Tree<'a, M: Memory> {
+    pub(crate) root: &'a TreeRoot,
+    pub(crate) memory: &'a M,
+}
+
+impl<M: Memory> Clone for Tree<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M: Memory> Copy for Tree<'_, M> {}
+
+impl<'a, M: Memory> Tree<'a, M> {
+    /// A handle on the tree at `root`.
+    ///
+    /// # Safety
+    /// - Whenever a method of the handle (or of a copy of it) runs, the calling thread is pinned in
+    ///   the epoch of `memory` from before the call until after it. Between two calls it need not
+    ///   be: nothing the tree returns points into nodes.
+    /// - All handles on one root use the same memory, mapped at the same address.
+    /// - The bytes at `root` are changed by nothing but such handles.
+    pub unsafe fn new(root: &'a TreeRoot, memory: &'a M) -> Self {
+        Tree { root, memory }
+    }
+
+    /// The memory the nodes live in.
+    pub fn memory(&self) -> &'a M {
+        self.memory
+    }
+
+    /// The root of the first layer.
+    #[inline]
+    pub(crate) fn first_layer(&self) -> Option<&'a Node> {
+        // SAFETY: the root holds 0 or a node that was reachable at this moment, in the epoch the
+        // caller has pinned (`Tree::new`).
+        unsafe { Node::at(self.root.node.load(Ordering::Acquire)) }
+    }
+
+    /// A new empty leaf with these version flags.
+    pub(crate) fn create_node(&self, flags: u64) -> Result<&'a Node, OutOfMemory> {
+        let block = self.memory.allocate(NODE_LAYOUT).ok_or(OutOfMemory)?;
+        debug_assert!(block.addr().get().is_multiple_of(NODE_LAYOUT.align()));
+        // SAFETY: the block is new and ours; it is freed only after it was unlinked and every
+        // reader of this epoch is gone, or by us while nobody else has seen it.
+        Ok(unsafe { Node::create(block, flags) })
+    }
+
+    /// Gives back a node that nobody else has seen.
+    pub(crate) fn free_node(&self, node: &Node) {
+        // SAFETY: our callers pass nodes from `create_node` that were never published, once.
+        unsafe { self.memory.free(block_of(node), NODE_LAYOUT) }
+    }
+
+    /// Gives back a node that was unlinked and marked as deleted.
+    pub(crate) fn retire_node(&self, node: &Node) {
+        // SAFETY: our callers have unlinked the node from its parent and its neighbours and mark it
+        // as deleted once, so nobody who pins from now on can reach it.
+        unsafe { self.memory.retire(block_of(node), NODE_LAYOUT) }
+    }
+
+    /// Gives back a bag that nobody else has seen.
+    pub(crate) fn free_bag(&self, bag: Bag) {
+        // SAFETY: our callers pass bags that were never put into a published leaf, once.
+        unsafe { self.memory.free(bag.block(), bag.layout()) }
+    }
+
+    /// Gives back the bag at an address that no leaf holds any more; 0 is no bag.
+    pub(crate) fn retire_bag(&self, address: u64) {
+        // SAFETY: our callers have just replaced the leaf's address of it under its latch (or have
+        // deleted the leaf), so nobody who pins from now on can reach the bag.
+        unsafe {
+            if let Some(bag) = Bag::at(address) {
+                self.memory.retire(bag.block(), bag.layout());
+            }
+        }
+    }
+}
+
+fn block_of(node: &Node) -> NonNull<u8> {
+    let ptr = core::ptr::with_exposed_provenance_mut::<u8>(node.address() as usize);
+    NonNull::new(ptr).expect("a node has an address")
+}

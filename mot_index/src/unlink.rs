@@ -1,0 +1,187 @@
+//! Taking out leaves, inner nodes and layers that hold nothing any more.
+//!
+//! Whoever takes the last entry out of a leaf owns its latch and unlinks it before giving the latch
+//! back, so no empty leaf is ever seen unlatched. Latches are taken in one order: lower layers
+//! before upper ones, children before parents, a leaf before its left neighbour. Nobody waits for
+//! one against that order, so nobody waits for ever.
+
+use crate::descend::{Goal, reach_leaf};
+use crate::memory::Memory;
+use crate::node::{Node, Place};
+use crate::slice::{LAYER, LONGER, SLICE_BYTES, cut};
+use crate::split::Chain;
+use crate::sync::{Ordering, Wait};
+use crate::tree::Tree;
+use crate::update::Site;
+use crate::version::{CHANGE, SPLIT, is_deleted, is_inner, same_range};
+
+impl<'a, M: Memory> Tree<'a, M> {
+    /// Unlinks a leaf the caller owns and that has no entry, and with it all that becomes empty
+    /// above. `key` is one the leaf covers. Gives all latches back.
+    pub(crate) fn remove_empty(&self, key: &[u8], mut site: Site<'a>) {
+        loop {
+            let slice = cut(&key[site.offset..]).0;
+            if !site.leaf.is(site.root) && !self.unlink_leaf(site.root, site.leaf, slice) {
+                return;
+            }
+            // The layer is empty, and its root an empty leaf that we own.
+            let root = site.root;
+            let Some(offset) = site.offset.checked_sub(SLICE_BYTES) else {
+                self.root.node.store(0, Ordering::Release);
+                self.delete(root);
+                return;
+            };
+            let (upper, position) = self.latch_upper(key, offset, root);
+            upper
+                .leaf
+                .set_permutation(upper.leaf.permutation().remove(position));
+            self.delete(root);
+            if upper.leaf.permutation().count() > 0 {
+                upper.leaf.version.unlatch(CHANGE);
+                return;
+            }
+            site = upper;
+        }
+    }
+
+    /// Latches the leaf whose entry is the layer of `lower`, an owned root; `offset` is how many
+    /// bytes of the key the layers above that leaf use.
+    fn latch_upper(&self, key: &[u8], offset: usize, lower: &Node) -> (Site<'a>, usize) {
+        let mut wait = Wait::new();
+        loop {
+            if let Some(site) = self.try_latch_upper(key, offset) {
+                let leaf = site.leaf;
+                let (slice, class) = cut(&key[offset..]);
+                if let Place::At(position, slot) = leaf.search(leaf.permutation(), slice, class)
+                    && leaf.kinds().of(slot) == LAYER
+                    && leaf.value(slot) == lower.address()
+                {
+                    return (site, position);
+                }
+                leaf.version.unlatch(0);
+            }
+            wait.once();
+        }
+    }
+
+    /// Latches the leaf that covers the key in the layer at `offset`, unless the way there changes.
+    fn try_latch_upper(&self, key: &[u8], offset: usize) -> Option<Site<'a>> {
+        let mut root = self.first_layer()?;
+        for at in (0..=offset).step_by(SLICE_BYTES) {
+            let (slice, class) = cut(&key[at..]);
+            debug_assert!(class == LONGER);
+            let (leaf, seen) = reach_leaf(root, Goal::Slice(slice))?;
+            if at == offset {
+                leaf.version.latch();
+                if same_range(seen, leaf.version.owned()) {
+                    return Some(Site { leaf, root, offset });
+                }
+                leaf.version.unlatch(0);
+                return None;
+            }
+            let Place::At(_, slot) = leaf.search(leaf.permutation(), slice, class) else {
+                return None;
+            };
+            let (kind, address) = (leaf.kinds().of(slot), leaf.value(slot));
+            if !leaf.is_still(seen) || kind != LAYER {
+                return None;
+            }
+            // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
+            root = unsafe { Node::at(address) }?;
+        }
+        None
+    }
+
+    /// Unlinks an owned, empty leaf that is not the root of its layer. Returns whether the layer
+    /// is empty then; if so its root, an empty leaf now, is latched.
+    fn unlink_leaf(&self, root: &'a Node, leaf: &'a Node, slice: u64) -> bool {
+        let previous = self.latch_previous(leaf);
+        let mut chain = Chain::new();
+        chain.push(leaf);
+        loop {
+            let parent = self.latch_parent(root, slice, chain.top());
+            chain.push(parent);
+            // A parent of no other child goes as well.
+            if parent.count() > 0 || parent.is(root) {
+                break;
+            }
+        }
+        // The pair (previous, its next) belongs to the latch of the left leaf: ours, both of them.
+        let next = leaf.next();
+        // SAFETY: `leaf`, owned by us, keeps its right neighbour from being unlinked.
+        if let Some(next) = unsafe { Node::at(next) } {
+            next.set_previous(leaf.previous());
+        }
+        if let Some(previous) = previous {
+            previous.set_next(next);
+            previous.version.unlatch(0);
+        }
+        let top = chain.pop().expect("the chain has a parent");
+        top.version.make_dirty();
+        let layer_is_empty = top.count() == 0;
+        if layer_is_empty {
+            debug_assert!(top.is(root) && next == 0);
+            top.become_leaf();
+            top.version.make_clean(SPLIT);
+        } else {
+            top.remove_child(top.route(slice));
+            let pulled = if top.is(root) {
+                self.pull_up(top)
+            } else {
+                false
+            };
+            top.version.unlatch(if pulled { SPLIT } else { CHANGE });
+        }
+        while let Some(node) = chain.pop() {
+            self.delete(node);
+        }
+        layer_is_empty
+    }
+
+    /// Takes the content of a dirty root's only child into the root, if it has only one and that is
+    /// free. A latch is only tried for here, as it is against the order.
+    fn pull_up(&self, root: &Node) -> bool {
+        if root.count() > 0 {
+            return false;
+        }
+        // SAFETY: the child of an owned node.
+        let child = unsafe { Node::at(root.child(0)) }.expect("an inner node has children");
+        if !child.version.try_latch() {
+            return false;
+        }
+        root.take_content(child);
+        child.version.unlatch_deleted();
+        // Its bag, if any, is the root's now.
+        self.retire_node(child);
+        true
+    }
+
+    /// Latches the left neighbour of an owned leaf, if there is one.
+    fn latch_previous(&self, leaf: &Node) -> Option<&'a Node> {
+        let mut wait = Wait::new();
+        loop {
+            // SAFETY: the neighbour of a leaf that is in the list is in the list at that moment,
+            // and the pinned epoch keeps it (`Tree::new`).
+            let previous = unsafe { Node::at(leaf.previous()) }?;
+            previous.version.latch();
+            let now = previous.version.owned();
+            if !is_deleted(now) && !is_inner(now) && previous.next() == leaf.address() {
+                return Some(previous);
+            }
+            previous.version.unlatch(0);
+            wait.once();
+        }
+    }
+
+    /// Marks an unlinked node as deleted, gives its latch back and retires it.
+    fn delete(&self, node: &Node) {
+        let bag = if is_inner(node.version.owned()) {
+            0
+        } else {
+            node.bag()
+        };
+        node.version.unlatch_deleted();
+        self.retire_bag(bag);
+        self.retire_node(node);
+    }
+}

@@ -1,0 +1,369 @@
+//! Changing the entry of a key under the latch of its leaf.
+//!
+//! A writer goes down like a reader and latches the leaf it ends in; if the leaf was split or
+//! deleted before the latch was taken, it goes down again. Then, always in this order: everything
+//! an insert may need is allocated, the caller decides, the change is published. So a full memory
+//! is noticed while nothing has happened, and the caller is asked once. Should the caller's closure
+//! unwind, [`Undo`] leaves the tree as if it had answered `Keep`.
+
+use crate::bag::{Bag, enlarge, owned_suffix};
+use crate::descend::{Found, Goal, look_up, reach_leaf};
+use crate::layer::NewLayer;
+use crate::memory::{Memory, OutOfMemory};
+use crate::node::{Node, Place};
+use crate::slice::{LAYER, LONGER, MAX_KEY_BYTES, SLICE_BYTES, SUFFIX, cut};
+use crate::sync::Ordering;
+use crate::tree::Tree;
+use crate::version::{CHANGE, LATCHED, same_range};
+
+/// What to do with the entry of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Leave it as it is (or absent).
+    Keep,
+    /// Make this the key's value.
+    Set(u64),
+    /// Take the entry out.
+    Remove,
+}
+
+/// A leaf whose latch the caller owns, and how it was reached.
+#[derive(Clone, Copy)]
+pub(crate) struct Site<'a> {
+    pub(crate) leaf: &'a Node,
+    /// The root of the leaf's layer.
+    pub(crate) root: &'a Node,
+    /// How many bytes of the key the layers above have used up.
+    pub(crate) offset: usize,
+}
+
+/// What a latched leaf has for a key.
+enum Entry {
+    /// The key's entry.
+    Present { position: usize, slot: usize },
+    /// Another key alone on the same slice: both go to a new layer.
+    Clash { slot: usize },
+    /// Nothing; the entry would go to `position`.
+    Absent { position: usize },
+}
+
+/// Gives back what was prepared for an insert that does not happen, and the latch.
+struct Undo<'t, 'a, M: Memory> {
+    tree: &'t Tree<'a, M>,
+    key: &'t [u8],
+    site: Site<'a>,
+    bag: Option<Bag>,
+    layer: Option<&'a Node>,
+}
+
+impl<M: Memory> Drop for Undo<'_, '_, M> {
+    fn drop(&mut self) {
+        if let Some(bag) = self.bag {
+            self.tree.free_bag(bag);
+        }
+        if let Some(layer) = self.layer {
+            self.tree.free_subtree(layer);
+        }
+        self.tree.release(self.key, self.site);
+    }
+}
+
+impl<'a, M: Memory> Tree<'a, M> {
+    /// Decides about the entry of a key: `decide` is given the key's value (`None`: no entry) and
+    /// says what becomes of it; its second result is handed out.
+    ///
+    /// `decide` is called exactly once, under the latch of the leaf, and must neither block nor use
+    /// the tree. Everything an insert needs is allocated before: after `Err` nothing was changed
+    /// and `decide` was not called. An absent key may need memory even if `decide` then keeps it
+    /// absent; where that must not fail, use [`Tree::update_present`].
+    ///
+    /// # Panics
+    /// If the key is longer than [`MAX_KEY_BYTES`].
+    pub fn update<R>(
+        &self,
+        key: &[u8],
+        mut decide: impl FnMut(Option<u64>) -> (Change, R),
+    ) -> Result<R, OutOfMemory> {
+        assert!(
+            key.len() <= MAX_KEY_BYTES,
+            "a key of {} bytes is too long",
+            key.len()
+        );
+        let site = loop {
+            match self.latch_leaf(key) {
+                Some(site) => break site,
+                None => {
+                    if let Some(site) = self.install_root()? {
+                        break site;
+                    }
+                }
+            }
+        };
+        match entry(key, site) {
+            Entry::Present { position, slot } => {
+                Ok(self.change_present(key, site, position, slot, |value| decide(Some(value))))
+            }
+            Entry::Clash { slot } => self.change_clash(key, site, slot, || decide(None)),
+            Entry::Absent { position } => self.change_absent(key, site, position, || decide(None)),
+        }
+    }
+
+    /// Like [`Tree::update`], but only if the key has an entry; `None` if not. Never needs memory.
+    pub fn update_present<R>(
+        &self,
+        key: &[u8],
+        decide: impl FnMut(u64) -> (Change, R),
+    ) -> Option<R> {
+        let site = self.latch_leaf(key)?;
+        match entry(key, site) {
+            Entry::Present { position, slot } => {
+                Some(self.change_present(key, site, position, slot, decide))
+            }
+            Entry::Clash { .. } | Entry::Absent { .. } => {
+                self.release(key, site);
+                None
+            }
+        }
+    }
+
+    /// Sets the value of a key; returns the one it had.
+    ///
+    /// # Panics
+    /// If the key is longer than [`MAX_KEY_BYTES`].
+    pub fn insert(&self, key: &[u8], value: u64) -> Result<Option<u64>, OutOfMemory> {
+        self.update(key, |old| (Change::Set(value), old))
+    }
+
+    /// Takes the entry of a key out; returns its value. Needs no memory.
+    pub fn remove(&self, key: &[u8]) -> Option<u64> {
+        self.update_present(key, |old| (Change::Remove, old))
+    }
+
+    /// Latches the leaf that covers the key in the deepest layer there is for it; `None` when the
+    /// tree has no root.
+    fn latch_leaf(&self, key: &[u8]) -> Option<Site<'a>> {
+        'tree: loop {
+            let mut root = self.first_layer()?;
+            let mut offset = 0;
+            'layer: loop {
+                let rest = &key[offset..];
+                let (slice, class) = cut(rest);
+                let Some((leaf, mut seen)) = reach_leaf(root, Goal::Slice(slice)) else {
+                    continue 'tree;
+                };
+                // Look before latching where a layer may lie below, so that those who pass
+                // through do not contend for the latches of the upper layers.
+                if class == LONGER {
+                    match look_up(leaf, &mut seen, rest) {
+                        None => continue 'layer,
+                        Some(Found::Layer(layer)) => {
+                            Node::prefetch(layer.address());
+                            root = layer;
+                            offset += SLICE_BYTES;
+                            continue 'layer;
+                        }
+                        Some(Found::Nothing | Found::Value(_)) => {}
+                    }
+                }
+                leaf.version.latch();
+                if !same_range(seen, leaf.version.owned()) {
+                    leaf.version.unlatch(0);
+                    continue 'layer;
+                }
+                if class == LONGER
+                    && let Place::At(_, slot) = leaf.search(leaf.permutation(), slice, class)
+                    && leaf.kinds().of(slot) == LAYER
+                {
+                    // Somebody made a layer before we had the latch.
+                    leaf.version.unlatch(0);
+                    continue 'layer;
+                }
+                return Some(Site { leaf, root, offset });
+            }
+        }
+    }
+
+    /// Gives an empty tree a root, which the caller then owns; `None` if somebody else did.
+    fn install_root(&self) -> Result<Option<Site<'a>>, OutOfMemory> {
+        let root = self.create_node(LATCHED)?;
+        let cell = &self.root.node;
+        match cell.compare_exchange(0, root.address(), Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Ok(Some(Site {
+                leaf: root,
+                root,
+                offset: 0,
+            })),
+            Err(_) => {
+                self.free_node(root);
+                Ok(None)
+            }
+        }
+    }
+
+    /// Gives the latch of a leaf back in which nothing was changed, unlinking the leaf if it has
+    /// (still) no entry.
+    pub(crate) fn release(&self, key: &[u8], site: Site<'a>) {
+        if site.leaf.permutation().count() == 0 {
+            self.remove_empty(key, site);
+        } else {
+            site.leaf.version.unlatch(0);
+        }
+    }
+
+    fn change_present<R>(
+        &self,
+        key: &[u8],
+        site: Site<'a>,
+        position: usize,
+        slot: usize,
+        mut decide: impl FnMut(u64) -> (Change, R),
+    ) -> R {
+        let leaf = site.leaf;
+        let undo = Undo {
+            tree: self,
+            key,
+            site,
+            bag: None,
+            layer: None,
+        };
+        let (change, result) = decide(leaf.value(slot));
+        match change {
+            Change::Keep => return result,
+            Change::Set(value) => {
+                leaf.set_value(slot, value);
+                leaf.version.unlatch(0);
+            }
+            Change::Remove => {
+                leaf.set_permutation(leaf.permutation().remove(position));
+                self.release_removed(key, site);
+            }
+        }
+        core::mem::forget(undo);
+        result
+    }
+
+    /// Gives the latch of a leaf back from which an entry was taken.
+    fn release_removed(&self, key: &[u8], site: Site<'a>) {
+        let leaf = site.leaf;
+        if leaf.permutation().count() == 0 {
+            self.remove_empty(key, site);
+        } else {
+            // Counted so that nobody who saw the entry mistakes the slot's next owner for it.
+            leaf.version.unlatch(CHANGE);
+        }
+    }
+
+    fn change_clash<R>(
+        &self,
+        key: &[u8],
+        site: Site<'a>,
+        slot: usize,
+        mut decide: impl FnMut() -> (Change, R),
+    ) -> Result<R, OutOfMemory> {
+        let leaf = site.leaf;
+        let here = owned_suffix(leaf, slot);
+        let rest = &key[site.offset + SLICE_BYTES..];
+        let layer = match NewLayer::create(self, here, leaf.value(slot), rest) {
+            Ok(layer) => layer,
+            Err(full) => {
+                leaf.version.unlatch(0);
+                return Err(full);
+            }
+        };
+        let undo = Undo {
+            tree: self,
+            key,
+            site,
+            bag: None,
+            layer: Some(layer.root),
+        };
+        let (change, result) = decide();
+        let Change::Set(value) = change else {
+            return Ok(result);
+        };
+        core::mem::forget(undo);
+        layer.set_value(value);
+        leaf.version.make_dirty();
+        leaf.set_value(slot, layer.root.address());
+        leaf.set_kinds(leaf.kinds().with(slot, LAYER));
+        leaf.version.unlatch(CHANGE);
+        Ok(result)
+    }
+
+    fn change_absent<R>(
+        &self,
+        key: &[u8],
+        site: Site<'a>,
+        position: usize,
+        mut decide: impl FnMut() -> (Change, R),
+    ) -> Result<R, OutOfMemory> {
+        let rest = &key[site.offset..];
+        let (slice, class) = cut(rest);
+        let (site, position) = self.make_room(site, position, slice, class)?;
+        let leaf = site.leaf;
+        let suffix = if class == LONGER {
+            Some(&rest[SLICE_BYTES..])
+        } else {
+            None
+        };
+        let mut bag = None;
+        if let Some(suffix) = suffix {
+            match enlarge(self.memory, leaf, suffix.len()) {
+                Ok(new) => bag = new,
+                Err(full) => {
+                    self.release(key, site);
+                    return Err(full);
+                }
+            }
+        }
+        let undo = Undo {
+            tree: self,
+            key,
+            site,
+            bag,
+            layer: None,
+        };
+        let (change, result) = decide();
+        let Change::Set(value) = change else {
+            return Ok(result);
+        };
+        core::mem::forget(undo);
+        let (permutation, slot) = leaf.permutation().insert(position);
+        leaf.fill(
+            slot,
+            slice,
+            if suffix.is_some() { SUFFIX } else { class },
+            value,
+        );
+        let mut replaced = 0;
+        if let Some(bag) = bag {
+            replaced = leaf.bag();
+            leaf.set_bag(bag.address());
+        }
+        if let Some(suffix) = suffix {
+            // SAFETY: the leaf is ours, and so is its bag.
+            let bag = unsafe { Bag::at(leaf.bag()) }.expect("a bag was provided above");
+            bag.put(slot, suffix);
+        }
+        leaf.set_permutation(permutation);
+        leaf.version.unlatch(0);
+        self.retire_bag(replaced);
+        Ok(result)
+    }
+}
+
+/// What a latched leaf has for the key.
+fn entry(key: &[u8], site: Site<'_>) -> Entry {
+    let rest = &key[site.offset..];
+    let (slice, class) = cut(rest);
+    match site.leaf.search(site.leaf.permutation(), slice, class) {
+        Place::Before(position) => Entry::Absent { position },
+        Place::At(position, slot) => {
+            if class == LONGER && owned_suffix(site.leaf, slot) != &rest[SLICE_BYTES..] {
+                Entry::Clash { slot }
+            } else {
+                Entry::Present { position, slot }
+            }
+        }
+    }
+}

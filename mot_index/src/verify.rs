@@ -1,0 +1,234 @@
+//! Checking the structure of a tree nobody is changing.
+
+use crate::bag::Bag;
+use crate::memory::Memory;
+use crate::node::{NODE_BYTES, Node};
+use crate::slice::{LAYER, SUFFIX, class_of_kind};
+use crate::tree::Tree;
+use crate::version::{is_deleted, is_inner};
+use core::fmt;
+
+/// What a tree consists of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TreeStats {
+    /// Keys with a value.
+    pub entries: u64,
+    /// Leaves of all layers.
+    pub leaves: u64,
+    /// Inner nodes of all layers.
+    pub inner_nodes: u64,
+    /// Layers, the first included.
+    pub layers: u64,
+    /// Bytes of all nodes and bags, as they were allocated.
+    pub bytes_used: u64,
+    /// Bytes of the bags among them.
+    pub bag_bytes_used: u64,
+}
+
+/// What is wrong with a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Corruption {
+    /// The address of the node concerned.
+    pub node: u64,
+    /// What is wrong with it.
+    pub what: &'static str,
+}
+
+impl fmt::Display for Corruption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "index node {:#x}: {}", self.node, self.what)
+    }
+}
+
+impl core::error::Error for Corruption {}
+
+/// The slices a node covers: from the first on, up to but without the second.
+#[derive(Clone, Copy)]
+struct Range {
+    low: Option<u64>,
+    high: Option<u64>,
+}
+
+impl Range {
+    fn holds(self, slice: u64) -> bool {
+        self.low.is_none_or(|low| low <= slice) && self.high.is_none_or(|high| slice < high)
+    }
+}
+
+/// The state of one verification.
+#[derive(Default)]
+struct Verifier {
+    stats: TreeStats,
+    /// Roots of layers found and not yet checked.
+    roots: Vec<u64>,
+    /// The leaves of the layer being checked, in order, and on which level they are.
+    leaves: Vec<u64>,
+    leaf_level: Option<usize>,
+}
+
+impl<M: Memory> Tree<'_, M> {
+    /// Checks the whole structure: order, key ranges, links between leaves, permutations, suffixes,
+    /// equal depth, no empty nodes, no latch left behind.
+    ///
+    /// Only a tree that nobody changes during the call can be checked: otherwise it may report
+    /// changes in progress as corruption.
+    pub fn verify(&self) -> Result<TreeStats, Corruption> {
+        let mut verifier = Verifier::default();
+        verifier.roots.extend(self.first_layer().map(Node::address));
+        while let Some(root) = verifier.roots.pop() {
+            verifier.check_layer(root)?;
+        }
+        Ok(verifier.stats)
+    }
+}
+
+fn check(condition: bool, node: u64, what: &'static str) -> Result<(), Corruption> {
+    if condition {
+        Ok(())
+    } else {
+        Err(Corruption { node, what })
+    }
+}
+
+/// The node at an address found in a tree that nobody changes.
+fn node_at<'n>(address: u64, holder: u64) -> Result<&'n Node, Corruption> {
+    // SAFETY: addresses in nodes of a quiescent tree are those of nodes.
+    let node = unsafe { Node::at(address) };
+    node.ok_or(Corruption {
+        node: holder,
+        what: "has no address where a node should be",
+    })
+}
+
+impl Verifier {
+    fn check_layer(&mut self, root: u64) -> Result<(), Corruption> {
+        self.stats.layers += 1;
+        self.leaves.clear();
+        self.leaf_level = None;
+        self.check_node(
+            node_at(root, root)?,
+            Range {
+                low: None,
+                high: None,
+            },
+            0,
+        )?;
+        let mut previous = 0;
+        for (index, &address) in self.leaves.iter().enumerate() {
+            let leaf = node_at(address, address)?;
+            check(
+                leaf.previous() == previous,
+                address,
+                "has a wrong left neighbour",
+            )?;
+            let next = self.leaves.get(index + 1).copied().unwrap_or(0);
+            check(leaf.next() == next, address, "has a wrong right neighbour")?;
+            previous = address;
+        }
+        Ok(())
+    }
+
+    fn check_node(&mut self, node: &Node, range: Range, level: usize) -> Result<(), Corruption> {
+        let address = node.address();
+        check(!node.version.is_owned(), address, "is latched")?;
+        let version = node.version.stable();
+        check(!is_deleted(version), address, "is deleted but reachable")?;
+        self.stats.bytes_used += NODE_BYTES as u64;
+        if !is_inner(version) {
+            let depth = *self.leaf_level.get_or_insert(level);
+            check(
+                depth == level,
+                address,
+                "is a leaf at another depth than others",
+            )?;
+            return self.check_leaf(node, range);
+        }
+        self.stats.inner_nodes += 1;
+        let count = node.count();
+        let mut low = range.low;
+        for index in 0..=count {
+            let high = if index < count {
+                Some(node.separator(index))
+            } else {
+                range.high
+            };
+            if index < count {
+                let ascending = low.is_none_or(|low| Some(low) < high);
+                check(ascending, address, "has separators out of order")?;
+                check(
+                    high.is_some_and(|high| range.holds(high)),
+                    address,
+                    "has a separator it does not cover",
+                )?;
+            }
+            let child = node_at(node.child(index), address)?;
+            self.check_node(child, Range { low, high }, level + 1)?;
+            low = high;
+        }
+        Ok(())
+    }
+
+    fn check_leaf(&mut self, leaf: &Node, range: Range) -> Result<(), Corruption> {
+        let address = leaf.address();
+        self.stats.leaves += 1;
+        self.leaves.push(address);
+        let permutation = leaf.permutation();
+        check(
+            permutation.is_valid(),
+            address,
+            "has an invalid permutation",
+        )?;
+        check(permutation.count() > 0, address, "is an empty leaf")?;
+        // SAFETY: the bag of a leaf of a quiescent tree.
+        let bag = unsafe { Bag::at(leaf.bag()) };
+        if let Some(bag) = bag {
+            self.stats.bytes_used += bag.bytes() as u64;
+            self.stats.bag_bytes_used += bag.bytes() as u64;
+            check(
+                bag.used_bytes() <= bag.bytes(),
+                address,
+                "has an overfull bag",
+            )?;
+        }
+        let mut before = None;
+        for position in 0..permutation.count() {
+            let slot = permutation.slot(position);
+            let (slice, kind) = (leaf.key(slot), leaf.kinds().of(slot));
+            check(kind <= LAYER, address, "has an entry of unknown kind")?;
+            check(range.holds(slice), address, "has a key it does not cover")?;
+            let order = Some((slice, class_of_kind(kind)));
+            check(before < order, address, "has entries out of order")?;
+            before = order;
+            if kind < SUFFIX {
+                let unused = 64 - 8 * kind as u32;
+                let padding = if unused == 64 {
+                    slice
+                } else {
+                    slice & ((1 << unused) - 1)
+                };
+                check(
+                    unused == 0 || padding == 0,
+                    address,
+                    "has bytes behind a key's end",
+                )?;
+            }
+            if kind == LAYER {
+                check(leaf.value(slot) != 0, address, "has a layer without a root")?;
+                self.roots.push(leaf.value(slot));
+            } else {
+                self.stats.entries += 1;
+            }
+            if kind == SUFFIX {
+                let Some(bag) = bag else {
+                    return Err(Corruption {
+                        node: address,
+                        what: "has a suffix but no bag",
+                    });
+                };
+                let inside = bag.holds(bag.word(slot));
+                check(inside, address, "has a suffix outside its bag")?;
+            }
+        }
+        Ok(())
+    }
+}

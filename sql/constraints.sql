@@ -1,0 +1,93 @@
+-- PRIMARY KEY and UNIQUE added, used, dropped; NOT NULL and CHECK kept.
+CREATE FOREIGN TABLE co (a int, b text, c int) SERVER mot;
+INSERT INTO co SELECT i, 'b' || i, i % 3 FROM generate_series(1, 10) i;
+ALTER TABLE co ADD PRIMARY KEY (a);
+ALTER FOREIGN TABLE co ADD CONSTRAINT co_b UNIQUE (b);
+ALTER TABLE co ADD UNIQUE (a, c), ADD CONSTRAINT co_check CHECK (a < 1000);
+\d co
+SELECT conname, contype, pg_get_constraintdef(oid), conindid::regclass FROM pg_constraint WHERE conrelid = 'co'::regclass ORDER BY 1;
+\set VERBOSITY verbose
+\set SHOW_CONTEXT never
+INSERT INTO co VALUES (1, 'new', 0);
+\set VERBOSITY default
+INSERT INTO co VALUES (11, 'b3', 0);
+INSERT INTO co VALUES (NULL, 'x', 0);
+INSERT INTO co VALUES (1000, 'x', 0);
+UPDATE co SET a = 2 WHERE a = 1;
+UPDATE co SET b = 'b2' WHERE a = 1;
+UPDATE co SET a = NULL WHERE a = 1;
+UPDATE co SET a = a + 100;
+UPDATE co SET a = a - 100;
+SELECT count(*), min(a), max(a) FROM co;
+-- Violated by what is there.
+ALTER TABLE co ADD PRIMARY KEY (b);
+ALTER TABLE co ADD UNIQUE (c);
+CREATE FOREIGN TABLE co2 (a int, b int) SERVER mot;
+INSERT INTO co2 VALUES (1, 1), (1, 2), (NULL, 3);
+ALTER TABLE co2 ADD PRIMARY KEY (a);
+ALTER TABLE co2 ADD UNIQUE (a);
+DELETE FROM co2 WHERE b = 2;
+ALTER TABLE co2 ADD UNIQUE (a);
+ALTER TABLE co2 ADD PRIMARY KEY (a);
+DELETE FROM co2 WHERE a IS NULL;
+ALTER TABLE co2 ADD PRIMARY KEY (a);
+ALTER TABLE co2 ADD CHECK (b > 1);
+ALTER TABLE co2 ADD CONSTRAINT co2_later CHECK (b > 1) NOT VALID;
+INSERT INTO co2 VALUES (2, 0);
+ALTER TABLE co2 VALIDATE CONSTRAINT co2_later;
+UPDATE co2 SET b = 2;
+ALTER TABLE co2 VALIDATE CONSTRAINT co2_later;
+ALTER TABLE co2 ADD CHECK (b < 10);
+\d co2
+-- USING INDEX.
+CREATE UNIQUE INDEX co2_idx ON co2 (b);
+CREATE UNIQUE INDEX co2_desc ON co2 (b DESC);
+CREATE INDEX co2_plain ON co2 (b);
+ALTER TABLE co2 ADD CONSTRAINT co2_b_unique UNIQUE USING INDEX co2_idx;
+ALTER TABLE co2 ADD UNIQUE USING INDEX co2_desc;
+ALTER TABLE co2 ADD UNIQUE USING INDEX co2_plain;
+ALTER TABLE co2 ADD UNIQUE USING INDEX co2_b_unique;
+ALTER TABLE co2 ADD UNIQUE USING INDEX co_b;
+ALTER TABLE co2 ADD UNIQUE USING INDEX nope;
+ALTER TABLE co2 DROP CONSTRAINT co2_pkey;
+CREATE UNIQUE INDEX co2_pk ON co2 (a);
+ALTER TABLE co2 ALTER a DROP NOT NULL;
+ALTER TABLE co2 ADD PRIMARY KEY USING INDEX co2_pk;
+\d co2
+-- Dropping.
+DROP INDEX co_b;
+ALTER TABLE co DROP CONSTRAINT co_b, DROP CONSTRAINT IF EXISTS nope;
+INSERT INTO co VALUES (11, 'b3', 0);
+SELECT a FROM co WHERE b = 'b3' ORDER BY a;
+ALTER TABLE co RENAME CONSTRAINT co_pkey TO co_renamed;
+INSERT INTO co VALUES (11, 'b3', 0);
+ALTER TABLE co DROP CONSTRAINT co_renamed;
+INSERT INTO co VALUES (11, 'b3', 1);
+SELECT rows, entries FROM mot.check('co');
+SELECT rows, entries FROM mot.check('co2');
+-- ON CONFLICT.
+CREATE FOREIGN TABLE co3 (k int PRIMARY KEY, v int) SERVER mot;
+INSERT INTO co3 VALUES (1, 1), (2, 2);
+INSERT INTO co3 VALUES (1, 5), (3, 3) ON CONFLICT DO NOTHING;
+SELECT * FROM co3 ORDER BY k;
+-- A failed statement leaves nothing; a subtransaction's failure only its own.
+BEGIN;
+INSERT INTO co3 VALUES (10, 1);
+SAVEPOINT s;
+INSERT INTO co3 VALUES (11, 1), (10, 2);
+ROLLBACK TO s;
+INSERT INTO co3 VALUES (12, 1);
+COMMIT;
+SELECT * FROM co3 ORDER BY k;
+SELECT rows, entries FROM mot.check('co3');
+-- A domain's constraints are kept, also when they come later.
+CREATE DOMAIN co_positive AS int CHECK (VALUE > 0);
+CREATE FOREIGN TABLE co4 (a co_positive PRIMARY KEY, b text) SERVER mot;
+INSERT INTO co4 VALUES (1, 'x'), (50, 'y');
+INSERT INTO co4 VALUES (-1, 'x');
+ALTER DOMAIN co_positive ADD CONSTRAINT co_small CHECK (VALUE < 10);
+DELETE FROM co4 WHERE a = 50;
+ALTER DOMAIN co_positive ADD CONSTRAINT co_small CHECK (VALUE < 10);
+INSERT INTO co4 VALUES (50, 'x');
+DROP FOREIGN TABLE co, co2, co3, co4;
+DROP DOMAIN co_positive;

@@ -1,0 +1,90 @@
+-- CREATE INDEX on empty and filled tables, as on a heap table beside it.
+CREATE FOREIGN TABLE ci (a int, b text, c numeric, d timestamptz) SERVER mot;
+CREATE TABLE ci_heap (a int, b text, c numeric, d timestamptz);
+CREATE INDEX ON ci (a);
+CREATE INDEX ON ci (a, b DESC);
+CREATE INDEX ON ci (a, a);
+CREATE INDEX ci_named ON ci USING btree (b DESC NULLS LAST, c NULLS FIRST);
+CREATE INDEX ci_named2 ON ci USING mot ((c), d);
+CREATE UNIQUE INDEX CONCURRENTLY ci_unique ON ci (d);
+CREATE INDEX IF NOT EXISTS ci_named ON ci (a);
+CREATE INDEX ci_named ON ci (a);
+CREATE INDEX ON ci_heap (a);
+CREATE INDEX ON ci_heap (a, b DESC);
+CREATE INDEX ON ci_heap (a, a);
+SELECT replace(indexname, 'ci_heap', 'ci') FROM pg_indexes WHERE tablename = 'ci_heap' ORDER BY 1;
+SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'ci' ORDER BY 1;
+BEGIN;
+CREATE INDEX CONCURRENTLY ON ci (b);
+ROLLBACK;
+-- The filled table: same answers in the same order.
+INSERT INTO ci_heap SELECT i % 97, md5((i % 300)::text), i % 7, now() + i * interval '1 second' FROM generate_series(1, 2000) i;
+INSERT INTO ci_heap SELECT NULL, NULL, NULL, NULL FROM generate_series(1, 5);
+INSERT INTO ci SELECT * FROM ci_heap;
+CREATE INDEX ci_late ON ci (c DESC, a);
+SET enable_sort = off;
+SELECT (SELECT array_agg((a, b)) FROM (SELECT a, b COLLATE "C" FROM ci ORDER BY a, b DESC) s)
+     = (SELECT array_agg((a, b)) FROM (SELECT a, b COLLATE "C" FROM ci_heap ORDER BY a, b COLLATE "C" DESC) s) AS same;
+SELECT (SELECT array_agg((c, a)) FROM (SELECT c, a FROM ci ORDER BY c DESC, a) s)
+     = (SELECT array_agg((c, a)) FROM (SELECT c, a FROM ci_heap ORDER BY c DESC, a) s) AS same;
+RESET enable_sort;
+SELECT count(*) FROM ci WHERE a = 5;
+SELECT count(*) FROM ci WHERE c = 3 AND a < 10;
+SELECT rows, entries FROM mot.check('ci');
+-- Duplicates in a filled table: core's words.
+CREATE UNIQUE INDEX ci_dup ON ci (a);
+CREATE UNIQUE INDEX ci_dup ON ci_heap (a);
+CREATE UNIQUE INDEX ci_dup ON ci (a, c);
+DELETE FROM ci WHERE a IS NOT NULL AND ctid NOT IN (SELECT min(ctid) FROM ci GROUP BY a);
+CREATE UNIQUE INDEX ci_dup ON ci (a);
+INSERT INTO ci (a) VALUES (5);
+INSERT INTO ci (a) VALUES (NULL);
+CREATE UNIQUE INDEX ci_nulls ON ci (a) NULLS NOT DISTINCT;
+SELECT rows, entries FROM mot.check('ci');
+-- Dropping, renaming, REINDEX.
+DROP INDEX ci_dup;
+INSERT INTO ci (a) VALUES (5);
+SELECT count(*) FROM ci WHERE a = 5;
+ALTER INDEX ci_late RENAME TO ci_renamed;
+SELECT count(*) FROM ci WHERE c = 3;
+REINDEX INDEX ci_renamed;
+REINDEX TABLE ci;
+SELECT count(*) FROM ci WHERE c = 3;
+DROP INDEX ci_renamed, ci_named;
+SELECT indexname FROM pg_indexes WHERE tablename = 'ci' ORDER BY 1;
+SELECT rows, entries FROM mot.check('ci');
+-- Only the owner may.
+CREATE ROLE ci_user;
+GRANT ALL ON ci TO ci_user;
+GRANT ALL ON SCHEMA public TO ci_user;
+SET ROLE ci_user;
+CREATE INDEX ON ci (a);
+DROP INDEX ci_unique;
+RESET ROLE;
+REVOKE ALL ON SCHEMA public FROM ci_user;
+DROP FOREIGN TABLE ci;
+DROP ROLE ci_user;
+-- Rows of a transaction in progress are indexed too.
+CREATE FOREIGN TABLE ci2 (a int, b int) SERVER mot;
+BEGIN;
+INSERT INTO ci2 SELECT i, -i FROM generate_series(1, 100) i;
+SAVEPOINT s;
+UPDATE ci2 SET b = 1000 + a WHERE a <= 10;
+DELETE FROM ci2 WHERE a > 90;
+CREATE UNIQUE INDEX ON ci2 (b);
+SELECT count(*) FROM ci2 WHERE b > 1000;
+SELECT count(*) FROM ci2 WHERE b = -95;
+INSERT INTO ci2 VALUES (0, 1005);
+ROLLBACK TO s;
+CREATE INDEX ON ci2 (b DESC);
+SELECT count(*) FROM ci2 WHERE b = -95;
+COMMIT;
+SELECT rows, entries FROM mot.check('ci2');
+-- A table in use by the session is not indexed under its feet.
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM ci2;
+FETCH 1 FROM c;
+CREATE INDEX ON ci2 (a);
+ROLLBACK;
+DROP TABLE ci_heap;
+DROP FOREIGN TABLE ci2;

@@ -1,0 +1,76 @@
+-- mot.create_tables: plain CREATE TABLE makes memory-optimized tables.
+SET mot.create_tables = on;
+CREATE TABLE cts (id serial PRIMARY KEY, name varchar(20) NOT NULL UNIQUE, qty int DEFAULT 3 CHECK (qty > 0),
+  at timestamptz DEFAULT '2020-01-01', ident bigint GENERATED ALWAYS AS IDENTITY) WITH (fillfactor = 70);
+\d cts
+INSERT INTO cts (name) VALUES ('a'), ('b') RETURNING id, name, qty, ident;
+CREATE TABLE IF NOT EXISTS cts (a int);
+CREATE TABLE cts_bad (a int) WITH (nonsense = 70);
+CREATE TABLE cts_space (a int PRIMARY KEY USING INDEX TABLESPACE pg_default) TABLESPACE pg_default;
+CREATE TABLE cts_space2 (a int) TABLESPACE nowhere;
+ALTER TABLE cts ADD COLUMN more text;
+ALTER TABLE cts ALTER more SET DEFAULT 'm', ADD UNIQUE (qty, id);
+CREATE INDEX ON cts (qty);
+COMMENT ON TABLE cts IS 'a comment';
+SELECT obj_description('cts'::regclass);
+-- What stays a heap table
+CREATE TEMP TABLE cts_temp (a int PRIMARY KEY);
+CREATE UNLOGGED TABLE cts_unlogged (a int PRIMARY KEY);
+CREATE TABLE cts_heap (a int PRIMARY KEY) USING heap;
+CREATE TABLE cts_partitioned (a int) PARTITION BY HASH (a);
+CREATE TABLE cts_partition PARTITION OF cts_partitioned FOR VALUES WITH (MODULUS 1, REMAINDER 0);
+CREATE TABLE cts_inherits () INHERITS (cts_heap);
+CREATE TYPE cts_type AS (a int);
+CREATE TABLE cts_typed OF cts_type;
+CREATE TABLE pg_temp.cts_temp2 (a int);
+SELECT relname, relkind, relpersistence FROM pg_class WHERE relname LIKE 'cts%' AND relkind IN ('r', 'f', 'p') ORDER BY 1;
+-- What is refused
+CREATE TABLE cts_fk (a int REFERENCES cts);
+CREATE TABLE cts_fk (a int, FOREIGN KEY (a) REFERENCES cts_heap);
+CREATE TABLE cts_like (LIKE cts);
+CREATE TABLE cts_as AS SELECT 1 AS a;
+SELECT 1 AS a INTO cts_as;
+CREATE TEMP TABLE cts_as_temp AS SELECT 1 AS a;
+-- TRUNCATE, COPY FREEZE, VACUUM, ANALYZE, LOCK, DROP: as tools use them
+BEGIN;
+TRUNCATE cts;
+COPY cts (id, name) FROM stdin WITH (FREEZE ON);
+1	one
+2	two
+3	three
+\.
+COMMIT;
+COPY cts (id, name) FROM stdin (FREEZE);
+4	four
+\.
+SELECT id, name, qty, more FROM cts ORDER BY id;
+VACUUM cts;
+VACUUM (ANALYZE, VERBOSE OFF) cts, cts_heap;
+VACUUM FULL cts;
+VACUUM FREEZE ANALYZE cts;
+ANALYZE cts;
+SELECT reltuples FROM pg_class WHERE relname = 'cts';
+SELECT count(*) > 0 AS has_statistics FROM pg_stats WHERE tablename = 'cts';
+INSERT INTO cts (id, name) VALUES (5, 'five');
+VACUUM ANALYZE;
+SELECT reltuples FROM pg_class WHERE relname = 'cts';
+INSERT INTO cts (id, name) VALUES (6, 'six');
+ANALYZE;
+SELECT reltuples FROM pg_class WHERE relname = 'cts';
+BEGIN;
+VACUUM cts;
+ROLLBACK;
+LOCK TABLE cts;
+BEGIN;
+LOCK TABLE cts, cts_heap IN SHARE ROW EXCLUSIVE MODE;
+LOCK TABLE cts IN ACCESS EXCLUSIVE MODE NOWAIT;
+SELECT relation::regclass, mode FROM pg_locks WHERE relation IN ('cts'::regclass, 'cts_heap'::regclass) AND pid = pg_backend_pid() ORDER BY 1, 2;
+COMMIT;
+SELECT rows, entries FROM mot.check('cts');
+DROP TABLE IF EXISTS cts, cts_space, cts_heap, cts_nothing CASCADE;
+-- Per role and database; an extension's tables stay heap tables; off means off.
+RESET mot.create_tables;
+CREATE TABLE cts_off (a int);
+SELECT relkind FROM pg_class WHERE relname = 'cts_off';
+DROP TABLE cts_off, cts_unlogged, cts_partitioned, cts_typed, cts_temp;
+DROP TYPE cts_type;

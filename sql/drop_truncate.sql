@@ -1,0 +1,101 @@
+-- Everything that drops or empties, and that nothing stays behind in memory.
+CREATE TEMP TABLE dt_before AS SELECT count(*) AS tables FROM mot.storages();
+CREATE SCHEMA dt;
+CREATE FOREIGN TABLE dt.one (a int PRIMARY KEY, b text) SERVER mot;
+CREATE FOREIGN TABLE dt.two (a serial UNIQUE, b text) SERVER mot;
+CREATE FOREIGN TABLE dt_three (a int PRIMARY KEY) SERVER mot;
+CREATE TABLE dt_heap (a int PRIMARY KEY);
+INSERT INTO dt.one SELECT i, i FROM generate_series(1, 100) i;
+INSERT INTO dt.two (b) SELECT i FROM generate_series(1, 100) i;
+INSERT INTO dt_three SELECT * FROM generate_series(1, 100) i;
+-- TRUNCATE
+TRUNCATE dt.one;
+SELECT count(*) FROM dt.one;
+INSERT INTO dt.one VALUES (1, 'after');
+INSERT INTO dt.one VALUES (1, 'after');
+SELECT * FROM dt.one WHERE a = 1;
+BEGIN;
+TRUNCATE dt.two, dt_three, dt_heap RESTART IDENTITY;
+INSERT INTO dt.two (b) VALUES ('x') RETURNING a;
+SELECT count(*) FROM dt.two;
+ROLLBACK;
+SELECT count(*) FROM dt.two;
+INSERT INTO dt.two (b) VALUES ('x') RETURNING a;
+BEGIN;
+SAVEPOINT s;
+TRUNCATE dt.two;
+INSERT INTO dt.two VALUES (1, 'in savepoint');
+ROLLBACK TO s;
+SELECT count(*) FROM dt.two;
+TRUNCATE dt.two;
+INSERT INTO dt.two VALUES (1, 'kept');
+COMMIT;
+SELECT * FROM dt.two;
+SELECT n, rows, entries FROM unnest(ARRAY['dt.one', 'dt.two', 'dt_three']) n, mot.check(n::regclass);
+-- An insert in the transaction of the TRUNCATE, and before it.
+BEGIN;
+INSERT INTO dt_three VALUES (1000);
+TRUNCATE dt_three;
+INSERT INTO dt_three VALUES (1), (2);
+COMMIT;
+SELECT * FROM dt_three ORDER BY a;
+-- DROP: rolled back, then for good
+BEGIN;
+DROP FOREIGN TABLE dt_three;
+SELECT * FROM dt_three;
+ROLLBACK;
+SELECT * FROM dt_three ORDER BY a;
+BEGIN;
+DROP TABLE dt_three, dt_heap;
+ROLLBACK;
+SELECT rows, entries FROM mot.check('dt_three');
+DROP TABLE dt_three, dt_heap;
+DROP TABLE IF EXISTS dt_three, dt_heap;
+DROP TABLE dt_three;
+CREATE VIEW dt.view AS SELECT * FROM dt.one;
+DROP TABLE dt.one;
+DROP TABLE dt.one CASCADE;
+DROP SCHEMA dt CASCADE;
+SELECT count(*) FROM pg_class WHERE relname LIKE 'dt\_%' AND relkind IN ('f', 'i');
+SELECT count(*) - (SELECT tables FROM dt_before) AS left_over FROM mot.storages();
+-- DROP OWNED
+CREATE ROLE dt_role;
+CREATE SCHEMA dt_own AUTHORIZATION dt_role;
+GRANT USAGE ON FOREIGN SERVER mot TO dt_role;
+SET ROLE dt_role;
+CREATE FOREIGN TABLE dt_own.t (a int PRIMARY KEY) SERVER mot;
+INSERT INTO dt_own.t VALUES (1);
+RESET ROLE;
+DROP OWNED BY dt_role;
+DROP ROLE dt_role;
+SELECT count(*) - (SELECT tables FROM dt_before) AS left_over FROM mot.storages();
+-- Created and dropped in one transaction
+BEGIN;
+CREATE FOREIGN TABLE dt_short (a int PRIMARY KEY) SERVER mot;
+INSERT INTO dt_short VALUES (1);
+DROP FOREIGN TABLE dt_short;
+CREATE FOREIGN TABLE dt_short (a text PRIMARY KEY) SERVER mot;
+INSERT INTO dt_short VALUES ('a');
+COMMIT;
+SELECT * FROM dt_short;
+SELECT rows, entries FROM mot.check('dt_short');
+DROP TABLE dt_short;
+-- Another database: made from a template with tables in it, dropped with tables in it
+CREATE FOREIGN TABLE dt_template (a int PRIMARY KEY, b text) SERVER mot;
+CREATE INDEX ON dt_template (b);
+INSERT INTO dt_template VALUES (1, 'original');
+SELECT current_database() AS here \gset
+\c postgres
+CREATE DATABASE mot_regress_copy TEMPLATE :"here";
+\c mot_regress_copy
+SELECT * FROM dt_template;
+INSERT INTO dt_template VALUES (1, 'copy');
+INSERT INTO dt_template VALUES (1, 'copy');
+SELECT * FROM dt_template WHERE b = 'copy';
+SELECT rows, entries FROM mot.check('dt_template');
+\c :here
+SELECT * FROM dt_template;
+DROP DATABASE mot_regress_copy;
+SELECT * FROM dt_template;
+DROP TABLE dt_template;
+SELECT count(*) FROM mot.storages() WHERE database NOT IN (SELECT oid FROM pg_database);

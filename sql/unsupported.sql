@@ -1,0 +1,69 @@
+-- What is not supported says so: 0A000 and a hint.
+\set VERBOSITY verbose
+CREATE FUNCTION pg_temp.refused(command text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE state text; message text; hint text;
+BEGIN
+  EXECUTE command;
+  RETURN 'no error';
+EXCEPTION WHEN OTHERS THEN
+  GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;
+  RETURN format('%s: %s%s', state, message, CASE WHEN hint <> '' THEN E'\n    hint: ' || hint END);
+END $$;
+CREATE FOREIGN TABLE un (a int PRIMARY KEY, b text, c point, d int4range, e int[], f json) SERVER mot;
+CREATE TABLE un_heap (a int PRIMARY KEY, b text);
+CREATE TYPE un_enum AS ENUM ('x', 'y');
+CREATE COLLATION un_insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+SELECT command || E'\n  ' || pg_temp.refused(command) AS "command and answer" FROM unnest(ARRAY[
+  'CREATE FOREIGN TABLE un2 (a int REFERENCES un_heap) SERVER mot',
+  'CREATE FOREIGN TABLE un2 (a int, FOREIGN KEY (a) REFERENCES un_heap) SERVER mot',
+  'CREATE TABLE un2 (a int REFERENCES un)',
+  'CREATE TABLE un2 (a int, FOREIGN KEY (a) REFERENCES un (a))',
+  'ALTER TABLE un_heap ADD FOREIGN KEY (a) REFERENCES un',
+  'ALTER TABLE un_heap ADD COLUMN x int REFERENCES un',
+  'ALTER TABLE un ADD FOREIGN KEY (a) REFERENCES un_heap',
+  'ALTER TABLE un ADD COLUMN x int REFERENCES un_heap',
+  'CREATE FOREIGN TABLE un2 (a int, EXCLUDE USING gist (a WITH =)) SERVER mot',
+  'ALTER TABLE un ADD EXCLUDE USING gist (d WITH &&)',
+  'CREATE FOREIGN TABLE un2 (a int UNIQUE DEFERRABLE) SERVER mot',
+  'CREATE FOREIGN TABLE un2 (a int, UNIQUE (a) DEFERRABLE INITIALLY DEFERRED) SERVER mot',
+  'CREATE FOREIGN TABLE un2 (a int, b int, UNIQUE (a) INCLUDE (b)) SERVER mot',
+  'CREATE FOREIGN TABLE un2 (LIKE un_heap) SERVER mot',
+  'CREATE FOREIGN TABLE pg_temp.un2 (a int) SERVER mot',
+  'CREATE INDEX ON un (lower(b))',
+  'CREATE INDEX ON un (a) WHERE a > 0',
+  'CREATE INDEX ON un (a) INCLUDE (b)',
+  'CREATE INDEX ON un USING hash (a)',
+  'CREATE INDEX ON un USING gin (e)',
+  'CREATE INDEX ON un USING nonsense (a)',
+  'CREATE INDEX ON un (c)',
+  'CREATE INDEX ON un (d)',
+  'CREATE INDEX ON un (e)',
+  'CREATE INDEX ON un (f)',
+  'CREATE INDEX ON un (ctid)',
+  'CREATE INDEX ON un (nope)',
+  'CREATE INDEX ON un (a COLLATE "C")',
+  'CREATE INDEX ON un (b COLLATE un_insensitive)',
+  'CREATE INDEX ON un (b text_pattern_ops)',
+  'CREATE FOREIGN TABLE un2 (a un_enum PRIMARY KEY) SERVER mot',
+  'CREATE INDEX ON un_heap USING mot (a)',
+  'ALTER TABLE un ALTER a TYPE bigint',
+  'ALTER TABLE un ALTER b TYPE int USING b::int',
+  'ALTER TABLE un ENABLE ROW LEVEL SECURITY',
+  'CREATE POLICY p ON un',
+  'ALTER TABLE un REPLICA IDENTITY FULL',
+  'ALTER TABLE un CLUSTER ON un_pkey',
+  'ALTER TABLE un SET UNLOGGED',
+  'ALTER TABLE un SET ACCESS METHOD heap',
+  'ALTER INDEX un_pkey SET (fillfactor = 50)',
+  'ALTER INDEX un_pkey SET TABLESPACE pg_default',
+  'CLUSTER un USING un_pkey',
+  'DROP INDEX CONCURRENTLY un_pkey',
+  'REINDEX INDEX CONCURRENTLY un_pkey',
+  'REINDEX TABLE CONCURRENTLY un'
+]) WITH ORDINALITY AS c(command, n) ORDER BY n;
+\set VERBOSITY default
+SELECT rows, entries FROM mot.check('un');
+DROP FOREIGN TABLE un;
+DROP TABLE un_heap;
+DROP TYPE un_enum;
+DROP COLLATION un_insensitive;
