@@ -154,7 +154,7 @@ pub fn load_failed(why: &str) -> ! {
         ERRCODE_DATA_CORRUPTED,
         "memory-optimized tables could not be loaded at server start",
         format!("{why}."),
-        "Nothing is lost or overwritten. Put the damaged file back from a backup, or restore the cluster from one, and restart the server."
+        "Nothing is lost or overwritten. Put the damaged file back into the directory \"mot\" of the data directory, or restore the cluster from a backup, and restart the server."
     )
 }
 
@@ -231,7 +231,7 @@ pub fn load_stops_start(why: &str) -> ! {
         ERRCODE_DATA_CORRUPTED,
         format!("memory-optimized tables could not be loaded: {why}"),
         "The start is stopped so that nothing is skipped in silence; nothing has been changed.",
-        "Put the damaged or missing file back from a backup, or restore the cluster from one."
+        "Put the damaged or missing file back (checkpoints are in the directory \"mot\" of the data directory), or restore the cluster from a backup."
     )
 }
 
@@ -246,12 +246,19 @@ pub fn replay_stops(lsn: &str, error: EngineError) -> ! {
     )
 }
 
+/// Says something in the server log, with a hint, and goes on.
+pub fn tell(level: PgLogLevel, code: PgSqlErrorCode, message: String, hint: &str) {
+    pg_sys::panic::ErrorReport::new(code, message, pgrx::function_name!())
+        .set_hint(hint)
+        .report(level);
+}
+
 /// Says that replay waits for memory.
 pub fn report_replay_waits(lsn: &str) {
-    ereport!(
+    tell(
         PgLogLevel::LOG,
         PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
         format!("replay of memory-optimized tables waits for memory at {lsn}: the arena is full"),
-        "Raise mot.max_memory and restart the server (on a standby: at least to the primary's value), or end long queries."
+        "Raise mot.max_memory and restart the server (on a standby: at least to the primary's value), or end long queries.",
     );
 }

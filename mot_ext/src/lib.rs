@@ -16,6 +16,7 @@ use pgrx::prelude::*;
 mod clock;
 mod ddl;
 mod errors;
+mod fdw;
 mod keys;
 mod pg;
 mod relation;

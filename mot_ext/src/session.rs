@@ -132,10 +132,11 @@ fn wait_until_loaded() {
             errors::still_loading(timeout_ms);
         }
         if !told && start.elapsed() > Duration::from_secs(1) {
-            ereport!(
+            errors::tell(
                 PgLogLevel::LOG,
                 PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-                "waiting for memory-optimized tables to be loaded"
+                "waiting for memory-optimized tables to be loaded".into(),
+                "The view mot.stat_recovery shows how far the load is. If it does not begin: is max_worker_processes large enough for the workers of mot?",
             );
             told = true;
         }

@@ -333,3 +333,7 @@ fn copy_leaf(leaf: &Node, mut seen: Seen, direction: Direction) -> Option<LeafCo
         seen = now;
     }
 }
+
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;

@@ -12,6 +12,7 @@ mod enter;
 mod judge;
 mod posting;
 mod remove;
+mod size;
 
 pub use build::Build;
 pub(crate) use build::{build, build_unjudged};

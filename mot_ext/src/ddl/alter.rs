@@ -11,7 +11,7 @@
 //! The comparison, rather than the text of the statement, decides what is verified: it sees inherited and implied changes too.
 use super::refuse::{raise, unsupported};
 use super::rows::{self, Picture};
-use super::utility::Statement;
+use super::utility::{Statement, refuse_read_only};
 use super::{constraints, identity, index, nodes, ownership, retype};
 use pgrx::pg_sys::AlterTableType::*;
 use pgrx::pg_sys::NodeTag::*;
@@ -107,6 +107,8 @@ unsafe fn alter_mot_table(statement: &Statement, node: *mut pg_sys::AlterTableSt
     unsafe {
         let lock = pg_sys::AlterTableGetLockLevel((*node).cmds);
         let relid = pg_sys::AlterTableLookupRelation(node, lock);
+        identity::recheck(relid);
+        refuse_read_only(c"ALTER TABLE");
 
         let mut taken = Vec::new();
         let mut kept = Vec::new();
@@ -184,33 +186,33 @@ unsafe fn alter_mot_table(statement: &Statement, node: *mut pg_sys::AlterTableSt
 fn refuse_unsupported(subtype: pg_sys::AlterTableType::Type) {
     let (what, hint) = match subtype {
         AT_EnableRowSecurity | AT_ForceRowSecurity => (
-            "row-level security",
+            "row-level security is",
             "Use a view with security_barrier over the table.",
         ),
         AT_ReplicaIdentity => (
-            "replica identities",
+            "replica identities are",
             "Physical replication carries memory-optimized tables; logical decoding does not.",
         ),
         AT_ClusterOn => (
-            "CLUSTER",
+            "CLUSTER is",
             "An index already gives rows in its order, from memory.",
         ),
         AT_SetUnLogged => (
-            "UNLOGGED memory-optimized tables",
+            "SET UNLOGGED is",
             "Use synchronous_commit = off where losing the last commits is acceptable.",
         ),
         AT_SetAccessMethod => (
-            "a change of the access method",
+            "a change of the access method is",
             "Create a heap table and copy the rows: INSERT INTO ... SELECT.",
         ),
         AT_AlterConstraint => (
-            "ALTER CONSTRAINT",
+            "ALTER CONSTRAINT is",
             "Drop the constraint and add it as it should be.",
         ),
         _ => return,
     };
     unsupported(
-        format!("{what} is not supported on memory-optimized tables"),
+        format!("{what} not supported on memory-optimized tables"),
         hint,
     )
 }

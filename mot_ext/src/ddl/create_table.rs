@@ -3,7 +3,7 @@
 //! Core makes the table; its PRIMARY KEY and UNIQUE constraints are taken out first and made as indexes afterwards, its
 //! storage in the engine in between, all in the statement's transaction.
 use super::utility::Statement;
-use super::{alter, constraints, identity, index, nodes, refuse, storage};
+use super::{alter, constraints, create_table_as, identity, index, nodes, refuse, storage};
 use crate::settings;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
@@ -25,13 +25,21 @@ pub unsafe fn foreign(statement: &Statement, node: *mut pg_sys::CreateForeignTab
 
 /// CREATE TABLE: a memory-optimized one if the setting says so and the table can be one.
 pub unsafe fn plain(statement: &Statement, node: *mut pg_sys::CreateStmt) -> bool {
-    // SAFETY: a live node of this type; the foreign statement begins with a CreateStmt.
+    // SAFETY: a live node of this type.
     unsafe {
         if !settings::CREATE_TABLES.get() || !can_be_mot(node) {
             alter::refuse_references_to_mot((*node).tableElts);
             return false;
         }
-        let copy = nodes::copy(node);
+        as_mot(statement, nodes::copy(node));
+        true
+    }
+}
+
+/// Makes a memory-optimized table from a CREATE TABLE statement that the caller owns; None if IF NOT EXISTS found one.
+pub unsafe fn as_mot(statement: &Statement, copy: *mut pg_sys::CreateStmt) -> Option<pg_sys::Oid> {
+    // SAFETY: a live node; the foreign statement begins with a CreateStmt.
+    unsafe {
         if !(*copy).options.is_null() {
             // Storage parameters mean nothing here, but a wrong one is still an error.
             let options = pg_sys::transformRelOptions(
@@ -60,8 +68,7 @@ pub unsafe fn plain(statement: &Statement, node: *mut pg_sys::CreateStmt) -> boo
                 Some("Run CREATE EXTENSION mot, or SET mot.create_tables = off.".into()),
             );
         }
-        create(statement, foreign);
-        true
+        create(statement, foreign)
     }
 }
 
@@ -72,24 +79,21 @@ struct HeapNamespaces([*const std::ffi::c_char; 2]);
 // SAFETY: pointers to constants.
 unsafe impl Sync for HeapNamespaces {}
 
-/// CREATE TABLE AS and SELECT INTO, which would make a heap table behind the setting's back.
-pub unsafe fn from_query(_statement: &Statement, node: *mut pg_sys::CreateTableAsStmt) -> bool {
+/// CREATE TABLE AS and SELECT INTO.
+pub unsafe fn from_query(statement: &Statement, node: *mut pg_sys::CreateTableAsStmt) -> bool {
     // SAFETY: a live node of this type.
     unsafe {
         let into = (*node).into;
-        let persistent = (*(*into).rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT
-            && (*into).accessMethod.is_null();
-        if settings::CREATE_TABLES.get()
-            && (*node).objtype == pg_sys::ObjectType::OBJECT_TABLE
-            && persistent
-            && !pg_sys::creating_extension
+        if !settings::CREATE_TABLES.get()
+            || (*node).objtype != pg_sys::ObjectType::OBJECT_TABLE
+            || !(*into).accessMethod.is_null()
+            || (*into).onCommit != pg_sys::OnCommitAction::ONCOMMIT_NOOP
+            || !is_persistent((*into).rel)
         {
-            unsupported(
-                "CREATE TABLE AS and SELECT INTO cannot create a memory-optimized table",
-                "Create the table first and fill it with INSERT ... SELECT, or SET mot.create_tables = off.",
-            );
+            return false;
         }
-        false
+        create_table_as::run(statement, node);
+        true
     }
 }
 
@@ -105,15 +109,23 @@ unsafe fn can_be_mot(node: *mut pg_sys::CreateStmt) -> bool {
             || !stmt.ofTypename.is_null()
             || !stmt.accessMethod.is_null()
             || stmt.oncommit != pg_sys::OnCommitAction::ONCOMMIT_NOOP
+        {
+            return false;
+        }
+        is_persistent(stmt.relation)
+    }
+}
+
+/// Whether a new relation of this name would be a permanent one of the user's own.
+unsafe fn is_persistent(relation: *mut pg_sys::RangeVar) -> bool {
+    // SAFETY: a live name, looked up on a copy, since the look-up may note a temporary schema in it.
+    unsafe {
+        if (*relation).relpersistence as u8 != pg_sys::RELPERSISTENCE_PERMANENT
             || pg_sys::creating_extension
         {
             return false;
         }
-        if (*stmt.relation).relpersistence as u8 != pg_sys::RELPERSISTENCE_PERMANENT {
-            return false;
-        }
-        let relation = nodes::copy(stmt.relation);
-        let namespace = pg_sys::RangeVarGetCreationNamespace(relation);
+        let namespace = pg_sys::RangeVarGetCreationNamespace(nodes::copy(relation));
         !pg_sys::isTempNamespace(namespace)
     }
 }
@@ -134,7 +146,10 @@ pub unsafe fn ignore_tablespace(name: *const std::ffi::c_char) {
 }
 
 /// Makes the table, its storage and its indexes. The statement is the caller's own copy.
-unsafe fn create(statement: &Statement, node: *mut pg_sys::CreateForeignTableStmt) {
+unsafe fn create(
+    statement: &Statement,
+    node: *mut pg_sys::CreateForeignTableStmt,
+) -> Option<pg_sys::Oid> {
     // SAFETY: a live node that the caller owns.
     unsafe {
         let base = &raw mut (*node).base;
@@ -156,7 +171,7 @@ unsafe fn create(statement: &Statement, node: *mut pg_sys::CreateForeignTableStm
         }
         if (*base).if_not_exists && existing != pg_sys::InvalidOid {
             statement.run(node);
-            return;
+            return None;
         }
         // Named once and for all: what the rest of the statement does must mean this table.
         (*relation).schemaname = pg_sys::get_namespace_name(namespace);
@@ -178,5 +193,6 @@ unsafe fn create(statement: &Statement, node: *mut pg_sys::CreateForeignTableStm
             }
             index::define(relid, request.statement, false);
         }
+        Some(relid)
     }
 }

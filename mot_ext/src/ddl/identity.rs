@@ -1,5 +1,6 @@
 //! Which catalog objects are ours.
 use super::nodes;
+use super::refuse::raise;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -53,6 +54,18 @@ pub unsafe fn lookup(relation: *mut pg_sys::RangeVar) -> pg_sys::Oid {
             None,
             std::ptr::null_mut(),
         )
+    }
+}
+
+/// Raises when a relation that was ours before it was locked is another one now.
+pub fn recheck(relation: pg_sys::Oid) {
+    if !is_mot_table(relation) {
+        raise(
+            PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+            "the table was replaced by a concurrent statement",
+            None,
+            Some("Try again.".into()),
+        );
     }
 }
 

@@ -5,7 +5,7 @@
 //! are core's: ShareLock for CREATE INDEX, AccessExclusiveLock for a constraint, held to the end of the transaction.
 use super::constraints::Request;
 use super::refuse::{raise, unsupported};
-use super::utility::Statement;
+use super::utility::{Statement, refuse_read_only};
 use super::{alter, identity, nodes, storage};
 use crate::keys;
 use pgrx::pg_sys::NodeTag::*;
@@ -31,6 +31,7 @@ pub unsafe fn create(statement: &Statement, node: *mut pg_sys::IndexStmt) -> boo
                 c"CREATE INDEX CONCURRENTLY".as_ptr(),
             );
         }
+        refuse_read_only(c"CREATE INDEX");
         let node = nodes::copy(node);
         let relid = pg_sys::RangeVarGetRelidExtended(
             (*node).relation,
@@ -39,6 +40,7 @@ pub unsafe fn create(statement: &Statement, node: *mut pg_sys::IndexStmt) -> boo
             Some(identity::check_ownership),
             std::ptr::null_mut(),
         );
+        identity::recheck(relid);
         define(relid, node, false);
         true
     }

@@ -20,8 +20,10 @@
 
 mod alter;
 mod am;
+mod check;
 mod constraints;
 mod create_table;
+mod create_table_as;
 mod definition;
 mod drop;
 mod identity;

@@ -58,9 +58,13 @@ pub unsafe fn materialize(table: pg_sys::Relation) -> TableRef {
 pub unsafe fn build_index(table: pg_sys::Relation, index: pg_sys::Oid) {
     // SAFETY: the table is open and locked against writers; the index is locked by whoever made it.
     unsafe {
+        let Some(storage) = relation::find((*table).rd_id) else {
+            // A copied table at its first use: with its storage it gets all the indexes the catalog knows, this one too.
+            materialize(table);
+            return;
+        };
         let index = pg_sys::index_open(index, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
         let definition = definition::index_definition(table, index);
-        let storage = relation::table(table);
         match build(storage, &definition) {
             Ok(Build::Done(_)) => {}
             Ok(Build::Duplicate { slots, .. }) => duplicated(table, index, storage, slots[0]),

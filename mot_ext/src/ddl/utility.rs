@@ -148,6 +148,29 @@ impl Statement {
         self.context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_TOPLEVEL
     }
 
+    /// The text of the query string.
+    pub fn query_string(&self) -> *const c_char {
+        self.query_string
+    }
+
+    /// Parameters of the statement.
+    pub fn params(&self) -> pg_sys::ParamListInfo {
+        self.params
+    }
+
+    /// Ephemeral named relations the statement can see.
+    pub fn query_environment(&self) -> *mut pg_sys::QueryEnvironment {
+        self.query_environment
+    }
+
+    /// Says what the client is told.
+    pub unsafe fn complete(&self, tag: pg_sys::CommandTag::Type, rows: u64) {
+        if !self.completion.is_null() {
+            // SAFETY: the caller's completion, which PostgreSQL wants filled.
+            unsafe { pg_sys::SetQueryCompletion(self.completion, tag, rows) };
+        }
+    }
+
     /// Runs another parse tree in this statement's place.
     pub unsafe fn run<T>(&self, node: *mut T) {
         // SAFETY: the copy of the plan differs in its statement only; the caller owns the node.
@@ -184,6 +207,15 @@ impl Statement {
                 ),
             }
         }
+    }
+}
+
+/// What core asks before a statement that writes the catalog; for those that do not go through core.
+pub fn refuse_read_only(statement: &std::ffi::CStr) {
+    // SAFETY: both raise or return.
+    unsafe {
+        pg_sys::PreventCommandIfReadOnly(statement.as_ptr());
+        pg_sys::PreventCommandIfParallelMode(statement.as_ptr());
     }
 }
 

@@ -98,11 +98,11 @@ fn wait_for_gate() {
     let start = Instant::now();
     while !shmem::control().gate_is_held.load(Ordering::SeqCst) {
         if start.elapsed() > WORKER_WAIT {
-            ereport!(
+            errors::tell(
                 PgLogLevel::WARNING,
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
-                "the checkpoint worker of mot did not start in time",
-                "Recovery goes on. Is max_worker_processes large enough?"
+                "the checkpoint worker of mot did not start in time".into(),
+                "Recovery goes on. Is max_worker_processes large enough?",
             );
             return;
         }

@@ -6,6 +6,7 @@
 //!   completes meanwhile; without a slot (wal_level = minimal) it is held, since nothing else would keep the WAL.
 //! - Writes nothing while the state is Failed, Empty or Loading, so that no good checkpoint is replaced by a partial one.
 use super::{files, gate, load};
+use crate::errors;
 use crate::pg::{self, interrupts, report, slot};
 use crate::session;
 use crate::shmem;
@@ -105,11 +106,11 @@ impl Worker {
         };
         shmem::control().set_failure(&error);
         engine.set_state(State::Failed);
-        ereport!(
+        errors::tell(
             PgLogLevel::LOG,
             PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
             format!("mot could not load its tables: {error}"),
-            "Nothing is lost or overwritten. Put the damaged file back from a backup, or restore the cluster from one, and restart the server."
+            "Nothing is lost or overwritten. Put the damaged file back into the directory \"mot\" of the data directory, or restore the cluster from a backup, and restart the server.",
         );
     }
 
@@ -127,11 +128,11 @@ impl Worker {
         }
         if let Err(error) = pg::catch(|| slot::hold(Lsn(covered))) {
             self.retry_slot_at = Some(Instant::now() + RETRY);
-            ereport!(
+            errors::tell(
                 PgLogLevel::WARNING,
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
                 format!("mot could not hold its replication slot: {error}"),
-                "Without the slot, recovery of memory-optimized tables relies on every checkpoint of mot being complete. It is tried again."
+                "Without the slot, recovery of memory-optimized tables relies on every checkpoint of mot being complete. It is tried again.",
             );
         }
     }

@@ -1,0 +1,262 @@
+//! `mot.check`: proves that a table's rows, indexes and catalog agree; sizes; and which storages exist.
+//!
+//! The check holds ShareLock: readers go on, writers wait. On a standby that lock does not exist; there the check is exact only
+//! while replay stands still (`pg_wal_replay_pause`).
+use super::refuse::raise;
+use super::{definition, identity, nodes};
+use crate::clock::PgClock;
+use crate::{errors, relation, session};
+use mot_engine::{IndexRef, TableRef};
+use pgrx::prelude::*;
+use pgrx::{PgRelation, pg_sys};
+
+/// Problems named in the error's detail; the others are counted.
+const PROBLEMS_SHOWN_MAX: usize = 20;
+
+/// A table opened for looking at all of it; closed at drop, its lock kept to the end of the transaction.
+struct Opened {
+    table: pg_sys::Relation,
+    storage: TableRef,
+}
+
+impl Opened {
+    /// Opens the user's own memory-optimized table; raises for anything else.
+    fn owned(relid: pg_sys::Oid) -> Opened {
+        // SAFETY: catalog look-ups, then a lock and an open relation.
+        unsafe {
+            let name = pg_sys::get_rel_name(relid);
+            if !identity::is_mot_table(relid) {
+                raise(
+                    PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+                    format!("\"{}\" is not a memory-optimized table", nodes::text(name)),
+                    None,
+                    None,
+                );
+            }
+            if !pg_sys::pg_class_ownercheck(relid, pg_sys::GetUserId()) {
+                pg_sys::aclcheck_error(
+                    pg_sys::AclResult::ACLCHECK_NOT_OWNER,
+                    pg_sys::ObjectType::OBJECT_FOREIGN_TABLE,
+                    name,
+                );
+            }
+            let lock = if pg_sys::RecoveryInProgress() {
+                pg_sys::AccessShareLock
+            } else {
+                pg_sys::ShareLock
+            };
+            let table = pg_sys::table_open(relid, lock as pg_sys::LOCKMODE);
+            Opened {
+                table,
+                storage: relation::table(table),
+            }
+        }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // SAFETY: opened above. After an error PostgreSQL closes it itself.
+        if !std::thread::panicking() {
+            unsafe { pg_sys::table_close(self.table, pg_sys::NoLock as pg_sys::LOCKMODE) };
+        }
+    }
+}
+
+/// Checks a table; raises XX001 with what disagrees.
+#[pg_extern(name = "check", strict, volatile, parallel_unsafe)]
+#[allow(clippy::type_complexity)]
+fn check_table(
+    table: PgRelation,
+) -> TableIterator<
+    'static,
+    (
+        name!(rows, i64),
+        name!(entries, i64),
+        name!(versions, i64),
+        name!(slots_free, i64),
+    ),
+> {
+    let opened = Opened::owned(table.oid());
+    let mut shown = Vec::new();
+    let report = session::session()
+        .check(opened.storage, &PgClock, |problem| {
+            if shown.len() < PROBLEMS_SHOWN_MAX {
+                shown.push(format!("{problem:?}"));
+            }
+        })
+        .unwrap_or_else(|error| errors::raise(error));
+    let mut problems = report.problems as usize;
+    for difference in catalog_differences(&opened) {
+        problems += 1;
+        shown.push(difference);
+    }
+    if problems > 0 {
+        // SAFETY: an open relation.
+        let name = unsafe { nodes::name(&(*(*opened.table).rd_rel).relname) };
+        raise(
+            PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+            format!("memory-optimized table \"{name}\" is damaged: {problems} problems found"),
+            Some(shown.join("\n")),
+            Some("Restart the server to build all indexes anew from the rows; keep a copy of the data directory for study.".into()),
+        );
+    }
+    TableIterator::once((
+        report.rows as i64,
+        report.entries as i64,
+        report.versions as i64,
+        report.slots_free as i64,
+    ))
+}
+
+/// Where the engine's indexes are not the catalog's.
+fn catalog_differences(opened: &Opened) -> Vec<String> {
+    let session = session::session();
+    let engine = session.indexes(opened.storage, &PgClock);
+    let mut differences = Vec::new();
+    // SAFETY: an open relation; its indexes are opened under its lock.
+    unsafe {
+        let list = pg_sys::RelationGetIndexList(opened.table);
+        let catalog: Vec<pg_sys::Oid> = pgrx::PgList::<pg_sys::Oid>::from_pg(list)
+            .iter_oid()
+            .collect();
+        for index in &engine {
+            if !catalog
+                .iter()
+                .any(|oid| oid.to_u32() == index.relation_oid())
+            {
+                differences.push(format!("index {} is not in pg_index", index.relation_oid()));
+            }
+        }
+        for oid in catalog {
+            let Some(index) = engine
+                .iter()
+                .find(|index| index.relation_oid() == oid.to_u32())
+            else {
+                differences.push(format!("index {} has no storage", oid.to_u32()));
+                continue;
+            };
+            differences.extend(definition_difference(opened.table, oid, *index));
+        }
+    }
+    differences
+}
+
+/// What of a definition matters for keys must be what the catalog says. A column that became NOT NULL later keeps its NULL mark.
+unsafe fn definition_difference(
+    table: pg_sys::Relation,
+    oid: pg_sys::Oid,
+    index: IndexRef,
+) -> Option<String> {
+    let built = session::session()
+        .definition(index)
+        .unwrap_or_else(|error| errors::raise(error));
+    // SAFETY: the table is open and locked.
+    let stated = unsafe {
+        let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+        let stated = definition::index_definition(table, index);
+        pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
+        stated
+    };
+    let same = built.unique == stated.unique
+        && built.nulls_not_distinct == stated.nulls_not_distinct
+        && built.layout == stated.layout
+        && built.columns.len() == stated.columns.len()
+        && built
+            .columns
+            .iter()
+            .zip(&stated.columns)
+            .all(|(built, stated)| {
+                built.attnum == stated.attnum
+                    && built.kind == stated.kind
+                    && built.descending == stated.descending
+                    && built.nulls_first == stated.nulls_first
+                    && (built.nullable || !stated.nullable)
+            });
+    (!same).then(|| {
+        format!(
+            "index {} is built as {built:?}, stated as {stated:?}",
+            oid.to_u32()
+        )
+    })
+}
+
+/// Bytes of a table's rows and row directory.
+#[pg_extern(strict, volatile, parallel_unsafe)]
+fn table_size(table: PgRelation) -> i64 {
+    table_bytes(&Opened::owned(table.oid()))
+}
+
+/// Bytes of an index's nodes. Walks the index.
+#[pg_extern(strict, volatile, parallel_unsafe)]
+fn index_size(index: PgRelation) -> i64 {
+    if !identity::is_mot_index(index.oid()) {
+        // SAFETY: a catalog look-up.
+        let name = unsafe { nodes::text(pg_sys::get_rel_name(index.oid())) };
+        raise(
+            PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+            format!("\"{name}\" is not an index of a memory-optimized table"),
+            None,
+            None,
+        );
+    }
+    // SAFETY: a catalog look-up.
+    let relid = unsafe { pg_sys::IndexGetRelation(index.oid(), false) };
+    let opened = Opened::owned(relid);
+    session::session()
+        .find_index(opened.storage, index.oid().to_u32(), &PgClock)
+        .map_or(0, |index| index_bytes(&opened, index))
+}
+
+/// Bytes of a table's rows, row directory and indexes. Walks the indexes.
+#[pg_extern(strict, volatile, parallel_unsafe)]
+fn total_size(table: PgRelation) -> i64 {
+    let opened = Opened::owned(table.oid());
+    let indexes = session::session().indexes(opened.storage, &PgClock);
+    table_bytes(&opened)
+        + indexes
+            .into_iter()
+            .map(|index| index_bytes(&opened, index))
+            .sum::<i64>()
+}
+
+fn table_bytes(opened: &Opened) -> i64 {
+    let rows = opened.storage.row_count_estimate() * opened.storage.row_bytes_average();
+    (rows + opened.storage.anchor_bytes()) as i64
+}
+
+fn index_bytes(opened: &Opened, index: IndexRef) -> i64 {
+    session::session()
+        .index_bytes(opened.storage, index)
+        .unwrap_or_else(|error| errors::raise(error)) as i64
+}
+
+/// Every storage that exists for the caller, of all databases.
+#[pg_extern(strict, volatile, parallel_unsafe)]
+#[allow(clippy::type_complexity)]
+fn storages() -> TableIterator<
+    'static,
+    (
+        name!(database, pg_sys::Oid),
+        name!(relation, pg_sys::Oid),
+        name!(table_id, i64),
+        name!(rows, i64),
+    ),
+> {
+    let session = session::session();
+    let found: Vec<_> = session
+        .tables()
+        .iter()
+        .map(|walk| walk.table())
+        .filter(|table| session.find_table(table.key(), &PgClock) == Some(*table))
+        .map(|table| {
+            (
+                pg_sys::Oid::from(table.key().database),
+                pg_sys::Oid::from(table.key().relation),
+                table.id().0 as i64,
+                table.row_count_estimate() as i64,
+            )
+        })
+        .collect();
+    TableIterator::new(found)
+}

@@ -1,0 +1,408 @@
+//! From conditions and this moment's arguments to ranges of keys.
+//!
+//! The tests that fix columns multiply into key prefixes, sorted and without repetition, so that scanning one after the other
+//! gives rows in index order even for `= ANY`. The tests of the next column become one pair of ends that all prefixes share.
+//! A NULL argument, or one no value of the column can equal, makes the scan empty.
+use super::conditions::Test;
+use super::expressions::evaluate;
+use super::private::Key;
+use crate::errors;
+use crate::keys::{self, IntegerBound};
+use mot_engine::key::{
+    IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_string_prefix, encode_value,
+};
+use mot_engine::{Direction, EngineError, KeyRange};
+use pgrx::pg_sys;
+use std::cmp::Ordering;
+
+/// A condition with its compiled argument.
+struct Compiled {
+    key: Key,
+    /// NULL for tests without argument.
+    argument: *mut pg_sys::ExprState,
+    argument_kind: Option<KeyKind>,
+}
+
+/// One end of the range of the column behind the prefix.
+struct End {
+    key: Vec<u8>,
+    is_inclusive: bool,
+}
+
+/// The key ranges of an index scan.
+pub struct Bounds {
+    definition: &'static IndexDefinition,
+    conditions: Vec<Compiled>,
+    /// The unique index's columns are all fixed and none by IS NULL: each prefix is a whole key.
+    is_point: bool,
+    prefixes: Vec<Vec<u8>>,
+    next: usize,
+    low: Option<End>,
+    high: Option<End>,
+    scratch: KeyBuffer,
+}
+
+/// Bytes of a text that decide any comparison with a stored key: no stored key is longer.
+const TEXT_DECIDING_BYTES: usize = mot_engine::key::KEY_BYTES_MAX - 2;
+
+/// What an argument says about a column.
+enum Argument<'a> {
+    Value(KeyValue<'a>),
+    /// Below or above all values of the column.
+    Below,
+    Above,
+    /// NULL: no row passes.
+    Null,
+}
+
+impl Bounds {
+    /// `states` are the compiled arguments of the keys that have one, in order.
+    pub fn new(
+        definition: &'static IndexDefinition,
+        keys: &[Key],
+        states: &[*mut pg_sys::ExprState],
+    ) -> Bounds {
+        let mut rest = states.iter();
+        let conditions: Vec<Compiled> = keys
+            .iter()
+            .map(|key| Compiled {
+                key: *key,
+                argument: if key.test.has_argument() {
+                    *rest
+                        .next()
+                        .expect("an argument for each condition that has one")
+                } else {
+                    std::ptr::null_mut()
+                },
+                argument_kind: keys::kind(key.argument_type),
+            })
+            .collect();
+        let fixed = |column: usize| {
+            keys.iter()
+                .any(|key| key.column == column && matches!(key.test, Test::Equal | Test::AnyOf))
+        };
+        let is_point = definition.unique && (0..definition.columns.len()).all(fixed);
+        Bounds {
+            definition,
+            conditions,
+            is_point,
+            prefixes: Vec::new(),
+            next: 0,
+            low: None,
+            high: None,
+            scratch: KeyBuffer::new(),
+        }
+    }
+
+    /// Evaluates the arguments and begins anew.
+    pub unsafe fn begin(&mut self, context: *mut pg_sys::ExprContext) {
+        self.next = 0;
+        self.low = None;
+        self.high = None;
+        match self.prefixes.first_mut() {
+            Some(first) => first.clear(),
+            None => self.prefixes.push(Vec::new()),
+        }
+        self.prefixes.truncate(1);
+        for position in 0..self.conditions.len() {
+            // SAFETY: the compiled argument belongs to the node whose context this is.
+            let added = unsafe { self.add(position, context) };
+            match added {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.prefixes.clear();
+                    return;
+                }
+                Err(error) => errors::raise(error),
+            }
+        }
+    }
+
+    /// The next range in the direction; false at the end.
+    pub fn next_range(
+        &mut self,
+        direction: Direction,
+        range: &mut KeyRange,
+    ) -> Result<bool, EngineError> {
+        let count = self.prefixes.len();
+        if self.next >= count {
+            return Ok(false);
+        }
+        let at = match direction {
+            Direction::Forward => self.next,
+            Direction::Backward => count - 1 - self.next,
+        };
+        self.next += 1;
+        let prefix = &mut self.prefixes[at];
+        if self.is_point {
+            range.set_point(prefix)?;
+            return Ok(true);
+        }
+        range.clear();
+        if !prefix.is_empty() {
+            range.set_prefix(prefix)?;
+        }
+        let length = prefix.len();
+        if let Some(end) = &self.low {
+            prefix.extend_from_slice(&end.key);
+            range.set_low(prefix, end.is_inclusive)?;
+            prefix.truncate(length);
+        }
+        if let Some(end) = &self.high {
+            prefix.extend_from_slice(&end.key);
+            range.set_high(prefix, end.is_inclusive)?;
+            prefix.truncate(length);
+        }
+        Ok(true)
+    }
+
+    /// Takes one condition in; false when no row can pass.
+    unsafe fn add(
+        &mut self,
+        position: usize,
+        context: *mut pg_sys::ExprContext,
+    ) -> Result<bool, EngineError> {
+        let condition = &self.conditions[position];
+        let key = condition.key;
+        let column = self.definition.columns[key.column];
+        match key.test {
+            Test::IsNull => {
+                if !column.nullable {
+                    return Ok(false);
+                }
+                self.encode(&column, KeyValue::Null)?;
+                self.extend_prefixes();
+                return Ok(true);
+            }
+            Test::IsNotNull => {
+                self.exclude_null(&column)?;
+                return Ok(true);
+            }
+            _ => {}
+        }
+        // SAFETY: see the caller.
+        let (datum, is_null) = unsafe { evaluate(condition.argument, context) };
+        if is_null {
+            return Ok(false);
+        }
+        let kind = condition.argument_kind.unwrap_or(column.kind);
+        if key.test == Test::AnyOf {
+            // SAFETY: an array of the operator's argument type, not NULL.
+            return unsafe { self.add_any(&column, kind, key.argument_type, datum) };
+        }
+        // SAFETY: a value of the operator's argument type, not NULL.
+        let argument = unsafe { argument(&column, kind, datum, false) };
+        match key.test {
+            Test::Equal => {
+                let Argument::Value(value) = argument else {
+                    return Ok(false);
+                };
+                if !self.encode_if_possible(&column, value)? {
+                    return Ok(false);
+                }
+                self.extend_prefixes();
+            }
+            Test::Prefix => {
+                let Argument::Value(KeyValue::Bytes(bytes)) = argument else {
+                    return Ok(false);
+                };
+                let bytes = &bytes[..bytes.len().min(TEXT_DECIDING_BYTES)];
+                self.scratch.clear();
+                encode_string_prefix(&column, bytes, &mut self.scratch)?;
+                let end = |scratch: &KeyBuffer| End {
+                    key: scratch.as_slice().to_vec(),
+                    is_inclusive: true,
+                };
+                let (low, high) = (end(&self.scratch), end(&self.scratch));
+                self.raise_low(low);
+                self.lower_high(high);
+            }
+            test => return self.add_range(&column, test, argument),
+        }
+        Ok(true)
+    }
+
+    fn add_range(
+        &mut self,
+        column: &KeyColumn,
+        test: Test,
+        argument: Argument<'_>,
+    ) -> Result<bool, EngineError> {
+        self.exclude_null(column)?;
+        let is_upper = matches!(test, Test::Less | Test::LessEqual);
+        let mut is_inclusive = matches!(test, Test::LessEqual | Test::GreaterEqual);
+        let value = match argument {
+            Argument::Value(value) => value,
+            Argument::Below => return Ok(!is_upper),
+            Argument::Above => return Ok(is_upper),
+            Argument::Null => return Ok(false),
+        };
+        self.scratch.clear();
+        match value {
+            KeyValue::Bytes(bytes)
+                if column.kind == KeyKind::Text && bytes.len() > TEXT_DECIDING_BYTES =>
+            {
+                // No stored key is as long: it is below the argument exactly if it is not above the argument's first bytes.
+                is_inclusive = is_upper;
+                let cut = KeyValue::Bytes(&bytes[..TEXT_DECIDING_BYTES]);
+                encode_value(column, cut, &mut self.scratch)?;
+            }
+            value => encode_value(column, value, &mut self.scratch)?,
+        }
+        let end = End {
+            key: self.scratch.as_slice().to_vec(),
+            is_inclusive,
+        };
+        if is_upper != column.descending {
+            self.lower_high(end);
+        } else {
+            self.raise_low(end);
+        }
+        Ok(true)
+    }
+
+    /// Leaves NULLs out: they are at one end of the column's keys.
+    fn exclude_null(&mut self, column: &KeyColumn) -> Result<(), EngineError> {
+        if !column.nullable {
+            return Ok(());
+        }
+        self.encode(column, KeyValue::Null)?;
+        let end = End {
+            key: self.scratch.as_slice().to_vec(),
+            is_inclusive: false,
+        };
+        if column.nulls_first {
+            self.raise_low(end);
+        } else {
+            self.lower_high(end);
+        }
+        Ok(())
+    }
+
+    fn raise_low(&mut self, end: End) {
+        let tighter = self
+            .low
+            .as_ref()
+            .is_none_or(|old| match end.key.cmp(&old.key) {
+                // A key that begins with the other: an exclusive shorter one is beyond all that begin with it.
+                Ordering::Greater => old.is_inclusive || !end.key.starts_with(&old.key),
+                Ordering::Equal => !end.is_inclusive,
+                Ordering::Less => !end.is_inclusive && old.key.starts_with(&end.key),
+            });
+        if tighter {
+            self.low = Some(end);
+        }
+    }
+
+    fn lower_high(&mut self, end: End) {
+        let tighter = self
+            .high
+            .as_ref()
+            .is_none_or(|old| match end.key.cmp(&old.key) {
+                Ordering::Less => !(old.key.starts_with(&end.key) && end.is_inclusive),
+                Ordering::Equal => !end.is_inclusive,
+                Ordering::Greater => end.key.starts_with(&old.key) && old.is_inclusive,
+            });
+        if tighter {
+            self.high = Some(end);
+        }
+    }
+
+    /// Adds each element of an array to each prefix.
+    unsafe fn add_any(
+        &mut self,
+        column: &KeyColumn,
+        kind: KeyKind,
+        element_type: pg_sys::Oid,
+        array: pg_sys::Datum,
+    ) -> Result<bool, EngineError> {
+        let mut found: Vec<Vec<u8>> = Vec::new();
+        // SAFETY: an array datum whose elements are of this type or one that is binary the same; deconstruct_array fills the
+        // three places.
+        unsafe {
+            let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
+            let stored_type = (*array).elemtype;
+            let (mut width, mut by_value, mut align) = (0, false, 0);
+            pg_sys::get_typlenbyvalalign(stored_type, &mut width, &mut by_value, &mut align);
+            let (mut values, mut nulls, mut count) =
+                (std::ptr::null_mut(), std::ptr::null_mut(), 0);
+            pg_sys::deconstruct_array(
+                array,
+                stored_type,
+                i32::from(width),
+                by_value,
+                align,
+                &mut values,
+                &mut nulls,
+                &mut count,
+            );
+            let _ = element_type;
+            for at in 0..count as usize {
+                if let Argument::Value(value) =
+                    argument(column, kind, *values.add(at), *nulls.add(at))
+                    && self.encode_if_possible(column, value)?
+                {
+                    found.push(self.scratch.as_slice().to_vec());
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        let old = std::mem::take(&mut self.prefixes);
+        for prefix in &old {
+            for value in &found {
+                let mut longer = Vec::with_capacity(prefix.len() + value.len());
+                longer.extend_from_slice(prefix);
+                longer.extend_from_slice(value);
+                self.prefixes.push(longer);
+            }
+        }
+        Ok(!self.prefixes.is_empty())
+    }
+
+    fn encode(&mut self, column: &KeyColumn, value: KeyValue<'_>) -> Result<(), EngineError> {
+        self.scratch.clear();
+        encode_value(column, value, &mut self.scratch)
+    }
+
+    /// False when the value is longer than any key: no row has it.
+    fn encode_if_possible(
+        &mut self,
+        column: &KeyColumn,
+        value: KeyValue<'_>,
+    ) -> Result<bool, EngineError> {
+        match self.encode(column, value) {
+            Ok(()) => Ok(true),
+            Err(EngineError::KeyTooLong { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn extend_prefixes(&mut self) {
+        for prefix in &mut self.prefixes {
+            prefix.extend_from_slice(self.scratch.as_slice());
+        }
+    }
+}
+
+/// A datum of the operator's argument type as a value of the column.
+unsafe fn argument<'a>(
+    column: &KeyColumn,
+    kind: KeyKind,
+    datum: pg_sys::Datum,
+    is_null: bool,
+) -> Argument<'a> {
+    if is_null {
+        return Argument::Null;
+    }
+    let is_integer = |kind| matches!(kind, KeyKind::Int2 | KeyKind::Int4 | KeyKind::Int8);
+    if kind != column.kind && is_integer(kind) && is_integer(column.kind) {
+        return match keys::integer_bound(column.kind, kind, datum) {
+            IntegerBound::Within(value) => Argument::Value(KeyValue::Fixed(value)),
+            IntegerBound::Below => Argument::Below,
+            IntegerBound::Above => Argument::Above,
+        };
+    }
+    // SAFETY: the operator's argument type is the column's, or of the same bytes.
+    Argument::Value(unsafe { keys::value(column.kind, datum, false) })
+}

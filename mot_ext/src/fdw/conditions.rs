@@ -1,0 +1,334 @@
+//! Which clauses an index can answer: planning time.
+//!
+//! An index answers tests of its leading columns by one value each (`=`, `= ANY`, `IS NULL`), then tests of the next column by a
+//! range (`<` to `>`, `IS NOT NULL`, a string prefix). Tests of later columns stay filters.
+//!
+//! - Only operators of the index's own family are taken, so the key's byte order is the operator's order. Families that hold
+//!   several types are the integers; the executor converts such arguments.
+//! - A text comparison other than `=` is taken only under a collation that orders by bytes. `=` is the same in every
+//!   deterministic collation. `LIKE 'abc%'` is a byte prefix under every collation; it stays a filter as well.
+use super::private::items;
+use crate::keys;
+use mot_engine::key::KeyKind;
+use pgrx::pg_sys;
+
+/// A test of one key column. The first five are the strategies of the index's operator classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Test {
+    Less = 1,
+    LessEqual = 2,
+    Equal = 3,
+    GreaterEqual = 4,
+    Greater = 5,
+    AnyOf = 6,
+    IsNull = 7,
+    IsNotNull = 8,
+    Prefix = 9,
+}
+
+impl Test {
+    /// The test with this number; the planner wrote it.
+    pub fn from_number(number: i32) -> Test {
+        match number {
+            1 => Test::Less,
+            2 => Test::LessEqual,
+            3 => Test::Equal,
+            4 => Test::GreaterEqual,
+            5 => Test::Greater,
+            6 => Test::AnyOf,
+            7 => Test::IsNull,
+            8 => Test::IsNotNull,
+            9 => Test::Prefix,
+            other => unreachable!("fdw_private holds the unknown test {other}"),
+        }
+    }
+
+    /// Whether it compares with an argument.
+    pub fn has_argument(self) -> bool {
+        !matches!(self, Test::IsNull | Test::IsNotNull)
+    }
+}
+
+/// A clause as a test of a key column.
+#[derive(Clone, Copy)]
+pub struct Condition {
+    pub column: usize,
+    pub test: Test,
+    pub argument: *mut pg_sys::Expr,
+    pub argument_type: pg_sys::Oid,
+    pub clause: *mut pg_sys::RestrictInfo,
+}
+
+/// The conditions an index answers, by column.
+pub struct Match {
+    pub conditions: Vec<Condition>,
+    /// Every column of a unique index is tested for equality with one value.
+    pub is_one_row: bool,
+}
+
+/// `LIKE` and `^@` on text.
+const TEXT_LIKE: u32 = 1209;
+const TEXT_STARTS_WITH: u32 = 3877;
+/// A LIKE pattern's wildcards and escape.
+const ANY_STRING: u8 = b'%';
+const ANY_CHARACTER: u8 = b'_';
+const ESCAPE: u8 = b'\\';
+
+unsafe fn tag(node: *const pg_sys::Expr) -> pg_sys::NodeTag {
+    // SAFETY: a node of an expression tree.
+    unsafe { (*node.cast::<pg_sys::Node>()).type_ }
+}
+
+/// Matches clauses to the columns of an index.
+pub unsafe fn match_index(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    index: *mut pg_sys::IndexOptInfo,
+    clauses: &[*mut pg_sys::RestrictInfo],
+) -> Match {
+    let mut chosen = Vec::new();
+    // SAFETY: the planner's own structures.
+    unsafe {
+        let columns = (*index).nkeycolumns as usize;
+        let mut equal = 0;
+        for column in 0..columns {
+            let found: Vec<Condition> = clauses
+                .iter()
+                .filter_map(|clause| match_clause(root, rel, index, column, *clause))
+                .collect();
+            let fixing = |test: Test| found.iter().find(|condition| condition.test == test);
+            let best = fixing(Test::Equal)
+                .or(fixing(Test::IsNull))
+                .or(fixing(Test::AnyOf));
+            if let Some(condition) = best {
+                equal += usize::from(condition.test == Test::Equal);
+                chosen.push(*condition);
+                continue;
+            }
+            chosen.extend(found);
+            break;
+        }
+        let is_one_row = (*index).unique && (*index).indpred.is_null() && equal == columns;
+        Match {
+            conditions: chosen,
+            is_one_row,
+        }
+    }
+}
+
+/// Whether the relation's own clauses fix every column of a unique index.
+pub unsafe fn finds_one_row(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
+    // SAFETY: the planner's own structures.
+    unsafe {
+        let clauses = items::<pg_sys::RestrictInfo>((*rel).baserestrictinfo);
+        items::<pg_sys::IndexOptInfo>((*rel).indexlist)
+            .into_iter()
+            .any(|index| (*index).unique && match_index(root, rel, index, &clauses).is_one_row)
+    }
+}
+
+unsafe fn match_clause(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    index: *mut pg_sys::IndexOptInfo,
+    column: usize,
+    rinfo: *mut pg_sys::RestrictInfo,
+) -> Option<Condition> {
+    // SAFETY: the planner's own structures; each cast follows the node's tag.
+    unsafe {
+        if (*rinfo).pseudoconstant || !pg_sys::restriction_is_securely_promotable(rinfo, rel) {
+            return None;
+        }
+        let clause = (*rinfo).clause;
+        let condition = |test, argument, argument_type| Condition {
+            column,
+            test,
+            argument,
+            argument_type,
+            clause: rinfo,
+        };
+        let is_column = |node: *mut pg_sys::Expr| {
+            pg_sys::match_index_to_operand(node.cast(), column as i32, index)
+        };
+        match tag(clause) {
+            pg_sys::NodeTag::T_OpExpr => {
+                let op = clause.cast::<pg_sys::OpExpr>();
+                let arguments = items::<pg_sys::Expr>((*op).args);
+                let [left, right] = arguments[..] else {
+                    return None;
+                };
+                let usable = |argument: *mut pg_sys::Expr| is_outside(root, rel, argument);
+                let (argument, operator) = if is_column(left) && usable(right) {
+                    (right, (*op).opno)
+                } else if is_column(right) && usable(left) {
+                    (left, pg_sys::get_commutator((*op).opno))
+                } else {
+                    return None;
+                };
+                if argument == right && is_prefix_operator(operator) {
+                    let pattern = prefix_of_pattern(operator, argument)?;
+                    return Some(condition(Test::Prefix, pattern, pg_sys::TEXTOID));
+                }
+                let (test, argument_type) = strategy(index, column, operator, (*op).inputcollid)?;
+                Some(condition(test, argument, argument_type))
+            }
+            pg_sys::NodeTag::T_ScalarArrayOpExpr => {
+                let op = clause.cast::<pg_sys::ScalarArrayOpExpr>();
+                let arguments = items::<pg_sys::Expr>((*op).args);
+                let [left, right] = arguments[..] else {
+                    return None;
+                };
+                if !(*op).useOr || !is_column(left) || !is_outside(root, rel, right) {
+                    return None;
+                }
+                let (test, argument_type) = strategy(index, column, (*op).opno, (*op).inputcollid)?;
+                (test == Test::Equal).then(|| condition(Test::AnyOf, right, argument_type))
+            }
+            pg_sys::NodeTag::T_NullTest => {
+                let test = clause.cast::<pg_sys::NullTest>();
+                if (*test).argisrow || !is_column((*test).arg) {
+                    return None;
+                }
+                let kind = if (*test).nulltesttype == pg_sys::NullTestType::IS_NULL {
+                    Test::IsNull
+                } else {
+                    Test::IsNotNull
+                };
+                Some(condition(kind, std::ptr::null_mut(), pg_sys::InvalidOid))
+            }
+            pg_sys::NodeTag::T_Var | pg_sys::NodeTag::T_BoolExpr => {
+                let (operand, value) = boolean_test(clause)?;
+                if *(*index).opcintype.add(column) != pg_sys::BOOLOID || !is_column(operand) {
+                    return None;
+                }
+                let argument = pg_sys::makeBoolConst(value, false).cast();
+                Some(condition(Test::Equal, argument, pg_sys::BOOLOID))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// `flag` or `NOT flag`.
+unsafe fn boolean_test(clause: *mut pg_sys::Expr) -> Option<(*mut pg_sys::Expr, bool)> {
+    // SAFETY: cast by tag.
+    unsafe {
+        if tag(clause) == pg_sys::NodeTag::T_Var {
+            return Some((clause, true));
+        }
+        let expression = clause.cast::<pg_sys::BoolExpr>();
+        if (*expression).boolop != pg_sys::BoolExprType::NOT_EXPR {
+            return None;
+        }
+        items::<pg_sys::Expr>((*expression).args)
+            .first()
+            .map(|operand| (*operand, false))
+    }
+}
+
+/// Whether an expression can be evaluated before the scan: nothing of the relation in it, and the same value all the time.
+unsafe fn is_outside(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    expression: *mut pg_sys::Expr,
+) -> bool {
+    // SAFETY: the planner's own structures.
+    unsafe {
+        let relids = pg_sys::pull_varnos(root, expression.cast());
+        !pg_sys::bms_is_member((*rel).relid as i32, relids)
+            && !pg_sys::contain_volatile_functions(expression.cast())
+    }
+}
+
+/// What an operator tests an index column for, and its argument's type.
+unsafe fn strategy(
+    index: *mut pg_sys::IndexOptInfo,
+    column: usize,
+    operator: pg_sys::Oid,
+    collation: pg_sys::Oid,
+) -> Option<(Test, pg_sys::Oid)> {
+    // SAFETY: the index has a family and an input type for each key column.
+    unsafe {
+        let family = *(*index).opfamily.add(column);
+        if operator == pg_sys::InvalidOid || !pg_sys::op_in_opfamily(operator, family) {
+            return None;
+        }
+        let (mut number, mut left, mut right) = (0, pg_sys::InvalidOid, pg_sys::InvalidOid);
+        pg_sys::get_op_opfamily_properties(
+            operator,
+            family,
+            false,
+            &mut number,
+            &mut left,
+            &mut right,
+        );
+        if left != *(*index).opcintype.add(column) {
+            return None;
+        }
+        keys::kind(right)?;
+        let test = Test::from_number(number);
+        let fits = if test == Test::Equal {
+            collation == pg_sys::InvalidOid || pg_sys::get_collation_isdeterministic(collation)
+        } else {
+            keys::is_key_order_collation(collation)
+        };
+        fits.then_some((test, right))
+    }
+}
+
+fn is_prefix_operator(operator: pg_sys::Oid) -> bool {
+    matches!(operator.to_u32(), TEXT_LIKE | TEXT_STARTS_WITH)
+}
+
+/// The constant string that everything a constant pattern matches begins with.
+unsafe fn prefix_of_pattern(
+    operator: pg_sys::Oid,
+    pattern: *mut pg_sys::Expr,
+) -> Option<*mut pg_sys::Expr> {
+    // SAFETY: cast by tag; a text constant that is not NULL is a varlena.
+    unsafe {
+        if tag(pattern) != pg_sys::NodeTag::T_Const {
+            return None;
+        }
+        let constant = pattern.cast::<pg_sys::Const>();
+        if (*constant).constisnull {
+            return None;
+        }
+        if operator.to_u32() == TEXT_STARTS_WITH {
+            return Some(pattern);
+        }
+        let text = keys::value(KeyKind::Text, (*constant).constvalue, false);
+        let mot_engine::key::KeyValue::Bytes(bytes) = text else {
+            return None;
+        };
+        let mut prefix = Vec::new();
+        let mut rest = bytes.iter();
+        while let Some(byte) = rest.next() {
+            match *byte {
+                ANY_STRING | ANY_CHARACTER => break,
+                ESCAPE => prefix.push(*rest.next()?),
+                other => prefix.push(other),
+            }
+        }
+        if prefix.is_empty() {
+            return None;
+        }
+        let value = pg_sys::cstring_to_text_with_len(prefix.as_ptr().cast(), prefix.len() as i32);
+        let made = pg_sys::makeConst(
+            pg_sys::TEXTOID,
+            -1,
+            (*constant).constcollid,
+            -1,
+            pg_sys::Datum::from(value),
+            false,
+            false,
+        );
+        Some(made.cast())
+    }
+}
+
+/// Whether the index answers the clause wholly, so that it need not be a filter.
+pub fn is_exact(condition: &Condition) -> bool {
+    condition.test != Test::Prefix
+}

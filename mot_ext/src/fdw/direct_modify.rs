@@ -1,0 +1,283 @@
+//! UPDATE and DELETE inside the scan node, without a plan row per table row.
+//!
+//! Taken when the statement changes one table with conditions on that table alone; core rules out row triggers, stored generated
+//! columns and WITH CHECK OPTION. The conditions move out of the plan node into `fdw_exprs`: they must hold for the row found, and
+//! again for its newest state after a wait, but not for the row as changed, which the node returns for RETURNING. For the same
+//! reason the node's own targets become NULLs: assigned expressions are evaluated once per attempt, here.
+use super::expressions::{evaluate, passes};
+use super::modify::check;
+use super::private::{self, Private, items, list};
+use super::scan::{Scan, keep};
+use super::tuple;
+use super::write::{Fate, Target};
+use crate::xact;
+use mot_engine::{CommandId, Slot, VersionRef};
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+/// A running direct modification.
+struct Direct {
+    scan: Scan,
+    target: Target,
+    is_delete: bool,
+    counts_rows: bool,
+    quals: *mut pg_sys::ExprState,
+    /// Attribute numbers and their new values.
+    assignments: Vec<(i16, *mut pg_sys::ExprState)>,
+    /// The new row.
+    new: *mut pg_sys::TupleTableSlot,
+}
+
+unsafe fn tag<T>(node: *mut T) -> pg_sys::NodeTag {
+    // SAFETY: a node.
+    unsafe { (*node.cast::<pg_sys::Node>()).type_ }
+}
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn plan_direct_modify(
+    _root: *mut pg_sys::PlannerInfo,
+    plan: *mut pg_sys::ModifyTable,
+    rti: pg_sys::Index,
+    number: std::ffi::c_int,
+) -> bool {
+    // SAFETY: the planner's own structures, casts by tag; the scan node is ours, made for this statement alone.
+    unsafe {
+        let node = (*plan).plan.lefttree;
+        if node.is_null() || tag(node) != pg_sys::NodeTag::T_ForeignScan {
+            return false;
+        }
+        let scan = node.cast::<pg_sys::ForeignScan>();
+        let operation = (*plan).operation;
+        let is_update = operation == pg_sys::CmdType::CMD_UPDATE;
+        if (*scan).scan.scanrelid != rti
+            || !(is_update || operation == pg_sys::CmdType::CMD_DELETE)
+            || pg_sys::contain_subplans((*node).targetlist.cast())
+        {
+            return false;
+        }
+        let mut attributes = Vec::new();
+        let mut values = Vec::new();
+        if is_update {
+            let columns = items::<pg_sys::List>((*plan).updateColnosLists)[number as usize];
+            let count = if columns.is_null() {
+                0
+            } else {
+                (*columns).length as usize
+            };
+            attributes.extend((0..count).map(|at| (*(*columns).elements.add(at)).int_value as i16));
+            values.extend(
+                items::<pg_sys::TargetEntry>((*node).targetlist)
+                    .into_iter()
+                    .filter(|target| !(**target).resjunk)
+                    .map(|target| (*target).expr),
+            );
+            if values.len() != attributes.len() {
+                return false;
+            }
+        }
+        let quals = items::<pg_sys::Expr>((*node).qual);
+        let mut expressions = items::<pg_sys::Expr>((*scan).fdw_exprs);
+        expressions.extend(&quals);
+        expressions.extend(&values);
+        (*scan).fdw_exprs = list(&expressions);
+        private::add_modification(
+            (*scan).fdw_private,
+            quals.len(),
+            (*plan).canSetTag,
+            &attributes,
+        );
+        (*node).qual = std::ptr::null_mut();
+        (*node).targetlist = nulls_like((*node).targetlist);
+        (*scan).operation = operation;
+        (*scan).resultRelation = rti;
+        true
+    }
+}
+
+/// Targets of the same types that cost nothing.
+unsafe fn nulls_like(targets: *mut pg_sys::List) -> *mut pg_sys::List {
+    // SAFETY: a target list.
+    unsafe {
+        let made: Vec<_> = items::<pg_sys::TargetEntry>(targets)
+            .into_iter()
+            .map(|target| {
+                let expression = (*target).expr.cast::<pg_sys::Node>();
+                let null = pg_sys::makeNullConst(
+                    pg_sys::exprType(expression),
+                    pg_sys::exprTypmod(expression),
+                    pg_sys::exprCollation(expression),
+                );
+                pg_sys::makeTargetEntry(
+                    null.cast(),
+                    (*target).resno,
+                    (*target).resname,
+                    (*target).resjunk,
+                )
+            })
+            .collect();
+        list(&made)
+    }
+}
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn begin_direct_modify(
+    node: *mut pg_sys::ForeignScanState,
+    flags: std::ffi::c_int,
+) {
+    if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0 {
+        return;
+    }
+    // SAFETY: an initialized node of a plan that plan_direct_modify took.
+    unsafe {
+        xact::refuse_serializable();
+        let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
+        let private = Private::new((*plan).fdw_private);
+        let expressions = items::<pg_sys::Expr>((*plan).fdw_exprs);
+        let (quals, values) = (private.qual_count(), private.assigned());
+        let arguments = expressions.len() - quals - values.len();
+        let compile = |from: usize, count: usize| {
+            items::<pg_sys::ExprState>(pg_sys::ExecInitExprList(
+                list(&expressions[from..from + count]),
+                node.cast(),
+            ))
+        };
+        let argument_states = compile(0, arguments);
+        let value_states = compile(arguments + quals, values.len());
+        let qual_list = list(&expressions[arguments..arguments + quals]);
+        let relation = (*node).ss.ss_currentRelation;
+        let direct = Direct {
+            scan: Scan::new(node, &private, &argument_states),
+            target: Target::new(relation),
+            is_delete: (*plan).operation == pg_sys::CmdType::CMD_DELETE,
+            counts_rows: private.counts_rows(),
+            quals: pg_sys::ExecInitQual(qual_list, node.cast()),
+            assignments: values.into_iter().zip(value_states).collect(),
+            new: pg_sys::ExecInitExtraTupleSlot(
+                (*node).ss.ps.state,
+                (*relation).rd_att,
+                &raw const pg_sys::TTSOpsVirtual,
+            ),
+        };
+        (*node).fdw_state = keep(node, direct).cast();
+    }
+}
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn iterate_direct_modify(
+    node: *mut pg_sys::ForeignScanState,
+) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: a node that went through Begin; the contexts emptied between two rows are core's per-tuple ones.
+    unsafe {
+        let direct = &mut *(*node).fdw_state.cast::<Direct>();
+        let slot = (*node).ss.ss_ScanTupleSlot;
+        let context = (*node).ss.ps.ps_ExprContext;
+        let estate = (*node).ss.ps.state;
+        let returning = (*(*node).resultRelInfo).ri_projectReturning;
+        let instrument = (*node).ss.ps.instrument;
+        loop {
+            pgrx::check_for_interrupts!();
+            pg_sys::MemoryContextReset((*context).ecxt_per_tuple_memory);
+            if !(*estate).es_per_tuple_exprcontext.is_null() {
+                let checks = (*estate).es_per_tuple_exprcontext;
+                pg_sys::MemoryContextReset((*checks).ecxt_per_tuple_memory);
+            }
+            let Some((row, version)) = direct.scan.next(context) else {
+                tuple::clear(slot);
+                return slot;
+            };
+            let Some(result) = direct.change(node, row, version) else {
+                if !instrument.is_null() {
+                    (*instrument).nfiltered1 += 1.0;
+                }
+                continue;
+            };
+            if direct.counts_rows {
+                (*estate).es_processed += 1;
+            }
+            if returning.is_null() {
+                if !instrument.is_null() {
+                    (*instrument).tuplecount += 1.0;
+                }
+                continue;
+            }
+            tuple::point(&mut direct.scan.tuple, result, direct.scan.relation);
+            tuple::store(slot, &raw mut direct.scan.tuple);
+            (*(*returning).pi_exprContext).ecxt_scantuple = slot;
+            return slot;
+        }
+    }
+}
+
+impl Direct {
+    /// Changes one row if it passes. Returns what RETURNING speaks of: the new state, or the deleted one.
+    unsafe fn change(
+        &mut self,
+        node: *mut pg_sys::ForeignScanState,
+        row: Slot,
+        version: VersionRef,
+    ) -> Option<VersionRef> {
+        // SAFETY: see the caller; the slots hold the row's state only during this call.
+        unsafe {
+            let slot = (*node).ss.ss_ScanTupleSlot;
+            let context = (*node).ss.ps.ps_ExprContext;
+            let estate = (*node).ss.ps.state;
+            let command = CommandId((*estate).es_output_cid);
+            let mut seen = version;
+            loop {
+                tuple::point(&mut self.scan.tuple, seen, self.scan.relation);
+                tuple::store(slot, &raw mut self.scan.tuple);
+                (*context).ecxt_scantuple = slot;
+                if seen != version && !passes((*node).fdw_recheck_quals, context) {
+                    return None;
+                }
+                if !passes(self.quals, context) {
+                    return None;
+                }
+                let fate = if self.is_delete {
+                    self.target.delete(row, seen, command)
+                } else {
+                    self.assign(slot, context);
+                    check(estate, (*node).resultRelInfo, self.new, false);
+                    self.target
+                        .update(row, seen, tuple::form(self.new), command)
+                };
+                match fate {
+                    Fate::Done(_) if self.is_delete => return Some(seen),
+                    Fate::Done(new) => return Some(new),
+                    Fate::Skip => return None,
+                    Fate::Newer(newer) => seen = newer,
+                }
+            }
+        }
+    }
+
+    /// Fills the new row: the old values, and the assigned ones over it.
+    unsafe fn assign(
+        &mut self,
+        old: *mut pg_sys::TupleTableSlot,
+        context: *mut pg_sys::ExprContext,
+    ) {
+        // SAFETY: both slots have the relation's row type; the virtual slot's arrays are written between clearing and storing.
+        unsafe {
+            let new = self.new;
+            let count = (*(*new).tts_tupleDescriptor).natts;
+            if i32::from((*old).tts_nvalid) < count {
+                pg_sys::slot_getsomeattrs_int(old, count);
+            }
+            let count = count as usize;
+            (*new).tts_flags |= pg_sys::TTS_FLAG_EMPTY as u16;
+            (*new)
+                .tts_values
+                .copy_from_nonoverlapping((*old).tts_values, count);
+            (*new)
+                .tts_isnull
+                .copy_from_nonoverlapping((*old).tts_isnull, count);
+            for (attribute, value) in &self.assignments {
+                let (datum, is_null) = evaluate(*value, context);
+                *(*new).tts_values.add(*attribute as usize - 1) = datum;
+                *(*new).tts_isnull.add(*attribute as usize - 1) = is_null;
+            }
+            pg_sys::ExecStoreVirtualTuple(new);
+        }
+    }
+}

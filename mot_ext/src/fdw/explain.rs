@@ -1,0 +1,96 @@
+//! EXPLAIN: the index, its conditions and the direction, in core's words.
+use super::private::{Private, items, list};
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn explain_foreign_scan(
+    node: *mut pg_sys::ForeignScanState,
+    es: *mut pg_sys::ExplainState,
+) {
+    // SAFETY: a node of a plan of ours.
+    unsafe {
+        let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
+        explain_index(node, plan, &Private::new((*plan).fdw_private), es);
+    }
+}
+
+/// As for a scan; core does not know the filter any more.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn explain_direct_modify(
+    node: *mut pg_sys::ForeignScanState,
+    es: *mut pg_sys::ExplainState,
+) {
+    // SAFETY: a node of a plan that plan_direct_modify took.
+    unsafe {
+        let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
+        let private = Private::new((*plan).fdw_private);
+        explain_index(node, plan, &private, es);
+        let expressions = items::<pg_sys::Expr>((*plan).fdw_exprs);
+        let first = expressions.len() - private.assigned().len() - private.qual_count();
+        let quals = list(&expressions[first..first + private.qual_count()]);
+        explain_clauses(c"Filter", quals, plan, es);
+        let instrument = (*node).ss.ps.instrument;
+        if !quals.is_null() && !instrument.is_null() && (*es).analyze {
+            let loops = (*instrument).nloops.max(1.0);
+            let filtered = (*instrument).nfiltered1;
+            if filtered > 0.0 || (*es).format != pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
+                pg_sys::ExplainPropertyFloat(
+                    c"Rows Removed by Filter".as_ptr(),
+                    std::ptr::null(),
+                    filtered / loops,
+                    0,
+                    es,
+                );
+            }
+        }
+    }
+}
+
+unsafe fn explain_index(
+    _node: *mut pg_sys::ForeignScanState,
+    plan: *mut pg_sys::ForeignScan,
+    private: &Private,
+    es: *mut pg_sys::ExplainState,
+) {
+    // SAFETY: live executor and EXPLAIN structures; the index is locked with its table.
+    unsafe {
+        if private.index() == pg_sys::InvalidOid {
+            return;
+        }
+        let name = pg_sys::get_rel_name(private.index());
+        if !name.is_null() {
+            let quoted = pg_sys::quote_identifier(name);
+            pg_sys::ExplainPropertyText(c"Index".as_ptr(), quoted, es);
+        }
+        if private.is_backward() {
+            pg_sys::ExplainPropertyText(c"Scan Direction".as_ptr(), c"Backward".as_ptr(), es);
+        }
+        explain_clauses(c"Index Cond", (*plan).fdw_recheck_quals, plan, es);
+    }
+}
+
+unsafe fn explain_clauses(
+    label: &std::ffi::CStr,
+    clauses: *mut pg_sys::List,
+    plan: *mut pg_sys::ForeignScan,
+    es: *mut pg_sys::ExplainState,
+) {
+    if clauses.is_null() {
+        return;
+    }
+    // SAFETY: clauses of the plan node, in which Vars speak of its relation.
+    unsafe {
+        let node = pg_sys::make_ands_explicit(clauses);
+        let context =
+            pg_sys::set_deparse_context_plan((*es).deparse_cxt, plan.cast(), std::ptr::null_mut());
+        let tables = if (*es).rtable.is_null() {
+            0
+        } else {
+            (*(*es).rtable).length
+        };
+        let text =
+            pg_sys::deparse_expression(node.cast(), context, tables > 1 || (*es).verbose, false);
+        pg_sys::ExplainPropertyText(label.as_ptr(), text, es);
+    }
+}

@@ -1,0 +1,81 @@
+//! The handler, the validator, and the server that comes with the extension.
+//!
+//! The handler answers without `shared_preload_libraries`: `DROP`, `\d` and `pg_dump` may call it. The first touch of a table's
+//! storage is what raises 55000.
+use super::{
+    analyze, direct_modify, explain, lock_rows, modify, paths, plan, scan, size, truncate,
+};
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use pgrx::{Array, Internal};
+
+#[pg_extern(sql = "
+CREATE FUNCTION mot.fdw_handler() RETURNS fdw_handler
+  STRICT LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION mot.fdw_handler() IS 'describes the foreign-data wrapper of memory-optimized tables';
+")]
+fn fdw_handler() -> Internal {
+    // SAFETY: palloc0 gives a zeroed, aligned block of the node's size; a callback that is not set is NULL, which core takes as
+    // "not supported".
+    unsafe {
+        let routine = pg_sys::palloc0(size_of::<pg_sys::FdwRoutine>()).cast::<pg_sys::FdwRoutine>();
+        let r = &mut *routine;
+        r.type_ = pg_sys::NodeTag::T_FdwRoutine;
+        r.GetForeignRelSize = Some(size::get_foreign_rel_size);
+        r.GetForeignPaths = Some(paths::get_foreign_paths);
+        r.GetForeignPlan = Some(plan::get_foreign_plan);
+        r.BeginForeignScan = Some(scan::begin_foreign_scan);
+        r.IterateForeignScan = Some(scan::iterate_foreign_scan);
+        r.ReScanForeignScan = Some(scan::rescan_foreign_scan);
+        r.EndForeignScan = Some(scan::end_foreign_scan);
+        r.AddForeignUpdateTargets = Some(modify::add_foreign_update_targets);
+        r.BeginForeignModify = Some(modify::begin_foreign_modify);
+        r.ExecForeignInsert = Some(modify::exec_foreign_insert);
+        r.ExecForeignUpdate = Some(modify::exec_foreign_update);
+        r.ExecForeignDelete = Some(modify::exec_foreign_delete);
+        r.EndForeignModify = Some(modify::end_foreign_modify);
+        r.BeginForeignInsert = Some(modify::begin_foreign_insert);
+        r.EndForeignInsert = Some(modify::end_foreign_modify);
+        r.PlanDirectModify = Some(direct_modify::plan_direct_modify);
+        r.BeginDirectModify = Some(direct_modify::begin_direct_modify);
+        r.IterateDirectModify = Some(direct_modify::iterate_direct_modify);
+        r.EndDirectModify = Some(scan::end_foreign_scan);
+        r.GetForeignRowMarkType = Some(lock_rows::get_foreign_row_mark_type);
+        r.RefetchForeignRow = Some(lock_rows::refetch_foreign_row);
+        r.ExplainForeignScan = Some(explain::explain_foreign_scan);
+        r.ExplainDirectModify = Some(explain::explain_direct_modify);
+        r.AnalyzeForeignTable = Some(analyze::analyze_foreign_table);
+        r.ExecForeignTruncate = Some(truncate::exec_foreign_truncate);
+        Internal::from(Some(pg_sys::Datum::from(routine)))
+    }
+}
+
+#[pg_extern(sql = "
+CREATE FUNCTION mot.fdw_validator(text[], oid) RETURNS void
+  STRICT LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION mot.fdw_validator(text[], oid) IS 'checks options of memory-optimized tables: there are none';
+")]
+fn fdw_validator(options: Array<'_, &str>, _catalog: pg_sys::Oid) {
+    if let Some(option) = options.iter().flatten().next() {
+        let name = option.split('=').next().unwrap_or_default();
+        pg_sys::panic::ErrorReport::new(
+            PgSqlErrorCode::ERRCODE_FDW_INVALID_OPTION_NAME,
+            format!("invalid option \"{name}\""),
+            pgrx::function_name!(),
+        )
+        .set_hint("Memory-optimized tables have no options.")
+        .report(PgLogLevel::ERROR);
+    }
+}
+
+extension_sql!(
+    "
+CREATE FOREIGN DATA WRAPPER mot HANDLER mot.fdw_handler VALIDATOR mot.fdw_validator;
+CREATE SERVER mot FOREIGN DATA WRAPPER mot;
+COMMENT ON SERVER mot IS 'memory-optimized tables: CREATE FOREIGN TABLE ... SERVER mot';
+GRANT USAGE ON FOREIGN DATA WRAPPER mot TO PUBLIC;
+GRANT USAGE ON FOREIGN SERVER mot TO PUBLIC;
+",
+    name = "foreign_server",
+    requires = [fdw_handler, fdw_validator]
+);

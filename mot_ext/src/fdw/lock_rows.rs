@@ -1,0 +1,116 @@
+//! SELECT ... FOR UPDATE, NO KEY UPDATE, SHARE, KEY SHARE, as nodeLockRows wants it from a wrapper.
+//!
+//! Rows are locked late: the LockRows node asks for each row that passed everything below it. A row that changed meanwhile is
+//! locked in its newest state and handed back with `updated`, so that core evaluates the query again over it.
+//! ROW_MARK_REFERENCE asks for the row as the statement saw it: the tables an UPDATE joins with, during re-evaluation.
+use super::tuple;
+use super::write::{Skipped, Target, refuse_under_old_snapshot};
+use crate::clock::PgSnapshot;
+use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
+use crate::xact;
+use mot_engine::{LockStrength, Locked, Slot, VersionRef};
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn get_foreign_row_mark_type(
+    _entry: *mut pg_sys::RangeTblEntry,
+    strength: pg_sys::LockClauseStrength::Type,
+) -> pg_sys::RowMarkType::Type {
+    match strength {
+        pg_sys::LockClauseStrength::LCS_FORKEYSHARE => pg_sys::RowMarkType::ROW_MARK_KEYSHARE,
+        pg_sys::LockClauseStrength::LCS_FORSHARE => pg_sys::RowMarkType::ROW_MARK_SHARE,
+        pg_sys::LockClauseStrength::LCS_FORNOKEYUPDATE => {
+            pg_sys::RowMarkType::ROW_MARK_NOKEYEXCLUSIVE
+        }
+        pg_sys::LockClauseStrength::LCS_FORUPDATE => pg_sys::RowMarkType::ROW_MARK_EXCLUSIVE,
+        _ => pg_sys::RowMarkType::ROW_MARK_REFERENCE,
+    }
+}
+
+fn strength(mark: pg_sys::RowMarkType::Type) -> Option<LockStrength> {
+    match mark {
+        pg_sys::RowMarkType::ROW_MARK_EXCLUSIVE => Some(LockStrength::Update),
+        pg_sys::RowMarkType::ROW_MARK_NOKEYEXCLUSIVE => Some(LockStrength::NoKeyUpdate),
+        pg_sys::RowMarkType::ROW_MARK_SHARE => Some(LockStrength::Share),
+        pg_sys::RowMarkType::ROW_MARK_KEYSHARE => Some(LockStrength::KeyShare),
+        _ => None,
+    }
+}
+
+fn policy(policy: pg_sys::LockWaitPolicy::Type) -> WaitPolicy {
+    match policy {
+        pg_sys::LockWaitPolicy::LockWaitSkip => WaitPolicy::SkipLocked,
+        pg_sys::LockWaitPolicy::LockWaitError => WaitPolicy::NoWait,
+        _ => WaitPolicy::Block,
+    }
+}
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn refetch_foreign_row(
+    estate: *mut pg_sys::EState,
+    mark: *mut pg_sys::ExecRowMark,
+    identity: pg_sys::Datum,
+    slot: *mut pg_sys::TupleTableSlot,
+    updated: *mut bool,
+) {
+    // SAFETY: as core calls it: an open relation, a tuple id, and a table slot of that relation, which is of the heap kind.
+    unsafe {
+        *updated = false;
+        tuple::clear(slot);
+        let target = Target::new((*mark).relation);
+        let snapshot = PgSnapshot::new((*estate).es_snapshot);
+        let tid = *identity.cast_mut_ptr::<pg_sys::ItemPointerData>();
+        let Some(row) = tuple::slot_of(tid) else {
+            return;
+        };
+        let Some(seen) = target.session.visible(target.table, row, &snapshot) else {
+            return;
+        };
+        let Some(strength) = strength((*mark).markType) else {
+            tuple::store_copy(slot, seen, target.oid());
+            return;
+        };
+        xact::refuse_serializable();
+        if let Some(version) = lock(&target, row, seen, strength, policy((*mark).waitPolicy)) {
+            *updated = version != seen;
+            tuple::store_copy(slot, version, target.oid());
+        }
+    }
+}
+
+/// Locks a row; None: it is gone, or to be skipped.
+fn lock(
+    target: &Target,
+    row: Slot,
+    seen: VersionRef,
+    strength: LockStrength,
+    policy: WaitPolicy,
+) -> Option<VersionRef> {
+    let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Lock);
+    let locked = loop {
+        match target.lock(row, seen, strength) {
+            Locked::Done => break Some(seen),
+            Locked::Busy(xid) => {
+                if !queue.wait(row, xid, strength, policy) {
+                    break None;
+                }
+            }
+            Locked::Changed => {
+                refuse_under_old_snapshot("concurrent update");
+                match target.lock_newest(row, strength, policy, &mut queue) {
+                    Ok(newest) => break newest,
+                    Err(Skipped) => break None,
+                }
+            }
+            Locked::Gone => {
+                refuse_under_old_snapshot("concurrent update");
+                break None;
+            }
+            // Changed by this command itself, or by a function it called: as nodeLockRows does, not returned.
+            Locked::SelfModified(_) => break None,
+        }
+    };
+    queue.release();
+    locked
+}

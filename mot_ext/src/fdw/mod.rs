@@ -1,0 +1,30 @@
+//! The foreign-data wrapper `mot`: how PostgreSQL's planner and executor reach memory-optimized tables.
+//!
+//! Files follow the order of `FdwRoutine`: `handler`; planning (`size`, `paths`, `conditions`, `plan`); scanning (`scan`,
+//! `bounds`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `upsert`); `lock_rows`; `explain`; `analyze`;
+//! `truncate`. `private` is what the planner tells the executor, `tuple` is between rows and slots.
+//!
+//! - Rows are handed out in place: a slot points into the arena. The statement's registered snapshot keeps every version it can
+//!   see, so nothing is copied and nothing is pinned between two calls.
+//! - Every callback is guarded: an error PostgreSQL raises below unwinds as a panic, so destructors run. What outlives a
+//!   callback and owns process memory hangs on a memory context (`leak_and_drop_on_delete`), which also goes at an error.
+//! - The engine never waits; the loops in `write` and `lock_rows` wait and call it again, as heapam does.
+mod analyze;
+mod bounds;
+mod conditions;
+mod direct_modify;
+mod duplicate;
+mod explain;
+mod expressions;
+mod handler;
+mod lock_rows;
+mod modify;
+mod paths;
+mod plan;
+mod private;
+mod scan;
+mod size;
+mod truncate;
+mod tuple;
+mod upsert;
+mod write;

@@ -1,0 +1,364 @@
+//! INSERT, UPDATE and DELETE row by row: the general path, with triggers, joins, partitions, views, COPY.
+//!
+//! A row to change is known by its `ctid`, which is its slot. What the statement saw of it is what its snapshot sees. If another
+//! transaction changed the row meanwhile, READ COMMITTED evaluates the statement again over its newest state (EvalPlanQual, with
+//! the state core made for heap tables), and the new row is computed from that.
+//!
+//! Core checks neither NOT NULL nor CHECK nor partition bounds for foreign tables: that happens here, before a row is stored.
+use super::expressions::per_tuple_memory;
+use super::tuple;
+use super::upsert;
+use super::write::{Fate, Inserted, Target};
+use crate::clock::PgSnapshot;
+use crate::pg::executor::compute_stored_generated;
+use crate::xact;
+use mot_engine::{CommandId, Slot, VersionRef};
+use pgrx::PgMemoryContexts;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+/// One result relation of a statement.
+pub struct Modify {
+    pub target: Target,
+    pub node: *mut pg_sys::ModifyTableState,
+    pub snapshot: Option<PgSnapshot<'static>>,
+    pub conflict: pg_sys::OnConflictAction::Type,
+    /// Position of the row's identity in the plan's rows; 0 for INSERT.
+    identity: i16,
+    /// For RETURNING of a deleted row.
+    tuple: pg_sys::HeapTupleData,
+}
+
+const IDENTITY: &std::ffi::CStr = c"ctid";
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn add_foreign_update_targets(
+    root: *mut pg_sys::PlannerInfo,
+    rti: pg_sys::Index,
+    _entry: *mut pg_sys::RangeTblEntry,
+    _relation: pg_sys::Relation,
+) {
+    // SAFETY: the planner's own structures; core copies the name.
+    unsafe {
+        let attribute = pg_sys::SelfItemPointerAttributeNumber as i16;
+        let var = pg_sys::makeVar(
+            rti as i32,
+            attribute,
+            pg_sys::TIDOID,
+            -1,
+            pg_sys::InvalidOid,
+            0,
+        );
+        pg_sys::add_row_identity_var(root, var, rti, IDENTITY.as_ptr());
+    }
+}
+
+unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRelInfo) {
+    // SAFETY: an initialized result relation, open and locked; the node is a ModifyTable's, or COPY's stand-in without a plan.
+    unsafe {
+        xact::refuse_serializable();
+        let estate = (*node).ps.state;
+        let plan = (*node).ps.plan.cast::<pg_sys::ModifyTable>();
+        let mut identity = 0;
+        let mut conflict = pg_sys::OnConflictAction::ONCONFLICT_NONE;
+        if !plan.is_null() {
+            conflict = (*plan).onConflictAction;
+            let is_insert = (*plan).operation == pg_sys::CmdType::CMD_INSERT;
+            let source = (*plan).plan.lefttree;
+            if !is_insert && !source.is_null() {
+                identity =
+                    pg_sys::ExecFindJunkAttributeInTlist((*source).targetlist, IDENTITY.as_ptr());
+            }
+        }
+        if conflict == pg_sys::OnConflictAction::ONCONFLICT_UPDATE {
+            upsert::refuse_triggers(info);
+        }
+        let snapshot = (*estate).es_snapshot;
+        let state = Modify {
+            target: Target::new((*info).ri_RelationDesc),
+            node,
+            snapshot: (!snapshot.is_null()).then(|| PgSnapshot::new(snapshot)),
+            conflict,
+            identity,
+            tuple: tuple::empty(),
+        };
+        let state = PgMemoryContexts::For((*estate).es_query_cxt).leak_and_drop_on_delete(state);
+        (*info).ri_FdwState = state.cast();
+        keep_indexes_closed(info, (*estate).es_query_cxt);
+    }
+}
+
+/// Makes core believe that the relation's indexes are open. It would open each for every statement, which we never need, and
+/// refuse ON CONFLICT because they are no btrees.
+unsafe fn keep_indexes_closed(info: *mut pg_sys::ResultRelInfo, context: pg_sys::MemoryContext) {
+    // SAFETY: core looks only whether the array is there, and walks `ri_NumIndices` (0) entries of it.
+    unsafe {
+        if (*info).ri_IndexRelationDescs.is_null() {
+            (*info).ri_NumIndices = 0;
+            (*info).ri_IndexRelationDescs =
+                pg_sys::MemoryContextAllocZero(context, size_of::<pg_sys::Relation>()).cast();
+        }
+    }
+}
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn begin_foreign_modify(
+    node: *mut pg_sys::ModifyTableState,
+    info: *mut pg_sys::ResultRelInfo,
+    _private: *mut pg_sys::List,
+    _subplan: std::ffi::c_int,
+    flags: std::ffi::c_int,
+) {
+    if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
+        // SAFETY: as core calls it.
+        unsafe { begin(node, info) }
+    }
+}
+
+/// COPY, and a partition that a row is routed to.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn begin_foreign_insert(
+    node: *mut pg_sys::ModifyTableState,
+    info: *mut pg_sys::ResultRelInfo,
+) {
+    // SAFETY: as core calls it.
+    unsafe { begin(node, info) }
+}
+
+/// Nothing to do: the state goes with the query's memory context.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn end_foreign_modify(
+    _estate: *mut pg_sys::EState,
+    _info: *mut pg_sys::ResultRelInfo,
+) {
+}
+
+unsafe fn state<'a>(info: *mut pg_sys::ResultRelInfo) -> &'a mut Modify {
+    // SAFETY: Begin stored it; it lives as long as the query's memory context.
+    unsafe { &mut *(*info).ri_FdwState.cast::<Modify>() }
+}
+
+impl Modify {
+    /// The command that stamps the statement's writes. COPY sets none in its executor state.
+    pub fn command(&self, estate: *mut pg_sys::EState) -> CommandId {
+        // SAFETY: live executor structures.
+        unsafe {
+            if (*self.node).ps.plan.is_null() {
+                xact::command_id()
+            } else {
+                CommandId((*estate).es_output_cid)
+            }
+        }
+    }
+
+    /// The row a row of the plan speaks of, and what the statement saw of it.
+    unsafe fn identify(
+        &self,
+        plan_slot: *mut pg_sys::TupleTableSlot,
+    ) -> Option<(Slot, VersionRef)> {
+        // SAFETY: the plan's row has the identity at this position, put there by add_foreign_update_targets.
+        unsafe {
+            if (*plan_slot).tts_nvalid < self.identity {
+                pg_sys::slot_getsomeattrs_int(plan_slot, i32::from(self.identity));
+            }
+            let at = self.identity as usize - 1;
+            if *(*plan_slot).tts_isnull.add(at) {
+                return None;
+            }
+            let tid = *(*(*plan_slot).tts_values.add(at)).cast_mut_ptr::<pg_sys::ItemPointerData>();
+            let slot = tuple::slot_of(tid)?;
+            let target = &self.target;
+            let seen = target
+                .session
+                .visible(target.table, slot, self.snapshot.as_ref()?)?;
+            Some((slot, seen))
+        }
+    }
+
+    /// Evaluates the statement again over the newest state of a row; None: it does not concern the row any more.
+    unsafe fn evaluate_again(
+        &self,
+        info: *mut pg_sys::ResultRelInfo,
+        version: VersionRef,
+    ) -> Option<*mut pg_sys::TupleTableSlot> {
+        // SAFETY: the ModifyTable node's own re-evaluation state, which core initialized; the version is locked by us.
+        unsafe {
+            let epq = &raw mut (*self.node).mt_epqstate;
+            let rti = (*info).ri_RangeTableIndex;
+            let input = pg_sys::EvalPlanQualSlot(epq, self.target.relation, rti);
+            tuple::store_copy(input, version, self.target.oid());
+            let output = pg_sys::EvalPlanQual(epq, self.target.relation, rti, input);
+            let is_empty =
+                output.is_null() || (*output).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 != 0;
+            (!is_empty).then_some(output)
+        }
+    }
+}
+
+/// Raises what the new row violates: NOT NULL, CHECK, partition bounds.
+pub unsafe fn check(
+    estate: *mut pg_sys::EState,
+    info: *mut pg_sys::ResultRelInfo,
+    slot: *mut pg_sys::TupleTableSlot,
+    is_insert: bool,
+) {
+    // SAFETY: an initialized result relation and a filled slot of its row type.
+    unsafe {
+        let relation = (*info).ri_RelationDesc;
+        (*slot).tts_tableOid = (*relation).rd_id;
+        if !(*(*relation).rd_att).constr.is_null() {
+            pg_sys::ExecConstraints(info, slot, estate);
+        }
+        if (*(*relation).rd_rel).relispartition {
+            let triggers = (*info).ri_TrigDesc;
+            let may_have_moved = !triggers.is_null() && (*triggers).trig_insert_before_row;
+            let is_routed = is_insert && !(*info).ri_RootResultRelInfo.is_null();
+            if !is_routed || may_have_moved {
+                pg_sys::ExecPartitionCheck(info, slot, estate, true);
+            }
+        }
+    }
+}
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn exec_foreign_insert(
+    estate: *mut pg_sys::EState,
+    info: *mut pg_sys::ResultRelInfo,
+    slot: *mut pg_sys::TupleTableSlot,
+    _plan_slot: *mut pg_sys::TupleTableSlot,
+) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: as core calls it; the image lives in per-tuple memory until the engine has copied it.
+    unsafe {
+        let state = state(info);
+        check(estate, info, slot, true);
+        let old = pg_sys::MemoryContextSwitchTo(per_tuple_memory(estate));
+        let image = tuple::form(slot);
+        let result = if state.conflict == pg_sys::OnConflictAction::ONCONFLICT_NONE {
+            match state.target.insert(image, state.command(estate), None) {
+                Inserted::Done(row) => {
+                    (*slot).tts_tid = crate::wait::tid_of(row);
+                    slot
+                }
+                Inserted::Duplicate => std::ptr::null_mut(),
+            }
+        } else {
+            upsert::insert_or_resolve(estate, info, state, slot, image)
+        };
+        pg_sys::MemoryContextSwitchTo(old);
+        result
+    }
+}
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn exec_foreign_update(
+    estate: *mut pg_sys::EState,
+    info: *mut pg_sys::ResultRelInfo,
+    slot: *mut pg_sys::TupleTableSlot,
+    plan_slot: *mut pg_sys::TupleTableSlot,
+) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: as core calls it.
+    unsafe {
+        let state = state(info);
+        let Some((row, mut seen)) = state.identify(plan_slot) else {
+            return std::ptr::null_mut();
+        };
+        let mut slot = slot;
+        loop {
+            check(estate, info, slot, false);
+            let old = pg_sys::MemoryContextSwitchTo(per_tuple_memory(estate));
+            let image = tuple::form(slot);
+            let fate = state.target.update(row, seen, image, state.command(estate));
+            pg_sys::MemoryContextSwitchTo(old);
+            match fate {
+                Fate::Done(_) => {
+                    (*slot).tts_tid = crate::wait::tid_of(row);
+                    return slot;
+                }
+                Fate::Skip => return std::ptr::null_mut(),
+                Fate::Newer(version) => {
+                    seen = version;
+                    let Some(output) = state.evaluate_again(info, version) else {
+                        return std::ptr::null_mut();
+                    };
+                    let Some(new) = compute_new_row(estate, info, state, version, output) else {
+                        return std::ptr::null_mut();
+                    };
+                    slot = new;
+                }
+            }
+        }
+    }
+}
+
+/// The new row over the newest state of the old one, after re-evaluation. BEFORE triggers run again: what they changed in the
+/// first new row is part of the row.
+unsafe fn compute_new_row(
+    estate: *mut pg_sys::EState,
+    info: *mut pg_sys::ResultRelInfo,
+    state: &Modify,
+    version: VersionRef,
+    output: *mut pg_sys::TupleTableSlot,
+) -> Option<*mut pg_sys::TupleTableSlot> {
+    // SAFETY: an UPDATE's result relation: core made its old-tuple slot and projection before it called us.
+    unsafe {
+        let old_slot = (*info).ri_oldTupleSlot;
+        tuple::store_copy(old_slot, version, state.target.oid());
+        let slot = pg_sys::ExecGetUpdateNewTuple(info, output, old_slot);
+        (*slot).tts_tableOid = state.target.oid();
+        let triggers = (*info).ri_TrigDesc;
+        if !triggers.is_null() && (*triggers).trig_update_before_row {
+            let mut old = tuple::empty();
+            tuple::point(&mut old, version, state.target.oid());
+            let goes_on = pg_sys::ExecBRUpdateTriggers(
+                estate,
+                &raw mut (*state.node).mt_epqstate,
+                info,
+                std::ptr::null_mut(),
+                &raw mut old,
+                slot,
+                std::ptr::null_mut(),
+            );
+            if !goes_on {
+                return None;
+            }
+        }
+        let constraints = (*(*slot).tts_tupleDescriptor).constr;
+        if !constraints.is_null() && (*constraints).has_generated_stored {
+            compute_stored_generated(info, estate, slot, pg_sys::CmdType::CMD_UPDATE);
+        }
+        Some(slot)
+    }
+}
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn exec_foreign_delete(
+    estate: *mut pg_sys::EState,
+    info: *mut pg_sys::ResultRelInfo,
+    slot: *mut pg_sys::TupleTableSlot,
+    plan_slot: *mut pg_sys::TupleTableSlot,
+) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: as core calls it; the slot is a table slot of a foreign table, so of the heap kind.
+    unsafe {
+        let state = state(info);
+        let Some((row, mut seen)) = state.identify(plan_slot) else {
+            return std::ptr::null_mut();
+        };
+        loop {
+            match state.target.delete(row, seen, state.command(estate)) {
+                Fate::Done(_) => {
+                    // The old state stays until we commit.
+                    tuple::point(&mut state.tuple, seen, state.target.oid());
+                    tuple::store(slot, &raw mut state.tuple);
+                    return slot;
+                }
+                Fate::Skip => return std::ptr::null_mut(),
+                Fate::Newer(version) => {
+                    seen = version;
+                    if state.evaluate_again(info, version).is_none() {
+                        return std::ptr::null_mut();
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What the planner tells the executor: `fdw_private` as a list of integers, `fdw_exprs` as the expressions they speak of.
+//!
+//! ```text
+//! fdw_private: index oid (0: all rows), backward, conditions, qualifications, assignments, counts rows,
+//!              conditions x { key column, test, argument type },  assignments x { attribute number }
+//! fdw_exprs:   arguments of the conditions that have one, qualifications, assigned expressions
+//! ```
+//! Qualifications and assignments are there for a direct UPDATE or DELETE only.
+use super::conditions::Test;
+use pgrx::pg_sys;
+use std::ffi::c_int;
+
+/// Positions of the fixed part.
+#[repr(i32)]
+enum Position {
+    Index = 0,
+    Backward = 1,
+    Conditions = 2,
+    Quals = 3,
+    Assignments = 4,
+    CountsRows = 5,
+}
+const FIXED: i32 = 6;
+const PER_CONDITION: i32 = 3;
+
+/// One test of a key column, as the executor needs it.
+#[derive(Clone, Copy)]
+pub struct Key {
+    pub column: usize,
+    pub test: Test,
+    pub argument_type: pg_sys::Oid,
+}
+
+/// Builds `fdw_private` of a scan.
+pub unsafe fn encode(index: pg_sys::Oid, backward: bool, keys: &[Key]) -> *mut pg_sys::List {
+    let mut numbers = vec![
+        index.to_u32() as i32,
+        i32::from(backward),
+        keys.len() as i32,
+        0,
+        0,
+        0,
+    ];
+    for key in keys {
+        numbers.extend([
+            key.column as i32,
+            key.test as i32,
+            key.argument_type.to_u32() as i32,
+        ]);
+    }
+    let mut list = std::ptr::null_mut();
+    for number in numbers {
+        // SAFETY: an integer list grows in the current memory context.
+        list = unsafe { pg_sys::lappend_int(list, number) };
+    }
+    list
+}
+
+/// Adds a direct modification's part to a scan's `fdw_private`.
+pub unsafe fn add_modification(
+    list: *mut pg_sys::List,
+    quals: usize,
+    counts_rows: bool,
+    attributes: &[i16],
+) {
+    // SAFETY: `list` was made by `encode`; appending to a non-empty list changes it in place.
+    unsafe {
+        (*(*list).elements.add(Position::Quals as usize)).int_value = quals as c_int;
+        (*(*list).elements.add(Position::Assignments as usize)).int_value =
+            attributes.len() as c_int;
+        (*(*list).elements.add(Position::CountsRows as usize)).int_value = c_int::from(counts_rows);
+        for attribute in attributes {
+            pg_sys::lappend_int(list, i32::from(*attribute));
+        }
+    }
+}
+
+/// Reads `fdw_private`.
+pub struct Private {
+    list: *mut pg_sys::List,
+}
+
+impl Private {
+    /// `list` must come from `encode`.
+    pub unsafe fn new(list: *mut pg_sys::List) -> Private {
+        Private { list }
+    }
+
+    fn number(&self, position: i32) -> i32 {
+        // SAFETY: the list has the form above (constructor's contract).
+        unsafe { (*(*self.list).elements.add(position as usize)).int_value }
+    }
+
+    /// The index to scan; invalid for all rows.
+    pub fn index(&self) -> pg_sys::Oid {
+        pg_sys::Oid::from(self.number(Position::Index as i32) as u32)
+    }
+
+    /// From the last key to the first.
+    pub fn is_backward(&self) -> bool {
+        self.number(Position::Backward as i32) != 0
+    }
+
+    /// The conditions on the key, by column.
+    pub fn keys(&self) -> Vec<Key> {
+        let key = |number: i32| {
+            let at = FIXED + number * PER_CONDITION;
+            Key {
+                column: self.number(at) as usize,
+                test: Test::from_number(self.number(at + 1)),
+                argument_type: pg_sys::Oid::from(self.number(at + 2) as u32),
+            }
+        };
+        (0..self.number(Position::Conditions as i32))
+            .map(key)
+            .collect()
+    }
+
+    /// Qualifications in `fdw_exprs`.
+    pub fn qual_count(&self) -> usize {
+        self.number(Position::Quals as i32) as usize
+    }
+
+    /// Whether changed rows count for the command's tag.
+    pub fn counts_rows(&self) -> bool {
+        self.number(Position::CountsRows as i32) != 0
+    }
+
+    /// Attributes that a direct UPDATE assigns.
+    pub fn assigned(&self) -> Vec<i16> {
+        let first = FIXED + self.number(Position::Conditions as i32) * PER_CONDITION;
+        let count = self.number(Position::Assignments as i32);
+        (first..first + count)
+            .map(|at| self.number(at) as i16)
+            .collect()
+    }
+}
+
+/// The pointers of a list.
+pub unsafe fn items<T>(list: *mut pg_sys::List) -> Vec<*mut T> {
+    if list.is_null() {
+        return Vec::new();
+    }
+    // SAFETY: a pointer list has `length` cells.
+    unsafe {
+        (0..(*list).length as usize)
+            .map(|at| (*(*list).elements.add(at)).ptr_value.cast::<T>())
+            .collect()
+    }
+}
+
+/// A list of pointers.
+pub unsafe fn list<T>(pointers: &[*mut T]) -> *mut pg_sys::List {
+    let mut list = std::ptr::null_mut();
+    for pointer in pointers {
+        // SAFETY: a pointer list grows in the current memory context.
+        list = unsafe { pg_sys::lappend(list, pointer.cast()) };
+    }
+    list
+}

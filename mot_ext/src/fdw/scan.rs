@@ -1,0 +1,215 @@
+//! Scanning: all rows in slot order, or an index's in key order.
+//!
+//! - The state is made at Begin and hangs on the query's memory context; the scan itself starts at the first row asked for, and
+//!   anew after each ReScan, when parameters have their values.
+//! - A row is handed out in place, in one `HeapTupleData` per scan. It stays valid as long as the statement's snapshot is
+//!   registered; whoever keeps it longer copies it, as for any slot that does not own its tuple.
+//! - The snapshot's own rule about command ids keeps a statement from seeing what it writes itself.
+use super::bounds::Bounds;
+use super::private::{Private, items};
+use super::tuple;
+use crate::clock::{PgClock, PgSnapshot};
+use crate::errors;
+use crate::relation;
+use crate::session;
+use crate::xact;
+use mot_engine::{
+    Direction, IndexRef, IndexScan, KeyRange, RowScan, Session, Slot, TableRef, VersionRef,
+};
+use pgrx::PgMemoryContexts;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+/// Where rows come from.
+enum Source {
+    Rows(Option<RowScan>),
+    Index(Box<IndexSource>),
+}
+
+struct IndexSource {
+    index: IndexRef,
+    scan: IndexScan,
+    bounds: Bounds,
+    range: KeyRange,
+    direction: Direction,
+    is_in_range: bool,
+}
+
+/// A running scan.
+pub struct Scan {
+    pub session: &'static Session,
+    pub table: TableRef,
+    pub relation: pg_sys::Oid,
+    pub snapshot: PgSnapshot<'static>,
+    pub tuple: pg_sys::HeapTupleData,
+    source: Source,
+    is_started: bool,
+}
+
+impl Scan {
+    /// Prepares the scan of a node. `arguments` are the compiled expressions of the conditions.
+    pub unsafe fn new(
+        node: *mut pg_sys::ForeignScanState,
+        private: &Private,
+        arguments: &[*mut pg_sys::ExprState],
+    ) -> Scan {
+        // SAFETY: an initialized node whose relation is open and locked; the snapshot is registered as long as the query runs.
+        unsafe {
+            let opened = (*node).ss.ss_currentRelation;
+            let snapshot = (*(*node).ss.ps.state).es_snapshot;
+            let session = session::session();
+            let table = relation::table(opened);
+            let source = if private.index() == pg_sys::InvalidOid {
+                Source::Rows(None)
+            } else {
+                let index = find_index(session, table, private.index());
+                let definition = match session.definition(index) {
+                    Ok(definition) => definition,
+                    Err(error) => errors::raise(error),
+                };
+                Source::Index(Box::new(IndexSource {
+                    index,
+                    scan: IndexScan::new(),
+                    bounds: Bounds::new(definition, &private.keys(), arguments),
+                    range: KeyRange::new(),
+                    direction: if private.is_backward() {
+                        Direction::Backward
+                    } else {
+                        Direction::Forward
+                    },
+                    is_in_range: false,
+                }))
+            };
+            Scan {
+                session,
+                table,
+                relation: (*opened).rd_id,
+                snapshot: PgSnapshot::new(snapshot),
+                tuple: tuple::empty(),
+                source,
+                is_started: false,
+            }
+        }
+    }
+
+    /// Begins anew, with new parameter values, at the next row asked for.
+    pub fn rewind(&mut self) {
+        self.is_started = false;
+    }
+
+    /// The next row the snapshot sees.
+    pub unsafe fn next(&mut self, context: *mut pg_sys::ExprContext) -> Option<(Slot, VersionRef)> {
+        if !self.is_started {
+            self.is_started = true;
+            match &mut self.source {
+                Source::Rows(scan) => *scan = Some(RowScan::new(self.table)),
+                Source::Index(source) => {
+                    source.is_in_range = false;
+                    // SAFETY: the arguments were compiled for the node whose context this is.
+                    unsafe { source.bounds.begin(context) };
+                }
+            }
+        }
+        match &mut self.source {
+            Source::Rows(scan) => scan.as_mut()?.next(self.session, &self.snapshot),
+            Source::Index(source) => match source.next(self.session, self.table, &self.snapshot) {
+                Ok(found) => found,
+                Err(error) => errors::raise(error),
+            },
+        }
+    }
+}
+
+impl IndexSource {
+    fn next(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        snapshot: &PgSnapshot<'static>,
+    ) -> Result<Option<(Slot, VersionRef)>, mot_engine::EngineError> {
+        loop {
+            if self.is_in_range {
+                if let Some(found) = self.scan.next(session, snapshot)? {
+                    return Ok(Some(found));
+                }
+                self.is_in_range = false;
+            }
+            if !self.bounds.next_range(self.direction, &mut self.range)? {
+                return Ok(None);
+            }
+            self.scan
+                .start(table, self.index, &self.range, self.direction);
+            self.is_in_range = true;
+        }
+    }
+}
+
+fn find_index(session: &Session, table: TableRef, oid: pg_sys::Oid) -> IndexRef {
+    match session.find_index(table, oid.to_u32(), &PgClock) {
+        Some(index) => index,
+        None => errors::raise(mot_engine::EngineError::Corrupt {
+            what: "an index of the catalog is not in memory",
+        }),
+    }
+}
+
+/// The node's scan; NULL when it was only initialized for EXPLAIN.
+pub unsafe fn state<'a>(node: *mut pg_sys::ForeignScanState) -> &'a mut Scan {
+    // SAFETY: Begin stored a Scan there, which lives as long as the query's memory context.
+    unsafe { &mut *(*node).fdw_state.cast::<Scan>() }
+}
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn begin_foreign_scan(
+    node: *mut pg_sys::ForeignScanState,
+    flags: std::ffi::c_int,
+) {
+    if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0 {
+        return;
+    }
+    // SAFETY: an initialized node of a plan of ours; the current memory context is the query's.
+    unsafe {
+        xact::refuse_serializable();
+        let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
+        let arguments = pg_sys::ExecInitExprList((*plan).fdw_exprs, node.cast());
+        let private = Private::new((*plan).fdw_private);
+        let scan = Scan::new(node, &private, &items(arguments));
+        (*node).fdw_state = keep(node, scan).cast();
+    }
+}
+
+/// Hangs a value on the query's memory context: it is dropped with it, after an error too.
+pub unsafe fn keep<T>(node: *mut pg_sys::ForeignScanState, value: T) -> *mut T {
+    // SAFETY: an initialized node.
+    let context = unsafe { (*(*node).ss.ps.state).es_query_cxt };
+    PgMemoryContexts::For(context).leak_and_drop_on_delete(value)
+}
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn iterate_foreign_scan(
+    node: *mut pg_sys::ForeignScanState,
+) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: a node that went through Begin; its scan slot is of the heap kind.
+    unsafe {
+        let slot = (*node).ss.ss_ScanTupleSlot;
+        let scan = state(node);
+        match scan.next((*node).ss.ps.ps_ExprContext) {
+            Some((_, version)) => {
+                tuple::point(&mut scan.tuple, version, scan.relation);
+                tuple::store(slot, &raw mut scan.tuple);
+            }
+            None => tuple::clear(slot),
+        }
+        slot
+    }
+}
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn rescan_foreign_scan(node: *mut pg_sys::ForeignScanState) {
+    // SAFETY: a node that went through Begin.
+    unsafe { state(node) }.rewind();
+}
+
+/// Nothing to do: the state goes with the query's memory context.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn end_foreign_scan(_node: *mut pg_sys::ForeignScanState) {}

@@ -1,0 +1,40 @@
+//! How many rows: from the engine's exact count and PostgreSQL's statistics about values.
+use super::conditions;
+use crate::relation;
+use mot_engine::TableRef;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use std::sync::atomic::Ordering;
+
+/// Live rows of a table.
+pub fn row_count(table: TableRef) -> f64 {
+    table.counters().rows.load(Ordering::Relaxed).max(0) as f64
+}
+
+/// Live rows' bytes in pages of a heap, the unit other estimates are in.
+pub fn pages(table: TableRef) -> u32 {
+    let bytes = table.counters().row_bytes.load(Ordering::Relaxed).max(0) as u64;
+    bytes
+        .div_ceil(u64::from(pg_sys::BLCKSZ))
+        .min(u64::from(u32::MAX - 1)) as u32
+}
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn get_foreign_rel_size(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    relid: pg_sys::Oid,
+) {
+    // SAFETY: the planner's own structures; the relation is locked since parse analysis.
+    unsafe {
+        let relation = pg_sys::table_open(relid, pg_sys::NoLock as i32);
+        let table = relation::table(relation);
+        pg_sys::table_close(relation, pg_sys::NoLock as i32);
+        (*rel).tuples = row_count(table);
+        (*rel).pages = pages(table);
+        pg_sys::set_baserel_size_estimates(root, rel);
+        if (*rel).rows > 1.0 && conditions::finds_one_row(root, rel) {
+            (*rel).rows = 1.0;
+        }
+    }
+}

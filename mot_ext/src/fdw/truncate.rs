@@ -1,0 +1,19 @@
+//! TRUNCATE: new, empty storage for each table; undone by rollback.
+use super::private::items;
+use crate::ddl;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+#[pg_guard]
+pub unsafe extern "C-unwind" fn exec_foreign_truncate(
+    relations: *mut pg_sys::List,
+    _behavior: pg_sys::DropBehavior::Type,
+    _restart_sequences: bool,
+) {
+    // SAFETY: core passes open relations that it locked exclusively.
+    unsafe {
+        for relation in items::<pg_sys::RelationData>(relations) {
+            ddl::truncate(relation);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! INSERT ... ON CONFLICT.
+//!
+//! Look first, then insert; when another inserter was quicker, take the row back and look again. DO UPDATE locks the row that is
+//! there, in its newest state whether the statement's snapshot sees it or not (READ COMMITTED), and updates it with the
+//! projection core compiled for heap tables.
+use super::expressions::{passes, project};
+use super::modify::{self, Modify};
+use super::tuple;
+use super::write::{Fate, Inserted, or_raise, refuse_under_old_snapshot};
+use crate::clock::PgClock;
+use crate::errors;
+use crate::pg::executor::compute_stored_generated;
+use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
+use crate::xact;
+use mot_engine::key::{KeyBuffer, encode_row};
+use mot_engine::{
+    Clock, CommandId, Direction, Entered, IndexRef, IndexScan, KeyRange, LockStrength, Locked,
+    Slot, Snapshot, VersionRef, Xid,
+};
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+/// Sees what is committed now, and all of the transaction's own.
+struct Now;
+
+impl Snapshot for Now {
+    fn xmin(&self) -> Xid {
+        Xid::NONE
+    }
+
+    fn own(&self, xid: Xid, _command: CommandId) -> Option<bool> {
+        PgClock.is_current(xid).then_some(true)
+    }
+
+    fn running(&self, xid: Xid) -> bool {
+        PgClock.is_in_progress(xid)
+    }
+
+    fn did_commit(&self, xid: Xid) -> bool {
+        PgClock.did_commit(xid)
+    }
+}
+
+/// Raises 0A000: core would fire INSERT triggers for a row that was updated.
+pub unsafe fn refuse_triggers(info: *mut pg_sys::ResultRelInfo) {
+    // SAFETY: an initialized result relation.
+    unsafe {
+        let triggers = (*info).ri_TrigDesc;
+        if !triggers.is_null()
+            && ((*triggers).trig_insert_after_row
+                || (*triggers).trig_update_before_row
+                || (*triggers).trig_update_after_row)
+        {
+            errors::unsupported(
+                "INSERT ... ON CONFLICT DO UPDATE statements on memory-optimized tables with row triggers",
+                "Drop the row triggers, or look for the row first and then UPDATE or INSERT.",
+            );
+        }
+    }
+}
+
+/// Inserts the row, or does what the statement says about the row that has its key. NULL: nothing was done.
+pub unsafe fn insert_or_resolve(
+    estate: *mut pg_sys::EState,
+    info: *mut pg_sys::ResultRelInfo,
+    state: &mut Modify,
+    slot: *mut pg_sys::TupleTableSlot,
+    image: &[u8],
+) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: as core calls ExecForeignInsert, for a statement with ON CONFLICT.
+    unsafe {
+        let target = state.target;
+        let arbiters = arbiters(info, state);
+        let is_arbiter = |index: IndexRef| arbiters.is_empty() || arbiters.contains(&Some(index));
+        let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Insert);
+        loop {
+            let mut met = Entered::Done;
+            for only in if arbiters.is_empty() {
+                &[None][..]
+            } else {
+                &arbiters[..]
+            } {
+                let session = target.session;
+                let probed = xact::current().probe(session, &PgClock, target.table, *only, image);
+                met = or_raise(probed);
+                if met != Entered::Done {
+                    break;
+                }
+            }
+            let index = match met {
+                Entered::Busy(xid) => {
+                    queue.wait_for_transaction(Slot(0), xid);
+                    continue;
+                }
+                Entered::Duplicate(index) => index,
+                Entered::Done => {
+                    let command = state.command(estate);
+                    match target.insert(image, command, Some(&is_arbiter)) {
+                        Inserted::Done(row) => {
+                            (*slot).tts_tid = crate::wait::tid_of(row);
+                            return slot;
+                        }
+                        Inserted::Duplicate => continue,
+                    }
+                }
+            };
+            let Some((row, version)) = find(state, index, image) else {
+                continue;
+            };
+            refuse_unseen(state, row, version);
+            if state.conflict == pg_sys::OnConflictAction::ONCONFLICT_NOTHING {
+                return std::ptr::null_mut();
+            }
+            match target.lock(row, version, LockStrength::NoKeyUpdate) {
+                Locked::Done => {}
+                Locked::Busy(xid) => {
+                    queue.wait(row, xid, LockStrength::NoKeyUpdate, WaitPolicy::Block);
+                    continue;
+                }
+                Locked::Changed | Locked::Gone | Locked::SelfModified(_) => continue,
+            }
+            queue.release();
+            if let Some(result) = update_existing(estate, info, state, slot, row, version) {
+                return result;
+            }
+        }
+    }
+}
+
+/// The indexes the statement names; none: all.
+unsafe fn arbiters(info: *mut pg_sys::ResultRelInfo, state: &Modify) -> Vec<Option<IndexRef>> {
+    // SAFETY: an oid list of core's.
+    unsafe {
+        let list = (*info).ri_onConflictArbiterIndexes;
+        let count = if list.is_null() {
+            0
+        } else {
+            (*list).length as usize
+        };
+        (0..count)
+            .map(|at| {
+                let oid = (*(*list).elements.add(at)).oid_value.to_u32();
+                state
+                    .target
+                    .session
+                    .find_index(state.target.table, oid, &PgClock)
+            })
+            .collect()
+    }
+}
+
+/// The live row that has the key of `image`; None if it went away.
+fn find(state: &Modify, index: IndexRef, image: &[u8]) -> Option<(Slot, VersionRef)> {
+    let session = state.target.session;
+    let mut key = KeyBuffer::new();
+    or_raise(encode_row(
+        or_raise(session.definition(index)),
+        image,
+        &mut key,
+    ));
+    let mut range = KeyRange::new();
+    or_raise(range.set_point(key.as_slice()));
+    let mut scan = IndexScan::new();
+    scan.start(state.target.table, index, &range, Direction::Forward);
+    or_raise(scan.next(session, &Now))
+}
+
+/// Under REPEATABLE READ a row the snapshot does not see cannot be taken for the one that is in the way.
+fn refuse_unseen(state: &Modify, row: Slot, version: VersionRef) {
+    let target = &state.target;
+    let Some(snapshot) = state.snapshot.as_ref() else {
+        return;
+    };
+    let is_seen = || {
+        target
+            .session
+            .visible(target.table, row, snapshot)
+            .is_some()
+    };
+    if !PgClock.is_current(version.xid()) && !is_seen() {
+        refuse_under_old_snapshot("concurrent update");
+    }
+}
+
+/// Updates the row that is in the way, locked in the state `version`. None: it changed all the same, look again.
+unsafe fn update_existing(
+    estate: *mut pg_sys::EState,
+    info: *mut pg_sys::ResultRelInfo,
+    state: &Modify,
+    excluded: *mut pg_sys::TupleTableSlot,
+    row: Slot,
+    version: VersionRef,
+) -> Option<*mut pg_sys::TupleTableSlot> {
+    let command = state.command(estate);
+    if PgClock.is_current(version.xid()) && version.cid() >= command {
+        pg_sys::panic::ErrorReport::new(
+            PgSqlErrorCode::ERRCODE_CARDINALITY_VIOLATION,
+            "ON CONFLICT DO UPDATE command cannot affect row a second time",
+            pgrx::function_name!(),
+        )
+        .set_hint(
+            "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+        )
+        .report(PgLogLevel::ERROR);
+    }
+    // SAFETY: core compiled the statement's SET and WHERE for this node and made the slots.
+    unsafe {
+        let set = (*info).ri_onConflict;
+        let existing = (*set).oc_Existing;
+        tuple::store_copy(existing, version, state.target.oid());
+        let context = (*state.node).ps.ps_ExprContext;
+        (*context).ecxt_scantuple = existing;
+        (*context).ecxt_innertuple = excluded;
+        (*context).ecxt_outertuple = std::ptr::null_mut();
+        if !passes((*set).oc_WhereClause, context) {
+            return Some(std::ptr::null_mut());
+        }
+        let new = project((*set).oc_ProjInfo);
+        (*new).tts_tableOid = state.target.oid();
+        let constraints = (*(*new).tts_tupleDescriptor).constr;
+        if !constraints.is_null() && (*constraints).has_generated_stored {
+            compute_stored_generated(info, estate, new, pg_sys::CmdType::CMD_UPDATE);
+        }
+        modify::check(estate, info, new, false);
+        match state.target.update(row, version, tuple::form(new), command) {
+            Fate::Done(_) => {
+                (*new).tts_tid = crate::wait::tid_of(row);
+                Some(new)
+            }
+            Fate::Newer(_) | Fate::Skip => None,
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Changing one row: the loops that wait, as in heapam and nodeModifyTable.
+//!
+//! The second writer of a row queues on it, waits for the first one's transaction, and looks again. If the row has changed then,
+//! READ COMMITTED locks its newest state and hands it back for re-checking ([`Fate::Newer`]); REPEATABLE READ raises 40001. A row
+//! this very command changed already is left alone; one that a trigger or function of this command changed is an error.
+use super::{duplicate, tuple};
+use crate::clock::PgClock;
+use crate::errors;
+use crate::session;
+use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
+use crate::xact;
+use mot_engine::{
+    CommandId, EngineError, Entered, IndexRef, LockStrength, Locked, Newest, Session, Slot,
+    TableRef, VersionRef, Written,
+};
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+/// The table a statement changes.
+#[derive(Clone, Copy)]
+pub struct Target {
+    pub relation: pg_sys::Relation,
+    pub session: &'static Session,
+    pub table: TableRef,
+}
+
+/// What became of a row.
+pub enum Fate {
+    /// Changed; for a deletion, the tombstone.
+    Done(VersionRef),
+    /// Another transaction changed it first: this is its newest state, locked; the caller checks its conditions again.
+    Newer(VersionRef),
+    /// Not to be changed: deleted, or changed by this command already.
+    Skip,
+}
+
+/// What became of a new row.
+pub enum Inserted {
+    Done(Slot),
+    /// Another row has the key; the new one was taken back.
+    Duplicate,
+}
+
+impl Target {
+    /// For an open relation, locked for writing.
+    pub unsafe fn new(relation: pg_sys::Relation) -> Target {
+        Target {
+            relation,
+            session: session::session(),
+            table: crate::relation::table(relation),
+        }
+    }
+
+    /// The relation's oid.
+    pub fn oid(&self) -> pg_sys::Oid {
+        // SAFETY: the relation is open as long as the statement runs.
+        unsafe { (*self.relation).rd_id }
+    }
+
+    /// Inserts a row. With `passes_over`, a duplicate in one of those indexes takes the row back and is reported; any other
+    /// duplicate is an error.
+    pub fn insert(
+        &self,
+        image: &[u8],
+        command: CommandId,
+        passes_over: Option<&dyn Fn(IndexRef) -> bool>,
+    ) -> Inserted {
+        let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Insert);
+        loop {
+            let xid = xact::write_xid();
+            let made = xact::current().insert(self.session, self.table, image, xid, command);
+            let (slot, version) = or_raise(made);
+            let Some(is_arbiter) = passes_over else {
+                self.enter(slot, version, &mut queue);
+                return Inserted::Done(slot);
+            };
+            match or_raise(xact::current().enter(self.session, &PgClock, self.table, slot, version))
+            {
+                Entered::Done => return Inserted::Done(slot),
+                Entered::Busy(xid) => {
+                    // Not waiting with the row in place: two such statements would wait for each other.
+                    xact::current().retract(self.session);
+                    queue.wait_for_transaction(slot, xid);
+                }
+                Entered::Duplicate(index) if is_arbiter(index) => {
+                    xact::current().retract(self.session);
+                    return Inserted::Duplicate;
+                }
+                Entered::Duplicate(index) => self.duplicate(index, version),
+            }
+        }
+    }
+
+    /// Makes the index entries of a version just installed; a duplicate is an error.
+    fn enter(&self, slot: Slot, version: VersionRef, queue: &mut RowLockQueue) {
+        loop {
+            let entered = xact::current().enter(self.session, &PgClock, self.table, slot, version);
+            match or_raise(entered) {
+                Entered::Done => return,
+                Entered::Busy(xid) => queue.wait_for_transaction(slot, xid),
+                Entered::Duplicate(index) => self.duplicate(index, version),
+            }
+        }
+    }
+
+    fn duplicate(&self, index: IndexRef, version: VersionRef) -> ! {
+        let mut row = tuple::empty();
+        tuple::point(&mut row, version, self.oid());
+        // SAFETY: the relation is open; our own uncommitted version stays until the abort that this leads to.
+        unsafe { duplicate::raise(self.relation, index.relation_oid(), &raw mut row) }
+    }
+
+    /// Puts a new state on a row whose state `seen` the statement saw.
+    pub fn update(&self, slot: Slot, seen: VersionRef, image: &[u8], command: CommandId) -> Fate {
+        let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Update);
+        loop {
+            let xid = xact::write_xid();
+            let written = or_raise(xact::current().update(
+                self.session,
+                &PgClock,
+                self.table,
+                slot,
+                seen,
+                image,
+                xid,
+                command,
+            ));
+            if let Written::Done(version) = written {
+                queue.release();
+                self.enter(slot, version, &mut queue);
+                return Fate::Done(version);
+            }
+            let strength = LockStrength::NoKeyUpdate;
+            if let Some(fate) = self.wait_or_give_up(slot, written, strength, command, &mut queue) {
+                return fate;
+            }
+        }
+    }
+
+    /// Deletes a row whose state `seen` the statement saw.
+    pub fn delete(&self, slot: Slot, seen: VersionRef, command: CommandId) -> Fate {
+        let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Delete);
+        loop {
+            let xid = xact::write_xid();
+            let written = or_raise(xact::current().delete(
+                self.session,
+                &PgClock,
+                self.table,
+                slot,
+                seen,
+                xid,
+                command,
+            ));
+            if let Written::Done(tombstone) = written {
+                queue.release();
+                return Fate::Done(tombstone);
+            }
+            let strength = LockStrength::Update;
+            if let Some(fate) = self.wait_or_give_up(slot, written, strength, command, &mut queue) {
+                return fate;
+            }
+        }
+    }
+
+    /// After a write that was not done: waits (None: try again), or says what became of the row.
+    fn wait_or_give_up(
+        &self,
+        slot: Slot,
+        written: Written,
+        strength: LockStrength,
+        command: CommandId,
+        queue: &mut RowLockQueue,
+    ) -> Option<Fate> {
+        let verb = if strength == LockStrength::Update {
+            "deleted"
+        } else {
+            "updated"
+        };
+        let fate = match written {
+            Written::Busy(xid) => {
+                queue.wait(slot, xid, strength, WaitPolicy::Block);
+                return None;
+            }
+            Written::Changed => {
+                refuse_under_old_snapshot("concurrent update");
+                match self.lock_newest(slot, strength, WaitPolicy::Block, queue) {
+                    Ok(Some(version)) => Fate::Newer(version),
+                    Ok(None) | Err(Skipped) => Fate::Skip,
+                }
+            }
+            Written::Gone => {
+                refuse_under_old_snapshot("concurrent delete");
+                Fate::Skip
+            }
+            Written::SelfModified(by) if by != command => modified_by_trigger(verb),
+            Written::SelfModified(_) => Fate::Skip,
+            Written::Done(version) => Fate::Done(version),
+        };
+        queue.release();
+        Some(fate)
+    }
+
+    /// Locks the newest state of a row; `Ok(None)` if it is deleted.
+    pub fn lock_newest(
+        &self,
+        slot: Slot,
+        strength: LockStrength,
+        policy: WaitPolicy,
+        queue: &mut RowLockQueue,
+    ) -> Result<Option<VersionRef>, Skipped> {
+        loop {
+            let busy = match self.session.newest(&PgClock, self.table, slot) {
+                Newest::None | Newest::Gone => return Ok(None),
+                Newest::Busy(xid) => xid,
+                Newest::Live(version) => match self.lock(slot, version, strength) {
+                    Locked::Done => return Ok(Some(version)),
+                    Locked::Busy(xid) => xid,
+                    Locked::Changed | Locked::SelfModified(_) => continue,
+                    Locked::Gone => return Ok(None),
+                },
+            };
+            if !queue.wait(slot, busy, strength, policy) {
+                return Err(Skipped);
+            }
+        }
+    }
+
+    /// One attempt to lock a row in the state `seen`.
+    pub fn lock(&self, slot: Slot, seen: VersionRef, strength: LockStrength) -> Locked {
+        let xid = xact::write_xid();
+        or_raise(xact::current().lock(
+            self.session,
+            &PgClock,
+            self.table,
+            slot,
+            seen,
+            strength,
+            xid,
+        ))
+    }
+}
+
+/// The row is locked and the statement passes over such rows.
+pub struct Skipped;
+
+/// The value, or the engine's error as the SQL error it is.
+pub fn or_raise<T>(result: Result<T, EngineError>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => errors::raise(error),
+    }
+}
+
+/// Raises 40001 where the transaction's snapshot is older than the statement: REPEATABLE READ.
+pub fn refuse_under_old_snapshot(what: &str) {
+    // SAFETY: a plain variable of this process.
+    if unsafe { pg_sys::XactIsoLevel } >= pg_sys::XACT_REPEATABLE_READ as i32 {
+        ereport!(
+            ERROR,
+            PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+            format!("could not serialize access due to {what}")
+        );
+    }
+}
+
+fn modified_by_trigger(verb: &str) -> ! {
+    pg_sys::panic::ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,
+        format!("tuple to be {verb} was already modified by an operation triggered by the current command"),
+        pgrx::function_name!(),
+    )
+    .set_hint(
+        "Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows.",
+    )
+    .report(PgLogLevel::ERROR);
+    unreachable!("the report above raises")
+}
