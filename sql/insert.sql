@@ -139,4 +139,4 @@ CREATE VIEW w AS SELECT * FROM t WHERE a < 100 WITH CHECK OPTION;
 INSERT INTO w (id, a) VALUES (9001, 50);
 INSERT INTO w (id, a) VALUES (9002, 500);
 SELECT id FROM t WHERE id IN (9001, 9002);
-SELECT mot.check('t'), mot.check('u'), mot.check('tr'), mot.check('p1'), mot.check('s');
+SELECT (mot.check('t')).rows AS t, (mot.check('u')).rows AS u, (mot.check('tr')).rows AS tr, (mot.check('p1')).rows AS p1, (mot.check('s')).rows AS s;
