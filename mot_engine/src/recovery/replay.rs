@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use super::load::{raise_ids, write_version};
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
-use crate::index::enter_key;
+use crate::index::{EntryOutcome, enter_key};
 use crate::key::{encode_row, key_attributes_unchanged};
 use crate::log::{BaseLsn, Change, DefinitionChange, Record, apply_delta};
 use crate::memory::{Purpose, Urgency};
@@ -335,6 +335,9 @@ impl Place<'_> {
             self.session.with_keys(|keys| {
                 let [key, scratch, _] = keys;
                 let has_null = encode_row(definition, version.image(), key)?.0;
+                if key.is_empty() {
+                    return Ok(EntryOutcome::Done);
+                }
                 enter_key::<NoClock>(
                     self.session,
                     self.table,
