@@ -136,6 +136,11 @@ impl Run {
                 self.push(key.as_slice(), slot, live, pointed)?;
             }
         }
+        // Its versions differ in this index, though perhaps in none that was there before: from now on an entry may lead to another key's version.
+        if self.entries.len() - first_of_row > 1 && !anchor.head().has(Head::KEYS_MOVED) {
+            let mut latched = anchor.latch();
+            latched.head = latched.head.with_flags(Head::KEYS_MOVED);
+        }
         if self.entries.len() > first_of_row + 1 {
             // Changed while no index minded: from now on scans must compare, and pruning must remove the entries of old versions.
             let mut latched = anchor.latch();

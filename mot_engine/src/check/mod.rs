@@ -10,6 +10,9 @@
 //! - Trees are well formed; no two live rows have the same key of a unique index.
 //! - The free list holds exactly the slots that say so. Counters agree.
 
+#[cfg(test)]
+mod tests;
+
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Slot};
