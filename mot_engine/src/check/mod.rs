@@ -220,6 +220,9 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         for index in self.table.all_indexes() {
             let definition = self.session.definition(index)?;
             let has_null = encode_row(definition, version.image(), &mut self.key)?.0;
+            if self.key.is_empty() {
+                continue;
+            }
             if index.form(has_null) == EntryForm::Suffixed {
                 append_slot(&mut self.key, slot)?;
             }

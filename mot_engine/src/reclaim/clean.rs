@@ -168,6 +168,9 @@ fn remove_entries(
     for index in table.all_indexes() {
         let removed = session.definition(index).and_then(|definition| {
             let has_null = encode_row(definition, version.image(), &mut key)?.0;
+            if key.is_empty() {
+                return Ok(());
+            }
             crate::index::remove_key(
                 session,
                 table,
