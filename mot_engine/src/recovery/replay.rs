@@ -359,6 +359,9 @@ impl Place<'_> {
         let before = newest.filter(|newest| !newest.is_tombstone());
         let after = Some(version).filter(|version| !version.is_tombstone());
         let counters = self.table.counters();
+        if before.is_some() && after.is_some() {
+            counters.stale_versions.fetch_add(1, Ordering::Relaxed);
+        }
         let rows = i64::from(after.is_some()) - i64::from(before.is_some());
         let grown = after.as_ref().map_or(0, bytes) - before.as_ref().map_or(0, bytes);
         counters.rows.fetch_add(rows, Ordering::Relaxed);
