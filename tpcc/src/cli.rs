@@ -106,6 +106,9 @@ pub struct RunArgs {
     /// Keep a ledger of acknowledged transactions.
     #[arg(long)]
     pub ledger: Option<PathBuf>,
+    /// A setting for the terminals' sessions, name=value.
+    #[arg(long = "session-setting")]
+    pub session_settings: Vec<String>,
     /// Terminals stay at one warehouse (BenchmarkSQL's terminalWarehouseFixed).
     #[arg(long)]
     pub fixed_warehouse: bool,

@@ -20,13 +20,16 @@ mod request {
 }
 
 /// Brings a fresh connection to its first ReadyForQuery.
-pub(crate) fn log_in(session: &mut Session, config: &postgres::Config, path: &str) -> Result<()> {
+pub(crate) fn log_in(
+    session: &mut Session,
+    config: &postgres::Config,
+    path: &str,
+    more_options: &str,
+) -> Result<()> {
     let user = config.get_user().unwrap_or("postgres");
     let database = config.get_dbname().unwrap_or(user);
-    let options = format!(
-        "-c search_path={path} {}",
-        config.get_options().unwrap_or_default()
-    );
+    let own_options = config.get_options().unwrap_or_default();
+    let options = format!("-c search_path={path}{more_options} {own_options}");
     let parameters = [
         ("user", user),
         ("database", database),

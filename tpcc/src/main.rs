@@ -55,7 +55,7 @@ fn load_command(args: &LoadArgs) -> Result<bool> {
 }
 
 fn run_command(args: &RunArgs) -> Result<bool> {
-    let target = target_of(&args.target)?;
+    let target = target_of(&args.target)?.with_terminal_settings(&args.session_settings);
     if let Some(wanted) = args.warehouses {
         let loaded = LoadedConfig::read(&mut target.client()?)?.scale.warehouses;
         if loaded != wanted {

@@ -248,6 +248,24 @@ mod tests {
     }
 
     #[test]
+    fn the_benchmarksql_kit_has_the_same_tables() {
+        let squeeze = |text: &str| text.split_whitespace().collect::<String>();
+        let kits = [
+            include_str!("../../bench/benchmarksql/sql.5/tableCreates.sql"),
+            include_str!("../../bench/benchmarksql/sql.6/tableCreates.sql"),
+        ];
+        for (kit, has_history_id) in kits.map(squeeze).iter().zip([true, false]) {
+            for table in &TABLES {
+                let mut statement = squeeze(&table.create(Engine::Mot));
+                if !has_history_id {
+                    statement = statement.replace("hist_idinteger,", "");
+                }
+                assert!(kit.contains(&statement), "{statement}");
+            }
+        }
+    }
+
+    #[test]
     fn addresses_are_written_out() {
         let warehouse = TABLES[1].create(Engine::Mot);
         assert!(warehouse.contains("w_name varchar(10), w_street_1 varchar(20), w_street_2"));

@@ -69,8 +69,9 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects and authenticates as `config` says, with `search_path` as the session's own.
-    pub fn connect(config: &postgres::Config, search_path: &str) -> Result<Self> {
+    /// Connects and authenticates as `config` says, with `search_path` as the session's own and
+    /// `options` (` -c name=value ...`) besides.
+    pub fn connect(config: &postgres::Config, search_path: &str, options: &str) -> Result<Self> {
         let socket = Socket::open(config, SILENCE_LIMIT)?;
         let mut session = Session {
             socket,
@@ -78,7 +79,7 @@ impl Session {
             receive: vec![0; RECEIVE_BYTES],
             unread: 0..0,
         };
-        crate::login::log_in(&mut session, config, search_path)?;
+        crate::login::log_in(&mut session, config, search_path, options)?;
         Ok(session)
     }
 

@@ -13,6 +13,8 @@ pub struct Target {
     pub engine: Engine,
     /// The PostgreSQL schema of its tables.
     pub schema: String,
+    /// Start-up options of terminals' sessions.
+    terminal_options: String,
 }
 
 impl Target {
@@ -33,7 +35,17 @@ impl Target {
             config,
             engine,
             schema: schema.to_owned(),
+            terminal_options: String::new(),
         })
+    }
+
+    /// The same place, with `settings` (each `name=value`, without blanks) in terminals' sessions.
+    pub fn with_terminal_settings<S: AsRef<str>>(mut self, settings: &[S]) -> Self {
+        for setting in settings {
+            self.terminal_options.push_str(" -c ");
+            self.terminal_options.push_str(setting.as_ref());
+        }
+        self
     }
 
     /// A connection for loading, checking and measuring.
@@ -47,7 +59,7 @@ impl Target {
 
     /// A connection for a terminal.
     pub fn session(&self) -> Result<Session> {
-        Session::connect(&self.config, &self.schema)
+        Session::connect(&self.config, &self.schema, &self.terminal_options)
     }
 }
 

@@ -1,196 +1,10 @@
-//! The ledger: what the client was told is durable, kept outside the server.
-//!
-//! A text file, one line per event, written by the driver after the server's answer:
-//!
-//! ```text
-//! H run schema terminals              header
-//! B w d next_o oldest_new_o           a district before the run; no undelivered order: next_o
-//! A terminal seq <effect>             acknowledged: the COMMIT was answered
-//! I terminal seq <effect>             in flight: the connection was lost after COMMIT was sent
-//! E terminal seq                      the terminal ended; it started nothing after seq
-//! ```
-//!
-//! An effect is `N w d o lines total_cents`, `P w d c_w c_d c amount_cents` or
-//! `D w carrier d:o:amount_cents,...`. Sequence numbers count a terminal's transactions from 1; a
-//! payment's row in `bmsql_history` starts with `run:terminal:seq`, so that each is found exactly.
-//!
-//! Invariant: a line is handed to the kernel in one `write` before the terminal goes on, so the file
-//! is complete even if the driver is killed; only the machine's own power failure could cut it, and
-//! that would take the server's word with it.
+//! Reading a ledger back.
 
+use super::{Baseline, Baselines};
 use crate::effect::{Delivered, Effect};
 use crate::failure::{Failure, Result};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Write as _;
 use std::path::Path;
-use std::sync::Mutex;
-
-/// Characters of a run's name: with terminal and sequence number it must leave room in `h_data`.
-const RUN_NAME_CHARS: usize = 6;
-
-/// A name for a run, different for each, out of a number.
-pub fn run_name(number: u64) -> String {
-    let mut rest = number;
-    let digit = |rest: &mut u64| {
-        let digit = (*rest % 36) as u32;
-        *rest /= 36;
-        char::from_digit(digit, 36).unwrap_or('0')
-    };
-    (0..RUN_NAME_CHARS).map(|_| digit(&mut rest)).collect()
-}
-
-/// One district before the run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Baseline {
-    /// The number the next order gets.
-    pub next_o: i32,
-    /// The oldest undelivered order; `next_o` if there is none.
-    pub oldest_new_o: i32,
-}
-
-/// Baselines by (warehouse, district).
-pub type Baselines = BTreeMap<(i32, i32), Baseline>;
-
-/// Reads every district's baseline.
-pub fn read_baselines(client: &mut postgres::Client) -> Result<Baselines> {
-    let query = "SELECT d_w_id, d_id, d_next_o_id, coalesce(oldest, d_next_o_id) \
-         FROM bmsql_district LEFT JOIN (SELECT no_w_id, no_d_id, min(no_o_id) AS oldest \
-             FROM bmsql_new_order GROUP BY no_w_id, no_d_id) AS undelivered \
-         ON no_w_id = d_w_id AND no_d_id = d_id";
-    let rows = client
-        .query(query, &[])
-        .map_err(|error| Failure::unexpected(format!("reading the districts: {error:?}")))?;
-    let entry = |row: postgres::Row| {
-        let baseline = Baseline {
-            next_o: row.get(2),
-            oldest_new_o: row.get(3),
-        };
-        ((row.get(0), row.get(1)), baseline)
-    };
-    Ok(rows.into_iter().map(entry).collect())
-}
-
-/// The ledger being written; shared by all terminals.
-pub struct LedgerWriter {
-    file: Mutex<File>,
-}
-
-impl LedgerWriter {
-    /// Starts a ledger at `path`.
-    pub fn create(
-        path: &Path,
-        run: &str,
-        schema: &str,
-        terminals: u32,
-        baselines: &Baselines,
-    ) -> std::io::Result<Self> {
-        let mut text = format!("H {run} {schema} {terminals}\n");
-        for ((w, d), baseline) in baselines {
-            // Writing to a String cannot fail.
-            let _ = writeln!(
-                text,
-                "B {w} {d} {} {}",
-                baseline.next_o, baseline.oldest_new_o
-            );
-        }
-        let mut file = File::create(path)?;
-        file.write_all(text.as_bytes())?;
-        Ok(LedgerWriter {
-            file: Mutex::new(file),
-        })
-    }
-
-    fn append(&self, line: &str) -> Result<()> {
-        let mut file = self
-            .file
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
-        file.write_all(line.as_bytes())
-            .map_err(|error| Failure::unexpected(format!("ledger: {error}")))
-    }
-
-    /// Notes an acknowledged commit. `line` is the caller's buffer.
-    pub fn acknowledge(
-        &self,
-        line: &mut String,
-        terminal: u32,
-        seq: u64,
-        effect: &Effect,
-    ) -> Result<()> {
-        self.note('A', line, terminal, seq, effect)
-    }
-
-    /// Notes a commit whose answer never came.
-    pub fn in_flight(
-        &self,
-        line: &mut String,
-        terminal: u32,
-        seq: u64,
-        effect: &Effect,
-    ) -> Result<()> {
-        self.note('I', line, terminal, seq, effect)
-    }
-
-    fn note(
-        &self,
-        tag: char,
-        line: &mut String,
-        terminal: u32,
-        seq: u64,
-        effect: &Effect,
-    ) -> Result<()> {
-        line.clear();
-        if push_line(line, tag, terminal, seq, effect) {
-            self.append(line)?;
-        }
-        Ok(())
-    }
-
-    /// Notes that the terminal ended of its own will after transaction `seq`.
-    pub fn end(&self, terminal: u32, seq: u64) -> Result<()> {
-        self.append(&format!("E {terminal} {seq}\n"))
-    }
-}
-
-/// Appends a line for `effect`; false if there is nothing to note.
-fn push_line(line: &mut String, tag: char, terminal: u32, seq: u64, effect: &Effect) -> bool {
-    let _ = write!(line, "{tag} {terminal} {seq} ");
-    let _ = match effect {
-        Effect::Nothing => return false,
-        Effect::NewOrder {
-            w,
-            d,
-            o,
-            lines,
-            total_cents,
-        } => {
-            write!(line, "N {w} {d} {o} {lines} {total_cents}")
-        }
-        Effect::Payment {
-            w,
-            d,
-            c_w,
-            c_d,
-            c,
-            amount_cents,
-        } => {
-            write!(line, "P {w} {d} {c_w} {c_d} {c} {amount_cents}")
-        }
-        Effect::Delivery { orders, .. } if orders.is_empty() => return false,
-        Effect::Delivery { w, carrier, orders } => {
-            let _ = write!(line, "D {w} {carrier} ");
-            for (place, Delivered { d, o, amount_cents }) in orders.iter().enumerate() {
-                let comma = if place == 0 { "" } else { "," };
-                let _ = write!(line, "{comma}{d}:{o}:{amount_cents}");
-            }
-            Ok(())
-        }
-    };
-    line.push('\n');
-    true
-}
 
 /// A noted transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -361,6 +175,7 @@ fn parse_delivered(text: &str) -> Option<Delivered> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::write::push_line;
     use super::*;
     use proptest::prelude::*;
 
@@ -446,23 +261,5 @@ mod tests {
     fn ends_and_flights_explain_a_terminal() {
         let text = "H r s 3\nE 0 12\nI 1 4 P 1 1 1 1 7 100\n";
         assert_eq!(Ledger::parse(text).unwrap().silent_terminals(), 1);
-    }
-
-    #[test]
-    fn empty_deliveries_leave_no_line() {
-        let mut line = String::new();
-        let effect = Effect::Delivery {
-            w: 1,
-            carrier: 2,
-            orders: Vec::new(),
-        };
-        assert!(!push_line(&mut line, 'A', 0, 1, &effect));
-    }
-
-    #[test]
-    fn run_names_leave_room_in_h_data() {
-        let name = run_name(u64::MAX);
-        assert_eq!(name.len(), RUN_NAME_CHARS);
-        assert!(format!("{name}:{}:{}", 999, 9_999_999).len() <= crate::effect::MAX_TAG_BYTES);
     }
 }

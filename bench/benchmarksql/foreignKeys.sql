@@ -1,0 +1,1 @@
+-- Foreign keys are left out: PostgreSQL has none on foreign tables.

@@ -1,0 +1,1 @@
+-- BenchmarkSQL sets fill factors here. Memory-optimized tables have no pages to fill.
