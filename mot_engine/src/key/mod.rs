@@ -29,6 +29,4 @@ pub use encode::{
 };
 pub use image::{Attribute, BODY_OFFSET_BYTES, IMAGE_HEADER_BYTES, ImageReader};
 
-/// Longest key in bytes, as in PostgreSQL's btree (a third of an 8 KiB page): what a heap table's
-/// index would refuse is refused here too, and nodes stay small.
-pub const KEY_BYTES_MAX: usize = 2704;
+pub use crate::limits::KEY_BYTES_MAX;

@@ -33,10 +33,7 @@ pub const LOG_MAGIC: u16 = 0x4D4C;
 /// Version of the form of everything after the header.
 pub const LOG_VERSION: u8 = 1;
 
-/// A record is closed once it has this many bytes; one row larger than that makes a record of its
-/// own. Small enough that replay's buffers stay small (PostgreSQL 15 cannot even recover a record of
-/// 1 GiB), large enough that the record's overhead does not count.
-pub const LOG_RECORD_BYTES_MAX: usize = 4 << 20;
+pub use crate::limits::LOG_RECORD_BYTES_MAX;
 
 /// Magic, version, kind.
 pub const LOG_HEADER_BYTES: usize = 4;

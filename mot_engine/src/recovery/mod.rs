@@ -14,7 +14,11 @@ mod load;
 mod replay;
 
 #[cfg(test)]
+mod full_test;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod threads_test;
 
 pub use finish::{Finished, finish};
 pub use load::{Loaded, load};

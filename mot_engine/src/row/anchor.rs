@@ -207,3 +207,76 @@ impl Drop for LatchedAnchor<'_> {
         self.anchor.head.store(self.head.0, Ordering::Release);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{CommandId, Xid};
+    use std::ptr::NonNull;
+    use std::sync::atomic::AtomicBool;
+
+    const VERSIONS: u64 = 100_000;
+    /// One round meets the few instructions in between only sometimes.
+    const ROUNDS: usize = 30;
+    /// A version's header and shortest image, in words of 16 bytes.
+    const BLOCK_WORDS: usize = 3;
+
+    /// Whoever reads a row while its versions are being logged gets the LSN of the newest logged version it saw.
+    #[test]
+    fn lsn_and_flag_are_read_together() {
+        for _ in 0..ROUNDS {
+            mark_and_read();
+        }
+    }
+
+    fn mark_and_read() {
+        let anchor = Anchor {
+            head: AtomicU64::new(0),
+            lsn: AtomicU64::new(0),
+        };
+        let mut blocks = vec![0u128; BLOCK_WORDS * (VERSIONS as usize + 1)];
+        let image = [0; super::super::version::IMAGE_BYTES_MIN];
+        let mut at = |number: u64| {
+            let block = &mut blocks[number as usize * BLOCK_WORDS..][..BLOCK_WORDS];
+            let block = NonNull::from(block).cast::<u8>();
+            // SAFETY: the block is 16-byte aligned, has 48 bytes, and is used once.
+            unsafe {
+                let (xid, cid) = (Xid(1), CommandId(number as u32));
+                VersionRef::write(block, &image, xid, cid, Slot(0), 0).address()
+            }
+        };
+        let addresses: Vec<u64> = (0..=VERSIONS).map(&mut at).collect();
+        let version = |number: u64| {
+            // SAFETY: the blocks live as long as the test.
+            unsafe { VersionRef::from_address(addresses[number as usize]) }.expect("an address")
+        };
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 1..=VERSIONS {
+                    let head = anchor.head();
+                    version(number).set_next(head);
+                    assert!(anchor.publish(head, head.with_address(addresses[number as usize])));
+                    anchor.mark_logged(version(number), Lsn(number));
+                }
+                ended.store(true, Ordering::Release);
+            });
+            while !ended.load(Ordering::Acquire) {
+                let mut newest_logged = 0;
+                let lsn = anchor.read_with_lsn(|| {
+                    let mut next = anchor.head().version();
+                    newest_logged = 0;
+                    while let Some(version) = next {
+                        if version.flags() & flags::LOGGED != 0 {
+                            newest_logged = u64::from(version.cid().0);
+                            break;
+                        }
+                        next = version.next();
+                    }
+                });
+                assert_eq!(lsn, Lsn(newest_logged));
+            }
+        });
+        assert_eq!(anchor.lsn(), Lsn(VERSIONS));
+    }
+}

@@ -1,0 +1,158 @@
+//! Replay into an arena that is too small: it stops with `ArenaFull`, and goes on when there is room.
+
+use super::{Replayer, finish};
+use crate::engine::{Engine, State};
+use crate::errors::EngineError;
+use crate::ids::{CommandId, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
+use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
+use crate::log::{DefinitionsWriter, RowsWriter};
+use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
+use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
+use crate::{Clock, Snapshot};
+
+struct AllCommitted;
+
+impl Clock for AllCommitted {
+    fn is_current(&self, _xid: Xid) -> bool {
+        false
+    }
+    fn is_in_progress(&self, _xid: Xid) -> bool {
+        false
+    }
+    fn did_commit(&self, _xid: Xid) -> bool {
+        true
+    }
+}
+
+impl Snapshot for AllCommitted {
+    fn xmin(&self) -> Xid {
+        Xid(u64::MAX)
+    }
+    fn own(&self, _xid: Xid, _cid: CommandId) -> Option<bool> {
+        None
+    }
+    fn running(&self, _xid: Xid) -> bool {
+        false
+    }
+    fn did_commit(&self, _xid: Xid) -> bool {
+        true
+    }
+}
+
+const KEY: RelationKey = RelationKey {
+    database: 1,
+    relation: 2,
+};
+const ROWS: u64 = 3000;
+/// Small enough that blocks of all classes come one by one.
+const BALLAST_BYTES: usize = 16 << 10;
+/// Blocks given back at a time.
+const BALLAST_STEP: usize = 4;
+
+fn body(key: u32) -> Vec<u8> {
+    let mut body = vec![1, 0, 0, 0, 24, 0];
+    body.extend_from_slice(&key.to_le_bytes());
+    body.resize(120, 7);
+    body
+}
+
+#[test]
+fn a_full_arena_stops_replay_and_room_lets_it_go_on() {
+    let region = Region::create(32 << 20, HugePages::Off).expect("memory");
+    // SAFETY: the region is fresh and outlives the engine.
+    let memory = unsafe { Memory::format(&region, &ArenaOptions::default()) }.expect("formats");
+    let engine = Engine::format(memory).expect("formats");
+    engine.set_state(State::Replaying);
+    let session = engine.join().expect("joins");
+    let mut replayer = Replayer::new();
+
+    let mut definitions = DefinitionsWriter::new();
+    definitions.create_table(TableId(1), KEY).expect("memory");
+    let definition = IndexDefinition {
+        relation: 77,
+        unique: true,
+        nulls_not_distinct: false,
+        columns: vec![KeyColumn {
+            attnum: 1,
+            kind: KeyKind::Int4,
+            descending: false,
+            nulls_first: false,
+            nullable: false,
+        }],
+        layout: vec![AttributeLayout {
+            len: 4,
+            align: 4,
+            by_value: true,
+        }],
+    };
+    definitions
+        .create_index(IndexId(1), TableId(1), &definition)
+        .expect("memory");
+    replayer
+        .apply(&session, definitions.record(), Lsn(8), Xid(5))
+        .expect("has room");
+
+    // Fill the arena up, then give it back in small pieces.
+    let mut ballast = Vec::new();
+    while let Ok(block) = session
+        .memory()
+        .allocate(BALLAST_BYTES, Purpose::Rows, Urgency::Ordinary)
+    {
+        ballast.push(block);
+    }
+    let mut stops = 0;
+    let mut keys = ROWS as u32;
+    for number in 0..ROWS {
+        let mut rows = RowsWriter::new();
+        keys -= 1;
+        rows.insert(TableId(1), Slot(number), &body(keys))
+            .expect("memory");
+        let lsn = Lsn(16 + number * 8);
+        loop {
+            match replayer.apply(&session, rows.record(), lsn, Xid(6)) {
+                Ok(()) => break,
+                Err(EngineError::ArenaFull(_)) => {
+                    stops += 1;
+                    for _ in 0..BALLAST_STEP {
+                        let block = ballast.pop().expect("the rows fit the whole arena");
+                        // SAFETY: allocated above with this size; nobody else has it.
+                        unsafe {
+                            session.memory().free(block, BALLAST_BYTES, Purpose::Rows);
+                        }
+                    }
+                }
+                Err(error) => panic!("row {number}: {error}"),
+            }
+        }
+        // A record that is there already changes nothing.
+        replayer
+            .apply(&session, rows.record(), lsn, Xid(6))
+            .expect("is skipped");
+    }
+    assert!(stops > 3, "the arena was full {stops} times only");
+
+    finish(&session, &AllCommitted, 2).expect("finishes");
+    let table = session.find_table(KEY, &AllCommitted).expect("exists");
+    let mut slots = 0;
+    let mut scan = RowScan::new(table);
+    while let Some((slot, version)) = scan.next(&session, &AllCommitted) {
+        assert_eq!(slot, Slot(slots));
+        assert_eq!(version.body(), body((ROWS - 1 - slots) as u32));
+        assert!(version.next().is_none(), "applied once");
+        slots += 1;
+    }
+    assert_eq!(slots, ROWS);
+    let index = session
+        .find_index(table, 77, &AllCommitted)
+        .expect("exists");
+    let mut scan = IndexScan::new();
+    scan.start(table, index, &KeyRange::new(), Direction::Forward);
+    for slot in (0..ROWS).rev() {
+        let (found, _) = scan
+            .next(&session, &AllCommitted)
+            .expect("scans")
+            .expect("has more");
+        assert_eq!(found, Slot(slot));
+    }
+    assert!(scan.next(&session, &AllCommitted).expect("scans").is_none());
+}
