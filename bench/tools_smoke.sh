@@ -21,12 +21,12 @@ export PGDATABASE=$database
 check() { # every table is memory-optimized, and sound
   "${psql[@]}" <<'SQL'
 DO $$
-DECLARE found record;
+DECLARE each record;
 BEGIN
-  FOR found IN SELECT oid::regclass AS name, relkind FROM pg_class
+  FOR each IN SELECT oid::regclass AS name, relkind FROM pg_class
                WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'f') LOOP
-    IF found.relkind <> 'f' THEN RAISE EXCEPTION 'table % is not memory-optimized', found.name; END IF;
-    PERFORM mot.check(found.name);
+    IF each.relkind <> 'f' THEN RAISE EXCEPTION 'table % is not memory-optimized', each.name; END IF;
+    PERFORM mot.check(each.name);
   END LOOP;
   IF NOT FOUND THEN RAISE EXCEPTION 'no tables'; END IF;
 END $$;

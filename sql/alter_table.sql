@@ -14,7 +14,7 @@ ALTER TABLE alt ADD COLUMN j int DEFAULT 1 UNIQUE;
 ALTER TABLE alt ADD COLUMN a int;
 SELECT * FROM alt ORDER BY a;
 INSERT INTO alt (a, b, c) VALUES (6, 'b6', 6) RETURNING *;
-SELECT rows, entries FROM mot.check('alt');
+SELECT rows FROM mot.check('alt');
 -- DEFAULT, NOT NULL
 ALTER TABLE alt ALTER d SET DEFAULT 3;
 INSERT INTO alt (a, b, c) VALUES (7, 'b7', 7) RETURNING d;
@@ -31,7 +31,7 @@ SELECT a FROM alt WHERE c = 3;
 SELECT a FROM alt WHERE c IS NULL;
 SELECT a, c FROM alt ORDER BY c, b LIMIT 10;
 ALTER TABLE alt ALTER a DROP NOT NULL;
-SELECT rows, entries FROM mot.check('alt');
+SELECT rows FROM mot.check('alt');
 -- TYPE
 ALTER TABLE alt ALTER b TYPE varchar(20);
 ALTER TABLE alt ALTER b TYPE text;
@@ -43,7 +43,7 @@ ALTER TABLE alt ALTER a TYPE bigint;
 ALTER TABLE alt ALTER c TYPE text USING c::text;
 ALTER TABLE alt ALTER b TYPE text COLLATE "C";
 SELECT b FROM alt ORDER BY b;
-SELECT rows, entries FROM mot.check('alt');
+SELECT rows FROM mot.check('alt');
 -- DROP COLUMN takes its indexes along.
 ALTER TABLE alt DROP COLUMN c;
 ALTER TABLE alt DROP COLUMN b, DROP COLUMN h;
@@ -51,7 +51,7 @@ ALTER TABLE alt DROP COLUMN b, DROP COLUMN h;
 INSERT INTO alt (a) VALUES (10);
 SELECT * FROM alt ORDER BY a;
 UPDATE alt SET d = 5 WHERE a = 2;
-SELECT rows, entries FROM mot.check('alt');
+SELECT rows FROM mot.check('alt');
 -- RENAME, SET SCHEMA, OWNER
 ALTER TABLE alt RENAME COLUMN d TO d2;
 ALTER TABLE alt RENAME TO alt2;
@@ -99,7 +99,7 @@ SELECT * FROM alt_composite;
 DROP FOREIGN TABLE alt_composite;
 ALTER TYPE alt_type ALTER ATTRIBUTE x TYPE bigint;
 DROP TYPE alt_type;
-SELECT rows, entries FROM mot.check('alt_schema.alt2');
+SELECT rows FROM mot.check('alt_schema.alt2');
 DROP SCHEMA alt_schema CASCADE;
 DROP FUNCTION alt_note;
 DROP ROLE alt_owner;

@@ -1,17 +1,15 @@
--- What tools read: pg_indexes, pg_constraint, information_schema, \d, comments, dependencies.
+-- What tools read: pg_index, pg_constraint, \d, comments, dependencies. (The views pg_indexes and information_schema.table_constraints
+-- leave out foreign tables.)
 CREATE FOREIGN TABLE cat (a int, b text, c int NOT NULL, PRIMARY KEY (a, b), UNIQUE (c)) SERVER mot;
 CREATE INDEX cat_order ON cat (c DESC, b NULLS FIRST);
 CREATE INDEX cat_collate ON cat (b COLLATE "POSIX", a);
 \d cat
 \d cat_order
 \d+ cat_pkey
-SELECT indexname, indexdef FROM pg_indexes WHERE tablename = 'cat' ORDER BY 1;
+SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 'cat'::regclass ORDER BY 1;
 SELECT conname, contype, convalidated, condeferrable, conkey, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'cat'::regclass ORDER BY 1;
 SELECT indexrelid::regclass, indisunique, indisprimary, indimmediate, indisvalid, indisready, indkey, indoption
 FROM pg_index WHERE indrelid = 'cat'::regclass ORDER BY 1;
-SELECT constraint_name, constraint_type FROM information_schema.table_constraints
-WHERE table_name = 'cat' AND constraint_name NOT LIKE '%not_null' ORDER BY 1;
-SELECT column_name, ordinal_position FROM information_schema.key_column_usage WHERE constraint_name = 'cat_pkey' ORDER BY 2;
 SELECT table_type FROM information_schema.tables WHERE table_name = 'cat';
 SELECT pg_index_column_has_property('cat_order', 1, 'desc') AS "desc", pg_index_column_has_property('cat_order', 2, 'nulls_first') AS nulls_first,
   pg_indexam_has_property((SELECT oid FROM pg_am WHERE amname = 'mot'), 'can_unique') AS can_unique;
@@ -28,7 +26,7 @@ INSERT INTO cat SELECT i, 'b', i FROM generate_series(1, 1000) i;
 SELECT mot.table_size('cat') > 0 AS t, mot.index_size('cat_order') > 0 AS i, mot.total_size('cat') > mot.table_size('cat') AS total;
 SELECT mot.table_size('pg_class');
 SELECT * FROM mot.check('pg_class');
-SELECT index, table_name, is_unique, entries > 0 AS filled, definition FROM mot.indexes WHERE table_name = 'cat'::regclass ORDER BY index::text;
+SELECT indexrelname, is_unique, entries FROM mot.stat_indexes WHERE relname = 'cat' ORDER BY 1;
 -- Operator classes agree with btree's operators and functions.
 SELECT count(*) FROM pg_opclass c JOIN pg_am m ON m.oid = c.opcmethod WHERE amname = 'mot' AND NOT opcdefault;
 SELECT o.opcname, o.opcintype::regtype FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod
@@ -47,5 +45,5 @@ ORDER BY 1, 2;
 VACUUM FULL pg_index;
 REINDEX TABLE pg_class;
 SELECT count(*) FROM cat WHERE c = 5;
-SELECT rows, entries FROM mot.check('cat');
+SELECT rows FROM mot.check('cat');
 DROP FOREIGN TABLE cat;

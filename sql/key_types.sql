@@ -1,5 +1,6 @@
 -- Every key type against a heap table with the same values: order in both directions with NULLs on either end, equality,
 -- ranges, uniqueness.
+SET jit = off;
 CREATE TABLE kt_values (type text, value text);
 INSERT INTO kt_values
 SELECT 'bool', unnest(ARRAY['f', 't'])
@@ -92,7 +93,7 @@ INSERT INTO kt_equal (f) VALUES ('-0');
 INSERT INTO kt_equal (i) VALUES ('30 days');
 INSERT INTO kt_equal (b) VALUES ('a    ');
 SELECT n, f, i, b FROM kt_equal WHERE n = 1 AND f = '-0' AND i = '30 days' AND b = 'a';
-SELECT rows, entries FROM mot.check('kt_equal');
+SELECT rows FROM mot.check('kt_equal');
 -- Cross-type integers
 CREATE FOREIGN TABLE kt_cross (a int2 PRIMARY KEY, b int4 UNIQUE, c int8 UNIQUE) SERVER mot;
 INSERT INTO kt_cross SELECT i, i, i FROM generate_series(-5, 5) i;
@@ -120,7 +121,7 @@ INSERT INTO kt_long VALUES (repeat('x', 2600));
 INSERT INTO kt_long VALUES (repeat('x', 3000));
 SELECT count(*) FROM kt_long WHERE t = repeat('x', 2600);
 SELECT count(*) FROM kt_long WHERE t = repeat('x', 3000);
-SELECT n, rows, entries FROM unnest(ARRAY['kt_cross', 'kt_multi', 'kt_long']) n, mot.check(n::regclass);
+SELECT n, rows FROM unnest(ARRAY['kt_cross', 'kt_multi', 'kt_long']) n, mot.check(n::regclass);
 DROP FOREIGN TABLE kt_equal, kt_cross, kt_multi, kt_long;
 DROP TABLE kt_multi_heap, kt_values;
 DROP FUNCTION kt_try;

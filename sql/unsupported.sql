@@ -62,7 +62,7 @@ SELECT command || E'\n  ' || pg_temp.refused(command) AS "command and answer" FR
   'REINDEX TABLE CONCURRENTLY un'
 ]) WITH ORDINALITY AS c(command, n) ORDER BY n;
 \set VERBOSITY default
-SELECT rows, entries FROM mot.check('un');
+SELECT rows FROM mot.check('un');
 DROP FOREIGN TABLE un;
 DROP TABLE un_heap;
 DROP TYPE un_enum;

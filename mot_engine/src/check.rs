@@ -20,7 +20,7 @@ use crate::reclaim::Quiet;
 use crate::row::{Anchor, Head, IMAGE_BYTES_MIN, Judged, VersionRef, flags, judge_maker};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
-use mot_index::{Bound, Cursor, Direction, Tree};
+use mot_index::{Batch, Bound, Direction, Tree};
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
@@ -217,6 +217,9 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         for index in self.table.all_indexes() {
             let definition = self.session.definition(index)?;
             let has_null = encode_row(definition, version.image(), &mut self.key)?.0;
+            if self.key.is_empty() {
+                continue;
+            }
             if index.form(has_null) == EntryForm::Suffixed {
                 append_slot(&mut self.key, slot)?;
             }
@@ -253,26 +256,27 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             }
         }
         let before = self.report.entries;
-        let mut cursor = Cursor::new();
-        cursor.seek(Bound::Start, Direction::Forward);
+        let mut batch = Batch::with_capacity(STEP as usize);
+        let mut last: Option<Vec<u8>> = None;
         let mut slots = Vec::new();
         loop {
             let _pin = self.session.local.pin();
             // SAFETY: pinned while it is used.
             let tree = unsafe { Tree::new(&index.storage().root, &memory) };
-            let mut looked_at = 0;
-            while looked_at < STEP {
-                let Some((key, value)) = cursor.next(&tree) else {
-                    break;
-                };
+            let bound = last.as_deref().map_or(Bound::Start, Bound::Excluded);
+            tree.scan_batch(bound, Direction::Forward, &mut batch);
+            for (key, value) in batch.iter() {
                 slots.clear();
                 slots_of(value, |slot| slots.push(slot));
                 self.entry(index, key, &slots)?;
-                looked_at += 1;
             }
-            if looked_at < STEP {
+            if batch.is_exhausted() {
                 break;
             }
+            last = batch
+                .len()
+                .checked_sub(1)
+                .map(|at| batch.get(at).0.to_vec());
         }
         let found = self.report.entries - before;
         let counted = index.entry_count_estimate();

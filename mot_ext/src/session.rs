@@ -6,9 +6,10 @@
 //! - While tables are still being loaded (after a clean start the server already takes connections) a statement waits here,
 //!   interruptibly.
 use crate::errors;
-use crate::pg::interrupts;
+use crate::pg::{self, interrupts};
 use crate::settings;
 use crate::shmem;
+use crate::workers::load;
 use mot_engine::{Session, State};
 use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};
@@ -119,6 +120,12 @@ fn wait_until_loaded() {
     let Some(engine) = shmem::engine() else {
         errors::not_preloaded()
     };
+    if !pg::is_under_postmaster() && engine.state() == State::Empty {
+        if let Err(error) = load::load_single_user() {
+            shmem::control().set_failure(&error);
+            engine.set_state(State::Failed);
+        }
+    }
     let timeout_ms = settings::LOAD_TIMEOUT_MS.get();
     let start = Instant::now();
     let mut told = false;

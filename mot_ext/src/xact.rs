@@ -108,7 +108,7 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
         pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
             if !transaction.is_empty() {
                 errors::unsupported(
-                    "PREPARE TRANSACTION after changing or locking rows of memory-optimized tables",
+                    "prepared transactions that changed or locked rows of memory-optimized tables",
                     "Use COMMIT, or keep the prepared transaction to ordinary tables.",
                 );
             }

@@ -108,6 +108,7 @@ impl Run {
         key: &mut KeyBuffer,
     ) -> Result<(), EngineError> {
         let first_of_row = self.entries.len();
+        let mut has_keyless = false;
         let mut newest = true;
         let mut at = anchor.head().version();
         while let Some(version) = at {
@@ -125,6 +126,10 @@ impl Run {
                 continue;
             }
             let has_null = encode_row(definition, version.image(), key)?.0;
+            if key.is_empty() {
+                has_keyless = true;
+                continue;
+            }
             let pointed = index.form(has_null) == EntryForm::Pointed;
             if !pointed {
                 append_slot(key, slot)?;
@@ -136,7 +141,7 @@ impl Run {
                 self.push(key.as_slice(), slot, live, pointed)?;
             }
         }
-        if self.entries.len() > first_of_row + 1 {
+        if self.entries.len() > first_of_row + 1 || has_keyless {
             // Changed while no index minded: from now on scans must compare, and pruning must remove the entries of old versions.
             let mut latched = anchor.latch();
             latched.head = latched.head.with_flags(Head::KEYS_MOVED);

@@ -17,7 +17,7 @@ mod size;
 pub use build::Build;
 pub(crate) use build::{build, build_unjudged};
 pub(crate) use enter::{EntryOutcome, enter_key, probe_key};
-pub(crate) use posting::slots_of;
+pub(crate) use posting::{slots_len, slots_of};
 pub(crate) use remove::{clear_tree, remove_key};
 
 use crate::errors::EngineError;

@@ -130,3 +130,8 @@ pub(crate) fn slots_of(value: u64, mut visit: impl FnMut(Slot)) {
         }
     }
 }
+
+/// At most so many slots.
+pub(crate) fn slots_len(value: u64) -> usize {
+    Posting::of(value).map_or(1, |block| block.cells().len())
+}

@@ -18,6 +18,8 @@ impl Session {
         let tree = unsafe { Tree::new(&index.storage().root, &memory) };
         tree.verify()
             .map(|stats| stats.bytes_used)
-            .map_err(|corruption| EngineError::Corrupt { what: corruption.what })
+            .map_err(|corruption| EngineError::Corrupt {
+                what: corruption.what,
+            })
     }
 }

@@ -82,6 +82,10 @@ pub fn encode_value(
 }
 
 /// Replaces `key` by the key of the row `image`.
+///
+/// A row with NULL in a NOT NULL key column has no key: `key` is left empty, which no key is, and the row has no entry in the index. Such
+/// states exist beside the index, not under it: older than the NOT NULL (an index is built over chains that may still hold them), or
+/// younger than the drop of an index whose transaction is not settled yet.
 #[inline]
 pub fn encode_row(
     definition: &IndexDefinition,
@@ -93,6 +97,10 @@ pub fn encode_row(
     let mut has_null = false;
     for column in &definition.columns {
         let value = match reader.attribute(column.attnum)? {
+            Attribute::Null if !column.nullable => {
+                key.clear();
+                return Ok(HasNull(true));
+            }
             Attribute::Null => {
                 has_null = true;
                 KeyValue::Null

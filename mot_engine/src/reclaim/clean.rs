@@ -102,7 +102,9 @@ pub(crate) fn clean_row(
         if taken.cleaning {
             finish_cleaning(session, table, slot, anchor, &taken);
         }
+        let mut superseded = 0;
         for version in taken.iter() {
+            superseded += i64::from(version.flags() & (flags::LOCK_ONLY | flags::ABORTED) == 0);
             // SAFETY: unlinked above under the latch, by us alone.
             unsafe {
                 session
@@ -111,6 +113,10 @@ pub(crate) fn clean_row(
             };
         }
         total += taken.count;
+        if superseded > 0 {
+            let stale = &table.counters().stale_versions;
+            stale.fetch_sub(superseded, Ordering::Relaxed);
+        }
         if taken.refused {
             table.set_dirty(slot);
         }
@@ -162,6 +168,9 @@ fn remove_entries(
     for index in table.all_indexes() {
         let removed = session.definition(index).and_then(|definition| {
             let has_null = encode_row(definition, version.image(), &mut key)?.0;
+            if key.is_empty() {
+                return Ok(());
+            }
             crate::index::remove_key(
                 session,
                 table,
@@ -224,7 +233,6 @@ pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize
     removable(anchor.head(), horizon, |_| any = true);
     let mut removed = 0;
     if any {
-        let mut superseded = 0;
         removed = clean_row(session, table, slot, |head, taken| {
             let mut now = *head;
             removable(*head, horizon, |version| {
@@ -232,18 +240,10 @@ pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize
                 if hints & flags::ABORTED != 0 && hints & flags::LOGGED != 0 {
                     now = now.with_flags(Head::FULL_IMAGE_NEXT);
                 }
-                superseded +=
-                    i64::from(hints & (flags::COMMITTED | flags::LOCK_ONLY) == flags::COMMITTED);
                 taken.take(&mut now, version);
             });
             *head = now;
         });
-        if superseded > 0 {
-            table
-                .counters()
-                .stale_versions
-                .fetch_sub(superseded, Ordering::Relaxed);
-        }
     }
     removed + usize::from(free_dead_row(session, table, slot, anchor, horizon))
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use super::load::{raise_ids, write_version};
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
-use crate::index::enter_key;
+use crate::index::{EntryOutcome, enter_key};
 use crate::key::{encode_row, key_attributes_unchanged};
 use crate::log::{BaseLsn, Change, DefinitionChange, Record, apply_delta};
 use crate::memory::{Purpose, Urgency};
@@ -335,6 +335,9 @@ impl Place<'_> {
             self.session.with_keys(|keys| {
                 let [key, scratch, _] = keys;
                 let has_null = encode_row(definition, version.image(), key)?.0;
+                if key.is_empty() {
+                    return Ok(EntryOutcome::Done);
+                }
                 enter_key::<NoClock>(
                     self.session,
                     self.table,
@@ -356,6 +359,9 @@ impl Place<'_> {
         let before = newest.filter(|newest| !newest.is_tombstone());
         let after = Some(version).filter(|version| !version.is_tombstone());
         let counters = self.table.counters();
+        if before.is_some() && after.is_some() {
+            counters.stale_versions.fetch_add(1, Ordering::Relaxed);
+        }
         let rows = i64::from(after.is_some()) - i64::from(before.is_some());
         let grown = after.as_ref().map_or(0, bytes) - before.as_ref().map_or(0, bytes);
         counters.rows.fetch_add(rows, Ordering::Relaxed);

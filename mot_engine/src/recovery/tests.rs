@@ -609,6 +609,13 @@ impl World {
                 slots.len() as u64,
                 "rows counted"
             );
+            let mut problems = Vec::new();
+            let report = self
+                .session
+                .check(table, &clock, |problem| problems.push(problem))
+                .expect("looks at all");
+            assert_eq!(problems, []);
+            assert_eq!(report.rows, slots.len() as u64);
             for index in self.session.indexes(table, &clock) {
                 let mut scan = IndexScan::new();
                 scan.start(table, index, &KeyRange::new(), Direction::Forward);

@@ -176,10 +176,11 @@ impl Anchor {
         }
     }
 
-    /// Makes the slot an element of the free list. Only for a slot nobody reaches.
+    /// Makes the slot an element of the free list. Latched, though nobody reaches the slot any more: whoever came to clean the row a moment too
+    /// late would put the head back that he found.
     pub(crate) fn set_free(&self, next: Option<Slot>) {
         let link = next.map_or(0, |slot| slot.0 + 1);
-        self.head.store(Head::FREE | (link << 4), Ordering::Release);
+        self.latch().head = Head(Head::FREE | (link << 4));
     }
 
     /// The next free slot behind this free one.
@@ -190,7 +191,7 @@ impl Anchor {
 
     /// Takes a slot off the free list: empty, LSN kept.
     pub(crate) fn set_empty(&self) {
-        self.head.store(0, Ordering::Release);
+        self.latch().head = Head::empty();
     }
 }
 

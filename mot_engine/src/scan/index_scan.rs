@@ -10,28 +10,42 @@ use crate::memory::Urgency;
 use crate::row::{self, Head, VersionRef};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
-use mot_index::{Bound, Cursor, Direction, Tree};
+use mot_index::{Batch, Bound, Direction, Tree};
 use std::sync::atomic::Ordering;
 
-/// Slots of one pointed key kept aside: nearly always one or two.
-#[derive(Default)]
-struct Pending {
-    slots: Vec<Slot>,
-    key: Vec<u8>,
+/// Entries the first look into the tree asks for: most scans are short.
+const FIRST_ENTRIES: usize = 16;
+/// Entries a later look asks for at most.
+const ENTRIES_MAX: usize = 256;
+
+/// Where the next look into the tree begins.
+#[derive(Copy, Clone, Eq, PartialEq)]
+enum Begin {
+    Start,
+    End,
+    Included,
+    Excluded,
 }
 
 /// A scan through an index. Reusable: `start` begins anew and keeps the memory.
+///
+/// Entries are read in batches. A batch's slots are taken out of the tree's values while pinned, for a posting block may be gone a moment
+/// later; rows are looked up one by one.
 pub struct IndexScan {
     place: Option<(TableRef, IndexRef)>,
-    cursor: Cursor,
     direction: Direction,
+    batch: Batch,
+    begin: Begin,
+    /// With `begin`, for the keys that have one.
+    begin_key: Vec<u8>,
     /// Where the scan ends: `high` going forward (exclusive), `low` going backward (inclusive).
     end: Vec<u8>,
     has_end: bool,
-    point: Vec<u8>,
     is_point: bool,
+    /// Nothing more is to be read from the tree.
     is_done: bool,
-    pending: Pending,
+    /// Slots read and not looked up yet, with the number of their key in the batch; the next one last.
+    pending: Vec<(u32, Slot)>,
     scratch: KeyBuffer,
 }
 
@@ -46,14 +60,15 @@ impl IndexScan {
     pub fn new() -> IndexScan {
         IndexScan {
             place: None,
-            cursor: Cursor::new(),
             direction: Direction::Forward,
+            batch: Batch::with_capacity(FIRST_ENTRIES),
+            begin: Begin::Start,
+            begin_key: Vec::new(),
             end: Vec::new(),
             has_end: false,
-            point: Vec::new(),
             is_point: false,
             is_done: true,
-            pending: Pending::default(),
+            pending: Vec::new(),
             scratch: KeyBuffer::new(),
         }
     }
@@ -69,34 +84,40 @@ impl IndexScan {
         index.storage().scans.fetch_add(1, Ordering::Relaxed);
         self.place = Some((table, index));
         self.direction = direction;
-        self.pending.slots.clear();
+        self.pending.clear();
+        self.batch.clear();
+        self.batch.set_capacity(FIRST_ENTRIES);
+        self.begin_key.clear();
+        self.end.clear();
+        self.has_end = false;
         self.is_done = false;
         self.is_point = false;
         if let Some(key) = range.point()
             && index.is_unique()
         {
             self.is_point = true;
-            self.point.clear();
-            self.point.extend_from_slice(key);
+            self.begin_key.extend_from_slice(key);
             return;
         }
-        let (bound, end) = match direction {
+        let (begin, key, end) = match direction {
             Direction::Forward => (
-                range.low().map_or(Bound::Start, Bound::Included),
+                range.low().map_or(Begin::Start, |_| Begin::Included),
+                range.low(),
                 range.high(),
             ),
             Direction::Backward => (
-                range.high().map_or(Bound::End, Bound::Excluded),
+                range.high().map_or(Begin::End, |_| Begin::Excluded),
+                range.high(),
                 range.low(),
             ),
         };
-        self.cursor.seek(bound, direction);
-        self.end.clear();
+        self.begin = begin;
+        self.begin_key.extend_from_slice(key.unwrap_or_default());
         self.has_end = end.is_some();
         self.end.extend_from_slice(end.unwrap_or_default());
     }
 
-    /// The next row the snapshot sees, with the key its entry has.
+    /// The next row the snapshot sees.
     pub fn next<S: Snapshot>(
         &mut self,
         session: &Session,
@@ -107,49 +128,60 @@ impl IndexScan {
         };
         let _pin = session.local.pin();
         loop {
-            while let Some(slot) = self.pending.slots.pop() {
-                if let Some(version) = self.check(session, table, index, slot, snapshot)? {
+            while let Some((key, slot)) = self.pending.pop() {
+                if let Some(version) = self.check(session, table, index, key, slot, snapshot)? {
                     return Ok(Some((slot, version)));
                 }
             }
-            if self.is_done || !self.advance(session, index)? {
-                self.is_done = true;
+            if self.is_done {
                 return Ok(None);
             }
+            self.read(session, index)?;
         }
     }
 
-    /// Moves to the next entry of the range; its slots are pending then.
-    fn advance(&mut self, session: &Session, index: IndexRef) -> Result<bool, EngineError> {
+    /// Reads the next entries; their slots are pending then. Pinned.
+    fn read(&mut self, session: &Session, index: IndexRef) -> Result<(), EngineError> {
         let memory = session.tree_memory(Urgency::Ordinary);
         // SAFETY: `next` is pinned around this.
         let tree = unsafe { Tree::new(&index.storage().root, &memory) };
         let pending = &mut self.pending;
-        pending.key.clear();
         if self.is_point {
             self.is_done = true;
-            let Some(value) = tree.get(&self.point) else {
-                return Ok(false);
-            };
-            slots_of(value, |slot| pending.slots.push(slot));
-            pending.key.extend_from_slice(&self.point);
-            return Ok(true);
-        }
-        let Some((key, value)) = self.cursor.next(&tree) else {
-            return Ok(false);
-        };
-        if self.has_end {
-            let beyond = match self.direction {
-                Direction::Forward => key >= &self.end[..],
-                Direction::Backward => key < &self.end[..],
-            };
-            if beyond {
-                return Ok(false);
+            if let Some(value) = tree.get(&self.begin_key) {
+                push_slots(value, 0, pending)?;
             }
+            return Ok(());
         }
-        slots_of(value, |slot| pending.slots.push(slot));
-        pending.key.extend_from_slice(key);
-        Ok(true)
+        let bound = match self.begin {
+            Begin::Start => Bound::Start,
+            Begin::End => Bound::End,
+            Begin::Included => Bound::Included(&self.begin_key),
+            Begin::Excluded => Bound::Excluded(&self.begin_key),
+        };
+        tree.scan_batch(bound, self.direction, &mut self.batch);
+        self.is_done = self.batch.is_exhausted();
+        for (number, (key, value)) in self.batch.iter().enumerate() {
+            let beyond = self.has_end
+                && match self.direction {
+                    Direction::Forward => key >= &self.end[..],
+                    Direction::Backward => key < &self.end[..],
+                };
+            if beyond {
+                self.is_done = true;
+                break;
+            }
+            push_slots(value, number as u32, pending)?;
+        }
+        pending.reverse();
+        if let Some(last) = self.batch.len().checked_sub(1) {
+            self.begin = Begin::Excluded;
+            self.begin_key.clear();
+            self.begin_key.extend_from_slice(self.batch.get(last).0);
+        }
+        self.batch
+            .set_capacity((self.batch.capacity() * 4).min(ENTRIES_MAX));
+        Ok(())
     }
 
     /// The row behind an entry, if the snapshot sees it with the entry's key.
@@ -158,6 +190,7 @@ impl IndexScan {
         session: &Session,
         table: TableRef,
         index: IndexRef,
+        key: u32,
         slot: Slot,
         snapshot: &S,
     ) -> Result<Option<VersionRef>, EngineError> {
@@ -176,6 +209,20 @@ impl IndexScan {
         if index.form(has_null) == EntryForm::Suffixed {
             crate::index::append_slot(&mut self.scratch, slot)?;
         }
-        Ok((self.scratch.as_slice() == &self.pending.key[..]).then_some(version))
+        let key = if self.is_point {
+            &self.begin_key[..]
+        } else {
+            self.batch.get(key as usize).0
+        };
+        Ok((self.scratch.as_slice() == key).then_some(version))
     }
+}
+
+/// Takes a value's slots out, while its posting block is protected.
+fn push_slots(value: u64, key: u32, pending: &mut Vec<(u32, Slot)>) -> Result<(), EngineError> {
+    pending
+        .try_reserve(crate::index::slots_len(value))
+        .map_err(|_| EngineError::OutOfProcessMemory)?;
+    slots_of(value, |slot| pending.push((key, slot)));
+    Ok(())
 }

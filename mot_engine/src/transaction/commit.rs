@@ -173,7 +173,7 @@ fn last_own(anchor: &Anchor, own: &Own) -> Option<VersionRef> {
 
 /// Cuts out the states that this transaction replaced itself, which nobody else ever saw. The whole image was logged if it had to be.
 fn trim(session: &Session, table: TableRef, own: &Own, last: VersionRef) {
-    let removed = clean_row(session, table, last.slot(), |head, out| {
+    clean_row(session, table, last.slot(), |head, out| {
         *head = head.without_flags(Head::FULL_IMAGE_NEXT);
         let mut at = last.next();
         while let Some(version) = at {
@@ -188,8 +188,6 @@ fn trim(session: &Session, table: TableRef, own: &Own, last: VersionRef) {
             out.take(head, version);
         }
     });
-    let stale = &table.counters().stale_versions;
-    stale.fetch_sub(removed as i64, Ordering::Relaxed);
 }
 
 /// Takes a row lock's entry out of its chain.

@@ -48,6 +48,9 @@ impl Transaction {
                         return Ok(EntryOutcome::Done);
                     }
                 }
+                if key.is_empty() {
+                    return Ok(EntryOutcome::Done);
+                }
                 let clock = (!index.is_dropped()).then_some(clock);
                 enter_key(session, table, index, has_null, key, scratch, slot, clock)
             })?;
@@ -78,6 +81,9 @@ impl Transaction {
             let outcome = session.with_keys(|keys| {
                 let [key, scratch, _] = keys;
                 let has_null = encode_row(definition, image, key)?.0;
+                if key.is_empty() {
+                    return Ok(EntryOutcome::Done);
+                }
                 probe_key(session, table, index, has_null, key, scratch, clock)
             })?;
             match outcome {

@@ -5,7 +5,7 @@ use crate::errors::EngineError;
 use crate::ids::{CommandId, Slot, Xid};
 use crate::limits::ROW_BYTES_MAX;
 use crate::memory::{Purpose, Urgency};
-use crate::row::{IMAGE_BYTES_MIN, VersionRef, block_bytes, flags};
+use crate::row::{Head, IMAGE_BYTES_MIN, VersionRef, block_bytes, flags};
 use crate::session::Session;
 use crate::table::TableRef;
 
@@ -43,10 +43,11 @@ impl Transaction {
         let anchor = table
             .anchor(slot)
             .expect("a slot that was handed out has an anchor");
-        let head = anchor.head();
-        debug_assert!(head.is_empty());
-        let published = anchor.publish(head, head.with_address(version.address()));
-        assert!(published, "a slot that was handed out belongs to its taker");
+        debug_assert!(anchor.head().is_empty() && !anchor.head().is_free());
+        // The slot belongs to its taker; only one who came too late to clean the former row may hold the latch for a moment.
+        while !anchor.publish(Head::empty(), Head::empty().with_address(version.address())) {
+            anchor.wait_unlatched();
+        }
         self.push(Kind::Insert, table, slot, version.address());
         Ok((slot, version))
     }

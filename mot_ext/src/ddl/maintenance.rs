@@ -64,6 +64,7 @@ pub unsafe fn vacuum(statement: &Statement, node: *mut pg_sys::VacuumStmt) -> bo
     // portal's memory, which is current here.
     unsafe {
         let is_vacuum = (*node).is_vacuumcmd;
+        let context = pg_sys::CurrentMemoryContext;
         let analyzes = !is_vacuum || option_is_set((*node).options, "analyze");
         let targets = nodes::items::<pg_sys::VacuumRelation>((*node).rels);
         if targets.is_empty() {
@@ -72,6 +73,7 @@ pub unsafe fn vacuum(statement: &Statement, node: *mut pg_sys::VacuumStmt) -> bo
             }
             let ours = all_tables();
             statement.run(nodes::copy(node));
+            pg_sys::MemoryContextSwitchTo(context);
             analyze(statement, node, &ours);
             return true;
         }
@@ -92,6 +94,7 @@ pub unsafe fn vacuum(statement: &Statement, node: *mut pg_sys::VacuumStmt) -> bo
             statement.run(nodes::copy(rest));
         }
         if analyzes {
+            pg_sys::MemoryContextSwitchTo(context);
             analyze(statement, node, &ours);
         }
         true
@@ -123,7 +126,16 @@ unsafe fn analyze(
         (*analyze).options = nodes::list(&kept);
         (*analyze).rels = nodes::list(targets);
         (*analyze).is_vacuumcmd = false;
+        // A VACUUM before it has ended the statement's snapshot with its transaction. If ANALYZE needs transactions of its own, it ends
+        // this one in turn.
+        let needs_snapshot = !pg_sys::ActiveSnapshotSet();
+        if needs_snapshot {
+            pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        }
         statement.run(analyze);
+        if needs_snapshot && pg_sys::ActiveSnapshotSet() {
+            pg_sys::PopActiveSnapshot();
+        }
     }
 }
 

@@ -7,15 +7,16 @@
 //! - All of it goes through the transaction: undone by rollback, also to a savepoint, and logged at commit.
 //! - The caller holds PostgreSQL's lock on the table; what is dropped or replaced is forgotten by the local cache at once, and
 //!   by other backends through the relation's invalidation.
-use super::refuse::raise;
 use super::{definition, nodes};
 use crate::clock::PgClock;
+use crate::pg::violation;
 use crate::{errors, relation, session, xact};
 use mot_engine::key::IndexDefinition;
 use mot_engine::{Build, Newest, RelationKey, Slot, TableRef};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::collections::HashSet;
+use std::ffi::CStr;
 
 /// Makes the storage of a table that this transaction created.
 pub fn create(relid: pg_sys::Oid) {
@@ -110,14 +111,16 @@ unsafe fn duplicated(
             }
             _ => None,
         };
-        raise(
+        let detail = match detail {
+            Some(key) => format!("Key {key} is duplicated."),
+            None => "Duplicate keys exist.".into(),
+        };
+        violation::raise(
             PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION,
-            format!("could not create unique index \"{name}\""),
-            Some(match detail {
-                Some(key) => format!("Key {key} is duplicated."),
-                None => "Duplicate keys exist.".into(),
-            }),
-            None,
+            table,
+            CStr::from_ptr((*(*index).rd_rel).relname.data.as_ptr()),
+            &format!("could not create unique index \"{name}\""),
+            Some(&detail),
         )
     }
 }

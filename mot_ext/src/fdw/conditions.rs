@@ -58,6 +58,8 @@ pub struct Condition {
     pub argument: *mut pg_sys::Expr,
     pub argument_type: pg_sys::Oid,
     pub clause: *mut pg_sys::RestrictInfo,
+    /// The clause with the column on the left, for EXPLAIN and re-checks.
+    pub expression: *mut pg_sys::Expr,
 }
 
 /// The conditions an index answers, by column.
@@ -147,6 +149,7 @@ unsafe fn match_clause(
             argument,
             argument_type,
             clause: rinfo,
+            expression: clause,
         };
         let is_column = |node: *mut pg_sys::Expr| {
             pg_sys::match_index_to_operand(node.cast(), column as i32, index)
@@ -171,7 +174,13 @@ unsafe fn match_clause(
                     return Some(condition(Test::Prefix, pattern, pg_sys::TEXTOID));
                 }
                 let (test, argument_type) = strategy(index, column, operator, (*op).inputcollid)?;
-                Some(condition(test, argument, argument_type))
+                let mut found = condition(test, argument, argument_type);
+                if argument != right {
+                    let turned = pg_sys::copyObjectImpl(clause.cast()).cast::<pg_sys::OpExpr>();
+                    pg_sys::CommuteOpExpr(turned);
+                    found.expression = turned.cast();
+                }
+                Some(found)
             }
             pg_sys::NodeTag::T_ScalarArrayOpExpr => {
                 let op = clause.cast::<pg_sys::ScalarArrayOpExpr>();

@@ -10,6 +10,7 @@ use super::private::{self, Private, items, list};
 use super::scan::{Scan, keep};
 use super::tuple;
 use super::write::{Fate, Target};
+use crate::pg::fields::FieldKeeper;
 use crate::xact;
 use mot_engine::{CommandId, Slot, VersionRef};
 use pgrx::pg_sys;
@@ -26,6 +27,7 @@ struct Direct {
     assignments: Vec<(i16, *mut pg_sys::ExprState)>,
     /// The new row.
     new: *mut pg_sys::TupleTableSlot,
+    fields: FieldKeeper,
 }
 
 unsafe fn tag<T>(node: *mut T) -> pg_sys::NodeTag {
@@ -157,6 +159,7 @@ pub unsafe extern "C-unwind" fn begin_direct_modify(
                 (*relation).rd_att,
                 &raw const pg_sys::TTSOpsVirtual,
             ),
+            fields: FieldKeeper::new(),
         };
         (*node).fdw_state = keep(node, direct).cast();
     }
@@ -185,7 +188,10 @@ pub unsafe extern "C-unwind" fn iterate_direct_modify(
                 tuple::clear(slot);
                 return slot;
             };
-            let Some(result) = direct.change(node, row, version) else {
+            direct.fields.enter();
+            let changed = direct.change(node, row, version);
+            direct.fields.leave();
+            let Some(result) = changed else {
                 if !instrument.is_null() {
                     (*instrument).nfiltered1 += 1.0;
                 }

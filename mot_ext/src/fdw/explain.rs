@@ -1,4 +1,7 @@
 //! EXPLAIN: the index, its conditions and the direction, in core's words.
+//!
+//! Core does not tell a wrapper the nodes above its own, which the names of a nested loop's parameters come from; they are looked
+//! up in the plan, or a condition would read `a = $0`.
 use super::private::{Private, items, list};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -11,7 +14,7 @@ pub unsafe extern "C-unwind" fn explain_foreign_scan(
     // SAFETY: a node of a plan of ours.
     unsafe {
         let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
-        explain_index(node, plan, &Private::new((*plan).fdw_private), es);
+        explain_index(plan, &Private::new((*plan).fdw_private), es);
     }
 }
 
@@ -25,7 +28,7 @@ pub unsafe extern "C-unwind" fn explain_direct_modify(
     unsafe {
         let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
         let private = Private::new((*plan).fdw_private);
-        explain_index(node, plan, &private, es);
+        explain_index(plan, &private, es);
         let expressions = items::<pg_sys::Expr>((*plan).fdw_exprs);
         let first = expressions.len() - private.assigned().len() - private.qual_count();
         let quals = list(&expressions[first..first + private.qual_count()]);
@@ -48,7 +51,6 @@ pub unsafe extern "C-unwind" fn explain_direct_modify(
 }
 
 unsafe fn explain_index(
-    _node: *mut pg_sys::ForeignScanState,
     plan: *mut pg_sys::ForeignScan,
     private: &Private,
     es: *mut pg_sys::ExplainState,
@@ -82,8 +84,8 @@ unsafe fn explain_clauses(
     // SAFETY: clauses of the plan node, in which Vars speak of its relation.
     unsafe {
         let node = pg_sys::make_ands_explicit(clauses);
-        let context =
-            pg_sys::set_deparse_context_plan((*es).deparse_cxt, plan.cast(), std::ptr::null_mut());
+        let above = ancestors(es, plan.cast());
+        let context = pg_sys::set_deparse_context_plan((*es).deparse_cxt, plan.cast(), above);
         let tables = if (*es).rtable.is_null() {
             0
         } else {
@@ -93,4 +95,64 @@ unsafe fn explain_clauses(
             pg_sys::deparse_expression(node.cast(), context, tables > 1 || (*es).verbose, false);
         pg_sys::ExplainPropertyText(label.as_ptr(), text, es);
     }
+}
+
+/// The nodes above a plan node, nearest first; empty if it is not found, as below a CTE or an init plan it may not be.
+unsafe fn ancestors(es: *mut pg_sys::ExplainState, wanted: *mut pg_sys::Plan) -> *mut pg_sys::List {
+    // SAFETY: the statement that is being explained.
+    unsafe {
+        let statement = (*es).pstmt;
+        if statement.is_null() {
+            return std::ptr::null_mut();
+        }
+        let mut roots = vec![(*statement).planTree];
+        roots.extend(items::<pg_sys::Plan>((*statement).subplans));
+        for root in roots {
+            let mut path = Vec::new();
+            if find(root, wanted, &mut path) {
+                return list(&path);
+            }
+        }
+        std::ptr::null_mut()
+    }
+}
+
+/// Finds a node below `at`; `path` gets the nodes above it, nearest first.
+unsafe fn find(
+    at: *mut pg_sys::Plan,
+    wanted: *mut pg_sys::Plan,
+    path: &mut Vec<*mut pg_sys::Plan>,
+) -> bool {
+    if at.is_null() {
+        return false;
+    }
+    if at == wanted {
+        return true;
+    }
+    // SAFETY: a plan tree; each cast follows the node's tag.
+    unsafe {
+        let mut children = vec![(*at).lefttree, (*at).righttree];
+        match (*at.cast::<pg_sys::Node>()).type_ {
+            pg_sys::NodeTag::T_Append => {
+                children.extend(items::<pg_sys::Plan>(
+                    (*at.cast::<pg_sys::Append>()).appendplans,
+                ));
+            }
+            pg_sys::NodeTag::T_MergeAppend => {
+                let node = at.cast::<pg_sys::MergeAppend>();
+                children.extend(items::<pg_sys::Plan>((*node).mergeplans));
+            }
+            pg_sys::NodeTag::T_SubqueryScan => {
+                children.push((*at.cast::<pg_sys::SubqueryScan>()).subplan);
+            }
+            _ => {}
+        }
+        for child in children {
+            if find(child, wanted, path) {
+                path.push(at);
+                return true;
+            }
+        }
+    }
+    false
 }

@@ -11,6 +11,7 @@ use super::upsert;
 use super::write::{Fate, Inserted, Target};
 use crate::clock::PgSnapshot;
 use crate::pg::executor::compute_stored_generated;
+use crate::pg::fields::FieldKeeper;
 use crate::xact;
 use mot_engine::{CommandId, Slot, VersionRef};
 use pgrx::PgMemoryContexts;
@@ -27,6 +28,7 @@ pub struct Modify {
     identity: i16,
     /// For RETURNING of a deleted row.
     tuple: pg_sys::HeapTupleData,
+    fields: FieldKeeper,
 }
 
 const IDENTITY: &std::ffi::CStr = c"ctid";
@@ -81,6 +83,7 @@ unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRe
             conflict,
             identity,
             tuple: tuple::empty(),
+            fields: FieldKeeper::new(),
         };
         let state = PgMemoryContexts::For((*estate).es_query_cxt).leak_and_drop_on_delete(state);
         (*info).ri_FdwState = state.cast();
@@ -230,6 +233,7 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
     // SAFETY: as core calls it; the image lives in per-tuple memory until the engine has copied it.
     unsafe {
         let state = state(info);
+        state.fields.enter();
         check(estate, info, slot, true);
         let old = pg_sys::MemoryContextSwitchTo(per_tuple_memory(estate));
         let image = tuple::form(slot);
@@ -245,6 +249,7 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
             upsert::insert_or_resolve(estate, info, state, slot, image)
         };
         pg_sys::MemoryContextSwitchTo(old);
+        state.fields.leave();
         result
     }
 }
@@ -259,6 +264,22 @@ pub unsafe extern "C-unwind" fn exec_foreign_update(
     // SAFETY: as core calls it.
     unsafe {
         let state = state(info);
+        state.fields.enter();
+        let result = update(estate, info, state, slot, plan_slot);
+        state.fields.leave();
+        result
+    }
+}
+
+unsafe fn update(
+    estate: *mut pg_sys::EState,
+    info: *mut pg_sys::ResultRelInfo,
+    state: &Modify,
+    slot: *mut pg_sys::TupleTableSlot,
+    plan_slot: *mut pg_sys::TupleTableSlot,
+) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: as core calls ExecForeignUpdate.
+    unsafe {
         let Some((row, mut seen)) = state.identify(plan_slot) else {
             return std::ptr::null_mut();
         };

@@ -19,18 +19,18 @@ const NODE_FANOUT: f64 = 15.0;
 /// Sets of outer relations tried for parameterized paths; more only cost planning time.
 const OUTER_SETS_MAX: usize = 16;
 
-/// `fdw_private` of a path: the executor's part, the arguments, the clauses answered wholly, all clauses answered.
+/// `fdw_private` of a path: the executor's part, the arguments, the clauses answered wholly, and all answered ones as expressions.
 pub struct PathPrivate {
     pub plan: *mut pg_sys::List,
     pub arguments: *mut pg_sys::List,
     pub exact: *mut pg_sys::List,
-    pub answered: *mut pg_sys::List,
+    pub rechecks: *mut pg_sys::List,
 }
 
 impl PathPrivate {
     unsafe fn to_list(&self) -> *mut pg_sys::List {
         // SAFETY: lists are nodes; a NULL list is an empty one.
-        unsafe { list(&[self.plan, self.arguments, self.exact, self.answered]) }
+        unsafe { list(&[self.plan, self.arguments, self.exact, self.rechecks]) }
     }
 
     /// Reads a path's `fdw_private`.
@@ -41,7 +41,7 @@ impl PathPrivate {
             plan: parts[0],
             arguments: parts[1],
             exact: parts[2],
-            answered: parts[3],
+            rechecks: parts[3],
         }
     }
 }
@@ -87,7 +87,7 @@ unsafe fn add_row_path(
             plan: private::encode(pg_sys::InvalidOid, false, &[]),
             arguments: std::ptr::null_mut(),
             exact: std::ptr::null_mut(),
-            answered: std::ptr::null_mut(),
+            rechecks: std::ptr::null_mut(),
         };
         let filter = (*rel).baserestrictcost;
         let per_row = pg_sys::cpu_tuple_cost * (1.0 + NEXT_ROW_COST) + filter.per_tuple;
@@ -194,6 +194,10 @@ unsafe fn add_index_path(
             .map(|condition| condition.clause)
             .collect();
         let answered = list(&answered);
+        let rechecks: Vec<_> = conditions
+            .iter()
+            .map(|condition| condition.expression)
+            .collect();
         let selectivity = if found.is_one_row {
             1.0 / (*rel).tuples.max(1.0)
         } else {
@@ -221,7 +225,7 @@ unsafe fn add_index_path(
             plan: private::encode((*index).indexoid, backward, &keys),
             arguments: list(&arguments),
             exact: list(&exact),
-            answered,
+            rechecks: list(&rechecks),
         };
         add(root, rel, startup, total, order, outer, private);
     }

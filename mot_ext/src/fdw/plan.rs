@@ -18,14 +18,12 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
     unsafe {
         let private = PathPrivate::from_list((*path).fdw_private);
         let exact = items::<pg_sys::RestrictInfo>(private.exact);
-        let answered = items::<pg_sys::RestrictInfo>(private.answered);
         let mut filters = Vec::new();
         for clause in items::<pg_sys::RestrictInfo>(clauses) {
             if !(*clause).pseudoconstant && !is_answered(clause, &exact) {
                 filters.push((*clause).clause);
             }
         }
-        let recheck: Vec<_> = answered.iter().map(|clause| (**clause).clause).collect();
         pg_sys::make_foreignscan(
             targets,
             list(&filters),
@@ -33,7 +31,7 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
             private.arguments,
             private.plan,
             std::ptr::null_mut(),
-            list(&recheck),
+            private.rechecks,
             outer_plan,
         )
     }

@@ -32,22 +32,30 @@ pub fn open() -> Result<DirectoryDisk, EngineError> {
     })
 }
 
-/// The newest complete checkpoint of this cluster that lies in its history.
+/// The newest complete checkpoint of this cluster that lies in its history; `None` if there is no checkpoint at all.
 pub fn newest(disk: &DirectoryDisk) -> Result<Option<Manifest>, EngineError> {
     // SAFETY: reads the control file's copy in shared memory; never raises.
     let system_id = unsafe { pg_sys::GetSystemIdentifier() };
-    checkpoint::newest(disk, system_id, |timeline, redo| {
-        timeline_of(redo) == timeline
-    })
+    let in_history = |timeline, redo| timeline_of(redo) == timeline;
+    let newest = checkpoint::newest(disk, system_id, in_history)?;
+    if newest.is_none() && !checkpoint::generations(disk)?.is_empty() {
+        return Err(EngineError::Damaged {
+            file: DIRECTORY.into(),
+            what: "it holds checkpoints, but none of this timeline's history".into(),
+        });
+    }
+    Ok(newest)
 }
 
 /// The timeline on which a position lies, in the history of the current one. May raise.
 fn timeline_of(position: Lsn) -> u32 {
     let mut timeline = 0;
-    // SAFETY: reads shared positions; in recovery the replay position's timeline, else the insertion's.
+    // SAFETY: reads shared positions; in recovery the timeline that it heads for (known to the startup process only) or the
+    // replay position's, else the insertion's.
     unsafe {
         if pg_sys::RecoveryInProgress() {
             pg_sys::GetXLogReplayRecPtr(&mut timeline);
+            timeline = timeline.max(pg_sys::recoveryTargetTLI);
         } else {
             timeline = pg_sys::GetWALInsertionTimeLine();
         }

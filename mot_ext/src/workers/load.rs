@@ -115,11 +115,9 @@ pub fn replay_gap(manifest: &Manifest, replayer: &mut Replayer, to: Lsn) -> Resu
 
 /// The whole of it in the checkpoint worker, after a clean start. Leaves the engine ready.
 pub fn load_in_worker() -> Result<(), String> {
-    let loaded = load()?;
-    if let Some(manifest) = loaded {
+    if let Some(manifest) = load_and_replay()? {
         // SAFETY: reads a shared position; never raises.
         let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
-        replay_gap(&manifest, &mut Replayer::new(), redo)?;
         let replayed = shmem::control().logged.load(Ordering::SeqCst);
         let from = if replayed {
             manifest.redo
@@ -130,6 +128,23 @@ pub fn load_in_worker() -> Result<(), String> {
         shmem::control().covered.store(from.0, Ordering::SeqCst);
     }
     finish()
+}
+
+/// The whole of it in single-user mode, at the first statement that needs a table. Nothing can be written there, so the
+/// checkpoint stays as it is.
+pub fn load_single_user() -> Result<(), String> {
+    load_and_replay()?;
+    finish()
+}
+
+fn load_and_replay() -> Result<Option<Manifest>, String> {
+    let loaded = load()?;
+    if let Some(manifest) = &loaded {
+        // SAFETY: reads a shared position; never raises.
+        let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
+        replay_gap(manifest, &mut Replayer::new(), redo)?;
+    }
+    Ok(loaded)
 }
 
 /// Recovery is over, or there was none: transactions of before are finished and their processes gone. Their outcome is

@@ -1,0 +1,140 @@
+-- This file belongs to mot_ext/src/fdw.
+-- Every statement given to same() runs on a memory-optimized table and on its ordinary twin; both must give the same rows, the
+-- same count or the same error.
+SET client_min_messages = warning;
+CREATE EXTENSION IF NOT EXISTS mot;
+CREATE SCHEMA fdw_cursors_functions;
+CREATE SCHEMA fdw_cursors_functions_heap;
+SET search_path = fdw_cursors_functions, pg_catalog;
+CREATE FUNCTION outcome(place text, statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE result text := ''; n bigint := 0; r record;
+BEGIN
+  PERFORM set_config('search_path', place || ', pg_catalog', true);
+  IF statement ~* '^\s*(select|with|values|table)|returning' THEN
+    FOR r IN EXECUTE statement LOOP n := n + 1; result := result || r::text || E'\n'; END LOOP;
+  ELSE
+    EXECUTE statement;
+    GET DIAGNOSTICS n = ROW_COUNT;
+  END IF;
+  RETURN n || ' rows' || E'\n' || result;
+EXCEPTION WHEN others THEN
+  RETURN 'error ' || sqlstate || ': ' || sqlerrm || E'\n';
+END $$;
+CREATE FUNCTION same(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE mine text := fdw_cursors_functions.outcome('fdw_cursors_functions', statement); heap text := fdw_cursors_functions.outcome('fdw_cursors_functions_heap', statement);
+BEGIN
+  PERFORM set_config('search_path', 'fdw_cursors_functions, pg_catalog', true);
+  IF statement !~* 'order by' THEN
+    mine := (SELECT string_agg(line, E'\n' ORDER BY line) FROM regexp_split_to_table(mine, E'\n') line);
+    heap := (SELECT string_agg(line, E'\n' ORDER BY line) FROM regexp_split_to_table(heap, E'\n') line);
+  END IF;
+  IF mine IS DISTINCT FROM heap THEN
+    RETURN 'DIFFERENT' || E'\n-- mot:\n' || left(mine, 2000) || E'\n-- heap:\n' || left(heap, 2000);
+  END IF;
+  RETURN 'same: ' || coalesce((regexp_match(mine, '(\d+ rows|error [^\n]*)'))[1], mine);
+END $$;
+-- The same table in both places.
+CREATE FUNCTION twin(name text, columns text, VARIADIC indexes text[] DEFAULT '{}') RETURNS void LANGUAGE plpgsql AS $$
+DECLARE i text;
+BEGIN
+  EXECUTE format('CREATE FOREIGN TABLE fdw_cursors_functions.%I (%s) SERVER mot', name, columns);
+  EXECUTE format('CREATE TABLE fdw_cursors_functions_heap.%I (%s)', name, columns);
+  FOREACH i IN ARRAY indexes LOOP
+    EXECUTE format(i, 'fdw_cursors_functions.' || name);
+    EXECUTE format(i, 'fdw_cursors_functions_heap.' || name);
+  END LOOP;
+END $$;
+-- Cursors, functions, PL/pgSQL, prepared statements, savepoints: whoever keeps a row or comes back to a scan.
+SELECT twin('t', 'id int PRIMARY KEY, k int, v text', 'CREATE INDEX ON %s (k, id)');
+SELECT same('INSERT INTO t SELECT i, i % 7, ''v'' || i FROM generate_series(1, 200) i');
+SELECT same('SELECT k, (SELECT string_agg(v, '','' ORDER BY id) FROM t x WHERE x.k = y.k AND x.id < 20) FROM (SELECT DISTINCT k FROM t) y ORDER BY k');
+BEGIN;
+DECLARE a SCROLL CURSOR FOR SELECT id FROM t WHERE k = 3 ORDER BY id;
+FETCH 2 FROM a;
+FETCH LAST FROM a;
+FETCH PRIOR FROM a;
+FETCH FIRST FROM a;
+FETCH RELATIVE 3 FROM a;
+MOVE BACKWARD ALL IN a;
+FETCH 1 FROM a;
+DECLARE b NO SCROLL CURSOR FOR SELECT id FROM t;
+FETCH 1 FROM b;
+FETCH BACKWARD 1 FROM b;
+ROLLBACK;
+-- insensitive to later changes of the same transaction; WITH HOLD lives on
+BEGIN;
+INSERT INTO t VALUES (1000, 3, 'mine');
+DECLARE c CURSOR FOR SELECT id, v FROM t WHERE k = 3 AND id > 190 ORDER BY id;
+DECLARE h CURSOR WITH HOLD FOR SELECT id, v FROM t WHERE k = 3 AND id > 190 ORDER BY id;
+UPDATE t SET v = 'changed' WHERE k = 3;
+DELETE FROM t WHERE id = 1000;
+FETCH ALL FROM c;
+SELECT count(*) FROM t WHERE v = 'changed';
+COMMIT;
+FETCH ALL FROM h;
+CLOSE h;
+-- a cursor over a savepoint that is rolled back
+BEGIN;
+DECLARE c CURSOR FOR SELECT id, v FROM t WHERE id BETWEEN 1 AND 4 ORDER BY id;
+FETCH 1 FROM c;
+SAVEPOINT s;
+UPDATE t SET v = 'gone' WHERE id BETWEEN 1 AND 4;
+FETCH 1 FROM c;
+ROLLBACK TO s;
+FETCH 2 FROM c;
+COMMIT;
+-- loops that change what they read
+CREATE FUNCTION loops() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE r record; n int := 0; s bigint := 0; one t;
+BEGIN
+  FOR r IN SELECT * FROM t WHERE k = 5 ORDER BY id LOOP
+    UPDATE t SET k = 6, v = r.v || '*' WHERE id = r.id;
+    INSERT INTO t VALUES (r.id + 5000, 5, 'new');
+    n := n + 1;
+  END LOOP;
+  SELECT sum(id) INTO s FROM t WHERE k = 5;
+  SELECT * INTO STRICT one FROM t WHERE id = 5005;
+  BEGIN
+    INSERT INTO t VALUES (5005, 1, 'dup');
+  EXCEPTION WHEN unique_violation THEN
+    n := n + 1000;
+  END;
+  BEGIN
+    UPDATE t SET k = 99;
+    RAISE EXCEPTION 'back';
+  EXCEPTION WHEN others THEN
+    n := n + (SELECT count(*) FROM t WHERE k = 99);
+  END;
+  RETURN n || ' ' || s || ' ' || one.v;
+END $$;
+SELECT loops();
+SELECT count(*), sum(k) FROM t;
+-- set-returning and SQL functions, inlined or not
+CREATE FUNCTION by_k(int) RETURNS SETOF t STABLE LANGUAGE sql AS 'SELECT * FROM t WHERE k = $1';
+CREATE FUNCTION volatile_count() RETURNS bigint VOLATILE LANGUAGE sql AS 'SELECT count(*) FROM t';
+CREATE FUNCTION stable_count() RETURNS bigint STABLE LANGUAGE sql AS 'SELECT count(*) FROM t';
+SELECT count(*) FROM by_k(2);
+SELECT id FROM by_k(2) WHERE id < 20 ORDER BY id;
+INSERT INTO t SELECT 9000 + i, -1, volatile_count()::text || ' ' || stable_count() FROM generate_series(1, 3) i;
+SELECT id, v FROM t WHERE id > 9000 ORDER BY id;
+-- procedures that commit
+CREATE PROCEDURE commits() LANGUAGE plpgsql AS $$ BEGIN FOR i IN 1..5 LOOP INSERT INTO t VALUES (10000 + i, 0, 'p'); IF i % 2 = 0 THEN COMMIT; ELSE ROLLBACK; END IF; END LOOP; END $$;
+CALL commits();
+SELECT id FROM t WHERE id > 10000 ORDER BY id;
+-- rescans: correlated subqueries, nested loops, LATERAL
+SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_material = off;
+SELECT count(*) FROM t a, t b WHERE a.k = b.k AND a.id <> b.id AND a.id < 100;
+SELECT count(*) FROM t a, t b WHERE a.id + 1 = b.id AND a.id < 50;
+RESET enable_hashjoin; RESET enable_mergejoin; RESET enable_material;
+-- EXECUTE, RETURNING into, GET DIAGNOSTICS
+DO $$ DECLARE n int; x text; BEGIN
+  EXECUTE 'UPDATE fdw_cursors_functions.t SET v = $1 WHERE id = $2 RETURNING v' INTO x USING 'dyn', 10;
+  DELETE FROM t WHERE id BETWEEN 11 AND 13; GET DIAGNOSTICS n = ROW_COUNT;
+  RAISE WARNING '% %', x, n;
+END $$;
+-- temporary results keep their rows
+CREATE TEMP TABLE kept AS SELECT * FROM t WHERE id < 100;
+UPDATE t SET v = 'other' WHERE id < 100;
+SELECT count(*), min(v) <> 'other' AS old FROM kept;
+SELECT array_agg(t ORDER BY id) FROM t WHERE id IN (1, 2);
+SELECT (mot.check('t')).rows AS t;
