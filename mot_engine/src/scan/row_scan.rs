@@ -8,6 +8,9 @@ use crate::table::TableRef;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+/// How many rows ahead a version is asked for.
+const AHEAD_VERSION: u64 = 6;
+
 /// A scan of a range of slots.
 pub struct RowScan {
     table: TableRef,
@@ -41,6 +44,10 @@ impl RowScan {
         while self.next < self.end {
             let slot = Slot(self.next);
             self.next += 1;
+            if let Some(ahead) = self.table.anchor(Slot(slot.0 + AHEAD_VERSION)) {
+                // Anchors lie one behind the other: the processor fetches those by itself.
+                row::prefetch_version(ahead);
+            }
             let Some(anchor) = self.table.anchor(slot) else {
                 continue;
             };
