@@ -254,6 +254,9 @@ impl Loader {
         if versions.len() > 1 {
             head = head.with_flags(Head::KEYS_MOVED);
         }
+        if versions.first().is_some_and(|newest| newest.rolled_back) {
+            head = head.with_flags(Head::FULL_IMAGE_NEXT);
+        }
         anchor.set_lsn(lsn);
         if !anchor.publish(empty, head) {
             return Err(RowError::Damaged(Damage("a row occurs twice")));
