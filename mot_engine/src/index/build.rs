@@ -11,7 +11,6 @@ use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::key::{IndexDefinition, KeyBuffer, encode_row};
 use crate::memory::Urgency;
-use crate::reclaim::Quiet;
 use crate::row::{Anchor, Head, Judged, judge_maker};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
@@ -226,14 +225,13 @@ impl Run {
     }
 }
 
-/// Fills an empty index from the table's rows.
+/// Fills an empty index from the table's rows. The caller keeps the sweeper out until the index is published.
 pub(crate) fn build(
     session: &Session,
     clock: &impl Clock,
     table: TableRef,
     index: IndexRef,
 ) -> Result<Build, EngineError> {
-    let _quiet = Quiet::begin(table);
     let mut run = Run::default();
     let definition = session.definition(index)?;
     let mut key = KeyBuffer::new();
@@ -276,7 +274,7 @@ fn collect(
 }
 
 /// Fills an empty index while tables are being loaded: from rows of different moments, among which two may have the same key until the
-/// log is replayed. So nothing is judged and nothing counts as a duplicate.
+/// log is replayed. So nothing is judged and nothing counts as a duplicate. As for `build`, the caller keeps the sweeper out.
 pub(crate) fn build_unjudged(
     session: &Session,
     table: TableRef,

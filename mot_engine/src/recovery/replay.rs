@@ -20,6 +20,7 @@ use crate::index::{EntryOutcome, enter_key};
 use crate::key::{encode_row, key_attributes_unchanged};
 use crate::log::{BaseLsn, Change, DefinitionChange, Record, apply_delta};
 use crate::memory::{Purpose, Urgency};
+use crate::reclaim::Quiet;
 use crate::row::{Anchor, Head, VersionRef, flags};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
@@ -161,6 +162,7 @@ impl Replayer {
                 }
                 let index = IndexRef::allocate(&session.local, id, table.0, &definition, xid.0)?;
                 index.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
+                let _quiet = Quiet::begin(table);
                 let built = crate::index::build_unjudged(session, table, index)
                     .and_then(|()| publish_index(table, index));
                 if built.is_err() {

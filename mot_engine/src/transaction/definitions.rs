@@ -11,6 +11,7 @@ use crate::index::{Build, build, clear_tree};
 use crate::key::IndexDefinition;
 use crate::limits::INDEXES_PER_TABLE_MAX;
 use crate::memory::{Purpose, Urgency};
+use crate::reclaim::Quiet;
 use crate::row::Head;
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef, TableStorage};
@@ -86,6 +87,8 @@ impl Transaction {
                 .fetch_add(1, Ordering::Relaxed),
         );
         let index = IndexRef::allocate(&session.local, id, table.0, definition, xid.0)?;
+        // Until it is published: whoever takes a version out removes the entries of the indexes he finds.
+        let _quiet = Quiet::begin(table);
         let outcome = build(session, clock, table, index);
         let published = match outcome {
             Ok(Build::Done(index)) => publish_index(table, index).map(|()| Build::Done(index)),
