@@ -92,7 +92,7 @@ fn lock(
         match target.lock(row, seen, strength) {
             Locked::Done => break Some(seen),
             Locked::Busy(xid) => {
-                if !queue.wait(row, xid, strength, policy) {
+                if !target.wait(row, xid, strength, policy, &mut queue) {
                     break None;
                 }
             }
