@@ -3,6 +3,10 @@
 //! It knows nothing of PostgreSQL but the bytes of a heap tuple. Who judges transactions ([`clock`]), where the log goes
 //! ([`transaction::Log`]) and what a disk is are traits, so all of it runs in tests without a server.
 
+// The tests beside the code share `tests/common`, which speaks of the crate by its name.
+#[cfg(test)]
+extern crate self as mot_engine;
+
 pub mod check;
 pub mod checkpoint;
 pub mod clock;

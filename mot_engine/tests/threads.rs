@@ -279,8 +279,8 @@ fn contest(
     engine: Engine,
     world: &World,
     place: Place,
-    work: impl Fn(&Session, &mut Numbers, u64) + Sync,
-    look: impl Fn(&Session, &mut Numbers) + Sync,
+    work: impl Fn(&Session, Place, &mut Numbers, u64) + Sync,
+    look: impl Fn(&Session, Place, &mut Numbers) + Sync,
 ) {
     let seed = seed();
     let left = AtomicU64::new(THREADS);
@@ -302,7 +302,7 @@ fn contest(
                 let session = engine.join().unwrap();
                 let mut numbers = Numbers(seed.wrapping_add(number));
                 for round in 0..rounds() {
-                    work(&session, &mut numbers, round);
+                    work(&session, place, &mut numbers, round);
                     if over.load(Ordering::SeqCst) {
                         break;
                     }
@@ -313,7 +313,7 @@ fn contest(
             let session = engine.join().unwrap();
             let mut numbers = Numbers(seed.wrapping_add(99));
             while !over.load(Ordering::SeqCst) {
-                look(&session, &mut numbers);
+                look(&session, place, &mut numbers);
             }
         });
         scope.spawn(move || {
@@ -411,8 +411,7 @@ fn transfers_keep_the_sum_in_every_snapshot() {
         engine,
         world,
         place,
-        |session, numbers, round| {
-            let place = place;
+        |session, place, numbers, round| {
             let mut tx = Tx::begin(session, world, place);
             let outcome = transfer(&mut tx, numbers, round);
             let commit = outcome.is_ok() && !numbers.one_in(8);
@@ -424,8 +423,7 @@ fn transfers_keep_the_sum_in_every_snapshot() {
             };
             tx.end(fate, &mut Positions(log.0.clone()));
         },
-        |session, numbers| {
-            let place = place;
+        |session, place, numbers| {
             audit(session, world, place, numbers);
         },
     );
@@ -519,8 +517,7 @@ fn a_unique_key_has_one_row_in_every_snapshot() {
         engine,
         world,
         place,
-        |session, numbers, _| {
-            let place = place;
+        |session, place, numbers, _| {
             let mut tx = Tx::begin(session, world, place);
             let mut outcome = Ok(());
             for _ in 0..numbers.below(4) {
@@ -536,8 +533,7 @@ fn a_unique_key_has_one_row_in_every_snapshot() {
             };
             tx.end(fate, &mut Positions(log.0.clone()));
         },
-        |session, numbers| {
-            let place = place;
+        |session, place, numbers| {
             let snap = common::reader(world).snapshot(0);
             let mut seen = Vec::new();
             let mut scan = RowScan::new(place.table);

@@ -32,6 +32,7 @@ const BLOCK_VERSION: u32 = 1;
 
 const FLAG_COMMITTED: u8 = 1;
 const FLAG_TOMBSTONE: u8 = 2;
+const FLAG_ROLLED_BACK: u8 = 4;
 
 /// One version of a row as a checkpoint holds it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -42,6 +43,8 @@ pub struct VersionEntry<'a> {
     pub committed: bool,
     /// Says that the row is deleted; no body.
     pub tombstone: bool,
+    /// Of the newest version: the row's LSN is that of a later change, which was rolled back. So the next change is logged whole.
+    pub rolled_back: bool,
     /// The image after its stamp.
     pub body: &'a [u8],
 }
@@ -192,7 +195,12 @@ impl BlockBuilder {
         for version in versions {
             self.body.push(
                 if version.committed { FLAG_COMMITTED } else { 0 }
-                    | if version.tombstone { FLAG_TOMBSTONE } else { 0 },
+                    | if version.tombstone { FLAG_TOMBSTONE } else { 0 }
+                    | if version.rolled_back {
+                        FLAG_ROLLED_BACK
+                    } else {
+                        0
+                    },
             );
             put(
                 &mut self.body,
@@ -288,7 +296,7 @@ impl<'a> BlockReader<'a> {
         let count = cursor.length()?;
         for _ in 0..count {
             let flags = cursor.byte()?;
-            if flags & !(FLAG_COMMITTED | FLAG_TOMBSTONE) != 0 {
+            if flags & !(FLAG_COMMITTED | FLAG_TOMBSTONE | FLAG_ROLLED_BACK) != 0 {
                 return Err(malformed);
             }
             let xid = self
@@ -300,6 +308,7 @@ impl<'a> BlockReader<'a> {
                 xid: Xid(xid),
                 committed: flags & FLAG_COMMITTED != 0,
                 tombstone: flags & FLAG_TOMBSTONE != 0,
+                rolled_back: flags & FLAG_ROLLED_BACK != 0,
                 body: cursor.take(length)?,
             });
         }

@@ -4,7 +4,8 @@
 //! - Every record that ends at or before the redo position is marked on its row: the caller fixed the
 //!   position first, and then all sessions that were logging finished.
 //! - LSN and chain are read together (`Anchor::read_with_lsn`): the newest LOGGED version seen is the
-//!   one the LSN speaks of, or that one was rolled back (and the next change is logged whole).
+//!   one the LSN speaks of, or that one was rolled back; then the file says so, for the next change must
+//!   be logged whole after a restart, too: a standby may have the one that was rolled back on top.
 //! - Replay skips what the LSN says the row has. So a row without versions is written too if its LSN
 //!   is after the redo position: its deletion, and perhaps its slot's next use, is yet to be replayed.
 
@@ -193,7 +194,7 @@ impl RowSource for EngineSource<'_> {
                 let Some(anchor) = table.anchor(slot) else {
                     continue;
                 };
-                let lsn = self.read_row(anchor, &mut versions);
+                let (lsn, rolled_back) = self.read_row(anchor, &mut versions);
                 let live = match versions.first() {
                     None if lsn <= self.redo => continue,
                     None => false,
@@ -201,9 +202,13 @@ impl RowSource for EngineSource<'_> {
                 };
                 rows += u64::from(live);
                 match &versions[..] {
-                    [one] => block.row(slot, lsn, &[entry(one)])?,
+                    [one] => block.row(slot, lsn, &[entry(one, rolled_back)])?,
                     many => {
-                        let entries: Vec<_> = many.iter().map(entry).collect();
+                        let mut entries: Vec<_> =
+                            many.iter().map(|version| entry(version, false)).collect();
+                        if let Some(newest) = entries.first_mut() {
+                            newest.rolled_back = rolled_back;
+                        }
                         block.row(slot, lsn, &entries)?;
                     }
                 }
@@ -216,27 +221,31 @@ impl RowSource for EngineSource<'_> {
     }
 }
 
-fn entry(version: &VersionRef) -> VersionEntry<'_> {
+fn entry(version: &VersionRef, rolled_back: bool) -> VersionEntry<'_> {
     let tombstone = version.is_tombstone();
     VersionEntry {
         xid: version.xid(),
         committed: version.flags() & flags::COMMITTED != 0,
         tombstone,
+        rolled_back,
         body: if tombstone { &[] } else { version.body() },
     }
 }
 
 impl EngineSource<'_> {
-    /// The versions of a row that a checkpoint has to hold, newest first, and its LSN. The caller is
-    /// pinned.
-    fn read_row(&self, anchor: &Anchor, versions: &mut Vec<VersionRef>) -> Lsn {
+    /// The versions of a row that a checkpoint has to hold, newest first, its LSN, and whether that is
+    /// the LSN of a later change that was rolled back. The caller is pinned.
+    fn read_row(&self, anchor: &Anchor, versions: &mut Vec<VersionRef>) -> (Lsn, bool) {
+        let mut rolled_back = false;
         let lsn = anchor.read_with_lsn(|| {
             versions.clear();
+            rolled_back = false;
             let mut at = anchor.head().version();
             while let Some(version) = at {
                 at = version.next();
                 let now = version.flags();
                 if now & flags::LOGGED == 0 || now & (flags::ABORTED | flags::LOCK_ONLY) != 0 {
+                    rolled_back |= versions.is_empty() && now & flags::LOGGED != 0;
                     continue;
                 }
                 versions.push(version);
@@ -244,6 +253,7 @@ impl EngineSource<'_> {
                     break;
                 }
             }
+            rolled_back |= anchor.needs_full_image();
         });
         // What only says that there is no row needs no version: nobody sees anything below.
         if let Some(oldest) = versions.last()
@@ -254,6 +264,6 @@ impl EngineSource<'_> {
                 versions.pop();
             }
         }
-        lsn
+        (lsn, rolled_back)
     }
 }

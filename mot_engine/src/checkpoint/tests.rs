@@ -94,6 +94,7 @@ impl RowSource for MadeUp {
                 xid: Xid(50 - slot),
                 committed: true,
                 tombstone: false,
+                rolled_back: false,
                 body: &body,
             };
             block.row(
@@ -342,6 +343,7 @@ proptest! {
                     xid: Xid(*xid),
                     committed: *committed,
                     tombstone: *tombstone,
+                    rolled_back: *committed && *tombstone,
                     body,
                 })
                 .collect();

@@ -34,6 +34,7 @@ enum Decision {
 
 /// Makes sure that `key` leads to `slot`. With `clock`, and for a pointed key, only if no other live row has it. `key` is the encoded key
 /// without suffix; `scratch` is free for use.
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn enter_key<C: Clock>(
     session: &Session,
     table: TableRef,

@@ -168,9 +168,11 @@ pub fn load(
         }
         Ok(())
     })?;
+    // What is between the two is no record of ours; and if a crash lost it, other records may take its place.
+    let certain = manifest.redo.min(manifest.flushed);
     progress
         .replayed_lsn
-        .fetch_max(manifest.redo.0, Ordering::Relaxed);
+        .fetch_max(certain.0, Ordering::Relaxed);
     Ok(Loaded {
         redo: manifest.redo,
         flushed: manifest.flushed,
@@ -253,6 +255,9 @@ impl Loader {
         }
         if versions.len() > 1 {
             head = head.with_flags(Head::KEYS_MOVED);
+        }
+        if versions.first().is_some_and(|newest| newest.rolled_back) {
+            head = head.with_flags(Head::FULL_IMAGE_NEXT);
         }
         anchor.set_lsn(lsn);
         if !anchor.publish(empty, head) {

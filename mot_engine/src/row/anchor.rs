@@ -104,13 +104,26 @@ impl Anchor {
         Lsn(self.lsn.load(Ordering::Acquire) >> 1)
     }
 
-    /// Marks `version` as logged by a record that ends at `lsn`, which is above all before. By the row's owner, or by replay.
+    /// Marks `version` as logged by a record that ends at `lsn`, which is above all before. By the row's owner, or by replay. From now on the
+    /// LSN is that of the row's newest state, so differences against it may be logged again; only the owner knows that: whoever committed
+    /// before may still be tidying up while a later change is logged and rolled back.
     pub(crate) fn mark_logged(&self, version: VersionRef, lsn: Lsn) {
         let lsn = lsn.max(self.lsn());
         self.lsn.store(lsn.0 << 1 | 1, Ordering::Release);
         // Who sees the flag (it is a release) sees the odd word or a later one, and so looks again.
         version.add_flags(flags::LOGGED);
+        if self.head().has(Head::FULL_IMAGE_NEXT) {
+            let mut latched = self.latch();
+            latched.head = latched.head.without_flags(Head::FULL_IMAGE_NEXT);
+        }
         self.lsn.store(lsn.0 << 1, Ordering::Release);
+    }
+
+    /// Whether the row's last logged change was rolled back. Asked after a look at the chain: who takes a version out unlinks it first and
+    /// stores the head, with its flags, when it lets go of the latch.
+    pub(crate) fn needs_full_image(&self) -> bool {
+        self.wait_unlatched();
+        self.head().has(Head::FULL_IMAGE_NEXT)
     }
 
     /// Sets the LSN of an anchor that only the caller uses (loading).

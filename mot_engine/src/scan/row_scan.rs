@@ -1,4 +1,7 @@
 //! All rows, in slot order.
+//!
+//! Rows are looked up in groups, pinned once a group. What a group found is handed out one by one, unpinned: the scan's registered snapshot
+//! keeps every version it sees.
 
 use crate::clock::Snapshot;
 use crate::ids::Slot;
@@ -8,11 +11,27 @@ use crate::table::TableRef;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+/// Rows of the first group: a LIMIT may want no more.
+const FIRST_ROWS: usize = 8;
+/// Rows of a group at most.
+const ROWS_MAX: usize = 64;
+/// Slots looked at under one pin at most: an emptied table must not hold reclamation up.
+const SLOTS_PER_PIN: u64 = 4096;
+
+/// How many rows ahead a version is asked for.
+const AHEAD_VERSION: u64 = 6;
+
 /// A scan of a range of slots.
 pub struct RowScan {
     table: TableRef,
     next: u64,
     end: u64,
+    found: [Option<(Slot, VersionRef)>; ROWS_MAX],
+    /// Of `found`: handed out, and there in all.
+    given: usize,
+    count: usize,
+    /// Rows of the next group.
+    group: usize,
 }
 
 impl RowScan {
@@ -28,26 +47,57 @@ impl RowScan {
             table,
             next: slots.start.0,
             end: slots.end.0,
+            found: [None; ROWS_MAX],
+            given: 0,
+            count: 0,
+            group: FIRST_ROWS,
         }
     }
 
-    /// The next row the snapshot sees.
+    /// The next row the snapshot sees. Every call of a scan is given the same snapshot, registered from the first call to the last.
+    #[inline]
     pub fn next<S: Snapshot>(
         &mut self,
         session: &Session,
         snapshot: &S,
     ) -> Option<(Slot, VersionRef)> {
+        while self.given == self.count {
+            if self.next >= self.end {
+                return None;
+            }
+            self.look(session, snapshot);
+        }
+        let found = self.found[self.given];
+        self.given += 1;
+        found
+    }
+
+    fn look<S: Snapshot>(&mut self, session: &Session, snapshot: &S) {
         let _pin = session.local.pin();
-        while self.next < self.end {
+        self.given = 0;
+        self.count = 0;
+        let until = self.end.min(self.next + SLOTS_PER_PIN);
+        while self.next < until && self.count < self.group {
+            if let Some(ahead) = self.table.anchor(Slot(self.next + AHEAD_VERSION)) {
+                // Anchors lie one behind the other: the processor fetches those by itself.
+                row::prefetch_version(ahead);
+            }
             let slot = Slot(self.next);
+            let version = self
+                .table
+                .anchor(slot)
+                .and_then(|anchor| row::visible(anchor, snapshot));
+            // Only now: after an error in the clock the same slot is looked at again.
             self.next += 1;
-            let Some(anchor) = self.table.anchor(slot) else {
-                continue;
-            };
-            if let Some(version) = row::visible(anchor, snapshot) {
-                return Some((slot, version));
+            if let Some(version) = version {
+                self.found[self.count] = Some((slot, version));
+                self.count += 1;
             }
         }
-        None
+        self.group = (self.group * 4).min(ROWS_MAX);
+        if self.count > 0 {
+            let rows = &self.table.counters().rows_scanned;
+            rows.fetch_add(self.count as u64, Ordering::Relaxed);
+        }
     }
 }

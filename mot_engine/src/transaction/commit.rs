@@ -8,7 +8,7 @@ use super::log::committed_below;
 use super::{Kind, Operation, Own, Transaction};
 use crate::memory::Purpose;
 use crate::reclaim::{clean_row, prune_row, without_stale_lock_flag};
-use crate::row::{Anchor, Head, VersionRef, flags, unlink};
+use crate::row::{Anchor, VersionRef, flags, unlink};
 use crate::session::Session;
 use crate::table::TableRef;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -41,11 +41,15 @@ impl Transaction {
             }
         }
         counts.flush();
+        // Indexes first: a doomed table may be freed at once, with its indexes.
         for operation in &self.operations {
-            match operation.kind() {
-                Kind::DropTable => session.catalog().doom(operation.table),
-                Kind::DropIndex => session.catalog().doom_index(operation.index()),
-                _ => {}
+            if operation.kind() == Kind::DropIndex {
+                session.catalog().doom_index(operation.index());
+            }
+        }
+        for operation in &self.operations {
+            if operation.kind() == Kind::DropTable {
+                session.catalog().doom(operation.table);
             }
         }
         drop(pin);
@@ -137,7 +141,7 @@ fn commit_row(session: &Session, own: &Own, operation: &Operation) -> i64 {
     };
     let grown = live_bytes(version) - base.map_or(0, live_bytes);
     let has_own_between = data_below(version) != base;
-    if has_own_between || anchor.head().has(Head::FULL_IMAGE_NEXT) {
+    if has_own_between {
         trim(session, table, own, version);
     }
     let horizon = session.engine().horizon();
@@ -171,10 +175,9 @@ fn last_own(anchor: &Anchor, own: &Own) -> Option<VersionRef> {
     None
 }
 
-/// Cuts out the states that this transaction replaced itself, which nobody else ever saw. The whole image was logged if it had to be.
+/// Cuts out the states that this transaction replaced itself, which nobody else ever saw.
 fn trim(session: &Session, table: TableRef, own: &Own, last: VersionRef) {
     clean_row(session, table, last.slot(), |head, out| {
-        *head = head.without_flags(Head::FULL_IMAGE_NEXT);
         let mut at = last.next();
         while let Some(version) = at {
             at = version.next();

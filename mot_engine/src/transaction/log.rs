@@ -12,7 +12,7 @@ use super::{Kind, Operation, Own, Transaction};
 use crate::errors::EngineError;
 use crate::ids::Lsn;
 use crate::log::{Base, DefinitionsWriter, RowsWriter};
-use crate::row::{Anchor, Head, VersionRef, flags};
+use crate::row::{Anchor, VersionRef, flags};
 use crate::session::Session;
 use std::sync::atomic::Ordering;
 
@@ -133,12 +133,11 @@ fn describe(
         (Some(_), true) => rows.delete(table, slot),
         (None, false) => rows.insert(table, slot, version.body()),
         (Some(base), false) => {
-            let differs_from = (is_last_logged(version, base)
-                && !anchor.head().has(Head::FULL_IMAGE_NEXT))
-            .then(|| Base {
-                lsn: anchor.lsn(),
-                body: base.body(),
-            });
+            let differs_from =
+                (is_last_logged(version, base) && !anchor.needs_full_image()).then(|| Base {
+                    lsn: anchor.lsn(),
+                    body: base.body(),
+                });
             rows.update(table, slot, differs_from, version.body())
         }
     }

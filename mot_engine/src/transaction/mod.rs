@@ -210,6 +210,11 @@ impl Transaction {
 
     /// Room to record an operation of this transaction id.
     fn reserve(&mut self, xid: Xid) -> Result<(), EngineError> {
+        if self.is_logged {
+            return Err(EngineError::Corrupt {
+                what: "a row is changed after its transaction's changes were logged",
+            });
+        }
         self.own.add(xid)?;
         self.operations
             .try_reserve(1)

@@ -10,6 +10,9 @@
 //! - Trees are well formed; no two live rows have the same key of a unique index.
 //! - The free list holds exactly the slots that say so. Counters agree.
 
+#[cfg(test)]
+mod tests;
+
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Slot};
@@ -194,7 +197,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
     fn malformed(&self, slot: Slot, version: VersionRef) -> Option<&'static str> {
         let address = version.address();
         let memory = self.session.local.memory();
-        if address % 16 != 0
+        if !address.is_multiple_of(16)
             || !NonNull::new(address as *mut u8).is_some_and(|at| memory.contains(at))
         {
             return Some("a version lies outside the arena");

@@ -1,0 +1,275 @@
+//! Damage done by hand must be reported: a check that sees nothing proves nothing.
+
+#[path = "../../tests/common/mod.rs"]
+mod common;
+
+use super::Problem;
+use crate::index::{append_slot, enter_key};
+use crate::key::{KeyBuffer, encode_row};
+use crate::memory::Urgency;
+use crate::row::Head;
+use crate::session::Session;
+use crate::table::{EntryForm, IndexRef, TableRef};
+use crate::transaction::{NoClock, Transaction};
+use crate::{Build, CommandId, Entered, Slot, Written, Xid};
+use common::{Fate, Positions, Row, World, image};
+use mot_index::Tree;
+use std::sync::atomic::Ordering;
+
+struct Scene {
+    world: World,
+    session: Session,
+    table: TableRef,
+    unique: IndexRef,
+    other: IndexRef,
+    _region: crate::memory::Region,
+}
+
+/// Ten rows; row 3 has moved in the second index and its old state is still needed.
+fn scene() -> Scene {
+    let (region, engine) = common::engine(32 << 20);
+    let session = engine.join().unwrap();
+    let world = World::new();
+    let me = world.begin();
+    let mut work = Transaction::new();
+    let table = work
+        .create_table(&session, common::TABLE, Xid(me.top))
+        .unwrap();
+    let [unique, other] = [
+        common::definition(101, true, &[(1, false)]),
+        common::definition(102, false, &[(2, false)]),
+    ]
+    .map(|definition| {
+        match work
+            .create_index(&session, &me, table, &definition, Xid(me.top))
+            .unwrap()
+        {
+            Build::Done(index) => index,
+            Build::Duplicate { slots } => panic!("{slots:?} in an empty table"),
+        }
+    });
+    for a in 0..10 {
+        let new = image(Row { a, b: a, c: None });
+        let (slot, version) = work
+            .insert(&session, table, &new, Xid(me.top), CommandId(1))
+            .unwrap();
+        assert_eq!(slot, Slot(a as u64));
+        assert_eq!(
+            work.enter(&session, &me, table, slot, version).unwrap(),
+            Entered::Done
+        );
+    }
+    work.log(&session, &mut Positions::new()).unwrap();
+    me.end(Fate::Committed);
+    work.commit(&session);
+    let me = world.begin();
+    let snap = me.snapshot(1);
+    let seen = session.visible(table, Slot(3), &snap).unwrap();
+    let new = image(Row {
+        a: 3,
+        b: 33,
+        c: None,
+    });
+    let (xid, cid) = (Xid(me.top), CommandId(1));
+    let written = work
+        .update(&session, &me, table, Slot(3), seen, &new, xid, cid)
+        .unwrap();
+    let Written::Done(version) = written else {
+        panic!("{written:?}")
+    };
+    assert_eq!(
+        work.enter(&session, &me, table, Slot(3), version).unwrap(),
+        Entered::Done
+    );
+    drop(snap);
+    me.end(Fate::Committed);
+    work.commit(&session);
+    let scene = Scene {
+        world,
+        session,
+        table,
+        unique,
+        other,
+        _region: region,
+    };
+    assert_eq!(scene.problems(), []);
+    scene
+}
+
+impl Scene {
+    fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let clock = common::reader(&self.world);
+        let report = self
+            .session
+            .check(self.table, &clock, |problem| problems.push(problem));
+        assert_eq!(report.unwrap().problems, problems.len() as u64);
+        problems
+    }
+
+    fn key(&self, index: IndexRef, slot: Slot, row: Row) -> Vec<u8> {
+        let mut key = KeyBuffer::new();
+        let definition = self.session.definition(index).unwrap();
+        let has_null = encode_row(definition, &image(row), &mut key).unwrap().0;
+        if index.form(has_null) == EntryForm::Suffixed {
+            append_slot(&mut key, slot).unwrap();
+        }
+        key.as_slice().to_vec()
+    }
+
+    fn with_tree(
+        &self,
+        index: IndexRef,
+        change: impl FnOnce(Tree<'_, crate::session::NodeMemory<'_>>),
+    ) {
+        let _pin = self.session.local.pin();
+        let memory = self.session.tree_memory(Urgency::Ordinary);
+        // SAFETY: pinned while it is used.
+        change(unsafe { Tree::new(&index.storage().root, &memory) });
+    }
+}
+
+#[test]
+fn a_lost_entry_is_reported() {
+    let scene = scene();
+    let key = scene.key(
+        scene.unique,
+        Slot(5),
+        Row {
+            a: 5,
+            b: 5,
+            c: None,
+        },
+    );
+    scene.with_tree(scene.unique, |tree| assert!(tree.remove(&key).is_some()));
+    let problems = scene.problems();
+    assert!(problems.contains(&Problem::MissingEntry {
+        index: scene.unique.id(),
+        slot: Slot(5)
+    }));
+    assert!(problems.contains(&Problem::Counter {
+        what: "index entries",
+        counted: 10,
+        found: 9
+    }));
+    // Also that of an older state somebody may still look for.
+    let old = scene.key(
+        scene.other,
+        Slot(3),
+        Row {
+            a: 3,
+            b: 3,
+            c: None,
+        },
+    );
+    scene.with_tree(scene.other, |tree| assert!(tree.remove(&old).is_some()));
+    let lost = Problem::MissingEntry {
+        index: scene.other.id(),
+        slot: Slot(3),
+    };
+    assert!(scene.problems().contains(&lost));
+}
+
+#[test]
+fn an_entry_that_leads_nowhere_is_reported() {
+    for slot in [Slot(4), Slot(11), Slot(100_000)] {
+        let scene = scene();
+        let key = scene.key(
+            scene.other,
+            slot,
+            Row {
+                a: 0,
+                b: 77,
+                c: None,
+            },
+        );
+        scene.with_tree(scene.other, |tree| {
+            assert_eq!(tree.insert(&key, slot.0 << 1), Ok(None));
+        });
+        let stray = Problem::StrayEntry {
+            index: scene.other.id(),
+            slot,
+        };
+        assert!(scene.problems().contains(&stray), "{slot:?}");
+    }
+}
+
+#[test]
+fn a_move_that_readers_are_not_told_of_is_reported() {
+    let scene = scene();
+    let mut latched = scene.table.anchor(Slot(3)).unwrap().latch();
+    latched.head = latched.head.without_flags(Head::KEYS_MOVED);
+    drop(latched);
+    let unmarked = Problem::UnmarkedMove {
+        index: scene.other.id(),
+        slot: Slot(3),
+    };
+    assert_eq!(scene.problems(), [unmarked.clone(), unmarked]);
+}
+
+#[test]
+fn two_rows_of_one_key_are_reported() {
+    let scene = scene();
+    let me = scene.world.begin();
+    let mut work = Transaction::new();
+    let new = image(Row {
+        a: 5,
+        b: 0,
+        c: None,
+    });
+    let (slot, version) = work
+        .insert(&scene.session, scene.table, &new, Xid(me.top), CommandId(1))
+        .unwrap();
+    let pin = scene.session.local.pin();
+    for index in [scene.unique, scene.other] {
+        scene.session.with_keys(|[key, scratch, _]| {
+            let definition = scene.session.definition(index).unwrap();
+            let has_null = encode_row(definition, version.image(), key).unwrap().0;
+            let (session, table) = (&scene.session, scene.table);
+            enter_key::<NoClock>(session, table, index, has_null, key, scratch, slot, None)
+                .unwrap();
+        });
+    }
+    drop(pin);
+    me.end(Fate::Committed);
+    work.commit(&scene.session);
+    let duplicate = Problem::Duplicate {
+        index: scene.unique.id(),
+        slots: [Slot(5), slot],
+    };
+    assert_eq!(scene.problems(), [duplicate]);
+}
+
+#[test]
+fn chains_lists_and_counters_are_checked() {
+    let scene = scene();
+    scene.table.counters().rows.fetch_add(1, Ordering::Relaxed);
+    let counter = Problem::Counter {
+        what: "rows",
+        counted: 11,
+        found: 10,
+    };
+    assert_eq!(scene.problems(), [counter]);
+    scene.table.counters().rows.fetch_sub(1, Ordering::Relaxed);
+    scene
+        .table
+        .storage()
+        .free_count
+        .fetch_add(1, Ordering::Relaxed);
+    let list = Problem::FreeList {
+        what: "the list is not as long as counted",
+    };
+    assert_eq!(scene.problems(), [list]);
+    scene
+        .table
+        .storage()
+        .free_count
+        .fetch_sub(1, Ordering::Relaxed);
+    let swapped = scene.table.anchor(Slot(1)).unwrap().head();
+    scene.table.anchor(Slot(2)).unwrap().latch().head = swapped;
+    let broken = Problem::BrokenChain {
+        slot: Slot(2),
+        what: "a version belongs to another row",
+    };
+    assert!(scene.problems().contains(&broken));
+}
