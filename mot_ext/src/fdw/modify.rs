@@ -26,8 +26,8 @@ pub struct Modify {
     pub conflict: pg_sys::OnConflictAction::Type,
     /// Position of the row's identity in the plan's rows; 0 for INSERT.
     identity: i16,
-    /// For RETURNING of a deleted row.
-    tuple: pg_sys::HeapTupleData,
+    /// For RETURNING: the row as changed, or as deleted.
+    pub tuple: pg_sys::HeapTupleData,
     fields: FieldKeeper,
     /// The scan locked the rows: their newest state is what it returned.
     is_locked: bool,
@@ -273,8 +273,8 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
         let image = tuple::form(slot);
         let result = if state.conflict == pg_sys::OnConflictAction::ONCONFLICT_NONE {
             match state.target.insert(image, state.command(estate), None) {
-                Inserted::Done(row) => {
-                    (*slot).tts_tid = crate::wait::tid_of(row);
+                Inserted::Done(version) => {
+                    tuple::show(slot, &mut state.tuple, version, state.target.oid());
                     slot
                 }
                 Inserted::Duplicate => std::ptr::null_mut(),
@@ -308,7 +308,7 @@ pub unsafe extern "C-unwind" fn exec_foreign_update(
 unsafe fn update(
     estate: *mut pg_sys::EState,
     info: *mut pg_sys::ResultRelInfo,
-    state: &Modify,
+    state: &mut Modify,
     slot: *mut pg_sys::TupleTableSlot,
     plan_slot: *mut pg_sys::TupleTableSlot,
 ) -> *mut pg_sys::TupleTableSlot {
@@ -325,8 +325,8 @@ unsafe fn update(
             let fate = state.target.update(row, seen, image, state.command(estate));
             pg_sys::MemoryContextSwitchTo(old);
             match fate {
-                Fate::Done(_) => {
-                    (*slot).tts_tid = crate::wait::tid_of(row);
+                Fate::Done(new) => {
+                    tuple::show(slot, &mut state.tuple, new, state.target.oid());
                     return slot;
                 }
                 Fate::Skip => return std::ptr::null_mut(),

@@ -28,7 +28,7 @@ use pgrx::prelude::*;
 /// Where rows come from.
 enum Source {
     Rows(Option<RowScan>),
-    Index(Box<IndexSource>),
+    Index(IndexSource),
 }
 
 struct IndexSource {
@@ -82,7 +82,7 @@ impl Scan {
                     Ok(definition) => definition,
                     Err(error) => errors::raise(error),
                 };
-                Source::Index(Box::new(IndexSource {
+                Source::Index(IndexSource {
                     index,
                     scan: IndexScan::new(),
                     bounds: Bounds::new(definition, &private.keys(), arguments),
@@ -93,7 +93,7 @@ impl Scan {
                         Direction::Forward
                     },
                     is_in_range: false,
-                }))
+                })
             };
             Scan {
                 session,

@@ -36,7 +36,7 @@ pub enum Fate {
 
 /// What became of a new row.
 pub enum Inserted {
-    Done(Slot),
+    Done(VersionRef),
     /// Another row has the key; the new one was taken back.
     Duplicate,
 }
@@ -72,11 +72,11 @@ impl Target {
             let (slot, version) = or_raise(made);
             let Some(is_arbiter) = passes_over else {
                 self.enter(slot, version, &mut queue);
-                return Inserted::Done(slot);
+                return Inserted::Done(version);
             };
             match or_raise(xact::current().enter(self.session, &PgClock, self.table, slot, version))
             {
-                Entered::Done => return Inserted::Done(slot),
+                Entered::Done => return Inserted::Done(version),
                 Entered::Busy(xid) => {
                     // Not waiting with the row in place: two such statements would wait for each other.
                     xact::current().retract(self.session);
