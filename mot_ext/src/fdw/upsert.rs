@@ -114,7 +114,8 @@ pub unsafe fn insert_or_resolve(
             match target.lock(row, version, LockStrength::NoKeyUpdate) {
                 Locked::Done => {}
                 Locked::Busy(xid) => {
-                    queue.wait(row, xid, LockStrength::NoKeyUpdate, WaitPolicy::Block);
+                    let strength = LockStrength::NoKeyUpdate;
+                    target.wait(row, xid, strength, WaitPolicy::Block, &mut queue);
                     continue;
                 }
                 Locked::Changed | Locked::Gone | Locked::SelfModified(_) => continue,

@@ -11,7 +11,7 @@ use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
 use mot_engine::{
     CommandId, EngineError, Entered, IndexRef, LockStrength, Locked, Newest, Session, Slot,
-    TableRef, VersionRef, Written,
+    TableRef, VersionRef, Written, Xid,
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -178,7 +178,7 @@ impl Target {
         };
         let fate = match written {
             Written::Busy(xid) => {
-                queue.wait(slot, xid, strength, WaitPolicy::Block);
+                self.wait(slot, xid, strength, WaitPolicy::Block, queue);
                 return None;
             }
             Written::Changed => {
@@ -219,10 +219,25 @@ impl Target {
                     Locked::Gone => return Ok(None),
                 },
             };
-            if !queue.wait(slot, busy, strength, policy) {
+            if !self.wait(slot, busy, strength, policy, queue) {
                 return Err(Skipped);
             }
         }
+    }
+
+    /// Waits for the transaction that stands in the way; false: the row is to be passed over.
+    pub fn wait(
+        &self,
+        slot: Slot,
+        busy: Xid,
+        strength: LockStrength,
+        policy: WaitPolicy,
+        queue: &mut RowLockQueue,
+    ) -> bool {
+        if xact::current().holds_lock(self.table, slot) {
+            queue.pass_queue();
+        }
+        queue.wait(slot, busy, strength, policy)
     }
 
     /// One attempt to lock a row in the state `seen`.
