@@ -81,4 +81,18 @@ vacuum analyze;
 SQL
 check
 "${psql[@]}" -c 'drop table bmsql_warehouse; drop table bmsql_history; drop sequence bmsql_hist_id_seq;'
+echo "-- pg_dump and restore, definitions and rows"
+"${psql[@]}" <<'SQL'
+create table dumped (a int primary key, b text collate "C" unique, c serial, d numeric(8,2) default 1.5, check (a > 0));
+create index on dumped (c desc, b nulls first);
+create unique index dumped_nulls on dumped (d, c) nulls not distinct;
+comment on table dumped is 'kept';
+insert into dumped (a, b) select i, 'b' || i from generate_series(1, 1000) i;
+SQL
+dump() { pg_dump --include-foreign-data=mot "$1" | grep -vE '^(\\(un)?restrict |--|SET |SELECT pg_catalog.set_config|$)'; }
+"${psql[@]}" -d postgres -c "DROP DATABASE IF EXISTS ${database}_restored" -c "CREATE DATABASE ${database}_restored TEMPLATE template0" 2>/dev/null
+pg_dump --include-foreign-data=mot "$database" | "${psql[@]}" -d "${database}_restored" >/dev/null
+diff <(dump "$database") <(dump "${database}_restored")
+[ "$("${psql[@]}" -d "${database}_restored" -c "SELECT rows FROM mot.check('dumped')")" = 1000 ]
+"${psql[@]}" -d postgres -c "DROP DATABASE ${database}_restored"
 echo "tools: all good"

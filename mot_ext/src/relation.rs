@@ -32,8 +32,9 @@ fn cache() -> &'static mut HashMap<u32, TableRef> {
 /// The key under which the engine knows a relation of this database.
 pub fn key(relation: pg_sys::Oid) -> RelationKey {
     // SAFETY: a plain variable of this process.
+    let database = unsafe { pg_sys::MyDatabaseId };
     RelationKey {
-        database: unsafe { pg_sys::MyDatabaseId }.to_u32(),
+        database: database.to_u32(),
         relation: relation.to_u32(),
     }
 }

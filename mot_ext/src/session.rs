@@ -42,10 +42,10 @@ const LOAD_POLL_MS: i64 = 20;
 /// Raises 55000 when the library is not preloaded, 57P03 when the load takes longer than `mot.load_timeout`, XX001 when it
 /// failed.
 pub fn session() -> &'static Session {
-    if LOCAL.ready.get() {
-        if let Some(session) = existing() {
-            return session;
-        }
+    if LOCAL.ready.get()
+        && let Some(session) = existing()
+    {
+        return session;
     }
     wait_until_loaded();
     let session = join();
@@ -120,11 +120,12 @@ fn wait_until_loaded() {
     let Some(engine) = shmem::engine() else {
         errors::not_preloaded()
     };
-    if !pg::is_under_postmaster() && engine.state() == State::Empty {
-        if let Err(error) = load::load_single_user() {
-            shmem::control().set_failure(&error);
-            engine.set_state(State::Failed);
-        }
+    if !pg::is_under_postmaster()
+        && engine.state() == State::Empty
+        && let Err(error) = load::load_single_user()
+    {
+        shmem::control().set_failure(&error);
+        engine.set_state(State::Failed);
     }
     let timeout_ms = settings::LOAD_TIMEOUT_MS.get();
     let start = Instant::now();

@@ -100,18 +100,14 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
         return;
     };
     match event {
-        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => {
-            if transaction.has_changes() {
-                log(transaction);
-            }
+        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT if transaction.has_changes() => {
+            log(transaction);
         }
-        pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
-            if !transaction.is_empty() {
-                errors::unsupported(
-                    "prepared transactions that changed or locked rows of memory-optimized tables",
-                    "Use COMMIT, or keep the prepared transaction to ordinary tables.",
-                );
-            }
+        pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE if !transaction.is_empty() => {
+            errors::unsupported(
+                "prepared transactions that changed or locked rows of memory-optimized tables",
+                "Use COMMIT, or keep the prepared transaction to ordinary tables.",
+            );
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT => {
             if let Some(session) = session::existing()
@@ -144,10 +140,8 @@ unsafe extern "C-unwind" fn on_subtransaction(
         return;
     };
     match event {
-        pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB => {
-            if !transaction.is_empty() {
-                transaction.savepoint_commit(pg::nest_level());
-            }
+        pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB if !transaction.is_empty() => {
+            transaction.savepoint_commit(pg::nest_level());
         }
         pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB => {
             if let Some(session) = session::existing() {

@@ -35,7 +35,8 @@ pub struct Manifest {
     pub is_final: bool,
     /// Everything logged up to here is in; replay starts here.
     pub redo: Lsn,
-    /// Nothing later than this was seen while writing; WAL was durable up to here.
+    /// Nothing later than this was seen while writing; WAL was durable up to here. Below `redo` only at the
+    /// end of recovery, when the server has inserted records of its own that are not flushed yet.
     pub flushed: Lsn,
     /// Counts the checkpoints of this cluster.
     pub generation: u64,

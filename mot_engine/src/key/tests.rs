@@ -694,6 +694,22 @@ fn refuses_null_in_a_not_null_column() {
 }
 
 #[test]
+fn a_row_with_null_in_a_not_null_column_has_no_key() {
+    let mut definition = definition_of(&[KeyKind::Int4, KeyKind::Int8]);
+    let image = build_image(&definition.layout, &[Some(&[1, 0, 0, 0]), None], true);
+    for column in &mut definition.columns {
+        column.nullable = false;
+    }
+    let mut key = KeyBuffer::new();
+    let has_null = encode_row(&definition, &image, &mut key).expect("is no error");
+    assert!(has_null.0);
+    assert!(key.is_empty());
+    definition.columns[1].nullable = true;
+    encode_row(&definition, &image, &mut key).expect("encodes");
+    assert!(!key.is_empty());
+}
+
+#[test]
 fn refuses_keys_beyond_the_limit() {
     let text = vec![b'x'; KEY_BYTES_MAX];
     let mut key = KeyBuffer::new();

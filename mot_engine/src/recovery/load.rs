@@ -168,9 +168,11 @@ pub fn load(
         }
         Ok(())
     })?;
+    // What is between the two is no record of ours; and if a crash lost it, other records may take its place.
+    let certain = manifest.redo.min(manifest.flushed);
     progress
         .replayed_lsn
-        .fetch_max(manifest.redo.0, Ordering::Relaxed);
+        .fetch_max(certain.0, Ordering::Relaxed);
     Ok(Loaded {
         redo: manifest.redo,
         flushed: manifest.flushed,

@@ -27,6 +27,11 @@ enum Begin {
     Excluded,
 }
 
+/// How many rows ahead an anchor is asked for: about what one memory access costs in rows.
+const AHEAD_ANCHOR: usize = 8;
+/// How many rows ahead a version is asked for, its anchor having arrived.
+const AHEAD_VERSION: usize = 4;
+
 /// A scan through an index. Reusable: `start` begins anew and keeps the memory.
 ///
 /// Entries are read in batches. A batch's slots are taken out of the tree's values while pinned, for a posting block may be gone a moment
@@ -129,6 +134,7 @@ impl IndexScan {
         let _pin = session.local.pin();
         loop {
             while let Some((key, slot)) = self.pending.pop() {
+                self.look_ahead(table);
                 if let Some(version) = self.check(session, table, index, key, slot, snapshot)? {
                     return Ok(Some((slot, version)));
                 }
@@ -137,6 +143,41 @@ impl IndexScan {
                 return Ok(None);
             }
             self.read(session, index)?;
+            if self.pending.len() > 1 {
+                self.look_at_first(table);
+            }
+        }
+    }
+
+    /// Asks for the memory of rows to come. What is pending is in the reverse of its order.
+    #[inline]
+    fn look_ahead(&self, table: TableRef) {
+        let left = self.pending.len();
+        if left >= AHEAD_ANCHOR
+            && let Some(anchor) = table.anchor(self.pending[left - AHEAD_ANCHOR].1)
+        {
+            row::prefetch_anchor(anchor);
+        }
+        if left >= AHEAD_VERSION
+            && let Some(anchor) = table.anchor(self.pending[left - AHEAD_VERSION].1)
+        {
+            row::prefetch_version(anchor);
+        }
+    }
+
+    /// Asks for the memory of the first rows of a fresh batch.
+    fn look_at_first(&self, table: TableRef) {
+        let first = self.pending.len().saturating_sub(AHEAD_ANCHOR);
+        for (_, slot) in self.pending[first..].iter().rev() {
+            if let Some(anchor) = table.anchor(*slot) {
+                row::prefetch_anchor(anchor);
+            }
+        }
+        let first = self.pending.len().saturating_sub(AHEAD_VERSION);
+        for (_, slot) in self.pending[first..].iter().rev() {
+            if let Some(anchor) = table.anchor(*slot) {
+                row::prefetch_version(anchor);
+            }
         }
     }
 

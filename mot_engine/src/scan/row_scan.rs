@@ -18,6 +18,9 @@ const ROWS_MAX: usize = 64;
 /// Slots looked at under one pin at most: an emptied table must not hold reclamation up.
 const SLOTS_PER_PIN: u64 = 4096;
 
+/// How many rows ahead a version is asked for.
+const AHEAD_VERSION: u64 = 6;
+
 /// A scan of a range of slots.
 pub struct RowScan {
     table: TableRef,
@@ -75,6 +78,10 @@ impl RowScan {
         self.count = 0;
         let until = self.end.min(self.next + SLOTS_PER_PIN);
         while self.next < until && self.count < self.group {
+            if let Some(ahead) = self.table.anchor(Slot(self.next + AHEAD_VERSION)) {
+                // Anchors lie one behind the other: the processor fetches those by itself.
+                row::prefetch_version(ahead);
+            }
             let slot = Slot(self.next);
             let version = self
                 .table

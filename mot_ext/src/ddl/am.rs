@@ -89,6 +89,7 @@ unsafe extern "C-unwind" fn ambuildempty(_index: pg_sys::Relation) {
     only_for_mot_tables()
 }
 
+#[allow(clippy::too_many_arguments)]
 #[pg_guard]
 unsafe extern "C-unwind" fn aminsert(
     _index: pg_sys::Relation,
@@ -111,6 +112,7 @@ unsafe extern "C-unwind" fn amvacuumcleanup(
     std::ptr::null_mut()
 }
 
+#[allow(clippy::too_many_arguments)]
 #[pg_guard]
 unsafe extern "C-unwind" fn amcostestimate(
     _root: *mut pg_sys::PlannerInfo,

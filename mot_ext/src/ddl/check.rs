@@ -56,8 +56,9 @@ impl Opened {
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        // SAFETY: opened above. After an error PostgreSQL closes it itself.
+        // After an error PostgreSQL closes it itself.
         if !std::thread::panicking() {
+            // SAFETY: opened above, and nobody else closes it.
             unsafe { pg_sys::table_close(self.table, pg_sys::NoLock as pg_sys::LOCKMODE) };
         }
     }

@@ -75,10 +75,8 @@ pub unsafe fn take_from_elements(
 /// Whether a constraint is kept by an index.
 pub unsafe fn is_index_constraint(constraint: *const pg_sys::Constraint) -> bool {
     // SAFETY: a live Constraint node.
-    matches!(
-        unsafe { (*constraint).contype },
-        CONSTR_PRIMARY | CONSTR_UNIQUE
-    )
+    let kind = unsafe { (*constraint).contype };
+    matches!(kind, CONSTR_PRIMARY | CONSTR_UNIQUE)
 }
 
 /// Raises 0A000 for FOREIGN KEY and EXCLUDE.

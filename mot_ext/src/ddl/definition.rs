@@ -1,5 +1,5 @@
 //! From catalog rows to an engine index definition.
-use super::index::{INDOPTION_DESC, INDOPTION_NULLS_FIRST};
+use super::index_columns::{INDOPTION_DESC, INDOPTION_NULLS_FIRST};
 use super::nodes;
 use super::refuse::unsupported;
 use crate::keys;

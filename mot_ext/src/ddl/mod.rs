@@ -3,14 +3,15 @@
 //! | file | what it does |
 //! |---|---|
 //! | `utility` | the ProcessUtility hook and who handles which statement |
-//! | `create_table` | CREATE FOREIGN TABLE, and CREATE TABLE under `mot.create_tables` |
+//! | `create_table`, `create_table_as` | CREATE FOREIGN TABLE, and CREATE TABLE [AS] under `mot.create_tables` |
 //! | `constraints` | takes PRIMARY KEY and UNIQUE out of definitions |
-//! | `index` | CREATE INDEX and the indexes behind constraints |
+//! | `index`, `index_columns` | CREATE INDEX and the indexes behind constraints |
 //! | `alter`, `rows`, `retype`, `ownership` | ALTER TABLE and what it must do to rows and indexes |
 //! | `drop` | DROP and the object access hook |
 //! | `maintenance` | VACUUM, REINDEX, LOCK, COPY FREEZE, COMMENT |
 //! | `am` | the index access method and its operator classes |
 //! | `definition`, `storage` | catalog rows to engine definitions, and every call that changes engine storage |
+//! | `check` | `mot.check`, sizes, storages |
 //! | `identity`, `nodes`, `inheritance`, `refuse` | whose relation it is; parse trees; errors |
 //!
 //! The hooks are installed only when the library is preloaded; without it the handlers answer (so `\d`, DROP and pg_dump work)
@@ -28,6 +29,7 @@ mod definition;
 mod drop;
 mod identity;
 mod index;
+mod index_columns;
 mod inheritance;
 mod maintenance;
 mod nodes;

@@ -214,10 +214,7 @@ fn may_checkpoint() -> bool {
     let control = shmem::control();
     match shmem::engine().expect("preloaded").state() {
         State::Ready => true,
-        // SAFETY: reads a shared flag; never raises.
-        State::Replaying => {
-            control.redo_ended.load(Ordering::SeqCst) || unsafe { pg_sys::HotStandbyActive() }
-        }
+        State::Replaying => control.redo_ended.load(Ordering::SeqCst) || hot_standby_active(),
         State::Empty | State::Loading | State::Failed => false,
     }
 }
@@ -225,6 +222,11 @@ fn may_checkpoint() -> bool {
 /// Whether PostgreSQL has read its slots from disk: it has before redo begins.
 fn may_use_slots() -> bool {
     shmem::control().redo_began.load(Ordering::SeqCst) || !recovery_in_progress()
+}
+
+fn hot_standby_active() -> bool {
+    // SAFETY: reads a shared flag; never raises.
+    unsafe { pg_sys::HotStandbyActive() }
 }
 
 fn recovery_in_progress() -> bool {

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 /// Under PGDATA, which is every server process's working directory.
 pub const DIRECTORY: &str = "mot";
 
+/// How long a checkpoint on a standby waits for replay to pass its newest row before it is given up and tried again.
+const REPLAY_WAIT: Duration = Duration::from_secs(30);
 /// Pause between looks at a session that is logging.
 const LOGGING_POLL: Duration = Duration::from_micros(100);
 
@@ -86,7 +88,7 @@ pub fn write(redo: Lsn, last: bool) -> Result<(), EngineError> {
         && manifest.settled.0 >= control.active_below.load(Ordering::SeqCst)
     {
         manifest.redo = manifest.redo.max(redo);
-        manifest.flushed = manifest.flushed.max(flush(redo)?);
+        manifest.flushed = manifest.flushed.max(flush(Lsn::NONE)?);
         manifest.timeline = timeline_of(manifest.redo);
         manifest.is_final = last;
         checkpoint::seal(&disk, &manifest)?;
@@ -137,16 +139,18 @@ fn flush(rows: Lsn) -> Result<Lsn, EngineError> {
             pg_sys::XLogFlush(record_end(pg_sys::GetXLogInsertRecPtr()));
             return Ok(Lsn(pg_sys::GetFlushRecPtr(std::ptr::null_mut())));
         }
-        // Rows of the record that is being applied are ahead of the replay position until it is done.
+        // Rows of the record that is being applied are ahead of the replay position until it is done. (A redo position may stay
+        // ahead: at the end of recovery the server inserts records of its own before its checkpoint.)
+        let start = Instant::now();
         loop {
             let replayed = Lsn(pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()));
-            if replayed >= rows {
+            if replayed >= rows || shmem::control().redo_ended.load(Ordering::SeqCst) {
                 pg_sys::XLogFlush(replayed.0);
                 return Ok(replayed);
             }
-            if super::shutdown_asked() {
+            if super::shutdown_asked() || start.elapsed() > REPLAY_WAIT {
                 return Err(EngineError::Corrupt {
-                    what: "shutdown while replay is held up",
+                    what: "replay is held up in the middle of a record",
                 });
             }
             crate::pg::interrupts::sleep_ms(1);

@@ -1,0 +1,41 @@
+//! Asking for memory before it is needed: a scan knows which rows come next, and what a row costs is waiting for its lines.
+//!
+//! A prefetch of any address is harmless, so none of this needs the row to be still there.
+
+use super::anchor::Anchor;
+use super::version::Version;
+
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+/// Lines of a version asked for: header, tuple header and the first columns.
+const VERSION_LINES: usize = 2;
+
+#[inline]
+fn prefetch(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch neither faults nor changes anything, whatever the address.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+/// Asks for an anchor.
+#[inline]
+pub(crate) fn prefetch_anchor(anchor: &Anchor) {
+    prefetch((&raw const *anchor).cast());
+}
+
+/// Asks for the newest version of a row whose anchor should be here by now.
+#[inline]
+pub(crate) fn prefetch_version(anchor: &Anchor) {
+    if let Some(version) = anchor.head().version() {
+        let at = version.address() as *const u8;
+        for line in 0..VERSION_LINES {
+            prefetch(at.wrapping_add(line * LINE_BYTES));
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Version>() < LINE_BYTES);
