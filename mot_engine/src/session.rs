@@ -130,6 +130,7 @@ impl Session {
 
     /// The indexes of a table that exist for the caller.
     pub fn indexes(&self, table: TableRef, clock: &impl Clock) -> Vec<IndexRef> {
+        let _pin = self.local.pin();
         table
             .all_indexes()
             .filter(|index| self.index_exists(*index, clock))
@@ -143,6 +144,7 @@ impl Session {
         relation: u32,
         clock: &impl Clock,
     ) -> Option<IndexRef> {
+        let _pin = self.local.pin();
         table
             .all_indexes()
             .find(|index| index.relation_oid() == relation && self.index_exists(*index, clock))

@@ -5,8 +5,11 @@ mod common;
 
 use common::{Fate, Row, TABLE, World, check, definition, engine, image, reader, row};
 use mot_engine::log::{DefinitionsWriter, RowsWriter};
-use mot_engine::recovery::{Replayer, finish};
-use mot_engine::{Direction, IndexId, IndexScan, KeyRange, Lsn, Slot, State, TableId, Xid};
+use mot_engine::recovery::{Replayer, finish, settle};
+use mot_engine::transaction::free_doomed;
+use mot_engine::{
+    Direction, IndexId, IndexScan, KeyRange, Lsn, Slot, State, TableId, Transaction, Xid,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const SLOTS: u64 = 4;
@@ -103,4 +106,90 @@ fn rows_stay_reachable_when_replay_and_sweep_meet() {
         .collect();
     let rounds = rounds();
     assert_eq!(found, (rounds - SLOTS as i32..rounds).collect::<Vec<_>>());
+}
+
+/// A table dropped, an index rolled back: the standby's reclaimer frees them beside replay, and settles what stays.
+#[test]
+fn a_standby_frees_what_was_dropped_and_settles_what_stays() {
+    let (_region, engine) = engine(32 << 20);
+    engine.set_state(State::Replaying);
+    let session = &engine.join().unwrap();
+    let world = &World::new();
+    let mut replayer = Replayer::new();
+    let mut lsn = 0;
+    let mut apply = |definitions: &DefinitionsWriter, fate: Fate| {
+        let me = world.begin();
+        lsn += 100;
+        replayer
+            .apply(session, definitions.record(), Lsn(lsn), Xid(me.top))
+            .unwrap();
+        me.end(fate);
+    };
+    let by_b = definition(101, true, &[(2, false)]);
+    let mut first = DefinitionsWriter::new();
+    first.create_table(TableId(1), TABLE).unwrap();
+    apply(&first, Fate::Committed);
+    let mut index = DefinitionsWriter::new();
+    index.create_index(IndexId(1), TableId(1), &by_b).unwrap();
+    apply(&index, Fate::Aborted);
+    let mut truncate = DefinitionsWriter::new();
+    truncate.create_table(TableId(2), TABLE).unwrap();
+    truncate
+        .create_index(IndexId(2), TableId(2), &by_b)
+        .unwrap();
+    truncate.drop_table(TableId(1)).unwrap();
+    // Rolled back at first: nothing of the old storage may go.
+    apply(&truncate, Fate::Aborted);
+    engine.raise_horizon(world.horizon());
+    let clock = reader(world);
+    assert_eq!(settle(session, &clock), 2, "the index, the fresh storage");
+    assert_eq!(free_doomed(session), 2);
+    assert_eq!(session.find_table(TABLE, &clock).unwrap().id(), TableId(1));
+
+    let mut truncate = DefinitionsWriter::new();
+    truncate.create_table(TableId(3), TABLE).unwrap();
+    truncate
+        .create_index(IndexId(3), TableId(3), &by_b)
+        .unwrap();
+    truncate.drop_table(TableId(1)).unwrap();
+    apply(&truncate, Fate::Committed);
+    assert_eq!(settle(session, &clock), 0, "someone may still be reading");
+    engine.raise_horizon(world.horizon());
+    assert_eq!(settle(session, &clock), 1);
+    assert_eq!(free_doomed(session), 1);
+
+    // The commit log may be gone: nobody is asked any more.
+    let nobody = reader(&World::new());
+    let table = session.find_table(TABLE, &nobody).unwrap();
+    assert_eq!(table.id(), TableId(3));
+    assert!(session.find_index(table, 101, &nobody).is_some());
+}
+
+/// Who is pinned may be looking at an index that is just being taken away.
+#[test]
+fn nothing_is_freed_under_the_eyes_of_who_is_pinned() {
+    let (_region, engine) = engine(16 << 20);
+    engine.set_state(State::Ready);
+    let session = &engine.join().unwrap();
+    let world = &World::new();
+    let me = world.begin();
+    let mut t = Transaction::new();
+    t.create_table(session, TABLE, Xid(me.top)).unwrap();
+    let pin = session.memory().pin();
+    me.end(Fate::Aborted);
+    t.abort(session);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let session = engine.join().unwrap();
+            assert_eq!(free_doomed(&session), 1);
+            done.store(true, Ordering::SeqCst);
+        });
+        for _ in 0..200 {
+            std::thread::sleep(std::time::Duration::from_micros(100));
+            assert!(!done.load(Ordering::SeqCst));
+        }
+        drop(pin);
+    });
+    assert!(done.load(Ordering::SeqCst));
 }

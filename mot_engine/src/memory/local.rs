@@ -8,7 +8,7 @@ use super::account::{PURPOSES, Purpose};
 use super::arena::{ArenaFull, Memory, Urgency};
 use super::cache::Cache;
 use super::chunk::SPAN_BYTES;
-use super::epoch::{Participant, TooManyParticipants};
+use super::epoch::{EPOCHS_TO_SAFETY, Participant, TooManyParticipants};
 use super::garbage::{Garbage, Retired};
 use super::orphan::ORPHAN_PAGE_BYTES;
 use super::placement::{Kernel, LinuxKernel, Placement};
@@ -24,6 +24,10 @@ use std::ptr::NonNull;
 const COLLECT_EVERY_BLOCKS: usize = 64;
 /// Retired bytes between two attempts: large blocks shall not wait for sixty-three others.
 const COLLECT_EVERY_BYTES: usize = 1 << 20;
+/// Looks at who is pinned before the waiter sleeps between them: most pins end in microseconds.
+const LOOKS_BEFORE_SLEEP: u32 = 64;
+/// Pause between further looks.
+const LOOK_PAUSE: std::time::Duration = std::time::Duration::from_millis(1);
 /// Attempts when leaving: enough for two epochs to pass when nobody is pinned.
 const COLLECTS_ON_LEAVE: usize = 3;
 
@@ -254,6 +258,22 @@ impl LocalMemory {
             self.settle();
         }
         freed
+    }
+
+    /// Waits until all who are pinned now have unpinned: what was made unreachable before is used by nobody then. The caller is not pinned.
+    pub fn wait_for_pinned(&self) {
+        debug_assert!(!self.is_pinned(), "would wait for itself");
+        let epochs = self.memory.epochs();
+        let stamp = epochs.stamp();
+        let mut looks = 0u32;
+        while epochs.try_advance() < stamp + EPOCHS_TO_SAFETY {
+            looks += 1;
+            if looks < LOOKS_BEFORE_SLEEP {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(LOOK_PAUSE);
+            }
+        }
     }
 
     /// Gives back all that this process holds: its cache, its counts, and its garbage, to be freed by whoever collects

@@ -12,7 +12,7 @@
 //! row whose slot is given away here.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::checkpoint::on_threads;
 use crate::clock::Clock;
@@ -49,7 +49,7 @@ pub fn finish(
     threads: usize,
 ) -> Result<Finished, EngineError> {
     let mut finished = Finished::default();
-    settle_definitions(session, clock, &mut finished);
+    settle_definitions(session, clock, Xid(u64::MAX), &mut finished);
     let mut newest = Xid::NONE;
     for walk in session.tables() {
         let seen = finish_table(session, clock, walk.table(), threads, &mut finished)?;
@@ -60,20 +60,57 @@ pub fn finish(
     Ok(finished)
 }
 
+/// Settles definitions while replay goes on: for the reclaimer of a standby. Those whose transaction is below the horizon are settled or
+/// doomed, so that dropped tables give their memory back and no verdict is asked for after the commit log was cut off. Returns how many
+/// tables and indexes were doomed.
+pub fn settle(session: &Session, clock: &impl Clock) -> u64 {
+    let mut finished = Finished::default();
+    settle_definitions(session, clock, session.engine().horizon(), &mut finished);
+    finished.definitions_removed
+}
+
+/// The marks of a table or an index: who created it, who dropped it.
+struct Marks<'a> {
+    created: &'a AtomicU64,
+    dropped: &'a AtomicU64,
+}
+
+impl Marks<'_> {
+    /// Settles what transactions below `below` did; `true` if the definition is gone.
+    fn settle(&self, clock: &impl Clock, below: Xid) -> bool {
+        let created = self.created.load(Ordering::Acquire);
+        let dropped = self.dropped.load(Ordering::Acquire);
+        let creation = outcome(created, clock, below);
+        let drop = outcome(dropped, clock, below);
+        if matches!(creation, Outcome::Aborted) || matches!(drop, Outcome::Committed) {
+            return true;
+        }
+        // Unless replay has put another transaction there meanwhile.
+        let clear = |word: &AtomicU64, xid: u64| {
+            let _ = word.compare_exchange(xid, 0, Ordering::AcqRel, Ordering::Relaxed);
+        };
+        if matches!(creation, Outcome::Committed) {
+            clear(self.created, created);
+        }
+        if matches!(drop, Outcome::Aborted) {
+            clear(self.dropped, dropped);
+        }
+        false
+    }
+}
+
 /// What became of the transaction named by a definition's word.
 enum Outcome {
-    None,
-    Running,
+    /// None, or it is not to be asked about yet.
+    Open,
     Committed,
     Aborted,
 }
 
-fn outcome(xid: u64, clock: &impl Clock) -> Outcome {
+fn outcome(xid: u64, clock: &impl Clock, below: Xid) -> Outcome {
     let xid = Xid(xid);
-    if !xid.is_some() {
-        Outcome::None
-    } else if clock.is_current(xid) || clock.is_in_progress(xid) {
-        Outcome::Running
+    if !xid.is_some() || xid >= below || clock.is_current(xid) || clock.is_in_progress(xid) {
+        Outcome::Open
     } else if clock.did_commit(xid) {
         Outcome::Committed
     } else {
@@ -81,38 +118,31 @@ fn outcome(xid: u64, clock: &impl Clock) -> Outcome {
     }
 }
 
-fn settle_definitions(session: &Session, clock: &impl Clock, finished: &mut Finished) {
+fn settle_definitions(session: &Session, clock: &impl Clock, below: Xid, finished: &mut Finished) {
     let catalog = session.catalog();
     for walk in session.tables() {
+        // At a promotion the reclaimer may be freeing what it settled itself.
+        let _pin = session.local.pin();
         let table = walk.table();
         let storage = table.storage();
-        let created = outcome(storage.created.load(Ordering::Acquire), clock);
-        let dropped = outcome(storage.dropped.load(Ordering::Acquire), clock);
-        if matches!(created, Outcome::Aborted) || matches!(dropped, Outcome::Committed) {
+        let marks = Marks {
+            created: &storage.created,
+            dropped: &storage.dropped,
+        };
+        if marks.settle(clock, below) {
             catalog.doom(table);
             finished.definitions_removed += 1;
             continue;
         }
-        if matches!(created, Outcome::Committed) {
-            storage.created.store(0, Ordering::Release);
-        }
-        if matches!(dropped, Outcome::Aborted) {
-            storage.dropped.store(0, Ordering::Release);
-        }
         for index in table.all_indexes() {
             let storage = index.storage();
-            let created = outcome(storage.created.load(Ordering::Acquire), clock);
-            let dropped = outcome(storage.dropped.load(Ordering::Acquire), clock);
-            if matches!(created, Outcome::Aborted) || matches!(dropped, Outcome::Committed) {
+            let marks = Marks {
+                created: &storage.created,
+                dropped: &storage.dropped,
+            };
+            if marks.settle(clock, below) {
                 catalog.doom_index(index);
                 finished.definitions_removed += 1;
-                continue;
-            }
-            if matches!(created, Outcome::Committed) {
-                storage.created.store(0, Ordering::Release);
-            }
-            if matches!(dropped, Outcome::Aborted) {
-                storage.dropped.store(0, Ordering::Release);
             }
         }
     }

@@ -7,6 +7,7 @@
 //!   idempotent: a record, or the part of it, that the tables already have is skipped by LSN. Hot
 //!   standby's readers may run beside it.
 //! - After `ArenaFull` from `apply` the same record may be applied again, once there is room.
+//! - `settle` is called by the reclaimer of a standby, beside replay.
 //! - `finish` is called once, when replay (if any) is over and before the first writer.
 
 mod finish;
@@ -20,6 +21,6 @@ mod tests;
 #[cfg(test)]
 mod threads_test;
 
-pub use finish::{Finished, finish};
+pub use finish::{Finished, finish, settle};
 pub use load::{Loaded, load};
 pub use replay::Replayer;

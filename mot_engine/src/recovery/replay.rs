@@ -110,7 +110,8 @@ impl Replayer {
             return Ok(*known);
         }
         let catalog = session.catalog();
-        // Only this process dooms storages during recovery, so the reference outlives the walk.
+        // The reference outlives the walk: a storage is doomed only when its creator or dropper has ended, and then the log has no more
+        // changes of it.
         let table = catalog.hold(id).map(|walk| walk.table());
         if table.is_none() && id.0 >= catalog.next_table_id.load(Ordering::Acquire) {
             return Err(EngineError::LogMismatch {
@@ -157,7 +158,10 @@ impl Replayer {
                     return Ok(());
                 };
                 raise_ids(session, TableId(0), IndexId(id.0 + 1));
-                if table.all_indexes().any(|index| index.id() == id) {
+                let pin = session.local.pin();
+                let is_known = table.all_indexes().any(|index| index.id() == id);
+                drop(pin);
+                if is_known {
                     return Ok(());
                 }
                 let index = IndexRef::allocate(&session.local, id, table.0, &definition, xid.0)?;
@@ -175,6 +179,7 @@ impl Replayer {
                 let Some(table) = self.table(session, table, lsn)? else {
                     return Ok(());
                 };
+                let _pin = session.local.pin();
                 if let Some(index) = table.all_indexes().find(|index| index.id() == id) {
                     let storage = index.storage();
                     storage.dropped.store(xid.0, Ordering::Release);

@@ -179,18 +179,28 @@ pub(crate) unsafe fn free_index(session: &Session, index: IndexRef) {
     }
 }
 
-/// Frees what was dropped and is used by nobody: for the one process that reclaims. Returns how many tables and indexes it freed.
+/// Frees what was dropped and is used by nobody: for the one process that reclaims, which is not pinned. Returns how many tables and indexes
+/// it freed.
+///
+/// Relation locks keep users away, but not those who only look: an index that is being created, and whose creation is rolled back, may be
+/// looked at by whoever lists the table's indexes, and on a standby replay holds no lock at all. They are pinned, and are waited for.
 pub fn free_doomed(session: &Session) -> usize {
-    let mut freed = 0;
-    while let Some(index) = session.catalog().take_doomed_index() {
-        // SAFETY: it is unlinked from its table, its users held relation locks that ended, and this process is the only reclaimer.
-        unsafe { free_index(session, index) };
-        freed += 1;
+    let catalog = session.catalog();
+    let indexes: Vec<_> = std::iter::from_fn(|| catalog.take_doomed_index()).collect();
+    let tables: Vec<_> = std::iter::from_fn(|| catalog.take_doomed()).collect();
+    let freed = indexes.len() + tables.len();
+    if freed == 0 {
+        return 0;
     }
-    while let Some(table) = session.catalog().take_doomed() {
+    session.local.wait_for_pinned();
+    for index in indexes {
+        // SAFETY: it was unlinked from its table, its users held relation locks that ended, who else looked at it was waited for, and this
+        // process is the only reclaimer.
+        unsafe { free_index(session, index) };
+    }
+    for table in tables {
         // SAFETY: as above, and nobody walks it.
         unsafe { free_table(session, table) };
-        freed += 1;
     }
     freed
 }

@@ -70,10 +70,10 @@ impl Reclaimer {
         if !has_moved && self.has_settled {
             return false;
         }
-        let is_replaying = state == State::Replaying;
-        if !is_replaying {
-            mot_engine::transaction::free_doomed(session);
+        if state == State::Replaying {
+            mot_engine::recovery::settle(session, &PgClock);
         }
+        mot_engine::transaction::free_doomed(session);
         for walk in session.tables() {
             session.sweep(&PgClock, walk.table(), !self.has_settled, || {
                 if shutdown_asked() {
