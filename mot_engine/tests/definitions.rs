@@ -514,3 +514,129 @@ fn a_full_arena_leaves_everything_usable() {
         assert_eq!((report.rows, report.versions, report.entries), (0, 0, 0));
     }
 }
+
+#[test]
+fn statements_that_find_no_room_take_nothing_with_them() {
+    let (_region, engine) = common::engine(mot_engine::memory::ARENA_BYTES_MIN);
+    let session = &engine.join().unwrap();
+    let world = World::new();
+    let table = filled(session, &world, 0);
+    let mut work = Transaction::new();
+    let me = world.begin();
+    for (oid, unique, columns) in [
+        (101, true, &[(1, false)][..]),
+        (102, false, &[(2, false), (1, false)][..]),
+        (103, true, &[(3, false)][..]),
+    ] {
+        index(
+            session,
+            &me,
+            &mut work,
+            table,
+            &common::definition(oid, unique, columns),
+        );
+    }
+    commit(session, &me, &mut work);
+    // Fill up with rows of many sizes.
+    let mut a = 0;
+    let mut is_full = false;
+    while !is_full {
+        let me = world.begin();
+        let mut wide = image(Row {
+            a,
+            b: a % 7,
+            c: (a % 3 == 0).then_some(a),
+        });
+        wide.resize(40 + (a as usize * 37) % 1500, 7);
+        let entered = work
+            .insert(session, table, &wide, Xid(me.top), CommandId(1))
+            .and_then(|(slot, version)| work.enter(session, &me, table, slot, version));
+        is_full = entered.is_err();
+        if is_full {
+            abort(session, &me, &mut work);
+        } else {
+            commit(session, &me, &mut work);
+            a += 1;
+        }
+    }
+    let rows_before = check(session, table, &common::reader(&world)).rows;
+    assert_eq!(rows_before, a as u64);
+    // At the brim: statements in savepoints fail at every possible place, now that every few deletes make a little room.
+    let (mut failed, mut done) = (0, 0);
+    for round in 0..400i32 {
+        let me = world.begin();
+        work.set_level(1).unwrap();
+        let snap = me.snapshot(1);
+        let mut scan = RowScan::new(table);
+        let mut position = 0;
+        while let Some((slot, seen)) = scan.next(session, &snap) {
+            position += 1;
+            if (position + round) % 97 != 0 {
+                continue;
+            }
+            let level = me.savepoint();
+            work.set_level(2).unwrap();
+            let old = row(seen.image());
+            let new = Row {
+                a: old.a + 1_000_000,
+                b: round,
+                c: old.c.map(|c| c + 1_000_000),
+            };
+            let mut wide = image(new);
+            wide.resize(40 + (round as usize * 61 + position as usize) % 1500, 7);
+            let (xid, cid) = (Xid(level), CommandId(1));
+            let outcome = work
+                .update(session, &me, table, slot, seen, &wide, xid, cid)
+                .and_then(|written| {
+                    let Written::Done(version) = written else {
+                        panic!("{written:?}")
+                    };
+                    assert_eq!(
+                        work.enter(session, &me, table, slot, version)?,
+                        Entered::Done
+                    );
+                    Ok(())
+                });
+            match outcome {
+                Ok(()) => {
+                    done += 1;
+                    work.savepoint_commit(2);
+                    me.adopt(level, me.top);
+                }
+                Err(error) => {
+                    assert!(matches!(error, EngineError::ArenaFull(_)), "{error}");
+                    failed += 1;
+                    me.abort_one(level);
+                    work.savepoint_abort(session, 2);
+                }
+            }
+            work.set_level(1).unwrap();
+        }
+        drop(snap);
+        if round % 5 == 0 {
+            let mut deleted = 0;
+            let snap = me.snapshot(2);
+            let mut scan = RowScan::new(table);
+            while let Some((slot, seen)) = scan.next(session, &snap) {
+                deleted += 1;
+                if deleted > 4 {
+                    break;
+                }
+                let written = work
+                    .delete(session, &me, table, slot, seen, Xid(me.top), CommandId(2))
+                    .unwrap();
+                assert!(matches!(written, Written::Done(_)), "{written:?}");
+            }
+        }
+        if round % 11 == 0 {
+            abort(session, &me, &mut work);
+        } else {
+            commit(session, &me, &mut work);
+        }
+        if round % 3 == 0 {
+            sweep(session, &world, table);
+        }
+        check(session, table, &common::reader(&world));
+    }
+    assert!(failed > 100 && done > 100, "{failed} failed, {done} done");
+}

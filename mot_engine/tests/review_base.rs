@@ -255,3 +255,56 @@ fn nothing_is_changed_after_the_transaction_was_logged() {
     t.abort(s);
     assert_eq!(rows(s, &world), [a_row(0)]);
 }
+
+/// An insert whose key no index can hold leaves nothing behind, not even its slot.
+#[test]
+fn keys_that_are_too_long_cost_no_slots() {
+    use mot_engine::EngineError;
+    use mot_engine::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
+
+    let (_region, engine) = engine(16 << 20);
+    engine.set_state(State::Ready);
+    let s = &engine.join().unwrap();
+    let world = World::new();
+    let text = IndexDefinition {
+        relation: 101,
+        unique: false,
+        nulls_not_distinct: false,
+        columns: vec![KeyColumn {
+            attnum: 1,
+            kind: KeyKind::Text,
+            descending: false,
+            nulls_first: false,
+            nullable: false,
+        }],
+        layout: vec![AttributeLayout {
+            len: -1,
+            align: 4,
+            by_value: false,
+        }],
+    };
+    let (me, mut t) = (world.begin(), Transaction::new());
+    let table = t.create_table(s, TABLE, Xid(me.top)).unwrap();
+    let build = t.create_index(s, &me, table, &text, Xid(me.top)).unwrap();
+    assert!(matches!(build, Build::Done(_)));
+    me.end(Fate::Committed);
+    t.commit(s);
+
+    const TEXT_BYTES: u32 = 4000;
+    let mut long = vec![0u8; 24];
+    long[18..20].copy_from_slice(&1u16.to_le_bytes());
+    long[22] = 24;
+    long.extend_from_slice(&((TEXT_BYTES + 4) << 2).to_le_bytes());
+    long.resize(long.len() + TEXT_BYTES as usize, b'x');
+    for _ in 0..200 {
+        let (me, mut t) = (world.begin(), Transaction::new());
+        let (slot, version) = t
+            .insert(s, table, &long, Xid(me.top), CommandId(0))
+            .unwrap();
+        let entered = t.enter(s, &me, table, slot, version);
+        assert!(matches!(entered, Err(EngineError::KeyTooLong { .. })));
+        me.end(Fate::Aborted);
+        t.abort(s);
+    }
+    assert!(table.slots_end() <= Slot(16), "{:?}", table.slots_end());
+}

@@ -28,6 +28,16 @@ macro_rules! raise_report {
     }};
 }
 
+/// An SQL error passes through Rust as a panic, of which pgrx would put a backtrace into the DETAIL when RUST_BACKTRACE is set
+/// in the server's environment. Who wants that says so with RUST_LIB_BACKTRACE.
+pub fn init() {
+    const VARIABLE: &str = "RUST_LIB_BACKTRACE";
+    if std::env::var_os(VARIABLE).is_none() {
+        // SAFETY: the process has one thread when it loads the library.
+        unsafe { std::env::set_var(VARIABLE, "0") };
+    }
+}
+
 /// Raises an engine's error as the SQL error it is.
 pub fn raise(error: EngineError) -> ! {
     let message = error.to_string();

@@ -33,6 +33,7 @@ mod xact;
 
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
+    errors::init();
     settings::init();
     shmem::init();
     wal::init();

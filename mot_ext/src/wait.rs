@@ -36,6 +36,7 @@ pub struct RowLockQueue {
     relation: pg_sys::Relation,
     purpose: Purpose,
     held: Option<(pg_sys::ItemPointerData, pg_sys::LOCKMODE)>,
+    is_queueing: bool,
 }
 
 impl RowLockQueue {
@@ -45,6 +46,7 @@ impl RowLockQueue {
             relation,
             purpose: Purpose::Lock,
             held: None,
+            is_queueing: true,
         }
     }
 
@@ -52,6 +54,12 @@ impl RowLockQueue {
     pub fn purpose(mut self, purpose: Purpose) -> Self {
         self.purpose = purpose;
         self
+    }
+
+    /// Waits for transactions without queueing: for a transaction that holds a weaker lock on the row already. Those in the
+    /// queue wait for it, so it would wait for itself.
+    pub fn pass_queue(&mut self) {
+        self.is_queueing = false;
     }
 
     /// Waits until `xid` no longer stands in the way of locking `slot` with `strength`. False: the row is to be skipped.
@@ -63,7 +71,7 @@ impl RowLockQueue {
         policy: WaitPolicy,
     ) -> bool {
         let mut tid = tid_of(slot);
-        if !self.enter(tid, heavyweight_mode(strength), policy) {
+        if self.is_queueing && !self.enter(tid, heavyweight_mode(strength), policy) {
             return false;
         }
         match policy {

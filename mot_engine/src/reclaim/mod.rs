@@ -17,7 +17,7 @@ pub use sweep::Sweep;
 use crate::table::{TableRef, TableStorage};
 use std::sync::atomic::Ordering;
 
-/// Keeps the sweeper out of a table: for index builds and checks, whose caller holds off writers by a relation lock.
+/// Keeps the sweeper out of a table: for index builds and checks, whose caller holds off writers by a relation lock, and the end of recovery.
 pub(crate) struct Quiet<'a>(&'a TableStorage);
 
 impl Quiet<'_> {

@@ -5,7 +5,11 @@
 //!   change of such a row is logged whole, since its LSN is that of a version that is gone.
 //! - Empty slots go to the free lists.
 //!
-//! Contract: no writer runs. Readers may (a standby that is promoted): what is taken out is retired.
+//! - Rows are counted: replay counted as if everything committed.
+//!
+//! Contract: no writer runs. Readers may (a standby that is promoted): what is taken out is retired. The
+//! sweeper is kept out of the table that is being looked at, or it could still be removing entries of a
+//! row whose slot is given away here.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -14,7 +18,7 @@ use crate::checkpoint::on_threads;
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
-use crate::reclaim::clean_row;
+use crate::reclaim::{Quiet, clean_row};
 use crate::row::{Head, Judged, VersionRef, flags, judge_maker};
 use crate::session::Session;
 use crate::table::{TableRef, free_slot};
@@ -125,6 +129,23 @@ unsafe impl Sync for Shared {}
 struct Seen {
     empty: Vec<Slot>,
     open: Vec<Slot>,
+    settled: Count,
+}
+
+/// Live rows and the bytes of their images.
+#[derive(Copy, Clone, Default)]
+struct Count {
+    rows: i64,
+    row_bytes: i64,
+}
+
+impl Count {
+    fn add(&mut self, newest: Option<VersionRef>) {
+        if let Some(version) = newest.filter(|version| !version.is_tombstone()) {
+            self.rows += 1;
+            self.row_bytes += version.image_bytes() as i64;
+        }
+    }
 }
 
 fn finish_table(
@@ -134,7 +155,9 @@ fn finish_table(
     threads: usize,
     finished: &mut Finished,
 ) -> Result<Xid, EngineError> {
+    let _quiet = Quiet::begin(table);
     let mut newest = Xid::NONE;
+    let mut count = Count::default();
     let end = table.slots_end().0;
     let units = end.div_ceil(UNIT_SLOTS) as usize;
     let engine = session.engine();
@@ -158,15 +181,22 @@ fn finish_table(
     // Backwards, so that low slots come first on the free list.
     parts.sort_unstable_by_key(|(unit, _)| std::cmp::Reverse(*unit));
     for (_, seen) in parts {
+        count.rows += seen.settled.rows;
+        count.row_bytes += seen.settled.row_bytes;
         for slot in seen.empty.into_iter().rev() {
             free_slot(table, slot);
             finished.slots_free += 1;
         }
         for slot in seen.open {
             finished.rows_judged += 1;
-            newest = newest.max(finish_row(session, clock, table, slot, finished));
+            newest = newest.max(finish_row(
+                session, clock, table, slot, finished, &mut count,
+            ));
         }
     }
+    let counters = table.counters();
+    counters.rows.store(count.rows, Ordering::Relaxed);
+    counters.row_bytes.store(count.row_bytes, Ordering::Relaxed);
     Ok(newest)
 }
 
@@ -184,7 +214,10 @@ fn look(session: &Session, table: TableRef, slots: Range<u64>) -> Result<Seen, E
             let list = match head.version() {
                 None if head.is_free() => continue,
                 None => &mut seen.empty,
-                Some(version) if is_settled(version) => continue,
+                Some(version) if is_settled(version) => {
+                    seen.settled.add(Some(version));
+                    continue;
+                }
                 Some(_) => &mut seen.open,
             };
             list.try_reserve(1)
@@ -209,20 +242,23 @@ fn finish_row(
     table: TableRef,
     slot: Slot,
     finished: &mut Finished,
+    count: &mut Count,
 ) -> Xid {
     let mut newest = Xid::NONE;
     let _pin = session.local.pin();
     let Some(anchor) = table.anchor(slot) else {
         return newest;
     };
-    let counted = anchor.head().version();
     let mut at = anchor.head().version();
     let mut kept = None;
     while let Some(version) = at {
         at = version.next();
         newest = newest.max(version.xid());
         match judge_maker(version, clock) {
-            Judged::Running | Judged::Mine => return newest,
+            Judged::Running | Judged::Mine => {
+                count.add(Some(version));
+                return newest;
+            }
             Judged::Committed if !version.is_lock() => {
                 kept = Some(version);
                 break;
@@ -233,7 +269,7 @@ fn finish_row(
             }
         }
     }
-    recount(table, counted, kept);
+    count.add(kept);
     match kept {
         Some(version) if version.is_tombstone() => {
             table.set_dirty(slot);
@@ -260,18 +296,4 @@ fn remove(session: &Session, table: TableRef, slot: Slot, version: VersionRef) {
         *head = head.with_flags(Head::FULL_IMAGE_NEXT);
         taken.take(head, version);
     });
-}
-
-/// Loading and replay counted the top of the chain as the row's state.
-fn recount(table: TableRef, counted: Option<VersionRef>, kept: Option<VersionRef>) {
-    let live = |version: Option<VersionRef>| version.filter(|version| !version.is_tombstone());
-    let (before, after) = (live(counted), live(kept));
-    let bytes =
-        |version: Option<VersionRef>| version.map_or(0, |version| version.image_bytes() as i64);
-    let counters = table.counters();
-    let rows = i64::from(after.is_some()) - i64::from(before.is_some());
-    counters.rows.fetch_add(rows, Ordering::Relaxed);
-    counters
-        .row_bytes
-        .fetch_add(bytes(after) - bytes(before), Ordering::Relaxed);
 }

@@ -6,6 +6,9 @@
 //!
 //! Per row the order is: version, index entries, mark with the LSN. A record that stopped halfway (the
 //! arena was full) is found by the version on top that is not marked: every other one is.
+//!
+//! On a standby the sweeper runs beside replay, takes out what was rolled back and what no reader there
+//! needs, and empties rows that are deleted.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -222,12 +225,19 @@ impl Replayer {
             }
             version.set_next(head);
             let mut new = head.with_address(version.address());
-            if keys_changed && !head.is_empty() {
+            // On a standby the sweeper may still be removing entries of the row that was here.
+            if keys_changed && (!head.is_empty() || head.has(Head::CLEANING)) {
                 new = new.with_flags(Head::KEYS_MOVED);
             }
             if anchor.publish(head, new) {
                 break;
             }
+            anchor.wait_unlatched();
+        }
+        // The sweeper takes out what was rolled back, and its entries with it. If the version compared with is not marked so by now,
+        // that happens after this version is in the chain, and then its entries stay.
+        if newest.is_some_and(|newest| newest.flags() & flags::ABORTED != 0) {
+            version.add_flags(flags::KEYS_CHANGED);
         }
         at.table.set_dirty(at.slot);
         at.count(newest, version);

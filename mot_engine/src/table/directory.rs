@@ -13,7 +13,7 @@ use crate::ids::Slot;
 use crate::memory::{LocalMemory, Purpose, Urgency};
 use crate::row::Anchor;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Anchors of the first segment.
 const FIRST: u64 = 64;
@@ -110,6 +110,7 @@ impl Directory {
 
     /// Notes that the slot's group may have something to reclaim. Called after that something was left behind.
     pub(crate) fn set_dirty(&self, slot: Slot) {
+        order_rows_and_bits();
         if let Some(word) = self.dirty_word(slot) {
             let bit = 1 << (slot.0 / GROUP_SLOTS % 64);
             if word.load(Ordering::Relaxed) & bit == 0 {
@@ -121,7 +122,11 @@ impl Directory {
     /// Takes the dirty bits of the [`DIRTY_WORD_SLOTS`] slots around `slot`; the lowest bit is the lowest group.
     pub(crate) fn take_dirty(&self, slot: Slot) -> u64 {
         match self.dirty_word(slot) {
-            Some(word) if word.load(Ordering::Relaxed) != 0 => word.swap(0, Ordering::AcqRel),
+            Some(word) if word.load(Ordering::Relaxed) != 0 => {
+                let bits = word.swap(0, Ordering::AcqRel);
+                order_rows_and_bits();
+                bits
+            }
             _ => 0,
         }
     }
@@ -226,6 +231,14 @@ impl Directory {
             }
             visit(page.cast(), PAGE_BYTES);
         }
+    }
+}
+
+/// Between leaving something behind in a row and looking whether its bit is set, and between clearing the bit and looking at the row: one of
+/// the two must see the other. On x86-64 the locked instructions that changed the row and the bit see to it.
+fn order_rows_and_bits() {
+    if cfg!(not(target_arch = "x86_64")) {
+        fence(Ordering::SeqCst);
     }
 }
 

@@ -31,6 +31,13 @@ pub enum Locked {
 const LOCK_IMAGE: [u8; IMAGE_BYTES_MIN] = [0; IMAGE_BYTES_MIN];
 
 impl Transaction {
+    /// Whether this transaction holds a row lock of any strength. Walks its operations: for the waiting path only.
+    pub fn holds_lock(&self, table: TableRef, slot: Slot) -> bool {
+        self.operations
+            .iter()
+            .any(|held| held.kind() == Kind::Lock && held.table == table && held.slot() == slot)
+    }
+
     /// Locks a row in the state seen, until the (sub)transaction ends.
     #[allow(clippy::too_many_arguments)]
     pub fn lock(

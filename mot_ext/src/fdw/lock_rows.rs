@@ -72,45 +72,57 @@ pub unsafe extern "C-unwind" fn refetch_foreign_row(
             return;
         };
         xact::refuse_serializable();
-        if let Some(version) = lock(&target, row, seen, strength, policy((*mark).waitPolicy)) {
+        // A row that this command, or a function it called, changed is not returned, as in nodeLockRows.
+        if let Outcome::Locked(version) =
+            lock(&target, row, seen, strength, policy((*mark).waitPolicy))
+        {
             *updated = version != seen;
             tuple::store_copy(slot, version, target.oid());
         }
     }
 }
 
-/// Locks a row; None: it is gone, or to be skipped.
-fn lock(
+/// What became of a row to lock.
+pub enum Outcome {
+    /// Locked, in this state.
+    Locked(VersionRef),
+    /// Deleted, or to be passed over.
+    Lost,
+    /// Changed by the transaction itself after what was seen.
+    SelfModified,
+}
+
+/// Locks a row that the statement saw in the state `seen`.
+pub fn lock(
     target: &Target,
     row: Slot,
     seen: VersionRef,
     strength: LockStrength,
     policy: WaitPolicy,
-) -> Option<VersionRef> {
+) -> Outcome {
     let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Lock);
-    let locked = loop {
+    let outcome = loop {
         match target.lock(row, seen, strength) {
-            Locked::Done => break Some(seen),
+            Locked::Done => break Outcome::Locked(seen),
             Locked::Busy(xid) => {
-                if !queue.wait(row, xid, strength, policy) {
-                    break None;
+                if !target.wait(row, xid, strength, policy, &mut queue) {
+                    break Outcome::Lost;
                 }
             }
             Locked::Changed => {
                 refuse_under_old_snapshot("concurrent update");
-                match target.lock_newest(row, strength, policy, &mut queue) {
-                    Ok(newest) => break newest,
-                    Err(Skipped) => break None,
-                }
+                break match target.lock_newest(row, strength, policy, &mut queue) {
+                    Ok(Some(newest)) => Outcome::Locked(newest),
+                    Ok(None) | Err(Skipped) => Outcome::Lost,
+                };
             }
             Locked::Gone => {
                 refuse_under_old_snapshot("concurrent update");
-                break None;
+                break Outcome::Lost;
             }
-            // Changed by this command itself, or by a function it called: as nodeLockRows does, not returned.
-            Locked::SelfModified(_) => break None,
+            Locked::SelfModified(_) => break Outcome::SelfModified,
         }
     };
     queue.release();
-    locked
+    outcome
 }

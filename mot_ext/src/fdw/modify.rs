@@ -9,11 +9,11 @@ use super::expressions::per_tuple_memory;
 use super::tuple;
 use super::upsert;
 use super::write::{Fate, Inserted, Target};
-use crate::clock::PgSnapshot;
+use crate::clock::{PgClock, PgSnapshot};
 use crate::pg::executor::compute_stored_generated;
 use crate::pg::fields::FieldKeeper;
 use crate::xact;
-use mot_engine::{CommandId, Slot, VersionRef};
+use mot_engine::{Clock, CommandId, Newest, Slot, VersionRef};
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -26,9 +26,11 @@ pub struct Modify {
     pub conflict: pg_sys::OnConflictAction::Type,
     /// Position of the row's identity in the plan's rows; 0 for INSERT.
     identity: i16,
-    /// For RETURNING of a deleted row.
-    tuple: pg_sys::HeapTupleData,
+    /// For RETURNING: the row as changed, or as deleted.
+    pub tuple: pg_sys::HeapTupleData,
     fields: FieldKeeper,
+    /// The scan locked the rows: their newest state is what it returned.
+    is_locked: bool,
 }
 
 const IDENTITY: &std::ffi::CStr = c"ctid";
@@ -84,10 +86,35 @@ unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRe
             identity,
             tuple: tuple::empty(),
             fields: FieldKeeper::new(),
+            is_locked: has_row_triggers(plan, info),
         };
         let state = PgMemoryContexts::For((*estate).es_query_cxt).leak_and_drop_on_delete(state);
         (*info).ri_FdwState = state.cast();
         keep_indexes_closed(info, (*estate).es_query_cxt);
+    }
+}
+
+/// Whether the plan's scan locks rows for triggers: see plan.rs.
+unsafe fn has_row_triggers(
+    plan: *mut pg_sys::ModifyTable,
+    info: *mut pg_sys::ResultRelInfo,
+) -> bool {
+    // SAFETY: an initialized result relation; COPY has no plan.
+    unsafe {
+        let triggers = (*info).ri_TrigDesc;
+        if plan.is_null() || triggers.is_null() {
+            return false;
+        }
+        let triggers = &*triggers;
+        match (*plan).operation {
+            pg_sys::CmdType::CMD_UPDATE => {
+                triggers.trig_update_before_row || triggers.trig_update_after_row
+            }
+            pg_sys::CmdType::CMD_DELETE => {
+                triggers.trig_delete_before_row || triggers.trig_delete_after_row
+            }
+            _ => false,
+        }
     }
 }
 
@@ -158,6 +185,7 @@ impl Modify {
     unsafe fn identify(
         &self,
         plan_slot: *mut pg_sys::TupleTableSlot,
+        command: CommandId,
     ) -> Option<(Slot, VersionRef)> {
         // SAFETY: the plan's row has the identity at this position, put there by add_foreign_update_targets.
         unsafe {
@@ -171,6 +199,12 @@ impl Modify {
             let tid = *(*(*plan_slot).tts_values.add(at)).cast_mut_ptr::<pg_sys::ItemPointerData>();
             let slot = tuple::slot_of(tid)?;
             let target = &self.target;
+            if self.is_locked
+                && let Newest::Live(newest) = target.session.newest(&PgClock, target.table, slot)
+                && !(PgClock.is_current(newest.xid()) && newest.cid() >= command)
+            {
+                return Some((slot, newest));
+            }
             let seen = target
                 .session
                 .visible(target.table, slot, self.snapshot.as_ref()?)?;
@@ -239,8 +273,8 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
         let image = tuple::form(slot);
         let result = if state.conflict == pg_sys::OnConflictAction::ONCONFLICT_NONE {
             match state.target.insert(image, state.command(estate), None) {
-                Inserted::Done(row) => {
-                    (*slot).tts_tid = crate::wait::tid_of(row);
+                Inserted::Done(version) => {
+                    tuple::show(slot, &mut state.tuple, version, state.target.oid());
                     slot
                 }
                 Inserted::Duplicate => std::ptr::null_mut(),
@@ -274,13 +308,13 @@ pub unsafe extern "C-unwind" fn exec_foreign_update(
 unsafe fn update(
     estate: *mut pg_sys::EState,
     info: *mut pg_sys::ResultRelInfo,
-    state: &Modify,
+    state: &mut Modify,
     slot: *mut pg_sys::TupleTableSlot,
     plan_slot: *mut pg_sys::TupleTableSlot,
 ) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: as core calls ExecForeignUpdate.
     unsafe {
-        let Some((row, mut seen)) = state.identify(plan_slot) else {
+        let Some((row, mut seen)) = state.identify(plan_slot, state.command(estate)) else {
             return std::ptr::null_mut();
         };
         let mut slot = slot;
@@ -291,8 +325,8 @@ unsafe fn update(
             let fate = state.target.update(row, seen, image, state.command(estate));
             pg_sys::MemoryContextSwitchTo(old);
             match fate {
-                Fate::Done(_) => {
-                    (*slot).tts_tid = crate::wait::tid_of(row);
+                Fate::Done(new) => {
+                    tuple::show(slot, &mut state.tuple, new, state.target.oid());
                     return slot;
                 }
                 Fate::Skip => return std::ptr::null_mut(),
@@ -301,53 +335,33 @@ unsafe fn update(
                     let Some(output) = state.evaluate_again(info, version) else {
                         return std::ptr::null_mut();
                     };
-                    let Some(new) = compute_new_row(estate, info, state, version, output) else {
-                        return std::ptr::null_mut();
-                    };
-                    slot = new;
+                    slot = compute_new_row(estate, info, state, version, output);
                 }
             }
         }
     }
 }
 
-/// The new row over the newest state of the old one, after re-evaluation. BEFORE triggers run again: what they changed in the
-/// first new row is part of the row.
+/// The new row over the newest state of the old one, after re-evaluation. With row triggers it does not come to that: the scan
+/// has locked the row before they ran.
 unsafe fn compute_new_row(
     estate: *mut pg_sys::EState,
     info: *mut pg_sys::ResultRelInfo,
     state: &Modify,
     version: VersionRef,
     output: *mut pg_sys::TupleTableSlot,
-) -> Option<*mut pg_sys::TupleTableSlot> {
+) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: an UPDATE's result relation: core made its old-tuple slot and projection before it called us.
     unsafe {
         let old_slot = (*info).ri_oldTupleSlot;
         tuple::store_copy(old_slot, version, state.target.oid());
         let slot = pg_sys::ExecGetUpdateNewTuple(info, output, old_slot);
         (*slot).tts_tableOid = state.target.oid();
-        let triggers = (*info).ri_TrigDesc;
-        if !triggers.is_null() && (*triggers).trig_update_before_row {
-            let mut old = tuple::empty();
-            tuple::point(&mut old, version, state.target.oid());
-            let goes_on = pg_sys::ExecBRUpdateTriggers(
-                estate,
-                &raw mut (*state.node).mt_epqstate,
-                info,
-                std::ptr::null_mut(),
-                &raw mut old,
-                slot,
-                std::ptr::null_mut(),
-            );
-            if !goes_on {
-                return None;
-            }
-        }
         let constraints = (*(*slot).tts_tupleDescriptor).constr;
         if !constraints.is_null() && (*constraints).has_generated_stored {
             compute_stored_generated(info, estate, slot, pg_sys::CmdType::CMD_UPDATE);
         }
-        Some(slot)
+        slot
     }
 }
 
@@ -361,7 +375,7 @@ pub unsafe extern "C-unwind" fn exec_foreign_delete(
     // SAFETY: as core calls it; the slot is a table slot of a foreign table, so of the heap kind.
     unsafe {
         let state = state(info);
-        let Some((row, mut seen)) = state.identify(plan_slot) else {
+        let Some((row, mut seen)) = state.identify(plan_slot, state.command(estate)) else {
             return std::ptr::null_mut();
         };
         loop {

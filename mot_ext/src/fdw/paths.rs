@@ -352,10 +352,8 @@ unsafe fn outer_sets(
 
 unsafe fn add_set(sets: &mut Vec<pg_sys::Relids>, set: pg_sys::Relids) {
     // SAFETY: bitmap sets of the planner.
-    if !sets
-        .iter()
-        .any(|known| unsafe { pg_sys::bms_equal(*known, set) })
-    {
+    let is_known = |known: &pg_sys::Relids| unsafe { pg_sys::bms_equal(*known, set) };
+    if !sets.iter().any(is_known) {
         sets.push(set);
     }
 }

@@ -1,12 +1,16 @@
 //! From a chosen path to a plan node.
+//!
+//! The target of an UPDATE or DELETE with row triggers is scanned with locks: a trigger must see the row's newest state as OLD,
+//! which core takes from what the scan returned. Other statements find out at the change itself, and lock only what they change.
 use super::paths::PathPrivate;
-use super::private::{items, list};
+use super::private::{self, items, list};
+use mot_engine::LockStrength;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 #[pg_guard]
 pub unsafe extern "C-unwind" fn get_foreign_plan(
-    _root: *mut pg_sys::PlannerInfo,
+    root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
     _relid: pg_sys::Oid,
     path: *mut pg_sys::ForeignPath,
@@ -16,8 +20,11 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
 ) -> *mut pg_sys::ForeignScan {
     // SAFETY: the planner's own structures; the path is one of ours.
     unsafe {
-        let private = PathPrivate::from_list((*path).fdw_private);
-        let exact = items::<pg_sys::RestrictInfo>(private.exact);
+        let private_lists = PathPrivate::from_list((*path).fdw_private);
+        if let Some(strength) = lock_for_triggers(root, rel) {
+            private::add_row_lock(private_lists.plan, strength);
+        }
+        let exact = items::<pg_sys::RestrictInfo>(private_lists.exact);
         let mut filters = Vec::new();
         for clause in items::<pg_sys::RestrictInfo>(clauses) {
             if !(*clause).pseudoconstant && !is_answered(clause, &exact) {
@@ -28,10 +35,10 @@ pub unsafe extern "C-unwind" fn get_foreign_plan(
             targets,
             list(&filters),
             (*rel).relid,
-            private.arguments,
-            private.plan,
+            private_lists.arguments,
+            private_lists.plan,
             std::ptr::null_mut(),
-            private.rechecks,
+            private_lists.rechecks,
             outer_plan,
         )
     }
@@ -47,4 +54,22 @@ unsafe fn is_answered(
         *other == clause
             || (!(*clause).parent_ec.is_null() && (*clause).parent_ec == (**other).parent_ec)
     })
+}
+
+/// The lock for rows that row triggers will see.
+unsafe fn lock_for_triggers(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+) -> Option<LockStrength> {
+    // SAFETY: the planner's own structures.
+    unsafe {
+        let command = (*(*root).parse).commandType;
+        let strength = match command {
+            pg_sys::CmdType::CMD_UPDATE => LockStrength::NoKeyUpdate,
+            pg_sys::CmdType::CMD_DELETE => LockStrength::Update,
+            _ => return None,
+        };
+        let is_target = pg_sys::bms_is_member((*rel).relid as i32, (*root).all_result_relids);
+        (is_target && pg_sys::has_row_triggers(root, (*rel).relid, command)).then_some(strength)
+    }
 }

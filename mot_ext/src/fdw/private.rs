@@ -1,12 +1,13 @@
 //! What the planner tells the executor: `fdw_private` as a list of integers, `fdw_exprs` as the expressions they speak of.
 //!
 //! ```text
-//! fdw_private: index oid (0: all rows), backward, conditions, qualifications, assignments, counts rows,
+//! fdw_private: index oid (0: all rows), backward, conditions, qualifications, assignments, counts rows, row lock,
 //!              conditions x { key column, test, argument type },  assignments x { attribute number }
 //! fdw_exprs:   arguments of the conditions that have one, qualifications, assigned expressions
 //! ```
 //! Qualifications and assignments are there for a direct UPDATE or DELETE only.
 use super::conditions::Test;
+use mot_engine::LockStrength;
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
@@ -19,8 +20,9 @@ enum Position {
     Quals = 3,
     Assignments = 4,
     CountsRows = 5,
+    RowLock = 6,
 }
-const FIXED: i32 = 6;
+const FIXED: i32 = 7;
 const PER_CONDITION: i32 = 3;
 
 /// One test of a key column, as the executor needs it.
@@ -40,6 +42,7 @@ pub unsafe fn encode(index: pg_sys::Oid, backward: bool, keys: &[Key]) -> *mut p
         0,
         0,
         0,
+        0,
     ];
     for key in keys {
         numbers.extend([
@@ -54,6 +57,14 @@ pub unsafe fn encode(index: pg_sys::Oid, backward: bool, keys: &[Key]) -> *mut p
         list = unsafe { pg_sys::lappend_int(list, number) };
     }
     list
+}
+
+/// Makes a scan lock the rows it returns.
+pub unsafe fn add_row_lock(list: *mut pg_sys::List, strength: LockStrength) {
+    // SAFETY: `list` was made by `encode`.
+    unsafe {
+        (*(*list).elements.add(Position::RowLock as usize)).int_value = 1 + strength as c_int;
+    }
 }
 
 /// Adds a direct modification's part to a scan's `fdw_private`.
@@ -124,6 +135,17 @@ impl Private {
     /// Whether changed rows count for the command's tag.
     pub fn counts_rows(&self) -> bool {
         self.number(Position::CountsRows as i32) != 0
+    }
+
+    /// The lock the scan takes on each row it returns.
+    pub fn row_lock(&self) -> Option<LockStrength> {
+        match self.number(Position::RowLock as i32) {
+            0 => None,
+            1 => Some(LockStrength::KeyShare),
+            2 => Some(LockStrength::Share),
+            3 => Some(LockStrength::NoKeyUpdate),
+            _ => Some(LockStrength::Update),
+        }
     }
 
     /// Attributes that a direct UPDATE assigns.

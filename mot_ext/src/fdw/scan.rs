@@ -6,15 +6,20 @@
 //!   registered; whoever keeps it longer copies it, as for any slot that does not own its tuple.
 //! - The snapshot's own rule about command ids keeps a statement from seeing what it writes itself.
 use super::bounds::Bounds;
+use super::expressions::passes;
+use super::lock_rows;
 use super::private::{Private, items};
 use super::tuple;
+use super::write::Target;
 use crate::clock::{PgClock, PgSnapshot};
 use crate::errors;
 use crate::relation;
 use crate::session;
+use crate::wait::WaitPolicy;
 use crate::xact;
 use mot_engine::{
-    Direction, IndexRef, IndexScan, KeyRange, RowScan, Session, Slot, TableRef, VersionRef,
+    Direction, IndexRef, IndexScan, KeyRange, LockStrength, RowScan, Session, Slot, TableRef,
+    VersionRef,
 };
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
@@ -23,7 +28,7 @@ use pgrx::prelude::*;
 /// Where rows come from.
 enum Source {
     Rows(Option<RowScan>),
-    Index(Box<IndexSource>),
+    Index(IndexSource),
 }
 
 struct IndexSource {
@@ -44,6 +49,16 @@ pub struct Scan {
     pub tuple: pg_sys::HeapTupleData,
     source: Source,
     is_started: bool,
+    row_lock: Option<RowLock>,
+}
+
+/// For the target of an UPDATE or DELETE with row triggers: rows are locked as they are returned. The node's filter is taken over
+/// from it, so that rows it drops are not locked and no condition is evaluated twice.
+#[derive(Clone, Copy)]
+struct RowLock {
+    target: Target,
+    strength: LockStrength,
+    filter: *mut pg_sys::ExprState,
 }
 
 impl Scan {
@@ -67,7 +82,7 @@ impl Scan {
                     Ok(definition) => definition,
                     Err(error) => errors::raise(error),
                 };
-                Source::Index(Box::new(IndexSource {
+                Source::Index(IndexSource {
                     index,
                     scan: IndexScan::new(),
                     bounds: Bounds::new(definition, &private.keys(), arguments),
@@ -78,7 +93,7 @@ impl Scan {
                         Direction::Forward
                     },
                     is_in_range: false,
-                }))
+                })
             };
             Scan {
                 session,
@@ -88,6 +103,7 @@ impl Scan {
                 tuple: tuple::empty(),
                 source,
                 is_started: false,
+                row_lock: RowLock::new(node, private, opened),
             }
         }
     }
@@ -116,6 +132,29 @@ impl Scan {
                 Ok(found) => found,
                 Err(error) => errors::raise(error),
             },
+        }
+    }
+}
+
+impl RowLock {
+    unsafe fn new(
+        node: *mut pg_sys::ForeignScanState,
+        private: &Private,
+        relation: pg_sys::Relation,
+    ) -> Option<RowLock> {
+        let strength = private.row_lock()?;
+        // SAFETY: an initialized node. In a re-evaluation core hands the row in and filters it itself.
+        unsafe {
+            if !(*(*node).ss.ps.state).es_epq_active.is_null() {
+                return None;
+            }
+            let filter = (*node).ss.ps.qual;
+            (*node).ss.ps.qual = std::ptr::null_mut();
+            Some(RowLock {
+                target: Target::new(relation),
+                strength,
+                filter,
+            })
         }
     }
 }
@@ -193,14 +232,55 @@ pub unsafe extern "C-unwind" fn iterate_foreign_scan(
     unsafe {
         let slot = (*node).ss.ss_ScanTupleSlot;
         let scan = state(node);
-        match scan.next((*node).ss.ps.ps_ExprContext) {
-            Some((_, version)) => {
-                tuple::point(&mut scan.tuple, version, scan.relation);
-                tuple::store(slot, &raw mut scan.tuple);
+        let context = (*node).ss.ps.ps_ExprContext;
+        while let Some((row, version)) = scan.next(context) {
+            tuple::point(&mut scan.tuple, version, scan.relation);
+            tuple::store(slot, &raw mut scan.tuple);
+            let Some(lock) = scan.row_lock else {
+                return slot;
+            };
+            if lock_row(node, scan, lock, row, version) {
+                return slot;
             }
-            None => tuple::clear(slot),
+            let instrument = (*node).ss.ps.instrument;
+            if !instrument.is_null() {
+                (*instrument).nfiltered1 += 1.0;
+            }
+            pg_sys::MemoryContextReset((*context).ecxt_per_tuple_memory);
         }
+        tuple::clear(slot);
         slot
+    }
+}
+
+/// Locks the row in the scan slot if it passes the node's conditions, in its newest state if that passes too; that state is in
+/// the slot then.
+unsafe fn lock_row(
+    node: *mut pg_sys::ForeignScanState,
+    scan: &mut Scan,
+    lock: RowLock,
+    row: Slot,
+    version: VersionRef,
+) -> bool {
+    // SAFETY: the node's own slot, context and conditions.
+    unsafe {
+        let slot = (*node).ss.ss_ScanTupleSlot;
+        let context = (*node).ss.ps.ps_ExprContext;
+        (*context).ecxt_scantuple = slot;
+        if !passes(lock.filter, context) {
+            return false;
+        }
+        match lock_rows::lock(&lock.target, row, version, lock.strength, WaitPolicy::Block) {
+            lock_rows::Outcome::Locked(newest) if newest == version => true,
+            lock_rows::Outcome::Locked(newest) => {
+                tuple::point(&mut scan.tuple, newest, scan.relation);
+                tuple::store(slot, &raw mut scan.tuple);
+                passes((*node).fdw_recheck_quals, context) && passes(lock.filter, context)
+            }
+            // The statement changed it already: it finds out again when it comes to change it.
+            lock_rows::Outcome::SelfModified => true,
+            lock_rows::Outcome::Lost => false,
+        }
     }
 }
 

@@ -63,6 +63,25 @@ pub unsafe fn store_copy(
     }
 }
 
+/// Points a slot at the version that its values became, so that RETURNING shows the row's system columns. Only a heap-tuple slot
+/// can; another keeps its values.
+pub unsafe fn show(
+    slot: *mut pg_sys::TupleTableSlot,
+    tuple: &mut pg_sys::HeapTupleData,
+    version: VersionRef,
+    relation: pg_sys::Oid,
+) {
+    point(tuple, version, relation);
+    // SAFETY: as for `store`; the version is our own and stays until we commit.
+    unsafe {
+        if std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsHeapTuple) {
+            store(slot, tuple);
+        } else {
+            (*slot).tts_tid = tuple.t_self;
+        }
+    }
+}
+
 /// Empties a slot: `ExecClearTuple`.
 #[inline]
 pub unsafe fn clear(slot: *mut pg_sys::TupleTableSlot) {

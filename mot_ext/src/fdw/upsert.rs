@@ -96,8 +96,8 @@ pub unsafe fn insert_or_resolve(
                 Entered::Done => {
                     let command = state.command(estate);
                     match target.insert(image, command, Some(&is_arbiter)) {
-                        Inserted::Done(row) => {
-                            (*slot).tts_tid = crate::wait::tid_of(row);
+                        Inserted::Done(version) => {
+                            tuple::show(slot, &mut state.tuple, version, target.oid());
                             return slot;
                         }
                         Inserted::Duplicate => continue,
@@ -114,7 +114,8 @@ pub unsafe fn insert_or_resolve(
             match target.lock(row, version, LockStrength::NoKeyUpdate) {
                 Locked::Done => {}
                 Locked::Busy(xid) => {
-                    queue.wait(row, xid, LockStrength::NoKeyUpdate, WaitPolicy::Block);
+                    let strength = LockStrength::NoKeyUpdate;
+                    target.wait(row, xid, strength, WaitPolicy::Block, &mut queue);
                     continue;
                 }
                 Locked::Changed | Locked::Gone | Locked::SelfModified(_) => continue,
@@ -186,7 +187,7 @@ fn refuse_unseen(state: &Modify, row: Slot, version: VersionRef) {
 unsafe fn update_existing(
     estate: *mut pg_sys::EState,
     info: *mut pg_sys::ResultRelInfo,
-    state: &Modify,
+    state: &mut Modify,
     excluded: *mut pg_sys::TupleTableSlot,
     row: Slot,
     version: VersionRef,
@@ -223,8 +224,8 @@ unsafe fn update_existing(
         }
         modify::check(estate, info, new, false);
         match state.target.update(row, version, tuple::form(new), command) {
-            Fate::Done(_) => {
-                (*new).tts_tid = crate::wait::tid_of(row);
+            Fate::Done(version) => {
+                tuple::show(new, &mut state.tuple, version, state.target.oid());
                 Some(new)
             }
             Fate::Newer(_) | Fate::Skip => None,

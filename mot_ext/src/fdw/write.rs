@@ -11,7 +11,7 @@ use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
 use mot_engine::{
     CommandId, EngineError, Entered, IndexRef, LockStrength, Locked, Newest, Session, Slot,
-    TableRef, VersionRef, Written,
+    TableRef, VersionRef, Written, Xid,
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -36,7 +36,7 @@ pub enum Fate {
 
 /// What became of a new row.
 pub enum Inserted {
-    Done(Slot),
+    Done(VersionRef),
     /// Another row has the key; the new one was taken back.
     Duplicate,
 }
@@ -72,11 +72,11 @@ impl Target {
             let (slot, version) = or_raise(made);
             let Some(is_arbiter) = passes_over else {
                 self.enter(slot, version, &mut queue);
-                return Inserted::Done(slot);
+                return Inserted::Done(version);
             };
             match or_raise(xact::current().enter(self.session, &PgClock, self.table, slot, version))
             {
-                Entered::Done => return Inserted::Done(slot),
+                Entered::Done => return Inserted::Done(version),
                 Entered::Busy(xid) => {
                     // Not waiting with the row in place: two such statements would wait for each other.
                     xact::current().retract(self.session);
@@ -178,7 +178,7 @@ impl Target {
         };
         let fate = match written {
             Written::Busy(xid) => {
-                queue.wait(slot, xid, strength, WaitPolicy::Block);
+                self.wait(slot, xid, strength, WaitPolicy::Block, queue);
                 return None;
             }
             Written::Changed => {
@@ -219,10 +219,25 @@ impl Target {
                     Locked::Gone => return Ok(None),
                 },
             };
-            if !queue.wait(slot, busy, strength, policy) {
+            if !self.wait(slot, busy, strength, policy, queue) {
                 return Err(Skipped);
             }
         }
+    }
+
+    /// Waits for the transaction that stands in the way; false: the row is to be passed over.
+    pub fn wait(
+        &self,
+        slot: Slot,
+        busy: Xid,
+        strength: LockStrength,
+        policy: WaitPolicy,
+        queue: &mut RowLockQueue,
+    ) -> bool {
+        if xact::current().holds_lock(self.table, slot) {
+            queue.pass_queue();
+        }
+        queue.wait(slot, busy, strength, policy)
     }
 
     /// One attempt to lock a row in the state `seen`.

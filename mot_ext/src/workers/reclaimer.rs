@@ -45,6 +45,9 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
         };
         interrupts::sleep_ms(pause_ms);
     }
+    // Not 0, which would mean "never start again": an administrator may have ended just this worker.
+    // SAFETY: ends the process; its exit callbacks leave the engine.
+    unsafe { pg_sys::proc_exit(1) };
 }
 
 struct Reclaimer {

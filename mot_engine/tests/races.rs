@@ -1,0 +1,197 @@
+//! Races replayed step by step: a clock that lets another session act at the very moment it is asked.
+
+mod common;
+
+use common::{Fate, Me, Row, World, image};
+use mot_engine::{Build, Clock, CommandId, Entered, Slot, Transaction, Written, Xid};
+use std::cell::RefCell;
+
+type Act<'a> = Box<dyn FnOnce() + 'a>;
+
+/// Answers as the world does, after something has happened once.
+struct Meanwhile<'a> {
+    me: Me,
+    act: RefCell<Option<Act<'a>>>,
+}
+
+impl Meanwhile<'_> {
+    fn happen(&self) {
+        let act = self.act.borrow_mut().take();
+        if let Some(act) = act {
+            act();
+        }
+    }
+}
+
+impl Clock for Meanwhile<'_> {
+    fn is_current(&self, xid: Xid) -> bool {
+        self.me.is_current(xid)
+    }
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        self.me.is_in_progress(xid)
+    }
+    fn did_commit(&self, xid: Xid) -> bool {
+        self.happen();
+        self.me.did_commit(xid)
+    }
+}
+
+/// A row leaves key 1 and its transaction has committed, though its session has not stamped it yet. While an inserter of key 1 judges that row,
+/// somebody else moves it back to key 1: the verdict "free" must not survive.
+#[test]
+fn a_key_taken_back_while_it_is_judged_is_not_free() {
+    let (_region, engine) = common::engine(32 << 20);
+    let (session, other_session) = (engine.join().unwrap(), engine.join().unwrap());
+    let world = World::new();
+    let me = world.begin();
+    let mut work = Transaction::new();
+    let table = work
+        .create_table(&session, common::TABLE, Xid(me.top))
+        .unwrap();
+    let definition = common::definition(101, true, &[(1, false)]);
+    let build = work
+        .create_index(&session, &me, table, &definition, Xid(me.top))
+        .unwrap();
+    let Build::Done(_) = build else {
+        panic!("{build:?}")
+    };
+    let row = |a| image(Row { a, b: 0, c: None });
+    let (slot, version) = work
+        .insert(&session, table, &row(1), Xid(me.top), CommandId(1))
+        .unwrap();
+    assert_eq!(
+        work.enter(&session, &me, table, slot, version).unwrap(),
+        Entered::Done
+    );
+    me.end(Fate::Committed);
+    work.commit(&session);
+
+    let leaver = world.begin();
+    let mut leaving = Transaction::new();
+    let (xid, cid) = (Xid(leaver.top), CommandId(1));
+    let written = leaving
+        .update(&session, &leaver, table, slot, version, &row(2), xid, cid)
+        .unwrap();
+    let Written::Done(left) = written else {
+        panic!("{written:?}")
+    };
+    assert_eq!(
+        leaving.enter(&session, &leaver, table, slot, left).unwrap(),
+        Entered::Done
+    );
+    leaver.end(Fate::Committed);
+
+    let returner = world.begin();
+    let mut returning = Transaction::new();
+    let inserter = world.begin();
+    let mut inserting = Transaction::new();
+    let (new, fresh) = inserting
+        .insert(&session, table, &row(1), Xid(inserter.top), CommandId(1))
+        .unwrap();
+    let clock = Meanwhile {
+        me: inserter.clone(),
+        act: RefCell::new(Some(Box::new(|| {
+            let (xid, cid) = (Xid(returner.top), CommandId(1));
+            let written = returning
+                .update(
+                    &other_session,
+                    &returner,
+                    table,
+                    slot,
+                    left,
+                    &row(1),
+                    xid,
+                    cid,
+                )
+                .unwrap();
+            let Written::Done(back) = written else {
+                panic!("{written:?}")
+            };
+            let entered = returning
+                .enter(&other_session, &returner, table, slot, back)
+                .unwrap();
+            assert_eq!(entered, Entered::Done);
+        }))),
+    };
+    let entered = inserting
+        .enter(&session, &clock, table, new, fresh)
+        .unwrap();
+    assert!(clock.act.borrow().is_none(), "the row was judged");
+    assert_eq!(entered, Entered::Busy(Xid(returner.top)));
+    drop(clock);
+    leaving.commit(&session);
+    returner.end(Fate::Committed);
+    returning.commit(&other_session);
+    assert!(matches!(
+        inserting
+            .enter(&session, &inserter, table, new, fresh)
+            .unwrap(),
+        Entered::Duplicate(_)
+    ));
+    inserter.end(Fate::Aborted);
+    inserting.abort(&session);
+    common::sweep(&session, &world, table);
+    let report = common::check(&session, table, &common::reader(&world));
+    assert_eq!((report.rows, report.entries, slot), (1, 1, Slot(0)));
+}
+
+/// A writer judges a state that is being superseded at that moment: it must not go on top.
+#[test]
+fn a_row_changed_while_it_is_judged_is_judged_again() {
+    let (_region, engine) = common::engine(32 << 20);
+    let (session, other_session) = (engine.join().unwrap(), engine.join().unwrap());
+    let world = World::new();
+    let me = world.begin();
+    let mut work = Transaction::new();
+    let table = work
+        .create_table(&session, common::TABLE, Xid(me.top))
+        .unwrap();
+    let row = |b| image(Row { a: 1, b, c: None });
+    let (slot, version) = work
+        .insert(&session, table, &row(1), Xid(me.top), CommandId(1))
+        .unwrap();
+    me.end(Fate::Committed);
+
+    let first = world.begin();
+    let mut first_work = Transaction::new();
+    let second = world.begin();
+    let mut second_work = Transaction::new();
+    let clock = Meanwhile {
+        me: second.clone(),
+        act: RefCell::new(Some(Box::new(|| {
+            let (xid, cid) = (Xid(first.top), CommandId(1));
+            let written = first_work
+                .update(
+                    &other_session,
+                    &first,
+                    table,
+                    slot,
+                    version,
+                    &row(2),
+                    xid,
+                    cid,
+                )
+                .unwrap();
+            assert!(matches!(written, Written::Done(_)), "{written:?}");
+        }))),
+    };
+    let (xid, cid) = (Xid(second.top), CommandId(1));
+    let written = second_work
+        .update(&session, &clock, table, slot, version, &row(3), xid, cid)
+        .unwrap();
+    assert_eq!(written, Written::Busy(Xid(first.top)));
+    drop(clock);
+    work.commit(&session);
+    first.end(Fate::Aborted);
+    let written = second_work
+        .update(&session, &second, table, slot, version, &row(3), xid, cid)
+        .unwrap();
+    assert!(matches!(written, Written::Done(_)), "{written:?}");
+    // Only now does the first session hear of its end; the state it takes out lies below.
+    second.end(Fate::Committed);
+    first_work.abort(&other_session);
+    second_work.commit(&session);
+    common::sweep(&session, &world, table);
+    let report = common::check(&session, table, &common::reader(&world));
+    assert_eq!((report.rows, report.versions), (1, 1));
+}

@@ -1,0 +1,106 @@
+//! A standby: replay beside the sweeper. What was rolled back on the primary is taken out of the rows while the next change, logged whole
+//! and perhaps with the same keys, is put on top.
+
+mod common;
+
+use common::{Fate, Row, TABLE, World, check, definition, engine, image, reader, row};
+use mot_engine::log::{DefinitionsWriter, RowsWriter};
+use mot_engine::recovery::{Replayer, finish};
+use mot_engine::{Direction, IndexId, IndexScan, KeyRange, Lsn, Slot, State, TableId, Xid};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const SLOTS: u64 = 4;
+
+/// Rounds of the test below.
+fn rounds() -> i32 {
+    std::env::var("MOT_ROUNDS")
+        .ok()
+        .and_then(|rounds| rounds.parse().ok())
+        .unwrap_or(600)
+}
+
+#[test]
+fn rows_stay_reachable_when_replay_and_sweep_meet() {
+    let (_region, engine) = engine(32 << 20);
+    engine.set_state(State::Replaying);
+    let session = &engine.join().unwrap();
+    let world = &World::new();
+    let mut replayer = Replayer::new();
+    let mut lsn = 0;
+    let mut apply = |record: &[u8], xid: u64| {
+        lsn += 100;
+        replayer.apply(session, record, Lsn(lsn), Xid(xid)).unwrap();
+    };
+
+    let me = world.begin();
+    let mut definitions = DefinitionsWriter::new();
+    definitions.create_table(TableId(1), TABLE).unwrap();
+    let by_b = definition(101, true, &[(2, false)]);
+    definitions
+        .create_index(IndexId(1), TableId(1), &by_b)
+        .unwrap();
+    apply(definitions.record(), me.top);
+    me.end(Fate::Committed);
+    let table = session.find_table(TABLE, &reader(world)).unwrap();
+
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let session = engine.join().unwrap();
+            let clock = reader(world);
+            let walks = session.tables();
+            while !stop.load(Ordering::Relaxed) {
+                engine.raise_horizon(world.horizon());
+                session.sweep(&clock, walks[0].table(), true, || {});
+            }
+        });
+        let rounds = rounds();
+        let mut exists = [false; SLOTS as usize];
+        for round in 0..rounds {
+            let slot = round as u64 % SLOTS;
+            let mut change = |b: i32, fate: Fate| {
+                let me = world.begin();
+                let body = &image(Row {
+                    a: slot as i32,
+                    b,
+                    c: None,
+                })[18..];
+                let mut rows = RowsWriter::new();
+                if exists[slot as usize] {
+                    rows.update(TableId(1), Slot(slot), None, body).unwrap();
+                } else {
+                    rows.insert(TableId(1), Slot(slot), body).unwrap();
+                }
+                apply(rows.record(), me.top);
+                me.end(fate);
+                exists[slot as usize] |= fate == Fate::Committed;
+            };
+            // The same key again, and for the last round of each slot the key it will be looked up by.
+            change(round, Fate::Aborted);
+            change(round, Fate::Committed);
+            if round < rounds - SLOTS as i32 && round % 3 == 0 {
+                let me = world.begin();
+                let mut rows = RowsWriter::new();
+                rows.delete(TableId(1), Slot(slot)).unwrap();
+                apply(rows.record(), me.top);
+                me.end(Fate::Committed);
+                exists[slot as usize] = false;
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    finish(session, &reader(world), 1).unwrap();
+    engine.set_state(State::Ready);
+
+    let me = reader(world);
+    check(session, table, &me);
+    let snapshot = me.snapshot(0);
+    let index = session.find_index(table, 101, &me).unwrap();
+    let mut scan = IndexScan::new();
+    scan.start(table, index, &KeyRange::new(), Direction::Forward);
+    let found: Vec<i32> = std::iter::from_fn(|| scan.next(session, &snapshot).unwrap())
+        .map(|(_, version)| row(version.image()).b)
+        .collect();
+    let rounds = rounds();
+    assert_eq!(found, (rounds - SLOTS as i32..rounds).collect::<Vec<_>>());
+}

@@ -1,0 +1,53 @@
+-- The settings: every one is documented by its short description and belongs to the prefix.
+SELECT name, vartype, context, unit FROM pg_settings WHERE name LIKE 'mot.%' ORDER BY name COLLATE "C";
+SET mot.max_memory = '1GB';
+SET mot.no_such_setting = 1;
+
+-- The views: their columns are an interface.
+SELECT c.relname, string_agg(a.attname, ' ' ORDER BY a.attnum) AS columns
+FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+WHERE c.relnamespace = 'mot'::regnamespace AND c.relkind = 'v'
+GROUP BY c.relname ORDER BY c.relname COLLATE "C";
+SELECT state, failure FROM mot.stat_recovery;
+SELECT worker_pid > 0 AS worker_is_up, checkpoints_failed FROM mot.stat_checkpoint;
+
+-- Figures follow what is done.
+CREATE FOREIGN TABLE viewed (id int PRIMARY KEY, v int) SERVER mot;
+INSERT INTO viewed SELECT g, g FROM generate_series(1, 100) g;
+UPDATE viewed SET v = v + 1 WHERE id <= 10;
+DELETE FROM viewed WHERE id > 90;
+SELECT schemaname, relname, rows, rows_inserted, rows_updated, rows_deleted FROM mot.stat_tables WHERE relname = 'viewed';
+SELECT relname, indexrelname, is_unique FROM mot.stat_indexes WHERE relname = 'viewed';
+SELECT arena_bytes_used BETWEEN 1 AND arena_bytes_limit AS fits, row_bytes > 0 AS has_rows FROM mot.stat_memory;
+CREATE TEMP TABLE before AS SELECT commits, aborts, log_records FROM mot.stat_transactions;
+UPDATE viewed SET v = 0 WHERE id = 1;
+BEGIN;
+UPDATE viewed SET v = 1 WHERE id = 1;
+ROLLBACK;
+SELECT t.commits > b.commits AS committed, t.aborts > b.aborts AS aborted, t.log_records > b.log_records AS logged
+FROM mot.stat_transactions t, before b;
+
+-- A checkpoint of the server completes only after ours.
+UPDATE viewed SET v = 2 WHERE id = 1;
+CHECKPOINT;
+SELECT s.covered_lsn = c.redo_lsn AS is_covered FROM mot.stat_checkpoint s, pg_control_checkpoint() c;
+
+-- Who may look.
+CREATE ROLE mot_viewer;
+SELECT has_table_privilege('mot_viewer', 'mot.stat_memory', 'SELECT') AS anybody,
+       has_table_privilege('pg_monitor', 'mot.stat_memory', 'SELECT') AS monitor;
+SET ROLE mot_viewer;
+SELECT * FROM mot.stat_memory;
+RESET ROLE;
+GRANT pg_monitor TO mot_viewer;
+SET ROLE mot_viewer;
+SELECT count(*) FROM mot.stat_memory;
+RESET ROLE;
+DROP ROLE mot_viewer;
+
+-- What a transaction cannot do.
+BEGIN;
+UPDATE viewed SET v = 3 WHERE id = 1;
+PREPARE TRANSACTION 'viewed';
+SELECT v FROM viewed WHERE id = 1;
+DROP FOREIGN TABLE viewed;
