@@ -91,3 +91,14 @@ CREATE INDEX ON ci2 (a);
 ROLLBACK;
 DROP TABLE ci_heap;
 DROP FOREIGN TABLE ci2;
+-- A long build, and a long check, end when they are cancelled.
+CREATE FOREIGN TABLE ci3 (a int PRIMARY KEY, b text) SERVER mot;
+INSERT INTO ci3 SELECT i, md5(i::text) FROM generate_series(1, 50000) i;
+SET statement_timeout = '2ms';
+CREATE INDEX ci3_b ON ci3 (b);
+SELECT rows FROM mot.check('ci3');
+RESET statement_timeout;
+SELECT rows, entries FROM mot.check('ci3');
+CREATE INDEX ci3_b ON ci3 (b);
+SELECT rows, entries FROM mot.check('ci3');
+DROP FOREIGN TABLE ci3;

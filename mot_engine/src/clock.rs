@@ -3,6 +3,7 @@
 //! Implementations may call PostgreSQL and may unwind with a PostgreSQL error. The engine therefore never calls them while it
 //! holds a latch; being pinned is fine, a pin is released by unwinding.
 
+use crate::errors::EngineError;
 use crate::ids::{CommandId, Xid};
 
 /// Verdicts about transactions, for writers and reclaim.
@@ -13,6 +14,20 @@ pub trait Clock {
     fn is_in_progress(&self, xid: Xid) -> bool;
     /// The commit log's verdict about a transaction that is not in progress.
     fn did_commit(&self, xid: Xid) -> bool;
+    /// The user wants the running statement ended. Asked between the steps of long work, with no latch held; the work is then given up
+    /// with [`EngineError::Cancelled`].
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Gives long work up if its user no longer wants it.
+pub(crate) fn check_cancelled(clock: &impl Clock) -> Result<(), EngineError> {
+    if clock.is_cancelled() {
+        Err(EngineError::Cancelled)
+    } else {
+        Ok(())
+    }
 }
 
 /// What a statement sees. The rule, as HeapTupleSatisfiesMVCC: a version below `xmin` is judged by its outcome alone; an own one is

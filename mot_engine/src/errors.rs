@@ -26,6 +26,9 @@ pub enum EngineError {
     /// Process-local memory ran out.
     #[error("out of process memory")]
     OutOfProcessMemory,
+    /// [`Clock::is_cancelled`](crate::Clock::is_cancelled) said so; what was begun was undone.
+    #[error("canceling statement due to user request")]
+    Cancelled,
     /// Savepoints nested too deep.
     #[error("savepoints are nested deeper than {max} levels")]
     TooManyLevels { max: u32 },

@@ -36,6 +36,10 @@ impl Clock for PgClock {
     fn did_commit(&self, xid: Xid) -> bool {
         did_commit(xid)
     }
+
+    fn is_cancelled(&self) -> bool {
+        pg::interrupts::is_cancel_pending()
+    }
 }
 
 /// What the commit log says of a finished transaction.

@@ -13,7 +13,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, check_cancelled};
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Slot};
 use crate::index::{append_slot, slots_of};
@@ -125,6 +125,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         let end = self.table.slots_end().0;
         let mut from = 0;
         while from < end {
+            check_cancelled(self.clock)?;
             let _pin = self.session.local.pin();
             let to = (from + STEP).min(end);
             for slot in (from..to).map(Slot) {
@@ -263,6 +264,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         let mut last: Option<Vec<u8>> = None;
         let mut slots = Vec::new();
         loop {
+            check_cancelled(self.clock)?;
             let _pin = self.session.local.pin();
             // SAFETY: pinned while it is used.
             let tree = unsafe { Tree::new(&index.storage().root, &memory) };

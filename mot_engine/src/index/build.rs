@@ -6,7 +6,7 @@
 
 use super::append_slot;
 use super::posting::{Posting, inline_value};
-use crate::clock::Clock;
+use crate::clock::{Clock, check_cancelled};
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::key::{IndexDefinition, KeyBuffer, encode_row};
@@ -245,6 +245,7 @@ pub(crate) fn build(
         &mut key,
         &mut run,
     )?;
+    check_cancelled(clock)?;
     run.load(session, index)
 }
 
@@ -262,6 +263,7 @@ fn collect(
     let mut from = range.start;
     while from < range.end {
         let to = (from + SLOTS_PER_PIN).min(range.end);
+        check_cancelled(clock)?;
         let _pin = session.local.pin();
         for slot in (from..to).map(Slot) {
             if let Some(anchor) = table.anchor(slot) {

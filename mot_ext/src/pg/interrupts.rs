@@ -48,6 +48,20 @@ pub fn check_for_interrupts() {
     pgrx::check_for_interrupts!();
 }
 
+/// Whether [`check_for_interrupts`] would end the statement now. Never raises.
+pub fn is_cancel_pending() -> bool {
+    // SAFETY: plain variables of this process; a signal handler sets the pending ones, so they are read anew each time.
+    unsafe {
+        let is_set = |flag: *const pg_sys::sig_atomic_t| flag.read_volatile() != 0;
+        let can_raise = pg_sys::InterruptHoldoffCount == 0 && pg_sys::CritSectionCount == 0;
+        can_raise
+            && is_set(&raw const pg_sys::InterruptPending)
+            && (is_set(&raw const pg_sys::ProcDiePending)
+                || (is_set(&raw const pg_sys::QueryCancelPending)
+                    && pg_sys::QueryCancelHoldoffCount == 0))
+    }
+}
+
 /// In the startup process: does what it does between records (ends it at shutdown, reads the configuration again).
 /// In any other process: nothing.
 pub fn handle_startup_interrupts() {
