@@ -15,7 +15,8 @@ export LC_ALL=C.UTF-8
 # A server that inherits it puts Rust backtraces into the details of errors, and the expected output differs.
 unset RUST_BACKTRACE
 
-say() { printf '\n== %s\n' "$*"; }
+# With the seconds since the script began, so that a log shows where the time goes.
+say() { printf '\n== %s (at %s s)\n' "$*" "$SECONDS"; }
 
 # PostgreSQL refuses to run as root: everything of a server runs as this user.
 if [ "$(id -u)" = 0 ]; then
