@@ -282,6 +282,16 @@ impl Cluster {
         Ok(is_ours)
     }
 
+    /// Children of the postmaster whose process title begins with `title`.
+    pub fn children_titled(&self, title: &str) -> Result<Vec<i32>> {
+        let children = processes::children(self.postmaster_pid()?);
+        Ok(children
+            .iter()
+            .filter(|child| child.title().starts_with(title))
+            .map(|child| child.pid)
+            .collect())
+    }
+
     /// CPU time of all server processes since the start.
     pub fn cpu_time(&self) -> Result<Duration> {
         Ok(processes::tree_cpu_time(self.postmaster_pid()?))

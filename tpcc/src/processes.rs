@@ -63,6 +63,12 @@ impl Process {
         read_stat(self.pid)
             .is_some_and(|stat| stat.start_ticks == self.start_ticks && !stat.is_zombie)
     }
+
+    /// What it calls itself; empty once it is gone.
+    pub fn title(&self) -> String {
+        let bytes = std::fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
 }
 
 /// CPU time of `root`, of the children it has waited for, and of those alive with theirs. Children

@@ -1,6 +1,6 @@
 //! What happens to the server.
 
-use crate::server::terminal_backends;
+use crate::server::{terminal_backends, workers};
 use std::time::{Duration, Instant};
 use tpcc::cluster::{Cluster, Shutdown};
 use tpcc::failure::{Failure, Result};
@@ -8,12 +8,15 @@ use tpcc::random::TpccRng;
 use tpcc::target::Target;
 
 /// The ways a server can end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Event {
     /// kill -9 of the postmaster.
     KillPostmaster,
     /// kill -9 of one backend: the postmaster throws everyone out and recovers by itself.
     KillBackend,
+    /// The same with one of the server's own processes: a worker of the extension, the checkpointer,
+    /// the WAL writer.
+    KillWorker,
     /// Immediate shutdown.
     Immediate,
     /// Fast shutdown under load.
@@ -30,8 +33,9 @@ impl Event {
     /// Draws one; plain kills are the most frequent.
     pub fn draw(rng: &mut TpccRng) -> Self {
         match rng.uniform(1, 100) {
-            1..=25 => Event::KillPostmaster,
-            26..=40 => Event::KillBackend,
+            1..=22 => Event::KillPostmaster,
+            23..=32 => Event::KillBackend,
+            33..=40 => Event::KillWorker,
             41..=52 => Event::Immediate,
             53..=64 => Event::Fast,
             65..=74 => Event::SmartAfterClientsLeft,
@@ -47,17 +51,8 @@ impl Event {
             Event::Immediate => cluster.stop(Shutdown::Immediate),
             Event::Fast => cluster.stop(Shutdown::Fast),
             Event::SmartAfterClientsLeft => cluster.stop(Shutdown::Smart),
-            Event::KillBackend => {
-                let backends = terminal_backends(target)?;
-                let chosen = rng.uniform(0, backends.len() as i32 - 1) as usize;
-                if cluster.kill_child(backends[chosen])? {
-                    Ok(())
-                } else {
-                    Err(Failure::unexpected(
-                        "the backend to kill is not the server's child",
-                    ))
-                }
-            }
+            Event::KillBackend => kill_one(cluster, &terminal_backends(target)?, rng),
+            Event::KillWorker => kill_one(cluster, &workers(cluster, target.engine)?, rng),
             Event::KillDuringCheckpoint => {
                 let mut client = target.client()?;
                 let checkpoint = std::thread::spawn(move || client.batch_execute("CHECKPOINT"));
@@ -72,7 +67,7 @@ impl Event {
 
     /// Brings the server back; returns how long it took to answer.
     pub fn start_again(self, cluster: &mut Cluster, rng: &mut TpccRng) -> Result<Duration> {
-        if self == Event::KillBackend {
+        if matches!(self, Event::KillBackend | Event::KillWorker) {
             let start = Instant::now();
             cluster.wait_until_ready("SELECT 1")?;
             return Ok(start.elapsed());
@@ -86,4 +81,14 @@ impl Event {
         }
         cluster.start_and_wait()
     }
+}
+
+fn kill_one(cluster: &Cluster, candidates: &[i32], rng: &mut TpccRng) -> Result<()> {
+    let chosen = rng.uniform(0, candidates.len() as i32 - 1) as usize;
+    if cluster.kill_child(candidates[chosen])? {
+        return Ok(());
+    }
+    Err(Failure::unexpected(
+        "the process to kill is not the server's child",
+    ))
 }

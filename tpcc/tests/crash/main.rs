@@ -8,7 +8,8 @@
 //! round goes on with the same cluster, so that a loss shows even if it shows late.
 //!
 //! `--engine heap` (or `MOT_TEST_ENGINE=heap`) tries the suite itself against PostgreSQL's own
-//! tables. `--rounds` and `--seed` (`MOT_CRASH_ROUNDS`, `MOT_CRASH_SEED`) repeat a failure.
+//! tables. `--rounds` and `--seed` (`MOT_CRASH_ROUNDS`, `MOT_CRASH_SEED`) repeat a failure; `--event`
+//! (`MOT_CRASH_EVENT`) has every round end in the same way.
 
 mod bank;
 mod ddl;
@@ -45,6 +46,9 @@ struct Options {
     rounds: u64,
     #[arg(long, env = "MOT_CRASH_SEED")]
     seed: Option<u64>,
+    /// Only this event, instead of drawn ones.
+    #[arg(long, env = "MOT_CRASH_EVENT", value_enum)]
+    event: Option<Event>,
 }
 
 /// What lives through all rounds.
@@ -71,7 +75,7 @@ fn main() {
         Err(failure) => panic!("set-up, seed {seed}: {failure}"),
     };
     for round in 0..options.rounds {
-        if let Err(failure) = suite.round(seed, round) {
+        if let Err(failure) = suite.round(seed, round, options.event) {
             suite.cluster.keep_directory();
             panic!(
                 "seed {seed}, round {round}: {failure}\nthe server's directory is {}\n{}",
@@ -101,9 +105,10 @@ impl Suite {
         })
     }
 
-    fn round(&mut self, seed: u64, round: u64) -> Result<()> {
+    fn round(&mut self, seed: u64, round: u64, only: Option<Event>) -> Result<()> {
         let mut rng = TpccRng::new(seed, 1_000_000 + round);
-        let event = Event::draw(&mut rng);
+        let drawn = Event::draw(&mut rng);
+        let event = only.unwrap_or(drawn);
         let moment = Duration::from_millis(rng.uniform(300, 2000) as u64);
         let mode = if rng.percent(50) {
             Mode::Interactive
