@@ -30,12 +30,11 @@ pub enum Event {
 }
 
 impl Event {
-    /// Draws one; plain kills are the most frequent.
+    /// Draws one; plain kills are the most frequent. `KillWorker` runs when asked for (`--event`).
     pub fn draw(rng: &mut TpccRng) -> Self {
         match rng.uniform(1, 100) {
-            1..=22 => Event::KillPostmaster,
-            23..=32 => Event::KillBackend,
-            33..=40 => Event::KillWorker,
+            1..=25 => Event::KillPostmaster,
+            26..=40 => Event::KillBackend,
             41..=52 => Event::Immediate,
             53..=64 => Event::Fast,
             65..=74 => Event::SmartAfterClientsLeft,
