@@ -14,6 +14,7 @@ compile_error!("PostgreSQL errors unwind through this library: build it with pan
 use pgrx::prelude::*;
 
 mod clock;
+mod compiled;
 mod ddl;
 mod errors;
 mod fdw;
@@ -39,4 +40,5 @@ pub extern "C-unwind" fn _PG_init() {
     wal::init();
     workers::init();
     ddl::init();
+    compiled::init();
 }

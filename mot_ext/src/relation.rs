@@ -3,29 +3,91 @@
 //! A storage found once may be used as long as the caller holds a lock on the relation. The backend-local cache spares the
 //! look-up in the shared directory: an entry goes when PostgreSQL invalidates the relation (DROP, TRUNCATE and ALTER send
 //! that), and the whole cache goes when a transaction or savepoint aborts, since its storages may just have been unlinked.
+//! Whoever keeps a storage between statements compares [`generation`] with the one he found it under.
 use crate::clock::PgClock;
 use crate::session;
 use mot_engine::{RelationKey, TableRef};
 use pgrx::prelude::*;
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::collections::HashMap;
 
-struct Cache(UnsafeCell<Option<HashMap<u32, TableRef>>>);
+/// A relation that the statement has locked. Its relcache entry is opened when the statement runs through core's executor; a
+/// compiled statement does without, until something (a wait, an error) asks for it.
+#[derive(Clone, Copy)]
+pub struct Relation {
+    oid: pg_sys::Oid,
+    opened: pg_sys::Relation,
+}
+
+impl Relation {
+    /// An open relation; stays open as long as this value is used.
+    pub unsafe fn opened(relation: pg_sys::Relation) -> Relation {
+        Relation {
+            // SAFETY: the caller's relation is open.
+            oid: unsafe { (*relation).rd_id },
+            opened: relation,
+        }
+    }
+
+    /// A relation that is locked by the transaction, but not open.
+    pub fn closed(oid: pg_sys::Oid) -> Relation {
+        Relation {
+            oid,
+            opened: std::ptr::null_mut(),
+        }
+    }
+
+    /// The relation's oid.
+    pub fn oid(&self) -> pg_sys::Oid {
+        self.oid
+    }
+
+    /// Runs `action` with the open relation. After an error PostgreSQL's resource owner closes it.
+    pub fn with<T>(&self, action: impl FnOnce(pg_sys::Relation) -> T) -> T {
+        if !self.opened.is_null() {
+            return action(self.opened);
+        }
+        // SAFETY: the relation is locked, so it exists; what is opened here is closed here.
+        unsafe {
+            let relation = pg_sys::relation_open(self.oid, pg_sys::NoLock as i32);
+            let result = action(relation);
+            pg_sys::relation_close(relation, pg_sys::NoLock as i32);
+            result
+        }
+    }
+}
+
+struct Cache {
+    tables: UnsafeCell<Option<HashMap<u32, TableRef>>>,
+    generation: Cell<u64>,
+}
 
 // SAFETY: PostgreSQL's processes run this code on one thread.
 unsafe impl Sync for Cache {}
 
-static CACHE: Cache = Cache(UnsafeCell::new(None));
+static CACHE: Cache = Cache {
+    tables: UnsafeCell::new(None),
+    generation: Cell::new(0),
+};
+
+/// Changes whenever a storage found before may not be the relation's any more.
+pub fn generation() -> u64 {
+    CACHE.generation.get()
+}
+
+fn next_generation() {
+    CACHE.generation.set(CACHE.generation.get() + 1);
+}
 
 /// The cache; made, with its invalidation callback, at first use in a process.
 fn cache() -> &'static mut HashMap<u32, TableRef> {
     // SAFETY: one thread; no caller below keeps the reference across a call that may run the invalidation callback.
     unsafe {
-        let slot = &mut *CACHE.0.get();
+        let slot = &mut *CACHE.tables.get();
         if slot.is_none() {
             pg_sys::CacheRegisterRelcacheCallback(Some(on_invalidation), pg_sys::Datum::from(0));
         }
-        (*CACHE.0.get()).get_or_insert_with(HashMap::new)
+        (*CACHE.tables.get()).get_or_insert_with(HashMap::new)
     }
 }
 
@@ -43,13 +105,18 @@ pub fn key(relation: pg_sys::Oid) -> RelationKey {
 pub fn table(relation: pg_sys::Relation) -> TableRef {
     // SAFETY: the caller's relation is open.
     let oid = unsafe { (*relation).rd_id };
-    if let Some(table) = cache().get(&oid.to_u32()) {
-        return *table;
-    }
-    match find(oid) {
+    match known(oid) {
         Some(table) => table,
         // SAFETY: the caller's relation is open and locked.
         None => unsafe { crate::ddl::materialize(relation) },
+    }
+}
+
+/// As [`find`], from the cache where it is there.
+pub fn known(relation: pg_sys::Oid) -> Option<TableRef> {
+    match cache().get(&relation.to_u32()) {
+        Some(table) => Some(*table),
+        None => find(relation),
     }
 }
 
@@ -62,21 +129,24 @@ pub fn find(relation: pg_sys::Oid) -> Option<TableRef> {
 
 /// Forgets one relation: its storage was just replaced or dropped by this transaction.
 pub fn forget(relation: pg_sys::Oid) {
+    next_generation();
     cache().remove(&relation.to_u32());
 }
 
 /// Forgets every relation. Calls nothing of PostgreSQL.
 pub fn forget_all() {
+    next_generation();
     // SAFETY: one thread, no reference into the cache is live in a callback.
-    if let Some(cache) = unsafe { (*CACHE.0.get()).as_mut() } {
+    if let Some(cache) = unsafe { (*CACHE.tables.get()).as_mut() } {
         cache.clear();
     }
 }
 
 #[pg_guard]
 unsafe extern "C-unwind" fn on_invalidation(_arg: pg_sys::Datum, relation: pg_sys::Oid) {
+    next_generation();
     // SAFETY: one thread, no reference into the cache is live in a callback.
-    let Some(cache) = (unsafe { (*CACHE.0.get()).as_mut() }) else {
+    let Some(cache) = (unsafe { (*CACHE.tables.get()).as_mut() }) else {
         return;
     };
     if relation == pg_sys::InvalidOid {

@@ -16,6 +16,17 @@ pub enum HugePages {
     On,
 }
 
+/// Which statements run compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PostgresGucEnum)]
+pub enum CompiledStatements {
+    #[name = c"off"]
+    Off,
+    #[name = c"on"]
+    On,
+    #[name = c"always"]
+    Always,
+}
+
 /// Smallest arena that holds the engine's own structures and a few tables, in MiB.
 const MAX_MEMORY_MIB_MIN: i32 = 64;
 /// Largest arena: 16 TiB, in MiB; the engine addresses rows with 42-bit slots and 48-bit pointers.
@@ -28,6 +39,8 @@ const DAY_MS: i32 = 24 * 3600 * 1000;
 pub static MAX_MEMORY_MIB: GucSetting<i32> = GucSetting::<i32>::new(4096);
 pub static HUGE_PAGES: GucSetting<HugePages> = GucSetting::<HugePages>::new(HugePages::Off);
 pub static CREATE_TABLES: GucSetting<bool> = GucSetting::<bool>::new(false);
+pub static COMPILED_STATEMENTS: GucSetting<CompiledStatements> =
+    GucSetting::<CompiledStatements>::new(CompiledStatements::On);
 pub static CHECKPOINT_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(2);
 pub static CHECKPOINT_RETAIN: GucSetting<i32> = GucSetting::<i32>::new(2);
 pub static LOAD_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(0);
@@ -42,6 +55,14 @@ pub fn init() {
         c"Makes CREATE TABLE create memory-optimized tables.",
         c"For tools that cannot write CREATE FOREIGN TABLE ... SERVER mot.",
         &CREATE_TABLES,
+        GucContext::Userset,
+        plain,
+    );
+    GucRegistry::define_enum_guc(
+        c"mot.compiled_statements",
+        c"Runs simple statements on memory-optimized tables without the general executor.",
+        c"\"on\" compiles a plan when it is used again, \"always\" at first use; \"off\" sends every statement through the general executor. The result is the same.",
+        &COMPILED_STATEMENTS,
         GucContext::Userset,
         plain,
     );

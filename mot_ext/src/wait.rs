@@ -6,6 +6,7 @@
 //! PostgreSQL's resource owner gives the lock back.
 use crate::clock::narrow;
 use crate::errors;
+use crate::relation::Relation;
 use mot_engine::{LockStrength, Slot, Xid};
 use pgrx::prelude::*;
 use std::ffi::CStr;
@@ -33,15 +34,15 @@ pub enum Purpose {
 
 /// One operation's place in the queue of a row.
 pub struct RowLockQueue {
-    relation: pg_sys::Relation,
+    relation: Relation,
     purpose: Purpose,
     held: Option<(pg_sys::ItemPointerData, pg_sys::LOCKMODE)>,
     is_queueing: bool,
 }
 
 impl RowLockQueue {
-    /// An empty queue place for rows of `relation`, which stays open and locked while this value lives.
-    pub fn new(relation: pg_sys::Relation) -> Self {
+    /// An empty queue place for rows of `relation`, which stays locked while this value lives.
+    pub fn new(relation: Relation) -> Self {
         RowLockQueue {
             relation,
             purpose: Purpose::Lock,
@@ -70,21 +71,13 @@ impl RowLockQueue {
         strength: LockStrength,
         policy: WaitPolicy,
     ) -> bool {
-        let mut tid = tid_of(slot);
+        let tid = tid_of(slot);
         if self.is_queueing && !self.enter(tid, heavyweight_mode(strength), policy) {
             return false;
         }
         match policy {
             WaitPolicy::Block => {
-                // SAFETY: the relation is open and `tid` lives for the call; may raise.
-                unsafe {
-                    pg_sys::XactLockTableWait(
-                        narrow(xid),
-                        self.relation,
-                        &mut tid,
-                        self.purpose.operation(),
-                    );
-                }
+                self.wait_for_end(tid, xid, self.purpose);
                 true
             }
             // SAFETY: any xid may be asked about; may raise.
@@ -101,23 +94,24 @@ impl RowLockQueue {
 
     /// Waits for the outcome of a transaction whose row is in the way of a unique key; no queue, as in nbtree.
     pub fn wait_for_transaction(&mut self, slot: Slot, xid: Xid) {
-        let mut tid = tid_of(slot);
+        self.wait_for_end(tid_of(slot), xid, Purpose::Insert);
+    }
+
+    fn wait_for_end(&self, mut tid: pg_sys::ItemPointerData, xid: Xid, purpose: Purpose) {
+        let operation = purpose.operation();
         // SAFETY: the relation is open and `tid` lives for the call; may raise.
-        unsafe {
-            pg_sys::XactLockTableWait(
-                narrow(xid),
-                self.relation,
-                &mut tid,
-                Purpose::Insert.operation(),
-            );
-        }
+        self.relation.with(|relation| unsafe {
+            pg_sys::XactLockTableWait(narrow(xid), relation, &mut tid, operation);
+        });
     }
 
     /// Leaves the queue; the row itself is now marked as ours, or given up.
     pub fn release(&mut self) {
         if let Some((mut tid, mode)) = self.held.take() {
             // SAFETY: the lock was taken in `enter` with the same tag and mode.
-            unsafe { pg_sys::UnlockTuple(self.relation, &mut tid, mode) };
+            self.relation.with(|relation| unsafe {
+                pg_sys::UnlockTuple(relation, &mut tid, mode);
+            });
         }
     }
 
@@ -135,10 +129,15 @@ impl RowLockQueue {
         }
         match policy {
             // SAFETY: the relation is open and `tid` lives for the call; may raise.
-            WaitPolicy::Block => unsafe { pg_sys::LockTuple(self.relation, &mut tid, mode) },
+            WaitPolicy::Block => self.relation.with(|relation| unsafe {
+                pg_sys::LockTuple(relation, &mut tid, mode);
+            }),
             WaitPolicy::SkipLocked | WaitPolicy::NoWait => {
-                // SAFETY: as above.
-                if !unsafe { pg_sys::ConditionalLockTuple(self.relation, &mut tid, mode) } {
+                let is_free = self.relation.with(|relation| {
+                    // SAFETY: as above.
+                    unsafe { pg_sys::ConditionalLockTuple(relation, &mut tid, mode) }
+                });
+                if !is_free {
                     if policy == WaitPolicy::NoWait {
                         self.not_available();
                     }
@@ -151,9 +150,13 @@ impl RowLockQueue {
     }
 
     fn not_available(&self) -> ! {
-        // SAFETY: the relation is open; its name is a NUL-terminated array.
-        let name = unsafe { CStr::from_ptr((*(*self.relation).rd_rel).relname.data.as_ptr()) };
-        errors::row_not_available(&name.to_string_lossy())
+        let name = self.relation.with(|relation| {
+            // SAFETY: the relation is open; its name is a NUL-terminated array.
+            unsafe { CStr::from_ptr((*(*relation).rd_rel).relname.data.as_ptr()) }
+                .to_string_lossy()
+                .into_owned()
+        });
+        errors::row_not_available(&name)
     }
 }
 

@@ -4,7 +4,7 @@
 //! gives rows in index order even for `= ANY`. The tests of the next column become one pair of ends that all prefixes share.
 //! A NULL argument, or one no value of the column can equal, makes the scan empty.
 use super::conditions::Test;
-use super::expressions::evaluate;
+use super::expressions::Value;
 use super::private::Key;
 use crate::errors;
 use crate::keys::{self, IntegerBound};
@@ -15,11 +15,11 @@ use mot_engine::{Direction, EngineError, KeyRange};
 use pgrx::pg_sys;
 use std::cmp::Ordering;
 
-/// A condition with its compiled argument.
+/// A condition with its argument.
 struct Compiled {
     key: Key,
-    /// NULL for tests without argument.
-    argument: *mut pg_sys::ExprState,
+    /// None for tests without argument.
+    argument: Option<Value>,
     argument_kind: Option<KeyKind>,
 }
 
@@ -56,24 +56,18 @@ enum Argument<'a> {
 }
 
 impl Bounds {
-    /// `states` are the compiled arguments of the keys that have one, in order.
-    pub fn new(
-        definition: &'static IndexDefinition,
-        keys: &[Key],
-        states: &[*mut pg_sys::ExprState],
-    ) -> Bounds {
-        let mut rest = states.iter();
+    /// `arguments` are those of the keys that have one, in order.
+    pub fn new(definition: &'static IndexDefinition, keys: &[Key], arguments: &[Value]) -> Bounds {
+        let mut rest = arguments.iter();
         let conditions: Vec<Compiled> = keys
             .iter()
             .map(|key| Compiled {
                 key: *key,
-                argument: if key.test.has_argument() {
+                argument: key.test.has_argument().then(|| {
                     *rest
                         .next()
                         .expect("an argument for each condition that has one")
-                } else {
-                    std::ptr::null_mut()
-                },
+                }),
                 argument_kind: keys::kind(key.argument_type),
             })
             .collect();
@@ -92,6 +86,11 @@ impl Bounds {
             high: None,
             scratch: KeyBuffer::new(),
         }
+    }
+
+    /// The same conditions on another index of the same definition: the table was truncated, or looked up anew.
+    pub fn set_definition(&mut self, definition: &'static IndexDefinition) {
+        self.definition = definition;
     }
 
     /// Evaluates the arguments and begins anew.
@@ -180,8 +179,11 @@ impl Bounds {
             }
             _ => {}
         }
-        // SAFETY: see the caller.
-        let (datum, is_null) = unsafe { evaluate(condition.argument, context) };
+        let (datum, is_null) = match condition.argument {
+            // SAFETY: see the caller.
+            Some(argument) => unsafe { argument.get(context) },
+            None => unreachable!("a test without argument was answered above"),
+        };
         if is_null {
             return Ok(false);
         }

@@ -4,10 +4,10 @@
 //! columns and WITH CHECK OPTION. The conditions move out of the plan node into `fdw_exprs`: they must hold for the row found, and
 //! again for its newest state after a wait, but not for the row as changed, which the node returns for RETURNING. For the same
 //! reason the node's own targets become NULLs: assigned expressions are evaluated once per attempt, here.
-use super::expressions::{evaluate, passes};
+use super::expressions::{Value, passes};
 use super::modify::check;
 use super::private::{self, Private, items, list};
-use super::scan::{Scan, keep};
+use super::scan::{Scan, compile, keep};
 use super::tuple;
 use super::write::{Fate, Target};
 use crate::pg::fields::FieldKeeper;
@@ -19,15 +19,25 @@ use pgrx::prelude::*;
 /// A running direct modification.
 struct Direct {
     scan: Scan,
-    target: Target,
-    is_delete: bool,
+    change: Change,
     counts_rows: bool,
-    quals: *mut pg_sys::ExprState,
-    /// Attribute numbers and their new values.
-    assignments: Vec<(i16, *mut pg_sys::ExprState)>,
-    /// The new row.
-    new: *mut pg_sys::TupleTableSlot,
     fields: FieldKeeper,
+}
+
+/// What a direct UPDATE or DELETE does to each row its scan finds.
+pub struct Change {
+    pub target: Target,
+    pub is_delete: bool,
+    /// Conditions the scan does not answer.
+    pub quals: *mut pg_sys::ExprState,
+    /// Conditions the scan does answer, for a state of the row that it did not find.
+    pub rechecks: *mut pg_sys::ExprState,
+    /// Attribute numbers and their new values.
+    pub assignments: Vec<(i16, Value)>,
+    /// The old row, of the heap kind.
+    pub old: *mut pg_sys::TupleTableSlot,
+    /// The new row, virtual.
+    pub new: *mut pg_sys::TupleTableSlot,
 }
 
 unsafe fn tag<T>(node: *mut T) -> pg_sys::NodeTag {
@@ -137,28 +147,27 @@ pub unsafe extern "C-unwind" fn begin_direct_modify(
         let expressions = items::<pg_sys::Expr>((*plan).fdw_exprs);
         let (quals, values) = (private.qual_count(), private.assigned());
         let arguments = expressions.len() - quals - values.len();
-        let compile = |from: usize, count: usize| {
-            items::<pg_sys::ExprState>(pg_sys::ExecInitExprList(
-                list(&expressions[from..from + count]),
-                node.cast(),
-            ))
-        };
-        let argument_states = compile(0, arguments);
-        let value_states = compile(arguments + quals, values.len());
+        let argument_values = compile(&expressions[..arguments], node);
+        let assigned = compile(&expressions[arguments + quals..], node);
         let qual_list = list(&expressions[arguments..arguments + quals]);
         let relation = (*node).ss.ss_currentRelation;
-        let direct = Direct {
-            scan: Scan::new(node, &private, &argument_states),
+        let change = Change {
             target: Target::new(relation),
             is_delete: (*plan).operation == pg_sys::CmdType::CMD_DELETE,
-            counts_rows: private.counts_rows(),
             quals: pg_sys::ExecInitQual(qual_list, node.cast()),
-            assignments: values.into_iter().zip(value_states).collect(),
+            rechecks: (*node).fdw_recheck_quals,
+            assignments: values.into_iter().zip(assigned).collect(),
+            old: (*node).ss.ss_ScanTupleSlot,
             new: pg_sys::ExecInitExtraTupleSlot(
                 (*node).ss.ps.state,
                 (*relation).rd_att,
                 &raw const pg_sys::TTSOpsVirtual,
             ),
+        };
+        let direct = Direct {
+            scan: Scan::new(node, &private, &argument_values),
+            change,
+            counts_rows: private.counts_rows(),
             fields: FieldKeeper::new(),
         };
         (*node).fdw_state = keep(node, direct).cast();
@@ -189,7 +198,14 @@ pub unsafe extern "C-unwind" fn iterate_direct_modify(
                 return slot;
             };
             direct.fields.enter();
-            let changed = direct.change(node, row, version);
+            let command = CommandId((*estate).es_output_cid);
+            let info = (*node).resultRelInfo;
+            let changed =
+                direct
+                    .change
+                    .apply(&mut direct.scan, context, command, row, version, |new| {
+                        check(estate, info, new, false)
+                    });
             direct.fields.leave();
             let Some(result) = changed else {
                 if !instrument.is_null() {
@@ -214,26 +230,26 @@ pub unsafe extern "C-unwind" fn iterate_direct_modify(
     }
 }
 
-impl Direct {
-    /// Changes one row if it passes. Returns what RETURNING speaks of: the new state, or the deleted one.
-    unsafe fn change(
+impl Change {
+    /// Changes one row if it passes. Returns what RETURNING speaks of: the new state, or the deleted one. `check` raises what
+    /// a new row violates.
+    pub unsafe fn apply(
         &mut self,
-        node: *mut pg_sys::ForeignScanState,
+        scan: &mut Scan,
+        context: *mut pg_sys::ExprContext,
+        command: CommandId,
         row: Slot,
         version: VersionRef,
+        check: impl Fn(*mut pg_sys::TupleTableSlot),
     ) -> Option<VersionRef> {
         // SAFETY: see the caller; the slots hold the row's state only during this call.
         unsafe {
-            let slot = (*node).ss.ss_ScanTupleSlot;
-            let context = (*node).ss.ps.ps_ExprContext;
-            let estate = (*node).ss.ps.state;
-            let command = CommandId((*estate).es_output_cid);
             let mut seen = version;
             loop {
-                tuple::point(&mut self.scan.tuple, seen, self.scan.relation);
-                tuple::store(slot, &raw mut self.scan.tuple);
-                (*context).ecxt_scantuple = slot;
-                if seen != version && !passes((*node).fdw_recheck_quals, context) {
+                tuple::point(&mut scan.tuple, seen, scan.relation);
+                tuple::store(self.old, &raw mut scan.tuple);
+                (*context).ecxt_scantuple = self.old;
+                if seen != version && !passes(self.rechecks, context) {
                     return None;
                 }
                 if !passes(self.quals, context) {
@@ -242,8 +258,8 @@ impl Direct {
                 let fate = if self.is_delete {
                     self.target.delete(row, seen, command)
                 } else {
-                    self.assign(slot, context);
-                    check(estate, (*node).resultRelInfo, self.new, false);
+                    self.assign(context);
+                    check(self.new);
                     self.target
                         .update(row, seen, tuple::form(self.new), command)
                 };
@@ -258,14 +274,10 @@ impl Direct {
     }
 
     /// Fills the new row: the old values, and the assigned ones over it.
-    unsafe fn assign(
-        &mut self,
-        old: *mut pg_sys::TupleTableSlot,
-        context: *mut pg_sys::ExprContext,
-    ) {
+    unsafe fn assign(&mut self, context: *mut pg_sys::ExprContext) {
         // SAFETY: both slots have the relation's row type; the virtual slot's arrays are written between clearing and storing.
         unsafe {
-            let new = self.new;
+            let (old, new) = (self.old, self.new);
             let count = (*(*new).tts_tupleDescriptor).natts;
             if i32::from((*old).tts_nvalid) < count {
                 pg_sys::slot_getsomeattrs_int(old, count);
@@ -279,7 +291,7 @@ impl Direct {
                 .tts_isnull
                 .copy_from_nonoverlapping((*old).tts_isnull, count);
             for (attribute, value) in &self.assignments {
-                let (datum, is_null) = evaluate(*value, context);
+                let (datum, is_null) = value.get(context);
                 *(*new).tts_values.add(*attribute as usize - 1) = datum;
                 *(*new).tts_isnull.add(*attribute as usize - 1) = is_null;
             }

@@ -1,6 +1,82 @@
 //! Evaluating compiled expressions: core's inline functions.
 use pgrx::pg_sys;
 
+/// Where a value of a statement comes from. Constants and the client's parameters, which most arguments are, need no compiled
+/// expression.
+#[derive(Clone, Copy)]
+pub enum Value {
+    Constant(pg_sys::Datum, bool),
+    /// PARAM_EXTERN by number and type; the expression is for the error when the caller gave no such value.
+    Parameter(i32, pg_sys::Oid, *mut pg_sys::Expr),
+    Compiled(*mut pg_sys::ExprState),
+}
+
+impl Value {
+    /// Compiles an expression of `node`'s plan; NULL: of no node's, then without subplans and parameters of the executor.
+    /// The expression must live as long as the value.
+    pub unsafe fn new(expression: *mut pg_sys::Expr, node: *mut pg_sys::PlanState) -> Value {
+        // SAFETY: an expression of a finished plan; casts by tag.
+        unsafe {
+            match (*expression.cast::<pg_sys::Node>()).type_ {
+                pg_sys::NodeTag::T_Const => {
+                    let constant = &*expression.cast::<pg_sys::Const>();
+                    Value::Constant(constant.constvalue, constant.constisnull)
+                }
+                pg_sys::NodeTag::T_Param
+                    if (*expression.cast::<pg_sys::Param>()).paramkind
+                        == pg_sys::ParamKind::PARAM_EXTERN =>
+                {
+                    let parameter = &*expression.cast::<pg_sys::Param>();
+                    Value::Parameter(parameter.paramid, parameter.paramtype, expression)
+                }
+                _ => Value::Compiled(pg_sys::ExecInitExpr(expression, node)),
+            }
+        }
+    }
+
+    /// The value now, in the current memory context.
+    #[inline]
+    pub unsafe fn get(&self, context: *mut pg_sys::ExprContext) -> (pg_sys::Datum, bool) {
+        // SAFETY: the context is the one of the node the value was compiled for.
+        unsafe {
+            match *self {
+                Value::Constant(datum, is_null) => (datum, is_null),
+                Value::Parameter(number, kind, expression) => parameter(context, number, kind)
+                    .unwrap_or_else(|| {
+                        let state = pg_sys::ExecInitExpr(expression, std::ptr::null_mut());
+                        evaluate(state, context)
+                    }),
+                Value::Compiled(state) => evaluate(state, context),
+            }
+        }
+    }
+}
+
+/// A parameter as `ExecEvalParamExtern` finds it; `None` where that would raise.
+#[inline]
+unsafe fn parameter(
+    context: *mut pg_sys::ExprContext,
+    number: i32,
+    kind: pg_sys::Oid,
+) -> Option<(pg_sys::Datum, bool)> {
+    // SAFETY: the context's parameter list, if any, has `numParams` values or a hook that gives them; the hook may raise.
+    unsafe {
+        let list = (*context).ecxt_param_list_info;
+        if list.is_null() || number <= 0 || number > (*list).numParams {
+            return None;
+        }
+        let mut room = std::mem::zeroed::<pg_sys::ParamExternData>();
+        let found = match (*list).paramFetch {
+            Some(fetch) => pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                #[allow(ffi_unwind_calls)]
+                fetch(list, number, false, &raw mut room)
+            }),
+            None => (*list).params.as_mut_ptr().add(number as usize - 1),
+        };
+        ((*found).ptype == kind).then_some(((*found).value, (*found).isnull))
+    }
+}
+
 /// `ExecEvalExpr`, in the current memory context.
 pub unsafe fn evaluate(
     state: *mut pg_sys::ExprState,

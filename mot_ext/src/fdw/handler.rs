@@ -29,6 +29,7 @@ fn fdw_handler() -> Internal {
         r.ReScanForeignScan = Some(scan::rescan_foreign_scan);
         r.EndForeignScan = Some(scan::end_foreign_scan);
         r.AddForeignUpdateTargets = Some(modify::add_foreign_update_targets);
+        r.PlanForeignModify = Some(modify::plan_foreign_modify);
         r.BeginForeignModify = Some(modify::begin_foreign_modify);
         r.ExecForeignInsert = Some(modify::exec_foreign_insert);
         r.ExecForeignUpdate = Some(modify::exec_foreign_update);

@@ -28,7 +28,8 @@ pub unsafe extern "C-unwind" fn get_foreign_row_mark_type(
     }
 }
 
-fn strength(mark: pg_sys::RowMarkType::Type) -> Option<LockStrength> {
+/// The row lock of a row mark; `None` for one that locks nothing.
+pub fn strength(mark: pg_sys::RowMarkType::Type) -> Option<LockStrength> {
     match mark {
         pg_sys::RowMarkType::ROW_MARK_EXCLUSIVE => Some(LockStrength::Update),
         pg_sys::RowMarkType::ROW_MARK_NOKEYEXCLUSIVE => Some(LockStrength::NoKeyUpdate),
@@ -38,7 +39,8 @@ fn strength(mark: pg_sys::RowMarkType::Type) -> Option<LockStrength> {
     }
 }
 
-fn policy(policy: pg_sys::LockWaitPolicy::Type) -> WaitPolicy {
+/// What the clause says about rows that are taken.
+pub fn policy(policy: pg_sys::LockWaitPolicy::Type) -> WaitPolicy {
     match policy {
         pg_sys::LockWaitPolicy::LockWaitSkip => WaitPolicy::SkipLocked,
         pg_sys::LockWaitPolicy::LockWaitError => WaitPolicy::NoWait,

@@ -21,10 +21,19 @@ mod lock_rows;
 mod modify;
 mod paths;
 mod plan;
-mod private;
+pub mod private;
 mod scan;
 mod size;
 mod truncate;
-mod tuple;
+pub mod tuple;
 mod upsert;
 mod write;
+
+pub use direct_modify::Change;
+pub use expressions::{Value, passes, project};
+pub use lock_rows::{
+    Outcome as LockOutcome, lock as lock_row, policy as wait_policy, strength as lock_strength,
+};
+pub use private::{Private, items, list};
+pub use scan::Scan;
+pub use write::{Inserted, Target};

@@ -6,6 +6,7 @@
 //!
 //! Core checks neither NOT NULL nor CHECK nor partition bounds for foreign tables: that happens here, before a row is stored.
 use super::expressions::per_tuple_memory;
+use super::private;
 use super::tuple;
 use super::upsert;
 use super::write::{Fate, Inserted, Target};
@@ -55,6 +56,18 @@ pub unsafe extern "C-unwind" fn add_foreign_update_targets(
         );
         pg_sys::add_row_identity_var(root, var, rti, IDENTITY.as_ptr());
     }
+}
+
+/// An INSERT's plan is told by its serial; UPDATE and DELETE row by row need none, but core asks for every operation.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn plan_foreign_modify(
+    _root: *mut pg_sys::PlannerInfo,
+    _plan: *mut pg_sys::ModifyTable,
+    _rti: pg_sys::Index,
+    _number: std::ffi::c_int,
+) -> *mut pg_sys::List {
+    // SAFETY: a list in the planner's memory context.
+    unsafe { private::encode_insert() }
 }
 
 unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRelInfo) {
@@ -222,9 +235,10 @@ impl Modify {
         unsafe {
             let epq = &raw mut (*self.node).mt_epqstate;
             let rti = (*info).ri_RangeTableIndex;
-            let input = pg_sys::EvalPlanQualSlot(epq, self.target.relation, rti);
+            let relation = (*info).ri_RelationDesc;
+            let input = pg_sys::EvalPlanQualSlot(epq, relation, rti);
             tuple::store_copy(input, version, self.target.oid());
-            let output = pg_sys::EvalPlanQual(epq, self.target.relation, rti, input);
+            let output = pg_sys::EvalPlanQual(epq, relation, rti, input);
             let is_empty =
                 output.is_null() || (*output).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 != 0;
             (!is_empty).then_some(output)

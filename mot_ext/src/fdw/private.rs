@@ -1,28 +1,39 @@
 //! What the planner tells the executor: `fdw_private` as a list of integers, `fdw_exprs` as the expressions they speak of.
 //!
 //! ```text
-//! fdw_private: index oid (0: all rows), backward, conditions, qualifications, assignments, counts rows, row lock,
+//! fdw_private: mark, serial (two halves), index oid (0: all rows), backward, conditions, qualifications, assignments,
+//!              counts rows, row lock,
 //!              conditions x { key column, test, argument type },  assignments x { attribute number }
 //! fdw_exprs:   arguments of the conditions that have one, qualifications, assigned expressions
 //! ```
-//! Qualifications and assignments are there for a direct UPDATE or DELETE only.
+//! Qualifications and assignments are there for a direct UPDATE or DELETE only. An INSERT has mark and serial alone.
+//!
+//! The serial names the plan: copies of a plan share it, two plans of a process never do. Compiled statements are kept by it.
 use super::conditions::Test;
 use mot_engine::LockStrength;
 use pgrx::pg_sys;
 use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Positions of the fixed part.
 #[repr(i32)]
 enum Position {
-    Index = 0,
-    Backward = 1,
-    Conditions = 2,
-    Quals = 3,
-    Assignments = 4,
-    CountsRows = 5,
-    RowLock = 6,
+    Mark = 0,
+    SerialLow = 1,
+    SerialHigh = 2,
+    Index = 3,
+    Backward = 4,
+    Conditions = 5,
+    Quals = 6,
+    Assignments = 7,
+    CountsRows = 8,
+    RowLock = 9,
 }
-const FIXED: i32 = 7;
+const FIXED: i32 = 10;
+/// Numbers of an INSERT.
+const INSERT: i32 = 3;
+/// "mot plan" cut to 32 bits: tells our lists of integers from another wrapper's.
+const MARK: i32 = 0x6d6f_7470;
 const PER_CONDITION: i32 = 3;
 
 /// One test of a key column, as the executor needs it.
@@ -33,9 +44,52 @@ pub struct Key {
     pub argument_type: pg_sys::Oid,
 }
 
+/// The serial of a new plan; from 1.
+fn next_serial() -> u64 {
+    static SERIAL: AtomicU64 = AtomicU64::new(1);
+    SERIAL.fetch_add(1, Ordering::Relaxed)
+}
+
+/// Builds `fdw_private` of an INSERT.
+pub unsafe fn encode_insert() -> *mut pg_sys::List {
+    let serial = next_serial();
+    // SAFETY: an integer list in the current memory context.
+    unsafe { integers(&[MARK, serial as i32, (serial >> 32) as i32]) }
+}
+
+/// The serial of a plan by its `fdw_private`; `None` for another wrapper's.
+pub unsafe fn serial(list: *const pg_sys::List) -> Option<u64> {
+    if list.is_null() {
+        return None;
+    }
+    // SAFETY: a list; only one of integers, long enough, is read on.
+    unsafe {
+        if (*list).type_ != pg_sys::NodeTag::T_IntList || (*list).length < INSERT {
+            return None;
+        }
+        let number = |at: Position| (*(*list).elements.add(at as usize)).int_value;
+        let halves = [number(Position::SerialLow), number(Position::SerialHigh)];
+        (number(Position::Mark) == MARK)
+            .then_some(u64::from(halves[0] as u32) | u64::from(halves[1] as u32) << 32)
+    }
+}
+
+unsafe fn integers(numbers: &[i32]) -> *mut pg_sys::List {
+    let mut list = std::ptr::null_mut();
+    for number in numbers {
+        // SAFETY: an integer list grows in the current memory context.
+        list = unsafe { pg_sys::lappend_int(list, *number) };
+    }
+    list
+}
+
 /// Builds `fdw_private` of a scan.
 pub unsafe fn encode(index: pg_sys::Oid, backward: bool, keys: &[Key]) -> *mut pg_sys::List {
+    let serial = next_serial();
     let mut numbers = vec![
+        MARK,
+        serial as i32,
+        (serial >> 32) as i32,
         index.to_u32() as i32,
         i32::from(backward),
         keys.len() as i32,
@@ -51,12 +105,8 @@ pub unsafe fn encode(index: pg_sys::Oid, backward: bool, keys: &[Key]) -> *mut p
             key.argument_type.to_u32() as i32,
         ]);
     }
-    let mut list = std::ptr::null_mut();
-    for number in numbers {
-        // SAFETY: an integer list grows in the current memory context.
-        list = unsafe { pg_sys::lappend_int(list, number) };
-    }
-    list
+    // SAFETY: an integer list in the current memory context.
+    unsafe { integers(&numbers) }
 }
 
 /// Makes a scan lock the rows it returns.

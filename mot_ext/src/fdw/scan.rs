@@ -6,7 +6,7 @@
 //!   registered; whoever keeps it longer copies it, as for any slot that does not own its tuple.
 //! - The snapshot's own rule about command ids keeps a statement from seeing what it writes itself.
 use super::bounds::Bounds;
-use super::expressions::passes;
+use super::expressions::{Value, passes};
 use super::lock_rows;
 use super::private::{Private, items};
 use super::tuple;
@@ -17,6 +17,7 @@ use crate::relation;
 use crate::session;
 use crate::wait::WaitPolicy;
 use crate::xact;
+use mot_engine::key::IndexDefinition;
 use mot_engine::{
     Direction, IndexRef, IndexScan, KeyRange, LockStrength, RowScan, Session, Slot, TableRef,
     VersionRef,
@@ -33,6 +34,7 @@ enum Source {
 
 struct IndexSource {
     index: IndexRef,
+    oid: pg_sys::Oid,
     scan: IndexScan,
     bounds: Bounds,
     range: KeyRange,
@@ -62,55 +64,82 @@ struct RowLock {
 }
 
 impl Scan {
-    /// Prepares the scan of a node. `arguments` are the compiled expressions of the conditions.
+    /// Prepares the scan of a node.
     pub unsafe fn new(
         node: *mut pg_sys::ForeignScanState,
         private: &Private,
-        arguments: &[*mut pg_sys::ExprState],
+        arguments: &[Value],
     ) -> Scan {
         // SAFETY: an initialized node whose relation is open and locked; the snapshot is registered as long as the query runs.
         unsafe {
             let opened = (*node).ss.ss_currentRelation;
-            let snapshot = (*(*node).ss.ps.state).es_snapshot;
-            let session = session::session();
+            let snapshot = PgSnapshot::new((*(*node).ss.ps.state).es_snapshot);
             let table = relation::table(opened);
-            let source = if private.index() == pg_sys::InvalidOid {
-                Source::Rows(None)
-            } else {
-                let index = find_index(session, table, private.index());
-                let definition = match session.definition(index) {
-                    Ok(definition) => definition,
-                    Err(error) => errors::raise(error),
-                };
-                Source::Index(IndexSource {
-                    index,
-                    scan: IndexScan::new(),
-                    bounds: Bounds::new(definition, &private.keys(), arguments),
-                    range: KeyRange::new(),
-                    direction: if private.is_backward() {
-                        Direction::Backward
-                    } else {
-                        Direction::Forward
-                    },
-                    is_in_range: false,
-                })
-            };
-            Scan {
-                session,
-                table,
-                relation: (*opened).rd_id,
-                snapshot: PgSnapshot::new(snapshot),
-                tuple: tuple::empty(),
-                source,
-                is_started: false,
-                row_lock: RowLock::new(node, private, opened),
-            }
+            let mut scan = Scan::of_table((*opened).rd_id, table, private, arguments, snapshot);
+            scan.row_lock = RowLock::new(node, private, opened);
+            scan
+        }
+    }
+
+    /// Prepares a scan of a relation that is locked, without the lock of a statement with triggers.
+    pub fn of_table(
+        relation: pg_sys::Oid,
+        table: TableRef,
+        private: &Private,
+        arguments: &[Value],
+        snapshot: PgSnapshot<'static>,
+    ) -> Scan {
+        let session = session::session();
+        let source = if private.index() == pg_sys::InvalidOid {
+            Source::Rows(None)
+        } else {
+            let index = find_index(session, table, private.index());
+            Source::Index(IndexSource {
+                index,
+                oid: private.index(),
+                scan: IndexScan::new(),
+                bounds: Bounds::new(definition(session, index), &private.keys(), arguments),
+                range: KeyRange::new(),
+                direction: if private.is_backward() {
+                    Direction::Backward
+                } else {
+                    Direction::Forward
+                },
+                is_in_range: false,
+            })
+        };
+        Scan {
+            session,
+            table,
+            relation,
+            snapshot,
+            tuple: tuple::empty(),
+            source,
+            is_started: false,
+            row_lock: None,
         }
     }
 
     /// Begins anew, with new parameter values, at the next row asked for.
     pub fn rewind(&mut self) {
         self.is_started = false;
+    }
+
+    /// Begins anew under another snapshot.
+    pub fn rewind_under(&mut self, snapshot: PgSnapshot<'static>) {
+        self.snapshot = snapshot;
+        self.is_started = false;
+    }
+
+    /// The same relation's storage, looked up anew.
+    pub fn move_to(&mut self, table: TableRef) {
+        self.table = table;
+        if let Source::Index(source) = &mut self.source {
+            source.index = find_index(self.session, table, source.oid);
+            source
+                .bounds
+                .set_definition(definition(self.session, source.index));
+        }
     }
 
     /// The next row the snapshot sees.
@@ -192,6 +221,12 @@ fn find_index(session: &Session, table: TableRef, oid: pg_sys::Oid) -> IndexRef 
     }
 }
 
+fn definition(session: &'static Session, index: IndexRef) -> &'static IndexDefinition {
+    session
+        .definition(index)
+        .unwrap_or_else(|error| errors::raise(error))
+}
+
 /// The node's scan; NULL when it was only initialized for EXPLAIN.
 pub unsafe fn state<'a>(node: *mut pg_sys::ForeignScanState) -> &'a mut Scan {
     // SAFETY: Begin stored a Scan there, which lives as long as the query's memory context.
@@ -210,11 +245,23 @@ pub unsafe extern "C-unwind" fn begin_foreign_scan(
     unsafe {
         xact::refuse_serializable();
         let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
-        let arguments = pg_sys::ExecInitExprList((*plan).fdw_exprs, node.cast());
+        let arguments = compile(&items((*plan).fdw_exprs), node);
         let private = Private::new((*plan).fdw_private);
-        let scan = Scan::new(node, &private, &items(arguments));
+        let scan = Scan::new(node, &private, &arguments);
         (*node).fdw_state = keep(node, scan).cast();
     }
+}
+
+/// Compiles expressions of a node's plan.
+pub unsafe fn compile(
+    expressions: &[*mut pg_sys::Expr],
+    node: *mut pg_sys::ForeignScanState,
+) -> Vec<Value> {
+    expressions
+        .iter()
+        // SAFETY: the node's own plan outlives its state.
+        .map(|expression| unsafe { Value::new(*expression, node.cast()) })
+        .collect()
 }
 
 /// Hangs a value on the query's memory context: it is dropped with it, after an error too.

@@ -6,6 +6,7 @@
 use super::{duplicate, tuple};
 use crate::clock::PgClock;
 use crate::errors;
+use crate::relation::Relation;
 use crate::session;
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
@@ -19,7 +20,7 @@ use pgrx::prelude::*;
 /// The table a statement changes.
 #[derive(Clone, Copy)]
 pub struct Target {
-    pub relation: pg_sys::Relation,
+    pub relation: Relation,
     pub session: &'static Session,
     pub table: TableRef,
 }
@@ -45,16 +46,25 @@ impl Target {
     /// For an open relation, locked for writing.
     pub unsafe fn new(relation: pg_sys::Relation) -> Target {
         Target {
-            relation,
+            // SAFETY: open, as long as the statement runs.
+            relation: unsafe { Relation::opened(relation) },
             session: session::session(),
             table: crate::relation::table(relation),
         }
     }
 
+    /// For a relation that is locked for writing, and not open.
+    pub fn closed(relation: pg_sys::Oid, table: TableRef) -> Target {
+        Target {
+            relation: Relation::closed(relation),
+            session: session::session(),
+            table,
+        }
+    }
+
     /// The relation's oid.
     pub fn oid(&self) -> pg_sys::Oid {
-        // SAFETY: the relation is open as long as the statement runs.
-        unsafe { (*self.relation).rd_id }
+        self.relation.oid()
     }
 
     /// Inserts a row. With `passes_over`, a duplicate in one of those indexes takes the row back and is reported; any other
@@ -107,7 +117,9 @@ impl Target {
         let mut row = tuple::empty();
         tuple::point(&mut row, version, self.oid());
         // SAFETY: the relation is open; our own uncommitted version stays until the abort that this leads to.
-        unsafe { duplicate::raise(self.relation, index.relation_oid(), &raw mut row) }
+        self.relation.with(|relation| unsafe {
+            duplicate::raise(relation, index.relation_oid(), &raw mut row)
+        })
     }
 
     /// Puts a new state on a row whose state `seen` the statement saw.

@@ -1,4 +1,4 @@
-//! Functions of the executor that the bindings lack.
+//! Functions of the executor that the bindings lack, or that differ between major versions.
 use pgrx::pg_sys;
 
 #[allow(ffi_unwind_calls)]
@@ -24,5 +24,39 @@ pub unsafe fn compute_stored_generated(
             #[allow(ffi_unwind_calls)]
             ExecComputeStoredGenerated(relation, estate, slot, command)
         })
+    }
+}
+
+/// Raises 42501 if the current user may not do what the plan does.
+pub unsafe fn check_permissions(plan: *mut pg_sys::PlannedStmt) {
+    // SAFETY: a finished plan; may raise.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        pg_sys::ExecCheckRTPerms((*plan).rtable, true);
+        #[cfg(not(feature = "pg15"))]
+        pg_sys::ExecCheckPermissions((*plan).rtable, (*plan).permInfos, true);
+    }
+}
+
+/// Raises the constraint that a new row of `relation` violates, if any, as core does for the result relation at `position` of the
+/// range table.
+pub unsafe fn check_constraints(
+    relation: pg_sys::Relation,
+    position: u32,
+    row: *mut pg_sys::TupleTableSlot,
+    estate: *mut pg_sys::EState,
+) {
+    // SAFETY: an open relation and a filled slot of its row type; the structure lives as long as the memory of the statement.
+    unsafe {
+        let info =
+            pg_sys::palloc0(size_of::<pg_sys::ResultRelInfo>()).cast::<pg_sys::ResultRelInfo>();
+        (*info).type_ = pg_sys::NodeTag::T_ResultRelInfo;
+        pg_sys::InitResultRelInfo(info, relation, position, std::ptr::null_mut(), 0);
+        #[cfg(not(feature = "pg15"))]
+        {
+            (*estate).es_rteperminfos = (*(*estate).es_plannedstmt).permInfos;
+        }
+        (*row).tts_tableOid = (*relation).rd_id;
+        pg_sys::ExecConstraints(info, row, estate);
     }
 }

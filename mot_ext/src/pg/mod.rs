@@ -13,7 +13,7 @@ pub mod violation;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::prelude::PgTryBuilder;
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::panic::AssertUnwindSafe;
 
 unsafe extern "C" {
@@ -26,6 +26,9 @@ unsafe extern "C" {
     /// Sets a flag in shared memory and signals the postmaster; raises nothing.
     #[link_name = "SendPostmasterSignal"]
     fn send_postmaster_signal(reason: c_int);
+    /// Reads one field of the current transaction state; raises nothing.
+    #[link_name = "IsInParallelMode"]
+    fn in_parallel_mode() -> bool;
     /// Counts up a local counter; raises nothing.
     #[link_name = "GetNextLocalTransactionId"]
     fn get_next_local_transaction_id() -> u32;
@@ -88,6 +91,39 @@ pub fn is_current_xid(xid: u32) -> bool {
 pub fn nest_level() -> i32 {
     // SAFETY: never raises; reads process-local state only.
     unsafe { get_current_transaction_nest_level() }
+}
+
+/// Whether parallel workers are at work for this backend, so that it must not write.
+pub fn is_in_parallel_mode() -> bool {
+    // SAFETY: never raises; reads process-local state only.
+    unsafe { in_parallel_mode() }
+}
+
+/// A setting's value as text; `None` if there is no such setting (its library is not loaded). The text is valid until the next
+/// call.
+pub fn setting(name: &CStr) -> Option<&CStr> {
+    // SAFETY: raises nothing for a setting that may be missing.
+    unsafe {
+        let value = pg_sys::GetConfigOption(name.as_ptr(), true, false);
+        (!value.is_null()).then(|| CStr::from_ptr(value))
+    }
+}
+
+/// A memory context for little.
+pub unsafe fn small_context(
+    parent: pg_sys::MemoryContext,
+    name: &'static CStr,
+) -> pg_sys::MemoryContext {
+    // SAFETY: a live parent (caller); the name lives for ever.
+    unsafe {
+        pg_sys::AllocSetContextCreateInternal(
+            parent,
+            name.as_ptr(),
+            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_MAXSIZE as usize,
+        )
+    }
 }
 
 /// Makes the postmaster look for background workers that should be running now.

@@ -1,0 +1,110 @@
+//! UPDATE and DELETE of the rows a scan finds: the direct modification of the general path, in another frame.
+use super::statement::{
+    Client, Frame, compile_conditions, compile_values, empty, private_of, within,
+};
+use crate::clock::PgSnapshot;
+use crate::fdw::{self, Scan, Target, items, tuple};
+use crate::pg::fields::FieldKeeper;
+use crate::pg::interrupts;
+use mot_engine::TableRef;
+use pgrx::pg_sys;
+
+pub struct Change {
+    scan: Scan,
+    change: fdw::Change,
+    counts_rows: bool,
+    is_done: bool,
+    fields: FieldKeeper,
+}
+
+impl Change {
+    pub unsafe fn new(
+        frame: &Frame,
+        scan: *mut pg_sys::ForeignScan,
+        is_delete: bool,
+        counts_rows: bool,
+        table: TableRef,
+        snapshot: PgSnapshot<'static>,
+    ) -> Change {
+        // SAFETY: a scan node of ours that changes rows; the current context is the statement's.
+        unsafe {
+            let private = private_of(scan);
+            let expressions = items::<pg_sys::Expr>((*scan).fdw_exprs);
+            let assigned = private.assigned();
+            let first_value = expressions.len() - assigned.len();
+            let first_condition = first_value - private.qual_count();
+            let arguments = compile_values(&expressions[..first_condition]);
+            let values = compile_values(&expressions[first_value..]);
+            Change {
+                scan: Scan::of_table(frame.relation, table, &private, &arguments, snapshot),
+                change: fdw::Change {
+                    target: Target::closed(frame.relation, table),
+                    is_delete,
+                    quals: compile_conditions(&expressions[first_condition..first_value]),
+                    rechecks: compile_conditions(&items((*scan).fdw_recheck_quals)),
+                    assignments: assigned.into_iter().zip(values).collect(),
+                    old: frame.row_slot(),
+                    new: pg_sys::MakeSingleTupleTableSlot(
+                        frame.row_type,
+                        &raw const pg_sys::TTSOpsVirtual,
+                    ),
+                },
+                counts_rows,
+                is_done: true,
+                fields: FieldKeeper::new(),
+            }
+        }
+    }
+
+    pub fn start(&mut self, snapshot: PgSnapshot<'static>) {
+        self.scan.rewind_under(snapshot);
+        self.is_done = false;
+    }
+
+    pub fn move_to(&mut self, table: TableRef) {
+        self.scan.move_to(table);
+        self.change.target.table = table;
+    }
+
+    /// Changes all rows; with RETURNING up to `rows_max`.
+    pub unsafe fn run(&mut self, frame: &Frame, client: &Client, rows_max: u64) {
+        let mut rows = 0;
+        // SAFETY: the statement's own slots and contexts. The keeper stays where it is: statements are boxed.
+        unsafe {
+            let (values, command) = (frame.values, frame.command());
+            while !self.is_done && rows < rows_max {
+                interrupts::check_for_interrupts();
+                empty(frame.per_row());
+                let Some((row, version)) = self.scan.next(values) else {
+                    self.is_done = true;
+                    break;
+                };
+                self.fields.enter();
+                let changed = within(frame.per_row(), || {
+                    self.change
+                        .apply(&mut self.scan, values, command, row, version, |new| {
+                            frame.check(new)
+                        })
+                });
+                self.fields.leave();
+                let Some(result) = changed else {
+                    continue;
+                };
+                if self.counts_rows {
+                    (*frame.estate).es_processed += 1;
+                }
+                if frame.projection.is_null() {
+                    continue;
+                }
+                rows += 1;
+                tuple::point(&mut self.scan.tuple, result, self.scan.relation);
+                tuple::store(self.change.old, &raw mut self.scan.tuple);
+                (*values).ecxt_scantuple = self.change.old;
+                if !client.send(frame) {
+                    break;
+                }
+            }
+            tuple::clear(self.change.old);
+        }
+    }
+}

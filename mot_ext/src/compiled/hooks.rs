@@ -1,0 +1,231 @@
+//! The executor's hooks: who runs a statement.
+//!
+//! - Each hook is a plain frame with nothing to drop: an error of a statement that is not ours jumps over it, as it would without
+//!   this library. What is ours runs in guarded functions of [`super::statement`].
+//! - A compiled statement has no tree of plan states. Everyone between us and core who might look at one must not be there: with
+//!   a hook of another library below ours, or an unknown one above, every statement takes the general path.
+#![allow(ffi_unwind_calls)]
+use super::{cache, shape};
+use crate::pg;
+use crate::settings::{self, CompiledStatements};
+use pgrx::pg_sys;
+use std::cell::Cell;
+use std::ffi::{CStr, c_int, c_void};
+
+#[derive(Clone, Copy)]
+struct Previous {
+    start: pg_sys::ExecutorStart_hook_type,
+    run: pg_sys::ExecutorRun_hook_type,
+    finish: pg_sys::ExecutorFinish_hook_type,
+    end: pg_sys::ExecutorEnd_hook_type,
+}
+
+struct Hooks {
+    previous: Cell<Previous>,
+    /// The outermost ExecutorStart hook that was looked at, and whether it bears with compiled statements.
+    outermost: Cell<(usize, bool)>,
+}
+
+// SAFETY: written while libraries are loaded; each process runs PostgreSQL's code on one thread.
+unsafe impl Sync for Hooks {}
+
+static HOOKS: Hooks = Hooks {
+    previous: Cell::new(Previous {
+        start: None,
+        run: None,
+        finish: None,
+        end: None,
+    }),
+    outermost: Cell::new((0, false)),
+};
+
+unsafe extern "C-unwind" {
+    // PostgreSQL's own functions without pgrx's guard: see the module header.
+    #[link_name = "standard_ExecutorStart"]
+    fn standard_start(query: *mut pg_sys::QueryDesc, flags: c_int);
+    #[link_name = "standard_ExecutorRun"]
+    #[cfg(not(feature = "pg18"))]
+    fn standard_run(
+        query: *mut pg_sys::QueryDesc,
+        direction: pg_sys::ScanDirection::Type,
+        count: u64,
+        execute_once: bool,
+    );
+    #[link_name = "standard_ExecutorRun"]
+    #[cfg(feature = "pg18")]
+    fn standard_run(
+        query: *mut pg_sys::QueryDesc,
+        direction: pg_sys::ScanDirection::Type,
+        count: u64,
+    );
+    #[link_name = "standard_ExecutorFinish"]
+    fn standard_finish(query: *mut pg_sys::QueryDesc);
+    #[link_name = "standard_ExecutorEnd"]
+    fn standard_end(query: *mut pg_sys::QueryDesc);
+}
+
+pub fn init() {
+    // SAFETY: single-threaded at load time.
+    unsafe {
+        HOOKS.previous.set(Previous {
+            start: pg_sys::ExecutorStart_hook,
+            run: pg_sys::ExecutorRun_hook,
+            finish: pg_sys::ExecutorFinish_hook,
+            end: pg_sys::ExecutorEnd_hook,
+        });
+        pg_sys::ExecutorStart_hook = Some(start);
+        pg_sys::ExecutorRun_hook = Some(run);
+        pg_sys::ExecutorFinish_hook = Some(finish);
+        pg_sys::ExecutorEnd_hook = Some(end);
+    }
+}
+
+/// The serial of a plan that may have a compiled form and may be run by it now.
+#[inline]
+unsafe fn candidate(query: *mut pg_sys::QueryDesc, flags: c_int) -> Option<u64> {
+    // SAFETY: core's query descriptor with its plan; plain variables of this process.
+    unsafe {
+        let plan = (*query).plannedstmt;
+        let serial = shape::serial((*plan).planTree)?;
+        let is_plain = flags & !(pg_sys::EXEC_FLAG_SKIP_TRIGGERS as c_int) == 0
+            && (*query).instrument_options == 0
+            && (*query).crosscheck_snapshot.is_null()
+            && pg_sys::XactIsoLevel < pg_sys::XACT_SERIALIZABLE as c_int
+            && pg_sys::ParallelWorkerNumber < 0;
+        if !is_plain
+            || settings::COMPILED_STATEMENTS.get() == CompiledStatements::Off
+            || !others_bear_with_it()
+        {
+            return None;
+        }
+        let writes =
+            (*plan).commandType != pg_sys::CmdType::CMD_SELECT || !(*plan).rowMarks.is_null();
+        // The general path raises what is to be raised.
+        (!writes || !(pg_sys::XactReadOnly || pg::is_in_parallel_mode())).then_some(serial)
+    }
+}
+
+/// Whether no other library's hook would miss the plan states.
+#[inline]
+fn others_bear_with_it() -> bool {
+    let previous = HOOKS.previous.get();
+    if previous.start.is_some()
+        || previous.run.is_some()
+        || previous.finish.is_some()
+        || previous.end.is_some()
+    {
+        return false;
+    }
+    // SAFETY: a plain variable of this process.
+    let outermost = unsafe { pg_sys::ExecutorStart_hook };
+    let address = outermost.map_or(0, |hook| hook as usize);
+    if address == start as *const () as usize {
+        return true;
+    }
+    let (seen, verdict) = HOOKS.outermost.get();
+    if seen == address {
+        return verdict;
+    }
+    let verdict = bears_with_it(address);
+    HOOKS.outermost.set((address, verdict));
+    verdict
+}
+
+/// pg_stat_statements counts rows and time, and looks at no plan state. auto_explain does; another library may.
+fn bears_with_it(hook: usize) -> bool {
+    // SAFETY: dladdr fills the structure for an address in a loaded library; the setting's value is not kept.
+    unsafe {
+        let mut found: libc::Dl_info = std::mem::zeroed();
+        if libc::dladdr(hook as *const c_void, &mut found) == 0 || found.dli_fname.is_null() {
+            return false;
+        }
+        let name = CStr::from_ptr(found.dli_fname).to_bytes();
+        name.ends_with(b"/pg_stat_statements.so")
+            && pg::setting(c"auto_explain.log_min_duration").is_none()
+    }
+}
+
+unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
+    // SAFETY: as core calls it.
+    unsafe {
+        if let Some(serial) = candidate(query, flags)
+            && cache::start(query, serial)
+        {
+            return;
+        }
+        match HOOKS.previous.get().start {
+            Some(next) => next(query, flags),
+            None => standard_start(query, flags),
+        }
+    }
+}
+
+/// Whether a compiled statement runs the query: core's own always have a plan state.
+#[inline]
+unsafe fn is_compiled(query: *mut pg_sys::QueryDesc) -> bool {
+    // SAFETY: a started query.
+    unsafe { (*query).planstate.is_null() && cache::is_running(query) }
+}
+
+#[cfg(not(feature = "pg18"))]
+unsafe extern "C-unwind" fn run(
+    query: *mut pg_sys::QueryDesc,
+    direction: pg_sys::ScanDirection::Type,
+    count: u64,
+    execute_once: bool,
+) {
+    // SAFETY: as core calls it.
+    unsafe {
+        if is_compiled(query) {
+            return cache::run(query, direction, count);
+        }
+        match HOOKS.previous.get().run {
+            Some(next) => next(query, direction, count, execute_once),
+            None => standard_run(query, direction, count, execute_once),
+        }
+    }
+}
+
+#[cfg(feature = "pg18")]
+unsafe extern "C-unwind" fn run(
+    query: *mut pg_sys::QueryDesc,
+    direction: pg_sys::ScanDirection::Type,
+    count: u64,
+) {
+    // SAFETY: as core calls it.
+    unsafe {
+        if is_compiled(query) {
+            return cache::run(query, direction, count);
+        }
+        match HOOKS.previous.get().run {
+            Some(next) => next(query, direction, count),
+            None => standard_run(query, direction, count),
+        }
+    }
+}
+
+unsafe extern "C-unwind" fn finish(query: *mut pg_sys::QueryDesc) {
+    // SAFETY: as core calls it. A compiled statement fires no triggers: nothing is left to do.
+    unsafe {
+        if is_compiled(query) {
+            return;
+        }
+        match HOOKS.previous.get().finish {
+            Some(next) => next(query),
+            None => standard_finish(query),
+        }
+    }
+}
+
+unsafe extern "C-unwind" fn end(query: *mut pg_sys::QueryDesc) {
+    // SAFETY: as core calls it.
+    unsafe {
+        if is_compiled(query) {
+            return cache::end(query);
+        }
+        match HOOKS.previous.get().end {
+            Some(next) => next(query),
+            None => standard_end(query),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! INSERT of one row.
+use super::statement::{Client, Frame, copy_list, empty};
+use crate::fdw::{Inserted, Target, project, tuple};
+use crate::pg::fields::FieldKeeper;
+use mot_engine::TableRef;
+use pgrx::pg_sys;
+
+pub struct Insert {
+    target: Target,
+    /// Computes the row, into a virtual slot of the table's row type.
+    values: *mut pg_sys::ProjectionInfo,
+    counts_rows: bool,
+    /// The new row, for RETURNING.
+    slot: *mut pg_sys::TupleTableSlot,
+    tuple: pg_sys::HeapTupleData,
+    fields: FieldKeeper,
+}
+
+impl Insert {
+    /// `None` if the values are not the table's columns any more: core raises that.
+    pub unsafe fn new(
+        frame: &Frame,
+        values: &[*mut pg_sys::TargetEntry],
+        counts_rows: bool,
+        table: TableRef,
+    ) -> Option<Insert> {
+        // SAFETY: plain targets of a finished plan; the current context is the statement's.
+        unsafe {
+            let attributes = (*frame.row_type).attrs.as_ptr();
+            let are_columns = values.len() == (*frame.row_type).natts as usize
+                && values.iter().enumerate().all(|(position, value)| {
+                    let attribute = &*attributes.add(position);
+                    attribute.attisdropped
+                        || pg_sys::exprType((**value).expr.cast()) == attribute.atttypid
+                });
+            if !are_columns {
+                return None;
+            }
+            let row =
+                pg_sys::MakeSingleTupleTableSlot(frame.row_type, &raw const pg_sys::TTSOpsVirtual);
+            let values = pg_sys::ExecBuildProjectionInfo(
+                copy_list(values),
+                frame.values,
+                row,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+            );
+            Some(Insert {
+                target: Target::closed(frame.relation, table),
+                values,
+                counts_rows,
+                slot: frame.row_slot(),
+                tuple: tuple::empty(),
+                fields: FieldKeeper::new(),
+            })
+        }
+    }
+
+    pub fn move_to(&mut self, table: TableRef) {
+        self.target.table = table;
+    }
+
+    pub unsafe fn run(&mut self, frame: &Frame, client: &Client) {
+        // SAFETY: the statement's own slots and contexts. The keeper stays where it is: statements are boxed.
+        unsafe {
+            empty(frame.per_row());
+            self.fields.enter();
+            let row = project(self.values);
+            frame.check(row);
+            let image = super::statement::within(frame.per_row(), || tuple::form(row));
+            let inserted = self.target.insert(image, frame.command(), None);
+            self.fields.leave();
+            if self.counts_rows {
+                (*frame.estate).es_processed += 1;
+            }
+            if let Inserted::Done(version) = inserted
+                && !frame.projection.is_null()
+            {
+                tuple::point(&mut self.tuple, version, frame.relation);
+                tuple::store(self.slot, &raw mut self.tuple);
+                (*frame.values).ecxt_scantuple = self.slot;
+                client.send(frame);
+                tuple::clear(self.slot);
+            }
+        }
+    }
+}

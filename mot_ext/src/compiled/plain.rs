@@ -1,0 +1,109 @@
+//! Which expressions a compiled statement may hold.
+//!
+//! A compiled expression outlives the statement, and errors in it. So it may only call what PostgreSQL itself keeps that long (an
+//! index's support functions live as long as the relation cache): functions written in C inside the server. No subplans, sets,
+//! aggregates, executor parameters, whole rows, domains (their checks change), or functions whose EXECUTE right somebody restricted
+//! (core asks at each start).
+use crate::fdw::items;
+use pgrx::pg_sys;
+use pgrx::pg_sys::NodeTag::*;
+use std::ffi::c_void;
+
+/// Objects below are the server's own (`access/transam.h`).
+const FIRST_NORMAL_OID: u32 = 16384;
+/// The language of functions in the server itself (`catalog/pg_language.dat`).
+const INTERNAL_LANGUAGE: u32 = 12;
+
+/// Whether every expression of the list is plain; Vars are those of `relation`.
+pub unsafe fn are_plain(list: *mut pg_sys::List, relation: u32) -> bool {
+    // SAFETY: a list of expressions.
+    unsafe {
+        items::<pg_sys::Node>(list)
+            .into_iter()
+            .all(|node| is_plain(node, relation))
+    }
+}
+
+/// Whether the expression is plain. NULL is.
+pub unsafe fn is_plain(node: *mut pg_sys::Node, relation: u32) -> bool {
+    let mut relation = relation;
+    // SAFETY: an expression of a finished plan.
+    unsafe { !is_unplain(node, (&raw mut relation).cast()) }
+}
+
+/// The walker: true ends the walk.
+unsafe extern "C-unwind" fn is_unplain(node: *mut pg_sys::Node, relation: *mut c_void) -> bool {
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: casts by tag; core's walker visits the parts of the nodes let through here.
+    unsafe {
+        let is_plain_here = match (*node).type_ {
+            T_Var => {
+                let var = &*node.cast::<pg_sys::Var>();
+                var.varno as u32 == *relation.cast::<u32>()
+                    && var.varlevelsup == 0
+                    && var.varattno != 0
+            }
+            T_Param => (*node.cast::<pg_sys::Param>()).paramkind == pg_sys::ParamKind::PARAM_EXTERN,
+            T_FuncExpr => {
+                let call = &*node.cast::<pg_sys::FuncExpr>();
+                !call.funcretset && is_own_function(call.funcid)
+            }
+            T_OpExpr | T_DistinctExpr | T_NullIfExpr => {
+                let call = &*node.cast::<pg_sys::OpExpr>();
+                !call.opretset && is_own_function(call.opfuncid)
+            }
+            T_ScalarArrayOpExpr => {
+                let call = &*node.cast::<pg_sys::ScalarArrayOpExpr>();
+                is_own_function(call.opfuncid)
+                    && (call.hashfuncid == pg_sys::InvalidOid || is_own_function(call.hashfuncid))
+            }
+            T_NullTest => !(*node.cast::<pg_sys::NullTest>()).argisrow,
+            T_CoerceViaIO => {
+                let cast = &*node.cast::<pg_sys::CoerceViaIO>();
+                is_own_type(cast.resulttype) && is_own_type(pg_sys::exprType(cast.arg.cast()))
+            }
+            T_SubscriptingRef => {
+                let part = &*node.cast::<pg_sys::SubscriptingRef>();
+                is_own_type(part.refcontainertype) && part.refassgnexpr.is_null()
+            }
+            T_MinMaxExpr => is_own_type((*node.cast::<pg_sys::MinMaxExpr>()).minmaxtype),
+            T_Const | T_RelabelType | T_BoolExpr | T_BooleanTest | T_CaseExpr | T_CaseWhen
+            | T_CaseTestExpr | T_CoalesceExpr | T_SQLValueFunction | T_ArrayExpr
+            | T_NextValueExpr | T_List | T_TargetEntry => true,
+            _ => false,
+        };
+        !is_plain_here || pg_sys::expression_tree_walker(node, Some(is_unplain), relation)
+    }
+}
+
+fn is_own_type(oid: pg_sys::Oid) -> bool {
+    oid.to_u32() < FIRST_NORMAL_OID
+}
+
+/// A function in C inside the server that everybody may call.
+unsafe fn is_own_function(oid: pg_sys::Oid) -> bool {
+    if oid.to_u32() >= FIRST_NORMAL_OID {
+        return false;
+    }
+    // SAFETY: the catalog entry is released before the return.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::PROCOID as i32;
+        let entry = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(oid));
+        if entry.is_null() {
+            return false;
+        }
+        let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_proc>(entry);
+        let is_internal = form.prolang == pg_sys::Oid::from(INTERNAL_LANGUAGE) && !form.proretset;
+        let mut is_unrestricted = false;
+        pg_sys::SysCacheGetAttr(
+            cache,
+            entry,
+            pg_sys::Anum_pg_proc_proacl as i16,
+            &mut is_unrestricted,
+        );
+        pg_sys::ReleaseSysCache(entry);
+        is_internal && is_unrestricted
+    }
+}

@@ -1,0 +1,126 @@
+//! SELECT, with or without FOR UPDATE and the like, and LIMIT.
+use super::statement::{Client, Frame, compile_conditions, compile_values, empty, private_of};
+use crate::clock::PgSnapshot;
+use crate::fdw::{LockOutcome, Scan, Target, items, lock_row, passes, tuple};
+use crate::pg::interrupts;
+use crate::wait::WaitPolicy;
+use mot_engine::{LockStrength, Slot, TableRef, VersionRef};
+use pgrx::pg_sys;
+
+pub struct Select {
+    scan: Scan,
+    slot: *mut pg_sys::TupleTableSlot,
+    conditions: *mut pg_sys::ExprState,
+    /// Conditions the scan answers, for a state of the row that it did not find.
+    rechecks: *mut pg_sys::ExprState,
+    lock: Option<(Target, LockStrength, WaitPolicy)>,
+    /// LIMIT, and what is left of it.
+    rows_max: u64,
+    rows_left: u64,
+    is_done: bool,
+}
+
+impl Select {
+    pub unsafe fn new(
+        frame: &Frame,
+        scan: *mut pg_sys::ForeignScan,
+        lock: Option<(LockStrength, WaitPolicy)>,
+        rows_max: u64,
+        table: TableRef,
+        snapshot: PgSnapshot<'static>,
+    ) -> Select {
+        // SAFETY: a scan node of ours; the current context is the statement's.
+        unsafe {
+            let arguments = compile_values(&items((*scan).fdw_exprs));
+            let target = |(strength, policy)| {
+                let target = Target::closed(frame.relation, table);
+                (target, strength, policy)
+            };
+            Select {
+                scan: Scan::of_table(
+                    frame.relation,
+                    table,
+                    &private_of(scan),
+                    &arguments,
+                    snapshot,
+                ),
+                slot: frame.row_slot(),
+                conditions: compile_conditions(&items((*scan).scan.plan.qual)),
+                rechecks: compile_conditions(&items((*scan).fdw_recheck_quals)),
+                lock: lock.map(target),
+                rows_max,
+                rows_left: 0,
+                is_done: true,
+            }
+        }
+    }
+
+    pub fn start(&mut self, snapshot: PgSnapshot<'static>) {
+        self.scan.rewind_under(snapshot);
+        self.rows_left = self.rows_max;
+        self.is_done = self.rows_max == 0;
+    }
+
+    pub fn move_to(&mut self, table: TableRef) {
+        self.scan.move_to(table);
+        if let Some((target, _, _)) = &mut self.lock {
+            target.table = table;
+        }
+    }
+
+    /// Sends up to `rows_max` rows.
+    pub unsafe fn run(&mut self, frame: &Frame, client: &Client, rows_max: u64) {
+        let mut rows = 0;
+        // SAFETY: the statement's own slots and contexts; the snapshot is the running query's.
+        unsafe {
+            while !self.is_done && rows < rows_max {
+                interrupts::check_for_interrupts();
+                empty(frame.per_row());
+                let Some((row, version)) = self.scan.next(frame.values) else {
+                    self.is_done = true;
+                    break;
+                };
+                self.show(version);
+                (*frame.values).ecxt_scantuple = self.slot;
+                if !passes(self.conditions, frame.values) || !self.locks(frame, row, version) {
+                    continue;
+                }
+                rows += 1;
+                (*frame.estate).es_processed += 1;
+                self.rows_left -= 1;
+                self.is_done = self.rows_left == 0;
+                if !client.send(frame) {
+                    break;
+                }
+            }
+            tuple::clear(self.slot);
+        }
+    }
+
+    unsafe fn show(&mut self, version: VersionRef) {
+        // SAFETY: a slot of the heap kind; the snapshot, or the row lock, keeps the version.
+        unsafe {
+            tuple::point(&mut self.scan.tuple, version, self.scan.relation);
+            tuple::store(self.slot, &raw mut self.scan.tuple);
+        }
+    }
+
+    /// Locks the row in the slot, as nodeLockRows does: if it changed meanwhile, its newest state has to pass, and is shown.
+    unsafe fn locks(&mut self, frame: &Frame, row: Slot, version: VersionRef) -> bool {
+        let Some((target, strength, policy)) = self.lock else {
+            return true;
+        };
+        match lock_row(&target, row, version, strength, policy) {
+            LockOutcome::Locked(newest) if newest == version => true,
+            LockOutcome::Locked(newest) => {
+                // SAFETY: as in `run`.
+                unsafe {
+                    self.show(newest);
+                    passes(self.rechecks, frame.values) && passes(self.conditions, frame.values)
+                }
+            }
+            // Changed by this command, or gone: not returned.
+            LockOutcome::SelfModified | LockOutcome::Lost => false,
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! A compiled statement: made from a plan once, run as often as the plan is.
+//!
+//! - Its expressions are copies, in a memory context of its own: nothing points into the plan.
+//! - It stands in core's protocol as a query descriptor with an executor state of ours and no plan state. Between two executions
+//!   it holds no PostgreSQL resource: no open relation, no snapshot, no lock.
+//! - While an execution may be suspended (a cursor, a portal) it holds the relation open, as core does: DDL in the same session
+//!   must find it in use. One that goes from Start to End in one go does not.
+//! - One execution at a time: a statement that runs itself again (a function in a cursor's loop) takes the general path.
+use super::change::Change;
+use super::insert::Insert;
+use super::select::Select;
+use super::shape::{Shape, Verb};
+use crate::clock::PgSnapshot;
+use crate::fdw::{Private, Value, items};
+use crate::pg::{self, executor};
+use crate::relation;
+use crate::xact;
+use mot_engine::{CommandId, TableRef};
+use pgrx::pg_sys;
+
+/// What every verb needs.
+pub struct Frame {
+    /// Holds everything made at compile time.
+    pub context: pg_sys::MemoryContext,
+    /// What others attach to an execution; emptied when it ends.
+    execution: pg_sys::MemoryContext,
+    pub estate: *mut pg_sys::EState,
+    pub values: *mut pg_sys::ExprContext,
+    pub relation: pg_sys::Oid,
+    /// The table's position in the range table.
+    pub position: u32,
+    /// The relation's row type, ours to keep.
+    pub row_type: pg_sys::TupleDesc,
+    /// Fills the row for the client; NULL: none is asked for.
+    pub projection: *mut pg_sys::ProjectionInfo,
+    result_type: pg_sys::TupleDesc,
+}
+
+enum Work {
+    Select(Select),
+    Insert(Insert),
+    Change(Change),
+}
+
+/// A compiled statement.
+pub struct Statement {
+    frame: Frame,
+    work: Work,
+    /// `relation::generation` of the storage the work knows.
+    storage_generation: u64,
+    /// `cache::functions_generation` of its functions' rights.
+    pub functions_generation: u64,
+    /// The execution under way: its query, and the (sub)transaction it began in.
+    pub running: Option<(*mut pg_sys::QueryDesc, i32)>,
+    /// Open while the execution may be suspended; NULL otherwise.
+    opened: pg_sys::Relation,
+    /// Last use, for the cache.
+    pub used: u64,
+}
+
+impl Drop for Statement {
+    fn drop(&mut self) {
+        // SAFETY: the statement's own context; nobody runs it.
+        unsafe { pg_sys::MemoryContextDelete(self.frame.context) };
+    }
+}
+
+/// Makes `context` the current one while `action` runs; an error puts PostgreSQL's own back.
+pub unsafe fn within<T>(context: pg_sys::MemoryContext, action: impl FnOnce() -> T) -> T {
+    // SAFETY: a live context (caller).
+    unsafe {
+        let old = pg_sys::MemoryContextSwitchTo(context);
+        let result = action();
+        pg_sys::MemoryContextSwitchTo(old);
+        result
+    }
+}
+
+/// Empties a context that is not empty already.
+#[inline]
+pub unsafe fn empty(context: pg_sys::MemoryContext) {
+    // SAFETY: a live context (caller).
+    unsafe {
+        if !(*context).isReset || !(*context).firstchild.is_null() {
+            pg_sys::MemoryContextReset(context);
+        }
+    }
+}
+
+impl Statement {
+    /// Compiles a plan whose tables are locked; `None` if it has to run through core's executor.
+    pub unsafe fn compile(
+        query: *mut pg_sys::QueryDesc,
+        functions_generation: u64,
+    ) -> Option<Statement> {
+        // SAFETY: core's query descriptor; on an error the new contexts are small, and go with the parent set below.
+        unsafe {
+            let plan = (*query).plannedstmt;
+            let shape = Shape::of(plan)?;
+            let entry = pg_sys::rt_fetch(shape.relation, (*plan).rtable);
+            let storage_generation = relation::generation();
+            let table = relation::known((*entry).relid)?;
+            // Under the current context until it is whole: an error on the way takes it along.
+            let context =
+                pg::small_context(pg_sys::CurrentMemoryContext, c"mot compiled statement");
+            let frame = within(context, || Frame::new(context, &shape, entry));
+            let work = frame.and_then(|frame| {
+                let work = within(context, || work(&frame, &shape, table, query))?;
+                Some((frame, work))
+            });
+            let Some((frame, work)) = work else {
+                pg_sys::MemoryContextDelete(context);
+                return None;
+            };
+            pg_sys::MemoryContextSetParent(context, pg_sys::CacheMemoryContext);
+            Some(Statement {
+                frame,
+                work,
+                storage_generation,
+                functions_generation,
+                running: None,
+                opened: std::ptr::null_mut(),
+                used: 0,
+            })
+        }
+    }
+
+    /// Begins an execution: `ExecutorStart`. False: core's executor has to run it.
+    pub unsafe fn start(&mut self, query: *mut pg_sys::QueryDesc) -> bool {
+        // SAFETY: core's query descriptor; the tables are locked.
+        unsafe {
+            if self.storage_generation != relation::generation() && !self.find_storage() {
+                return false;
+            }
+            let plan = (*query).plannedstmt;
+            executor::check_permissions(plan);
+            let estate = &mut *self.frame.estate;
+            estate.es_plannedstmt = plan;
+            estate.es_range_table = (*plan).rtable;
+            estate.es_range_table_size = (*(*plan).rtable).length as u32;
+            estate.es_sourceText = (*query).sourceText;
+            estate.es_snapshot = (*query).snapshot;
+            estate.es_param_list_info = (*query).params;
+            estate.es_processed = 0;
+            (*self.frame.values).ecxt_param_list_info = (*query).params;
+            match &mut self.work {
+                Work::Select(select) => select.start(PgSnapshot::new((*query).snapshot)),
+                Work::Insert(_) => estate.es_output_cid = xact::command_id().0,
+                Work::Change(change) => {
+                    estate.es_output_cid = xact::command_id().0;
+                    change.start(PgSnapshot::new((*query).snapshot));
+                }
+            }
+            self.opened = if may_be_suspended(query) {
+                pg_sys::RelationIdGetRelation(self.frame.relation)
+            } else {
+                std::ptr::null_mut()
+            };
+            (*query).tupDesc = self.frame.result_type;
+            (*query).estate = self.frame.estate;
+            (*query).planstate = std::ptr::null_mut();
+            self.running = Some((query, pg::nest_level()));
+            true
+        }
+    }
+
+    /// Runs it: `ExecutorRun`.
+    pub unsafe fn run(
+        &mut self,
+        query: *mut pg_sys::QueryDesc,
+        direction: pg_sys::ScanDirection::Type,
+        rows_max: u64,
+    ) {
+        // SAFETY: core's query descriptor, started by `start`.
+        unsafe {
+            let timing = (*query).totaltime;
+            if !timing.is_null() {
+                pg_sys::InstrStartNode(timing);
+            }
+            let estate = self.frame.estate;
+            (*estate).es_processed = 0;
+            (*estate).es_direction = direction;
+            (*query).already_executed = true;
+            let client = Client::new(query, !self.frame.projection.is_null());
+            within(self.frame.execution, || {
+                client.begin(query);
+                if direction != pg_sys::ScanDirection::NoMovementScanDirection {
+                    // 0 asks for all.
+                    let rows_max = if rows_max == 0 { u64::MAX } else { rows_max };
+                    match &mut self.work {
+                        Work::Select(select) => select.run(&self.frame, &client, rows_max),
+                        Work::Insert(insert) => insert.run(&self.frame, &client),
+                        Work::Change(change) => change.run(&self.frame, &client, rows_max),
+                    }
+                }
+                client.end();
+            });
+            if !timing.is_null() {
+                pg_sys::InstrStopNode(timing, (*estate).es_processed as f64);
+            }
+        }
+    }
+
+    /// Ends the execution: `ExecutorEnd`.
+    pub unsafe fn end(&mut self, query: *mut pg_sys::QueryDesc) {
+        // SAFETY: as for `run`.
+        unsafe {
+            self.running = None;
+            if !self.opened.is_null() {
+                pg_sys::RelationClose(self.opened);
+            }
+            empty((*self.frame.values).ecxt_per_tuple_memory);
+            empty(self.frame.execution);
+            (*query).tupDesc = std::ptr::null_mut();
+            (*query).estate = std::ptr::null_mut();
+        }
+    }
+
+    /// Looks the storage up anew: it may have been replaced.
+    unsafe fn find_storage(&mut self) -> bool {
+        let generation = relation::generation();
+        let Some(table) = relation::known(self.frame.relation) else {
+            return false;
+        };
+        match &mut self.work {
+            Work::Select(select) => select.move_to(table),
+            Work::Insert(insert) => insert.move_to(table),
+            Work::Change(change) => change.move_to(table),
+        }
+        self.storage_generation = generation;
+        true
+    }
+}
+
+/// Whether others may run statements between this query's Start and its End. SPI runs what it does not open a cursor for to the
+/// end, and so does everyone who changes rows, but SQL functions.
+unsafe fn may_be_suspended(query: *mut pg_sys::QueryDesc) -> bool {
+    // SAFETY: core's query descriptor.
+    unsafe {
+        match (*(*query).dest).mydest {
+            pg_sys::CommandDest::DestSPI => false,
+            pg_sys::CommandDest::DestSQLFunction => true,
+            _ => (*query).operation == pg_sys::CmdType::CMD_SELECT,
+        }
+    }
+}
+
+unsafe fn work(
+    frame: &Frame,
+    shape: &Shape,
+    table: TableRef,
+    query: *mut pg_sys::QueryDesc,
+) -> Option<Work> {
+    // SAFETY: the shape's own plan, of a query with a snapshot.
+    unsafe {
+        let snapshot = PgSnapshot::new((*query).snapshot);
+        match &shape.verb {
+            Verb::Select {
+                scan,
+                lock,
+                rows_max,
+            } => Some(Work::Select(Select::new(
+                frame, *scan, *lock, *rows_max, table, snapshot,
+            ))),
+            Verb::Insert {
+                values,
+                counts_rows,
+            } => Insert::new(frame, values, *counts_rows, table).map(Work::Insert),
+            Verb::Change {
+                scan,
+                is_delete,
+                counts_rows,
+            } => Some(Work::Change(Change::new(
+                frame,
+                *scan,
+                *is_delete,
+                *counts_rows,
+                table,
+                snapshot,
+            ))),
+        }
+    }
+}
+
+impl Frame {
+    /// Everything but the work; the current context is the statement's.
+    unsafe fn new(
+        context: pg_sys::MemoryContext,
+        shape: &Shape,
+        entry: *mut pg_sys::RangeTblEntry,
+    ) -> Option<Frame> {
+        // SAFETY: the table is locked; what is opened here is closed here.
+        unsafe {
+            if (*entry).rtekind != pg_sys::RTEKind::RTE_RELATION {
+                return None;
+            }
+            let opened = pg_sys::relation_open((*entry).relid, pg_sys::NoLock as i32);
+            let is_simple = matches!(shape.verb, Verb::Select { .. }) || is_simple_target(opened);
+            let row_type = pg_sys::CreateTupleDescCopyConstr((*opened).rd_att);
+            pg_sys::relation_close(opened, pg_sys::NoLock as i32);
+            if !is_simple {
+                return None;
+            }
+            let estate = pg_sys::CreateExecutorState();
+            let execution = pg::small_context(context, c"mot execution");
+            (*estate).es_query_cxt = execution;
+            let values = pg_sys::CreateStandaloneExprContext();
+            let (result_type, projection) = match &shape.targets {
+                None => (
+                    pg_sys::ExecTypeFromTL(std::ptr::null_mut()),
+                    std::ptr::null_mut(),
+                ),
+                Some(targets) => {
+                    let targets = copy_list(targets);
+                    let kind = pg_sys::ExecTypeFromTL(targets);
+                    let slot =
+                        pg_sys::MakeSingleTupleTableSlot(kind, &raw const pg_sys::TTSOpsVirtual);
+                    let projection = pg_sys::ExecBuildProjectionInfo(
+                        targets,
+                        values,
+                        slot,
+                        std::ptr::null_mut(),
+                        row_type,
+                    );
+                    (kind, projection)
+                }
+            };
+            Some(Frame {
+                context,
+                execution,
+                estate,
+                values,
+                relation: (*entry).relid,
+                position: shape.relation,
+                row_type,
+                projection,
+                result_type,
+            })
+        }
+    }
+
+    /// A slot for rows of the table, of the heap kind.
+    pub unsafe fn row_slot(&self) -> *mut pg_sys::TupleTableSlot {
+        // SAFETY: the row type lives as long as the slot.
+        unsafe {
+            pg_sys::MakeSingleTupleTableSlot(self.row_type, &raw const pg_sys::TTSOpsHeapTuple)
+        }
+    }
+
+    /// The command id of this execution's writes.
+    pub unsafe fn command(&self) -> CommandId {
+        // SAFETY: the statement's own state.
+        CommandId(unsafe { (*self.estate).es_output_cid })
+    }
+
+    /// Memory for one row.
+    pub unsafe fn per_row(&self) -> pg_sys::MemoryContext {
+        // SAFETY: the statement's own context.
+        unsafe { (*self.values).ecxt_per_tuple_memory }
+    }
+
+    /// Raises what a new row violates. Only NOT NULL is asked for here: `is_simple_target`.
+    pub unsafe fn check(&self, row: *mut pg_sys::TupleTableSlot) {
+        // SAFETY: a filled slot of the row type; on a violation the relation is opened and core finds the words.
+        unsafe {
+            let attributes = (*self.row_type).attrs.as_ptr();
+            for position in 0..(*self.row_type).natts as usize {
+                if *(*row).tts_isnull.add(position) && (*attributes.add(position)).attnotnull {
+                    relation::Relation::closed(self.relation).with(|opened| {
+                        executor::check_constraints(opened, self.position, row, self.estate)
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Whether rows of the table can be written without core's help: no triggers, computed columns, conditions, partition bounds.
+unsafe fn is_simple_target(relation: pg_sys::Relation) -> bool {
+    // SAFETY: an open relation.
+    unsafe {
+        let constraints = (*(*relation).rd_att).constr;
+        let is_free = constraints.is_null()
+            || ((*constraints).num_check == 0 && !(*constraints).has_generated_stored);
+        is_free && (*relation).trigdesc.is_null() && !(*(*relation).rd_rel).relispartition
+    }
+}
+
+/// A copy of expressions, in the current context.
+pub unsafe fn copy_list<T>(nodes: &[*mut T]) -> *mut pg_sys::List {
+    // SAFETY: nodes of a finished plan.
+    unsafe {
+        let list = crate::fdw::list(nodes);
+        pg_sys::copyObjectImpl(list.cast()).cast()
+    }
+}
+
+/// The values of conditions, compiled over copies.
+pub unsafe fn compile_values(expressions: &[*mut pg_sys::Expr]) -> Vec<Value> {
+    // SAFETY: plain expressions of a finished plan; the copies live in the statement's context.
+    unsafe {
+        items::<pg_sys::Expr>(copy_list(expressions))
+            .into_iter()
+            .map(|copy| Value::new(copy, std::ptr::null_mut()))
+            .collect()
+    }
+}
+
+/// A condition, compiled over a copy.
+pub unsafe fn compile_conditions(conditions: &[*mut pg_sys::Expr]) -> *mut pg_sys::ExprState {
+    // SAFETY: as for `compile_values`.
+    unsafe { pg_sys::ExecInitQual(copy_list(conditions), std::ptr::null_mut()) }
+}
+
+/// A copy of what the planner told the scan.
+pub unsafe fn private_of(scan: *const pg_sys::ForeignScan) -> Private {
+    // SAFETY: a scan node of ours; the copy lives in the statement's context.
+    unsafe { Private::new(pg_sys::copyObjectImpl((*scan).fdw_private.cast()).cast()) }
+}
+
+/// Who gets the rows.
+pub struct Client {
+    receiver: *mut pg_sys::DestReceiver,
+    gets_rows: bool,
+}
+
+impl Client {
+    unsafe fn new(query: *mut pg_sys::QueryDesc, gets_rows: bool) -> Client {
+        Client {
+            // SAFETY: core's query descriptor.
+            receiver: unsafe { (*query).dest },
+            gets_rows,
+        }
+    }
+
+    unsafe fn begin(&self, query: *mut pg_sys::QueryDesc) {
+        if !self.gets_rows {
+            return;
+        }
+        // SAFETY: core's receiver; may raise.
+        unsafe {
+            let startup = (*self.receiver).rStartup.expect("a receiver's function");
+            let (operation, kind) = ((*query).operation as i32, (*query).tupDesc);
+            pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                #[allow(ffi_unwind_calls)]
+                startup(self.receiver, operation, kind)
+            });
+        }
+    }
+
+    /// Hands the projected row over; false: no more is wanted.
+    pub unsafe fn send(&self, frame: &Frame) -> bool {
+        // SAFETY: core's receiver, between startup and shutdown; may raise.
+        unsafe {
+            let slot = crate::fdw::project(frame.projection);
+            let receive = (*self.receiver).receiveSlot.expect("a receiver's function");
+            pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                #[allow(ffi_unwind_calls)]
+                receive(slot, self.receiver)
+            })
+        }
+    }
+
+    unsafe fn end(&self) {
+        if !self.gets_rows {
+            return;
+        }
+        // SAFETY: core's receiver; may raise.
+        unsafe {
+            let shutdown = (*self.receiver).rShutdown.expect("a receiver's function");
+            pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                #[allow(ffi_unwind_calls)]
+                shutdown(self.receiver)
+            });
+        }
+    }
+}

@@ -1,0 +1,209 @@
+-- Simple statements run in a compiled form, without the general executor. The whole suite runs with
+-- mot.compiled_statements = on and = always; here is what only repeated, suspended and failing executions show.
+SET mot.compiled_statements = always;
+CREATE FOREIGN TABLE cs (id int PRIMARY KEY, n int NOT NULL, t text) SERVER mot;
+CREATE INDEX ON cs (n);
+PREPARE put(int, int, text) AS INSERT INTO cs VALUES ($1, $2, $3);
+PREPARE get(int) AS SELECT id, n + 1 AS next, t FROM cs WHERE id = $1;
+PREPARE add(int, int) AS UPDATE cs SET n = n + $2 WHERE id = $1 RETURNING id, n, t;
+PREPARE del(int) AS DELETE FROM cs WHERE id = $1 RETURNING *;
+PREPARE low(int) AS SELECT id FROM cs WHERE n >= $1 AND t <> 'skip' ORDER BY n LIMIT 2;
+EXECUTE put(1, 10, 'a');
+EXECUTE put(2, 20, NULL);
+EXECUTE put(3, 30, 'skip');
+EXECUTE put(4, 40, repeat('long', 1000));
+EXECUTE get(1);
+EXECUTE get(2);
+EXECUTE get(99);
+EXECUTE get(NULL);
+EXECUTE add(1, 5);
+EXECUTE add(99, 5);
+EXECUTE low(0);
+EXECUTE low(25);
+EXECUTE del(4);
+EXECUTE del(4);
+SELECT tableoid::regclass, ctid IS NOT NULL AS has_ctid, id FROM cs WHERE id = 1;
+
+-- Errors leave the compiled form usable.
+EXECUTE put(1, 0, 'duplicate');
+EXECUTE put(5, NULL, 'no number');
+EXECUTE add(1, NULL);
+EXECUTE add(1, 2147483647);
+EXECUTE put(5, 50, 'e');
+EXECUTE add(1, 1);
+DO $$
+DECLARE c text; t text; m text;
+BEGIN
+    FOR i IN 1..3 LOOP
+        BEGIN
+            INSERT INTO cs VALUES (1, i, 'x');
+        EXCEPTION WHEN unique_violation THEN
+            GET STACKED DIAGNOSTICS c = CONSTRAINT_NAME, t = TABLE_NAME, m = MESSAGE_TEXT;
+            RAISE NOTICE '% % %', c, t, m;
+        END;
+    END LOOP;
+END $$;
+SELECT count(*) FROM cs WHERE id = 1;
+
+-- Rights are asked for at every execution.
+CREATE ROLE cs_reader;
+GRANT SELECT ON cs TO cs_reader;
+SET ROLE cs_reader;
+EXECUTE get(1);
+EXECUTE add(1, 1);
+EXECUTE put(6, 60, 'f');
+RESET ROLE;
+REVOKE SELECT ON cs FROM cs_reader;
+SET ROLE cs_reader;
+EXECUTE get(1);
+RESET ROLE;
+DROP ROLE cs_reader;
+-- Also the right to call a function.
+CREATE ROLE cs_caller;
+GRANT SELECT ON cs TO cs_caller;
+PREPARE upper_of(int) AS SELECT upper(t) FROM cs WHERE id = $1;
+EXECUTE upper_of(1);
+REVOKE EXECUTE ON FUNCTION upper(text) FROM PUBLIC;
+SET ROLE cs_caller;
+EXECUTE upper_of(1);
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION upper(text) TO PUBLIC;
+UPDATE pg_proc SET proacl = NULL WHERE oid = 'upper(text)'::regprocedure;
+SET ROLE cs_caller;
+EXECUTE upper_of(1);
+RESET ROLE;
+DROP OWNED BY cs_caller;
+DROP ROLE cs_caller;
+
+-- A cursor is suspended in the middle, sees its snapshot, and keeps the table from being changed under it.
+BEGIN;
+DECLARE c CURSOR FOR SELECT id, n FROM cs ORDER BY id;
+FETCH 1 FROM c;
+EXECUTE put(7, 70, 'late');
+UPDATE cs SET n = 0 WHERE id = 3;
+SAVEPOINT s;
+DROP FOREIGN TABLE cs;
+ROLLBACK TO s;
+TRUNCATE cs;
+ROLLBACK TO s;
+FETCH ALL FROM c;
+-- The same plan again while the cursor is open.
+DECLARE d CURSOR FOR SELECT id, n FROM cs ORDER BY id;
+FETCH 2 FROM d;
+CLOSE c;
+FETCH 2 FROM d;
+MOVE BACKWARD ALL FROM d;
+ROLLBACK;
+BEGIN;
+DECLARE h CURSOR WITH HOLD FOR SELECT id FROM cs ORDER BY id;
+FETCH 1 FROM h;
+COMMIT;
+FETCH ALL FROM h;
+CLOSE h;
+BEGIN;
+DECLARE s SCROLL CURSOR FOR SELECT id FROM cs ORDER BY id;
+FETCH LAST FROM s;
+FETCH FIRST FROM s;
+COMMIT;
+
+-- A function that runs the statement it is called from.
+CREATE FUNCTION cs_depth(k int) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE r record; total int := 0;
+BEGIN
+    FOR r IN SELECT id FROM cs WHERE id <= k ORDER BY id LOOP
+        total := total + 1;
+        IF k > 1 THEN total := total + cs_depth(k - 1); END IF;
+    END LOOP;
+    RETURN total;
+END $$;
+SELECT cs_depth(3);
+SELECT cs_depth(3);
+
+-- The table changes between two executions.
+BEGIN;
+TRUNCATE cs;
+EXECUTE get(1);
+EXECUTE put(1, 1, 'new');
+EXECUTE get(1);
+ROLLBACK;
+EXECUTE get(1);
+ALTER TABLE cs ADD COLUMN extra int DEFAULT 7;
+EXECUTE get(1);
+EXECUTE del(5);
+PREPARE all_of(int) AS SELECT * FROM cs WHERE id = $1;
+EXECUTE all_of(1);
+EXECUTE all_of(1);
+ALTER TABLE cs DROP COLUMN extra;
+EXECUTE all_of(1);
+EXECUTE put(8, 80, 'h');
+EXECUTE get(8);
+CREATE TABLE cs_log (id int, n int);
+CREATE FUNCTION cs_log() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN INSERT INTO cs_log VALUES (new.id, new.n); RETURN new; END $$;
+CREATE TRIGGER log AFTER INSERT OR UPDATE ON cs FOR EACH ROW EXECUTE FUNCTION cs_log();
+EXECUTE put(9, 90, 'i');
+EXECUTE add(9, 1);
+SELECT * FROM cs_log;
+DROP TRIGGER log ON cs;
+ALTER TABLE cs ADD CHECK (n < 100);
+EXECUTE add(9, 50);
+DROP INDEX cs_n_idx;
+EXECUTE low(25);
+
+-- Transactions and savepoints.
+BEGIN;
+EXECUTE add(1, 100);
+SELECT n FROM cs WHERE id = 1;
+ROLLBACK;
+BEGIN;
+EXECUTE put(20, 1, 'x');
+SAVEPOINT s;
+EXECUTE put(20, 1, 'x');
+ROLLBACK TO s;
+EXECUTE get(20);
+EXECUTE del(20);
+EXECUTE get(20);
+COMMIT;
+BEGIN READ ONLY;
+EXECUTE get(1);
+EXECUTE put(21, 1, 'x');
+ROLLBACK;
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+EXECUTE get(1);
+ROLLBACK;
+
+-- Row locks, and what is not changed is not returned.
+BEGIN;
+PREPARE lock(int) AS SELECT id, n FROM cs WHERE id = $1 FOR UPDATE;
+EXECUTE lock(1);
+EXECUTE lock(1);
+EXECUTE lock(99);
+SELECT id FROM cs ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED;
+COMMIT;
+
+-- In functions: arrays, records and variables as arguments.
+CREATE FUNCTION cs_run(ids int[]) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE r record; sum int := 0;
+BEGIN
+    FOR i IN 1 .. array_length(ids, 1) LOOP
+        SELECT id, n INTO r FROM cs WHERE id = ids[i];
+        CONTINUE WHEN NOT FOUND;
+        UPDATE cs SET n = r.n - 1 WHERE id = r.id;
+        sum := sum + r.n;
+    END LOOP;
+    RETURN sum;
+END $$;
+SELECT cs_run('{1,2,99,3}');
+SELECT cs_run('{1,2,99,3}');
+CREATE FUNCTION cs_sql(int) RETURNS SETOF int LANGUAGE sql AS $$ SELECT n FROM cs WHERE id >= $1 ORDER BY id $$;
+SELECT cs_sql(2) LIMIT 2;
+SELECT * FROM cs_sql(3);
+
+-- EXPLAIN is the general path's.
+EXPLAIN (COSTS OFF) EXECUTE get(1);
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE get(1);
+RESET mot.compiled_statements;
+SELECT rows FROM mot.check('cs');
+SELECT * FROM cs ORDER BY id;
+DROP TABLE cs, cs_log;
+DROP FUNCTION cs_depth, cs_log, cs_run, cs_sql;
