@@ -1,5 +1,5 @@
 # Two commands do everything on a bare Debian 12: `make demo` and `make test`.
-.PHONY: demo test setup install
+.PHONY: demo test rto setup install
 
 QUICK ?=
 
@@ -9,6 +9,10 @@ demo: setup
 
 test: setup
 	.ci/test
+
+rto: setup
+	.ci/install release
+	.ci/rto $(if $(QUICK),--quick)
 
 setup:
 	.ci/setup

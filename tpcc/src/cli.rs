@@ -29,6 +29,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Compare both engines on a private server, then kill it and look what is left.
     Demo(DemoArgs),
+    /// Measure how long a server is away: restarts, crash recovery, failover.
+    Rto(RtoArgs),
 }
 
 /// Where the tables are.
@@ -172,4 +174,27 @@ pub struct DemoArgs {
     /// Leave the server's directory behind.
     #[arg(long)]
     pub keep: bool,
+}
+
+/// Arguments of `rto`.
+#[derive(Args, Clone)]
+pub struct RtoArgs {
+    /// Smaller databases and shorter load: ends within ten minutes on two cores.
+    #[arg(long)]
+    pub quick: bool,
+    /// Sizes, in warehouses of about 100 MB of rows [default: 10,40,80; with --quick 2,10].
+    #[arg(long, value_delimiter = ',')]
+    pub warehouses: Vec<i32>,
+    /// Number of terminals of the load.
+    #[arg(long, default_value_t = 10)]
+    pub terminals: u32,
+    /// Seed of loads and runs.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Where summary.json, report.txt and rto.svg go.
+    #[arg(long, default_value = "target/rto")]
+    pub out: PathBuf,
+    /// Directory of the PostgreSQL programs [default: what `pg_config --bindir` says].
+    #[arg(long)]
+    pub bindir: Option<PathBuf>,
 }

@@ -106,6 +106,35 @@ impl Cluster {
         Ok(cluster)
     }
 
+    /// Makes a streaming standby of a running cluster by `pg_basebackup`, with the same settings. `name` is what the primary knows
+    /// it by. The standby is not started.
+    pub fn standby_of(primary: &Cluster, directory: &Path, name: &str) -> Result<Self> {
+        DirBuilder::new()
+            .mode(0o700)
+            .create(directory)
+            .map_err(|error| at(directory, &error))?;
+        if let Some((user, group)) = primary.owner {
+            chown(directory, Some(user), Some(group)).map_err(|error| at(directory, &error))?;
+        }
+        let standby = Cluster {
+            directory: directory.to_owned(),
+            bindir: primary.bindir.clone(),
+            settings: primary.settings.clone(),
+            owner: primary.owner,
+            postmaster: None,
+            keep: false,
+        };
+        let made = standby
+            .program("pg_basebackup")
+            .arg("-D")
+            .arg(standby.data())
+            .args(["-c", "fast", "-X", "stream", "-R", "-d"])
+            .arg(format!("{} application_name={name}", primary.url()))
+            .output();
+        succeed("pg_basebackup", made)?;
+        Ok(standby)
+    }
+
     /// Leaves the directory behind when the value is dropped.
     pub fn keep_directory(&mut self) {
         self.keep = true;
@@ -297,6 +326,22 @@ impl Cluster {
     /// CPU time of all server processes since the start.
     pub fn cpu_time(&self) -> Result<Duration> {
         Ok(processes::tree_cpu_time(self.postmaster_pid()?))
+    }
+
+    /// Lines of the log since the newest start whose message begins with `prefix`, without what stands before the message.
+    pub fn log_lines_since_start(&self, prefix: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(self.log_path()).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        let start = lines
+            .iter()
+            .rposition(|line| line.contains("starting PostgreSQL"))
+            .unwrap_or(0);
+        lines[start..]
+            .iter()
+            .filter_map(|line| line.split_once("LOG:  "))
+            .filter(|(_, message)| message.starts_with(prefix))
+            .map(|(_, message)| message.to_owned())
+            .collect()
     }
 
     /// The end of the server's log.

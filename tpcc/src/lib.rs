@@ -25,6 +25,7 @@ pub mod random;
 pub mod report;
 mod row;
 pub mod rows;
+pub mod rto;
 pub mod run;
 pub mod scale;
 pub mod schema;

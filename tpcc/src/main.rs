@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Command::LedgerCheck(args) => ledger_check_command(&args),
         Command::Report(args) => report_command(&args),
         Command::Demo(args) => tpcc::demo::demo(&args),
+        Command::Rto(args) => tpcc::rto::rto(&args),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
