@@ -27,6 +27,13 @@ ROLLBACK;
 SELECT t.commits > b.commits AS committed, t.aborts > b.aborts AS aborted, t.log_records > b.log_records AS logged
 FROM mot.stat_transactions t, before b;
 
+-- A unique key met twice; what transactions do to each other is counted in isolation/specs/statistics.spec.
+CREATE TEMP TABLE violations AS SELECT unique_violations FROM mot.stat_transactions;
+INSERT INTO viewed VALUES (1, 1);
+INSERT INTO viewed VALUES (1, 1) ON CONFLICT DO NOTHING;
+UPDATE viewed SET id = 2 WHERE id = 1;
+SELECT t.unique_violations - v.unique_violations AS violations FROM mot.stat_transactions t, violations v;
+
 -- A checkpoint of the server completes only after ours.
 UPDATE viewed SET v = 2 WHERE id = 1;
 CHECKPOINT;

@@ -55,14 +55,24 @@ pub struct Progress {
 pub struct TransactionCounters {
     pub commits: AtomicU64,
     pub aborts: AtomicU64,
-    /// Waits for another transaction: at a row, at a key.
-    pub row_waits: AtomicU64,
-    pub key_waits: AtomicU64,
-    /// Statements that met a row changed since their snapshot.
-    pub rows_changed_meanwhile: AtomicU64,
-    pub unique_violations: AtomicU64,
     pub log_records: AtomicU64,
     pub log_bytes: AtomicU64,
+    pub conflicts: ConflictCounters,
+}
+
+/// How often transactions met each other. Counted by those who wait, at the moment they have to: on a cache line of their own, so that
+/// waiters do not slow down those who commit.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct ConflictCounters {
+    /// Waits for another transaction at a row.
+    pub row_waits: AtomicU64,
+    /// Waits for another transaction at a unique key.
+    pub key_waits: AtomicU64,
+    /// Rows that were changed or deleted since the snapshot of the statement that wanted to change or lock them.
+    pub rows_changed_meanwhile: AtomicU64,
+    /// Unique keys met twice, where that is an error.
+    pub unique_violations: AtomicU64,
 }
 
 /// A session's line in the root.

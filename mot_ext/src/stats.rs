@@ -5,10 +5,17 @@ use crate::clock::PgClock;
 use crate::session;
 use crate::shmem;
 use mot_engine::State;
+use mot_engine::engine::ConflictCounters;
 use mot_engine::memory::Purpose;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts a conflict with another transaction.
+pub fn count_conflict(which: impl Fn(&ConflictCounters) -> &AtomicU64) {
+    let counters = &session::session().engine().transactions().conflicts;
+    which(counters).fetch_add(1, Ordering::Relaxed);
+}
 
 fn figure(counter: &AtomicU64) -> i64 {
     counter.load(Ordering::Relaxed) as i64
@@ -160,10 +167,10 @@ fn transaction_usage() -> TableIterator<
     TableIterator::once((
         figure(&t.commits),
         figure(&t.aborts),
-        figure(&t.row_waits),
-        figure(&t.key_waits),
-        figure(&t.rows_changed_meanwhile),
-        figure(&t.unique_violations),
+        figure(&t.conflicts.row_waits),
+        figure(&t.conflicts.key_waits),
+        figure(&t.conflicts.rows_changed_meanwhile),
+        figure(&t.conflicts.unique_violations),
         figure(&t.log_records),
         figure(&t.log_bytes),
         engine.horizon().0 as i64,

@@ -7,6 +7,7 @@
 use crate::clock::narrow;
 use crate::errors;
 use crate::relation::Relation;
+use crate::stats;
 use mot_engine::{LockStrength, Slot, Xid};
 use pgrx::prelude::*;
 use std::ffi::CStr;
@@ -77,6 +78,7 @@ impl RowLockQueue {
         }
         match policy {
             WaitPolicy::Block => {
+                stats::count_conflict(|conflicts| &conflicts.row_waits);
                 self.wait_for_end(tid, xid, self.purpose);
                 true
             }
@@ -94,6 +96,7 @@ impl RowLockQueue {
 
     /// Waits for the outcome of a transaction whose row is in the way of a unique key; no queue, as in nbtree.
     pub fn wait_for_transaction(&mut self, slot: Slot, xid: Xid) {
+        stats::count_conflict(|conflicts| &conflicts.key_waits);
         self.wait_for_end(tid_of(slot), xid, Purpose::Insert);
     }
 

@@ -1,10 +1,12 @@
 //! A unique key met twice, in core's words.
 use crate::pg::violation;
+use crate::stats;
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
 /// Raises 23505 for `row`, which has the key of another row in this index.
 pub unsafe fn raise(table: pg_sys::Relation, index: u32, row: *mut pg_sys::HeapTupleData) -> ! {
+    stats::count_conflict(|conflicts| &conflicts.unique_violations);
     // SAFETY: the table is open; the index is one of its indexes, locked with it; the row is a tuple of the table.
     unsafe {
         let descriptor = (*table).rd_att;

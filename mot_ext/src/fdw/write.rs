@@ -8,6 +8,7 @@ use crate::clock::PgClock;
 use crate::errors;
 use crate::relation::Relation;
 use crate::session;
+use crate::stats;
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
 use mot_engine::{
@@ -278,8 +279,10 @@ pub fn or_raise<T>(result: Result<T, EngineError>) -> T {
     }
 }
 
-/// Raises 40001 where the transaction's snapshot is older than the statement: REPEATABLE READ.
+/// The statement met a row that changed after its snapshot: counts it, and raises 40001 where the transaction's snapshot is older
+/// than the statement: REPEATABLE READ.
 pub fn refuse_under_old_snapshot(what: &str) {
+    stats::count_conflict(|conflicts| &conflicts.rows_changed_meanwhile);
     // SAFETY: a plain variable of this process.
     if unsafe { pg_sys::XactIsoLevel } >= pg_sys::XACT_REPEATABLE_READ as i32 {
         ereport!(
