@@ -47,7 +47,7 @@ pub mod flags {
     pub const LOGGED: u32 = 1 << 4;
     /// A key of some index differs from the version below.
     pub const KEYS_CHANGED: u32 = 1 << 5;
-    /// A key of some unique index differs from the version below.
+    /// A key of some unique index differs from the version below, or from that below the transaction's own earlier ones.
     pub const UNIQUE_KEYS_CHANGED: u32 = 1 << 6;
     /// Strength of a lock entry, two bits.
     pub const STRENGTH_SHIFT: u32 = 8;

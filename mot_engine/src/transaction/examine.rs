@@ -21,6 +21,9 @@ pub(super) enum Found {
 }
 
 /// Examines a chain from `head` for an operation of a strength. Pinned, unlatched.
+///
+/// What does not conflict is passed over: a KEY SHARE lock is none of a change's business that left the keys alone, whether it has committed
+/// or not. Such a locker finds the state it saw below.
 pub(super) fn examine(
     head: Head,
     seen: VersionRef,
@@ -29,6 +32,7 @@ pub(super) fn examine(
 ) -> Found {
     let mut held = None;
     let mut settled = None;
+    let mut has_passed_committed = false;
     let mut at = head.version();
     while let Some(version) = at {
         at = version.next();
@@ -59,6 +63,10 @@ pub(super) fn examine(
             Judged::Mine => Some(Found::SelfModified(version.cid())),
             Judged::Committed if version == seen => Some(Found::Clear { held }),
             Judged::Committed if version.is_tombstone() => Some(Found::Gone),
+            Judged::Committed if !strength.conflicts(version.strength()) => {
+                has_passed_committed = true;
+                None
+            }
             Judged::Committed => Some(Found::Changed),
         };
         if settled.is_some() && !head.has(Head::HAS_LOCKS) {
@@ -68,6 +76,7 @@ pub(super) fn examine(
     match settled {
         Some(Found::Clear { .. }) => Found::Clear { held },
         Some(found) => found,
+        None if has_passed_committed => Found::Changed,
         None => Found::Gone,
     }
 }

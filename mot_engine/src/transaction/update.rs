@@ -52,7 +52,7 @@ impl Transaction {
         let change = Change {
             kind: Kind::Update,
             image,
-            flags: changed,
+            flags: changed | key_change_of_own(seen, clock),
             strength,
             urgency: Urgency::Ordinary,
         };
@@ -137,6 +137,16 @@ impl Transaction {
             };
         }
         outcome
+    }
+}
+
+/// The transaction's own earlier state is cut out at commit: what it did to unique keys, the later state says in its place.
+fn key_change_of_own(seen: VersionRef, clock: &impl Clock) -> u32 {
+    let key_change = seen.flags() & (flags::UNIQUE_KEYS_CHANGED | flags::COMMITTED);
+    if key_change == flags::UNIQUE_KEYS_CHANGED && clock.is_current(seen.xid()) {
+        flags::UNIQUE_KEYS_CHANGED
+    } else {
+        0
     }
 }
 
