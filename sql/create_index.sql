@@ -91,13 +91,18 @@ CREATE INDEX ON ci2 (a);
 ROLLBACK;
 DROP TABLE ci_heap;
 DROP FOREIGN TABLE ci2;
--- A long build, and a long check, end when they are cancelled.
+-- A long build, and a long check, end when they are cancelled. (That they do so at every step is tested in mot_engine/tests/cancel.rs.)
 CREATE FOREIGN TABLE ci3 (a int PRIMARY KEY, b text) SERVER mot;
-INSERT INTO ci3 SELECT i, md5(i::text) FROM generate_series(1, 50000) i;
+INSERT INTO ci3 SELECT i, md5(i::text) FROM generate_series(1, 400000) i;
+\set VERBOSITY sqlstate
 SET statement_timeout = '2ms';
 CREATE INDEX ci3_b ON ci3 (b);
 SELECT rows FROM mot.check('ci3');
+SET statement_timeout = '25ms';
+CREATE UNIQUE INDEX ci3_b ON ci3 (b, a);
+SELECT rows FROM mot.check('ci3');
 RESET statement_timeout;
+\set VERBOSITY default
 SELECT rows, entries FROM mot.check('ci3');
 CREATE INDEX ci3_b ON ci3 (b);
 SELECT rows, entries FROM mot.check('ci3');

@@ -42,6 +42,21 @@ impl fmt::Display for Corruption {
 
 impl core::error::Error for Corruption {}
 
+/// Why a check ended early.
+enum Halt {
+    Corrupt(Corruption),
+    Asked,
+}
+
+impl From<Corruption> for Halt {
+    fn from(corruption: Corruption) -> Self {
+        Halt::Corrupt(corruption)
+    }
+}
+
+/// Nodes looked at between two questions whether to go on.
+const NODES_PER_QUESTION: u64 = 256;
+
 /// The slices a node covers: from the first on, up to but without the second.
 #[derive(Clone, Copy)]
 struct Range {
@@ -56,8 +71,8 @@ impl Range {
 }
 
 /// The state of one verification.
-#[derive(Default)]
-struct Verifier {
+struct Verifier<'a> {
+    go_on: &'a mut dyn FnMut() -> bool,
     stats: TreeStats,
     /// Roots of layers found and not yet checked.
     roots: Vec<u64>,
@@ -73,12 +88,31 @@ impl<M: Memory> Tree<'_, M> {
     /// Only a tree that nobody changes during the call can be checked: otherwise it may report
     /// changes in progress as corruption.
     pub fn verify(&self) -> Result<TreeStats, Corruption> {
-        let mut verifier = Verifier::default();
+        let outcome = self.verify_while(&mut || true)?;
+        Ok(outcome.expect("nobody asked to stop"))
+    }
+
+    /// [`Tree::verify`] that asks every few nodes whether to go on. `None`: it was told not to.
+    pub fn verify_while(
+        &self,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<TreeStats>, Corruption> {
+        let mut verifier = Verifier {
+            go_on,
+            stats: TreeStats::default(),
+            roots: Vec::new(),
+            leaves: Vec::new(),
+            leaf_level: None,
+        };
         verifier.roots.extend(self.first_layer().map(Node::address));
         while let Some(root) = verifier.roots.pop() {
-            verifier.check_layer(root)?;
+            match verifier.check_layer(root) {
+                Ok(()) => {}
+                Err(Halt::Asked) => return Ok(None),
+                Err(Halt::Corrupt(corruption)) => return Err(corruption),
+            }
         }
-        Ok(verifier.stats)
+        Ok(Some(verifier.stats))
     }
 }
 
@@ -100,8 +134,8 @@ fn node_at<'n>(address: u64, holder: u64) -> Result<&'n Node, Corruption> {
     })
 }
 
-impl Verifier {
-    fn check_layer(&mut self, root: u64) -> Result<(), Corruption> {
+impl Verifier<'_> {
+    fn check_layer(&mut self, root: u64) -> Result<(), Halt> {
         self.stats.layers += 1;
         self.leaves.clear();
         self.leaf_level = None;
@@ -115,6 +149,9 @@ impl Verifier {
         )?;
         let mut previous = 0;
         for (index, &address) in self.leaves.iter().enumerate() {
+            if (index as u64).is_multiple_of(NODES_PER_QUESTION) && !(self.go_on)() {
+                return Err(Halt::Asked);
+            }
             let leaf = node_at(address, address)?;
             check(
                 leaf.previous() == previous,
@@ -128,7 +165,11 @@ impl Verifier {
         Ok(())
     }
 
-    fn check_node(&mut self, node: &Node, range: Range, level: usize) -> Result<(), Corruption> {
+    fn check_node(&mut self, node: &Node, range: Range, level: usize) -> Result<(), Halt> {
+        let nodes = self.stats.leaves + self.stats.inner_nodes;
+        if nodes.is_multiple_of(NODES_PER_QUESTION) && !(self.go_on)() {
+            return Err(Halt::Asked);
+        }
         let address = node.address();
         check(!node.version.is_owned(), address, "is latched")?;
         let version = node.version.stable();
@@ -141,7 +182,7 @@ impl Verifier {
                 address,
                 "is a leaf at another depth than others",
             )?;
-            return self.check_leaf(node, range);
+            return Ok(self.check_leaf(node, range)?);
         }
         self.stats.inner_nodes += 1;
         let count = node.count();

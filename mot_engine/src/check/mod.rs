@@ -10,6 +10,7 @@
 //! - Trees are well formed; no two live rows have the same key of a unique index.
 //! - The free list holds exactly the slots that say so. Counters agree.
 
+mod free_list;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +26,6 @@ use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::{Batch, Bound, Direction, Tree};
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
 
 /// Slots or entries looked at under one pin.
 const STEP: u64 = 1024;
@@ -110,7 +110,7 @@ impl Session {
         for index in table.all_indexes() {
             check.index(index)?;
         }
-        check.free_list();
+        check.free_list()?;
         Ok(check.report)
     }
 }
@@ -251,12 +251,16 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             let _pin = self.session.local.pin();
             // SAFETY: pinned for the call.
             let tree = unsafe { Tree::new(&index.storage().root, &memory) };
-            if let Err(corruption) = tree.verify() {
-                self.found(Problem::BrokenTree {
-                    index: id,
-                    what: format!("{corruption:?}"),
-                });
-                return Ok(());
+            match tree.verify_while(&mut || !self.clock.is_cancelled()) {
+                Ok(Some(_)) => {}
+                Ok(None) => return Err(EngineError::Cancelled),
+                Err(corruption) => {
+                    self.found(Problem::BrokenTree {
+                        index: id,
+                        what: format!("{corruption:?}"),
+                    });
+                    return Ok(());
+                }
             }
         }
         let before = self.report.entries;
@@ -374,42 +378,6 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             newest = false;
         }
         Ok(seen)
-    }
-
-    fn free_list(&mut self) {
-        let storage = self.table.storage();
-        let mut listed = 0;
-        let mut broken = false;
-        let counted = {
-            let _latched = storage.free_latch.lock();
-            let counted = storage.free_count.load(Ordering::Relaxed);
-            let mut at = storage.free_first.load(Ordering::Relaxed);
-            while at != 0 && listed <= counted {
-                listed += 1;
-                match self
-                    .table
-                    .anchor(Slot(at - 1))
-                    .filter(|anchor| anchor.head().is_free())
-                {
-                    Some(anchor) => at = anchor.next_free().map_or(0, |slot| slot.0 + 1),
-                    None => {
-                        broken = true;
-                        break;
-                    }
-                }
-            }
-            counted
-        };
-        self.report.slots_free = listed;
-        if broken {
-            self.found(Problem::FreeList {
-                what: "a listed slot is in use",
-            });
-        } else if listed != counted {
-            self.found(Problem::FreeList {
-                what: "the list is not as long as counted",
-            });
-        }
     }
 }
 

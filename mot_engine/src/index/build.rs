@@ -2,9 +2,11 @@
 //!
 //! Used by CREATE INDEX on a filled table and by recovery. Every data version of every chain that is not aborted gets its entry, so that
 //! older snapshots find their rows through the new index, too. Keys are collected in process-local memory, sorted, and loaded in bulk.
-//! The caller makes sure that nobody changes the table meanwhile.
+//! The caller makes sure that nobody changes the table meanwhile. Each step asks the clock again and again whether to go on; given up, it
+//! gives back what it took, and the tree is as empty as before.
 
 use super::append_slot;
+use super::order::{Merged, PIECE_ENTRIES, sort_pieces};
 use super::posting::{Posting, inline_value};
 use crate::clock::{Clock, check_cancelled};
 use crate::errors::EngineError;
@@ -15,11 +17,15 @@ use crate::row::{Anchor, Head, Judged, judge_maker};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::{BulkError, Tree};
+use std::cmp;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// Slots walked between two pins: memory retired meanwhile must not wait for a whole table.
 const SLOTS_PER_PIN: u64 = 1024;
+
+/// Entries grouped or loaded between two looks at whether to go on.
+const ENTRIES_PER_LOOK: usize = 4096;
 
 /// What became of a build.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -84,16 +90,11 @@ impl Run {
         Ok(())
     }
 
-    fn sort(&mut self) {
-        let bytes = &self.bytes;
-        let key = |entry: &Entry| &bytes[entry.offset..entry.offset + entry.length as usize];
-        self.entries.sort_unstable_by(|a, b| {
-            a.prefix
-                .cmp(&b.prefix)
-                .then_with(|| key(a).cmp(key(b)))
-                .then_with(|| a.slot.cmp(&b.slot))
-                .then_with(|| b.live.cmp(&a.live))
-        });
+    fn sort(&mut self, clock: &impl Clock) -> Result<(), EngineError> {
+        let order = order(&self.bytes);
+        sort_pieces(&mut self.entries, PIECE_ENTRIES, order, || {
+            check_cancelled(clock)
+        })
     }
 
     /// Adds the entries of one row.
@@ -149,22 +150,35 @@ impl Run {
     }
 
     /// Sorts and loads. The index's tree is empty and nobody else uses it.
-    pub(crate) fn load(mut self, session: &Session, index: IndexRef) -> Result<Build, EngineError> {
-        self.sort();
+    pub(crate) fn load(
+        mut self,
+        session: &Session,
+        clock: &impl Clock,
+        index: IndexRef,
+    ) -> Result<Build, EngineError> {
+        self.sort(clock)?;
         let mut values: Vec<(usize, u64)> = Vec::new();
         values
             .try_reserve(self.entries.len())
             .map_err(|_| EngineError::OutOfProcessMemory)?;
-        let outcome = self.group(session, &mut values);
+        let outcome = self.group(session, clock, &mut values);
         let loaded = match outcome {
             Ok(None) => {
                 let memory = session.tree_memory(Urgency::Ordinary);
                 // SAFETY: nobody else uses the tree (caller).
                 let tree = unsafe { Tree::new(&index.storage().root, &memory) };
-                let entries = values
-                    .iter()
-                    .map(|(position, value)| (self.key(&self.entries[*position]), *value));
+                let mut is_cancelled = false;
+                let entries = values.iter().enumerate().map_while(|(at, value)| {
+                    is_cancelled = at % ENTRIES_PER_LOOK == 0 && clock.is_cancelled();
+                    let (position, value) = *value;
+                    (!is_cancelled).then(|| (self.key(&self.entries[position]), value))
+                });
                 match tree.bulk_load(entries) {
+                    Ok(_) if is_cancelled => {
+                        // SAFETY: nobody else uses the tree (caller).
+                        unsafe { tree.clear() };
+                        Err(EngineError::Cancelled)
+                    }
                     Ok(_) => {
                         index
                             .storage()
@@ -194,35 +208,76 @@ impl Run {
     fn group(
         &self,
         session: &Session,
+        clock: &impl Clock,
         values: &mut Vec<(usize, u64)>,
     ) -> Result<Option<[Slot; 2]>, EngineError> {
+        let mut group: Vec<&Entry> = Vec::new();
         let mut first = 0;
-        while first < self.entries.len() {
-            let entry = &self.entries[first];
-            let key = self.key(entry);
-            let same = self.entries[first..]
-                .iter()
-                .take_while(|other| self.key(other) == key)
-                .count();
-            let group = &self.entries[first..first + same];
-            if same == 1 {
-                values.push((first, inline_value(entry.slot)));
-            } else {
-                debug_assert!(entry.pointed, "a suffixed key is unique by its slot");
-                let mut live = group.iter().filter(|entry| entry.live);
-                if let (Some(a), Some(b)) = (live.next(), live.next()) {
-                    return Ok(Some([a.slot, b.slot]));
-                }
-                let block = Posting::allocate(&session.local, same.next_power_of_two().max(3))?;
-                for entry in group {
-                    block.add(entry.slot);
-                }
-                values.push((first, block.value()));
+        let merged = Merged::new(&self.entries, PIECE_ENTRIES, order(&self.bytes));
+        for (at, position) in merged.enumerate() {
+            if at % ENTRIES_PER_LOOK == 0 {
+                check_cancelled(clock)?;
             }
-            first += same;
+            let entry = &self.entries[position];
+            if group
+                .first()
+                .is_some_and(|first| self.key(first) != self.key(entry))
+            {
+                match value_of(session, &group)? {
+                    Grouped::Value(value) => values.push((first, value)),
+                    Grouped::Duplicate(slots) => return Ok(Some(slots)),
+                }
+                group.clear();
+            }
+            if group.is_empty() {
+                first = position;
+            }
+            group.push(entry);
+        }
+        if group.is_empty() {
+            return Ok(None);
+        }
+        match value_of(session, &group)? {
+            Grouped::Value(value) => values.push((first, value)),
+            Grouped::Duplicate(slots) => return Ok(Some(slots)),
         }
         Ok(None)
     }
+}
+
+/// The order of entries: by key, then by slot.
+fn order(bytes: &[u8]) -> impl Fn(&Entry, &Entry) -> cmp::Ordering + Copy {
+    let key = |entry: &Entry| &bytes[entry.offset..entry.offset + entry.length as usize];
+    move |a, b| {
+        a.prefix
+            .cmp(&b.prefix)
+            .then_with(|| key(a).cmp(key(b)))
+            .then_with(|| a.slot.cmp(&b.slot))
+            .then_with(|| b.live.cmp(&a.live))
+    }
+}
+
+enum Grouped {
+    Value(u64),
+    /// Two live rows share a pointed key.
+    Duplicate([Slot; 2]),
+}
+
+/// The value for the rows that have a key.
+fn value_of(session: &Session, group: &[&Entry]) -> Result<Grouped, EngineError> {
+    if let [entry] = group {
+        return Ok(Grouped::Value(inline_value(entry.slot)));
+    }
+    debug_assert!(group[0].pointed, "a suffixed key is unique by its slot");
+    let mut live = group.iter().filter(|entry| entry.live);
+    if let (Some(a), Some(b)) = (live.next(), live.next()) {
+        return Ok(Grouped::Duplicate([a.slot, b.slot]));
+    }
+    let block = Posting::allocate(&session.local, group.len().next_power_of_two().max(3))?;
+    for entry in group {
+        block.add(entry.slot);
+    }
+    Ok(Grouped::Value(block.value()))
 }
 
 /// Fills an empty index from the table's rows. The caller keeps the sweeper out until the index is published.
@@ -245,8 +300,7 @@ pub(crate) fn build(
         &mut key,
         &mut run,
     )?;
-    check_cancelled(clock)?;
-    run.load(session, index)
+    run.load(session, clock, index)
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -292,7 +346,7 @@ pub(crate) fn build_unjudged(
     for entry in &mut run.entries {
         entry.live = false;
     }
-    match run.load(session, index)? {
+    match run.load(session, &Unjudged, index)? {
         Build::Done(_) => Ok(()),
         Build::Duplicate { .. } => unreachable!("no entry is live"),
     }

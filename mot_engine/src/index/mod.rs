@@ -10,6 +10,7 @@
 mod build;
 mod enter;
 mod judge;
+mod order;
 mod posting;
 mod remove;
 mod size;

@@ -228,7 +228,7 @@ fn table_bytes(opened: &Opened) -> i64 {
 
 fn index_bytes(opened: &Opened, index: IndexRef) -> i64 {
     session::session()
-        .index_bytes(opened.storage, index)
+        .index_bytes(&PgClock, opened.storage, index)
         .unwrap_or_else(|error| errors::raise(error)) as i64
 }
 

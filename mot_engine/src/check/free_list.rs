@@ -1,0 +1,52 @@
+//! The list of free slots.
+
+use super::{Check, Problem, STEP};
+use crate::clock::{Clock, check_cancelled};
+use crate::errors::EngineError;
+use crate::ids::Slot;
+use std::sync::atomic::Ordering;
+
+impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
+    /// Walked in steps, the latch free between two of them: who would change the list is kept out by the caller's lock.
+    pub(super) fn free_list(&mut self) -> Result<(), EngineError> {
+        let storage = self.table.storage();
+        let mut listed = 0;
+        let mut broken = false;
+        let (counted, mut at) = {
+            let _latched = storage.free_latch.lock();
+            (
+                storage.free_count.load(Ordering::Relaxed),
+                storage.free_first.load(Ordering::Relaxed),
+            )
+        };
+        while at != 0 && listed <= counted && !broken {
+            check_cancelled(self.clock)?;
+            let _latched = storage.free_latch.lock();
+            for _ in 0..STEP {
+                if at == 0 || listed > counted {
+                    break;
+                }
+                listed += 1;
+                let anchor = self.table.anchor(Slot(at - 1));
+                match anchor.filter(|anchor| anchor.head().is_free()) {
+                    Some(anchor) => at = anchor.next_free().map_or(0, |slot| slot.0 + 1),
+                    None => {
+                        broken = true;
+                        break;
+                    }
+                }
+            }
+        }
+        self.report.slots_free = listed;
+        if broken {
+            self.found(Problem::FreeList {
+                what: "a listed slot is in use",
+            });
+        } else if listed != counted {
+            self.found(Problem::FreeList {
+                what: "the list is not as long as counted",
+            });
+        }
+        Ok(())
+    }
+}

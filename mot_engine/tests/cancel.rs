@@ -1,0 +1,163 @@
+//! Long work given up at every point where it asks: it says so, gives everything back, and what was there is as sound as before.
+
+mod common;
+
+use common::{Me, Row, TABLE, World, check, image};
+use mot_engine::memory::Purpose;
+use mot_engine::{
+    Build, Clock, CommandId, EngineError, Entered, Session, TableRef, Transaction, Xid,
+};
+use std::cell::Cell;
+
+/// A transaction whose user loses patience after so many questions.
+struct Impatient<'a> {
+    me: &'a Me,
+    left: Cell<usize>,
+}
+
+impl Impatient<'_> {
+    fn new(me: &Me, questions: usize) -> Impatient<'_> {
+        Impatient {
+            me,
+            left: Cell::new(questions),
+        }
+    }
+}
+
+impl Clock for Impatient<'_> {
+    fn is_current(&self, xid: Xid) -> bool {
+        self.me.is_current(xid)
+    }
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        self.me.is_in_progress(xid)
+    }
+    fn did_commit(&self, xid: Xid) -> bool {
+        self.me.did_commit(xid)
+    }
+    fn is_cancelled(&self) -> bool {
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
+        left == 0
+    }
+}
+
+const ROWS: i32 = 20_000;
+
+/// Rows with keys that repeat in pairs of columns, some deleted, so that there is a free list.
+fn filled(session: &Session, world: &World) -> TableRef {
+    let me = world.begin();
+    let (xid, cid) = (Xid(me.top), CommandId(1));
+    let mut work = Transaction::new();
+    let table = work.create_table(session, TABLE, xid).unwrap();
+    let mut made = Vec::new();
+    for a in 0..ROWS {
+        let c = (a % 3 == 0).then_some(a / 2);
+        let new = image(Row { a, b: a % 100, c });
+        let (slot, version) = work.insert(session, table, &new, xid, cid).unwrap();
+        let entered = work.enter(session, &me, table, slot, version).unwrap();
+        assert_eq!(entered, Entered::Done);
+        made.push((slot, version));
+    }
+    commit(session, &me, &mut work);
+    let me = world.begin();
+    for (slot, version) in made.into_iter().step_by(4) {
+        let deleted = work.delete(session, &me, table, slot, version, Xid(me.top), cid);
+        deleted.unwrap();
+    }
+    commit(session, &me, &mut work);
+    common::sweep(session, world, table);
+    table
+}
+
+fn commit(session: &Session, me: &Me, work: &mut Transaction) {
+    work.log(session, &mut common::Positions::new()).unwrap();
+    me.end(common::Fate::Committed);
+    work.commit(session);
+}
+
+fn used(session: &Session) -> Vec<i64> {
+    for _ in 0..4 {
+        session.memory().collect();
+    }
+    session.memory().flush();
+    let memory = session.engine().memory();
+    let bytes = Purpose::ALL.iter();
+    bytes
+        .map(|purpose| memory.purpose_bytes(*purpose))
+        .collect()
+}
+
+#[test]
+fn index_builds_end_when_asked_to_and_give_everything_back() {
+    let (_region, engine) = common::engine(64 << 20);
+    let session = &engine.join().unwrap();
+    let world = World::new();
+    let table = filled(session, &world);
+    for (oid, unique, columns) in [
+        (101, true, &[(1, false)][..]),
+        (102, false, &[(2, false), (1, true)]),
+        (103, true, &[(3, false), (1, false)]),
+    ] {
+        let definition = common::definition(oid, unique, columns);
+        let me = world.begin();
+        let mut work = Transaction::new();
+        let level = used(session);
+        let mut questions = 0;
+        loop {
+            let clock = Impatient::new(&me, questions);
+            match work.create_index(session, &clock, table, &definition, Xid(me.top)) {
+                Ok(Build::Done(_)) => break,
+                Err(EngineError::Cancelled) => {}
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(used(session), level, "given up after {questions} questions");
+            check(session, table, &me);
+            questions += 1;
+        }
+        // Collecting, sorting, grouping and loading all ask.
+        let entries = ROWS as usize * 3 / 4;
+        assert!(
+            questions > ROWS as usize / 1024 + entries / 4096 * 2,
+            "only {questions} questions"
+        );
+        commit(session, &me, &mut work);
+        check(session, table, &common::reader(&world));
+    }
+}
+
+#[test]
+fn checks_end_when_asked_to() {
+    let (_region, engine) = common::engine(64 << 20);
+    let session = &engine.join().unwrap();
+    let world = World::new();
+    let table = filled(session, &world);
+    let me = world.begin();
+    let mut work = Transaction::new();
+    let definition = common::definition(101, true, &[(1, false)]);
+    let built = work.create_index(session, &me, table, &definition, Xid(me.top));
+    let Ok(Build::Done(index)) = built else {
+        panic!("{built:?}")
+    };
+    commit(session, &me, &mut work);
+
+    let me = common::reader(&world);
+    let mut questions = 0;
+    let report = loop {
+        let clock = Impatient::new(&me, questions);
+        match session.check(table, &clock, |problem| panic!("{problem:?}")) {
+            Ok(report) => break report,
+            Err(EngineError::Cancelled) => questions += 1,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(report, check(session, table, &me));
+    assert_eq!(report.slots_free, ROWS as u64 / 4);
+    // Rows, the tree's nodes, entries and free slots are all walked step by step.
+    let steps = (ROWS * 2 + ROWS / 4) as usize / 1024;
+    assert!(questions > steps, "only {questions} questions");
+
+    let clock = Impatient::new(&me, 1);
+    let bytes = session.index_bytes(&clock, table, index);
+    assert!(matches!(bytes, Err(EngineError::Cancelled)));
+    assert!(session.index_bytes(&me, table, index).unwrap() > 0);
+}
