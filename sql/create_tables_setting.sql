@@ -8,9 +8,12 @@ CREATE TABLE IF NOT EXISTS cts (a int);
 CREATE TABLE cts_bad (a int) WITH (nonsense = 70);
 CREATE TABLE cts_space (a int PRIMARY KEY USING INDEX TABLESPACE pg_default) TABLESPACE pg_default;
 CREATE TABLE cts_space2 (a int) TABLESPACE nowhere;
+ALTER TABLE cts SET (fillfactor = 50, autovacuum_enabled = off);
+ALTER TABLE cts SET (nonsense = 1);
+ALTER TABLE cts RESET (fillfactor);
 ALTER TABLE cts ADD COLUMN more text;
 ALTER TABLE cts ALTER more SET DEFAULT 'm', ADD UNIQUE (qty, id);
-CREATE INDEX ON cts (qty);
+CREATE INDEX ON cts (qty) WITH (fillfactor = 90);
 COMMENT ON TABLE cts IS 'a comment';
 SELECT obj_description('cts'::regclass);
 -- What stays a heap table
@@ -40,6 +43,18 @@ SELECT a, count(*) AS n INTO cts_as4 FROM cts_as GROUP BY a;
 CREATE TEMP TABLE cts_as_temp AS SELECT 1 AS a;
 CREATE TABLE cts_as5 (x, y, z) AS SELECT 1;
 \set QUIET on
+-- Whoever may create the table may fill it.
+CREATE ROLE cts_role;
+GRANT CREATE ON SCHEMA public TO cts_role;
+ALTER DEFAULT PRIVILEGES FOR ROLE cts_role REVOKE INSERT ON TABLES FROM cts_role;
+SET ROLE cts_role;
+CREATE TABLE cts_as7 AS SELECT 1 AS a;
+INSERT INTO cts_as7 VALUES (2);
+SELECT relkind, (SELECT sum(a) FROM cts_as7) FROM pg_class WHERE relname = 'cts_as7';
+DROP TABLE cts_as7;
+RESET ROLE;
+DROP OWNED BY cts_role;
+DROP ROLE cts_role;
 DO $$ DECLARE low int := 2; BEGIN CREATE TABLE cts_as6 AS SELECT * FROM cts_as WHERE a > low; END $$;
 \d cts_as
 SELECT * FROM cts_as ORDER BY a;

@@ -136,7 +136,11 @@ unsafe fn alter_mot_table(statement: &Statement, node: *mut pg_sys::AlterTableSt
                     }
                 }
                 AT_AlterColumnType => retyped.push(command),
-                AT_SetRelOptions | AT_ResetRelOptions | AT_DropCluster => continue,
+                AT_SetRelOptions => {
+                    super::create_table::ignore_storage_parameters((*command).def.cast());
+                    continue;
+                }
+                AT_ResetRelOptions | AT_DropCluster => continue,
                 AT_SetTableSpace => {
                     super::create_table::ignore_tablespace((*command).name);
                     continue;

