@@ -127,6 +127,43 @@ CREATE FUNCTION change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.id 
 CREATE TRIGGER b BEFORE INSERT OR UPDATE ON tr FOR EACH ROW EXECUTE FUNCTION change();
 CREATE TRIGGER b BEFORE INSERT OR UPDATE ON fdw_insert_heap.tr FOR EACH ROW EXECUTE FUNCTION change();
 SELECT same('INSERT INTO tr VALUES (1, ''a''), (-1, ''b''), (2, ''c'') RETURNING *');
+-- ON CONFLICT DO UPDATE with row triggers: BEFORE INSERT in any case, those of UPDATE around an update, AFTER INSERT for new rows
+SELECT twin('tc', 'id int PRIMARY KEY, v text, w int DEFAULT 0, g text GENERATED ALWAYS AS (v || ''!'') STORED');
+CREATE TABLE log (n serial, entry text);
+CREATE TABLE fdw_insert_heap.log (n serial, entry text);
+CREATE FUNCTION logged() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO log (entry) VALUES (concat_ws(' ', TG_NAME, TG_WHEN, TG_OP, to_json(OLD), '->', to_json(NEW)));
+  IF TG_WHEN = 'BEFORE' AND TG_OP = 'UPDATE' THEN
+    IF NEW.id = 9 THEN RETURN NULL; END IF;
+    IF NEW.id = 8 AND pg_trigger_depth() = 1 THEN UPDATE tc SET w = 100 WHERE id = 8; END IF;
+    NEW.v := NEW.v || '+';
+  END IF;
+  RETURN NEW;
+END $$;
+DO $$
+DECLARE place text;
+BEGIN
+  FOREACH place IN ARRAY ARRAY['fdw_insert', 'fdw_insert_heap'] LOOP
+    EXECUTE format('CREATE TRIGGER bi BEFORE INSERT ON %I.tc FOR EACH ROW EXECUTE FUNCTION logged()', place);
+    EXECUTE format('CREATE TRIGGER bu BEFORE UPDATE ON %I.tc FOR EACH ROW EXECUTE FUNCTION logged()', place);
+    EXECUTE format('CREATE TRIGGER ai AFTER INSERT ON %I.tc FOR EACH ROW EXECUTE FUNCTION logged()', place);
+    EXECUTE format('CREATE TRIGGER au AFTER UPDATE ON %I.tc FOR EACH ROW EXECUTE FUNCTION logged()', place);
+    EXECUTE format('CREATE TRIGGER auw AFTER UPDATE OF w ON %I.tc FOR EACH ROW EXECUTE FUNCTION logged()', place);
+    EXECUTE format('CREATE TRIGGER auv AFTER UPDATE ON %I.tc FOR EACH ROW WHEN (NEW.w > OLD.w) EXECUTE FUNCTION logged()', place);
+    EXECUTE format('CREATE TRIGGER sta AFTER INSERT OR UPDATE ON %I.tc EXECUTE FUNCTION logged()', place);
+  END LOOP;
+END $$;
+SELECT same('INSERT INTO tc VALUES (1, ''a''), (2, ''b''), (8, ''h''), (9, ''i'') RETURNING *');
+SELECT same('INSERT INTO tc VALUES (1, ''c''), (3, ''d''), (2, ''e''), (4, ''f'') ON CONFLICT (id) DO UPDATE SET v = tc.v || excluded.v RETURNING *');
+SELECT same('INSERT INTO tc AS o VALUES (1, ''c''), (2, ''d'') ON CONFLICT (id) DO UPDATE SET w = o.w + 1 WHERE o.id = 2 RETURNING *');
+SELECT same('INSERT INTO tc VALUES (9, ''not'') ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING *');
+SELECT same('INSERT INTO tc VALUES (8, ''twice'') ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING *');
+SELECT same('INSERT INTO tc VALUES (5, ''x''), (5, ''y'') ON CONFLICT (id) DO UPDATE SET v = excluded.v RETURNING *');
+SELECT same('INSERT INTO tc VALUES (1, ''z''), (6, ''q'') ON CONFLICT (id) DO NOTHING RETURNING *');
+SELECT same('SELECT * FROM tc ORDER BY id');
+SELECT same('SELECT entry FROM log ORDER BY n');
+SELECT entry FROM log WHERE entry LIKE '%"id":1%' OR entry LIKE 's%' ORDER BY n;
 -- partitions
 CREATE TABLE p (k int, v text) PARTITION BY RANGE (k);
 CREATE FOREIGN TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10) SERVER mot;

@@ -1,7 +1,7 @@
 //! The foreign-data wrapper `mot`: how PostgreSQL's planner and executor reach memory-optimized tables.
 //!
 //! Files follow the order of `FdwRoutine`: `handler`; planning (`size`, `paths`, `conditions`, `plan`); scanning (`scan`,
-//! `bounds`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `upsert`); `lock_rows`; `explain`; `analyze`;
+//! `bounds`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `upsert`, `triggers`); `lock_rows`; `explain`; `analyze`;
 //! `truncate`. `private` is what the planner tells the executor, `tuple` is between rows and slots.
 //!
 //! - Rows are handed out in place: a slot points into the arena. The statement's registered snapshot keeps every version it can
@@ -24,6 +24,7 @@ mod plan;
 pub mod private;
 mod scan;
 mod size;
+mod triggers;
 mod truncate;
 pub mod tuple;
 mod upsert;

@@ -6,10 +6,9 @@
 //!
 //! Core checks neither NOT NULL nor CHECK nor partition bounds for foreign tables: that happens here, before a row is stored.
 use super::expressions::per_tuple_memory;
-use super::private;
-use super::tuple;
-use super::upsert;
+use super::triggers::{self, InsertTriggers};
 use super::write::{Fate, Inserted, Target};
+use super::{private, tuple, upsert};
 use crate::clock::{PgClock, PgSnapshot};
 use crate::pg::executor::compute_stored_generated;
 use crate::pg::fields::FieldKeeper;
@@ -32,6 +31,7 @@ pub struct Modify {
     fields: FieldKeeper,
     /// The scan locked the rows: their newest state is what it returned.
     is_locked: bool,
+    pub insert_triggers: InsertTriggers,
 }
 
 const IDENTITY: &std::ffi::CStr = c"ctid";
@@ -87,9 +87,6 @@ unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRe
                     pg_sys::ExecFindJunkAttributeInTlist((*source).targetlist, IDENTITY.as_ptr());
             }
         }
-        if conflict == pg_sys::OnConflictAction::ONCONFLICT_UPDATE {
-            upsert::refuse_triggers(info);
-        }
         let snapshot = (*estate).es_snapshot;
         let state = Modify {
             target: Target::new((*info).ri_RelationDesc),
@@ -99,35 +96,12 @@ unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRe
             identity,
             tuple: tuple::empty(),
             fields: FieldKeeper::new(),
-            is_locked: has_row_triggers(plan, info),
+            is_locked: triggers::see_old_rows(plan, info),
+            insert_triggers: InsertTriggers::new(),
         };
         let state = PgMemoryContexts::For((*estate).es_query_cxt).leak_and_drop_on_delete(state);
         (*info).ri_FdwState = state.cast();
         keep_indexes_closed(info, (*estate).es_query_cxt);
-    }
-}
-
-/// Whether the plan's scan locks rows for triggers: see plan.rs.
-unsafe fn has_row_triggers(
-    plan: *mut pg_sys::ModifyTable,
-    info: *mut pg_sys::ResultRelInfo,
-) -> bool {
-    // SAFETY: an initialized result relation; COPY has no plan.
-    unsafe {
-        let triggers = (*info).ri_TrigDesc;
-        if plan.is_null() || triggers.is_null() {
-            return false;
-        }
-        let triggers = &*triggers;
-        match (*plan).operation {
-            pg_sys::CmdType::CMD_UPDATE => {
-                triggers.trig_update_before_row || triggers.trig_update_after_row
-            }
-            pg_sys::CmdType::CMD_DELETE => {
-                triggers.trig_delete_before_row || triggers.trig_delete_after_row
-            }
-            _ => false,
-        }
     }
 }
 
@@ -281,6 +255,7 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
     // SAFETY: as core calls it; the image lives in per-tuple memory until the engine has copied it.
     unsafe {
         let state = state(info);
+        state.insert_triggers.show(info);
         state.fields.enter();
         check(estate, info, slot, true);
         let old = pg_sys::MemoryContextSwitchTo(per_tuple_memory(estate));

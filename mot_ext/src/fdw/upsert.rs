@@ -3,12 +3,14 @@
 //! Look first, then insert; when another inserter was quicker, take the row back and look again. DO UPDATE locks the row that is
 //! there, in its newest state whether the statement's snapshot sees it or not (READ COMMITTED), and updates it with the
 //! projection core compiled for heap tables.
+//!
+//! Row triggers: core fires BEFORE INSERT before it calls us, whatever happens then, and AFTER INSERT for the row it gets back. For a
+//! row that was updated the UPDATE triggers are fired here, and AFTER INSERT is hidden from core until the next row.
 use super::expressions::{passes, project};
 use super::modify::{self, Modify};
-use super::tuple;
 use super::write::{Fate, Inserted, or_raise, refuse_under_old_snapshot};
+use super::{triggers, tuple};
 use crate::clock::PgClock;
-use crate::errors;
 use crate::pg::executor::compute_stored_generated;
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
@@ -38,24 +40,6 @@ impl Snapshot for Now {
 
     fn did_commit(&self, xid: Xid) -> bool {
         PgClock.did_commit(xid)
-    }
-}
-
-/// Raises 0A000: core would fire INSERT triggers for a row that was updated.
-pub unsafe fn refuse_triggers(info: *mut pg_sys::ResultRelInfo) {
-    // SAFETY: an initialized result relation.
-    unsafe {
-        let triggers = (*info).ri_TrigDesc;
-        if !triggers.is_null()
-            && ((*triggers).trig_insert_after_row
-                || (*triggers).trig_update_before_row
-                || (*triggers).trig_update_after_row)
-        {
-            errors::unsupported(
-                "INSERT ... ON CONFLICT DO UPDATE statements on memory-optimized tables with row triggers",
-                "Drop the row triggers, or look for the row first and then UPDATE or INSERT.",
-            );
-        }
     }
 }
 
@@ -217,6 +201,14 @@ unsafe fn update_existing(
             return Some(std::ptr::null_mut());
         }
         let new = project((*set).oc_ProjInfo);
+        let descriptor = (*info).ri_TrigDesc;
+        let old = pg_sys::ExecFetchSlotHeapTuple(existing, true, std::ptr::null_mut());
+        if !descriptor.is_null()
+            && (*descriptor).trig_update_before_row
+            && !triggers::fire_before_update(state.node, estate, info, old, new)
+        {
+            return Some(std::ptr::null_mut());
+        }
         (*new).tts_tableOid = state.target.oid();
         let constraints = (*(*new).tts_tupleDescriptor).constr;
         if !constraints.is_null() && (*constraints).has_generated_stored {
@@ -226,6 +218,10 @@ unsafe fn update_existing(
         match state.target.update(row, version, tuple::form(new), command) {
             Fate::Done(version) => {
                 tuple::show(new, &mut state.tuple, version, state.target.oid());
+                if !descriptor.is_null() {
+                    triggers::fire_after_update(estate, info, old, new);
+                    state.insert_triggers.hide(info);
+                }
                 Some(new)
             }
             Fate::Newer(_) | Fate::Skip => None,
