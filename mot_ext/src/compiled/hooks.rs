@@ -157,6 +157,7 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
             Some(next) => next(query, flags),
             None => standard_start(query, flags),
         }
+        crate::fdw::note_routing(query);
     }
 }
 

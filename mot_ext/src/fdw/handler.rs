@@ -3,7 +3,7 @@
 //! The handler answers without `shared_preload_libraries`: `DROP`, `\d` and `pg_dump` may call it. The first touch of a table's
 //! storage is what raises 55000.
 use super::{
-    analyze, direct_modify, explain, lock_rows, modify, paths, plan, scan, size, truncate,
+    analyze, direct_modify, explain, lock_rows, modify, paths, plan, routing, scan, size, truncate,
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -37,6 +37,7 @@ fn fdw_handler() -> Internal {
         r.EndForeignModify = Some(modify::end_foreign_modify);
         r.BeginForeignInsert = Some(modify::begin_foreign_insert);
         r.EndForeignInsert = Some(modify::end_foreign_modify);
+        r.IsForeignRelUpdatable = Some(routing::is_foreign_rel_updatable);
         r.PlanDirectModify = Some(direct_modify::plan_direct_modify);
         r.BeginDirectModify = Some(direct_modify::begin_direct_modify);
         r.IterateDirectModify = Some(direct_modify::iterate_direct_modify);

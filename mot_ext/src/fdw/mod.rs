@@ -1,7 +1,7 @@
 //! The foreign-data wrapper `mot`: how PostgreSQL's planner and executor reach memory-optimized tables.
 //!
 //! Files follow the order of `FdwRoutine`: `handler`; planning (`size`, `paths`, `conditions`, `plan`); scanning (`scan`,
-//! `bounds`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `upsert`, `triggers`); `lock_rows`; `explain`; `analyze`;
+//! `bounds`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `upsert`, `triggers`, `routing`); `lock_rows`; `explain`; `analyze`;
 //! `truncate`. `private` is what the planner tells the executor, `tuple` is between rows and slots.
 //!
 //! - Rows are handed out in place: a slot points into the arena. The statement's registered snapshot keeps every version it can
@@ -22,6 +22,7 @@ mod modify;
 mod paths;
 mod plan;
 pub mod private;
+mod routing;
 mod scan;
 mod size;
 mod triggers;
@@ -36,5 +37,6 @@ pub use lock_rows::{
     Outcome as LockOutcome, lock as lock_row, policy as wait_policy, strength as lock_strength,
 };
 pub use private::{Private, items, list};
+pub use routing::note as note_routing;
 pub use scan::Scan;
 pub use write::{Inserted, Target};

@@ -8,7 +8,7 @@
 use super::expressions::per_tuple_memory;
 use super::triggers::{self, InsertTriggers};
 use super::write::{Fate, Inserted, Target};
-use super::{private, tuple, upsert};
+use super::{private, routing, tuple, upsert};
 use crate::clock::{PgClock, PgSnapshot};
 use crate::pg::executor::compute_stored_generated;
 use crate::pg::fields::FieldKeeper;
@@ -73,6 +73,7 @@ pub unsafe extern "C-unwind" fn plan_foreign_modify(
 unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRelInfo) {
     // SAFETY: an initialized result relation, open and locked; the node is a ModifyTable's, or COPY's stand-in without a plan.
     unsafe {
+        routing::show_indexes((*info).ri_RelationDesc);
         xact::refuse_serializable();
         let estate = (*node).ps.state;
         let plan = (*node).ps.plan.cast::<pg_sys::ModifyTable>();
