@@ -83,6 +83,74 @@ FETCH 1 FROM c;
 ROLLBACK TO s;
 FETCH 2 FROM c;
 COMMIT;
+-- WHERE CURRENT OF, and rows by their ctid
+SELECT twin('cu', 'id int PRIMARY KEY, v text');
+SELECT same('INSERT INTO cu SELECT i, ''v'' || i FROM generate_series(1, 10) i');
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM cu ORDER BY id;
+DECLARE s CURSOR FOR SELECT * FROM cu;
+DECLARE f CURSOR FOR SELECT * FROM cu ORDER BY id DESC FOR UPDATE;
+SAVEPOINT s;
+UPDATE cu SET v = 'early' WHERE CURRENT OF s;
+ROLLBACK TO s;
+FETCH 2 FROM s;
+FETCH 1 FROM f;
+UPDATE cu SET v = v || ' s' WHERE CURRENT OF s RETURNING *;
+UPDATE cu SET v = v || ' f' WHERE CURRENT OF f RETURNING *;
+UPDATE cu SET v = v || ' f again' WHERE CURRENT OF f RETURNING *;
+FETCH 1 FROM f;
+DELETE FROM cu WHERE CURRENT OF f RETURNING *;
+DELETE FROM cu WHERE CURRENT OF f RETURNING *;
+FETCH ALL FROM s;
+SAVEPOINT s;
+UPDATE cu SET v = 'late' WHERE CURRENT OF s;
+ROLLBACK TO s;
+UPDATE cu SET v = 'none' WHERE CURRENT OF nope;
+ROLLBACK TO s;
+DECLARE j CURSOR FOR SELECT cu.id FROM cu JOIN t USING (id);
+FETCH 1 FROM j;
+UPDATE cu SET v = 'join' WHERE CURRENT OF j;
+ROLLBACK TO s;
+SELECT * FROM cu ORDER BY id;
+ROLLBACK;
+SELECT same($q$DO $d$
+DECLARE c CURSOR FOR SELECT * FROM cu WHERE id < 6 FOR UPDATE; d refcursor; r record;
+BEGIN
+  FOR r IN c LOOP
+    IF r.id % 2 = 0 THEN UPDATE cu SET v = 'even' WHERE CURRENT OF c; ELSE DELETE FROM cu WHERE CURRENT OF c; END IF;
+  END LOOP;
+  OPEN d FOR SELECT * FROM cu WHERE id = 7 FOR UPDATE;
+  FETCH d INTO r;
+  UPDATE cu SET v = 'by refcursor' WHERE CURRENT OF d;
+END $d$$q$);
+SELECT same('SELECT * FROM cu ORDER BY id');
+SELECT * FROM cu ORDER BY id;
+EXPLAIN (COSTS OFF) UPDATE cu SET v = 'x' WHERE CURRENT OF c;
+EXPLAIN (COSTS OFF) SELECT * FROM cu WHERE ctid = '(0,2)';
+EXPLAIN (COSTS OFF) SELECT * FROM cu WHERE ctid = '(0,2)' AND id = 2;
+EXPLAIN (COSTS OFF) SELECT * FROM cu a JOIN cu b ON a.ctid = b.ctid;
+SELECT ctid, * FROM cu WHERE ctid = '(0,2)';
+SELECT ctid, * FROM cu WHERE '(0,7)' = ctid AND v <> 'by refcursor';
+SELECT count(*) FROM cu WHERE ctid = '(4000000,7)';
+SELECT count(*) FROM cu WHERE ctid = NULL::tid;
+SELECT count(*) FROM cu WHERE ctid = (SELECT max(ctid) FROM cu);
+PREPARE by_ctid AS UPDATE cu SET v = 'by ctid' WHERE ctid = $1 RETURNING *;
+EXECUTE by_ctid ('(0,2)');
+EXECUTE by_ctid ('(0,1)');
+SELECT same('UPDATE cu SET v = v || ''!'' WHERE ctid = ANY (ARRAY(SELECT ctid FROM cu)) RETURNING id');
+-- a cursor over partitions, of both kinds
+CREATE TABLE cp (id int, v text) PARTITION BY LIST (id);
+CREATE FOREIGN TABLE cp1 PARTITION OF cp FOR VALUES IN (1) SERVER mot;
+CREATE TABLE cp2 PARTITION OF cp FOR VALUES IN (2);
+INSERT INTO cp VALUES (1, 'one'), (2, 'two');
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM cp FOR UPDATE;
+FETCH 1 FROM c;
+UPDATE cp SET v = 'first' WHERE CURRENT OF c RETURNING *;
+FETCH 1 FROM c;
+UPDATE cp SET v = 'second' WHERE CURRENT OF c RETURNING *;
+COMMIT;
+SELECT (mot.check('cu')).rows AS cu, (mot.check('cp1')).rows AS cp1;
 -- loops that change what they read
 CREATE FUNCTION loops() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE r record; n int := 0; s bigint := 0; one t;

@@ -11,6 +11,8 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 CREATE FOREIGN TABLE un (a int PRIMARY KEY, b text, c point, d int4range, e int[], f json) SERVER mot;
 CREATE TABLE un_heap (a int PRIMARY KEY, b text);
+CREATE TABLE un_parted (a int) PARTITION BY LIST (a);
+CREATE FOREIGN TABLE un_part PARTITION OF un_parted DEFAULT SERVER mot;
 CREATE TYPE un_enum AS ENUM ('x', 'y');
 CREATE COLLATION un_insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 SELECT command || E'\n  ' || pg_temp.refused(command) AS "command and answer" FROM unnest(ARRAY[
@@ -59,11 +61,15 @@ SELECT command || E'\n  ' || pg_temp.refused(command) AS "command and answer" FR
   'CLUSTER un USING un_pkey',
   'DROP INDEX CONCURRENTLY un_pkey',
   'REINDEX INDEX CONCURRENTLY un_pkey',
-  'REINDEX TABLE CONCURRENTLY un'
+  'REINDEX TABLE CONCURRENTLY un',
+  'SELECT * FROM un TABLESAMPLE system (10)',
+  'MERGE INTO un USING un_heap h ON un.a = h.a WHEN MATCHED THEN DELETE',
+  'MERGE INTO un_parted p USING un_heap h ON p.a = h.a WHEN MATCHED THEN DELETE',
+  'INSERT INTO un_parted VALUES (1) ON CONFLICT (a) DO UPDATE SET a = 2'
 ]) WITH ORDINALITY AS c(command, n) ORDER BY n;
 \set VERBOSITY default
 SELECT rows FROM mot.check('un');
 DROP FOREIGN TABLE un;
-DROP TABLE un_heap;
+DROP TABLE un_heap, un_parted;
 DROP TYPE un_enum;
 DROP COLLATION un_insensitive;

@@ -122,6 +122,17 @@ pub fn unsupported(what: &str, hint: &str) -> ! {
     )
 }
 
+/// Raises 24000: WHERE CURRENT OF means no row.
+pub fn invalid_cursor(message: &str) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_INVALID_CURSOR_STATE,
+        message.to_string(),
+        "",
+        ""
+    )
+}
+
 /// Raises 55P03: the row is locked and the statement says NOWAIT.
 pub fn row_not_available(relation: &str) -> ! {
     raise_report!(

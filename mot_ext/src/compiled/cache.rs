@@ -201,6 +201,16 @@ pub fn is_running(query: *mut pg_sys::QueryDesc) -> bool {
     existing().is_some_and(|cache| cache.find(query).is_some())
 }
 
+/// The table that a query reads in its compiled form, and the row it sent last; `None` if it has no such form.
+pub fn current_row(
+    query: *mut pg_sys::QueryDesc,
+) -> Option<(pg_sys::Oid, Option<pg_sys::ItemPointerData>)> {
+    let cache = existing()?;
+    let statement = cache.running[cache.find(query)?];
+    // SAFETY: a running statement stays in the map.
+    unsafe { (*statement).current_row() }
+}
+
 /// Runs a query for which `is_running` holds.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn run(

@@ -10,6 +10,8 @@ mod select;
 mod shape;
 mod statement;
 
+pub use cache::current_row;
+
 /// Installs the executor hooks; called once, while the server loads its libraries.
 pub fn init() {
     hooks::init();

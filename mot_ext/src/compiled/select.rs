@@ -18,6 +18,8 @@ pub struct Select {
     rows_max: u64,
     rows_left: u64,
     is_done: bool,
+    /// The row last sent, for WHERE CURRENT OF.
+    pub current: Option<pg_sys::ItemPointerData>,
 }
 
 impl Select {
@@ -51,6 +53,7 @@ impl Select {
                 rows_max,
                 rows_left: 0,
                 is_done: true,
+                current: None,
             }
         }
     }
@@ -59,6 +62,7 @@ impl Select {
         self.scan.rewind_under(snapshot);
         self.rows_left = self.rows_max;
         self.is_done = self.rows_max == 0;
+        self.current = None;
     }
 
     pub fn move_to(&mut self, table: TableRef) {
@@ -86,6 +90,7 @@ impl Select {
                     continue;
                 }
                 rows += 1;
+                self.current = Some(self.scan.tuple.t_self);
                 (*frame.estate).es_processed += 1;
                 self.rows_left -= 1;
                 self.is_done = self.rows_left == 0;

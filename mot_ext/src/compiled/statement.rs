@@ -164,6 +164,14 @@ impl Statement {
         }
     }
 
+    /// The table a running SELECT reads, and the row it sent last.
+    pub fn current_row(&self) -> Option<(pg_sys::Oid, Option<pg_sys::ItemPointerData>)> {
+        match &self.work {
+            Work::Select(select) => Some((self.frame.relation, select.current)),
+            _ => None,
+        }
+    }
+
     /// Runs it: `ExecutorRun`.
     pub unsafe fn run(
         &mut self,

@@ -57,6 +57,10 @@ unsafe fn explain_index(
 ) {
     // SAFETY: live executor and EXPLAIN structures; the index is locked with its table.
     unsafe {
+        if private.is_by_identity() {
+            let identity = items::<pg_sys::Expr>((*plan).fdw_exprs)[0];
+            explain_clauses(c"Row", list(&[identity]), plan, es);
+        }
         if private.index() == pg_sys::InvalidOid {
             return;
         }

@@ -96,6 +96,20 @@ pub unsafe fn evaluate(
     (datum, is_null)
 }
 
+/// A value of type tid; None: NULL.
+pub unsafe fn get_tid(
+    value: &Value,
+    context: *mut pg_sys::ExprContext,
+) -> Option<pg_sys::ItemPointerData> {
+    // SAFETY: see `Value::get`; a tid is passed by reference, here into the context's per-tuple memory.
+    unsafe {
+        let old = pg_sys::MemoryContextSwitchTo((*context).ecxt_per_tuple_memory);
+        let (datum, is_null) = value.get(context);
+        pg_sys::MemoryContextSwitchTo(old);
+        (!is_null).then(|| *datum.cast_mut_ptr::<pg_sys::ItemPointerData>())
+    }
+}
+
 /// `ExecQual`: whether the tuples of the context pass; no expression lets all pass.
 pub unsafe fn passes(state: *mut pg_sys::ExprState, context: *mut pg_sys::ExprContext) -> bool {
     if state.is_null() {

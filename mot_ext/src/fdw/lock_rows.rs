@@ -79,6 +79,8 @@ pub unsafe extern "C-unwind" fn refetch_foreign_row(
             lock(&target, row, seen, strength, policy((*mark).waitPolicy))
         {
             *updated = version != seen;
+            // What nodeLockRows notes for its own tables: WHERE CURRENT OF looks here.
+            (*mark).curCtid = tid;
             tuple::store_copy(slot, version, target.oid());
         }
     }

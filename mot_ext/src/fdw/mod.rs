@@ -1,6 +1,6 @@
 //! The foreign-data wrapper `mot`: how PostgreSQL's planner and executor reach memory-optimized tables.
 //!
-//! Files follow the order of `FdwRoutine`: `handler`; planning (`size`, `paths`, `conditions`, `plan`); scanning (`scan`,
+//! Files follow the order of `FdwRoutine`: `handler`; planning (`size`, `paths`, `conditions`, `by_row`, `plan`); scanning (`scan`,
 //! `bounds`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `upsert`, `triggers`, `routing`); `lock_rows`; `explain`; `analyze`;
 //! `truncate`. `private` is what the planner tells the executor, `tuple` is between rows and slots.
 //!
@@ -11,6 +11,7 @@
 //! - The engine never waits; the loops in `write` and `lock_rows` wait and call it again, as heapam does.
 mod analyze;
 mod bounds;
+mod by_row;
 mod conditions;
 mod direct_modify;
 mod duplicate;

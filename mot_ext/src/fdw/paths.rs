@@ -3,6 +3,7 @@
 //! Costs are in core's unit and its own settings, so that joins with heap tables are weighed rightly. There are no pages: what a
 //! heap pays for a page, a memory row pays as a cache miss, far below `cpu_tuple_cost`. An index's order is offered as pathkeys,
 //! both ways, as far as the key's byte order is the collation's order.
+use super::by_row;
 use super::conditions::{self, Match};
 use super::private::{self, Key, items, list};
 use crate::keys;
@@ -12,7 +13,7 @@ use pgrx::prelude::*;
 /// Walking to the next row in slot order: anchors and rows mostly lie one behind the other. In `cpu_tuple_cost`s.
 const NEXT_ROW_COST: f64 = 0.5;
 /// Following an index entry to its row: one or two cache misses. In `cpu_tuple_cost`s.
-const ENTRY_TO_ROW_COST: f64 = 2.0;
+pub const ENTRY_TO_ROW_COST: f64 = 2.0;
 /// One step down a tree, in `cpu_operator_cost`s; a node has some 15 entries.
 const DESCENT_STEP_COST: f64 = 4.0;
 const NODE_FANOUT: f64 = 15.0;
@@ -56,6 +57,7 @@ pub unsafe extern "C-unwind" fn get_foreign_paths(
     unsafe {
         let lateral = (*rel).lateral_relids;
         add_row_path(root, rel, lateral);
+        by_row::add_path(root, rel, lateral);
         let indexes = items::<pg_sys::IndexOptInfo>((*rel).indexlist);
         let own = items::<pg_sys::RestrictInfo>((*rel).baserestrictinfo);
         for index in &indexes {
@@ -243,7 +245,8 @@ unsafe fn array_lengths(conditions: &[conditions::Condition]) -> f64 {
         .product()
 }
 
-unsafe fn add(
+/// Offers a path to the planner.
+pub unsafe fn add(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
     startup: f64,

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! fdw_private: mark, serial (two halves), index oid (0: all rows), backward, conditions, qualifications, assignments,
-//!              counts rows, row lock,
+//!              counts rows, row lock, by identity,
 //!              conditions x { key column, test, argument type },  assignments x { attribute number }
 //! fdw_exprs:   arguments of the conditions that have one, qualifications, assigned expressions
 //! ```
+//! By identity: the one row with the `ctid` that the only argument gives.
 //! Qualifications and assignments are there for a direct UPDATE or DELETE only. An INSERT has mark and serial alone.
 //!
 //! The serial names the plan: copies of a plan share it, two plans of a process never do. Compiled statements are kept by it.
@@ -28,8 +29,9 @@ enum Position {
     Assignments = 7,
     CountsRows = 8,
     RowLock = 9,
+    ByIdentity = 10,
 }
-const FIXED: i32 = 10;
+const FIXED: i32 = 11;
 /// Numbers of an INSERT.
 const INSERT: i32 = 3;
 /// "mot plan" cut to 32 bits: tells our lists of integers from another wrapper's.
@@ -97,6 +99,7 @@ pub unsafe fn encode(index: pg_sys::Oid, backward: bool, keys: &[Key]) -> *mut p
         0,
         0,
         0,
+        0,
     ];
     for key in keys {
         numbers.extend([
@@ -107,6 +110,16 @@ pub unsafe fn encode(index: pg_sys::Oid, backward: bool, keys: &[Key]) -> *mut p
     }
     // SAFETY: an integer list in the current memory context.
     unsafe { integers(&numbers) }
+}
+
+/// Builds `fdw_private` of a look-up of one row.
+pub unsafe fn encode_identity() -> *mut pg_sys::List {
+    // SAFETY: the list has the form above.
+    unsafe {
+        let list = encode(pg_sys::InvalidOid, false, &[]);
+        (*(*list).elements.add(Position::ByIdentity as usize)).int_value = 1;
+        list
+    }
 }
 
 /// Makes a scan lock the rows it returns.
@@ -160,6 +173,11 @@ impl Private {
     /// From the last key to the first.
     pub fn is_backward(&self) -> bool {
         self.number(Position::Backward as i32) != 0
+    }
+
+    /// One row, by its identity.
+    pub fn is_by_identity(&self) -> bool {
+        self.number(Position::ByIdentity as i32) != 0
     }
 
     /// The conditions on the key, by column.

@@ -6,7 +6,7 @@
 //!   registered; whoever keeps it longer copies it, as for any slot that does not own its tuple.
 //! - The snapshot's own rule about command ids keeps a statement from seeing what it writes itself.
 use super::bounds::Bounds;
-use super::expressions::{Value, passes};
+use super::expressions::{Value, get_tid, passes};
 use super::lock_rows;
 use super::private::{Private, items};
 use super::tuple;
@@ -29,6 +29,11 @@ use pgrx::prelude::*;
 /// Where rows come from.
 enum Source {
     Rows(Option<RowScan>),
+    /// One row, by its identity; asked for once.
+    Row {
+        identity: Value,
+        is_read: bool,
+    },
     Index(IndexSource),
 }
 
@@ -90,7 +95,12 @@ impl Scan {
         snapshot: PgSnapshot<'static>,
     ) -> Scan {
         let session = session::session();
-        let source = if private.index() == pg_sys::InvalidOid {
+        let source = if private.is_by_identity() {
+            Source::Row {
+                identity: arguments[0],
+                is_read: false,
+            }
+        } else if private.index() == pg_sys::InvalidOid {
             Source::Rows(None)
         } else {
             let index = find_index(session, table, private.index());
@@ -148,6 +158,7 @@ impl Scan {
             self.is_started = true;
             match &mut self.source {
                 Source::Rows(scan) => *scan = Some(RowScan::new(self.table)),
+                Source::Row { is_read, .. } => *is_read = false,
                 Source::Index(source) => {
                     source.is_in_range = false;
                     // SAFETY: the arguments were compiled for the node whose context this is.
@@ -157,6 +168,15 @@ impl Scan {
         }
         match &mut self.source {
             Source::Rows(scan) => scan.as_mut()?.next(self.session, &self.snapshot),
+            Source::Row { identity, is_read } => {
+                if std::mem::replace(is_read, true) {
+                    return None;
+                }
+                // SAFETY: compiled for the node whose context this is.
+                let slot = unsafe { tuple::slot_of(get_tid(identity, context)?)? };
+                let version = self.session.visible(self.table, slot, &self.snapshot)?;
+                Some((slot, version))
+            }
             Source::Index(source) => match source.next(self.session, self.table, &self.snapshot) {
                 Ok(found) => found,
                 Err(error) => errors::raise(error),

@@ -1,5 +1,5 @@
 //! How many rows: from the engine's exact count and PostgreSQL's statistics about values.
-use super::conditions;
+use super::{by_row, conditions};
 use crate::relation;
 use mot_engine::TableRef;
 use pgrx::pg_sys;
@@ -32,6 +32,7 @@ pub unsafe extern "C-unwind" fn get_foreign_rel_size(
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
         (*rel).tuples = row_count(table);
         (*rel).pages = pages(table);
+        by_row::replace_current_of(root, rel, relid);
         pg_sys::set_baserel_size_estimates(root, rel);
         if (*rel).rows > 1.0 && conditions::finds_one_row(root, rel) {
             (*rel).rows = 1.0;
