@@ -146,6 +146,30 @@ pub fn row_not_available(relation: &str) -> ! {
 
 /// Raises 55000: the library is not in shared_preload_libraries. Says which line to write.
 pub fn not_preloaded() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "memory-optimized tables need the library \"mot\" to be preloaded",
+        "",
+        preload_hint()
+    )
+}
+
+/// Raises 55000: a definition would be changed in the catalog alone.
+pub fn definition_not_preloaded() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "definitions of memory-optimized tables cannot be changed while the library \"mot\" is not preloaded",
+        "The library keeps the rows; without it the statement would change the catalog and leave them as they are.",
+        format!(
+            "{} To give the tables up, disable the event trigger mot_require_preload first, in a transaction of its own.",
+            preload_hint()
+        )
+    )
+}
+
+fn preload_hint() -> String {
     // SAFETY: a setting's current value: NULL or a C string that lives until it is changed, which needs this thread.
     let current = unsafe {
         let current = pg_sys::shared_preload_libraries_string;
@@ -162,14 +186,8 @@ pub fn not_preloaded() -> ! {
     } else {
         format!("{current}, mot")
     };
-    raise_report!(
-        PgLogLevel::ERROR,
-        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "memory-optimized tables need the library \"mot\" to be preloaded",
-        "",
-        format!(
-            "Write the line  shared_preload_libraries = '{list}'  into postgresql.conf and restart the server."
-        )
+    format!(
+        "Write the line  shared_preload_libraries = '{list}'  into postgresql.conf and restart the server."
     )
 }
 

@@ -8,14 +8,15 @@
 //! | `index`, `index_columns` | CREATE INDEX and the indexes behind constraints |
 //! | `alter`, `rows`, `retype`, `ownership` | ALTER TABLE and what it must do to rows and indexes |
 //! | `drop` | DROP and the object access hook |
+//! | `preload` | refuses DDL where the library is not preloaded |
 //! | `maintenance` | VACUUM, REINDEX, LOCK, COPY FREEZE, COMMENT |
 //! | `am` | the index access method and its operator classes |
 //! | `definition`, `storage` | catalog rows to engine definitions, and every call that changes engine storage |
 //! | `check` | `mot.check`, sizes, storages |
 //! | `identity`, `nodes`, `inheritance`, `refuse` | whose relation it is; parse trees; errors |
 //!
-//! The hooks are installed only when the library is preloaded; without it the handlers answer (so `\d`, DROP and pg_dump work)
-//! and tables cannot be used.
+//! The hooks are installed only when the library is preloaded; without it the handlers answer (so `\d` and pg_dump work), tables cannot
+//! be used, and an event trigger of the extension refuses DDL.
 // PostgreSQL names its enum values in its own way; they appear as patterns throughout.
 #![allow(non_upper_case_globals)]
 
@@ -34,6 +35,7 @@ mod inheritance;
 mod maintenance;
 mod nodes;
 mod ownership;
+mod preload;
 mod refuse;
 mod retype;
 mod rows;

@@ -1,0 +1,61 @@
+-- A server without the library in shared_preload_libraries: DDL on memory-optimized tables is refused, all else works.
+\set VERBOSITY default
+SHOW shared_preload_libraries;
+SELECT * FROM kept;
+-- in the same session as the first look-up of a table, and before it
+\c
+DROP TABLE kept;
+\set SHOW_CONTEXT never
+\set VERBOSITY terse
+DROP FOREIGN TABLE kept;
+DROP INDEX kept_v_idx;
+DROP SCHEMA kept_schema CASCADE;
+DROP OWNED BY kept_owner;
+DROP SERVER mot CASCADE;
+DROP EXTENSION mot;
+DROP EXTENSION mot CASCADE;
+ALTER TABLE kept ADD COLUMN w int DEFAULT 7;
+ALTER FOREIGN TABLE kept ALTER v SET NOT NULL;
+ALTER TABLE kept DROP COLUMN v;
+ALTER TABLE kept RENAME TO other;
+ALTER TABLE kept_parent ADD COLUMN w int DEFAULT 7;
+ALTER INDEX kept_v_idx RENAME TO other;
+ALTER DOMAIN kept_domain ADD CHECK (VALUE > 100);
+CREATE INDEX ON kept (v);
+CREATE FOREIGN TABLE new (a int) SERVER mot;
+TRUNCATE kept;
+DO $$ BEGIN EXECUTE 'DROP TABLE kept'; END $$;
+BEGIN;
+CREATE TABLE ordinary (a int);
+SAVEPOINT s;
+DROP FOREIGN TABLE kept;
+ROLLBACK TO s;
+DROP TABLE ordinary;
+COMMIT;
+-- what is not ours
+CREATE TABLE ordinary (a int PRIMARY KEY);
+ALTER TABLE ordinary ADD COLUMN b int DEFAULT 1;
+CREATE INDEX ON ordinary (b);
+CREATE FOREIGN DATA WRAPPER another;
+CREATE SERVER another FOREIGN DATA WRAPPER another;
+CREATE FOREIGN TABLE elsewhere (a int) SERVER another;
+ALTER FOREIGN TABLE elsewhere ADD COLUMN b int DEFAULT 1;
+DROP FOREIGN TABLE elsewhere;
+DROP TABLE ordinary;
+DROP FOREIGN DATA WRAPPER another CASCADE;
+\d kept
+-- an unprivileged user, and a session that replays with triggers off
+SET ROLE kept_owner;
+CREATE TEMP TABLE ordinary (a int);
+DROP TABLE ordinary;
+DROP FOREIGN TABLE owned;
+RESET ROLE;
+SET session_replication_role = replica;
+DROP FOREIGN TABLE kept;
+RESET session_replication_role;
+-- giving the tables up: another database of the same server
+\c gone
+DROP EXTENSION mot CASCADE;
+ALTER EVENT TRIGGER mot_require_preload DISABLE;
+DROP EXTENSION mot CASCADE;
+SELECT count(*) FROM pg_foreign_table;
