@@ -1,5 +1,5 @@
 # Two commands do everything on a bare Debian 12: `make demo` and `make test`.
-.PHONY: demo test rto setup install
+.PHONY: demo test rto soak setup install
 
 QUICK ?=
 
@@ -13,6 +13,11 @@ test: setup
 rto: setup
 	.ci/install release
 	.ci/rto $(if $(QUICK),--quick)
+
+MINUTES ?= 30
+
+soak: setup
+	.ci/soak $(MINUTES)
 
 setup:
 	.ci/setup

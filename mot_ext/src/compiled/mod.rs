@@ -12,7 +12,10 @@ mod statement;
 
 pub use cache::current_row;
 
-/// Installs the executor hooks; called once, while the server loads its libraries.
+/// Installs the executor hooks while the server loads its libraries; a library loaded later has no tables to serve.
 pub fn init() {
-    hooks::init();
+    // SAFETY: a plain flag that the postmaster sets before it calls any _PG_init.
+    if unsafe { pgrx::pg_sys::process_shared_preload_libraries_in_progress } {
+        hooks::init();
+    }
 }

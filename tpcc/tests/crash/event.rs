@@ -30,12 +30,13 @@ pub enum Event {
 }
 
 impl Event {
-    /// Draws one; plain kills are the most frequent. `KillWorker` runs when asked for (`--event`).
+    /// Draws one; plain kills are the most frequent.
     pub fn draw(rng: &mut TpccRng) -> Self {
         match rng.uniform(1, 100) {
             1..=25 => Event::KillPostmaster,
-            26..=40 => Event::KillBackend,
-            41..=52 => Event::Immediate,
+            26..=36 => Event::KillBackend,
+            37..=44 => Event::KillWorker,
+            45..=52 => Event::Immediate,
             53..=64 => Event::Fast,
             65..=74 => Event::SmartAfterClientsLeft,
             75..=87 => Event::KillDuringCheckpoint,

@@ -9,9 +9,11 @@
 //!
 //! `--engine heap` (or `MOT_TEST_ENGINE=heap`) tries the suite itself against PostgreSQL's own
 //! tables. `--rounds` and `--seed` (`MOT_CRASH_ROUNDS`, `MOT_CRASH_SEED`) repeat a failure; `--event`
-//! (`MOT_CRASH_EVENT`) has every round end in the same way.
+//! (`MOT_CRASH_EVENT`) has every round end in the same way. `--standby` (`MOT_CRASH_STANDBY=true`) adds a streaming standby with
+//! mishaps of its own, compared with the primary after every round.
 
 mod bank;
+mod companion;
 mod ddl;
 mod event;
 mod server;
@@ -20,6 +22,7 @@ mod support;
 
 use bank::Bank;
 use clap::Parser;
+use companion::{Companion, Mishap};
 use event::Event;
 use server::suspicious_lines;
 use std::path::Path;
@@ -49,6 +52,9 @@ struct Options {
     /// Only this event, instead of drawn ones.
     #[arg(long, env = "MOT_CRASH_EVENT", value_enum)]
     event: Option<Event>,
+    /// With a standby.
+    #[arg(long, env = "MOT_CRASH_STANDBY")]
+    standby: bool,
 }
 
 /// What lives through all rounds.
@@ -56,6 +62,7 @@ struct Suite {
     cluster: Cluster,
     target: Target,
     bank: Bank,
+    companion: Option<Companion>,
     /// Bytes of the server's log that were looked at.
     log_seen: usize,
 }
@@ -70,13 +77,16 @@ fn main() {
         "crash suite: engine {}, {} rounds, seed {seed}",
         options.engine, options.rounds
     );
-    let mut suite = match Suite::new(options.engine, seed) {
+    let mut suite = match Suite::new(options.engine, seed, options.standby) {
         Ok(suite) => suite,
         Err(failure) => panic!("set-up, seed {seed}: {failure}"),
     };
     for round in 0..options.rounds {
         if let Err(failure) = suite.round(seed, round, options.event) {
             suite.cluster.keep_directory();
+            if let Some(companion) = &mut suite.companion {
+                companion.keep_directory();
+            }
             panic!(
                 "seed {seed}, round {round}: {failure}\nthe server's directory is {}\n{}",
                 suite.cluster.directory().display(),
@@ -88,19 +98,27 @@ fn main() {
 }
 
 impl Suite {
-    fn new(engine: Engine, seed: u64) -> Result<Self> {
+    fn new(engine: Engine, seed: u64, with_standby: bool) -> Result<Self> {
         // Small, so that checkpoints and log switches happen during a round too.
         let mut settings = support::settings(engine);
         settings.extend([("max_wal_size", "64MB"), ("checkpoint_timeout", "30s")]);
+        if with_standby {
+            // A standby that was away for a round still finds what it missed.
+            settings.extend([("wal_keep_size", "4GB"), ("hot_standby_feedback", "on")]);
+        }
         let mut cluster = Cluster::create(&scratch_directory("mot-crash"), None, &settings)?;
         cluster.start_and_wait()?;
         let target = cluster.target(engine, None)?;
         small_load(&target, seed)?;
         let bank = Bank::open(&target)?;
+        let companion = with_standby
+            .then(|| Companion::of(&cluster, &target))
+            .transpose()?;
         Ok(Suite {
             cluster,
             target,
             bank,
+            companion,
             log_seen: 0,
         })
     }
@@ -116,6 +134,7 @@ impl Suite {
             Mode::Procedures
         };
         let terminals = rng.uniform(2, 8) as u32;
+        let mishap = Mishap::draw(&mut rng);
         let ledger = self.cluster.directory().join(format!("ledger-{round}"));
         let start = Instant::now();
         ddl::prepare(&self.target, round)?;
@@ -143,6 +162,10 @@ impl Suite {
             let bank = &self.bank;
             let banking = scope.spawn(move || bank.work(target, seed, round, stop_after));
             let ghost = ddl::leave_open(&self.target, round);
+            let suffered = self
+                .companion
+                .as_mut()
+                .map_or(Ok(()), |companion| companion.suffer(mishap));
             let struck = if clients_leave {
                 Ok(())
             } else {
@@ -156,6 +179,7 @@ impl Suite {
                 .join()
                 .unwrap_or_else(|_| Err(Failure::unexpected("panicked")));
             drop(ghost?);
+            suffered?;
             struck?;
             banked?;
             report
@@ -175,9 +199,17 @@ impl Suite {
             self.cluster.start_and_wait()?;
             self.verify(&ledger, round)?;
         }
+        let compared = match &mut self.companion {
+            None => String::new(),
+            Some(companion) => {
+                companion.return_from(mishap)?;
+                let rows = companion.compare(&self.target)?;
+                format!(", standby ({mishap:?}) has the same {rows} rows")
+            }
+        };
         println!(
             "round {round}: {event:?} after {:.1} s of {mode} with {terminals} terminals, \
-             recovered in {:.2} s{}: {told} ({:.1} s)",
+             recovered in {:.2} s{}: {told}{compared} ({:.1} s)",
             moment.as_secs_f64(),
             recovery.as_secs_f64(),
             if again { ", twice" } else { "" },
