@@ -8,13 +8,13 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 
-my $primary = new_primary('primary');
+# Removal of dead heap rows (vacuum, pruning) would hold up replay or cancel; memory-optimized tables log no such thing, every server
+# removes under its own horizon. So the first part writes to them alone.
+my $primary = new_primary('primary', conf => "autovacuum = off\n");
 $primary->safe_psql('postgres', q(
-CREATE TABLE old_heap (id int PRIMARY KEY, v int);
 CREATE FOREIGN TABLE old_mot (id int PRIMARY KEY, v int) SERVER mot;
 CREATE INDEX ON old_mot (v);
-INSERT INTO old_heap SELECT i, i FROM generate_series(1, 5000) i;
-INSERT INTO old_mot SELECT * FROM old_heap;
+INSERT INTO old_mot SELECT i, i FROM generate_series(1, 5000) i;
 ));
 $primary->backup('base');
 # Replay waits for queries here ...
@@ -23,8 +23,8 @@ my $patient = new_standby('patient', $primary, 'base', conf => "max_standby_stre
 my $strict = new_standby('strict', $primary, 'base', conf => "max_standby_streaming_delay = 0\n");
 $_->poll_query_until('postgres', q(SELECT count(*) = 5000 FROM old_mot)) for $patient, $strict;
 
-my $sums = 'SELECT (SELECT sum(v) FROM old_heap), (SELECT sum(v) FROM old_mot), (SELECT count(*) FROM old_mot WHERE v BETWEEN 1000 AND 1999)';
-my $expected = '12502500|12502500|1000';
+my $sums = 'SELECT (SELECT sum(v) FROM old_mot), (SELECT count(*) FROM old_mot WHERE v BETWEEN 1000 AND 1999)';
+my $expected = '12502500|1000';
 my $begin = 'BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT sum(v) FROM old_mot WHERE v < 0';
 
 # A cursor halfway through, and a snapshot that looks again and again, while every row changes many times over, keys included.
@@ -37,10 +37,9 @@ $snapshot->query_safe($begin);
 is($snapshot->query_safe($sums), $expected, 'sums of the standby before');
 for my $round (1 .. 5)
 {
-	$primary->safe_psql('postgres', "BEGIN; UPDATE old_mot SET v = v + 10000; UPDATE old_heap SET v = v + 10000; COMMIT;
-		BEGIN; DELETE FROM old_mot WHERE id % 5 = $round - 1; DELETE FROM old_heap WHERE id % 5 = $round - 1;
-		INSERT INTO old_mot SELECT i, $round FROM generate_series(1, 5000) i WHERE i % 5 = $round - 1;
-		INSERT INTO old_heap SELECT i, $round FROM generate_series(1, 5000) i WHERE i % 5 = $round - 1; COMMIT;");
+	$primary->safe_psql('postgres', "UPDATE old_mot SET v = v + 10000;
+		BEGIN; DELETE FROM old_mot WHERE id % 5 = $round - 1;
+		INSERT INTO old_mot SELECT i, $round FROM generate_series(1, 5000) i WHERE i % 5 = $round - 1; COMMIT;");
 	wait_replayed($primary, $patient);
 	is($snapshot->query_safe($sums), $expected, "round $round: the old snapshot of the standby sees what it saw");
 }
@@ -53,6 +52,10 @@ is( $patient->safe_psql('postgres', $sums),
 	$primary->safe_psql('postgres', $sums),
 	'a new snapshot sees the new rows');
 $cursor->query_safe('COMMIT');
+
+# Catalog rows that are removed would hold up replay, too: from here on the primary knows of the snapshots.
+$patient->append_conf('postgresql.conf', "hot_standby_feedback = on\n");
+$patient->reload;
 
 # What takes the whole table needs AccessExclusiveLock on the primary: replay waits for the query ...
 my %taking = (
@@ -73,12 +76,14 @@ for my $what (sort keys %taking)
 	}
 	my $other = $patient->background_psql('postgres');
 	$other->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+	my $log_before = -s $strict->logfile;
 	$primary->safe_psql('postgres', $taking{$what}[1]);
 	is($held->query_safe('SELECT count(*), sum(id) FROM victim'), '1000|500500', "$what: replay waits, the query keeps its rows");
 	$held->query_safe('COMMIT');
 	wait_replayed($primary, $_) for $patient, $strict;
 	# ... or ends it.
-	my ($out) = $cancelled->query('SELECT count(*), sum(id) FROM victim');
+	# A session that idles in its transaction loses its connection, and psql ends.
+	my ($out) = eval { $cancelled->query('SELECT count(*), sum(id) FROM victim') } // '';
 	if ($what eq 'CREATE INDEX')
 	{
 		# ShareLock on the primary: readers are not in its way.
@@ -87,7 +92,7 @@ for my $what (sort keys %taking)
 	else
 	{
 		is($out, '', "$what: no rows from a table that is being taken away");
-		like($cancelled->{stderr} . slurp_file($strict->logfile), qr/conflict with recovery/, "$what: the query was cancelled as with a heap table");
+		ok($strict->log_contains('terminating connection due to conflict with recovery', $log_before), "$what: the query was cancelled as with a heap table");
 	}
 	# A snapshot older than the DDL, that comes to the table only now: the same as on the primary, or an error; never garbage.
 	if ($what ne 'DROP')
@@ -103,7 +108,7 @@ for my $what (sort keys %taking)
 # The standby's own reader of a table that was made and filled after its snapshot: not there yet.
 my $early = $patient->background_psql('postgres');
 $early->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
-$primary->safe_psql('postgres', 'INSERT INTO old_mot SELECT i, 0 FROM generate_series(10001, 10100) i; INSERT INTO old_heap SELECT i, 0 FROM generate_series(10001, 10100) i');
+$primary->safe_psql('postgres', 'INSERT INTO old_mot SELECT i, 0 FROM generate_series(10001, 10100) i');
 wait_replayed($primary, $patient);
 is($early->query_safe('SELECT count(*) FROM old_mot WHERE id > 10000'), '0', 'rows after the snapshot are not seen');
 is($early->query_safe('COMMIT; SELECT count(*) FROM old_mot WHERE id > 10000'), '100', 'and are by the next one');
