@@ -17,7 +17,7 @@ use Time::HiRes qw(usleep);
 our @EXPORT = qw(
   new_primary new_standby unpack_backup
   is_full pick start_load stop_load start_readers stop_readers
-  agrees sound digest same_rows wait_replayed caught_up no_crash
+  promote crash wait_gone agrees sound digest same_rows wait_replayed caught_up no_crash
 );
 
 my $here = abs_path(dirname(__FILE__) . '/..');
@@ -140,25 +140,26 @@ sub start_load
 	$load{run} = IPC::Run::start(
 		[
 			$node->installed_command('pgbench'), '-n', '-M', 'prepared', '-c', $params{clients} // 3, '-T', 3600, @scripts,
-			'-d', $node->connstr('postgres')
+			$node->connstr('postgres')
 		],
 		'<', \undef, '>', \$load{output}, '2>&1');
 	# Under way, so that what follows happens beside it.
 	my $before = written($node);
-	usleep(20_000) until written($node) > $before + 20 || !$load{run}->pumpable;
+	usleep(20_000) until written($node) > $before + 50 || !$load{run}->pumpable;
 	return \%load;
 }
 
+# A number that grows with every transaction that writes.
 sub written
 {
 	my ($node) = @_;
-	return $node->safe_psql('postgres', 'SELECT coalesce(sum(changes), 0) FROM twin_heap');
+	return $node->safe_psql('postgres', 'SELECT pg_snapshot_xmax(pg_current_snapshot())');
 }
 
 sub stop_load
 {
 	my ($load) = @_;
-	$load->{run}->signal('INT') if $load->{run}->pumpable;
+	$load->{run}->signal('TERM') if $load->{run}->pumpable;
 	$load->{run}->finish;
 	return if $load->{may_fail};
 	unlike($load->{output}, qr/ERROR|FATAL|PANIC|aborted|terminated/, "$load->{name}: no transaction of the load failed")
@@ -174,8 +175,7 @@ sub start_readers
 	$readers{run} = IPC::Run::start(
 		[
 			$node->installed_command('pgbench'), '-n', '-c', 2, '-T', 3600,
-			'-f', "$here/load/look.sql\@2", '-f', "$here/load/look_twice.sql\@1", '-d', $node->connstr('postgres'),
-			'--progress=1'
+			'--progress=1', '-f', "$here/load/look.sql\@2", '-f', "$here/load/look_twice.sql\@1", $node->connstr('postgres')
 		],
 		'<', \undef, '>', \$readers{output}, '2>&1');
 	return \%readers;
@@ -191,13 +191,46 @@ sub stop_readers
 		$readers->{run}->pump_nb;
 		usleep(20_000);
 	}
-	$readers->{run}->signal('INT') if $readers->{run}->pumpable;
+	$readers->{run}->signal('TERM') if $readers->{run}->pumpable;
 	$readers->{run}->finish;
 	unlike($readers->{output}, qr/INCONSISTENT/, "$readers->{name}: every snapshot was consistent")
 	  or diag($readers->{output});
 	unlike($readers->{output}, qr/ERROR|FATAL|aborted/, "$readers->{name}: no reader failed") or diag($readers->{output})
 	  unless $readers->{may_fail};
 	return;
+}
+
+sub promote
+{
+	my ($node) = @_;
+	$node->promote;
+	$node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die $node->name . ' is not promoted';
+	return;
+}
+
+# Loses the server and starts it again.
+sub crash
+{
+	my ($node) = @_;
+	$node->kill9;
+	wait_gone($node);
+	$node->start;
+	return;
+}
+
+# Waits until no process of a killed server is left: they notice by themselves that their postmaster is gone.
+sub wait_gone
+{
+	my ($node) = @_;
+	my $at = abs_path($node->data_dir);
+	my ($postmaster) = slurp_file("$at/postmaster.pid") =~ /^(\d+)/;
+	for (1 .. 1500)
+	{
+		# The postmaster stays until its parent has noticed, too, and its number counts as long as it does.
+		return unless -d "/proc/$postmaster" || grep { (readlink("$_/cwd") // '') eq $at } glob('/proc/[0-9]*');
+		usleep(20_000);
+	}
+	die 'processes of ' . $node->name . ' are left';
 }
 
 # Heap and memory-optimized halves agree on this server.

@@ -27,7 +27,7 @@ for my $form (sort keys %forms)
 	next unless $form =~ /^tar/;
 	unpack_backup($primary, $form, "${form}_unpacked");
 }
-$checkpoints->signal('INT');
+$checkpoints->signal('TERM');
 $checkpoints->finish;
 for my $form (sort keys %forms)
 {
