@@ -16,7 +16,7 @@ use Time::HiRes qw(usleep);
 
 our @EXPORT = qw(
   new_primary new_standby unpack_backup
-  is_full pick start_load stop_load start_readers stop_readers
+  is_full pick start_load stop_load start_readers stop_readers start_checkpoints stop_checkpoints
   promote crash wait_gone agrees sound digest same_rows wait_replayed caught_up no_crash
 );
 
@@ -197,6 +197,26 @@ sub stop_readers
 	  or diag($readers->{output});
 	unlike($readers->{output}, qr/ERROR|FATAL|aborted/, "$readers->{name}: no reader failed") or diag($readers->{output})
 	  unless $readers->{may_fail};
+	return;
+}
+
+# A checkpoint every few hundredths of a second: generations of files come and go.
+sub start_checkpoints
+{
+	my ($node) = @_;
+	my %checkpoints = (input => "CHECKPOINT \\watch 0.03\n", output => '');
+	$checkpoints{run} = IPC::Run::start([ $node->installed_command('psql'), '-XAtq', '-d', $node->connstr('postgres') ],
+		'<', \$checkpoints{input}, '>', \$checkpoints{output}, '2>&1');
+	# They are given to the server by the harness.
+	$checkpoints{run}->pump until $checkpoints{input} eq '';
+	return \%checkpoints;
+}
+
+sub stop_checkpoints
+{
+	my ($checkpoints) = @_;
+	$checkpoints->{run}->signal('TERM') if $checkpoints->{run}->pumpable;
+	$checkpoints->{run}->finish;
 	return;
 }
 

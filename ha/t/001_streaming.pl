@@ -17,22 +17,18 @@ my %forms = (
 	plain_fetch  => [ '-Fp', '-X', 'fetch' ],
 	tar_stream   => [ '-Ft', '-X', 'stream' ],
 	tar_fetch    => [ '-Ft', '-X', 'fetch' ]);
-my $often = "CHECKPOINT \\watch 0.05\n";
-my $checkpoints = IPC::Run::start(
-	[ $primary->installed_command('psql'), '-XAtq', '-d', $primary->connstr('postgres') ],
-	'<', \$often, '>', '/dev/null', '2>&1');
+my $checkpoints = start_checkpoints($primary);
 for my $form (sort keys %forms)
 {
 	$primary->backup($form, backup_options => $forms{$form});
 	next unless $form =~ /^tar/;
 	unpack_backup($primary, $form, "${form}_unpacked");
 }
-$checkpoints->signal('TERM');
-$checkpoints->finish;
+stop_checkpoints($checkpoints);
 for my $form (sort keys %forms)
 {
 	my $path = $primary->backup_dir . '/' . $form . ($form =~ /^tar/ ? '_unpacked' : '');
-	command_ok([ 'pg_verifybackup', '-n', $path ], "pg_verifybackup: $form");
+	command_ok([ 'pg_verifybackup', $path ], "pg_verifybackup: $form");
 }
 
 my @standbys =

@@ -79,6 +79,8 @@ for my $round (@rounds)
 	# pg_rewind reads the timeline from the control file.
 	$new->safe_psql('postgres', 'CHECKPOINT');
 
+	# Generations of files come and go while pg_rewind copies: it is not a base backup that they would stay for.
+	my $checkpoints;
 	my @source = ('--source-server', $new->connstr('postgres'));
 	if ($round->{source} eq 'directory')
 	{
@@ -88,12 +90,21 @@ for my $round (@rounds)
 	else
 	{
 		$load = start_load($new);
+		$checkpoints = start_checkpoints($new);
 	}
 	my $conf = slurp_file($old->data_dir . '/postgresql.conf');
 	command_ok([ 'pg_rewind', '--target-pgdata', $old->data_dir, @source, '--no-sync' ], "$what: pg_rewind");
 	unlink $old->data_dir . '/postgresql.conf';
 	append_to_file($old->data_dir . '/postgresql.conf', $conf);
-	$round->{source} eq 'directory' ? $new->start : stop_load($load);
+	if ($round->{source} eq 'directory')
+	{
+		$new->start;
+	}
+	else
+	{
+		stop_checkpoints($checkpoints);
+		stop_load($load);
+	}
 	follow($old, $new);
 	same_rows($new, $old, "$what: rejoined");
 	$load = start_load($new);
