@@ -125,11 +125,12 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
         event,
         pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_ABORT
     );
+    if !ends || LOCAL.copying.get() != Copying::Backup {
+        return;
+    }
     // SAFETY: reads a variable of this process.
-    if ends
-        && LOCAL.copying.get() == Copying::Backup
-        && unsafe { pg_sys::get_backup_status() } == pg_sys::SessionBackupState::SESSION_BACKUP_NONE
-    {
+    let status = unsafe { pg_sys::get_backup_status() };
+    if status == pg_sys::SessionBackupState::SESSION_BACKUP_NONE {
         end();
     }
 }

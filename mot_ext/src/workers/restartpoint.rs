@@ -38,8 +38,7 @@ fn is_mine(lock: *mut pg_sys::LWLock) -> bool {
 pub fn is_waiting() -> bool {
     lock().is_some_and(|lock| {
         // SAFETY: a lock in shared memory; an old answer costs the waiter one turn.
-        is_mine(lock)
-            && unsafe { (&raw const (*lock).waiters.head).read_volatile() } as i32 != NOBODY
+        is_mine(lock) && unsafe { (&raw const (*lock).waiters.head).read_volatile() } != NOBODY
     })
 }
 
