@@ -112,6 +112,8 @@ BEGIN;
 INSERT INTO m VALUES (4000, 'prepared');
 PREPARE TRANSACTION 'mixed_heap';
 SELECT count(*) FROM m WHERE id = 4000;
+COMMIT PREPARED 'mixed_heap';
+SELECT count(*) FROM m WHERE id = 4000;
 BEGIN;
 SELECT count(*) > 0 FROM m;
 INSERT INTO h VALUES (-5, 'only heap was written');

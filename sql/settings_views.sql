@@ -51,10 +51,4 @@ SET ROLE mot_viewer;
 SELECT count(*) FROM mot.stat_memory;
 RESET ROLE;
 DROP ROLE mot_viewer;
-
--- What a transaction cannot do.
-BEGIN;
-UPDATE viewed SET v = 3 WHERE id = 1;
-PREPARE TRANSACTION 'viewed';
-SELECT v FROM viewed WHERE id = 1;
 DROP FOREIGN TABLE viewed;

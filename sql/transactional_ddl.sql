@@ -104,7 +104,7 @@ CALL td_steps();
 SELECT count(*) FROM td4;
 SELECT count(*) FROM pg_index WHERE indrelid = 'td4'::regclass;
 SELECT rows FROM mot.check('td4');
--- PREPARE TRANSACTION is refused.
+-- PREPARE TRANSACTION is refused: prepared.sql.
 BEGIN;
 CREATE FOREIGN TABLE td5 (a int PRIMARY KEY) SERVER mot;
 PREPARE TRANSACTION 'td';

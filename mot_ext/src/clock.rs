@@ -83,11 +83,13 @@ impl PgSnapshot<'_> {
     }
 }
 
+/// Empty without an array: a copied snapshot whose subtransactions have overflowed has none, though their count stays.
+///
 /// # Safety
-/// `start` points to `len` ids that outlive `'a`, or `len` is 0.
+/// `start` points to `len` ids that outlive `'a`, or is NULL, or `len` is 0.
 unsafe fn slice<'a>(start: *const pg_sys::TransactionId, len: usize) -> &'a [u32] {
     const { assert!(size_of::<pg_sys::TransactionId>() == size_of::<u32>()) };
-    if len == 0 {
+    if len == 0 || start.is_null() {
         return &[];
     }
     // SAFETY: the caller's promise.

@@ -30,6 +30,8 @@ pub struct Control {
     pub redo_ended: AtomicBool,
     /// Something was logged since the last checkpoint began.
     pub logged: AtomicBool,
+    /// Sessions that may be copying checkpoint files (`workers::copies`).
+    pub copiers: AtomicU32,
     /// Transactions from here on have logged nothing, as far as the last written checkpoint knows.
     pub active_below: AtomicU64,
     /// Redo position of the newest complete checkpoint.

@@ -10,19 +10,27 @@
 //! | ABORT | own versions, entries, locks and definitions are unlinked | no |
 //! | sub COMMIT | operations of the level belong to the level above | no |
 //! | sub ABORT | operations of the level and deeper are undone | no |
-//! | PRE_PREPARE | 0A000 if the transaction wrote rows or locked them | yes |
+//! | PRE_PREPARE | 0A000 for definitions and for row locks without a change; else as PRE_COMMIT | yes |
+//! | PREPARE | the transaction is given up: its versions stay, owned by its xid | no |
 //! | PARALLEL_* | as COMMIT and ABORT of a transaction that wrote nothing: parallel workers only read | no |
 //!
 //! - COMMIT and ABORT run when PostgreSQL has decided: they call no PostgreSQL function that can raise, allocate nothing that
 //!   can fail, and never panic; a panic there would take the server down.
 //! - At COMMIT, and at ABORT, the transaction's xid is already out of the ProcArray, and its locks are still held: whoever
 //!   waits for our row wakes after the callback.
-//! - ABORT may come after PRE_COMMIT has logged (a deferred check or another extension failed): the engine then marks the rows
-//!   so that their next change is logged in full.
+//! - ABORT may come after PRE_COMMIT or PRE_PREPARE has logged (a deferred check or another extension failed): the engine then marks
+//!   the rows so that their next change is logged in full.
+//! - A prepared transaction is in progress for PostgreSQL from before PREPARE (its dummy process is in the ProcArray, with the locks of
+//!   relations and of the xid) until COMMIT PREPARED or ROLLBACK PREPARED, by whichever session, has written the outcome to the commit
+//!   log. Nobody calls us then, and nobody needs to: as for a crashed or a replayed transaction, the commit log judges, and the
+//!   rows are marked for the sweeper. Nobody can end it before PREPARE is through: PostgreSQL keeps it locked that long.
+//! - At a restart it comes back with its state file or its WAL record, its rows with ours: `workers::load`.
+//!   mot_engine/src/transaction/prepare.rs has the engine's part.
 use crate::errors;
 use crate::pg;
 use crate::session;
 use crate::wal::emit::WalLog;
+use mot_engine::transaction::PrepareRefusal;
 use mot_engine::{CommandId, Transaction, Xid};
 use pgrx::prelude::*;
 use std::cell::UnsafeCell;
@@ -104,10 +112,14 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
             log(transaction);
         }
         pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE if !transaction.is_empty() => {
-            errors::unsupported(
-                "prepared transactions that changed or locked rows of memory-optimized tables",
-                "Use COMMIT, or keep the prepared transaction to ordinary tables.",
-            );
+            prepare(transaction);
+        }
+        pg_sys::XactEvent::XACT_EVENT_PREPARE => {
+            if let Some(session) = session::existing()
+                && !transaction.is_empty()
+            {
+                transaction.give_up(session);
+            }
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT => {
             if let Some(session) = session::existing()
@@ -169,6 +181,24 @@ impl DelayCheckpoint {
 impl Drop for DelayCheckpoint {
     fn drop(&mut self) {
         pg::change_delay_flags(0, pg::DELAY_START);
+    }
+}
+
+/// Refuses what a prepared transaction would lose in a restart; logs the others.
+fn prepare(transaction: &mut Transaction) {
+    let Some(session) = session::existing() else {
+        return;
+    };
+    match transaction.refuses_prepare(session) {
+        Some(PrepareRefusal::Definitions) => errors::unsupported(
+            "prepared transactions that created, dropped or truncated memory-optimized tables or their indexes",
+            "Use COMMIT, or change the definitions in a transaction of their own.",
+        ),
+        Some(PrepareRefusal::RowLocks) => errors::unsupported(
+            "prepared transactions that locked rows of memory-optimized tables without changing them",
+            "The lock would be lost in a restart. Use COMMIT, or change the rows (an UPDATE that sets a column to itself is enough).",
+        ),
+        None => log(transaction),
     }
 }
 

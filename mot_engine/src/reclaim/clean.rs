@@ -5,10 +5,10 @@ use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::key::{KeyBuffer, encode_row};
 use crate::memory::Purpose;
-use crate::row::{Anchor, Head, VersionRef, flags, unlink};
+use crate::row::{Anchor, Head, VersionRef, counted_as_top, counted_early, flags, unlink};
 use crate::session::Session;
 use crate::table::TableRef;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Versions taken out in one go. More are taken in further rounds, so that a latch is held shortly and no memory is needed.
 const ROUND: usize = 32;
@@ -24,6 +24,52 @@ pub(crate) struct Taken {
     /// Something had to be left for another round, or for the sweeper.
     full: bool,
     refused: bool,
+    /// The log is being replayed: see `Uncounted`.
+    replaying: bool,
+    uncounted: Uncounted,
+}
+
+/// What counters have of transactions that were rolled back after all.
+///
+/// - A prepared one was counted as if it replaced the committed state below it, whatever came on top later.
+/// - While the log is replayed, each state is counted as if it replaced the one below it, whatever becomes of that: in sum, the states on
+///   top of their chains count. So it matters only if one is taken out that is on top.
+#[derive(Default)]
+struct Uncounted {
+    rows: i64,
+    row_bytes: i64,
+    stale_versions: i64,
+}
+
+impl Uncounted {
+    /// Notes a version that was just unlinked; what was below it still is (`next` of an unlinked version stays).
+    fn add(&mut self, version: VersionRef, counts_as_top: bool) {
+        let now = version.flags();
+        let (base, rows, row_bytes) = if now & flags::ABORTED == 0 || version.is_lock() {
+            return;
+        } else if counts_as_top {
+            counted_as_top(version)
+        } else if now & flags::COUNTED_EARLY != 0 {
+            counted_early(version)
+        } else {
+            return;
+        };
+        self.rows += rows;
+        self.row_bytes += row_bytes;
+        self.stale_versions += i64::from(base.is_some());
+    }
+
+    fn take_back(&self, table: TableRef) {
+        let counters = table.counters();
+        let take = |counter: &AtomicI64, count: i64| {
+            if count != 0 {
+                counter.fetch_sub(count, Ordering::Relaxed);
+            }
+        };
+        take(&counters.rows, self.rows);
+        take(&counters.row_bytes, self.row_bytes);
+        take(&counters.stale_versions, self.stale_versions);
+    }
 }
 
 impl Taken {
@@ -40,7 +86,9 @@ impl Taken {
             self.refused = true;
             return;
         }
+        let counts_as_top = self.replaying && head.newest_data() == Some(version);
         if unlink(head, version) {
+            self.uncounted.add(version, counts_as_top);
             self.cleaning |= needs_cleaning;
             self.versions[self.count] = Some(version);
             self.count += 1;
@@ -91,6 +139,8 @@ pub(crate) fn clean_row(
             cleaning: false,
             full: false,
             refused: false,
+            replaying: session.engine().state() == State::Replaying,
+            uncounted: Uncounted::default(),
         };
         choose(&mut head, &mut taken);
         head = without_stale_lock_flag(head);
@@ -117,6 +167,7 @@ pub(crate) fn clean_row(
             let stale = &table.counters().stale_versions;
             stale.fetch_sub(superseded, Ordering::Relaxed);
         }
+        taken.uncounted.take_back(table);
         if taken.refused {
             table.set_dirty(slot);
         }

@@ -48,9 +48,22 @@ pub fn finish(
     clock: &impl Clock,
     threads: usize,
 ) -> Result<Finished, EngineError> {
+    finish_beside_prepared(session, clock, Xid(u64::MAX), threads)
+}
+
+/// As `finish`, while transactions from `open_from` on may be prepared: in rows, what is not known to have committed from there on
+/// stays open, and the sweeper judges it when the server can tell which transactions these are. Definitions are judged by the clock
+/// alone: a transaction with definitions is never prepared.
+pub fn finish_beside_prepared(
+    session: &Session,
+    clock: &impl Clock,
+    open_from: Xid,
+    threads: usize,
+) -> Result<Finished, EngineError> {
     let mut finished = Finished::default();
     settle_definitions(session, clock, Xid(u64::MAX), &mut finished);
     let mut newest = Xid::NONE;
+    let clock = &BesidePrepared { clock, open_from };
     for walk in session.tables() {
         let seen = finish_table(session, clock, walk.table(), threads, &mut finished)?;
         newest = newest.max(seen);
@@ -67,6 +80,26 @@ pub fn settle(session: &Session, clock: &impl Clock) -> u64 {
     let mut finished = Finished::default();
     settle_definitions(session, clock, session.engine().horizon(), &mut finished);
     finished.definitions_removed
+}
+
+/// The clock for rows.
+struct BesidePrepared<'a, C> {
+    clock: &'a C,
+    open_from: Xid,
+}
+
+impl<C: Clock> Clock for BesidePrepared<'_, C> {
+    fn is_current(&self, xid: Xid) -> bool {
+        self.clock.is_current(xid)
+    }
+
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        self.clock.is_in_progress(xid) || (xid >= self.open_from && !self.clock.did_commit(xid))
+    }
+
+    fn did_commit(&self, xid: Xid) -> bool {
+        self.clock.did_commit(xid)
+    }
 }
 
 /// The marks of a table or an index: who created it, who dropped it.
@@ -266,6 +299,8 @@ fn is_settled(version: VersionRef) -> bool {
 }
 
 /// Judges a row from the top down to its newest committed state. Gives the newest xid met.
+///
+/// An open state on top is of a prepared transaction, or may be: it is counted as committed, and held with the greatest strength.
 fn finish_row(
     session: &Session,
     clock: &impl Clock,
@@ -281,13 +316,18 @@ fn finish_row(
     };
     let mut at = anchor.head().version();
     let mut kept = None;
+    let mut is_open = false;
     while let Some(version) = at {
         at = version.next();
         newest = newest.max(version.xid());
         match judge_maker(version, clock) {
             Judged::Running | Judged::Mine => {
-                count.add(Some(version));
-                return newest;
+                if !is_open && !version.is_lock() {
+                    version.add_flags(flags::COUNTED_EARLY | flags::UNIQUE_KEYS_CHANGED);
+                    count.add(Some(version));
+                    table.set_dirty(slot);
+                    is_open = true;
+                }
             }
             Judged::Committed if !version.is_lock() => {
                 kept = Some(version);
@@ -298,6 +338,9 @@ fn finish_row(
                 finished.versions_removed += 1;
             }
         }
+    }
+    if is_open {
+        return newest;
     }
     count.add(kept);
     match kept {

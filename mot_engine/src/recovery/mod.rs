@@ -21,6 +21,6 @@ mod tests;
 #[cfg(test)]
 mod threads_test;
 
-pub use finish::{Finished, finish, settle};
+pub use finish::{Finished, finish, finish_beside_prepared, settle};
 pub use load::{Loaded, load};
 pub use replay::Replayer;

@@ -196,7 +196,7 @@ impl Replayer {
         if anchor.lsn() >= at.lsn {
             return Ok(());
         }
-        let newest = newest_data(anchor);
+        let newest = anchor.head().newest_data();
         if let Some(version) = newest.filter(|version| version.flags() & flags::LOGGED == 0) {
             // Installed by an attempt that ran out of memory behind this point.
             at.enter(version)?;
@@ -224,7 +224,7 @@ impl Replayer {
         if keys_changed {
             version.add_flags(flags::KEYS_CHANGED);
         }
-        loop {
+        let below = loop {
             let head = anchor.head();
             if head.is_free() {
                 at.free(version);
@@ -237,30 +237,21 @@ impl Replayer {
                 new = new.with_flags(Head::KEYS_MOVED);
             }
             if anchor.publish(head, new) {
-                break;
+                break head.newest_data();
             }
             anchor.wait_unlatched();
-        }
+        };
         // The sweeper takes out what was rolled back, and its entries with it. If the version compared with is not marked so by now,
         // that happens after this version is in the chain, and then its entries stay.
         if newest.is_some_and(|newest| newest.flags() & flags::ABORTED != 0) {
             version.add_flags(flags::KEYS_CHANGED);
         }
         at.table.set_dirty(at.slot);
-        at.count(newest, version);
+        at.count(below, version);
         at.enter(version)?;
         anchor.mark_logged(version, at.lsn);
         Ok(())
     }
-}
-
-/// The newest state in the chain, judged or not.
-fn newest_data(anchor: &Anchor) -> Option<VersionRef> {
-    let mut at = anchor.head().version();
-    while let Some(version) = at.filter(VersionRef::is_lock) {
-        at = version.next();
-    }
-    at
 }
 
 /// Where a change goes.
@@ -370,10 +361,11 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// Counts as if the transaction had committed; most have.
-    fn count(&self, newest: Option<VersionRef>, version: VersionRef) {
+    /// Counts as if the transaction had committed; most have. `below`: the state that it was put upon, whatever becomes of that. Who takes
+    /// out a state that was rolled back while it is on top takes its count back (`reclaim/clean.rs`).
+    fn count(&self, below: Option<VersionRef>, version: VersionRef) {
         let bytes = |version: &VersionRef| version.image_bytes() as i64;
-        let before = newest.filter(|newest| !newest.is_tombstone());
+        let before = below.filter(|below| !below.is_tombstone());
         let after = Some(version).filter(|version| !version.is_tombstone());
         let counters = self.table.counters();
         if before.is_some() && after.is_some() {

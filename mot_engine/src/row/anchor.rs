@@ -59,6 +59,15 @@ impl Head {
         unsafe { VersionRef::from_address(self.0 & Head::ADDRESS) }
     }
 
+    /// The newest state of the row, judged or not. The caller is pinned, as for `version`.
+    pub fn newest_data(self) -> Option<VersionRef> {
+        let mut at = self.version();
+        while let Some(version) = at.filter(VersionRef::is_lock) {
+            at = version.next();
+        }
+        at
+    }
+
     /// Whether a flag is set.
     pub fn has(self, flag: u64) -> bool {
         self.0 & flag != 0

@@ -151,6 +151,36 @@ pub fn oldest_needed(head: Head, horizon: Xid) -> Option<VersionRef> {
     None
 }
 
+/// What a version flagged COUNTED_EARLY adds to its table's counters: the committed state below it, live rows, bytes of them. Who
+/// wrote it has judged what is below.
+pub(crate) fn counted_early(version: VersionRef) -> (Option<VersionRef>, i64, i64) {
+    counted_above(version, |below| {
+        below.flags() & flags::COMMITTED != 0 && !below.is_lock()
+    })
+}
+
+/// The same of a replayed version: it was counted as if it replaced whatever state was below it.
+pub(crate) fn counted_as_top(version: VersionRef) -> (Option<VersionRef>, i64, i64) {
+    counted_above(version, |below| !below.is_lock())
+}
+
+fn counted_above(
+    version: VersionRef,
+    is_base: impl Fn(&VersionRef) -> bool,
+) -> (Option<VersionRef>, i64, i64) {
+    let live = |version: VersionRef| match version.is_tombstone() {
+        true => (0, 0),
+        false => (1, version.image_bytes() as i64),
+    };
+    let mut at = version.next();
+    while let Some(below) = at.filter(|below| !is_base(below)) {
+        at = below.next();
+    }
+    let (rows, bytes) = live(version);
+    let (rows_before, bytes_before) = at.map_or((0, 0), live);
+    (at, rows - rows_before, bytes - bytes_before)
+}
+
 /// Takes one version out of a latched chain; `false` if it is not in it. The head to store is returned through `head`.
 pub(crate) fn unlink(head: &mut Head, version: VersionRef) -> bool {
     let after = version.header().next.load(Ordering::Acquire);

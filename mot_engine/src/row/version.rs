@@ -49,6 +49,8 @@ pub mod flags {
     pub const KEYS_CHANGED: u32 = 1 << 5;
     /// A key of some unique index differs from the version below, or from that below the transaction's own earlier ones.
     pub const UNIQUE_KEYS_CHANGED: u32 = 1 << 6;
+    /// The table's counters count it as committed, though its transaction is only prepared: taken back by who takes it out.
+    pub const COUNTED_EARLY: u32 = 1 << 7;
     /// Strength of a lock entry, two bits.
     pub const STRENGTH_SHIFT: u32 = 8;
 }

@@ -64,16 +64,16 @@ impl Transaction {
 
 /// What a run of operations on one table adds to its counters. Counted by operation, not by what the chains look like by now.
 #[derive(Default)]
-struct Counts {
+pub(super) struct Counts {
     table: Option<TableRef>,
     inserted: u64,
     updated: u64,
     deleted: u64,
-    row_bytes: i64,
+    pub(super) row_bytes: i64,
 }
 
 impl Counts {
-    fn add(&mut self, operation: &Operation) {
+    pub(super) fn add(&mut self, operation: &Operation) {
         if self.table != Some(operation.table) {
             self.flush();
             self.table = Some(operation.table);
@@ -85,7 +85,7 @@ impl Counts {
         }
     }
 
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         let counts = std::mem::take(self);
         let Some(counters) = counts.table.map(TableRef::counters) else {
             return;
@@ -132,13 +132,6 @@ fn commit_row(session: &Session, own: &Own, operation: &Operation) -> i64 {
     }
     let base = base_below(version, own);
     version.add_flags(flags::COMMITTED);
-    let live_bytes = |version: VersionRef| {
-        if version.is_tombstone() {
-            0
-        } else {
-            version.image_bytes() as i64
-        }
-    };
     let grown = live_bytes(version) - base.map_or(0, live_bytes);
     let has_own_between = data_below(version) != base;
     if has_own_between {
@@ -154,8 +147,17 @@ fn commit_row(session: &Session, own: &Own, operation: &Operation) -> i64 {
     grown
 }
 
+/// Bytes that a state adds to those of live rows.
+pub(super) fn live_bytes(version: VersionRef) -> i64 {
+    if version.is_tombstone() {
+        0
+    } else {
+        version.image_bytes() as i64
+    }
+}
+
 /// The committed state this transaction put its own upon. Its own earlier ones may have been judged committed by others meanwhile.
-fn base_below(version: VersionRef, own: &Own) -> Option<VersionRef> {
+pub(super) fn base_below(version: VersionRef, own: &Own) -> Option<VersionRef> {
     let mut at = committed_below(version);
     while let Some(below) = at.filter(|below| own.has(below.xid())) {
         at = committed_below(below);
@@ -164,7 +166,7 @@ fn base_below(version: VersionRef, own: &Own) -> Option<VersionRef> {
 }
 
 /// The row's newest state that this transaction made.
-fn last_own(anchor: &Anchor, own: &Own) -> Option<VersionRef> {
+pub(super) fn last_own(anchor: &Anchor, own: &Own) -> Option<VersionRef> {
     let mut at = anchor.head().version();
     while let Some(version) = at {
         if version.flags() & (flags::LOCK_ONLY | flags::ABORTED) == 0 && own.has(version.xid()) {
@@ -176,7 +178,7 @@ fn last_own(anchor: &Anchor, own: &Own) -> Option<VersionRef> {
 }
 
 /// Cuts out the states that this transaction replaced itself, which nobody else ever saw.
-fn trim(session: &Session, table: TableRef, own: &Own, last: VersionRef) {
+pub(super) fn trim(session: &Session, table: TableRef, own: &Own, last: VersionRef) {
     clean_row(session, table, last.slot(), |head, out| {
         let mut at = last.next();
         while let Some(version) = at {

@@ -16,6 +16,7 @@ mod examine;
 mod insert;
 mod lock;
 mod log;
+mod prepare;
 mod update;
 
 pub use definitions::free_doomed;
@@ -23,6 +24,7 @@ pub(crate) use definitions::{allocate_table, free_index, publish_index};
 pub use enter::Entered;
 pub use lock::Locked;
 pub use log::Log;
+pub use prepare::PrepareRefusal;
 pub use update::Written;
 
 use crate::errors::EngineError;

@@ -53,6 +53,24 @@ unsafe extern "C-unwind" {
     fn wal_segment_close(state: *mut pg_sys::XLogReaderState);
     fn readTimeLineHistory(timeline: u32) -> *mut pg_sys::List;
     fn tliOfPointInHistory(position: u64, history: *mut pg_sys::List) -> u32;
+    fn PrescanPreparedTransactions(
+        xids: *mut *mut pg_sys::TransactionId,
+        count: *mut c_int,
+    ) -> pg_sys::TransactionId;
+}
+
+/// The oldest prepared transaction that replay has left; the next transaction id if there is none. For the end of replay: PostgreSQL itself
+/// asks the same a moment later. May raise.
+pub fn oldest_prepared_xid() -> u32 {
+    // SAFETY: the startup process (or the single-user process) at the end of replay, which owns the state of prepared transactions;
+    // errors pass the guard.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            PrescanPreparedTransactions(std::ptr::null_mut(), std::ptr::null_mut())
+        })
+    }
+    .into_inner()
 }
 
 /// The timeline on which `position` lies, in the history of `timeline`. May raise; the history is read from PGDATA into the

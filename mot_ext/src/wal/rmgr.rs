@@ -201,7 +201,7 @@ impl Clock for DuringReplay {
 #[pg_guard]
 unsafe extern "C-unwind" fn cleanup() {
     let control = shmem::control();
-    if let Err(error) = load::finish() {
+    if let Err(error) = load::finish_after_replay() {
         errors::load_stops_start(&error);
     }
     control.redo_ended.store(true, Ordering::SeqCst);

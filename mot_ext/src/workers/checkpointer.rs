@@ -5,7 +5,7 @@
 //! - A failed checkpoint is an ERROR line in the log and a retry. While the slot keeps the WAL, PostgreSQL's checkpoint
 //!   completes meanwhile; without a slot (wal_level = minimal) it is held, since nothing else would keep the WAL.
 //! - Writes nothing while the state is Failed, Empty or Loading, so that no good checkpoint is replaced by a partial one.
-use super::{files, gate, load};
+use super::{files, gate, load, restartpoint};
 use crate::errors;
 use crate::pg::{self, interrupts, report, slot};
 use crate::session;
@@ -78,6 +78,7 @@ struct Worker {
 impl Worker {
     /// One turn at the gate.
     fn turn(&mut self) {
+        let restartpoint_waits = restartpoint::is_waiting();
         let redo = gate::open_turn();
         self.load_after_clean_start();
         self.hold_slot();
@@ -88,6 +89,13 @@ impl Worker {
             super::reload_if_asked();
         }
         gate::close_turn();
+        let is_guarded = recovery_in_progress() && may_checkpoint();
+        if restartpoint_waits || !is_guarded {
+            restartpoint::open();
+        }
+        if is_guarded {
+            restartpoint::shut();
+        }
     }
 
     /// Loads the tables if no redo did it: PostgreSQL calls no resource manager after a clean shutdown.
@@ -203,6 +211,7 @@ impl Worker {
                 );
             }
         }
+        restartpoint::open();
         gate::leave();
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! - The directory is `mot` under PGDATA, so base backups, pg_rewind and file copies carry it along.
 //! - Nothing logged since the newest checkpoint began: its manifest gets the new redo position, no row is written again.
-//! - Old generations go when the new one is complete, except while a base backup runs: it may be copying them.
+//! - Old generations go when the new one is complete, except while somebody may be copying them (`copies`).
+use super::copies;
 use crate::clock;
 use crate::pg;
 use crate::session;
@@ -11,7 +12,7 @@ use crate::settings;
 use crate::shmem;
 use crate::wal::reader::show_lsn;
 use mot_engine::checkpoint::{self, CheckpointContext, Manifest};
-use mot_engine::disk::DirectoryDisk;
+use mot_engine::disk::{DirectoryDisk, Disk};
 use mot_engine::{EngineError, Lsn, Xid};
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
@@ -19,6 +20,9 @@ use std::time::{Duration, Instant};
 
 /// Under PGDATA, which is every server process's working directory.
 pub const DIRECTORY: &str = "mot";
+
+/// File that says that there has been a complete checkpoint.
+const MARK: &str = "has-held-checkpoints";
 
 /// How long a checkpoint on a standby waits for replay to pass its newest row before it is given up and tried again.
 const REPLAY_WAIT: Duration = Duration::from_secs(30);
@@ -46,20 +50,34 @@ pub fn newest(disk: &DirectoryDisk) -> Result<Option<Manifest>, EngineError> {
             what: "it holds checkpoints, but none of this timeline's history".into(),
         });
     }
+    if newest.is_none() && has_mark(disk)? {
+        return Err(EngineError::Damaged {
+            file: DIRECTORY.into(),
+            what:
+                "it has held checkpoints and has none now: the copy it comes from is not complete"
+                    .into(),
+        });
+    }
     Ok(newest)
 }
 
 /// The timeline on which a position lies, in the history of the current one. May raise.
+///
+/// In recovery that is the timeline that it heads for (known to the startup process only) or the replay position's. When replay has ended,
+/// the server has chosen the timeline that it goes on with, and its last checkpoint of recovery lies on that one already.
 fn timeline_of(position: Lsn) -> u32 {
     let mut timeline = 0;
-    // SAFETY: reads shared positions; in recovery the timeline that it heads for (known to the startup process only) or the
-    // replay position's, else the insertion's.
+    // SAFETY: reads shared positions.
     unsafe {
-        if pg_sys::RecoveryInProgress() {
-            pg_sys::GetXLogReplayRecPtr(&mut timeline);
-            timeline = timeline.max(pg_sys::recoveryTargetTLI);
-        } else {
+        if !pg_sys::RecoveryInProgress() {
             timeline = pg_sys::GetWALInsertionTimeLine();
+        } else {
+            let replayed = pg_sys::GetXLogReplayRecPtr(&mut timeline);
+            timeline = timeline.max(pg_sys::recoveryTargetTLI);
+            if shmem::control().redo_ended.load(Ordering::SeqCst) && position.0 >= replayed {
+                // Chosen by now if there is a redo position at or after the end of replay; 0 before.
+                timeline = timeline.max(pg_sys::GetWALInsertionTimeLine());
+            }
         }
     }
     pg::timeline_of(position.0, timeline)
@@ -107,6 +125,7 @@ pub fn write(redo: Lsn, last: bool) -> Result<(), EngineError> {
         flush: &mut flush,
     };
     let written = checkpoint::write(session, &disk, &mut context)?;
+    leave_mark(&disk)?;
     let removed = remove_old(&disk)?;
     report(redo, &written, removed, start);
     Ok(())
@@ -170,25 +189,43 @@ fn record_end(position: u64) -> u64 {
     }
 }
 
-/// Removes old generations, unless a base backup may be copying them.
+/// Removes old generations, unless somebody may be copying them.
 fn remove_old(disk: &DirectoryDisk) -> Result<usize, EngineError> {
-    if base_backup_is_running() {
+    if copies::may_be_under_way() {
         return Ok(0);
     }
     checkpoint::remove_old(disk, settings::CHECKPOINT_RETAIN.get() as usize, |_| false)
 }
 
-fn base_backup_is_running() -> bool {
-    // SAFETY: the array has max_wal_senders elements, in shared memory; a torn read is only an old or a new state.
-    unsafe {
-        let senders = (&raw const (*pg_sys::WalSndCtl).walsnds).cast::<pg_sys::WalSnd>();
-        (0..pg_sys::max_wal_senders as usize).any(|i| {
-            let sender = senders.add(i);
-            (&raw const (*sender).pid).read_volatile() != 0
-                && (&raw const (*sender).state).read_volatile()
-                    == pg_sys::WalSndState::WALSNDSTATE_BACKUP
-        })
+/// Leaves a mark in the directory that it has held a complete checkpoint. A copy of the directory that missed every generation (its
+/// copier was slower than the checkpoints, and unknown to us) is then told from a cluster that never had one.
+fn leave_mark(disk: &DirectoryDisk) -> Result<(), EngineError> {
+    if has_mark(disk)? {
+        return Ok(());
     }
+    let write = || -> std::io::Result<()> {
+        let mut writer = disk.create(MARK)?;
+        writer.append(
+            b"This directory has held complete checkpoints of memory-optimized tables.\n",
+        )?;
+        writer.sync()?;
+        drop(writer);
+        disk.sync_directory()
+    };
+    write().map_err(|source| EngineError::Io {
+        action: "write",
+        file: MARK.into(),
+        source,
+    })
+}
+
+fn has_mark(disk: &DirectoryDisk) -> Result<bool, EngineError> {
+    let names = disk.list().map_err(|source| EngineError::Io {
+        action: "list",
+        file: DIRECTORY.into(),
+        source,
+    })?;
+    Ok(names.iter().any(|name| name == MARK))
 }
 
 fn report(redo: Lsn, written: &checkpoint::Written, removed: usize, start: Instant) {

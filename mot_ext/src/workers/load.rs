@@ -127,14 +127,14 @@ pub fn load_in_worker() -> Result<(), String> {
         files::begin_from(&manifest, from).map_err(|e| e.to_string())?;
         shmem::control().covered.store(from.0, Ordering::SeqCst);
     }
-    finish()
+    finish_after_clean_start()
 }
 
 /// The whole of it in single-user mode, at the first statement that needs a table. Nothing can be written there, so the
 /// checkpoint stays as it is.
 pub fn load_single_user() -> Result<(), String> {
     load_and_replay()?;
-    finish()
+    finish_after_clean_start()
 }
 
 fn load_and_replay() -> Result<Option<Manifest>, String> {
@@ -147,14 +147,34 @@ fn load_and_replay() -> Result<Option<Manifest>, String> {
     Ok(loaded)
 }
 
-/// Recovery is over, or there was none: transactions of before are finished and their processes gone. Their outcome is
-/// read from the commit log, slots without a row are free, statements may run.
-pub fn finish() -> Result<(), String> {
-    let engine = shmem::engine().expect("preloaded");
+/// Replay is over: transactions of before are finished and their processes gone, but for prepared ones. Their outcome is read from the
+/// commit log, slots without a row are free, statements may run.
+///
+/// PostgreSQL brings prepared transactions back only after this. Until then it can be told from which transaction id on there are any, but
+/// not (without reading its files) the ids of their subtransactions. So what is not known to have committed from there on is left
+/// open in the rows; the reclaimer, writers and readers judge it when PostgreSQL knows again who is in progress.
+pub fn finish_after_replay() -> Result<(), String> {
     let session = session::join_uncounted();
-    recovery::finish(session, &EndOfRecovery, settings::load_threads())
+    let open_from = clock::widen(pg_sys::TransactionId::from_inner(pg::oldest_prepared_xid()));
+    let threads = settings::load_threads();
+    recovery::finish_beside_prepared(session, &EndOfRecovery, open_from, threads)
         .map_err(|error| error.to_string())?;
-    engine.set_state(State::Ready);
+    shmem::engine().expect("preloaded").set_state(State::Ready);
+    Ok(())
+}
+
+/// There was no replay: PostgreSQL knows already which transactions are prepared, and nobody else can have work in the tables.
+fn finish_after_clean_start() -> Result<(), String> {
+    let session = session::join_uncounted();
+    // Below RecentXmin nobody is asked about. Without snapshots nobody keeps it fresh in this process, and a stale one means the opposite
+    // once transaction ids have gone half way round.
+    // SAFETY: computes over the ProcArray; a plain variable of this process.
+    unsafe {
+        pg_sys::RecentXmin = pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut());
+    }
+    recovery::finish(session, &PgClock, settings::load_threads())
+        .map_err(|error| error.to_string())?;
+    shmem::engine().expect("preloaded").set_state(State::Ready);
     Ok(())
 }
 

@@ -1,10 +1,12 @@
 //! Background workers: one holds PostgreSQL's checkpoints at their gates and writes ours, one removes dead row versions.
 //! README.md beside this file describes the gate protocol.
 pub mod checkpointer;
+pub mod copies;
 pub mod files;
 pub mod gate;
 pub mod load;
 pub mod reclaimer;
+pub mod restartpoint;
 
 use pgrx::prelude::*;
 use std::ffi::CStr;
@@ -18,6 +20,7 @@ pub fn init() {
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
         return;
     }
+    copies::init();
     register(
         c"mot checkpointer",
         c"mot_checkpointer_main",

@@ -1,0 +1,331 @@
+# What every scenario needs: servers with mot, a schema whose rows exist twice (once in a heap table, once in a memory-optimized
+# one, written by the same transactions), a load on it, and the comparisons. README.md says what is compared and why.
+package Ledger;
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use Exporter qw(import);
+use File::Basename qw(dirname);
+use IPC::Run;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+our @EXPORT = qw(
+  new_primary new_standby unpack_backup
+  is_full pick start_load stop_load start_readers stop_readers start_checkpoints stop_checkpoints
+  promote crash wait_gone agrees sound digest same_rows wait_replayed caught_up no_crash
+);
+
+my $here = abs_path(dirname(__FILE__) . '/..');
+
+# Rows of each account table, and the sum of all balances, which no transaction changes.
+use constant ACCOUNTS => 400;
+use constant TOTAL    => 2 * ACCOUNTS * 1000;
+our @TABLES = qw(account_mot twin_mot);
+
+# The long form of the suite (MOT_HA=full) repeats more and kills more often.
+sub is_full { return ($ENV{MOT_HA} // 'short') eq 'full' }
+sub pick { my ($short, $full) = @_; return is_full() ? $full : $short }
+
+my $settings = q(
+shared_preload_libraries = 'mot'
+mot.max_memory = '192MB'
+max_connections = 40
+max_prepared_transactions = 10
+shared_buffers = 8MB
+max_wal_size = 64MB
+checkpoint_timeout = 1h
+log_statement = none
+log_checkpoints = on
+autovacuum_naptime = 1s
+wal_keep_size = 256MB
+restart_after_crash = on
+);
+
+# A primary that may be streamed from and archives, with the schema and its first rows. `conf` adds settings.
+sub new_primary
+{
+	my ($name, %params) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	$node->init(
+		allows_streaming => 1,
+		has_archiving    => $params{archiving} // 0,
+		extra            => [ '-E', 'UTF8', '--locale=C.UTF-8' ]);
+	$node->append_conf('postgresql.conf', $settings . ($params{conf} // ''));
+	$node->start;
+	make_schema($node);
+	return $node;
+}
+
+sub make_schema
+{
+	my ($node) = @_;
+	my $accounts = ACCOUNTS;
+	$node->safe_psql('postgres', qq(
+CREATE EXTENSION mot;
+CREATE TABLE account_heap (id int PRIMARY KEY, balance bigint NOT NULL);
+CREATE FOREIGN TABLE account_mot (id int PRIMARY KEY, balance bigint NOT NULL) SERVER mot;
+CREATE TABLE twin_heap (id int PRIMARY KEY, k int NOT NULL, changes int NOT NULL, note text);
+CREATE FOREIGN TABLE twin_mot (id int PRIMARY KEY, k int NOT NULL, changes int NOT NULL, note text) SERVER mot;
+CREATE INDEX ON twin_heap (k);
+CREATE INDEX ON twin_mot (k);
+INSERT INTO account_heap SELECT i, 1000 FROM generate_series(1, $accounts) i;
+INSERT INTO account_mot SELECT i, 1000 FROM generate_series(1, $accounts) i;
+INSERT INTO twin_heap SELECT i, i % 50, 0, 'row ' || i FROM generate_series(1, 1000) i;
+INSERT INTO twin_mot SELECT * FROM twin_heap;
+-- Rows that one of the twins has and the other has not.
+CREATE VIEW differences AS
+  SELECT 'heap' AS only_in, h.* FROM (SELECT * FROM twin_heap EXCEPT SELECT * FROM twin_mot) h
+  UNION ALL
+  SELECT 'mot', m.* FROM (SELECT * FROM twin_mot EXCEPT SELECT * FROM twin_heap) m;
+-- What one snapshot must always find: t.
+CREATE VIEW consistent AS
+  SELECT (SELECT sum(balance) FROM account_heap) + (SELECT sum(balance) FROM account_mot) = @{[TOTAL]}
+     AND (SELECT count(*) FROM twin_heap) = (SELECT count(*) FROM twin_mot)
+     AND NOT EXISTS (SELECT FROM differences) AS is_consistent;
+-- Every row of every table.
+CREATE VIEW digest AS
+  SELECT (SELECT md5(string_agg(t::text, E'\\n' ORDER BY id)) FROM account_heap t) AS account_heap,
+         (SELECT md5(string_agg(t::text, E'\\n' ORDER BY id)) FROM account_mot t) AS account_mot,
+         (SELECT md5(string_agg(t::text, E'\\n' ORDER BY id)) FROM twin_heap t) AS twin_heap,
+         (SELECT md5(string_agg(t::text, E'\\n' ORDER BY id)) FROM twin_mot t) AS twin_mot;
+-- Raises when a snapshot is not consistent: for readers that run beside a load.
+CREATE FUNCTION look() RETURNS void LANGUAGE plpgsql AS \$\$
+DECLARE found record;
+BEGIN
+  SELECT (SELECT sum(balance) FROM account_heap) AS heap, (SELECT sum(balance) FROM account_mot) AS mot,
+         (SELECT string_agg(d::text, ' ') FROM differences d) AS differences INTO found;
+  IF found.heap + found.mot <> @{[TOTAL]} OR found.differences IS NOT NULL THEN
+    RAISE EXCEPTION 'INCONSISTENT: heap % + mot %, %', found.heap, found.mot, found.differences;
+  END IF;
+END \$\$;
+));
+	return;
+}
+
+# A standby of `$upstream` from its backup, started.
+sub new_standby
+{
+	my ($name, $upstream, $backup, %params) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+	$node->init_from_backup($upstream, $backup, has_streaming => 1);
+	$node->append_conf('postgresql.conf', $params{conf}) if defined $params{conf};
+	$node->start;
+	return $node;
+}
+
+# Makes a plain directory of a backup in tar format (with or without a pg_wal.tar).
+sub unpack_backup
+{
+	my ($node, $tar, $plain) = @_;
+	my ($from, $to) = map { $node->backup_dir . "/$_" } $tar, $plain;
+	mkdir $to;
+	chmod 0700, $to;
+	system_or_bail('tar', 'xf', "$from/base.tar", '-C', $to);
+	system_or_bail('tar', 'xf', "$from/pg_wal.tar", '-C', "$to/pg_wal") if -e "$from/pg_wal.tar";
+	system_or_bail('cp', "$from/backup_manifest", $to);
+	return;
+}
+
+# Begins writing; the scripts of load/ say what. `may_fail`: the server will be stopped under it.
+sub start_load
+{
+	my ($node, %params) = @_;
+	my %load = (output => '', may_fail => $params{may_fail}, name => $node->name);
+	my @scripts = map { ('-f', "$here/load/$_") } qw(transfer.sql@4 twins.sql@4 remove.sql@1 savepoint.sql@1);
+	$load{run} = IPC::Run::start(
+		[
+			$node->installed_command('pgbench'), '-n', '-M', 'prepared', '-c', $params{clients} // 3, '-T', 3600, @scripts,
+			$node->connstr('postgres')
+		],
+		'<', \undef, '>', \$load{output}, '2>&1');
+	# Under way, so that what follows happens beside it.
+	my $before = written($node);
+	usleep(20_000) until written($node) > $before + 50 || !$load{run}->pumpable;
+	return \%load;
+}
+
+# A number that grows with every transaction that writes.
+sub written
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres', 'SELECT pg_snapshot_xmax(pg_current_snapshot())');
+}
+
+sub stop_load
+{
+	my ($load) = @_;
+	$load->{run}->signal('TERM') if $load->{run}->pumpable;
+	$load->{run}->finish;
+	return if $load->{may_fail};
+	unlike($load->{output}, qr/ERROR|FATAL|PANIC|aborted|terminated/, "$load->{name}: no transaction of the load failed")
+	  or diag($load->{output});
+	return;
+}
+
+# Begins reading on a standby: every snapshot must be consistent.
+sub start_readers
+{
+	my ($node, %params) = @_;
+	my %readers = (output => '', name => $node->name, may_fail => $params{may_fail});
+	$readers{run} = IPC::Run::start(
+		[
+			$node->installed_command('pgbench'), '-n', '-c', 2, '-T', 3600,
+			'--progress=1', '-f', "$here/load/look.sql\@2", '-f', "$here/load/look_twice.sql\@1", $node->connstr('postgres')
+		],
+		'<', \undef, '>', \$readers{output}, '2>&1');
+	return \%readers;
+}
+
+# Ends them when they have looked often enough.
+sub stop_readers
+{
+	my ($readers) = @_;
+	# A progress line that tells of transactions: they have looked.
+	until ($readers->{may_fail} || $readers->{output} =~ /progress: \S+ s, [1-9]/ || !$readers->{run}->pumpable)
+	{
+		$readers->{run}->pump_nb;
+		usleep(20_000);
+	}
+	$readers->{run}->signal('TERM') if $readers->{run}->pumpable;
+	$readers->{run}->finish;
+	unlike($readers->{output}, qr/INCONSISTENT/, "$readers->{name}: every snapshot was consistent")
+	  or diag($readers->{output});
+	unlike($readers->{output}, qr/ERROR|FATAL|aborted/, "$readers->{name}: no reader failed") or diag($readers->{output})
+	  unless $readers->{may_fail};
+	return;
+}
+
+# A checkpoint every few hundredths of a second: generations of files come and go.
+sub start_checkpoints
+{
+	my ($node) = @_;
+	my %checkpoints = (input => "CHECKPOINT \\watch 0.03\n", output => '');
+	$checkpoints{run} = IPC::Run::start([ $node->installed_command('psql'), '-XAtq', '-d', $node->connstr('postgres') ],
+		'<', \$checkpoints{input}, '>', \$checkpoints{output}, '2>&1');
+	# They are given to the server by the harness.
+	$checkpoints{run}->pump until $checkpoints{input} eq '';
+	return \%checkpoints;
+}
+
+sub stop_checkpoints
+{
+	my ($checkpoints) = @_;
+	$checkpoints->{run}->signal('TERM') if $checkpoints->{run}->pumpable;
+	$checkpoints->{run}->finish;
+	return;
+}
+
+sub promote
+{
+	my ($node) = @_;
+	$node->promote;
+	$node->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die $node->name . ' is not promoted';
+	return;
+}
+
+# Loses the server and starts it again.
+sub crash
+{
+	my ($node) = @_;
+	$node->kill9;
+	wait_gone($node);
+	$node->start;
+	return;
+}
+
+# Waits until no process of a killed server is left: they notice by themselves that their postmaster is gone.
+sub wait_gone
+{
+	my ($node) = @_;
+	my $at = abs_path($node->data_dir);
+	my ($postmaster) = slurp_file("$at/postmaster.pid") =~ /^(\d+)/;
+	for (1 .. 1500)
+	{
+		# The postmaster stays until its parent has noticed, too, and its number counts as long as it does.
+		return unless -d "/proc/$postmaster" || grep { (readlink("$_/cwd") // '') eq $at } glob('/proc/[0-9]*');
+		usleep(20_000);
+	}
+	die 'processes of ' . $node->name . ' are left';
+}
+
+# Heap and memory-optimized halves agree on this server.
+sub agrees
+{
+	my ($node, $what) = @_;
+	my $is = $node->safe_psql('postgres', 'SELECT is_consistent FROM consistent');
+	my $ok = is($is, 't', $node->name . ": heap and MOT rows agree $what");
+	if (!$ok)
+	{
+		diag($node->safe_psql('postgres',
+				'SELECT * FROM differences LIMIT 10; SELECT count(*) FROM twin_heap; SELECT count(*) FROM twin_mot;'
+			  . 'SELECT sum(balance) FROM account_heap; SELECT sum(balance) FROM account_mot'));
+	}
+	return $ok;
+}
+
+# mot.check finds nothing.
+sub sound
+{
+	my ($node, $what, @tables) = @_;
+	@tables = @TABLES unless @tables;
+	my $errors = '';
+	for my $table (@tables)
+	{
+		my ($code, $out, $err) = $node->psql('postgres', "SELECT mot.check('$table')");
+		$errors .= $err if $code != 0;
+	}
+	return is($errors, '', $node->name . ": mot.check $what");
+}
+
+sub digest
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres', 'SELECT * FROM digest');
+}
+
+# Waits until `$standby` has replayed what `$node` has written, with whatever lies between them (cascades, archives).
+sub wait_replayed
+{
+	my ($node, $standby) = @_;
+	my $lsn = $node->safe_psql('postgres',
+		'SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END');
+	caught_up($standby, $lsn);
+	return $lsn;
+}
+
+sub caught_up
+{
+	my ($standby, $lsn) = @_;
+	$standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$lsn'::pg_lsn")
+	  or die $standby->name . " did not replay up to $lsn";
+	return;
+}
+
+# Row for row, at the same LSN: nobody may be writing.
+sub same_rows
+{
+	my ($node, $standby, $what) = @_;
+	my $lsn = wait_replayed($node, $standby);
+	is(digest($standby), digest($node), $standby->name . ' has the rows of ' . $node->name . " at $lsn $what");
+	agrees($standby, $what);
+	sound($standby, $what);
+	return;
+}
+
+# The server log tells of no crash that the test did not make.
+sub no_crash
+{
+	for my $node (@_)
+	{
+		my $log = slurp_file($node->logfile);
+		unlike($log, qr/PANIC|TRAP|was terminated by signal|panicked/, $node->name . ': no crash in the log');
+	}
+	return;
+}
+
+1;

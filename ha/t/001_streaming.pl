@@ -1,0 +1,74 @@
+# Streaming standbys from base backups of every form, taken while rows are written and checkpoints happen; consistent snapshots on the
+# standby; a cascade; a standby's own backup.
+use strict;
+use warnings;
+
+use Ledger;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $primary = new_primary('primary');
+my $load = start_load($primary);
+
+# Backups of all forms while rows are written. A CHECKPOINT of somebody else falls into each of them.
+my %forms = (
+	plain_stream => [ '-Fp', '-X', 'stream' ],
+	plain_fetch  => [ '-Fp', '-X', 'fetch' ],
+	tar_stream   => [ '-Ft', '-X', 'stream' ],
+	tar_fetch    => [ '-Ft', '-X', 'fetch' ]);
+my $checkpoints = start_checkpoints($primary);
+for my $form (sort keys %forms)
+{
+	$primary->backup($form, backup_options => $forms{$form});
+	next unless $form =~ /^tar/;
+	unpack_backup($primary, $form, "${form}_unpacked");
+}
+stop_checkpoints($checkpoints);
+for my $form (sort keys %forms)
+{
+	my $path = $primary->backup_dir . '/' . $form . ($form =~ /^tar/ ? '_unpacked' : '');
+	command_ok([ 'pg_verifybackup', $path ], "pg_verifybackup: $form");
+}
+
+my @standbys =
+  map { new_standby("standby_$_", $primary, /^tar/ ? "${_}_unpacked" : $_) } sort keys %forms;
+my @readers = map { start_readers($_) } @standbys[ 0, 1 ];
+
+# A cascade: the standby of a standby, from that standby's own backup.
+my $upstream = $standbys[0];
+$upstream->backup('of_standby');
+command_ok([ 'pg_verifybackup', $upstream->backup_dir . '/of_standby' ], "pg_verifybackup: a standby's backup");
+my $cascade = new_standby('cascade', $upstream, 'of_standby');
+push @readers, start_readers($cascade);
+
+# Definitions change under the readers of other tables, too.
+$primary->safe_psql('postgres', q(
+CREATE FOREIGN TABLE late (id int PRIMARY KEY, v text) SERVER mot;
+INSERT INTO late SELECT i, i FROM generate_series(1, 1000) i;
+CREATE INDEX late_v ON late (v);
+BEGIN;
+CREATE FOREIGN TABLE never (id int PRIMARY KEY) SERVER mot;
+INSERT INTO never VALUES (1);
+ROLLBACK;
+CREATE FOREIGN TABLE gone (id int PRIMARY KEY) SERVER mot;
+INSERT INTO gone SELECT generate_series(1, 1000);
+DROP FOREIGN TABLE gone;
+DELETE FROM late WHERE id % 3 = 0;
+));
+stop_readers($_) for @readers;
+stop_load($load);
+
+same_rows($primary, $_, 'after the load') for @standbys, $cascade;
+for my $standby (@standbys, $cascade)
+{
+	sound($standby, 'on a table made meanwhile', 'late');
+	is( $standby->safe_psql('postgres', q(SET enable_seqscan = off; SELECT count(*), max(id) FROM late WHERE v > '5')),
+		$primary->safe_psql('postgres', q(SELECT count(*), max(id) FROM late WHERE v > '5')),
+		$standby->name . ': an index made while it streamed');
+	my ($code, undef, $error) = $standby->psql('postgres', 'UPDATE account_mot SET balance = 0');
+	like($error, qr/cannot execute UPDATE in a read-only transaction/, $standby->name . ': refuses writes');
+}
+
+no_crash($primary, @standbys, $cascade);
+done_testing();

@@ -1,0 +1,519 @@
+//! Prepared transactions: nobody's work any more, judged by the clock, cleaned up by whoever meets it. Counters stay exact, rows stay
+//! reachable, what was rolled back goes, here, on a standby and after a restart.
+
+mod common;
+
+use common::{Fate, Me, Row, TABLE, World, check, definition, engine, image, reader, row, sweep};
+use mot_engine::recovery::{Replayer, finish_beside_prepared};
+use mot_engine::transaction::PrepareRefusal;
+use mot_engine::{
+    Build, CommandId, Entered, LockStrength, Locked, Log, Lsn, Newest, RowScan, Session, Slot,
+    State, TableRef, Transaction, VersionRef, Written, Xid,
+};
+use std::collections::BTreeMap;
+
+#[derive(Default)]
+struct Wal {
+    end: u64,
+    xid: u64,
+    records: Vec<(Lsn, Xid, Vec<u8>)>,
+}
+
+impl Log for Wal {
+    fn append(&mut self, record: &[u8]) -> Lsn {
+        self.end += record.len() as u64 + 24;
+        self.records
+            .push((Lsn(self.end), Xid(self.xid), record.to_vec()));
+        Lsn(self.end)
+    }
+}
+
+/// A server: one session, one log, one table with a unique index on `a` and another index on `b`.
+struct Server<'a> {
+    s: &'a Session,
+    world: World,
+    wal: Wal,
+    table: TableRef,
+}
+
+impl<'a> Server<'a> {
+    fn new(s: &'a Session) -> Server<'a> {
+        let world = World::new();
+        let mut wal = Wal::default();
+        let me = world.begin();
+        let xid = Xid(me.top);
+        let mut t = Transaction::new();
+        let table = t.create_table(s, TABLE, xid).unwrap();
+        for index in [
+            definition(101, true, &[(1, false)]),
+            definition(102, false, &[(2, false)]),
+        ] {
+            let build = t.create_index(s, &me, table, &index, xid).unwrap();
+            assert!(matches!(build, Build::Done(_)));
+        }
+        wal.xid = me.top;
+        t.log(s, &mut wal).unwrap();
+        me.end(Fate::Committed);
+        t.commit(s);
+        Server {
+            s,
+            world,
+            wal,
+            table,
+        }
+    }
+
+    fn log(&mut self, t: &mut Transaction, me: &Me) {
+        self.wal.xid = me.top;
+        t.log(self.s, &mut self.wal).unwrap();
+    }
+
+    fn insert(&self, me: &Me, t: &mut Transaction, a: i32, b: i32, cid: u32) -> Entered {
+        let new = image(Row { a, b, c: None });
+        let (slot, version) = t
+            .insert(self.s, self.table, &new, Xid(me.top), CommandId(cid))
+            .unwrap();
+        let entered = t.enter(self.s, me, self.table, slot, version).unwrap();
+        if entered != Entered::Done {
+            t.retract(self.s);
+        }
+        entered
+    }
+
+    fn slot(&self, a: i32) -> Option<Slot> {
+        (0..self.table.slots_end().0).map(Slot).find(|slot| {
+            matches!(self.s.newest(&reader(&self.world), self.table, *slot),
+                Newest::Live(version) if row(version.image()).a == a)
+        })
+    }
+
+    /// What a statement of `me` bases its work on.
+    fn seen(&self, me: &Me, slot: Slot) -> VersionRef {
+        if let Newest::Live(seen) = self.s.newest(me, self.table, slot) {
+            return seen;
+        }
+        let snapshot = me.snapshot(0);
+        let mut scan = RowScan::new(self.table);
+        std::iter::from_fn(|| scan.next(self.s, &snapshot))
+            .find(|(found, _)| *found == slot)
+            .expect("the row is there")
+            .1
+    }
+
+    /// `to`: None deletes.
+    fn change(
+        &self,
+        me: &Me,
+        t: &mut Transaction,
+        slot: Slot,
+        to: Option<Row>,
+        cid: u32,
+    ) -> Written {
+        let seen = self.seen(me, slot);
+        let (xid, cid) = (Xid(me.top), CommandId(cid));
+        let Some(to) = to else {
+            return t
+                .delete(self.s, me, self.table, slot, seen, xid, cid)
+                .unwrap();
+        };
+        let written = t
+            .update(self.s, me, self.table, slot, seen, &image(to), xid, cid)
+            .unwrap();
+        if let Written::Done(version) = written {
+            let entered = t.enter(self.s, me, self.table, slot, version).unwrap();
+            assert_eq!(entered, Entered::Done);
+        }
+        written
+    }
+
+    fn lock(&self, me: &Me, t: &mut Transaction, slot: Slot, strength: LockStrength) -> Locked {
+        let seen = self.seen(me, slot);
+        t.lock(self.s, me, self.table, slot, seen, strength, Xid(me.top))
+            .unwrap()
+    }
+
+    fn commit(&mut self, me: Me, mut t: Transaction) {
+        self.log(&mut t, &me);
+        me.end(Fate::Committed);
+        t.commit(self.s);
+    }
+
+    fn prepare(&mut self, me: &Me, mut t: Transaction) {
+        assert_eq!(t.refuses_prepare(self.s), None);
+        self.log(&mut t, me);
+        t.give_up(self.s);
+        assert!(t.is_empty());
+    }
+
+    fn rows(&self) -> BTreeMap<i32, i32> {
+        rows(self.s, &self.world)
+    }
+}
+
+fn rows(s: &Session, world: &World) -> BTreeMap<i32, i32> {
+    let me = reader(world);
+    let table = s.find_table(TABLE, &me).unwrap();
+    check(s, table, &me);
+    let snapshot = me.snapshot(0);
+    let mut scan = RowScan::new(table);
+    std::iter::from_fn(|| scan.next(s, &snapshot))
+        .map(|(_, version)| row(version.image()))
+        .map(|row| (row.a, row.b))
+        .collect()
+}
+
+fn a_row(a: i32, b: i32) -> Row {
+    Row { a, b, c: None }
+}
+
+/// What a standby has that replays everything, is promoted, and sweeps. `open_from`: what may be prepared then.
+fn promoted(
+    wal: &Wal,
+    world: &World,
+    open_from: u64,
+    meanwhile: impl FnOnce(&Session),
+) -> BTreeMap<i32, i32> {
+    let (_region, engine) = engine(16 << 20);
+    engine.set_state(State::Replaying);
+    let s = &engine.join().unwrap();
+    let mut replayer = Replayer::new();
+    for (lsn, xid, record) in &wal.records {
+        replayer.apply(s, record, *lsn, *xid).unwrap();
+    }
+    /// Nobody runs: what `EndOfRecovery` says.
+    struct Nobody<'a>(&'a World);
+    impl mot_engine::Clock for Nobody<'_> {
+        fn is_current(&self, _: Xid) -> bool {
+            false
+        }
+        fn is_in_progress(&self, _: Xid) -> bool {
+            false
+        }
+        fn did_commit(&self, xid: Xid) -> bool {
+            self.0.fate(xid.0) == Fate::Committed
+        }
+    }
+    // A standby's counters and rows, before and after its sweeper has come by.
+    let table = s.find_table(TABLE, &reader(world)).unwrap();
+    let streaming = rows(s, world);
+    sweep(s, world, table);
+    assert_eq!(rows(s, world), streaming);
+    finish_beside_prepared(s, &Nobody(world), Xid(open_from), 1).unwrap();
+    engine.set_state(State::Ready);
+    meanwhile(s);
+    let table = s.find_table(TABLE, &reader(world)).unwrap();
+    sweep(s, world, table);
+    rows(s, world)
+}
+
+#[test]
+fn its_rows_are_held_until_it_is_ended() {
+    for fate in [Fate::Committed, Fate::Aborted] {
+        let (_region, engine) = engine(16 << 20);
+        let session = engine.join().unwrap();
+        let mut server = Server::new(&session);
+        let (me, mut t) = (server.world.begin(), Transaction::new());
+        for a in 1..=3 {
+            server.insert(&me, &mut t, a, 0, 0);
+        }
+        server.commit(me, t);
+        let [one, two, three] = [1, 2, 3].map(|a| server.slot(a).unwrap());
+
+        let (me, mut t) = (server.world.begin(), Transaction::new());
+        assert_eq!(
+            server.lock(&me, &mut t, one, LockStrength::Update),
+            Locked::Done
+        );
+        server.change(&me, &mut t, one, Some(a_row(1, 10)), 0);
+        server.change(&me, &mut t, one, Some(a_row(1, 11)), 1);
+        server.change(&me, &mut t, two, None, 2);
+        server.change(&me, &mut t, three, Some(a_row(33, 3)), 3);
+        assert_eq!(server.insert(&me, &mut t, 4, 40, 4), Entered::Done);
+        assert_eq!(server.insert(&me, &mut t, 5, 50, 5), Entered::Done);
+        let five = (0..server.table.slots_end().0).map(Slot).find(|slot| {
+            matches!(server.s.newest(&me, server.table, *slot), Newest::Live(v) if row(v.image()).a == 5)
+        });
+        server.change(&me, &mut t, five.unwrap(), None, 6);
+        server.prepare(&me, t);
+        let before: BTreeMap<_, _> = [(1, 0), (2, 0), (3, 0)].into();
+        assert_eq!(server.rows(), before, "nobody sees it yet");
+
+        // Everybody waits for it: at the rows, and at the keys it took and gave up.
+        let (other, mut t) = (server.world.begin(), Transaction::new());
+        let busy = Xid(me.top);
+        for slot in [one, two, three] {
+            assert_eq!(
+                server.change(&other, &mut t, slot, None, 0),
+                Written::Busy(busy)
+            );
+        }
+        assert_eq!(
+            server.lock(&other, &mut t, one, LockStrength::KeyShare),
+            Locked::Busy(busy)
+        );
+        for key in [2, 3, 33, 4] {
+            assert_eq!(
+                server.insert(&other, &mut t, key, 0, 0),
+                Entered::Busy(busy)
+            );
+        }
+        sweep(server.s, &server.world, server.table);
+        assert_eq!(server.rows(), before, "the sweeper leaves it alone");
+
+        me.end(fate);
+        let after: BTreeMap<_, _> = match fate {
+            Fate::Committed => [(1, 11), (4, 40), (33, 3)].into(),
+            _ => before,
+        };
+        assert_eq!(server.rows(), after, "{fate:?}: before anybody cleaned up");
+        assert_eq!(
+            server.lock(&other, &mut t, one, LockStrength::Update),
+            Locked::Done
+        );
+        other.end(Fate::Aborted);
+        t.abort(server.s);
+        sweep(server.s, &server.world, server.table);
+        assert_eq!(server.rows(), after, "{fate:?}: swept");
+        let report = check(server.s, server.table, &reader(&server.world));
+        assert_eq!(report.versions, 3, "nothing of it is left behind");
+
+        // The next change of each row is against a base that a standby has, too.
+        let (me, mut t) = (server.world.begin(), Transaction::new());
+        for a in after.keys() {
+            let slot = server.slot(*a).unwrap();
+            server.change(&me, &mut t, slot, Some(a_row(*a, 7)), 0);
+        }
+        server.commit(me, t);
+        let world = server.world.clone();
+        assert_eq!(
+            promoted(&server.wal, &world, u64::MAX, |_| ()),
+            server.rows()
+        );
+    }
+}
+
+#[test]
+fn it_outlives_a_restart() {
+    for fate in [Fate::Committed, Fate::Aborted] {
+        let (_region, engine) = engine(16 << 20);
+        let session = engine.join().unwrap();
+        let mut server = Server::new(&session);
+        let (me, mut t) = (server.world.begin(), Transaction::new());
+        for a in 1..=3 {
+            server.insert(&me, &mut t, a, 0, 0);
+        }
+        server.commit(me, t);
+        let [one, two, three] = [1, 2, 3].map(|a| server.slot(a).unwrap());
+
+        let (me, mut t) = (server.world.begin(), Transaction::new());
+        server.change(&me, &mut t, one, Some(a_row(1, 10)), 0);
+        server.change(&me, &mut t, two, None, 1);
+        server.insert(&me, &mut t, 4, 40, 2);
+        let mut open = server.world.begin();
+        server.prepare(&me, t);
+        // Logged, and lost with the server.
+        let mut lost = Transaction::new();
+        server.change(&open, &mut lost, three, Some(a_row(3, 30)), 0);
+        server.insert(&open, &mut lost, 5, 50, 1);
+        server.log(&mut lost, &open);
+        open.end(Fate::Aborted);
+        lost.abort(server.s);
+
+        let world = server.world.clone();
+        let busy = Xid(me.top);
+        let found = promoted(&server.wal, &world, me.top, |s| {
+            let table = s.find_table(TABLE, &reader(&world)).unwrap();
+            let before: BTreeMap<_, _> = [(1, 0), (2, 0), (3, 0)].into();
+            assert_eq!(rows(s, &world), before);
+            open = world.begin();
+            let mut t = Transaction::new();
+            let restarted = Server {
+                s,
+                world: world.clone(),
+                wal: Wal::default(),
+                table,
+            };
+            // Whatever it did to the row, nobody gets at it.
+            assert_eq!(
+                restarted.lock(&open, &mut t, one, LockStrength::KeyShare),
+                Locked::Busy(busy)
+            );
+            assert_eq!(
+                restarted.change(&open, &mut t, two, None, 0),
+                Written::Busy(busy)
+            );
+            assert_eq!(
+                restarted.insert(&open, &mut t, 4, 0, 0),
+                Entered::Busy(busy)
+            );
+            // What was lost is in nobody's way.
+            assert_eq!(
+                restarted.lock(&open, &mut t, three, LockStrength::Update),
+                Locked::Done
+            );
+            open.end(Fate::Aborted);
+            t.abort(s);
+            me.end(fate);
+        });
+        let after: BTreeMap<_, _> = match fate {
+            Fate::Committed => [(1, 10), (3, 0), (4, 40)].into(),
+            _ => [(1, 0), (2, 0), (3, 0)].into(),
+        };
+        assert_eq!(found, after, "{fate:?}");
+    }
+}
+
+#[test]
+fn what_a_restart_would_lose_is_refused() {
+    let (_region, engine) = engine(16 << 20);
+    let session = engine.join().unwrap();
+    let mut server = Server::new(&session);
+    let (me, mut t) = (server.world.begin(), Transaction::new());
+    server.insert(&me, &mut t, 1, 0, 0);
+    server.commit(me, t);
+    let one = server.slot(1).unwrap();
+
+    let (me, mut t) = (server.world.begin(), Transaction::new());
+    assert_eq!(
+        server.lock(&me, &mut t, one, LockStrength::Share),
+        Locked::Done
+    );
+    assert_eq!(t.refuses_prepare(server.s), Some(PrepareRefusal::RowLocks));
+    // Held by the change, too; but not when the change is taken back.
+    t.set_level(2).unwrap();
+    server.change(&me, &mut t, one, Some(a_row(1, 1)), 0);
+    assert_eq!(t.refuses_prepare(server.s), None);
+    t.savepoint_abort(server.s, 2);
+    assert_eq!(t.refuses_prepare(server.s), Some(PrepareRefusal::RowLocks));
+    me.end(Fate::Aborted);
+    t.abort(server.s);
+
+    let (me, mut t) = (server.world.begin(), Transaction::new());
+    t.drop_table(server.s, server.table, Xid(me.top)).unwrap();
+    assert_eq!(
+        t.refuses_prepare(server.s),
+        Some(PrepareRefusal::Definitions)
+    );
+    me.end(Fate::Aborted);
+    t.abort(server.s);
+}
+
+#[test]
+fn random_ones_among_others() {
+    let rounds = std::env::var("MOT_ROUNDS").map_or(40, |rounds| rounds.parse().unwrap());
+    for seed in 0..rounds {
+        random_round(seed);
+    }
+}
+
+fn random_round(seed: u64) {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut below = |bound: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % bound
+    };
+    let (_region, engine) = engine(16 << 20);
+    let session = engine.join().unwrap();
+    let mut server = Server::new(&session);
+    let mut model: BTreeMap<i32, i32> = BTreeMap::new();
+    let mut prepared: Vec<(Me, BTreeMap<i32, Option<i32>>)> = Vec::new();
+    let apply = |model: &mut BTreeMap<i32, i32>, effects: BTreeMap<i32, Option<i32>>| {
+        for (a, b) in effects {
+            match b {
+                Some(b) => model.insert(a, b),
+                None => model.remove(&a),
+            };
+        }
+    };
+    for step in 0..150 {
+        let (me, mut t) = (server.world.begin(), Transaction::new());
+        let mut effects = BTreeMap::new();
+        for cid in 0..=below(4) as u32 {
+            let (a, b) = (below(6) as i32, step * 10 + cid as i32);
+            let mine = (0..server.table.slots_end().0).map(Slot).find(|slot| {
+                matches!(server.s.newest(&me, server.table, *slot),
+                    Newest::Live(version) if row(version.image()).a == a)
+            });
+            match mine {
+                None => {
+                    if server.insert(&me, &mut t, a, b, cid) == Entered::Done {
+                        effects.insert(a, Some(b));
+                    }
+                }
+                Some(slot) => {
+                    let to = (below(3) > 0).then(|| a_row(a, b));
+                    if let Written::Done(_) = server.change(&me, &mut t, slot, to, cid) {
+                        // What it made itself and took away again was never there.
+                        if to.is_none() && !model.contains_key(&a) {
+                            effects.remove(&a);
+                        } else {
+                            effects.insert(a, to.map(|to| to.b));
+                        }
+                    }
+                }
+            }
+        }
+        match below(3) {
+            0 => {
+                server.commit(me, t);
+                apply(&mut model, effects);
+            }
+            1 => {
+                server.log(&mut t, &me);
+                me.end(Fate::Aborted);
+                t.abort(server.s);
+            }
+            _ => {
+                server.prepare(&me, t);
+                prepared.push((me, effects));
+            }
+        }
+        if prepared.len() > below(4) as usize {
+            let (me, effects) = prepared.swap_remove(below(prepared.len() as u64) as usize);
+            if below(2) == 0 {
+                me.end(Fate::Committed);
+                apply(&mut model, effects);
+            } else {
+                me.end(Fate::Aborted);
+            }
+        }
+        if below(4) == 0 {
+            sweep(server.s, &server.world, server.table);
+        }
+        assert_eq!(server.rows(), model, "seed {seed}, step {step}");
+    }
+    let world = server.world.clone();
+    let open_from = prepared
+        .iter()
+        .map(|(me, _)| me.top)
+        .min()
+        .unwrap_or(u64::MAX);
+    let mut after = model.clone();
+    let ends: Vec<_> = prepared
+        .into_iter()
+        .map(|(me, effects)| (me, effects, below(2) == 0))
+        .collect();
+    let found = promoted(&server.wal, &world, open_from, |s| {
+        assert_eq!(rows(s, &world), model, "seed {seed}: restarted");
+        for (me, effects, commits) in ends {
+            me.end(if commits {
+                Fate::Committed
+            } else {
+                Fate::Aborted
+            });
+            if commits {
+                apply(&mut after, effects);
+            }
+        }
+    });
+    assert_eq!(found, after, "seed {seed}: restarted and ended");
+    sweep(server.s, &server.world, server.table);
+    assert_eq!(server.rows(), after, "seed {seed}: ended");
+    assert_eq!(
+        promoted(&server.wal, &world, u64::MAX, |_| ()),
+        after,
+        "seed {seed}: replayed"
+    );
+}

@@ -1,0 +1,154 @@
+//! Who may be copying the checkpoint files while the server runs: as long as anybody may, no old generation is removed.
+//!
+//! A copier lists the directory first and reads its files later; a generation that it has seen must still be there then, or the
+//! copy has a manifest without rows, or nothing at all.
+//!
+//! | copier | how it is known |
+//! |---|---|
+//! | pg_basebackup | its WAL sender is in the state BACKUP |
+//! | a backup by `pg_backup_start` (file copies, snapshots, backup programs) | the session that called it, until `pg_backup_stop` or its end |
+//! | pg_rewind from this server | a session that called `pg_read_binary_file`, until its end: it reads the control file so before it lists anything |
+//!
+//! Sessions are noticed by the object access hook, which fires when a plan that calls the function is set up: before it runs.
+//! - A session counts itself once (`COPYING`), in shared memory, and takes itself out at its end in any case.
+//! - The worker removes a generation only after it has seen the count at 0. Who counts itself later lists later, and finds
+//!   the generations that stay.
+use crate::shmem;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::Ordering;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Copying {
+    No,
+    /// Until PostgreSQL says that this session's backup is over.
+    Backup,
+    /// Until this session ends.
+    Files,
+}
+
+struct Local {
+    previous: Cell<pg_sys::object_access_hook_type>,
+    copying: Cell<Copying>,
+    registered: Cell<bool>,
+}
+
+// SAFETY: each process runs PostgreSQL's code, and ours, on one thread.
+unsafe impl Sync for Local {}
+
+static LOCAL: Local = Local {
+    previous: Cell::new(None),
+    copying: Cell::new(Copying::No),
+    registered: Cell::new(false),
+};
+
+/// Installs the hook; called once, while the server preloads libraries.
+pub fn init() {
+    // SAFETY: single-threaded at load time.
+    unsafe {
+        LOCAL.previous.set(pg_sys::object_access_hook);
+        pg_sys::object_access_hook = Some(object_access);
+    }
+}
+
+/// Called for every function of every plan: a plain frame that looks at one integer first.
+#[allow(ffi_unwind_calls)]
+unsafe extern "C-unwind" fn object_access(
+    access: pg_sys::ObjectAccessType::Type,
+    class: pg_sys::Oid,
+    object: pg_sys::Oid,
+    sub_object: c_int,
+    argument: *mut c_void,
+) {
+    // SAFETY: the arguments are PostgreSQL's own; nothing to drop is in this frame.
+    unsafe {
+        if let Some(previous) = LOCAL.previous.get() {
+            previous(access, class, object, sub_object, argument);
+        }
+        if access == pg_sys::ObjectAccessType::OAT_FUNCTION_EXECUTE {
+            called(object);
+        }
+    }
+}
+
+#[inline]
+unsafe fn called(function: pg_sys::Oid) {
+    let copying = match function.to_u32() {
+        pg_sys::F_PG_BACKUP_START => Copying::Backup,
+        pg_sys::F_PG_READ_BINARY_FILE_TEXT
+        | pg_sys::F_PG_READ_BINARY_FILE_TEXT_INT8_INT8
+        | pg_sys::F_PG_READ_BINARY_FILE_TEXT_INT8_INT8_BOOL => Copying::Files,
+        _ => return,
+    };
+    // SAFETY: a guarded function of this module.
+    unsafe { begin(copying == Copying::Files) };
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn begin(until_exit: bool) {
+    if shmem::engine().is_none() {
+        return;
+    }
+    if !LOCAL.registered.replace(true) {
+        // SAFETY: registered once per process; the callbacks live as long as the library, which is never unloaded.
+        unsafe {
+            pg_sys::on_shmem_exit(Some(on_exit), pg_sys::Datum::from(0));
+            pg_sys::RegisterXactCallback(Some(on_transaction), std::ptr::null_mut());
+        }
+    }
+    if LOCAL.copying.get() == Copying::No {
+        shmem::control().copiers.fetch_add(1, Ordering::SeqCst);
+    }
+    if until_exit {
+        LOCAL.copying.set(Copying::Files);
+    } else if LOCAL.copying.get() == Copying::No {
+        LOCAL.copying.set(Copying::Backup);
+    }
+}
+
+fn end() {
+    if LOCAL.copying.replace(Copying::No) != Copying::No {
+        shmem::control().copiers.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_exit(_code: c_int, _arg: pg_sys::Datum) {
+    end();
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
+    let ends = matches!(
+        event,
+        pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_ABORT
+    );
+    if !ends || LOCAL.copying.get() != Copying::Backup {
+        return;
+    }
+    // SAFETY: reads a variable of this process.
+    let status = unsafe { pg_sys::get_backup_status() };
+    if status == pg_sys::SessionBackupState::SESSION_BACKUP_NONE {
+        end();
+    }
+}
+
+/// Whether somebody may be copying the files of checkpoints.
+pub fn may_be_under_way() -> bool {
+    shmem::control().copiers.load(Ordering::SeqCst) > 0 || base_backup_is_running()
+}
+
+fn base_backup_is_running() -> bool {
+    // SAFETY: the array has max_wal_senders elements, in shared memory; a torn read is only an old or a new state.
+    unsafe {
+        let senders = (&raw const (*pg_sys::WalSndCtl).walsnds).cast::<pg_sys::WalSnd>();
+        (0..pg_sys::max_wal_senders as usize).any(|i| {
+            let sender = senders.add(i);
+            (&raw const (*sender).pid).read_volatile() != 0
+                && (&raw const (*sender).state).read_volatile()
+                    == pg_sys::WalSndState::WALSNDSTATE_BACKUP
+        })
+    }
+}
