@@ -106,6 +106,70 @@ FETCH LAST FROM s;
 FETCH FIRST FROM s;
 COMMIT;
 
+-- A cursor of a released savepoint is its parent's: the rollback of another savepoint does not end it. One that failed is gone.
+BEGIN;
+SAVEPOINT a;
+DECLARE c CURSOR FOR SELECT id FROM cs ORDER BY id;
+FETCH 1 FROM c;
+RELEASE a;
+SAVEPOINT b;
+ROLLBACK TO b;
+FETCH 1 FROM c;
+DECLARE f CURSOR FOR SELECT id, 1 / (id - 2) AS x FROM cs ORDER BY id;
+FETCH 1 FROM f;
+SAVEPOINT d;
+FETCH 1 FROM f;
+ROLLBACK TO d;
+FETCH 1 FROM f;
+COMMIT;
+
+-- A SQL function keeps its plans while the calling query runs; the table changes meanwhile.
+CREATE FOREIGN TABLE cs_late (id int PRIMARY KEY, n int) SERVER mot;
+INSERT INTO cs_late VALUES (1, 0);
+CREATE FUNCTION cs_late_add() RETURNS int LANGUAGE sql AS $$ UPDATE cs_late SET n = n + 1 WHERE id = 1 RETURNING n $$;
+CREATE FUNCTION cs_late_alter(k int, command text) RETURNS int LANGUAGE plpgsql AS
+    $$ BEGIN IF k = 3 THEN EXECUTE command; END IF; RETURN k; END $$;
+SELECT cs_late_add(), cs_late_alter(k, 'ALTER TABLE cs_late ADD COLUMN x int; UPDATE cs_late SET x = 42')
+    FROM generate_series(1, 5) k;
+SELECT * FROM cs_late;
+SELECT cs_late_add(), cs_late_alter(k, 'ALTER TABLE cs_late ADD CHECK (n < 9)') FROM generate_series(1, 5) k;
+SELECT * FROM cs_late;
+
+-- A function of the server's that runs SQL, which changes the table under the statement.
+CREATE FUNCTION cs_late_empty() RETURNS int LANGUAGE plpgsql AS $$ BEGIN TRUNCATE cs_late; RETURN 1; END $$;
+UPDATE cs_late SET x = length(query_to_xml('SELECT cs_late_empty()', false, false, '')::text);
+DO $$ BEGIN PERFORM query_to_xml('SELECT cs_late_empty()', false, false, '') FROM cs_late; END $$;
+SELECT * FROM cs_late;
+
+-- A function that remembers the row type it saw; ALTER TYPE makes no new plan.
+CREATE TYPE cs_pair AS (a int, b int);
+SET plan_cache_mode = force_generic_plan;
+PREPARE pair(text) AS SELECT jsonb_populate_record(NULL::cs_pair, $1::jsonb) AS pair FROM cs_late WHERE id = 1;
+EXECUTE pair('{"a": 1, "b": 2, "c": 3}');
+EXECUTE pair('{"a": 1, "b": 2, "c": 3}');
+ALTER TYPE cs_pair ADD ATTRIBUTE c int;
+EXECUTE pair('{"a": 1, "b": 2, "c": 3}');
+ALTER TYPE cs_pair ALTER ATTRIBUTE a TYPE text;
+EXECUTE pair('{"a": 1, "b": 2, "c": 3}');
+RESET plan_cache_mode;
+DEALLOCATE pair;
+
+-- Failed executions, of which core tells no end, leave no memory behind.
+CREATE FUNCTION cs_failing() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    FOR k IN 1..200 LOOP
+        BEGIN
+            INSERT INTO cs_late (id) VALUES (1);
+        EXCEPTION WHEN unique_violation THEN NULL;
+        END;
+    END LOOP;
+END $$;
+SELECT cs_failing();
+SELECT coalesce(max(used_bytes), 0) < 100000 AS little FROM pg_backend_memory_contexts WHERE name = 'mot execution';
+DROP FOREIGN TABLE cs_late;
+DROP FUNCTION cs_late_add, cs_late_alter, cs_late_empty, cs_failing;
+DROP TYPE cs_pair;
+
 -- A function that runs the statement it is called from.
 CREATE FUNCTION cs_depth(k int) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE r record; total int := 0;

@@ -4,7 +4,7 @@
 //! - A plan whose table changes is never run again by PostgreSQL (the new one has a new serial), so its compiled form only has to
 //!   follow the table's storage, which it does at each start. It goes when too many others were used since.
 //! - A form is running from ExecutorStart to ExecutorEnd; core calls no End after an error, so aborts look for those that began in
-//!   the (sub)transaction that is gone.
+//!   the (sub)transaction that is gone. Releasing a savepoint makes what began under it its parent's, as for portals.
 use super::statement::Statement;
 use crate::pg;
 use crate::settings::{self, CompiledStatements};
@@ -181,6 +181,18 @@ impl Cache {
         })
     }
 
+    /// What began in a subtransaction that is released belongs to the one above it.
+    fn hand_over_from(&mut self, level: i32) {
+        for statement in &self.running {
+            // SAFETY: a running statement stays in the map.
+            if let Some((_, began)) = unsafe { &mut (**statement).running }
+                && *began >= level
+            {
+                *began = level - 1;
+            }
+        }
+    }
+
     /// Forgets what began in a (sub)transaction that is gone.
     fn forget_from(&mut self, level: i32) {
         self.running.retain(|statement| {
@@ -246,9 +258,13 @@ unsafe extern "C-unwind" fn on_function_change(_arg: pg_sys::Datum, _cache: c_in
 
 #[pg_guard]
 unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
+    // At COMMIT what is left failed in a subtransaction that began after it: core neither ran nor ended it since.
     if matches!(
         event,
-        pg_sys::XactEvent::XACT_EVENT_ABORT | pg_sys::XactEvent::XACT_EVENT_PARALLEL_ABORT
+        pg_sys::XactEvent::XACT_EVENT_ABORT
+            | pg_sys::XactEvent::XACT_EVENT_PARALLEL_ABORT
+            | pg_sys::XactEvent::XACT_EVENT_COMMIT
+            | pg_sys::XactEvent::XACT_EVENT_PREPARE
     ) && let Some(cache) = existing()
     {
         cache.forget_from(0);
@@ -262,9 +278,12 @@ unsafe extern "C-unwind" fn on_subtransaction(
     _parent: pg_sys::SubTransactionId,
     _arg: *mut c_void,
 ) {
-    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB
-        && let Some(cache) = existing()
-    {
-        cache.forget_from(pg::nest_level());
+    let Some(cache) = existing() else {
+        return;
+    };
+    match event {
+        pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB => cache.forget_from(pg::nest_level()),
+        pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB => cache.hand_over_from(pg::nest_level()),
+        _ => {}
     }
 }

@@ -4,6 +4,12 @@
 //! index's support functions live as long as the relation cache): functions written in C inside the server. No subplans, sets,
 //! aggregates, executor parameters, whole rows, domains (their checks change), or functions whose EXECUTE right somebody restricted
 //! (core asks at each start).
+//!
+//! - A polymorphic function keeps what it found out about its arguments' types as long as its expression lives
+//!   (`jsonb_populate_record` the row type), and may call their casts. ALTER TYPE makes no new plan, so calls take and give the
+//!   server's own types, and enums.
+//! - `query_to_xml` and the like run any SQL, also SQL that changes the table under the statement. All of them are restricted to
+//!   the leader of a parallel query; of what is, only sequences and `random` are let through.
 use crate::fdw::items;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
@@ -48,11 +54,15 @@ unsafe extern "C-unwind" fn is_unplain(node: *mut pg_sys::Node, relation: *mut c
             T_Param => (*node.cast::<pg_sys::Param>()).paramkind == pg_sys::ParamKind::PARAM_EXTERN,
             T_FuncExpr => {
                 let call = &*node.cast::<pg_sys::FuncExpr>();
-                !call.funcretset && is_own_function(call.funcid)
+                !call.funcretset
+                    && is_own_function(call.funcid)
+                    && has_lasting_types(call.args, call.funcresulttype)
             }
             T_OpExpr | T_DistinctExpr | T_NullIfExpr => {
                 let call = &*node.cast::<pg_sys::OpExpr>();
-                !call.opretset && is_own_function(call.opfuncid)
+                !call.opretset
+                    && is_own_function(call.opfuncid)
+                    && has_lasting_types(call.args, call.opresulttype)
             }
             T_ScalarArrayOpExpr => {
                 let call = &*node.cast::<pg_sys::ScalarArrayOpExpr>();
@@ -82,7 +92,25 @@ fn is_own_type(oid: pg_sys::Oid) -> bool {
     oid.to_u32() < FIRST_NORMAL_OID
 }
 
-/// A function in C inside the server that everybody may call.
+/// Whether no ALTER TYPE changes what a function may remember of its arguments and result.
+unsafe fn has_lasting_types(arguments: *mut pg_sys::List, result: pg_sys::Oid) -> bool {
+    let is_lasting = |oid: pg_sys::Oid| {
+        // SAFETY: a catalog look-up.
+        (is_own_type(oid) && oid != pg_sys::RECORDOID)
+            || unsafe { pg_sys::get_typtype(oid) } as u8 == pg_sys::TYPTYPE_ENUM
+    };
+    // SAFETY: a call's arguments.
+    is_lasting(result)
+        && unsafe { items::<pg_sys::Node>(arguments) }
+            .into_iter()
+            // SAFETY: an expression.
+            .all(|argument| is_lasting(unsafe { pg_sys::exprType(argument) }))
+}
+
+/// `nextval`, `currval`, `setval`, `lastval`, `random` (`catalog/pg_proc.dat`).
+const HARMLESS: [u32; 6] = [1574, 1575, 1576, 1765, 2559, 1598];
+
+/// A function in C inside the server that everybody may call, and that runs no SQL.
 unsafe fn is_own_function(oid: pg_sys::Oid) -> bool {
     if oid.to_u32() >= FIRST_NORMAL_OID {
         return false;
@@ -96,6 +124,8 @@ unsafe fn is_own_function(oid: pg_sys::Oid) -> bool {
         }
         let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_proc>(entry);
         let is_internal = form.prolang == pg_sys::Oid::from(INTERNAL_LANGUAGE) && !form.proretset;
+        let runs_no_sql =
+            form.proparallel as u8 == pg_sys::PROPARALLEL_SAFE || HARMLESS.contains(&oid.to_u32());
         let mut is_unrestricted = false;
         pg_sys::SysCacheGetAttr(
             cache,
@@ -104,6 +134,6 @@ unsafe fn is_own_function(oid: pg_sys::Oid) -> bool {
             &mut is_unrestricted,
         );
         pg_sys::ReleaseSysCache(entry);
-        is_internal && is_unrestricted
+        is_internal && runs_no_sql && is_unrestricted
     }
 }

@@ -27,6 +27,7 @@ pub struct Frame {
     pub estate: *mut pg_sys::EState,
     pub values: *mut pg_sys::ExprContext,
     pub relation: pg_sys::Oid,
+    writes: bool,
     /// The table's position in the range table.
     pub position: u32,
     /// The relation's row type, ours to keep.
@@ -132,6 +133,8 @@ impl Statement {
             if self.storage_generation != relation::generation() && !self.find_storage() {
                 return false;
             }
+            // An execution that failed had no End.
+            empty(self.frame.execution);
             let plan = (*query).plannedstmt;
             executor::check_permissions(plan);
             let estate = &mut *self.frame.estate;
@@ -224,9 +227,14 @@ impl Statement {
         }
     }
 
-    /// Looks the storage up anew: it may have been replaced.
+    /// Looks the storage up anew: it may have been replaced. False also if the relation is another one than was compiled for: a
+    /// SQL function runs its plans until the calling query ends, whatever changes between two calls.
     unsafe fn find_storage(&mut self) -> bool {
         let generation = relation::generation();
+        // SAFETY: the table is locked.
+        if !unsafe { self.frame.fits() } {
+            return false;
+        }
         let Some(table) = relation::known(self.frame.relation) else {
             return false;
         };
@@ -303,7 +311,8 @@ impl Frame {
                 return None;
             }
             let opened = pg_sys::relation_open((*entry).relid, pg_sys::NoLock as i32);
-            let is_simple = matches!(shape.verb, Verb::Select { .. }) || is_simple_target(opened);
+            let writes = !matches!(shape.verb, Verb::Select { .. });
+            let is_simple = !writes || is_simple_target(opened);
             let row_type = pg_sys::CreateTupleDescCopyConstr((*opened).rd_att);
             pg_sys::relation_close(opened, pg_sys::NoLock as i32);
             if !is_simple {
@@ -339,10 +348,22 @@ impl Frame {
                 estate,
                 values,
                 relation: (*entry).relid,
+                writes,
                 position: shape.relation,
                 row_type,
                 projection,
                 result_type,
+            })
+        }
+    }
+
+    /// Whether the relation is still what the statement was compiled for.
+    unsafe fn fits(&self) -> bool {
+        // SAFETY: the table is locked; what is opened here is closed here.
+        unsafe {
+            relation::Relation::closed(self.relation).with(|opened| {
+                pg_sys::equalTupleDescs((*opened).rd_att, self.row_type)
+                    && (!self.writes || is_simple_target(opened))
             })
         }
     }
