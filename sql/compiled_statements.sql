@@ -45,6 +45,14 @@ BEGIN
 END $$;
 SELECT count(*) FROM cs WHERE id = 1;
 
+-- An error says all it says on the general path.
+EXECUTE put(30, 300, '{');
+PREPARE parsed(int) AS SELECT t::json FROM cs WHERE id = $1;
+EXECUTE parsed(30);
+PREPARE parsed_back(int) AS UPDATE cs SET n = n WHERE id = $1 RETURNING t::json;
+EXECUTE parsed_back(30);
+EXECUTE del(30);
+
 -- Rights are asked for at every execution.
 CREATE ROLE cs_reader;
 GRANT SELECT ON cs TO cs_reader;

@@ -5,7 +5,7 @@
 //!   follow the table's storage, which it does at each start. It goes when too many others were used since.
 //! - A form is running from ExecutorStart to ExecutorEnd; core calls no End after an error, so aborts look for those that began in
 //!   the (sub)transaction that is gone. Releasing a savepoint makes what began under it its parent's, as for portals.
-use super::statement::Statement;
+use super::statement::{Statement, Uncompiled};
 use crate::pg;
 use crate::settings::{self, CompiledStatements};
 use pgrx::pg_sys;
@@ -139,8 +139,9 @@ unsafe fn compile(
     let cache = cache();
     cache.make_room();
     let entry = match compiled {
-        Some(statement) => Entry::Compiled(Box::new(statement)),
-        None => Entry::General,
+        Ok(statement) => Entry::Compiled(Box::new(statement)),
+        Err(Uncompiled::Never) => Entry::General,
+        Err(Uncompiled::Now) => return None,
     };
     cache.entries.insert(serial, entry);
     match cache.entries.get_mut(&serial) {
@@ -167,7 +168,16 @@ impl Cache {
         if self.entries.len() < STATEMENTS_MAX {
             return;
         }
-        let bound = self.clock.saturating_sub(STATEMENTS_MAX as u64 / 2);
+        let mut uses: Vec<u64> = self
+            .entries
+            .values()
+            .filter_map(|entry| match entry {
+                Entry::General => None,
+                Entry::Compiled(statement) => Some(statement.used),
+            })
+            .collect();
+        uses.sort_unstable();
+        let bound = uses.get(uses.len() / 2).copied().unwrap_or_default();
         self.entries.retain(|_, entry| match entry {
             Entry::General => false,
             Entry::Compiled(statement) => statement.running.is_some() || statement.used > bound,

@@ -4,7 +4,6 @@ use super::statement::{
 };
 use crate::clock::PgSnapshot;
 use crate::fdw::{self, Scan, Target, items, tuple};
-use crate::pg::fields::FieldKeeper;
 use crate::pg::interrupts;
 use mot_engine::TableRef;
 use pgrx::pg_sys;
@@ -14,7 +13,6 @@ pub struct Change {
     change: fdw::Change,
     counts_rows: bool,
     is_done: bool,
-    fields: FieldKeeper,
 }
 
 impl Change {
@@ -51,7 +49,6 @@ impl Change {
                 },
                 counts_rows,
                 is_done: true,
-                fields: FieldKeeper::new(),
             }
         }
     }
@@ -69,7 +66,7 @@ impl Change {
     /// Changes all rows; with RETURNING up to `rows_max`.
     pub unsafe fn run(&mut self, frame: &Frame, client: &Client, rows_max: u64) {
         let mut rows = 0;
-        // SAFETY: the statement's own slots and contexts. The keeper stays where it is: statements are boxed.
+        // SAFETY: the statement's own slots and contexts.
         unsafe {
             let (values, command) = (frame.values, frame.command());
             while !self.is_done && rows < rows_max {
@@ -79,14 +76,12 @@ impl Change {
                     self.is_done = true;
                     break;
                 };
-                self.fields.enter();
                 let changed = within(frame.per_row(), || {
                     self.change
                         .apply(&mut self.scan, values, command, row, version, |new| {
                             frame.check(new)
                         })
                 });
-                self.fields.leave();
                 let Some(result) = changed else {
                     continue;
                 };

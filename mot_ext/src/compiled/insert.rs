@@ -1,7 +1,6 @@
 //! INSERT of one row.
 use super::statement::{Client, Frame, copy_list, empty};
 use crate::fdw::{Inserted, Target, project, tuple};
-use crate::pg::fields::FieldKeeper;
 use mot_engine::TableRef;
 use pgrx::pg_sys;
 
@@ -13,7 +12,6 @@ pub struct Insert {
     /// The new row, for RETURNING.
     slot: *mut pg_sys::TupleTableSlot,
     tuple: pg_sys::HeapTupleData,
-    fields: FieldKeeper,
 }
 
 impl Insert {
@@ -51,7 +49,6 @@ impl Insert {
                 counts_rows,
                 slot: frame.row_slot(),
                 tuple: tuple::empty(),
-                fields: FieldKeeper::new(),
             })
         }
     }
@@ -61,15 +58,13 @@ impl Insert {
     }
 
     pub unsafe fn run(&mut self, frame: &Frame, client: &Client) {
-        // SAFETY: the statement's own slots and contexts. The keeper stays where it is: statements are boxed.
+        // SAFETY: the statement's own slots and contexts.
         unsafe {
             empty(frame.per_row());
-            self.fields.enter();
             let row = project(self.values);
             frame.check(row);
             let image = super::statement::within(frame.per_row(), || tuple::form(row));
             let inserted = self.target.insert(image, frame.command(), None);
-            self.fields.leave();
             if self.counts_rows {
                 (*frame.estate).es_processed += 1;
             }

@@ -50,6 +50,7 @@ unsafe extern "C-unwind" fn is_unplain(node: *mut pg_sys::Node, relation: *mut c
                 var.varno as u32 == *relation.cast::<u32>()
                     && var.varlevelsup == 0
                     && var.varattno != 0
+                    && is_of_the_row(var)
             }
             T_Param => (*node.cast::<pg_sys::Param>()).paramkind == pg_sys::ParamKind::PARAM_EXTERN,
             T_FuncExpr => {
@@ -86,6 +87,14 @@ unsafe extern "C-unwind" fn is_unplain(node: *mut pg_sys::Node, relation: *mut c
         };
         !is_plain_here || pg_sys::expression_tree_walker(node, Some(is_unplain), relation)
     }
+}
+
+/// Not RETURNING's `old` or `new`, which PostgreSQL 18 has.
+fn is_of_the_row(_var: &pg_sys::Var) -> bool {
+    #[cfg(feature = "pg18")]
+    return _var.varreturningtype == pg_sys::VarReturningType::VAR_RETURNING_DEFAULT;
+    #[cfg(not(feature = "pg18"))]
+    true
 }
 
 fn is_own_type(oid: pg_sys::Oid) -> bool {

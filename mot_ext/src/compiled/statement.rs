@@ -12,6 +12,7 @@ use super::select::Select;
 use super::shape::{Shape, Verb};
 use crate::clock::PgSnapshot;
 use crate::fdw::{Private, Value, items};
+use crate::pg::fields::FieldKeeper;
 use crate::pg::{self, executor};
 use crate::relation;
 use crate::xact;
@@ -53,6 +54,8 @@ pub struct Statement {
     pub functions_generation: u64,
     /// The execution under way: its query, and the (sub)transaction it began in.
     pub running: Option<(*mut pg_sys::QueryDesc, i32)>,
+    /// Keeps what an error says beside its message.
+    fields: FieldKeeper,
     /// Open while the execution may be suspended; NULL otherwise.
     opened: pg_sys::Relation,
     /// Last use, for the cache.
@@ -88,19 +91,27 @@ pub unsafe fn empty(context: pg_sys::MemoryContext) {
     }
 }
 
+/// Why a plan has to run through core's executor.
+pub enum Uncompiled {
+    /// It is not simple enough.
+    Never,
+    /// Its table has no storage yet.
+    Now,
+}
+
 impl Statement {
-    /// Compiles a plan whose tables are locked; `None` if it has to run through core's executor.
+    /// Compiles a plan whose tables are locked.
     pub unsafe fn compile(
         query: *mut pg_sys::QueryDesc,
         functions_generation: u64,
-    ) -> Option<Statement> {
+    ) -> Result<Statement, Uncompiled> {
         // SAFETY: core's query descriptor; on an error the new contexts are small, and go with the parent set below.
         unsafe {
             let plan = (*query).plannedstmt;
-            let shape = Shape::of(plan)?;
+            let shape = Shape::of(plan).ok_or(Uncompiled::Never)?;
             let entry = pg_sys::rt_fetch(shape.relation, (*plan).rtable);
             let storage_generation = relation::generation();
-            let table = relation::known((*entry).relid)?;
+            let table = relation::known((*entry).relid).ok_or(Uncompiled::Now)?;
             // Under the current context until it is whole: an error on the way takes it along.
             let context =
                 pg::small_context(pg_sys::CurrentMemoryContext, c"mot compiled statement");
@@ -111,15 +122,16 @@ impl Statement {
             });
             let Some((frame, work)) = work else {
                 pg_sys::MemoryContextDelete(context);
-                return None;
+                return Err(Uncompiled::Never);
             };
             pg_sys::MemoryContextSetParent(context, pg_sys::CacheMemoryContext);
-            Some(Statement {
+            Ok(Statement {
                 frame,
                 work,
                 storage_generation,
                 functions_generation,
                 running: None,
+                fields: FieldKeeper::new(),
                 opened: std::ptr::null_mut(),
                 used: 0,
             })
@@ -192,6 +204,8 @@ impl Statement {
             (*estate).es_processed = 0;
             (*estate).es_direction = direction;
             (*query).already_executed = true;
+            // The keeper stays where it is: statements are boxed.
+            self.fields.enter();
             let client = Client::new(query, !self.frame.projection.is_null());
             within(self.frame.execution, || {
                 client.begin(query);
@@ -206,6 +220,7 @@ impl Statement {
                 }
                 client.end();
             });
+            self.fields.leave();
             if !timing.is_null() {
                 pg_sys::InstrStopNode(timing, (*estate).es_processed as f64);
             }

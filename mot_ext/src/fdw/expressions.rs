@@ -124,6 +124,25 @@ pub unsafe fn passes(state: *mut pg_sys::ExprState, context: *mut pg_sys::ExprCo
     }
 }
 
+/// Empties a slot of any kind: `ExecClearTuple`.
+unsafe fn clear(slot: *mut pg_sys::TupleTableSlot) {
+    // SAFETY: core's slot; only one that is empty, or virtual and owns nothing, is emptied by hand.
+    unsafe {
+        let is_virtual = std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsVirtual);
+        if is_virtual && (*slot).tts_flags & pg_sys::TTS_FLAG_SHOULDFREE as u16 == 0 {
+            (*slot).tts_nvalid = 0;
+            (*slot).tts_flags |= pg_sys::TTS_FLAG_EMPTY as u16;
+            (*slot).tts_tid.ip_posid = 0;
+            return;
+        }
+        let clear = (*(*slot).tts_ops).clear.expect("a slot's function");
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            #[allow(ffi_unwind_calls)]
+            clear(slot)
+        });
+    }
+}
+
 /// `ExecProject`: fills the projection's slot.
 pub unsafe fn project(projection: *mut pg_sys::ProjectionInfo) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: a projection of core's; clearing its slot before evaluating into it is what ExecProject does.
@@ -131,7 +150,7 @@ pub unsafe fn project(projection: *mut pg_sys::ProjectionInfo) -> *mut pg_sys::T
         let state = &raw mut (*projection).pi_state;
         let context = (*projection).pi_exprContext;
         let slot = (*state).resultslot;
-        super::tuple::clear(slot);
+        clear(slot);
         let old = pg_sys::MemoryContextSwitchTo((*context).ecxt_per_tuple_memory);
         evaluate(state, context);
         pg_sys::MemoryContextSwitchTo(old);

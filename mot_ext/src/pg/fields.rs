@@ -1,4 +1,5 @@
-//! Keeps what pgrx drops of an error: the names of schema, table, column, data type and constraint.
+//! Keeps what pgrx drops of an error: the names of schema, table, column, data type and constraint, and the context lines of what
+//! was called from here.
 //!
 //! pgrx catches an error at the first Rust frame and raises it again at the last one, with code, message, detail and hint only.
 //! Clients and `GET STACKED DIAGNOSTICS` look at the names, too, so a callback on PostgreSQL's error context stack notes them
@@ -10,6 +11,11 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
+#[allow(ffi_unwind_calls)]
+unsafe extern "C-unwind" {
+    fn errcontext_msg(format: *const c_char, ...) -> c_int;
+}
+
 /// Notes the names of an error raised below.
 pub struct FieldKeeper {
     entry: pg_sys::ErrorContextCallback,
@@ -20,6 +26,8 @@ struct Noted {
     code: c_int,
     message: CString,
     names: [Option<CString>; FIELDS.len()],
+    /// What the callbacks below ours said.
+    context: Option<CString>,
 }
 
 /// PG_DIAG_SCHEMA_NAME to PG_DIAG_CONSTRAINT_NAME of `postgres_ext.h`.
@@ -91,17 +99,28 @@ impl FieldKeeper {
             copy(error.constraint_name),
         ];
         let message = copy(error.message).unwrap_or_default();
-        if names.iter().any(Option::is_some) {
+        let context = copy(error.context);
+        if context.is_some() || names.iter().any(Option::is_some) {
             self.noted = Some(Noted {
                 code: error.sqlerrcode,
                 message,
                 names,
+                context,
             });
             return;
         }
         let same = self
             .noted
             .take_if(|noted| noted.code == error.sqlerrcode && noted.message == message);
+        if let Some(context) = same.as_ref().and_then(|noted| noted.context.as_ref()) {
+            // SAFETY: inside errfinish; the format takes exactly one string, which is copied.
+            unsafe {
+                pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                    #[allow(ffi_unwind_calls)]
+                    errcontext_msg(c"%s".as_ptr(), context.as_ptr())
+                });
+            }
+        }
         for (field, name) in FIELDS
             .iter()
             .zip(same.iter().flat_map(|noted| &noted.names))
