@@ -84,6 +84,20 @@ pub(crate) struct SessionLine {
     pub(crate) logging: AtomicU64,
 }
 
+/// Which checkpoint this memory continues, for the next one: see checkpoint/README.md, "Ranges that nobody changed". Committers read the
+/// round, so no word that is written often may share its line.
+#[repr(C, align(64))]
+struct Rounds {
+    /// Raised at the start of each attempt to write a checkpoint.
+    round: AtomicU64,
+    /// The generation whose content the memory continues, 0 if none, and the round at which it was begun or loaded.
+    base_generation: AtomicU64,
+    base_round: AtomicU64,
+}
+
+/// The first round; a range that was never changed says 0.
+const FIRST_ROUND: u64 = 1;
+
 #[repr(C)]
 pub(crate) struct Root {
     state: AtomicU32,
@@ -94,6 +108,7 @@ pub(crate) struct Root {
     pub(crate) last_lsn: AtomicU64,
     pub(crate) progress: Progress,
     pub(crate) transactions: TransactionCounters,
+    rounds: Rounds,
     pub(crate) catalog: Catalog,
     pub(crate) sessions: [SessionLine; SESSIONS_MAX],
 }
@@ -119,7 +134,10 @@ impl Engine {
         unsafe { block.write_bytes(0, size_of::<Root>()) };
         let root = block.cast::<Root>();
         // SAFETY: just laid out.
-        let catalog = unsafe { &root.as_ref().catalog };
+        let Root {
+            catalog, rounds, ..
+        } = unsafe { root.as_ref() };
+        rounds.round.store(FIRST_ROUND, Ordering::Relaxed);
         catalog.next_table_id.store(1, Ordering::Relaxed);
         catalog.next_index_id.store(1, Ordering::Relaxed);
         memory
@@ -198,6 +216,31 @@ impl Engine {
     /// Highest LSN any row was logged at.
     pub fn last_lsn(self) -> Lsn {
         Lsn(self.root().last_lsn.load(Ordering::Acquire))
+    }
+
+    /// The round that changes made now belong to. Asked by a session that is logging: sequentially consistent with its mark.
+    pub(crate) fn round(self) -> u64 {
+        self.root().rounds.round.load(Ordering::SeqCst)
+    }
+
+    /// Begins a checkpoint's round. Before the wait for those who are logging.
+    pub(crate) fn begin_round(self) -> u64 {
+        self.root().rounds.round.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// The generation whose content the memory continues and the round since which changes count; None before there is one.
+    pub(crate) fn base(self) -> Option<(u64, u64)> {
+        let rounds = &self.root().rounds;
+        let generation = rounds.base_generation.load(Ordering::Acquire);
+        let round = rounds.base_round.load(Ordering::Acquire);
+        (generation != 0).then_some((generation, round))
+    }
+
+    /// The memory continues this generation, with what was changed since this round began. By the one process that loads or writes.
+    pub(crate) fn set_base(self, generation: u64, round: u64) {
+        let rounds = &self.root().rounds;
+        rounds.base_round.store(round, Ordering::Release);
+        rounds.base_generation.store(generation, Ordering::Release);
     }
 
     /// Waits until every session that was between appending a log record and marking its rows has marked them. After it, every row whose

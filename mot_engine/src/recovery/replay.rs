@@ -200,7 +200,7 @@ impl Replayer {
         if let Some(version) = newest.filter(|version| version.flags() & flags::LOGGED == 0) {
             // Installed by an attempt that ran out of memory behind this point.
             at.enter(version)?;
-            anchor.mark_logged(version, at.lsn);
+            at.mark(anchor, version);
             return Ok(());
         }
         let body = match change {
@@ -249,7 +249,7 @@ impl Replayer {
         at.table.set_dirty(at.slot);
         at.count(below, version);
         at.enter(version)?;
-        anchor.mark_logged(version, at.lsn);
+        at.mark(anchor, version);
         Ok(())
     }
 }
@@ -271,6 +271,13 @@ impl Place<'_> {
             slot: self.slot.0,
             lsn: self.lsn.0,
         }
+    }
+
+    /// The row has the change. Its record's logging mark is up.
+    fn mark(&self, anchor: &Anchor, version: VersionRef) {
+        let round = self.session.engine().round();
+        self.table
+            .mark_logged(self.slot, anchor, version, self.lsn, round);
     }
 
     fn anchor(&self) -> Result<&'static Anchor, EngineError> {

@@ -8,7 +8,7 @@
 //! - Writers publish by compare-and-swap of the whole word; it fails while the latch bit is set or if anything changed.
 //! - Whoever unlinks or prunes holds the latch bit: a few instructions, never across a `Clock` call.
 //! - `lsn` only rises, also when the slot is freed and used again: replay tells by it what the row already has. It is stored by the
-//!   committing session, which owns the row, and by replay, together with the version's LOGGED flag ([`Anchor::mark_logged`]): a reader
+//!   committing session, which owns the row, and by replay, together with the version's LOGGED flag ([`Anchor::mark_version`]): a reader
 //!   that finds the same unmarked word before and after walking the chain knows that LSN and flags belong together.
 
 use super::version::{VersionRef, flags};
@@ -115,8 +115,9 @@ impl Anchor {
 
     /// Marks `version` as logged by a record that ends at `lsn`, which is above all before. By the row's owner, or by replay. From now on the
     /// LSN is that of the row's newest state, so differences against it may be logged again; only the owner knows that: whoever committed
-    /// before may still be tidying up while a later change is logged and rolled back.
-    pub(crate) fn mark_logged(&self, version: VersionRef, lsn: Lsn) {
+    /// before may still be tidying up while a later change is logged and rolled back. Called through `TableRef::mark_logged`, which tells
+    /// checkpoints, too.
+    pub(crate) fn mark_version(&self, version: VersionRef, lsn: Lsn) {
         let lsn = lsn.max(self.lsn());
         self.lsn.store(lsn.0 << 1 | 1, Ordering::Release);
         // Who sees the flag (it is a release) sees the odd word or a later one, and so looks again.
@@ -280,7 +281,7 @@ mod tests {
                     let head = anchor.head();
                     version(number).set_next(head);
                     assert!(anchor.publish(head, head.with_address(addresses[number as usize])));
-                    anchor.mark_logged(version(number), Lsn(number));
+                    anchor.mark_version(version(number), Lsn(number));
                 }
                 ended.store(true, Ordering::Release);
             });

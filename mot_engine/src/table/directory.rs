@@ -7,6 +7,8 @@
 //!
 //! Beside the anchors lies a bit for each [`GROUP_SLOTS`] slots: some row of the group may have something to reclaim. Whoever leaves such
 //! a thing behind sets the bit afterwards; the sweeper clears it first and looks at the rows then, so no work is lost between the two.
+//!
+//! And a number for each [`RANGE_SLOTS`] slots: the checkpoint round at which a row of them was last logged (checkpoint/README.md).
 
 use crate::errors::EngineError;
 use crate::ids::Slot;
@@ -30,8 +32,8 @@ const PAGES: usize = 64;
 #[repr(C)]
 struct Large {
     segment: AtomicU64,
-    /// The segment's dirty bits. Never 0 once `segment` is not.
-    dirty: AtomicU64,
+    /// The segment's [`Marks`]. Never 0 once `segment` is not.
+    marks: AtomicU64,
 }
 
 const PAGE_BYTES: usize = PAGE_SEGMENTS * size_of::<Large>();
@@ -42,14 +44,28 @@ pub(crate) const GROUP_SLOTS: u64 = 64;
 pub(crate) const DIRTY_WORD_SLOTS: u64 = GROUP_SLOTS * 64;
 /// Words of dirty bits for as many slots as a large segment has, and for all growing segments together.
 const DIRTY_WORDS: usize = (SEGMENT_SLOTS / DIRTY_WORD_SLOTS) as usize;
-const DIRTY_BYTES: usize = DIRTY_WORDS * size_of::<u64>();
+
+/// Slots of a range, the unit in which checkpoints write rows or leave them: a few MiB. Tests have few rows and want many ranges.
+pub(crate) const RANGE_SLOTS: u64 = if cfg!(test) { 8 } else { 16 << 10 };
+/// Ranges of a large segment, and of all growing ones together. In tests several share a number, and so are changed together.
+const RANGES: usize = 8;
+
+/// What is known of a segment's rows.
+#[repr(C)]
+struct Marks {
+    dirty: [AtomicU64; DIRTY_WORDS],
+    /// The checkpoint round of each range's last logged change.
+    changed: [AtomicU64; RANGES],
+}
+
+const MARKS_BYTES: usize = size_of::<Marks>();
 
 /// The directory's fixed part, inside the table.
 #[repr(C)]
 pub(crate) struct Directory {
     growing: [AtomicU64; GROWING],
-    /// Dirty bits of the growing segments.
-    dirty: [AtomicU64; DIRTY_WORDS],
+    /// Marks of the growing segments.
+    marks: Marks,
     pages: [AtomicU64; PAGES],
 }
 
@@ -96,16 +112,26 @@ impl Directory {
         Some(unsafe { page.add(number % PAGE_SEGMENTS).as_ref() })
     }
 
+    /// The marks of the slot's segment. The slot has an anchor.
+    fn marks(&self, slot: Slot) -> Option<&Marks> {
+        if slot.0 < SEGMENT_SLOTS {
+            return Some(&self.marks);
+        }
+        let marks = self.large(slot)?.marks.load(Ordering::Acquire);
+        // SAFETY: published marks live as long as the table.
+        NonNull::new(marks as *mut Marks).map(|marks| unsafe { marks.as_ref() })
+    }
+
     /// The word with the dirty bit of the slot's group. The slot has an anchor.
     fn dirty_word(&self, slot: Slot) -> Option<&AtomicU64> {
         let word = (slot.0 / DIRTY_WORD_SLOTS) as usize % DIRTY_WORDS;
-        if slot.0 < SEGMENT_SLOTS {
-            return Some(&self.dirty[word]);
-        }
-        let bits = self.large(slot)?.dirty.load(Ordering::Acquire);
-        let bits = NonNull::new(bits as *mut AtomicU64)?;
-        // SAFETY: published dirty bits have DIRTY_WORDS words and live as long as the table.
-        Some(unsafe { bits.add(word).as_ref() })
+        Some(&self.marks(slot)?.dirty[word])
+    }
+
+    /// The number that says at which round a row of the slot's range was last logged. None: it has no segment, so no rows.
+    pub(crate) fn changed(&self, slot: Slot) -> Option<&AtomicU64> {
+        let range = (slot.0 / RANGE_SLOTS) as usize % RANGES;
+        Some(&self.marks(slot)?.changed[range])
     }
 
     /// Notes that the slot's group may have something to reclaim. Called after that something was left behind.
@@ -160,7 +186,7 @@ impl Directory {
             urgency,
         )?;
         let large = self.large(slot).expect("the page was just made");
-        fill(memory, &large.dirty, DIRTY_BYTES, urgency)?;
+        fill(memory, &large.marks, MARKS_BYTES, urgency)?;
         fill(
             memory,
             &large.segment,
@@ -225,8 +251,8 @@ impl Directory {
                 {
                     visit(block, SEGMENT_SLOTS as usize * size_of::<Anchor>());
                 }
-                if let Some(block) = NonNull::new(large.dirty.load(Ordering::Acquire) as *mut u8) {
-                    visit(block, DIRTY_BYTES);
+                if let Some(block) = NonNull::new(large.marks.load(Ordering::Acquire) as *mut u8) {
+                    visit(block, MARKS_BYTES);
                 }
             }
             visit(page.cast(), PAGE_BYTES);

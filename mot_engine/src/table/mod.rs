@@ -8,7 +8,7 @@ mod storage;
 
 pub use catalog::Walk;
 pub(crate) use catalog::{Catalog, exists};
-pub(crate) use directory::{DIRTY_WORD_SLOTS, Directory, GROUP_SLOTS};
+pub(crate) use directory::{DIRTY_WORD_SLOTS, Directory, GROUP_SLOTS, RANGE_SLOTS};
 pub(crate) use index::EntryForm;
 pub use index::IndexRef;
 pub(crate) use slots::{SlotBatches, free_slot};

@@ -11,10 +11,10 @@
 
 use super::directory::Directory;
 use super::index::{IndexRef, IndexStorage};
-use crate::ids::{RelationKey, Slot, TableId};
+use crate::ids::{Lsn, RelationKey, Slot, TableId};
 use crate::limits::INDEXES_PER_TABLE_MAX;
 use crate::memory::Latch;
-use crate::row::Anchor;
+use crate::row::{Anchor, VersionRef};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
@@ -98,6 +98,30 @@ impl TableRef {
     /// Notes that the row may have something to reclaim: called after that something was left behind.
     pub(crate) fn set_dirty(self, slot: Slot) {
         self.storage().directory.set_dirty(slot);
+    }
+
+    /// Marks `version` as logged by a record that ends at `lsn`: on the row, then on its range. `round` is the engine's, taken by the caller
+    /// after it raised its `logging` mark.
+    pub(crate) fn mark_logged(
+        self,
+        slot: Slot,
+        anchor: &Anchor,
+        version: VersionRef,
+        lsn: Lsn,
+        round: u64,
+    ) {
+        anchor.mark_version(version, lsn);
+        if let Some(changed) = self.storage().directory.changed(slot)
+            && changed.load(Ordering::Relaxed) != round
+        {
+            changed.fetch_max(round, Ordering::AcqRel);
+        }
+    }
+
+    /// Whether a row of the range that `slot` begins was logged at this round or later. After the wait for those who were logging.
+    pub(crate) fn has_changed(self, slot: Slot, round: u64) -> bool {
+        let changed = self.storage().directory.changed(slot);
+        changed.is_some_and(|changed| changed.load(Ordering::Acquire) >= round)
     }
 
     /// One past the highest slot ever handed out.

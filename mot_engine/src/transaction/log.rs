@@ -5,7 +5,7 @@
 //!
 //! The session's `logging` mark is up from before the first record is appended until the last row is marked, so that a checkpoint that waits
 //! for it finds every row whose record lies before its redo position marked. How a row is
-//! marked so that LSN and flag are never seen apart: [`Anchor::mark_logged`]; why that matters: checkpoint/README.md.
+//! marked so that LSN and flag are never seen apart: [`Anchor::mark_version`]; why that matters: checkpoint/README.md.
 
 use super::examine::{data_below, newest_data};
 use super::{Kind, Operation, Own, Transaction};
@@ -45,6 +45,7 @@ impl Transaction {
         self.writers.definitions.clear();
         session.begin_logging();
         let mark = Mark(session);
+        let round = session.engine().round();
         let _pin = session.local.pin();
         let mut last = Lsn::NONE;
         self.is_logged = true;
@@ -66,7 +67,8 @@ impl Transaction {
             let body_bytes = version.image_bytes();
             if !self.writers.rows.has_room(body_bytes) {
                 last = append(session, log, self.writers.rows.record());
-                mark_rows(&self.own, &self.operations[first_unmarked..position], last);
+                let marked = &self.operations[first_unmarked..position];
+                mark_rows(&self.own, marked, last, round);
                 first_unmarked = position;
                 self.writers.rows.clear();
             }
@@ -74,7 +76,7 @@ impl Transaction {
         }
         if !self.writers.rows.is_empty() {
             last = append(session, log, self.writers.rows.record());
-            mark_rows(&self.own, &self.operations[first_unmarked..], last);
+            mark_rows(&self.own, &self.operations[first_unmarked..], last, round);
             self.writers.rows.clear();
         }
         session
@@ -155,10 +157,11 @@ fn is_last_logged(version: VersionRef, base: VersionRef) -> bool {
     false
 }
 
-fn mark_rows(own: &Own, operations: &[Operation], lsn: Lsn) {
+fn mark_rows(own: &Own, operations: &[Operation], lsn: Lsn, round: u64) {
     for operation in operations {
         if let Some((anchor, version)) = surviving(own, operation) {
-            anchor.mark_logged(version, lsn);
+            let (table, slot) = (operation.table, operation.slot());
+            table.mark_logged(slot, anchor, version, lsn, round);
         }
     }
 }
