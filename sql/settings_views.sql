@@ -38,6 +38,12 @@ SELECT t.unique_violations - v.unique_violations AS violations FROM mot.stat_tra
 UPDATE viewed SET v = 2 WHERE id = 1;
 CHECKPOINT;
 SELECT s.covered_lsn = c.redo_lsn AS is_covered FROM mot.stat_checkpoint s, pg_control_checkpoint() c;
+-- Nothing was changed since: nothing is written but the list of files.
+SELECT pg_switch_wal() IS NOT NULL AS switched;
+CHECKPOINT;
+SELECT s.covered_lsn = c.redo_lsn AS is_covered, bytes AS bytes_written, bytes_reused > 0 AS reuses
+FROM mot.stat_checkpoint s, pg_control_checkpoint() c;
+SELECT * FROM mot.stat_progress_checkpoint;
 
 -- Who may look.
 CREATE ROLE mot_viewer;

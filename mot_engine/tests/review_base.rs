@@ -4,7 +4,7 @@
 mod common;
 
 use common::{Fate, Me, Row, TABLE, World, check, definition, engine, image, reader, row};
-use mot_engine::checkpoint::{CheckpointContext, read_manifest, write};
+use mot_engine::checkpoint::{CheckpointContext, CheckpointProgress, Pace, read_manifest, write};
 use mot_engine::disk::DirectoryDisk;
 use mot_engine::recovery::{Replayer, finish, load};
 use mot_engine::{
@@ -197,6 +197,7 @@ fn a_checkpoint_tells_that_the_last_logged_change_was_rolled_back() {
         let directory = tempfile::tempdir().unwrap();
         let disk = DirectoryDisk::open(directory.path()).unwrap();
         let end = wal.end;
+        let progress = CheckpointProgress::default();
         let mut context = CheckpointContext {
             system_id: 1,
             timeline: 1,
@@ -205,6 +206,8 @@ fn a_checkpoint_tells_that_the_last_logged_change_was_rolled_back() {
             settled: world.horizon(),
             is_final: false,
             threads: 1,
+            pace: Pace::unlimited(),
+            progress: &progress,
             flush: &mut |_| Ok(Lsn(end)),
         };
         write(s, &disk, &mut context).unwrap();

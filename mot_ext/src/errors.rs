@@ -297,6 +297,29 @@ pub fn tell(level: PgLogLevel, code: PgSqlErrorCode, message: String, hint: &str
         .report(level);
 }
 
+/// What to do about a checkpoint that failed.
+pub const HINT_CHECKPOINT_FAILED: &str = "It is tried again every few seconds, and the WAL that a restart needs is kept meanwhile. Make room in the directory \"mot\" of the data directory, or look after its disk.";
+
+/// Says that files of older checkpoints could not be removed.
+pub fn report_files_stay(error: &EngineError) {
+    tell(
+        PgLogLevel::WARNING,
+        PgSqlErrorCode::ERRCODE_IO_ERROR,
+        format!("mot could not remove files of older checkpoints: {error}"),
+        "The newest checkpoint is complete. It is tried again after the next one; until then the files take space. A damaged manifest of an older checkpoint may be deleted.",
+    );
+}
+
+/// Says that a checkpoint had to be written as a whole.
+pub fn report_base_lost(error: &str) {
+    tell(
+        PgLogLevel::WARNING,
+        PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+        format!("mot wrote a whole checkpoint because it cannot build on the one before: {error}"),
+        "Nothing is lost: the tables are in memory, and the new checkpoint has all of them. Look after the disk.",
+    );
+}
+
 /// Says that replay waits for memory.
 pub fn report_replay_waits(lsn: &str) {
     tell(

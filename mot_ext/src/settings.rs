@@ -42,6 +42,7 @@ pub static CREATE_TABLES: GucSetting<bool> = GucSetting::<bool>::new(false);
 pub static COMPILED_STATEMENTS: GucSetting<CompiledStatements> =
     GucSetting::<CompiledStatements>::new(CompiledStatements::On);
 pub static CHECKPOINT_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(2);
+pub static CHECKPOINT_BANDWIDTH_KB: GucSetting<i32> = GucSetting::<i32>::new(0);
 pub static CHECKPOINT_RETAIN: GucSetting<i32> = GucSetting::<i32>::new(2);
 pub static LOAD_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(0);
 pub static LOAD_TIMEOUT_MS: GucSetting<i32> = GucSetting::<i32>::new(0);
@@ -109,6 +110,16 @@ pub fn init() {
         plain,
     );
     GucRegistry::define_int_guc(
+        c"mot.checkpoint_bandwidth",
+        c"Most that a checkpoint of memory-optimized tables writes in a second.",
+        c"0 is no limit. A shutdown, and the end of a recovery, wait for no limit. Takes effect with the next checkpoint.",
+        &CHECKPOINT_BANDWIDTH_KB,
+        0,
+        i32::MAX,
+        GucContext::Sighup,
+        GucFlags::UNIT_KB,
+    );
+    GucRegistry::define_int_guc(
         c"mot.checkpoint_retain",
         c"Complete checkpoints of memory-optimized tables that stay on disk.",
         c"An older one serves a base backup that began before the newest was complete.",
@@ -140,6 +151,11 @@ pub fn init() {
     );
     // SAFETY: called once, after all settings of the prefix are defined, in the postmaster.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"mot".as_ptr()) };
+}
+
+/// What a checkpoint may write in a second, in bytes; 0 is no limit.
+pub fn checkpoint_bandwidth() -> u64 {
+    CHECKPOINT_BANDWIDTH_KB.get() as u64 * 1024
 }
 
 /// Threads a load may use.

@@ -6,6 +6,7 @@
 //! - Not preloaded: nothing is mapped, `engine()` answers `None`, and touching a table raises 55000.
 use crate::errors;
 use crate::settings::{self, HUGE_PAGES, MAX_MEMORY_MIB};
+use mot_engine::checkpoint::CheckpointProgress;
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
 use mot_engine::{Engine, EngineError};
 use pgrx::prelude::*;
@@ -28,12 +29,8 @@ pub struct Control {
     pub redo_began: AtomicBool,
     /// rm_cleanup ran: everything is replayed, though recovery may not be over for PostgreSQL.
     pub redo_ended: AtomicBool,
-    /// Something was logged since the last checkpoint began.
-    pub logged: AtomicBool,
     /// Sessions that may be copying checkpoint files (`workers::copies`).
     pub copiers: AtomicU32,
-    /// Transactions from here on have logged nothing, as far as the last written checkpoint knows.
-    pub active_below: AtomicU64,
     /// Redo position of the newest complete checkpoint.
     pub covered: AtomicU64,
     pub checkpoint: CheckpointStats,
@@ -49,12 +46,18 @@ pub struct CheckpointStats {
     pub written: AtomicU64,
     pub failed: AtomicU64,
     pub rows: AtomicU64,
+    /// Written by the newest complete one, and taken over by it from older ones.
     pub files: AtomicU64,
     pub bytes: AtomicU64,
+    pub files_reused: AtomicU64,
+    pub bytes_reused: AtomicU64,
     pub write_ms: AtomicU64,
     /// PostgreSQL's timestamp (microseconds since 2000) of the newest complete one; 0 = none since server start.
     pub finished_at: AtomicU64,
     pub worker_pid: AtomicU32,
+    /// When the one that is being written began, as PostgreSQL's timestamp, and how far it is.
+    pub started_at: AtomicU64,
+    pub progress: CheckpointProgress,
 }
 
 /// Figures of the load and of replay.

@@ -5,6 +5,7 @@ use crate::clock::PgClock;
 use crate::session;
 use crate::shmem;
 use mot_engine::State;
+use mot_engine::checkpoint::Phase;
 use mot_engine::engine::ConflictCounters;
 use mot_engine::memory::Purpose;
 use pgrx::datum::TimestampWithTimeZone;
@@ -24,6 +25,14 @@ fn figure(counter: &AtomicU64) -> i64 {
 /// An LSN, NULL if it is 0.
 fn lsn(value: u64) -> Option<String> {
     (value != 0).then(|| crate::wal::reader::show_lsn(mot_engine::Lsn(value)))
+}
+
+/// A timestamp of PostgreSQL's, NULL if it is 0.
+fn time(value: &AtomicU64) -> Option<TimestampWithTimeZone> {
+    let value = value.load(Ordering::Relaxed) as i64;
+    (value != 0)
+        .then(|| TimestampWithTimeZone::try_from(value).ok())
+        .flatten()
 }
 
 #[pg_extern(stable, parallel_safe)]
@@ -189,6 +198,8 @@ fn checkpoint_usage() -> TableIterator<
         name!(rows, i64),
         name!(files, i64),
         name!(bytes, i64),
+        name!(files_reused, i64),
+        name!(bytes_reused, i64),
         name!(write_ms, i64),
         name!(finished_at, Option<TimestampWithTimeZone>),
         name!(worker_pid, Option<i32>),
@@ -199,7 +210,6 @@ fn checkpoint_usage() -> TableIterator<
     };
     let control = shmem::control();
     let stats = &control.checkpoint;
-    let finished = stats.finished_at.load(Ordering::Relaxed) as i64;
     let pid = stats.worker_pid.load(Ordering::Relaxed) as i32;
     TableIterator::once((
         figure(&stats.generation),
@@ -209,11 +219,60 @@ fn checkpoint_usage() -> TableIterator<
         figure(&stats.rows),
         figure(&stats.files),
         figure(&stats.bytes),
+        figure(&stats.files_reused),
+        figure(&stats.bytes_reused),
         figure(&stats.write_ms),
-        (finished != 0)
-            .then(|| TimestampWithTimeZone::try_from(finished).ok())
-            .flatten(),
+        time(&stats.finished_at),
         (pid != 0).then_some(pid),
+    ))
+}
+
+/// One row while a checkpoint is written, none otherwise.
+#[pg_extern(stable, parallel_safe)]
+#[allow(clippy::type_complexity)]
+fn checkpoint_progress() -> TableIterator<
+    'static,
+    (
+        name!(pid, i32),
+        name!(phase, &'static str),
+        name!(generation, i64),
+        name!(redo_lsn, Option<String>),
+        name!(started_at, Option<TimestampWithTimeZone>),
+        name!(tables_total, i64),
+        name!(tables_done, i64),
+        name!(ranges_total, i64),
+        name!(ranges_done, i64),
+        name!(ranges_reused, i64),
+        name!(bytes_written, i64),
+        name!(bytes_reused, i64),
+    ),
+> {
+    let Some(_) = shmem::engine() else {
+        crate::errors::not_preloaded()
+    };
+    let stats = &shmem::control().checkpoint;
+    let progress = &stats.progress;
+    let phase = match progress.phase() {
+        Phase::Idle => return TableIterator::new(Vec::new()),
+        Phase::WaitingForWriters => "waiting for writers",
+        Phase::WritingRows => "writing rows",
+        Phase::FlushingWal => "flushing WAL",
+        Phase::WritingManifest => "writing manifest",
+        Phase::RemovingFiles => "removing old files",
+    };
+    TableIterator::once((
+        stats.worker_pid.load(Ordering::Relaxed) as i32,
+        phase,
+        figure(&progress.generation),
+        lsn(progress.redo.load(Ordering::Relaxed)),
+        time(&stats.started_at),
+        figure(&progress.tables_total),
+        figure(&progress.tables_done),
+        figure(&progress.ranges_total),
+        figure(&progress.ranges_done),
+        figure(&progress.ranges_reused),
+        figure(&progress.bytes_written),
+        figure(&progress.bytes_reused),
     ))
 }
 
@@ -281,20 +340,24 @@ CREATE VIEW mot.stat_indexes AS
        JOIN pg_namespace n ON n.oid = c.relnamespace;
 CREATE VIEW mot.stat_transactions AS SELECT * FROM mot.transaction_usage();
 CREATE VIEW mot.stat_checkpoint AS
-  SELECT generation, covered_lsn::pg_lsn, checkpoints_written, checkpoints_failed, rows, files, bytes, write_ms,
-         finished_at, worker_pid
+  SELECT generation, covered_lsn::pg_lsn, checkpoints_written, checkpoints_failed, rows, files, bytes, files_reused,
+         bytes_reused, write_ms, finished_at, worker_pid
   FROM mot.checkpoint_usage();
+CREATE VIEW mot.stat_progress_checkpoint AS
+  SELECT pid, phase, generation, redo_lsn::pg_lsn, started_at, tables_total, tables_done, ranges_total, ranges_done,
+         ranges_reused, bytes_written, bytes_reused
+  FROM mot.checkpoint_progress();
 CREATE VIEW mot.stat_recovery AS
   SELECT state, failure, rows_total, rows_loaded, bytes_total, bytes_loaded, indexes_total, indexes_built, load_ms,
          gap_records, records_replayed, replayed_lsn::pg_lsn, stalled_ms
   FROM mot.recovery_usage();
 REVOKE EXECUTE ON FUNCTION mot.memory_usage(), mot.table_usage(), mot.index_usage(), mot.transaction_usage(),
-  mot.checkpoint_usage(), mot.recovery_usage() FROM PUBLIC;
+  mot.checkpoint_usage(), mot.checkpoint_progress(), mot.recovery_usage() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION mot.memory_usage(), mot.table_usage(), mot.index_usage(), mot.transaction_usage(),
-  mot.checkpoint_usage(), mot.recovery_usage() TO pg_monitor;
+  mot.checkpoint_usage(), mot.checkpoint_progress(), mot.recovery_usage() TO pg_monitor;
 GRANT USAGE ON SCHEMA mot TO PUBLIC;
 GRANT SELECT ON mot.stat_memory, mot.stat_tables, mot.stat_indexes, mot.stat_transactions, mot.stat_checkpoint,
-  mot.stat_recovery TO pg_monitor;
+  mot.stat_progress_checkpoint, mot.stat_recovery TO pg_monitor;
 "#,
     name = "views",
     requires = [
@@ -303,6 +366,7 @@ GRANT SELECT ON mot.stat_memory, mot.stat_tables, mot.stat_indexes, mot.stat_tra
         index_usage,
         transaction_usage,
         checkpoint_usage,
+        checkpoint_progress,
         recovery_usage
     ]
 );

@@ -14,7 +14,7 @@
 //! Contract: `BlockReader` is total. A header names its generation, file and place, so a block that
 //! strayed there from elsewhere is noticed.
 
-use super::Damage;
+use super::{BlockPlace, Damage};
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, TableId, Xid};
 use crate::limits::SLOTS_MAX;
@@ -127,6 +127,8 @@ pub struct BlockBuilder {
     slot_expected: u64,
     lsn_before: u64,
     rows: u32,
+    /// A version since `begin` was not known to be committed.
+    is_open: bool,
     /// Largest LSN of any row since the builder was made.
     lsn_max: Lsn,
 }
@@ -142,6 +144,7 @@ impl BlockBuilder {
             slot_expected: 0,
             lsn_before: 0,
             rows: 0,
+            is_open: false,
             lsn_max: Lsn(0),
         }
     }
@@ -152,6 +155,7 @@ impl BlockBuilder {
         self.body.shrink_to(2 * BLOCK_BYTES);
         self.table = table;
         self.rows = 0;
+        self.is_open = false;
         self.lsn_before = 0;
     }
 
@@ -163,6 +167,11 @@ impl BlockBuilder {
     /// Whether the block is long enough.
     pub fn is_full(&self) -> bool {
         self.body.len() >= BLOCK_BYTES || self.rows == u32::MAX
+    }
+
+    /// Whether a version of the block was not known to be committed.
+    pub fn is_open(&self) -> bool {
+        self.is_open
     }
 
     /// Largest LSN of any row of any block so far.
@@ -193,6 +202,7 @@ impl BlockBuilder {
         );
         put(&mut self.body, versions.len() as u64);
         for version in versions {
+            self.is_open |= !version.committed;
             self.body.push(
                 if version.committed { FLAG_COMMITTED } else { 0 }
                     | if version.tombstone { FLAG_TOMBSTONE } else { 0 }
@@ -242,8 +252,13 @@ pub struct BlockReader<'a> {
 }
 
 impl<'a> BlockReader<'a> {
-    /// Checks the body against its header.
-    pub fn new(header: &BlockHeader, body: &'a [u8], settled: Xid) -> Result<Self, Damage> {
+    /// Checks the body against the header of its place.
+    pub fn new(place: &BlockPlace, body: &'a [u8]) -> Result<Self, Damage> {
+        Self::of(&place.header, body, place.settled)
+    }
+
+    /// As `new`, for a block that lies nowhere.
+    pub(super) fn of(header: &BlockHeader, body: &'a [u8], settled: Xid) -> Result<Self, Damage> {
         if body.len() as u64 != header.body_bytes {
             return Err(Damage("block is cut"));
         }

@@ -3,13 +3,15 @@
 //! Contract:
 //! - `manifest-<generation>` exists only for a complete checkpoint: it is renamed into place after
 //!   everything it names is durable, and removed (durably) before anything it names.
-//! - Files without a manifest are leftovers of an interrupted write or removal.
+//! - Files that no manifest names are leftovers of an interrupted write or removal.
 //! - Foreign files are left alone.
 
+use super::read::open_rows;
 use super::{Damage, Manifest};
 use crate::disk::Disk;
 use crate::errors::EngineError;
 use crate::ids::Lsn;
+use std::collections::HashSet;
 
 /// Largest manifest read: far above what 2^20 tables with all their indexes need.
 const MANIFEST_BYTES_MAX: u64 = 1 << 32;
@@ -114,6 +116,15 @@ pub fn next_generation(disk: &dyn Disk) -> Result<u64, EngineError> {
 
 /// Reads and checks one manifest, and that its files are there in full length.
 pub fn read_manifest(disk: &dyn Disk, generation: u64) -> Result<Manifest, EngineError> {
+    let manifest = parse_manifest(disk, generation)?;
+    for file in &manifest.files {
+        open_rows(disk, file)?;
+    }
+    Ok(manifest)
+}
+
+/// Reads and checks one manifest.
+fn parse_manifest(disk: &dyn Disk, generation: u64) -> Result<Manifest, EngineError> {
     let name = manifest_name(generation);
     let reader = disk
         .open(&name)
@@ -135,22 +146,6 @@ pub fn read_manifest(disk: &dyn Disk, generation: u64) -> Result<Manifest, Engin
     let manifest = Manifest::from_bytes(&content).map_err(|damage| damaged(&name, damage))?;
     if manifest.generation != generation {
         return Err(damaged(&name, Damage("manifest is of another generation")));
-    }
-    for file in &manifest.files {
-        let name = rows_name(generation, file.number);
-        let reader = disk.open(&name).map_err(|error| {
-            if error.kind() == std::io::ErrorKind::NotFound {
-                damaged(&name, Damage("the file is missing"))
-            } else {
-                io_error("could not open", &name)(error)
-            }
-        })?;
-        let bytes = reader
-            .bytes()
-            .map_err(io_error("could not read the length of", &name))?;
-        if bytes != file.bytes {
-            return Err(damaged(&name, Damage("the file has a wrong length")));
-        }
     }
     Ok(manifest)
 }
@@ -179,53 +174,63 @@ pub fn newest(
     Ok(None)
 }
 
-/// Removes all checkpoints but the `keep` newest ones and those `must_stay` names, and what
-/// interrupted writes left. Call it only when no checkpoint is being written. Gives the number of
-/// files removed.
+/// Removes all checkpoints but the `keep` newest ones and those `must_stay` names, files that no staying one
+/// names, and what interrupted writes left. Call it only when no checkpoint is being written. Gives the number
+/// of files removed. Nothing is removed if a staying manifest cannot be read: what it needs is not known.
 pub fn remove_old(
     disk: &dyn Disk,
     keep: usize,
     mut must_stay: impl FnMut(u64) -> bool,
 ) -> Result<usize, EngineError> {
     let complete = generations(disk)?;
-    let staying: Vec<u64> = complete
-        .iter()
-        .enumerate()
-        .filter(|(index, generation)| *index < keep.max(1) || must_stay(**generation))
-        .map(|(_, generation)| *generation)
-        .collect();
-    let mut removed = 0;
-    // A manifest must be gone for good before its files go.
-    for generation in complete
-        .iter()
-        .filter(|generation| !staying.contains(generation))
-    {
-        let name = manifest_name(*generation);
-        disk.remove(&name)
-            .map_err(io_error("could not remove", &name))?;
-        removed += 1;
-    }
-    if removed > 0 {
-        disk.sync_directory()
-            .map_err(io_error("could not sync", "."))?;
-    }
-    for name in disk.list().map_err(io_error("could not list", "."))? {
-        let leftover = match kind_of(&name) {
-            Some(Kind::Draft(_)) => true,
-            Some(Kind::Rows(generation)) => !staying.contains(&generation),
-            Some(Kind::Manifest(_)) | None => false,
-        };
-        if leftover {
-            disk.remove(&name)
-                .map_err(io_error("could not remove", &name))?;
-            removed += 1;
+    let mut needed = HashSet::new();
+    let mut leaving = Vec::new();
+    for (index, generation) in complete.into_iter().enumerate() {
+        if index < keep.max(1) || must_stay(generation) {
+            let manifest = parse_manifest(disk, generation)?;
+            let files = manifest.files.iter();
+            needed.extend(files.map(|file| rows_name(file.generation, file.number)));
+        } else {
+            leaving.push(manifest_name(generation));
         }
     }
-    if removed > 0 {
+    // A manifest must be gone for good before its files go.
+    let mut removed = remove_all(disk, &leaving)?;
+    let mut names = disk.list().map_err(io_error("could not list", "."))?;
+    names.retain(|name| match kind_of(name) {
+        Some(Kind::Draft(_)) => true,
+        Some(Kind::Rows(_)) => !needed.contains(name),
+        Some(Kind::Manifest(_)) | None => false,
+    });
+    removed += remove_all(disk, &names)?;
+    Ok(removed)
+}
+
+/// Removes files, durably.
+fn remove_all(disk: &dyn Disk, names: &[String]) -> Result<usize, EngineError> {
+    for name in names {
+        disk.remove(name)
+            .map_err(io_error("could not remove", name))?;
+    }
+    if !names.is_empty() {
         disk.sync_directory()
             .map_err(io_error("could not sync", "."))?;
     }
-    Ok(removed)
+    Ok(names.len())
+}
+
+/// Takes away what a failed attempt to write `generation` left, as far as it can: its manifest is not in place. What stays
+/// is a leftover for [`remove_old`].
+pub(super) fn remove_attempt(disk: &dyn Disk, generation: u64) {
+    let Ok(names) = disk.list() else {
+        return;
+    };
+    for name in names {
+        if matches!(kind_of(&name), Some(Kind::Draft(of) | Kind::Rows(of)) if of == generation) {
+            // The attempt's error is the one to tell of.
+            let _ = disk.remove(&name);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,18 +1,25 @@
 //! The manifest: what makes a generation's files a checkpoint.
 //!
 //! ```text
-//!  0 u32 magic "MOTM", u32 version = 1, u64 length of the whole file
+//!  0 u32 magic "MOTM", u32 version = 2, u64 length of the whole file
 //! 16 u64 system identifier, u64 redo LSN, u64 flushed LSN, u64 generation, u64 settled xid,
 //! 56 u64 next table id, u64 next index id, u32 timeline, u32 flags (1: final), u32 tables, u32 files
-//! 88 tables, each: u64 id, u32 database, u32 relation, u64 creator xid, u64 dropper xid,
-//!        u64 slots end, u64 rows, u32 indexes, then indexes, each:
-//!        u64 id, u64 creator xid, u64 dropper xid, u32 length, definition (key/README.md)
-//!    files, each: u32 number, u32 blocks, u64 bytes, u32 digest (CRC32C of the block headers)
+//! 88 u32 slots of a range, u32 reserved = 0
+//! 96 tables, each: u64 id, u32 database, u32 relation, u64 creator xid, u64 dropper xid,
+//!        u64 slots end, u64 rows, u32 indexes, u32 ranges, then indexes, each:
+//!        u64 id, u64 creator xid, u64 dropper xid, u32 length, definition (key/README.md), then ranges, each:
+//!        u32 number, u32 position of its file below, u32 first block, u32 blocks, u64 offset, u64 bytes, u64 rows,
+//!        u32 digest (CRC32C of its block headers), u32 flags (1: open)
+//!    files, each: u64 generation, u32 number, u32 blocks, u64 bytes, u64 settled xid, u32 digest
 //!    u32 CRC32C of everything before
 //! ```
-//! Xids are 0 where the definition is settled (creator) or stands (dropper).
+//! Xids are 0 where the definition is settled (creator) or stands (dropper). A file's blocks and digest are 0
+//! unless it comes from a manifest of version 1: such a file belongs to the manifest as a whole.
 //!
-//! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes.
+//! Version 1 has no ranges (neither their slots nor their number), and says of a file: u32 number, u32 blocks,
+//! u64 bytes, u32 digest; all are of the manifest's generation. It is read, never written.
+//!
+//! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and version 1.
 
 use super::Damage;
 use crate::errors::EngineError;
@@ -21,8 +28,11 @@ use crate::key::IndexDefinition;
 use crate::log::Cursor;
 
 const MANIFEST_MAGIC: u32 = u32::from_le_bytes(*b"MOTM");
-const MANIFEST_VERSION: u32 = 1;
+const MANIFEST_VERSION: u32 = 2;
+/// The version without ranges.
+const MANIFEST_VERSION_WHOLE_FILES: u32 = 1;
 const FLAG_FINAL: u32 = 1;
+const RANGE_FLAG_OPEN: u32 = 1;
 
 /// A checkpoint's description.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,6 +56,8 @@ pub struct Manifest {
     pub next_table: TableId,
     /// Counters to go on from.
     pub next_index: IndexId,
+    /// Slots of a range; 0 if there are no ranges (version 1).
+    pub range_slots: u32,
     /// Every table.
     pub tables: Vec<TableEntry>,
     /// Every file with rows.
@@ -69,6 +81,8 @@ pub struct TableEntry {
     pub rows: u64,
     /// Its indexes.
     pub indexes: Vec<IndexEntry>,
+    /// Its rows, by number of the range; also ranges without any.
+    pub ranges: Vec<RangeEntry>,
 }
 
 /// An index.
@@ -84,33 +98,69 @@ pub struct IndexEntry {
     pub definition: IndexDefinition,
 }
 
+/// Rows of consecutive slots: a run of blocks in one file.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct RangeEntry {
+    /// Its first slot divided by the slots of a range.
+    pub number: u32,
+    /// Position of its file in the manifest; of no meaning without blocks.
+    pub file: u32,
+    /// Number of its first block in the file.
+    pub first_block: u32,
+    /// Blocks.
+    pub blocks: u32,
+    /// Where the first block's header begins.
+    pub offset: u64,
+    /// Bytes of the blocks, headers included.
+    pub bytes: u64,
+    /// Live rows.
+    pub rows: u64,
+    /// CRC32C over the block headers (which hold the CRCs of the bodies).
+    pub digest: u32,
+    /// It has a version that was not known to be committed: it must be written again before the commit log is cut off.
+    pub is_open: bool,
+}
+
 /// A file of rows.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct FileEntry {
-    /// Its number in the generation.
+    /// The generation that wrote it.
+    pub generation: u64,
+    /// Its number in that generation.
     pub number: u32,
-    /// Blocks in it.
-    pub blocks: u32,
     /// Its length.
     pub bytes: u64,
-    /// CRC32C over its block headers (which hold the CRCs of the bodies).
+    /// From what its xids are told.
+    pub settled: Xid,
+    /// All its blocks belong to the checkpoint, without ranges (version 1).
+    pub whole: Option<WholeFile>,
+}
+
+/// What version 1 says of a file.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct WholeFile {
+    /// Blocks in it, at least one.
+    pub blocks: u32,
+    /// CRC32C over its block headers.
     pub digest: u32,
+}
+
+fn u32s(out: &mut Vec<u8>, values: &[u32]) {
+    for value in values {
+        out.extend_from_slice(&value.to_le_bytes());
+    }
+}
+
+fn u64s(out: &mut Vec<u8>, values: &[u64]) {
+    for value in values {
+        out.extend_from_slice(&value.to_le_bytes());
+    }
 }
 
 impl Manifest {
     /// The stored form.
     pub fn to_bytes(&self) -> Result<Vec<u8>, EngineError> {
         let mut out = Vec::new();
-        let u32s = |out: &mut Vec<u8>, values: &[u32]| {
-            values
-                .iter()
-                .for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
-        };
-        let u64s = |out: &mut Vec<u8>, values: &[u64]| {
-            values
-                .iter()
-                .for_each(|value| out.extend_from_slice(&value.to_le_bytes()));
-        };
         u32s(&mut out, &[MANIFEST_MAGIC, MANIFEST_VERSION]);
         u64s(
             &mut out,
@@ -128,29 +178,16 @@ impl Manifest {
         let flags = if self.is_final { FLAG_FINAL } else { 0 };
         let (tables, files) = (self.tables.len() as u32, self.files.len() as u32);
         u32s(&mut out, &[self.timeline, flags, tables, files]);
+        u32s(&mut out, &[self.range_slots, 0]);
         for table in &self.tables {
-            u64s(&mut out, &[table.id.0]);
-            u32s(&mut out, &[table.key.database, table.key.relation]);
-            u64s(
-                &mut out,
-                &[
-                    table.creator.0,
-                    table.dropper.0,
-                    table.slots_end.0,
-                    table.rows,
-                ],
-            );
-            u32s(&mut out, &[table.indexes.len() as u32]);
-            for index in &table.indexes {
-                u64s(&mut out, &[index.id.0, index.creator.0, index.dropper.0]);
-                u32s(&mut out, &[index.definition.bytes_len() as u32]);
-                index.definition.write_bytes(&mut out)?;
-            }
+            table.write(&mut out)?;
         }
         for file in &self.files {
-            u32s(&mut out, &[file.number, file.blocks]);
-            u64s(&mut out, &[file.bytes]);
-            u32s(&mut out, &[file.digest]);
+            let (blocks, digest) = file.whole.map_or((0, 0), |all| (all.blocks, all.digest));
+            u64s(&mut out, &[file.generation]);
+            u32s(&mut out, &[file.number, blocks]);
+            u64s(&mut out, &[file.bytes, file.settled.0]);
+            u32s(&mut out, &[digest]);
         }
         let length = out.len() as u64 + 4;
         out[8..16].copy_from_slice(&length.to_le_bytes());
@@ -169,15 +206,17 @@ impl Manifest {
         }
         let mut cursor = Cursor::new(content);
         let malformed = |_| Damage("manifest is malformed");
-        if cursor.u32().map_err(malformed)? != MANIFEST_MAGIC
-            || cursor.u32().map_err(malformed)? != MANIFEST_VERSION
+        let magic = cursor.u32().map_err(malformed)?;
+        let version = cursor.u32().map_err(malformed)?;
+        if magic != MANIFEST_MAGIC
+            || !(MANIFEST_VERSION_WHOLE_FILES..=MANIFEST_VERSION).contains(&version)
         {
             return Err(Damage("manifest has an unknown form"));
         }
         if cursor.u64().map_err(malformed)? != bytes.len() as u64 {
             return Err(Damage("manifest has a wrong length"));
         }
-        let manifest = read(&mut cursor).map_err(malformed)?;
+        let manifest = read(&mut cursor, version).map_err(malformed)?;
         if !cursor.is_empty() {
             return Err(Damage("manifest has bytes after its end"));
         }
@@ -185,7 +224,86 @@ impl Manifest {
     }
 }
 
-fn read(cursor: &mut Cursor<'_>) -> Result<Manifest, EngineError> {
+impl TableEntry {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), EngineError> {
+        u64s(out, &[self.id.0]);
+        u32s(out, &[self.key.database, self.key.relation]);
+        u64s(
+            out,
+            &[self.creator.0, self.dropper.0, self.slots_end.0, self.rows],
+        );
+        u32s(out, &[self.indexes.len() as u32, self.ranges.len() as u32]);
+        for index in &self.indexes {
+            u64s(out, &[index.id.0, index.creator.0, index.dropper.0]);
+            u32s(out, &[index.definition.bytes_len() as u32]);
+            index.definition.write_bytes(out)?;
+        }
+        for range in &self.ranges {
+            let (first, flags) = (range.first_block, u32::from(range.is_open));
+            u32s(out, &[range.number, range.file, first, range.blocks]);
+            u64s(out, &[range.offset, range.bytes, range.rows]);
+            u32s(out, &[range.digest, flags * RANGE_FLAG_OPEN]);
+        }
+        Ok(())
+    }
+
+    fn read(cursor: &mut Cursor<'_>, version: u32) -> Result<TableEntry, EngineError> {
+        let mut table = TableEntry {
+            id: TableId(cursor.u64()?),
+            key: RelationKey {
+                database: cursor.u32()?,
+                relation: cursor.u32()?,
+            },
+            creator: Xid(cursor.u64()?),
+            dropper: Xid(cursor.u64()?),
+            slots_end: Slot(cursor.u64()?),
+            rows: cursor.u64()?,
+            indexes: Vec::new(),
+            ranges: Vec::new(),
+        };
+        let indexes = cursor.u32()?;
+        let ranges = match version {
+            MANIFEST_VERSION_WHOLE_FILES => 0,
+            _ => cursor.u32()?,
+        };
+        for _ in 0..indexes {
+            let (id, creator, dropper) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
+            let length = cursor.u32()? as usize;
+            table.indexes.push(IndexEntry {
+                id: IndexId(id),
+                creator: Xid(creator),
+                dropper: Xid(dropper),
+                definition: IndexDefinition::from_bytes(cursor.take(length)?)?,
+            });
+        }
+        for _ in 0..ranges {
+            table.ranges.push(RangeEntry {
+                number: cursor.u32()?,
+                file: cursor.u32()?,
+                first_block: cursor.u32()?,
+                blocks: cursor.u32()?,
+                offset: cursor.u64()?,
+                bytes: cursor.u64()?,
+                rows: cursor.u64()?,
+                digest: cursor.u32()?,
+                is_open: match cursor.u32()? {
+                    0 => false,
+                    RANGE_FLAG_OPEN => true,
+                    _ => return Err(unknown_flags()),
+                },
+            });
+        }
+        Ok(table)
+    }
+}
+
+fn unknown_flags() -> EngineError {
+    EngineError::Corrupt {
+        what: "manifest has unknown flags",
+    }
+}
+
+fn read(cursor: &mut Cursor<'_>, version: u32) -> Result<Manifest, EngineError> {
     let mut manifest = Manifest {
         system_id: cursor.u64()?,
         redo: Lsn(cursor.u64()?),
@@ -198,48 +316,55 @@ fn read(cursor: &mut Cursor<'_>) -> Result<Manifest, EngineError> {
         is_final: match cursor.u32()? {
             0 => false,
             FLAG_FINAL => true,
-            _ => {
-                return Err(EngineError::Corrupt {
-                    what: "manifest has unknown flags",
-                });
-            }
+            _ => return Err(unknown_flags()),
         },
+        range_slots: 0,
         tables: Vec::new(),
         files: Vec::new(),
     };
     let (tables, files) = (cursor.u32()?, cursor.u32()?);
-    for _ in 0..tables {
-        let mut table = TableEntry {
-            id: TableId(cursor.u64()?),
-            key: RelationKey {
-                database: cursor.u32()?,
-                relation: cursor.u32()?,
-            },
-            creator: Xid(cursor.u64()?),
-            dropper: Xid(cursor.u64()?),
-            slots_end: Slot(cursor.u64()?),
-            rows: cursor.u64()?,
-            indexes: Vec::new(),
-        };
-        for _ in 0..cursor.u32()? {
-            let (id, creator, dropper) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
-            let length = cursor.u32()? as usize;
-            table.indexes.push(IndexEntry {
-                id: IndexId(id),
-                creator: Xid(creator),
-                dropper: Xid(dropper),
-                definition: IndexDefinition::from_bytes(cursor.take(length)?)?,
-            });
+    if version != MANIFEST_VERSION_WHOLE_FILES {
+        manifest.range_slots = cursor.u32()?;
+        if cursor.u32()? != 0 {
+            return Err(unknown_flags());
         }
-        manifest.tables.push(table);
+    }
+    for _ in 0..tables {
+        manifest.tables.push(TableEntry::read(cursor, version)?);
     }
     for _ in 0..files {
-        manifest.files.push(FileEntry {
-            number: cursor.u32()?,
-            blocks: cursor.u32()?,
-            bytes: cursor.u64()?,
-            digest: cursor.u32()?,
-        });
+        let file = match version {
+            MANIFEST_VERSION_WHOLE_FILES => {
+                let (number, blocks) = (cursor.u32()?, cursor.u32()?);
+                FileEntry {
+                    generation: manifest.generation,
+                    number,
+                    bytes: cursor.u64()?,
+                    settled: manifest.settled,
+                    whole: Some(WholeFile {
+                        blocks,
+                        digest: cursor.u32()?,
+                    }),
+                }
+            }
+            _ => {
+                let generation = cursor.u64()?;
+                let (number, blocks) = (cursor.u32()?, cursor.u32()?);
+                let (bytes, settled) = (cursor.u64()?, Xid(cursor.u64()?));
+                let digest = cursor.u32()?;
+                if blocks == 0 && digest != 0 {
+                    return Err(unknown_flags());
+                }
+                FileEntry {
+                    generation,
+                    number,
+                    bytes,
+                    settled,
+                    whole: (blocks != 0).then_some(WholeFile { blocks, digest }),
+                }
+            }
+        };
+        manifest.files.push(file);
     }
     Ok(manifest)
 }

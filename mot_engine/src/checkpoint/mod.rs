@@ -6,13 +6,17 @@
 //!   logged. Replay from `redo` is idempotent by LSN, so rows may be written at any later state.
 //! - WAL before data: the manifest is put in place only after the caller's `flush` made durable all
 //!   WAL inserted before the call.
+//! - Rows that nobody changed stay in the files of older generations.
 //! - Writing stops nobody and pins nothing for longer than a batch of rows.
 //! - Damage is an error that names the file; nothing is skipped.
 
 mod block;
 mod files;
 mod manifest;
+mod pace;
+mod progress;
 mod read;
+mod reuse;
 mod source;
 mod threads;
 mod write;
@@ -24,13 +28,15 @@ pub use block::{BLOCK_BYTES, BlockBuilder, BlockHeader, BlockReader, VersionEntr
 pub use files::{
     generations, manifest_name, newest, next_generation, read_manifest, remove_old, rows_name,
 };
-pub use manifest::{FileEntry, IndexEntry, Manifest, TableEntry};
+pub use manifest::{FileEntry, IndexEntry, Manifest, RangeEntry, TableEntry, WholeFile};
+pub use pace::{Pace, Timer};
+pub use progress::{CheckpointProgress, Phase};
 pub use read::{BlockPlace, blocks_of, read_block};
-#[cfg(test)]
-pub(crate) use source::EngineSource;
 pub use source::write;
+#[cfg(test)]
+pub(crate) use source::{EngineSource, begin_round, read_base};
 pub use threads::{NextUnit, on_threads};
-pub use write::{CheckpointContext, RowSource, WALK_UNIT_SLOTS, Written, seal, write_from};
+pub use write::{CheckpointContext, RowSource, Written, seal, write_from};
 
 /// What is wrong with a file's content.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -15,7 +15,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::block::{BlockBuilder, VersionEntry};
-use super::manifest::{IndexEntry, TableEntry};
+use super::files::read_manifest;
+use super::manifest::{IndexEntry, Manifest, TableEntry};
 use super::write::{CheckpointContext, RowSource, Written, write_from};
 use crate::disk::Disk;
 use crate::engine::Engine;
@@ -40,11 +41,31 @@ pub fn write(
     disk: &dyn Disk,
     context: &mut CheckpointContext<'_>,
 ) -> Result<Written, EngineError> {
-    session
-        .engine()
-        .wait_for_logging_sessions(|| std::thread::sleep(LOGGING_POLL));
+    context.progress.begin(context.generation, context.redo.0);
+    let round = begin_round(session.engine());
+    let (base, base_lost) = read_base(session.engine(), disk);
     let source = EngineSource::collect(session, context.redo, context.settled)?;
-    write_from(&source, disk, context)
+    let mut written = write_from(&source, disk, context, base.as_ref())?;
+    written.base_lost = base_lost;
+    session.engine().set_base(context.generation, round);
+    Ok(written)
+}
+
+/// From here on changes count for the next checkpoint; those of before are all marked on their rows and ranges.
+pub(crate) fn begin_round(engine: Engine) -> u64 {
+    let round = engine.begin_round();
+    engine.wait_for_logging_sessions(|| std::thread::sleep(LOGGING_POLL));
+    round
+}
+
+/// The manifest of the generation whose ranges may be taken over, or why there is none although there should be.
+pub(crate) fn read_base(engine: Engine, disk: &dyn Disk) -> (Option<Manifest>, Option<String>) {
+    match engine.base().map(|(base, _)| read_manifest(disk, base)) {
+        None => (None, None),
+        Some(Ok(manifest)) => (Some(manifest), None),
+        // What cannot be read must not be referred to; writing everything is always right.
+        Some(Err(error)) => (None, Some(error.to_string())),
+    }
 }
 
 /// See the module.
@@ -52,6 +73,8 @@ pub(crate) struct EngineSource<'a> {
     engine: Engine,
     redo: Lsn,
     settled: Xid,
+    /// Changes count since this round.
+    base_round: u64,
     entries: Vec<TableEntry>,
     next_table: TableId,
     next_index: IndexId,
@@ -102,6 +125,7 @@ fn table_entry(table: TableRef) -> Result<Option<TableEntry>, EngineError> {
         slots_end: table.slots_end(),
         rows: 0,
         indexes,
+        ranges: Vec::new(),
     }))
 }
 
@@ -142,6 +166,7 @@ impl<'a> EngineSource<'a> {
             engine: session.engine(),
             redo,
             settled,
+            base_round: session.engine().base().map_or(0, |(_, round)| round),
             entries,
             next_table,
             next_index,
@@ -168,6 +193,10 @@ impl RowSource for EngineSource<'_> {
 
     fn tables(&self) -> Result<(Vec<TableEntry>, TableId, IndexId), EngineError> {
         Ok((self.entries.clone(), self.next_table, self.next_index))
+    }
+
+    fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError> {
+        Ok(self.table(table)?.has_changed(first, self.base_round))
     }
 
     fn walker(&self) -> Result<Session, EngineError> {

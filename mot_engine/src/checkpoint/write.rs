@@ -1,24 +1,27 @@
 //! Writes a checkpoint with several threads.
 //!
-//! Each thread takes slot ranges of tables and appends blocks to a file of its own, so the number of
+//! Each thread takes ranges of slots, of one table or several, and appends blocks to a file of its own, so the number of
 //! files is the number of threads, however many tables there are. Order of durability: rows files
 //! (sync each), directory, WAL (`flush`), manifest draft (sync), rename, directory.
 //!
-//! Contract: `Ok` means the generation is complete and durable. After an error the generation does
-//! not exist; its files are leftovers that `remove_old` takes away.
+//! Contract: `Ok` means the generation is complete and durable. After an error it does not exist, or (if the
+//! error came when the manifest was renamed) may; in the first case its files are removed as far as that goes,
+//! in the second they are leftovers that `remove_old` takes away.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::block::{BLOCK_HEADER_BYTES, BlockBuilder};
-use super::files::{io_error, manifest_draft_name, manifest_name, rows_name};
-use super::manifest::{FileEntry, Manifest, TableEntry};
-use super::threads::on_threads;
+use super::files::{io_error, manifest_draft_name, manifest_name, remove_attempt, rows_name};
+use super::manifest::{FileEntry, Manifest, RangeEntry, TableEntry};
+use super::pace::Pace;
+use super::progress::{CheckpointProgress, Phase};
+use super::reuse::{self, Plan, Unit};
+use super::threads::{NextUnit, on_threads};
 use crate::disk::{Disk, DiskWriter};
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
-
-/// Slots a thread takes at a time: a few MiB of rows, so large tables are shared evenly.
-pub const WALK_UNIT_SLOTS: u64 = 1 << 16;
+use crate::table::RANGE_SLOTS;
 
 /// What the caller knows about a checkpoint.
 pub struct CheckpointContext<'a> {
@@ -36,6 +39,10 @@ pub struct CheckpointContext<'a> {
     pub is_final: bool,
     /// Threads to write with.
     pub threads: usize,
+    /// How fast.
+    pub pace: Pace<'a>,
+    /// Where it is told how far it has come.
+    pub progress: &'a CheckpointProgress,
     /// Called once, after all rows are durable and before the manifest is: makes durable all WAL
     /// inserted so far (at least up to the LSN given) and tells up to where. In recovery: tells the
     /// replay position. WAL inserted so far, not only the rows' records: commit records that made
@@ -45,7 +52,7 @@ pub struct CheckpointContext<'a> {
 }
 
 /// What was written.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Written {
     /// The generation.
     pub generation: u64,
@@ -53,10 +60,20 @@ pub struct Written {
     pub flushed: Lsn,
     /// Rows in all tables.
     pub rows: u64,
-    /// Bytes of all files but the manifest.
+    /// Bytes written, the manifest's excepted.
     pub bytes: u64,
-    /// Number of rows files.
+    /// Files written, the manifest excepted.
     pub files: usize,
+    /// Ranges written.
+    pub ranges: u64,
+    /// Bytes, ranges and files of older generations that are part of this one.
+    pub bytes_reused: u64,
+    /// See `bytes_reused`.
+    pub ranges_reused: u64,
+    /// See `bytes_reused`.
+    pub files_reused: usize,
+    /// Why nothing could be taken over although there was something to take over.
+    pub base_lost: Option<String>,
 }
 
 /// Where the rows come from: the engine, or a test.
@@ -65,8 +82,10 @@ pub trait RowSource: Sync {
     type Walker<'a>
     where
         Self: 'a;
-    /// Called once: the tables with logged definitions, and the next ids.
+    /// Called once: the tables with logged definitions (without ranges), and the next ids.
     fn tables(&self) -> Result<(Vec<TableEntry>, TableId, IndexId), EngineError>;
+    /// Whether a row of the range that this slot begins may have changed since the base generation.
+    fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError>;
     /// Makes a thread's walker.
     fn walker(&self) -> Result<Self::Walker<'_>, EngineError>;
     /// Walks on from `slots.start` until the end of `slots` or until `block` is full, and gives the
@@ -83,75 +102,103 @@ pub trait RowSource: Sync {
 struct ThreadResult {
     file: Option<FileEntry>,
     lsn_max: Lsn,
-    /// Rows per table position.
-    rows: Vec<(usize, u64)>,
+    /// Ranges with the position of their table; their file is `file`.
+    ranges: Vec<(usize, RangeEntry)>,
 }
 
-/// Writes all rows of `source`.
+/// Writes all rows of `source` that cannot be taken over from `base`, the generation since which the source counts changes.
 pub fn write_from<S: RowSource>(
     source: &S,
     disk: &dyn Disk,
     context: &mut CheckpointContext<'_>,
+    base: Option<&Manifest>,
 ) -> Result<Written, EngineError> {
-    let generation = context.generation;
+    let (manifest, mut written) = match write_rows(source, disk, context, base) {
+        Ok(written) => written,
+        Err(error) => {
+            remove_attempt(disk, context.generation);
+            return Err(error);
+        }
+    };
+    context.progress.enter(Phase::WritingManifest);
+    seal(disk, &manifest)?;
+    written.flushed = manifest.flushed;
+    Ok(written)
+}
+
+/// Everything but the manifest.
+fn write_rows<S: RowSource>(
+    source: &S,
+    disk: &dyn Disk,
+    context: &mut CheckpointContext<'_>,
+    base: Option<&Manifest>,
+) -> Result<(Manifest, Written), EngineError> {
+    let progress = context.progress;
     let (mut tables, next_table, next_index) = source.tables()?;
-    let mut units: Vec<(usize, Range<Slot>)> = Vec::new();
-    for (position, table) in tables.iter().enumerate() {
-        let mut start = 0;
-        while start < table.slots_end.0 {
-            let end = table.slots_end.0.min(start + WALK_UNIT_SLOTS);
-            units.push((position, Slot(start)..Slot(end)));
-            start = end;
-        }
-    }
-    let settled = context.settled;
+    let base = base.filter(|base| reuse::is_usable(base, context.generation, context.redo));
+    let Plan {
+        units,
+        kept,
+        mut files,
+        bytes_kept,
+    } = reuse::plan(source, &tables, base)?;
+    let mut written = Written {
+        generation: context.generation,
+        bytes_reused: bytes_kept,
+        ranges: units.len() as u64,
+        ranges_reused: kept.len() as u64,
+        files_reused: files.len(),
+        ..Written::default()
+    };
+    let left = Left::new(&tables, &units, progress);
+    progress
+        .ranges_reused
+        .store(kept.len() as u64, Ordering::Relaxed);
+    progress.bytes_reused.store(bytes_kept, Ordering::Relaxed);
+    progress.enter(Phase::WritingRows);
+
+    let job = Job {
+        source,
+        disk,
+        generation: context.generation,
+        settled: context.settled,
+        pace: &context.pace,
+        progress,
+        tables: &tables,
+        units: &units,
+        left: &left,
+    };
     let results = on_threads(context.threads, units.len(), |number, next| {
-        let mut file = RowsFile {
-            disk,
-            generation,
-            number: number as u32,
-            open: None,
-        };
-        let mut walker = source.walker()?;
-        let mut block = BlockBuilder::new(settled);
-        let mut rows = Vec::new();
-        while let Some(unit) = next.take() {
-            let (position, slots) = &units[unit];
-            let table = tables[*position].id;
-            let mut start = slots.start;
-            let mut count = 0;
-            while start < slots.end && !next.is_stopped() {
-                block.begin(table);
-                let (reached, met) =
-                    source.walk(&mut walker, table, start..slots.end, &mut block)?;
-                start = reached;
-                count += met;
-                if !block.is_empty() {
-                    file.append(&block)?;
-                }
-            }
-            rows.push((*position, count));
-        }
-        Ok(ThreadResult {
-            file: file.finish()?,
-            lsn_max: block.lsn_max(),
-            rows,
-        })
+        job.work(number as u32, next)
     })?;
 
+    for (table, range) in kept {
+        tables[table].ranges.push(range);
+    }
     let mut lsn_max = Lsn(0);
-    let mut files = Vec::new();
     for result in results {
         lsn_max = lsn_max.max(result.lsn_max);
-        files.extend(result.file);
-        for (position, count) in result.rows {
-            tables[position].rows += count;
+        for (table, mut range) in result.ranges {
+            if range.blocks > 0 {
+                range.file = files.len() as u32;
+            }
+            tables[table].ranges.push(range);
+        }
+        if let Some(file) = result.file {
+            written.bytes += file.bytes;
+            written.files += 1;
+            files.push(file);
         }
     }
-    files.sort_unstable_by_key(|file| file.number);
+    for table in &mut tables {
+        table.ranges.sort_unstable_by_key(|range| range.number);
+        table.rows = table.ranges.iter().map(|range| range.rows).sum();
+        written.rows += table.rows;
+    }
     disk.sync_directory()
         .map_err(io_error("could not sync", "."))?;
 
+    progress.enter(Phase::FlushingWal);
     let flushed = (context.flush)(lsn_max)?;
     if flushed < lsn_max {
         return Err(EngineError::Corrupt {
@@ -163,22 +210,119 @@ pub fn write_from<S: RowSource>(
         timeline: context.timeline,
         is_final: context.is_final,
         redo: context.redo,
-        flushed,
-        generation,
-        settled,
+        // What was taken over may be newer than anything written now.
+        flushed: base.map_or(flushed, |base| flushed.max(base.flushed)),
+        generation: context.generation,
+        settled: context.settled,
         next_table,
         next_index,
+        range_slots: RANGE_SLOTS as u32,
         tables,
         files,
     };
-    seal(disk, &manifest)?;
-    Ok(Written {
-        generation,
-        flushed,
-        rows: manifest.tables.iter().map(|table| table.rows).sum(),
-        bytes: manifest.files.iter().map(|file| file.bytes).sum(),
-        files: manifest.files.len(),
-    })
+    Ok((manifest, written))
+}
+
+/// What the threads of a checkpoint share.
+struct Job<'a, 'b, S> {
+    source: &'a S,
+    disk: &'a dyn Disk,
+    generation: u64,
+    settled: Xid,
+    pace: &'a Pace<'b>,
+    progress: &'a CheckpointProgress,
+    tables: &'a [TableEntry],
+    units: &'a [Unit],
+    left: &'a Left,
+}
+
+impl<S: RowSource> Job<'_, '_, S> {
+    /// Writes ranges to a file until there are no more.
+    fn work(&self, number: u32, next: &NextUnit) -> Result<ThreadResult, EngineError> {
+        let mut file = RowsFile {
+            disk: self.disk,
+            open: None,
+            entry: FileEntry {
+                generation: self.generation,
+                number,
+                bytes: 0,
+                settled: self.settled,
+                whole: None,
+            },
+            blocks: 0,
+        };
+        let mut walker = self.source.walker()?;
+        let mut block = BlockBuilder::new(self.settled);
+        let mut ranges = Vec::new();
+        while let Some(unit) = next.take() {
+            let unit = &self.units[unit];
+            let table = self.tables[unit.table].id;
+            let mut range = RangeEntry {
+                number: unit.number,
+                file: 0,
+                first_block: file.blocks,
+                blocks: 0,
+                offset: file.entry.bytes,
+                bytes: 0,
+                rows: 0,
+                digest: 0,
+                is_open: false,
+            };
+            let mut start = unit.slots.start;
+            while start < unit.slots.end && !next.is_stopped() {
+                block.begin(table);
+                let rest = start..unit.slots.end;
+                let (reached, met) = self.source.walk(&mut walker, table, rest, &mut block)?;
+                start = reached;
+                range.rows += met;
+                if block.is_empty() {
+                    continue;
+                }
+                range.is_open |= block.is_open();
+                let before = file.entry.bytes;
+                range.digest = file.append(&block, range.digest)?;
+                let bytes = file.entry.bytes - before;
+                self.progress
+                    .bytes_written
+                    .fetch_add(bytes, Ordering::Relaxed);
+                self.pace.wrote(bytes);
+            }
+            range.blocks = file.blocks - range.first_block;
+            range.bytes = file.entry.bytes - range.offset;
+            ranges.push((unit.table, range));
+            self.progress.ranges_done.fetch_add(1, Ordering::Relaxed);
+            self.left.done(unit.table, self.progress);
+        }
+        Ok(ThreadResult {
+            file: file.finish()?,
+            lsn_max: block.lsn_max(),
+            ranges,
+        })
+    }
+}
+
+/// How many ranges of each table are still to be written.
+struct Left(Vec<AtomicU64>);
+
+impl Left {
+    fn new(tables: &[TableEntry], units: &[Unit], progress: &CheckpointProgress) -> Self {
+        let mut left = vec![0u64; tables.len()];
+        for unit in units {
+            left[unit.table] += 1;
+        }
+        let done = left.iter().filter(|left| **left == 0).count() as u64;
+        let (tables, ranges) = (tables.len() as u64, units.len() as u64);
+        progress.tables_total.store(tables, Ordering::Relaxed);
+        progress.tables_done.store(done, Ordering::Relaxed);
+        progress.ranges_total.store(ranges, Ordering::Relaxed);
+        Left(left.into_iter().map(AtomicU64::new).collect())
+    }
+
+    fn done(&self, table: usize, progress: &CheckpointProgress) {
+        if self.0[table].fetch_sub(1, Ordering::Relaxed) == 1 {
+            progress.tables_done.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Puts the manifest in place. The caller may also replace one of the same generation: when nothing was
@@ -203,61 +347,45 @@ pub fn seal(disk: &dyn Disk, manifest: &Manifest) -> Result<(), EngineError> {
 /// A thread's file, created with its first block.
 struct RowsFile<'a> {
     disk: &'a dyn Disk,
-    generation: u64,
-    number: u32,
-    open: Option<OpenFile>,
-}
-
-struct OpenFile {
-    name: String,
-    writer: Box<dyn DiskWriter>,
+    open: Option<(String, Box<dyn DiskWriter>)>,
     entry: FileEntry,
+    blocks: u32,
 }
 
 impl RowsFile<'_> {
-    fn append(&mut self, block: &BlockBuilder) -> Result<(), EngineError> {
-        let open = match &mut self.open {
+    /// Appends a block; gives `digest` extended by its header.
+    fn append(&mut self, block: &BlockBuilder, digest: u32) -> Result<u32, EngineError> {
+        let FileEntry {
+            generation, number, ..
+        } = self.entry;
+        let (name, writer) = match &mut self.open {
             Some(open) => open,
             none => {
-                let name = rows_name(self.generation, self.number);
+                let name = rows_name(generation, number);
                 let writer = self
                     .disk
                     .create(&name)
                     .map_err(io_error("could not create", &name))?;
-                let entry = FileEntry {
-                    number: self.number,
-                    blocks: 0,
-                    bytes: 0,
-                    digest: 0,
-                };
-                none.insert(OpenFile {
-                    name,
-                    writer,
-                    entry,
-                })
+                none.insert((name, writer))
             }
         };
-        let (header, body) = block.finish(self.generation, self.number, open.entry.blocks);
+        let (header, body) = block.finish(generation, number, self.blocks);
         let header = header.to_bytes();
-        open.writer
-            .append(&header)
-            .map_err(io_error("could not write", &open.name))?;
-        open.writer
-            .append(body)
-            .map_err(io_error("could not write", &open.name))?;
-        open.entry.digest = crc32c::crc32c_append(open.entry.digest, &header);
-        open.entry.bytes += (BLOCK_HEADER_BYTES + body.len()) as u64;
-        open.entry.blocks += 1;
-        Ok(())
+        for bytes in [&header[..], body] {
+            writer
+                .append(bytes)
+                .map_err(io_error("could not write", name))?;
+        }
+        self.entry.bytes += (BLOCK_HEADER_BYTES + body.len()) as u64;
+        self.blocks += 1;
+        Ok(crc32c::crc32c_append(digest, &header))
     }
 
     fn finish(self) -> Result<Option<FileEntry>, EngineError> {
-        let Some(mut open) = self.open else {
+        let Some((name, mut writer)) = self.open else {
             return Ok(None);
         };
-        open.writer
-            .sync()
-            .map_err(io_error("could not sync", &open.name))?;
-        Ok(Some(open.entry))
+        writer.sync().map_err(io_error("could not sync", &name))?;
+        Ok(Some(self.entry))
     }
 }

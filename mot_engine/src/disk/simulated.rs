@@ -3,7 +3,8 @@
 //! It stops at a chosen operation: that operation fails after perhaps doing part of its work, and so
 //! do all later ones. `restart` gives the disk a rebooted machine would find: synced bytes, and of
 //! the rest any mix of 512-byte sectors written, zero or old, at any length; directory changes since
-//! the last `sync_directory` each done or not. All choices come from the seed.
+//! the last `sync_directory` each done or not. All choices come from the seed. Besides, single operations may fail
+//! while the machine goes on, and the disk may be full.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -24,6 +25,10 @@ struct State {
     random: u64,
     operations: u64,
     fails_at: Option<u64>,
+    /// An operation that fails alone.
+    fault: Option<(u64, io::ErrorKind)>,
+    /// Bytes that all files together may have.
+    capacity: u64,
     files: Vec<FileState>,
     names: BTreeMap<String, usize>,
     durable_names: BTreeMap<String, usize>,
@@ -54,10 +59,20 @@ impl State {
         z ^ (z >> 31)
     }
 
+    fn bytes_used(&self) -> u64 {
+        let files = self.names.values();
+        files.map(|file| self.files[*file].bytes.len() as u64).sum()
+    }
+
     /// Counts an operation. Ok(false): it is the one that fails half done.
     fn operation(&mut self) -> io::Result<bool> {
         let number = self.operations;
         self.operations += 1;
+        if let Some((at, kind)) = self.fault
+            && number == at
+        {
+            return Err(kind.into());
+        }
         match self.fails_at {
             Some(at) if number > at => Err(crashed()),
             Some(at) => Ok(number != at),
@@ -97,6 +112,8 @@ impl SimulatedDisk {
             random: seed,
             operations: 0,
             fails_at: None,
+            fault: None,
+            capacity: u64::MAX,
             files: Vec::new(),
             names: BTreeMap::new(),
             durable_names: BTreeMap::new(),
@@ -116,6 +133,23 @@ impl SimulatedDisk {
         let mut state = self.state();
         state.operations = 0;
         state.fails_at = Some(at);
+    }
+
+    /// Lets operation number `at` (from 0, counted from now on) fail, doing nothing, and no other.
+    pub fn fault_at(&self, at: u64, kind: io::ErrorKind) {
+        let mut state = self.state();
+        state.operations = 0;
+        state.fault = Some((at, kind));
+    }
+
+    /// Bytes of all files that have a name.
+    pub fn bytes_used(&self) -> u64 {
+        self.state().bytes_used()
+    }
+
+    /// From now on all files together may have so many bytes.
+    pub fn set_capacity(&self, bytes: u64) {
+        self.state().capacity = bytes;
     }
 
     /// Number of operations since `new`, `restart` or `fail_at`.
@@ -170,6 +204,7 @@ impl SimulatedDisk {
         state.durable_names = names;
         state.operations = 0;
         state.fails_at = None;
+        state.fault = None;
         Self {
             state: Arc::new(Mutex::new(state)),
         }
@@ -273,6 +308,13 @@ impl DiskWriter for Writer {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.disk.state();
         let whole = state.operation()?;
+        let room = state.capacity.saturating_sub(state.bytes_used());
+        if room < bytes.len() as u64 {
+            state.files[self.file]
+                .bytes
+                .extend_from_slice(&bytes[..room as usize]);
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         let length = if whole {
             bytes.len()
         } else {

@@ -126,8 +126,7 @@ pub fn load(
                 file: files[place.file].0.clone(),
                 what: damage.0.to_owned(),
             };
-            let mut reader =
-                BlockReader::new(&place.header, &body, manifest.settled).map_err(damaged)?;
+            let mut reader = BlockReader::new(place, &body).map_err(damaged)?;
             let position = tables
                 .binary_search_by_key(&place.header.table, |(id, _)| *id)
                 .map_err(|_| damaged(Damage("a block is of a table the manifest does not name")))?;
@@ -173,6 +172,8 @@ pub fn load(
     progress
         .replayed_lsn
         .fetch_max(certain.0, Ordering::Relaxed);
+    // The next checkpoint need not write again what nobody changes from here on.
+    engine.set_base(manifest.generation, engine.round());
     Ok(Loaded {
         redo: manifest.redo,
         flushed: manifest.flushed,

@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use super::{Replayer, finish, load};
 use crate::checkpoint::{
-    BlockBuilder, CheckpointContext, EngineSource, RowSource, TableEntry, newest, next_generation,
-    write_from,
+    BlockBuilder, CheckpointContext, CheckpointProgress, EngineSource, Pace, RowSource, TableEntry,
+    begin_round, newest, next_generation, read_base, write_from,
 };
 use crate::disk::simulated::SimulatedDisk;
 use crate::errors::EngineError;
@@ -503,6 +503,13 @@ impl World {
     /// A checkpoint during which transactions go on. Gives the LSN up to which WAL is durable then.
     fn checkpoint(&mut self, disk: &SimulatedDisk, steps: u64) -> u64 {
         let redo = Lsn(self.wal.borrow().end);
+        for _ in 0..self.random.below(steps + 1) {
+            self.step();
+        }
+        let engine = self.engine;
+        let round = begin_round(engine);
+        let (base, base_lost) = read_base(self.engine, disk);
+        assert_eq!(base_lost, None);
         let settled = self.outcomes.running.borrow().first().copied();
         let settled = Xid(settled.unwrap_or(self.next_xid.get()));
         let session = self.engine.join().expect("joins");
@@ -513,20 +520,23 @@ impl World {
             world: RefCell::new(self),
             steps,
         };
+        let progress = CheckpointProgress::default();
+        let generation = next_generation(disk).expect("reads");
         let mut context = CheckpointContext {
             system_id: SYSTEM,
             timeline: 1,
             redo,
-            generation: next_generation(disk).expect("reads"),
+            generation,
             settled,
             is_final: false,
             threads: 1,
+            pace: Pace::unlimited(),
+            progress: &progress,
             flush: &mut |_| Ok(Lsn(wal.borrow().end)),
         };
-        write_from(&source, disk, &mut context)
-            .expect("writes")
-            .flushed
-            .0
+        let written = write_from(&source, disk, &mut context, base.as_ref()).expect("writes");
+        engine.set_base(generation, round);
+        written.flushed.0
     }
 
     /// The machine goes down with the log durable up to `at`, and comes up again.
@@ -670,6 +680,12 @@ impl RowSource for Fuzzy<'_> {
         let tables = self.inner.tables();
         self.go_on();
         tables
+    }
+
+    fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError> {
+        let changed = self.inner.has_changed(table, first);
+        self.go_on();
+        changed
     }
 
     fn walker(&self) -> Result<Session, EngineError> {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{Replayer, finish, load};
-use crate::checkpoint::{self, CheckpointContext, read_manifest};
+use crate::checkpoint::{self, CheckpointContext, CheckpointProgress, Pace, read_manifest};
 use crate::disk::simulated::SimulatedDisk;
 use crate::engine::{Engine, State};
 use crate::ids::{CommandId, Lsn, RelationKey, Slot, Xid};
@@ -216,6 +216,7 @@ fn checkpoints_beside_writers_fit_the_log() {
                     oldest.unwrap_or_else(|| next_xid.load(Ordering::Relaxed)),
                 )
             });
+            let progress = CheckpointProgress::default();
             let mut context = CheckpointContext {
                 system_id: 1,
                 timeline: 1,
@@ -224,6 +225,8 @@ fn checkpoints_beside_writers_fit_the_log() {
                 settled: Xid(settled),
                 is_final: false,
                 threads: 1,
+                pace: Pace::unlimited(),
+                progress: &progress,
                 flush: &mut |_| Ok(Lsn(shared.with(|server| server.end))),
             };
             for _ in 0..40 {

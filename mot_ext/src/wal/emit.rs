@@ -1,10 +1,8 @@
 //! Writing records: the engine's `Log` over `XLogInsert`.
 use super::RMGR_ID;
-use crate::shmem;
 use mot_engine::log::LOG_RECORD_BYTES_MAX;
 use mot_engine::{Log, Lsn};
 use pgrx::pg_sys;
-use std::sync::atomic::Ordering;
 
 /// The server's WAL. PostgreSQL stamps each record with the current transaction's id.
 pub struct WalLog;
@@ -24,16 +22,10 @@ impl Log for WalLog {
         );
         // SAFETY: inside a transaction, outside a critical section; the record outlives the insertion, which copies it. Each
         // call may raise, and XLogBeginInsert's state is reset by PostgreSQL's abort.
-        let end = unsafe {
+        Lsn(unsafe {
             pg_sys::XLogBeginInsert();
             pg_sys::XLogRegisterData(record.as_ptr().cast_mut().cast(), record.len() as _);
             pg_sys::XLogInsert(RMGR_ID, 0)
-        };
-        // After the insertion: the checkpoint worker clears the flag before it waits for those who are logging.
-        let logged = &shmem::control().logged;
-        if !logged.load(Ordering::Relaxed) {
-            logged.store(true, Ordering::SeqCst);
-        }
-        Lsn(end)
+        })
     }
 }

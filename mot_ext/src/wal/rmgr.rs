@@ -131,11 +131,6 @@ unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
     );
     stats.records_replayed.fetch_add(1, Ordering::Relaxed);
     stats.replayed_lsn.store(end.0, Ordering::Relaxed);
-    // After the record is applied: see `files::write`.
-    let logged = &shmem::control().logged;
-    if !logged.load(Ordering::Relaxed) {
-        logged.store(true, Ordering::SeqCst);
-    }
 }
 
 /// Applies one record; waits while the arena is full, and stops recovery if the record cannot be applied.

@@ -181,11 +181,10 @@ impl Worker {
         session::reset_after_error();
         self.retry_checkpoint_at = Some(Instant::now() + RETRY);
         control.checkpoint.failed.fetch_add(1, Ordering::Relaxed);
-        control.logged.store(true, Ordering::SeqCst);
-        report::error_without_jump(&format!(
-            "mot checkpoint at redo {} failed: {error}",
-            show_lsn(redo)
-        ));
+        report::error_without_jump(
+            &format!("mot checkpoint at redo {} failed: {error}", show_lsn(redo)),
+            errors::HINT_CHECKPOINT_FAILED,
+        );
         false
     }
 

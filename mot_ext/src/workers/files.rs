@@ -2,16 +2,17 @@
 //! views tell of it.
 //!
 //! - The directory is `mot` under PGDATA, so base backups, pg_rewind and file copies carry it along.
-//! - Nothing logged since the newest checkpoint began: its manifest gets the new redo position, no row is written again.
+//! - Rows that nobody changed are not written again: a checkpoint of an idle mot is a manifest.
 //! - Old generations go when the new one is complete, except while somebody may be copying them (`copies`).
 use super::copies;
 use crate::clock;
+use crate::errors;
 use crate::pg;
 use crate::session;
 use crate::settings;
-use crate::shmem;
+use crate::shmem::{self, CheckpointStats};
 use crate::wal::reader::show_lsn;
-use mot_engine::checkpoint::{self, CheckpointContext, Manifest};
+use mot_engine::checkpoint::{self, CheckpointContext, Manifest, Pace, Phase, Timer};
 use mot_engine::disk::{DirectoryDisk, Disk};
 use mot_engine::{EngineError, Lsn, Xid};
 use pgrx::prelude::*;
@@ -26,8 +27,6 @@ const MARK: &str = "has-held-checkpoints";
 
 /// How long a checkpoint on a standby waits for replay to pass its newest row before it is given up and tried again.
 const REPLAY_WAIT: Duration = Duration::from_secs(30);
-/// Pause between looks at a session that is logging.
-const LOGGING_POLL: Duration = Duration::from_micros(100);
 
 /// Opens the directory, making it at the first start.
 pub fn open() -> Result<DirectoryDisk, EngineError> {
@@ -43,8 +42,8 @@ pub fn newest(disk: &DirectoryDisk) -> Result<Option<Manifest>, EngineError> {
     // SAFETY: reads the control file's copy in shared memory; never raises.
     let system_id = unsafe { pg_sys::GetSystemIdentifier() };
     let in_history = |timeline, redo| timeline_of(redo) == timeline;
-    let newest = checkpoint::newest(disk, system_id, in_history)?;
-    if newest.is_none() && !checkpoint::generations(disk)?.is_empty() {
+    let newest = checkpoint::newest(disk, system_id, in_history).map_err(located)?;
+    if newest.is_none() && !checkpoint::generations(disk).map_err(located)?.is_empty() {
         return Err(EngineError::Damaged {
             file: DIRECTORY.into(),
             what: "it holds checkpoints, but none of this timeline's history".into(),
@@ -83,35 +82,78 @@ fn timeline_of(position: Lsn) -> u32 {
     pg::timeline_of(position.0, timeline)
 }
 
+/// An engine's error with the place of its file in the data directory.
+pub fn located(mut error: EngineError) -> EngineError {
+    if let EngineError::Io { file, .. } | EngineError::Damaged { file, .. } = &mut error
+        && file != DIRECTORY
+    {
+        *file = match file.as_str() {
+            "." => DIRECTORY.into(),
+            name => format!("{DIRECTORY}/{name}"),
+        };
+    }
+    error
+}
+
+/// A checkpoint under way, for the view; no longer when it is dropped.
+struct UnderWay(&'static CheckpointStats);
+
+impl UnderWay {
+    fn begin() -> Self {
+        let stats = &shmem::control().checkpoint;
+        // SAFETY: reads the clock.
+        let now = unsafe { pg_sys::GetCurrentTimestamp() } as u64;
+        stats.started_at.store(now, Ordering::Relaxed);
+        UnderWay(stats)
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.progress.enter(Phase::Idle);
+    }
+}
+
+/// Time for a checkpoint with a bandwidth, and who waits for it. Asked by threads, so it calls nothing of PostgreSQL.
+struct ServerTimer {
+    start: Instant,
+    /// Nobody may be kept waiting from the beginning.
+    last: bool,
+    /// It began while the server recovered: when replay has ended, the last checkpoint of recovery waits at the gate.
+    in_recovery: bool,
+}
+
+impl Timer for ServerTimer {
+    fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn sleep(&self, time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    fn must_hurry(&self) -> bool {
+        self.last
+            || super::shutdown_asked()
+            || (self.in_recovery && shmem::control().redo_ended.load(Ordering::SeqCst))
+    }
+}
+
 /// Writes a checkpoint that covers `redo`; `last` says that nothing will be logged after it.
 pub fn write(redo: Lsn, last: bool) -> Result<(), EngineError> {
-    let control = shmem::control();
-    let start = Instant::now();
+    write_unlocated(redo, last).map_err(located)
+}
+
+fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
+    let under_way = UnderWay::begin();
+    let progress = &under_way.0.progress;
+    let timer = ServerTimer {
+        start: Instant::now(),
+        last,
+        // SAFETY: reads shared state; never raises.
+        in_recovery: unsafe { pg_sys::RecoveryInProgress() },
+    };
     let disk = open()?;
-    let session = session::join_uncounted();
-    // The flag is raised after a record is appended: whoever appended one before `redo` must have got that far.
-    let engine = session.engine();
-    engine.wait_for_logging_sessions(|| std::thread::sleep(LOGGING_POLL));
-    // Cleared before the writer waits once more: what is appended later raises it again, what was appended before is written.
-    let was_logged = control.logged.swap(false, Ordering::SeqCst);
-    if was_logged {
-        control
-            .active_below
-            .store(pg::next_full_xid(), Ordering::SeqCst);
-    }
-    // Moving the position is enough if nothing was logged, and no file has a version whose outcome only the commit log
-    // knows: PostgreSQL cuts that off in its own time.
-    if !was_logged
-        && let Some(mut manifest) = newest(&disk)?
-        && manifest.settled.0 >= control.active_below.load(Ordering::SeqCst)
-    {
-        manifest.redo = manifest.redo.max(redo);
-        manifest.flushed = manifest.flushed.max(flush(Lsn::NONE)?);
-        manifest.timeline = timeline_of(manifest.redo);
-        manifest.is_final = last;
-        checkpoint::seal(&disk, &manifest)?;
-        return Ok(());
-    }
     let mut flush = flush;
     let mut context = CheckpointContext {
         // SAFETY: reads the control file's copy in shared memory; never raises.
@@ -122,13 +164,22 @@ pub fn write(redo: Lsn, last: bool) -> Result<(), EngineError> {
         settled: settled(),
         is_final: last,
         threads: settings::CHECKPOINT_WORKERS.get() as usize,
+        pace: Pace::limited(settings::checkpoint_bandwidth(), &timer),
+        progress,
         flush: &mut flush,
     };
-    let written = checkpoint::write(session, &disk, &mut context)?;
-    leave_mark(&disk)?;
-    let removed = remove_old(&disk)?;
-    report(redo, &written, removed, start);
-    Ok(())
+    let written = checkpoint::write(session::join_uncounted(), &disk, &mut context)?;
+    if let Some(error) = &written.base_lost {
+        errors::report_base_lost(error);
+    }
+    progress.enter(Phase::RemovingFiles);
+    // The checkpoint is complete, whatever becomes of older ones' files.
+    let removed = remove_old(&disk).unwrap_or_else(|error| {
+        errors::report_files_stay(&located(error));
+        0
+    });
+    report(redo, &written, removed, timer.start);
+    leave_mark(&disk)
 }
 
 /// Takes the mark "nothing was logged after it" off the newest checkpoint, and moves it to `redo`: before the first
@@ -140,7 +191,7 @@ pub fn begin_from(manifest: &Manifest, redo: Lsn) -> Result<(), EngineError> {
     manifest.timeline = timeline_of(manifest.redo);
     manifest.flushed = manifest.flushed.max(manifest.redo);
     manifest.is_final = false;
-    checkpoint::seal(&disk, &manifest)
+    checkpoint::seal(&disk, &manifest).map_err(located)
 }
 
 /// Every transaction below this is finished.
@@ -239,6 +290,12 @@ fn report(redo: Lsn, written: &checkpoint::Written, removed: usize, start: Insta
     stats.files.store(written.files as u64, Ordering::Relaxed);
     stats.bytes.store(written.bytes, Ordering::Relaxed);
     stats
+        .files_reused
+        .store(written.files_reused as u64, Ordering::Relaxed);
+    stats
+        .bytes_reused
+        .store(written.bytes_reused, Ordering::Relaxed);
+    stats
         .write_ms
         .store(elapsed.as_millis() as u64, Ordering::Relaxed);
     // SAFETY: reads the clock.
@@ -252,10 +309,14 @@ fn report(redo: Lsn, written: &checkpoint::Written, removed: usize, start: Insta
             PgLogLevel::LOG,
             PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
             format!(
-                "mot checkpoint complete: wrote {} rows, {} files, {} bytes; {} old files removed; total={:.3} s; redo lsn={}, generation={}",
-                written.rows,
+                "mot checkpoint complete: wrote {} files, {} bytes, {} ranges; reused {} files, {} bytes, {} ranges; {} rows; {} old files removed; total={:.3} s; redo lsn={}, generation={}",
                 written.files,
                 written.bytes,
+                written.ranges,
+                written.files_reused,
+                written.bytes_reused,
+                written.ranges_reused,
+                written.rows,
                 removed,
                 elapsed.as_secs_f64(),
                 show_lsn(redo),

@@ -32,14 +32,11 @@ pub fn load() -> Result<Option<Manifest>, String> {
             "the tables need more memory than mot.max_memory allows ({} bytes): raise it",
             full.limit
         ),
-        other => other.to_string(),
+        other => files::located(other).to_string(),
     })?;
     let control = shmem::control();
     let elapsed = start.elapsed();
     control.covered.store(manifest.redo.0, Ordering::SeqCst);
-    control
-        .active_below
-        .store(pg::next_full_xid(), Ordering::SeqCst);
     control
         .recovery
         .load_ms
@@ -87,7 +84,6 @@ pub fn replay_gap(manifest: &Manifest, replayer: &mut Replayer, to: Lsn) -> Resu
                 .gap_records
                 .store(found.own_records, Ordering::Relaxed);
             if found.own_records > 0 {
-                control.logged.store(true, Ordering::SeqCst);
                 ereport!(
                     PgLogLevel::LOG,
                     PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
@@ -118,7 +114,8 @@ pub fn load_in_worker() -> Result<(), String> {
     if let Some(manifest) = load_and_replay()? {
         // SAFETY: reads a shared position; never raises.
         let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
-        let replayed = shmem::control().logged.load(Ordering::SeqCst);
+        let gap = &shmem::control().recovery.gap_records;
+        let replayed = gap.load(Ordering::Relaxed) > 0;
         let from = if replayed {
             manifest.redo
         } else {

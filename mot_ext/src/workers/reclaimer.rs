@@ -39,7 +39,8 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
             Err(_) if shutdown_asked() => break,
             Err(error) => {
                 session.reset();
-                report::error_without_jump(&format!("mot could not reclaim row versions: {error}"));
+                let text = format!("mot could not reclaim row versions: {error}");
+                report::error_without_jump(&text, "");
                 ERROR_PAUSE_MS
             }
         };

@@ -1,0 +1,271 @@
+//! Checkpoints that write only what was changed, on the engine itself: what is written again, what is not, and why.
+
+mod common;
+
+use common::{Fate, Row, TABLE, World, check, definition, engine, image};
+use mot_engine::checkpoint::{
+    self, CheckpointContext, CheckpointProgress, Pace, Written, read_manifest, rows_name, write,
+};
+use mot_engine::disk::{DirectoryDisk, Disk};
+use mot_engine::recovery::{Replayer, finish, load};
+use mot_engine::{
+    CommandId, Engine, Entered, Log, Lsn, Newest, Session, Slot, State, TableRef, Transaction, Xid,
+};
+use std::cell::Cell;
+
+/// Rows of the table: five ranges of 16,384 slots, so that two of them can be changed without the rest of their file being written anew.
+const ROWS: i32 = 80_000;
+const RANGES: u64 = 5;
+
+/// A log of which only the positions matter, or also the records.
+#[derive(Default)]
+struct Wal {
+    end: u64,
+    xid: u64,
+    records: Vec<(Lsn, Xid, Vec<u8>)>,
+}
+
+impl Log for Wal {
+    fn append(&mut self, record: &[u8]) -> Lsn {
+        self.end += record.len() as u64 + 24;
+        self.records
+            .push((Lsn(self.end), Xid(self.xid), record.to_vec()));
+        Lsn(self.end)
+    }
+}
+
+struct Server {
+    world: World,
+    session: Session,
+    wal: Wal,
+    disk: DirectoryDisk,
+    table: TableRef,
+    generation: Cell<u64>,
+    progress: CheckpointProgress,
+    _directory: tempfile::TempDir,
+    _region: mot_engine::memory::Region,
+}
+
+fn row(a: i32, b: i32) -> Row {
+    Row { a, b, c: Some(7) }
+}
+
+impl Server {
+    /// A server with [`ROWS`] rows, slots in order, and no checkpoint.
+    fn new() -> Server {
+        let (region, engine) = engine(256 << 20);
+        engine.set_state(State::Ready);
+        let session = engine.join().unwrap();
+        let world = World::new();
+        let mut wal = Wal::default();
+        let me = world.begin();
+        let mut t = Transaction::new();
+        let xid = Xid(me.top);
+        let table = t.create_table(&session, TABLE, xid).unwrap();
+        let key = definition(101, true, &[(1, false)]);
+        t.create_index(&session, &me, table, &key, xid).unwrap();
+        for a in 0..ROWS {
+            let new = image(row(a, 0));
+            let (slot, version) = t.insert(&session, table, &new, xid, CommandId(0)).unwrap();
+            assert_eq!(slot, Slot(a as u64));
+            let entered = t.enter(&session, &me, table, slot, version).unwrap();
+            assert_eq!(entered, Entered::Done);
+        }
+        wal.xid = me.top;
+        t.log(&session, &mut wal).unwrap();
+        me.end(Fate::Committed);
+        t.commit(&session);
+        let directory = tempfile::tempdir().unwrap();
+        let disk = DirectoryDisk::open(directory.path()).unwrap();
+        Server {
+            world,
+            session,
+            wal,
+            disk,
+            table,
+            generation: Cell::new(0),
+            progress: CheckpointProgress::default(),
+            _directory: directory,
+            _region: region,
+        }
+    }
+
+    fn checkpoint(&self) -> Written {
+        let end = Lsn(self.wal.end);
+        self.generation.set(self.generation.get() + 1);
+        let mut context = CheckpointContext {
+            system_id: 1,
+            timeline: 1,
+            redo: end,
+            generation: self.generation.get(),
+            settled: self.world.horizon(),
+            is_final: false,
+            threads: 1,
+            pace: Pace::unlimited(),
+            progress: &self.progress,
+            flush: &mut |_| Ok(end),
+        };
+        let written = write(&self.session, &self.disk, &mut context).unwrap();
+        assert_eq!(written.rows, ROWS as u64);
+        assert_eq!(written.ranges + written.ranges_reused, RANGES);
+        checkpoint::remove_old(&self.disk, 1, |_| false).unwrap();
+        written
+    }
+
+    /// Logs an update of a row; the transaction is neither committed nor aborted.
+    fn log_update(&mut self, slot: u64, b: i32) -> (common::Me, Transaction) {
+        let me = self.world.begin();
+        let mut t = Transaction::new();
+        let slot = Slot(slot);
+        let Newest::Live(seen) = self.session.newest(&me, self.table, slot) else {
+            panic!("the row exists");
+        };
+        let (xid, new) = (Xid(me.top), image(row(slot.0 as i32, b)));
+        t.update(
+            &self.session,
+            &me,
+            self.table,
+            slot,
+            seen,
+            &new,
+            xid,
+            CommandId(0),
+        )
+        .unwrap();
+        self.wal.xid = me.top;
+        t.log(&self.session, &mut self.wal).unwrap();
+        (me, t)
+    }
+
+    fn update(&mut self, slot: u64, b: i32) {
+        let (me, mut t) = self.log_update(slot, b);
+        me.end(Fate::Committed);
+        t.commit(&self.session);
+    }
+
+    /// The newest checkpoint and the rest of the log in another engine give the rows of this one.
+    fn recovers(&self) -> (mot_engine::memory::Region, Engine) {
+        let (region, second) = engine(256 << 20);
+        second.set_state(State::Loading);
+        let manifest = read_manifest(&self.disk, self.generation.get()).unwrap();
+        let loaded = load(second, &self.disk, &manifest, 2).unwrap();
+        assert_eq!(loaded.rows, ROWS as u64);
+        let session = second.join().unwrap();
+        second.set_state(State::Replaying);
+        let mut replayer = Replayer::new();
+        for (lsn, xid, record) in &self.wal.records {
+            replayer.apply(&session, record, *lsn, *xid).unwrap();
+        }
+        let me = self.world.begin();
+        finish(&session, &me, 2).unwrap();
+        second.set_state(State::Ready);
+        let table = session.find_table(TABLE, &me).unwrap();
+        for slot in (0..ROWS as u64).map(Slot) {
+            let body = |session: &Session, table| match session.newest(&me, table, slot) {
+                Newest::Live(version) => version.body().to_vec(),
+                _ => panic!("row {slot:?} is gone"),
+            };
+            assert_eq!(body(&session, table), body(&self.session, self.table));
+        }
+        check(&session, table, &me);
+        me.end(Fate::Committed);
+        (region, second)
+    }
+}
+
+#[test]
+fn only_ranges_with_a_change_are_written() {
+    let mut server = Server::new();
+    assert_eq!(server.checkpoint().ranges, RANGES);
+    let idle = server.checkpoint();
+    assert_eq!((idle.ranges, idle.bytes, idle.files), (0, 0, 0));
+    assert!(idle.bytes_reused > ROWS as u64 * 20);
+    server.update(16_384, 1);
+    server.update(17_000, 2);
+    let written = server.checkpoint();
+    assert_eq!((written.ranges, written.files), (1, 1));
+    server.update(0, 3);
+    server.update(16_383, 4);
+    assert_eq!(server.checkpoint().ranges, 1);
+    assert_eq!(server.checkpoint().ranges, 0);
+    server.update(5, 5);
+    let recovered = server.recovers();
+    // What was replayed counts as changed, what was loaded does not.
+    let progress = CheckpointProgress::default();
+    let end = Lsn(server.wal.end);
+    let mut context = CheckpointContext {
+        system_id: 1,
+        timeline: 1,
+        redo: end,
+        generation: server.generation.get() + 1,
+        settled: server.world.horizon(),
+        is_final: false,
+        threads: 1,
+        pace: Pace::unlimited(),
+        progress: &progress,
+        flush: &mut |_| Ok(end),
+    };
+    let session = recovered.1.join().unwrap();
+    let written = write(&session, &server.disk, &mut context).unwrap();
+    assert_eq!((written.ranges, written.ranges_reused), (1, RANGES - 1));
+}
+
+/// Its outcome is known to the commit log only: the file must not be kept for long.
+#[test]
+fn a_range_with_an_open_version_is_written_until_the_outcome_is_known() {
+    for fate in [Fate::Committed, Fate::Aborted] {
+        let mut server = Server::new();
+        server.checkpoint();
+        let (me, mut t) = server.log_update(100, 9);
+        assert_eq!(server.checkpoint().ranges, 1, "changed");
+        assert_eq!(server.checkpoint().ranges, 1, "open");
+        assert_eq!(server.checkpoint().ranges, 1, "open still");
+        me.end(fate);
+        match fate {
+            Fate::Aborted => t.abort(&server.session),
+            _ => t.commit(&server.session),
+        }
+        assert_eq!(server.checkpoint().ranges, 1, "decided");
+        assert_eq!(server.checkpoint().ranges, 0);
+        server.recovers();
+    }
+}
+
+#[test]
+fn a_failed_attempt_forgets_no_change() {
+    let mut server = Server::new();
+    server.checkpoint();
+    server.update(20_000, 1);
+    let end = Lsn(server.wal.end);
+    let generation = server.generation.get() + 1;
+    server.generation.set(generation);
+    let mut context = CheckpointContext {
+        system_id: 1,
+        timeline: 1,
+        redo: end,
+        generation,
+        settled: server.world.horizon(),
+        is_final: false,
+        threads: 1,
+        pace: Pace::unlimited(),
+        progress: &server.progress,
+        flush: &mut |_| Err(mot_engine::EngineError::OutOfProcessMemory),
+    };
+    write(&server.session, &server.disk, &mut context).unwrap_err();
+    server.update(3, 1);
+    assert_eq!(server.checkpoint().ranges, 2);
+    server.recovers();
+}
+
+#[test]
+fn a_base_that_cannot_be_read_is_not_built_upon() {
+    let server = Server::new();
+    server.checkpoint();
+    server.disk.remove(&rows_name(1, 0)).unwrap();
+    let written = server.checkpoint();
+    assert_eq!(written.ranges, RANGES);
+    let why = written.base_lost.expect("is told");
+    assert!(why.contains(&rows_name(1, 0)), "{why}");
+    assert_eq!(server.checkpoint().ranges, 0);
+    server.recovers();
+}
