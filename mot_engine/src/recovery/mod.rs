@@ -15,6 +15,8 @@ mod load;
 mod replay;
 
 #[cfg(test)]
+mod crash_test;
+#[cfg(test)]
 mod full_test;
 #[cfg(test)]
 mod tests;

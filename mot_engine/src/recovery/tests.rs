@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use super::{Replayer, finish, load};
 use crate::checkpoint::{
-    BlockBuilder, CheckpointContext, CheckpointProgress, EngineSource, Pace, RowSource, TableEntry,
-    begin_round, newest, next_generation, read_base, write_from,
+    self, BlockBuilder, CheckpointContext, CheckpointProgress, EngineSource, Pace, RowSource,
+    TableEntry, begin_round, newest, next_generation, read_base, write_from,
 };
 use crate::disk::simulated::SimulatedDisk;
 use crate::errors::EngineError;
@@ -25,13 +25,13 @@ use crate::session::Session;
 use crate::transaction::{Entered, Log, Transaction, Written};
 use crate::{Build, Clock, Engine, Newest, Snapshot, State};
 
-const SYSTEM: u64 = 42;
+pub(super) const SYSTEM: u64 = 42;
 const KEYS: u64 = 24;
 
-struct Random(u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -42,14 +42,14 @@ impl Random {
 
 /// The verdicts about transactions, as PostgreSQL would have them.
 #[derive(Default)]
-struct Outcomes {
-    running: RefCell<BTreeSet<u64>>,
-    committed: RefCell<HashSet<u64>>,
+pub(super) struct Outcomes {
+    pub(super) running: RefCell<BTreeSet<u64>>,
+    pub(super) committed: RefCell<HashSet<u64>>,
 }
 
-struct TestClock<'a> {
-    outcomes: &'a Outcomes,
-    me: u64,
+pub(super) struct TestClock<'a> {
+    pub(super) outcomes: &'a Outcomes,
+    pub(super) me: u64,
 }
 
 impl Clock for TestClock<'_> {
@@ -84,7 +84,7 @@ impl Snapshot for Everything<'_> {
 
 /// What lies in the log.
 #[derive(Clone)]
-enum Entry {
+pub(super) enum Entry {
     Record { xid: u64, bytes: Vec<u8> },
     Commit { xid: u64 },
 }
@@ -94,12 +94,12 @@ type Effect = ((RelationKey, TableId, u64), Option<Vec<u8>>);
 
 /// All that outlives a crash, cut at its LSN.
 #[derive(Clone, Default)]
-struct Wal {
-    entries: Vec<(u64, Entry)>,
+pub(super) struct Wal {
+    pub(super) entries: Vec<(u64, Entry)>,
     effects: Vec<(u64, Vec<Effect>)>,
     /// Relations by the tables that store them, by commit LSN.
     storages: Vec<(u64, RelationKey, Option<TableId>)>,
-    end: u64,
+    pub(super) end: u64,
 }
 
 impl Wal {
@@ -113,7 +113,7 @@ impl Wal {
         self.end
     }
 
-    fn cut(&mut self, at: u64) {
+    pub(super) fn cut(&mut self, at: u64) {
         self.entries.retain(|(lsn, _)| *lsn <= at);
         self.effects.retain(|(lsn, _)| *lsn <= at);
         self.storages.retain(|(lsn, ..)| *lsn <= at);
@@ -176,9 +176,9 @@ struct Open {
 }
 
 /// An engine in an arena of its own, and transactions running on it.
-struct World {
-    random: Random,
-    wal: Rc<RefCell<Wal>>,
+pub(super) struct World {
+    pub(super) random: Random,
+    pub(super) wal: Rc<RefCell<Wal>>,
     outcomes: Outcomes,
     open: Vec<Open>,
     next_xid: Cell<u64>,
@@ -241,7 +241,7 @@ const RELATIONS: [RelationKey; 2] = [
 ];
 
 impl World {
-    fn new(seed: u64) -> World {
+    pub(super) fn new(seed: u64) -> World {
         let (region, engine) = arena();
         engine.set_state(State::Ready);
         World {
@@ -321,7 +321,7 @@ impl World {
     }
 
     /// One random step of one transaction.
-    fn step(&mut self) {
+    pub(super) fn step(&mut self) {
         let dice = self.random.below(100);
         if self.open.len() < 3 && (self.open.is_empty() || dice < 15) {
             self.begin();
@@ -345,7 +345,7 @@ impl World {
         }
     }
 
-    fn sweep(&mut self) {
+    pub(super) fn sweep(&mut self) {
         let oldest = self.outcomes.running.borrow().first().copied();
         self.engine
             .raise_horizon(Xid(oldest.unwrap_or(self.next_xid.get())));
@@ -502,26 +502,37 @@ impl World {
 
     /// A checkpoint during which transactions go on. Gives the LSN up to which WAL is durable then.
     fn checkpoint(&mut self, disk: &SimulatedDisk, steps: u64) -> u64 {
+        let wal = Rc::clone(&self.wal);
+        let flush = &mut |_| Ok(Lsn(wal.borrow().end));
+        let written = self.try_checkpoint(disk, steps, flush).expect("writes");
+        written.flushed.0
+    }
+
+    /// As `checkpoint`, on a machine that may go down.
+    pub(super) fn try_checkpoint(
+        &mut self,
+        disk: &SimulatedDisk,
+        steps: u64,
+        flush: &mut dyn FnMut(Lsn) -> Result<Lsn, EngineError>,
+    ) -> Result<checkpoint::Written, EngineError> {
         let redo = Lsn(self.wal.borrow().end);
         for _ in 0..self.random.below(steps + 1) {
             self.step();
         }
         let engine = self.engine;
         let round = begin_round(engine);
-        let (base, base_lost) = read_base(self.engine, disk);
-        assert_eq!(base_lost, None);
+        let (base, _) = read_base(self.engine, disk);
         let settled = self.outcomes.running.borrow().first().copied();
         let settled = Xid(settled.unwrap_or(self.next_xid.get()));
         let session = self.engine.join().expect("joins");
         let inner = EngineSource::collect(&session, redo, settled).expect("collects");
-        let wal = Rc::clone(&self.wal);
         let source = Fuzzy {
             inner,
             world: RefCell::new(self),
             steps,
         };
         let progress = CheckpointProgress::default();
-        let generation = next_generation(disk).expect("reads");
+        let generation = next_generation(disk)?;
         let mut context = CheckpointContext {
             system_id: SYSTEM,
             timeline: 1,
@@ -532,16 +543,28 @@ impl World {
             threads: 1,
             pace: Pace::unlimited(),
             progress: &progress,
-            flush: &mut |_| Ok(Lsn(wal.borrow().end)),
+            flush,
         };
-        let written = write_from(&source, disk, &mut context, base.as_ref()).expect("writes");
+        let written = write_from(&source, disk, &mut context, base.as_ref())?;
         engine.set_base(generation, round);
-        written.flushed.0
+        Ok(written)
     }
 
     /// The machine goes down with the log durable up to `at`, and comes up again.
     fn recover(mut self, disk: &SimulatedDisk, at: u64) -> World {
-        let mut wal = std::mem::take(&mut *self.wal.borrow_mut());
+        let wal = std::mem::take(&mut *self.wal.borrow_mut());
+        World::try_recover(&mut self.random, wal, disk, at, &mut |_| Ok(())).expect("recovers")
+    }
+
+    /// As `recover`, on a machine that may go down again. `replayed` is called between records, at which a standby may write
+    /// checkpoints.
+    pub(super) fn try_recover(
+        random: &mut Random,
+        mut wal: Wal,
+        disk: &SimulatedDisk,
+        at: u64,
+        replayed: &mut dyn FnMut(Replayed<'_>) -> Result<(), EngineError>,
+    ) -> Result<World, EngineError> {
         wal.cut(at);
         let outcomes = Outcomes::default();
         *outcomes.committed.borrow_mut() = wal.committed();
@@ -549,12 +572,12 @@ impl World {
         let session = engine.join().expect("joins");
         engine.set_state(State::Loading);
         let mut from = 0;
-        if let Some(manifest) = newest(disk, SYSTEM, |_, _| true).expect("is whole") {
-            let threads = 1 + self.random.below(2) as usize;
-            let loaded = load(engine, disk, &manifest, threads).expect("loads");
+        if let Some(manifest) = newest(disk, SYSTEM, |_, _| true)? {
+            let threads = 1 + random.below(2) as usize;
+            let loaded = load(engine, disk, &manifest, threads)?;
             assert!(loaded.flushed.0 <= at);
             // The server may go back further than the checkpoint.
-            from = loaded.redo.0 * self.random.below(3) / 2;
+            from = loaded.redo.0 * random.below(3) / 2;
         }
         engine.set_state(State::Replaying);
         let mut replayer = Replayer::new();
@@ -570,6 +593,11 @@ impl World {
                     .apply(&session, bytes, Lsn(*lsn), Xid(*xid))
                     .unwrap_or_else(|error| panic!("{error}"));
             }
+            replayed(Replayed {
+                session: &session,
+                wal: &wal,
+                lsn: *lsn,
+            })?;
         }
         finish(
             &session,
@@ -581,9 +609,9 @@ impl World {
         )
         .expect("finishes");
         engine.set_state(State::Ready);
-        let random = Random(self.random.below(u64::MAX));
+        let random = Random(random.below(u64::MAX));
         // The old engine is gone without a word.
-        World {
+        Ok(World {
             random,
             wal: Rc::new(RefCell::new(wal)),
             outcomes,
@@ -592,11 +620,11 @@ impl World {
             session,
             engine,
             _region: region,
-        }
+        })
     }
 
     /// Compares with the model. No transaction may be open.
-    fn check(&self) {
+    pub(super) fn check(&self) {
         let expected = self.wal.borrow().rows();
         let clock = TestClock {
             outcomes: &self.outcomes,
@@ -649,7 +677,7 @@ impl World {
         assert_eq!(found, expected);
     }
 
-    fn end_all(&mut self) {
+    pub(super) fn end_all(&mut self) {
         while !self.open.is_empty() {
             if self.open[0].logged {
                 self.commit(0);
@@ -658,6 +686,13 @@ impl World {
             }
         }
     }
+}
+
+/// Replay has come so far.
+pub(super) struct Replayed<'a> {
+    pub(super) session: &'a Session,
+    pub(super) wal: &'a Wal,
+    pub(super) lsn: u64,
 }
 
 /// The engine's rows, with transactions going on between one row and the next.
