@@ -300,6 +300,12 @@ pub fn tell(level: PgLogLevel, code: PgSqlErrorCode, message: String, hint: &str
 /// What to do about a checkpoint that failed.
 pub const HINT_CHECKPOINT_FAILED: &str = "It is tried again every few seconds, and the WAL that a restart needs is kept meanwhile. Make room in the directory \"mot\" of the data directory, or look after its disk.";
 
+/// The same, while PostgreSQL's checkpoints have to wait.
+pub const HINT_CHECKPOINT_FAILED_GATE_SHUT: &str = "It is tried again every few seconds; PostgreSQL's checkpoints wait for it, since nothing else keeps the WAL that a restart needs: there is no replication slot \"mot\", or max_slot_wal_keep_size is not -1. Make room in the directory \"mot\" of the data directory, or look after its disk.";
+
+/// What to do when the tables are loaded but it cannot be noted that statements begin.
+pub const HINT_BEGIN_FAILED: &str = "It is tried again every few seconds; statements on memory-optimized tables wait meanwhile. Make room in the directory \"mot\" of the data directory, or look after its disk.";
+
 /// Says that files of older checkpoints could not be removed.
 pub fn report_files_stay(error: &EngineError) {
     tell(

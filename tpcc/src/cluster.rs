@@ -304,11 +304,16 @@ impl Cluster {
 
     /// Kills one process of the server with SIGKILL, if it is one.
     pub fn kill_child(&self, pid: i32) -> Result<bool> {
+        self.signal_child(pid, libc::SIGKILL)
+    }
+
+    /// Sends a signal to one process of the server, if it is one.
+    pub fn signal_child(&self, pid: i32, signal: i32) -> Result<bool> {
         let is_ours = processes::children(self.postmaster_pid()?)
             .iter()
             .any(|child| child.pid == pid);
         if is_ours {
-            send(pid, libc::SIGKILL)?;
+            send(pid, signal)?;
         }
         Ok(is_ours)
     }

@@ -296,3 +296,47 @@ impl EngineSource<'_> {
         (lsn, rolled_back)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{ArenaOptions, HugePages, Memory, Region};
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+
+    /// Once a round has begun nobody is marking for an older one: such a mark could come after the walk, and the next checkpoint would take
+    /// the range for unchanged.
+    #[test]
+    fn who_marks_for_an_older_round_is_waited_for() {
+        const ROUNDS: u64 = 20_000;
+        let region = Region::create(64 << 20, HugePages::Off).expect("memory");
+        // SAFETY: the region is fresh and outlives the engine.
+        let memory = unsafe { Memory::format(&region, &ArenaOptions::default()) };
+        let engine = Engine::format(memory.expect("formats")).expect("formats");
+        let marking = AtomicU64::new(0);
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let session = engine.join().expect("joins");
+                while !ended.load(Ordering::Relaxed) {
+                    session.begin_logging();
+                    marking.store(engine.round(), Ordering::Release);
+                    std::hint::spin_loop();
+                    marking.store(0, Ordering::Release);
+                    session.end_logging();
+                    std::hint::spin_loop();
+                }
+            });
+            let mut late = None;
+            for _ in 0..ROUNDS {
+                let round = begin_round(engine);
+                let now = marking.load(Ordering::Acquire);
+                if now != 0 && now < round {
+                    late = Some((now, round));
+                    break;
+                }
+            }
+            ended.store(true, Ordering::Relaxed);
+            assert_eq!(late, None, "a mark for an older round");
+        });
+    }
+}

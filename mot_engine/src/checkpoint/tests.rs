@@ -336,6 +336,36 @@ fn unchanged_ranges_stay_where_they_are() {
     assert!(reused > 200 && merged, "{reused} reused");
 }
 
+/// What is taken over may be ahead of what was written now: a standby that has not replayed as far yet.
+#[test]
+fn the_end_of_what_is_taken_over_counts() {
+    let disk = SimulatedDisk::new(8);
+    write_made_up(&disk, 1, 1, 1, None).expect("writes");
+    let base = read_manifest(&disk, 1).expect("is whole");
+    let mut source = MadeUp::new(1);
+    source.base = 1;
+    let progress = CheckpointProgress::default();
+    let mut context = context(&progress, 1, 2);
+    let mut flush = |_| Ok(Lsn(5));
+    context.flush = &mut flush;
+    assert!(base.flushed > Lsn(5));
+    write_from(&source, &disk, &mut context, Some(&base)).expect("writes");
+    let manifest = read_manifest(&disk, 2).expect("is whole");
+    assert_eq!(manifest.flushed, base.flushed);
+    // A redo position before the base's: rows without versions that it left out may be needed again.
+    let base = Manifest {
+        redo: Lsn(2),
+        ..base
+    };
+    let mut flush = |lsn: Lsn| Ok(lsn);
+    let mut context = CheckpointContext {
+        flush: &mut flush,
+        ..self::context(&progress, 1, 3)
+    };
+    let written = write_from(&source, &disk, &mut context, Some(&base)).expect("writes");
+    assert_eq!(written.ranges_reused, 0);
+}
+
 #[test]
 fn many_small_files_are_merged() {
     let disk = SimulatedDisk::new(8);

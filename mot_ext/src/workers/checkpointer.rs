@@ -3,7 +3,8 @@
 //!
 //! - Has no database connection and never opens a transaction: it touches no catalog.
 //! - A failed checkpoint is an ERROR line in the log and a retry. While the slot keeps the WAL, PostgreSQL's checkpoint
-//!   completes meanwhile; without a slot (wal_level = minimal) it is held, since nothing else would keep the WAL.
+//!   completes meanwhile; without a slot (wal_level = minimal), or with one whose WAL the server may take away
+//!   (max_slot_wal_keep_size), it is held, since nothing else would keep the WAL.
 //! - Writes nothing while the state is Failed, Empty or Loading, so that no good checkpoint is replaced by a partial one.
 use super::{files, gate, load, restartpoint};
 use crate::errors;
@@ -14,12 +15,10 @@ use crate::wal::reader::show_lsn;
 use mot_engine::{Lsn, State};
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Length of a turn at the gate: what a PostgreSQL checkpoint may wait longer than without us, in milliseconds.
 const TURN_MS: i64 = 10;
-/// Pause before a failed checkpoint or a missing slot is tried again.
-const RETRY: Duration = Duration::from_secs(5);
 
 #[pg_guard]
 #[unsafe(no_mangle)]
@@ -82,9 +81,9 @@ impl Worker {
         let redo = gate::open_turn();
         self.load_after_clean_start();
         self.hold_slot();
-        // Without a slot nothing else keeps the WAL that a failed checkpoint leaves needed: the gate stays shut until a try
-        // succeeds or the server shuts down.
-        while !self.cover(redo) && !slot::is_held() && !super::shutdown_asked() {
+        // Without a slot that surely keeps it nothing else keeps the WAL that a failed checkpoint leaves needed: the gate stays
+        // shut until a try succeeds or the server shuts down.
+        while !self.cover(redo) && !slot::keeps_wal() && !super::shutdown_asked() {
             interrupts::sleep_ms(TURN_MS);
             super::reload_if_asked();
         }
@@ -135,7 +134,7 @@ impl Worker {
             return;
         }
         if let Err(error) = pg::catch(|| slot::hold(Lsn(covered))) {
-            self.retry_slot_at = Some(Instant::now() + RETRY);
+            self.retry_slot_at = Some(Instant::now() + files::RETRY);
             errors::tell(
                 PgLogLevel::WARNING,
                 PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
@@ -179,11 +178,15 @@ impl Worker {
             Err(error) => error,
         };
         session::reset_after_error();
-        self.retry_checkpoint_at = Some(Instant::now() + RETRY);
+        self.retry_checkpoint_at = Some(Instant::now() + files::RETRY);
         control.checkpoint.failed.fetch_add(1, Ordering::Relaxed);
         report::error_without_jump(
             &format!("mot checkpoint at redo {} failed: {error}", show_lsn(redo)),
-            errors::HINT_CHECKPOINT_FAILED,
+            if slot::keeps_wal() {
+                errors::HINT_CHECKPOINT_FAILED
+            } else {
+                errors::HINT_CHECKPOINT_FAILED_GATE_SHUT
+            },
         );
         false
     }

@@ -7,7 +7,7 @@
 use super::copies;
 use crate::clock;
 use crate::errors;
-use crate::pg;
+use crate::pg::{self, report};
 use crate::session;
 use crate::settings;
 use crate::shmem::{self, CheckpointStats};
@@ -27,6 +27,10 @@ const MARK: &str = "has-held-checkpoints";
 
 /// How long a checkpoint on a standby waits for replay to pass its newest row before it is given up and tried again.
 const REPLAY_WAIT: Duration = Duration::from_secs(30);
+
+/// Pause before what the disk refused is tried again, and between looks at a shutdown meanwhile.
+pub const RETRY: Duration = Duration::from_secs(5);
+const POLL_MS: i64 = 10;
 
 /// Opens the directory, making it at the first start.
 pub fn open() -> Result<DirectoryDisk, EngineError> {
@@ -178,13 +182,29 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
         errors::report_files_stay(&located(error));
         0
     });
-    report(redo, &written, removed, timer.start);
+    tell(redo, &written, removed, timer.start);
     leave_mark(&disk)
 }
 
 /// Takes the mark "nothing was logged after it" off the newest checkpoint, and moves it to `redo`: before the first
-/// statement after a clean start.
+/// statement after a clean start. A disk that is full now may not be for ever: the tables are loaded, so it is tried until it succeeds or
+/// the server shuts down.
 pub fn begin_from(manifest: &Manifest, redo: Lsn) -> Result<(), EngineError> {
+    loop {
+        let error = match try_begin_from(manifest, redo) {
+            Err(error @ EngineError::Io { .. }) if !super::shutdown_asked() => error,
+            other => return other,
+        };
+        let text = format!("mot has loaded its tables, but statements cannot begin: {error}");
+        report::error_without_jump(&text, errors::HINT_BEGIN_FAILED);
+        let start = Instant::now();
+        while start.elapsed() < RETRY && !super::shutdown_asked() {
+            crate::pg::interrupts::sleep_ms(POLL_MS);
+        }
+    }
+}
+
+fn try_begin_from(manifest: &Manifest, redo: Lsn) -> Result<(), EngineError> {
     let disk = open()?;
     let mut manifest = manifest.clone();
     manifest.redo = manifest.redo.max(redo);
@@ -279,7 +299,7 @@ fn has_mark(disk: &DirectoryDisk) -> Result<bool, EngineError> {
     Ok(names.iter().any(|name| name == MARK))
 }
 
-fn report(redo: Lsn, written: &checkpoint::Written, removed: usize, start: Instant) {
+fn tell(redo: Lsn, written: &checkpoint::Written, removed: usize, start: Instant) {
     let elapsed = start.elapsed();
     let stats = &shmem::control().checkpoint;
     stats

@@ -102,7 +102,7 @@ pub fn replay_gap(manifest: &Manifest, replayer: &mut Replayer, to: Lsn) -> Resu
         // Written when the last writer was gone, and no statement has run since: nothing of ours is in the gap.
         Ok(Err(_)) | Err(_) if manifest.is_final => Ok(()),
         Ok(Err(error)) | Err(error) => Err(format!(
-            "the WAL from {} to {} is needed and cannot be read: {error}",
+            "the WAL from {} to {} is needed and cannot be read: {error} (max_slot_wal_keep_size, or dropping the slot \"mot\", lets PostgreSQL remove it; with the files back in pg_wal, from an archive, the start succeeds)",
             show_lsn(manifest.redo),
             show_lsn(to),
         )),

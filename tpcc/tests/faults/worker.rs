@@ -1,0 +1,104 @@
+//! The checkpoint worker is ended, killed, stopped, or slow.
+
+use crate::server::Server;
+use tpcc::cluster::Shutdown;
+
+#[test]
+fn an_ended_worker_comes_again() {
+    let mut server = Server::new(&[]);
+    let ended = server.worker();
+    let start = "SELECT pg_postmaster_start_time()::text";
+    let started: String = server.client().query_one(start, &[]).expect("reads").get(0);
+    assert!(
+        server
+            .cluster
+            .signal_child(ended, libc::SIGTERM)
+            .expect("runs")
+    );
+    server.wait_until(&format!(
+        "SELECT worker_pid <> {ended} FROM mot.stat_checkpoint"
+    ));
+    server.add(100);
+    server.run("CHECKPOINT");
+    server.wait_until_covered();
+    let again: String = server.client().query_one(start, &[]).expect("reads").get(0);
+    assert_eq!(started, again);
+    let log = server.wait_for_log(&["mot checkpoint complete"]);
+    assert!(!log.contains("reinitializing"), "{log}");
+    server.cluster.kill_postmaster().expect("runs");
+    server.cluster.start_and_wait().expect("starts");
+    server.verify();
+}
+
+#[test]
+fn a_killed_worker_costs_a_recovery_and_no_row() {
+    let mut server = Server::new(&[]);
+    server.add(100);
+    let worker = server.worker();
+    server.forget_log();
+    assert!(server.cluster.kill_child(worker).expect("runs"));
+    server.wait_for_log(&["terminating any other active server processes"]);
+    server.wait_for_log(&["database system is ready to accept connections"]);
+    server.verify();
+    server.add(100);
+    server.run("CHECKPOINT");
+    server.wait_until_covered();
+    server.verify();
+}
+
+#[test]
+fn a_stopped_worker_holds_checkpoints_and_nothing_else() {
+    let mut server = Server::new(&[]);
+    let worker = server.worker();
+    assert!(
+        server
+            .cluster
+            .signal_child(worker, libc::SIGSTOP)
+            .expect("runs")
+    );
+    let checkpoint = server.checkpoint_in_background();
+    server.wait_for_log(&["checkpoint starting", "immediate"]);
+    for _ in 0..20 {
+        server.add(50);
+    }
+    assert!(!checkpoint.is_finished());
+    assert!(
+        server
+            .cluster
+            .signal_child(worker, libc::SIGCONT)
+            .expect("runs")
+    );
+    checkpoint.join().expect("no panic").expect("completes");
+    server.wait_until_covered();
+    server.cluster.kill_postmaster().expect("runs");
+    server.cluster.start_and_wait().expect("starts");
+    server.verify();
+}
+
+/// At this bandwidth the checkpoint would take an hour; nobody who waits for it has to wait that long.
+#[test]
+fn a_slow_checkpoint_shows_its_progress_and_hurries_at_shutdown() {
+    let mut server = Server::new(&[("mot.checkpoint_bandwidth", "8kB")]);
+    server.add(30_000);
+    let checkpoint = server.checkpoint_in_background();
+    server.wait_until(
+        "SELECT count(*) = 1 FROM mot.stat_progress_checkpoint \
+         WHERE phase = 'writing rows' AND bytes_written > 0 AND ranges_total = 2 AND ranges_done < 2 \
+         AND tables_total = 1 AND tables_done = 0 AND started_at <= clock_timestamp() AND redo_lsn > '0/0' \
+         AND pid = (SELECT worker_pid FROM mot.stat_checkpoint)",
+    );
+    server.add(10);
+    assert!(!checkpoint.is_finished());
+    server.forget_log();
+    server.cluster.stop(Shutdown::Fast).expect("stops");
+    // It had completed, or its session was ended first.
+    let _ = checkpoint.join().expect("no panic");
+    server.wait_for_log(&["mot checkpoint complete", "30510 rows"]);
+    server.cluster.start_and_wait().expect("starts");
+    server.verify();
+    // The end of a recovery is waited for, too.
+    server.add(20_000);
+    server.cluster.kill_postmaster().expect("runs");
+    server.cluster.start_and_wait().expect("starts");
+    server.verify();
+}
