@@ -326,6 +326,11 @@ pub fn report_base_lost(error: &str) {
     );
 }
 
+/// Why a load fails that finds nothing.
+pub fn no_checkpoint() -> String {
+    "the directory \"mot\" of the data directory holds no checkpoint, but there was one: the replication slot \"mot\" exists (who gives up the rows of all memory-optimized tables drops it)".into()
+}
+
 /// Says that replay waits for memory.
 pub fn report_replay_waits(lsn: &str) {
     tell(

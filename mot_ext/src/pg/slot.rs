@@ -18,6 +18,12 @@ pub fn possible() -> bool {
     }
 }
 
+/// Whether there is the slot: it is made when the first checkpoint is complete. Not before PostgreSQL has read its slots from disk.
+pub fn exists() -> bool {
+    // SAFETY: looks through shared memory under a lock.
+    !unsafe { pg_sys::SearchNamedReplicationSlot(NAME.as_ptr(), true) }.is_null()
+}
+
 /// Whether this process holds the slot.
 pub fn is_held() -> bool {
     // SAFETY: a plain variable of this process.
@@ -36,7 +42,7 @@ pub fn hold(from: Lsn) {
     // SAFETY: the process has a PGPROC and no slot; StartupReplicationSlots has run (the caller waits for recovery to be
     // under way or over). All calls may raise.
     unsafe {
-        let mut found = !pg_sys::SearchNamedReplicationSlot(NAME.as_ptr(), true).is_null();
+        let mut found = exists();
         if found {
             pg_sys::ReplicationSlotAcquire(NAME.as_ptr(), true);
             if (*pg_sys::MyReplicationSlot).data.restart_lsn == 0

@@ -4,7 +4,8 @@
 //! the checkpoint worker does it while statements on tables wait.
 use super::files;
 use crate::clock::{self, PgClock};
-use crate::pg;
+use crate::errors;
+use crate::pg::{self, slot};
 use crate::session;
 use crate::settings;
 use crate::shmem;
@@ -24,6 +25,10 @@ pub fn load() -> Result<Option<Manifest>, String> {
     let start = Instant::now();
     let disk = files::open().map_err(|e| e.to_string())?;
     let Some(manifest) = files::newest(&disk).map_err(|e| e.to_string())? else {
+        // Tables without rows would be the silent end of those that were there.
+        if slot::exists() {
+            return Err(errors::no_checkpoint());
+        }
         return Ok(None);
     };
     let loaded = recovery::load(engine, &disk, &manifest, settings::load_threads());

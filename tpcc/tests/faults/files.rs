@@ -128,6 +128,44 @@ fn the_file_is_named_and_nothing_is_changed() {
     }
 }
 
+/// Tables without rows would be a silent end.
+#[test]
+fn no_checkpoint_at_all_is_not_taken_for_a_new_cluster() {
+    let mut server = Server::new(&[]);
+    let away = server.cluster.data().join("mot-away");
+    for is_clean in [true, false] {
+        if is_clean {
+            server.cluster.stop(Shutdown::Fast).expect("stops");
+        } else {
+            server.add(10);
+            server.cluster.kill_postmaster().expect("runs");
+        }
+        fs::rename(server.directory(), &away).expect("renames");
+        if is_clean {
+            server
+                .cluster
+                .start_and_wait()
+                .expect("heap tables can be used");
+            let read = server.client().batch_execute("SELECT count(*) FROM fact");
+            let error = read.expect_err("nothing is there");
+            let error = error.as_db_error().expect("of the server");
+            assert_eq!(error.code().code(), "XX001");
+            let detail = error.detail().unwrap_or_default();
+            assert!(detail.contains("\"mot\""), "{detail}");
+            server.cluster.stop(Shutdown::Fast).expect("stops");
+        } else {
+            server.forget_log();
+            server.refuses_to_start();
+            server.wait_for_log(&["FATAL", "holds no checkpoint"]);
+        }
+        assert!(server.names().is_empty(), "no checkpoint is written");
+        fs::remove_dir(server.directory()).expect("is empty");
+        fs::rename(&away, server.directory()).expect("renames");
+        server.cluster.start_and_wait().expect("starts");
+        server.verify();
+    }
+}
+
 /// While the server runs, files are only written and removed: what it cannot build upon it writes anew.
 #[test]
 fn a_file_lost_while_the_server_runs_is_no_loss() {
