@@ -1,0 +1,173 @@
+//! What is taken over from older generations, also of the older format.
+
+use super::*;
+
+#[test]
+fn unchanged_ranges_stay_where_they_are() {
+    let disk = SimulatedDisk::new(8);
+    let (mut reused, mut merged) = (0, false);
+    for version in 1..=100_u8 {
+        let base = (version > 1).then_some(u64::from(version) - 1);
+        let written = write_made_up(&disk, version, version.into(), 2, base).expect("writes");
+        assert_eq!(written.ranges + written.ranges_reused, 5);
+        reused += written.ranges_reused;
+        let changed = |table: u64, slot| changed_at(version, TableId(table), slot) == version;
+        let slots = [(1, 0), (1, 8), (1, 16), (1, 24), (3, 0)];
+        let must = slots.iter().filter(|(t, slot)| changed(*t, *slot)).count() as u64;
+        assert!(written.ranges >= must);
+        merged |= written.ranges > must;
+        remove_old(&disk, 1, |_| false).expect("removes");
+        assert_eq!(read_all(&disk).expect("is whole"), Some(version));
+        let manifest = read_manifest(&disk, version.into()).expect("is whole");
+        // Nothing lies about that is not referenced, and what lies there is mostly referenced.
+        let names = disk.list().expect("lists");
+        assert_eq!(names.len(), manifest.files.len() + 1);
+        let on_disk: u64 = manifest.files.iter().map(|file| file.bytes).sum();
+        let live = written.bytes + written.bytes_reused;
+        assert!(on_disk <= 2 * live, "{on_disk} bytes for {live}");
+    }
+    assert!(reused > 200 && merged, "{reused} reused");
+}
+
+/// What is taken over may be ahead of what was written now: a standby that has not replayed as far yet.
+#[test]
+fn the_end_of_what_is_taken_over_counts() {
+    let disk = SimulatedDisk::new(8);
+    write_made_up(&disk, 1, 1, 1, None).expect("writes");
+    let base = read_manifest(&disk, 1).expect("is whole");
+    let mut source = MadeUp::new(1);
+    source.base = 1;
+    let progress = CheckpointProgress::default();
+    let mut context = context(&progress, 1, 2);
+    let mut flush = |_| Ok(Lsn(5));
+    context.flush = &mut flush;
+    assert!(base.flushed > Lsn(5));
+    write_from(&source, &disk, &mut context, Some(&base)).expect("writes");
+    let manifest = read_manifest(&disk, 2).expect("is whole");
+    assert_eq!(manifest.flushed, base.flushed);
+    // A redo position before the base's: rows without versions that it left out may be needed again.
+    let base = Manifest {
+        redo: Lsn(2),
+        ..base
+    };
+    let mut flush = |lsn: Lsn| Ok(lsn);
+    let mut context = CheckpointContext {
+        flush: &mut flush,
+        ..self::context(&progress, 1, 3)
+    };
+    let written = write_from(&source, &disk, &mut context, Some(&base)).expect("writes");
+    assert_eq!(written.ranges_reused, 0);
+}
+
+#[test]
+fn many_small_files_are_merged() {
+    let disk = SimulatedDisk::new(8);
+    let files_max = 8;
+    for generation in 1..=40_u64 {
+        // One table more each time, and nothing else changed.
+        let mut source = MadeUp::new(1);
+        source.base = 1;
+        source.tables.truncate(1);
+        source.tables[0].slots_end = Slot(generation * RANGE_SLOTS);
+        let base = (generation > 1).then(|| read_manifest(&disk, generation - 1).expect("reads"));
+        let progress = CheckpointProgress::default();
+        let mut context = context(&progress, 1, generation);
+        let written = write_from(&source, &disk, &mut context, base.as_ref()).expect("writes");
+        assert_eq!(written.ranges + written.ranges_reused, generation);
+        assert_eq!(written.rows, generation * RANGE_SLOTS);
+        let manifest = read_manifest(&disk, generation).expect("is whole");
+        assert!(
+            manifest.files.len() <= files_max,
+            "{}",
+            manifest.files.len()
+        );
+        blocks_of(&disk, &manifest).expect("are whole");
+    }
+}
+
+/// A manifest as version 1 wrote it: no ranges, all files of its own generation.
+fn to_bytes_v1(manifest: &Manifest, whole: &[(u32, u32, u64, u32)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let words = |out: &mut Vec<u8>, values: &[u64]| {
+        values
+            .iter()
+            .for_each(|v| out.extend_from_slice(&v.to_le_bytes()));
+    };
+    let halves = |out: &mut Vec<u8>, values: &[u32]| {
+        values
+            .iter()
+            .for_each(|v| out.extend_from_slice(&v.to_le_bytes()));
+    };
+    out.extend_from_slice(b"MOTM");
+    halves(&mut out, &[1]);
+    let m = manifest;
+    let (redo, flushed) = (m.redo.0, m.flushed.0);
+    words(
+        &mut out,
+        &[0, m.system_id, redo, flushed, m.generation, m.settled.0],
+    );
+    words(&mut out, &[m.next_table.0, m.next_index.0]);
+    halves(
+        &mut out,
+        &[m.timeline, 0, m.tables.len() as u32, whole.len() as u32],
+    );
+    for t in &m.tables {
+        words(&mut out, &[t.id.0]);
+        halves(&mut out, &[t.key.database, t.key.relation]);
+        words(&mut out, &[t.creator.0, t.dropper.0, t.slots_end.0, t.rows]);
+        halves(&mut out, &[t.indexes.len() as u32]);
+        for index in &t.indexes {
+            words(&mut out, &[index.id.0, index.creator.0, index.dropper.0]);
+            halves(&mut out, &[index.definition.bytes_len() as u32]);
+            index.definition.write_bytes(&mut out).expect("memory");
+        }
+    }
+    for (number, blocks, bytes, digest) in whole {
+        halves(&mut out, &[*number, *blocks]);
+        words(&mut out, &[*bytes]);
+        halves(&mut out, &[*digest]);
+    }
+    let length = out.len() as u64 + 4;
+    out[8..16].copy_from_slice(&length.to_le_bytes());
+    let crc = crc32c::crc32c(&out);
+    halves(&mut out, &[crc]);
+    out
+}
+
+#[test]
+fn version_1_is_read_and_sealed_but_not_built_upon() {
+    let disk = SimulatedDisk::new(12);
+    write_made_up(&disk, 5, 1, 1, None).expect("writes");
+    let new = read_manifest(&disk, 1).expect("is whole");
+    let (_, blocks) = blocks_of(&disk, &new).expect("are whole");
+    let digest = blocks.iter().fold(0, |digest, place| {
+        crc32c::crc32c_append(digest, &place.header.to_bytes())
+    });
+    let old = to_bytes_v1(
+        &new,
+        &[(0, blocks.len() as u32, new.files[0].bytes, digest)],
+    );
+    for at in 0..old.len() {
+        let mut bytes = old.clone();
+        bytes[at] ^= 1 << (at % 8);
+        assert!(Manifest::from_bytes(&bytes).is_err());
+    }
+    disk.overwrite(&manifest_name(1), old);
+    assert_eq!(read_all(&disk).expect("is whole"), Some(5));
+    let manifest = read_manifest(&disk, 1).expect("is whole");
+    seal(&disk, &manifest).expect("seals");
+    assert_eq!(read_manifest(&disk, 1).expect("is whole"), manifest);
+    assert_eq!(read_all(&disk).expect("is whole"), Some(5));
+    let whole = disk.contents(&rows_name(1, 0)).expect("exists");
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        disk.overwrite(&rows_name(1, 0), bytes);
+        assert!(matches!(read_all(&disk), Err(EngineError::Damaged { .. })));
+    }
+    disk.overwrite(&rows_name(1, 0), whole);
+    let written = write_made_up(&disk, 6, 2, 1, Some(1)).expect("writes");
+    assert_eq!((written.ranges, written.ranges_reused), (5, 0));
+    remove_old(&disk, 1, |_| false).expect("removes");
+    assert_eq!(read_all(&disk).expect("is whole"), Some(6));
+}
