@@ -113,16 +113,16 @@ pub fn write_from<S: RowSource>(
     context: &mut CheckpointContext<'_>,
     base: Option<&Manifest>,
 ) -> Result<Written, EngineError> {
-    let (manifest, mut written) = match write_rows(source, disk, context, base) {
-        Ok(written) => written,
-        Err(error) => {
-            remove_attempt(disk, context.generation);
-            return Err(error);
-        }
-    };
-    context.progress.enter(Phase::WritingManifest);
-    seal(disk, &manifest)?;
-    written.flushed = manifest.flushed;
+    let drafted = write_rows(source, disk, context, base).and_then(|(manifest, written)| {
+        context.progress.enter(Phase::WritingManifest);
+        write_draft(disk, &manifest)?;
+        Ok(written)
+    });
+    if drafted.is_err() {
+        remove_attempt(disk, context.generation);
+    }
+    let written = drafted?;
+    put_in_place(disk, context.generation)?;
     Ok(written)
 }
 
@@ -220,6 +220,7 @@ fn write_rows<S: RowSource>(
         tables,
         files,
     };
+    written.flushed = manifest.flushed;
     Ok((manifest, written))
 }
 
@@ -328,7 +329,11 @@ impl Left {
 /// Puts the manifest in place. The caller may also replace one of the same generation: when nothing was
 /// logged since that checkpoint began, its redo position moves on without writing a row.
 pub fn seal(disk: &dyn Disk, manifest: &Manifest) -> Result<(), EngineError> {
-    let name = manifest_name(manifest.generation);
+    write_draft(disk, manifest)?;
+    put_in_place(disk, manifest.generation)
+}
+
+fn write_draft(disk: &dyn Disk, manifest: &Manifest) -> Result<(), EngineError> {
     let draft = manifest_draft_name(manifest.generation);
     let mut writer = disk
         .create(&draft)
@@ -336,8 +341,12 @@ pub fn seal(disk: &dyn Disk, manifest: &Manifest) -> Result<(), EngineError> {
     writer
         .append(&manifest.to_bytes()?)
         .map_err(io_error("could not write", &draft))?;
-    writer.sync().map_err(io_error("could not sync", &draft))?;
-    drop(writer);
+    writer.sync().map_err(io_error("could not sync", &draft))
+}
+
+/// From here on the generation exists, or (after an error) may.
+fn put_in_place(disk: &dyn Disk, generation: u64) -> Result<(), EngineError> {
+    let (draft, name) = (manifest_draft_name(generation), manifest_name(generation));
     disk.rename(&draft, &name)
         .map_err(io_error("could not rename", &draft))?;
     disk.sync_directory()

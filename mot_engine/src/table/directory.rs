@@ -50,6 +50,8 @@ pub(crate) const RANGE_SLOTS: u64 = if cfg!(test) { 8 } else { 16 << 10 };
 /// Ranges of a large segment, and of all growing ones together. In tests several share a number, and so are changed together.
 const RANGES: usize = 8;
 
+const _: () = assert!(cfg!(test) || RANGE_SLOTS * RANGES as u64 == SEGMENT_SLOTS);
+
 /// What is known of a segment's rows.
 #[repr(C)]
 struct Marks {

@@ -86,7 +86,19 @@ fn a_full_disk_is_not_filled_further() {
         assert_eq!(disk.list().expect("lists"), before);
         assert_eq!(disk.bytes_used(), used);
     }
-    // What was changed is little: that still fits.
+    // The rows fit, the manifest does not.
+    let mut failed_at_manifest = false;
+    for room in (0..20_000).step_by(100) {
+        disk.set_capacity(used + room);
+        let Err(error) = write_made_up(&disk, 9, 2, 1, Some(1)) else {
+            break;
+        };
+        failed_at_manifest |=
+            matches!(&error, EngineError::Io { file, .. } if file.ends_with(".draft"));
+        assert_eq!(disk.list().expect("lists"), before);
+        assert_eq!(disk.bytes_used(), used);
+    }
+    assert!(failed_at_manifest);
     disk.set_capacity(u64::MAX);
     write_made_up(&disk, 9, 2, 1, Some(1)).expect("writes");
     assert_eq!(read_all(&disk).expect("is whole"), Some(9));
