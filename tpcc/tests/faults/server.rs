@@ -3,6 +3,7 @@
 use crate::tiny::Tiny;
 use postgres::{Client, NoTls};
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tpcc::cluster::{Cluster, Shutdown, scratch_directory};
 
@@ -12,6 +13,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
 /// Bytes of a row's filler: a thousand rows are a megabyte.
 const FILLER_BYTES: usize = 1000;
+
+/// A free name is found and taken by one test at a time.
+static CREATING: Mutex<()> = Mutex::new(());
 
 /// See the module.
 pub struct Server {
@@ -32,8 +36,10 @@ impl Server {
             ("shared_buffers", "32MB"),
         ];
         all.extend(settings);
-        let directory = scratch_directory("mot-faults");
-        let mut cluster = Cluster::create(&directory, None, &all).expect("initdb");
+        let mut cluster = {
+            let _one = CREATING.lock().unwrap_or_else(|lock| lock.into_inner());
+            Cluster::create(&scratch_directory("mot-faults"), None, &all).expect("initdb")
+        };
         cluster.start_and_wait().expect("starts");
         let mut server = Server {
             cluster,

@@ -78,7 +78,10 @@ fn a_stopped_worker_holds_checkpoints_and_nothing_else() {
 /// At this bandwidth the checkpoint would take an hour; nobody who waits for it has to wait that long.
 #[test]
 fn a_slow_checkpoint_shows_its_progress_and_hurries_at_shutdown() {
-    let mut server = Server::new(&[("mot.checkpoint_bandwidth", "8kB")]);
+    let mut server = Server::new(&[]);
+    server.cluster.stop(Shutdown::Fast).expect("stops");
+    server.cluster.set("mot.checkpoint_bandwidth", "8kB");
+    server.cluster.start_and_wait().expect("starts");
     server.add(30_000);
     let checkpoint = server.checkpoint_in_background();
     server.wait_until(
