@@ -37,7 +37,7 @@ const RECOVERY: &str = "SELECT to_jsonb(r)::text FROM mot.stat_recovery r";
 pub(super) struct Rig {
     pub cluster: Cluster,
     pub mot: Target,
-    heap: Target,
+    pub heap: Target,
     pub size: Size,
     pub out: PathBuf,
     terminals: u32,
@@ -180,6 +180,20 @@ impl Rig {
         Ok(())
     }
 
+    /// A run that ends by itself.
+    pub(super) fn steady_options(&self) -> RunOptions {
+        RunOptions {
+            terminals: self.terminals,
+            duration: self.load_for,
+            warmup: Duration::from_secs(1),
+            mode: Mode::Procedures,
+            seed: self.seed,
+            ledger: None,
+            fixed_warehouse: false,
+            progress: false,
+        }
+    }
+
     fn run_options(&self, ledger: PathBuf, seed: u64) -> RunOptions {
         RunOptions {
             terminals: self.terminals,
@@ -230,7 +244,7 @@ impl Rig {
 
     /// Failover under load.
     pub(super) fn fail_over(&mut self, report: &mut SizeReport) -> Result<()> {
-        report.failover = Some(standby::fail_over(self)?);
+        report.failover = Some(standby::fail_over(self, &mut report.steady)?);
         Ok(())
     }
 }

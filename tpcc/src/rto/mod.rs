@@ -11,12 +11,14 @@ mod chart;
 mod drills;
 mod report;
 mod standby;
+mod steady;
 
 use crate::cli::RtoArgs;
 use crate::failure::{Failure, Result};
 use drills::Rig;
 use report::{Report, SizeReport};
 use std::time::Instant;
+use steady::Condition;
 
 /// One size of database.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +26,8 @@ struct Size {
     warehouses: i32,
     /// A standby beside the primary needs the memory twice.
     with_standby: bool,
+    /// What replication and checkpoints cost is measured at one size.
+    with_steady_runs: bool,
 }
 
 /// A warehouse of MOT tables, its indexes and spare room after some minutes of load, in MB.
@@ -49,9 +53,11 @@ fn sizes(args: &RtoArgs) -> Vec<Size> {
     let memory_mb = memory_mb();
     wanted
         .iter()
-        .map(|&warehouses| Size {
+        .enumerate()
+        .map(|(number, &warehouses)| Size {
             warehouses,
             with_standby: true,
+            with_steady_runs: number == 0,
         })
         .map(|size| Size {
             with_standby: 2 * size.arena_mb() < memory_mb * 8 / 10,
@@ -107,6 +113,12 @@ fn drill(rig: &mut Rig, size: Size, report: &mut SizeReport) -> Result<()> {
     rig.cold_start(report)?;
     say("warm restart");
     rig.warm_restart(report)?;
+    if size.with_steady_runs {
+        say("runs with and without checkpoints");
+        for condition in [Condition::Alone, Condition::Checkpoints] {
+            report.steady.extend(steady::measure(rig, condition)?);
+        }
+    }
     say("kill -9 under load");
     rig.crash(report)?;
     if size.with_standby {

@@ -1,7 +1,9 @@
 //! What the drills found: as text, and as `summary.json`.
 
 use super::drills::Verified;
+use super::steady::{Condition, Steady};
 use crate::failure::{Failure, Result};
+use crate::schema::Engine;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::fmt::Write as _;
@@ -89,6 +91,8 @@ pub(super) struct SizeReport {
     pub warm_restart: Option<Start>,
     pub crash: Option<Crash>,
     pub failover: Option<Failover>,
+    /// Runs with and without replication and checkpoints.
+    pub steady: Vec<Steady>,
     pub notes: Vec<String>,
 }
 
@@ -102,6 +106,7 @@ impl SizeReport {
             warm_restart: None,
             crash: None,
             failover: None,
+            steady: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -131,6 +136,17 @@ impl SizeReport {
         .collect()
     }
 
+    /// tpmC, and the 99th percentile, as parts of those of the runs without standby and checkpoints.
+    fn cost(&self, condition: Condition, engine: Engine) -> Option<(f64, f64)> {
+        let of = |wanted| {
+            self.steady
+                .iter()
+                .find(|run| run.condition == wanted && run.engine == engine)
+        };
+        let (with, without) = (of(condition)?, of(Condition::Alone)?);
+        Some((with.tpmc / without.tpmc, with.p99_ms / without.p99_ms))
+    }
+
     fn lost(&self) -> usize {
         let crash = self.crash.as_ref().map_or(0, |it| it.acknowledged_lost);
         let failover = self.failover.as_ref().map_or(0, |it| it.acknowledged_lost);
@@ -152,6 +168,22 @@ impl SizeReport {
             (seconds > 0.0).then(|| start.number(name) / seconds / cores)
         };
         let first = |start: &Start| start.first_query_seconds;
+        let conditions = [
+            Condition::Checkpoints,
+            Condition::Asynchronous,
+            Condition::Synchronous,
+        ];
+        let tpmc_kept: Vec<Value> = conditions
+            .into_iter()
+            .filter_map(|condition| {
+                let kept = |engine| self.cost(condition, engine).map(|(tpmc, _)| tpmc);
+                Some(json!({
+                    "condition": condition,
+                    "mot": kept(Engine::Mot)?,
+                    "heap": kept(Engine::Heap)?,
+                }))
+            })
+            .collect();
         let Value::Object(figures) = json!({
             "warehouses": self.warehouses,
             "mot_bytes": self.mot_bytes,
@@ -167,6 +199,7 @@ impl SizeReport {
             "replay_changes_per_second":
                 self.crash.as_ref().and_then(|it| it.start.changes_per_second()),
             "acknowledged_lost": self.lost(),
+            "tpmc_kept": tpmc_kept,
         }) else {
             unreachable!("an object was written above")
         };
@@ -270,6 +303,20 @@ impl Report {
                     it.promote_seconds, it.backup_seconds, it.standby_start_seconds
                 );
                 told(&mut text, "failover", it.acknowledged, it.acknowledged_lost);
+            }
+            for (name, condition) in [
+                ("checkpoints back to back", Condition::Checkpoints),
+                ("asynchronous standby", Condition::Asynchronous),
+                ("synchronous standby", Condition::Synchronous),
+            ] {
+                let costs = [Engine::Mot, Engine::Heap].map(|engine| size.cost(condition, engine));
+                if let [Some(mot), Some(heap)] = costs {
+                    let _ = writeln!(
+                        text,
+                        "  {name}: of the tpmC without, MOT keeps {:.2}, heap {:.2}; p99 times {:.1} and {:.1}",
+                        mot.0, heap.0, mot.1, heap.1
+                    );
+                }
             }
             for note in &size.notes {
                 let _ = writeln!(text, "  note: {note}");

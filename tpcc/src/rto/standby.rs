@@ -5,6 +5,7 @@
 
 use super::drills::{Rig, verify};
 use super::report::Failover;
+use super::steady::{self, Condition, Steady};
 use crate::cluster::{Cluster, scratch_directory};
 use crate::failure::{Failure, Result};
 use crate::target::{Target, execute, from_client};
@@ -20,7 +21,7 @@ const POLL: Duration = Duration::from_millis(5);
 /// A transaction on a MOT table that leaves TPC-C's conditions alone.
 const PROBE: &str = "UPDATE rto_probe SET n = n + 1";
 
-pub(super) fn fail_over(rig: &mut Rig) -> Result<Failover> {
+pub(super) fn fail_over(rig: &mut Rig, steady: &mut Vec<Steady>) -> Result<Failover> {
     let mut client = rig.mot.client()?;
     execute(
         &mut client,
@@ -33,8 +34,15 @@ pub(super) fn fail_over(rig: &mut Rig) -> Result<Failover> {
     let backup_seconds = begin.elapsed().as_secs_f64();
     let begin = Instant::now();
     standby.start_and_wait()?;
-    await_synchronous(&mut client)?;
+    await_streaming(&mut client)?;
     let standby_start_seconds = begin.elapsed().as_secs_f64();
+    if rig.size.with_steady_runs {
+        steady.extend(steady::measure(rig, Condition::Asynchronous)?);
+    }
+    make_synchronous(&mut client)?;
+    if rig.size.with_steady_runs {
+        steady.extend(steady::measure(rig, Condition::Synchronous)?);
+    }
     drop(client);
 
     let path = rig
@@ -59,19 +67,24 @@ pub(super) fn fail_over(rig: &mut Rig) -> Result<Failover> {
     })
 }
 
-/// Makes commits wait for the standby, once it has caught up.
-fn await_synchronous(client: &mut postgres::Client) -> Result<()> {
+/// Makes commits wait for the standby.
+fn make_synchronous(client: &mut postgres::Client) -> Result<()> {
     let set = format!("ALTER SYSTEM SET synchronous_standby_names = '{STANDBY}'");
     execute(client, &set)?;
     execute(client, "SELECT pg_reload_conf()")?;
+    await_replication(client, "sync_state = 'sync' AND state = 'streaming'")
+}
+
+fn await_streaming(client: &mut postgres::Client) -> Result<()> {
+    await_replication(client, "state = 'streaming'")
+}
+
+/// Waits until the primary says so of its standby.
+fn await_replication(client: &mut postgres::Client, condition: &str) -> Result<()> {
+    let query = format!("SELECT 1 FROM pg_stat_replication WHERE {condition}");
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let row = client
-            .query_opt(
-                "SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync' AND state = 'streaming'",
-                &[],
-            )
-            .map_err(from_client)?;
+        let row = client.query_opt(&query, &[]).map_err(from_client)?;
         if row.is_some() {
             return Ok(());
         }
