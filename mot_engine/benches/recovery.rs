@@ -293,7 +293,7 @@ fn trade(wal: &mut Wal, model: &mut Model) {
 }
 
 fn replay(session: &Session, records: &[(Vec<u8>, Lsn)]) {
-    let mut replayer = Replayer::new();
+    let mut replayer = Replayer::new(2);
     for (at, (record, lsn)) in records.iter().enumerate() {
         replayer
             .apply(session, record, *lsn, Xid(100 + at as u64))

@@ -149,6 +149,14 @@ impl Engine {
         Session::join(self)
     }
 
+    /// Joins a process or thread that brings back what was there before: the arena's reserve is open to it. What fit the primary, or this
+    /// server before it stopped, must not fail for rows that came in another order.
+    pub fn join_for_recovery(self) -> Result<Session, EngineError> {
+        let session = Session::join(self)?;
+        session.local.use_reserve();
+        Ok(session)
+    }
+
     /// Where loading is.
     pub fn state(self) -> State {
         match self.root().state.load(Ordering::Acquire) {

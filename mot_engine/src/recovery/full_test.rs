@@ -64,7 +64,7 @@ fn a_full_arena_stops_replay_and_room_lets_it_go_on() {
     let engine = Engine::format(memory).expect("formats");
     engine.set_state(State::Replaying);
     let session = engine.join().expect("joins");
-    let mut replayer = Replayer::new();
+    let mut replayer = Replayer::new(2);
 
     let mut definitions = DefinitionsWriter::new();
     definitions.create_table(TableId(1), KEY).expect("memory");

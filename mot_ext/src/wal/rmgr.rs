@@ -13,6 +13,7 @@ use crate::errors;
 use crate::pg;
 use crate::pg::interrupts;
 use crate::session;
+use crate::settings;
 use crate::shmem;
 use crate::workers::load;
 use mot_engine::recovery::Replayer;
@@ -66,7 +67,7 @@ static REPLAYER: Redo = Redo(UnsafeCell::new(None));
 
 fn replayer() -> &'static mut Replayer {
     // SAFETY: see `Redo`; no caller keeps the reference across a callback of PostgreSQL.
-    unsafe { (*REPLAYER.0.get()).get_or_insert_with(Replayer::new) }
+    unsafe { (*REPLAYER.0.get()).get_or_insert_with(|| Replayer::new(settings::load_threads())) }
 }
 
 #[pg_guard]

@@ -142,7 +142,7 @@ fn load_and_replay() -> Result<Option<Manifest>, String> {
     if let Some(manifest) = &loaded {
         // SAFETY: reads a shared position; never raises.
         let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
-        replay_gap(manifest, &mut Replayer::new(), redo)?;
+        replay_gap(manifest, &mut Replayer::new(settings::load_threads()), redo)?;
     }
     Ok(loaded)
 }
