@@ -29,7 +29,7 @@ pub use read::{BlockPlace, blocks_of, read_block};
 #[cfg(test)]
 pub(crate) use source::EngineSource;
 pub use source::write;
-pub use threads::{NextUnit, on_threads};
+pub use threads::{NextUnit, SignalsBlocked, on_threads};
 pub use write::{CheckpointContext, RowSource, WALK_UNIT_SLOTS, Written, seal, write_from};
 
 /// What is wrong with a file's content.

@@ -128,8 +128,10 @@ impl Crew for Threads {
     ) -> Result<(), EngineError> {
         on_threads(self.threads, units, |_, next| {
             let session = self.engine.join_for_recovery()?;
+            let clock = Unjudged(self.engine);
             while let Some(unit) = next.take() {
-                work(&session, &Unjudged, unit)?;
+                check_cancelled(&clock)?;
+                work(&session, &clock, unit)?;
             }
             Ok(())
         })?;
@@ -138,7 +140,8 @@ impl Crew for Threads {
 }
 
 /// Leaves open what has no hint.
-struct Unjudged;
+#[derive(Copy, Clone)]
+struct Unjudged(Engine);
 
 impl Clock for Unjudged {
     fn is_current(&self, _xid: Xid) -> bool {
@@ -151,6 +154,10 @@ impl Clock for Unjudged {
 
     fn did_commit(&self, _xid: Xid) -> bool {
         false
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.0.progress().load_is_unwanted.load(Ordering::Relaxed) != 0
     }
 }
 
@@ -184,7 +191,7 @@ pub(crate) fn build_unjudged(
     let built = if is_small(table) {
         let crew = Alone::<_, false> {
             session,
-            clock: &Unjudged,
+            clock: &Unjudged(engine),
         };
         build_by(&crew, session, table, index, bytes)
     } else {
@@ -378,6 +385,12 @@ impl Plan {
             };
             let stopped = groups.stopped.or(failure);
             *lock(&built[unit]) = Some((part, groups.postings, stopped));
+            if !C::REPORTS_DUPLICATES {
+                let progress = session.engine().progress();
+                progress
+                    .index_entries_built
+                    .fetch_add(parts[unit].len() as u64, Ordering::Relaxed);
+            }
             Ok(())
         });
         let mut failure = outcome.err();

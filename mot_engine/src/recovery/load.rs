@@ -79,6 +79,15 @@ pub fn load(
         .indexes_total
         .store(indexes_total as u64, Ordering::Relaxed);
 
+    let entries_total = manifest
+        .tables
+        .iter()
+        .map(|table| table.rows * table.indexes.len() as u64)
+        .sum();
+    progress
+        .index_entries_total
+        .store(entries_total, Ordering::Relaxed);
+
     let mut tables: Vec<(TableId, Shared<TableRef>)> = Vec::new();
     let mut indexes: Vec<Shared<(TableRef, IndexRef)>> = Vec::new();
     for entry in &manifest.tables {
@@ -120,6 +129,9 @@ pub fn load(
         };
         let mut body = Vec::new();
         while let Some(unit) = units.take() {
+            if progress.load_is_unwanted.load(Ordering::Relaxed) != 0 {
+                return Err(EngineError::Cancelled);
+            }
             let place = &blocks[unit];
             read_block(&files, place, &mut body)?;
             let damaged = |damage: Damage| EngineError::Damaged {
