@@ -367,7 +367,7 @@ impl Plan {
     ) -> Result<(), EngineError> {
         let built: Vec<Mutex<Option<Built>>> = parts.iter().map(|_| Mutex::new(None)).collect();
         let target = &self.target;
-        let outcome = crew.run(parts.len(), |session, _, unit| {
+        let outcome = crew.run(parts.len(), |session, clock, unit| {
             let previous = unit.checked_sub(1).and_then(|unit| parts[unit].last());
             let next = parts.get(unit + 1).and_then(Keys::first);
             let previous = previous.as_ref().map(AsRef::as_ref).or(before);
@@ -375,7 +375,8 @@ impl Plan {
             let memory = session.tree_memory(Urgency::Ordinary);
             // SAFETY: nobody else uses the tree (caller).
             let tree = unsafe { Tree::new(&target.1.storage().root, &memory) };
-            let mut groups = parts[unit].groups(session);
+            let go_on = || check_cancelled(clock);
+            let mut groups = parts[unit].groups(session, &go_on);
             let part = tree
                 .build_part(previous, groups.by_ref(), next)
                 .map_err(|error| failed(session, error));

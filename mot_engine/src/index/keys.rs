@@ -20,6 +20,9 @@ const POINTED: u64 = LIVE << 1;
 const _: () = assert!(crate::limits::SLOTS_MAX <= 1 << SLOT_BITS);
 const _: () = assert!(mot_index::MAX_KEY_BYTES < 1 << LENGTH_BITS);
 
+/// Entries grouped between two questions whether to go on.
+const ENTRIES_PER_LOOK: usize = 4096;
+
 /// The first bytes of a key as a number: ordered as the keys are, as far as it goes.
 fn head_of(key: &[u8]) -> u128 {
     match key.first_chunk::<HEAD_BYTES>() {
@@ -191,10 +194,16 @@ impl Keys {
     }
 
     /// The index's entries: one value per distinct key of the sorted keys.
-    pub(super) fn groups<'a>(&'a self, session: &'a Session) -> Groups<'a> {
+    pub(super) fn groups<'a>(
+        &'a self,
+        session: &'a Session,
+        go_on: &'a dyn Fn() -> Result<(), EngineError>,
+    ) -> Groups<'a> {
         Groups {
             keys: self,
             session,
+            go_on,
+            asked_at: 0,
             next: 0,
             postings: Vec::new(),
             stopped: None,
@@ -213,6 +222,9 @@ pub(super) enum Stopped {
 pub(super) struct Groups<'a> {
     keys: &'a Keys,
     session: &'a Session,
+    /// Asked every so many entries.
+    go_on: &'a dyn Fn() -> Result<(), EngineError>,
+    asked_at: usize,
     next: usize,
     /// Values with a posting block: they are to be freed if the index does not come about.
     pub(super) postings: Vec<u64>,
@@ -250,6 +262,14 @@ impl<'a> Iterator for Groups<'a> {
         let entries = &self.keys.entries;
         let first = self.next;
         let entry = entries.get(first)?;
+        if first >= self.asked_at {
+            self.asked_at = first + ENTRIES_PER_LOOK;
+            if let Err(error) = (self.go_on)() {
+                self.stopped = Some(Stopped::Failed(error));
+                self.next = entries.len();
+                return None;
+            }
+        }
         let same = entries[first + 1..]
             .iter()
             .take_while(|other| Keys::compare(&self.keys.bytes, entry, other) == Ordering::Equal)
