@@ -2,6 +2,7 @@
 //!
 //! The load runs in threads of this process that call nothing of PostgreSQL. Meanwhile the main thread handles interrupts. The startup
 //! process may be ended from within them (`proc_exit`), so a callback stops the threads first: nothing of the process goes away under them.
+use super::checkpointer::server_is_stopping;
 use crate::pg::{self, interrupts, title};
 use mot_engine::checkpoint::{Manifest, SignalsBlocked};
 use mot_engine::disk::DirectoryDisk;
@@ -58,7 +59,8 @@ pub fn load(
         interrupts::sleep_ms(look_ms);
         look_ms = (look_ms * 2).min(LOOK_MS_MAX);
         interrupts::handle_startup_interrupts();
-        if pg::is_under_postmaster() && super::shutdown_asked() {
+        // A worker that alone was told to end loads first: the next one would find the tables half loaded.
+        if pg::is_under_postmaster() && super::shutdown_asked() && server_is_stopping() {
             progress.load_is_unwanted.store(1, Ordering::Relaxed);
         }
         if look_ms == LOOK_MS_MAX {
