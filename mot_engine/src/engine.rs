@@ -44,6 +44,11 @@ pub struct Progress {
     /// Indexes to build, and built so far.
     pub indexes_total: AtomicU64,
     pub indexes_built: AtomicU64,
+    /// Entries that the indexes to build should get, and those built so far.
+    pub index_entries_total: AtomicU64,
+    pub index_entries_built: AtomicU64,
+    /// Not 0: whoever waits for the load has no use for it any more. It ends with `Cancelled` at its next unit of work.
+    pub load_is_unwanted: AtomicU32,
     /// Row changes replayed, and the LSN replayed up to.
     pub changes_replayed: AtomicU64,
     pub replayed_lsn: AtomicU64,
@@ -165,6 +170,14 @@ impl Engine {
     /// Joins this process or thread.
     pub fn join(self) -> Result<Session, EngineError> {
         Session::join(self)
+    }
+
+    /// Joins a process or thread that brings back what was there before: the arena's reserve is open to it. What fit the primary, or this
+    /// server before it stopped, must not fail for rows that came in another order.
+    pub fn join_for_recovery(self) -> Result<Session, EngineError> {
+        let session = Session::join(self)?;
+        session.local.use_reserve();
+        Ok(session)
     }
 
     /// Where loading is.

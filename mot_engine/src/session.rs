@@ -6,7 +6,7 @@
 use crate::clock::{Clock, Snapshot};
 use crate::engine::{Engine, SessionLine};
 use crate::errors::EngineError;
-use crate::ids::{IndexId, RelationKey, Slot};
+use crate::ids::{IndexId, RelationKey, Slot, Xid};
 use crate::key::{IndexDefinition, KeyBuffer};
 use crate::memory::{LocalMemory, Purpose, TooManyParticipants, Urgency};
 use crate::row::{self, Newest, VersionRef};
@@ -51,6 +51,8 @@ pub struct Session {
     /// Key buffers for the writers' paths: lent out by `with_keys`.
     keys: RefCell<[KeyBuffer; 3]>,
     logging: Cell<u64>,
+    /// Below this, what a committed transaction superseded is dead to everybody, whatever the engine's horizon says.
+    own_horizon: Cell<Xid>,
 }
 
 impl Session {
@@ -75,6 +77,7 @@ impl Session {
             definitions: UnsafeCell::new(Vec::new()),
             keys: RefCell::new([KeyBuffer::new(), KeyBuffer::new(), KeyBuffer::new()]),
             logging: Cell::new(logging),
+            own_horizon: Cell::new(Xid::NONE),
         })
     }
 
@@ -96,6 +99,26 @@ impl Session {
     pub fn reset(&self) {
         self.local.unpin_all();
         self.end_logging();
+    }
+
+    /// Runs `work`, during which what is superseded by a transaction that is known to be committed counts as dead: for a caller that knows
+    /// that nobody reads now, and that nobody will read as of an earlier moment. The engine's horizon stays where it is, since it also
+    /// speaks of transactions that are still to commit.
+    pub fn while_nobody_reads<R>(&self, work: impl FnOnce() -> R) -> R {
+        struct Until<'a>(&'a Cell<Xid>);
+        impl Drop for Until<'_> {
+            fn drop(&mut self) {
+                self.0.set(Xid::NONE);
+            }
+        }
+        self.own_horizon.set(Xid(u64::MAX));
+        let _until = Until(&self.own_horizon);
+        work()
+    }
+
+    /// Versions superseded by a committed transaction below this are dead to everybody.
+    pub(crate) fn horizon(&self) -> Xid {
+        self.engine.horizon().max(self.own_horizon.get())
     }
 
     /// From before the first record of a transaction is appended until its rows are marked.

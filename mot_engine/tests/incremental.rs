@@ -152,7 +152,7 @@ impl Server {
         assert_eq!(loaded.rows, ROWS as u64);
         let session = second.join().unwrap();
         second.set_state(State::Replaying);
-        let mut replayer = Replayer::new();
+        let mut replayer = Replayer::new(1);
         for (lsn, xid, record) in &self.wal.records {
             replayer.apply(&session, record, *lsn, *xid).unwrap();
         }

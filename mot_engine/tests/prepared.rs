@@ -176,7 +176,7 @@ fn promoted(
     let (_region, engine) = engine(16 << 20);
     engine.set_state(State::Replaying);
     let s = &engine.join().unwrap();
-    let mut replayer = Replayer::new();
+    let mut replayer = Replayer::new(1);
     for (lsn, xid, record) in &wal.records {
         replayer.apply(s, record, *lsn, *xid).unwrap();
     }

@@ -28,7 +28,7 @@ fn rows_stay_reachable_when_replay_and_sweep_meet() {
     engine.set_state(State::Replaying);
     let session = &engine.join().unwrap();
     let world = &World::new();
-    let mut replayer = Replayer::new();
+    let mut replayer = Replayer::new(1);
     let mut lsn = 0;
     let mut apply = |record: &[u8], xid: u64| {
         lsn += 100;
@@ -115,7 +115,7 @@ fn a_standby_frees_what_was_dropped_and_settles_what_stays() {
     engine.set_state(State::Replaying);
     let session = &engine.join().unwrap();
     let world = &World::new();
-    let mut replayer = Replayer::new();
+    let mut replayer = Replayer::new(1);
     let mut lsn = 0;
     let mut apply = |definitions: &DefinitionsWriter, fate: Fate| {
         let me = world.begin();

@@ -1,6 +1,7 @@
 //! Every error of the extension: SQLSTATE, message, detail and hint in one place, in PostgreSQL's style (message without a
 //! capital or a full stop, detail and hint as sentences).
 use mot_engine::EngineError;
+use mot_engine::memory::ArenaFull;
 use pgrx::prelude::*;
 
 /// Raises what the report says; the report's level must be ERROR or higher.
@@ -332,11 +333,24 @@ pub fn no_checkpoint() -> String {
 }
 
 /// Says that replay waits for memory.
-pub fn report_replay_waits(lsn: &str) {
-    tell(
-        PgLogLevel::LOG,
+pub fn report_replay_waits(lsn: &str, full: ArenaFull, has_readers: bool) {
+    let hint = if has_readers {
+        "End long queries on this standby; or shut it down, raise mot.max_memory at least to the primary's value, and start it again."
+    } else {
+        "Shut the server down, raise mot.max_memory (on a standby: at least to the primary's value), and start it again."
+    };
+    pg_sys::panic::ErrorReport::new(
         PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
-        format!("replay of memory-optimized tables waits for memory at {lsn}: the arena is full"),
-        "Raise mot.max_memory and restart the server (on a standby: at least to the primary's value), or end long queries.",
-    );
+        format!(
+            "replay of memory-optimized tables waits at {lsn}: mot.max_memory = {} MB is used up",
+            crate::settings::MAX_MEMORY_MIB.get()
+        ),
+        pgrx::function_name!(),
+    )
+    .set_detail(format!(
+        "{} of {} bytes are in use; {} more were asked for.",
+        full.used, full.limit, full.requested
+    ))
+    .set_hint(hint)
+    .report(PgLogLevel::LOG);
 }

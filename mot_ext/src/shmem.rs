@@ -72,6 +72,8 @@ pub struct RecoveryStats {
     pub replayed_lsn: AtomicU64,
     /// Seconds (summed) that replay waited because the arena was full, in milliseconds.
     pub stalled_ms: AtomicU64,
+    /// Replay waits now.
+    pub waits_for_memory: AtomicBool,
 }
 
 impl Control {

@@ -289,11 +289,15 @@ fn recovery_usage() -> TableIterator<
         name!(bytes_loaded, i64),
         name!(indexes_total, i64),
         name!(indexes_built, i64),
+        name!(index_entries_total, i64),
+        name!(index_entries_built, i64),
         name!(load_ms, i64),
         name!(gap_records, i64),
         name!(records_replayed, i64),
+        name!(changes_replayed, i64),
         name!(replayed_lsn, Option<String>),
         name!(stalled_ms, i64),
+        name!(waits_for_memory, bool),
     ),
 > {
     let Some(engine) = shmem::engine() else {
@@ -319,11 +323,15 @@ fn recovery_usage() -> TableIterator<
         figure(&progress.bytes_loaded),
         figure(&progress.indexes_total),
         figure(&progress.indexes_built),
+        figure(&progress.index_entries_total),
+        figure(&progress.index_entries_built),
         figure(&stats.load_ms),
         figure(&stats.gap_records),
         figure(&stats.records_replayed),
+        figure(&progress.changes_replayed),
         lsn(stats.replayed_lsn.load(Ordering::Relaxed)),
         figure(&stats.stalled_ms),
+        stats.waits_for_memory.load(Ordering::Relaxed),
     ))
 }
 
@@ -348,8 +356,9 @@ CREATE VIEW mot.stat_progress_checkpoint AS
          ranges_reused, bytes_written, bytes_reused
   FROM mot.checkpoint_progress();
 CREATE VIEW mot.stat_recovery AS
-  SELECT state, failure, rows_total, rows_loaded, bytes_total, bytes_loaded, indexes_total, indexes_built, load_ms,
-         gap_records, records_replayed, replayed_lsn::pg_lsn, stalled_ms
+  SELECT state, failure, rows_total, rows_loaded, bytes_total, bytes_loaded, indexes_total, indexes_built,
+         index_entries_total, index_entries_built, load_ms, gap_records, records_replayed, changes_replayed,
+         replayed_lsn::pg_lsn, stalled_ms, waits_for_memory
   FROM mot.recovery_usage();
 REVOKE EXECUTE ON FUNCTION mot.memory_usage(), mot.table_usage(), mot.index_usage(), mot.transaction_usage(),
   mot.checkpoint_usage(), mot.checkpoint_progress(), mot.recovery_usage() FROM PUBLIC;

@@ -5,13 +5,16 @@
 //! being filled and the right spine of its inner nodes; at any moment it is a proper tree below its
 //! top, so that after a failure all of it can be freed like any tree. Nothing is visible to others
 //! before the last step.
+//!
+//! Several threads build one tree in parts: each takes a stretch of the keys and is told the keys
+//! next to it, which say how many layers the part shares with its neighbours. Of a layer that goes
+//! on in a neighbour a part only makes the leaves; `join.rs` puts inner nodes above them.
 
 use crate::bag::Bag;
 use crate::memory::{Memory, OutOfMemory};
 use crate::node::{INNER_KEYS, Node};
 use crate::permutation::{LEAF_ENTRIES, Permutation};
 use crate::slice::{LAYER, LONGER, MAX_KEY_BYTES, SLICE_BYTES, SUFFIX, cut, shared_layers};
-use crate::sync::Ordering;
 use crate::tree::Tree;
 use crate::version::{DIRTY, LATCHED};
 use core::fmt;
@@ -25,6 +28,8 @@ pub enum BulkError {
     OutOfOrder(u64),
     /// The key at this position is longer than [`MAX_KEY_BYTES`].
     KeyTooLong(u64),
+    /// No part of a tree may begin (or, at the end of the part, end) at this position: see [`may_part`].
+    Inseparable(u64),
     /// The tree already has entries.
     NotEmpty,
 }
@@ -36,6 +41,9 @@ impl fmt::Display for BulkError {
             BulkError::OutOfOrder(at) => write!(f, "key {at} is not greater than the one before"),
             BulkError::KeyTooLong(at) => {
                 write!(f, "key {at} is longer than {MAX_KEY_BYTES} bytes")
+            }
+            BulkError::Inseparable(at) => {
+                write!(f, "a tree cannot be cut into parts at key {at}")
             }
             BulkError::NotEmpty => f.write_str("the tree is not empty"),
         }
@@ -60,61 +68,175 @@ impl<M: Memory> Tree<'_, M> {
         if !self.root.is_empty() {
             return Err(BulkError::NotEmpty);
         }
+        let part = self.build_part(None, entries, None)?;
+        self.join_parts(vec![part])
+    }
+
+    /// Builds a stretch of a tree, to be joined with those before and behind it: see
+    /// [`Tree::join_parts`]. `before` is the last key of the part before, `after` the first key of
+    /// the part behind; [`may_part`] must allow the cuts there. On `Err` nothing was changed.
+    pub fn build_part<K: AsRef<[u8]>>(
+        &self,
+        before: Option<&[u8]>,
+        entries: impl IntoIterator<Item = (K, u64)>,
+        after: Option<&[u8]>,
+    ) -> Result<TreePart, BulkError> {
         let mut loader = Loader {
             tree: *self,
+            after,
             layers: Vec::new(),
+            begun_before: 0,
+            closed: Vec::new(),
         };
         let mut held: Option<(K, u64)> = None;
         // How many layers the key held back shares with the one before it.
         let mut shared_before = 0;
-        let mut count = 0;
+        let mut part = TreePart::default();
         for (key, value) in entries {
             let bytes = key.as_ref();
             if bytes.len() > MAX_KEY_BYTES {
-                return Err(BulkError::KeyTooLong(count));
+                return Err(BulkError::KeyTooLong(part.entries));
             }
             if let Some((held, held_value)) = &held {
                 let held = held.as_ref();
                 if held >= bytes {
-                    return Err(BulkError::OutOfOrder(count));
+                    return Err(BulkError::OutOfOrder(part.entries));
                 }
                 let shared = shared_layers(held, bytes);
                 loader.place(held, *held_value, shared_before.max(shared))?;
                 loader.close_layers(held, shared)?;
                 shared_before = shared;
+            } else {
+                if before.is_some_and(|before| before >= bytes) {
+                    return Err(BulkError::OutOfOrder(0));
+                }
+                if before.is_some_and(|before| !may_part(before, bytes)) {
+                    return Err(BulkError::Inseparable(0));
+                }
+                shared_before = before.map_or(0, |before| shared_layers(before, bytes));
+                part.shared_before = shared_before;
+                loader.begun_before = shared_before + 1;
+                loader
+                    .layers
+                    .resize_with(shared_before + 1, LayerBuilder::edge);
             }
             held = Some((key, value));
-            count += 1;
+            part.entries += 1;
         }
-        if let Some((held, value)) = &held {
-            loader.place(held.as_ref(), *value, shared_before)?;
-            loader.close_layers(held.as_ref(), 0)?;
-            loader.publish()?;
+        let Some((held, value)) = &held else {
+            return Ok(part);
+        };
+        let held = held.as_ref();
+        if after.is_some_and(|after| held >= after) {
+            return Err(BulkError::OutOfOrder(part.entries));
         }
-        Ok(count)
+        if after.is_some_and(|after| !may_part(held, after)) {
+            return Err(BulkError::Inseparable(part.entries));
+        }
+        let shared = after.map_or(0, |after| shared_layers(held, after));
+        loader.place(held, *value, shared_before.max(shared))?;
+        loader.close_layers(held, shared)?;
+        loader.finish(held)?;
+        part.shared_after = shared;
+        part.closed = core::mem::take(&mut loader.closed);
+        part.open = loader
+            .layers
+            .drain(..)
+            .map(|layer| layer.edge.expect("what is open goes on behind the part"))
+            .collect();
+        Ok(part)
     }
+
+    /// Gives back a part that will not be joined.
+    pub fn free_part(&self, part: TreePart) {
+        for leaves in part.closed.into_iter().chain(part.open) {
+            self.free_leaves(&leaves);
+        }
+    }
+
+    pub(crate) fn free_leaves(&self, leaves: &[EdgeLeaf]) {
+        for leaf in leaves {
+            // SAFETY: the part's own leaf, which nobody else has seen; each is freed once.
+            let node = unsafe { Node::at(leaf.address) }.expect("a leaf has an address");
+            self.free_subtree(node);
+        }
+    }
+}
+
+/// Whether a tree may be cut into parts between two neighbouring keys. Entries that share a slice
+/// stay in one leaf, so not where one key is the other with zero bytes (and perhaps more) behind.
+pub fn may_part(before: &[u8], after: &[u8]) -> bool {
+    let depth = shared_layers(before, after) * SLICE_BYTES;
+    cut(&before[depth..]).0 != cut(&after[depth..]).0
+}
+
+/// A stretch of a tree, built by [`Tree::build_part`]. Its nodes are given back only by
+/// [`Tree::join_parts`] and [`Tree::free_part`].
+#[must_use]
+#[derive(Default)]
+pub struct TreePart {
+    pub(crate) entries: u64,
+    /// How many layers below the first its first key shares with the part before, and its last key
+    /// with the part behind.
+    pub(crate) shared_before: usize,
+    pub(crate) shared_after: usize,
+    /// The leaves of layers that began before the part and end in it, the deepest first.
+    pub(crate) closed: Vec<Vec<EdgeLeaf>>,
+    /// The leaves of layers that go on behind the part, by depth. Where a layer begins in the part, the
+    /// last entry of the layer above is for it, and its value is still to be set.
+    pub(crate) open: Vec<Vec<EdgeLeaf>>,
+}
+
+impl TreePart {
+    /// How many entries it has.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+}
+
+/// A leaf that waits for its inner nodes.
+#[derive(Clone, Copy)]
+pub(crate) struct EdgeLeaf {
+    /// The slice of its first entry.
+    pub(crate) slice: u64,
+    pub(crate) address: u64,
 }
 
 /// The layers being built, from the first to the deepest; what is left in it when it is dropped is
 /// freed.
-struct Loader<'a, M: Memory> {
+struct Loader<'a, 'k, M: Memory> {
     tree: Tree<'a, M>,
+    /// The key behind the part.
+    after: Option<&'k [u8]>,
     layers: Vec<LayerBuilder<'a>>,
+    /// How many of them began before the part.
+    begun_before: usize,
+    closed: Vec<Vec<EdgeLeaf>>,
 }
 
-impl<M: Memory> Drop for Loader<'_, M> {
+impl<M: Memory> Drop for Loader<'_, '_, M> {
     fn drop(&mut self) {
         for layer in self.layers.drain(..) {
-            self.tree.free_subtree(layer.top);
+            layer.free(&self.tree);
+        }
+        for leaves in self.closed.drain(..) {
+            self.tree.free_leaves(&leaves);
         }
     }
 }
 
-impl<M: Memory> Loader<'_, M> {
+impl<M: Memory> Loader<'_, '_, M> {
     /// Puts a key into the layer at `depth`, opening the layers down to it.
     fn place(&mut self, key: &[u8], value: u64, depth: usize) -> Result<(), OutOfMemory> {
         while self.layers.len() <= depth {
-            self.layers.push(LayerBuilder::create(&self.tree)?);
+            let goes_on = self
+                .after
+                .is_some_and(|after| shared_layers(key, after) >= self.layers.len());
+            self.layers.push(if goes_on {
+                LayerBuilder::edge()
+            } else {
+                LayerBuilder::default()
+            });
         }
         let rest = &key[depth * SLICE_BYTES..];
         let (slice, class) = cut(rest);
@@ -132,51 +254,69 @@ impl<M: Memory> Loader<'_, M> {
             let last = self.layers.len() - 1;
             let layer = &mut self.layers[last];
             layer.finish_leaf(&self.tree)?;
-            let root = layer.top.address();
-            let slice = cut(&key[(last - 1) * SLICE_BYTES..]).0;
-            self.layers[last - 1].append(&self.tree, slice, LAYER, &[], root)?;
-            self.layers.pop();
+            if layer.edge.is_none() {
+                let top = layer.top.expect("a layer has entries").address();
+                self.enter_layer(key, last, top)?;
+            }
+            if let Some(leaves) = self.layers.pop().and_then(|layer| layer.edge) {
+                // It began before the part, and there is its entry.
+                self.closed.push(leaves);
+                self.begun_before = self.layers.len();
+            }
         }
         Ok(())
     }
 
-    fn publish(&mut self) -> Result<(), BulkError> {
-        self.layers[0].finish_leaf(&self.tree)?;
-        let address = self.layers[0].top.address();
-        let cell = &self.tree.root.node;
-        match cell.compare_exchange(0, address, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => {
-                self.layers.clear();
-                Ok(())
-            }
-            Err(_) => Err(BulkError::NotEmpty),
+    /// Gives the layer at `depth` its entry in the one above.
+    fn enter_layer(&mut self, key: &[u8], depth: usize, top: u64) -> Result<(), OutOfMemory> {
+        let slice = cut(&key[(depth - 1) * SLICE_BYTES..]).0;
+        self.layers[depth - 1].append(&self.tree, slice, LAYER, &[], top)
+    }
+
+    /// Completes the part, whose last key is `key`. Layers that begin here and go on get an entry
+    /// already, for it must lie beside others of the same slice.
+    fn finish(&mut self, key: &[u8]) -> Result<(), OutOfMemory> {
+        for depth in (self.begun_before..self.layers.len()).rev() {
+            self.enter_layer(key, depth, 0)?;
         }
+        for layer in &mut self.layers {
+            layer.finish_leaf(&self.tree)?;
+        }
+        Ok(())
     }
 }
 
 /// One layer being built.
-struct LayerBuilder<'a> {
+#[derive(Default)]
+pub(crate) struct LayerBuilder<'a> {
     /// The leaf being filled. Its bag is made when it is complete.
-    leaf: &'a Node,
+    leaf: Option<&'a Node>,
     /// The last inner node of each level, from the lowest on.
     spine: Vec<&'a Node>,
     /// The node above all others.
-    top: &'a Node,
+    pub(crate) top: Option<&'a Node>,
+    /// Of a layer that goes on beyond the part: its leaves, which get no inner nodes.
+    edge: Option<Vec<EdgeLeaf>>,
     /// The suffixes of `leaf`, one behind the other, and where those of each slot end.
     suffixes: Vec<u8>,
     suffix_ends: [usize; LEAF_ENTRIES],
 }
 
 impl<'a> LayerBuilder<'a> {
-    fn create<M: Memory>(tree: &Tree<'a, M>) -> Result<Self, OutOfMemory> {
-        let leaf = tree.create_node(0)?;
-        Ok(LayerBuilder {
-            leaf,
-            spine: Vec::new(),
-            top: leaf,
-            suffixes: Vec::new(),
-            suffix_ends: [0; LEAF_ENTRIES],
-        })
+    fn edge() -> Self {
+        LayerBuilder {
+            edge: Some(Vec::new()),
+            ..LayerBuilder::default()
+        }
+    }
+
+    /// Frees all of it; nobody else has seen it.
+    pub(crate) fn free<M: Memory>(self, tree: &Tree<'a, M>) {
+        match (self.edge, self.top) {
+            (Some(leaves), _) => tree.free_leaves(&leaves),
+            (None, Some(top)) => tree.free_subtree(top),
+            (None, None) => {}
+        }
     }
 
     /// Appends an entry behind all others.
@@ -188,28 +328,34 @@ impl<'a> LayerBuilder<'a> {
         suffix: &[u8],
         value: u64,
     ) -> Result<(), OutOfMemory> {
-        if self.leaf.permutation().is_full() {
-            self.begin_leaf(tree, slice)?;
-        }
-        let slot = self.leaf.permutation().count();
-        self.leaf.fill(slot, slice, kind, value);
+        let leaf = match self.leaf {
+            Some(leaf) if !leaf.permutation().is_full() => leaf,
+            _ => self.begin_leaf(tree, slice)?,
+        };
+        let slot = leaf.permutation().count();
+        leaf.fill(slot, slice, kind, value);
         self.suffixes.extend_from_slice(suffix);
         self.suffix_ends[slot] = self.suffixes.len();
-        self.leaf.set_permutation(Permutation::first(slot + 1));
+        leaf.set_permutation(Permutation::first(slot + 1));
         Ok(())
     }
 
     /// Goes on in a new leaf, into which entries of the same slice move along.
-    fn begin_leaf<M: Memory>(&mut self, tree: &Tree<'a, M>, slice: u64) -> Result<(), OutOfMemory> {
+    fn begin_leaf<M: Memory>(
+        &mut self,
+        tree: &Tree<'a, M>,
+        slice: u64,
+    ) -> Result<&'a Node, OutOfMemory> {
         self.finish_leaf(tree)?;
         let old = self.leaf;
         let new = tree.create_node(0)?;
-        if let Err(full) = self.attach(tree, 0, slice, new) {
+        if let Err(full) = self.add_leaf(tree, slice, new) {
             tree.free_node(new);
             return Err(full);
         }
-        old.set_next(new.address());
-        new.set_previous(old.address());
+        let Some(old) = old else {
+            return Ok(new);
+        };
         let kept = (0..LEAF_ENTRIES)
             .take_while(|slot| old.key(*slot) < slice)
             .count();
@@ -220,18 +366,52 @@ impl<'a> LayerBuilder<'a> {
         }
         old.set_permutation(Permutation::first(kept));
         new.set_permutation(Permutation::first(LEAF_ENTRIES - kept));
-        self.leaf = new;
         self.suffixes.clear();
         self.suffix_ends = [0; LEAF_ENTRIES];
+        Ok(new)
+    }
+
+    /// Sets the value of the last entry.
+    pub(crate) fn set_last_value(&self, value: u64) {
+        let leaf = self.leaf.expect("a layer has entries");
+        leaf.set_value(leaf.permutation().count() - 1, value);
+    }
+
+    /// Hangs a leaf in behind all others; `slice` is its first entry's.
+    pub(crate) fn add_leaf<M: Memory>(
+        &mut self,
+        tree: &Tree<'a, M>,
+        slice: u64,
+        leaf: &'a Node,
+    ) -> Result<(), OutOfMemory> {
+        if let Some(leaves) = &mut self.edge {
+            leaves.try_reserve(1).map_err(|_| OutOfMemory)?;
+            leaves.push(EdgeLeaf {
+                slice,
+                address: leaf.address(),
+            });
+        } else if self.top.is_none() {
+            self.top = Some(leaf);
+        } else {
+            self.attach(tree, 0, slice, leaf)?;
+        }
+        if let Some(old) = self.leaf {
+            old.set_next(leaf.address());
+            leaf.set_previous(old.address());
+        }
+        self.leaf = Some(leaf);
         Ok(())
     }
 
     /// Gives the complete leaf its bag.
     fn finish_leaf<M: Memory>(&mut self, tree: &Tree<'a, M>) -> Result<(), OutOfMemory> {
-        if self.suffixes.is_empty() || self.leaf.bag() != 0 {
+        let Some(leaf) = self.leaf else {
+            return Ok(());
+        };
+        if self.suffixes.is_empty() || leaf.bag() != 0 {
             return Ok(());
         }
-        let count = self.leaf.permutation().count();
+        let count = leaf.permutation().count();
         let suffix = |slot: usize| {
             let begin = if slot == 0 {
                 0
@@ -245,11 +425,11 @@ impl<'a> LayerBuilder<'a> {
             .sum();
         let bag = Bag::create(tree.memory, bytes)?;
         for slot in 0..count {
-            if self.leaf.kinds().of(slot) == SUFFIX {
+            if leaf.kinds().of(slot) == SUFFIX {
                 bag.put(slot, suffix(slot));
             }
         }
-        self.leaf.set_bag(bag.address());
+        leaf.set_bag(bag.address());
         Ok(())
     }
 
@@ -262,10 +442,11 @@ impl<'a> LayerBuilder<'a> {
         node: &Node,
     ) -> Result<(), OutOfMemory> {
         let Some(parent) = self.spine.get(level) else {
-            let parent = new_inner(tree, self.top.address())?;
+            let top = self.top.expect("a second node is hung in");
+            let parent = new_inner(tree, top.address())?;
             parent.insert_child(separator, node.address());
             self.spine.push(parent);
-            self.top = parent;
+            self.top = Some(parent);
             return Ok(());
         };
         if parent.count() < INNER_KEYS {

@@ -38,7 +38,9 @@ impl<M: Memory> Tree<'_, M> {
                 left.extend(
                     slots
                         .filter(|slot| kinds.of(*slot) == LAYER)
-                        .map(|slot| node.value(slot)),
+                        .map(|slot| node.value(slot))
+                        // In a part of a tree, a layer that has not been joined yet.
+                        .filter(|layer| *layer != 0),
                 );
                 // SAFETY: the bag of a leaf nobody else can reach.
                 if let Some(bag) = unsafe { Bag::at(node.bag()) } {

@@ -24,6 +24,7 @@ mod clear;
 mod cursor;
 mod cut;
 mod descend;
+mod join;
 mod layer;
 mod memory;
 mod node;
@@ -42,7 +43,7 @@ mod version;
 mod map;
 
 pub use batch::{Batch, Bound, Direction};
-pub use bulk::BulkError;
+pub use bulk::{BulkError, TreePart, may_part};
 pub use cursor::Cursor;
 pub use memory::{Memory, OutOfMemory};
 pub use node::NODE_BYTES;

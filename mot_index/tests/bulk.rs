@@ -3,21 +3,66 @@
 mod common;
 
 use common::{TestMemory, any_key, layered_key};
-use mot_index::{BulkError, Cursor, MAX_KEY_BYTES, Tree, TreeRoot};
+use mot_index::{BulkError, Cursor, MAX_KEY_BYTES, Tree, TreePart, TreeRoot, may_part};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 /// Loads the keys, then checks that the tree is what it should be and can be changed.
-fn load(mut keys: Vec<Vec<u8>>) {
+fn load(keys: Vec<Vec<u8>>) {
+    load_by(keys, |tree, keys| {
+        tree.bulk_load(keys.iter().zip(0..)).expect("loads")
+    });
+}
+
+/// Builds the parts of a tree between `cuts`, where keys may be cut at all.
+fn build_parts(
+    tree: &Tree<'_, TestMemory>,
+    keys: &[Vec<u8>],
+    cuts: &[usize],
+) -> Result<Vec<TreePart>, BulkError> {
+    let mut cuts: Vec<usize> = cuts
+        .iter()
+        .copied()
+        .filter(|cut| (1..keys.len()).contains(cut) && may_part(&keys[*cut - 1], &keys[*cut]))
+        .chain([0, keys.len()])
+        .collect();
+    cuts.sort_unstable();
+    cuts.dedup();
+    let mut parts = Vec::new();
+    for cut in cuts.windows(2) {
+        let before = cut[0].checked_sub(1).map(|at| &keys[at][..]);
+        let after = keys.get(cut[1]).map(|key| &key[..]);
+        let entries = keys[cut[0]..cut[1]].iter().zip(cut[0] as u64..);
+        match tree.build_part(before, entries, after) {
+            Ok(part) => parts.push(part),
+            Err(error) => {
+                for part in parts {
+                    tree.free_part(part);
+                }
+                return Err(error);
+            }
+        }
+    }
+    Ok(parts)
+}
+
+fn load_parts(keys: Vec<Vec<u8>>, cuts: &[prop::sample::Index]) {
+    load_by(keys, |tree, keys| {
+        let cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(keys.len() + 1)).collect();
+        let parts = build_parts(tree, keys, &cuts).expect("builds");
+        tree.join_parts(parts).expect("joins")
+    });
+}
+
+fn load_by(mut keys: Vec<Vec<u8>>, load: impl Fn(&Tree<'_, TestMemory>, &[Vec<u8>]) -> u64) {
     keys.sort();
     keys.dedup();
     let root = TreeRoot::new();
     let memory = TestMemory::new();
     // SAFETY: one thread; memory is reclaimed only by `quiesce`, between calls.
     let tree = unsafe { Tree::new(&root, &memory) };
-    let entries = keys.iter().zip(0..);
-    assert_eq!(tree.bulk_load(entries), Ok(keys.len() as u64));
+    assert_eq!(load(&tree, &keys), keys.len() as u64);
     let stats = tree.verify().expect("the tree is sound");
     assert_eq!(stats.entries, keys.len() as u64);
     assert_eq!(stats.bytes_used as usize, memory.bytes_live());
@@ -63,6 +108,96 @@ proptest! {
     fn all_keys(keys in prop::collection::vec(any_key(), 0..600)) {
         load(keys);
     }
+
+    #[test]
+    fn parts_of_layered_keys(
+        keys in prop::collection::vec(layered_key(), 0..600),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..30),
+    ) {
+        load_parts(keys, &cuts);
+    }
+
+    #[test]
+    fn parts_of_all_keys(
+        keys in prop::collection::vec(any_key(), 0..300),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..10),
+    ) {
+        load_parts(keys, &cuts);
+    }
+}
+
+/// Layers three deep that hold all keys or many, cut everywhere: parts that lie within one layer, end several, begin several.
+#[test]
+fn parts_within_deep_layers() {
+    let keys: Vec<Vec<u8>> = (0..3000u64)
+        .map(|number| {
+            let groups = [7, number / 700, number / 40, number];
+            groups.map(u64::to_be_bytes).concat()
+        })
+        .collect();
+    for step in [1, 2, 39, 40, 41, 350, 700, 1400] {
+        load_by(keys.clone(), |tree, keys| {
+            let cuts: Vec<usize> = (0..keys.len()).step_by(step).collect();
+            let parts = build_parts(tree, keys, &cuts).expect("builds");
+            assert_eq!(parts.len(), keys.len().div_ceil(step));
+            tree.join_parts(parts).expect("joins")
+        });
+    }
+}
+
+#[test]
+fn a_failed_join_leaves_nothing() {
+    let keys: Vec<Vec<u8>> = (0..2000u64)
+        .map(|number| [3, number / 300, number].map(u64::to_be_bytes).concat())
+        .collect();
+    let cuts: Vec<usize> = (0..keys.len()).step_by(170).collect();
+    let mut fail_at = 0;
+    let (mut failed_builds, mut failed_joins) = (0, 0);
+    loop {
+        let root = TreeRoot::new();
+        let memory = TestMemory::new();
+        // SAFETY: one thread; memory is reclaimed only by `quiesce`, between calls.
+        let tree = unsafe { Tree::new(&root, &memory) };
+        memory.fail_between(fail_at, fail_at + 1);
+        let outcome = build_parts(&tree, &keys, &cuts)
+            .inspect_err(|_| failed_builds += 1)
+            .and_then(|parts| tree.join_parts(parts).inspect_err(|_| failed_joins += 1));
+        match outcome {
+            Ok(count) => {
+                assert_eq!(count, keys.len() as u64);
+                // SAFETY: nobody else uses the tree.
+                unsafe { tree.clear() };
+                break;
+            }
+            Err(error) => {
+                assert_eq!(error, BulkError::OutOfMemory);
+                assert!(root.is_empty());
+                assert_eq!(memory.bytes_live(), 0);
+            }
+        }
+        fail_at += 1;
+    }
+    assert!(failed_builds > 100 && failed_joins > 5);
+}
+
+#[test]
+fn parts_are_refused_where_they_must_not_be_cut() {
+    let root = TreeRoot::new();
+    let memory = TestMemory::new();
+    // SAFETY: one thread; memory is reclaimed only by `quiesce`, between calls.
+    let tree = unsafe { Tree::new(&root, &memory) };
+    let refused = |before: Option<&[u8]>, key: &[u8], after: Option<&[u8]>| {
+        let part = tree.build_part(before, [(key, 1)], after);
+        assert_eq!(memory.bytes_live(), 0);
+        part.map(|part| part.entries()).expect_err("is refused")
+    };
+    assert!(!may_part(b"a", b"a\0") && !may_part(b"12345678", b"12345678x"));
+    assert!(may_part(b"a", b"b") && may_part(b"12345678x", b"12345678y"));
+    let cut = BulkError::Inseparable;
+    assert_eq!(refused(Some(b"a"), b"a\0", None), cut(0));
+    assert_eq!(refused(None, b"12345678", Some(b"12345678x")), cut(1));
+    assert_eq!(refused(Some(b"b"), b"a", None), BulkError::OutOfOrder(0));
+    assert_eq!(refused(None, b"b", Some(b"a")), BulkError::OutOfOrder(1));
 }
 
 #[test]

@@ -35,7 +35,7 @@ pub use read::{BlockPlace, blocks_of, read_block};
 pub use source::write;
 #[cfg(test)]
 pub(crate) use source::{EngineSource, begin_round, read_base};
-pub use threads::{NextUnit, on_threads};
+pub use threads::{NextUnit, SignalsBlocked, on_threads};
 pub use write::{CheckpointContext, RowSource, Written, seal, write_from};
 
 /// What is wrong with a file's content.

@@ -32,13 +32,15 @@ impl NextUnit {
     }
 }
 
-/// Blocks all signals of the calling thread while it lives.
-struct SignalsBlocked {
+/// Blocks all signals of the calling thread while it lives; threads made meanwhile never take any.
+pub struct SignalsBlocked {
     before: libc::sigset_t,
 }
 
 impl SignalsBlocked {
-    fn new() -> Self {
+    /// Blocks them.
+    #[expect(clippy::new_without_default, reason = "it acts")]
+    pub fn new() -> Self {
         // SAFETY: a sigset_t is plain bits, for which zero is a value; both calls only write to the
         // sets given.
         unsafe {

@@ -8,15 +8,16 @@
 //!    compared with those judged. The caller stays pinned from judging to deciding, so an address cannot be another version's by then.
 
 mod build;
+mod collect;
 mod enter;
 mod judge;
-mod order;
+mod keys;
 mod posting;
 mod remove;
 mod size;
 
 pub use build::Build;
-pub(crate) use build::{build, build_unjudged};
+pub(crate) use build::{build, build_unjudged, is_small};
 pub(crate) use enter::{EntryOutcome, enter_key, probe_key};
 pub(crate) use posting::{slots_len, slots_of};
 pub(crate) use remove::{clear_tree, remove_key};

@@ -49,6 +49,8 @@ pub struct LocalMemory {
     retired_blocks: Cell<usize>,
     retired_bytes: Cell<usize>,
     pins: Cell<u32>,
+    /// Every allocation may go on to the last span: see `use_reserve`.
+    uses_reserve: Cell<bool>,
     /// Raised by `unpin_all`, so that guards from before do not count.
     pin_generation: Cell<u32>,
     /// Not yet added to the shared counters.
@@ -90,6 +92,7 @@ impl Memory {
             retired_blocks: Cell::new(0),
             retired_bytes: Cell::new(0),
             pins: Cell::new(0),
+            uses_reserve: Cell::new(false),
             pin_generation: Cell::new(0),
             purpose_bytes: Default::default(),
             process: std::process::id(),
@@ -102,6 +105,19 @@ impl LocalMemory {
     /// The shared handle.
     pub fn memory(&self) -> Memory {
         self.memory
+    }
+
+    /// From now on all allocations are as urgent as [`Urgency::Reserve`]: for recovery.
+    pub fn use_reserve(&self) {
+        self.uses_reserve.set(true);
+    }
+
+    fn urgency(&self, asked: Urgency) -> Urgency {
+        if self.uses_reserve.get() {
+            Urgency::Reserve
+        } else {
+            asked
+        }
     }
 
     /// Takes a block of at least `bytes`, 16-byte aligned, 64-byte aligned if `bytes` is a multiple of 64. Its contents
@@ -316,6 +332,7 @@ impl LocalMemory {
     ) -> Result<NonNull<u8>, ArenaFull> {
         self.assert_own_process();
         self.settle();
+        let urgency = self.urgency(urgency);
         let refill = |cache: &mut Cache, kernel: &dyn Kernel| {
             cache.refill(kernel, class, placement, urgency)
         };
@@ -333,6 +350,7 @@ impl LocalMemory {
         urgency: Urgency,
     ) -> Result<NonNull<u8>, ArenaFull> {
         self.assert_own_process();
+        let urgency = self.urgency(urgency);
         let placement = Placement::of(purpose);
         let take = |cache: &mut Cache, kernel: &dyn Kernel| {
             let pool = cache.pool(kernel, placement);

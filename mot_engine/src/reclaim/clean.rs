@@ -281,7 +281,7 @@ pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize
     let Some(anchor) = table.anchor(slot) else {
         return 0;
     };
-    let horizon = session.engine().horizon();
+    let horizon = session.horizon();
     let mut any = false;
     removable(anchor.head(), horizon, |_| any = true);
     let mut removed = 0;

@@ -8,6 +8,7 @@ use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::log::{DefinitionsWriter, RowsWriter};
 use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
 use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
+use crate::session::Session;
 use crate::{Clock, Snapshot};
 
 struct AllCommitted;
@@ -56,15 +57,14 @@ fn body(key: u32) -> Vec<u8> {
     body
 }
 
-#[test]
-fn a_full_arena_stops_replay_and_room_lets_it_go_on() {
+fn with_replayed_table(test: impl FnOnce(Engine, &Session, &mut Replayer)) {
     let region = Region::create(32 << 20, HugePages::Off).expect("memory");
     // SAFETY: the region is fresh and outlives the engine.
     let memory = unsafe { Memory::format(&region, &ArenaOptions::default()) }.expect("formats");
     let engine = Engine::format(memory).expect("formats");
     engine.set_state(State::Replaying);
     let session = engine.join().expect("joins");
-    let mut replayer = Replayer::new();
+    let mut replayer = Replayer::new(2);
 
     let mut definitions = DefinitionsWriter::new();
     definitions.create_table(TableId(1), KEY).expect("memory");
@@ -91,12 +91,90 @@ fn a_full_arena_stops_replay_and_room_lets_it_go_on() {
     replayer
         .apply(&session, definitions.record(), Lsn(8), Xid(5))
         .expect("has room");
+    test(engine, &session, &mut replayer);
+}
 
-    // Fill the arena up, then give it back in small pieces.
+#[test]
+fn a_full_arena_stops_replay_and_room_lets_it_go_on() {
+    with_replayed_table(|_, session, replayer| fill_and_go_on(session, replayer));
+}
+
+/// What the primary's sessions cannot have any more is there for replay: rows come in another order and with other leftovers.
+#[test]
+fn replay_may_use_the_reserve() {
+    with_replayed_table(|engine, session, replayer| {
+        let other = engine.join().expect("joins");
+        let allocate = || {
+            other
+                .memory()
+                .allocate(BALLAST_BYTES, Purpose::Rows, Urgency::Ordinary)
+        };
+        while allocate().is_ok() {}
+        let mut rows = RowsWriter::new();
+        for number in 0..ROWS {
+            rows.clear();
+            rows.insert(TableId(1), Slot(number), &body(number as u32))
+                .expect("memory");
+            replayer
+                .apply(session, rows.record(), Lsn(16 + number * 8), Xid(6))
+                .expect("has room");
+        }
+        assert!(allocate().is_err());
+    });
+}
+
+/// Before anybody reads on a standby, superseded versions are room, and those that transactions still to end superseded are not.
+#[test]
+fn what_nobody_reads_makes_room() {
+    struct Until(u64);
+    impl Clock for Until {
+        fn is_current(&self, _xid: Xid) -> bool {
+            false
+        }
+        fn is_in_progress(&self, xid: Xid) -> bool {
+            xid.0 > self.0
+        }
+        fn did_commit(&self, xid: Xid) -> bool {
+            xid.0 <= self.0
+        }
+    }
+    with_replayed_table(|engine, session, replayer| {
+        let mut rows = RowsWriter::new();
+        for number in 0..4 {
+            rows.clear();
+            rows.update(TableId(1), Slot(0), None, &body(number as u32))
+                .expect("memory");
+            replayer
+                .apply(
+                    session,
+                    rows.record(),
+                    Lsn(16 + number * 8),
+                    Xid(6 + number),
+                )
+                .expect("has room");
+        }
+        // 6, 7 and 8 have committed; 9 may yet.
+        let clock = Until(8);
+        let table = session.find_table(KEY, &clock).expect("exists");
+        let sweep = || session.sweep(&clock, table, true, || {});
+        assert_eq!(sweep().versions_removed, 0);
+        assert_eq!(session.while_nobody_reads(sweep).versions_removed, 2);
+        assert_eq!(engine.horizon(), Xid::NONE);
+        let newest = table.anchor(Slot(0)).expect("exists").head().version();
+        let left: Vec<u64> = std::iter::successors(newest, crate::VersionRef::next)
+            .map(|version| version.xid().0)
+            .collect();
+        assert_eq!(left, [9, 8]);
+        assert_eq!(sweep().versions_removed, 0);
+    });
+}
+
+fn fill_and_go_on(session: &Session, replayer: &mut Replayer) {
+    // Fill the arena up to the last span, then give it back in small pieces.
     let mut ballast = Vec::new();
     while let Ok(block) = session
         .memory()
-        .allocate(BALLAST_BYTES, Purpose::Rows, Urgency::Ordinary)
+        .allocate(BALLAST_BYTES, Purpose::Rows, Urgency::Reserve)
     {
         ballast.push(block);
     }
@@ -109,7 +187,7 @@ fn a_full_arena_stops_replay_and_room_lets_it_go_on() {
             .expect("memory");
         let lsn = Lsn(16 + number * 8);
         loop {
-            match replayer.apply(&session, rows.record(), lsn, Xid(6)) {
+            match replayer.apply(session, rows.record(), lsn, Xid(6)) {
                 Ok(()) => break,
                 Err(EngineError::ArenaFull(_)) => {
                     stops += 1;
@@ -126,16 +204,16 @@ fn a_full_arena_stops_replay_and_room_lets_it_go_on() {
         }
         // A record that is there already changes nothing.
         replayer
-            .apply(&session, rows.record(), lsn, Xid(6))
+            .apply(session, rows.record(), lsn, Xid(6))
             .expect("is skipped");
     }
     assert!(stops > 3, "the arena was full {stops} times only");
 
-    finish(&session, &AllCommitted, 2).expect("finishes");
+    finish(session, &AllCommitted, 2).expect("finishes");
     let table = session.find_table(KEY, &AllCommitted).expect("exists");
     let mut slots = 0;
     let mut scan = RowScan::new(table);
-    while let Some((slot, version)) = scan.next(&session, &AllCommitted) {
+    while let Some((slot, version)) = scan.next(session, &AllCommitted) {
         assert_eq!(slot, Slot(slots));
         assert_eq!(version.body(), body((ROWS - 1 - slots) as u32));
         assert!(version.next().is_none(), "applied once");
@@ -149,10 +227,10 @@ fn a_full_arena_stops_replay_and_room_lets_it_go_on() {
     scan.start(table, index, &KeyRange::new(), Direction::Forward);
     for slot in (0..ROWS).rev() {
         let (found, _) = scan
-            .next(&session, &AllCommitted)
+            .next(session, &AllCommitted)
             .expect("scans")
             .expect("has more");
         assert_eq!(found, Slot(slot));
     }
-    assert!(scan.next(&session, &AllCommitted).expect("scans").is_none());
+    assert!(scan.next(session, &AllCommitted).expect("scans").is_none());
 }

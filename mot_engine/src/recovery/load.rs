@@ -1,8 +1,8 @@
 //! Loads a checkpoint with several threads and builds every index.
 //!
 //! Threads take blocks (about 1 MiB of rows of one table), each with its own session, so that versions
-//! come from its own chunks. Then threads take indexes: keys of all rows are collected, sorted and
-//! loaded bottom-up.
+//! come from its own chunks. Then indexes are built, each by all threads or many small ones at once:
+//! see `../index/build.rs`.
 //!
 //! Contract: the engine has no tables yet. After an error it is unusable (the caller sets `Failed` or
 //! ends the process).
@@ -63,7 +63,7 @@ pub fn load(
     manifest: &Manifest,
     threads: usize,
 ) -> Result<Loaded, EngineError> {
-    let session = engine.join()?;
+    let session = engine.join_for_recovery()?;
     let progress = engine.progress();
     let (files, blocks) = blocks_of(disk, manifest)?;
     let rows_total: u64 = manifest.tables.iter().map(|table| table.rows).sum();
@@ -78,6 +78,15 @@ pub fn load(
     progress
         .indexes_total
         .store(indexes_total as u64, Ordering::Relaxed);
+
+    let entries_total = manifest
+        .tables
+        .iter()
+        .map(|table| table.rows * table.indexes.len() as u64)
+        .sum();
+    progress
+        .index_entries_total
+        .store(entries_total, Ordering::Relaxed);
 
     let mut tables: Vec<(TableId, Shared<TableRef>)> = Vec::new();
     let mut indexes: Vec<Shared<(TableRef, IndexRef)>> = Vec::new();
@@ -115,11 +124,14 @@ pub fn load(
 
     let results = on_threads(threads, blocks.len(), |_, units| {
         let mut loader = Loader {
-            session: engine.join()?,
+            session: engine.join_for_recovery()?,
             rows: 0,
         };
         let mut body = Vec::new();
         while let Some(unit) = units.take() {
+            if progress.load_is_unwanted.load(Ordering::Relaxed) != 0 {
+                return Err(EngineError::Cancelled);
+            }
             let place = &blocks[unit];
             read_block(&files, place, &mut body)?;
             let damaged = |damage: Damage| EngineError::Damaged {
@@ -158,11 +170,19 @@ pub fn load(
         });
     }
 
-    on_threads(threads, indexes.len(), |_, units| {
-        let session = engine.join()?;
+    // Threads share small indexes as wholes and each large one among them.
+    let (small, large): (Vec<_>, Vec<_>) = indexes
+        .into_iter()
+        .partition(|index| crate::index::is_small(index.0.0));
+    for Shared((table, index)) in large {
+        crate::index::build_unjudged(&session, table, index, threads)?;
+        progress.indexes_built.fetch_add(1, Ordering::Relaxed);
+    }
+    on_threads(threads, small.len(), |_, units| {
+        let session = engine.join_for_recovery()?;
         while let Some(unit) = units.take() {
-            let (table, index) = indexes[unit].0;
-            crate::index::build_unjudged(&session, table, index)?;
+            let (table, index) = small[unit].0;
+            crate::index::build_unjudged(&session, table, index, 1)?;
             progress.indexes_built.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
@@ -180,7 +200,7 @@ pub fn load(
         rows,
         bytes: bytes_total,
         tables: tables.len(),
-        indexes: indexes.len(),
+        indexes: indexes_total,
     })
 }
 

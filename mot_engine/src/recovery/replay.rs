@@ -27,16 +27,27 @@ use crate::table::{IndexRef, TableRef};
 use crate::transaction::{NoClock, allocate_table, publish_index};
 
 /// Applies records, in the order of the log. Process-local.
-#[derive(Default)]
 pub struct Replayer {
     tables: HashMap<TableId, Option<TableRef>>,
     body: Vec<u8>,
+    /// Threads that build an index.
+    threads: usize,
+}
+
+impl Default for Replayer {
+    fn default() -> Self {
+        Replayer::new(1)
+    }
 }
 
 impl Replayer {
-    /// A replayer that knows nothing yet.
-    pub fn new() -> Replayer {
-        Replayer::default()
+    /// A replayer that knows nothing yet, and builds indexes with so many threads.
+    pub fn new(threads: usize) -> Replayer {
+        Replayer {
+            tables: HashMap::new(),
+            body: Vec::new(),
+            threads,
+        }
     }
 
     /// Applies the record that ends at `lsn`, logged by (top-level) transaction `xid`.
@@ -51,6 +62,7 @@ impl Replayer {
         if lsn.0 <= progress.replayed_lsn.load(Ordering::Relaxed) {
             return Ok(());
         }
+        session.memory().use_reserve();
         // A checkpoint that fixed its redo position before this record waits until it is marked.
         session.begin_logging();
         let result = self.apply_record(session, record, lsn, xid);
@@ -167,7 +179,7 @@ impl Replayer {
                 let index = IndexRef::allocate(&session.local, id, table.0, &definition, xid.0)?;
                 index.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
                 let _quiet = Quiet::begin(table);
-                let built = crate::index::build_unjudged(session, table, index)
+                let built = crate::index::build_unjudged(session, table, index, self.threads)
                     .and_then(|()| publish_index(table, index));
                 if built.is_err() {
                     // SAFETY: never published.

@@ -580,7 +580,7 @@ impl World {
             from = loaded.redo.0 * random.below(3) / 2;
         }
         engine.set_state(State::Replaying);
-        let mut replayer = Replayer::new();
+        let mut replayer = Replayer::new(2);
         let mut next_xid = 10;
         for (lsn, entry) in &wal.entries {
             let (Entry::Record { xid, .. } | Entry::Commit { xid }) = entry;

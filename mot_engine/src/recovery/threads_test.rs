@@ -256,7 +256,7 @@ fn checkpoints_beside_writers_fit_the_log() {
         let manifest = read_manifest(&disk, generation).expect("is whole");
         load(engine, &disk, &manifest, 1).expect("loads");
         let session = engine.join().expect("joins");
-        let mut replayer = Replayer::new();
+        let mut replayer = Replayer::new(2);
         let records = shared.with(|server| server.records.clone());
         for (lsn, xid, bytes) in &records {
             replayer

@@ -8,6 +8,7 @@ pub mod fields;
 pub mod interrupts;
 pub mod report;
 pub mod slot;
+pub mod title;
 pub mod violation;
 
 use pgrx::pg_sys;

@@ -11,10 +11,12 @@ use super::{RMGR_ID, RMGR_NAME};
 use crate::clock::{self, PgClock};
 use crate::errors;
 use crate::pg;
-use crate::pg::interrupts;
+use crate::pg::{interrupts, title};
 use crate::session;
+use crate::settings;
 use crate::shmem;
 use crate::workers::load;
+use mot_engine::memory::ArenaFull;
 use mot_engine::recovery::Replayer;
 use mot_engine::{Clock, EngineError, Lsn, Session, State, Xid};
 use pgrx::prelude::*;
@@ -66,7 +68,7 @@ static REPLAYER: Redo = Redo(UnsafeCell::new(None));
 
 fn replayer() -> &'static mut Replayer {
     // SAFETY: see `Redo`; no caller keeps the reference across a callback of PostgreSQL.
-    unsafe { (*REPLAYER.0.get()).get_or_insert_with(Replayer::new) }
+    unsafe { (*REPLAYER.0.get()).get_or_insert_with(|| Replayer::new(settings::load_threads())) }
 }
 
 #[pg_guard]
@@ -133,20 +135,25 @@ unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
     stats.replayed_lsn.store(end.0, Ordering::Relaxed);
 }
 
-/// Applies one record; waits while the arena is full, and stops recovery if the record cannot be applied.
+/// Applies one record, and stops recovery if the record cannot be applied. While the arena is full it waits, interruptibly: on a standby
+/// queries may end that keep versions, and everywhere the server stays as it is until an administrator has read why.
 pub fn apply(session: &Session, replayer: &mut Replayer, data: &[u8], end: Lsn, xid: Xid) {
-    let mut reported: Option<Instant> = None;
+    let mut waiting: Option<Waiting> = None;
+    let mut has_made_room = false;
     loop {
         match replayer.apply(session, data, end, xid) {
             Ok(()) => return,
-            Err(EngineError::ArenaFull(_)) => {
-                if reported.is_none_or(|at| at.elapsed() >= FULL_REPORT) {
-                    reported = Some(Instant::now());
-                    errors::report_replay_waits(&show_lsn(end));
-                }
+            Err(EngineError::ArenaFull(_)) if !has_made_room => {
+                has_made_room = true;
                 make_room(session);
+            }
+            Err(EngineError::ArenaFull(full)) => {
+                waiting
+                    .get_or_insert_with(|| Waiting::begin(end))
+                    .report(end, full);
                 interrupts::sleep_ms(FULL_POLL_MS);
                 interrupts::handle_startup_interrupts();
+                make_room(session);
                 shmem::control()
                     .recovery
                     .stalled_ms
@@ -157,22 +164,63 @@ pub fn apply(session: &Session, replayer: &mut Replayer, data: &[u8], end: Lsn, 
     }
 }
 
-/// Removes superseded versions that replay left. In crash recovery nobody reads, so everything superseded by a committed
-/// transaction is dead; on a standby the reclaim worker does it, under the standby's horizon.
+/// Replay waits for memory, visibly, as long as this lives.
+struct Waiting {
+    title_before: String,
+    reported: Option<Instant>,
+}
+
+impl Waiting {
+    fn begin(end: Lsn) -> Waiting {
+        let title_before = title::current();
+        title::show(&format!("waiting for mot.max_memory at {}", show_lsn(end)));
+        let stats = &shmem::control().recovery;
+        stats.waits_for_memory.store(true, Ordering::Relaxed);
+        Waiting {
+            title_before,
+            reported: None,
+        }
+    }
+
+    fn report(&mut self, end: Lsn, full: ArenaFull) {
+        if self.reported.is_none_or(|at| at.elapsed() >= FULL_REPORT) {
+            self.reported = Some(Instant::now());
+            errors::report_replay_waits(&show_lsn(end), full, has_readers());
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        title::show(&self.title_before);
+        let stats = &shmem::control().recovery;
+        stats.waits_for_memory.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Whether statements may run beside replay. The startup process itself lets them in, so the answer holds until it goes on.
+fn has_readers() -> bool {
+    // SAFETY: reads a shared flag; never raises.
+    unsafe { pg_sys::HotStandbyActive() }
+}
+
+/// Removes superseded versions that replay left. As long as nobody reads (crash recovery, a standby before it is consistent or without
+/// hot_standby) everything superseded by a transaction whose commit was replayed is dead, for later snapshots see that commit. Then the
+/// reclaim worker does it, under the readers' horizon.
 fn make_room(session: &Session) {
-    // SAFETY: a plain variable of the startup process; false in every other.
-    if unsafe { pg_sys::ArchiveRecoveryRequested } {
+    if has_readers() {
         return;
     }
-    session.engine().raise_horizon(Xid(pg::next_full_xid()));
-    for walk in session.tables() {
-        session.sweep(
-            &DuringReplay,
-            walk.table(),
-            true,
-            interrupts::handle_startup_interrupts,
-        );
-    }
+    session.while_nobody_reads(|| {
+        for walk in session.tables() {
+            session.sweep(
+                &DuringReplay,
+                walk.table(),
+                true,
+                interrupts::handle_startup_interrupts,
+            );
+        }
+    });
     session.memory().collect();
 }
 

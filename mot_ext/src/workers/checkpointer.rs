@@ -51,7 +51,7 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
 }
 
 /// Whether the whole server shuts down, and not only this worker was told to end: the postmaster says so in its lock file.
-fn server_is_stopping() -> bool {
+pub(super) fn server_is_stopping() -> bool {
     /// PM_STATUS of `miscadmin.h`: the eighth line.
     const STATUS_LINE: usize = 7;
     match std::fs::read_to_string("postmaster.pid") {
@@ -111,6 +111,10 @@ impl Worker {
             Ok(Ok(())) => return,
             Ok(Err(error)) | Err(error) => error,
         };
+        if super::shutdown_asked() && server_is_stopping() {
+            // Given up for that reason; nothing is wrong with the files.
+            return;
+        }
         shmem::control().set_failure(&error);
         engine.set_state(State::Failed);
         errors::tell(

@@ -2,7 +2,7 @@
 //!
 //! In the startup process this is part of `rm_startup`; after a clean shutdown, when PostgreSQL calls no resource manager,
 //! the checkpoint worker does it while statements on tables wait.
-use super::files;
+use super::{files, watch};
 use crate::clock::{self, PgClock};
 use crate::errors;
 use crate::pg::{self, slot};
@@ -13,7 +13,7 @@ use crate::wal::reader::{self, show_lsn};
 use crate::wal::rmgr;
 use mot_engine::checkpoint::Manifest;
 use mot_engine::recovery::{self, Replayer};
-use mot_engine::{Clock, Lsn, State, Xid};
+use mot_engine::{Clock, EngineError, Lsn, State, Xid};
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -31,12 +31,13 @@ pub fn load() -> Result<Option<Manifest>, String> {
         }
         return Ok(None);
     };
-    let loaded = recovery::load(engine, &disk, &manifest, settings::load_threads());
+    let loaded = watch::load(engine, disk, manifest.clone(), settings::load_threads());
     let loaded = loaded.map_err(|e| match e {
-        mot_engine::EngineError::ArenaFull(full) => format!(
-            "the tables need more memory than mot.max_memory allows ({} bytes): raise it",
-            full.limit
+        EngineError::ArenaFull(_) => format!(
+            "the tables need more memory than mot.max_memory = {} MB allows: raise it",
+            settings::MAX_MEMORY_MIB.get()
         ),
+        EngineError::Cancelled => "the server shuts down".into(),
         other => files::located(other).to_string(),
     })?;
     let control = shmem::control();
@@ -144,7 +145,7 @@ fn load_and_replay() -> Result<Option<Manifest>, String> {
     if let Some(manifest) = &loaded {
         // SAFETY: reads a shared position; never raises.
         let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
-        replay_gap(manifest, &mut Replayer::new(), redo)?;
+        replay_gap(manifest, &mut Replayer::new(settings::load_threads()), redo)?;
     }
     Ok(loaded)
 }

@@ -7,6 +7,7 @@ pub mod gate;
 pub mod load;
 pub mod reclaimer;
 pub mod restartpoint;
+mod watch;
 
 use pgrx::prelude::*;
 use std::ffi::CStr;

@@ -1,0 +1,159 @@
+//! Walking rows for the keys of one index.
+
+use super::append_slot;
+use super::keys::{Keys, Origin};
+use crate::clock::Clock;
+use crate::errors::EngineError;
+use crate::ids::Slot;
+use crate::key::{IndexDefinition, KeyBuffer, encode_row};
+use crate::row::{Anchor, Head, Judged, VersionRef, judge_maker};
+use crate::session::Session;
+use crate::table::{EntryForm, IndexRef, TableRef};
+use std::ops::Range;
+
+/// Slots walked between two pins: memory retired meanwhile must not wait for a whole table.
+pub(super) const SLOTS_PER_PIN: u64 = 1024;
+
+pub(super) struct Collector<'a> {
+    table: TableRef,
+    index: IndexRef,
+    definition: &'a IndexDefinition,
+    key: KeyBuffer,
+    /// Keys of a row with several versions.
+    known: Vec<Vec<u8>>,
+}
+
+impl<'a> Collector<'a> {
+    pub(super) fn new(
+        session: &'a Session,
+        table: TableRef,
+        index: IndexRef,
+    ) -> Result<Self, EngineError> {
+        Ok(Collector {
+            table,
+            index,
+            definition: session.definition(index)?,
+            key: KeyBuffer::new(),
+            known: Vec::new(),
+        })
+    }
+
+    /// The keys of about `count` rows all over the table, sorted, and their length in bytes.
+    pub(super) fn sample(
+        &mut self,
+        session: &Session,
+        count: usize,
+    ) -> Result<(Keys, usize), EngineError> {
+        let mut keys = Keys::default();
+        let mut bytes = 0;
+        let end = self.table.slots_end().0;
+        let step = (end / count.max(1) as u64).max(1);
+        for slot in (0..end).step_by(step as usize).map(Slot) {
+            let _pin = session.local.pin();
+            let Some(anchor) = self.table.anchor(slot) else {
+                continue;
+            };
+            let newest = versions(anchor).find(|version| !version.is_tombstone());
+            if let Some(version) = newest
+                && let Some(pointed) = self.encode(slot, version)?
+            {
+                let origin = Origin {
+                    slot,
+                    live: false,
+                    pointed,
+                };
+                keys.push(self.key.as_slice(), origin)?;
+                bytes += self.key.len();
+            }
+        }
+        keys.sort();
+        Ok((keys, bytes))
+    }
+
+    /// Gives every key of the rows.
+    pub(super) fn walk(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        slots: Range<u64>,
+        mut take: impl FnMut(&[u8], Origin) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        let _pin = session.local.pin();
+        for slot in slots.map(Slot) {
+            if let Some(anchor) = self.table.anchor(slot) {
+                self.row(slot, anchor, clock, &mut take)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn row(
+        &mut self,
+        slot: Slot,
+        anchor: &Anchor,
+        clock: &impl Clock,
+        take: &mut impl FnMut(&[u8], Origin) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        self.known.clear();
+        let mut keys = 0;
+        let mut has_keyless = false;
+        let mut newest = true;
+        for version in versions(anchor) {
+            let verdict = judge_maker(version, clock);
+            if verdict == Judged::Aborted {
+                continue;
+            }
+            let live = newest && verdict != Judged::Running;
+            newest = false;
+            if version.is_tombstone() {
+                continue;
+            }
+            let Some(pointed) = self.encode(slot, version)? else {
+                has_keyless = true;
+                continue;
+            };
+            let key = self.key.as_slice();
+            if self.known.iter().any(|known| known == key) {
+                continue;
+            }
+            let origin = Origin {
+                slot,
+                live,
+                pointed,
+            };
+            take(key, origin)?;
+            keys += 1;
+            if version.next().is_some() {
+                self.known
+                    .try_reserve(1)
+                    .map_err(|_| EngineError::OutOfProcessMemory)?;
+                self.known.push(key.to_vec());
+            }
+        }
+        if keys > 1 || has_keyless {
+            // Changed while no index minded: from now on scans must compare, and pruning must remove the entries of old versions.
+            let mut latched = anchor.latch();
+            latched.head = latched.head.with_flags(Head::KEYS_MOVED);
+        }
+        Ok(())
+    }
+
+    /// Encodes the version's key; whether it is pointed. `None`: it has none.
+    fn encode(&mut self, slot: Slot, version: VersionRef) -> Result<Option<bool>, EngineError> {
+        let has_null = encode_row(self.definition, version.image(), &mut self.key)?.0;
+        if self.key.is_empty() {
+            return Ok(None);
+        }
+        let pointed = self.index.form(has_null) == EntryForm::Pointed;
+        if !pointed {
+            append_slot(&mut self.key, slot)?;
+        }
+        Ok(Some(pointed))
+    }
+}
+
+/// The states in a chain, newest first.
+fn versions(anchor: &Anchor) -> impl Iterator<Item = VersionRef> {
+    std::iter::successors(anchor.head().version(), VersionRef::next)
+        .filter(|version| !version.is_lock())
+}

@@ -1,0 +1,412 @@
+//! Keys on their way into an index: collected in parts, sorted, grouped.
+//!
+//! An entry is 32 bytes and holds the first 16 of its key, which decide nearly every comparison, and are the whole key more often than
+//! not; longer keys also lie behind one another in `bytes`. This is process memory.
+
+use super::posting::{Posting, inline_value};
+use crate::errors::EngineError;
+use crate::ids::Slot;
+use crate::session::Session;
+use std::cmp::Ordering;
+
+/// Bytes of a key that lie in its entry.
+const HEAD_BYTES: usize = 16;
+/// An entry's second word: the slot, the key's length, whether the row is live, whether the key is pointed.
+const SLOT_BITS: u32 = 42;
+const LENGTH_BITS: u32 = 15;
+const LIVE: u64 = 1 << (SLOT_BITS + LENGTH_BITS);
+const POINTED: u64 = LIVE << 1;
+
+const _: () = assert!(crate::limits::SLOTS_MAX <= 1 << SLOT_BITS);
+const _: () = assert!(mot_index::MAX_KEY_BYTES < 1 << LENGTH_BITS);
+
+/// Entries grouped between two questions whether to go on.
+const ENTRIES_PER_LOOK: usize = 4096;
+
+/// The first bytes of a key as a number: ordered as the keys are, as far as it goes.
+fn head_of(key: &[u8]) -> u128 {
+    match key.first_chunk::<HEAD_BYTES>() {
+        Some(head) => u128::from_be_bytes(*head),
+        None => {
+            let mut head = [0; HEAD_BYTES];
+            head[..key.len()].copy_from_slice(key);
+            u128::from_be_bytes(head)
+        }
+    }
+}
+
+#[derive(Copy, Clone)]
+struct Entry {
+    /// The head in two halves: a u128 would make the entry 48 bytes long.
+    head: [u64; 2],
+    word: u64,
+    /// Where the whole key lies, if it is longer than the head.
+    offset: usize,
+}
+
+impl Entry {
+    fn head(&self) -> u128 {
+        u128::from(self.head[0]) << 64 | u128::from(self.head[1])
+    }
+
+    fn slot(&self) -> Slot {
+        Slot(self.word & ((1 << SLOT_BITS) - 1))
+    }
+
+    fn length(&self) -> usize {
+        (self.word >> SLOT_BITS) as usize & ((1 << LENGTH_BITS) - 1)
+    }
+
+    fn is_live(&self) -> bool {
+        self.word & LIVE != 0
+    }
+
+    fn is_pointed(&self) -> bool {
+        self.word & POINTED != 0
+    }
+}
+
+/// What is to be known of a row's key besides the key.
+#[derive(Copy, Clone)]
+pub(super) struct Origin {
+    pub(super) slot: Slot,
+    /// The row has the key now, and counts for uniqueness.
+    pub(super) live: bool,
+    pub(super) pointed: bool,
+}
+
+/// One key, whole.
+pub(super) enum Key<'a> {
+    Head([u8; HEAD_BYTES], usize),
+    Whole(&'a [u8]),
+}
+
+impl AsRef<[u8]> for Key<'_> {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Key::Head(bytes, length) => &bytes[..*length],
+            Key::Whole(bytes) => bytes,
+        }
+    }
+}
+
+/// Some keys.
+#[derive(Default)]
+pub(super) struct Keys {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+impl Keys {
+    /// What an entry takes of process memory.
+    pub(super) fn entry_bytes(key_bytes: usize) -> usize {
+        size_of::<Entry>() + if key_bytes > HEAD_BYTES { key_bytes } else { 0 }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn push(&mut self, key: &[u8], origin: Origin) -> Result<(), EngineError> {
+        self.entries
+            .try_reserve(1)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        let offset = self.bytes.len();
+        if key.len() > HEAD_BYTES {
+            self.bytes
+                .try_reserve(key.len())
+                .map_err(|_| EngineError::OutOfProcessMemory)?;
+            self.bytes.extend_from_slice(key);
+        }
+        let head = head_of(key);
+        self.entries.push(Entry {
+            head: [(head >> 64) as u64, head as u64],
+            word: origin.slot.0
+                | (key.len() as u64) << SLOT_BITS
+                | if origin.live { LIVE } else { 0 }
+                | if origin.pointed { POINTED } else { 0 },
+            offset,
+        });
+        Ok(())
+    }
+
+    /// Appends others.
+    pub(super) fn append(&mut self, other: Keys) -> Result<(), EngineError> {
+        if self.is_empty() {
+            *self = other;
+            return Ok(());
+        }
+        let base = self.bytes.len();
+        self.bytes
+            .try_reserve(other.bytes.len())
+            .and_then(|()| self.entries.try_reserve(other.entries.len()))
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        self.bytes.extend_from_slice(&other.bytes);
+        self.entries.extend(other.entries.iter().map(|entry| Entry {
+            offset: entry.offset + base,
+            ..*entry
+        }));
+        Ok(())
+    }
+
+    fn whole<'a>(bytes: &'a [u8], entry: &Entry) -> Option<&'a [u8]> {
+        // `None` for a key that is all in its entry.
+        (entry.length() > HEAD_BYTES).then(|| &bytes[entry.offset..][..entry.length()])
+    }
+
+    fn compare(bytes: &[u8], a: &Entry, b: &Entry) -> Ordering {
+        a.head().cmp(&b.head()).then_with(|| {
+            match (Self::whole(bytes, a), Self::whole(bytes, b)) {
+                (Some(a), Some(b)) => a[HEAD_BYTES..].cmp(&b[HEAD_BYTES..]),
+                // With equal heads the shorter key is the longer one's beginning.
+                _ => a.length().cmp(&b.length()),
+            }
+        })
+    }
+
+    /// Sorts by key, then by slot.
+    pub(super) fn sort(&mut self) {
+        let bytes = &self.bytes;
+        self.entries.sort_unstable_by(|a, b| {
+            Self::compare(bytes, a, b)
+                .then_with(|| a.slot().cmp(&b.slot()))
+                .then_with(|| b.is_live().cmp(&a.is_live()))
+        });
+    }
+
+    fn key(&self, entry: &Entry) -> Key<'_> {
+        match Self::whole(&self.bytes, entry) {
+            Some(key) => Key::Whole(key),
+            None => Key::Head(entry.head().to_be_bytes(), entry.length()),
+        }
+    }
+
+    pub(super) fn first(&self) -> Option<Key<'_>> {
+        self.entries.first().map(|entry| self.key(entry))
+    }
+
+    pub(super) fn last(&self) -> Option<Key<'_>> {
+        self.entries.last().map(|entry| self.key(entry))
+    }
+
+    /// The index's entries: one value per distinct key of the sorted keys.
+    pub(super) fn groups<'a>(
+        &'a self,
+        session: &'a Session,
+        go_on: &'a dyn Fn() -> Result<(), EngineError>,
+    ) -> Groups<'a> {
+        Groups {
+            keys: self,
+            session,
+            go_on,
+            asked_at: 0,
+            next: 0,
+            postings: Vec::new(),
+            stopped: None,
+        }
+    }
+}
+
+/// Why a group has no value.
+pub(super) enum Stopped {
+    /// Two live rows share a pointed key.
+    Duplicate([Slot; 2]),
+    Failed(EngineError),
+}
+
+/// Iterates over distinct keys and their values. Ends early when it must stop.
+pub(super) struct Groups<'a> {
+    keys: &'a Keys,
+    session: &'a Session,
+    /// Asked every so many entries.
+    go_on: &'a dyn Fn() -> Result<(), EngineError>,
+    asked_at: usize,
+    next: usize,
+    /// Values with a posting block: they are to be freed if the index does not come about.
+    pub(super) postings: Vec<u64>,
+    pub(super) stopped: Option<Stopped>,
+}
+
+impl Groups<'_> {
+    fn shared_value(&mut self, group: std::ops::Range<usize>) -> Result<u64, Stopped> {
+        let group = &self.keys.entries[group];
+        debug_assert!(
+            group[0].is_pointed(),
+            "a suffixed key is unique by its slot"
+        );
+        let mut live = group.iter().filter(|entry| entry.is_live());
+        if let (Some(a), Some(b)) = (live.next(), live.next()) {
+            return Err(Stopped::Duplicate([a.slot(), b.slot()]));
+        }
+        self.postings
+            .try_reserve(1)
+            .map_err(|_| Stopped::Failed(EngineError::OutOfProcessMemory))?;
+        let cells = group.len().next_power_of_two().max(3);
+        let block = Posting::allocate(&self.session.local, cells).map_err(Stopped::Failed)?;
+        for entry in group {
+            block.add(entry.slot());
+        }
+        self.postings.push(block.value());
+        Ok(block.value())
+    }
+}
+
+impl<'a> Iterator for Groups<'a> {
+    type Item = (Key<'a>, u64);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let entries = &self.keys.entries;
+        let first = self.next;
+        let entry = entries.get(first)?;
+        if first >= self.asked_at {
+            self.asked_at = first + ENTRIES_PER_LOOK;
+            if let Err(error) = (self.go_on)() {
+                self.stopped = Some(Stopped::Failed(error));
+                self.next = entries.len();
+                return None;
+            }
+        }
+        let same = entries[first + 1..]
+            .iter()
+            .take_while(|other| Keys::compare(&self.keys.bytes, entry, other) == Ordering::Equal)
+            .count();
+        let end = first + 1 + same;
+        let value = if same == 0 {
+            inline_value(entry.slot())
+        } else {
+            match self.shared_value(first..end) {
+                Ok(value) => value,
+                Err(stopped) => {
+                    self.stopped = Some(stopped);
+                    self.next = entries.len();
+                    return None;
+                }
+            }
+        };
+        self.next = end;
+        Some((self.keys.key(entry), value))
+    }
+}
+
+/// The least keys of all parts but the first, ascending.
+#[derive(Default)]
+pub(super) struct Splitters(Vec<(u128, Vec<u8>)>);
+
+impl Splitters {
+    /// Cuts the keys of a sorted sample into at most `parts` parts.
+    pub(super) fn choose(sample: &Keys, parts: usize) -> Splitters {
+        let mut splitters: Vec<(u128, Vec<u8>)> = (1..parts)
+            .filter_map(|part| sample.entries.get(part * sample.len() / parts))
+            .map(|entry| {
+                let key = sample.key(entry);
+                (head_of(key.as_ref()), key.as_ref().to_vec())
+            })
+            .collect();
+        splitters.dedup();
+        Splitters(splitters)
+    }
+
+    /// How many parts there are.
+    pub(super) fn parts(&self) -> usize {
+        self.0.len() + 1
+    }
+
+    /// The part that `key` belongs to.
+    pub(super) fn part_of(&self, key: &[u8]) -> usize {
+        if self.0.is_empty() {
+            return 0;
+        }
+        let head = head_of(key);
+        self.0.partition_point(|(splitter, whole)| {
+            *splitter < head || (*splitter == head && whole.as_slice() <= key)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORIGIN: Origin = Origin {
+        slot: Slot(7),
+        live: false,
+        pointed: true,
+    };
+
+    /// Keys around the length of a head, with zero bytes and shared beginnings.
+    fn some_keys() -> Vec<Vec<u8>> {
+        let mut keys = Vec::new();
+        for length in [0, 1, 2, 15, 16, 17, 18, 40] {
+            for fill in [0, 1, 255] {
+                for last in [0, 3] {
+                    let mut key = vec![fill; length];
+                    if let Some(byte) = key.last_mut() {
+                        *byte = last;
+                    }
+                    keys.push(key);
+                }
+            }
+        }
+        keys
+    }
+
+    #[test]
+    fn keys_sort_as_bytes_do() {
+        let mut wanted = some_keys();
+        let mut keys = Keys::default();
+        for key in &wanted {
+            keys.push(key, ORIGIN).expect("memory");
+        }
+        keys.sort();
+        wanted.sort();
+        let sorted: Vec<Vec<u8>> = keys
+            .entries
+            .iter()
+            .map(|entry| keys.key(entry).as_ref().to_vec())
+            .collect();
+        assert_eq!(sorted, wanted);
+    }
+
+    #[test]
+    fn every_key_is_in_the_part_its_splitters_say() {
+        let mut wanted = some_keys();
+        wanted.sort();
+        let mut sample = Keys::default();
+        for key in &wanted {
+            sample.push(key, ORIGIN).expect("memory");
+        }
+        for parts in [1, 2, 7, 100] {
+            let splitters = Splitters::choose(&sample, parts);
+            assert!(splitters.parts() <= parts.max(1));
+            let mut before = 0;
+            for key in &wanted {
+                let part = splitters.part_of(key);
+                assert!(part >= before && part < splitters.parts());
+                assert!(part == 0 || splitters.0[part - 1].1 <= *key);
+                assert!(part + 1 == splitters.parts() || *key < splitters.0[part].1);
+                before = part;
+            }
+            assert_eq!(before + 1, splitters.parts());
+        }
+    }
+
+    #[test]
+    fn appended_keys_are_found() {
+        let mut all = Keys::default();
+        for key in some_keys() {
+            let mut one = Keys::default();
+            one.push(&key, ORIGIN).expect("memory");
+            all.append(one).expect("memory");
+        }
+        let found: Vec<Vec<u8>> = all
+            .entries
+            .iter()
+            .map(|entry| all.key(entry).as_ref().to_vec())
+            .collect();
+        assert_eq!(found, some_keys());
+    }
+}

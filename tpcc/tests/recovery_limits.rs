@@ -1,0 +1,97 @@
+//! Recovery into too little memory: the server must say what it waits for and do as it is told meanwhile, and nothing is lost.
+
+use std::time::{Duration, Instant};
+use tpcc::cluster::{Cluster, Shutdown, scratch_directory};
+use tpcc::schema::Engine;
+
+const ROWS: i64 = 200_000;
+/// Time a replay of the rows below gets.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits until the server's log, from byte `seen` on, has all of `texts`.
+fn wait_for_log(cluster: &Cluster, seen: usize, texts: &[&str]) {
+    let start = Instant::now();
+    loop {
+        let log = std::fs::read(cluster.log_path()).unwrap();
+        let log = String::from_utf8_lossy(&log[seen..]).into_owned();
+        if texts.iter().all(|text| log.contains(text)) {
+            return;
+        }
+        assert!(start.elapsed() < PATIENCE, "no {texts:?} in {log}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A server without a checkpoint of its rows is killed and comes up with less memory than they need: as a standby, and for itself.
+#[test]
+fn replay_waits_for_memory_and_can_be_stopped() {
+    let settings = [
+        ("shared_preload_libraries", "mot"),
+        ("mot.max_memory", "512MB"),
+        ("max_wal_size", "4GB"),
+        ("checkpoint_timeout", "1h"),
+    ];
+    let directory = scratch_directory("mot-limits");
+    let mut cluster = Cluster::create(&directory, None, &settings).unwrap();
+    cluster.start_and_wait().unwrap();
+    let target = cluster.target(Engine::Mot, None).unwrap();
+    let mut client = target.client().unwrap();
+    client
+        .batch_execute(
+            "CREATE EXTENSION IF NOT EXISTS mot;
+             CREATE FOREIGN TABLE public.wide (id int PRIMARY KEY, filler text) SERVER mot;
+             CHECKPOINT",
+        )
+        .unwrap();
+    let insert =
+        "INSERT INTO public.wide SELECT n, repeat('x', 400) FROM generate_series(1, $1::bigint) n";
+    client.execute(insert, &[&ROWS]).unwrap();
+    drop(client);
+    cluster.kill_postmaster().unwrap();
+
+    cluster.set("mot.max_memory", "64MB");
+    for standby in [true, false] {
+        let signal = cluster.data().join("standby.signal");
+        if standby {
+            std::fs::write(&signal, "").unwrap();
+        } else {
+            std::fs::remove_file(&signal).unwrap();
+        }
+        let seen = std::fs::read(cluster.log_path()).unwrap().len();
+        cluster.start().unwrap();
+        let texts = [
+            "replay of memory-optimized tables waits at",
+            "mot.max_memory = 64 MB is used up",
+            "Shut the server down, raise mot.max_memory",
+        ];
+        wait_for_log(&cluster, seen, &texts);
+        let titles = cluster.children_titled("postgres: startup waiting for mot.max_memory at");
+        assert_eq!(titles.unwrap().len(), 1);
+        cluster.stop(Shutdown::Fast).unwrap();
+        let log = std::fs::read(cluster.log_path()).unwrap();
+        let log = String::from_utf8_lossy(&log[seen..]).into_owned();
+        assert!(
+            !log.contains("PANIC") && !log.contains("by signal"),
+            "{log}"
+        );
+    }
+
+    cluster.set("mot.max_memory", "512MB");
+    cluster.start_and_wait().unwrap();
+    let mut client = target.client().unwrap();
+    let row = client
+        .query_one("SELECT count(*), sum(id::bigint) FROM public.wide", &[])
+        .unwrap();
+    assert_eq!(row.get::<_, i64>(0), ROWS);
+    client
+        .batch_execute("SELECT * FROM mot.check('public.wide')")
+        .unwrap();
+    let row = client
+        .query_one(
+            "SELECT changes_replayed, waits_for_memory FROM mot.stat_recovery",
+            &[],
+        )
+        .unwrap();
+    assert!(row.get::<_, i64>(0) >= ROWS);
+    assert!(!row.get::<_, bool>(1));
+}
