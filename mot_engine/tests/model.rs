@@ -193,8 +193,16 @@ impl Test {
         busy
     }
 
-    /// What a writer finds that need not wait: `None` if nothing is in its way.
-    fn obstacle(&self, model: &ModelRow, top: u64, seen: usize) -> Option<Written> {
+    /// What a writer or locker finds that need not wait: `None` if nothing is in its way.
+    fn obstacle(
+        &self,
+        model: &ModelRow,
+        top: u64,
+        seen: usize,
+        strength: LockStrength,
+    ) -> Option<Written> {
+        // A KEY SHARE locker passes over committed changes that left the keys alone, to the state it saw.
+        let mut has_passed = false;
         for (position, version) in model.versions.iter().enumerate().rev() {
             match self.world.fate(version.xid) {
                 Fate::Aborted => continue,
@@ -202,10 +210,15 @@ impl Test {
                 _ if position == seen => return None,
                 Fate::Running => return Some(Written::SelfModified(CommandId(version.cid))),
                 Fate::Committed if version.row.is_none() => return Some(Written::Gone),
+                Fate::Committed if !strength.conflicts(version.strength) => has_passed = true,
                 Fate::Committed => return Some(Written::Changed),
             }
         }
-        Some(Written::Gone)
+        Some(if has_passed {
+            Written::Changed
+        } else {
+            Written::Gone
+        })
     }
 
     /// What making the entries of a row may answer: for each unique index in order, everything any other row could cause.
@@ -558,7 +571,7 @@ impl Test {
         let running = self.running[t].as_ref().unwrap();
         let (xid, cid, top) = (*running.levels.last().unwrap(), running.cid, running.me.top);
         let busy = self.busy(model, top, strength);
-        let obstacle = self.obstacle(model, top, at);
+        let obstacle = self.obstacle(model, top, at, strength);
         let clock = running.me.clone();
         let work = &mut self.running[t].as_mut().unwrap().work;
         let (session, table) = (&self.session, self.table);
@@ -623,7 +636,7 @@ impl Test {
         let running = self.running[t].as_ref().unwrap();
         let (xid, top) = (*running.levels.last().unwrap(), running.me.top);
         let busy = self.busy(model, top, strength);
-        let obstacle = self.obstacle(model, top, at);
+        let obstacle = self.obstacle(model, top, at, strength);
         let clock = running.me.clone();
         let work = &mut self.running[t].as_mut().unwrap().work;
         let locked = work
