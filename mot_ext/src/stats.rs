@@ -294,6 +294,7 @@ fn recovery_usage() -> TableIterator<
         name!(records_replayed, i64),
         name!(replayed_lsn, Option<String>),
         name!(stalled_ms, i64),
+        name!(is_warm, bool),
     ),
 > {
     let Some(engine) = shmem::engine() else {
@@ -324,6 +325,7 @@ fn recovery_usage() -> TableIterator<
         figure(&stats.records_replayed),
         lsn(stats.replayed_lsn.load(Ordering::Relaxed)),
         figure(&stats.stalled_ms),
+        control.taken_over.load(Ordering::Relaxed),
     ))
 }
 
@@ -349,7 +351,7 @@ CREATE VIEW mot.stat_progress_checkpoint AS
   FROM mot.checkpoint_progress();
 CREATE VIEW mot.stat_recovery AS
   SELECT state, failure, rows_total, rows_loaded, bytes_total, bytes_loaded, indexes_total, indexes_built, load_ms,
-         gap_records, records_replayed, replayed_lsn::pg_lsn, stalled_ms
+         gap_records, records_replayed, replayed_lsn::pg_lsn, stalled_ms, is_warm
   FROM mot.recovery_usage();
 REVOKE EXECUTE ON FUNCTION mot.memory_usage(), mot.table_usage(), mot.index_usage(), mot.transaction_usage(),
   mot.checkpoint_usage(), mot.checkpoint_progress(), mot.recovery_usage() FROM PUBLIC;
