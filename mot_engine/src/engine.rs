@@ -7,6 +7,7 @@ use crate::errors::EngineError;
 use crate::ids::{Lsn, Xid};
 use crate::limits::SESSIONS_MAX;
 use crate::memory::{Memory, Purpose, Urgency};
+use crate::rest::TakenOver;
 use crate::session::Session;
 use crate::table::Catalog;
 use std::ptr::NonNull;
@@ -78,6 +79,47 @@ pub struct ConflictCounters {
     pub rows_changed_meanwhile: AtomicU64,
     /// Unique keys met twice, where that is an error.
     pub unique_violations: AtomicU64,
+}
+
+impl Progress {
+    /// Says that all there is has been taken over at once.
+    pub(crate) fn restart(&self, taken: TakenOver) {
+        let pairs = [
+            (&self.rows_total, taken.rows),
+            (&self.rows_loaded, taken.rows),
+            (&self.bytes_total, 0),
+            (&self.bytes_loaded, 0),
+            (&self.indexes_total, taken.indexes),
+            (&self.indexes_built, taken.indexes),
+            (&self.index_entries_total, 0),
+            (&self.index_entries_built, 0),
+            (&self.changes_replayed, 0),
+            (&self.replayed_lsn, 0),
+        ];
+        for (word, value) in pairs {
+            word.store(value, Ordering::Relaxed);
+        }
+        self.load_is_unwanted.store(0, Ordering::Relaxed);
+    }
+}
+
+impl TransactionCounters {
+    /// Sets all back.
+    pub(crate) fn restart(&self) {
+        let all = [
+            &self.commits,
+            &self.aborts,
+            &self.log_records,
+            &self.log_bytes,
+            &self.conflicts.row_waits,
+            &self.conflicts.key_waits,
+            &self.conflicts.rows_changed_meanwhile,
+            &self.conflicts.unique_violations,
+        ];
+        for counter in all {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
 }
 
 /// A session's line in the root.
@@ -155,6 +197,14 @@ impl Engine {
     pub fn attach(memory: Memory) -> Option<Engine> {
         let root = NonNull::new(memory.root(ROOT_WORD).load(Ordering::Acquire) as *mut Root)?;
         Some(Engine { memory, root })
+    }
+
+    /// Whether the root can be one at all.
+    pub(crate) fn root_is_inside(self) -> bool {
+        self.root.is_aligned()
+            && self.memory.contains(self.root.cast())
+            // SAFETY: one past the root's bytes, compared and never read.
+            && self.memory.contains(unsafe { self.root.add(1) }.cast())
     }
 
     pub(crate) fn root<'a>(self) -> &'a Root {

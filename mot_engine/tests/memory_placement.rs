@@ -56,6 +56,10 @@ impl Kernel for MadeUp {
         // SAFETY: the caller's promise is the same.
         unsafe { LinuxKernel.give_back(at, bytes) }
     }
+
+    unsafe fn populate(&self, _at: NonNull<u8>, _bytes: usize) -> io::Result<()> {
+        unreachable!("the region is not a named file's")
+    }
 }
 
 impl MadeUp {

@@ -27,6 +27,7 @@ mod shmem;
 mod stats;
 mod wait;
 mod wal;
+mod warm;
 mod workers;
 mod xact;
 

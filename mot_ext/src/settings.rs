@@ -38,6 +38,7 @@ const DAY_MS: i32 = 24 * 3600 * 1000;
 
 pub static MAX_MEMORY_MIB: GucSetting<i32> = GucSetting::<i32>::new(4096);
 pub static HUGE_PAGES: GucSetting<HugePages> = GucSetting::<HugePages>::new(HugePages::Off);
+pub static WARM_RESTART: GucSetting<bool> = GucSetting::<bool>::new(false);
 pub static CREATE_TABLES: GucSetting<bool> = GucSetting::<bool>::new(false);
 pub static COMPILED_STATEMENTS: GucSetting<CompiledStatements> =
     GucSetting::<CompiledStatements>::new(CompiledStatements::On);
@@ -96,6 +97,14 @@ pub fn init() {
         c"Use of huge pages for memory-optimized tables.",
         c"\"try\" falls back to ordinary pages, \"on\" refuses to start without huge pages.",
         &HUGE_PAGES,
+        GucContext::Postmaster,
+        plain,
+    );
+    GucRegistry::define_bool_guc(
+        c"mot.warm_restart",
+        c"Keeps memory-optimized tables in memory while the server restarts.",
+        c"After a clean shutdown their memory stays in a file of /dev/shm, and the next start takes it over instead of loading.",
+        &WARM_RESTART,
         GucContext::Postmaster,
         plain,
     );

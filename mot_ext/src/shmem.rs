@@ -1,17 +1,21 @@
 //! What all processes of the server share: the engine's arena and one page of our own, the control block.
 //!
-//! - Both are mapped once, in the postmaster, while it preloads libraries; every child inherits them at the same address.
+//! - Both are mapped once, in the postmaster (the control block while it preloads libraries, the arena in the first
+//!   `shmem_startup_hook`); every child inherits them at the same address.
 //! - Both are formatted in `shmem_startup_hook`, which runs at server start and again after a crash of a backend, when no
-//!   child is alive. Nothing from before survives: tables are loaded again.
+//!   child is alive. Nothing from before survives: tables are loaded again. The one exception is a warm restart
+//!   (`crate::warm`): the arena of the server before is taken over as it is.
 //! - Not preloaded: nothing is mapped, `engine()` answers `None`, and touching a table raises 55000.
 use crate::errors;
 use crate::settings::{self, HUGE_PAGES, MAX_MEMORY_MIB};
+use crate::warm;
 use mot_engine::checkpoint::CheckpointProgress;
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
-use mot_engine::{Engine, EngineError};
+use mot_engine::{Engine, EngineError, TakenOver};
 use pgrx::prelude::*;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::time::Instant;
 
 /// Longest text kept of a failure; longer ones are cut.
 const FAILURE_BYTES_MAX: usize = 1024;
@@ -33,6 +37,10 @@ pub struct Control {
     pub copiers: AtomicU32,
     /// Redo position of the newest complete checkpoint.
     pub covered: AtomicU64,
+    /// Generation of the last checkpoint, once that is written; 0 before.
+    pub final_generation: AtomicU64,
+    /// The tables are those of the server before this one: there is nothing to load.
+    pub taken_over: AtomicBool,
     pub checkpoint: CheckpointStats,
     pub recovery: RecoveryStats,
     failure_bytes: AtomicU32,
@@ -98,7 +106,7 @@ impl Control {
 }
 
 struct Shared {
-    region: Region,
+    region: Option<Region>,
     control: *mut Control,
     engine: Option<Engine>,
 }
@@ -127,22 +135,17 @@ pub fn control() -> &'static Control {
     unsafe { &*shared.control }
 }
 
-/// Maps the memory while the server preloads libraries; does nothing otherwise.
+/// The region, once it is mapped.
+pub fn region() -> Option<&'static Region> {
+    shared()?.region.as_ref()
+}
+
+/// Maps the control block while the server preloads libraries; does nothing otherwise.
 pub fn init() {
     // SAFETY: a plain flag that the postmaster sets before it calls any _PG_init.
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
         return;
     }
-    let bytes = (MAX_MEMORY_MIB.get() as usize) << 20;
-    let huge_pages = match HUGE_PAGES.get() {
-        settings::HugePages::Off => HugePages::Off,
-        settings::HugePages::Try => HugePages::Try,
-        settings::HugePages::On => HugePages::On,
-    };
-    let region = match Region::create(bytes, huge_pages) {
-        Ok(region) => region,
-        Err(error) => errors::no_region(&error.to_string()),
-    };
     // SAFETY: an anonymous shared mapping of our own; checked below.
     let control = unsafe {
         libc::mmap(
@@ -160,7 +163,7 @@ pub fn init() {
     // SAFETY: one thread, before any fork; hooks are plain variables of this process, and the previous one is kept.
     unsafe {
         *SHARED.0.get() = Some(Shared {
-            region,
+            region: None,
             control: control.cast(),
             engine: None,
         });
@@ -183,7 +186,24 @@ unsafe extern "C-unwind" fn on_shmem_startup() {
     format();
 }
 
-/// Empties the arena and the control block. No other process of this server is alive.
+/// Maps the region: the first time, before there are children. With the engine of the server before, if it is taken over.
+fn open_region() -> (Region, Option<(Engine, TakenOver)>) {
+    let bytes = (MAX_MEMORY_MIB.get() as usize) << 20;
+    let huge_pages = match HUGE_PAGES.get() {
+        settings::HugePages::Off => HugePages::Off,
+        settings::HugePages::Try => HugePages::Try,
+        settings::HugePages::On => HugePages::On,
+    };
+    if let Some(opened) = warm::open(bytes, huge_pages) {
+        return (opened.region, opened.engine);
+    }
+    match Region::create(bytes, huge_pages) {
+        Ok(region) => (region, None),
+        Err(error) => errors::no_region(&error.to_string()),
+    }
+}
+
+/// Empties the control block and the arena, unless the arena is taken over. No other process of this server is alive.
 fn format() {
     // SAFETY: see `Local`; no child is alive, so nobody uses what is reset.
     unsafe {
@@ -192,10 +212,26 @@ fn format() {
         };
         shared.engine = None;
         std::ptr::write_bytes(shared.control, 0, 1);
-        if let Err(error) = shared.region.reset() {
+        if shared.region.is_none() {
+            let start = Instant::now();
+            let (region, taken) = open_region();
+            shared.region = Some(region);
+            if let Some((engine, _)) = taken {
+                let control = &*shared.control;
+                control.taken_over.store(true, Ordering::SeqCst);
+                let elapsed = start.elapsed().as_millis() as u64;
+                control.recovery.load_ms.store(elapsed, Ordering::Relaxed);
+                shared.engine = Some(engine);
+                return;
+            }
+        }
+        let Some(region) = &shared.region else {
+            return;
+        };
+        if let Err(error) = region.reset() {
             errors::no_region(&error.to_string());
         }
-        match Memory::format(&shared.region, &ArenaOptions::default())
+        match Memory::format(region, &ArenaOptions::default())
             .map_err(EngineError::from)
             .and_then(Engine::format)
         {

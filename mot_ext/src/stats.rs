@@ -298,6 +298,7 @@ fn recovery_usage() -> TableIterator<
         name!(replayed_lsn, Option<String>),
         name!(stalled_ms, i64),
         name!(waits_for_memory, bool),
+        name!(is_warm, bool),
     ),
 > {
     let Some(engine) = shmem::engine() else {
@@ -332,6 +333,7 @@ fn recovery_usage() -> TableIterator<
         lsn(stats.replayed_lsn.load(Ordering::Relaxed)),
         figure(&stats.stalled_ms),
         stats.waits_for_memory.load(Ordering::Relaxed),
+        control.taken_over.load(Ordering::Relaxed),
     ))
 }
 
@@ -358,7 +360,7 @@ CREATE VIEW mot.stat_progress_checkpoint AS
 CREATE VIEW mot.stat_recovery AS
   SELECT state, failure, rows_total, rows_loaded, bytes_total, bytes_loaded, indexes_total, indexes_built,
          index_entries_total, index_entries_built, load_ms, gap_records, records_replayed, changes_replayed,
-         replayed_lsn::pg_lsn, stalled_ms, waits_for_memory
+         replayed_lsn::pg_lsn, stalled_ms, waits_for_memory, is_warm
   FROM mot.recovery_usage();
 REVOKE EXECUTE ON FUNCTION mot.memory_usage(), mot.table_usage(), mot.index_usage(), mot.transaction_usage(),
   mot.checkpoint_usage(), mot.checkpoint_progress(), mot.recovery_usage() FROM PUBLIC;

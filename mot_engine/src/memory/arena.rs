@@ -10,7 +10,7 @@ use super::chunk::{CHUNK_BYTES, ChunkMeta, ChunkPool, SPAN_BYTES, SPANS_PER_CHUN
 use super::epoch::EpochTable;
 use super::orphan::Orphans;
 use super::placement::{NODES_MAX, POOLS_MAX, pools_of};
-use super::region::Region;
+use super::region::{Region, populate_pages};
 use super::size_class::CLASSES;
 use super::slab::{Center, SpanMeta};
 use super::topology::Topology;
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 /// "motARENA" in memory order.
 const MAGIC: u64 = u64::from_le_bytes(*b"motARENA");
 /// Raised with every change of what lies in the arena.
-const LAYOUT_VERSION: u32 = 1;
+const LAYOUT_VERSION: u32 = 2;
 
 /// Smallest arena: the header, the reserve and something to use.
 pub const ARENA_BYTES_MIN: usize = 16 << 20;
@@ -72,6 +72,12 @@ pub enum ArenaError {
     /// Attaching to another program version's arena.
     #[error("the arena has layout version {found}, this program knows {LAYOUT_VERSION}")]
     LayoutVersion { found: u32 },
+    /// Taking over an arena that was laid out for something else.
+    #[error("the arena was laid out for {what}")]
+    Mismatch { what: &'static str },
+    /// No pages for the arena's own tables.
+    #[error("the file system of the arena is full")]
+    NoPages,
 }
 
 /// How to format.
@@ -102,6 +108,8 @@ pub(super) struct Header {
     nodes: Word32,
     chunks: Word32,
     pub(super) reserve_spans: Word32,
+    /// Not 0: chunks get their pages when they are taken (`Region::needs_population`).
+    populates: Word32,
     node_numbers: [Word32; NODES_MAX],
     pub(super) region_bytes: Word64,
     bitmaps_at: Word64,
@@ -141,10 +149,22 @@ impl Memory {
         let memory = Memory {
             base: region.base(),
         };
+        let populate = |chunks: std::ops::Range<usize>| {
+            if !region.needs_population() || chunks.is_empty() {
+                return Ok(());
+            }
+            let at = chunks.start * CHUNK_BYTES;
+            // SAFETY: chunks of the region (the caller bounds them).
+            let populated =
+                unsafe { populate_pages(region.base().add(at), chunks.len() * CHUNK_BYTES) };
+            populated.map_err(|_| ArenaError::NoPages)
+        };
+        populate(0..1)?;
         let header = memory.header();
         if header.magic.load(Ordering::Acquire) != 0 {
             return Err(ArenaError::AlreadyFormatted);
         }
+        header.populates.set(u32::from(region.needs_population()));
         let nodes = options.topology.nodes();
         header.layout_version.set(LAYOUT_VERSION);
         header.nodes.set(nodes.len() as u32);
@@ -166,6 +186,7 @@ impl Memory {
         header.bitmaps_at.set(bitmaps_at as u64);
         header.chunks_at.set(chunks_at as u64);
         header.spans_at.set(spans_at as u64);
+        populate(1..end.div_ceil(CHUNK_BYTES))?;
         memory.format_chunks(end.div_ceil(SPAN_BYTES));
         memory.format_epochs();
         memory.format_orphans();
@@ -188,6 +209,39 @@ impl Memory {
             LAYOUT_VERSION => Ok(memory),
             found => Err(ArenaError::LayoutVersion { found }),
         }
+    }
+
+    /// The arena that an earlier process laid out in this region and left behind, if `format` would lay it out alike.
+    ///
+    /// # Safety
+    /// As for [`Memory::format`].
+    pub unsafe fn take_over(region: &Region, options: &ArenaOptions) -> Result<Memory, ArenaError> {
+        if region.bytes() < ARENA_BYTES_MIN {
+            return Err(ArenaError::Size {
+                bytes: region.bytes(),
+            });
+        }
+        // SAFETY: the region is mapped and long enough.
+        let memory = unsafe { Memory::attach(region.base())? };
+        let header = memory.header();
+        let nodes = options.topology.nodes();
+        let (known, count) = memory.nodes();
+        if memory.arena_bytes_limit() != region.bytes() as u64 {
+            return Err(ArenaError::Mismatch {
+                what: "another size",
+            });
+        }
+        if known.get(..count) != Some(nodes) {
+            return Err(ArenaError::Mismatch {
+                what: "other NUMA nodes",
+            });
+        }
+        if (header.populates.get() != 0) != region.needs_population() {
+            return Err(ArenaError::Mismatch {
+                what: "another kind of file",
+            });
+        }
+        Ok(memory)
     }
 
     /// A word at a fixed place, zero after `format`: where the engine puts the address of its own root.
@@ -229,6 +283,16 @@ impl Memory {
             header.node_numbers.each_ref().map(Word32::get),
             header.nodes.get() as usize,
         )
+    }
+
+    /// Whether chunks get their pages when they are taken.
+    pub(super) fn populates(self) -> bool {
+        self.header().populates.get() != 0
+    }
+
+    /// All classes' centers, of every pool.
+    pub(super) fn centers(self) -> impl Iterator<Item = &'static Center> {
+        self.header().centers.iter().flatten()
     }
 
     #[inline]

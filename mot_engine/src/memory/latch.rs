@@ -40,6 +40,11 @@ impl Latch {
         self.acquire().then(|| LatchGuard::new(self))
     }
 
+    /// Whether nobody holds it right now.
+    pub(crate) fn is_free(&self) -> bool {
+        self.0.load(Ordering::Acquire) == FREE
+    }
+
     #[inline]
     fn acquire(&self) -> bool {
         self.0

@@ -59,6 +59,13 @@ pub(super) struct Orphans {
     pages: [OrphanPage; STOCK_PAGES],
 }
 
+impl Orphans {
+    /// Nobody is in the middle of something.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.latch.is_free()
+    }
+}
+
 impl OrphanPage {
     fn reset(&self) {
         self.next.set(0);

@@ -89,6 +89,12 @@ pub trait Kernel {
     /// # Safety
     /// The range is chunks of a mapped region whose contents nobody uses.
     unsafe fn give_back(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()>;
+
+    /// Gives the range its pages now, or says that there are none: on a full file system a touch later would be a SIGBUS.
+    ///
+    /// # Safety
+    /// The range is chunks of a mapped region.
+    unsafe fn populate(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()>;
 }
 
 /// The kernel we run on.
@@ -141,6 +147,11 @@ impl Kernel for LinuxKernel {
     unsafe fn give_back(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
         // SAFETY: the caller's promise is the same.
         unsafe { super::region::give_back_pages(at, bytes) }
+    }
+
+    unsafe fn populate(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { super::region::populate_pages(at, bytes) }
     }
 }
 

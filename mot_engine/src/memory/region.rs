@@ -1,10 +1,12 @@
 //! The region: one large sparse mapping, made before the first fork and inherited at the same address.
 //!
 //! Contract: a region is a memory file (memfd) mapped shared, its base aligned to a chunk, its pages touched only when
-//! used. It is created once, in the process that forks all others, and lives as long as that process. Fresh and reset
-//! regions read as zero everywhere, which is what "unformatted" means to the arena.
+//! used. It is created once, in the process that forks all others, and lives as long as that process; a kept one
+//! (kept.rs) lies in a named file and outlives it. Fresh and reset regions read as zero everywhere, which is what
+//! "unformatted" means to the arena.
 
 use super::chunk::CHUNK_BYTES;
+use super::kept::Kept;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
@@ -49,6 +51,7 @@ pub struct Region {
     base: NonNull<u8>,
     bytes: usize,
     huge_pages: bool,
+    pub(super) kept: Option<Kept>,
 }
 
 // SAFETY: a region is an address range; what may be done to its contents is the arena's contract.
@@ -70,6 +73,7 @@ impl Region {
                         base,
                         bytes,
                         huge_pages: true,
+                        kept: None,
                     });
                 }
                 Err(source) if huge_pages == HugePages::On => {
@@ -83,13 +87,33 @@ impl Region {
             base,
             bytes,
             huge_pages: false,
+            kept: None,
         };
         if huge_pages == HugePages::Try {
-            // SAFETY: the range is our own mapping. A refusal (kernel without transparent huge pages) leaves
-            // ordinary pages, which is what "try" allows.
-            unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+            region.ask_for_huge_pages();
         }
         Ok(region)
+    }
+
+    /// A region in a file that outlives this process: kept.rs.
+    pub(super) fn of_file(base: NonNull<u8>, bytes: usize, kept: Kept) -> Region {
+        Region {
+            base,
+            bytes,
+            huge_pages: false,
+            kept: Some(kept),
+        }
+    }
+
+    /// Asks for transparent huge pages. A refusal leaves ordinary ones.
+    pub(super) fn ask_for_huge_pages(&self) {
+        // SAFETY: the range is our own mapping; the advice changes no contents.
+        unsafe { libc::madvise(self.base.as_ptr().cast(), self.bytes, libc::MADV_HUGEPAGE) };
+    }
+
+    /// Whether pages must be asked for before they are touched: the file system can be full.
+    pub fn needs_population(&self) -> bool {
+        self.kept.is_some()
     }
 
     /// First byte; a multiple of the chunk size.
@@ -124,6 +148,28 @@ impl Drop for Region {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours; handles into it promised (see `Memory::format`) not to outlive it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
+        if let Some(kept) = &self.kept {
+            kept.unmap();
+        }
+    }
+}
+
+/// Makes the kernel find pages for a range of a mapped file, or say that it cannot.
+///
+/// # Safety
+/// The range lies in a shared, writable mapping of the caller's, on page boundaries.
+pub(super) unsafe fn populate_pages(at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+    loop {
+        // SAFETY: the caller's promise; no contents change.
+        match unsafe { libc::madvise(at.as_ptr().cast(), bytes, libc::MADV_POPULATE_WRITE) } {
+            0 => return Ok(()),
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
     }
 }
 

@@ -85,6 +85,11 @@ pub(super) struct Center {
 const _: () = assert!(size_of::<Center>() == 64);
 
 impl Center {
+    /// Nobody is in the middle of something.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.latch.is_free()
+    }
+
     fn head(&self, list: u16) -> &Word32 {
         if list == LIST_RESERVE {
             &self.reserve

@@ -88,6 +88,27 @@ impl Catalog {
         })
     }
 
+    /// Nobody is in the middle of something.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.latch.is_free()
+    }
+
+    /// Hands out every linked storage, without the latch: nobody else uses the catalog. `look` says before the storage is
+    /// used any further whether it can be one; false if it said no.
+    pub(crate) fn walk_links(&self, mut look: impl FnMut(TableRef) -> bool) -> bool {
+        for first in &self.buckets {
+            let mut at = first.load(Ordering::Acquire);
+            while let Some(storage) = NonNull::new(at as *mut TableStorage) {
+                let table = TableRef(storage);
+                if !look(table) {
+                    return false;
+                }
+                at = table.storage().next.load(Ordering::Acquire);
+            }
+        }
+        true
+    }
+
     /// Makes a storage known.
     pub(crate) fn link(&self, table: TableRef) {
         let _latched = self.latch.lock();

@@ -37,6 +37,22 @@ pub struct TableCounters {
     pub stale_versions: AtomicI64,
 }
 
+impl TableCounters {
+    /// Sets back what counts events since the start of the server; what describes the contents stays.
+    pub(crate) fn restart(&self) {
+        let events = [
+            &self.inserted,
+            &self.updated,
+            &self.deleted,
+            &self.scans,
+            &self.rows_scanned,
+        ];
+        for counter in events {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
 #[repr(C)]
 pub(crate) struct TableStorage {
     pub(crate) id: TableId,

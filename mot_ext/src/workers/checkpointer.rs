@@ -209,7 +209,18 @@ impl Worker {
             let _held = gate::open_turn();
             // SAFETY: reads a shared position; never raises. No writer is left, so everything logged is before it.
             let end = Lsn(unsafe { pg_sys::GetXLogInsertRecPtr() });
-            if !self.write(end, true) {
+            if self.write(end, true) {
+                match files::fingerprint() {
+                    Ok(newest) => {
+                        let generation = newest.map_or(0, |(generation, _)| generation);
+                        control.final_generation.store(generation, Ordering::SeqCst);
+                    }
+                    Err(error) => report::error_without_jump(
+                        &error.to_string(),
+                        "The checkpoint is complete; the next start loads it as without mot.warm_restart.",
+                    ),
+                }
+            } else {
                 ereport!(
                     PgLogLevel::WARNING,
                     PgSqlErrorCode::ERRCODE_IO_ERROR,

@@ -16,6 +16,7 @@ use mot_engine::checkpoint::{self, CheckpointContext, Manifest, Pace, Phase, Tim
 use mot_engine::disk::{DirectoryDisk, Disk};
 use mot_engine::{EngineError, Lsn, Xid};
 use pgrx::prelude::*;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -62,6 +63,21 @@ pub fn newest(disk: &DirectoryDisk) -> Result<Option<Manifest>, EngineError> {
         });
     }
     Ok(newest)
+}
+
+/// Generation and manifest of the newest complete checkpoint, unread. Files only: for the postmaster.
+pub fn fingerprint() -> Result<Option<(u64, Vec<u8>)>, EngineError> {
+    let disk = open()?;
+    let Some(generation) = checkpoint::generations(&disk)?.first().copied() else {
+        return Ok(None);
+    };
+    let file = Path::new(DIRECTORY).join(checkpoint::manifest_name(generation));
+    let content = std::fs::read(&file).map_err(|source| EngineError::Io {
+        action: "read",
+        file: file.display().to_string(),
+        source,
+    })?;
+    Ok(Some((generation, content)))
 }
 
 /// The timeline on which a position lies, in the history of the current one. May raise.

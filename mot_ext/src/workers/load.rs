@@ -21,6 +21,9 @@ use std::time::Instant;
 /// Loads the newest checkpoint; `None` if there never was one.
 pub fn load() -> Result<Option<Manifest>, String> {
     let engine = shmem::engine().expect("preloaded");
+    if shmem::control().taken_over.load(Ordering::SeqCst) {
+        return Err("the memory of the last run was taken over, but the server recovers; the next start loads the tables".into());
+    }
     engine.set_state(State::Loading);
     let start = Instant::now();
     let disk = files::open().map_err(|e| e.to_string())?;
@@ -115,9 +118,47 @@ pub fn replay_gap(manifest: &Manifest, replayer: &mut Replayer, to: Lsn) -> Resu
     }
 }
 
+/// In place of `load`: the tables are in memory since the last run (`crate::warm`). Nothing was logged since its final
+/// checkpoint, and nothing is left to judge: every session of that run has left.
+fn take_over() -> Result<Option<Manifest>, String> {
+    let engine = shmem::engine().expect("preloaded");
+    engine.set_state(State::Loading);
+    let start = Instant::now();
+    let disk = files::open().map_err(|e| e.to_string())?;
+    let manifest = files::newest(&disk).map_err(|e| e.to_string())?;
+    let manifest = manifest.filter(|manifest| manifest.is_final);
+    let Some(manifest) = manifest else {
+        return Err("the memory of the last run was taken over, but there is no final checkpoint; the next start loads the tables".into());
+    };
+    let control = shmem::control();
+    engine.set_recovered_below(Xid(pg::next_full_xid()));
+    // In the postmaster, and here.
+    let load_ms = &control.recovery.load_ms;
+    load_ms.fetch_add(start.elapsed().as_millis() as u64, Ordering::Relaxed);
+    ereport!(
+        PgLogLevel::LOG,
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        format!(
+            "mot warm restart: took over {} rows, {} bytes in {} ms; redo lsn={}, generation={}",
+            engine.progress().rows_loaded.load(Ordering::Relaxed),
+            engine.memory().arena_bytes_used(),
+            load_ms.load(Ordering::Relaxed),
+            show_lsn(manifest.redo),
+            manifest.generation,
+        )
+    );
+    Ok(Some(manifest))
+}
+
 /// The whole of it in the checkpoint worker, after a clean start. Leaves the engine ready.
 pub fn load_in_worker() -> Result<(), String> {
-    if let Some(manifest) = load_and_replay()? {
+    let is_warm = shmem::control().taken_over.load(Ordering::SeqCst);
+    let loaded = if is_warm {
+        take_over()?
+    } else {
+        load_and_replay()?
+    };
+    if let Some(manifest) = loaded {
         // SAFETY: reads a shared position; never raises.
         let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
         let gap = &shmem::control().recovery.gap_records;
@@ -129,6 +170,10 @@ pub fn load_in_worker() -> Result<(), String> {
         };
         files::begin_from(&manifest, from).map_err(|e| e.to_string())?;
         shmem::control().covered.store(from.0, Ordering::SeqCst);
+    }
+    if is_warm {
+        shmem::engine().expect("preloaded").set_state(State::Ready);
+        return Ok(());
     }
     finish_after_clean_start()
 }

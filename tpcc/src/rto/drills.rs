@@ -168,7 +168,7 @@ impl Rig {
         self.start()?;
         self.cluster.stop(Shutdown::Fast)?;
         let start = self.start()?;
-        if !start.log.iter().any(|line| line.contains("warm restart")) {
+        if !start.log.iter().any(|line| line.contains("took over")) {
             report
                 .notes
                 .push("the warm restart was not warm: the server loaded its tables".into());

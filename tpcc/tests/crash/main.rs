@@ -10,7 +10,8 @@
 //! `--engine heap` (or `MOT_TEST_ENGINE=heap`) tries the suite itself against PostgreSQL's own
 //! tables. `--rounds` and `--seed` (`MOT_CRASH_ROUNDS`, `MOT_CRASH_SEED`) repeat a failure; `--event`
 //! (`MOT_CRASH_EVENT`) has every round end in the same way. `--standby` (`MOT_CRASH_STANDBY=true`) adds a streaming standby with
-//! mishaps of its own, compared with the primary after every round.
+//! mishaps of its own, compared with the primary after every round. `--warm` (`MOT_CRASH_WARM=true`)
+//! tries warm restarts after the clean ends.
 
 mod bank;
 mod companion;
@@ -55,6 +56,9 @@ struct Options {
     /// With a standby.
     #[arg(long, env = "MOT_CRASH_STANDBY")]
     standby: bool,
+    /// The server keeps its memory over clean shutdowns.
+    #[arg(long, env = "MOT_CRASH_WARM")]
+    warm: bool,
 }
 
 /// What lives through all rounds.
@@ -77,7 +81,7 @@ fn main() {
         "crash suite: engine {}, {} rounds, seed {seed}",
         options.engine, options.rounds
     );
-    let mut suite = match Suite::new(options.engine, seed, options.standby) {
+    let mut suite = match Suite::new(&options, seed) {
         Ok(suite) => suite,
         Err(failure) => panic!("set-up, seed {seed}: {failure}"),
     };
@@ -98,10 +102,15 @@ fn main() {
 }
 
 impl Suite {
-    fn new(engine: Engine, seed: u64, with_standby: bool) -> Result<Self> {
+    fn new(options: &Options, seed: u64) -> Result<Self> {
+        let engine = options.engine;
         // Small, so that checkpoints and log switches happen during a round too.
         let mut settings = support::settings(engine);
         settings.extend([("max_wal_size", "64MB"), ("checkpoint_timeout", "30s")]);
+        if options.warm {
+            settings.push(("mot.warm_restart", "on"));
+        }
+        let with_standby = options.standby;
         if with_standby {
             // A standby that was away for a round still finds what it missed.
             settings.extend([("wal_keep_size", "4GB"), ("hot_standby_feedback", "on")]);

@@ -84,6 +84,13 @@ pub(super) struct ChunkPool {
     pub(super) give_back_failures: AtomicU64,
 }
 
+impl ChunkPool {
+    /// Nobody is in the middle of something.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.latch.is_free() && self.in_transit.get() == 0
+    }
+}
+
 impl Memory {
     /// Bytes of all bitmaps.
     pub(super) fn bitmap_bytes(self) -> usize {

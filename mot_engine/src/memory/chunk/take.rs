@@ -8,6 +8,7 @@ use crate::memory::arena::{ArenaFull, Memory, Urgency};
 use crate::memory::bitmap::BITS;
 use crate::memory::latch::{LatchGuard, yield_processor};
 use crate::memory::placement::{Kernel, binding_of};
+use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
@@ -56,7 +57,7 @@ impl Memory {
     ) -> Result<usize, ArenaFull> {
         let shared = &self.header().chunk_pool;
         loop {
-            let guard = shared.latch.lock();
+            let mut guard = shared.latch.lock();
             let kept = if urgency == Urgency::Ordinary {
                 self.reserve_spans()
             } else {
@@ -75,11 +76,15 @@ impl Memory {
                 return Ok(self.take_from(chunk, first, spans));
             }
             let chunks = spans.div_ceil(SPANS_PER_CHUNK);
+            let mut refused = false;
             if let Some(chunk) = self.find_free_chunks(chunks, pool) {
-                self.cut(kernel, guard, chunk, spans, pool);
-                return Ok(chunk * SPANS_PER_CHUNK);
+                match self.cut(kernel, guard, chunk, spans, pool) {
+                    Ok(()) => return Ok(chunk * SPANS_PER_CHUNK),
+                    Err(relocked) => guard = relocked,
+                }
+                refused = true;
             }
-            // No free chunk left: any hole anywhere.
+            // No free chunk left, or no pages for one: any hole anywhere.
             let anywhere = (0..self.pools())
                 .filter(|_| spans < SPANS_PER_CHUNK)
                 .find_map(|pool| self.find_hole(spans, pool, usize::MAX));
@@ -88,7 +93,7 @@ impl Memory {
             }
             let in_transit = shared.in_transit.get();
             drop(guard);
-            if in_transit == 0 {
+            if in_transit == 0 || refused {
                 return Err(self.full(spans * SPAN_BYTES));
             }
             yield_processor();
@@ -151,7 +156,7 @@ impl Memory {
     }
 
     /// Takes free chunks out of their lists, makes them `pool`'s, and hands the first `spans` spans to the caller. The
-    /// rest of the last chunk is cut into spans for others.
+    /// rest of the last chunk is cut into spans for others. Without pages for them they are free again.
     fn cut(
         self,
         kernel: &dyn Kernel,
@@ -159,7 +164,7 @@ impl Memory {
         first: usize,
         spans: usize,
         pool: usize,
-    ) {
+    ) -> Result<(), LatchGuard<'static>> {
         let shared = &self.header().chunk_pool;
         let whole = spans / SPANS_PER_CHUNK;
         let rest = spans % SPANS_PER_CHUNK;
@@ -175,11 +180,28 @@ impl Memory {
         let guard = if work {
             shared.in_transit.add(1);
             drop(guard);
-            for chunk in first..first + spans.div_ceil(SPANS_PER_CHUNK) {
-                self.place(kernel, chunk, pool);
+            let mut chunks = first..first + spans.div_ceil(SPANS_PER_CHUNK);
+            let placed = chunks
+                .clone()
+                .all(|chunk| self.place(kernel, chunk, pool).is_ok());
+            if !placed {
+                let at = self.at(first * CHUNK_BYTES);
+                // SAFETY: the chunks were free and are in no list, so nobody uses them.
+                if unsafe { kernel.give_back(at, chunks.len() * CHUNK_BYTES) }.is_err() {
+                    shared.give_back_failures.fetch_add(1, Ordering::Relaxed);
+                }
             }
             let guard = shared.latch.lock();
             shared.in_transit.sub(1);
+            if !placed {
+                self.chunk(first).run_chunks.set(0);
+                for chunk in chunks.by_ref() {
+                    self.chunk(chunk).enter(ChunkState::Free, pool, 0);
+                    self.untouched_chunks().set(chunk);
+                }
+                shared.spans_free.add(spans as u64);
+                return Err(guard);
+            }
             guard
         } else {
             guard
@@ -192,6 +214,7 @@ impl Memory {
         }
         self.span(first * SPANS_PER_CHUNK).mark_run(spans);
         drop(guard);
+        Ok(())
     }
 
     /// Takes a free chunk out of the list it is in.
@@ -199,7 +222,7 @@ impl Memory {
         if self.untouched_chunks().contains(chunk) {
             self.untouched_chunks().clear(chunk);
             // One pool: the kernel places pages as they are touched.
-            return if self.pools() == 1 {
+            return if self.pools() == 1 && !self.populates() {
                 Origin::Ready
             } else {
                 Origin::Untouched
@@ -217,7 +240,8 @@ impl Memory {
     }
 
     /// The system calls for a chunk that is in transit and only ours; `cut` left its origin in `spans_free`.
-    fn place(self, kernel: &dyn Kernel, chunk: usize, pool: usize) {
+    /// Fails for want of pages alone.
+    fn place(self, kernel: &dyn Kernel, chunk: usize, pool: usize) -> io::Result<()> {
         let shared = &self.header().chunk_pool;
         let at = self.at(chunk * CHUNK_BYTES);
         let origin = self.chunk(chunk).spans_free.get();
@@ -227,13 +251,21 @@ impl Memory {
                 shared.give_back_failures.fetch_add(1, Ordering::Relaxed);
             }
         }
-        if origin != Origin::Ready as u32 {
+        if origin == Origin::Ready as u32 {
+            return Ok(());
+        }
+        if self.pools() > 1 {
             let (nodes, count) = self.nodes();
             // SAFETY: a chunk of our region.
             if unsafe { kernel.bind(at, CHUNK_BYTES, binding_of(pool, &nodes[..count])) }.is_err() {
                 shared.bind_failures.fetch_add(1, Ordering::Relaxed);
             }
         }
+        if self.populates() {
+            // SAFETY: a chunk of our region.
+            unsafe { kernel.populate(at, CHUNK_BYTES)? };
+        }
+        Ok(())
     }
 }
 

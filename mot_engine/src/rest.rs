@@ -1,0 +1,136 @@
+//! Taking over an engine whose server has ended, and whether that may be done.
+//!
+//! Contract: an engine is at rest when every session has left properly and its tables were ready for statements. Then the
+//! arena holds exactly what a server holds between two statements, and what it says of transactions is only what is true
+//! for ever (hint flags); all else is asked of the clock of the next server. Horizon, ids and LSNs go on rising.
+//!
+//! - `unrest` only reads. It follows pointers into the arena, each checked to lie in it, and ends after a bounded number.
+//! - `take_over` leaves the state `Empty`: nothing is done with the tables until the glue has seen to the files.
+//! - Figures that speak of "since the start of the server" begin anew; those that describe the contents stay.
+
+use crate::engine::{Engine, State};
+use crate::errors::EngineError;
+use crate::memory::{ArenaOptions, Memory, Region, Unrest};
+use crate::table::TableRef;
+use std::sync::atomic::Ordering;
+
+/// More tables than this are a cycle of damaged links.
+const TABLES_MAX: usize = 1 << 24;
+
+/// What was taken over.
+#[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
+pub struct TakenOver {
+    /// Live rows.
+    pub rows: u64,
+    /// Bytes of the arena in use.
+    pub bytes: u64,
+    /// Tables.
+    pub tables: u64,
+    /// Their indexes.
+    pub indexes: u64,
+}
+
+/// Why an engine is not taken over. The region is to be reset.
+#[derive(Debug, thiserror::Error)]
+pub enum NotTakenOver {
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error("the memory holds no tables")]
+    NoEngine,
+    #[error("the memory was not left in order: {0}")]
+    Unrest(Unrest),
+}
+
+impl Engine {
+    /// What keeps the engine from being taken over later; nothing if it is at rest. Nobody else uses it.
+    pub fn unrest(self) -> Option<Unrest> {
+        if self.state() != State::Ready {
+            return Some(Unrest::State(self.state()));
+        }
+        if let Some(unrest) = self.memory().unrest() {
+            return Some(unrest);
+        }
+        let root = self.root();
+        let mut taken = 0;
+        for line in &root.sessions {
+            if line.logging.load(Ordering::Acquire) % 2 == 1 {
+                return Some(Unrest::Logging);
+            }
+            taken += usize::from(line.taken.load(Ordering::Acquire) != 0);
+        }
+        if taken > 0 {
+            return Some(Unrest::Sessions(taken));
+        }
+        if !root.catalog.is_at_rest() {
+            return Some(Unrest::Latched);
+        }
+        let mut unrest = None;
+        let whole = self.each_table(|table| {
+            let storage = table.storage();
+            if !storage.free_latch.is_free() {
+                unrest = Some(Unrest::Latched);
+            } else if [&storage.walkers, &storage.quiet, &storage.sweepers]
+                .iter()
+                .any(|count| count.load(Ordering::Acquire) != 0)
+            {
+                unrest = Some(Unrest::Walked);
+            }
+        });
+        if whole { unrest } else { Some(Unrest::Damaged) }
+    }
+
+    /// The engine that a server before this one left in the region.
+    ///
+    /// # Safety
+    /// As for [`Memory::format`]; and the contents are what that server, of the same build, left.
+    pub unsafe fn take_over(
+        region: &Region,
+        options: &ArenaOptions,
+    ) -> Result<(Engine, TakenOver), NotTakenOver> {
+        // SAFETY: the caller's.
+        let memory = unsafe { Memory::take_over(region, options) }.map_err(EngineError::from)?;
+        let engine = Engine::attach(memory).ok_or(NotTakenOver::NoEngine)?;
+        if !engine.root_is_inside() {
+            return Err(NotTakenOver::Unrest(Unrest::Damaged));
+        }
+        if let Some(unrest) = engine.unrest() {
+            return Err(NotTakenOver::Unrest(unrest));
+        }
+        Ok((engine, engine.begin_anew()))
+    }
+
+    /// Counts what is there and sets back what counts since the start of the server.
+    fn begin_anew(self) -> TakenOver {
+        self.set_state(State::Empty);
+        let mut taken = TakenOver {
+            bytes: self.memory().arena_bytes_used(),
+            ..TakenOver::default()
+        };
+        self.each_table(|table| {
+            taken.tables += 1;
+            taken.rows += table.row_count_estimate();
+            table.counters().restart();
+            for index in table.all_indexes() {
+                taken.indexes += 1;
+                index.storage().scans.store(0, Ordering::Relaxed);
+            }
+        });
+        self.transactions().restart();
+        self.progress().restart(taken);
+        taken
+    }
+
+    /// Calls `look` for every linked table; false if a link leads out of the arena or in circles.
+    fn each_table(self, mut look: impl FnMut(TableRef)) -> bool {
+        let mut left = TABLES_MAX;
+        self.root().catalog.walk_links(|table| {
+            let inside = self.memory().contains(table.0.cast()) && table.0.is_aligned();
+            left = left.saturating_sub(1);
+            let good = inside && left > 0;
+            if good {
+                look(table);
+            }
+            good
+        })
+    }
+}
