@@ -12,6 +12,7 @@ mod enter;
 mod judge;
 mod order;
 mod posting;
+mod ranges;
 mod remove;
 mod size;
 
@@ -19,6 +20,7 @@ pub use build::Build;
 pub(crate) use build::{build, build_unjudged};
 pub(crate) use enter::{EntryOutcome, enter_key, probe_key};
 pub(crate) use posting::{slots_len, slots_of};
+pub use ranges::EntryRange;
 pub(crate) use remove::{clear_tree, remove_key};
 
 use crate::errors::EngineError;
