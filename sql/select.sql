@@ -97,7 +97,12 @@ SELECT attname, n_distinct, null_frac FROM pg_stats WHERE schemaname = 'fdw_sele
 SELECT same('SELECT * FROM a JOIN b ON b.aid = a.id WHERE a.k = 3');
 SELECT same('SELECT count(*) FROM a a1, a a2 WHERE a1.id = a2.k');
 SET default_transaction_isolation = 'serializable';
-SELECT count(*) FROM a;
+SELECT same('SELECT count(*), sum(n) FROM a WHERE k = 3');
+BEGIN;
 INSERT INTO a VALUES (-1);
+SELECT k FROM a WHERE id = -1;
+-- the row is the transaction's own: only the range of keys is locked, as a page of the index
+SELECT locktype, count(*) FROM pg_locks WHERE mode = 'SIReadLock' GROUP BY 1 ORDER BY 1;
+ROLLBACK;
 RESET default_transaction_isolation;
 SELECT (mot.check('a')).rows AS a, (mot.check('b')).rows AS b;

@@ -33,7 +33,7 @@ pub use clock::{Clock, Snapshot};
 pub use engine::{Engine, State};
 pub use errors::EngineError;
 pub use ids::{CommandId, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
-pub use index::Build;
+pub use index::{Build, EntryRange};
 pub use reclaim::Sweep;
 pub use rest::{NotTakenOver, TakenOver};
 pub use row::{LockStrength, Newest, VersionRef};

@@ -91,17 +91,6 @@ pub fn command_id() -> CommandId {
     CommandId(unsafe { pg_sys::GetCurrentCommandId(true) })
 }
 
-/// Raises 0A000 in a SERIALIZABLE transaction.
-pub fn refuse_serializable() {
-    // SAFETY: a plain variable of this process.
-    if unsafe { pg_sys::XactIsoLevel } == pg_sys::XACT_SERIALIZABLE as i32 {
-        errors::unsupported(
-            "SERIALIZABLE transactions on memory-optimized tables",
-            "Use REPEATABLE READ, with SELECT ... FOR UPDATE or FOR SHARE where reads must stay true until commit.",
-        );
-    }
-}
-
 #[pg_guard]
 unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
     let Some(transaction) = existing() else {

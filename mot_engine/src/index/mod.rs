@@ -13,6 +13,7 @@ mod enter;
 mod judge;
 mod keys;
 mod posting;
+mod ranges;
 mod remove;
 mod size;
 
@@ -20,6 +21,7 @@ pub use build::Build;
 pub(crate) use build::{build, build_unjudged, is_small};
 pub(crate) use enter::{EntryOutcome, enter_key, probe_key};
 pub(crate) use posting::{slots_len, slots_of};
+pub use ranges::EntryRange;
 pub(crate) use remove::{clear_tree, remove_key};
 
 use crate::errors::EngineError;

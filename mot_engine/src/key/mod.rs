@@ -16,6 +16,7 @@ mod definition;
 mod encode;
 mod image;
 mod numeric;
+mod prefix;
 
 #[cfg(test)]
 mod tests;
@@ -28,5 +29,6 @@ pub use encode::{
     HasNull, KeyValue, encode_row, encode_string_prefix, encode_value, key_attributes_unchanged,
 };
 pub use image::{Attribute, BODY_OFFSET_BYTES, IMAGE_HEADER_BYTES, ImageReader};
+pub use prefix::{prefix_number, prefix_numbers};
 
 pub use crate::limits::KEY_BYTES_MAX;

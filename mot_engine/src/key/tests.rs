@@ -543,7 +543,8 @@ proptest! {
             let has_null = encode_row(&definition, &image, &mut key).expect("encodes");
             prop_assert_eq!(has_null.0, values.iter().any(Option::is_none));
             let mut by_value = KeyBuffer::new();
-            for column in &definition.columns {
+            let mut numbers = Vec::new();
+            for (position, column) in definition.columns.iter().enumerate() {
                 let value = match values[usize::from(column.attnum) - 1] {
                     None => KeyValue::Null,
                     Some(bytes) => KeyValue::Bytes(bytes),
@@ -551,8 +552,16 @@ proptest! {
                 encode_value(column, value, &mut by_value).expect("encodes");
                 // The first columns' key is a byte prefix of the whole.
                 prop_assert!(key.as_slice().starts_with(by_value.as_slice()));
+                numbers.push(prefix_number(position + 1, by_value.as_slice()));
             }
             prop_assert_eq!(key.as_slice(), by_value.as_slice());
+            let mut of_row = Vec::new();
+            prefix_numbers(&definition, &image, &mut key, |number| {
+                of_row.push(number);
+                Ok(())
+            })
+            .expect("encodes");
+            prop_assert_eq!(of_row, numbers);
         }
     }
 }

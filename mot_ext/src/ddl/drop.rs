@@ -54,6 +54,7 @@ unsafe extern "C-unwind" fn dropped(class: pg_sys::Oid, object: pg_sys::Oid) {
         // SAFETY: a catalog look-up.
         match unsafe { pg_sys::get_rel_relkind(object) } as u8 {
             pg_sys::RELKIND_FOREIGN_TABLE if identity::is_mot_table(object) => {
+                crate::fdw::check_readers_of_all(object);
                 storage::drop_table(object);
             }
             pg_sys::RELKIND_INDEX if identity::is_mot_index(object) => {

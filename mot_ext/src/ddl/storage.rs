@@ -172,6 +172,10 @@ pub unsafe fn rebuild_indexes_on(relid: pg_sys::Oid, attnum: i16) {
                 .values
                 .as_slice(form.indnatts as usize)
                 .contains(&attnum);
+            if concerned {
+                // Ranges of keys have other numbers from now on.
+                crate::pg::predicate::move_to_table(index);
+            }
             pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
             if concerned {
                 drop_index_of(relation::table(table), oid);

@@ -35,8 +35,12 @@ pub struct Bounds {
     conditions: Vec<Compiled>,
     /// The unique index's columns are all fixed and none by IS NULL: each prefix is a whole key.
     is_point: bool,
+    /// Leading columns that the prefixes fix.
+    fixed_columns: usize,
     prefixes: Vec<Vec<u8>>,
     next: usize,
+    /// The prefix of the range last given.
+    current: usize,
     low: Option<End>,
     high: Option<End>,
     scratch: KeyBuffer,
@@ -76,12 +80,15 @@ impl Bounds {
                 .any(|key| key.column == column && matches!(key.test, Test::Equal | Test::AnyOf))
         };
         let is_point = definition.unique && (0..definition.columns.len()).all(fixed);
+        let fixes = |key: &&Key| matches!(key.test, Test::Equal | Test::AnyOf | Test::IsNull);
         Bounds {
             definition,
             conditions,
             is_point,
+            fixed_columns: keys.iter().filter(fixes).count(),
             prefixes: Vec::new(),
             next: 0,
+            current: 0,
             low: None,
             high: None,
             scratch: KeyBuffer::new(),
@@ -132,6 +139,7 @@ impl Bounds {
             Direction::Backward => count - 1 - self.next,
         };
         self.next += 1;
+        self.current = at;
         let prefix = &mut self.prefixes[at];
         if self.is_point {
             range.set_point(prefix)?;
@@ -153,6 +161,11 @@ impl Bounds {
             prefix.truncate(length);
         }
         Ok(true)
+    }
+
+    /// What the keys of the range last given begin with: so many columns, in this encoding.
+    pub fn prefix(&self) -> (usize, &[u8]) {
+        (self.fixed_columns, &self.prefixes[self.current])
     }
 
     /// Takes one condition in; false when no row can pass.

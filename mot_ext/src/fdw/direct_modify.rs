@@ -11,7 +11,6 @@ use super::scan::{Scan, compile, keep};
 use super::tuple;
 use super::write::{Fate, Target};
 use crate::pg::fields::FieldKeeper;
-use crate::xact;
 use mot_engine::{CommandId, Slot, VersionRef};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -141,7 +140,6 @@ pub unsafe extern "C-unwind" fn begin_direct_modify(
     }
     // SAFETY: an initialized node of a plan that plan_direct_modify took.
     unsafe {
-        xact::refuse_serializable();
         let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
         let private = Private::new((*plan).fdw_private);
         let expressions = items::<pg_sys::Expr>((*plan).fdw_exprs);

@@ -7,7 +7,6 @@ use super::tuple;
 use super::write::{Skipped, Target, refuse_under_old_snapshot};
 use crate::clock::PgSnapshot;
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
-use crate::xact;
 use mot_engine::{LockStrength, Locked, Slot, VersionRef};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -73,7 +72,6 @@ pub unsafe extern "C-unwind" fn refetch_foreign_row(
             tuple::store_copy(slot, seen, target.oid());
             return;
         };
-        xact::refuse_serializable();
         // A row that this command, or a function it called, changed is not returned, as in nodeLockRows.
         if let Outcome::Locked(version) =
             lock(&target, row, seen, strength, policy((*mark).waitPolicy))

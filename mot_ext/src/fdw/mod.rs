@@ -1,7 +1,7 @@
 //! The foreign-data wrapper `mot`: how PostgreSQL's planner and executor reach memory-optimized tables.
 //!
 //! Files follow the order of `FdwRoutine`: `handler`; planning (`size`, `paths`, `conditions`, `by_row`, `plan`); scanning (`scan`,
-//! `bounds`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `upsert`, `triggers`, `routing`); `lock_rows`; `explain`; `analyze`;
+//! `bounds`, `serializable`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `upsert`, `triggers`, `routing`); `lock_rows`; `explain`; `analyze`;
 //! `truncate`. `private` is what the planner tells the executor, `tuple` is between rows and slots.
 //!
 //! - Rows are handed out in place: a slot points into the arena. The statement's registered snapshot keeps every version it can
@@ -25,6 +25,7 @@ mod plan;
 pub mod private;
 mod routing;
 mod scan;
+mod serializable;
 mod size;
 mod triggers;
 mod truncate;
@@ -40,4 +41,5 @@ pub use lock_rows::{
 pub use private::{Private, items, list};
 pub use routing::note as note_routing;
 pub use scan::Scan;
+pub use serializable::emptied as check_readers_of_all;
 pub use write::{Inserted, Target};

@@ -74,7 +74,6 @@ unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRe
     // SAFETY: an initialized result relation, open and locked; the node is a ModifyTable's, or COPY's stand-in without a plan.
     unsafe {
         routing::show_indexes((*info).ri_RelationDesc);
-        xact::refuse_serializable();
         let estate = (*node).ps.state;
         let plan = (*node).ps.plan.cast::<pg_sys::ModifyTable>();
         let mut identity = 0;

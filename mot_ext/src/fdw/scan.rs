@@ -9,6 +9,7 @@ use super::bounds::Bounds;
 use super::expressions::{Value, get_tid, passes};
 use super::lock_rows;
 use super::private::{Private, items};
+use super::serializable::{self, Reader, Reading};
 use super::tuple;
 use super::write::Target;
 use crate::clock::{PgClock, PgSnapshot};
@@ -16,7 +17,6 @@ use crate::errors;
 use crate::relation;
 use crate::session;
 use crate::wait::WaitPolicy;
-use crate::xact;
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
     Direction, IndexRef, IndexScan, KeyRange, LockStrength, RowScan, Session, Slot, TableRef,
@@ -57,6 +57,8 @@ pub struct Scan {
     source: Source,
     is_started: bool,
     row_lock: Option<RowLock>,
+    /// In a SERIALIZABLE transaction.
+    reader: Option<Box<Reader>>,
 }
 
 /// For the target of an UPDATE or DELETE with row triggers: rows are locked as they are returned. The node's filter is taken over
@@ -78,15 +80,18 @@ impl Scan {
         // SAFETY: an initialized node whose relation is open and locked; the snapshot is registered as long as the query runs.
         unsafe {
             let opened = (*node).ss.ss_currentRelation;
-            let snapshot = PgSnapshot::new((*(*node).ss.ps.state).es_snapshot);
+            let registered = (*(*node).ss.ps.state).es_snapshot;
+            let snapshot = PgSnapshot::new(registered);
             let table = relation::table(opened);
-            let mut scan = Scan::of_table((*opened).rd_id, table, private, arguments, snapshot);
+            let oid = (*opened).rd_id;
+            let mut scan = Scan::of_table(oid, table, private, arguments, snapshot);
             scan.row_lock = RowLock::new(node, private, opened);
+            scan.reader = serializable::is_on().then(|| Reader::new(oid, registered));
             scan
         }
     }
 
-    /// Prepares a scan of a relation that is locked, without the lock of a statement with triggers.
+    /// Prepares a scan of a relation that is locked, without the lock of a statement with triggers; not for SERIALIZABLE.
     pub fn of_table(
         relation: pg_sys::Oid,
         table: TableRef,
@@ -127,6 +132,7 @@ impl Scan {
             source,
             is_started: false,
             row_lock: None,
+            reader: None,
         }
     }
 
@@ -157,7 +163,12 @@ impl Scan {
         if !self.is_started {
             self.is_started = true;
             match &mut self.source {
-                Source::Rows(scan) => *scan = Some(RowScan::new(self.table)),
+                Source::Rows(scan) => {
+                    if let Some(reader) = &self.reader {
+                        reader.begin_all();
+                    }
+                    *scan = Some(RowScan::new(self.table));
+                }
                 Source::Row { is_read, .. } => *is_read = false,
                 Source::Index(source) => {
                     source.is_in_range = false;
@@ -166,18 +177,50 @@ impl Scan {
                 }
             }
         }
-        match &mut self.source {
-            Source::Rows(scan) => scan.as_mut()?.next(self.session, &self.snapshot),
+        let Some(reader) = &self.reader else {
+            // SAFETY: as for this function.
+            return unsafe {
+                self.source
+                    .next(self.session, self.table, &self.snapshot, context)
+            };
+        };
+        // SAFETY: as for this function.
+        let found = unsafe {
+            self.source
+                .next(self.session, self.table, &**reader, context)
+        };
+        if let Some((row, version)) = found
+            && !matches!(self.source, Source::Rows(_))
+        {
+            reader.found(self.table, row, version);
+        }
+        reader.report();
+        found
+    }
+}
+
+impl Source {
+    /// The next row the snapshot sees.
+    #[inline]
+    unsafe fn next<R: Reading>(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        snapshot: &R,
+        context: *mut pg_sys::ExprContext,
+    ) -> Option<(Slot, VersionRef)> {
+        match self {
+            Source::Rows(scan) => scan.as_mut()?.next(session, snapshot),
             Source::Row { identity, is_read } => {
                 if std::mem::replace(is_read, true) {
                     return None;
                 }
                 // SAFETY: compiled for the node whose context this is.
                 let slot = unsafe { tuple::slot_of(get_tid(identity, context)?)? };
-                let version = self.session.visible(self.table, slot, &self.snapshot)?;
+                let version = session.visible(table, slot, snapshot)?;
                 Some((slot, version))
             }
-            Source::Index(source) => match source.next(self.session, self.table, &self.snapshot) {
+            Source::Index(source) => match source.next(session, table, snapshot) {
                 Ok(found) => found,
                 Err(error) => errors::raise(error),
             },
@@ -209,11 +252,11 @@ impl RowLock {
 }
 
 impl IndexSource {
-    fn next(
+    fn next<R: Reading>(
         &mut self,
         session: &Session,
         table: TableRef,
-        snapshot: &PgSnapshot<'static>,
+        snapshot: &R,
     ) -> Result<Option<(Slot, VersionRef)>, mot_engine::EngineError> {
         loop {
             if self.is_in_range {
@@ -225,6 +268,8 @@ impl IndexSource {
             if !self.bounds.next_range(self.direction, &mut self.range)? {
                 return Ok(None);
             }
+            let (columns, prefix) = self.bounds.prefix();
+            snapshot.begin_range(self.oid, columns, prefix);
             self.scan
                 .start(table, self.index, &self.range, self.direction);
             self.is_in_range = true;
@@ -263,7 +308,6 @@ pub unsafe extern "C-unwind" fn begin_foreign_scan(
     }
     // SAFETY: an initialized node of a plan of ours; the current memory context is the query's.
     unsafe {
-        xact::refuse_serializable();
         let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
         let arguments = compile(&items((*plan).fdw_exprs), node);
         let private = Private::new((*plan).fdw_private);

@@ -1,5 +1,6 @@
 //! TRUNCATE: new, empty storage for each table; undone by rollback.
 use super::private::items;
+use super::serializable;
 use crate::ddl;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -13,6 +14,7 @@ pub unsafe extern "C-unwind" fn exec_foreign_truncate(
     // SAFETY: core passes open relations that it locked exclusively.
     unsafe {
         for relation in items::<pg_sys::RelationData>(relations) {
+            serializable::emptied((*relation).rd_id);
             ddl::truncate(relation);
         }
     }

@@ -9,7 +9,7 @@
 use super::expressions::{passes, project};
 use super::modify::{self, Modify};
 use super::write::{Fate, Inserted, or_raise, refuse_under_old_snapshot};
-use super::{triggers, tuple};
+use super::{serializable, triggers, tuple};
 use crate::clock::PgClock;
 use crate::pg::executor::compute_stored_generated;
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
@@ -92,6 +92,11 @@ pub unsafe fn insert_or_resolve(
                 continue;
             };
             refuse_unseen(state, row, version);
+            if target.is_serializable {
+                // Its being there decides what the statement does.
+                let snapshot = (*estate).es_snapshot;
+                serializable::read_row(target.oid(), target.table, row, version, snapshot);
+            }
             if state.conflict == pg_sys::OnConflictAction::ONCONFLICT_NOTHING {
                 return std::ptr::null_mut();
             }

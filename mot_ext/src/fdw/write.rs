@@ -3,7 +3,7 @@
 //! The second writer of a row queues on it, waits for the first one's transaction, and looks again. If the row has changed then,
 //! READ COMMITTED locks its newest state and hands it back for re-checking ([`Fate::Newer`]); REPEATABLE READ raises 40001. A row
 //! this very command changed already is left alone; one that a trigger or function of this command changed is an error.
-use super::{duplicate, tuple};
+use super::{duplicate, serializable, tuple};
 use crate::clock::PgClock;
 use crate::errors;
 use crate::relation::Relation;
@@ -24,6 +24,8 @@ pub struct Target {
     pub relation: Relation,
     pub session: &'static Session,
     pub table: TableRef,
+    /// Readers of what is written must be asked for.
+    pub is_serializable: bool,
 }
 
 /// What became of a row.
@@ -51,15 +53,17 @@ impl Target {
             relation: unsafe { Relation::opened(relation) },
             session: session::session(),
             table: crate::relation::table(relation),
+            is_serializable: serializable::is_on(),
         }
     }
 
-    /// For a relation that is locked for writing, and not open.
+    /// For a relation that is locked for writing, and not open; not for SERIALIZABLE.
     pub fn closed(relation: pg_sys::Oid, table: TableRef) -> Target {
         Target {
             relation: Relation::closed(relation),
             session: session::session(),
             table,
+            is_serializable: false,
         }
     }
 
@@ -82,12 +86,12 @@ impl Target {
             let made = xact::current().insert(self.session, self.table, image, xid, command);
             let (slot, version) = or_raise(made);
             let Some(is_arbiter) = passes_over else {
-                self.enter(slot, version, &mut queue);
-                return Inserted::Done(version);
+                self.enter(slot, None, version, &mut queue);
+                return self.inserted(version);
             };
             match or_raise(xact::current().enter(self.session, &PgClock, self.table, slot, version))
             {
-                Entered::Done => return Inserted::Done(version),
+                Entered::Done => return self.inserted(version),
                 Entered::Busy(xid) => {
                     // Not waiting with the row in place: two such statements would wait for each other.
                     xact::current().retract(self.session);
@@ -97,24 +101,40 @@ impl Target {
                     xact::current().retract(self.session);
                     return Inserted::Duplicate;
                 }
-                Entered::Duplicate(index) => self.duplicate(index, version),
+                Entered::Duplicate(index) => self.duplicate(index, None, version),
             }
         }
     }
 
-    /// Makes the index entries of a version just installed; a duplicate is an error.
-    fn enter(&self, slot: Slot, version: VersionRef, queue: &mut RowLockQueue) {
+    fn inserted(&self, version: VersionRef) -> Inserted {
+        if self.is_serializable {
+            serializable::inserted(self.oid(), self.table, version);
+        }
+        Inserted::Done(version)
+    }
+
+    /// Makes the index entries of a version just installed over `seen`; a duplicate is an error.
+    fn enter(
+        &self,
+        slot: Slot,
+        seen: Option<VersionRef>,
+        version: VersionRef,
+        queue: &mut RowLockQueue,
+    ) {
         loop {
             let entered = xact::current().enter(self.session, &PgClock, self.table, slot, version);
             match or_raise(entered) {
                 Entered::Done => return,
                 Entered::Busy(xid) => queue.wait_for_transaction(slot, xid),
-                Entered::Duplicate(index) => self.duplicate(index, version),
+                Entered::Duplicate(index) => self.duplicate(index, seen, version),
             }
         }
     }
 
-    fn duplicate(&self, index: IndexRef, version: VersionRef) -> ! {
+    fn duplicate(&self, index: IndexRef, seen: Option<VersionRef>, version: VersionRef) -> ! {
+        if self.is_serializable {
+            serializable::entered(self.table, seen, version);
+        }
         let mut row = tuple::empty();
         tuple::point(&mut row, version, self.oid());
         // SAFETY: the relation is open; our own uncommitted version stays until the abort that this leads to.
@@ -140,7 +160,10 @@ impl Target {
             ));
             if let Written::Done(version) = written {
                 queue.release();
-                self.enter(slot, version, &mut queue);
+                self.enter(slot, Some(seen), version, &mut queue);
+                if self.is_serializable {
+                    serializable::updated(self.oid(), self.table, slot, seen, version);
+                }
                 return Fate::Done(version);
             }
             let strength = LockStrength::NoKeyUpdate;
@@ -166,6 +189,9 @@ impl Target {
             ));
             if let Written::Done(tombstone) = written {
                 queue.release();
+                if self.is_serializable {
+                    serializable::deleted(self.oid(), slot);
+                }
                 return Fate::Done(tombstone);
             }
             let strength = LockStrength::Update;

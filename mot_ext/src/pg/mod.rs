@@ -6,6 +6,7 @@
 pub mod executor;
 pub mod fields;
 pub mod interrupts;
+pub mod predicate;
 pub mod report;
 pub mod slot;
 pub mod title;

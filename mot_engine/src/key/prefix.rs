@@ -1,0 +1,40 @@
+//! Ranges of keys as numbers: what stands for "all keys whose first columns are these" where a range must be named in 32 bits.
+//!
+//! Equal prefixes of equally many columns give equal numbers, in every process and after every restart; different ones hardly ever do.
+
+use super::buffer::KeyBuffer;
+use super::definition::IndexDefinition;
+use super::encode::{KeyValue, encode_row, encode_value};
+use super::image::{Attribute, ImageReader};
+use crate::errors::EngineError;
+
+/// The number of a prefix: its columns' encodings, one after the other.
+pub fn prefix_number(columns: usize, prefix: &[u8]) -> u32 {
+    let seed = crc32c::crc32c(&(columns as u64).to_le_bytes());
+    crc32c::crc32c_append(seed, prefix)
+}
+
+/// Calls `each` with the numbers of all prefixes of the key of the row `image`, from one column to all. `key` is free for use, and holds
+/// the whole key after. None for a row without a key ([`encode_row`]).
+pub fn prefix_numbers(
+    definition: &IndexDefinition,
+    image: &[u8],
+    key: &mut KeyBuffer,
+    mut each: impl FnMut(u32) -> Result<(), EngineError>,
+) -> Result<(), EngineError> {
+    encode_row(definition, image, key)?;
+    if key.is_empty() {
+        return Ok(());
+    }
+    key.clear();
+    let mut reader = ImageReader::new(&definition.layout, image)?;
+    for (position, column) in definition.columns.iter().enumerate() {
+        let value = match reader.attribute(column.attnum)? {
+            Attribute::Null => KeyValue::Null,
+            Attribute::Bytes(bytes) => KeyValue::Bytes(bytes),
+        };
+        encode_value(column, value, key)?;
+        each(prefix_number(position + 1, key.as_slice()))?;
+    }
+    Ok(())
+}
