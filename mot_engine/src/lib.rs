@@ -7,6 +7,8 @@
 #[cfg(test)]
 extern crate self as mot_engine;
 
+#[cfg(test)]
+mod all_committed;
 pub mod check;
 pub mod checkpoint;
 pub mod clock;

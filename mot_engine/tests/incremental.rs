@@ -2,37 +2,20 @@
 
 mod common;
 
-use common::{Fate, Row, TABLE, World, check, definition, engine, image};
+use common::{Fate, Row, TABLE, Wal, World, check, definition, engine, image};
 use mot_engine::checkpoint::{
     self, CheckpointContext, CheckpointProgress, Pace, Written, read_manifest, rows_name, write,
 };
 use mot_engine::disk::{DirectoryDisk, Disk};
 use mot_engine::recovery::{Replayer, finish, load};
 use mot_engine::{
-    CommandId, Engine, Entered, Log, Lsn, Newest, Session, Slot, State, TableRef, Transaction, Xid,
+    CommandId, Engine, Entered, Lsn, Newest, Session, Slot, State, TableRef, Transaction, Xid,
 };
 use std::cell::Cell;
 
 /// Rows of the table: five ranges of 16,384 slots, so that two of them can be changed without the rest of their file being written anew.
 const ROWS: i32 = 80_000;
 const RANGES: u64 = 5;
-
-/// A log of which only the positions matter, or also the records.
-#[derive(Default)]
-struct Wal {
-    end: u64,
-    xid: u64,
-    records: Vec<(Lsn, Xid, Vec<u8>)>,
-}
-
-impl Log for Wal {
-    fn append(&mut self, record: &[u8]) -> Lsn {
-        self.end += record.len() as u64 + 24;
-        self.records
-            .push((Lsn(self.end), Xid(self.xid), record.to_vec()));
-        Lsn(self.end)
-    }
-}
 
 struct Server {
     world: World,

@@ -3,30 +3,16 @@
 
 mod common;
 
-use common::{Fate, Me, Row, TABLE, World, check, definition, engine, image, reader, row, sweep};
+use common::{
+    Fate, Me, Row, TABLE, Wal, World, check, definition, engine, image, reader, row, sweep,
+};
 use mot_engine::recovery::{Replayer, finish_beside_prepared};
 use mot_engine::transaction::PrepareRefusal;
 use mot_engine::{
-    Build, CommandId, Entered, LockStrength, Locked, Log, Lsn, Newest, RowScan, Session, Slot,
-    State, TableRef, Transaction, VersionRef, Written, Xid,
+    Build, CommandId, Entered, LockStrength, Locked, Newest, RowScan, Session, Slot, State,
+    TableRef, Transaction, VersionRef, Written, Xid,
 };
 use std::collections::BTreeMap;
-
-#[derive(Default)]
-struct Wal {
-    end: u64,
-    xid: u64,
-    records: Vec<(Lsn, Xid, Vec<u8>)>,
-}
-
-impl Log for Wal {
-    fn append(&mut self, record: &[u8]) -> Lsn {
-        self.end += record.len() as u64 + 24;
-        self.records
-            .push((Lsn(self.end), Xid(self.xid), record.to_vec()));
-        Lsn(self.end)
-    }
-}
 
 /// A server: one session, one log, one table with a unique index on `a` and another index on `b`.
 struct Server<'a> {

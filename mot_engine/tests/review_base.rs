@@ -3,31 +3,14 @@
 
 mod common;
 
-use common::{Fate, Me, Row, TABLE, World, check, definition, engine, image, reader, row};
+use common::{Fate, Me, Row, TABLE, Wal, World, check, definition, engine, image, reader, row};
 use mot_engine::checkpoint::{CheckpointContext, CheckpointProgress, Pace, read_manifest, write};
 use mot_engine::disk::DirectoryDisk;
 use mot_engine::recovery::{Replayer, finish, load};
 use mot_engine::{
-    Build, CommandId, Entered, Log, Lsn, Newest, RowScan, Session, Slot, State, TableRef,
-    Transaction, VersionRef, Written, Xid,
+    Build, CommandId, Entered, Lsn, Newest, RowScan, Session, Slot, State, TableRef, Transaction,
+    VersionRef, Written, Xid,
 };
-
-/// A log that keeps its records.
-#[derive(Default)]
-struct Wal {
-    end: u64,
-    xid: u64,
-    records: Vec<(Lsn, Xid, Vec<u8>)>,
-}
-
-impl Log for Wal {
-    fn append(&mut self, record: &[u8]) -> Lsn {
-        self.end += record.len() as u64 + 24;
-        let place = (Lsn(self.end), Xid(self.xid), record.to_vec());
-        self.records.push(place);
-        Lsn(self.end)
-    }
-}
 
 impl Wal {
     fn log(&mut self, session: &Session, transaction: &mut Transaction, me: &Me) {

@@ -484,41 +484,12 @@ fn failed(session: &Session, error: BulkError) -> EngineError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Transaction;
+    use crate::all_committed::AllCommitted;
     use crate::ids::{CommandId, RelationKey};
     use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
     use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region};
     use crate::scan::{Direction, IndexScan, KeyRange};
-    use crate::{Snapshot, Transaction};
-
-    /// Everybody has committed.
-    struct Settled;
-
-    impl Clock for Settled {
-        fn is_current(&self, _xid: Xid) -> bool {
-            false
-        }
-        fn is_in_progress(&self, _xid: Xid) -> bool {
-            false
-        }
-        fn did_commit(&self, _xid: Xid) -> bool {
-            true
-        }
-    }
-
-    impl Snapshot for Settled {
-        fn xmin(&self) -> Xid {
-            Xid(u64::MAX)
-        }
-        fn own(&self, _xid: Xid, _cid: CommandId) -> Option<bool> {
-            None
-        }
-        fn running(&self, _xid: Xid) -> bool {
-            false
-        }
-        fn did_commit(&self, _xid: Xid) -> bool {
-            true
-        }
-    }
 
     const KEY: RelationKey = RelationKey {
         database: 1,
@@ -580,7 +551,7 @@ mod tests {
     fn slots_of(session: &Session, table: TableRef, index: IndexRef) -> Vec<u64> {
         let mut scan = IndexScan::new();
         scan.start(table, index, &KeyRange::new(), Direction::Forward);
-        std::iter::from_fn(|| scan.next(session, &Settled).expect("scans"))
+        std::iter::from_fn(|| scan.next(session, &AllCommitted).expect("scans"))
             .map(|(slot, _)| slot.0)
             .collect()
     }
@@ -597,7 +568,7 @@ mod tests {
                 let built = transaction
                     .create_index(
                         session,
-                        &Settled,
+                        &AllCommitted,
                         table,
                         &definition(relation, unique),
                         Xid(4),
@@ -627,7 +598,7 @@ mod tests {
             }
             transaction.commit(session);
             session
-                .check(table, &Settled, |problem| panic!("{problem:?}"))
+                .check(table, &AllCommitted, |problem| panic!("{problem:?}"))
                 .expect("looks at all");
         });
     }
@@ -643,7 +614,7 @@ mod tests {
             let before = bytes();
             let mut transaction = Transaction::new();
             let built = transaction
-                .create_index(session, &Settled, table, &definition(10, true), Xid(4))
+                .create_index(session, &AllCommitted, table, &definition(10, true), Xid(4))
                 .expect("builds");
             let slots = [Slot(ROWS / 2), Slot(ROWS)];
             assert_eq!(built, Build::Duplicate { slots });

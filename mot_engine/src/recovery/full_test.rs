@@ -1,44 +1,16 @@
 //! Replay into an arena that is too small: it stops with `ArenaFull`, and goes on when there is room.
 
 use super::{Replayer, finish};
+use crate::Clock;
+use crate::all_committed::AllCommitted;
 use crate::engine::{Engine, State};
 use crate::errors::EngineError;
-use crate::ids::{CommandId, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
+use crate::ids::{IndexId, Lsn, RelationKey, Slot, TableId, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::log::{DefinitionsWriter, RowsWriter};
 use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
 use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
 use crate::session::Session;
-use crate::{Clock, Snapshot};
-
-struct AllCommitted;
-
-impl Clock for AllCommitted {
-    fn is_current(&self, _xid: Xid) -> bool {
-        false
-    }
-    fn is_in_progress(&self, _xid: Xid) -> bool {
-        false
-    }
-    fn did_commit(&self, _xid: Xid) -> bool {
-        true
-    }
-}
-
-impl Snapshot for AllCommitted {
-    fn xmin(&self) -> Xid {
-        Xid(u64::MAX)
-    }
-    fn own(&self, _xid: Xid, _cid: CommandId) -> Option<bool> {
-        None
-    }
-    fn running(&self, _xid: Xid) -> bool {
-        false
-    }
-    fn did_commit(&self, _xid: Xid) -> bool {
-        true
-    }
-}
 
 const KEY: RelationKey = RelationKey {
     database: 1,

@@ -240,6 +240,23 @@ impl Log for Positions {
     }
 }
 
+/// A log that keeps its records, stamped with the transaction that its user says is writing.
+#[derive(Default)]
+pub struct Wal {
+    pub end: u64,
+    pub xid: u64,
+    pub records: Vec<(Lsn, Xid, Vec<u8>)>,
+}
+
+impl Log for Wal {
+    fn append(&mut self, record: &[u8]) -> Lsn {
+        self.end += record.len() as u64 + 24;
+        let place = (Lsn(self.end), Xid(self.xid), record.to_vec());
+        self.records.push(place);
+        Lsn(self.end)
+    }
+}
+
 pub const TABLE: RelationKey = RelationKey {
     database: 1,
     relation: 100,
