@@ -52,7 +52,9 @@ impl Rig {
             ("shared_preload_libraries", "mot"),
             ("mot.max_memory", arena.as_str()),
             ("shared_buffers", if args.quick { "2GB" } else { "6GB" }),
-            ("max_wal_size", "16GB"),
+            ("max_wal_size", "8GB"),
+            // A standby that is stopped for some runs must find what it missed.
+            ("wal_keep_size", "4GB"),
             ("checkpoint_timeout", "15min"),
             ("jit", "off"),
             ("max_connections", "200"),

@@ -8,6 +8,7 @@
 //! A figure is one drill's: a busy machine shows. What is larger than the machine bears is not run, and named as such.
 
 mod chart;
+mod cost;
 mod drills;
 mod report;
 mod standby;
@@ -18,7 +19,6 @@ use crate::failure::{Failure, Result};
 use drills::Rig;
 use report::{Report, SizeReport};
 use std::time::Instant;
-use steady::Condition;
 
 /// One size of database.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +26,8 @@ struct Size {
     warehouses: i32,
     /// A standby beside the primary needs the memory twice.
     with_standby: bool,
-    /// What replication and checkpoints cost is measured at one size.
-    with_steady_runs: bool,
+    /// Rounds in which is measured what replication and checkpoints cost; at one size.
+    steady_rounds: usize,
 }
 
 /// A warehouse of MOT tables, its indexes and spare room after some minutes of load, in MB.
@@ -35,6 +35,9 @@ const WAREHOUSE_MB: i32 = 140;
 
 /// Memory the arena has at least, in MB: the load of a few minutes adds orders whatever the size.
 const ARENA_MB_MIN: i32 = 2048;
+
+/// Rounds of the runs with and without standby and checkpoints, without `--quick`.
+const STEADY_ROUNDS: usize = 3;
 
 impl Size {
     fn arena_mb(self) -> i32 {
@@ -57,7 +60,11 @@ fn sizes(args: &RtoArgs) -> Vec<Size> {
         .map(|(number, &warehouses)| Size {
             warehouses,
             with_standby: true,
-            with_steady_runs: number == 0,
+            steady_rounds: match (number, args.quick) {
+                (0, true) => 1,
+                (0, false) => STEADY_ROUNDS,
+                _ => 0,
+            },
         })
         .map(|size| Size {
             with_standby: 2 * size.arena_mb() < memory_mb * 8 / 10,
@@ -113,12 +120,6 @@ fn drill(rig: &mut Rig, size: Size, report: &mut SizeReport) -> Result<()> {
     rig.cold_start(report)?;
     say("warm restart");
     rig.warm_restart(report)?;
-    if size.with_steady_runs {
-        say("runs with and without checkpoints");
-        for condition in [Condition::Alone, Condition::Checkpoints] {
-            report.steady.extend(steady::measure(rig, condition)?);
-        }
-    }
     say("kill -9 under load");
     rig.crash(report)?;
     if size.with_standby {

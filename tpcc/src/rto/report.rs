@@ -1,5 +1,6 @@
 //! What the drills found: as text, and as `summary.json`.
 
+use super::cost;
 use super::drills::Verified;
 use super::steady::{Condition, Steady};
 use crate::failure::{Failure, Result};
@@ -136,17 +137,6 @@ impl SizeReport {
         .collect()
     }
 
-    /// tpmC, and the 99th percentile, as parts of those of the runs without standby and checkpoints.
-    fn cost(&self, condition: Condition, engine: Engine) -> Option<(f64, f64)> {
-        let of = |wanted| {
-            self.steady
-                .iter()
-                .find(|run| run.condition == wanted && run.engine == engine)
-        };
-        let (with, without) = (of(condition)?, of(Condition::Alone)?);
-        Some((with.tpmc / without.tpmc, with.p99_ms / without.p99_ms))
-    }
-
     fn lost(&self) -> usize {
         let crash = self.crash.as_ref().map_or(0, |it| it.acknowledged_lost);
         let failover = self.failover.as_ref().map_or(0, |it| it.acknowledged_lost);
@@ -176,11 +166,14 @@ impl SizeReport {
         let tpmc_kept: Vec<Value> = conditions
             .into_iter()
             .filter_map(|condition| {
-                let kept = |engine| self.cost(condition, engine).map(|(tpmc, _)| tpmc);
+                let cost = |engine| cost::of(&self.steady, condition, engine);
+                let (mot, heap) = (cost(Engine::Mot)?, cost(Engine::Heap)?);
                 Some(json!({
                     "condition": condition,
-                    "mot": kept(Engine::Mot)?,
-                    "heap": kept(Engine::Heap)?,
+                    "mot": mot.tpmc.median,
+                    "heap": heap.tpmc.median,
+                    "mot_cost": mot,
+                    "heap_cost": heap,
                 }))
             })
             .collect();
@@ -309,13 +302,25 @@ impl Report {
                 ("asynchronous standby", Condition::Asynchronous),
                 ("synchronous standby", Condition::Synchronous),
             ] {
-                let costs = [Engine::Mot, Engine::Heap].map(|engine| size.cost(condition, engine));
+                let costs = [Engine::Mot, Engine::Heap]
+                    .map(|engine| cost::of(&size.steady, condition, engine));
                 if let [Some(mot), Some(heap)] = costs {
                     let _ = writeln!(
                         text,
-                        "  {name}: of the tpmC without, MOT keeps {:.2}, heap {:.2}; p99 times {:.1} and {:.1}",
-                        mot.0, heap.0, mot.1, heap.1
+                        "  {name}: of the tpmC without, MOT keeps {}, heap {}; p99 times {} and {}",
+                        mot.tpmc, heap.tpmc, mot.p99, heap.p99
                     );
+                    for (engine, cost) in [("MOT", mot), ("heap", heap)] {
+                        if let (Some(lag), Some(seconds)) =
+                            (cost.lag_bytes_max, cost.catch_up_seconds_max)
+                        {
+                            let _ = writeln!(
+                                text,
+                                "    {engine}: the standby was at most {} kB behind, and caught up within {seconds:.2} s of the load's end",
+                                lag / 1000
+                            );
+                        }
+                    }
                 }
             }
             for note in &size.notes {

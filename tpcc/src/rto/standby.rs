@@ -5,7 +5,7 @@
 
 use super::drills::{Rig, verify};
 use super::report::Failover;
-use super::steady::{self, Condition, Steady};
+use super::steady::{self, Steady};
 use crate::cluster::{Cluster, scratch_directory};
 use crate::failure::{Failure, Result};
 use crate::target::{Target, execute, from_client};
@@ -36,13 +36,11 @@ pub(super) fn fail_over(rig: &mut Rig, steady: &mut Vec<Steady>) -> Result<Failo
     standby.start_and_wait()?;
     await_streaming(&mut client)?;
     let standby_start_seconds = begin.elapsed().as_secs_f64();
-    if rig.size.with_steady_runs {
-        steady.extend(steady::measure(rig, Condition::Asynchronous)?);
+    if rig.size.steady_rounds > 0 {
+        eprintln!("rto: runs with and without standby and checkpoints");
+        steady.extend(steady::measure(rig, &mut standby, rig.size.steady_rounds)?);
     }
     make_synchronous(&mut client)?;
-    if rig.size.with_steady_runs {
-        steady.extend(steady::measure(rig, Condition::Synchronous)?);
-    }
     drop(client);
 
     let path = rig
@@ -68,19 +66,26 @@ pub(super) fn fail_over(rig: &mut Rig, steady: &mut Vec<Steady>) -> Result<Failo
 }
 
 /// Makes commits wait for the standby.
-fn make_synchronous(client: &mut postgres::Client) -> Result<()> {
+pub(super) fn make_synchronous(client: &mut postgres::Client) -> Result<()> {
     let set = format!("ALTER SYSTEM SET synchronous_standby_names = '{STANDBY}'");
     execute(client, &set)?;
     execute(client, "SELECT pg_reload_conf()")?;
     await_replication(client, "sync_state = 'sync' AND state = 'streaming'")
 }
 
-fn await_streaming(client: &mut postgres::Client) -> Result<()> {
+/// Makes them wait no longer.
+pub(super) fn make_asynchronous(client: &mut postgres::Client) -> Result<()> {
+    execute(client, "ALTER SYSTEM RESET synchronous_standby_names")?;
+    execute(client, "SELECT pg_reload_conf()")?;
+    await_replication(client, "sync_state = 'async'")
+}
+
+pub(super) fn await_streaming(client: &mut postgres::Client) -> Result<()> {
     await_replication(client, "state = 'streaming'")
 }
 
 /// Waits until the primary says so of its standby.
-fn await_replication(client: &mut postgres::Client, condition: &str) -> Result<()> {
+pub(super) fn await_replication(client: &mut postgres::Client, condition: &str) -> Result<()> {
     let query = format!("SELECT 1 FROM pg_stat_replication WHERE {condition}");
     let deadline = Instant::now() + PATIENCE;
     loop {
