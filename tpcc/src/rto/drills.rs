@@ -190,6 +190,7 @@ impl Rig {
             seed: self.seed,
             ledger: None,
             fixed_warehouse: false,
+            rate: None,
             progress: false,
         }
     }
@@ -204,6 +205,7 @@ impl Rig {
             seed: self.seed + seed,
             ledger: Some(ledger),
             fixed_warehouse: false,
+            rate: None,
             progress: false,
         }
     }
