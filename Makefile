@@ -1,7 +1,10 @@
 # Two commands do everything on a bare Debian 12: `make demo` and `make test`.
-.PHONY: demo test rto soak setup install
+.PHONY: demo test rto soak bench setup install
 
 QUICK ?=
+# The version of PostgreSQL: 15, 17 or 18.
+PG ?= 15
+export PG
 
 demo: setup
 	.ci/install release
@@ -13,6 +16,13 @@ test: setup
 rto: setup
 	.ci/install release
 	.ci/rto $(if $(QUICK),--quick)
+
+# Parts to measure again, as in ONLY=sysbench,statements/update; the others keep what an earlier run measured.
+ONLY ?=
+
+bench: setup
+	.ci/install release
+	.ci/bench $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 
 MINUTES ?= 30
 

@@ -8,10 +8,12 @@ PG=${PG:-15}
 MOT_SCRATCH=${MOT_SCRATCH:-/var/tmp/mot-$(printf %s "$top" | cksum | cut -d' ' -f1)}
 PG_PREFIX=$MOT_SCRATCH/pg$PG
 PG_BIN=$PG_PREFIX/usr/lib/postgresql/$PG/bin
-PGXS_TEST=/usr/lib/postgresql/$PG/lib/pgxs/src/test
+PGXS_TEST=$PG_PREFIX/usr/lib/postgresql/$PG/lib/pgxs/src/test
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$top/target}
 export PATH=$HOME/.cargo/bin:$PATH
 export LC_ALL=C.UTF-8
+# What cargo-pgrx knows of a PostgreSQL that only these scripts know stays with it.
+if [ "$PG" != 15 ]; then export PGRX_HOME=$MOT_SCRATCH/pgrx$PG; fi
 # A server that inherits it puts Rust backtraces into the details of errors, and the expected output differs.
 unset RUST_BACKTRACE
 

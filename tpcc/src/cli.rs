@@ -114,9 +114,19 @@ pub struct RunArgs {
     /// Terminals stay at one warehouse (BenchmarkSQL's terminalWarehouseFixed).
     #[arg(long)]
     pub fixed_warehouse: bool,
+    /// Transactions per second that all terminals together begin at most [default: as many as they can].
+    #[arg(long, value_parser = positive)]
+    pub rate: Option<f64>,
     /// Losing the server is not an error: for runs in which it is killed.
     #[arg(long)]
     pub tolerate_disconnect: bool,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value.is_finite() => Ok(value),
+        _ => Err("a number above 0 is wanted".into()),
+    }
 }
 
 /// Arguments of `ledger-check`.

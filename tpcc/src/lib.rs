@@ -3,7 +3,8 @@
 //!
 //! From the outside in: [`cli`] names the commands; [`load`] and [`run`] and [`check`] and
 //! [`ledger_check`] each do one; [`terminal`] is the inner loop, [`interactive`] and [`procedures`]
-//! the transactions, [`session`] the wire; [`cluster`] is a private PostgreSQL and [`demo`] the whole
+//! the transactions, [`session`] the wire; [`meter`] reads
+//! what a run costs the server; [`cluster`] is a private PostgreSQL and [`demo`] the whole
 //! comparison of the two engines.
 
 pub mod check;
@@ -18,6 +19,7 @@ pub mod ledger;
 pub mod ledger_check;
 pub mod load;
 mod login;
+pub mod meter;
 pub mod procedures;
 pub mod processes;
 mod progress;

@@ -72,6 +72,7 @@ fn run_command(args: &RunArgs) -> Result<bool> {
         seed: args.seed,
         ledger: args.ledger.clone(),
         fixed_warehouse: args.fixed_warehouse,
+        rate: args.rate,
         progress: true,
     };
     let report = run(&target, &options, &mut ())?;

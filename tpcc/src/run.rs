@@ -11,6 +11,7 @@ use crate::stats::TerminalStats;
 use crate::target::Target;
 use crate::terminal::{Mode, Phase, Shared, Terminal, TerminalConfig};
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often the coordinator looks whether all terminals have ended early.
@@ -33,6 +34,8 @@ pub struct RunOptions {
     pub ledger: Option<PathBuf>,
     /// Terminals stay at one warehouse instead of drawing one per transaction.
     pub fixed_warehouse: bool,
+    /// Transactions per second that all terminals together begin at most; as many as they can without.
+    pub rate: Option<f64>,
     /// Print a progress line.
     pub progress: bool,
 }
@@ -41,6 +44,8 @@ pub struct RunOptions {
 pub trait Observer {
     /// The measurement begins now.
     fn measurement_begins(&mut self) {}
+    /// Time has passed in the measurement; `ended` transactions have ended since it began.
+    fn tick(&mut self, _passed: Duration, _ended: u64) {}
     /// The measurement has ended now.
     fn measurement_ended(&mut self) {}
 }
@@ -84,6 +89,9 @@ pub fn run(
                 .then_some(turn % config.scale.warehouses + 1),
             run: &name,
             ledger: ledger.as_ref(),
+            pause: options
+                .rate
+                .map(|rate| Duration::from_secs_f64(f64::from(options.terminals) / rate)),
         };
         let inputs = Inputs::new(config.scale, constants);
         let rng = TpccRng::new(options.seed, u64::from(number) + 1);
@@ -106,18 +114,22 @@ pub fn run(
             .collect();
         let all_ended = || threads.iter().all(|thread| thread.is_finished());
         let mut progress = Progress::new(options.progress);
-        let wait = |length: Duration, progress: &mut Progress| {
+        let mut wait = |length: Duration, look: &mut dyn FnMut(Duration)| {
             let start = Instant::now();
             while start.elapsed() < length && !all_ended() {
                 std::thread::sleep(POLL.min(length.saturating_sub(start.elapsed())));
                 progress.tick(shared);
+                look(start.elapsed());
             }
             start.elapsed()
         };
-        wait(options.warmup, &mut progress);
+        wait(options.warmup, &mut |_| {});
         observer.measurement_begins();
         shared.enter(Phase::Measure);
-        let measured = wait(options.duration, &mut progress);
+        let before = shared.ended.load(Ordering::Relaxed);
+        let measured = wait(options.duration, &mut |passed| {
+            observer.tick(passed, shared.ended.load(Ordering::Relaxed) - before);
+        });
         shared.enter(Phase::Stop);
         observer.measurement_ended();
         progress.end();

@@ -15,6 +15,16 @@ const SIGNIFICANT_DIGITS: u8 = 3;
 /// Key under which failures without a SQLSTATE are counted.
 pub const NO_SQLSTATE: &str = "unexpected";
 
+/// The middle one; the mean of the middle two; not a number if there are none.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        odd if odd % 2 == 1 => values[odd / 2],
+        even => (values[even / 2 - 1] + values[even / 2]) / 2.0,
+    }
+}
+
 /// The measurements of one transaction type.
 pub struct KindStats {
     /// Response times in microseconds, rollbacks by design included.
@@ -162,6 +172,13 @@ mod tests {
         assert_eq!(merged.retries["40P01"], 4);
         assert_eq!(merged.errors["23505"], 4);
         assert_eq!(merged.total(), 404);
+    }
+
+    #[test]
+    fn medians_are_in_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0]), 2.5);
+        assert!(median(Vec::new()).is_nan());
     }
 
     #[test]

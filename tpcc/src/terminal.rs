@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How a transaction reaches the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
@@ -130,10 +130,15 @@ pub struct TerminalConfig<'a> {
     pub run: &'a str,
     /// The ledger, if one is kept.
     pub ledger: Option<&'a LedgerWriter>,
+    /// Time from the begin of one transaction to that of the next, if the load is limited. A terminal that is late catches up.
+    pub pause: Option<Duration>,
 }
 
 /// Times the same transaction may be tried again after a serialization failure or a deadlock.
 const MAX_RETRIES: u32 = 100;
+
+/// Multiples of it, less their whole part, lie evenly between 0 and 1 however many there are.
+const GOLDEN_RATIO: f64 = 0.618_033_988_749_895;
 
 /// A terminal ready to run.
 pub struct Terminal<'a> {
@@ -182,7 +187,14 @@ impl<'a> Terminal<'a> {
     /// Runs transactions until `shared` says stop or the session is lost.
     pub fn run(mut self, shared: &Shared) -> TerminalStats {
         let mut seq = 0;
+        let begin = Instant::now();
         while shared.phase() != Phase::Stop {
+            if let Some(pause) = self.config.pause {
+                // Terminals take turns within the first pause, so that they do not come in bursts.
+                let turn = f64::from(self.config.terminal) * GOLDEN_RATIO % 1.0;
+                let due = pause.mul_f64(seq as f64 + turn);
+                std::thread::sleep(due.saturating_sub(begin.elapsed()));
+            }
             seq += 1;
             if let Err(failure) = self.one_transaction(shared, seq) {
                 self.stats.end_with(&failure);

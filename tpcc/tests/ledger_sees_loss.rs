@@ -74,6 +74,7 @@ fn damage_all(cluster: &Cluster, target: &Target, mode: Mode) {
         seed: SEED,
         ledger: Some(path.clone()),
         fixed_warehouse: false,
+        rate: None,
         progress: false,
     };
     let report = run(target, &options, &mut ()).unwrap();

@@ -5,7 +5,6 @@
 //! engines alternate, and which of them goes first alternates too; reported are medians.
 
 mod crash;
-mod measure;
 mod summary;
 mod table;
 
@@ -14,13 +13,13 @@ use crate::cli::DemoArgs;
 use crate::cluster::{Cluster, Shutdown, scratch_directory};
 use crate::failure::{Failure, Result};
 use crate::load::{LoadOptions, load};
+use crate::meter::{Measured, ServerMeter};
 use crate::processes::own_cpu_time;
 use crate::run::{RunOptions, run};
 use crate::scale::Scale;
 use crate::schema::{Engine, TABLES};
 use crate::target::{Target, execute, from_client};
 use crate::terminal::Mode;
-use measure::{Measured, ServerMeter};
 use std::time::{Duration, Instant};
 use summary::{Column, Loaded, Summary};
 
@@ -84,6 +83,7 @@ impl Plan {
             seed,
             ledger: None,
             fixed_warehouse: false,
+            rate: None,
             progress: false,
         }
     }

@@ -7,9 +7,10 @@
 
 use super::Plan;
 use super::crash::CrashOutcome;
-use super::measure::Measured;
 use crate::cli::DemoArgs;
+use crate::meter::Measured;
 use crate::report::RunReport;
+use crate::stats::median;
 use crate::terminal::Mode;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -62,16 +63,6 @@ pub(super) struct Summary {
     pub heap_violations: i64,
     pub crash: Option<CrashOutcome>,
     pub seconds_taken: f64,
-}
-
-/// The middle one; the mean of the middle two.
-pub(super) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match values.len() {
-        0 => f64::NAN,
-        odd if odd % 2 == 1 => values[odd / 2],
-        even => (values[even / 2 - 1] + values[even / 2]) / 2.0,
-    }
 }
 
 impl Summary {
@@ -294,17 +285,5 @@ impl Summary {
             "good": self.is_good(),
             "runs": runs,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn medians_are_in_the_middle() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0]), 2.5);
-        assert!(median(Vec::new()).is_nan());
     }
 }

@@ -192,6 +192,7 @@ impl Rig {
             seed: self.seed,
             ledger: None,
             fixed_warehouse: false,
+            rate: None,
             progress: false,
         }
     }
@@ -206,6 +207,7 @@ impl Rig {
             seed: self.seed + seed,
             ledger: Some(ledger),
             fixed_warehouse: false,
+            rate: None,
             progress: false,
         }
     }

@@ -162,6 +162,7 @@ impl Suite {
             seed: seed.wrapping_add(round),
             ledger: Some(ledger.clone()),
             fixed_warehouse: false,
+            rate: None,
             progress: false,
         };
         let report = std::thread::scope(|scope| -> Result<_> {

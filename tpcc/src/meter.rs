@@ -20,7 +20,8 @@ struct Reading {
 
 /// A run together with what it cost the server.
 #[derive(Clone, Debug)]
-pub(super) struct Measured {
+pub struct Measured {
+    /// The driver's report.
     pub report: RunReport,
     /// WAL the whole server wrote during the measurement.
     pub wal_bytes: i64,
@@ -33,7 +34,7 @@ pub(super) struct Measured {
 }
 
 /// Reads the counters when the measurement begins and when it ends.
-pub(super) struct ServerMeter<'a> {
+pub struct ServerMeter<'a> {
     cluster: &'a Cluster,
     client: postgres::Client,
     begin: Option<Result<Reading>>,
@@ -41,7 +42,8 @@ pub(super) struct ServerMeter<'a> {
 }
 
 impl<'a> ServerMeter<'a> {
-    pub(super) fn new(cluster: &'a Cluster) -> Result<Self> {
+    /// A meter on a running server.
+    pub fn new(cluster: &'a Cluster) -> Result<Self> {
         let client = postgres::Client::connect(&cluster.url(), NoTls).map_err(from_client)?;
         Ok(ServerMeter {
             cluster,
@@ -65,7 +67,7 @@ impl<'a> ServerMeter<'a> {
 
     /// Puts the readings beside the run's report. `look_into_wal` asks pg_waldump what the WAL
     /// consists of, which takes a second per gigabyte or two.
-    pub(super) fn finish(
+    pub fn finish(
         self,
         report: RunReport,
         client_cpu: Duration,

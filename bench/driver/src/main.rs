@@ -1,0 +1,34 @@
+//! `mot_bench`: measures memory-optimized tables beside heap tables on a private server, and writes what it found.
+//!
+//! From the outside in: [`cli`] and [`plan`] say what is measured and how large; [`rig`] is the server; each module of [`parts`] measures
+//! one kind of work and adds what it sees to the [`record`]; [`goals`] judges the record, [`report`] and [`charts`] show it.
+//! `bench/README.md` has the rules of the comparison.
+
+mod charts;
+mod cli;
+mod goals;
+mod instructions;
+mod machine;
+mod mariadb;
+mod parts;
+mod pgbench;
+mod plan;
+mod record;
+mod report;
+mod rig;
+mod run;
+mod side;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match run::run(&cli::Cli::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(failure) => {
+            eprintln!("mot_bench: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Single prepared statements through pgbench, beside what the protocol costs without a table.
+//!
+//! Writing statements run under asynchronous and synchronous commit. `select_1` and `xid` (a statement that only takes a transaction
+//! id) are the floors: they run in the same rounds as what is compared with them.
+
+use super::Bench;
+use crate::pgbench::{self, Load};
+use crate::record::Place;
+use crate::rig::Rig;
+use crate::side::{Side, turns};
+use std::path::Path;
+use tpcc::failure::Result;
+use tpcc::target::execute;
+
+pub(crate) const PART: &str = "statements";
+
+/// Clients' ids share out the rows of `rotated`: no two clients touch the same one.
+const CLIENTS_MAX: i64 = 64;
+/// Rows inserted by one client have ids of their own: this far apart.
+const CLIENT_STRIDE: i64 = 1_000_000_000_000;
+const BRANCHES: i64 = 10;
+const TELLERS: i64 = 100;
+
+/// One statement.
+struct Work {
+    name: &'static str,
+    writes: bool,
+    /// Compared with unlogged tables in the quick form, too.
+    with_unlogged: bool,
+    script: &'static str,
+}
+
+const WORKS: [Work; 8] = [
+    Work {
+        name: "point_select",
+        writes: false,
+        with_unlogged: false,
+        script: "\\set id random(1, :rows)\nSELECT balance FROM account WHERE id = :id;\n",
+    },
+    Work {
+        name: "secondary_select",
+        writes: false,
+        with_unlogged: false,
+        script: "\\set code random(1, :rows)\nSELECT balance FROM account WHERE code = :code;\n",
+    },
+    Work {
+        name: "range_100",
+        writes: false,
+        with_unlogged: false,
+        script: "\\set first random(1, :rows - 99)\n\\set last :first + 99\n\
+                 SELECT id, balance FROM account WHERE id BETWEEN :first AND :last;\n",
+    },
+    Work {
+        name: "in_10",
+        writes: false,
+        with_unlogged: false,
+        script: "\\set a random(1, :rows)\n\\set b random(1, :rows)\n\\set c random(1, :rows)\n\\set d random(1, :rows)\n\
+                 \\set e random(1, :rows)\n\\set f random(1, :rows)\n\\set g random(1, :rows)\n\\set h random(1, :rows)\n\
+                 \\set i random(1, :rows)\n\\set j random(1, :rows)\n\
+                 SELECT id, balance FROM account WHERE id IN (:a, :b, :c, :d, :e, :f, :g, :h, :i, :j);\n",
+    },
+    Work {
+        name: "update",
+        writes: true,
+        with_unlogged: true,
+        script: "\\set id random(1, :rows)\n\\set delta random(-5000, 5000)\n\
+                 UPDATE account SET balance = balance + :delta WHERE id = :id;\n",
+    },
+    Work {
+        name: "insert",
+        writes: true,
+        with_unlogged: true,
+        script: "\\set n :n + 1\n\\set id :client_id * :stride + :n\n\
+                 INSERT INTO journal (id, account, delta, filler) VALUES (:id, :n, 1, 'sixteen bytes ..');\n",
+    },
+    Work {
+        name: "delete_insert",
+        writes: true,
+        with_unlogged: false,
+        script: "\\set id random(0, :rows / :clients_max - 1) * :clients_max + :client_id + 1\n\
+                 BEGIN;\nDELETE FROM rotated WHERE id = :id;\n\
+                 INSERT INTO rotated (id, account, delta, filler) VALUES (:id, 1, 1, 'sixteen bytes ..');\nEND;\n",
+    },
+    Work {
+        name: "tpc_b",
+        writes: true,
+        with_unlogged: false,
+        script: "\\set id random(1, :rows)\n\\set branch random(1, :branches)\n\\set teller random(1, :tellers)\n\
+                 \\set delta random(-5000, 5000)\nBEGIN;\n\
+                 UPDATE account SET balance = balance + :delta WHERE id = :id;\n\
+                 SELECT balance FROM account WHERE id = :id;\n\
+                 UPDATE teller SET balance = balance + :delta WHERE id = :teller;\n\
+                 UPDATE branch SET balance = balance + :delta WHERE id = :branch;\n\
+                 INSERT INTO history (teller, branch, account, delta, at) \
+                 VALUES (:teller, :branch, :id, :delta, CURRENT_TIMESTAMP);\nEND;\n",
+    },
+];
+
+/// The floors: name, script, whether the kind of commit matters.
+const FLOORS: [(&str, bool, &str); 2] = [
+    ("select_1", false, "SELECT 1;\n"),
+    ("xid", true, "SELECT pg_current_xact_id();\n"),
+];
+
+/// How a reading statement's setting is called.
+pub(crate) fn reading(clients: u32) -> String {
+    format!("{clients} clients")
+}
+
+/// How a writing statement's setting is called.
+pub(crate) fn writing(clients: u32, synchronous: bool) -> String {
+    let commit = if synchronous {
+        "synchronous"
+    } else {
+        "asynchronous"
+    };
+    format!("{clients} clients, {commit}")
+}
+
+pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
+    let plan = bench.rig.plan.clone();
+    let sides = Side::TABLES;
+    for side in sides {
+        fill(bench.rig, side)?;
+    }
+    bench.rig.checkpoint()?;
+    for (name, writes, script) in FLOORS {
+        let script = bench.rig.write_file(&format!("{name}.sql"), script)?;
+        for (clients, synchronous) in settings(bench.rig, writes) {
+            for _ in 0..plan.rounds {
+                one(
+                    bench,
+                    name,
+                    writes,
+                    &script,
+                    Side::Floor,
+                    clients,
+                    synchronous,
+                )?;
+            }
+        }
+    }
+    for work in WORKS {
+        if !bench.wants(work.name) {
+            continue;
+        }
+        bench.say(&format!("statement {}", work.name));
+        let script = bench
+            .rig
+            .write_file(&format!("{}.sql", work.name), work.script)?;
+        for (clients, synchronous) in settings(bench.rig, work.writes) {
+            let unlogged = work.writes && (plan.unlogged_everywhere || work.with_unlogged);
+            let sides = &sides[..if unlogged { 3 } else { 2 }];
+            for round in 0..plan.rounds {
+                for side in turns(sides, round) {
+                    refresh(bench.rig, side)?;
+                    one(
+                        bench,
+                        work.name,
+                        work.writes,
+                        &script,
+                        side,
+                        clients,
+                        synchronous,
+                    )?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Clients and kinds of commit under which a statement runs.
+fn settings(rig: &Rig, writes: bool) -> Vec<(u32, bool)> {
+    let mut settings: Vec<_> = rig
+        .plan
+        .clients
+        .iter()
+        .map(|&clients| (clients, false))
+        .collect();
+    if writes {
+        settings.extend(
+            rig.plan
+                .clients_synchronous
+                .iter()
+                .map(|&clients| (clients, true)),
+        );
+    }
+    settings
+}
+
+fn one(
+    bench: &mut Bench<'_>,
+    name: &str,
+    writes: bool,
+    script: &Path,
+    side: Side,
+    clients: u32,
+    synchronous: bool,
+) -> Result<()> {
+    let setting = if writes {
+        writing(clients, synchronous)
+    } else {
+        reading(clients)
+    };
+    let load = Load {
+        script: script.to_owned(),
+        clients,
+        synchronous,
+        length: bench.rig.plan.statement,
+        variables: vec![
+            ("rows", bench.rig.plan.rows),
+            ("n", 0),
+            ("stride", CLIENT_STRIDE),
+            ("clients_max", CLIENTS_MAX),
+            ("branches", BRANCHES),
+            ("tellers", TELLERS),
+        ],
+    };
+    pgbench::measure(
+        bench.rig,
+        bench.record,
+        &Place::new(PART, name, setting),
+        side,
+        &load,
+    )
+}
+
+/// Makes the tables anew. `code` is a permutation of the ids; the multiplier shares no factor with any number of rows used here.
+pub(crate) fn fill(rig: &Rig, side: Side) -> Result<()> {
+    let mut client = rig.client(side)?;
+    let rows = rig.plan.rows;
+    let plain = "id bigint PRIMARY KEY, account bigint NOT NULL, delta bigint NOT NULL, filler text NOT NULL";
+    for (table, columns) in [
+        (
+            "account",
+            "id bigint PRIMARY KEY, code int NOT NULL, balance bigint NOT NULL, filler char(84) NOT NULL",
+        ),
+        ("journal", plain),
+        ("rotated", plain),
+        (
+            "teller",
+            "id int PRIMARY KEY, balance bigint NOT NULL, filler char(84) NOT NULL",
+        ),
+        (
+            "branch",
+            "id int PRIMARY KEY, balance bigint NOT NULL, filler char(84) NOT NULL",
+        ),
+        (
+            "history",
+            "teller int, branch int, account bigint, delta bigint, at timestamp, filler char(22)",
+        ),
+    ] {
+        // A table of another kind would be refused by DROP TABLE; the schema has one kind only.
+        let kind = if side == Side::Mot {
+            "FOREIGN TABLE"
+        } else {
+            "TABLE"
+        };
+        execute(&mut client, &format!("DROP {kind} IF EXISTS {table}"))?;
+        execute(&mut client, &side.create(&format!("{table} ({columns})")))?;
+    }
+    for statement in [
+        format!(
+            "INSERT INTO account SELECT n, n * 7919 % {rows} + 1, 0, '' FROM generate_series(1, {rows}) n"
+        ),
+        "CREATE INDEX ON account (code)".to_owned(),
+        format!(
+            "INSERT INTO rotated SELECT n, 1, 1, 'sixteen bytes ..' FROM generate_series(1, {rows}) n"
+        ),
+        format!("INSERT INTO teller SELECT n, 0, '' FROM generate_series(1, {TELLERS}) n"),
+        format!("INSERT INTO branch SELECT n, 0, '' FROM generate_series(1, {BRANCHES}) n"),
+    ] {
+        execute(&mut client, &statement)?;
+    }
+    for table in [
+        "account", "journal", "rotated", "teller", "branch", "history",
+    ] {
+        execute(&mut client, &side.settle(table))?;
+    }
+    Ok(())
+}
+
+/// Before each run: tables that only grow are empty again, and heap tables have been vacuumed, so that no run pays for another's rows.
+fn refresh(rig: &Rig, side: Side) -> Result<()> {
+    let mut client = rig.client(side)?;
+    execute(&mut client, "TRUNCATE journal")?;
+    execute(&mut client, "TRUNCATE history")?;
+    if side != Side::Mot {
+        for table in ["account", "rotated", "teller", "branch"] {
+            execute(&mut client, &format!("VACUUM {table}"))?;
+        }
+    }
+    Ok(())
+}
