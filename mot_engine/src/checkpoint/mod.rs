@@ -31,7 +31,7 @@ pub use files::{
 pub use manifest::{FileEntry, IndexEntry, Manifest, RangeEntry, TableEntry, WholeFile};
 pub use pace::{Pace, Timer};
 pub use progress::{CheckpointProgress, Phase};
-pub use read::{BlockPlace, blocks_of, read_block};
+pub use read::{BlockPlace, OpenRows, blocks_of, read_block};
 pub use source::write;
 #[cfg(test)]
 pub(crate) use source::{EngineSource, begin_round, read_base};

@@ -172,12 +172,12 @@ pub fn read_block(
     body: &mut Vec<u8>,
 ) -> Result<(), EngineError> {
     let (name, reader) = &files[place.file];
-    body.clear();
     // At most the file's length, as `blocks_of` has checked.
     let bytes =
         usize::try_from(place.header.body_bytes).map_err(|_| EngineError::OutOfProcessMemory)?;
-    body.try_reserve(bytes)
+    body.try_reserve(bytes.saturating_sub(body.len()))
         .map_err(|_| EngineError::OutOfProcessMemory)?;
+    // All of it is read: what lies there from the block before need not be zeroed.
     body.resize(bytes, 0);
     reader
         .read_at(place.offset, body)

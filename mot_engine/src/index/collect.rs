@@ -87,7 +87,8 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    fn row(
+    /// Gives every key of a row. The caller is pinned, or nobody else uses the row.
+    pub(super) fn row(
         &mut self,
         slot: Slot,
         anchor: &Anchor,

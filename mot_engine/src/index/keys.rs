@@ -3,11 +3,13 @@
 //! An entry is 32 bytes and holds the first 16 of its key, which decide nearly every comparison, and are the whole key more often than
 //! not; longer keys also lie behind one another in `bytes`. This is process memory.
 
+use super::order::Order;
 use super::posting::{Posting, inline_value};
 use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::session::Session;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// Bytes of a key that lie in its entry.
 const HEAD_BYTES: usize = 16;
@@ -24,7 +26,7 @@ const _: () = assert!(mot_index::MAX_KEY_BYTES < 1 << LENGTH_BITS);
 const ENTRIES_PER_LOOK: usize = 4096;
 
 /// The first bytes of a key as a number: ordered as the keys are, as far as it goes.
-fn head_of(key: &[u8]) -> u128 {
+pub(super) fn head_of(key: &[u8]) -> u128 {
     match key.first_chunk::<HEAD_BYTES>() {
         Some(head) => u128::from_be_bytes(*head),
         None => {
@@ -134,6 +136,53 @@ impl Keys {
         Ok(())
     }
 
+    /// Makes room for so many entries at once.
+    pub(super) fn reserve(&mut self, entries: usize) -> Result<(), EngineError> {
+        self.entries
+            .try_reserve_exact(entries)
+            .map_err(|_| EngineError::OutOfProcessMemory)
+    }
+
+    /// Process memory they take.
+    pub(super) fn bytes_held(&self) -> u64 {
+        (self.entries.capacity() * size_of::<Entry>() + self.bytes.capacity()) as u64
+    }
+
+    /// Appends some of others.
+    pub(super) fn append_some(
+        &mut self,
+        other: &Keys,
+        range: Range<usize>,
+    ) -> Result<(), EngineError> {
+        let entries = &other.entries[range];
+        self.entries
+            .try_reserve(entries.len())
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        if other.bytes.is_empty() {
+            self.entries.extend_from_slice(entries);
+            return Ok(());
+        }
+        for entry in entries {
+            let offset = self.bytes.len();
+            if let Some(key) = Self::whole(&other.bytes, entry) {
+                self.bytes
+                    .try_reserve(key.len())
+                    .map_err(|_| EngineError::OutOfProcessMemory)?;
+                self.bytes.extend_from_slice(key);
+            }
+            self.entries.push(Entry { offset, ..*entry });
+        }
+        Ok(())
+    }
+
+    /// How many of these sorted keys are less than `key`, of which `head` is the head.
+    pub(super) fn count_below(&self, head: u128, key: &[u8]) -> usize {
+        self.entries.partition_point(|entry| {
+            let at = entry.head();
+            at < head || (at == head && self.key(entry).as_ref() < key)
+        })
+    }
+
     /// Appends others.
     pub(super) fn append(&mut self, other: Keys) -> Result<(), EngineError> {
         if self.is_empty() {
@@ -171,11 +220,32 @@ impl Keys {
     /// Sorts by key, then by slot.
     pub(super) fn sort(&mut self) {
         let bytes = &self.bytes;
-        self.entries.sort_unstable_by(|a, b| {
+        let by_key = |a: &Entry, b: &Entry| {
             Self::compare(bytes, a, b)
                 .then_with(|| a.slot().cmp(&b.slot()))
                 .then_with(|| b.is_live().cmp(&a.is_live()))
-        });
+        };
+        if self.entries.is_sorted_by(|a, b| by_key(a, b).is_le()) {
+            return;
+        }
+        let mut sorted = Vec::new();
+        let order = Order::of(self.entries.iter().map(Entry::head));
+        let (Some(order), Ok(())) = (order, sorted.try_reserve_exact(self.entries.len())) else {
+            // In place it takes no memory, only longer.
+            self.entries.sort_unstable_by(by_key);
+            return;
+        };
+        sorted.extend(order.positions().map(|at| self.entries[at]));
+        for range in order.ties() {
+            sorted[range].sort_unstable_by(by_key);
+        }
+        self.entries = sorted;
+    }
+
+    /// The key at a position, and its head.
+    pub(super) fn at(&self, position: usize) -> Option<(u128, Key<'_>)> {
+        let entry = self.entries.get(position)?;
+        Some((entry.head(), self.key(entry)))
     }
 
     fn key(&self, entry: &Entry) -> Key<'_> {
@@ -292,53 +362,18 @@ impl<'a> Iterator for Groups<'a> {
     }
 }
 
-/// The least keys of all parts but the first, ascending.
-#[derive(Default)]
-pub(super) struct Splitters(Vec<(u128, Vec<u8>)>);
-
-impl Splitters {
-    /// Cuts the keys of a sorted sample into at most `parts` parts.
-    pub(super) fn choose(sample: &Keys, parts: usize) -> Splitters {
-        let mut splitters: Vec<(u128, Vec<u8>)> = (1..parts)
-            .filter_map(|part| sample.entries.get(part * sample.len() / parts))
-            .map(|entry| {
-                let key = sample.key(entry);
-                (head_of(key.as_ref()), key.as_ref().to_vec())
-            })
-            .collect();
-        splitters.dedup();
-        Splitters(splitters)
-    }
-
-    /// How many parts there are.
-    pub(super) fn parts(&self) -> usize {
-        self.0.len() + 1
-    }
-
-    /// The part that `key` belongs to.
-    pub(super) fn part_of(&self, key: &[u8]) -> usize {
-        if self.0.is_empty() {
-            return 0;
-        }
-        let head = head_of(key);
-        self.0.partition_point(|(splitter, whole)| {
-            *splitter < head || (*splitter == head && whole.as_slice() <= key)
-        })
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    const ORIGIN: Origin = Origin {
+    pub(in crate::index) const ORIGIN: Origin = Origin {
         slot: Slot(7),
         live: false,
         pointed: true,
     };
 
     /// Keys around the length of a head, with zero bytes and shared beginnings.
-    fn some_keys() -> Vec<Vec<u8>> {
+    pub(in crate::index) fn some_keys() -> Vec<Vec<u8>> {
         let mut keys = Vec::new();
         for length in [0, 1, 2, 15, 16, 17, 18, 40] {
             for fill in [0, 1, 255] {
@@ -369,29 +404,6 @@ mod tests {
             .map(|entry| keys.key(entry).as_ref().to_vec())
             .collect();
         assert_eq!(sorted, wanted);
-    }
-
-    #[test]
-    fn every_key_is_in_the_part_its_splitters_say() {
-        let mut wanted = some_keys();
-        wanted.sort();
-        let mut sample = Keys::default();
-        for key in &wanted {
-            sample.push(key, ORIGIN).expect("memory");
-        }
-        for parts in [1, 2, 7, 100] {
-            let splitters = Splitters::choose(&sample, parts);
-            assert!(splitters.parts() <= parts.max(1));
-            let mut before = 0;
-            for key in &wanted {
-                let part = splitters.part_of(key);
-                assert!(part >= before && part < splitters.parts());
-                assert!(part == 0 || splitters.0[part - 1].1 <= *key);
-                assert!(part + 1 == splitters.parts() || *key < splitters.0[part].1);
-                before = part;
-            }
-            assert_eq!(before + 1, splitters.parts());
-        }
     }
 
     #[test]

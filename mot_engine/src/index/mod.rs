@@ -9,17 +9,25 @@
 
 mod build;
 mod collect;
+mod crew;
+mod cuts;
 mod enter;
+mod gather;
 mod judge;
 mod keys;
+mod order;
+mod plan;
 mod posting;
 mod ranges;
 mod remove;
 mod size;
+#[cfg(test)]
+mod tests;
 
 pub use build::Build;
-pub(crate) use build::{build, build_unjudged, is_small};
+pub(crate) use build::{build, build_gathered, build_unjudged, gathering_allowance, is_small};
 pub(crate) use enter::{EntryOutcome, enter_key, probe_key};
+pub(crate) use gather::{Allowance, Gatherer, Harvest};
 pub(crate) use posting::{slots_len, slots_of};
 pub use ranges::EntryRange;
 pub(crate) use remove::{clear_tree, remove_key};

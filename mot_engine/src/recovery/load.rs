@@ -7,20 +7,19 @@
 //! Contract: the engine has no tables yet. After an error it is unusable (the caller sets `Failed` or
 //! ends the process).
 
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use crate::checkpoint::{
-    BlockReader, Damage, Manifest, VersionEntry, blocks_of, on_threads, read_block,
-};
+use super::rows;
+use crate::checkpoint::{Manifest, blocks_of, on_threads};
 use crate::disk::Disk;
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{CommandId, IndexId, Lsn, Slot, TableId, Xid};
+use crate::index::Harvest;
 use crate::limits::ROW_BYTES_MAX;
 use crate::memory::{Purpose, Urgency};
-use crate::row::{
-    Head, IMAGE_BYTES_MIN, STAMP_BYTES, TOMBSTONE_IMAGE, VersionRef, block_bytes, flags,
-};
+use crate::row::{IMAGE_BYTES_MIN, STAMP_BYTES, TOMBSTONE_IMAGE, VersionRef, block_bytes, flags};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
 use crate::transaction::{allocate_table, publish_index};
@@ -46,15 +45,20 @@ pub struct Loaded {
 /// Where the log says that a definition of a checkpoint is: anywhere before its redo position.
 const DEFINITION_LSN: u64 = 1;
 
-/// A table or index handed to threads.
-#[derive(Copy, Clone)]
-struct Shared<T>(T);
+/// A table on its way in, with its indexes and what was gathered for them.
+pub(super) struct Loading {
+    pub(super) table: TableRef,
+    pub(super) indexes: Vec<(IndexRef, Harvest)>,
+}
 
-// SAFETY: used for TableRef and IndexRef, pointers to storages of atomics that live as long as the
-// arena here: nothing is dropped while loading.
-unsafe impl<T> Send for Shared<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for Shared<T> {}
+// SAFETY: table and index are pointers to storages of atomics that live as long as the arena here: nothing is dropped while loading.
+unsafe impl Sync for Loading {}
+
+/// An index that one thread builds as a whole.
+struct Small(TableRef, IndexRef, Mutex<Option<Harvest>>);
+
+// SAFETY: as for `Loading`.
+unsafe impl Sync for Small {}
 
 /// Loads `manifest`'s checkpoint into an empty engine.
 pub fn load(
@@ -88,8 +92,7 @@ pub fn load(
         .index_entries_total
         .store(entries_total, Ordering::Relaxed);
 
-    let mut tables: Vec<(TableId, Shared<TableRef>)> = Vec::new();
-    let mut indexes: Vec<Shared<(TableRef, IndexRef)>> = Vec::new();
+    let mut tables: Vec<Loading> = Vec::new();
     for entry in &manifest.tables {
         let table = allocate_table(&session, entry.id, entry.key, entry.creator)?;
         let storage = table.storage();
@@ -99,6 +102,7 @@ pub fn load(
         storage
             .slots_end
             .store(entry.slots_end.0, Ordering::Relaxed);
+        let mut indexes = Vec::new();
         for index_entry in &entry.indexes {
             let index = IndexRef::allocate(
                 &session.local,
@@ -114,55 +118,16 @@ pub fn load(
             storage.created_lsn.store(DEFINITION_LSN, Ordering::Relaxed);
             storage.dropped_lsn.store(DEFINITION_LSN, Ordering::Relaxed);
             publish_index(table, index)?;
-            indexes.push(Shared((table, index)));
+            indexes.push((index, Harvest::default()));
         }
         session.catalog().link(table);
-        tables.push((entry.id, Shared(table)));
+        tables.push(Loading { table, indexes });
     }
-    tables.sort_unstable_by_key(|(id, _)| *id);
+    tables.sort_unstable_by_key(|loading| loading.table.id());
     raise_ids(&session, manifest.next_table, manifest.next_index);
 
-    let results = on_threads(threads, blocks.len(), |_, units| {
-        let mut loader = Loader {
-            session: engine.join_for_recovery()?,
-            rows: 0,
-        };
-        let mut body = Vec::new();
-        while let Some(unit) = units.take() {
-            if progress.load_is_unwanted.load(Ordering::Relaxed) != 0 {
-                return Err(EngineError::Cancelled);
-            }
-            let place = &blocks[unit];
-            read_block(&files, place, &mut body)?;
-            let damaged = |damage: Damage| EngineError::Damaged {
-                file: files[place.file].0.clone(),
-                what: damage.0.to_owned(),
-            };
-            let mut reader = BlockReader::new(place, &body).map_err(damaged)?;
-            let position = tables
-                .binary_search_by_key(&place.header.table, |(id, _)| *id)
-                .map_err(|_| damaged(Damage("a block is of a table the manifest does not name")))?;
-            let table = tables[position].1.0;
-            let before = loader.rows;
-            let mut versions = Vec::new();
-            while let Some((slot, lsn)) = reader.next(&mut versions).map_err(damaged)? {
-                loader
-                    .row(table, slot, lsn, &versions)
-                    .map_err(|error| match error {
-                        RowError::Engine(error) => error,
-                        RowError::Damaged(damage) => damaged(damage),
-                    })?;
-            }
-            progress
-                .rows_loaded
-                .fetch_add(loader.rows - before, Ordering::Relaxed);
-            progress
-                .bytes_loaded
-                .fetch_add(place.header.body_bytes, Ordering::Relaxed);
-        }
-        Ok(loader.rows)
-    })?;
-    let rows: u64 = results.iter().sum();
+    let allowance = crate::index::gathering_allowance(&session);
+    let rows = rows::load(engine, &files, &blocks, &tables, &allowance, threads)?;
     if rows != rows_total {
         return Err(EngineError::Damaged {
             file: crate::checkpoint::manifest_name(manifest.generation),
@@ -170,23 +135,7 @@ pub fn load(
         });
     }
 
-    // Threads share small indexes as wholes and each large one among them.
-    let (small, large): (Vec<_>, Vec<_>) = indexes
-        .into_iter()
-        .partition(|index| crate::index::is_small(index.0.0));
-    for Shared((table, index)) in large {
-        crate::index::build_unjudged(&session, table, index, threads)?;
-        progress.indexes_built.fetch_add(1, Ordering::Relaxed);
-    }
-    on_threads(threads, small.len(), |_, units| {
-        let session = engine.join_for_recovery()?;
-        while let Some(unit) = units.take() {
-            let (table, index) = small[unit].0;
-            crate::index::build_unjudged(&session, table, index, 1)?;
-            progress.indexes_built.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(())
-    })?;
+    build_indexes(&session, tables, threads)?;
     // What is between the two is no record of ours; and if a crash lost it, other records may take its place.
     let certain = manifest.redo.min(manifest.flushed);
     progress
@@ -199,9 +148,46 @@ pub fn load(
         flushed: manifest.flushed,
         rows,
         bytes: bytes_total,
-        tables: tables.len(),
+        tables: manifest.tables.len(),
         indexes: indexes_total,
     })
+}
+
+/// Threads share small indexes as wholes and each large one among them.
+fn build_indexes(
+    session: &Session,
+    tables: Vec<Loading>,
+    threads: usize,
+) -> Result<(), EngineError> {
+    let engine = session.engine();
+    let built = &engine.progress().indexes_built;
+    let mut small = Vec::new();
+    for Loading { table, indexes } in tables {
+        for (index, harvest) in indexes {
+            if crate::index::is_small(table) {
+                small.push(Small(table, index, Mutex::new(Some(harvest))));
+                continue;
+            }
+            crate::index::build_gathered(session, table, index, harvest, threads)?;
+            built.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let small = &small;
+    on_threads(threads, small.len(), |_, units| {
+        let session = engine.join_for_recovery()?;
+        while let Some(unit) = units.take() {
+            let Small(table, index, harvest) = &small[unit];
+            let harvest = harvest
+                .lock()
+                .unwrap_or_else(|lock| lock.into_inner())
+                .take();
+            let harvest = harvest.expect("a unit is taken once");
+            crate::index::build_gathered(&session, *table, *index, harvest, 1)?;
+            built.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    })?;
+    Ok(())
 }
 
 /// New ids are above these.
@@ -213,86 +199,6 @@ pub(super) fn raise_ids(session: &Session, next_table: TableId, next_index: Inde
     catalog
         .next_index_id
         .fetch_max(next_index.0, Ordering::AcqRel);
-}
-
-enum RowError {
-    Engine(EngineError),
-    Damaged(Damage),
-}
-
-impl From<EngineError> for RowError {
-    fn from(error: EngineError) -> Self {
-        RowError::Engine(error)
-    }
-}
-
-struct Loader {
-    session: Session,
-    rows: u64,
-}
-
-impl Loader {
-    fn row(
-        &mut self,
-        table: TableRef,
-        slot: Slot,
-        lsn: Lsn,
-        versions: &[VersionEntry<'_>],
-    ) -> Result<(), RowError> {
-        if slot >= table.slots_end() {
-            return Err(RowError::Damaged(Damage(
-                "a row lies beyond its table's end",
-            )));
-        }
-        let anchor = match table.anchor(slot) {
-            Some(anchor) => anchor,
-            None => {
-                let directory = &table.storage().directory;
-                directory.ensure(&self.session.local, slot, Urgency::Ordinary)?;
-                table.anchor(slot).expect("just ensured")
-            }
-        };
-        let empty = anchor.head();
-        if !empty.is_empty() || anchor.lsn() != Lsn::NONE {
-            return Err(RowError::Damaged(Damage("a row occurs twice")));
-        }
-        let mut head = empty;
-        for entry in versions.iter().rev() {
-            let version = write_version(
-                &self.session,
-                slot,
-                entry.xid,
-                if entry.tombstone {
-                    None
-                } else {
-                    Some(entry.body)
-                },
-                flags::LOGGED
-                    | flags::KEYS_CHANGED
-                    | if entry.committed { flags::COMMITTED } else { 0 },
-            )?;
-            version.set_next(head);
-            head = head.with_address(version.address());
-        }
-        if versions.len() > 1 {
-            head = head.with_flags(Head::KEYS_MOVED);
-        }
-        if versions.first().is_some_and(|newest| newest.rolled_back) {
-            head = head.with_flags(Head::FULL_IMAGE_NEXT);
-        }
-        anchor.set_lsn(lsn);
-        if !anchor.publish(empty, head) {
-            return Err(RowError::Damaged(Damage("a row occurs twice")));
-        }
-        if let Some(newest) = versions.first().filter(|newest| !newest.tombstone) {
-            self.rows += 1;
-            let counters = table.counters();
-            counters.rows.fetch_add(1, Ordering::Relaxed);
-            let bytes = (newest.body.len() + STAMP_BYTES) as i64;
-            counters.row_bytes.fetch_add(bytes, Ordering::Relaxed);
-        }
-        Ok(())
-    }
 }
 
 /// A new version, unpublished: a tombstone without body.

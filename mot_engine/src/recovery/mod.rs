@@ -13,6 +13,7 @@
 mod finish;
 mod load;
 mod replay;
+mod rows;
 
 #[cfg(test)]
 mod crash_test;

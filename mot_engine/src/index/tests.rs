@@ -1,0 +1,206 @@
+//! Index builds over many parts and turns: from rows, and from keys gathered while rows were loaded.
+
+use super::build::{Build, build_gathered, build_unjudged, turn_bytes};
+use super::gather::{Allowance, Gatherer, Harvest};
+use super::plan::Plan;
+use crate::Transaction;
+use crate::all_committed::AllCommitted;
+use crate::engine::Engine;
+use crate::ids::{CommandId, IndexId, RelationKey, Slot, Xid};
+use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
+use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region};
+use crate::scan::{Direction, IndexScan, KeyRange};
+use crate::session::Session;
+use crate::table::{IndexRef, TableRef};
+
+const KEY: RelationKey = RelationKey {
+    database: 1,
+    relation: 2,
+};
+const ROWS: u64 = 3000;
+
+/// A text of a common beginning, which makes layers, and a number.
+fn image(number: u64) -> Vec<u8> {
+    let mut image = vec![0; 24];
+    image[18] = 1;
+    image[22] = 24;
+    let text = format!("a common beginning {:05}", number * 7919 % 10_007);
+    image.push((text.len() as u8 + 1) << 1 | 1);
+    image.extend_from_slice(text.as_bytes());
+    image
+}
+
+fn definition(relation: u32, unique: bool) -> IndexDefinition {
+    IndexDefinition {
+        relation,
+        unique,
+        nulls_not_distinct: false,
+        columns: vec![KeyColumn {
+            attnum: 1,
+            kind: KeyKind::Text,
+            descending: false,
+            nulls_first: false,
+            nullable: false,
+        }],
+        layout: vec![AttributeLayout {
+            len: -1,
+            align: 4,
+            by_value: false,
+        }],
+    }
+}
+
+fn with_table(numbers: impl Iterator<Item = u64>, test: impl FnOnce(&Session, TableRef)) {
+    let region = Region::create(64 << 20, HugePages::Off).expect("memory");
+    // SAFETY: the region is fresh and outlives the engine.
+    let memory = unsafe { Memory::format(&region, &ArenaOptions::default()) }.expect("formats");
+    let session = Engine::format(memory)
+        .and_then(Engine::join)
+        .expect("formats");
+    let mut transaction = Transaction::new();
+    let table = transaction
+        .create_table(&session, KEY, Xid(3))
+        .expect("memory");
+    for number in numbers {
+        transaction
+            .insert(&session, table, &image(number), Xid(3), CommandId(0))
+            .expect("memory");
+    }
+    transaction.commit(&session);
+    test(&session, table);
+}
+
+fn slots_of(session: &Session, table: TableRef, index: IndexRef) -> Vec<u64> {
+    let mut scan = IndexScan::new();
+    scan.start(table, index, &KeyRange::new(), Direction::Forward);
+    std::iter::from_fn(|| scan.next(session, &AllCommitted).expect("scans"))
+        .map(|(slot, _)| slot.0)
+        .collect()
+}
+
+/// Many parts and turns, one thread and several: the same index, every row once and in order.
+#[test]
+fn parts_make_the_whole_index() {
+    with_table(0..ROWS, |session, table| {
+        let mut order: Vec<u64> = (0..ROWS).collect();
+        order.sort_by_key(|number| number * 7919 % 10_007);
+        let mut transaction = Transaction::new();
+        for unique in [false, true] {
+            let relation = 10 + u32::from(unique);
+            let built = transaction
+                .create_index(
+                    session,
+                    &AllCommitted,
+                    table,
+                    &definition(relation, unique),
+                    Xid(4),
+                )
+                .expect("builds");
+            let Build::Done(index) = built else {
+                panic!("no key occurs twice")
+            };
+            assert_eq!(slots_of(session, table, index), order);
+            assert_eq!(index.entry_count_estimate(), ROWS);
+            let plan = Plan::make(session, table, index, turn_bytes(session)).expect("plans");
+            let parts = plan.splitters.parts();
+            assert!(
+                parts > 100 && plan.parts_per_turn < parts / 20,
+                "{parts} parts"
+            );
+            for threads in [1, 3] {
+                let id = IndexId(100 + threads as u64);
+                let again =
+                    IndexRef::allocate(&session.local, id, table.0, &definition(50, unique), 0)
+                        .expect("memory");
+                build_unjudged(session, table, again, threads).expect("builds");
+                assert_eq!(slots_of(session, table, again), order);
+                // SAFETY: never published.
+                unsafe { crate::transaction::free_index(session, again) };
+            }
+        }
+        transaction.commit(session);
+        session
+            .check(table, &AllCommitted, |problem| panic!("{problem:?}"))
+            .expect("looks at all");
+    });
+}
+
+#[test]
+fn a_duplicate_leaves_nothing_behind() {
+    let numbers = (0..ROWS).chain([ROWS / 2]);
+    with_table(numbers, |session, table| {
+        let bytes = || {
+            session.memory().flush();
+            session.memory().memory().purpose_bytes(Purpose::Index)
+        };
+        let before = bytes();
+        let mut transaction = Transaction::new();
+        let built = transaction
+            .create_index(session, &AllCommitted, table, &definition(10, true), Xid(4))
+            .expect("builds");
+        let slots = [Slot(ROWS / 2), Slot(ROWS)];
+        assert_eq!(built, Build::Duplicate { slots });
+        assert_eq!(bytes(), before);
+        // Recovery keeps both under one key until the log has been replayed.
+        let definition = definition(10, true);
+        let id = IndexId(100);
+        let index =
+            IndexRef::allocate(&session.local, id, table.0, &definition, 0).expect("memory");
+        build_unjudged(session, table, index, 2).expect("builds");
+        assert_eq!(index.entry_count_estimate(), ROWS + 1);
+        assert_eq!(slots_of(session, table, index).len() as u64, ROWS + 1);
+        // SAFETY: never published.
+        unsafe { crate::transaction::free_index(session, index) };
+        assert_eq!(bytes(), before);
+    });
+}
+
+/// Gathers as two threads with blocks of 64 rows would, one after the other.
+fn gathered(session: &Session, table: TableRef, index: IndexRef, bytes: u64) -> Harvest {
+    let allowance = Allowance::of(bytes);
+    let harvest = Harvest::default();
+    let gatherer = || Gatherer::new(session, table, index, &harvest, &allowance).expect("decodes");
+    let mut threads = [gatherer(), gatherer()];
+    let end = table.slots_end().0;
+    // Blocks are taken and handed over in any order.
+    for unit in (0..end.div_ceil(64)).rev() {
+        let first = unit * 64;
+        let gatherer = &mut threads[unit as usize % 2];
+        gatherer.begin(64);
+        for slot in (first..end.min(first + 64)).map(Slot) {
+            let anchor = table.anchor(slot).expect("has rows");
+            gatherer.row(slot, anchor).expect("has a key");
+        }
+        gatherer.end(Slot(first));
+    }
+    harvest
+}
+
+/// The same index as from rows; and where gathering takes too much memory, it is built from rows.
+#[test]
+fn gathered_keys_make_the_whole_index() {
+    let numbers = (0..ROWS).chain([ROWS / 2]);
+    with_table(numbers, |session, table| {
+        let mut wanted: Option<Vec<u64>> = None;
+        for (number, unique, bytes, threads) in [
+            (0, false, u64::MAX, 1),
+            (1, true, u64::MAX, 3),
+            (2, true, 10_000, 2),
+            (3, false, 0, 2),
+        ] {
+            let definition = definition(50, unique);
+            let id = IndexId(100 + number);
+            let index =
+                IndexRef::allocate(&session.local, id, table.0, &definition, 0).expect("memory");
+            let harvest = gathered(session, table, index, bytes);
+            assert_eq!(harvest.is_given_up(), bytes < u64::MAX);
+            build_gathered(session, table, index, harvest, threads).expect("builds");
+            assert_eq!(index.entry_count_estimate(), ROWS + 1);
+            let slots = slots_of(session, table, index);
+            assert_eq!(slots.len() as u64, ROWS + 1);
+            assert_eq!(*wanted.get_or_insert_with(|| slots.clone()), slots);
+            // SAFETY: never published.
+            unsafe { crate::transaction::free_index(session, index) };
+        }
+    });
+}

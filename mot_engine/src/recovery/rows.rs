@@ -1,0 +1,200 @@
+//! Putting a checkpoint's rows into their tables, and gathering the keys of their indexes.
+
+use std::sync::atomic::Ordering;
+
+use super::load::{Loading, write_version};
+use crate::checkpoint::{
+    BlockPlace, BlockReader, Damage, OpenRows, VersionEntry, on_threads, read_block,
+};
+use crate::engine::Engine;
+use crate::errors::EngineError;
+use crate::ids::{Lsn, Slot};
+use crate::index::{Allowance, Gatherer};
+use crate::memory::Urgency;
+use crate::row::{Anchor, Head, STAMP_BYTES, flags};
+use crate::session::Session;
+use crate::table::TableRef;
+
+/// Threads take one block after the other. How many rows there are.
+pub(super) fn load(
+    engine: Engine,
+    files: &[OpenRows],
+    blocks: &[BlockPlace],
+    tables: &[Loading],
+    allowance: &Allowance,
+    threads: usize,
+) -> Result<u64, EngineError> {
+    let progress = engine.progress();
+    let results = on_threads(threads, blocks.len(), |_, units| {
+        let session = engine.join_for_recovery()?;
+        let mut loader = Loader {
+            session: &session,
+            rows: 0,
+            row_bytes: 0,
+        };
+        let mut gatherers: Vec<Option<Vec<Gatherer<'_>>>> = Vec::new();
+        gatherers.resize_with(tables.len(), || None);
+        let mut body = Vec::new();
+        let mut rows = 0;
+        while let Some(unit) = units.take() {
+            if progress.load_is_unwanted.load(Ordering::Relaxed) != 0 {
+                return Err(EngineError::Cancelled);
+            }
+            let place = &blocks[unit];
+            read_block(files, place, &mut body)?;
+            let damaged = |damage: Damage| EngineError::Damaged {
+                file: files[place.file].0.clone(),
+                what: damage.0.to_owned(),
+            };
+            let position = tables
+                .binary_search_by_key(&place.header.table, |loading| loading.table.id())
+                .map_err(|_| damaged(Damage("a block is of a table the manifest does not name")))?;
+            let loading = &tables[position];
+            let gatherers = match &mut gatherers[position] {
+                Some(gatherers) => gatherers,
+                none => none.insert(gatherers_of(&session, loading, allowance)?),
+            };
+            load_block(&mut loader, place, &body, &loading.table, gatherers).map_err(|error| {
+                match error {
+                    RowError::Engine(error) => error,
+                    RowError::Damaged(damage) => damaged(damage),
+                }
+            })?;
+            let counters = loading.table.counters();
+            counters
+                .rows
+                .fetch_add(loader.rows as i64, Ordering::Relaxed);
+            counters
+                .row_bytes
+                .fetch_add(loader.row_bytes, Ordering::Relaxed);
+            progress
+                .rows_loaded
+                .fetch_add(loader.rows, Ordering::Relaxed);
+            progress
+                .bytes_loaded
+                .fetch_add(place.header.body_bytes, Ordering::Relaxed);
+            rows += std::mem::take(&mut loader.rows);
+            loader.row_bytes = 0;
+        }
+        Ok(rows)
+    })?;
+    Ok(results.iter().sum())
+}
+
+fn gatherers_of<'a>(
+    session: &'a Session,
+    loading: &'a Loading,
+    allowance: &'a Allowance,
+) -> Result<Vec<Gatherer<'a>>, EngineError> {
+    let of = |(index, harvest)| Gatherer::new(session, loading.table, index, harvest, allowance);
+    let indexes = loading.indexes.iter();
+    indexes
+        .map(|(index, harvest)| of((*index, harvest)))
+        .collect()
+}
+
+fn load_block<'a>(
+    loader: &mut Loader<'_>,
+    place: &BlockPlace,
+    body: &'a [u8],
+    table: &TableRef,
+    gatherers: &mut [Gatherer<'_>],
+) -> Result<(), RowError> {
+    let mut reader = BlockReader::new(place, body).map_err(RowError::Damaged)?;
+    for gatherer in &mut *gatherers {
+        // A row takes several bytes at least.
+        gatherer.begin((place.header.rows as usize).min(body.len()));
+    }
+    let mut versions: Vec<VersionEntry<'a>> = Vec::new();
+    while let Some((slot, lsn)) = reader.next(&mut versions).map_err(RowError::Damaged)? {
+        let anchor = loader.row(table, slot, lsn, &versions)?;
+        for gatherer in &mut *gatherers {
+            gatherer.row(slot, anchor)?;
+        }
+    }
+    for gatherer in gatherers {
+        gatherer.end(place.header.first_slot);
+    }
+    Ok(())
+}
+
+enum RowError {
+    Engine(EngineError),
+    Damaged(Damage),
+}
+
+impl From<EngineError> for RowError {
+    fn from(error: EngineError) -> Self {
+        RowError::Engine(error)
+    }
+}
+
+/// One thread's way of putting rows in.
+struct Loader<'a> {
+    session: &'a Session,
+    /// Of the block.
+    rows: u64,
+    row_bytes: i64,
+}
+
+impl Loader<'_> {
+    /// Puts a row in; its anchor.
+    fn row<'t>(
+        &mut self,
+        table: &'t TableRef,
+        slot: Slot,
+        lsn: Lsn,
+        versions: &[VersionEntry<'_>],
+    ) -> Result<&'t Anchor, RowError> {
+        if slot >= table.slots_end() {
+            return Err(RowError::Damaged(Damage(
+                "a row lies beyond its table's end",
+            )));
+        }
+        let anchor = match table.anchor(slot) {
+            Some(anchor) => anchor,
+            None => {
+                let directory = &table.storage().directory;
+                directory.ensure(&self.session.local, slot, Urgency::Ordinary)?;
+                table.anchor(slot).expect("just ensured")
+            }
+        };
+        let empty = anchor.head();
+        if !empty.is_empty() || anchor.lsn() != Lsn::NONE {
+            return Err(RowError::Damaged(Damage("a row occurs twice")));
+        }
+        let mut head = empty;
+        for entry in versions.iter().rev() {
+            let version = write_version(
+                self.session,
+                slot,
+                entry.xid,
+                if entry.tombstone {
+                    None
+                } else {
+                    Some(entry.body)
+                },
+                flags::LOGGED
+                    | flags::KEYS_CHANGED
+                    | if entry.committed { flags::COMMITTED } else { 0 },
+            )?;
+            version.set_next(head);
+            head = head.with_address(version.address());
+        }
+        if versions.len() > 1 {
+            head = head.with_flags(Head::KEYS_MOVED);
+        }
+        if versions.first().is_some_and(|newest| newest.rolled_back) {
+            head = head.with_flags(Head::FULL_IMAGE_NEXT);
+        }
+        anchor.set_lsn(lsn);
+        if !anchor.publish(empty, head) {
+            return Err(RowError::Damaged(Damage("a row occurs twice")));
+        }
+        if let Some(newest) = versions.first().filter(|newest| !newest.tombstone) {
+            self.rows += 1;
+            self.row_bytes += (newest.body.len() + STAMP_BYTES) as i64;
+        }
+        Ok(anchor)
+    }
+}
