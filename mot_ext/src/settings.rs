@@ -121,7 +121,7 @@ pub fn init() {
     GucRegistry::define_int_guc(
         c"mot.checkpoint_bandwidth",
         c"Most that a checkpoint of memory-optimized tables writes in a second.",
-        c"0 is no limit. A shutdown, and the end of a recovery, wait for no limit. Takes effect with the next checkpoint.",
+        c"0 is no limit. A shutdown, or the end of a recovery that has to wait for it, knows no limit. Takes effect with the next checkpoint.",
         &CHECKPOINT_BANDWIDTH_KB,
         0,
         i32::MAX,

@@ -33,6 +33,8 @@ pub struct Control {
     pub redo_began: AtomicBool,
     /// rm_cleanup ran: everything is replayed, though recovery may not be over for PostgreSQL.
     pub redo_ended: AtomicBool,
+    /// The checkpoint on disk is not marked final: whoever loads it reads the WAL between it and PostgreSQL's redo position, or fails.
+    pub gap_is_read: AtomicBool,
     /// Sessions that may be copying checkpoint files (`workers::copies`).
     pub copiers: AtomicU32,
     /// Redo position of the newest complete checkpoint.

@@ -5,6 +5,7 @@
 //! - A failed checkpoint is an ERROR line in the log and a retry. While the slot keeps the WAL, PostgreSQL's checkpoint
 //!   completes meanwhile; without a slot (wal_level = minimal), or with one whose WAL the server may take away
 //!   (max_slot_wal_keep_size), it is held, since nothing else would keep the WAL.
+//! - The last checkpoint of a crash recovery completes before ours if the slot keeps the WAL (`may_lag`).
 //! - Writes nothing while the state is Failed, Empty or Loading, so that no good checkpoint is replaced by a partial one.
 use super::{files, gate, load, restartpoint};
 use crate::errors;
@@ -151,7 +152,10 @@ impl Worker {
     /// Writes a checkpoint if PostgreSQL's redo position has passed the covered one. False: it failed, or a failed one is
     /// still to be tried again.
     fn cover(&mut self, redo: Lsn) -> bool {
-        if redo.0 <= shmem::control().covered.load(Ordering::SeqCst) || !may_checkpoint() {
+        if redo.0 <= shmem::control().covered.load(Ordering::SeqCst)
+            || !may_checkpoint()
+            || may_lag()
+        {
             return true;
         }
         if self
@@ -243,6 +247,18 @@ fn may_checkpoint() -> bool {
         State::Replaying => control.redo_ended.load(Ordering::SeqCst) || hot_standby_active(),
         State::Empty | State::Loading | State::Failed => false,
     }
+}
+
+/// Whether PostgreSQL's checkpoint may complete before ours. The last one of a crash recovery may: the first statement waits for it, and
+/// ours may have to write everything. Until ours follows, right after, a start reads the WAL between the two itself; so the slot must surely
+/// keep it, and the checkpoint that was loaded must not say that there is nothing to read. A checkpoint that a backup may begin from is always
+/// a later one: it waits as ever. At the end of an archive recovery PostgreSQL waits for no checkpoint.
+fn may_lag() -> bool {
+    // SAFETY: reads shared state under a spinlock; never raises.
+    let state = unsafe { pg_sys::GetRecoveryState() };
+    state == pg_sys::RecoveryState::RECOVERY_STATE_CRASH
+        && slot::keeps_wal()
+        && shmem::control().gap_is_read.load(Ordering::SeqCst)
 }
 
 /// Whether PostgreSQL has read its slots from disk: it has before redo begins.

@@ -45,6 +45,9 @@ pub fn load() -> Result<Option<Manifest>, String> {
     })?;
     let control = shmem::control();
     let elapsed = start.elapsed();
+    control
+        .gap_is_read
+        .store(!manifest.is_final, Ordering::SeqCst);
     control.covered.store(manifest.redo.0, Ordering::SeqCst);
     control
         .recovery
