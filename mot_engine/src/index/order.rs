@@ -9,8 +9,17 @@ use std::ops::Range;
 /// Runs of adjacent bits that are moved together; what differs below the last one is not told apart.
 const RUNS_MAX: usize = 12;
 
-/// Some bits of a number, moved together: how far each run goes to the right and what is kept of it then, from the top down.
-struct Bits(Vec<(u32, u64)>);
+/// Adjacent bits that are moved together.
+struct Run {
+    /// How far to the right.
+    shift: u32,
+    length: u32,
+    /// A mask of as many bits.
+    kept: u64,
+}
+
+/// Some bits of a number, moved together, from the top down.
+struct Bits(Vec<Run>);
 
 impl Bits {
     /// The topmost bits of `differing`, at most `room` of them.
@@ -21,7 +30,11 @@ impl Bits {
             let length = (differing << above).leading_ones().min(room);
             let shift = u128::BITS - above - length;
             let kept = u64::MAX >> (u64::BITS - length);
-            runs.push((shift, kept));
+            runs.push(Run {
+                shift,
+                length,
+                kept,
+            });
             differing &= !(u128::from(kept) << shift);
             room -= length;
         }
@@ -29,8 +42,8 @@ impl Bits {
     }
 
     fn of(&self, number: u128) -> u64 {
-        self.0.iter().fold(0, |bits, (shift, kept)| {
-            bits << kept.count_ones() | (number >> shift) as u64 & kept
+        self.0.iter().fold(0, |bits, run| {
+            bits << run.length | (number >> run.shift) as u64 & run.kept
         })
     }
 }
