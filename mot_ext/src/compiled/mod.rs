@@ -5,10 +5,12 @@ mod cache;
 mod change;
 mod hooks;
 mod insert;
+mod nodes;
 mod plain;
 mod select;
 mod shape;
 mod statement;
+mod tree;
 
 pub use cache::current_row;
 

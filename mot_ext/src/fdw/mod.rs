@@ -40,6 +40,6 @@ pub use lock_rows::{
 };
 pub use private::{Private, items, list};
 pub use routing::note as note_routing;
-pub use scan::Scan;
+pub use scan::{Scan, state as scan_state};
 pub use serializable::emptied as check_readers_of_all;
 pub use write::{Inserted, Target};
