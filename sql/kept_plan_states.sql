@@ -107,6 +107,72 @@ END $$;
 SELECT ks_errors();
 SELECT ks_errors();
 
+-- A cache of inner rows, one-time filters, rows compared with a subquery's, DISTINCT ON, LATERAL, anti joins.
+CREATE FOREIGN TABLE ka (id int PRIMARY KEY, g int, v numeric) SERVER mot;
+CREATE FOREIGN TABLE kb (g int PRIMARY KEY, t text, nx int) SERVER mot;
+INSERT INTO ka SELECT i, i % 10, i FROM generate_series(0, 999) i;
+INSERT INTO kb SELECT i, 'b' || i, i FROM generate_series(0, 9) i;
+ANALYZE ka;
+ANALYZE kb;
+PREPARE cached AS SELECT sum(length(t)) FROM ka JOIN kb USING (g);
+EXPLAIN (COSTS OFF) EXECUTE cached;
+EXECUTE cached;
+UPDATE kb SET t = 'longer' WHERE g < 5;
+EXECUTE cached;
+TRUNCATE kb;
+EXECUTE cached;
+INSERT INTO kb SELECT i, 'b' || i, i FROM generate_series(0, 9) i;
+EXECUTE cached;
+PREPARE one_time(int) AS SELECT count(*) FROM ka WHERE EXISTS (SELECT 1 FROM kb WHERE nx > $1);
+EXECUTE one_time(1);
+EXECUTE one_time(20);
+EXECUTE one_time(8);
+DELETE FROM kb WHERE g = 9;
+EXECUTE one_time(8);
+PREPARE compared(int) AS SELECT count(*) FROM ka WHERE (id, g) = (SELECT max(id), 3 FROM ka WHERE g = $1);
+EXECUTE compared(3);
+EXECUTE compared(4);
+PREPARE first_of(int) AS SELECT DISTINCT ON (g) g, id FROM ka WHERE id < $1 ORDER BY g, id DESC;
+EXECUTE first_of(14);
+EXECUTE first_of(3);
+PREPARE lateral_rows(int) AS SELECT kb.g, x.id FROM kb LEFT JOIN LATERAL
+    (SELECT id FROM ka WHERE ka.g = kb.g AND ka.id > $1 ORDER BY id LIMIT 2) x ON true ORDER BY 1, 2;
+EXECUTE lateral_rows(5);
+EXECUTE lateral_rows(990);
+PREPARE anti(int) AS SELECT kb.g FROM kb LEFT JOIN ka ON ka.g = kb.g AND ka.id > $1 WHERE ka.id IS NULL ORDER BY 1;
+EXECUTE anti(900);
+EXECUTE anti(995);
+-- Loops that leave in the middle: of groups, of a sort, of a join.
+CREATE FUNCTION ks_part(k int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE r record; out text := '';
+BEGIN
+    FOR r IN SELECT g, count(*) c, sum(v) s FROM ka WHERE id < k * 37 GROUP BY g HAVING g % 3 = k % 3 ORDER BY g LOOP
+        out := out || ' ' || r.g || ':' || r.c || ':' || r.s;
+        EXIT WHEN r.g >= k % 10;
+    END LOOP;
+    FOR r IN SELECT a.id, b.t, (SELECT count(*) FROM ka x WHERE x.g = b.g AND x.id < k) c FROM ka a JOIN kb b USING (g)
+            WHERE a.id >= k ORDER BY a.v DESC LIMIT k + 3 LOOP
+        out := out || ' ' || r.id || ':' || r.t || ':' || r.c;
+        EXIT WHEN r.id % 4 = k % 4;
+    END LOOP;
+    RETURN out;
+END $$;
+SELECT k, ks_part(k) FROM generate_series(1, 12) k;
+SET enable_sort = off;
+CREATE FUNCTION ks_hashed(k int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE r record; n int := 0;
+BEGIN
+    FOR r IN SELECT g, count(*) c FROM ka WHERE id < k * 10 GROUP BY g LOOP
+        n := n + r.c;
+        EXIT WHEN n >= k * 3;
+    END LOOP;
+    RETURN n;
+END $$;
+SELECT k, ks_hashed(k) FROM generate_series(1, 8) k;
+RESET enable_sort;
+DROP FOREIGN TABLE ka, kb;
+DROP FUNCTION ks_part, ks_hashed;
+
 -- Suspended in the middle: a cursor sees its snapshot, holds its tables, and the same plan runs beside it.
 BEGIN;
 DECLARE c CURSOR FOR SELECT s.id, d.name FROM ks s JOIN kd d USING (grp) WHERE s.id < 6 ORDER BY s.id;

@@ -211,8 +211,9 @@ unsafe fn compile(
     let made = unsafe {
         match Statement::compile(query, functions_generation) {
             Ok(statement) => Ok(Entry::Compiled(Box::new(statement))),
-            Err(Uncompiled::Never) => Tree::build(query, functions_generation)
-                .map(|tree| Entry::Kept(Box::new(tree))),
+            Err(Uncompiled::Never) => {
+                Tree::build(query, functions_generation).map(|tree| Entry::Kept(Box::new(tree)))
+            }
             Err(Uncompiled::Now) => Err(Uncompiled::Now),
         }
     };
@@ -265,8 +266,7 @@ impl Cache {
 
     /// Gives a tree up that should not be kept.
     fn take_back(&mut self, tree: *const Tree, ended: Ended) {
-        let is_it =
-            |entry: &Entry| matches!(entry, Entry::Kept(kept) if std::ptr::eq(&raw const **kept, tree));
+        let is_it = |entry: &Entry| matches!(entry, Entry::Kept(kept) if std::ptr::eq(&raw const **kept, tree));
         let found = self.entries.iter().find(|(_, entry)| is_it(entry));
         let Some(serial) = found.map(|(serial, _)| *serial) else {
             return;

@@ -295,10 +295,7 @@ unsafe fn has_pinned_types(estate: *mut pg_sys::EState) -> bool {
 
 /// The walker: notes the states that need something at Start or End.
 #[pgrx::pg_guard]
-unsafe extern "C-unwind" fn find_states(
-    state: *mut pg_sys::PlanState,
-    found: *mut c_void,
-) -> bool {
+unsafe extern "C-unwind" fn find_states(state: *mut pg_sys::PlanState, found: *mut c_void) -> bool {
     // SAFETY: a tree of states; `found` is the caller's, alive during the walk.
     unsafe {
         let notes = &mut *found.cast::<Found>();

@@ -34,7 +34,7 @@ mod upsert;
 mod write;
 
 pub use direct_modify::Change;
-pub use expressions::{Value, passes, project};
+pub use expressions::{Value, evaluate, passes, project};
 pub use lock_rows::{
     Outcome as LockOutcome, lock as lock_row, policy as wait_policy, strength as lock_strength,
 };
