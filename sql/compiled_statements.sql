@@ -222,6 +222,53 @@ EXECUTE add(9, 50);
 DROP INDEX cs_n_idx;
 EXECUTE low(25);
 
+-- CHECK: conditions are compiled with the statement, words are core's.
+CREATE FOREIGN TABLE cs_checked (id int PRIMARY KEY, n int NOT NULL, t text, CONSTRAINT small CHECK (n < 100),
+    CONSTRAINT short CHECK (length(t) < 6 OR n = 50), CONSTRAINT ratio CHECK (1000 / n > 5), CHECK (tableoid <> 0)) SERVER mot;
+PREPARE checked_put(int, int, text) AS INSERT INTO cs_checked VALUES ($1, $2, $3);
+PREPARE checked_set(int, int) AS UPDATE cs_checked SET n = $2 WHERE id = $1 RETURNING *;
+EXECUTE checked_put(1, 10, 'a');
+EXECUTE checked_put(2, 50, 'longer text');
+EXECUTE checked_put(3, 20, NULL);
+EXECUTE checked_put(4, 100, 'x');
+EXECUTE checked_put(4, 20, 'too long');
+EXECUTE checked_put(4, 0, 'x');
+EXECUTE checked_put(4, NULL, 'too long');
+EXECUTE checked_put(4, 99, 'x');
+EXECUTE checked_set(1, 100);
+EXECUTE checked_set(1, 11);
+EXECUTE checked_set(2, 51);
+EXECUTE checked_set(1, 0);
+EXECUTE checked_set(1, NULL);
+CREATE FUNCTION cs_violate() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE seen text := ''; name text;
+BEGIN
+    FOR i IN 95 .. 104 LOOP
+        BEGIN
+            UPDATE cs_checked SET n = i, t = repeat('x', i - 97) WHERE id = 1;
+            seen := seen || ' ' || i;
+        EXCEPTION WHEN check_violation THEN
+            GET STACKED DIAGNOSTICS name = CONSTRAINT_NAME;
+            seen := seen || ' ' || name;
+        END;
+    END LOOP;
+    RETURN seen;
+END $$;
+SELECT cs_violate();
+SELECT cs_violate();
+ALTER TABLE cs_checked DROP CONSTRAINT small;
+EXECUTE checked_set(1, 120);
+ALTER TABLE cs_checked ADD CONSTRAINT even CHECK (n % 2 = 0) NOT VALID;
+EXECUTE checked_set(1, 121);
+EXECUTE checked_set(1, 122);
+CREATE FUNCTION cs_is_fine(int) RETURNS bool LANGUAGE sql AS 'SELECT $1 < 130';
+ALTER TABLE cs_checked ADD CONSTRAINT fine CHECK (cs_is_fine(n)) NOT VALID;
+EXECUTE checked_set(1, 124);
+EXECUTE checked_set(1, 132);
+SELECT * FROM cs_checked ORDER BY id;
+DROP FOREIGN TABLE cs_checked;
+DROP FUNCTION cs_violate, cs_is_fine;
+
 -- Transactions and savepoints.
 BEGIN;
 EXECUTE add(1, 100);

@@ -4,7 +4,7 @@ use super::Sweeping;
 use super::clean::prune_row;
 use crate::clock::Clock;
 use crate::ids::Slot;
-use crate::row::{Judged, judge_maker};
+use crate::row::{Judged, judge_maker, prefetch_header};
 use crate::session::Session;
 use crate::table::{DIRTY_WORD_SLOTS, Directory, GROUP_SLOTS, TableRef};
 
@@ -96,6 +96,11 @@ impl Session {
             return true;
         };
         let _pin = self.local.pin();
+        // One row of the group was left with something to do, the others lie cold: waiting for each of them in turn was nine tenths
+        // of the sweeper's time.
+        for anchor in slots.clone().filter_map(|slot| table.anchor(Slot(slot))) {
+            prefetch_header(anchor);
+        }
         let mut left = false;
         for slot in slots.map(Slot) {
             done.rows_visited += 1;

@@ -8,7 +8,7 @@ mod version;
 pub use anchor::{Anchor, Head};
 pub(crate) use chain::{Judged, counted_as_top, counted_early, judge_maker, unlink};
 pub use chain::{JudgedVersion, Newest, is_visible, judge, newest, oldest_needed, visible};
-pub(crate) use prefetch::{prefetch_anchor, prefetch_version};
+pub(crate) use prefetch::{prefetch_anchor, prefetch_header, prefetch_version};
 pub(crate) use version::TOMBSTONE_IMAGE;
 pub use version::{
     IMAGE_BYTES_MIN, LockStrength, STAMP_BYTES, Version, VersionRef, block_bytes, flags,

@@ -6,6 +6,7 @@
 //! - A form is running from ExecutorStart to ExecutorEnd; core calls no End after an error, so aborts look for those that began in
 //!   the (sub)transaction that is gone. Releasing a savepoint makes what began under it its parent's, as for portals.
 use super::statement::{Statement, Uncompiled};
+use super::tree::{Ended, Tree};
 use crate::pg;
 use crate::settings::{self, CompiledStatements};
 use pgrx::pg_sys;
@@ -24,6 +25,64 @@ enum Entry {
     /// For core's executor.
     General,
     Compiled(Box<Statement>),
+    /// For core's executor, with states made before.
+    Kept(Box<Tree>),
+}
+
+/// A form in the map, where it stays as long as it runs.
+#[derive(Clone, Copy)]
+enum Form {
+    Compiled(*mut Statement),
+    Kept(*mut Tree),
+}
+
+impl Form {
+    /// Its execution under way: the query, and the (sub)transaction it began in.
+    fn running(&mut self) -> &mut Option<(*mut pg_sys::QueryDesc, i32)> {
+        // SAFETY: a form in the map; the reference is used at once.
+        unsafe {
+            match self {
+                Form::Compiled(statement) => &mut (**statement).running,
+                Form::Kept(tree) => &mut (**tree).running,
+            }
+        }
+    }
+
+    /// Its execution is gone without an end.
+    fn fail(&mut self) {
+        *self.running() = None;
+        if let Form::Kept(tree) = self {
+            // SAFETY: a form in the map.
+            unsafe { (**tree).is_broken = true };
+        }
+    }
+}
+
+impl Entry {
+    fn form(&mut self) -> Option<Form> {
+        match self {
+            Entry::General => None,
+            Entry::Compiled(statement) => Some(Form::Compiled(&raw mut **statement)),
+            Entry::Kept(tree) => Some(Form::Kept(&raw mut **tree)),
+        }
+    }
+
+    /// Whether it is as good as made now.
+    fn is_valid(&self, functions: u64) -> bool {
+        match self {
+            Entry::General => true,
+            Entry::Compiled(statement) => statement.functions_generation == functions,
+            Entry::Kept(tree) => tree.functions_generation == functions && !tree.is_broken,
+        }
+    }
+
+    fn last_use(&self) -> Option<u64> {
+        match self {
+            Entry::General => None,
+            Entry::Compiled(statement) => Some(statement.used),
+            Entry::Kept(tree) => Some(tree.used),
+        }
+    }
 }
 
 /// Serials are a sequence: one multiplication spreads them over the table's high and low bits.
@@ -49,7 +108,7 @@ impl Hasher for SerialHasher {
 struct Cache {
     entries: HashMap<u64, Entry, BuildHasherDefault<SerialHasher>>,
     seen: [u64; SEEN],
-    running: Vec<*mut Statement>,
+    running: Vec<Form>,
     clock: u64,
 }
 
@@ -96,35 +155,49 @@ fn existing() -> Option<&'static mut Cache> {
     unsafe { (*LOCAL.cache.get()).as_mut() }
 }
 
-/// Begins a query in its compiled form, compiling it if it comes again; false: core's executor runs it.
+/// Begins a query in its compiled form, or with the states kept of its plan, making either if it comes again; false: core's executor
+/// runs it with states of its own.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, serial: u64) -> bool {
-    // SAFETY: core's query descriptor; a statement in the map stays where it is.
+    // SAFETY: core's query descriptor; a form in the map stays where it is.
     unsafe {
         let functions = LOCAL.functions_generation.get();
-        let statement: *mut Statement = match cache().entries.get_mut(&serial) {
+        let known = cache().entries.get_mut(&serial);
+        let is_known = known.is_some();
+        let form = match known {
             Some(Entry::General) => return false,
-            Some(Entry::Compiled(statement)) if statement.running.is_some() => return false,
-            Some(Entry::Compiled(statement)) if statement.functions_generation == functions => {
-                &raw mut **statement
-            }
-            found => {
-                if found.is_none() && !cache().comes_again(serial) {
+            Some(entry) => {
+                let is_valid = entry.is_valid(functions);
+                let mut form = entry.form();
+                if form.as_mut().is_some_and(|form| form.running().is_some()) {
                     return false;
                 }
-                match compile(query, serial, functions) {
-                    Some(statement) => statement,
-                    None => return false,
-                }
+                form.filter(|_| is_valid)
             }
+            None => None,
         };
-        if !(*statement).start(query) {
+        let form = match form {
+            Some(form) => form,
+            None if !is_known && !cache().comes_again(serial) => return false,
+            None => match compile(query, serial, functions) {
+                Some(form) => form,
+                None => return false,
+            },
+        };
+        let is_started = match form {
+            Form::Compiled(statement) => (*statement).start(query),
+            Form::Kept(tree) => (*tree).start(query),
+        };
+        if !is_started {
             return false;
         }
         let cache = cache();
         cache.clock += 1;
-        (*statement).used = cache.clock;
-        cache.running.push(statement);
+        match form {
+            Form::Compiled(statement) => (*statement).used = cache.clock,
+            Form::Kept(tree) => (*tree).used = cache.clock,
+        }
+        cache.running.push(form);
         true
     }
 }
@@ -133,21 +206,26 @@ unsafe fn compile(
     query: *mut pg_sys::QueryDesc,
     serial: u64,
     functions_generation: u64,
-) -> Option<*mut Statement> {
+) -> Option<Form> {
     // SAFETY: core's query descriptor.
-    let compiled = unsafe { Statement::compile(query, functions_generation) };
+    let made = unsafe {
+        match Statement::compile(query, functions_generation) {
+            Ok(statement) => Ok(Entry::Compiled(Box::new(statement))),
+            Err(Uncompiled::Never) => {
+                Tree::build(query, functions_generation).map(|tree| Entry::Kept(Box::new(tree)))
+            }
+            Err(Uncompiled::Now) => Err(Uncompiled::Now),
+        }
+    };
     let cache = cache();
     cache.make_room();
-    let entry = match compiled {
-        Ok(statement) => Entry::Compiled(Box::new(statement)),
+    let entry = match made {
+        Ok(entry) => entry,
         Err(Uncompiled::Never) => Entry::General,
         Err(Uncompiled::Now) => return None,
     };
     cache.entries.insert(serial, entry);
-    match cache.entries.get_mut(&serial) {
-        Some(Entry::Compiled(statement)) => Some(&raw mut **statement),
-        _ => None,
-    }
+    cache.entries.get_mut(&serial)?.form()
 }
 
 impl Cache {
@@ -168,34 +246,42 @@ impl Cache {
         if self.entries.len() < STATEMENTS_MAX {
             return;
         }
-        let mut uses: Vec<u64> = self
-            .entries
-            .values()
-            .filter_map(|entry| match entry {
-                Entry::General => None,
-                Entry::Compiled(statement) => Some(statement.used),
-            })
-            .collect();
+        let mut uses: Vec<u64> = self.entries.values().filter_map(Entry::last_use).collect();
         uses.sort_unstable();
         let bound = uses.get(uses.len() / 2).copied().unwrap_or_default();
-        self.entries.retain(|_, entry| match entry {
-            Entry::General => false,
-            Entry::Compiled(statement) => statement.running.is_some() || statement.used > bound,
+        self.entries.retain(|_, entry| {
+            let is_running = entry
+                .form()
+                .is_some_and(|mut form| form.running().is_some());
+            is_running || entry.last_use().is_some_and(|used| used > bound)
         });
     }
 
     fn find(&self, query: *mut pg_sys::QueryDesc) -> Option<usize> {
-        self.running.iter().rposition(|statement| {
-            // SAFETY: a running statement stays in the map.
-            unsafe { (**statement).running }.is_some_and(|(running, _)| running == query)
+        self.running.iter().rposition(|form| {
+            let mut form = *form;
+            form.running().is_some_and(|(running, _)| running == query)
         })
+    }
+
+    /// Gives a tree up that should not be kept.
+    fn take_back(&mut self, tree: *const Tree, ended: Ended) {
+        let is_it = |entry: &Entry| matches!(entry, Entry::Kept(kept) if std::ptr::eq(&raw const **kept, tree));
+        let found = self.entries.iter().find(|(_, entry)| is_it(entry));
+        let Some(serial) = found.map(|(serial, _)| *serial) else {
+            return;
+        };
+        match ended {
+            Ended::Kept => {}
+            Ended::Dropped => drop(self.entries.remove(&serial)),
+            Ended::General => drop(self.entries.insert(serial, Entry::General)),
+        }
     }
 
     /// What began in a subtransaction that is released belongs to the one above it.
     fn hand_over_from(&mut self, level: i32) {
-        for statement in &self.running {
-            // SAFETY: a running statement stays in the map.
-            if let Some((_, began)) = unsafe { &mut (**statement).running }
+        for form in &mut self.running {
+            if let Some((_, began)) = form.running()
                 && *began >= level
             {
                 *began = level - 1;
@@ -205,19 +291,17 @@ impl Cache {
 
     /// Forgets what began in a (sub)transaction that is gone.
     fn forget_from(&mut self, level: i32) {
-        self.running.retain(|statement| {
-            // SAFETY: a running statement stays in the map.
-            let running = unsafe { &mut (**statement).running };
-            let is_gone = running.is_none_or(|(_, began)| began >= level);
+        self.running.retain_mut(|form| {
+            let is_gone = form.running().is_none_or(|(_, began)| began >= level);
             if is_gone {
-                *running = None;
+                form.fail();
             }
             !is_gone
         });
     }
 }
 
-/// Whether a compiled form runs the query.
+/// Whether a compiled form, or kept states, run the query.
 #[inline]
 pub fn is_running(query: *mut pg_sys::QueryDesc) -> bool {
     existing().is_some_and(|cache| cache.find(query).is_some())
@@ -228,9 +312,11 @@ pub fn current_row(
     query: *mut pg_sys::QueryDesc,
 ) -> Option<(pg_sys::Oid, Option<pg_sys::ItemPointerData>)> {
     let cache = existing()?;
-    let statement = cache.running[cache.find(query)?];
-    // SAFETY: a running statement stays in the map.
-    unsafe { (*statement).current_row() }
+    match cache.running[cache.find(query)?] {
+        // SAFETY: a running statement stays in the map.
+        Form::Compiled(statement) => unsafe { (*statement).current_row() },
+        Form::Kept(_) => None,
+    }
 }
 
 /// Runs a query for which `is_running` holds.
@@ -241,8 +327,9 @@ pub unsafe extern "C-unwind" fn run(
     rows_max: u64,
 ) {
     let cache = cache();
-    if let Some(at) = cache.find(query) {
-        let statement = cache.running[at];
+    if let Some(at) = cache.find(query)
+        && let Form::Compiled(statement) = cache.running[at]
+    {
         // SAFETY: a running statement stays in the map; only this execution uses it.
         unsafe { (*statement).run(query, direction, rows_max) }
     }
@@ -252,10 +339,19 @@ pub unsafe extern "C-unwind" fn run(
 #[pg_guard]
 pub unsafe extern "C-unwind" fn end(query: *mut pg_sys::QueryDesc) {
     let cache = cache();
-    if let Some(at) = cache.find(query) {
-        let statement = cache.running.remove(at);
+    let Some(at) = cache.find(query) else {
+        return;
+    };
+    match cache.running.remove(at) {
         // SAFETY: as for `run`.
-        unsafe { (*statement).end(query) }
+        Form::Compiled(statement) => unsafe { (*statement).end(query) },
+        Form::Kept(tree) => {
+            // SAFETY: as for `run`; what is left of the tree goes with its entry.
+            let ended = unsafe { (*tree).end(query) };
+            if ended != Ended::Kept {
+                cache.take_back(tree, ended);
+            }
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! - Each hook is a plain frame with nothing to drop: an error of a statement that is not ours jumps over it, as it would without
 //!   this library. What is ours runs in guarded functions of [`super::statement`].
+//! - Kept plan states ([`super::tree`]) are core's own: core runs and finishes them, only Start and End are ours.
 //! - A compiled statement has no tree of plan states. Everyone between us and core who might look at one must not be there: with
 //!   a hook of another library below ours, or an unknown one above, every statement takes the general path.
 #![allow(ffi_unwind_calls)]
@@ -86,7 +87,7 @@ unsafe fn candidate(query: *mut pg_sys::QueryDesc, flags: c_int) -> Option<u64> 
     // SAFETY: core's query descriptor with its plan; plain variables of this process.
     unsafe {
         let plan = (*query).plannedstmt;
-        let serial = shape::serial((*plan).planTree)?;
+        let serial = shape::serial(plan)?;
         let is_plain = flags & !(pg_sys::EXEC_FLAG_SKIP_TRIGGERS as c_int) == 0
             && (*query).instrument_options == 0
             && (*query).crosscheck_snapshot.is_null()
@@ -219,9 +220,9 @@ unsafe extern "C-unwind" fn finish(query: *mut pg_sys::QueryDesc) {
 }
 
 unsafe extern "C-unwind" fn end(query: *mut pg_sys::QueryDesc) {
-    // SAFETY: as core calls it.
+    // SAFETY: as core calls it. Plan states that are kept must not be taken down.
     unsafe {
-        if is_compiled(query) {
+        if cache::is_running(query) {
             return cache::end(query);
         }
         match HOOKS.previous.get().end {

@@ -3,12 +3,15 @@
 //! README.md beside this file says which plans, why the result is the same, and what keeps a compiled form true.
 mod cache;
 mod change;
+mod checks;
 mod hooks;
 mod insert;
+mod nodes;
 mod plain;
 mod select;
 mod shape;
 mod statement;
+mod tree;
 
 pub use cache::current_row;
 

@@ -1,9 +1,9 @@
 //! Which expressions a compiled statement may hold.
 //!
 //! A compiled expression outlives the statement, and errors in it. So it may only call what PostgreSQL itself keeps that long (an
-//! index's support functions live as long as the relation cache): functions written in C inside the server. No subplans, sets,
-//! aggregates, executor parameters, whole rows, domains (their checks change), or functions whose EXECUTE right somebody restricted
-//! (core asks at each start).
+//! index's support functions live as long as the relation cache): functions written in C inside the server. No sets, whole rows,
+//! domains (their checks change), or functions whose EXECUTE right somebody restricted (core asks at each start); subplans,
+//! aggregates and executor parameters only in a tree of core's nodes.
 //!
 //! - A polymorphic function keeps what it found out about its arguments' types as long as its expression lives
 //!   (`jsonb_populate_record` the row type), and may call their casts. ALTER TYPE makes no new plan, so calls take and give the
@@ -15,44 +15,67 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 use std::ffi::c_void;
 
+/// Not an ordered-set aggregate (`catalog/pg_aggregate.h`).
+const AGGKIND_NORMAL: u8 = b'n';
+
+/// Where an expression stands.
+#[derive(Clone, Copy)]
+pub enum Scope {
+    /// Over the rows of the table at this place of the range table.
+    Table(u32),
+    /// In a tree of core's nodes: also over what the nodes below give, with aggregates and subplans.
+    Tree,
+}
+
 /// Objects below are the server's own (`access/transam.h`).
 const FIRST_NORMAL_OID: u32 = 16384;
 /// The language of functions in the server itself (`catalog/pg_language.dat`).
 const INTERNAL_LANGUAGE: u32 = 12;
 
-/// Whether every expression of the list is plain; Vars are those of `relation`.
-pub unsafe fn are_plain(list: *mut pg_sys::List, relation: u32) -> bool {
+/// Whether every expression of the list is plain.
+pub unsafe fn are_plain(list: *mut pg_sys::List, scope: Scope) -> bool {
     // SAFETY: a list of expressions.
     unsafe {
         items::<pg_sys::Node>(list)
             .into_iter()
-            .all(|node| is_plain(node, relation))
+            .all(|node| is_plain(node, scope))
     }
 }
 
 /// Whether the expression is plain. NULL is.
-pub unsafe fn is_plain(node: *mut pg_sys::Node, relation: u32) -> bool {
-    let mut relation = relation;
+pub unsafe fn is_plain(node: *mut pg_sys::Node, scope: Scope) -> bool {
+    let mut scope = scope;
     // SAFETY: an expression of a finished plan.
-    unsafe { !is_unplain(node, (&raw mut relation).cast()) }
+    unsafe { !is_unplain(node, (&raw mut scope).cast()) }
 }
 
 /// The walker: true ends the walk.
-unsafe extern "C-unwind" fn is_unplain(node: *mut pg_sys::Node, relation: *mut c_void) -> bool {
+unsafe extern "C-unwind" fn is_unplain(node: *mut pg_sys::Node, scope: *mut c_void) -> bool {
     if node.is_null() {
         return false;
     }
     // SAFETY: casts by tag; core's walker visits the parts of the nodes let through here.
     unsafe {
+        let table = match *scope.cast::<Scope>() {
+            Scope::Table(position) => Some(position),
+            Scope::Tree => None,
+        };
         let is_plain_here = match (*node).type_ {
             T_Var => {
                 let var = &*node.cast::<pg_sys::Var>();
-                var.varno as u32 == *relation.cast::<u32>()
+                table.is_none_or(|position| var.varno as u32 == position)
                     && var.varlevelsup == 0
                     && var.varattno != 0
                     && is_of_the_row(var)
             }
-            T_Param => (*node.cast::<pg_sys::Param>()).paramkind == pg_sys::ParamKind::PARAM_EXTERN,
+            T_Param => match (*node.cast::<pg_sys::Param>()).paramkind {
+                pg_sys::ParamKind::PARAM_EXTERN => true,
+                pg_sys::ParamKind::PARAM_EXEC => table.is_none(),
+                _ => false,
+            },
+            T_Aggref => table.is_none() && is_plain_aggregate(&*node.cast::<pg_sys::Aggref>()),
+            T_SubPlan => table.is_none() && is_plain_subplan(&*node.cast::<pg_sys::SubPlan>()),
+            T_SortGroupClause => table.is_none(),
             T_FuncExpr => {
                 let call = &*node.cast::<pg_sys::FuncExpr>();
                 !call.funcretset
@@ -85,7 +108,7 @@ unsafe extern "C-unwind" fn is_unplain(node: *mut pg_sys::Node, relation: *mut c
             | T_NextValueExpr | T_List | T_TargetEntry => true,
             _ => false,
         };
-        !is_plain_here || pg_sys::expression_tree_walker(node, Some(is_unplain), relation)
+        !is_plain_here || pg_sys::expression_tree_walker(node, Some(is_unplain), scope)
     }
 }
 
@@ -101,19 +124,53 @@ fn is_own_type(oid: pg_sys::Oid) -> bool {
     oid.to_u32() < FIRST_NORMAL_OID
 }
 
+/// Whether no ALTER TYPE changes what a function may remember of a value of the type.
+pub fn is_lasting_type(oid: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog look-up.
+    (is_own_type(oid) && oid != pg_sys::RECORDOID)
+        || unsafe { pg_sys::get_typtype(oid) } as u8 == pg_sys::TYPTYPE_ENUM
+}
+
 /// Whether no ALTER TYPE changes what a function may remember of its arguments and result.
 unsafe fn has_lasting_types(arguments: *mut pg_sys::List, result: pg_sys::Oid) -> bool {
-    let is_lasting = |oid: pg_sys::Oid| {
-        // SAFETY: a catalog look-up.
-        (is_own_type(oid) && oid != pg_sys::RECORDOID)
-            || unsafe { pg_sys::get_typtype(oid) } as u8 == pg_sys::TYPTYPE_ENUM
-    };
     // SAFETY: a call's arguments.
-    is_lasting(result)
+    is_lasting_type(result)
         && unsafe { items::<pg_sys::Node>(arguments) }
             .into_iter()
             // SAFETY: an expression.
-            .all(|argument| is_lasting(unsafe { pg_sys::exprType(argument) }))
+            .all(|argument| is_lasting_type(unsafe { pg_sys::exprType(argument) }))
+}
+
+/// An aggregate of the server's own over lasting types; its arguments are walked by the caller.
+unsafe fn is_plain_aggregate(call: &pg_sys::Aggref) -> bool {
+    // SAFETY: an aggregate of a finished plan.
+    unsafe {
+        call.aggkind as u8 == AGGKIND_NORMAL
+            && call.aggdirectargs.is_null()
+            && call.aggsplit == pg_sys::AggSplit::AGGSPLIT_SIMPLE
+            && is_own_function(call.aggfnoid)
+            && is_lasting_type(call.aggtype)
+            && items::<pg_sys::TargetEntry>(call.args)
+                .into_iter()
+                .all(|argument| is_lasting_type(pg_sys::exprType((*argument).expr.cast())))
+    }
+}
+
+/// A subquery that gives a value or a verdict; its plan is looked at with the others of the statement.
+fn is_plain_subplan(call: &pg_sys::SubPlan) -> bool {
+    matches!(
+        call.subLinkType,
+        pg_sys::SubLinkType::EXISTS_SUBLINK
+            | pg_sys::SubLinkType::ANY_SUBLINK
+            | pg_sys::SubLinkType::EXPR_SUBLINK
+            | pg_sys::SubLinkType::ARRAY_SUBLINK
+    )
+}
+
+/// Whether the function behind an operator is one that may be kept.
+pub unsafe fn is_own_operator(oid: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog look-up.
+    unsafe { is_own_function(pg_sys::get_opcode(oid)) }
 }
 
 /// `nextval`, `currval`, `setval`, `lastval`, `random` (`catalog/pg_proc.dat`).

@@ -1,5 +1,5 @@
 //! From a finished plan to what a compiled statement has to do; `None` where only core's executor will do.
-use super::plain::{are_plain, is_plain};
+use super::plain::{Scope, are_plain, is_plain};
 use crate::fdw::private;
 use crate::fdw::{Private, items};
 use crate::wait::WaitPolicy;
@@ -41,12 +41,13 @@ unsafe fn tag<T>(node: *const T) -> pg_sys::NodeTag {
     unsafe { (*node.cast::<pg_sys::Node>()).type_ }
 }
 
-/// The serial of a plan that might have a compiled form. A look at a few tags, for every statement of the server.
+/// The serial of a plan that might be compiled, or whose states might be kept. A look at a few tags, for every statement of the
+/// server.
 #[inline]
-pub unsafe fn serial(plan: *const pg_sys::Plan) -> Option<u64> {
+pub unsafe fn serial(statement: *const pg_sys::PlannedStmt) -> Option<u64> {
     // SAFETY: a finished plan; casts by tag.
     unsafe {
-        let mut node = plan;
+        let mut node = (*statement).planTree;
         loop {
             if node.is_null() {
                 return None;
@@ -55,7 +56,14 @@ pub unsafe fn serial(plan: *const pg_sys::Plan) -> Option<u64> {
                 T_ForeignScan => {
                     return private::serial((*node.cast::<pg_sys::ForeignScan>()).fdw_private);
                 }
-                T_Limit | T_LockRows => node = (*node).lefttree,
+                T_Limit | T_LockRows | T_NestLoop | T_Agg | T_Sort | T_Unique | T_Group
+                | T_Memoize => node = (*node).lefttree,
+                T_SubqueryScan => node = (*node.cast::<pg_sys::SubqueryScan>()).subplan,
+                T_Result if !(*node).lefttree.is_null() => node = (*node).lefttree,
+                // What it returns comes from a subplan, as `min` and `max` by an index do.
+                T_Result if !(*node).initPlan.is_null() => {
+                    node = (*(*(*statement).subplans).elements).ptr_value.cast();
+                }
                 T_ModifyTable => {
                     let source = (*node).lefttree;
                     if source.is_null() || tag(source) != T_Result {
@@ -193,7 +201,7 @@ unsafe fn are_targets_plain(targets: &[*mut pg_sys::TargetEntry], relation: u32)
         // SAFETY: entries of a target list.
         unsafe {
             usize::from((**target).resno as u16) == position + 1
-                && is_plain((**target).expr.cast(), relation)
+                && is_plain((**target).expr.cast(), Scope::Table(relation))
         }
     })
 }
@@ -206,6 +214,7 @@ unsafe fn is_scan_plain(
     unsafe {
         let node = &*scan;
         let relation = node.scan.scanrelid;
+        let scope = Scope::Table(relation);
         let private = Private::new(node.fdw_private);
         relation > 0
             && node.operation == operation
@@ -213,9 +222,9 @@ unsafe fn is_scan_plain(
             && node.scan.plan.lefttree.is_null()
             && node.fdw_scan_tlist.is_null()
             && private.row_lock().is_none()
-            && are_plain(node.scan.plan.qual, relation)
-            && are_plain(node.fdw_exprs, relation)
-            && are_plain(node.fdw_recheck_quals, relation)
+            && are_plain(node.scan.plan.qual, scope)
+            && are_plain(node.fdw_exprs, scope)
+            && are_plain(node.fdw_recheck_quals, scope)
     }
 }
 

@@ -7,6 +7,7 @@
 //!   must find it in use. One that goes from Start to End in one go does not.
 //! - One execution at a time: a statement that runs itself again (a function in a cursor's loop) takes the general path.
 use super::change::Change;
+use super::checks::Checks;
 use super::insert::Insert;
 use super::select::Select;
 use super::shape::{Shape, Verb};
@@ -33,6 +34,8 @@ pub struct Frame {
     pub position: u32,
     /// The relation's row type, ours to keep.
     pub row_type: pg_sys::TupleDesc,
+    /// Its CHECK conditions, if it is written to.
+    checks: Option<Checks>,
     /// Fills the row for the client; NULL: none is asked for.
     pub projection: *mut pg_sys::ProjectionInfo,
     result_type: pg_sys::TupleDesc,
@@ -157,6 +160,9 @@ impl Statement {
             estate.es_snapshot = (*query).snapshot;
             estate.es_param_list_info = (*query).params;
             estate.es_processed = 0;
+            // Core's check of a row that violated something made them in the memory that was just emptied.
+            estate.es_per_tuple_exprcontext = std::ptr::null_mut();
+            estate.es_exprcontexts = std::ptr::null_mut();
             (*self.frame.values).ecxt_param_list_info = (*query).params;
             match &mut self.work {
                 Work::Select(select) => select.start(PgSnapshot::new((*query).snapshot)),
@@ -328,9 +334,14 @@ impl Frame {
             let opened = pg_sys::relation_open((*entry).relid, pg_sys::NoLock as i32);
             let writes = !matches!(shape.verb, Verb::Select { .. });
             let is_simple = !writes || is_simple_target(opened);
+            let checks = if writes && is_simple {
+                Checks::compile(opened)
+            } else {
+                None
+            };
             let row_type = pg_sys::CreateTupleDescCopyConstr((*opened).rd_att);
             pg_sys::relation_close(opened, pg_sys::NoLock as i32);
-            if !is_simple {
+            if !is_simple || (writes && checks.is_none()) {
                 return None;
             }
             let estate = pg_sys::CreateExecutorState();
@@ -366,6 +377,7 @@ impl Frame {
                 writes,
                 position: shape.relation,
                 row_type,
+                checks,
                 projection,
                 result_type,
             })
@@ -403,29 +415,32 @@ impl Frame {
         unsafe { (*self.values).ecxt_per_tuple_memory }
     }
 
-    /// Raises what a new row violates. Only NOT NULL is asked for here: `is_simple_target`.
+    /// Raises what a new row violates: NOT NULL and CHECK. There is nothing else: `is_simple_target`.
     pub unsafe fn check(&self, row: *mut pg_sys::TupleTableSlot) {
         // SAFETY: a filled slot of the row type; on a violation the relation is opened and core finds the words.
         unsafe {
+            (*row).tts_tableOid = self.relation;
             let attributes = (*self.row_type).attrs.as_ptr();
-            for position in 0..(*self.row_type).natts as usize {
-                if *(*row).tts_isnull.add(position) && (*attributes.add(position)).attnotnull {
-                    relation::Relation::closed(self.relation).with(|opened| {
-                        executor::check_constraints(opened, self.position, row, self.estate)
-                    });
-                }
+            let is_missing = |position: usize| {
+                *(*row).tts_isnull.add(position) && (*attributes.add(position)).attnotnull
+            };
+            let is_whole = !(0..(*self.row_type).natts as usize).any(is_missing);
+            let passes = |checks: &Checks| checks.pass(self.values, row);
+            if !is_whole || !self.checks.as_ref().is_none_or(passes) {
+                relation::Relation::closed(self.relation).with(|opened| {
+                    executor::check_constraints(opened, self.position, row, self.estate)
+                });
             }
         }
     }
 }
 
-/// Whether rows of the table can be written without core's help: no triggers, computed columns, conditions, partition bounds.
+/// Whether rows of the table can be written without core's help: no triggers, computed columns, partition bounds.
 unsafe fn is_simple_target(relation: pg_sys::Relation) -> bool {
     // SAFETY: an open relation.
     unsafe {
         let constraints = (*(*relation).rd_att).constr;
-        let is_free = constraints.is_null()
-            || ((*constraints).num_check == 0 && !(*constraints).has_generated_stored);
+        let is_free = constraints.is_null() || !(*constraints).has_generated_stored;
         is_free && (*relation).trigdesc.is_null() && !(*(*relation).rd_rel).relispartition
     }
 }

@@ -34,12 +34,12 @@ mod upsert;
 mod write;
 
 pub use direct_modify::Change;
-pub use expressions::{Value, passes, project};
+pub use expressions::{Value, evaluate, passes, project};
 pub use lock_rows::{
     Outcome as LockOutcome, lock as lock_row, policy as wait_policy, strength as lock_strength,
 };
 pub use private::{Private, items, list};
 pub use routing::note as note_routing;
-pub use scan::Scan;
+pub use scan::{Scan, state as scan_state};
 pub use serializable::emptied as check_readers_of_all;
 pub use write::{Inserted, Target};

@@ -1,0 +1,214 @@
+//! Which plans may keep core's states between two executions, and what is done to such a plan.
+//!
+//! Let through are nodes that hold nothing of PostgreSQL's between two rows but memory, or whose holdings [`super::tree`] gives back:
+//! nested loops, aggregates, sorts, limits over scans of memory-optimized tables, with subqueries of the same kind. Their expressions
+//! are plain (`plain.rs`); what they compare by themselves (groups, cache keys) is asked for here.
+use super::plain::{Scope, are_plain, is_lasting_type, is_own_operator, is_plain};
+use crate::fdw::{Private, items, private};
+use pgrx::pg_sys;
+use pgrx::pg_sys::NodeTag::*;
+
+/// A scan in the plan: its place in the range table.
+pub type Position = u32;
+
+/// The scans of a plan whose states may be kept; `None`: core has to make them anew each time.
+pub unsafe fn scans(statement: *mut pg_sys::PlannedStmt) -> Option<Vec<Position>> {
+    // SAFETY: a finished plan.
+    unsafe {
+        let plan = &*statement;
+        let is_query = plan.commandType == pg_sys::CmdType::CMD_SELECT
+            && plan.utilityStmt.is_null()
+            && plan.rowMarks.is_null()
+            && plan.resultRelations.is_null()
+            && !plan.hasModifyingCTE
+            && !plan.parallelModeNeeded
+            // Machine code belongs to one execution.
+            && plan.jitFlags == 0;
+        let mut found = Vec::new();
+        let is_kept = is_query && roots(plan).all(|root| collect(root, &mut found));
+        (is_kept && !found.is_empty()).then_some(found)
+    }
+}
+
+/// Tells every node of a plan that it depends on one more parameter, which nobody reads. When that "changes", core's own rescan
+/// does everything anew, subqueries included. The parameter's number.
+pub unsafe fn make_rescannable(statement: *mut pg_sys::PlannedStmt) -> i32 {
+    // SAFETY: a plan of ours to change, in the current memory context.
+    unsafe {
+        let types = (*statement).paramExecTypes;
+        let number = if types.is_null() { 0 } else { (*types).length };
+        (*statement).paramExecTypes = pg_sys::lappend_oid(types, pg_sys::INT4OID);
+        for root in roots(&*statement) {
+            depend_on(root, number);
+        }
+        number
+    }
+}
+
+unsafe fn depend_on(node: *mut pg_sys::Plan, parameter: i32) {
+    if node.is_null() {
+        return;
+    }
+    // SAFETY: as for `make_rescannable`.
+    unsafe {
+        (*node).extParam = pg_sys::bms_add_member((*node).extParam, parameter);
+        (*node).allParam = pg_sys::bms_add_member((*node).allParam, parameter);
+        for child in children(node) {
+            depend_on(child, parameter);
+        }
+    }
+}
+
+/// The plan and its subplans; NULL for one that planning made superfluous.
+unsafe fn roots(plan: &pg_sys::PlannedStmt) -> impl Iterator<Item = *mut pg_sys::Plan> {
+    // SAFETY: a finished plan.
+    std::iter::once(plan.planTree).chain(unsafe { items::<pg_sys::Plan>(plan.subplans) })
+}
+
+/// What a node of those let through reads from; NULL for none.
+unsafe fn children(node: *mut pg_sys::Plan) -> [*mut pg_sys::Plan; 3] {
+    // SAFETY: a plan node, cast by tag.
+    unsafe {
+        let below = if (*node).type_ == T_SubqueryScan {
+            (*node.cast::<pg_sys::SubqueryScan>()).subplan
+        } else {
+            std::ptr::null_mut()
+        };
+        [(*node).lefttree, (*node).righttree, below]
+    }
+}
+
+/// Whether the states of a node, and of those below it, may be kept.
+unsafe fn collect(node: *mut pg_sys::Plan, found: &mut Vec<Position>) -> bool {
+    if node.is_null() {
+        return true;
+    }
+    // SAFETY: a plan node.
+    unsafe {
+        let plan = &*node;
+        are_plain(plan.targetlist, Scope::Tree)
+            && are_plain(plan.qual, Scope::Tree)
+            && are_plain(plan.initPlan, Scope::Tree)
+            && is_kept(node, found)
+            && children(node)
+                .into_iter()
+                .all(|child| collect(child, found))
+    }
+}
+
+/// What is particular to each kind of node.
+unsafe fn is_kept(node: *mut pg_sys::Plan, found: &mut Vec<Position>) -> bool {
+    // SAFETY: a plan node, cast by tag.
+    unsafe {
+        match (*node).type_ {
+            T_ForeignScan => {
+                let scan = &*node.cast::<pg_sys::ForeignScan>();
+                found.push(scan.scan.scanrelid);
+                is_scan(scan)
+            }
+            T_NestLoop => {
+                let join = &*node.cast::<pg_sys::NestLoop>();
+                are_plain(join.join.joinqual, Scope::Tree)
+                    && items::<pg_sys::NestLoopParam>(join.nestParams)
+                        .into_iter()
+                        .all(|parameter| is_plain((*parameter).paramval.cast(), Scope::Tree))
+            }
+            T_Agg => {
+                let agg = &*node.cast::<pg_sys::Agg>();
+                agg.groupingSets.is_null()
+                    && agg.chain.is_null()
+                    && agg.aggsplit == pg_sys::AggSplit::AGGSPLIT_SIMPLE
+                    && compares(
+                        (*(*node).lefttree).targetlist,
+                        agg.numCols,
+                        agg.grpColIdx,
+                        agg.grpOperators,
+                    )
+            }
+            T_Unique => {
+                let unique = &*node.cast::<pg_sys::Unique>();
+                let (columns, operators) = (unique.uniqColIdx, unique.uniqOperators);
+                compares((*node).targetlist, unique.numCols, columns, operators)
+            }
+            T_Group => {
+                let group = &*node.cast::<pg_sys::Group>();
+                let (columns, operators) = (group.grpColIdx, group.grpOperators);
+                let below = (*(*node).lefttree).targetlist;
+                compares(below, group.numCols, columns, operators)
+            }
+            T_Sort => {
+                let sort = &*node.cast::<pg_sys::Sort>();
+                let (columns, operators) = (sort.sortColIdx, sort.sortOperators);
+                compares((*node).targetlist, sort.numCols, columns, operators)
+            }
+            T_Memoize => {
+                let memoize = &*node.cast::<pg_sys::Memoize>();
+                are_plain(memoize.param_exprs, Scope::Tree)
+                    && items::<pg_sys::Node>(memoize.param_exprs)
+                        .into_iter()
+                        .all(|key| is_lasting_type(pg_sys::exprType(key)))
+                    && slice(memoize.hashOperators, memoize.numKeys)
+                        .iter()
+                        .all(|operator| is_own_operator(*operator))
+            }
+            T_Limit => {
+                let limit = &*node.cast::<pg_sys::Limit>();
+                limit.limitOption == pg_sys::LimitOption::LIMIT_OPTION_COUNT
+                    && is_plain(limit.limitOffset, Scope::Tree)
+                    && is_plain(limit.limitCount, Scope::Tree)
+            }
+            T_Result => {
+                let result = &*node.cast::<pg_sys::Result>();
+                is_plain(result.resconstantqual, Scope::Tree)
+            }
+            T_SubqueryScan => true,
+            _ => false,
+        }
+    }
+}
+
+/// A scan of ours that only reads.
+unsafe fn is_scan(scan: &pg_sys::ForeignScan) -> bool {
+    // SAFETY: a scan node; its private list is read on only if it is one of ours.
+    unsafe {
+        scan.scan.scanrelid > 0
+            && scan.operation == pg_sys::CmdType::CMD_SELECT
+            && scan.scan.plan.lefttree.is_null()
+            && scan.fdw_scan_tlist.is_null()
+            && private::serial(scan.fdw_private).is_some()
+            && Private::new(scan.fdw_private).row_lock().is_none()
+            && are_plain(scan.fdw_exprs, Scope::Tree)
+            && are_plain(scan.fdw_recheck_quals, Scope::Tree)
+    }
+}
+
+unsafe fn slice<'a, T>(start: *const T, count: i32) -> &'a [T] {
+    if count <= 0 || start.is_null() {
+        return &[];
+    }
+    // SAFETY: an array of a finished plan, with its length.
+    unsafe { std::slice::from_raw_parts(start, count as usize) }
+}
+
+/// Whether a node compares columns of `targets` by operators, and over types, that last.
+unsafe fn compares(
+    targets: *mut pg_sys::List,
+    count: i32,
+    columns: *const pg_sys::AttrNumber,
+    operators: *const pg_sys::Oid,
+) -> bool {
+    // SAFETY: a node's target list, and its arrays of `count` members.
+    unsafe {
+        let targets = items::<pg_sys::TargetEntry>(targets);
+        let lasts = |column: &pg_sys::AttrNumber| {
+            targets.iter().any(|target| {
+                (**target).resno == *column
+                    && is_lasting_type(pg_sys::exprType((**target).expr.cast()))
+            })
+        };
+        slice(columns, count).iter().all(lasts)
+            && slice(operators, count)
+                .iter()
+                .all(|operator| is_own_operator(*operator))
+    }
+}

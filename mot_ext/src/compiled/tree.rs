@@ -1,0 +1,310 @@
+//! Core's plan states, kept between two executions of a plan: joins, aggregates, sorts and subqueries over memory-optimized tables.
+//!
+//! Core makes a tree of states for every execution and takes it down again. Here it stays, and the next execution rescans it, as
+//! core itself does for the inner side of a nested loop. Every node was told that it depends on a parameter of ours
+//! (`nodes::make_rescannable`); Start declares that one changed, and core's ExecReScan does the rest, node by node, when first asked
+//! for a row. Run and Finish are core's.
+//!
+//! - The tree belongs to a copy of the plan, in a memory context of its own.
+//! - Between two executions it holds no PostgreSQL resource: no open relation, no snapshot, no sort, no pinned row type. During one it
+//!   holds its relations open, as core does.
+//! - Expressions were compiled without the client's parameters in sight, so they read what Start puts into their contexts.
+//! - An execution that fails leaves the tree in the middle of something: it is thrown away, as core throws away its own. So is one that
+//!   has grown, or has spilled to disk.
+use super::nodes;
+use super::statement::{Uncompiled, within};
+use crate::clock::PgSnapshot;
+use crate::fdw::{items, scan_state};
+use crate::pg::{self, executor};
+use crate::relation;
+use pgrx::pg_sys;
+use pgrx::pg_sys::NodeTag::*;
+use std::ffi::c_void;
+
+/// Bytes a tree may hold between two executions.
+const BYTES_MAX: usize = 512 << 10;
+/// A tree that grows too large before this execution does so each time.
+const PROBATION: u64 = 4;
+
+/// A scan of the tree.
+struct Scanned {
+    node: *mut pg_sys::ForeignScanState,
+    /// Place in the range table.
+    position: usize,
+    relation: pg_sys::Oid,
+    /// The row type the tree was made for.
+    row_type: pg_sys::TupleDesc,
+}
+
+/// Plan states that are kept.
+pub struct Tree {
+    context: pg_sys::MemoryContext,
+    estate: *mut pg_sys::EState,
+    root: *mut pg_sys::PlanState,
+    result_type: pg_sys::TupleDesc,
+    scans: Vec<Scanned>,
+    sorts: Vec<*mut pg_sys::SortState>,
+    aggregates: Vec<*mut pg_sys::AggState>,
+    /// The parameter that changes at each Start.
+    changing: i32,
+    /// `relation::generation` of the storage the scans know.
+    storage_generation: u64,
+    /// `cache::functions_generation` of its functions' rights.
+    pub functions_generation: u64,
+    /// The execution under way: its query, and the (sub)transaction it began in.
+    pub running: Option<(*mut pg_sys::QueryDesc, i32)>,
+    /// An execution failed: not to be used again.
+    pub is_broken: bool,
+    executions: u64,
+    /// Last use, for the cache.
+    pub used: u64,
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        // SAFETY: the tree's own context; nobody runs it. The scans go with it.
+        unsafe { pg_sys::MemoryContextDelete(self.context) };
+    }
+}
+
+/// What becomes of a tree whose execution has ended.
+#[derive(PartialEq, Eq)]
+pub enum Ended {
+    Kept,
+    /// Too much memory or a file is left: the next execution makes a new one.
+    Dropped,
+    /// That is so each time: core makes its own from now on.
+    General,
+}
+
+/// What `find_states` looks for.
+#[derive(Default)]
+struct Found {
+    scans: Vec<*mut pg_sys::ForeignScanState>,
+    sorts: Vec<*mut pg_sys::SortState>,
+    aggregates: Vec<*mut pg_sys::AggState>,
+}
+
+impl Tree {
+    /// Makes the states of a plan whose tables are locked.
+    pub unsafe fn build(
+        query: *mut pg_sys::QueryDesc,
+        functions_generation: u64,
+    ) -> Result<Tree, Uncompiled> {
+        // SAFETY: core's query descriptor. Until it is whole the context is a child of the current one: an error takes it along.
+        unsafe {
+            let plan = (*query).plannedstmt;
+            let positions = nodes::scans(plan).ok_or(Uncompiled::Never)?;
+            let storage_generation = relation::generation();
+            for position in positions {
+                let entry = pg_sys::rt_fetch(position, (*plan).rtable);
+                relation::known((*entry).relid).ok_or(Uncompiled::Now)?;
+            }
+            let context = pg::small_context(pg_sys::CurrentMemoryContext, c"mot kept plan");
+            let (own, changing) = within(context, || {
+                let copy = pg_sys::copyObjectImpl(plan.cast()).cast::<pg_sys::PlannedStmt>();
+                let changing = nodes::make_rescannable(copy);
+                let own = pg_sys::palloc0(size_of::<pg_sys::QueryDesc>());
+                let own = own.cast::<pg_sys::QueryDesc>();
+                (*own).operation = pg_sys::CmdType::CMD_SELECT;
+                (*own).plannedstmt = copy;
+                (*own).sourceText = c"".as_ptr();
+                (*own).snapshot = (*query).snapshot;
+                pg_sys::standard_ExecutorStart(own, 0);
+                (own, changing)
+            });
+            let estate = (*own).estate;
+            let mut found = Found::default();
+            find_states((*own).planstate, (&raw mut found).cast());
+            if has_pinned_types(estate) {
+                pg_sys::standard_ExecutorFinish(own);
+                pg_sys::standard_ExecutorEnd(own);
+                pg_sys::MemoryContextDelete(context);
+                return Err(Uncompiled::Never);
+            }
+            let scans = within(context, || {
+                found.scans.into_iter().map(|node| scanned(node)).collect()
+            });
+            let mut tree = Tree {
+                context,
+                estate,
+                root: (*own).planstate,
+                result_type: (*own).tupDesc,
+                scans,
+                sorts: found.sorts,
+                aggregates: found.aggregates,
+                changing,
+                storage_generation,
+                functions_generation,
+                running: None,
+                is_broken: false,
+                executions: 0,
+                used: 0,
+            };
+            pg_sys::UnregisterSnapshot((*estate).es_snapshot);
+            tree.close_relations();
+            pg_sys::MemoryContextSetParent(context, pg_sys::CacheMemoryContext);
+            Ok(tree)
+        }
+    }
+
+    /// Begins an execution: `ExecutorStart`. False: core has to make its own states.
+    pub unsafe fn start(&mut self, query: *mut pg_sys::QueryDesc) -> bool {
+        // SAFETY: core's query descriptor; the tables are locked; the contexts and states are the tree's own.
+        unsafe {
+            if self.storage_generation != relation::generation() && !self.find_storage() {
+                return false;
+            }
+            executor::check_permissions((*query).plannedstmt);
+            let estate = &mut *self.estate;
+            estate.es_sourceText = (*query).sourceText;
+            estate.es_queryEnv = (*query).queryEnv;
+            // The query descriptor has it registered.
+            estate.es_snapshot = (*query).snapshot;
+            estate.es_param_list_info = (*query).params;
+            estate.es_processed = 0;
+            estate.es_finished = false;
+            let contexts = estate.es_exprcontexts;
+            if !contexts.is_null() {
+                for at in 0..(*contexts).length as usize {
+                    let context = (*(*contexts).elements.add(at)).ptr_value;
+                    (*context.cast::<pg_sys::ExprContext>()).ecxt_param_list_info = (*query).params;
+                }
+            }
+            let snapshot = PgSnapshot::new((*query).snapshot);
+            for scan in &self.scans {
+                let place = estate.es_relations.add(scan.position - 1);
+                *place = pg_sys::RelationIdGetRelation(scan.relation);
+                (*scan.node).ss.ss_currentRelation = *place;
+                scan_state(scan.node).rewind_under(snapshot);
+            }
+            within(estate.es_query_cxt, || {
+                (*self.root).chgParam =
+                    pg_sys::bms_add_member((*self.root).chgParam, self.changing);
+            });
+            (*query).tupDesc = self.result_type;
+            (*query).estate = self.estate;
+            (*query).planstate = self.root;
+            self.executions += 1;
+            self.running = Some((query, pg::nest_level()));
+            true
+        }
+    }
+
+    /// Ends an execution: `ExecutorEnd`.
+    pub unsafe fn end(&mut self, query: *mut pg_sys::QueryDesc) -> Ended {
+        // SAFETY: a query that `start` began; what others hung on it is theirs to look at no more.
+        unsafe {
+            self.running = None;
+            let mut has_spilled = false;
+            for sort in &self.sorts {
+                let sort = &mut **sort;
+                if !sort.tuplesortstate.is_null() {
+                    pg_sys::tuplesort_end(sort.tuplesortstate.cast());
+                    sort.tuplesortstate = std::ptr::null_mut();
+                    sort.sort_Done = false;
+                }
+            }
+            for aggregate in &self.aggregates {
+                has_spilled |= (**aggregate).hash_ever_spilled;
+            }
+            self.close_relations();
+            if has_spilled {
+                // Closes its files.
+                self.is_broken = true;
+                pg_sys::ExecEndNode(self.root);
+            } else if !(*query).totaltime.is_null() {
+                pg_sys::pfree((*query).totaltime.cast());
+            }
+            (*query).totaltime = std::ptr::null_mut();
+            (*query).tupDesc = std::ptr::null_mut();
+            (*query).estate = std::ptr::null_mut();
+            (*query).planstate = std::ptr::null_mut();
+            if !has_spilled && pg_sys::MemoryContextMemAllocated(self.context, true) <= BYTES_MAX {
+                Ended::Kept
+            } else if self.executions < PROBATION {
+                Ended::General
+            } else {
+                Ended::Dropped
+            }
+        }
+    }
+
+    /// Closes what the execution, or the making, opened.
+    unsafe fn close_relations(&mut self) {
+        // SAFETY: relations that `start` or core opened for this execution.
+        unsafe {
+            let estate = &mut *self.estate;
+            pg_sys::ExecCloseRangeTableRelations(self.estate);
+            for at in 0..estate.es_range_table_size as usize {
+                *estate.es_relations.add(at) = std::ptr::null_mut();
+            }
+            for scan in &self.scans {
+                (*scan.node).ss.ss_currentRelation = std::ptr::null_mut();
+            }
+            estate.es_snapshot = std::ptr::null_mut();
+        }
+    }
+
+    /// Looks the storages up anew; false if a relation is another one than the tree was made for (`statement::find_storage`).
+    unsafe fn find_storage(&mut self) -> bool {
+        let generation = relation::generation();
+        for scan in &self.scans {
+            // SAFETY: the tables are locked; the nodes are the tree's own.
+            unsafe {
+                let fits = relation::Relation::closed(scan.relation)
+                    .with(|opened| pg_sys::equalTupleDescs((*opened).rd_att, scan.row_type));
+                let Some(table) = relation::known(scan.relation).filter(|_| fits) else {
+                    return false;
+                };
+                scan_state(scan.node).move_to(table);
+            }
+        }
+        self.storage_generation = generation;
+        true
+    }
+}
+
+/// What has to be known of a scan; the current context is the tree's.
+unsafe fn scanned(node: *mut pg_sys::ForeignScanState) -> Scanned {
+    // SAFETY: an initialized node with its relation open.
+    unsafe {
+        let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
+        let relation = (*node).ss.ss_currentRelation;
+        Scanned {
+            node,
+            position: (*plan).scan.scanrelid as usize,
+            relation: (*relation).rd_id,
+            row_type: pg_sys::CreateTupleDescCopyConstr((*relation).rd_att),
+        }
+    }
+}
+
+/// Whether a slot pins a row type of the relation or type cache, which ends with the execution.
+unsafe fn has_pinned_types(estate: *mut pg_sys::EState) -> bool {
+    // SAFETY: an executor state; its slots have row types.
+    unsafe {
+        items::<pg_sys::TupleTableSlot>((*estate).es_tupleTable)
+            .into_iter()
+            .any(|slot| {
+                let kind = (*slot).tts_tupleDescriptor;
+                !kind.is_null() && (*kind).tdrefcount >= 0
+            })
+    }
+}
+
+/// The walker: notes the states that need something at Start or End.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn find_states(state: *mut pg_sys::PlanState, found: *mut c_void) -> bool {
+    // SAFETY: a tree of states; `found` is the caller's, alive during the walk.
+    unsafe {
+        let notes = &mut *found.cast::<Found>();
+        match (*state).type_ {
+            T_ForeignScanState => notes.scans.push(state.cast()),
+            T_SortState => notes.sorts.push(state.cast()),
+            T_AggState => notes.aggregates.push(state.cast()),
+            _ => {}
+        }
+        pg_sys::planstate_tree_walker(state, Some(find_states), found)
+    }
+}
