@@ -15,7 +15,11 @@ pub struct Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.state, self.message)
+        write!(f, "{}: {}", self.state, self.message)?;
+        match &self.constraint {
+            Some(constraint) => write!(f, " ({constraint})"),
+            None => Ok(()),
+        }
     }
 }
 

@@ -157,7 +157,8 @@ impl Round<'_> {
 
     /// Makes the tables and sessions.
     fn prepare(&mut self, database: &Place) -> Result<()> {
-        self.monitor.must("SET client_min_messages = warning")?;
+        self.monitor
+            .must("SET client_min_messages = warning; SET synchronous_commit = off")?;
         self.monitor.must("CREATE EXTENSION IF NOT EXISTS mot")?;
         for (schema, is_mot) in [("d_heap", false), ("d_mot", true)] {
             self.monitor.must(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}"))?;

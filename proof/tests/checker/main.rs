@@ -470,3 +470,16 @@ proptest! {
         prop_assert_eq!(read.unwrap().transactions, history.transactions);
     }
 }
+
+#[test]
+fn a_row_lock_that_finds_nothing_proves_nothing_under_read_committed() {
+    // It waited for a row that was deleted, and does not see the one put in its place.
+    let history = [
+        tx(1, 0, 10, "w1=1"),
+        tx(2, 11, 20, "l1="),
+        tx(3, 30, 40, "r1=1"),
+    ];
+    assert!(judge(Kind::List, RC, &history).holds());
+    assert!(judge(Kind::Register, RC, &history).holds());
+    assert!(judge(Kind::List, RR, &history).has(Anomaly::StaleRead));
+}
