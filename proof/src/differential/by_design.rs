@@ -23,6 +23,13 @@ pub static ORDER_OF_ROWS: Allowed = Allowed {
              row, and which row it waits for or fails at first.",
 };
 
+pub static ROW_TAKEN_BACK: Allowed = Allowed {
+    name: "a statement waits on one side only, beside an INSERT ... ON CONFLICT that waits",
+    reason: "While it waits for another inserter of one of its keys, an INSERT ... ON CONFLICT has taken its new row back on a MOT table \
+             (two such statements would wait for each other otherwise). On a heap table the row may stay, and a third inserter of another \
+             of its keys waits for it.",
+};
+
 pub static FIRST_ERROR: Allowed = Allowed {
     name: "a statement over several rows fails for another of them",
     reason: "Several rows break a rule; the first one in the order of the plan is reported. Both sides fail.",
@@ -56,7 +63,12 @@ pub fn answers(
     None
 }
 
-/// One side waits and the other has answered: whether that may be.
-pub fn waits(statement: &Statement) -> Option<&'static Allowed> {
-    statement.locks_several.then_some(&ORDER_OF_ROWS)
+/// One side waits and the other has answered, while `beside` waits in another session: whether that may be.
+pub fn waits(statement: &Statement, beside: Option<&Statement>) -> Option<&'static Allowed> {
+    if statement.locks_several {
+        return Some(&ORDER_OF_ROWS);
+    }
+    beside
+        .is_some_and(|beside| beside.text.contains(" ON CONFLICT "))
+        .then_some(&ROW_TAKEN_BACK)
 }

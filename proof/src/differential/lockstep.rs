@@ -84,8 +84,13 @@ impl Pair {
         Ok(self.answers.iter().all(Option::is_some))
     }
 
-    /// Waits until each side has answered or waits for one of `others`.
-    pub fn settle(&mut self, monitor: &mut Session, others: &[i32]) -> Result<Came> {
+    /// Waits until each side has answered or waits for one of `others`. `beside` is what another session waits with.
+    pub fn settle(
+        &mut self,
+        monitor: &mut Session,
+        others: &[i32],
+        beside: Option<&Statement>,
+    ) -> Result<Came> {
         let deadline = Instant::now() + PATIENCE;
         let mut patience = GLANCE;
         loop {
@@ -114,9 +119,18 @@ impl Pair {
                     "the MOT"
                 };
                 let statement = self.asked.clone().unwrap_or_else(|| Statement::plain(""));
-                return Ok(match by_design::waits(&statement) {
+                return Ok(match by_design::waits(&statement, beside) {
                     Some(allowed) => Came::May(allowed),
-                    None => Came::Differs(format!("only {side} side waits: {}", statement.text)),
+                    None => Came::Differs(format!(
+                        "only {side} side waits: {}
+  the other: {}",
+                        statement.text,
+                        self.answers
+                            .iter()
+                            .flatten()
+                            .map(summary)
+                            .collect::<String>()
+                    )),
                 });
             }
             if Instant::now() > deadline {
@@ -140,13 +154,14 @@ impl Pair {
         Err(Failure::other("a cancelled statement does not end"))
     }
 
-    /// Both sides back to no transaction.
+    /// Both sides back to no transaction, without cursors.
     pub fn roll_back(&mut self) -> Result<()> {
         self.asked = None;
         for session in [&mut self.heap, &mut self.mot] {
             if session.standing != Standing::Idle {
                 session.must("ROLLBACK")?;
             }
+            session.must("CLOSE ALL")?;
         }
         Ok(())
     }

@@ -51,6 +51,8 @@ pub struct Tally {
     waits: u64,
     cancelled: u64,
     commits: u64,
+    /// Rows returned or changed.
+    rows: u64,
     errors: BTreeMap<String, u64>,
     allowed: BTreeMap<&'static str, u64>,
 }
@@ -66,9 +68,10 @@ impl fmt::Display for Tally {
         };
         write!(
             f,
-            "{} rounds, {} statements on each side, {} commits, {} waits, {} second waits cancelled\nerrors on both sides: {}\nallowed differences: {}",
+            "{} rounds, {} statements on each side, {} rows changed or returned, {} commits, {} waits, {} second waits cancelled\nerrors on both sides: {}\nallowed differences: {}",
             self.rounds,
             self.statements,
+            self.rows,
             self.commits,
             self.waits,
             self.cancelled,
@@ -296,7 +299,10 @@ impl Round<'_> {
         self.done += 1;
         let others = self.others(who);
         self.pairs[who].send(statement)?;
-        let mut came = self.pairs[who].settle(&mut self.monitor, &others)?;
+        let beside = self
+            .waiting
+            .and_then(|waiting| self.pairs[waiting].waits_with().cloned());
+        let mut came = self.pairs[who].settle(&mut self.monitor, &others, beside.as_ref())?;
         if matches!(came, Came::Waits) {
             self.tally.waits += 1;
             if self.waiting.is_some() {
@@ -317,7 +323,7 @@ impl Round<'_> {
             return Ok(None);
         };
         let others = self.others(waiting);
-        let came = self.pairs[waiting].settle(&mut self.monitor, &others)?;
+        let came = self.pairs[waiting].settle(&mut self.monitor, &others, None)?;
         if matches!(came, Came::Waits) {
             return Ok(None);
         }
@@ -333,6 +339,11 @@ impl Round<'_> {
                 let _ = write!(line, " -- {}", summary(&answer));
                 self.note(&line);
                 self.follow(who, statement, &answer);
+                if statement.text == "COMMIT" && answer.refusal.is_some() {
+                    // A WITH HOLD cursor stays if COMMIT got past keeping it when it failed, and goes otherwise; which of the two is
+                    // a matter of where a dependency was met.
+                    self.pairs[who].roll_back()?;
+                }
                 return Ok(None);
             }
             Came::Waits => {
@@ -364,6 +375,7 @@ impl Round<'_> {
         } else if statement.text == "CLOSE c" {
             self.cursors[who] = None;
         }
+        self.tally.rows += answer.count();
         if answer.tags.last().is_some_and(|tag| tag == "COMMIT") {
             self.tally.commits += 1;
         }

@@ -198,16 +198,11 @@ impl Source<'_> {
             _ => String::new(),
         };
         let returning = if rng.random() { " RETURNING *" } else { "" };
-        let several = rows.len() > 1;
         let rows = rows.join(", ");
-        Statement {
-            // Rows are taken in order; but what is held while it waits is several.
-            locks_several: several,
-            ..Statement::plain(format!(
-                "INSERT INTO {name} ({}) VALUES {rows}{conflict}{returning}",
-                names.join(", ")
-            ))
-        }
+        Statement::plain(format!(
+            "INSERT INTO {name} ({}) VALUES {rows}{conflict}{returning}",
+            names.join(", ")
+        ))
     }
 
     fn update(&self, rng: &mut SmallRng) -> Statement {

@@ -147,11 +147,11 @@ pub fn simulate(database: Database, level: Level, seed: u64) -> History {
             Database::TwoPhaseLocking if is_write => {
                 others.iter().any(|other| wrote(other) || read(other))
             }
-            Database::TwoPhaseLocking => others.iter().any(|other| wrote(other)),
-            Database::Snapshot => is_write && (changed || others.iter().any(|other| wrote(other))),
-            Database::StaleSnapshot => is_write && others.iter().any(|other| wrote(other)),
+            Database::TwoPhaseLocking => others.iter().any(wrote),
+            Database::Snapshot => is_write && (changed || others.iter().any(wrote)),
+            Database::StaleSnapshot => is_write && others.iter().any(wrote),
             Database::ReadCommitted | Database::ReadUncommitted => {
-                is_write && others.iter().any(|other| wrote(other))
+                is_write && others.iter().any(wrote)
             }
             Database::Serial | Database::SnapshotWithoutFirstUpdaterWins => false,
         };
