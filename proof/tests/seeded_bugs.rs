@@ -6,6 +6,7 @@ use proof::history::record::{Kind, Level};
 use proof::history::run::{Plan, Target, run};
 use proof::history::tables::Tables;
 use proof::history::upset::Servers;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// A run that is short and most often enough.
@@ -101,4 +102,17 @@ fn each_step_left_out_is_found_within_a_minute() {
         let whole = report(&mut servers, level, Kind::List, "none", 1);
         assert!(whole.holds(), "nothing left out, {level}:\n{whole}");
     }
+}
+
+#[test]
+fn the_lock_step_tester_finds_a_missing_second_judgement() {
+    let run = Command::new(env!("CARGO_BIN_EXE_proof"))
+        .env_remove("PROOF_URL")
+        .args(["differential", "--seconds", "60"])
+        .args(["--test-switch", "skip-update-recheck"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&run.stdout);
+    assert_eq!(run.status.code(), Some(1), "{told}");
+    assert!(told.contains("again: proof differential --seed"), "{told}");
 }
