@@ -89,6 +89,23 @@ DECLARE c CURSOR FOR SELECT * FROM ci2;
 FETCH 1 FROM c;
 CREATE INDEX ON ci2 (a);
 ROLLBACK;
+-- Clients are told which table and which constraint.
+CREATE FUNCTION ci_names(statement text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE t text; c text;
+BEGIN
+  EXECUTE statement;
+  RETURN 'done';
+EXCEPTION WHEN unique_violation THEN
+  GET STACKED DIAGNOSTICS t = TABLE_NAME, c = CONSTRAINT_NAME;
+  RETURN t || ' ' || c;
+END $$;
+CREATE FOREIGN TABLE ci_twice (a int PRIMARY KEY, b text) SERVER mot;
+INSERT INTO ci_twice VALUES (1, 'x'), (2, 'x');
+SELECT ci_names('ALTER TABLE ci_twice ADD CONSTRAINT ci_once UNIQUE (b)');
+SELECT ci_names('CREATE UNIQUE INDEX ci_once ON ci_twice (b)');
+SELECT ci_names('INSERT INTO ci_twice VALUES (1)');
+DROP FUNCTION ci_names;
+DROP FOREIGN TABLE ci_twice;
 DROP TABLE ci_heap;
 DROP FOREIGN TABLE ci2;
 -- A long build, and a long check, end when they are cancelled. (That they do so at every step is tested in mot_engine/tests/cancel.rs.)

@@ -25,6 +25,7 @@ mod session;
 mod settings;
 mod shmem;
 mod stats;
+mod test_switch;
 mod wait;
 mod wal;
 mod warm;

@@ -78,6 +78,7 @@ pub fn init() {
         GucContext::Userset,
         GucFlags::UNIT_MS,
     );
+    crate::test_switch::init();
     // SAFETY: a plain flag that the postmaster sets before it calls any _PG_init.
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
         return;

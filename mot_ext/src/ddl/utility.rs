@@ -7,9 +7,10 @@
 //!   closer runs inside `handle`, which is guarded; there each PostgreSQL function is called through its guard.
 //! - A plan may be cached (`readOnlyTree`), and a handler rewrites what it is given: handlers always work on a copy.
 use super::{alter, create_table, drop, index, maintenance, nodes};
+use crate::pg::fields::FieldKeeper;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::prelude::*;
-use pgrx::{is_a, pg_sys};
+use pgrx::{PgMemoryContexts, is_a, pg_sys};
 use std::cell::Cell;
 use std::ffi::c_char;
 
@@ -115,7 +116,11 @@ unsafe extern "C-unwind" fn handle(statement: *const Statement) -> bool {
     unsafe {
         let statement = &*statement;
         let node = statement.node();
-        match nodes::tag(node) {
+        // Clients look at the names of table and constraint when a unique index cannot be built.
+        let fields =
+            PgMemoryContexts::CurrentMemoryContext.leak_and_drop_on_delete(FieldKeeper::of_names());
+        (*fields).enter();
+        let is_done = match nodes::tag(node) {
             T_CreateStmt => create_table::plain(statement, node.cast()),
             T_CreateForeignTableStmt => create_table::foreign(statement, node.cast()),
             T_CreateTableAsStmt => create_table::from_query(statement, node.cast()),
@@ -132,7 +137,9 @@ unsafe extern "C-unwind" fn handle(statement: *const Statement) -> bool {
             T_LockStmt => maintenance::lock(statement, node.cast()),
             T_CreatePolicyStmt => maintenance::create_policy(node.cast()),
             _ => false,
-        }
+        };
+        (*fields).leave();
+        is_done
     }
 }
 

@@ -60,6 +60,7 @@ use super::write::or_raise;
 use crate::clock::{PgClock, PgSnapshot, narrow};
 use crate::pg::predicate::{RowPlace, Subject};
 use crate::session;
+use crate::test_switch::{self, Step};
 use mot_engine::key::prefix_number;
 use mot_engine::{Clock, CommandId, EngineError, Slot, Snapshot, TableRef, VersionRef, Xid};
 use pgrx::pg_sys;
@@ -138,6 +139,9 @@ impl Snapshot for Reader {
 
 impl Reading for Reader {
     fn begin_range(&self, index: pg_sys::Oid, columns: usize, prefix: &[u8]) {
+        if test_switch::skips(Step::PredicateLocks) {
+            return;
+        }
         let index = Subject::new(index);
         // SAFETY: see the field.
         unsafe {
@@ -163,6 +167,9 @@ impl Reader {
 
     /// All rows are about to be read.
     pub fn begin_all(&self) {
+        if test_switch::skips(Step::PredicateLocks) {
+            return;
+        }
         // SAFETY: see the field.
         unsafe { self.table.lock_all(self.registered) }
     }
@@ -170,10 +177,12 @@ impl Reader {
     /// A row was found. Locks it, and looks who has changed it.
     pub fn found(&self, table: TableRef, row: Slot, version: VersionRef) {
         let maker = narrow(version.xid());
-        // SAFETY: see the field.
-        unsafe {
-            self.table
-                .lock_row(RowPlace::new(row.0), maker, self.registered);
+        if !test_switch::skips(Step::PredicateLocks) {
+            // SAFETY: see the field.
+            unsafe {
+                self.table
+                    .lock_row(RowPlace::new(row.0), maker, self.registered);
+            }
         }
         session::session().visible(table, row, self);
     }

@@ -155,7 +155,7 @@ fn find(state: &Modify, index: IndexRef, image: &[u8]) -> Option<(Slot, VersionR
     or_raise(scan.next(session, &Now))
 }
 
-/// Under REPEATABLE READ a row the snapshot does not see cannot be taken for the one that is in the way.
+/// Under REPEATABLE READ a state the snapshot does not see cannot be taken for the one that is in the way, even if it sees an older one.
 fn refuse_unseen(state: &Modify, row: Slot, version: VersionRef) {
     let target = &state.target;
     let Some(snapshot) = state.snapshot.as_ref() else {
@@ -165,7 +165,7 @@ fn refuse_unseen(state: &Modify, row: Slot, version: VersionRef) {
         target
             .session
             .visible(target.table, row, snapshot)
-            .is_some()
+            .is_some_and(|seen| seen == version)
     };
     if !PgClock.is_current(version.xid()) && !is_seen() {
         refuse_under_old_snapshot("concurrent update");

@@ -9,6 +9,7 @@ use crate::errors;
 use crate::relation::Relation;
 use crate::session;
 use crate::stats;
+use crate::test_switch::{self, Step};
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
 use mot_engine::{
@@ -144,7 +145,13 @@ impl Target {
     }
 
     /// Puts a new state on a row whose state `seen` the statement saw.
-    pub fn update(&self, slot: Slot, seen: VersionRef, image: &[u8], command: CommandId) -> Fate {
+    pub fn update(
+        &self,
+        slot: Slot,
+        mut seen: VersionRef,
+        image: &[u8],
+        command: CommandId,
+    ) -> Fate {
         let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Update);
         loop {
             let xid = xact::write_xid();
@@ -165,6 +172,13 @@ impl Target {
                     serializable::updated(self.oid(), self.table, slot, seen, version);
                 }
                 return Fate::Done(version);
+            }
+            if test_switch::skips(Step::UpdateRecheck)
+                && let Written::Changed = written
+                && let Newest::Live(newest) = self.session.newest(&PgClock, self.table, slot)
+            {
+                seen = newest;
+                continue;
             }
             let strength = LockStrength::NoKeyUpdate;
             if let Some(fate) = self.wait_or_give_up(slot, written, strength, command, &mut queue) {

@@ -20,6 +20,7 @@ unsafe extern "C-unwind" {
 pub struct FieldKeeper {
     entry: pg_sys::ErrorContextCallback,
     noted: Option<Noted>,
+    keeps_context: bool,
 }
 
 struct Noted {
@@ -43,6 +44,15 @@ impl FieldKeeper {
                 arg: std::ptr::null_mut(),
             },
             noted: None,
+            keeps_context: true,
+        }
+    }
+
+    /// The same for names alone: below are queries of our own, which would show in the context.
+    pub fn of_names() -> FieldKeeper {
+        FieldKeeper {
+            keeps_context: false,
+            ..FieldKeeper::new()
         }
     }
 
@@ -99,7 +109,7 @@ impl FieldKeeper {
             copy(error.constraint_name),
         ];
         let message = copy(error.message).unwrap_or_default();
-        let context = copy(error.context);
+        let context = copy(error.context).filter(|_| self.keeps_context);
         if context.is_some() || names.iter().any(Option::is_some) {
             self.noted = Some(Noted {
                 code: error.sqlerrcode,

@@ -1,0 +1,74 @@
+//! Differences from heap tables that are none: each with its reason. What is not listed here is a bug.
+
+use super::statement::Statement;
+use crate::history::record::Level;
+use crate::wire::Answer;
+
+/// A difference that is allowed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Allowed {
+    pub name: &'static str,
+    pub reason: &'static str,
+}
+
+pub static FINER_PREDICATE_LOCKS: Allowed = Allowed {
+    name: "40001 on one side under SERIALIZABLE",
+    reason: "Predicate locks of a heap table are pages of its btrees, of a MOT table ranges of keys (docs/isolation.md), so each side fails \
+             for dependencies that the other tells apart. Which anomalies are missed is not to be learned here; the histories tell.",
+};
+
+pub static ORDER_OF_ROWS: Allowed = Allowed {
+    name: "a statement over several rows waits on one side only",
+    reason: "A statement locks its rows in the order of its plan, and the plans differ: so does what it holds while it waits for another \
+             row, and which row it waits for or fails at first.",
+};
+
+pub static ROW_TAKEN_BACK: Allowed = Allowed {
+    name: "a statement waits on one side only, beside an INSERT ... ON CONFLICT that waits",
+    reason: "While it waits for another inserter of one of its keys, an INSERT ... ON CONFLICT has taken its new row back on a MOT table \
+             (two such statements would wait for each other otherwise). On a heap table the row may stay, and a third inserter of another \
+             of its keys waits for it.",
+};
+
+pub static FIRST_ERROR: Allowed = Allowed {
+    name: "a statement over several rows fails for another of them",
+    reason: "Several rows break a rule; the first one in the order of the plan is reported. Both sides fail.",
+};
+
+fn state(answer: &Answer) -> Option<&str> {
+    answer
+        .refusal
+        .as_ref()
+        .map(|refusal| refusal.state.as_str())
+}
+
+/// Two answers that differ: whether they may.
+pub fn answers(
+    statement: &Statement,
+    level: Level,
+    heap: &Answer,
+    mot: &Answer,
+) -> Option<&'static Allowed> {
+    let (heap, mot) = (state(heap), state(mot));
+    let is_conflict = |state: Option<&str>| state == Some("40001");
+    if level == Level::Serializable && is_conflict(heap) != is_conflict(mot) {
+        return Some(&FINER_PREDICATE_LOCKS);
+    }
+    let breaks_rule = |state: Option<&str>| {
+        state.is_some_and(|state| state.starts_with("23") || state == "40001" || state == "55P03")
+    };
+    if statement.locks_several && breaks_rule(heap) && breaks_rule(mot) {
+        return Some(&FIRST_ERROR);
+    }
+    None
+}
+
+/// One side waits and the other has answered, while `beside` waits in another session: whether that may be.
+pub fn waits(statement: &Statement, beside: Option<&Statement>) -> Option<&'static Allowed> {
+    if statement.locks_several {
+        return Some(&ORDER_OF_ROWS);
+    }
+    beside
+        .is_some_and(|beside| beside.text.contains(" ON CONFLICT "))
+        .then_some(&ROW_TAKEN_BACK)
+}

@@ -1,0 +1,444 @@
+//! One round: a schema, some sessions on each side, a few hundred statements, and a last comparison of everything.
+//!
+//! At most one session waits at a time: a second one that would wait is cancelled on both sides, which also keeps deadlocks away (their
+//! victim is a matter of timing; the deadlock detector has specs of its own). So who goes on when a lock is given up is never a race. While
+//! a statement over several rows waits, the others only read, and end: what it holds already is a matter of its plan.
+
+use super::by_design::Allowed;
+use super::lockstep::{Came, Pair, summary};
+use super::schema::Table;
+use super::statement::{Source, Statement};
+use crate::failure::Result;
+use crate::history::record::Level;
+use crate::wire::{Answer, Place, Session, Standing};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fmt::Write;
+use std::time::Instant;
+
+const DATABASE: &str = "proof_differential";
+const TABLES: usize = 3;
+/// Statements before the sessions begin, to have rows.
+const FIRST_INSERTS: usize = 12;
+
+/// How a round goes.
+pub struct Plan {
+    pub seed: u64,
+    pub statements: u64,
+    pub sessions: usize,
+    pub trace: bool,
+    pub deadline: Option<Instant>,
+    pub test_switch: Option<String>,
+}
+
+/// How it ended.
+pub enum Ended {
+    Same,
+    Differs {
+        words: String,
+        log: String,
+        statements: u64,
+    },
+}
+
+/// What was done in all rounds.
+#[derive(Default)]
+pub struct Tally {
+    pub rounds: u64,
+    pub statements: u64,
+    waits: u64,
+    cancelled: u64,
+    commits: u64,
+    /// Rows returned or changed.
+    rows: u64,
+    errors: BTreeMap<String, u64>,
+    allowed: BTreeMap<&'static str, u64>,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |map: Vec<String>| {
+            if map.is_empty() {
+                "none".to_owned()
+            } else {
+                map.join(", ")
+            }
+        };
+        write!(
+            f,
+            "{} rounds, {} statements on each side, {} rows changed or returned, {} commits, {} waits, {} second waits cancelled\nerrors on both sides: {}\nallowed differences: {}",
+            self.rounds,
+            self.statements,
+            self.rows,
+            self.commits,
+            self.waits,
+            self.cancelled,
+            list(
+                self.errors
+                    .iter()
+                    .map(|(state, count)| format!("{state} {count}"))
+                    .collect()
+            ),
+            list(
+                self.allowed
+                    .iter()
+                    .map(|(name, count)| format!("{name}: {count}"))
+                    .collect()
+            ),
+        )
+    }
+}
+
+struct Round<'a> {
+    plan: &'a Plan,
+    tally: &'a mut Tally,
+    rng: SmallRng,
+    tables: Vec<Table>,
+    monitor: Session,
+    pairs: Vec<Pair>,
+    cursors: Vec<Option<usize>>,
+    has_savepoint: Vec<bool>,
+    /// The session that waits.
+    waiting: Option<usize>,
+    log: String,
+    done: u64,
+    definitions: u64,
+}
+
+/// Makes the database once, and runs a round.
+pub fn run(place: &Place, plan: &Plan, tally: &mut Tally) -> Result<Ended> {
+    let database = place.clone().database(DATABASE);
+    let monitor = match Session::open(&database) {
+        Ok(monitor) => monitor,
+        Err(_) => {
+            let mut session = Session::open(place)?;
+            session.must(&format!("CREATE DATABASE {DATABASE} TEMPLATE template0"))?;
+            Session::open(&database)?
+        }
+    };
+    let mut rng = SmallRng::seed_from_u64(plan.seed);
+    let tables = (0..TABLES)
+        .map(|number| Table::draw(&mut rng, &format!("t{number}")))
+        .collect();
+    let mut round = Round {
+        plan,
+        tally,
+        rng,
+        tables,
+        monitor,
+        pairs: Vec::new(),
+        cursors: vec![None; plan.sessions],
+        has_savepoint: vec![false; plan.sessions],
+        waiting: None,
+        log: String::new(),
+        done: 0,
+        definitions: 0,
+    };
+    let differs = round.conduct(&database)?;
+    round.tally.rounds += 1;
+    round.tally.statements += round.done;
+    let Some(words) = differs else {
+        return Ok(Ended::Same);
+    };
+    Ok(Ended::Differs {
+        words,
+        log: round.log,
+        statements: round.done,
+    })
+}
+
+impl Round<'_> {
+    fn note(&mut self, line: &str) {
+        if self.plan.trace {
+            println!("{line}");
+        }
+        self.log.push_str(line);
+        self.log.push('\n');
+    }
+
+    /// Makes the tables and sessions.
+    fn prepare(&mut self, database: &Place) -> Result<()> {
+        self.monitor
+            .must("SET client_min_messages = warning; SET synchronous_commit = off")?;
+        self.monitor.must("CREATE EXTENSION IF NOT EXISTS mot")?;
+        for (schema, is_mot) in [("d_heap", false), ("d_mot", true)] {
+            self.monitor.must(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}"))?;
+            for table in self.tables.clone() {
+                for statement in table.create(is_mot) {
+                    self.note(&format!("-- {schema}: {statement}"));
+                    self.monitor.must(&statement)?;
+                }
+            }
+        }
+        let compiled = ["off", "on", "always"][self.rng.random_range(0..3)];
+        self.note(&format!("-- mot.compiled_statements = {compiled}"));
+        let source = Source {
+            tables: &self.tables,
+            cursor_table: None,
+        };
+        let prepared = source.prepare();
+        for _ in 0..self.plan.sessions {
+            let open = |schema: &str| -> Result<Session> {
+                let mut session = Session::open(database)?;
+                session.must(&format!("SET search_path = {schema}"))?;
+                session.must("SET deadlock_timeout = '1h'")?;
+                // Nothing is killed here.
+                session.must("SET synchronous_commit = off")?;
+                session.must(&format!("SET mot.compiled_statements = {compiled}"))?;
+                if let (Some(switch), "d_mot") = (&self.plan.test_switch, schema) {
+                    session.must(&format!("SET mot.test_switch = '{switch}'"))?;
+                }
+                for statement in &prepared {
+                    session.must(statement)?;
+                }
+                Ok(session)
+            };
+            self.pairs.push(Pair::new(open("d_heap")?, open("d_mot")?));
+        }
+        Ok(())
+    }
+
+    /// The difference that was found, if one was.
+    fn conduct(&mut self, database: &Place) -> Result<Option<String>> {
+        self.prepare(database)?;
+        for _ in 0..FIRST_INSERTS {
+            let insert = Source {
+                tables: &self.tables,
+                cursor_table: None,
+            }
+            .insert(&mut self.rng);
+            if let Some(words) = self.step(0, &insert)? {
+                return Ok(Some(words));
+            }
+        }
+        while self.done < self.plan.statements
+            && self.plan.deadline.is_none_or(|end| Instant::now() < end)
+        {
+            let mut who = self.rng.random_range(0..self.pairs.len());
+            if self.waiting == Some(who) {
+                who = (who + 1) % self.pairs.len();
+            }
+            let statement = self.draw(who);
+            if let Some(words) = self.step(who, &statement)? {
+                return Ok(Some(words));
+            }
+            if let Some(words) = self.look_after_waiting(who)? {
+                return Ok(Some(words));
+            }
+        }
+        self.end_all()?;
+        self.compare_tables()
+    }
+
+    fn is_calm(&self) -> bool {
+        self.waiting.is_some_and(|who| {
+            self.pairs[who]
+                .waits_with()
+                .is_some_and(|statement| statement.locks_several)
+        })
+    }
+
+    fn draw(&mut self, who: usize) -> Statement {
+        let calm = self.is_calm();
+        let alone = (0..self.pairs.len())
+            .all(|other| other == who || self.pairs[other].standing() == Standing::Idle)
+            && self.waiting.is_none();
+        let source = Source {
+            tables: &self.tables,
+            cursor_table: self.cursors[who],
+        };
+        let rng = &mut self.rng;
+        let draw = rng.random_range(0..100);
+        let ending = if calm { 40 } else { 9 };
+        match self.pairs[who].standing() {
+            Standing::Failed => match draw {
+                0..=24 if self.has_savepoint[who] => Statement::plain("ROLLBACK TO SAVEPOINT s"),
+                25..=34 if !calm => source.draw(rng, false),
+                35..=50 => Statement::plain("COMMIT"),
+                _ => Statement::plain("ROLLBACK"),
+            },
+            Standing::Idle => match draw {
+                0..=54 => {
+                    self.pairs[who].level = match rng.random_range(0..10) {
+                        0..=4 => Level::ReadCommitted,
+                        5..=7 => Level::RepeatableRead,
+                        _ => Level::Serializable,
+                    };
+                    Statement::plain(format!("BEGIN ISOLATION LEVEL {}", self.pairs[who].level))
+                }
+                55..=57 if alone => {
+                    self.definitions += 1;
+                    source.define(rng, self.definitions)
+                }
+                _ => source.draw(rng, calm),
+            },
+            Standing::Open => match draw {
+                _ if draw < ending => Statement::plain("COMMIT"),
+                40..=44 => Statement::plain("ROLLBACK"),
+                45..=51 => Statement::plain("SAVEPOINT s"),
+                52..=57 if self.has_savepoint[who] => Statement::plain("ROLLBACK TO SAVEPOINT s"),
+                58..=60 if self.has_savepoint[who] => Statement::plain("RELEASE SAVEPOINT s"),
+                _ => source.draw(rng, calm),
+            },
+        }
+    }
+
+    fn others(&self, who: usize) -> Vec<i32> {
+        let others = self
+            .pairs
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != who);
+        others.flat_map(|(_, pair)| pair.pids()).collect()
+    }
+
+    /// One statement of one session.
+    fn step(&mut self, who: usize, statement: &Statement) -> Result<Option<String>> {
+        self.done += 1;
+        let others = self.others(who);
+        self.pairs[who].send(statement)?;
+        let beside = self
+            .waiting
+            .and_then(|waiting| self.pairs[waiting].waits_with().cloned());
+        let mut came = self.pairs[who].settle(&mut self.monitor, &others, beside.as_ref())?;
+        if matches!(came, Came::Waits) {
+            self.tally.waits += 1;
+            if self.waiting.is_some() {
+                self.tally.cancelled += 1;
+                came = self.pairs[who].cancel(&mut self.monitor)?;
+            }
+        }
+        self.take(who, statement, came)
+    }
+
+    /// Whether the session that waits goes on, now that `who` has done something.
+    fn look_after_waiting(&mut self, who: usize) -> Result<Option<String>> {
+        let Some(waiting) = self.waiting.filter(|waiting| *waiting != who) else {
+            return Ok(None);
+        };
+        let Some(statement) = self.pairs[waiting].waits_with().cloned() else {
+            self.waiting = None;
+            return Ok(None);
+        };
+        let others = self.others(waiting);
+        let came = self.pairs[waiting].settle(&mut self.monitor, &others, None)?;
+        if matches!(came, Came::Waits) {
+            return Ok(None);
+        }
+        self.waiting = None;
+        self.take(waiting, &statement, came)
+    }
+
+    fn take(&mut self, who: usize, statement: &Statement, came: Came) -> Result<Option<String>> {
+        let level = self.pairs[who].level;
+        let mut line = format!("s{who} {level}: {}", statement.text);
+        let words = match came {
+            Came::Same(answer) => {
+                let _ = write!(line, " -- {}", summary(&answer));
+                self.note(&line);
+                self.follow(who, statement, &answer);
+                if statement.text == "COMMIT" && answer.refusal.is_some() {
+                    // A WITH HOLD cursor stays if COMMIT got past keeping it when it failed, and goes otherwise; which of the two is
+                    // a matter of where a dependency was met.
+                    self.pairs[who].roll_back()?;
+                }
+                return Ok(None);
+            }
+            Came::Waits => {
+                self.note(&(line + " -- waits"));
+                self.waiting = Some(who);
+                return Ok(None);
+            }
+            Came::May(allowed) => {
+                self.note(&format!("{line} -- allowed: {}", allowed.name));
+                self.resynchronize(allowed)?;
+                return Ok(None);
+            }
+            Came::Differs(words) => words,
+        };
+        self.note(&format!("{line} -- DIFFERS: {words}"));
+        Ok(Some(words))
+    }
+
+    /// What a statement changes of what is known of the session.
+    fn follow(&mut self, who: usize, statement: &Statement, answer: &Answer) {
+        if let Some(refusal) = &answer.refusal {
+            *self.tally.errors.entry(refusal.state.clone()).or_default() += 1;
+        } else if let Some(table) = statement.declares {
+            self.cursors[who] = Some(table);
+        } else if statement.text == "SAVEPOINT s" {
+            self.has_savepoint[who] = true;
+        } else if statement.text == "RELEASE SAVEPOINT s" {
+            self.has_savepoint[who] = false;
+        } else if statement.text == "CLOSE c" {
+            self.cursors[who] = None;
+        }
+        self.tally.rows += answer.count();
+        if answer.tags.last().is_some_and(|tag| tag == "COMMIT") {
+            self.tally.commits += 1;
+        }
+        if self.pairs[who].standing() == Standing::Idle {
+            self.has_savepoint[who] = false;
+            self.cursors[who] = None;
+            self.pairs[who].level = Level::ReadCommitted;
+        }
+    }
+
+    fn end_all(&mut self) -> Result<()> {
+        // A session that waits goes on when those it waits for have ended.
+        if let Some(waiting) = self.waiting.take() {
+            let _ = self.pairs[waiting].cancel(&mut self.monitor)?;
+        }
+        for (who, pair) in self.pairs.iter_mut().enumerate() {
+            pair.roll_back()?;
+            pair.level = Level::ReadCommitted;
+            self.cursors[who] = None;
+            self.has_savepoint[who] = false;
+        }
+        Ok(())
+    }
+
+    /// Ends all transactions, and gives the MOT side the heap side's rows: what one side committed, the other may not have.
+    fn resynchronize(&mut self, allowed: &'static Allowed) -> Result<()> {
+        *self.tally.allowed.entry(allowed.name).or_default() += 1;
+        // One that only one side waits in is among them.
+        for who in 0..self.pairs.len() {
+            if self.pairs[who].waits_with().is_some() {
+                let _ = self.pairs[who].cancel(&mut self.monitor)?;
+            }
+        }
+        self.waiting = None;
+        self.end_all()?;
+        for table in &self.tables {
+            let name = &table.name;
+            self.monitor.must(&format!(
+                "TRUNCATE d_mot.{name}; INSERT INTO d_mot.{name} SELECT * FROM d_heap.{name}"
+            ))?;
+        }
+        Ok(())
+    }
+
+    fn compare_tables(&mut self) -> Result<Option<String>> {
+        for table in &self.tables {
+            let name = &table.name;
+            let digest = |schema: &str| {
+                format!(
+                    "SELECT count(*), coalesce(string_agg(t::text, '|' ORDER BY t::text COLLATE \"C\"), '') FROM {schema}.{name} t"
+                )
+            };
+            let heap = self.monitor.must(&digest("d_heap"))?;
+            let mot = self.monitor.must(&digest("d_mot"))?;
+            if heap.rows != mot.rows {
+                return Ok(Some(format!(
+                    "{name} at the end: heap {:?}, MOT {:?}",
+                    heap.rows, mot.rows
+                )));
+            }
+            self.monitor
+                .must(&format!("SELECT rows FROM mot.check('d_mot.{name}')"))?;
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,294 @@
+//! Random tables: types, keys, unique constraints, checks, defaults, indexes. Small domains, so that rows collide.
+
+use rand::Rng;
+use rand::rngs::SmallRng;
+use std::fmt::Write;
+
+/// Types of columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    Int,
+    Bigint,
+    Smallint,
+    Text,
+    Varchar,
+    Bool,
+    Numeric,
+    Float,
+    Date,
+    Timestamp,
+    Uuid,
+    Bytea,
+    Jsonb,
+    IntArray,
+}
+
+const KEY_TYPES: [Type; 9] = [
+    Type::Int,
+    Type::Bigint,
+    Type::Text,
+    Type::Numeric,
+    Type::Date,
+    Type::Timestamp,
+    Type::Varchar,
+    Type::Smallint,
+    Type::Bytea,
+];
+const TYPES: [Type; 14] = [
+    Type::Int,
+    Type::Bigint,
+    Type::Smallint,
+    Type::Text,
+    Type::Varchar,
+    Type::Bool,
+    Type::Numeric,
+    Type::Float,
+    Type::Date,
+    Type::Timestamp,
+    Type::Uuid,
+    Type::Bytea,
+    Type::Jsonb,
+    Type::IntArray,
+];
+
+impl Type {
+    /// In SQL.
+    pub fn sql(self) -> &'static str {
+        match self {
+            Type::Int => "int",
+            Type::Bigint => "bigint",
+            Type::Smallint => "smallint",
+            // Indexes of other collations keep no order.
+            Type::Text => "text COLLATE \"C\"",
+            Type::Varchar => "varchar(12) COLLATE \"C\"",
+            Type::Bool => "boolean",
+            Type::Numeric => "numeric(12,2)",
+            Type::Float => "float8",
+            Type::Date => "date",
+            Type::Timestamp => "timestamp",
+            Type::Uuid => "uuid",
+            Type::Bytea => "bytea",
+            Type::Jsonb => "jsonb",
+            Type::IntArray => "int[]",
+        }
+    }
+
+    /// Without a collation, for parameters.
+    pub fn plain(self) -> &'static str {
+        self.sql().split(" COLLATE").next().unwrap_or_default()
+    }
+
+    /// Can be added to.
+    pub fn is_number(self) -> bool {
+        matches!(
+            self,
+            Type::Int | Type::Bigint | Type::Smallint | Type::Numeric | Type::Float
+        )
+    }
+
+    /// Sums do not depend on the order.
+    pub fn has_exact_sum(self) -> bool {
+        self.is_number() && self != Type::Float
+    }
+
+    /// Has comparisons, min and max.
+    pub fn is_ordered(self) -> bool {
+        !matches!(
+            self,
+            Type::Jsonb | Type::IntArray | Type::Bool | Type::Uuid | Type::Bytea
+        )
+    }
+
+    fn literal(self, rng: &mut SmallRng, span: i32) -> String {
+        let n: i32 = rng.random_range(-4..span - 4);
+        match self {
+            Type::Int | Type::Bigint | Type::Smallint => n.to_string(),
+            Type::Text => match n {
+                -4 => "''".to_owned(),
+                -3 => "repeat('long ', 300)".to_owned(),
+                _ => format!("'t{}'", "x".repeat(n.unsigned_abs() as usize % 9)),
+            },
+            Type::Varchar => format!("'v{n}'"),
+            Type::Bool => (n % 2 == 0).to_string(),
+            Type::Numeric => format!("{n}.{}", n.unsigned_abs() % 3 * 25),
+            Type::Float => match n {
+                -4 => "'-infinity'".to_owned(),
+                -3 => "'nan'".to_owned(),
+                -2 => "'-0'".to_owned(),
+                _ => format!("{n}.5"),
+            },
+            Type::Date => format!("date '2000-01-01' + {}", n * 40),
+            Type::Timestamp => format!("timestamp '1999-12-31 12:00' + interval '{n} days'"),
+            Type::Uuid => format!("'00000000-0000-0000-0000-0000000000{:02x}'", n + 4),
+            Type::Bytea => format!(
+                "'\\x{:02x}{}'",
+                n + 4,
+                "00".repeat(n.unsigned_abs() as usize % 3)
+            ),
+            Type::Jsonb => format!("'{{\"a\": {n}}}'"),
+            Type::IntArray => format!("'{{{n},{}}}'", n + 1),
+        }
+    }
+}
+
+/// A column.
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub name: String,
+    pub kind: Type,
+    pub is_nullable: bool,
+    /// Part of a unique constraint or index.
+    pub is_unique: bool,
+    /// How many values are in use: few where two columns make a key, so that keys are met again.
+    span: i32,
+    definition: String,
+}
+
+impl Column {
+    /// One of the values in use; half of the time one of the few that are used most.
+    pub fn literal(&self, rng: &mut SmallRng) -> String {
+        let span = if rng.random() {
+            self.span
+        } else {
+            self.span.min(HOT)
+        };
+        self.kind.literal(rng, span)
+    }
+}
+
+/// Values in use: of a column outside the key, of a key's only column, of one of several.
+const SPANS: [i32; 3] = [24, 14, 5];
+/// Of these, those that are used most, so that sessions meet.
+const HOT: i32 = 5;
+
+/// A table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub name: String,
+    pub columns: Vec<Column>,
+    /// The first columns are the primary key.
+    pub key_columns: usize,
+    constraints: Vec<String>,
+    indexes: Vec<String>,
+}
+
+impl Table {
+    /// Draws one.
+    pub fn draw(rng: &mut SmallRng, name: &str) -> Table {
+        let key_columns = if rng.random_ratio(1, 3) { 2 } else { 1 };
+        let count = key_columns + rng.random_range(2..6);
+        let mut columns: Vec<Column> = (0..count)
+            .map(|number| {
+                let is_key = number < key_columns;
+                let types: &[Type] = if is_key { &KEY_TYPES } else { &TYPES };
+                let kind = types[rng.random_range(0..types.len())];
+                let is_nullable = !is_key && rng.random_ratio(3, 4);
+                let mut definition = kind.sql().to_owned();
+                if !is_nullable && !is_key {
+                    definition += " NOT NULL";
+                }
+                if !is_key && (!is_nullable || rng.random_ratio(1, 4)) && rng.random_ratio(3, 4) {
+                    let _ = write!(definition, " DEFAULT {}", kind.literal(rng, SPANS[0]));
+                }
+                Column {
+                    name: format!("c{number}"),
+                    kind,
+                    is_nullable,
+                    is_unique: is_key,
+                    span: SPANS[if is_key { key_columns } else { 0 }],
+                    definition,
+                }
+            })
+            .collect();
+        let key: Vec<&str> = columns[..key_columns]
+            .iter()
+            .map(|column| column.name.as_str())
+            .collect();
+        let mut constraints = vec![format!(
+            "CONSTRAINT {name}_key PRIMARY KEY ({})",
+            key.join(", ")
+        )];
+        let mut indexes = Vec::new();
+        for number in key_columns..count {
+            let column = &mut columns[number];
+            let is_key_type = KEY_TYPES.contains(&column.kind)
+                || matches!(column.kind, Type::Uuid | Type::Bool | Type::Float);
+            let column_name = column.name.clone();
+            if column.kind.is_number() && rng.random_ratio(1, 4) {
+                constraints.push(format!(
+                    "CONSTRAINT {name}_{column_name}_check CHECK ({column_name} < 18)"
+                ));
+            }
+            if is_key_type && column.kind != Type::Bool && rng.random_ratio(1, 5) {
+                column.is_unique = true;
+                constraints.push(format!(
+                    "CONSTRAINT {name}_{column_name}_unique UNIQUE ({column_name})"
+                ));
+            } else if is_key_type && rng.random_ratio(2, 5) {
+                let order =
+                    ["", " DESC", " NULLS FIRST", " DESC NULLS LAST"][rng.random_range(0..4)];
+                let more = if rng.random() {
+                    format!(", {}", columns[0].name)
+                } else {
+                    String::new()
+                };
+                indexes.push(format!(
+                    "CREATE INDEX {name}_{column_name}_index ON {name} ({column_name}{order}{more})"
+                ));
+            }
+        }
+        Table {
+            name: name.to_owned(),
+            columns,
+            key_columns,
+            constraints,
+            indexes,
+        }
+    }
+
+    /// The statements that make it.
+    pub fn create(&self, is_mot: bool) -> Vec<String> {
+        let columns = self
+            .columns
+            .iter()
+            .map(|column| format!("{} {}", column.name, column.definition));
+        let body: Vec<String> = columns.chain(self.constraints.iter().cloned()).collect();
+        let body = body.join(", ");
+        let table = if is_mot {
+            format!("CREATE FOREIGN TABLE {} ({body}) SERVER mot", self.name)
+        } else {
+            format!(
+                "CREATE TABLE {} ({body}) WITH (autovacuum_enabled = off)",
+                self.name
+            )
+        };
+        std::iter::once(table)
+            .chain(self.indexes.iter().cloned())
+            .collect()
+    }
+
+    /// The key's columns.
+    pub fn key(&self) -> &[Column] {
+        &self.columns[..self.key_columns]
+    }
+
+    /// The key's columns, with commas.
+    pub fn key_list(&self) -> String {
+        let names: Vec<&str> = self
+            .key()
+            .iter()
+            .map(|column| column.name.as_str())
+            .collect();
+        names.join(", ")
+    }
+
+    /// Any column.
+    pub fn any(&self, rng: &mut SmallRng) -> &Column {
+        &self.columns[rng.random_range(0..self.columns.len())]
+    }
+
+    /// A column outside the key.
+    pub fn payload(&self, rng: &mut SmallRng) -> &Column {
+        &self.columns[rng.random_range(self.key_columns..self.columns.len())]
+    }
+}

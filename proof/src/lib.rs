@@ -1,0 +1,9 @@
+//! Proof that isolation levels keep their word: histories of random transactions, checked for anomalies, and heap and MOT tables in lock
+//! step. The README says how, and after whom.
+
+pub mod check;
+pub mod cli;
+pub mod differential;
+pub mod failure;
+pub mod history;
+pub mod wire;
