@@ -375,3 +375,53 @@ impl Queue {
         self.room.notify_one();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However slow the lane is, no more than the limit is under way, and nothing is lost or out of order. A record that is larger than the
+    /// limit goes alone.
+    #[test]
+    fn the_limit_holds_while_the_lane_is_behind() {
+        const LIMIT: usize = 4 * BATCH_BYTES;
+        const RECORDS: u64 = 500;
+        let queue = Queue::new(1);
+        let mut seen = Vec::new();
+        let mut most = 0;
+        let mut lane = |queue: &Queue| {
+            most = queue.lock().cost.max(most);
+            let batch = queue.take(0).expect("does not stop");
+            seen.extend(
+                batch
+                    .records()
+                    .map(|(record, lsn, _)| (record.len(), lsn.0)),
+            );
+            queue.done(0, batch);
+        };
+        let length = |number: u64| match number {
+            100 => 2 * LIMIT,
+            _ => (number as usize * 7919) % (BATCH_BYTES + 5000),
+        };
+        let mut pauses = 0;
+        for number in 1..=RECORDS {
+            let record = vec![number as u8; length(number)];
+            let waited = queue.wait_for_room(cost(&record), LIMIT, &mut || {
+                pauses += 1;
+                lane(&queue);
+            });
+            assert!(waited.is_ok());
+            let put = queue.put(&record, Lsn(number), Xid(1));
+            assert!(put.is_ok());
+            let under_way = queue.lock().cost;
+            assert!(under_way <= LIMIT || under_way == cost(&record));
+        }
+        assert!(pauses > 10);
+        assert!(queue.wait_until_empty(&mut || lane(&queue)).is_ok());
+        let expected: Vec<_> = (1..=RECORDS)
+            .map(|number| (length(number), number))
+            .collect();
+        assert_eq!(seen, expected);
+        assert!(most > LIMIT / 2);
+    }
+}
