@@ -374,7 +374,7 @@ struct Database {
 
 fn database() -> Database {
     let mut wal = Wal::default();
-    let mut model = populate(&mut wal);
+    let model = populate(&mut wal);
     let (region, engine) = arena();
     let session = engine.join().expect("joins");
     engine.set_state(State::Replaying);
