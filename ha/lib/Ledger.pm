@@ -107,12 +107,17 @@ END \$\$;
 	return;
 }
 
+# Standbys replay with threads: the first, the third and so on hand every record over to them, the others only when they are behind.
+my $standbys = 0;
+
 # A standby of `$upstream` from its backup, started.
 sub new_standby
 {
 	my ($name, $upstream, $backup, %params) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 	$node->init_from_backup($upstream, $backup, has_streaming => 1);
+	my $hand_over = $standbys++ % 2 == 0 ? 'always' : 'behind';
+	$node->append_conf('postgresql.conf', "mot.replay_workers = 3\nmot.replay_hand_over = $hand_over\n");
 	$node->append_conf('postgresql.conf', $params{conf}) if defined $params{conf};
 	$node->start;
 	return $node;

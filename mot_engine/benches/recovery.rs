@@ -1,8 +1,8 @@
 //! How fast tables come back: reading a checkpoint, its rows, its indexes, and the log behind it.
 //!
 //! `cargo bench -p mot_engine --bench recovery`. The files lie in `MOT_SCRATCH` (or the system's directory for temporary
-//! files). Times are the processor's, summed over threads, so that a busy machine and a slow disk disturb them little: the
-//! figures are per core. Read them as ratios to `read`, the bare read of the same files with their checksums.
+//! files). Times of loading are the processor's, summed over threads, so that a busy machine and a slow disk disturb them little: the
+//! figures are per core. Those of replay with so many threads are the clock's. Read them as ratios to `read`, the bare read of the same files with their checksums.
 
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -14,7 +14,7 @@ use mot_engine::disk::DirectoryDisk;
 use mot_engine::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use mot_engine::log::{Base, DefinitionsWriter, RowsWriter};
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
-use mot_engine::recovery::{Replayer, load};
+use mot_engine::recovery::{HandOver, ParallelReplayer, load};
 use mot_engine::{Engine, IndexId, Lsn, RelationKey, Session, Slot, State, TableId, Xid};
 use std::time::Duration;
 
@@ -333,13 +333,20 @@ fn trade(wal: &mut Wal, model: &mut Model) {
     }
 }
 
-fn replay(session: &Session, records: &[(Vec<u8>, Lsn)]) {
-    let mut replayer = Replayer::new(2);
+/// With so many threads beside the one that reads; 0: that one does it.
+fn replay(session: &Session, records: &[(Vec<u8>, Lsn)], threads: usize) {
+    let mut replayer = ParallelReplayer::new(session.engine(), threads, 2);
+    let how = HandOver {
+        is_ahead: true,
+        bytes_max: 8 << 20,
+    };
     for (at, (record, lsn)) in records.iter().enumerate() {
+        let xid = Xid(100 + at as u64);
         replayer
-            .apply(session, record, *lsn, Xid(100 + at as u64))
+            .apply(session, record, *lsn, xid, how, &mut || {})
             .expect("applies");
     }
+    replayer.drain(&mut || {}).expect("applies");
 }
 
 /// Reads every block and compares its checksum: what no load can do without.
@@ -356,13 +363,22 @@ fn read(disk: &DirectoryDisk, manifest: &Manifest, threads: usize) {
     .expect("reads");
 }
 
-fn bench(criterion: &mut Criterion<CpuTime>) {
+/// A checkpoint on a disk, and how the log goes on behind it.
+struct Database {
+    wal: Wal,
+    model: Model,
+    disk: DirectoryDisk,
+    manifest: Manifest,
+    _scratch: tempfile::TempDir,
+}
+
+fn database() -> Database {
     let mut wal = Wal::default();
-    let mut model = populate(&mut wal);
+    let model = populate(&mut wal);
     let (region, engine) = arena();
     let session = engine.join().expect("joins");
     engine.set_state(State::Replaying);
-    replay(&session, &wal.records);
+    replay(&session, &wal.records, 0);
     let before = std::mem::take(&mut wal.records);
     let redo = before.last().expect("has records").1;
     drop(before);
@@ -390,6 +406,22 @@ fn bench(criterion: &mut Criterion<CpuTime>) {
     let manifest = newest(&disk, SYSTEM, |_, _| true)
         .expect("is whole")
         .expect("was written");
+    Database {
+        wal,
+        model,
+        disk,
+        manifest,
+        _scratch: scratch,
+    }
+}
+
+fn bench(criterion: &mut Criterion<CpuTime>) {
+    let Database {
+        disk,
+        manifest,
+        _scratch,
+        ..
+    } = database();
     let rows: u64 = manifest.tables.iter().map(|table| table.rows).sum();
     let bytes: u64 = manifest.files.iter().map(|file| file.bytes).sum();
     println!("{rows} rows, {bytes} bytes");
@@ -423,29 +455,45 @@ fn bench(criterion: &mut Criterion<CpuTime>) {
     };
     loads(criterion, "load_bytes", &Throughput::Bytes(bytes));
     loads(criterion, "load_rows", &Throughput::Elements(rows));
+}
 
+/// Here the time is the clock's: what counts is when it is done.
+fn replay_by_threads(criterion: &mut Criterion) {
+    let Database {
+        mut wal,
+        mut model,
+        disk,
+        manifest,
+        _scratch,
+    } = database();
     trade(&mut wal, &mut model);
     let changes = TRANSACTIONS * u64::from(2 * LINES);
-    let mut group = criterion.benchmark_group("replay");
+    let mut group = criterion.benchmark_group("replay_changes");
     group.throughput(Throughput::Elements(changes));
     group.sample_size(10);
     group.measurement_time(Duration::from_secs(5));
-    group.bench_function("changes", |b| {
-        b.iter_batched(
-            || {
-                let (region, engine) = arena();
-                load(engine, &disk, &manifest, 2).expect("loads");
-                engine.set_state(State::Replaying);
-                // The session leaves before its region goes.
-                (engine.join().expect("joins"), region)
+    for threads in [0, 1, 2] {
+        group.bench_with_input(
+            BenchmarkId::new("threads", threads),
+            &threads,
+            |b, threads| {
+                b.iter_batched(
+                    || {
+                        let (region, engine) = arena();
+                        load(engine, &disk, &manifest, 2).expect("loads");
+                        engine.set_state(State::Replaying);
+                        // The session leaves before its region goes.
+                        (engine.join().expect("joins"), region)
+                    },
+                    |(session, region)| {
+                        replay(&session, &wal.records, *threads);
+                        (session, region)
+                    },
+                    BatchSize::PerIteration,
+                );
             },
-            |(session, region)| {
-                replay(&session, &wal.records);
-                (session, region)
-            },
-            BatchSize::PerIteration,
         );
-    });
+    }
     group.finish();
 }
 
@@ -454,4 +502,5 @@ criterion_group! {
     config = Criterion::default().with_measurement(CpuTime);
     targets = bench
 }
-criterion_main!(benches);
+criterion_group!(clock, replay_by_threads);
+criterion_main!(benches, clock);

@@ -7,6 +7,7 @@ use crate::errors::EngineError;
 use crate::ids::{Lsn, Xid};
 use crate::limits::SESSIONS_MAX;
 use crate::memory::{Memory, Purpose, Urgency};
+use crate::recovery::{Positions, Reached};
 use crate::rest::TakenOver;
 use crate::session::Session;
 use crate::table::Catalog;
@@ -50,7 +51,7 @@ pub struct Progress {
     pub index_entries_built: AtomicU64,
     /// Not 0: whoever waits for the load has no use for it any more. It ends with `Cancelled` at its next unit of work.
     pub load_is_unwanted: AtomicU32,
-    /// Row changes replayed, and the LSN replayed up to.
+    /// Row changes replayed, and the LSN replayed up to, or handed over to those who do it.
     pub changes_replayed: AtomicU64,
     pub replayed_lsn: AtomicU64,
 }
@@ -156,6 +157,7 @@ pub(crate) struct Root {
     pub(crate) progress: Progress,
     pub(crate) transactions: TransactionCounters,
     rounds: Rounds,
+    pub(crate) replay: Positions,
     pub(crate) catalog: Catalog,
     pub(crate) sessions: [SessionLine; SESSIONS_MAX],
 }
@@ -306,14 +308,24 @@ impl Engine {
         rounds.base_generation.store(generation, Ordering::Release);
     }
 
-    /// Waits until every session that was between appending a log record and marking its rows has marked them. After it, every row whose
-    /// record lies before a log position read earlier says so. `pause` is called between looks; it may give up by unwinding.
-    pub fn wait_for_logging_sessions(self, mut pause: impl FnMut()) {
+    /// Waits until every session that was between appending a log record and marking its rows has marked them, and until every record
+    /// that replay has handed over is applied. After it, every row whose record lies before a log position read earlier says so. `pause`
+    /// is called between looks. Fails if replay was given up: then it will never be.
+    pub fn wait_for_logging_sessions(self, mut pause: impl FnMut()) -> Result<(), EngineError> {
+        let handed = self.replay_handed();
+        loop {
+            match self.replay_reached(handed) {
+                Reached::Yes => break,
+                Reached::GivenUp => return Err(EngineError::Cancelled),
+                Reached::NotYet | Reached::NoMemory => pause(),
+            }
+        }
         for line in &self.root().sessions {
             let seen = line.logging.load(Ordering::SeqCst);
             while seen % 2 == 1 && line.logging.load(Ordering::SeqCst) == seen {
                 pause();
             }
         }
+        Ok(())
     }
 }

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Fate, Row, TABLE, World, check, definition, engine, image, reader, row};
 use mot_engine::log::{DefinitionsWriter, RowsWriter};
-use mot_engine::recovery::{Replayer, finish, settle};
+use mot_engine::recovery::{Replayer, Settled, finish, settle};
 use mot_engine::transaction::free_doomed;
 use mot_engine::{
     Direction, IndexId, IndexScan, KeyRange, Lsn, Slot, State, TableId, Transaction, Xid,
@@ -117,6 +117,7 @@ fn a_standby_frees_what_was_dropped_and_settles_what_stays() {
     let world = &World::new();
     let mut replayer = Replayer::new(1);
     let mut lsn = 0;
+    let mut settled = Settled::default();
     let mut apply = |definitions: &DefinitionsWriter, fate: Fate| {
         let me = world.begin();
         lsn += 100;
@@ -141,8 +142,13 @@ fn a_standby_frees_what_was_dropped_and_settles_what_stays() {
     // Rolled back at first: nothing of the old storage may go.
     apply(&truncate, Fate::Aborted);
     engine.raise_horizon(world.horizon());
+    settled.raise(engine, world.horizon());
     let clock = reader(world);
-    assert_eq!(settle(session, &clock), 2, "the index, the fresh storage");
+    assert_eq!(
+        settle(session, &clock, settled),
+        2,
+        "the index, the fresh storage"
+    );
     assert_eq!(free_doomed(session), 2);
     assert_eq!(session.find_table(TABLE, &clock).unwrap().id(), TableId(1));
 
@@ -153,9 +159,14 @@ fn a_standby_frees_what_was_dropped_and_settles_what_stays() {
         .unwrap();
     truncate.drop_table(TableId(1)).unwrap();
     apply(&truncate, Fate::Committed);
-    assert_eq!(settle(session, &clock), 0, "someone may still be reading");
+    assert_eq!(
+        settle(session, &clock, settled),
+        0,
+        "someone may still be reading"
+    );
     engine.raise_horizon(world.horizon());
-    assert_eq!(settle(session, &clock), 1);
+    settled.raise(engine, world.horizon());
+    assert_eq!(settle(session, &clock, settled), 1);
     assert_eq!(free_doomed(session), 1);
 
     // The commit log may be gone: nobody is asked any more.

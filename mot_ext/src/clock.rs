@@ -6,6 +6,7 @@
 //!   read the commit log or pg_subtrans from disk and so may raise: the engine calls them with no latch held.
 //! - A [`PgSnapshot`] borrows the arrays of PostgreSQL's snapshot: it must not outlive the registration of that snapshot.
 use crate::pg;
+use crate::wal::replay;
 use mot_engine::{Clock, CommandId, Snapshot, Xid};
 use pgrx::pg_sys;
 
@@ -64,7 +65,13 @@ pub struct PgSnapshot<'a> {
 
 impl PgSnapshot<'_> {
     /// Reads PostgreSQL's snapshot. It must be an MVCC snapshot and stay registered or active as long as this value is used.
+    ///
+    /// On a standby it waits until the tables have what the snapshot sees; so it may raise, and no latch may be held.
     pub fn new(snapshot: pg_sys::Snapshot) -> Self {
+        // SAFETY: the caller's snapshot is valid.
+        if unsafe { (*snapshot).takenDuringRecovery } {
+            replay::wait_until_applied();
+        }
         // SAFETY: the caller's snapshot is valid and registered (see above), and PostgreSQL never changes a snapshot's arrays
         // once it is taken; TransactionId is a transparent u32.
         unsafe {

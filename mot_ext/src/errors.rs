@@ -291,6 +291,28 @@ pub fn replay_stops(lsn: &str, error: EngineError) -> ! {
     )
 }
 
+/// A reader of a standby needs rows for which replay has no memory, and keeps versions itself meanwhile.
+pub fn replay_without_memory() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OUT_OF_MEMORY,
+        "the rows of this snapshot cannot be replayed: memory for memory-optimized tables is used up",
+        "Replay waits for memory, perhaps for what this statement's snapshot keeps.",
+        "Try again later. If it lasts: end long queries on this standby, or raise mot.max_memory at least to the primary's value and restart the server."
+    )
+}
+
+/// A reader of a standby needs rows that this server will not replay any more.
+pub fn replay_given_up() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_CANNOT_CONNECT_NOW,
+        "replay of memory-optimized tables has ended before the rows of this snapshot",
+        "",
+        "The server shuts down, or replay has failed: the server log says why."
+    )
+}
+
 /// Says something in the server log, with a hint, and goes on.
 pub fn tell(level: PgLogLevel, code: PgSqlErrorCode, message: String, hint: &str) {
     pg_sys::panic::ErrorReport::new(code, message, pgrx::function_name!())

@@ -16,6 +16,15 @@ pub enum HugePages {
     On,
 }
 
+/// When a standby's startup process hands records over to replay threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PostgresGucEnum)]
+pub enum ReplayHandOver {
+    #[name = c"behind"]
+    Behind,
+    #[name = c"always"]
+    Always,
+}
+
 /// Which statements run compiled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PostgresGucEnum)]
 pub enum CompiledStatements {
@@ -33,6 +42,10 @@ const MAX_MEMORY_MIB_MIN: i32 = 64;
 const MAX_MEMORY_MIB_MAX: i32 = 16 * 1024 * 1024;
 /// More threads than this never helped a disk or a load.
 const THREADS_MAX: i32 = 256;
+/// As many replay threads as there are cores, up to a limit: each decodes the whole log, and the server's own part of replay, which
+/// one process does, is soon what takes longest.
+const REPLAY_WORKERS_AUTO: i32 = -1;
+const REPLAY_WORKERS_AUTO_MAX: usize = 8;
 /// One day, in milliseconds: no waiting setting makes sense beyond it.
 const DAY_MS: i32 = 24 * 3600 * 1000;
 
@@ -46,6 +59,9 @@ pub static CHECKPOINT_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(2);
 pub static CHECKPOINT_BANDWIDTH_KB: GucSetting<i32> = GucSetting::<i32>::new(0);
 pub static CHECKPOINT_RETAIN: GucSetting<i32> = GucSetting::<i32>::new(2);
 pub static LOAD_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(0);
+pub static REPLAY_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(REPLAY_WORKERS_AUTO);
+pub static REPLAY_HAND_OVER: GucSetting<ReplayHandOver> =
+    GucSetting::<ReplayHandOver>::new(ReplayHandOver::Behind);
 pub static LOAD_TIMEOUT_MS: GucSetting<i32> = GucSetting::<i32>::new(0);
 pub static RECLAIM_NAPTIME_MS: GucSetting<i32> = GucSetting::<i32>::new(20);
 
@@ -150,6 +166,24 @@ pub fn init() {
         plain,
     );
     GucRegistry::define_int_guc(
+        c"mot.replay_workers",
+        c"Threads that replay changes of memory-optimized tables, in crash recovery and on a standby.",
+        c"0 replays in the startup process itself, -1 uses every core, up to 8.",
+        &REPLAY_WORKERS,
+        REPLAY_WORKERS_AUTO,
+        mot_engine::recovery::LANES_MAX as i32,
+        GucContext::Postmaster,
+        plain,
+    );
+    GucRegistry::define_enum_guc(
+        c"mot.replay_hand_over",
+        c"When a standby hands changes over to replay threads.",
+        c"\"behind\" does so while more WAL than a little is received and not replayed, \"always\" at once. A reader waits for what is handed over before its snapshot.",
+        &REPLAY_HAND_OVER,
+        GucContext::Sighup,
+        plain,
+    );
+    GucRegistry::define_int_guc(
         c"mot.reclaim_naptime",
         c"Pause between two rounds of the worker that removes dead row versions.",
         c"It also bounds how stale the horizon may be below which writers prune row versions themselves.",
@@ -172,6 +206,21 @@ pub fn checkpoint_bandwidth() -> u64 {
 pub fn load_threads() -> usize {
     match LOAD_WORKERS.get() {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n as usize,
+    }
+}
+
+/// Threads that replay; 0 is none beside the startup process. One would only take turns with it on a machine with one core.
+pub fn replay_threads() -> usize {
+    // SAFETY: a plain flag of this process.
+    if !unsafe { pg_sys::IsUnderPostmaster } {
+        return 0;
+    }
+    match REPLAY_WORKERS.get() {
+        REPLAY_WORKERS_AUTO => match std::thread::available_parallelism() {
+            Ok(cores) if cores.get() > 1 => cores.get().min(REPLAY_WORKERS_AUTO_MAX),
+            _ => 0,
+        },
         n => n as usize,
     }
 }

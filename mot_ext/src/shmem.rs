@@ -79,7 +79,10 @@ pub struct RecoveryStats {
     /// Records of ours read from the gap before PostgreSQL's redo position.
     pub gap_records: AtomicU64,
     pub records_replayed: AtomicU64,
+    pub bytes_replayed: AtomicU64,
     pub replayed_lsn: AtomicU64,
+    /// Microseconds in which replay was at work.
+    pub replay_us: AtomicU64,
     /// Seconds (summed) that replay waited because the arena was full, in milliseconds.
     pub stalled_ms: AtomicU64,
     /// Replay waits now.

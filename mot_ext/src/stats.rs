@@ -8,6 +8,7 @@ use mot_engine::State;
 use mot_engine::checkpoint::Phase;
 use mot_engine::engine::ConflictCounters;
 use mot_engine::memory::Purpose;
+use mot_engine::recovery::Reached;
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -295,6 +296,9 @@ fn recovery_usage() -> TableIterator<
         name!(gap_records, i64),
         name!(records_replayed, i64),
         name!(changes_replayed, i64),
+        name!(bytes_replayed, i64),
+        name!(replay_ms, i64),
+        name!(replay_workers, i64),
         name!(replayed_lsn, Option<String>),
         name!(stalled_ms, i64),
         name!(waits_for_memory, bool),
@@ -330,9 +334,13 @@ fn recovery_usage() -> TableIterator<
         figure(&stats.gap_records),
         figure(&stats.records_replayed),
         figure(&progress.changes_replayed),
+        figure(&stats.bytes_replayed),
+        (stats.replay_us.load(Ordering::Relaxed) / 1000) as i64,
+        engine.replay_lanes() as i64,
         lsn(stats.replayed_lsn.load(Ordering::Relaxed)),
         figure(&stats.stalled_ms),
-        stats.waits_for_memory.load(Ordering::Relaxed),
+        stats.waits_for_memory.load(Ordering::Relaxed)
+            || engine.replay_reached(engine.replay_handed()) == Reached::NoMemory,
         control.taken_over.load(Ordering::Relaxed),
     ))
 }
@@ -360,7 +368,7 @@ CREATE VIEW mot.stat_progress_checkpoint AS
 CREATE VIEW mot.stat_recovery AS
   SELECT state, failure, rows_total, rows_loaded, bytes_total, bytes_loaded, indexes_total, indexes_built,
          index_entries_total, index_entries_built, load_ms, gap_records, records_replayed, changes_replayed,
-         replayed_lsn::pg_lsn, stalled_ms, waits_for_memory, is_warm
+         bytes_replayed, replay_ms, replay_workers, replayed_lsn::pg_lsn, stalled_ms, waits_for_memory, is_warm
   FROM mot.recovery_usage();
 REVOKE EXECUTE ON FUNCTION mot.memory_usage(), mot.table_usage(), mot.index_usage(), mot.transaction_usage(),
   mot.checkpoint_usage(), mot.checkpoint_progress(), mot.recovery_usage() FROM PUBLIC;

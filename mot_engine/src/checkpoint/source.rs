@@ -42,7 +42,7 @@ pub fn write(
     context: &mut CheckpointContext<'_>,
 ) -> Result<Written, EngineError> {
     context.progress.begin(context.generation, context.redo.0);
-    let round = begin_round(session.engine());
+    let round = begin_round(session.engine())?;
     let (base, base_lost) = read_base(session.engine(), disk);
     let source = EngineSource::collect(session, context.redo, context.settled)?;
     let mut written = write_from(&source, disk, context, base.as_ref())?;
@@ -52,10 +52,10 @@ pub fn write(
 }
 
 /// From here on changes count for the next checkpoint; those of before are all marked on their rows and ranges.
-pub(crate) fn begin_round(engine: Engine) -> u64 {
+pub(crate) fn begin_round(engine: Engine) -> Result<u64, EngineError> {
     let round = engine.begin_round();
-    engine.wait_for_logging_sessions(|| std::thread::sleep(LOGGING_POLL));
-    round
+    engine.wait_for_logging_sessions(|| std::thread::sleep(LOGGING_POLL))?;
+    Ok(round)
 }
 
 /// The manifest of the generation whose ranges may be taken over, or why there is none although there should be.
@@ -328,7 +328,7 @@ mod tests {
             });
             let mut late = None;
             for _ in 0..ROUNDS {
-                let round = begin_round(engine);
+                let round = begin_round(engine).expect("nothing is replayed");
                 let now = marking.load(Ordering::Acquire);
                 if now != 0 && now < round {
                     late = Some((now, round));

@@ -13,6 +13,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::tests::{Entry, Outcomes, Random, Replayed, SYSTEM, TestClock, Wal, World};
+use super::{Settled, settle};
 use crate::checkpoint::{
     self, CheckpointContext, CheckpointProgress, Pace, generations, next_generation, remove_old,
 };
@@ -215,6 +216,7 @@ impl Machine {
                 random: Random(random.below(u64::MAX)),
                 // A checkpoint at every restart would leave little to replay.
                 odds: [0, 0, 20][random.below(3) as usize],
+                settled: Settled::default(),
             };
             let mut replayed = |at: Replayed<'_>| standby.replayed(&at);
             let up = World::try_recover(&mut random, wal.clone(), &disk, end, &mut replayed);
@@ -247,6 +249,7 @@ struct Standby<'a> {
     random: Random,
     /// In a hundred records.
     odds: u64,
+    settled: Settled,
 }
 
 impl Standby<'_> {
@@ -266,6 +269,9 @@ impl Standby<'_> {
         for walk in at.session.tables() {
             at.session.sweep(&clock, walk.table(), true, || {});
         }
+        self.settled.raise(engine, settled);
+        settle(at.session, &clock, self.settled);
+        crate::transaction::free_doomed(at.session);
         let newest = generations(self.disk)?.first().copied();
         // What was loaded may be ahead of what was replayed; a server waits until it is not.
         if let Some(newest) = newest

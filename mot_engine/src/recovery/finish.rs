@@ -14,10 +14,12 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::positions::Reached;
 use crate::checkpoint::on_threads;
 use crate::clock::Clock;
+use crate::engine::Engine;
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
+use crate::ids::{Lsn, Slot, Xid};
 use crate::reclaim::{Quiet, clean_row};
 use crate::row::{Head, Judged, VersionRef, flags, judge_maker};
 use crate::session::Session;
@@ -73,13 +75,35 @@ pub fn finish_beside_prepared(
     Ok(finished)
 }
 
-/// Settles definitions while replay goes on: for the reclaimer of a standby. Those whose transaction is below the horizon are settled or
+/// Settles definitions while replay goes on: for the reclaimer of a standby. Those whose transaction is below `below` are settled or
 /// doomed, so that dropped tables give their memory back and no verdict is asked for after the commit log was cut off. Returns how many
 /// tables and indexes were doomed.
-pub fn settle(session: &Session, clock: &impl Clock) -> u64 {
+///
+/// `below` is a horizon of which it is known ([`Settled`]) that everything logged by transactions below it is applied: lanes may have rows
+/// of a table left that was rolled back.
+pub fn settle(session: &Session, clock: &impl Clock, below: Settled) -> u64 {
     let mut finished = Finished::default();
-    settle_definitions(session, clock, session.engine().horizon(), &mut finished);
+    settle_definitions(session, clock, below.below, &mut finished);
     finished.definitions_removed
+}
+
+/// A horizon below which everything logged is applied. The caller keeps it from round to round.
+#[derive(Copy, Clone, Default, Debug)]
+pub struct Settled {
+    below: Xid,
+    /// A later horizon, and what was handed over after it was found.
+    next: Option<(Xid, Lsn)>,
+}
+
+impl Settled {
+    /// Takes a horizon that was just found into account, as soon as replay has come that far: perhaps only in a later round.
+    pub fn raise(&mut self, engine: Engine, horizon: Xid) {
+        let (horizon, handed) = *self.next.get_or_insert((horizon, engine.replay_handed()));
+        if engine.replay_reached(handed) == Reached::Yes {
+            self.below = self.below.max(horizon);
+            self.next = None;
+        }
+    }
 }
 
 /// The clock for rows.

@@ -3,15 +3,22 @@
 //! Contract:
 //! - Until `load` returned nobody else uses the tables. It runs plain threads that call nothing of
 //!   PostgreSQL; the caller's process needs no more than memory.
-//! - `Replayer::apply` is called by one process, with records in the order of the log. It is
-//!   idempotent: a record, or the part of it, that the tables already have is skipped by LSN. Hot
-//!   standby's readers may run beside it.
+//! - `Replayer::apply` (or `ParallelReplayer::apply`, with threads) is called by one process, with records in
+//!   the order of the log. It is idempotent: a record, or the part of it, that the tables already have is
+//!   skipped by LSN. Hot standby's readers may run beside it; beside the parallel one they wait first until
+//!   `Engine::replay_reached` says yes to `Engine::replay_handed`, asked after they took their snapshot.
 //! - After `ArenaFull` from `apply` the same record may be applied again, once there is room.
 //! - `settle` is called by the reclaimer of a standby, beside replay.
-//! - `finish` is called once, when replay (if any) is over and before the first writer.
+//! - `finish` is called once, when replay (if any) is over (drained) and before the first writer.
+//!
+//! README.md beside this file has the protocol of parallel replay.
 
 mod finish;
+mod lanes;
 mod load;
+mod parallel;
+mod positions;
+mod queue;
 mod replay;
 mod rows;
 
@@ -20,10 +27,16 @@ mod crash_test;
 #[cfg(test)]
 mod full_test;
 #[cfg(test)]
+mod parallel_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod threads_test;
 
-pub use finish::{Finished, finish, finish_beside_prepared, settle};
+pub use finish::{Finished, Settled, finish, finish_beside_prepared, settle};
+pub use lanes::Stopper;
 pub use load::{Loaded, load};
+pub use parallel::{HandOver, ParallelReplayer};
+pub(crate) use positions::Positions;
+pub use positions::{LANES_MAX, Reached};
 pub use replay::Replayer;

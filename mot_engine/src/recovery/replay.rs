@@ -5,7 +5,11 @@
 //! lies in the chain, too, until somebody judges it.
 //!
 //! Per row the order is: version, index entries, mark with the LSN. A record that stopped halfway (the
-//! arena was full) is found by the version on top that is not marked: every other one is.
+//! arena was full) is found by the version on top that is not marked: every other one is. Until the mark is
+//! complete the version is APPLYING, and nobody judges it.
+//!
+//! Several replayers may apply shares of one record at once (`lanes.rs`): what is below touches a row that is in its
+//! share, and what all rows have in common only in ways that commute. README.md beside this file says why.
 //!
 //! On a standby the sweeper runs beside replay, takes out what was rolled back and what no reader there
 //! needs, and empties rows that are deleted.
@@ -14,6 +18,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use super::load::{raise_ids, write_version};
+use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
 use crate::index::{EntryOutcome, enter_key};
@@ -25,6 +30,28 @@ use crate::row::{Anchor, Head, VersionRef, flags};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
 use crate::transaction::{NoClock, allocate_table, publish_index};
+
+/// The log was taken in up to here: applied, or handed over.
+pub(super) fn came_to(engine: Engine, lsn: Lsn) {
+    engine.root().last_lsn.fetch_max(lsn.0, Ordering::AcqRel);
+    engine
+        .progress()
+        .replayed_lsn
+        .store(lsn.0, Ordering::Relaxed);
+}
+
+/// Changes of a record, told when it ends: not one by one, since lanes share the counter.
+struct Counted {
+    changes: u64,
+    engine: Engine,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let all = &self.engine.progress().changes_replayed;
+        all.fetch_add(self.changes, Ordering::Relaxed);
+    }
+}
 
 /// Applies records, in the order of the log. Process-local.
 pub struct Replayer {
@@ -63,18 +90,30 @@ impl Replayer {
             return Ok(());
         }
         session.memory().use_reserve();
+        self.apply_share(session, record, lsn, xid, |_, _| true)?;
+        came_to(session.engine(), lsn);
+        Ok(())
+    }
+
+    /// Applies those changes of the record that are of rows in the caller's share.
+    pub(super) fn apply_share(
+        &mut self,
+        session: &Session,
+        record: &[u8],
+        lsn: Lsn,
+        xid: Xid,
+        is_mine: impl Fn(TableId, Slot) -> bool,
+    ) -> Result<(), EngineError> {
         // A checkpoint that fixed its redo position before this record waits until it is marked.
         session.begin_logging();
-        let result = self.apply_record(session, record, lsn, xid);
+        let result = self.apply_record(session, record, lsn, xid, is_mine);
         session.end_logging();
-        result?;
-        session
-            .engine()
-            .root()
-            .last_lsn
-            .fetch_max(lsn.0, Ordering::AcqRel);
-        progress.replayed_lsn.store(lsn.0, Ordering::Relaxed);
-        Ok(())
+        result
+    }
+
+    /// Tables are looked up anew: there were definitions meanwhile.
+    pub(super) fn forget_tables(&mut self) {
+        self.tables.clear();
     }
 
     fn apply_record(
@@ -83,6 +122,7 @@ impl Replayer {
         record: &[u8],
         lsn: Lsn,
         xid: Xid,
+        is_mine: impl Fn(TableId, Slot) -> bool,
     ) -> Result<(), EngineError> {
         match Record::parse(record)? {
             Record::Definitions(changes) => {
@@ -91,7 +131,14 @@ impl Replayer {
                 }
             }
             Record::Rows(mut rows) => {
+                let mut counted = Counted {
+                    changes: 0,
+                    engine: session.engine(),
+                };
                 while let Some(row) = rows.next()? {
+                    if !is_mine(row.table, row.slot) {
+                        continue;
+                    }
                     let Some(table) = self.table(session, row.table, lsn)? else {
                         continue;
                     };
@@ -103,8 +150,7 @@ impl Replayer {
                         xid,
                     };
                     self.change(&mut at, row.change)?;
-                    let progress = session.engine().progress();
-                    progress.changes_replayed.fetch_add(1, Ordering::Relaxed);
+                    counted.changes += 1;
                 }
             }
         }
@@ -225,7 +271,7 @@ impl Replayer {
                 Some(&self.body[..])
             }
         };
-        let version = write_version(at.session, at.slot, at.xid, body, 0)?;
+        let version = write_version(at.session, at.slot, at.xid, body, flags::APPLYING)?;
         let keys_changed = match at.keys_changed(newest, version) {
             Ok(changed) => changed,
             Err(error) => {
@@ -290,6 +336,7 @@ impl Place<'_> {
         let round = self.session.engine().round();
         self.table
             .mark_logged(self.slot, anchor, version, self.lsn, round);
+        version.end_applying();
     }
 
     fn anchor(&self) -> Result<&'static Anchor, EngineError> {

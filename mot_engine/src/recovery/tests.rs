@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::{Replayer, finish, load};
+use super::{HandOver, ParallelReplayer, finish, load};
 use crate::checkpoint::{
     self, BlockBuilder, CheckpointContext, CheckpointProgress, EngineSource, Pace, RowSource,
     TableEntry, begin_round, newest, next_generation, read_base, write_from,
@@ -520,7 +520,7 @@ impl World {
             self.step();
         }
         let engine = self.engine;
-        let round = begin_round(engine);
+        let round = begin_round(engine)?;
         let (base, _) = read_base(self.engine, disk);
         let settled = self.outcomes.running.borrow().first().copied();
         let settled = Xid(settled.unwrap_or(self.next_xid.get()));
@@ -580,7 +580,9 @@ impl World {
             from = loaded.redo.0 * random.below(3) / 2;
         }
         engine.set_state(State::Replaying);
-        let mut replayer = Replayer::new(2);
+        // Alone, or with lanes, which are then behind at any moment.
+        let lanes = [0, 2, 3][random.below(3) as usize];
+        let mut replayer = ParallelReplayer::new(engine, lanes, 2);
         let mut next_xid = 10;
         for (lsn, entry) in &wal.entries {
             let (Entry::Record { xid, .. } | Entry::Commit { xid }) = entry;
@@ -589,8 +591,12 @@ impl World {
             if let Entry::Record { xid, bytes } = entry
                 && *lsn > from.min(at)
             {
+                let how = HandOver {
+                    is_ahead: random.below(8) > 0,
+                    bytes_max: 1 << (8 + random.below(8)),
+                };
                 replayer
-                    .apply(&session, bytes, Lsn(*lsn), Xid(*xid))
+                    .apply(&session, bytes, Lsn(*lsn), Xid(*xid), how, &mut || {})
                     .unwrap_or_else(|error| panic!("{error}"));
             }
             replayed(Replayed {
@@ -599,6 +605,7 @@ impl World {
                 lsn: *lsn,
             })?;
         }
+        replayer.drain(&mut || {}).expect("applies");
         finish(
             &session,
             &TestClock {

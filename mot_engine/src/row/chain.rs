@@ -52,6 +52,10 @@ pub(crate) fn judge_maker(version: VersionRef, clock: &impl Clock) -> Judged {
     if now & flags::ABORTED != 0 {
         return Judged::Aborted;
     }
+    if now & flags::APPLYING != 0 {
+        // Its transaction may have ended by now: see recovery/README.md. A verdict would let it be taken out half done.
+        return Judged::Running;
+    }
     let xid = version.xid();
     if clock.is_current(xid) {
         Judged::Mine

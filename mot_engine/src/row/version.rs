@@ -16,7 +16,7 @@
 //! Invariants:
 //! - Everything but `next` and `flags` is written before the version is published and never changes.
 //! - `next` of a published version changes only under the anchor's latch (unlink, prune).
-//! - Hint flags are only ever added, and only once they are true for ever.
+//! - Hint flags are only ever added, and only once they are true for ever. (APPLYING is no hint: replay takes it off.)
 //! - Tombstones and lock entries have an image of [`IMAGE_BYTES_MIN`] bytes: the stamp and padding.
 
 use super::anchor::Head;
@@ -53,6 +53,9 @@ pub mod flags {
     pub const COUNTED_EARLY: u32 = 1 << 7;
     /// Strength of a lock entry, two bits.
     pub const STRENGTH_SHIFT: u32 = 8;
+    /// Replay is still working on it: entries may be missing, and the row's LSN is not its own yet. Nobody judges it; taken off when it is
+    /// complete.
+    pub const APPLYING: u32 = 1 << 10;
 }
 
 /// Strength of a row lock, with PostgreSQL's conflict table.
@@ -240,6 +243,13 @@ impl VersionRef {
 
     pub(crate) fn add_flags(&self, flags: u32) {
         self.header().flags.fetch_or(flags, Ordering::AcqRel);
+    }
+
+    /// Replay has done all that belongs to this version.
+    pub(crate) fn end_applying(&self) {
+        self.header()
+            .flags
+            .fetch_and(!flags::APPLYING, Ordering::AcqRel);
     }
 
     /// Whether it says that the row is deleted.

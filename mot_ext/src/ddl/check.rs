@@ -5,6 +5,7 @@
 use super::refuse::raise;
 use super::{definition, identity, nodes};
 use crate::clock::PgClock;
+use crate::wal::replay;
 use crate::{errors, relation, session};
 use mot_engine::{IndexRef, TableRef};
 use pgrx::prelude::*;
@@ -79,6 +80,8 @@ fn check_table(
     ),
 > {
     let opened = Opened::owned(table.oid());
+    // On a standby: what stands still here stands still in the tables.
+    replay::wait_until_applied();
     let mut shown = Vec::new();
     let report = session::session()
         .check(opened.storage, &PgClock, |problem| {

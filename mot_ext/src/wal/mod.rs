@@ -1,6 +1,7 @@
 //! The write-ahead log: records of our own resource manager. README.md beside this file describes the mechanism.
 pub mod emit;
 pub mod reader;
+pub mod replay;
 pub mod rmgr;
 
 /// Number of our resource manager, from the range for extensions (128 to 255). It is written into every record, so it must

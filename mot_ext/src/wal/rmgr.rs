@@ -3,22 +3,20 @@
 //! - `rm_startup` runs when PostgreSQL has found a record to replay, before the first one; not at all after a clean
 //!   shutdown. It loads the newest checkpoint, waits until the checkpoint worker stands at its gate, and reads the WAL
 //!   between that checkpoint and PostgreSQL's redo position itself if there is any.
-//! - `rm_redo` applies one record; a row that already has it is skipped, so replay may begin anywhere.
-//! - `rm_cleanup` runs when replay has ended. Recovery is not over for PostgreSQL yet: its last checkpoint follows.
+//! - `rm_redo` applies one record, or hands it over to threads (`replay`); a row that already has it is skipped, so replay may begin anywhere.
+//! - `rm_cleanup` runs when replay has ended; it waits until everything is applied. Recovery is not over for PostgreSQL yet: its last checkpoint follows.
 //! - An error in any of them is FATAL for the startup process: the server does not start, and says why. Nothing is skipped.
-use super::reader::{self, show_lsn};
+use super::reader;
+use super::replay::{self, Replay, Stopwatch};
 use super::{RMGR_ID, RMGR_NAME};
-use crate::clock::{self, PgClock};
+use crate::clock;
 use crate::errors;
 use crate::pg;
-use crate::pg::{interrupts, title};
+use crate::pg::interrupts;
 use crate::session;
-use crate::settings;
 use crate::shmem;
 use crate::workers::load;
-use mot_engine::memory::ArenaFull;
-use mot_engine::recovery::Replayer;
-use mot_engine::{Clock, EngineError, Lsn, Session, State, Xid};
+use mot_engine::{Lsn, State};
 use pgrx::prelude::*;
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char};
@@ -28,10 +26,6 @@ use std::time::{Duration, Instant};
 /// How long replay waits for the checkpoint worker to come up. The postmaster starts it within a second; without it
 /// recovery goes on, and the slot's WAL serves in place of the gate.
 const WORKER_WAIT: Duration = Duration::from_secs(20);
-/// How often a replay that waits for memory looks again, in milliseconds.
-const FULL_POLL_MS: i64 = 200;
-/// How often a replay that waits for memory says so.
-const FULL_REPORT: Duration = Duration::from_secs(5);
 
 struct Table(UnsafeCell<pg_sys::RmgrData>);
 
@@ -59,17 +53,24 @@ pub fn init() {
     }
 }
 
-struct Redo(UnsafeCell<Option<Replayer>>);
+struct Redo(UnsafeCell<Option<Replay>>);
 
 // SAFETY: used by the startup process (or the single-user process) alone, on one thread.
 unsafe impl Sync for Redo {}
 
 static REPLAYER: Redo = Redo(UnsafeCell::new(None));
 
-fn replayer() -> &'static mut Replayer {
+fn replayer() -> &'static mut Replay {
     // SAFETY: see `Redo`; no caller keeps the reference across a callback of PostgreSQL.
-    unsafe { (*REPLAYER.0.get()).get_or_insert_with(|| Replayer::new(settings::load_threads())) }
+    unsafe { (*REPLAYER.0.get()).get_or_insert_with(Replay::new) }
 }
+
+struct Watch(UnsafeCell<Stopwatch>);
+
+// SAFETY: as `Redo`.
+unsafe impl Sync for Watch {}
+
+static STOPWATCH: Watch = Watch(UnsafeCell::new(Stopwatch::new()));
 
 #[pg_guard]
 unsafe extern "C-unwind" fn startup() {
@@ -123,127 +124,25 @@ unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
             (*(*record).record).header.xl_xid,
         )
     };
+    let began = Instant::now();
+    replayer().apply(session::join_uncounted(), data, end, clock::widen(xid));
+    // SAFETY: see `Watch`.
+    unsafe { (*STOPWATCH.0.get()).record_done(began) };
     let stats = &shmem::control().recovery;
-    apply(
-        session::join_uncounted(),
-        replayer(),
-        data,
-        end,
-        clock::widen(xid),
-    );
     stats.records_replayed.fetch_add(1, Ordering::Relaxed);
     stats.replayed_lsn.store(end.0, Ordering::Relaxed);
-}
-
-/// Applies one record, and stops recovery if the record cannot be applied. While the arena is full it waits, interruptibly: on a standby
-/// queries may end that keep versions, and everywhere the server stays as it is until an administrator has read why.
-pub fn apply(session: &Session, replayer: &mut Replayer, data: &[u8], end: Lsn, xid: Xid) {
-    let mut waiting: Option<Waiting> = None;
-    let mut has_made_room = false;
-    loop {
-        match replayer.apply(session, data, end, xid) {
-            Ok(()) => return,
-            Err(EngineError::ArenaFull(_)) if !has_made_room => {
-                has_made_room = true;
-                make_room(session);
-            }
-            Err(EngineError::ArenaFull(full)) => {
-                waiting
-                    .get_or_insert_with(|| Waiting::begin(end))
-                    .report(end, full);
-                interrupts::sleep_ms(FULL_POLL_MS);
-                interrupts::handle_startup_interrupts();
-                make_room(session);
-                shmem::control()
-                    .recovery
-                    .stalled_ms
-                    .fetch_add(FULL_POLL_MS as u64, Ordering::Relaxed);
-            }
-            Err(error) => errors::replay_stops(&show_lsn(end), error),
-        }
-    }
-}
-
-/// Replay waits for memory, visibly, as long as this lives.
-struct Waiting {
-    title_before: String,
-    reported: Option<Instant>,
-}
-
-impl Waiting {
-    fn begin(end: Lsn) -> Waiting {
-        let title_before = title::current();
-        title::show(&format!("waiting for mot.max_memory at {}", show_lsn(end)));
-        let stats = &shmem::control().recovery;
-        stats.waits_for_memory.store(true, Ordering::Relaxed);
-        Waiting {
-            title_before,
-            reported: None,
-        }
-    }
-
-    fn report(&mut self, end: Lsn, full: ArenaFull) {
-        if self.reported.is_none_or(|at| at.elapsed() >= FULL_REPORT) {
-            self.reported = Some(Instant::now());
-            errors::report_replay_waits(&show_lsn(end), full, has_readers());
-        }
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        title::show(&self.title_before);
-        let stats = &shmem::control().recovery;
-        stats.waits_for_memory.store(false, Ordering::Relaxed);
-    }
-}
-
-/// Whether statements may run beside replay. The startup process itself lets them in, so the answer holds until it goes on.
-fn has_readers() -> bool {
-    // SAFETY: reads a shared flag; never raises.
-    unsafe { pg_sys::HotStandbyActive() }
-}
-
-/// Removes superseded versions that replay left. As long as nobody reads (crash recovery, a standby before it is consistent or without
-/// hot_standby) everything superseded by a transaction whose commit was replayed is dead, for later snapshots see that commit. Then the
-/// reclaim worker does it, under the readers' horizon.
-fn make_room(session: &Session) {
-    if has_readers() {
-        return;
-    }
-    session.while_nobody_reads(|| {
-        for walk in session.tables() {
-            session.sweep(
-                &DuringReplay,
-                walk.table(),
-                true,
-                interrupts::handle_startup_interrupts,
-            );
-        }
-    });
-    session.memory().collect();
-}
-
-/// The clock while replay goes on: a transaction is finished if its commit record was replayed; the others may yet commit.
-struct DuringReplay;
-
-impl Clock for DuringReplay {
-    fn is_current(&self, _xid: Xid) -> bool {
-        false
-    }
-
-    fn is_in_progress(&self, xid: Xid) -> bool {
-        !PgClock.did_commit(xid)
-    }
-
-    fn did_commit(&self, xid: Xid) -> bool {
-        PgClock.did_commit(xid)
-    }
 }
 
 #[pg_guard]
 unsafe extern "C-unwind" fn cleanup() {
     let control = shmem::control();
+    let began = Instant::now();
+    replayer().drain(session::join_uncounted());
+    // SAFETY: see `Watch`.
+    unsafe { (*STOPWATCH.0.get()).record_done(began) };
+    replay::report(shmem::engine().expect("preloaded"));
+    // SAFETY: see `Redo`. With the replayer its threads end.
+    unsafe { *REPLAYER.0.get() = None };
     if let Err(error) = load::finish_after_replay() {
         errors::load_stops_start(&error);
     }

@@ -10,9 +10,9 @@ use crate::session;
 use crate::settings;
 use crate::shmem;
 use crate::wal::reader::{self, show_lsn};
-use crate::wal::rmgr;
+use crate::wal::replay::Replay;
 use mot_engine::checkpoint::Manifest;
-use mot_engine::recovery::{self, Replayer};
+use mot_engine::recovery;
 use mot_engine::{Clock, EngineError, Lsn, State, Xid};
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
@@ -71,22 +71,18 @@ pub fn load() -> Result<Option<Manifest>, String> {
 }
 
 /// Reads and applies the WAL between the checkpoint and `to`.
-pub fn replay_gap(manifest: &Manifest, replayer: &mut Replayer, to: Lsn) -> Result<(), String> {
+pub fn replay_gap(manifest: &Manifest, replay: &mut Replay, to: Lsn) -> Result<(), String> {
     if manifest.redo >= to {
         return Ok(());
     }
     let session = session::join_uncounted();
     let start = Instant::now();
     let read = pg::catch(|| {
-        reader::read_gap(manifest.redo, to, |record| {
-            rmgr::apply(
-                session,
-                replayer,
-                record.data,
-                record.end,
-                clock::widen(record.xid),
-            );
-        })
+        let read = reader::read_gap(manifest.redo, to, |record| {
+            replay.apply(session, record.data, record.end, clock::widen(record.xid));
+        });
+        replay.drain(session);
+        read
     });
     match read {
         Ok(Ok(found)) => {
@@ -193,7 +189,7 @@ fn load_and_replay() -> Result<Option<Manifest>, String> {
     if let Some(manifest) = &loaded {
         // SAFETY: reads a shared position; never raises.
         let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
-        replay_gap(manifest, &mut Replayer::new(settings::load_threads()), redo)?;
+        replay_gap(manifest, &mut Replay::new(), redo)?;
     }
     Ok(loaded)
 }

@@ -13,6 +13,7 @@ use crate::errors;
 use crate::pg::{self, interrupts, report};
 use crate::session;
 use crate::settings;
+use mot_engine::recovery::{self, Settled};
 use mot_engine::{Session, State, Xid};
 use pgrx::prelude::*;
 
@@ -29,7 +30,10 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
     // else's place, whose transaction would be taken for an aborted one.
     pg::enter_proc_array();
     let session = session::join_uncounted();
-    let mut reclaimer = Reclaimer { has_settled: false };
+    let mut reclaimer = Reclaimer {
+        has_settled: false,
+        settled: Settled::default(),
+    };
     while !shutdown_asked() {
         reload_if_asked();
         let nap_ms = i64::from(settings::RECLAIM_NAPTIME_MS.get());
@@ -54,6 +58,8 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
 struct Reclaimer {
     /// Every row was looked at once since recovery ended: nothing of lost transactions is left.
     has_settled: bool,
+    /// Below this definitions may be settled while replay goes on.
+    settled: Settled,
 }
 
 impl Reclaimer {
@@ -72,7 +78,8 @@ impl Reclaimer {
             return false;
         }
         if state == State::Replaying {
-            mot_engine::recovery::settle(session, &PgClock);
+            self.settled.raise(engine, horizon);
+            recovery::settle(session, &PgClock, self.settled);
         }
         mot_engine::transaction::free_doomed(session);
         for walk in session.tables() {

@@ -114,6 +114,8 @@ impl Suite {
         if with_standby {
             // A standby that was away for a round still finds what it missed.
             settings.extend([("wal_keep_size", "4GB"), ("hot_standby_feedback", "on")]);
+            // Threads replay there, too, though it keeps up.
+            settings.push(("mot.replay_hand_over", "always"));
         }
         let mut cluster = Cluster::create(&scratch_directory("mot-crash"), None, &settings)?;
         cluster.start_and_wait()?;

@@ -1,0 +1,244 @@
+//! Lanes: threads that apply the log, each its share of the rows.
+//!
+//! Every lane reads every record and applies the changes of its own rows. Which lane a row belongs to never changes, so the changes of
+//! one row are applied in the order of the log, and nothing orders those of different rows (README.md beside this file).
+//!
+//! Contract: lanes run with all signals blocked and call nothing of PostgreSQL. They never wait for another lane, and not for
+//! the process that they belong to, so whoever waits for them waits for the processor, or for memory. They end when the
+//! [`Stopper`] says so; nothing of the process may go away before.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use super::positions::LANES_MAX;
+use super::queue::{Batch, Queue};
+use super::replay::Replayer;
+use crate::checkpoint::SignalsBlocked;
+use crate::engine::Engine;
+use crate::errors::EngineError;
+use crate::ids::{Lsn, Slot, TableId, Xid};
+use crate::session::Session;
+
+/// Rows of so many neighbouring slots belong to one lane: they share cache lines, a bit of the directory, and often leaves of the indexes.
+const NEIGHBOURS_SHIFT: u32 = 6;
+
+/// The lane of a row.
+fn lane_of(table: TableId, slot: Slot, lanes: usize) -> usize {
+    let row = (table.0 << 40) ^ (slot.0 >> NEIGHBOURS_SHIFT);
+    // Fibonacci hashing; the upper half of the product is what is well mixed.
+    let mixed = row.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    (mixed as usize * lanes) >> 32
+}
+
+/// Ends the lanes of a replayer, whoever calls it: also when the process exits below the frames that use them.
+#[derive(Clone)]
+pub struct Stopper {
+    engine: Engine,
+    queue: Arc<Queue>,
+    threads: Arc<Mutex<Vec<JoinHandle<()>>>>,
+}
+
+impl Stopper {
+    /// Ends the lanes and waits for them. What was handed over and is not applied stays so, and readers that need it are told. Idempotent.
+    pub fn stop(&self) {
+        self.queue.stop();
+        let mut threads = self.threads.lock().unwrap_or_else(|lock| lock.into_inner());
+        if threads.is_empty() {
+            return;
+        }
+        for thread in threads.drain(..) {
+            // A panic was caught and told inside.
+            let _ = thread.join();
+        }
+        self.engine.root().replay.close();
+    }
+}
+
+/// Running lanes, seen from the dispatcher.
+pub(super) struct Lanes {
+    pub(super) queue: Arc<Queue>,
+    pub(super) stopper: Stopper,
+}
+
+impl Lanes {
+    /// Starts so many lanes. Fails if one of them cannot begin; then there are none.
+    pub(super) fn start(engine: Engine, count: usize) -> Result<Lanes, EngineError> {
+        let count = count.clamp(1, LANES_MAX);
+        let queue = Arc::new(Queue::new(count));
+        let stopper = Stopper {
+            engine,
+            queue: Arc::clone(&queue),
+            threads: Arc::default(),
+        };
+        engine.root().replay.open(count);
+        let (joined, all_joined) = channel();
+        let mut begun = Ok(());
+        let blocked = SignalsBlocked::new();
+        for number in 0..count {
+            let lane = Lane {
+                number,
+                count,
+                engine,
+                queue: Arc::clone(&queue),
+            };
+            let joined = joined.clone();
+            let spawned = std::thread::Builder::new()
+                .name(format!("mot replay {number}"))
+                .spawn(move || lane.run(joined));
+            let mut threads = stopper
+                .threads
+                .lock()
+                .unwrap_or_else(|lock| lock.into_inner());
+            match spawned {
+                Ok(thread) => threads.push(thread),
+                Err(_) => begun = Err(EngineError::OutOfProcessMemory),
+            }
+        }
+        drop(blocked);
+        drop(joined);
+        // Ends when each has told, or ended without a word.
+        for outcome in all_joined {
+            begun = begun.and(outcome);
+        }
+        if let Err(error) = begun {
+            stopper.stop();
+            engine.root().replay.close();
+            return Err(error);
+        }
+        Ok(Lanes { queue, stopper })
+    }
+}
+
+struct Lane {
+    number: usize,
+    count: usize,
+    engine: Engine,
+    queue: Arc<Queue>,
+}
+
+impl Lane {
+    fn run(&self, joined: Sender<Result<(), EngineError>>) {
+        let session = match self.engine.join_for_recovery() {
+            Ok(session) => session,
+            Err(error) => {
+                // Who starts the lanes waits for this.
+                let _ = joined.send(Err(error));
+                return;
+            }
+        };
+        let _ = joined.send(Ok(()));
+        drop(joined);
+        let mut at = Lsn::NONE;
+        let worked = catch_unwind(AssertUnwindSafe(|| self.work(&session, &mut at)));
+        let error = match worked {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error,
+            Err(_) => EngineError::Corrupt {
+                what: "a thread that replays has panicked",
+            },
+        };
+        self.queue.fail(at, error);
+    }
+
+    /// Applies batches until the lane is to end. `at` says how far it is, should it fail.
+    fn work(&self, session: &Session, at: &mut Lsn) -> Result<(), EngineError> {
+        let mut replayer = Replayer::new(1);
+        let mut definitions = 0;
+        while let Some(batch) = self.queue.take(self.number) {
+            if batch.definitions != definitions {
+                definitions = batch.definitions;
+                replayer.forget_tables();
+            }
+            if !self.apply(session, &mut replayer, &batch, at)? {
+                return Ok(());
+            }
+            self.queue.done(self.number, batch);
+        }
+        Ok(())
+    }
+
+    /// Applies this lane's share of a batch; false: the lane is to end.
+    fn apply(
+        &self,
+        session: &Session,
+        replayer: &mut Replayer,
+        batch: &Batch,
+        at: &mut Lsn,
+    ) -> Result<bool, EngineError> {
+        let positions = &self.engine.root().replay;
+        for (record, lsn, xid) in batch.records() {
+            *at = lsn;
+            let mut stalled: Option<Stalled<'_>> = None;
+            let mut answers = 0;
+            while let Err(error) = self.apply_record(session, replayer, record, lsn, xid) {
+                let EngineError::ArenaFull(full) = error else {
+                    return Err(error);
+                };
+                stalled.get_or_insert_with(|| Stalled::begin(self));
+                match self.queue.stall(self.number, lsn, full, answers) {
+                    Some(call) => answers = call,
+                    None => return Ok(false),
+                }
+            }
+            drop(stalled);
+            positions.applied(self.number, lsn);
+        }
+        Ok(true)
+    }
+
+    fn apply_record(
+        &self,
+        session: &Session,
+        replayer: &mut Replayer,
+        record: &[u8],
+        lsn: Lsn,
+        xid: Xid,
+    ) -> Result<(), EngineError> {
+        replayer.apply_share(session, record, lsn, xid, |table, slot| {
+            lane_of(table, slot, self.count) == self.number
+        })
+    }
+}
+
+/// The lane waits for memory, for all to see, as long as this lives.
+struct Stalled<'a>(&'a Lane);
+
+impl<'a> Stalled<'a> {
+    fn begin(lane: &'a Lane) -> Self {
+        lane.engine.root().replay.stalls(true);
+        Stalled(lane)
+    }
+}
+
+impl Drop for Stalled<'_> {
+    fn drop(&mut self) {
+        self.0.engine.root().replay.stalls(false);
+        self.0.queue.end_stall(self.0.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Neighbours stay together, and every lane gets its share of large and of small tables.
+    #[test]
+    fn lanes_share_the_rows() {
+        const LANES: usize = 3;
+        let mut rows = [0u64; LANES];
+        for table in 1..=100 {
+            for slot in 0..6400 {
+                let lane = lane_of(TableId(table), Slot(slot), LANES);
+                assert_eq!(lane, lane_of(TableId(table), Slot(slot & !63), LANES));
+                rows[lane] += 1;
+            }
+        }
+        let fair = rows.iter().sum::<u64>() / LANES as u64;
+        assert!(
+            rows.iter().all(|rows| rows.abs_diff(fair) < fair / 10),
+            "{rows:?}"
+        );
+    }
+}

@@ -1,0 +1,179 @@
+//! Replay with several threads: what the process that reads the log does.
+//!
+//! Called like `Replayer`, by one thread: the dispatcher. It applies a record itself, or hands it over to the lanes and goes on
+//! reading. README.md beside this file has the protocol; what is decided here:
+//!
+//! | record | while lanes are at work | while they are not |
+//! |---|---|---|
+//! | Rows, of a log that is ahead | handed over | handed over |
+//! | Rows, small, of a log that is not ahead | handed over | applied here: nobody is woken, no reader waits |
+//! | Rows, when the arena is nearly full | applied here once all else is | applied here |
+//! | Rows, with one row of many megabytes | applied here once all else is: never copied | applied here |
+//! | Definitions, and what cannot be read | applied here once all else is | applied here |
+
+use super::lanes::{Lanes, Stopper};
+use super::queue::{Trouble, cost};
+use super::replay::{Replayer, came_to};
+use crate::engine::Engine;
+use crate::errors::EngineError;
+use crate::ids::{Lsn, Xid};
+use crate::limits::LOG_RECORD_BYTES_MAX;
+use crate::log::Record;
+use crate::session::Session;
+use std::sync::atomic::Ordering;
+
+/// A record up to this is applied by the dispatcher itself if the log is not ahead.
+const SMALL_BYTES: usize = 16 << 10;
+/// A longer record, which is one row, is never copied.
+const COPIED_BYTES_MAX: usize = 2 * LOG_RECORD_BYTES_MAX;
+/// With less than this part of the arena free, records are not handed over: who runs out of memory with a record in hand stops as without
+/// lanes, and readers need not wait for what cannot be applied.
+const SHORT_OF_MEMORY: u64 = 32;
+
+/// What the caller knows of the log.
+#[derive(Copy, Clone, Debug)]
+pub struct HandOver {
+    /// More of the log is there to be read: it pays to hand over.
+    pub is_ahead: bool,
+    /// Most bytes that may be handed over and not applied yet. A longer record goes alone.
+    pub bytes_max: usize,
+}
+
+/// Applies records, in the order of the log, with threads. Process-local.
+pub struct ParallelReplayer {
+    here: Replayer,
+    engine: Engine,
+    /// Lanes to start when they are first needed.
+    wanted: usize,
+    lanes: Option<Lanes>,
+    failed_at: Option<Lsn>,
+    could_not_start: Option<EngineError>,
+}
+
+impl ParallelReplayer {
+    /// A replayer with up to `lanes` threads, which begin when the first record is handed over; 0: it applies everything itself. Indexes
+    /// are built with `build_threads`.
+    pub fn new(engine: Engine, lanes: usize, build_threads: usize) -> ParallelReplayer {
+        ParallelReplayer {
+            here: Replayer::new(build_threads),
+            engine,
+            wanted: lanes,
+            lanes: None,
+            failed_at: None,
+            could_not_start: None,
+        }
+    }
+
+    /// Applies the record that ends at `lsn`, logged by (top-level) transaction `xid`, or hands it over. `pause` is called while this waits;
+    /// it may unwind or not return.
+    ///
+    /// `ArenaFull`: the same record may be given again, once there is room; it is not in yet. Of any other error there is no way on.
+    /// Either may be of an earlier record (`failed_at`).
+    pub fn apply(
+        &mut self,
+        session: &Session,
+        record: &[u8],
+        lsn: Lsn,
+        xid: Xid,
+        how: HandOver,
+        pause: &mut dyn FnMut(),
+    ) -> Result<(), EngineError> {
+        self.failed_at = None;
+        let progress = self.engine.progress();
+        if lsn.0 <= progress.replayed_lsn.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if self.is_for_lanes(record, how) && self.has_lanes() {
+            let lanes = self.lanes.as_ref().expect("just asked");
+            let waited = lanes
+                .queue
+                .wait_for_room(cost(record), how.bytes_max, pause);
+            waited.map_err(|trouble| self.told(trouble))?;
+            let lanes = self.lanes.as_ref().expect("asked above");
+            // Before a lane can see the record.
+            self.engine.root().replay.hand(lsn);
+            lanes.queue.put(record, lsn, xid)?;
+            came_to(self.engine, lsn);
+            return Ok(());
+        }
+        self.drain(pause)?;
+        if let (Some(lanes), Ok(Record::Definitions(_))) = (&self.lanes, Record::parse(record)) {
+            lanes.queue.definitions_change();
+        }
+        self.here.apply(session, record, lsn, xid)
+    }
+
+    /// Waits until everything handed over is applied. Errors as of `apply`.
+    pub fn drain(&mut self, pause: &mut dyn FnMut()) -> Result<(), EngineError> {
+        self.failed_at = None;
+        match &self.lanes {
+            Some(lanes) if self.is_at_work() => {
+                let waited = lanes.queue.wait_until_empty(pause);
+                waited.map_err(|trouble| self.told(trouble))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The end of the record that the last error is about, if that is an earlier one than was given.
+    pub fn failed_at(&self) -> Option<Lsn> {
+        self.failed_at
+    }
+
+    /// Ends the lanes from anywhere, once they run.
+    pub fn stopper(&self) -> Option<Stopper> {
+        self.lanes.as_ref().map(|lanes| lanes.stopper.clone())
+    }
+
+    /// Why there are no lanes although some were wanted; told once.
+    pub fn take_start_error(&mut self) -> Option<EngineError> {
+        self.could_not_start.take()
+    }
+
+    fn is_at_work(&self) -> bool {
+        let handed = self.engine.replay_handed();
+        self.engine.replay_reached(handed) != super::Reached::Yes
+    }
+
+    fn is_for_lanes(&self, record: &[u8], how: HandOver) -> bool {
+        let pays = how.is_ahead || record.len() > SMALL_BYTES || self.is_at_work();
+        let memory = self.engine.memory();
+        let is_short = memory.arena_bytes_free() < memory.arena_bytes_limit() / SHORT_OF_MEMORY;
+        self.wanted > 0
+            && pays
+            && !is_short
+            && record.len() <= COPIED_BYTES_MAX
+            && matches!(Record::parse(record), Ok(Record::Rows(_)))
+    }
+
+    /// Starts the lanes if they do not run.
+    fn has_lanes(&mut self) -> bool {
+        if self.lanes.is_none() {
+            match Lanes::start(self.engine, self.wanted) {
+                Ok(lanes) => self.lanes = Some(lanes),
+                Err(error) => {
+                    self.wanted = 0;
+                    self.could_not_start = Some(error);
+                }
+            }
+        }
+        self.lanes.is_some()
+    }
+
+    fn told(&mut self, trouble: Trouble) -> EngineError {
+        let (lsn, error) = match trouble {
+            Trouble::Failed(lsn, error) => (lsn, error),
+            Trouble::Full(lsn, full) => (lsn, full.into()),
+        };
+        self.failed_at = Some(lsn);
+        error
+    }
+}
+
+impl Drop for ParallelReplayer {
+    fn drop(&mut self) {
+        if let Some(lanes) = &self.lanes {
+            lanes.stopper.stop();
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! How far the log was handed over to the lanes (the threads that apply it), and how far each lane has come.
+//!
+//! In the shared root, so that readers and the checkpoint worker, which are other processes, can wait. A position is the end of
+//! a record. The dispatcher alone stores `handed`, before a lane can see the record; each lane stores its own `applied` after its last
+//! change of a record is complete. Every lane passes every record, also one that has nothing for it. So a position is reached when
+//! all lanes have passed it.
+//!
+//! A reader takes its snapshot first and `handed` then. A transaction that the snapshot takes for ended had its records
+//! handed over before the server replayed its end, hence before `handed` was read.
+
+use crate::engine::Engine;
+use crate::ids::Lsn;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// Most lanes there can be: each reads every record, so more of them do not get further.
+pub const LANES_MAX: usize = 16;
+
+/// A word on a cache line of its own.
+#[repr(C, align(64))]
+struct Line(AtomicU64);
+
+/// All-zero is the first state: nothing was handed over, no lane runs.
+#[repr(C)]
+pub(crate) struct Positions {
+    handed: Line,
+    lanes: AtomicU32,
+    /// Lanes that wait for memory.
+    stalled: AtomicU32,
+    /// The lanes ended without having applied everything.
+    given_up: AtomicU32,
+    applied: [Line; LANES_MAX],
+}
+
+/// Whether replay has applied what was handed over up to a position.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Reached {
+    /// It has.
+    Yes,
+    /// It is at work.
+    NotYet,
+    /// It waits until there is room in the arena.
+    NoMemory,
+    /// It never will: the process that replays has ended, or ends.
+    GivenUp,
+}
+
+impl Positions {
+    /// Lanes begin; nothing is under way.
+    pub(super) fn open(&self, lanes: usize) {
+        let handed = self.handed.0.load(Ordering::SeqCst);
+        for line in &self.applied {
+            line.0.store(handed, Ordering::SeqCst);
+        }
+        self.lanes.store(lanes as u32, Ordering::SeqCst);
+    }
+
+    /// The lanes have ended.
+    pub(super) fn close(&self) {
+        if self.reached(Lsn(self.handed.0.load(Ordering::SeqCst))) {
+            self.lanes.store(0, Ordering::SeqCst);
+        } else {
+            self.given_up.store(1, Ordering::SeqCst);
+        }
+        self.stalled.store(0, Ordering::SeqCst);
+    }
+
+    pub(super) fn hand(&self, lsn: Lsn) {
+        self.handed.0.store(lsn.0, Ordering::SeqCst);
+    }
+
+    pub(super) fn applied(&self, lane: usize, lsn: Lsn) {
+        self.applied[lane].0.store(lsn.0, Ordering::Release);
+    }
+
+    pub(super) fn stalls(&self, begins: bool) {
+        if begins {
+            self.stalled.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.stalled.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn reached(&self, lsn: Lsn) -> bool {
+        let lanes = self.lanes.load(Ordering::Acquire) as usize;
+        self.applied[..lanes]
+            .iter()
+            .all(|line| line.0.load(Ordering::Acquire) >= lsn.0)
+    }
+}
+
+impl Engine {
+    /// Up to where the log was handed over to those who apply it. Whoever judges by a snapshot taken before this was asked waits until it is
+    /// reached.
+    pub fn replay_handed(self) -> Lsn {
+        Lsn(self.root().replay.handed.0.load(Ordering::SeqCst))
+    }
+
+    /// Whether everything handed over up to `lsn` is applied.
+    pub fn replay_reached(self, lsn: Lsn) -> Reached {
+        let positions = &self.root().replay;
+        if positions.reached(lsn) {
+            Reached::Yes
+        } else if positions.given_up.load(Ordering::SeqCst) != 0 {
+            Reached::GivenUp
+        } else if positions.stalled.load(Ordering::Relaxed) != 0 {
+            Reached::NoMemory
+        } else {
+            Reached::NotYet
+        }
+    }
+
+    /// Lanes that apply the log now.
+    pub fn replay_lanes(self) -> usize {
+        self.root().replay.lanes.load(Ordering::Relaxed) as usize
+    }
+}

@@ -1,0 +1,338 @@
+//! Replay as the startup process does it: engine's replayer with its threads, what they wait for, and how they end with the process.
+//!
+//! - Threads (mot_engine/src/recovery/README.md) begin when they are first needed and know the engine alone. They end before the process
+//!   does, in a callback of its exit, also at a FATAL in the middle of a record.
+//! - `apply` and `drain` wait for memory if need be: visibly and interruptibly.
+//! - Readers of a standby call `wait_until_applied` with their snapshot in hand.
+use super::reader::show_lsn;
+use crate::clock::PgClock;
+use crate::errors;
+use crate::pg::{interrupts, title};
+use crate::settings;
+use crate::shmem;
+use mot_engine::memory::ArenaFull;
+use mot_engine::recovery::{HandOver, ParallelReplayer, Reached, Stopper};
+use mot_engine::{Clock, Engine, EngineError, Lsn, Session, Xid};
+use pgrx::prelude::*;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How often a replay that waits for memory looks again, in milliseconds.
+const FULL_POLL_MS: i64 = 200;
+/// How often a replay that waits for memory says so; and how long a reader waits for one that does.
+const FULL_REPORT: Duration = Duration::from_secs(5);
+/// Most bytes of records under way in threads: while readers wait for them, and else.
+const READERS_BYTES_MAX: usize = 1 << 20;
+const BYTES_MAX: usize = 8 << 20;
+/// With so many bytes received and not replayed, a standby has fallen behind.
+const AHEAD_BYTES: u64 = 256 << 10;
+/// A reader gives the processor away so often before it sleeps between looks.
+const YIELDS: u32 = 100;
+const READER_POLL_MS: i64 = 1;
+
+/// Ends the threads at process exit.
+static STOPPER: Mutex<Option<Stopper>> = Mutex::new(None);
+
+/// The replayer of this process.
+pub struct Replay {
+    replayer: ParallelReplayer,
+    engine: Engine,
+    has_told: bool,
+}
+
+impl Replay {
+    /// For the startup process, or whoever reads WAL in its place.
+    pub fn new() -> Replay {
+        let engine = shmem::engine().expect("preloaded");
+        let threads = settings::load_threads();
+        Replay {
+            replayer: ParallelReplayer::new(engine, settings::replay_threads(), threads),
+            engine,
+            has_told: false,
+        }
+    }
+
+    /// Applies one record or hands it over, and stops recovery if one cannot be applied. While the arena is full it waits, interruptibly: on
+    /// a standby queries may end that keep versions, and everywhere the server stays as it is until an administrator has read why.
+    pub fn apply(&mut self, session: &Session, data: &[u8], end: Lsn, xid: Xid) {
+        let how = HandOver {
+            is_ahead: is_ahead(end),
+            bytes_max: if has_readers() {
+                READERS_BYTES_MAX
+            } else {
+                BYTES_MAX
+            },
+        };
+        self.until_done(session, end, |replayer| {
+            let pause = &mut interrupts::handle_startup_interrupts;
+            replayer.apply(session, data, end, xid, how, pause)
+        });
+        if !self.has_told {
+            self.tell_threads();
+        }
+        let progress = &shmem::control().recovery;
+        progress
+            .bytes_replayed
+            .fetch_add(data.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Waits until everything is applied.
+    pub fn drain(&mut self, session: &Session) {
+        let end = self.engine.replay_handed();
+        self.until_done(session, end, |replayer| {
+            replayer.drain(&mut interrupts::handle_startup_interrupts)
+        });
+    }
+
+    fn until_done(
+        &mut self,
+        session: &Session,
+        end: Lsn,
+        mut attempt: impl FnMut(&mut ParallelReplayer) -> Result<(), EngineError>,
+    ) {
+        let mut waiting: Option<Waiting> = None;
+        let mut has_made_room = false;
+        loop {
+            let error = match attempt(&mut self.replayer) {
+                Ok(()) => return,
+                Err(error) => error,
+            };
+            // A thread may stand at an earlier record.
+            let at = self.replayer.failed_at().unwrap_or(end);
+            match error {
+                EngineError::ArenaFull(_) if !has_made_room => {
+                    has_made_room = true;
+                    make_room(session);
+                }
+                EngineError::ArenaFull(full) => {
+                    waiting
+                        .get_or_insert_with(|| Waiting::begin(at))
+                        .report(at, full);
+                    interrupts::sleep_ms(FULL_POLL_MS);
+                    interrupts::handle_startup_interrupts();
+                    make_room(session);
+                    shmem::control()
+                        .recovery
+                        .stalled_ms
+                        .fetch_add(FULL_POLL_MS as u64, Ordering::Relaxed);
+                }
+                error => errors::replay_stops(&show_lsn(at), error),
+            }
+        }
+    }
+
+    /// Once threads run: sees to their end, and says so.
+    fn tell_threads(&mut self) {
+        if let Some(error) = self.replayer.take_start_error() {
+            self.has_told = true;
+            errors::tell(
+                PgLogLevel::WARNING,
+                PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
+                format!("mot replays without threads, since it could not start them: {error}"),
+                "Replay goes on in the startup process. Is a limit on processes or threads reached?",
+            );
+        }
+        let Some(stopper) = self.replayer.stopper() else {
+            return;
+        };
+        self.has_told = true;
+        *stopping() = Some(stopper);
+        // SAFETY: registered once per process; the callback takes no argument.
+        unsafe { pg_sys::before_shmem_exit(Some(stop_at_exit), pg_sys::Datum::from(0)) };
+        ereport!(
+            PgLogLevel::DEBUG1,
+            PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+            format!("mot replays with {} threads", self.engine.replay_lanes())
+        );
+    }
+}
+
+fn stopping() -> std::sync::MutexGuard<'static, Option<Stopper>> {
+    STOPPER.lock().unwrap_or_else(|lock| lock.into_inner())
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn stop_at_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
+    let stopper = stopping().take();
+    if let Some(stopper) = stopper {
+        stopper.stop();
+    }
+}
+
+/// Whether more of the log than this record waits to be replayed. Crash recovery and a replay from an archive read what is there; a
+/// standby that streams is behind if it has received clearly more.
+fn is_ahead(end: Lsn) -> bool {
+    if settings::REPLAY_HAND_OVER.get() == settings::ReplayHandOver::Always {
+        return true;
+    }
+    // SAFETY: reads a shared position under a spinlock; never raises. Before streaming it is behind `end`.
+    let received =
+        unsafe { pg_sys::GetWalRcvFlushRecPtr(std::ptr::null_mut(), std::ptr::null_mut()) };
+    received < end.0 || received - end.0 > AHEAD_BYTES
+}
+
+/// Replay waits for memory, visibly, as long as this lives.
+struct Waiting {
+    title_before: String,
+    reported: Option<Instant>,
+}
+
+impl Waiting {
+    fn begin(end: Lsn) -> Waiting {
+        let title_before = title::current();
+        title::show(&format!("waiting for mot.max_memory at {}", show_lsn(end)));
+        let stats = &shmem::control().recovery;
+        stats.waits_for_memory.store(true, Ordering::Relaxed);
+        Waiting {
+            title_before,
+            reported: None,
+        }
+    }
+
+    fn report(&mut self, end: Lsn, full: ArenaFull) {
+        if self.reported.is_none_or(|at| at.elapsed() >= FULL_REPORT) {
+            self.reported = Some(Instant::now());
+            errors::report_replay_waits(&show_lsn(end), full, has_readers());
+        }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        title::show(&self.title_before);
+        let stats = &shmem::control().recovery;
+        stats.waits_for_memory.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Whether statements may run beside replay. The startup process itself lets them in, so the answer holds until it goes on.
+fn has_readers() -> bool {
+    // SAFETY: reads a shared flag; never raises.
+    unsafe { pg_sys::HotStandbyActive() }
+}
+
+/// Removes superseded versions that replay left. As long as nobody reads (crash recovery, a standby before it is consistent or without
+/// hot_standby) everything superseded by a transaction whose commit was replayed is dead, for later snapshots see that commit. Then the
+/// reclaim worker does it, under the readers' horizon.
+fn make_room(session: &Session) {
+    if has_readers() {
+        return;
+    }
+    session.while_nobody_reads(|| {
+        for walk in session.tables() {
+            session.sweep(
+                &DuringReplay,
+                walk.table(),
+                true,
+                interrupts::handle_startup_interrupts,
+            );
+        }
+    });
+    session.memory().collect();
+}
+
+/// The clock while replay goes on: a transaction is finished if its commit record was replayed; the others may yet commit.
+struct DuringReplay;
+
+impl Clock for DuringReplay {
+    fn is_current(&self, _xid: Xid) -> bool {
+        false
+    }
+
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        !PgClock.did_commit(xid)
+    }
+
+    fn did_commit(&self, xid: Xid) -> bool {
+        PgClock.did_commit(xid)
+    }
+}
+
+/// In a standby's backend: waits until everything is applied that was handed over before this call. Whatever the snapshot in the caller's
+/// hand takes for ended is then in the tables. Called with no latch and no pin held; raises when the wait is cancelled, when replay ends
+/// unfinished, and when replay itself waits for memory, perhaps for what this reader's snapshot keeps.
+#[inline]
+pub fn wait_until_applied() {
+    let Some(engine) = shmem::engine() else {
+        return;
+    };
+    let handed = engine.replay_handed();
+    if engine.replay_reached(handed) != Reached::Yes {
+        wait_for(engine, handed);
+    }
+}
+
+#[cold]
+fn wait_for(engine: Engine, handed: Lsn) {
+    let mut looks = 0;
+    let mut full_since: Option<Instant> = None;
+    loop {
+        match engine.replay_reached(handed) {
+            Reached::Yes => return,
+            Reached::NotYet => full_since = None,
+            Reached::NoMemory => {
+                let since = *full_since.get_or_insert_with(Instant::now);
+                if since.elapsed() > FULL_REPORT {
+                    errors::replay_without_memory();
+                }
+            }
+            Reached::GivenUp => errors::replay_given_up(),
+        }
+        looks += 1;
+        if looks < YIELDS {
+            std::thread::yield_now();
+        } else {
+            interrupts::sleep_ms(READER_POLL_MS);
+            interrupts::check_for_interrupts();
+        }
+    }
+}
+
+/// Adds up how long replay was at work: pauses in which no record came are not counted.
+pub struct Stopwatch {
+    last: Option<Instant>,
+}
+
+impl Stopwatch {
+    /// A longer time without a record is a pause.
+    const PAUSE: Duration = Duration::from_millis(100);
+
+    pub const fn new() -> Stopwatch {
+        Stopwatch { last: None }
+    }
+
+    /// A record that came at `began` is done.
+    pub fn record_done(&mut self, began: Instant) {
+        let now = Instant::now();
+        let from = self
+            .last
+            .filter(|last| began.duration_since(*last) < Self::PAUSE)
+            .unwrap_or(began);
+        self.last = Some(now);
+        let worked = now.duration_since(from).as_micros() as u64;
+        let total = &shmem::control().recovery.replay_us;
+        total.fetch_add(worked, Ordering::Relaxed);
+    }
+}
+
+/// Says in the server log what was replayed.
+pub fn report(engine: Engine) {
+    let stats = &shmem::control().recovery;
+    let changes = engine.progress().changes_replayed.load(Ordering::Relaxed);
+    if changes == 0 {
+        return;
+    }
+    ereport!(
+        PgLogLevel::LOG,
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        format!(
+            "mot replay complete: {} row changes in {} records, {} bytes; {} threads; at work for {:.3} s",
+            changes,
+            stats.records_replayed.load(Ordering::Relaxed),
+            stats.bytes_replayed.load(Ordering::Relaxed),
+            engine.replay_lanes(),
+            stats.replay_us.load(Ordering::Relaxed) as f64 / 1e6,
+        )
+    );
+}
