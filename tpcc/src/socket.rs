@@ -1,7 +1,7 @@
 //! The socket under a session: a Unix-domain or a TCP one, blocking, with a limit on silence.
 //!
 //! Waits in `poll`, as libpq does, not in `read`: whoever sleeps in `read` on a Unix-domain socket is also woken when the server has
-//! taken the request off it. Those wake-ups were a quarter of the server's CPU time and of the client's, for any kind of table.
+//! taken the request off it, finds nothing and sleeps again. Those wake-ups were a tenth of a backend's CPU time, for any kind of table.
 
 use crate::failure::{Failure, Result};
 use postgres::config::Host;
