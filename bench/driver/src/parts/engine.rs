@@ -26,7 +26,7 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
                 .push("not run in the smoke form: the benches would have to be built".into());
             return Ok(());
         }
-        Form::Quick => &["rounds=3"],
+        Form::Quick => &["rounds=3", "keys=500000"],
         Form::Full => &[],
     };
     bench.say("the index beside masstree");
