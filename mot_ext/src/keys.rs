@@ -5,6 +5,7 @@
 //!
 //! `value` copies nothing: it points into the datum. Only a compressed or out-of-line varlena is expanded, in the current
 //! memory context; index bounds from constants and parameters rarely are.
+use crate::pg::version;
 use mot_engine::key::{KeyKind, KeyValue};
 use pgrx::pg_sys;
 
@@ -140,23 +141,11 @@ pub fn integer_bound(column: KeyKind, argument: KeyKind, datum: pg_sys::Datum) -
     }
 }
 
-#[allow(ffi_unwind_calls)]
-unsafe extern "C-unwind" {
-    /// Whether a collation orders by bytes; raises for an oid that is no collation.
-    fn lc_collate_is_c(collation: pg_sys::Oid) -> bool;
-}
-
 /// Whether an index's byte order is the collation's order: C, POSIX, and columns without a collation. Under any other
 /// collation an index answers equality only.
 pub fn is_key_order_collation(collation: pg_sys::Oid) -> bool {
     if collation == pg_sys::InvalidOid {
         return true;
     }
-    // SAFETY: one guarded call of a function without side effects but its cache.
-    unsafe {
-        pg_sys::ffi::pg_guard_ffi_boundary(|| {
-            #[allow(ffi_unwind_calls)]
-            lc_collate_is_c(collation)
-        })
-    }
+    version::orders_by_bytes(collation)
 }

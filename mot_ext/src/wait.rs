@@ -6,6 +6,7 @@
 //! PostgreSQL's resource owner gives the lock back.
 use crate::clock::narrow;
 use crate::errors;
+use crate::pg::version;
 use crate::relation::Relation;
 use crate::stats;
 use mot_engine::{LockStrength, Slot, Xid};
@@ -83,10 +84,10 @@ impl RowLockQueue {
                 true
             }
             // SAFETY: any xid may be asked about; may raise.
-            WaitPolicy::SkipLocked => unsafe { pg_sys::ConditionalXactLockTableWait(narrow(xid)) },
+            WaitPolicy::SkipLocked => unsafe { version::has_ended(narrow(xid)) },
             WaitPolicy::NoWait => {
                 // SAFETY: as above.
-                if !unsafe { pg_sys::ConditionalXactLockTableWait(narrow(xid)) } {
+                if !unsafe { version::has_ended(narrow(xid)) } {
                     self.not_available();
                 }
                 true
@@ -138,7 +139,7 @@ impl RowLockQueue {
             WaitPolicy::SkipLocked | WaitPolicy::NoWait => {
                 let is_free = self.relation.with(|relation| {
                     // SAFETY: as above.
-                    unsafe { pg_sys::ConditionalLockTuple(relation, &mut tid, mode) }
+                    unsafe { version::lock_tuple_if_free(relation, &mut tid, mode) }
                 });
                 if !is_free {
                     if policy == WaitPolicy::NoWait {

@@ -483,24 +483,43 @@ impl Judge<'_> {
     }
 
     fn engine(&mut self) {
-        for (name, wanted, of) in [
-            ("index alone: get", Wanted::AtLeast(1.2), "x masstree"),
-            ("index alone: insert", Wanted::AtLeast(1.2), "x masstree"),
-            (
-                "index alone: scan of 100",
-                Wanted::AtLeast(3.0),
+        for (work, times) in [("get", 1.2), ("insert", 1.2), ("scan of 100", 3.0)] {
+            let mut worst: Option<(f64, String)> = None;
+            for series in &self.record.series {
+                if series.part != engine::PART || series.work != work || series.side != Side::Mot {
+                    continue;
+                }
+                let place = Place::new(engine::PART, work, &series.setting);
+                let Some(ratio) =
+                    self.record
+                        .ratio(&place, Side::Masstree, Side::Mot, quantity::NANOSECONDS)
+                else {
+                    continue;
+                };
+                if worst.as_ref().is_none_or(|(of, _)| ratio < *of) {
+                    worst = Some((ratio, format!("the worst kind of keys, {}", series.setting)));
+                }
+            }
+            let (found, note) = worst.unzip();
+            self.goal(
+                engine::PART,
+                &format!("index alone: {work}"),
+                Wanted::AtLeast(times),
                 "x masstree",
-            ),
-            (
-                "engine TPC-C without SQL",
-                Wanted::AtLeast(60_000.0),
-                "transactions/s per core",
-            ),
-        ] {
-            let place = Place::new(engine::PART, name, "");
-            let found = self.record.median(&place, Side::Mot, quantity::PER_SECOND);
-            self.goal(engine::PART, name, wanted, of, found, None);
+                found,
+                note,
+            );
         }
+        let place = Place::new(engine::PART, engine::TPCC, engine::TPCC_SETTING);
+        let found = self.record.median(&place, Side::Mot, quantity::PER_SECOND);
+        self.goal(
+            engine::PART,
+            "engine TPC-C without SQL",
+            Wanted::AtLeast(60_000.0),
+            "transactions/s per core",
+            found,
+            None,
+        );
     }
 
     fn memory(&mut self) {

@@ -39,6 +39,8 @@ pub(crate) enum Length {
 pub(crate) struct TpccSetting {
     pub warehouses: i32,
     pub terminals: u32,
+    /// Whether the interactive mode runs, too; procedures always do.
+    pub interactive: bool,
 }
 
 /// Sizes and lengths.
@@ -126,14 +128,17 @@ impl Plan {
                 TpccSetting {
                     warehouses: 10,
                     terminals: 10,
+                    interactive: true,
                 },
                 TpccSetting {
                     warehouses: 10,
                     terminals: 50,
+                    interactive: true,
                 },
                 TpccSetting {
                     warehouses: 20,
                     terminals: 50,
+                    interactive: true,
                 },
             ],
             tpcc_scale: Scale::full,
@@ -161,21 +166,23 @@ impl Plan {
             loop_length: 200_000,
             sysbench_rows: 50_000,
             sysbench_tests: &["oltp_read_only", "oltp_read_write"],
-            sysbench: Length::Seconds(4),
+            sysbench: Length::Seconds(3),
             innodb_pool: "1G",
             tpcc: &[
                 TpccSetting {
                     warehouses: 10,
                     terminals: 10,
+                    interactive: true,
                 },
                 TpccSetting {
                     warehouses: 10,
                     terminals: 50,
+                    interactive: false,
                 },
             ],
-            tpcc_duration: Duration::from_secs(10),
-            tpcc_warmup: Duration::from_secs(2),
-            endurance: [Duration::from_secs(150), Duration::from_secs(60)],
+            tpcc_duration: Duration::from_secs(8),
+            tpcc_warmup: Duration::from_secs(1),
+            endurance: [Duration::from_secs(120), Duration::from_secs(60)],
             endurance_checkpoints: "30s",
             ingest_rows: 300_000,
             ingest_clients: &[2, 8],
@@ -203,6 +210,7 @@ impl Plan {
             tpcc: &[TpccSetting {
                 warehouses: 1,
                 terminals: 2,
+                interactive: true,
             }],
             tpcc_scale: tiny,
             tpcc_duration: Duration::from_millis(200),

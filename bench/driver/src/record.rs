@@ -26,6 +26,8 @@ pub(crate) mod quantity {
     pub(crate) const MICROSECONDS: &str = "µs";
     /// Time of one statement, milliseconds.
     pub(crate) const MILLISECONDS: &str = "ms";
+    /// Time of one operation, nanoseconds of a thread's processor time.
+    pub(crate) const NANOSECONDS: &str = "ns";
     /// Bytes for each row or entry.
     pub(crate) const BYTES: &str = "bytes";
 }

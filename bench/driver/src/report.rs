@@ -9,11 +9,12 @@ use crate::side::Side;
 use std::fmt::Write as _;
 
 /// The order of columns.
-const COLUMNS: [Side; 5] = [
+const COLUMNS: [Side; 6] = [
     Side::Mot,
     Side::Heap,
     Side::Unlogged,
     Side::Innodb,
+    Side::Masstree,
     Side::Floor,
 ];
 

@@ -15,6 +15,8 @@ pub(crate) enum Side {
     Unlogged,
     /// MariaDB's InnoDB.
     Innodb,
+    /// The `masstree` crate, beside the index alone.
+    Masstree,
     /// PostgreSQL without any table: what its protocol allows.
     Floor,
 }
@@ -26,6 +28,7 @@ impl fmt::Display for Side {
             Side::Heap => "heap",
             Side::Unlogged => "heap, unlogged",
             Side::Innodb => "InnoDB",
+            Side::Masstree => "masstree",
             Side::Floor => "no table",
         })
     }
@@ -41,7 +44,7 @@ impl Side {
             Side::Mot => "bench_mot",
             Side::Heap => "bench_heap",
             Side::Unlogged => "bench_unlogged",
-            Side::Innodb | Side::Floor => "public",
+            Side::Innodb | Side::Masstree | Side::Floor => "public",
         }
     }
 
@@ -50,7 +53,7 @@ impl Side {
         match self {
             Side::Mot => format!("CREATE FOREIGN TABLE {definition} SERVER mot"),
             Side::Unlogged => format!("CREATE UNLOGGED TABLE {definition}"),
-            Side::Heap | Side::Innodb | Side::Floor => format!("CREATE TABLE {definition}"),
+            _ => format!("CREATE TABLE {definition}"),
         }
     }
 
@@ -69,6 +72,7 @@ impl Side {
             Side::Heap => (150, 150, 150),
             Side::Unlogged => (205, 205, 205),
             Side::Innodb => (255, 127, 14),
+            Side::Masstree => (214, 39, 40),
             Side::Floor => (44, 160, 44),
         }
     }

@@ -1,6 +1,7 @@
 //! INSERT of one row.
 use super::statement::{Client, Frame, copy_list, empty};
 use crate::fdw::{Inserted, Target, project, tuple};
+use crate::pg::version;
 use mot_engine::TableRef;
 use pgrx::pg_sys;
 
@@ -24,7 +25,7 @@ impl Insert {
     ) -> Option<Insert> {
         // SAFETY: plain targets of a finished plan; the current context is the statement's.
         unsafe {
-            let attributes = (*frame.row_type).attrs.as_ptr();
+            let attributes = version::attributes(frame.row_type);
             let are_columns = values.len() == (*frame.row_type).natts as usize
                 && values.iter().enumerate().all(|(position, value)| {
                     let attribute = &*attributes.add(position);

@@ -14,6 +14,7 @@ use super::shape::{Shape, Verb};
 use crate::clock::PgSnapshot;
 use crate::fdw::{Private, Value, items};
 use crate::pg::fields::FieldKeeper;
+use crate::pg::version;
 use crate::pg::{self, executor};
 use crate::relation;
 use crate::xact;
@@ -420,7 +421,7 @@ impl Frame {
         // SAFETY: a filled slot of the row type; on a violation the relation is opened and core finds the words.
         unsafe {
             (*row).tts_tableOid = self.relation;
-            let attributes = (*self.row_type).attrs.as_ptr();
+            let attributes = version::attributes(self.row_type);
             let is_missing = |position: usize| {
                 *(*row).tts_isnull.add(position) && (*attributes.add(position)).attnotnull
             };

@@ -242,9 +242,13 @@ unsafe fn refuse_index_changes(relid: pg_sys::Oid, node: *mut pg_sys::AlterTable
     }
 }
 
-/// Makes the columns of a primary key NOT NULL, as ADD PRIMARY KEY does.
-pub unsafe fn ensure_not_null(table: pg_sys::Relation, stmt: *mut pg_sys::IndexStmt) {
-    // SAFETY: an open table that the caller has locked exclusively, or made itself.
+/// Makes the columns of a primary key NOT NULL, as ADD PRIMARY KEY does. Returns the table anew: core alters no table that somebody
+/// has open, so `table` is closed meanwhile.
+pub unsafe fn ensure_not_null(
+    table: pg_sys::Relation,
+    stmt: *mut pg_sys::IndexStmt,
+) -> pg_sys::Relation {
+    // SAFETY: a table that the caller has locked exclusively, or made itself, and opened once.
     unsafe {
         let mut commands = Vec::new();
         for element in nodes::items::<pg_sys::IndexElem>((*stmt).indexParams) {
@@ -260,12 +264,15 @@ pub unsafe fn ensure_not_null(table: pg_sys::Relation, stmt: *mut pg_sys::IndexS
             }
         }
         if commands.is_empty() {
-            return;
+            return table;
         }
-        let picture = Picture::take((*table).rd_id);
-        pg_sys::AlterTableInternal((*table).rd_id, nodes::list(&commands), true);
+        let relid = (*table).rd_id;
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+        let picture = Picture::take(relid);
+        pg_sys::AlterTableInternal(relid, nodes::list(&commands), true);
         pg_sys::CommandCounterIncrement();
         rows::make_true(&picture);
+        pg_sys::table_open(relid, pg_sys::NoLock as i32)
     }
 }
 

@@ -11,6 +11,7 @@
 //!
 //! Nothing here touches shared memory: the handler answers when the library is not preloaded, because `\d`, `DROP` and
 //! `pg_dump` need it.
+use crate::pg::version;
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 
@@ -54,6 +55,7 @@ fn index_handler(_call: pg_sys::FunctionCallInfo) -> Internal {
         (*am).amrescan = Some(amrescan);
         (*am).amgettuple = Some(amgettuple);
         (*am).amendscan = Some(amendscan);
+        version::set_order(am);
         Internal::from(Some(pg_sys::Datum::from(am)))
     }
 }

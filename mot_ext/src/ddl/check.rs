@@ -5,6 +5,7 @@
 use super::refuse::raise;
 use super::{definition, identity, nodes};
 use crate::clock::PgClock;
+use crate::pg::version;
 use crate::wal::replay;
 use crate::{errors, relation, session};
 use mot_engine::{IndexRef, TableRef};
@@ -34,7 +35,7 @@ impl Opened {
                     None,
                 );
             }
-            if !pg_sys::pg_class_ownercheck(relid, pg_sys::GetUserId()) {
+            if !version::owns_class(relid) {
                 pg_sys::aclcheck_error(
                     pg_sys::AclResult::ACLCHECK_NOT_OWNER,
                     pg_sys::ObjectType::OBJECT_FOREIGN_TABLE,

@@ -6,6 +6,7 @@ use super::create_table;
 use super::nodes;
 use super::refuse::unsupported;
 use super::utility::Statement;
+use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 
@@ -119,8 +120,6 @@ unsafe fn insert(statement: &Statement, relid: pg_sys::Oid, query: *mut pg_sys::
         (*target).relkind = pg_sys::RELKIND_FOREIGN_TABLE as _;
         (*target).rellockmode = pg_sys::RowExclusiveLock as _;
         (*target).eref = pg_sys::makeAlias(pg_sys::get_rel_name(relid), nodes::list(&names));
-        // No privilege is asked for: as in core, who may create the table may fill it, whatever the default privileges say.
-        (*target).requiredPerms = 0;
         let source = nodes::make::<pg_sys::RangeTblEntry>(T_RangeTblEntry);
         (*source).rtekind = pg_sys::RTEKind::RTE_SUBQUERY;
         (*source).subquery = nodes::copy(query);
@@ -146,6 +145,8 @@ unsafe fn insert(statement: &Statement, relid: pg_sys::Oid, query: *mut pg_sys::
         let insert = nodes::make::<pg_sys::Query>(T_Query);
         (*insert).commandType = pg_sys::CmdType::CMD_INSERT;
         (*insert).canSetTag = true;
+        // As in core, who may create the table may fill it, whatever the default privileges say.
+        version::ask_no_privilege(insert, target);
         (*insert).resultRelation = 1;
         (*insert).rtable = nodes::list(&[target, source]);
         (*insert).targetList = nodes::list(&targets);
@@ -174,7 +175,7 @@ unsafe fn insert(statement: &Statement, relid: pg_sys::Oid, query: *mut pg_sys::
             0,
         );
         pg_sys::ExecutorStart(run, 0);
-        pg_sys::ExecutorRun(run, pg_sys::ScanDirection::ForwardScanDirection, 0, true);
+        version::run_to_end(run);
         let rows = (*(*run).estate).es_processed;
         pg_sys::ExecutorFinish(run);
         pg_sys::ExecutorEnd(run);

@@ -8,6 +8,7 @@ use super::index_columns::{choose_name, column_names, resolve};
 use super::refuse::{raise, unsupported};
 use super::utility::{Statement, refuse_read_only};
 use super::{alter, identity, nodes, storage};
+use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::prelude::*;
@@ -52,7 +53,7 @@ pub unsafe fn define(
 ) -> pg_sys::Oid {
     // SAFETY: a live statement that the caller owns; the table is open and locked for the whole function.
     unsafe {
-        let table = pg_sys::table_open(relid, pg_sys::NoLock as i32);
+        let mut table = pg_sys::table_open(relid, pg_sys::NoLock as i32);
         let table_name = nodes::name(&(*(*table).rd_rel).relname);
         let namespace = (*(*table).rd_rel).relnamespace;
         pg_sys::CheckTableNotInUse(table, c"CREATE INDEX".as_ptr());
@@ -60,7 +61,7 @@ pub unsafe fn define(
         check_namespace(namespace);
 
         if (*stmt).primary {
-            alter::ensure_not_null(table, stmt);
+            table = alter::ensure_not_null(table, stmt);
         }
         let elements = nodes::items::<pg_sys::IndexElem>((*stmt).indexParams);
         let key_count = elements.len();
@@ -83,17 +84,8 @@ pub unsafe fn define(
         };
 
         let am = identity::access_method();
-        let info = pg_sys::makeIndexInfo(
-            key_count as i32,
-            key_count as i32,
-            am,
-            std::ptr::null_mut(),
-            std::ptr::null_mut(),
-            (*stmt).unique,
-            (*stmt).nulls_not_distinct,
-            true,
-            false,
-        );
+        let info =
+            version::make_index_info(key_count, am, (*stmt).unique, (*stmt).nulls_not_distinct);
         let mut collations = Vec::with_capacity(key_count);
         let mut classes = Vec::with_capacity(key_count);
         let mut options = Vec::with_capacity(key_count);
@@ -118,28 +110,17 @@ pub unsafe fn define(
         if (*stmt).if_not_exists {
             flags |= pg_sys::INDEX_CREATE_IF_NOT_EXISTS;
         }
-        let mut constraint = pg_sys::InvalidOid;
-        let index = pg_sys::index_create(
+        let index = version::create_index(version::NewIndex {
             table,
-            index_name,
-            pg_sys::InvalidOid,
-            pg_sys::InvalidOid,
-            pg_sys::InvalidOid,
-            pg_sys::InvalidOid,
+            name: index_name,
             info,
-            nodes::list(&names),
+            columns: nodes::list(&names),
             am,
-            pg_sys::InvalidOid,
-            collations.as_mut_ptr(),
-            classes.as_mut_ptr(),
-            options.as_mut_ptr(),
-            pg_sys::Datum::from(0),
-            flags as pg_sys::bits16,
-            0,
-            false,
-            false,
-            &raw mut constraint,
-        );
+            collations: &mut collations,
+            classes: &mut classes,
+            options: &mut options,
+            flags,
+        });
         if index != pg_sys::InvalidOid {
             storage::build_index(table, index);
         }
@@ -153,7 +134,7 @@ pub unsafe fn constraint_using_index(relid: pg_sys::Oid, request: &Request) {
     // SAFETY: the statement's own nodes; the caller holds AccessExclusiveLock on the table.
     unsafe {
         let stmt = request.statement;
-        let table = pg_sys::table_open(relid, pg_sys::NoLock as i32);
+        let mut table = pg_sys::table_open(relid, pg_sys::NoLock as i32);
         let wanted = nodes::text(request.existing);
         let oid = pg_sys::get_relname_relid(request.existing, (*(*table).rd_rel).relnamespace);
         if oid == pg_sys::InvalidOid {
@@ -226,7 +207,7 @@ pub unsafe fn constraint_using_index(relid: pg_sys::Oid, request: &Request) {
             name = (*stmt).idxname;
         }
         if (*stmt).primary {
-            alter::ensure_not_null(table, stmt);
+            table = alter::ensure_not_null(table, stmt);
             pg_sys::index_check_primary_key(table, info, true, stmt);
         }
         // CONSTRAINT_PRIMARY and CONSTRAINT_UNIQUE of catalog/pg_constraint.h.
@@ -299,8 +280,7 @@ pub fn refuse_include() -> ! {
 unsafe fn check_namespace(namespace: pg_sys::Oid) {
     // SAFETY: catalog look-ups.
     unsafe {
-        let user = pg_sys::GetUserId();
-        let acl = pg_sys::pg_namespace_aclcheck(namespace, user, pg_sys::ACL_CREATE as _);
+        let acl = version::may_create_in(namespace);
         if acl != pg_sys::AclResult::ACLCHECK_OK {
             pg_sys::aclcheck_error(
                 acl,

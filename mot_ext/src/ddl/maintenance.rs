@@ -13,6 +13,7 @@
 use super::refuse::{raise, unsupported};
 use super::utility::Statement;
 use super::{drop, identity, nodes};
+use crate::pg::version;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::pg_sys::{self, ObjectType::*, ReindexObjectType::*};
 use pgrx::prelude::*;
@@ -176,7 +177,7 @@ unsafe fn all_tables() -> Vec<*mut pg_sys::VacuumRelation> {
     for oid in oids {
         // SAFETY: a catalog look-up, and a fresh node.
         unsafe {
-            if pg_sys::pg_class_ownercheck(oid, pg_sys::GetUserId()) {
+            if version::owns_class(oid) {
                 let target = nodes::make::<pg_sys::VacuumRelation>(T_VacuumRelation);
                 (*target).oid = oid;
                 targets.push(target);

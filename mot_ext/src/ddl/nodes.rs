@@ -2,6 +2,7 @@
 //!
 //! All of it is unsafe in the same way: pointers must be live nodes of the type the caller names, which the node tag the
 //! caller has just tested guarantees.
+use crate::pg::version;
 use pgrx::pg_sys;
 use std::ffi::{CStr, c_char, c_void};
 
@@ -79,7 +80,10 @@ pub unsafe fn attributes<'a>(relation: pg_sys::Relation) -> &'a [pg_sys::FormDat
     // SAFETY: an open relation has a tuple descriptor with natts attributes at its end.
     unsafe {
         let descriptor = (*relation).rd_att;
-        (*descriptor).attrs.as_slice((*descriptor).natts as usize)
+        std::slice::from_raw_parts(
+            version::attributes(descriptor),
+            (*descriptor).natts as usize,
+        )
     }
 }
 

@@ -12,6 +12,7 @@
 //! Single-user mode fires no event triggers, and DROP DATABASE never does: the storages of its tables stay until `mot` is preloaded again.
 use super::{identity, retype};
 use crate::errors;
+use crate::pg::version;
 use crate::shmem;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::pg_sys::{self, ObjectAccessType::*};
@@ -102,7 +103,7 @@ unsafe fn arm() {
             HOOK.previous.set(pg_sys::object_access_hook);
             pg_sys::object_access_hook = Some(object_access);
         }
-        HOOK.armed_in.set((*pg_sys::MyProc).lxid);
+        HOOK.armed_in.set(*version::local_transaction());
     }
 }
 
@@ -122,7 +123,7 @@ unsafe extern "C-unwind" fn object_access(
         }
         if class == pg_sys::RelationRelationId
             && matches!(access, OAT_DROP | OAT_POST_ALTER | OAT_POST_CREATE)
-            && HOOK.armed_in.get() == (*pg_sys::MyProc).lxid
+            && HOOK.armed_in.get() == *version::local_transaction()
         {
             refuse(object);
         }

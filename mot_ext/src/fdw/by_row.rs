@@ -10,6 +10,7 @@
 use super::paths::{self, ENTRY_TO_ROW_COST, PathPrivate};
 use super::private::{self, items};
 use crate::errors;
+use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::CStr;
@@ -79,17 +80,7 @@ pub unsafe fn replace_current_of(
                 continue;
             }
             let equal = ctid_is_cursor_row(clause.cast(), (*rel).relid, relid);
-            let made = pg_sys::make_restrictinfo(
-                root,
-                equal,
-                true,
-                false,
-                false,
-                (*rinfo).security_level,
-                std::ptr::null_mut(),
-                std::ptr::null_mut(),
-                std::ptr::null_mut(),
-            );
+            let made = version::make_restriction(root, equal, (*rinfo).security_level);
             (*(*clauses).elements.add(at)).ptr_value = made.cast();
         }
     }

@@ -7,6 +7,7 @@ use super::by_row;
 use super::conditions::{self, Match};
 use super::private::{self, Key, items, list};
 use crate::keys;
+use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -212,7 +213,7 @@ unsafe fn add_index_path(
             )
         };
         let rows = ((*rel).tuples * selectivity).max(1.0).round();
-        let searches = array_lengths(conditions);
+        let searches = array_lengths(root, conditions);
         let steps = (*rel).tuples.max(2.0).log(NODE_FANOUT).ceil();
         let descent = searches * steps * DESCENT_STEP_COST * pg_sys::cpu_operator_cost;
         let filter = (*rel).baserestrictcost;
@@ -234,14 +235,15 @@ unsafe fn add_index_path(
 }
 
 /// How many keys the `= ANY` tests ask for.
-unsafe fn array_lengths(conditions: &[conditions::Condition]) -> f64 {
+unsafe fn array_lengths(
+    root: *mut pg_sys::PlannerInfo,
+    conditions: &[conditions::Condition],
+) -> f64 {
     conditions
         .iter()
         .filter(|condition| condition.test == conditions::Test::AnyOf)
         // SAFETY: an expression of array type.
-        .map(|condition| unsafe {
-            f64::from(pg_sys::estimate_array_length(condition.argument.cast()))
-        })
+        .map(|condition| unsafe { version::array_length(root, condition.argument.cast()) })
         .product()
 }
 
@@ -263,18 +265,12 @@ pub unsafe fn add(
         } else {
             (*info).ppi_rows
         };
-        let path = pg_sys::create_foreignscan_path(
-            root,
-            rel,
-            std::ptr::null_mut(),
+        let cost = version::Cost {
             rows,
             startup,
             total,
-            order,
-            outer,
-            std::ptr::null_mut(),
-            private.to_list(),
-        );
+        };
+        let path = version::foreign_path(root, rel, cost, order, outer, private.to_list());
         pg_sys::add_path(rel, path.cast());
     }
 }

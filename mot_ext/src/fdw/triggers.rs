@@ -1,4 +1,5 @@
 //! Row triggers, where core needs help with them.
+use crate::pg::version;
 use pgrx::pg_sys;
 
 /// Whether row triggers of an UPDATE or DELETE are shown the old row: then the plan's scan locks the rows, see plan.rs.
@@ -64,17 +65,7 @@ pub unsafe fn fire_before_update(
     new: *mut pg_sys::TupleTableSlot,
 ) -> bool {
     // SAFETY: as core calls it for a foreign table: the old row as a tuple, no tuple id.
-    unsafe {
-        pg_sys::ExecBRUpdateTriggers(
-            estate,
-            &raw mut (*node).mt_epqstate,
-            info,
-            std::ptr::null_mut(),
-            old,
-            new,
-            std::ptr::null_mut(),
-        )
-    }
+    unsafe { version::before_update_triggers(estate, &raw mut (*node).mt_epqstate, info, old, new) }
 }
 
 /// Queues AFTER UPDATE row triggers.

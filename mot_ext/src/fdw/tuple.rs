@@ -4,6 +4,7 @@
 //!   written here exactly as `tts_heap_store_tuple` writes them. The caller's snapshot or row lock keeps the image.
 //! - In: `heap_form_tuple` over values that were detoasted first, so that no image holds a pointer out of itself or a compressed
 //!   value.
+use crate::pg::version;
 use mot_engine::{Slot, VersionRef};
 use pgrx::pg_sys;
 
@@ -131,7 +132,7 @@ pub unsafe fn form_values<'a>(
         let count = (*descriptor).natts as usize;
         let mut flat = values;
         for position in 0..count {
-            let attribute = &*(*descriptor).attrs.as_ptr().add(position);
+            let attribute = &*version::attributes(descriptor).add(position);
             if attribute.attlen != -1 || *nulls.add(position) {
                 continue;
             }

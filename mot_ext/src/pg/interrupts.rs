@@ -5,7 +5,9 @@ use std::ffi::c_int;
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" {
     /// What the startup process does between records; may end the process.
-    fn HandleStartupProcInterrupts();
+    #[cfg_attr(not(feature = "pg18"), link_name = "HandleStartupProcInterrupts")]
+    #[cfg_attr(feature = "pg18", link_name = "ProcessStartupProcInterrupts")]
+    fn process_startup_interrupts();
     fn SignalHandlerForShutdownRequest(signal: c_int);
     fn SignalHandlerForConfigReload(signal: c_int);
 }
@@ -69,7 +71,7 @@ pub fn handle_startup_interrupts() {
     unsafe {
         if pg_sys::MyBackendType == pg_sys::BackendType::B_STARTUP {
             #[allow(ffi_unwind_calls)]
-            pg_sys::ffi::pg_guard_ffi_boundary(|| HandleStartupProcInterrupts());
+            pg_sys::ffi::pg_guard_ffi_boundary(|| process_startup_interrupts());
         }
     }
 }
@@ -78,8 +80,8 @@ pub fn handle_startup_interrupts() {
 pub fn take_worker_signals() {
     // SAFETY: PostgreSQL's own handlers; a worker begins with its signals blocked.
     unsafe {
-        pg_sys::pqsignal(libc::SIGTERM, Some(SignalHandlerForShutdownRequest));
-        pg_sys::pqsignal(libc::SIGHUP, Some(SignalHandlerForConfigReload));
+        super::version::set_signal_handler(libc::SIGTERM, Some(SignalHandlerForShutdownRequest));
+        super::version::set_signal_handler(libc::SIGHUP, Some(SignalHandlerForConfigReload));
         pg_sys::BackgroundWorkerUnblockSignals();
     }
 }

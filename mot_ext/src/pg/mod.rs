@@ -10,6 +10,7 @@ pub mod predicate;
 pub mod report;
 pub mod slot;
 pub mod title;
+pub mod version;
 pub mod violation;
 
 use pgrx::pg_sys;
@@ -190,10 +191,7 @@ pub fn renew_virtual_xid() {
     // SAFETY: never raises; a process in the ProcArray has a backend id, which the counter hangs on.
     unsafe {
         let lxid = get_next_local_transaction_id();
-        #[cfg(any(feature = "pg15", feature = "pg16"))]
-        let field = &raw mut (*pg_sys::MyProc).lxid;
-        #[cfg(any(feature = "pg17", feature = "pg18"))]
-        let field = &raw mut (*pg_sys::MyProc).vxid.lxid;
+        let field = version::local_transaction();
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
         field.write_volatile(lxid);
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
@@ -204,10 +202,7 @@ pub fn renew_virtual_xid() {
 pub fn clear_virtual_xid() {
     // SAFETY: plain store into this process's own PGPROC.
     unsafe {
-        #[cfg(any(feature = "pg15", feature = "pg16"))]
-        let field = &raw mut (*pg_sys::MyProc).lxid;
-        #[cfg(any(feature = "pg17", feature = "pg18"))]
-        let field = &raw mut (*pg_sys::MyProc).vxid.lxid;
+        let field = version::local_transaction();
         field.write_volatile(0);
     }
 }

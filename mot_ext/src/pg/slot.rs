@@ -3,6 +3,7 @@
 //!
 //! Held (acquired) by the checkpoint worker as long as it lives. Every function may raise; the worker runs them under
 //! [`super::catch`] and goes on without a slot if they do, since the gate alone suffices while it runs.
+use super::version;
 use mot_engine::Lsn;
 use pgrx::pg_sys;
 use std::ffi::CStr;
@@ -44,18 +45,15 @@ pub fn hold(from: Lsn) {
     unsafe {
         let mut found = exists();
         if found {
-            pg_sys::ReplicationSlotAcquire(NAME.as_ptr(), true);
-            if (*pg_sys::MyReplicationSlot).data.restart_lsn == 0
-                && (*pg_sys::MyReplicationSlot).data.invalidated_at != 0
-            {
+            version::acquire_slot(NAME.as_ptr());
+            if version::is_slot_invalidated() {
                 pg_sys::ReplicationSlotRelease();
                 pg_sys::ReplicationSlotDrop(NAME.as_ptr(), true);
                 found = false;
             }
         }
         if !found {
-            let persistent = pg_sys::ReplicationSlotPersistency::RS_PERSISTENT;
-            pg_sys::ReplicationSlotCreate(NAME.as_ptr(), false, persistent, false);
+            version::create_slot(NAME.as_ptr());
         }
     }
     advance(from);

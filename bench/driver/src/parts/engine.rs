@@ -1,14 +1,162 @@
-//! The engine without SQL: what its own benches found. They run without a server (`cargo bench`), so this part only looks for what the
-//! newest of their runs on this machine left behind.
+//! Index and engine without SQL: runs the benches of their crates and reads the tables they print.
+//!
+//! `compare` sets the index beside the `masstree` crate; `transactions` runs TPC-C on the engine's own calls. Both count the threads'
+//! own processor time, so their figures are per core.
 
 use super::Bench;
-use tpcc::failure::Result;
+use crate::plan::Form;
+use crate::record::{Place, quantity};
+use crate::side::Side;
+use std::process::Command;
+use tpcc::failure::{Failure, Result};
 
 pub(crate) const PART: &str = "engine";
+/// The work that is compared with masstree, as the columns of the bench call it.
+const INDEX_WORKS: [&str; 3] = ["get", "insert", "scan of 100"];
+/// The kinds of keys, as the bench calls them, are this part's settings; the goals ask for all that were measured.
+pub(crate) const TPCC: &str = "TPC-C in the engine";
+/// Its setting.
+pub(crate) const TPCC_SETTING: &str = "1 thread";
 
 pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
+    let quick: &[&str] = match bench.rig.plan.form {
+        Form::Smoke => {
+            bench
+                .notes
+                .push("not run in the smoke form: the benches would have to be built".into());
+            return Ok(());
+        }
+        Form::Quick => &["rounds=3", "keys=500000"],
+        Form::Full => &[],
+    };
+    bench.say("the index beside masstree");
+    let words = [&["mot", "masstree"], quick].concat();
+    let text = cargo_bench(
+        &[
+            "-p",
+            "mot_index",
+            "--features",
+            "crossbeam",
+            "--bench",
+            "compare",
+        ],
+        &words,
+    )?;
+    let times = parse_index(&text);
+    if times.is_empty() {
+        return Err(Failure::unexpected(format!(
+            "the index's bench printed no table: {text}"
+        )));
+    }
+    for (keys, work, side, nanos) in times {
+        bench.record.add(
+            &Place::new(PART, work, keys),
+            side,
+            quantity::NANOSECONDS,
+            nanos,
+        );
+    }
+    bench.say("TPC-C in the engine");
+    let words = [&["tpcc", "threads=1"], quick].concat();
+    let text = cargo_bench(&["-p", "mot_engine", "--bench", "transactions"], &words)?;
+    let rate = parse_tpcc(&text).ok_or_else(|| {
+        Failure::unexpected(format!(
+            "the engine's bench printed no line of TPC-C: {text}"
+        ))
+    })?;
+    bench.record.add(
+        &Place::new(PART, TPCC, TPCC_SETTING),
+        Side::Mot,
+        quantity::PER_SECOND,
+        rate,
+    );
     bench
         .notes
-        .push("the benches of index and engine run by themselves: cargo bench".into());
+        .push("medians of the benches' own rounds, per second of a thread's processor time".into());
     Ok(())
+}
+
+/// What a bench prints.
+fn cargo_bench(target: &[&str], words: &[&str]) -> Result<String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["bench", "--quiet"])
+        .args(target)
+        .arg("--")
+        .args(words)
+        .output()
+        .map_err(|error| Failure::unexpected(format!("cargo: {error}")))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let last = errors.lines().rev().take(5).collect::<Vec<_>>();
+    Err(Failure::unexpected(format!(
+        "cargo bench {}: {}",
+        target.join(" "),
+        last.join("; ")
+    )))
+}
+
+/// The cells of a line of a Markdown table.
+fn cells(line: &str) -> Option<Vec<&str>> {
+    let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
+    Some(inner.split('|').map(str::trim).collect())
+}
+
+/// Keys, work, side, nanoseconds: out of tables whose head names the keys and the works, and whose lines name the map.
+fn parse_index(text: &str) -> Vec<(String, &'static str, Side, f64)> {
+    let mut times = Vec::new();
+    let mut head: Vec<&str> = Vec::new();
+    for cells in text.lines().filter_map(cells) {
+        let side = match cells[0] {
+            "mot" => Side::Mot,
+            "masstree" => Side::Masstree,
+            _ => {
+                if cells.contains(&"get") {
+                    head = cells;
+                }
+                continue;
+            }
+        };
+        for work in INDEX_WORKS {
+            let at = head.iter().position(|name| *name == work);
+            let nanos = at.and_then(|at| cells.get(at)?.parse::<f64>().ok());
+            if let (Some(keys), Some(nanos)) = (head.first(), nanos) {
+                times.push(((*keys).to_owned(), work, side, nanos));
+            }
+        }
+    }
+    times
+}
+
+/// Transactions a second of the line in which every thread works at a warehouse of its own.
+fn parse_tpcc(text: &str) -> Option<f64> {
+    let mut lines = text.lines().filter_map(cells);
+    let line = lines
+        .find(|cells| cells[0].starts_with("TPC-C") && cells[0].ends_with("own warehouses"))?;
+    line.get(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_of_the_benches_are_read() {
+        let text = "1000 keys, 3 rounds\n\n| integers | insert | get | remove + insert | scan of 10 | scan of 100 | bytes a key |\n\
+            |---|---|---|---|---|---|---|\n| mot | 110 | 90 | 200 | 50 | 120 | 12.5 |\n| masstree | 150 | 140 | 300 | 300 | 900 | 40.0 |\n";
+        let times = parse_index(text);
+        assert_eq!(times.len(), 6);
+        assert_eq!(times[0], ("integers".to_owned(), "get", Side::Mot, 90.0));
+        assert_eq!(
+            times[5],
+            ("integers".to_owned(), "scan of 100", Side::Masstree, 900.0)
+        );
+        let text = "| what | transactions | spread | |\n|---|---|---|---|\n\
+            | TPC-C, 2 warehouses, 1 threads, own warehouses | 61234 | 60000 - 62000 | 1 |\n\
+            | TPC-C, 2 warehouses, 1 threads, one warehouse | 50000 | 1 - 2 | 1 |\n";
+        assert_eq!(parse_tpcc(text), Some(61234.0));
+        assert_eq!(parse_tpcc("nothing"), None);
+    }
 }
