@@ -104,7 +104,7 @@ enum Step {
 const ROWS: usize = 48;
 const TRANSACTIONS: u64 = 2500;
 /// Rows lie so far apart that neighbours belong to different lanes.
-const APART: u64 = 64;
+const APART: u64 = 512;
 const OPENING: i32 = 100;
 
 #[derive(Clone)]
