@@ -227,7 +227,7 @@ mod tests {
         const LANES: usize = 3;
         let mut rows = [0u64; LANES];
         for table in 1..=100 {
-            for slot in 0..3 * (LANES as u64) << NEIGHBOURS_SHIFT {
+            for slot in 0..(3 * LANES as u64) << NEIGHBOURS_SHIFT {
                 let lane = lane_of(TableId(table), Slot(slot), LANES);
                 let first = slot >> NEIGHBOURS_SHIFT << NEIGHBOURS_SHIFT;
                 assert_eq!(lane, lane_of(TableId(table), Slot(first), LANES));
