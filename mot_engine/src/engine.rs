@@ -9,6 +9,7 @@ use crate::limits::SESSIONS_MAX;
 use crate::memory::{Memory, Purpose, Urgency};
 use crate::rest::TakenOver;
 use crate::session::Session;
+use crate::sync;
 use crate::table::Catalog;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -126,9 +127,9 @@ impl TransactionCounters {
 #[repr(C, align(64))]
 pub(crate) struct SessionLine {
     /// 0 free, 1 taken.
-    pub(crate) taken: AtomicU32,
+    pub(crate) taken: sync::AtomicU32,
     /// Odd while the session is between appending a log record and marking its rows. Rises by one at each change.
-    pub(crate) logging: AtomicU64,
+    pub(crate) logging: sync::AtomicU64,
 }
 
 /// Which checkpoint this memory continues, for the next one: see checkpoint/README.md, "Ranges that nobody changed". Committers read the
@@ -136,10 +137,10 @@ pub(crate) struct SessionLine {
 #[repr(C, align(64))]
 struct Rounds {
     /// Raised at the start of each attempt to write a checkpoint.
-    round: AtomicU64,
+    round: sync::AtomicU64,
     /// The generation whose content the memory continues, 0 if none, and the round at which it was begun or loaded.
-    base_generation: AtomicU64,
-    base_round: AtomicU64,
+    base_generation: sync::AtomicU64,
+    base_round: sync::AtomicU64,
 }
 
 /// The first round; a range that was never changed says 0.
@@ -148,7 +149,7 @@ const FIRST_ROUND: u64 = 1;
 #[repr(C)]
 pub(crate) struct Root {
     state: AtomicU32,
-    pub(crate) horizon: AtomicU64,
+    pub(crate) horizon: sync::AtomicU64,
     /// Every transaction below this ended before this start of the server: no session is left that would take its work back.
     recovered_below: AtomicU64,
     /// Highest LSN any row was logged at.
@@ -311,6 +312,9 @@ impl Engine {
     pub fn wait_for_logging_sessions(self, mut pause: impl FnMut()) {
         for line in &self.root().sessions {
             let seen = line.logging.load(Ordering::SeqCst);
+            if sync::is_broken("log: waiting for who is logging") {
+                continue;
+            }
             while seen % 2 == 1 && line.logging.load(Ordering::SeqCst) == seen {
                 pause();
             }
