@@ -1,5 +1,5 @@
 # Two commands do everything on a bare Debian 12: `make demo` and `make test`.
-.PHONY: demo test rto soak bench setup install
+.PHONY: demo test rto soak bench profile setup install
 
 QUICK ?=
 # The version of PostgreSQL: 15, 17 or 18.
@@ -23,6 +23,12 @@ ONLY ?=
 bench: setup
 	.ci/install release
 	.ci/bench $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
+
+# make profile BENCH="compare mot integers get": where a bench of index or engine spends its time, into target/profile.
+BENCH ?= transactions tpcc
+
+profile:
+	.ci/profile $(BENCH)
 
 MINUTES ?= 30
 

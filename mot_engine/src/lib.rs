@@ -17,6 +17,8 @@ pub mod engine;
 pub mod errors;
 pub mod ids;
 pub mod index;
+#[cfg(all(test, feature = "model"))]
+mod interleavings;
 pub mod key;
 pub mod limits;
 pub mod log;
@@ -27,6 +29,7 @@ pub mod rest;
 pub mod row;
 pub mod scan;
 pub mod session;
+mod sync;
 pub mod table;
 pub mod transaction;
 

@@ -17,4 +17,4 @@ pub const INDEXES_PER_TABLE_MAX: usize = 64;
 pub const LOG_RECORD_BYTES_MAX: usize = 4 << 20;
 
 /// Sessions (processes and threads) joined to the engine at once.
-pub const SESSIONS_MAX: usize = 2048;
+pub const SESSIONS_MAX: usize = if cfg!(feature = "model") { 8 } else { 2048 };

@@ -10,11 +10,11 @@ use crate::ids::{IndexId, RelationKey, Slot, Xid};
 use crate::key::{IndexDefinition, KeyBuffer};
 use crate::memory::{LocalMemory, Purpose, TooManyParticipants, Urgency};
 use crate::row::{self, Newest, VersionRef};
+use crate::sync::{Ordering, order_unless_broken};
 use crate::table::{Catalog, IndexRef, SlotBatches, TableRef, Walk};
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
 
 /// Allocation and retirement for index nodes.
 pub(crate) struct NodeMemory<'a> {
@@ -125,9 +125,8 @@ impl Session {
     pub(crate) fn begin_logging(&self) {
         if self.logging.get().is_multiple_of(2) {
             self.logging.set(self.logging.get() + 1);
-            self.line
-                .logging
-                .store(self.logging.get(), Ordering::SeqCst);
+            let order = order_unless_broken(Ordering::SeqCst, "log: the fence of a mark");
+            self.line.logging.store(self.logging.get(), order);
         }
     }
 

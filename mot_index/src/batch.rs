@@ -1,6 +1,7 @@
 //! What a scan asks for and what it hands back.
 
 use crate::permutation::LEAF_ENTRIES;
+use crate::slice::SLICE_BYTES;
 
 /// Where a scan begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +54,12 @@ pub(crate) struct Scratch {
 
 /// One layer of a scan: a copy of a leaf's entries, and how far they have been read.
 pub(crate) struct Frame {
+    /// The address of the layer's root.
+    pub(crate) root: u64,
     /// The address of the leaf.
     pub(crate) leaf: u64,
+    /// How many leaves behind this one are on their way already.
+    pub(crate) asked: usize,
     pub(crate) copy: LeafCopy,
     /// How many entries of the copy have been read, counted in the direction of the scan.
     pub(crate) read: usize,
@@ -64,13 +69,15 @@ pub(crate) struct Frame {
 }
 
 /// The entries of a leaf at one moment, in key order, and its neighbours then.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct LeafCopy {
     pub(crate) count: usize,
     pub(crate) entries: [EntryCopy; LEAF_ENTRIES],
     pub(crate) bag: u64,
     pub(crate) next: u64,
     pub(crate) previous: u64,
+    /// Some entry is more than a slice.
+    pub(crate) has_longer: bool,
 }
 
 /// An entry of a [`LeafCopy`].
@@ -147,6 +154,11 @@ impl Batch {
         self.exhausted = false;
     }
 
+    /// About how many leaves are still to be read: they are two thirds full.
+    pub(crate) fn leaves_wanted(&self) -> usize {
+        self.capacity.saturating_sub(self.entries.len()) / (LEAF_ENTRIES * 2 / 3)
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.entries.len() >= self.capacity
     }
@@ -165,6 +177,33 @@ impl Batch {
             key_end: self.keys.len(),
             value,
         });
+    }
+
+    /// Appends entries that have no suffix, up to the capacity; returns how many. Most scans are of such.
+    #[inline]
+    pub(crate) fn push_run(&mut self, entries: impl ExactSizeIterator<Item = EntryCopy>) -> usize {
+        let room = self.capacity.saturating_sub(self.entries.len());
+        let count = room.min(entries.len());
+        let prefix = self.scratch.prefix.len();
+        let begin = self.keys.len();
+        // For whole slices; what a shorter key does not fill is cut off below.
+        self.keys.resize(begin + count * (prefix + SLICE_BYTES), 0);
+        self.entries.reserve(count);
+        let mut end = begin;
+        for entry in entries.take(count) {
+            if prefix > 0 {
+                self.keys[end..end + prefix].copy_from_slice(&self.scratch.prefix);
+                end += prefix;
+            }
+            self.keys[end..end + SLICE_BYTES].copy_from_slice(&entry.slice.to_be_bytes());
+            end += (entry.kind as usize).min(SLICE_BYTES);
+            self.entries.push(Entry {
+                key_end: end,
+                value: entry.value,
+            });
+        }
+        self.keys.truncate(end);
+        count
     }
 
     /// Notes the last entry's key as the place to resume at; `false` if there is no entry.

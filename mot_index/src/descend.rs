@@ -5,9 +5,11 @@
 //! the child tells by its own version when it may no longer cover the key.
 
 use crate::bag::Bag;
+use crate::batch::Direction;
 use crate::memory::Memory;
-use crate::node::{Node, Place};
+use crate::node::Node;
 use crate::slice::{LAYER, LONGER, SLICE_BYTES, SUFFIX, cut};
+use crate::sync::is_broken;
 use crate::tree::Tree;
 use crate::version::{Seen, is_deleted, is_inner, same_range};
 
@@ -22,11 +24,48 @@ pub(crate) enum Goal {
 
 impl Goal {
     #[inline]
-    fn child_of(self, node: &Node) -> u64 {
+    fn index_in(self, node: &Node) -> usize {
         match self {
-            Goal::Slice(slice) => node.child(node.route(slice)),
-            Goal::First => node.child(0),
-            Goal::Last => node.child(node.count()),
+            Goal::Slice(slice) => node.route(slice),
+            Goal::First => 0,
+            Goal::Last => node.count(),
+        }
+    }
+}
+
+/// What a descent does with the parent of the leaf it ends in, before it goes there: the parent and the child's index.
+pub(crate) trait AtParent {
+    fn visit(&mut self, parent: &Node, index: usize);
+}
+
+/// Nothing.
+pub(crate) struct PassBy;
+
+impl AtParent for PassBy {
+    #[inline(always)]
+    fn visit(&mut self, _: &Node, _: usize) {}
+}
+
+/// Asks for the leaves beside the one a scan begins with, so that their misses overlap: by their own links they would come one by one.
+pub(crate) struct AskBeside {
+    pub(crate) direction: Direction,
+    /// How many are asked for at most, and then how many were.
+    pub(crate) leaves: usize,
+}
+
+impl AtParent for AskBeside {
+    #[inline]
+    fn visit(&mut self, parent: &Node, index: usize) {
+        let there = match self.direction {
+            Direction::Forward => parent.count().saturating_sub(index),
+            Direction::Backward => index,
+        };
+        self.leaves = self.leaves.min(there);
+        for distance in 1..=self.leaves {
+            Node::prefetch(parent.child(match self.direction {
+                Direction::Forward => index + distance,
+                Direction::Backward => index - distance,
+            }));
         }
     }
 }
@@ -35,6 +74,16 @@ impl Goal {
 /// the layer is gone, which is a reason to start at the first layer again.
 #[inline]
 pub(crate) fn reach_leaf(root: &Node, goal: Goal) -> Option<(&Node, Seen)> {
+    reach_leaf_by(root, goal, &mut PassBy)
+}
+
+/// The same, with something to do at the leaf's parent.
+#[inline]
+pub(crate) fn reach_leaf_by<'a>(
+    root: &'a Node,
+    goal: Goal,
+    at_parent: &mut impl AtParent,
+) -> Option<(&'a Node, Seen)> {
     'layer: loop {
         let mut node = root;
         let mut seen = node.version.stable();
@@ -42,16 +91,20 @@ pub(crate) fn reach_leaf(root: &Node, goal: Goal) -> Option<(&Node, Seen)> {
             return None;
         }
         while is_inner(seen) {
-            let address = goal.child_of(node);
+            let index = goal.index_in(node);
+            let address = node.child(index);
             let still = node.is_still(seen);
             if still {
                 Node::prefetch(address);
                 // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
                 let child = unsafe { Node::at(address) }.expect("an inner node has children");
                 let child_seen = child.version.stable();
-                if node.is_still(seen) {
+                if node.is_still(seen) || is_broken("index: hand over hand") {
                     if is_deleted(child_seen) {
                         continue 'layer;
+                    }
+                    if !is_inner(child_seen) {
+                        at_parent.visit(node, index);
                     }
                     node = child;
                     seen = child_seen;
@@ -82,9 +135,9 @@ pub(crate) enum Found<'a> {
 pub(crate) fn look_up<'a>(leaf: &'a Node, seen: &mut Seen, rest: &[u8]) -> Option<Found<'a>> {
     let (slice, class) = cut(rest);
     loop {
-        let found = match leaf.search(leaf.permutation(), slice, class) {
-            Place::Before(_) => leaf.is_still(*seen).then_some(Found::Nothing),
-            Place::At(_, slot) => {
+        let found = match leaf.find(leaf.permutation(), slice, class) {
+            None => leaf.is_still(*seen).then_some(Found::Nothing),
+            Some(slot) => {
                 let kind = leaf.kinds().of(slot);
                 let value = leaf.value(slot);
                 if class < LONGER {

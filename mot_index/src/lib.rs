@@ -25,6 +25,7 @@ mod cursor;
 mod cut;
 mod descend;
 mod join;
+mod lanes;
 mod layer;
 mod memory;
 mod node;

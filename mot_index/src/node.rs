@@ -10,9 +10,10 @@
 //! neighbour's* latch. Whoever reads without the latch validates the version before an address that
 //! was read is followed: until then it may be something else than an address.
 
+use crate::lanes::{self, LANES};
 use crate::permutation::{LEAF_ENTRIES, Permutation};
 use crate::slice::{LAYER, class_of_kind};
-use crate::sync::{AtomicU64, Ordering, prefetch};
+use crate::sync::{AtomicU64, Ordering, is_broken, prefetch};
 use crate::version::{self, Seen, Version};
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -36,6 +37,8 @@ const CHILDREN: usize = INNER_KEYS;
 /// Bits of a kind in the kinds cell; slot 15's field names the slot that was filled last.
 const KIND_BITS: usize = 4;
 const KIND: u64 = 0xF;
+/// A bit for each slot.
+const ALL_SLOTS: u32 = (1 << LEAF_ENTRIES) - 1;
 /// The "slot filled last" of a leaf that has none.
 pub(crate) const NO_SLOT: usize = LEAF_ENTRIES;
 
@@ -155,7 +158,12 @@ impl Node {
 
     #[inline]
     pub(crate) fn set_permutation(&self, permutation: Permutation) {
-        self.word.store(permutation.0, Ordering::Release);
+        let order = if is_broken("index: the release of an entry") {
+            Ordering::Relaxed
+        } else {
+            Ordering::Release
+        };
+        self.word.store(permutation.0, order);
     }
 
     /// All kinds at once.
@@ -222,28 +230,47 @@ impl Node {
         self.set_kinds(self.kinds().with(slot, kind).with_last(slot));
     }
 
+    /// The sixteen cells that begin with the leaf's slices; the last is no slice.
+    #[inline(always)]
+    fn slices(&self) -> &[AtomicU64; LANES] {
+        self.cells[KEYS..].first_chunk().expect("so many cells")
+    }
+
+    /// The slot of an entry, in a permutation of this leaf.
+    #[inline]
+    pub(crate) fn find(&self, permutation: Permutation, slice: u64, class: u64) -> Option<usize> {
+        let mut slots = lanes::equal(self.slices(), slice) & ALL_SLOTS;
+        let kinds = self.kinds();
+        // Hardly ever more than one: what was removed may still have the slice.
+        while slots != 0 {
+            let slot = slots.trailing_zeros() as usize;
+            if class_of_kind(kinds.of(slot)) == class && permutation.position(slot).is_some() {
+                return Some(slot);
+            }
+            slots &= slots - 1;
+        }
+        None
+    }
+
     /// Where an entry is or would be, in a permutation of this leaf.
     #[inline]
     pub(crate) fn search(&self, permutation: Permutation, slice: u64, class: u64) -> Place {
+        let at_most = lanes::at_most(self.slices(), slice) & ALL_SLOTS;
+        let mut equal = lanes::equal(self.slices(), slice) & ALL_SLOTS;
+        let mut less = at_most & !equal;
         let kinds = self.kinds();
-        for position in 0..permutation.count() {
-            let slot = permutation.slot(position);
-            let key = self.key(slot);
-            if key < slice {
-                continue;
+        while equal != 0 {
+            let slot = equal.trailing_zeros() as usize;
+            let found = class_of_kind(kinds.of(slot));
+            if found == class
+                && let Some(position) = permutation.position(slot)
+            {
+                return Place::At(position, slot);
             }
-            if key == slice {
-                let found = class_of_kind(kinds.of(slot));
-                if found < class {
-                    continue;
-                }
-                if found == class {
-                    return Place::At(position, slot);
-                }
-            }
-            return Place::Before(position);
+            less |= u32::from(found < class) << slot;
+            equal &= equal - 1;
         }
-        Place::Before(permutation.count())
+        Place::Before(permutation.count_of(less))
     }
 }
 
@@ -283,11 +310,11 @@ impl Node {
     /// The index of the child that covers a slice: separators are the least slices right of them.
     #[inline]
     pub(crate) fn route(&self, slice: u64) -> usize {
-        let mut index = 0;
-        for separator in 0..self.count() {
-            index += usize::from(self.separator(separator) <= slice);
-        }
-        index
+        let cells = self.cells[SEPARATORS..]
+            .first_chunk()
+            .expect("so many cells");
+        let behind = !lanes::at_most(cells, slice) | 1 << self.count();
+        behind.trailing_zeros() as usize
     }
 
     /// Puts in a child that covers what its left neighbour covered from `separator` on. The owner

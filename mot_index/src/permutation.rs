@@ -8,6 +8,8 @@
 pub(crate) const LEAF_ENTRIES: usize = 15;
 const FIELD_BITS: usize = 4;
 const FIELD: u64 = 0xF;
+/// One in each of the fields above the count, once they are shifted down.
+const EACH_FIELD: u64 = 0x0111_1111_1111_1111;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Permutation(pub(crate) u64);
@@ -43,6 +45,30 @@ impl Permutation {
     #[inline]
     pub(crate) fn slot(self, position: usize) -> usize {
         ((self.0 >> (FIELD_BITS * (position + 1))) & FIELD) as usize
+    }
+
+    /// The position of a slot's entry; `None` if the slot is free.
+    #[inline]
+    pub(crate) fn position(self, slot: usize) -> Option<usize> {
+        // The field that names the slot becomes the lowest that is zero: exact for the lowest, as nothing borrows from below it.
+        let fields = (self.0 >> FIELD_BITS) ^ (slot as u64 * EACH_FIELD)
+            | FIELD << (FIELD_BITS * LEAF_ENTRIES);
+        let zero = fields.wrapping_sub(EACH_FIELD) & !fields & (EACH_FIELD << (FIELD_BITS - 1));
+        let position = zero.trailing_zeros() as usize / FIELD_BITS;
+        (position < self.count()).then_some(position)
+    }
+
+    /// How many of the slots in a bit set have entries.
+    #[inline]
+    pub(crate) fn count_of(self, slots: u32) -> usize {
+        debug_assert!(slots < 1 << LEAF_ENTRIES);
+        // Free slots count as slot 15, which is in no set.
+        let fields = (self.0 >> FIELD_BITS) | !0 << (FIELD_BITS * self.count());
+        let mut count = 0;
+        for position in 0..LEAF_ENTRIES {
+            count += slots >> ((fields >> (FIELD_BITS * position)) & FIELD) & 1;
+        }
+        count as usize
     }
 
     /// The permutation after the first free slot is put in at `position`, and that slot.
@@ -121,6 +147,13 @@ mod tests {
             for (position, slot) in list.iter().enumerate() {
                 assert_eq!(permutation.slot(position), *slot);
             }
+            for slot in 0..LEAF_ENTRIES {
+                let position = list.iter().position(|taken| *taken == slot);
+                assert_eq!(permutation.position(slot), position);
+            }
+            let set = state >> 16 & ((1 << LEAF_ENTRIES) - 1);
+            let named = list.iter().filter(|slot| set >> **slot & 1 == 1).count();
+            assert_eq!(permutation.count_of(set), named);
         }
     }
 

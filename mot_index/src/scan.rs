@@ -17,11 +17,11 @@
 
 use crate::bag::Bag;
 use crate::batch::{Batch, Bound, Direction, EntryCopy, Frame, LeafCopy};
-use crate::descend::{Goal, reach_leaf};
+use crate::descend::{AskBeside, Goal, reach_leaf_by};
 use crate::memory::Memory;
 use crate::node::Node;
-use crate::permutation::LEAF_ENTRIES;
-use crate::slice::{LAYER, SLICE_BYTES, SUFFIX, class_of_kind, cut};
+use crate::slice::{LAYER, LONGER, SLICE_BYTES, SUFFIX, class_of_kind, cut};
+use crate::sync::{Wait, is_broken};
 use crate::tree::Tree;
 use crate::version::{Seen, is_deleted, is_inner, same_range};
 
@@ -60,7 +60,10 @@ impl<'a, M: Memory> Tree<'a, M> {
             }),
         };
         let mut result = self.scan_once(edge, direction, batch);
+        let mut wait = Wait::new();
         while result.is_err() {
+            // Perhaps until the owner of a leaf has stored the second of two links.
+            wait.once();
             result = if batch.note_last() {
                 let resume = core::mem::take(&mut batch.scratch.resume);
                 let edge = Edge {
@@ -92,11 +95,14 @@ impl<'a, M: Memory> Tree<'a, M> {
         };
         self.enter(root, edge, direction, batch)?;
         while !batch.is_full() {
+            let wanted = batch.leaves_wanted();
             let Some(frame) = batch.scratch.frames.last_mut() else {
                 batch.set_exhausted();
                 return Ok(());
             };
-            if frame.read < frame.copy.count {
+            if frame.read < frame.copy.count && !frame.copy.has_longer {
+                push_rest(batch, direction);
+            } else if frame.read < frame.copy.count {
                 let entry = frame.entry(direction);
                 frame.read += 1;
                 frame.last = Some(entry.order());
@@ -110,7 +116,7 @@ impl<'a, M: Memory> Tree<'a, M> {
                     let bag = frame.copy.bag;
                     push(batch, entry, bag);
                 }
-            } else if !advance(frame, direction)? {
+            } else if !advance(frame, direction, wanted)? {
                 batch.scratch.frames.pop();
                 let prefix = &mut batch.scratch.prefix;
                 prefix.truncate(prefix.len().saturating_sub(SLICE_BYTES));
@@ -138,19 +144,27 @@ impl<'a, M: Memory> Tree<'a, M> {
                 (None, Direction::Forward) => Goal::First,
                 (None, Direction::Backward) => Goal::Last,
             };
-            let (leaf, copy) = loop {
-                let (leaf, seen) = reach_leaf(root, goal).ok_or(GoneDown)?;
-                if let Some(copy) = copy_leaf(leaf, seen, direction) {
-                    break (leaf, copy);
-                }
-            };
             let last = edge.map(|edge| cut(edge.rest));
             let mut frame = Frame {
-                leaf: leaf.address(),
-                copy,
+                root: root.address(),
+                leaf: 0,
+                asked: 0,
+                copy: LeafCopy::default(),
                 read: 0,
                 last,
             };
+            loop {
+                let mut beside = AskBeside {
+                    direction,
+                    leaves: batch.leaves_wanted(),
+                };
+                let (leaf, seen) = reach_leaf_by(root, goal, &mut beside).ok_or(GoneDown)?;
+                frame.asked = beside.leaves;
+                frame.leaf = leaf.address();
+                if copy_leaf(leaf, seen, direction, &mut frame.copy) {
+                    break;
+                }
+            }
             let Some(inner) = edge else {
                 batch.scratch.frames.push(frame);
                 return Ok(());
@@ -246,6 +260,25 @@ fn push(batch: &mut Batch, entry: EntryCopy, bag: u64) {
     batch.push(&bytes[..length], suffix(entry, bag), entry.value);
 }
 
+/// Appends what is left of the last frame's copy, as far as it fits; its entries are slices only.
+fn push_rest(batch: &mut Batch, direction: Direction) {
+    let mut frames = core::mem::take(&mut batch.scratch.frames);
+    let frame = frames.last_mut().expect("the caller has it");
+    let (read, count) = (frame.read, frame.copy.count);
+    let pushed = match direction {
+        Direction::Forward => batch.push_run(frame.copy.entries[read..count].iter().copied()),
+        Direction::Backward => {
+            batch.push_run(frame.copy.entries[..count - read].iter().rev().copied())
+        }
+    };
+    if pushed > 0 {
+        frame.read = read + pushed - 1;
+        frame.last = Some(frame.entry(direction).order());
+        frame.read += 1;
+    }
+    batch.scratch.frames = frames;
+}
+
 /// Whether an entry with the edge's slice and class belongs to the scan.
 fn lies_behind(entry: EntryCopy, bag: u64, edge: Edge<'_>, direction: Direction) -> bool {
     let rest = edge.rest.get(SLICE_BYTES..).unwrap_or(&[]);
@@ -256,8 +289,29 @@ fn lies_behind(entry: EntryCopy, bag: u64, edge: Edge<'_>, direction: Direction)
     }
 }
 
+/// Asks for the leaves behind the frame's by going down to it once more: cheaper than to wait for each of so many.
+fn ask_ahead(frame: &mut Frame, direction: Direction, wanted: usize) {
+    if frame.copy.count == 0 {
+        return;
+    }
+    let slice = frame.copy.entries[0].slice;
+    // SAFETY: the root of a layer that was entered in the epoch that is still pinned (`Tree::new`).
+    let root = unsafe { Node::at(frame.root) }.expect("a layer has a root");
+    let mut beside = AskBeside {
+        direction,
+        leaves: wanted,
+    };
+    // Only what is asked for counts: who goes on by the links sees for himself what has changed.
+    if reach_leaf_by(root, Goal::Slice(slice), &mut beside).is_some() {
+        frame.asked = beside.leaves;
+    }
+}
+
+/// Leaves still wanted from which on asking for them pays.
+const LEAVES_WORTH_ASKING: usize = 3;
+
 /// Goes to the neighbouring leaf of the layer; `false` if there is none.
-fn advance(frame: &mut Frame, direction: Direction) -> Result<bool, GoneDown> {
+fn advance(frame: &mut Frame, direction: Direction, wanted: usize) -> Result<bool, GoneDown> {
     let address = match direction {
         Direction::Forward => frame.copy.next,
         Direction::Backward => frame.copy.previous,
@@ -266,47 +320,51 @@ fn advance(frame: &mut Frame, direction: Direction) -> Result<bool, GoneDown> {
     let Some(leaf) = (unsafe { Node::at(address) }) else {
         return Ok(false);
     };
-    let copy = loop {
+    loop {
         let seen = leaf.version.stable();
-        if is_deleted(seen) || is_inner(seen) {
+        if (is_deleted(seen) && !is_broken("index: going down again from a leaf that is gone"))
+            || is_inner(seen)
+        {
             return Err(GoneDown);
         }
-        if let Some(copy) = copy_leaf(leaf, seen, direction) {
-            break copy;
+        if copy_leaf(leaf, seen, direction, &mut frame.copy) {
+            break;
         }
-    };
-    if direction == Direction::Backward && copy.next != frame.leaf {
+    }
+    if direction == Direction::Backward && frame.copy.next != frame.leaf {
         return Err(GoneDown);
     }
     frame.leaf = address;
-    frame.copy = copy;
+    if frame.asked > 0 {
+        frame.asked -= 1;
+    } else if wanted >= LEAVES_WORTH_ASKING {
+        // The first of another parent's leaves.
+        ask_ahead(frame, direction, wanted);
+    }
     frame.read = 0;
     frame.skip_before(direction);
     frame.skip_last(direction);
     Ok(true)
 }
 
-/// Copies a leaf at a moment at which its range was the one of `seen`; `None` if it changed.
-fn copy_leaf(leaf: &Node, mut seen: Seen, direction: Direction) -> Option<LeafCopy> {
+/// Copies a leaf at a moment at which its range was the one of `seen`; `false` if it changed: then the copy is worth nothing.
+fn copy_leaf(leaf: &Node, mut seen: Seen, direction: Direction, copy: &mut LeafCopy) -> bool {
     loop {
         let permutation = leaf.permutation();
         let kinds = leaf.kinds();
-        let mut copy = LeafCopy {
-            count: permutation.count(),
-            entries: [EntryCopy::default(); LEAF_ENTRIES],
-            bag: leaf.bag(),
-            next: leaf.next(),
-            previous: leaf.previous(),
-        };
+        copy.count = permutation.count();
+        copy.bag = leaf.bag();
+        copy.next = leaf.next();
+        copy.previous = leaf.previous();
         Node::prefetch(match direction {
             Direction::Forward => copy.next,
             Direction::Backward => copy.previous,
         });
-        let mut suffixes = 0;
+        let mut longest = 0;
         for position in 0..copy.count {
             let slot = permutation.slot(position);
             let kind = kinds.of(slot);
-            suffixes += u32::from(kind == SUFFIX);
+            longest = longest.max(kind);
             copy.entries[position] = EntryCopy {
                 slice: leaf.key(slot),
                 value: leaf.value(slot),
@@ -314,21 +372,23 @@ fn copy_leaf(leaf: &Node, mut seen: Seen, direction: Direction) -> Option<LeafCo
                 kind: kind as u32,
             };
         }
-        if suffixes > 0 && leaf.is_still(seen) {
+        copy.has_longer = class_of_kind(longest) == LONGER;
+        if copy.has_longer && leaf.is_still(seen) {
             // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
-            let bag = unsafe { Bag::at(copy.bag) }.expect("a leaf with a suffix has a bag");
+            let bag = unsafe { Bag::at(copy.bag) };
             for entry in &mut copy.entries[..copy.count] {
                 if u64::from(entry.kind) == SUFFIX {
+                    let bag = bag.expect("a leaf with a suffix has a bag");
                     entry.word = bag.word(entry.word as usize);
                 }
             }
         }
         if leaf.is_still(seen) {
-            return Some(copy);
+            return true;
         }
         let now = leaf.version.stable();
         if !same_range(seen, now) {
-            return None;
+            return false;
         }
         seen = now;
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::memory::Memory;
+use crate::permutation::LEAF_ENTRIES;
 use crate::tree::TreeRoot;
 use core::alloc::Layout;
 use core::ptr::NonNull;
@@ -45,7 +46,7 @@ fn after_one_leaf(
     frame.read = LEAF_ENTRIES;
     change(&tree);
     assert!(tree.verify().is_ok());
-    assert!(advance(frame, direction)?, "there is another leaf");
+    assert!(advance(frame, direction, 0)?, "there is another leaf");
     let mut seen = Vec::new();
     while frame.read < frame.copy.count {
         seen.push(frame.entry(direction).slice);

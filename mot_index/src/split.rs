@@ -13,6 +13,7 @@ use crate::memory::{Memory, OutOfMemory};
 use crate::node::{INNER_KEYS, Kinds, NO_SLOT, Node, Place};
 use crate::permutation::Permutation;
 use crate::slice::SUFFIX;
+use crate::sync::Wait;
 use crate::tree::Tree;
 use crate::update::Site;
 use crate::version::{CHANGE, DIRTY, LATCHED, SPLIT, is_deleted, is_inner};
@@ -102,7 +103,14 @@ impl<'a, M: Memory> Tree<'a, M> {
     /// Latches the parent of a node the caller owns and that is not the root of the layer. `slice`
     /// is one the node covers.
     pub(crate) fn latch_parent(&self, root: &'a Node, slice: u64, child: &Node) -> &'a Node {
+        let mut wait = Wait::new();
+        let mut again = false;
         'layer: loop {
+            if again {
+                // Somebody rearranges the path.
+                wait.once();
+            }
+            again = true;
             let mut node = root;
             let mut seen = node.version.stable();
             // The path to an owned node may be rearranged above it, but only for a moment.

@@ -1,13 +1,24 @@
 //! Everything the tree takes from the machine: atomics, fences, waiting, prefetching.
 //!
 //! No other module names `core::sync::atomic`, so that other atomics can be put in their place here:
-//! the feature `jitter` does so, for tests.
+//! the features `jitter` and `model` do so, for tests.
 
-#[cfg(not(feature = "jitter"))]
+#[cfg(not(any(feature = "jitter", feature = "model")))]
 pub(crate) use core::sync::atomic::AtomicU64;
-pub(crate) use core::sync::atomic::{AtomicU16, AtomicU32, Ordering, fence};
-#[cfg(feature = "jitter")]
+pub(crate) use core::sync::atomic::Ordering;
+#[cfg(not(feature = "model"))]
+pub(crate) use core::sync::atomic::{AtomicU16, AtomicU32, fence};
+#[cfg(all(feature = "jitter", not(feature = "model")))]
 pub(crate) use jitter::AtomicU64;
+#[cfg(feature = "model")]
+pub(crate) use mot_model::{AtomicU16, AtomicU32, AtomicU64, fence, is_broken};
+
+/// Whether a model's test wants this step left out, to see that the model notices.
+#[cfg(not(feature = "model"))]
+#[inline(always)]
+pub(crate) const fn is_broken(_step: &'static str) -> bool {
+    false
+}
 
 /// Rounds of waiting that only pause the core. A latch is held for well under a microsecond, so a
 /// longer wait means that its holder was preempted and needs a core more than the waiter does.
@@ -25,16 +36,21 @@ impl Wait {
 
     /// Waits a little; longer each time, and from [`PAUSE_ROUNDS`] on by `sched_yield`.
     pub(crate) fn once(&mut self) {
-        if self.round < PAUSE_ROUNDS && !cfg!(miri) {
+        if self.round < PAUSE_ROUNDS && !cfg!(any(miri, feature = "model")) {
             for _ in 0..1 << self.round {
                 core::hint::spin_loop();
             }
             self.round += 1;
         } else {
-            std::thread::yield_now();
+            yield_now();
         }
     }
 }
+
+#[cfg(feature = "model")]
+use mot_model::yield_now;
+#[cfg(not(feature = "model"))]
+use std::thread::yield_now;
 
 /// Bytes of a cache line; a prefetch brings in one.
 const CACHE_LINE_BYTES: usize = 64;
@@ -73,7 +89,7 @@ fn prefetch_line(address: u64) {
 fn prefetch_line(_address: u64) {}
 
 /// Atomics that give up the processor before one access in [`ACCESSES_PER_YIELD`], at random.
-#[cfg(feature = "jitter")]
+#[cfg(all(feature = "jitter", not(feature = "model")))]
 mod jitter {
     use super::Ordering;
     use core::sync::atomic;

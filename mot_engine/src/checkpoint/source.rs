@@ -54,7 +54,7 @@ pub fn write(
 /// From here on changes count for the next checkpoint; those of before are all marked on their rows and ranges.
 pub(crate) fn begin_round(engine: Engine) -> Result<u64, EngineError> {
     let round = engine.begin_round();
-    engine.wait_for_logging_sessions(|| std::thread::sleep(LOGGING_POLL))?;
+    engine.wait_for_logging_sessions(|| crate::sync::sleep(LOGGING_POLL))?;
     Ok(round)
 }
 

@@ -7,8 +7,8 @@
 use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::memory::{LocalMemory, Purpose, Urgency};
+use crate::sync::{AtomicU64, Ordering};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 const EMPTY: u64 = u64::MAX;
 const BLOCK_TAG: u64 = 1;

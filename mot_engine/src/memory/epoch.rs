@@ -12,7 +12,7 @@
 
 use super::account::EpochReport;
 use super::arena::{Memory, Padded};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence, is_broken};
 
 /// Processes and threads that can use the arena at once: PostgreSQL's own practical bound on connections, 128 KiB.
 pub const EPOCH_PARTICIPANTS_MAX: usize = 2048;
@@ -51,7 +51,9 @@ impl Participant {
     /// Publishes `epoch`. Afterwards shared pointers may be followed.
     #[inline]
     pub(super) fn pin(&self, epoch: u64) {
-        if cfg!(target_arch = "x86_64") {
+        if is_broken("epochs: the fence of a pin") {
+            self.pinned.store(epoch, Ordering::Relaxed);
+        } else if cfg!(target_arch = "x86_64") {
             // A locked exchange is a full fence here and about half the price of mfence (crossbeam does the same).
             self.pinned.swap(epoch, Ordering::SeqCst);
             std::sync::atomic::compiler_fence(Ordering::SeqCst);
@@ -88,7 +90,7 @@ impl EpochTable {
         let end = self.end.0.load(Ordering::Relaxed) as usize;
         for participant in &self.participants[..end] {
             let pinned = participant.pinned.load(Ordering::Relaxed);
-            if pinned != 0 && pinned != epoch {
+            if pinned != 0 && pinned != epoch && !is_broken("epochs: waiting for who is pinned") {
                 return epoch;
             }
         }
@@ -129,7 +131,9 @@ impl Memory {
                     .compare_exchange(0, std::process::id(), Ordering::AcqRel, Ordering::Relaxed)
                     .is_ok();
             if claimed {
-                table.end.0.fetch_max(number as u32 + 1, Ordering::SeqCst);
+                if !is_broken("epochs: telling of a new participant") {
+                    table.end.0.fetch_max(number as u32 + 1, Ordering::SeqCst);
+                }
                 return Ok(participant);
             }
         }

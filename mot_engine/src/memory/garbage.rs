@@ -53,7 +53,8 @@ impl Garbage {
     /// The oldest block, if it may be freed in epoch `now`.
     pub(super) fn pop_free(&mut self, now: u64) -> Option<Retired> {
         let &(stamp, _) = self.batches.front()?;
-        if stamp + EPOCHS_TO_SAFETY > now {
+        let early = u64::from(crate::sync::is_broken("epochs: the second epoch"));
+        if stamp + EPOCHS_TO_SAFETY - early > now {
             return None;
         }
         self.pop().map(|(retired, _)| retired)

@@ -5,8 +5,8 @@
 //! takes no second one, makes no call that can wait or raise an error, and is never killed without the whole region
 //! being reset afterwards. A guard cannot leave its thread.
 
+use crate::sync::{AtomicU32, Ordering};
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Spins this often before the first yield: about the time a critical section takes.
 const SPINS_BEFORE_YIELD: u32 = 128;
@@ -58,7 +58,7 @@ impl Latch {
         loop {
             while self.0.load(Ordering::Relaxed) != FREE {
                 spins += 1;
-                if spins < SPINS_BEFORE_YIELD {
+                if spins < SPINS_BEFORE_YIELD && !cfg!(feature = "model") {
                     std::hint::spin_loop();
                 } else {
                     yield_processor();
@@ -73,8 +73,7 @@ impl Latch {
 
 /// Lets another process run.
 pub(super) fn yield_processor() {
-    // SAFETY: sched_yield has no preconditions.
-    unsafe { libc::sched_yield() };
+    crate::sync::yield_now();
 }
 
 /// A held latch; dropping it frees the latch.
@@ -109,7 +108,8 @@ pub fn latches_held() -> u32 {
     held::count()
 }
 
-#[cfg(debug_assertions)]
+// In a model all sessions run on one thread.
+#[cfg(all(debug_assertions, not(feature = "model")))]
 mod held {
     use std::cell::Cell;
 
@@ -130,7 +130,7 @@ mod held {
     }
 }
 
-#[cfg(not(debug_assertions))]
+#[cfg(not(all(debug_assertions, not(feature = "model"))))]
 mod held {
     #[inline(always)]
     pub(super) fn enter() {}
@@ -154,7 +154,10 @@ mod tests {
         assert_eq!(latches_held(), 0);
         let guard = latch.lock();
         assert!(latch.try_lock().is_none());
-        assert_eq!(latches_held(), u32::from(cfg!(debug_assertions)));
+        assert_eq!(
+            latches_held(),
+            u32::from(cfg!(debug_assertions) && !cfg!(feature = "model"))
+        );
         drop(guard);
         assert_eq!(latches_held(), 0);
         assert!(latch.try_lock().is_some());

@@ -15,6 +15,7 @@ use super::placement::{Kernel, LinuxKernel, Placement};
 use super::size_class::{
     BLOCK_ALIGN, SMALL_BYTES_MAX, block_bytes, class_bytes, class_of, layout_bytes,
 };
+use crate::sync;
 use std::alloc::Layout;
 use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
@@ -138,6 +139,7 @@ impl LocalMemory {
             Some(block) => block,
             None => self.allocate_slow(class, placement, urgency)?,
         };
+        sync::allocated(block, class_bytes(class));
         self.account(purpose, class_bytes(class) as i64);
         Ok(block)
     }
@@ -156,6 +158,7 @@ impl LocalMemory {
         unsafe {
             at.write_bytes(FREED, block_bytes(bytes).min(FREED_BYTES_MAX));
         }
+        sync::freed(at, bytes);
         if bytes > SMALL_BYTES_MAX {
             self.memory.give_large(&*self.kernel, at, bytes);
             self.settle();
@@ -171,6 +174,10 @@ impl LocalMemory {
     /// As for `free`, except that others who are pinned may still read it; nobody can find it any more.
     pub unsafe fn retire(&self, at: NonNull<u8>, bytes: usize, purpose: Purpose) {
         debug_assert!(self.memory.contains(at));
+        if sync::is_broken("memory: retiring what others may read") {
+            // SAFETY: not at all: the test that asks for this wants to see that.
+            return unsafe { self.free(at, bytes, purpose) };
+        }
         if let Err(retired) = self.with_garbage(|it| it.push(Retired { at, bytes, purpose })) {
             // No process memory: make some room, and leave the block to everybody.
             let stamp = self.memory.epochs().stamp();
@@ -284,8 +291,8 @@ impl LocalMemory {
         let mut looks = 0u32;
         while epochs.try_advance() < stamp + EPOCHS_TO_SAFETY {
             looks += 1;
-            if looks < LOOKS_BEFORE_SLEEP {
-                std::thread::yield_now();
+            if looks < LOOKS_BEFORE_SLEEP || cfg!(feature = "model") {
+                sync::yield_now();
             } else {
                 std::thread::sleep(LOOK_PAUSE);
             }
@@ -361,6 +368,7 @@ impl LocalMemory {
             self.with_cache(take)
         })?;
         self.account(purpose, bytes.next_multiple_of(SPAN_BYTES) as i64);
+        sync::allocated(block, bytes);
         self.settle();
         Ok(block)
     }

@@ -281,7 +281,10 @@ pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize
     let Some(anchor) = table.anchor(slot) else {
         return 0;
     };
-    let horizon = session.horizon();
+    let mut horizon = session.horizon();
+    if crate::sync::is_broken("rows: the horizon") {
+        horizon = Xid(u64::MAX);
+    }
     let mut any = false;
     removable(anchor.head(), horizon, |_| any = true);
     let mut removed = 0;

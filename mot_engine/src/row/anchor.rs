@@ -13,7 +13,7 @@
 
 use super::version::{VersionRef, flags};
 use crate::ids::{Lsn, Slot};
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, fence, is_broken, order_unless_broken, pause};
 
 /// A row's anchor in its table's directory.
 #[repr(C)]
@@ -103,6 +103,15 @@ impl Head {
 }
 
 impl Anchor {
+    /// An anchor outside a directory.
+    #[cfg(test)]
+    pub(crate) fn new() -> Anchor {
+        Anchor {
+            head: AtomicU64::new(0),
+            lsn: AtomicU64::new(0),
+        }
+    }
+
     /// The head without its latch bit.
     pub fn head(&self) -> Head {
         Head(self.head.load(Ordering::Acquire) & !Head::LATCH)
@@ -119,7 +128,9 @@ impl Anchor {
     /// checkpoints, too.
     pub(crate) fn mark_version(&self, version: VersionRef, lsn: Lsn) {
         let lsn = lsn.max(self.lsn());
-        self.lsn.store(lsn.0 << 1 | 1, Ordering::Release);
+        if !is_broken("log: the odd word of a mark") {
+            self.lsn.store(lsn.0 << 1 | 1, Ordering::Release);
+        }
         // Who sees the flag (it is a release) sees the odd word or a later one, and so looks again.
         version.add_flags(flags::LOGGED);
         if self.head().has(Head::FULL_IMAGE_NEXT) {
@@ -154,19 +165,19 @@ impl Anchor {
                     return Lsn(before >> 1);
                 }
             }
-            turns += 1;
-            if turns.is_multiple_of(64) {
-                std::thread::yield_now();
-            } else {
-                std::hint::spin_loop();
-            }
+            pause(&mut turns);
         }
     }
 
     /// Publishes `new` if the head is still `old` and not latched.
     pub(crate) fn publish(&self, old: Head, new: Head) -> bool {
         self.head
-            .compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Acquire)
+            .compare_exchange(
+                old.0,
+                new.0,
+                order_unless_broken(Ordering::AcqRel, "rows: the release of a version"),
+                Ordering::Acquire,
+            )
             .is_ok()
     }
 
@@ -174,12 +185,7 @@ impl Anchor {
     pub(crate) fn wait_unlatched(&self) {
         let mut turns = 0u32;
         while self.head.load(Ordering::Relaxed) & Head::LATCH != 0 {
-            turns += 1;
-            if turns.is_multiple_of(64) {
-                std::thread::yield_now();
-            } else {
-                std::hint::spin_loop();
-            }
+            pause(&mut turns);
         }
     }
 
@@ -187,7 +193,10 @@ impl Anchor {
     pub(crate) fn latch(&self) -> LatchedAnchor<'_> {
         loop {
             let head = self.head();
-            let latched = head.0 | Head::LATCH;
+            let latched = match is_broken("rows: the latch of a chain") {
+                true => head.0,
+                false => head.0 | Head::LATCH,
+            };
             if self
                 .head
                 .compare_exchange_weak(head.0, latched, Ordering::Acquire, Ordering::Relaxed)
@@ -254,10 +263,7 @@ mod tests {
     }
 
     fn mark_and_read() {
-        let anchor = Anchor {
-            head: AtomicU64::new(0),
-            lsn: AtomicU64::new(0),
-        };
+        let anchor = Anchor::new();
         let mut blocks = vec![0u128; BLOCK_WORDS * (VERSIONS as usize + 1)];
         let image = [0; super::super::version::IMAGE_BYTES_MIN];
         let mut at = |number: u64| {

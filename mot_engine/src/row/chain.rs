@@ -7,7 +7,7 @@ use super::anchor::{Anchor, Head};
 use super::version::{VersionRef, flags};
 use crate::clock::{Clock, Snapshot};
 use crate::ids::Xid;
-use std::sync::atomic::Ordering;
+use crate::sync::Ordering;
 
 /// What became of the transaction that made a version.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]

@@ -21,8 +21,8 @@
 
 use super::anchor::Head;
 use crate::ids::{CommandId, Slot, Xid};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, order_unless_broken};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Bytes of an image that belong to the engine.
 pub const STAMP_BYTES: usize = 18;
@@ -242,7 +242,8 @@ impl VersionRef {
     }
 
     pub(crate) fn add_flags(&self, flags: u32) {
-        self.header().flags.fetch_or(flags, Ordering::AcqRel);
+        let order = order_unless_broken(Ordering::AcqRel, "rows: the release of a flag");
+        self.header().flags.fetch_or(flags, order);
     }
 
     /// Replay has done all that belongs to this version.

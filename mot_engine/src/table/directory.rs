@@ -14,8 +14,8 @@ use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::memory::{LocalMemory, Purpose, Urgency};
 use crate::row::Anchor;
+use crate::sync::{AtomicU64, Ordering, fence};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Anchors of the first segment.
 const FIRST: u64 = 64;

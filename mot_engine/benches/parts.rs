@@ -1,0 +1,145 @@
+//! What single parts of a transaction cost: log records, keys, memory. `cargo bench -p mot_engine --bench parts`.
+//!
+//! Checkpoints, loading and replay are in `recovery.rs`, whole transactions in `transactions/`.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use mot_engine::key::{
+    AttributeLayout, IndexDefinition, KeyBuffer, KeyColumn, KeyKind, encode_row,
+};
+use mot_engine::log::{Base, Record, RowsWriter};
+use mot_engine::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
+use mot_engine::{Lsn, Slot, TableId};
+use std::hint::black_box;
+
+const ARENA_BYTES: usize = 256 << 20;
+/// TPC-C's stock row, about.
+const ROW_BYTES: usize = 310;
+/// Rows of a NewOrder's record: half new ones, half changed.
+const ROWS: u64 = 20;
+
+/// A tuple of four integers and filler.
+fn image(numbers: [u32; 4]) -> Vec<u8> {
+    let mut image = vec![0u8; 24];
+    image[18] = 5;
+    image[20] = 2;
+    image[22] = 24;
+    for number in numbers {
+        image.extend_from_slice(&number.to_le_bytes());
+    }
+    image.resize(ROW_BYTES, b'x');
+    image
+}
+
+fn write(writer: &mut RowsWriter, old: &[u8], new: &[u8]) {
+    writer.clear();
+    for at in 0..ROWS / 2 {
+        writer
+            .insert(TableId(1), Slot(at), &new[18..])
+            .expect("memory");
+        let base = Base {
+            lsn: Lsn(77),
+            body: &old[18..],
+        };
+        writer
+            .update(TableId(2), Slot(at), Some(base), &new[18..])
+            .expect("memory");
+    }
+}
+
+fn bench_log(criterion: &mut Criterion) {
+    let (old, new) = (image([1, 2, 3, 4]), image([1, 2, 7, 9]));
+    let mut writer = RowsWriter::new();
+    let mut group = criterion.benchmark_group("log");
+    group.throughput(Throughput::Elements(ROWS));
+    group.bench_function("encode", |bench| {
+        bench.iter(|| {
+            write(&mut writer, &old, black_box(&new));
+            writer.record().len()
+        });
+    });
+    write(&mut writer, &old, &new);
+    let record = writer.record().to_vec();
+    println!("{} bytes for {ROWS} rows", record.len());
+    group.bench_function("decode", |bench| {
+        bench.iter(|| {
+            let Record::Rows(mut rows) = Record::parse(black_box(&record)).expect("whole") else {
+                panic!("a record of rows");
+            };
+            let mut count = 0;
+            while let Some(change) = rows.next().expect("whole") {
+                black_box(change.slot);
+                count += 1;
+            }
+            assert_eq!(count, ROWS);
+        });
+    });
+    group.finish();
+}
+
+fn bench_keys(criterion: &mut Criterion) {
+    let column = |attnum| KeyColumn {
+        attnum,
+        kind: KeyKind::Int4,
+        descending: false,
+        nulls_first: false,
+        nullable: false,
+    };
+    let definition = |columns: &[u16]| IndexDefinition {
+        relation: 1,
+        unique: true,
+        nulls_not_distinct: false,
+        columns: columns.iter().map(|attnum| column(*attnum)).collect(),
+        layout: vec![
+            AttributeLayout {
+                len: 4,
+                align: 4,
+                by_value: true
+            };
+            4
+        ],
+    };
+    let row = image([1, 2, 3, 4]);
+    let mut key = KeyBuffer::new();
+    let mut group = criterion.benchmark_group("key");
+    for (name, columns) in [
+        ("one integer", &[1][..]),
+        ("four integers", &[1, 2, 3, 4][..]),
+    ] {
+        let definition = definition(columns);
+        group.bench_function(name, |bench| {
+            bench.iter(|| {
+                encode_row(&definition, black_box(&row), &mut key).expect("a key");
+                key.len()
+            });
+        });
+    }
+    group.finish();
+}
+
+fn bench_memory(criterion: &mut Criterion) {
+    let region = Region::create(ARENA_BYTES, HugePages::Off).expect("memory");
+    // SAFETY: the region is fresh and outlives all handles.
+    let memory = unsafe { Memory::format(&region, &ArenaOptions::default()) }.expect("formats");
+    let local = memory.join().expect("joins");
+    let mut group = criterion.benchmark_group("memory");
+    group.bench_function("pin", |bench| bench.iter(|| black_box(local.pin())));
+    for bytes in [96, 288, 2048] {
+        let take = || {
+            local
+                .allocate(bytes, Purpose::Rows, Urgency::Ordinary)
+                .expect("room")
+        };
+        group.bench_function(format!("allocate and free {bytes}"), |bench| {
+            // SAFETY: just allocated with this size, used by nobody.
+            bench.iter(|| unsafe { local.free(black_box(take()), bytes, Purpose::Rows) });
+        });
+        group.bench_function(format!("allocate and retire {bytes}"), |bench| {
+            // SAFETY: as above.
+            bench.iter(|| unsafe { local.retire(black_box(take()), bytes, Purpose::Rows) });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, bench_log, bench_keys, bench_memory);
+criterion_main!(benches);

@@ -1,0 +1,477 @@
+//! TPC-C in the engine: the five transactions of the standard's mix, at its cardinalities, no client and no SQL.
+
+use crate::worker::{Table, Worker, image, number, set_number};
+use mot_engine::{Direction, Slot, VersionRef};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::cell::Cell;
+
+const DISTRICTS: u32 = 10;
+const CUSTOMERS: u32 = 3000;
+const ITEMS: u32 = 100_000;
+const ORDERS: u32 = 3000;
+/// The last third of the first orders are still to be delivered.
+const DELIVERED: u32 = 2100;
+const LOAD_BATCH: u32 = 1000;
+
+#[derive(Clone)]
+pub struct Tables {
+    /// warehouse, ytd
+    warehouse: Table,
+    /// warehouse, district, next order, ytd
+    district: Table,
+    /// warehouse, district, customer, balance, payments, last name
+    customer: Table,
+    history: Table,
+    /// warehouse, district, order, customer, carrier, lines
+    orders: Table,
+    /// warehouse, district, order
+    new_order: Table,
+    /// warehouse, district, order, line, item, quantity, amount, delivered
+    order_line: Table,
+    /// warehouse, item, quantity, ytd, orders
+    stock: Table,
+    /// item, price
+    item: Table,
+    pub warehouses: u32,
+}
+
+impl Tables {
+    pub fn all(&self) -> [Table; 9] {
+        [
+            &self.warehouse,
+            &self.district,
+            &self.customer,
+            &self.history,
+            &self.orders,
+            &self.new_order,
+            &self.order_line,
+            &self.stock,
+            &self.item,
+        ]
+        .map(Clone::clone)
+    }
+}
+
+fn last_name(number: u32) -> String {
+    const SYLLABLES: [&str; 10] = [
+        "BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING",
+    ];
+    [number / 100, number / 10 % 10, number % 10]
+        .map(|at| SYLLABLES[at as usize])
+        .concat()
+}
+
+fn customer_image(w: u32, d: u32, c: u32, name: u32) -> Vec<u8> {
+    image(&[w, d, c, 0, 0], &last_name(name), 24 + 560)
+}
+
+fn line_image(
+    w: u32,
+    d: u32,
+    o: u32,
+    line: u32,
+    item: u32,
+    quantity: u32,
+    delivered: u32,
+) -> Vec<u8> {
+    image(
+        &[w, d, o, line, item, quantity, quantity * 10, delivered],
+        "",
+        24 + 76,
+    )
+}
+
+pub fn load(worker: &mut Worker<'_>, warehouses: u32) -> Tables {
+    let mut random = SmallRng::seed_from_u64(7);
+    let tables = Tables {
+        warehouse: worker.create(1, &[(true, &[1])], 0),
+        district: worker.create(2, &[(true, &[1, 2])], 0),
+        customer: worker.create(3, &[(true, &[1, 2, 3]), (false, &[1, 2, 6])], 6),
+        history: worker.create(4, &[], 0),
+        orders: worker.create(5, &[(true, &[1, 2, 3]), (true, &[1, 2, 4, 3])], 0),
+        new_order: worker.create(6, &[(true, &[1, 2, 3])], 0),
+        order_line: worker.create(7, &[(true, &[1, 2, 3, 4])], 0),
+        stock: worker.create(8, &[(true, &[1, 2])], 0),
+        item: worker.create(9, &[(true, &[1])], 0),
+        warehouses,
+    };
+    let loaded = Cell::new(0);
+    let put = |worker: &mut Worker<'_>, table: &Table, image: &[u8]| {
+        if loaded.get() == 0 {
+            worker.begin(true);
+        }
+        worker.insert(table, image);
+        loaded.set((loaded.get() + 1) % LOAD_BATCH);
+        if loaded.get() == 0 {
+            worker.commit(&[]);
+        }
+    };
+    for i in 1..=ITEMS {
+        put(worker, &tables.item, &image(&[i, i % 100], "", 24 + 80));
+    }
+    for w in 1..=warehouses {
+        put(worker, &tables.warehouse, &image(&[w, 0], "", 24 + 90));
+        for i in 1..=ITEMS {
+            put(
+                worker,
+                &tables.stock,
+                &image(&[w, i, 50, 0, 0], "", 24 + 310),
+            );
+        }
+        for d in 1..=DISTRICTS {
+            put(
+                worker,
+                &tables.district,
+                &image(&[w, d, ORDERS + 1, 0], "", 24 + 96),
+            );
+            for c in 1..=CUSTOMERS {
+                let name = if c <= 1000 {
+                    c - 1
+                } else {
+                    skewed(&mut random, 255, 0, 999)
+                };
+                put(worker, &tables.customer, &customer_image(w, d, c, name));
+            }
+            for o in 1..=ORDERS {
+                let lines = random.random_range(5..=15);
+                let open = o > DELIVERED;
+                // A permutation of the customers.
+                let c = (o * 1543) % CUSTOMERS + 1;
+                put(
+                    worker,
+                    &tables.orders,
+                    &image(&[w, d, o, c, u32::from(!open), lines], "", 24 + 36),
+                );
+                for line in 1..=lines {
+                    let item = random.random_range(1..=ITEMS);
+                    put(
+                        worker,
+                        &tables.order_line,
+                        &line_image(w, d, o, line, item, 5, u32::from(!open)),
+                    );
+                }
+                if open {
+                    put(worker, &tables.new_order, &image(&[w, d, o], "", 24 + 16));
+                }
+            }
+        }
+    }
+    while loaded.get() != 0 {
+        put(worker, &tables.history, &image(&[0, 0, 0], "", 24 + 40));
+    }
+    tables
+}
+
+/// The standard's NURand.
+fn skewed(random: &mut SmallRng, bits: u32, low: u32, high: u32) -> u32 {
+    let mixed = random.random_range(0..=bits) | random.random_range(low..=high);
+    (mixed + 42) % (high - low + 1) + low
+}
+
+pub const NAMES: [&str; 5] = [
+    "NewOrder",
+    "Payment",
+    "OrderStatus",
+    "Delivery",
+    "StockLevel",
+];
+
+pub struct Terminal<'a, 'w> {
+    pub worker: &'a mut Worker<'w>,
+    pub tables: Tables,
+    pub home: u32,
+    pub random: SmallRng,
+    all: [Table; 9],
+    /// Committed, by kind, and NewOrders rolled back as the standard wants.
+    pub done: [u64; NAMES.len()],
+    pub rolled_back: u64,
+}
+
+impl<'a, 'w> Terminal<'a, 'w> {
+    pub fn new(
+        worker: &'a mut Worker<'w>,
+        tables: Tables,
+        home: u32,
+        seed: u64,
+    ) -> Terminal<'a, 'w> {
+        let all = tables.all();
+        let random = SmallRng::seed_from_u64(seed);
+        Terminal {
+            worker,
+            tables,
+            home,
+            random,
+            all,
+            done: [0; NAMES.len()],
+            rolled_back: 0,
+        }
+    }
+
+    /// One transaction of the mix.
+    pub fn step(&mut self) {
+        let kind = match self.random.random_range(0..100) {
+            0..45 => 0,
+            45..88 => 1,
+            88..92 => 2,
+            92..96 => 3,
+            _ => 4,
+        };
+        let committed = match kind {
+            0 => self.new_order(),
+            1 => self.payment(),
+            2 => self.order_status(),
+            3 => self.delivery(),
+            _ => self.stock_level(),
+        };
+        self.done[kind] += u64::from(committed);
+        self.rolled_back += u64::from(!committed);
+    }
+
+    fn warehouse(&mut self) -> u32 {
+        match self.home {
+            0 => self.random.random_range(1..=self.tables.warehouses),
+            home => home,
+        }
+    }
+
+    fn other_warehouse(&mut self, home: u32, percent: u32) -> u32 {
+        if self.tables.warehouses == 1 || self.random.random_range(0..100) >= percent {
+            return home;
+        }
+        let other = self.random.random_range(1..self.tables.warehouses);
+        if other >= home { other + 1 } else { other }
+    }
+
+    fn new_order(&mut self) -> bool {
+        let (w, d) = (self.warehouse(), self.random.random_range(1..=DISTRICTS));
+        let c = skewed(&mut self.random, 1023, 1, CUSTOMERS);
+        let count = self.random.random_range(5..=15);
+        let rolls_back = self.random.random_range(0..100) == 0;
+        let mut lines: Vec<(u32, u32, u32)> = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            let supply = self.other_warehouse(w, 1);
+            let item = skewed(&mut self.random, 8191, 1, ITEMS);
+            lines.push((supply, item, self.random.random_range(1..=10)));
+        }
+        // Rows are owned in one order, so that two never wait for each other.
+        lines.sort_unstable();
+        let tables = self.tables.clone();
+        let worker = &mut *self.worker;
+        worker.begin(true);
+        let (_, warehouse) = worker.find(&tables.warehouse, &[w]);
+        std::hint::black_box(number(warehouse.image(), 1));
+        let (slot, _) = worker.find(&tables.district, &[w, d]);
+        let mut o = 0;
+        worker.modify(&tables.district, slot, |image| {
+            o = number(image, 2);
+            set_number(image, 2, o + 1);
+        });
+        let (_, customer) = worker.find(&tables.customer, &[w, d, c]);
+        std::hint::black_box(number(customer.image(), 3));
+        worker.insert(&tables.orders, &image(&[w, d, o, c, 0, count], "", 24 + 36));
+        worker.insert(&tables.new_order, &image(&[w, d, o], "", 24 + 16));
+        for (line, (supply, item, quantity)) in lines.into_iter().enumerate() {
+            if rolls_back && line as u32 + 1 == count {
+                worker.roll_back();
+                return false;
+            }
+            let (_, found) = worker.find(&tables.item, &[item]);
+            std::hint::black_box(number(found.image(), 1));
+            let (slot, _) = worker.find(&tables.stock, &[supply, item]);
+            worker.modify(&tables.stock, slot, |image| {
+                let left = number(image, 2);
+                set_number(
+                    image,
+                    2,
+                    if left >= quantity + 10 {
+                        left - quantity
+                    } else {
+                        left + 91 - quantity
+                    },
+                );
+                set_number(image, 3, number(image, 3) + quantity);
+                set_number(image, 4, number(image, 4) + 1);
+            });
+            worker.insert(
+                &tables.order_line,
+                &line_image(w, d, o, line as u32 + 1, item, quantity, 0),
+            );
+        }
+        worker.commit(&self.all);
+        true
+    }
+
+    /// A customer, by number or (60 in 100) by name: the one in the middle.
+    fn customer(&mut self, w: u32, d: u32) -> (Slot, VersionRef) {
+        if self.random.random_range(0..100) < 60 {
+            let name = last_name(skewed(&mut self.random, 255, 0, 999));
+            let mut found: Vec<(Slot, VersionRef)> = Vec::new();
+            self.worker.scan(
+                &self.tables.customer,
+                1,
+                &[w, d],
+                Some(&name),
+                Direction::Forward,
+                |slot, version| {
+                    found.push((slot, version));
+                    true
+                },
+            );
+            if !found.is_empty() {
+                return found[found.len() / 2];
+            }
+        }
+        let c = skewed(&mut self.random, 1023, 1, CUSTOMERS);
+        self.worker.find(&self.tables.customer, &[w, d, c])
+    }
+
+    fn payment(&mut self) -> bool {
+        let (w, d) = (self.warehouse(), self.random.random_range(1..=DISTRICTS));
+        let amount = self.random.random_range(1..5000);
+        let theirs = self.other_warehouse(w, 15);
+        self.worker.begin(true);
+        let tables = self.tables.clone();
+        let (slot, _) = self.worker.find(&tables.warehouse, &[w]);
+        self.worker.modify(&tables.warehouse, slot, |image| {
+            set_number(image, 1, number(image, 1).wrapping_add(amount))
+        });
+        let (slot, _) = self.worker.find(&tables.district, &[w, d]);
+        self.worker.modify(&tables.district, slot, |image| {
+            set_number(image, 3, number(image, 3).wrapping_add(amount))
+        });
+        let (slot, version) = self.customer(theirs, d);
+        let c = number(version.image(), 2);
+        self.worker.modify(&tables.customer, slot, |image| {
+            set_number(image, 3, number(image, 3).wrapping_sub(amount));
+            set_number(image, 4, number(image, 4) + 1);
+        });
+        self.worker.insert(
+            &tables.history,
+            &image(&[theirs, d, c, w, d, amount], "", 24 + 46),
+        );
+        self.worker.commit(&self.all);
+        true
+    }
+
+    fn order_status(&mut self) -> bool {
+        let (w, d) = (self.warehouse(), self.random.random_range(1..=DISTRICTS));
+        self.worker.begin(false);
+        let (_, customer) = self.customer(w, d);
+        let c = number(customer.image(), 2);
+        let mut last = None;
+        self.worker.scan(
+            &self.tables.orders,
+            1,
+            &[w, d, c],
+            None,
+            Direction::Backward,
+            |_, version| {
+                last = Some(number(version.image(), 2));
+                false
+            },
+        );
+        if let Some(o) = last {
+            let mut sum = 0;
+            self.worker.scan(
+                &self.tables.order_line,
+                0,
+                &[w, d, o],
+                None,
+                Direction::Forward,
+                |_, version| {
+                    sum += number(version.image(), 6);
+                    true
+                },
+            );
+            std::hint::black_box(sum);
+        }
+        self.worker.commit(&self.all);
+        true
+    }
+
+    fn delivery(&mut self) -> bool {
+        let w = self.warehouse();
+        let carrier = self.random.random_range(1..=10);
+        let tables = self.tables.clone();
+        let worker = &mut *self.worker;
+        worker.begin(true);
+        for d in 1..=DISTRICTS {
+            let mut oldest: Option<(Slot, VersionRef)> = None;
+            worker.scan(
+                &tables.new_order,
+                0,
+                &[w, d],
+                None,
+                Direction::Forward,
+                |slot, version| {
+                    oldest = Some((slot, version));
+                    false
+                },
+            );
+            let Some((slot, version)) = oldest else {
+                continue;
+            };
+            let o = number(version.image(), 2);
+            if !worker.delete(&tables.new_order, slot, version) {
+                // Another delivery was faster: this district is done.
+                continue;
+            }
+            let (slot, order) = worker.find(&tables.orders, &[w, d, o]);
+            let c = number(order.image(), 3);
+            worker.modify(&tables.orders, slot, |image| set_number(image, 4, carrier));
+            let mut lines = Vec::with_capacity(15);
+            let mut sum = 0;
+            worker.scan(
+                &tables.order_line,
+                0,
+                &[w, d, o],
+                None,
+                Direction::Forward,
+                |slot, version| {
+                    sum += number(version.image(), 6);
+                    lines.push(slot);
+                    true
+                },
+            );
+            for slot in lines {
+                worker.modify(&tables.order_line, slot, |image| set_number(image, 7, 1));
+            }
+            let (slot, _) = worker.find(&tables.customer, &[w, d, c]);
+            worker.modify(&tables.customer, slot, |image| {
+                set_number(image, 3, number(image, 3).wrapping_add(sum))
+            });
+        }
+        worker.commit(&self.all);
+        true
+    }
+
+    fn stock_level(&mut self) -> bool {
+        let (w, d) = (self.warehouse(), self.random.random_range(1..=DISTRICTS));
+        let threshold = self.random.random_range(10..=20);
+        let worker = &mut *self.worker;
+        worker.begin(false);
+        let (_, district) = worker.find(&self.tables.district, &[w, d]);
+        let next = number(district.image(), 2);
+        let mut items = Vec::with_capacity(300);
+        worker.scan_between(
+            &self.tables.order_line,
+            &[w, d, next - 20],
+            Some(&[w, d, next]),
+            |_, version| {
+                items.push(number(version.image(), 4));
+                true
+            },
+        );
+        items.sort_unstable();
+        items.dedup();
+        let mut low = 0;
+        for item in items {
+            let (_, stock) = worker.find(&self.tables.stock, &[w, item]);
+            low += u32::from(number(stock.image(), 2) < threshold);
+        }
+        std::hint::black_box(low);
+        worker.commit(&self.all);
+        true
+    }
+}

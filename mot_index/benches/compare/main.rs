@@ -1,0 +1,226 @@
+//! The index against other ordered maps: `cargo bench -p mot_index --features crossbeam --bench compare [-- WORD ...]`.
+//!
+//! Words choose what runs: names of maps (`mot`, `masstree`, ...), of keys (`integers`, ...), of work (`get`, ...; a change is a remove and
+//! an insert), `keys=N`, `rounds=N`, `threads=N`, and `times=N` for so many times the operations of a round.
+//!
+//! All maps are filled with the same keys in the same random order and asked the same things. Rounds go over all maps in turn, so that
+//! what else the machine does hits them alike; times are the threads' own processor time, and the median of the rounds
+//! counts. Every map is on the system's allocator and pins its epoch once for 64 operations. Bytes are what the
+//! allocator was asked for, divided by entries, the copy of the key included where the map needs one.
+
+mod keys;
+mod maps;
+
+use keys::Keys;
+use maps::{MAPS, Ordered};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// The system's allocator, counting.
+struct Counting;
+
+static BYTES: AtomicI64 = AtomicI64::new(0);
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        BYTES.fetch_add(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        BYTES.fetch_sub(layout.size() as i64, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const SEED: u64 = 7;
+/// What a round asks of each map and thread.
+const GETS: usize = 200_000;
+const CHANGES: usize = 100_000;
+const SHORT_SCANS: usize = 20_000;
+const LONG_SCANS: usize = 5_000;
+const WORK: [&str; 5] = ["insert", "get", "change", "scan10", "scan100"];
+
+/// Processor time of the calling thread.
+fn thread_nanos() -> f64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: writes to the place given.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    assert_eq!(failed, 0);
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+/// Nanoseconds of processor time for one of `count` operations on each of several threads.
+fn timed(threads: usize, count: usize, work: impl Fn(usize) + Sync) -> f64 {
+    let nanos: f64 = std::thread::scope(|scope| {
+        let work = &work;
+        let timed = move |thread| {
+            let begin = thread_nanos();
+            work(thread);
+            thread_nanos() - begin
+        };
+        let handles: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || timed(thread)))
+            .collect();
+        handles
+            .into_iter()
+            .map(|handle| handle.join().expect("the thread is content"))
+            .sum()
+    });
+    nanos / (threads * count) as f64
+}
+
+/// The keys a thread asks for in a round.
+fn picks(keys: &Keys, round: usize, thread: usize, count: usize) -> Keys {
+    let mut random = StdRng::seed_from_u64(SEED + (round * 64 + thread) as u64);
+    keys.pick((0..count).map(|_| random.random_range(0..keys.len())))
+}
+
+/// Every thread's operations on its own share of the keys, in the order of `keys`.
+fn share(thread: usize, threads: usize, keys: usize) -> std::ops::Range<usize> {
+    thread * keys / threads..(thread + 1) * keys / threads
+}
+
+fn round(
+    map: &dyn Ordered,
+    keys: &Keys,
+    round: usize,
+    threads: usize,
+    times: usize,
+    work: &[&str],
+) -> [f64; 4] {
+    let runs = |name| work.contains(&name);
+    let each = |count: usize, work: &(dyn Fn(&Keys) + Sync)| {
+        let picked: Vec<Keys> = (0..threads)
+            .map(|thread| picks(keys, round, thread, count))
+            .collect();
+        timed(threads, count, |thread| work(&picked[thread]))
+    };
+    let get = if runs("get") {
+        each(GETS * times, &|picked| map.get(picked))
+    } else {
+        0.0
+    };
+    // Removed and put back by its own thread: the map is the same after the round.
+    let count = CHANGES / threads;
+    let own: Vec<Keys> = (0..threads)
+        .map(|thread| {
+            let own = share(thread, threads, keys.len());
+            let stride = (own.len() / count).max(1);
+            keys.pick(own.skip(round % stride).step_by(stride).take(count))
+        })
+        .collect();
+    let change = if runs("change") {
+        timed(threads, own[0].len(), |thread| map.change(&own[thread]))
+    } else {
+        0.0
+    };
+    let short = if runs("scan10") {
+        each(SHORT_SCANS * times, &|picked| map.scan(picked, 10))
+    } else {
+        0.0
+    };
+    let long = if runs("scan100") {
+        each(LONG_SCANS * times, &|picked| map.scan(picked, 100))
+    } else {
+        0.0
+    };
+    [get, change, short, long]
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with("--"))
+        .collect();
+    let number = |name: &str, default: usize| {
+        let found = words
+            .iter()
+            .find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+        found.map_or(default, |text| text.parse().expect("a number"))
+    };
+    let (count, rounds, threads) = (
+        number("keys", 1_000_000),
+        number("rounds", 7),
+        number("threads", 1),
+    );
+    let chosen = |names: &[&'static str]| -> Vec<&'static str> {
+        let any = words.iter().any(|word| names.contains(&word.as_str()));
+        names
+            .iter()
+            .copied()
+            .filter(|name| !any || words.iter().any(|word| word == name))
+            .collect()
+    };
+    let work = chosen(&WORK);
+    let times_more = number("times", 1);
+    println!(
+        "{count} keys, {rounds} rounds, {threads} threads, seed {SEED}; ns of processor time an operation"
+    );
+    let names: Vec<&'static str> = MAPS.iter().map(|(name, _)| *name).collect();
+    for kind in chosen(&keys::KINDS.map(|(name, _)| name)) {
+        let keys = keys::of(kind, count, SEED);
+        let names: Vec<&str> = chosen(&names)
+            .into_iter()
+            .filter(|name| *name != "congee" || keys.get(0).0.len() == 8)
+            .collect();
+        let shares: Vec<Keys> = (0..threads)
+            .map(|thread| keys.pick(share(thread, threads, keys.len())))
+            .collect();
+        let mut times = vec![vec![Vec::new(); WORK.len()]; names.len()];
+        let mut bytes = vec![0.0; names.len()];
+        let mut maps: Vec<Option<Box<dyn Ordered>>> = names.iter().map(|_| None).collect();
+        for at in 0..rounds {
+            for (number, name) in names.iter().enumerate() {
+                let create = MAPS
+                    .iter()
+                    .find(|(known, _)| known == name)
+                    .expect("chosen of these")
+                    .1;
+                maps[number] = None;
+                let before = BYTES.load(Ordering::Relaxed);
+                let map = create();
+                let insert = timed(threads, keys.len() / threads, |thread| {
+                    map.fill(&shares[thread])
+                });
+                bytes[number] = (BYTES.load(Ordering::Relaxed) - before) as f64 / keys.len() as f64;
+                times[number][0].push(insert);
+                maps[number] = Some(map);
+            }
+            for (number, map) in maps.iter().enumerate() {
+                let map = map.as_deref().expect("just filled");
+                for (done, nanos) in round(map, &keys, at, threads, times_more, &work)
+                    .into_iter()
+                    .enumerate()
+                {
+                    times[number][done + 1].push(nanos);
+                }
+            }
+        }
+        println!("\n| {kind} | {} | bytes a key |", WORK.join(" | "));
+        println!("|---|{}---|", "---|".repeat(WORK.len()));
+        for ((name, times), bytes) in names.iter().zip(&mut times).zip(&bytes) {
+            let cells: Vec<String> = times
+                .iter_mut()
+                .map(|times| format!("{:.0}", median(times)))
+                .collect();
+            println!("| {name} | {} | {bytes:.1} |", cells.join(" | "));
+        }
+    }
+}

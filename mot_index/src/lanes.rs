@@ -1,0 +1,151 @@
+//! Comparing sixteen cells of a node with a slice at once.
+//!
+//! A loop that stops at the place looked for is mispredicted once a node. These have no branch: with AVX2, looked for when the program
+//! runs, four cells at a time, else one by one. The vector loads are in `asm!`, for Rust has no vectors of atomics; each
+//! cell is loaded whole, as it is aligned. As with every read without the latch, the caller validates the version.
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// Cells compared.
+pub(crate) const LANES: usize = 16;
+
+/// Returns from the function with the vectors' answer, where there are vectors. Checkers want to see each access.
+macro_rules! vector {
+    ($answer:expr) => {
+        #[cfg(all(
+            target_arch = "x86_64",
+            not(any(miri, feature = "jitter", feature = "model"))
+        ))]
+        if std::arch::is_x86_feature_detected!("avx2") {
+            return $answer;
+        }
+    };
+}
+
+/// Bit `i`: cell `i` is `wanted`.
+#[inline(always)]
+pub(crate) fn equal(cells: &[AtomicU64; LANES], wanted: u64) -> u32 {
+    vector!(avx2::equal(cells, wanted));
+    each(cells, |cell| cell == wanted)
+}
+
+/// Bit `i`: cell `i` is `bound` or less.
+#[inline(always)]
+pub(crate) fn at_most(cells: &[AtomicU64; LANES], bound: u64) -> u32 {
+    vector!(avx2::at_most(cells, bound));
+    each(cells, |cell| cell <= bound)
+}
+
+#[inline(always)]
+fn each(cells: &[AtomicU64; LANES], is: impl Fn(u64) -> bool) -> u32 {
+    let mut bits = 0;
+    for (lane, cell) in cells.iter().enumerate() {
+        bits |= u32::from(is(cell.load(Ordering::Relaxed))) << lane;
+    }
+    bits
+}
+
+#[cfg(all(
+    target_arch = "x86_64",
+    not(any(miri, feature = "jitter", feature = "model"))
+))]
+mod avx2 {
+    use super::{AtomicU64, LANES};
+    use core::arch::asm;
+
+    /// Turns the order of unsigned numbers into that of signed ones.
+    const SIGN: u64 = 1 << 63;
+
+    #[inline(always)]
+    pub(super) fn equal(cells: &[AtomicU64; LANES], wanted: u64) -> u32 {
+        let (a, b, c, d): (u32, u32, u32, u32);
+        // SAFETY: reads the 128 bytes of `cells`, with instructions the caller has looked for; the registers it
+        // changes are named. Without `nomem` the compiler moves no other access over it.
+        unsafe {
+            asm!(
+                "vmovq xmm0, {wanted}",
+                "vpbroadcastq ymm0, xmm0",
+                "vpcmpeqq ymm1, ymm0, ymmword ptr [{cells}]",
+                "vpcmpeqq ymm2, ymm0, ymmword ptr [{cells} + 32]",
+                "vpcmpeqq ymm3, ymm0, ymmword ptr [{cells} + 64]",
+                "vpcmpeqq ymm4, ymm0, ymmword ptr [{cells} + 96]",
+                "vmovmskpd {a:e}, ymm1",
+                "vmovmskpd {b:e}, ymm2",
+                "vmovmskpd {c:e}, ymm3",
+                "vmovmskpd {d:e}, ymm4",
+                "vzeroupper",
+                wanted = in(reg) wanted,
+                cells = in(reg) cells.as_ptr(),
+                a = out(reg) a, b = out(reg) b, c = out(reg) c, d = out(reg) d,
+                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
+                options(nostack, preserves_flags),
+            );
+        }
+        a | b << 4 | c << 8 | d << 12
+    }
+
+    #[inline(always)]
+    pub(super) fn at_most(cells: &[AtomicU64; LANES], bound: u64) -> u32 {
+        let (a, b, c, d): (u32, u32, u32, u32);
+        // SAFETY: as in `equal`.
+        unsafe {
+            asm!(
+                "vmovq xmm0, {bound}",
+                "vmovq xmm5, {sign}",
+                "vpbroadcastq ymm0, xmm0",
+                "vpbroadcastq ymm5, xmm5",
+                "vpxor ymm1, ymm5, ymmword ptr [{cells}]",
+                "vpxor ymm2, ymm5, ymmword ptr [{cells} + 32]",
+                "vpxor ymm3, ymm5, ymmword ptr [{cells} + 64]",
+                "vpxor ymm4, ymm5, ymmword ptr [{cells} + 96]",
+                "vpcmpgtq ymm1, ymm1, ymm0",
+                "vpcmpgtq ymm2, ymm2, ymm0",
+                "vpcmpgtq ymm3, ymm3, ymm0",
+                "vpcmpgtq ymm4, ymm4, ymm0",
+                "vmovmskpd {a:e}, ymm1",
+                "vmovmskpd {b:e}, ymm2",
+                "vmovmskpd {c:e}, ymm3",
+                "vmovmskpd {d:e}, ymm4",
+                "vzeroupper",
+                bound = in(reg) bound ^ SIGN,
+                sign = in(reg) SIGN,
+                cells = in(reg) cells.as_ptr(),
+                a = out(reg) a, b = out(reg) b, c = out(reg) c, d = out(reg) d,
+                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
+                options(nostack, preserves_flags),
+            );
+        }
+        !(a | b << 4 | c << 8 | d << 12) & 0xFFFF
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_ways_compare_alike() {
+        let numbers = [
+            0,
+            1,
+            2,
+            1 << 31,
+            1 << 32,
+            (1 << 63) - 1,
+            1 << 63,
+            (1 << 63) + 1,
+            u64::MAX - 1,
+            u64::MAX,
+        ];
+        let cells: [AtomicU64; LANES] =
+            core::array::from_fn(|lane| AtomicU64::new(numbers[lane * 7 % numbers.len()]));
+        for number in numbers {
+            assert_eq!(equal(&cells, number), each(&cells, |cell| cell == number));
+            assert_eq!(
+                at_most(&cells, number),
+                each(&cells, |cell| cell <= number),
+                "{number}"
+            );
+        }
+    }
+}
