@@ -9,6 +9,7 @@ use crate::errors::EngineError;
 use crate::ids::{IndexId, RelationKey, Slot, Xid};
 use crate::key::{IndexDefinition, KeyBuffer};
 use crate::memory::{LocalMemory, Purpose, TooManyParticipants, Urgency};
+use crate::reclaim::OldSnapshots;
 use crate::row::{self, Newest, VersionRef};
 use crate::sync::{Ordering, order_unless_broken};
 use crate::table::{Catalog, IndexRef, SlotBatches, TableRef, Walk};
@@ -53,6 +54,8 @@ pub struct Session {
     logging: Cell<u64>,
     /// Below this, what a committed transaction superseded is dead to everybody, whatever the engine's horizon says.
     own_horizon: Cell<Xid>,
+    /// Who reads as of an earlier moment: for the sweeper.
+    old_snapshots: RefCell<OldSnapshots>,
 }
 
 impl Session {
@@ -78,6 +81,7 @@ impl Session {
             keys: RefCell::new([KeyBuffer::new(), KeyBuffer::new(), KeyBuffer::new()]),
             logging: Cell::new(logging),
             own_horizon: Cell::new(Xid::NONE),
+            old_snapshots: RefCell::default(),
         })
     }
 
@@ -99,6 +103,16 @@ impl Session {
     pub fn reset(&self) {
         self.local.unpin_all();
         self.end_logging();
+    }
+
+    /// From now on this session's sweeps also take out what lies between the states that these old snapshots see and those that everybody
+    /// else does.
+    pub fn mind(&self, old: OldSnapshots) {
+        *self.old_snapshots.borrow_mut() = old;
+    }
+
+    pub(crate) fn old_snapshots(&self) -> std::cell::Ref<'_, OldSnapshots> {
+        self.old_snapshots.borrow()
     }
 
     /// Runs `work`, during which what is superseded by a transaction that is known to be committed counts as dead: for a caller that knows

@@ -64,6 +64,11 @@ pub struct PgSnapshot<'a> {
 }
 
 impl PgSnapshot<'_> {
+    /// No transaction from here on had begun.
+    pub fn xmax(&self) -> Xid {
+        self.xmax
+    }
+
     /// Reads PostgreSQL's snapshot. It must be an MVCC snapshot and stay registered or active as long as this value is used.
     ///
     /// On a standby it waits until the tables have what the snapshot sees; so it may raise, and no latch may be held.

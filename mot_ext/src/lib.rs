@@ -18,7 +18,10 @@ mod compiled;
 mod ddl;
 mod errors;
 mod fdw;
+mod horizon;
 mod keys;
+#[cfg(debug_assertions)]
+mod pauses;
 mod pg;
 mod relation;
 mod session;

@@ -94,6 +94,8 @@ pub fn join_uncounted() -> &'static Session {
 fn store() -> &'static Session {
     let engine = shmem::engine().expect("preloaded");
     let session = engine.join().unwrap_or_else(|error| errors::raise(error));
+    #[cfg(debug_assertions)]
+    crate::pauses::init();
     // SAFETY: one thread, and nobody holds a reference into the empty cell.
     unsafe { (*LOCAL.session.get()).insert(session) }
 }
@@ -102,6 +104,8 @@ fn store() -> &'static Session {
 #[pg_guard]
 unsafe extern "C-unwind" fn leave(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
     LOCAL.ready.set(false);
+    #[cfg(debug_assertions)]
+    crate::pauses::leave();
     // SAFETY: the process is exiting: no frame below holds the reference any more.
     drop(unsafe { (*LOCAL.session.get()).take() });
     if LOCAL.counted.replace(false) {

@@ -7,10 +7,11 @@
 //!   (`crate::warm`): the arena of the server before is taken over as it is.
 //! - Not preloaded: nothing is mapped, `engine()` answers `None`, and touching a table raises 55000.
 use crate::errors;
+use crate::horizon::Told;
 use crate::settings::{self, HUGE_PAGES, MAX_MEMORY_MIB};
 use crate::warm;
 use mot_engine::checkpoint::CheckpointProgress;
-use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
+use mot_engine::memory::{ArenaOptions, EPOCH_PARTICIPANTS_MAX, HugePages, Memory, Region};
 use mot_engine::{Engine, EngineError, TakenOver};
 use pgrx::prelude::*;
 use std::cell::UnsafeCell;
@@ -19,6 +20,8 @@ use std::time::Instant;
 
 /// Longest text kept of a failure; longer ones are cut.
 const FAILURE_BYTES_MAX: usize = 1024;
+/// Processes that can tell of their snapshots.
+const TOLD_LINES: usize = EPOCH_PARTICIPANTS_MAX;
 
 /// The control block: what the workers, recovery and the backends tell each other. Plain atomics, zero at start.
 #[repr(C)]
@@ -45,6 +48,11 @@ pub struct Control {
     pub taken_over: AtomicBool,
     pub checkpoint: CheckpointStats,
     pub recovery: RecoveryStats,
+    /// Backends' only snapshots, by the backend's place among PostgreSQL's processes.
+    pub told_snapshots: [Told; TOLD_LINES],
+    /// Where tests stop processes.
+    #[cfg(debug_assertions)]
+    pub pauses: crate::pauses::Pauses,
     failure_bytes: AtomicU32,
     failure: [AtomicU8; FAILURE_BYTES_MAX],
 }

@@ -9,6 +9,7 @@ use crate::errors;
 use crate::pg::version;
 use crate::relation::Relation;
 use crate::stats;
+use mot_engine::pause::{Point, reach};
 use mot_engine::{LockStrength, Slot, Xid};
 use pgrx::prelude::*;
 use std::ffi::CStr;
@@ -74,6 +75,7 @@ impl RowLockQueue {
         policy: WaitPolicy,
     ) -> bool {
         let tid = tid_of(slot);
+        reach(Point::WaitBeforeQueue);
         if self.is_queueing && !self.enter(tid, heavyweight_mode(strength), policy) {
             return false;
         }
@@ -103,10 +105,12 @@ impl RowLockQueue {
 
     fn wait_for_end(&self, mut tid: pg_sys::ItemPointerData, xid: Xid, purpose: Purpose) {
         let operation = purpose.operation();
+        reach(Point::WaitBeforeOwner);
         // SAFETY: the relation is open and `tid` lives for the call; may raise.
         self.relation.with(|relation| unsafe {
             pg_sys::XactLockTableWait(narrow(xid), relation, &mut tid, operation);
         });
+        reach(Point::WaitAfterOwner);
     }
 
     /// Leaves the queue; the row itself is now marked as ours, or given up.

@@ -8,6 +8,7 @@ use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::key::KeyBuffer;
 use crate::memory::Urgency;
+use crate::pause::{Point, reach};
 use crate::reclaim::prune_row;
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
@@ -30,6 +31,27 @@ enum Decision {
     Entered { added: bool },
     Unjudged(Slot),
     NeedsCells(usize),
+}
+
+/// A posting block that is not published: given back unless it comes to that, also when a clock unwinds.
+struct Spare<'a> {
+    session: &'a Session,
+    block: Option<Posting>,
+}
+
+impl Spare<'_> {
+    fn give_back(&mut self) {
+        if let Some(block) = self.block.take() {
+            // SAFETY: never published.
+            unsafe { block.free(&self.session.local) };
+        }
+    }
+}
+
+impl Drop for Spare<'_> {
+    fn drop(&mut self) {
+        self.give_back();
+    }
 }
 
 /// Makes sure that `key` leads to `slot`. With `clock`, and for a pointed key, only if no other live row has it. `key` is the encoded key
@@ -58,33 +80,30 @@ pub(crate) fn enter_key<C: Clock>(
         return Ok(EntryOutcome::Done);
     }
     let mut judged = JudgedHeads::default();
-    let mut spare: Option<Posting> = None;
-    let outcome = loop {
+    let mut spare = Spare {
+        session,
+        block: None,
+    };
+    loop {
         let decided = tree.update(key.as_slice(), |value| {
-            decide(table, slot, clock.is_some(), &judged, spare, value)
+            decide(table, slot, clock.is_some(), &judged, spare.block, value)
         });
         match decided {
-            Err(_) => break Err(session.index_full()),
+            Err(_) => return Err(session.index_full()),
             Ok((Decision::Entered { added }, used_spare)) => {
                 count(index, i64::from(added));
                 if let Some(replaced) = used_spare {
-                    spare = None;
+                    spare.block = None;
                     if let Some(block) = replaced.block {
                         // SAFETY: the tree's value was just replaced.
                         unsafe { block.retire(&session.local) };
                     }
                 }
-                break Ok(EntryOutcome::Done);
+                return Ok(EntryOutcome::Done);
             }
             Ok((Decision::NeedsCells(cells), _)) => {
-                if let Some(block) = spare.take() {
-                    // SAFETY: never published.
-                    unsafe { block.free(&session.local) };
-                }
-                match Posting::allocate(&session.local, cells) {
-                    Ok(block) => spare = Some(block),
-                    Err(error) => break Err(error),
-                }
+                spare.give_back();
+                spare.block = Some(Posting::allocate(&session.local, cells)?);
             }
             Ok((Decision::Unjudged(candidate), _)) => {
                 let Some(clock) = clock else {
@@ -100,17 +119,12 @@ pub(crate) fn enter_key<C: Clock>(
                     clock,
                     &mut judged,
                 ) {
-                    Ok(EntryOutcome::Done) => {}
-                    other => break other,
+                    Ok(EntryOutcome::Done) => reach(Point::EnterAfterJudging),
+                    other => return other,
                 }
             }
         }
-    };
-    if let Some(block) = spare {
-        // SAFETY: never published.
-        unsafe { block.free(&session.local) };
     }
-    outcome
 }
 
 /// Whether another live row has the key; enters nothing. For INSERT ... ON CONFLICT's first look.

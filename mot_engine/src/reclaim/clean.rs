@@ -1,10 +1,12 @@
 //! Taking versions out of one row, with the index entries only they needed, and giving the slot back when nothing is left.
 
+use super::OldSnapshots;
 use crate::engine::State;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::key::{KeyBuffer, encode_row};
 use crate::memory::Purpose;
+use crate::pause::{Point, reach};
 use crate::row::{Anchor, Head, VersionRef, counted_as_top, counted_early, flags, unlink};
 use crate::session::Session;
 use crate::table::TableRef;
@@ -179,10 +181,12 @@ pub(crate) fn clean_row(
 
 /// Removes the entries of what was taken out, ends the CLEANING, and gives the slot back if its chain is empty.
 fn finish_cleaning(session: &Session, table: TableRef, slot: Slot, anchor: &Anchor, taken: &Taken) {
+    reach(Point::UnlinkBeforeEntries);
     let mut complete = true;
     for version in taken.iter() {
         complete &= remove_entries(session, table, slot, version).is_ok();
     }
+    reach(Point::UnlinkBeforeSlot);
     // Read before the slot becomes empty: while replaying, the list of free slots is not kept, it is made at the end.
     let lists_free_slots = keeps_free_list(session);
     let mut latched = anchor.latch();
@@ -257,8 +261,10 @@ pub(crate) fn without_stale_lock_flag(head: Head) -> Head {
 }
 
 /// What a chain has for the reclaimer, by hints alone.
-fn removable(head: Head, horizon: Xid, mut each: impl FnMut(VersionRef)) {
+fn removable(head: Head, horizon: Xid, old: &OldSnapshots, mut each: impl FnMut(VersionRef)) {
     let mut below_needed = false;
+    // The nearest committed state above that all snapshots see but old ones.
+    let mut newer: Option<Xid> = None;
     let mut at = head.version();
     while let Some(version) = at {
         at = version.next();
@@ -269,8 +275,14 @@ fn removable(head: Head, horizon: Xid, mut each: impl FnMut(VersionRef)) {
             }
         } else if now & flags::ABORTED != 0 || below_needed {
             each(version);
-        } else if now & flags::COMMITTED != 0 && version.xid() < horizon {
-            below_needed = true;
+        } else if now & flags::COMMITTED != 0 {
+            below_needed = version.xid() < horizon;
+            if newer.is_some_and(|newer| old.pass_over(version, newer)) {
+                each(version);
+            }
+            if version.xid() < old.recent {
+                newer = Some(version.xid());
+            }
         }
     }
 }
@@ -286,12 +298,13 @@ pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize
         horizon = Xid(u64::MAX);
     }
     let mut any = false;
-    removable(anchor.head(), horizon, |_| any = true);
+    let old = session.old_snapshots();
+    removable(anchor.head(), horizon, &old, |_| any = true);
     let mut removed = 0;
     if any {
         removed = clean_row(session, table, slot, |head, taken| {
             let mut now = *head;
-            removable(*head, horizon, |version| {
+            removable(*head, horizon, &old, |version| {
                 let hints = version.flags();
                 if hints & flags::ABORTED != 0 && hints & flags::LOGGED != 0 {
                     now = now.with_flags(Head::FULL_IMAGE_NEXT);
@@ -328,6 +341,7 @@ fn free_dead_row(
             .local
             .retire(tombstone.block(), tombstone.block_bytes(), Purpose::Rows)
     };
+    reach(Point::UnlinkBeforeFree);
     if lists_free_slots {
         crate::table::free_slot(table, slot);
     }

@@ -9,9 +9,11 @@
 //! - One process at a time sweeps and frees dropped storages (the reclaimer); writers clean the rows they touch.
 
 mod clean;
+mod old;
 mod sweep;
 
 pub(crate) use clean::{clean_row, prune_row, without_stale_lock_flag};
+pub use old::{OldSnapshot, OldSnapshots};
 pub use sweep::Sweep;
 
 use crate::table::{TableRef, TableStorage};

@@ -4,6 +4,7 @@ use super::Sweeping;
 use super::clean::prune_row;
 use crate::clock::Clock;
 use crate::ids::Slot;
+use crate::pause::{Point, reach};
 use crate::row::{Judged, judge_maker, prefetch_header};
 use crate::session::Session;
 use crate::table::{DIRTY_WORD_SLOTS, Directory, GROUP_SLOTS, TableRef};
@@ -119,6 +120,7 @@ impl Session {
             at = version.next();
             let _: Judged = judge_maker(version, clock);
         }
+        reach(Point::ReclaimBeforePrune);
         done.versions_removed += prune_row(self, table, slot) as u64;
         let Some(newest) = anchor.head().version() else {
             return false;

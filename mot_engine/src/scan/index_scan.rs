@@ -7,6 +7,7 @@ use crate::ids::Slot;
 use crate::index::slots_of;
 use crate::key::{KeyBuffer, encode_row};
 use crate::memory::Urgency;
+use crate::pause::{Point, reach};
 use crate::row::{self, Head, VersionRef};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
@@ -143,6 +144,7 @@ impl IndexScan {
                 return Ok(None);
             }
             self.read(session, index)?;
+            reach(Point::ScanAfterEntries);
             if self.pending.len() > 1 {
                 self.look_at_first(table);
             }

@@ -5,6 +5,7 @@
 
 use crate::clock::Snapshot;
 use crate::ids::Slot;
+use crate::pause::{Point, reach};
 use crate::row::{self, VersionRef};
 use crate::session::Session;
 use crate::table::TableRef;
@@ -73,6 +74,7 @@ impl RowScan {
     }
 
     fn look<S: Snapshot>(&mut self, session: &Session, snapshot: &S) {
+        reach(Point::ScanBeforeRows);
         let _pin = session.local.pin();
         self.given = 0;
         self.count = 0;

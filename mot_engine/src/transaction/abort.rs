@@ -2,6 +2,7 @@
 
 use super::commit::unlock;
 use super::{Kind, Operation, Own, Transaction};
+use crate::pause::{Point, reach};
 use crate::reclaim::clean_row;
 use crate::row::{Head, flags};
 use crate::session::Session;
@@ -58,6 +59,7 @@ impl Transaction {
     }
 
     fn undo_from(&self, session: &Session, first: usize) {
+        reach(Point::AbortBeforeUndo);
         let _pin = session.local.pin();
         for operation in self.operations[first..].iter().rev() {
             match operation.kind() {
@@ -78,6 +80,7 @@ impl Transaction {
                     .dropped
                     .store(0, Ordering::Release),
             }
+            reach(Point::AbortBetweenRows);
         }
     }
 }

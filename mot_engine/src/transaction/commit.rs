@@ -7,6 +7,7 @@ use super::examine::data_below;
 use super::log::committed_below;
 use super::{Kind, Operation, Own, Transaction};
 use crate::memory::Purpose;
+use crate::pause::{Point, reach};
 use crate::reclaim::{clean_row, prune_row, without_stale_lock_flag};
 use crate::row::{Anchor, VersionRef, flags, unlink};
 use crate::session::Session;
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 impl Transaction {
     /// The transaction committed.
     pub fn commit(&mut self, session: &Session) {
+        reach(Point::CommitBeforeStamps);
         let pin = session.local.pin();
         let mut counts = Counts::default();
         for operation in &self.operations {
@@ -23,6 +25,7 @@ impl Transaction {
                 Kind::Insert | Kind::Update | Kind::Delete => {
                     counts.add(operation);
                     counts.row_bytes += commit_row(session, &self.own, operation);
+                    reach(Point::CommitBetweenStamps);
                 }
                 Kind::Lock => unlock(session, &self.own, operation),
                 Kind::CreateTable => operation
@@ -41,6 +44,7 @@ impl Transaction {
             }
         }
         counts.flush();
+        reach(Point::CommitBeforeDoom);
         // Indexes first: a doomed table may be freed at once, with its indexes.
         for operation in &self.operations {
             if operation.kind() == Kind::DropIndex {

@@ -7,6 +7,7 @@ use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::index::{EntryOutcome, enter_key, probe_key};
 use crate::key::encode_row;
+use crate::pause::{Point, reach};
 use crate::row::VersionRef;
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
@@ -35,6 +36,7 @@ impl Transaction {
         if !version.changed_keys() {
             return Ok(Entered::Done);
         }
+        reach(Point::WriteBeforeEntries);
         let _pin = session.local.pin();
         let below = data_below(version).filter(|below| !below.is_tombstone());
         for index in table.all_indexes() {

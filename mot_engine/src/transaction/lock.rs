@@ -4,11 +4,12 @@
 //! versions, and waiting for it is waiting for a transaction.
 
 use super::examine::{Found, examine};
-use super::{Kind, Transaction};
+use super::{Fresh, Kind, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{CommandId, Slot, Xid};
 use crate::memory::{Purpose, Urgency};
+use crate::pause::{Point, reach};
 use crate::row::{Head, IMAGE_BYTES_MIN, LockStrength, VersionRef, block_bytes, flags};
 use crate::session::Session;
 use crate::table::TableRef;
@@ -55,56 +56,43 @@ impl Transaction {
         let Some(anchor) = table.anchor(slot) else {
             return Ok(Locked::Gone);
         };
-        let mut fresh: Option<VersionRef> = None;
-        let outcome = loop {
+        let mut fresh = Fresh::none(session);
+        loop {
             let head = anchor.head();
             match examine(head, seen, strength, clock) {
-                Found::Clear { held } if held >= Some(strength) => break Ok(Locked::Done),
+                Found::Clear { held } if held >= Some(strength) => return Ok(Locked::Done),
                 Found::Clear { .. } => {}
-                Found::Busy(xid) => break Ok(Locked::Busy(xid)),
-                Found::Changed => break Ok(Locked::Changed),
-                Found::Gone => break Ok(Locked::Gone),
-                Found::SelfModified(cid) => break Ok(Locked::SelfModified(cid)),
+                Found::Busy(xid) => return Ok(Locked::Busy(xid)),
+                Found::Changed => return Ok(Locked::Changed),
+                Found::Gone => return Ok(Locked::Gone),
+                Found::SelfModified(cid) => return Ok(Locked::SelfModified(cid)),
             }
-            let entry = match fresh {
+            let entry = match fresh.version {
                 Some(entry) => entry,
                 None => {
                     let bytes = block_bytes(IMAGE_BYTES_MIN);
-                    match session
+                    let block = session
                         .local
-                        .allocate(bytes, Purpose::Rows, Urgency::Ordinary)
-                    {
-                        Ok(block) => {
-                            let kind =
-                                flags::LOCK_ONLY | (strength as u32) << flags::STRENGTH_SHIFT;
-                            // SAFETY: the block is fresh and large enough.
-                            *fresh.insert(unsafe {
-                                VersionRef::write(block, &LOCK_IMAGE, xid, CommandId(0), slot, kind)
-                            })
-                        }
-                        Err(full) => break Err(full.into()),
-                    }
+                        .allocate(bytes, Purpose::Rows, Urgency::Ordinary)?;
+                    let kind = flags::LOCK_ONLY | (strength as u32) << flags::STRENGTH_SHIFT;
+                    // SAFETY: the block is fresh and large enough.
+                    *fresh.version.insert(unsafe {
+                        VersionRef::write(block, &LOCK_IMAGE, xid, CommandId(0), slot, kind)
+                    })
                 }
             };
+            reach(Point::LockBeforePublish);
             entry.set_next(head);
             if anchor.publish(
                 head,
                 head.with_address(entry.address())
                     .with_flags(Head::HAS_LOCKS),
             ) {
+                fresh.keep();
                 self.push(Kind::Lock, table, slot, entry.address());
                 return Ok(Locked::Done);
             }
             anchor.wait_unlatched();
-        };
-        if let Some(entry) = fresh {
-            // SAFETY: never published.
-            unsafe {
-                session
-                    .local
-                    .free(entry.block(), entry.block_bytes(), Purpose::Rows)
-            };
         }
-        outcome
     }
 }

@@ -12,6 +12,7 @@ use super::{Kind, Operation, Own, Transaction};
 use crate::errors::EngineError;
 use crate::ids::Lsn;
 use crate::log::{Base, DefinitionsWriter, RowsWriter};
+use crate::pause::{Point, reach};
 use crate::row::{Anchor, VersionRef, flags};
 use crate::session::Session;
 use std::sync::atomic::Ordering;
@@ -43,6 +44,7 @@ impl Transaction {
     pub fn log(&mut self, session: &Session, log: &mut impl Log) -> Result<Lsn, EngineError> {
         self.writers.rows.clear();
         self.writers.definitions.clear();
+        reach(Point::CommitBeforeLog);
         let early = crate::sync::is_broken("log: the round behind the mark");
         let early = early.then(|| session.engine().round());
         session.begin_logging();
@@ -56,6 +58,7 @@ impl Transaction {
         }
         if !self.writers.definitions.is_empty() {
             last = append(session, log, self.writers.definitions.record());
+            reach(Point::CommitBeforeMarks);
             for operation in &self.operations {
                 mark_definition(operation, last);
             }
@@ -78,6 +81,7 @@ impl Transaction {
         }
         if !self.writers.rows.is_empty() {
             last = append(session, log, self.writers.rows.record());
+            reach(Point::CommitBeforeMarks);
             mark_rows(&self.own, &self.operations[first_unmarked..], last, round);
             self.writers.rows.clear();
         }
@@ -87,6 +91,7 @@ impl Transaction {
             .last_lsn
             .fetch_max(last.0, Ordering::AcqRel);
         drop(mark);
+        reach(Point::CommitAfterLog);
         Ok(last)
     }
 }

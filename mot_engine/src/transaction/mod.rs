@@ -29,7 +29,9 @@ pub use update::Written;
 
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
+use crate::memory::Purpose;
 use crate::row::{Head, VersionRef};
+use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
 use std::ptr::NonNull;
 
@@ -160,6 +162,39 @@ impl Own {
             at = version.next();
         }
         None
+    }
+}
+
+/// A version that is not published: freed again unless it comes to that, also when a clock unwinds.
+struct Fresh<'a> {
+    session: &'a Session,
+    version: Option<VersionRef>,
+}
+
+impl Fresh<'_> {
+    fn none(session: &Session) -> Fresh<'_> {
+        Fresh {
+            session,
+            version: None,
+        }
+    }
+
+    /// It is published now.
+    fn keep(&mut self) {
+        self.version = None;
+    }
+}
+
+impl Drop for Fresh<'_> {
+    fn drop(&mut self) {
+        if let Some(version) = self.version {
+            // SAFETY: never published.
+            unsafe {
+                self.session
+                    .local
+                    .free(version.block(), version.block_bytes(), Purpose::Rows)
+            };
+        }
     }
 }
 

@@ -20,6 +20,7 @@
 use super::commit::{Counts, base_below, last_own, live_bytes, trim};
 use super::examine::{data_below, newest_data};
 use super::{Kind, Operation, Own, Transaction};
+use crate::pause::{Point, reach};
 use crate::row::flags;
 use crate::session::Session;
 
@@ -52,6 +53,7 @@ impl Transaction {
 
     /// The transaction is prepared: it is no longer this session's. Cannot fail.
     pub fn give_up(&mut self, session: &Session) {
+        reach(Point::PrepareBeforeGivingUp);
         let pin = session.local.pin();
         let mut counts = Counts::default();
         for operation in &self.operations {

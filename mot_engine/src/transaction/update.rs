@@ -2,12 +2,13 @@
 
 use super::examine::{Found, examine};
 use super::insert::check_length;
-use super::{Kind, Transaction};
+use super::{Fresh, Kind, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{CommandId, Slot, Xid};
 use crate::key::{KeyBuffer, encode_row, key_attributes_unchanged};
 use crate::memory::{Purpose, Urgency};
+use crate::pause::{Point, reach};
 use crate::row::{Head, LockStrength, TOMBSTONE_IMAGE, VersionRef, block_bytes, flags};
 use crate::session::Session;
 use crate::table::TableRef;
@@ -98,23 +99,23 @@ impl Transaction {
         let Some(anchor) = table.anchor(slot) else {
             return Ok(Written::Gone);
         };
-        let mut fresh: Option<VersionRef> = None;
-        let outcome = loop {
+        let mut fresh = Fresh::none(session);
+        loop {
             let head = anchor.head();
             match examine(head, seen, change.strength, clock) {
                 Found::Clear { .. } => {}
-                Found::Busy(xid) => break Ok(Written::Busy(xid)),
-                Found::Changed => break Ok(Written::Changed),
-                Found::Gone => break Ok(Written::Gone),
-                Found::SelfModified(cid) => break Ok(Written::SelfModified(cid)),
+                Found::Busy(xid) => return Ok(Written::Busy(xid)),
+                Found::Changed => return Ok(Written::Changed),
+                Found::Gone => return Ok(Written::Gone),
+                Found::SelfModified(cid) => return Ok(Written::SelfModified(cid)),
             }
-            let version = match fresh {
+            let version = match fresh.version {
                 Some(version) => version,
-                None => match change.allocate(session, slot, xid, cid) {
-                    Ok(version) => *fresh.insert(version),
-                    Err(error) => break Err(error),
-                },
+                None => *fresh
+                    .version
+                    .insert(change.allocate(session, slot, xid, cid)?),
             };
+            reach(Point::WriteBeforePublish);
             version.set_next(head);
             let moved = if change.flags & flags::KEYS_CHANGED != 0 {
                 Head::KEYS_MOVED
@@ -122,21 +123,13 @@ impl Transaction {
                 0
             };
             if anchor.publish(head, head.with_address(version.address()).with_flags(moved)) {
+                fresh.keep();
                 self.push(change.kind, table, slot, version.address());
                 return Ok(Written::Done(version));
             }
             // The row is latched, or was changed: judge anew.
             anchor.wait_unlatched();
-        };
-        if let Some(version) = fresh {
-            // SAFETY: never published.
-            unsafe {
-                session
-                    .local
-                    .free(version.block(), version.block_bytes(), Purpose::Rows)
-            };
         }
-        outcome
     }
 }
 

@@ -4,8 +4,8 @@
 use mot_engine::key::{AttributeLayout, IndexDefinition, KeyBuffer, KeyColumn, KeyKind};
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
 use mot_engine::{
-    CheckReport, Clock, CommandId, Engine, Log, Lsn, Problem, RelationKey, Session, Snapshot,
-    TableRef, Xid,
+    CheckReport, Clock, CommandId, Engine, Log, Lsn, OldSnapshot, OldSnapshots, Problem,
+    RelationKey, Session, Snapshot, TableRef, Xid,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,8 +28,8 @@ struct State {
     parents: HashMap<u64, u64>,
     /// Ids of transactions, subtransactions included, that have not ended.
     running: BTreeSet<u64>,
-    /// Registered snapshots' xmins, counted.
-    registered: BTreeMap<u64, usize>,
+    /// Registered snapshots' xmins and xmaxs, counted.
+    registered: BTreeMap<(u64, u64), usize>,
 }
 
 /// The transaction manager.
@@ -69,15 +69,17 @@ pub struct Snap {
     pub xmin: u64,
     pub xmax: u64,
     pub running: BTreeSet<u64>,
+    /// As registered: a test may change the bounds.
+    span: (u64, u64),
 }
 
 impl Drop for Snap {
     fn drop(&mut self) {
         let mut state = self.world.0.lock().unwrap();
-        let count = state.registered.get_mut(&self.xmin).unwrap();
+        let count = state.registered.get_mut(&self.span).unwrap();
         *count -= 1;
         if *count == 0 {
-            state.registered.remove(&self.xmin);
+            state.registered.remove(&self.span);
         }
     }
 }
@@ -136,6 +138,26 @@ impl World {
         self.0.lock().unwrap().tops[&xid]
     }
 
+    /// What a sweeper can know of old snapshots, if those are told of that `tells` says so of by their bounds.
+    pub fn old_snapshots(&self, tells: impl Fn(u64, u64) -> bool) -> OldSnapshots {
+        let state = self.0.lock().unwrap();
+        let mut old = OldSnapshots {
+            recent: Xid(state.running.first().copied().unwrap_or(state.next)),
+            told: Vec::new(),
+        };
+        for &(xmin, xmax) in state.registered.keys() {
+            if tells(xmin, xmax) {
+                old.told.push(OldSnapshot {
+                    xmin: Xid(xmin),
+                    xmax: Xid(xmax),
+                });
+            } else {
+                old.recent = old.recent.min(Xid(xmin));
+            }
+        }
+        old
+    }
+
     /// Versions below this are dead to everybody.
     pub fn horizon(&self) -> Xid {
         let state = self.0.lock().unwrap();
@@ -144,8 +166,7 @@ impl World {
             .registered
             .keys()
             .next()
-            .copied()
-            .unwrap_or(state.next);
+            .map_or(state.next, |span| span.0);
         Xid(running.min(registered).min(state.next))
     }
 }
@@ -204,7 +225,8 @@ impl Me {
         let running = state.running.clone();
         // As GetSnapshotData: the own id counts for xmin, too.
         let xmin = running.first().copied().unwrap_or(state.next);
-        *state.registered.entry(xmin).or_default() += 1;
+        let span = (xmin, state.next);
+        *state.registered.entry(span).or_default() += 1;
         Snap {
             world: self.world.clone(),
             top: self.top,
@@ -212,6 +234,7 @@ impl Me {
             xmin,
             xmax: state.next,
             running,
+            span,
         }
     }
 }
@@ -348,8 +371,9 @@ pub fn check(session: &Session, table: TableRef, clock: &Me) -> CheckReport {
     report
 }
 
-/// Sweeps until nothing more goes.
+/// Sweeps until nothing more goes. Of some old snapshots the sweeper is told.
 pub fn sweep(session: &Session, world: &World, table: TableRef) {
+    session.mind(world.old_snapshots(|xmin, xmax| (xmin + xmax) % 3 != 0));
     session.engine().raise_horizon(world.horizon());
     let clock = reader(world);
     while session.sweep(&clock, table, false, || {}).versions_removed > 0 {}

@@ -149,6 +149,7 @@ fn bears_with_it(hook: usize) -> bool {
 unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: as core calls it.
     unsafe {
+        crate::horizon::tell();
         if let Some(serial) = candidate(query, flags)
             && cache::start(query, serial)
         {

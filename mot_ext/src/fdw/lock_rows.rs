@@ -8,6 +8,7 @@ use super::write::{Skipped, Target, refuse_under_old_snapshot};
 use crate::clock::PgSnapshot;
 use crate::test_switch::{self, Step};
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
+use mot_engine::pause::{Point, reach};
 use mot_engine::{LockStrength, Locked, Slot, VersionRef};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -117,6 +118,7 @@ pub fn lock(
             }
             Locked::Changed => {
                 refuse_under_old_snapshot("concurrent update");
+                reach(Point::RecheckBeforeLock);
                 break match target.lock_newest(row, strength, policy, &mut queue) {
                     Ok(Some(newest)) => Outcome::Locked(newest),
                     Ok(None) | Err(Skipped) => Outcome::Lost,

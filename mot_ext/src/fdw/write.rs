@@ -12,6 +12,7 @@ use crate::stats;
 use crate::test_switch::{self, Step};
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
+use mot_engine::pause::{Point, reach};
 use mot_engine::{
     CommandId, EngineError, Entered, IndexRef, LockStrength, Locked, Newest, Session, Slot,
     TableRef, VersionRef, Written, Xid,
@@ -236,6 +237,7 @@ impl Target {
             }
             Written::Changed => {
                 refuse_under_old_snapshot("concurrent update");
+                reach(Point::RecheckBeforeLock);
                 match self.lock_newest(slot, strength, WaitPolicy::Block, queue) {
                     Ok(Some(version)) => Fate::Newer(version),
                     Ok(None) | Err(Skipped) => Fate::Skip,

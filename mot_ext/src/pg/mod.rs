@@ -56,6 +56,8 @@ unsafe extern "C-unwind" {
     fn wal_segment_close(state: *mut pg_sys::XLogReaderState);
     fn readTimeLineHistory(timeline: u32) -> *mut pg_sys::List;
     fn tliOfPointInHistory(position: u64, history: *mut pg_sys::List) -> u32;
+    #[cfg(debug_assertions)]
+    fn RequestCheckpoint(flags: c_int);
     fn PrescanPreparedTransactions(
         xids: *mut *mut pg_sys::TransactionId,
         count: *mut c_int,
@@ -74,6 +76,18 @@ pub fn oldest_prepared_xid() -> u32 {
         })
     }
     .into_inner()
+}
+
+/// Asks the checkpointer for a checkpoint and does not wait for it. May raise.
+#[cfg(debug_assertions)]
+pub fn request_checkpoint() {
+    const IMMEDIATE: c_int = 4;
+    const FORCE: c_int = 8;
+    // SAFETY: a backend of a running server; errors pass the guard.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        pg_sys::ffi::pg_guard_ffi_boundary(|| RequestCheckpoint(IMMEDIATE | FORCE));
+    }
 }
 
 /// The timeline on which `position` lies, in the history of `timeline`. May raise; the history is read from PGDATA into the

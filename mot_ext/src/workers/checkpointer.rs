@@ -13,6 +13,7 @@ use crate::pg::{self, interrupts, report, slot};
 use crate::session;
 use crate::shmem;
 use crate::wal::reader::show_lsn;
+use mot_engine::pause::{Point, reach};
 use mot_engine::{Lsn, State};
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
@@ -164,6 +165,7 @@ impl Worker {
         {
             return false;
         }
+        reach(Point::CheckpointAfterRedo);
         self.write(redo, false)
     }
 

@@ -10,15 +10,21 @@
 use super::{reload_if_asked, shutdown_asked};
 use crate::clock::{self, PgClock};
 use crate::errors;
+use crate::horizon::survey;
 use crate::pg::{self, interrupts, report};
 use crate::session;
 use crate::settings;
+use mot_engine::pause::{Point, reach};
 use mot_engine::recovery::{self, Settled};
 use mot_engine::{Session, State, Xid};
 use pgrx::prelude::*;
+use std::time::Instant;
 
 /// An idle round is as many times longer than a busy one.
 const IDLE_ROUNDS: i64 = 25;
+/// While an old snapshot holds the horizon back, all rows changed since wait, and are visited again and again: for a tenth of the time at
+/// most.
+const OLD_PAUSE_FACTOR: u32 = 10;
 /// Pause after an error, in milliseconds.
 const ERROR_PAUSE_MS: i64 = 5_000;
 
@@ -33,6 +39,8 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
     let mut reclaimer = Reclaimer {
         has_settled: false,
         settled: Settled::default(),
+        recent: Xid::NONE,
+        minds_again_at: Instant::now(),
     };
     while !shutdown_asked() {
         reload_if_asked();
@@ -60,6 +68,10 @@ struct Reclaimer {
     has_settled: bool,
     /// Below this definitions may be settled while replay goes on.
     settled: Settled,
+    /// Below this, what lies between old snapshots and all others was swept for.
+    recent: Xid,
+    /// Not before this is swept for that again.
+    minds_again_at: Instant,
 }
 
 impl Reclaimer {
@@ -74,13 +86,17 @@ impl Reclaimer {
         // Nothing more is dead than at the last round if the horizon stands where it stood.
         let has_moved = horizon > engine.horizon();
         engine.raise_horizon(horizon);
-        if !has_moved && self.has_settled {
+        let minds_old = self.mind_old_snapshots(session, horizon);
+        if !has_moved && !minds_old && self.has_settled {
             return false;
         }
+        reach(Point::ReclaimAfterHorizon);
+        let start = Instant::now();
         if state == State::Replaying {
             self.settled.raise(engine, horizon);
             recovery::settle(session, &PgClock, self.settled);
         }
+        reach(Point::ReclaimBeforeDoomed);
         mot_engine::transaction::free_doomed(session);
         for walk in session.tables() {
             session.sweep(&PgClock, walk.table(), !self.has_settled, || {
@@ -91,7 +107,26 @@ impl Reclaimer {
         }
         self.has_settled = true;
         session.memory().collect();
+        if minds_old {
+            self.minds_again_at = Instant::now() + start.elapsed() * OLD_PAUSE_FACTOR;
+        }
         true
+    }
+
+    /// Looks what old snapshots see, if one of them holds the horizon back, and it is time for it. False: there is nothing new to know.
+    fn mind_old_snapshots(&mut self, session: &Session, horizon: Xid) -> bool {
+        if Instant::now() < self.minds_again_at {
+            return false;
+        }
+        let Some(old) = survey() else {
+            return false;
+        };
+        let is_new = old.recent > horizon && old.recent > self.recent && !old.told.is_empty();
+        if is_new {
+            self.recent = old.recent;
+            session.mind(old);
+        }
+        is_new
     }
 }
 

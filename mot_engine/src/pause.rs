@@ -1,0 +1,148 @@
+//! Pause points: named steps at which a test stops a process, to try a race at its worst moment.
+//!
+//! They exist only with debug assertions (the profiles `dev` and `checked`); elsewhere [`reach`] is an empty inline function and neither
+//! names nor hook are compiled. The list below is the only one: the engine's steps and those of the server's side.
+//!
+//! Protocol:
+//! - A thread that wants to be stopped sets its hook ([`set_hook`]); it is called at every point the thread comes to. The hook belongs to the
+//!   thread: helper threads, which must call nothing of PostgreSQL's, have none.
+//! - No latch is held at a point: the hook may wait, and may call PostgreSQL. Being pinned is fine.
+//! - At a point that is [`Raise::Allowed`] the hook may unwind with an error, as a `Clock` or a `Log` may; what is half done there is what an
+//!   error leaves behind. At one that is [`Raise::Forbidden`] PostgreSQL has decided already: the hook must return.
+
+#[cfg(debug_assertions)]
+use std::cell::Cell;
+
+/// Whether an error may come out of a point.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub enum Raise {
+    /// An error there is one that the code must bear with.
+    Allowed,
+    /// After PostgreSQL's decision, or in a process that has no transaction: only waiting.
+    Forbidden,
+}
+
+macro_rules! points {
+    ($($(#[$doc:meta])+ $point:ident = $name:literal, $raise:ident;)+) => {
+        /// A step at which a test can stop a process.
+        #[derive(Copy, Clone, Eq, PartialEq, Debug)]
+        #[repr(u8)]
+        pub enum Point { $($(#[$doc])+ $point,)+ }
+
+        #[cfg(debug_assertions)]
+        impl Point {
+            /// All points.
+            pub const ALL: &'static [Point] = &[$(Point::$point,)+];
+
+            /// Its name in SQL.
+            pub fn name(self) -> &'static str {
+                match self { $(Point::$point => $name,)+ }
+            }
+
+            /// Whether an error may come out of it.
+            pub fn raise(self) -> Raise {
+                match self { $(Point::$point => Raise::$raise,)+ }
+            }
+        }
+    };
+}
+
+points! {
+    /// A change found its row free; its version is not published.
+    WriteBeforePublish = "write-before-publish", Allowed;
+    /// A version is published; its index entries are not made.
+    WriteBeforeEntries = "write-before-entries", Allowed;
+    /// All rows with the key were judged free; the entry is not in.
+    EnterAfterJudging = "enter-after-judging", Allowed;
+    /// A lock found its row free; its entry is not published.
+    LockBeforePublish = "lock-before-publish", Allowed;
+    /// A row's owner is known; the waiter is not in the row's queue.
+    WaitBeforeQueue = "wait-before-queue", Allowed;
+    /// At the head of the row's queue; not waiting for the owner yet.
+    WaitBeforeOwner = "wait-before-owner", Allowed;
+    /// The owner has ended; the row is not looked at again.
+    WaitAfterOwner = "wait-after-owner", Allowed;
+    /// READ COMMITTED knows that the row has changed; its newest state is not locked.
+    RecheckBeforeLock = "recheck-before-lock", Allowed;
+    /// Entries are read from an index; their rows are not looked at. Pinned.
+    ScanAfterEntries = "scan-after-entries", Allowed;
+    /// A scan of all rows is about to look at some.
+    ScanBeforeRows = "scan-before-rows", Allowed;
+    /// PRE_COMMIT: nothing is logged.
+    CommitBeforeLog = "commit-before-log", Allowed;
+    /// A record is in the WAL; its rows are not marked as logged. Checkpoints wait.
+    CommitBeforeMarks = "commit-before-marks", Allowed;
+    /// PRE_COMMIT is through: logged and marked; PostgreSQL has not committed.
+    CommitAfterLog = "commit-after-log", Allowed;
+    /// PostgreSQL has committed, and others see it so; no version is stamped.
+    CommitBeforeStamps = "commit-before-stamps", Forbidden;
+    /// A row is stamped, others may not be.
+    CommitBetweenStamps = "commit-between-stamps", Forbidden;
+    /// All is stamped; what was dropped is not unlinked.
+    CommitBeforeDoom = "commit-before-doom", Forbidden;
+    /// Prepared for PostgreSQL; the session still has the transaction.
+    PrepareBeforeGivingUp = "prepare-before-giving-up", Forbidden;
+    /// PostgreSQL has aborted, and others see it so; nothing is taken back.
+    AbortBeforeUndo = "abort-before-undo", Forbidden;
+    /// An operation is taken back, others may not be.
+    AbortBetweenRows = "abort-between-rows", Forbidden;
+    /// Versions left their chain (CLEANING is set); their index entries are still there.
+    UnlinkBeforeEntries = "unlink-before-entries", Forbidden;
+    /// The entries are gone; CLEANING is set and the slot not given back.
+    UnlinkBeforeSlot = "unlink-before-slot", Forbidden;
+    /// A dead row's tombstone left its chain; the slot is not on the free list.
+    UnlinkBeforeFree = "unlink-before-free", Forbidden;
+    /// The reclaimer knows the horizon; it has swept nothing.
+    ReclaimAfterHorizon = "reclaim-after-horizon", Forbidden;
+    /// The reclaimer has judged a row; it has not pruned it. Pinned.
+    ReclaimBeforePrune = "reclaim-before-prune", Forbidden;
+    /// The reclaimer is about to free dropped tables and indexes.
+    ReclaimBeforeDoomed = "reclaim-before-doomed", Forbidden;
+    /// The checkpoint worker knows its redo position; it has looked at no row.
+    CheckpointAfterRedo = "checkpoint-after-redo", Forbidden;
+}
+
+#[cfg(debug_assertions)]
+thread_local! {
+    static HOOK: Cell<Option<fn(Point)>> = const { Cell::new(None) };
+}
+
+/// What this thread does at every point from now on.
+#[cfg(debug_assertions)]
+pub fn set_hook(hook: Option<fn(Point)>) {
+    HOOK.with(|this| this.set(hook));
+}
+
+/// This thread has come to a point.
+#[cfg(debug_assertions)]
+pub fn reach(point: Point) {
+    debug_assert_eq!(
+        crate::memory::latches_held(),
+        0,
+        "a pause point under a latch: {}",
+        point.name()
+    );
+    if let Some(hook) = HOOK.with(Cell::get) {
+        hook(point);
+    }
+}
+
+/// Nothing, in builds that users run.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn reach(_: Point) {}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn names_are_unique_and_numbers_are_places_in_the_list() {
+        let names: HashSet<_> = Point::ALL.iter().map(|point| point.name()).collect();
+        assert_eq!(names.len(), Point::ALL.len());
+        for (place, point) in Point::ALL.iter().enumerate() {
+            assert_eq!(*point as usize, place);
+        }
+    }
+}

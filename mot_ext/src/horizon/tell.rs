@@ -1,0 +1,111 @@
+//! A backend tells which snapshot it has, if it has only one.
+use super::{line, local_xid, processes};
+use crate::clock::PgSnapshot;
+use crate::shmem;
+use mot_engine::{OldSnapshot, Snapshot, Xid};
+use pgrx::prelude::*;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// A process's line in the control block. Written by its process alone.
+#[repr(C)]
+pub struct Told {
+    /// The local transaction id that the bounds belong to; 0 while they are written, and before.
+    lxid: AtomicU32,
+    xmin: AtomicU64,
+    xmax: AtomicU64,
+}
+
+impl Told {
+    fn write(&self, lxid: u32, bounds: OldSnapshot) {
+        self.lxid.store(0, Ordering::Relaxed);
+        fence(Ordering::Release);
+        self.xmin.store(bounds.xmin.0, Ordering::Relaxed);
+        self.xmax.store(bounds.xmax.0, Ordering::Relaxed);
+        self.lxid.store(lxid, Ordering::Release);
+    }
+
+    /// What was told of a local transaction.
+    pub(super) fn read(&self, lxid: u32) -> Option<OldSnapshot> {
+        if lxid == 0 || self.lxid.load(Ordering::Acquire) != lxid {
+            return None;
+        }
+        let bounds = OldSnapshot {
+            xmin: Xid(self.xmin.load(Ordering::Relaxed)),
+            xmax: Xid(self.xmax.load(Ordering::Relaxed)),
+        };
+        fence(Ordering::Acquire);
+        (self.lxid.load(Ordering::Relaxed) == lxid).then_some(bounds)
+    }
+}
+
+struct Local {
+    /// The local transaction id told of last.
+    told: Cell<u32>,
+    will_clear: Cell<bool>,
+}
+
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for Local {}
+
+static LOCAL: Local = Local {
+    told: Cell::new(0),
+    will_clear: Cell::new(false),
+};
+
+/// Called at the start of every statement: the first one of a REPEATABLE READ transaction tells. May raise a PostgreSQL error, which
+/// jumps over the caller's frame.
+#[inline]
+pub fn tell() {
+    // SAFETY: plain variables of this process.
+    let has_one_snapshot = unsafe {
+        pg_sys::XactIsoLevel == pg_sys::XACT_REPEATABLE_READ as i32 && pg_sys::FirstSnapshotSet
+    };
+    if has_one_snapshot {
+        // SAFETY: inside a transaction.
+        unsafe { tell_once() };
+    }
+}
+
+#[pg_guard]
+#[inline(never)]
+unsafe extern "C-unwind" fn tell_once() {
+    // SAFETY: a backend's own PGPROC; it is one of the array.
+    let (lxid, place) = unsafe {
+        let mine = pg_sys::MyProc;
+        (
+            local_xid(&*mine),
+            mine.offset_from(processes().as_ptr()) as usize,
+        )
+    };
+    // SAFETY: a plain variable of this process.
+    let is_worker = unsafe { pg_sys::ParallelWorkerNumber } >= 0;
+    if lxid == LOCAL.told.get() || is_worker || shmem::engine().is_none() {
+        return;
+    }
+    let Some(line) = line(place) else {
+        return;
+    };
+    if !LOCAL.will_clear.replace(true) {
+        // SAFETY: registered once per process; the argument is the line's place.
+        unsafe { pg_sys::on_shmem_exit(Some(clear), pg_sys::Datum::from(place)) };
+    }
+    // SAFETY: the transaction's only snapshot, which stays as long as the transaction; nothing is taken, for it is set.
+    let snapshot = PgSnapshot::new(unsafe { pg_sys::GetTransactionSnapshot() });
+    line.write(
+        lxid,
+        OldSnapshot {
+            xmin: snapshot.xmin(),
+            xmax: snapshot.xmax(),
+        },
+    );
+    LOCAL.told.set(lxid);
+}
+
+/// The next process that has this PGPROC may come to the same local transaction id.
+#[pg_guard]
+unsafe extern "C-unwind" fn clear(_code: std::ffi::c_int, place: pg_sys::Datum) {
+    if let Some(line) = line(place.value()) {
+        line.lxid.store(0, Ordering::Release);
+    }
+}

@@ -1,0 +1,241 @@
+//! Pause points, settable from SQL. Only in builds with debug assertions (`checked`): nothing of this is in a release.
+//!
+//! `mot_engine/src/pause.rs` has the list of points. Here is who stops at them:
+//!
+//! - `mot.pause_at(point, times)` arms a point for the next arrivals and takes an advisory lock of its own for the session that calls it.
+//!   Who arrives waits for that lock, so isolationtester and pg_locks see a session that is blocked by another. `mot.resume(point)` gives the
+//!   lock up and disarms.
+//! - The session that armed a point passes it: it has the lock.
+//! - A background worker has no deadlock timer, and PostgreSQL's lock manager needs one to wait: it sleeps until the point is resumed.
+//! - At a point after PostgreSQL's decision interrupts are held: there a wait cannot be cancelled, as a real one could not.
+//! - `mot.fail_at(point)` raises an error there instead, at points that may raise.
+//! - A session that ends without `mot.resume` gives its lock up: a point left armed by it stops nobody but workers.
+use crate::pg::interrupts;
+use crate::{pg, shmem};
+use mot_engine::pause::{Point, Raise, set_hook};
+use pgrx::prelude::*;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How often a sleeping worker looks whether it may go on, in milliseconds.
+const POLL_MS: i64 = 5;
+
+const POINTS_MAX: usize = 64;
+const _: () = assert!(Point::ALL.len() <= POINTS_MAX);
+
+/// What happens at each point; zero at server start.
+#[repr(C)]
+pub struct Pauses([Armed; POINTS_MAX]);
+
+#[repr(C)]
+struct Armed {
+    /// Arrivals still to be stopped, and to be failed.
+    pauses: AtomicU32,
+    failures: AtomicU32,
+    /// Processes that stand here.
+    waiting: AtomicU32,
+    /// Raised at each resume.
+    resumes: AtomicU32,
+}
+
+/// How often this session has each point's lock.
+static HELD: [AtomicU32; POINTS_MAX] = [const { AtomicU32::new(0) }; POINTS_MAX];
+
+fn armed(point: Point) -> &'static Armed {
+    &shmem::control().pauses.0[point as usize]
+}
+
+/// From now on this process stops at points.
+pub fn init() {
+    set_hook(Some(on_point));
+}
+
+/// Takes one of `counter`, if there is one.
+fn take(counter: &AtomicU32) -> bool {
+    counter.load(Ordering::Relaxed) > 0
+        && counter
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |left| {
+                left.checked_sub(1)
+            })
+            .is_ok()
+}
+
+/// The point that this process stands at, as its number and one; 0: none.
+static STANDS_AT: AtomicU32 = AtomicU32::new(0);
+
+/// Counted as standing at a point, also when an error ends that.
+struct Standing;
+
+impl Standing {
+    fn begin(point: Point) -> Self {
+        armed(point).waiting.fetch_add(1, Ordering::AcqRel);
+        STANDS_AT.store(point as u32 + 1, Ordering::Relaxed);
+        Standing
+    }
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        leave();
+    }
+}
+
+/// This process stands nowhere any more. Called at process exit, too: a FATAL error unwinds nothing.
+pub fn leave() {
+    if let Some(place) = STANDS_AT.swap(0, Ordering::Relaxed).checked_sub(1) {
+        armed(Point::ALL[place as usize])
+            .waiting
+            .fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn on_point(point: Point) {
+    let armed = armed(point);
+    if armed.failures.load(Ordering::Relaxed) > 0 && take(&armed.failures) {
+        ereport!(
+            ERROR,
+            PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+            format!("failed at {}", point.name())
+        );
+    }
+    if !take(&armed.pauses) {
+        return;
+    }
+    let resumes = armed.resumes.load(Ordering::Acquire);
+    let _standing = Standing::begin(point);
+    if has_lock_manager() {
+        let tag = tag(point);
+        // SAFETY: an advisory lock of the session, given up at once; may raise where interrupts are not held.
+        unsafe {
+            pg_sys::LockAcquire(&tag, pg_sys::ShareLock as i32, true, false);
+            pg_sys::LockRelease(&tag, pg_sys::ShareLock as i32, true);
+        }
+        return;
+    }
+    while armed.resumes.load(Ordering::Acquire) == resumes && !is_ending() {
+        interrupts::sleep_ms(POLL_MS);
+    }
+}
+
+/// Whether this process can wait in PostgreSQL's lock manager.
+fn has_lock_manager() -> bool {
+    // SAFETY: plain variables of this process.
+    unsafe { pg_sys::MyBackendType == pg_sys::BackendType::B_BACKEND }
+}
+
+fn is_ending() -> bool {
+    // SAFETY: a plain variable that a signal handler sets.
+    unsafe { (&raw const pg_sys::ShutdownRequestPending).read_volatile() != 0 }
+}
+
+/// The advisory lock of a point: of no database, so none of the users'.
+fn tag(point: Point) -> pg_sys::LOCKTAG {
+    /// Users' advisory locks are of the classes 1 and 2.
+    const CLASS: u16 = 0x6d6f;
+    pg_sys::LOCKTAG {
+        locktag_field1: 0,
+        locktag_field2: 0,
+        locktag_field3: point as u32,
+        locktag_field4: CLASS,
+        locktag_type: pg_sys::LockTagType::LOCKTAG_ADVISORY as u8,
+        locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
+    }
+}
+
+fn named(name: &str) -> Point {
+    if shmem::engine().is_none() {
+        crate::errors::not_preloaded();
+    }
+    match Point::ALL.iter().find(|point| point.name() == name) {
+        Some(point) => *point,
+        None => refuse(&format!("there is no pause point \"{name}\"")),
+    }
+}
+
+fn refuse(message: &str) -> ! {
+    ereport!(
+        ERROR,
+        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        message.to_owned()
+    );
+}
+
+/// Stops the next arrivals at a point until this session resumes it.
+#[pg_extern(volatile)]
+fn pause_at(point: &str, times: default!(i32, 1)) {
+    let point = named(point);
+    let tag = tag(point);
+    // SAFETY: an advisory lock of this session, which may have it several times.
+    unsafe { pg_sys::LockAcquire(&tag, pg_sys::ExclusiveLock as i32, true, false) };
+    HELD[point as usize].fetch_add(1, Ordering::Relaxed);
+    armed(point)
+        .pauses
+        .fetch_add(times.max(0) as u32, Ordering::AcqRel);
+}
+
+/// Lets go who stands at a point, and disarms it.
+#[pg_extern(volatile)]
+fn resume(point: &str) {
+    let point = named(point);
+    let armed = armed(point);
+    armed.pauses.store(0, Ordering::Release);
+    armed.failures.store(0, Ordering::Release);
+    armed.resumes.fetch_add(1, Ordering::AcqRel);
+    let tag = tag(point);
+    for _ in 0..HELD[point as usize].swap(0, Ordering::Relaxed) {
+        // SAFETY: this session took the lock as often.
+        unsafe { pg_sys::LockRelease(&tag, pg_sys::ExclusiveLock as i32, true) };
+    }
+}
+
+/// Raises an error at the next arrivals at a point.
+#[pg_extern(volatile)]
+fn fail_at(point: &str, times: default!(i32, 1)) {
+    let point = named(point);
+    if point.raise() == Raise::Forbidden {
+        refuse("nothing can fail at this point");
+    }
+    armed(point)
+        .failures
+        .fetch_add(times.max(0) as u32, Ordering::AcqRel);
+}
+
+/// How many processes stand at a point.
+#[pg_extern(volatile)]
+fn paused(point: &str) -> i32 {
+    armed(named(point)).waiting.load(Ordering::Acquire) as i32
+}
+
+/// Returns when a process stands at the point: for those that isolationtester does not see, the workers.
+#[pg_extern(volatile)]
+fn wait_until_paused(point: &str) {
+    let armed = armed(named(point));
+    while armed.waiting.load(Ordering::Acquire) == 0 {
+        interrupts::sleep_ms(POLL_MS);
+        interrupts::check_for_interrupts();
+    }
+}
+
+/// All points.
+#[pg_extern(volatile)]
+fn pause_points() -> TableIterator<
+    'static,
+    (
+        name!(point, &'static str),
+        name!(may_fail, bool),
+        name!(waiting, i32),
+    ),
+> {
+    TableIterator::new(Point::ALL.iter().map(|point| {
+        (
+            point.name(),
+            point.raise() == Raise::Allowed,
+            paused(point.name()),
+        )
+    }))
+}
+
+/// Asks for a checkpoint and does not wait for it, as CHECKPOINT would.
+#[pg_extern(volatile)]
+fn request_checkpoint() {
+    pg::request_checkpoint();
+}
