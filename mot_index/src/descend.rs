@@ -9,7 +9,6 @@ use crate::batch::Direction;
 use crate::memory::Memory;
 use crate::node::Node;
 use crate::slice::{LAYER, LONGER, SLICE_BYTES, SUFFIX, cut};
-use crate::sync::is_broken;
 use crate::tree::Tree;
 use crate::version::{Seen, is_deleted, is_inner, same_range};
 
@@ -99,7 +98,7 @@ pub(crate) fn reach_leaf_by<'a>(
                 // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
                 let child = unsafe { Node::at(address) }.expect("an inner node has children");
                 let child_seen = child.version.stable();
-                if node.is_still(seen) || is_broken("index: hand over hand") {
+                if node.is_still(seen) {
                     if is_deleted(child_seen) {
                         continue 'layer;
                     }

@@ -21,7 +21,7 @@ use crate::descend::{AskBeside, Goal, reach_leaf_by};
 use crate::memory::Memory;
 use crate::node::Node;
 use crate::slice::{LAYER, LONGER, SLICE_BYTES, SUFFIX, class_of_kind, cut};
-use crate::sync::{Wait, is_broken};
+use crate::sync::Wait;
 use crate::tree::Tree;
 use crate::version::{Seen, is_deleted, is_inner, same_range};
 
@@ -322,9 +322,7 @@ fn advance(frame: &mut Frame, direction: Direction, wanted: usize) -> Result<boo
     };
     loop {
         let seen = leaf.version.stable();
-        if (is_deleted(seen) && !is_broken("index: going down again from a leaf that is gone"))
-            || is_inner(seen)
-        {
+        if is_deleted(seen) || is_inner(seen) {
             return Err(GoneDown);
         }
         if copy_leaf(leaf, seen, direction, &mut frame.copy) {

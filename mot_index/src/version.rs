@@ -87,9 +87,7 @@ impl Version {
     /// Whether everything read since `seen` was taken belongs to one state of the node.
     #[inline]
     pub(crate) fn is_still(&self, seen: Seen) -> bool {
-        if !is_broken("index: the fence before a validation") {
-            fence(Ordering::Acquire);
-        }
+        fence(Ordering::Acquire);
         self.0.load(Ordering::Relaxed) & !LATCHED == seen
     }
 
@@ -130,9 +128,7 @@ impl Version {
         if taken {
             // A reader that sees one of the owner's stores must also see the version the owner
             // found: it tells whether the slots being filled were free when the reader came.
-            if !is_broken("index: the fence behind taking a latch") {
-                fence(Ordering::Release);
-            }
+            fence(Ordering::Release);
         }
         taken
     }

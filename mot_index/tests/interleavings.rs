@@ -212,6 +212,24 @@ fn split() {
     shared.finish(&all);
 }
 
+/// The same of a leaf that is not the root: nothing but the count tells of it.
+fn split_below_root() {
+    let shared = Arc::new(Shared::default());
+    let mut keys: Vec<Vec<u8>> = (0..17).map(|at| number(at * 10)).collect();
+    keys.iter().for_each(|key| shared.insert(key));
+    let for_get = keys.clone();
+    threads(vec![
+        work(&shared, |shared| shared.insert(&number(75))),
+        work(&shared, move |shared| {
+            [14, 9]
+                .iter()
+                .for_each(|at| shared.get_present(&for_get[*at]));
+        }),
+    ]);
+    keys.push(number(75));
+    shared.finish(&keys);
+}
+
 /// An entry goes and another takes its slot under readers of both.
 fn reuse() {
     let shared = Arc::new(Shared::default());
@@ -342,6 +360,7 @@ fn writers() {
 #[test]
 fn splits_beside_readers() {
     explore("index, splits beside readers", 1_500, split);
+    explore("index, splits below the root", 1_500, split_below_root);
 }
 
 #[test]
@@ -384,7 +403,7 @@ mod seen {
 
     #[test]
     fn counting_a_split() {
-        finds("index: counting a split", RUNS, split);
+        finds("index: counting a split", RUNS, split_below_root);
     }
 
     #[test]
@@ -398,35 +417,11 @@ mod seen {
     }
 
     #[test]
-    fn the_fence_before_a_validation() {
-        finds("index: the fence before a validation", RUNS, reuse_of_one);
-    }
-
-    #[test]
-    fn the_fence_behind_taking_a_latch() {
-        finds("index: the fence behind taking a latch", RUNS, reuse_of_one);
-    }
-
-    #[test]
     fn waiting_for_readers_before_a_node_is_freed() {
         finds(
             "index: waiting for readers before a node is freed",
             RUNS,
             || unlink(Direction::Forward),
         );
-    }
-
-    #[test]
-    fn going_down_again_from_a_leaf_that_is_gone() {
-        finds(
-            "index: going down again from a leaf that is gone",
-            RUNS,
-            unlink_first,
-        );
-    }
-
-    #[test]
-    fn hand_over_hand() {
-        finds("index: hand over hand", RUNS, split);
     }
 }

@@ -98,7 +98,7 @@ fn round_of_one() {
     let place = Place::new();
     let session = place.join();
     let slot = insert(&place, &session);
-    let looked: Arc<std::sync::Mutex<Option<(u64, Lsn)>>> = Arc::default();
+    let looked: Looked<Lsn> = Arc::default();
     let found = looked.clone();
     threads(vec![
         thread(&place, move |place| {
@@ -138,12 +138,15 @@ fn insert(place: &Place, session: &Session) -> Slot {
     slot
 }
 
+/// What a checkpoint found: its round and what it looked at.
+type Looked<T> = Arc<std::sync::Mutex<Option<(u64, T)>>>;
+
 /// A checkpoint fixes R, begins its round and looks at the rows of two sessions, each of which writes to its row, leaves and comes again.
 fn rounds() {
     let place = Place::new();
     let session = place.join();
     let slots = [0, 1].map(|_| insert(&place, &session));
-    let looked: Arc<std::sync::Mutex<Option<(u64, [Lsn; 2])>>> = Arc::default();
+    let looked: Looked<[Lsn; 2]> = Arc::default();
     let found = looked.clone();
     let writer = |slot: Slot| {
         thread(&place, move |place| {
