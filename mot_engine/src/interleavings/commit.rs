@@ -106,7 +106,7 @@ fn round_of_one() {
         }),
         thread(&place, move |place| {
             let redo = place.world.with(|server| server.log_end);
-            let round = begin_round(place.engine);
+            let round = begin_round(place.engine).expect("nothing is replayed");
             let lsn = place.table.anchor(slot).unwrap().lsn();
             assert!(lsn.0 >= redo, "a record before R is not on its row");
             *found.lock().unwrap() = Some((round, lsn));
@@ -162,7 +162,7 @@ fn rounds() {
         thread(&place, move |place| {
             let ends = |place: &Place| place.world.with(|server| server.log_end);
             let redo = ends(place);
-            let round = begin_round(place.engine);
+            let round = begin_round(place.engine).expect("nothing is replayed");
             let lsns = slots.map(|slot| place.table.anchor(slot).unwrap().lsn());
             assert!(
                 lsns.iter().any(|lsn| lsn.0 >= redo),
