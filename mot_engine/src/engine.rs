@@ -14,9 +14,13 @@ use crate::sync;
 use crate::table::Catalog;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// Which of the arena's fixed words holds the root's address.
 const ROOT_WORD: usize = 0;
+
+/// How long a checkpoint waits for a replay that waits for memory before it gives up; it is tried again.
+const STALL_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where the tables are on their way into memory.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -311,15 +315,24 @@ impl Engine {
 
     /// Waits until every session that was between appending a log record and marking its rows has marked them, and until every record
     /// that replay has handed over is applied. After it, every row whose record lies before a log position read earlier says so. `pause`
-    /// is called between looks. Fails if replay was given up: then it will never be.
+    /// is called between looks. Fails if replay was given up (then it will never be), or waits for memory for long: whoever waits for this
+    /// process, too, must not hang with it.
     pub fn wait_for_logging_sessions(self, mut pause: impl FnMut()) -> Result<(), EngineError> {
         let handed = self.replay_handed();
+        let mut stalled_since: Option<Instant> = None;
         loop {
             match self.replay_reached(handed) {
                 Reached::Yes => break,
                 Reached::GivenUp => return Err(EngineError::Cancelled),
-                Reached::NotYet | Reached::NoMemory => pause(),
+                Reached::NotYet => stalled_since = None,
+                Reached::NoMemory => {
+                    let since = *stalled_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() > STALL_PATIENCE {
+                        return Err(EngineError::ReplayWaitsForMemory);
+                    }
+                }
             }
+            pause();
         }
         for line in &self.root().sessions {
             let seen = line.logging.load(Ordering::SeqCst);

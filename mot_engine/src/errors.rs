@@ -29,6 +29,9 @@ pub enum EngineError {
     /// [`Clock::is_cancelled`](crate::Clock::is_cancelled) said so; what was begun was undone.
     #[error("canceling statement due to user request")]
     Cancelled,
+    /// A checkpoint cannot begin, because replay waits for room in the arena.
+    #[error("replay waits for memory")]
+    ReplayWaitsForMemory,
     /// Savepoints nested too deep.
     #[error("savepoints are nested deeper than {max} levels")]
     TooManyLevels { max: u32 },

@@ -86,6 +86,13 @@ pub fn raise(error: EngineError) -> ! {
             crate::pg::interrupts::check_for_interrupts();
             raise_report!(PgLogLevel::ERROR, ERRCODE_QUERY_CANCELED, message, "", "")
         }
+        EngineError::ReplayWaitsForMemory => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_OUT_OF_MEMORY,
+            message,
+            "",
+            "Increase mot.max_memory, or end the queries that keep old row versions."
+        ),
         EngineError::TooManyParticipants(_) => raise_report!(
             PgLogLevel::ERROR,
             ERRCODE_TOO_MANY_CONNECTIONS,

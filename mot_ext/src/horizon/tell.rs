@@ -91,7 +91,14 @@ unsafe extern "C-unwind" fn tell_once() {
         unsafe { pg_sys::on_shmem_exit(Some(clear), pg_sys::Datum::from(place)) };
     }
     // SAFETY: the transaction's only snapshot, which stays as long as the transaction; nothing is taken, for it is set.
-    let snapshot = PgSnapshot::new(unsafe { pg_sys::GetTransactionSnapshot() });
+    let taken = unsafe { pg_sys::GetTransactionSnapshot() };
+    // SAFETY: as above.
+    if unsafe { (*taken).takenDuringRecovery } {
+        // A standby surveys nothing, and reading this one would wait for replay, which a statement without our tables need not.
+        LOCAL.told.set(lxid);
+        return;
+    }
+    let snapshot = PgSnapshot::new(taken);
     line.write(
         lxid,
         OldSnapshot {

@@ -64,12 +64,18 @@ pub fn is_cancel_pending() -> bool {
     }
 }
 
+/// Whether this process is the one that replays the log.
+pub fn is_startup_process() -> bool {
+    // SAFETY: a plain variable of this process.
+    unsafe { pg_sys::MyBackendType == pg_sys::BackendType::B_STARTUP }
+}
+
 /// In the startup process: does what it does between records (ends it at shutdown, reads the configuration again).
 /// In any other process: nothing.
 pub fn handle_startup_interrupts() {
     // SAFETY: a plain variable of this process; the function belongs to the startup process and may end it by proc_exit.
     unsafe {
-        if pg_sys::MyBackendType == pg_sys::BackendType::B_STARTUP {
+        if is_startup_process() {
             #[allow(ffi_unwind_calls)]
             pg_sys::ffi::pg_guard_ffi_boundary(|| process_startup_interrupts());
         }

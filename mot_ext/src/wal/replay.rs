@@ -10,6 +10,7 @@ use crate::errors;
 use crate::pg::{interrupts, title};
 use crate::settings;
 use crate::shmem;
+use crate::workers::shutdown_asked;
 use mot_engine::memory::ArenaFull;
 use mot_engine::recovery::{HandOver, ParallelReplayer, Reached, Stopper};
 use mot_engine::{Clock, Engine, EngineError, Lsn, Session, Xid};
@@ -65,8 +66,7 @@ impl Replay {
             },
         };
         self.until_done(session, end, |replayer| {
-            let pause = &mut interrupts::handle_startup_interrupts;
-            replayer.apply(session, data, end, xid, how, pause)
+            replayer.apply(session, data, end, xid, how, &mut pause)
         });
         if !self.has_told {
             self.tell_threads();
@@ -80,9 +80,7 @@ impl Replay {
     /// Waits until everything is applied.
     pub fn drain(&mut self, session: &Session) {
         let end = self.engine.replay_handed();
-        self.until_done(session, end, |replayer| {
-            replayer.drain(&mut interrupts::handle_startup_interrupts)
-        });
+        self.until_done(session, end, |replayer| replayer.drain(&mut pause));
     }
 
     fn until_done(
@@ -110,7 +108,7 @@ impl Replay {
                         .get_or_insert_with(|| Waiting::begin(at))
                         .report(at, full);
                     interrupts::sleep_ms(FULL_POLL_MS);
-                    interrupts::handle_startup_interrupts();
+                    pause();
                     make_room(session);
                     shmem::control()
                         .recovery
@@ -157,6 +155,15 @@ unsafe extern "C-unwind" fn stop_at_exit(_code: std::ffi::c_int, _arg: pg_sys::D
     let stopper = stopping().take();
     if let Some(stopper) = stopper {
         stopper.stop();
+    }
+}
+
+/// Between two looks: the startup process may have to end or to read its settings; the worker that replays the gap after a clean start
+/// ends with the server.
+fn pause() {
+    interrupts::handle_startup_interrupts();
+    if !interrupts::is_startup_process() && shutdown_asked() {
+        errors::worker_ends();
     }
 }
 

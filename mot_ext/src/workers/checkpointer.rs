@@ -36,6 +36,7 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
         .worker_pid
         .store(std::process::id(), Ordering::Relaxed);
     let mut worker = Worker {
+        slot_is_counted: false,
         retry_checkpoint_at: None,
         retry_slot_at: None,
     };
@@ -72,6 +73,9 @@ unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum)
 }
 
 struct Worker {
+    /// The slot was held before replay had ended, so the last checkpoint of the recovery keeps the slot's WAL. (PostgreSQL asks the slots
+    /// before it comes to the gate.)
+    slot_is_counted: bool,
     retry_checkpoint_at: Option<Instant>,
     retry_slot_at: Option<Instant>,
 }
@@ -147,7 +151,9 @@ impl Worker {
                 format!("mot could not hold its replication slot: {error}"),
                 "Without the slot, recovery of memory-optimized tables relies on every checkpoint of mot being complete. It is tried again.",
             );
+            return;
         }
+        self.slot_is_counted = !shmem::control().redo_ended.load(Ordering::SeqCst);
     }
 
     /// Writes a checkpoint if PostgreSQL's redo position has passed the covered one. False: it failed, or a failed one is
@@ -155,7 +161,7 @@ impl Worker {
     fn cover(&mut self, redo: Lsn) -> bool {
         if redo.0 <= shmem::control().covered.load(Ordering::SeqCst)
             || !may_checkpoint()
-            || may_lag()
+            || self.may_lag()
         {
             return true;
         }
@@ -167,6 +173,21 @@ impl Worker {
         }
         reach(Point::CheckpointAfterRedo);
         self.write(redo, false)
+    }
+
+    /// Whether PostgreSQL's checkpoint may complete before ours. The last one of a crash recovery may: the first statement waits for it, and
+    /// ours may have to write everything. Until ours follows, right after, a start reads the WAL between the two itself; so the slot must
+    /// surely keep it, and the checkpoint that was loaded must not say that there is nothing to read. A checkpoint that a backup may begin
+    /// from is always a later one: it waits as ever. At the end of an archive recovery PostgreSQL waits for no checkpoint.
+    fn may_lag(&self) -> bool {
+        // SAFETY: reads shared state under a spinlock; never raises.
+        let state = unsafe { pg_sys::GetRecoveryState() };
+        if state != pg_sys::RecoveryState::RECOVERY_STATE_CRASH || !self.slot_is_counted {
+            return false;
+        }
+        // A limit on the slot's WAL that the checkpointer has read already must not be overlooked.
+        super::reload_if_asked();
+        slot::keeps_wal() && shmem::control().gap_is_read.load(Ordering::SeqCst)
     }
 
     fn write(&mut self, redo: Lsn, last: bool) -> bool {
@@ -249,18 +270,6 @@ fn may_checkpoint() -> bool {
         State::Replaying => control.redo_ended.load(Ordering::SeqCst) || hot_standby_active(),
         State::Empty | State::Loading | State::Failed => false,
     }
-}
-
-/// Whether PostgreSQL's checkpoint may complete before ours. The last one of a crash recovery may: the first statement waits for it, and
-/// ours may have to write everything. Until ours follows, right after, a start reads the WAL between the two itself; so the slot must surely
-/// keep it, and the checkpoint that was loaded must not say that there is nothing to read. A checkpoint that a backup may begin from is always
-/// a later one: it waits as ever. At the end of an archive recovery PostgreSQL waits for no checkpoint.
-fn may_lag() -> bool {
-    // SAFETY: reads shared state under a spinlock; never raises.
-    let state = unsafe { pg_sys::GetRecoveryState() };
-    state == pg_sys::RecoveryState::RECOVERY_STATE_CRASH
-        && slot::keeps_wal()
-        && shmem::control().gap_is_read.load(Ordering::SeqCst)
 }
 
 /// Whether PostgreSQL has read its slots from disk: it has before redo begins.

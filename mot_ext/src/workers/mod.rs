@@ -76,7 +76,7 @@ fn reload_if_asked() {
 }
 
 /// Whether the postmaster has told this worker to end.
-fn shutdown_asked() -> bool {
+pub(crate) fn shutdown_asked() -> bool {
     // SAFETY: a plain variable that the signal handler sets.
     unsafe { (&raw const pg_sys::ShutdownRequestPending).read_volatile() != 0 }
 }
