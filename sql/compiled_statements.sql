@@ -317,6 +317,33 @@ SELECT cs_run('{1,2,99,3}');
 CREATE FUNCTION cs_sql(int) RETURNS SETOF int LANGUAGE sql AS $$ SELECT n FROM cs WHERE id >= $1 ORDER BY id $$;
 SELECT cs_sql(2) LIMIT 2;
 SELECT * FROM cs_sql(3);
+-- It gives its rows one by one, and runs on after the savepoint it began under is gone, as long as its cursor does.
+BEGIN;
+DECLARE c CURSOR FOR SELECT cs_sql(1);
+SAVEPOINT s;
+FETCH 1 FROM c;
+ROLLBACK TO s;
+CLOSE c;
+SELECT cs_sql(3);
+COMMIT;
+SELECT cs_sql(3);
+-- What failed under a savepoint younger than itself had no End. What gets the memory of its query later is not taken for it.
+CREATE FUNCTION cs_alias() RETURNS int LANGUAGE plpgsql AS $$
+DECLARE c refcursor; x int; failed int := 0;
+BEGIN
+    FOR i IN 1 .. 4 LOOP
+        OPEN c FOR SELECT 10 / (id - 2) AS x FROM cs WHERE id < 6;
+        FETCH c INTO x;
+        BEGIN
+            IF i = 1 THEN FETCH c INTO x; END IF;
+        EXCEPTION WHEN division_by_zero THEN failed := failed + 1;
+        END;
+        CLOSE c;
+    END LOOP;
+    RETURN failed;
+END $$;
+SELECT cs_alias();
+SELECT cs_alias();
 
 -- EXPLAIN is the general path's.
 EXPLAIN (COSTS OFF) EXECUTE get(1);
@@ -325,4 +352,4 @@ RESET mot.compiled_statements;
 SELECT rows FROM mot.check('cs');
 SELECT * FROM cs ORDER BY id;
 DROP TABLE cs, cs_log;
-DROP FUNCTION cs_depth, cs_log, cs_run, cs_sql;
+DROP FUNCTION cs_alias, cs_depth, cs_log, cs_run, cs_sql;

@@ -217,6 +217,70 @@ FETCH 1 FROM u;
 UPDATE ks SET n = 0 WHERE CURRENT OF u;
 ROLLBACK;
 
+-- What failed under a savepoint younger than itself had no End. What gets the memory of its query later is not taken for it.
+CREATE FUNCTION ks_alias() RETURNS int LANGUAGE plpgsql AS $$
+DECLARE c refcursor; x int; failed int := 0;
+BEGIN
+    FOR i IN 1 .. 4 LOOP
+        OPEN c FOR SELECT 10 / (s.id - 2) AS x FROM ks s JOIN kd d USING (grp) WHERE s.id < 6 ORDER BY s.id;
+        FETCH c INTO x;
+        BEGIN
+            IF i = 1 THEN FETCH c INTO x; END IF;
+        EXCEPTION WHEN division_by_zero THEN failed := failed + 1;
+        END;
+        CLOSE c;
+    END LOOP;
+    RETURN failed;
+END $$;
+SELECT ks_alias();
+SELECT ks_alias();
+-- A SQL function that gives its rows one by one runs on after the savepoint it began under is gone, as long as its cursor does.
+CREATE FUNCTION ks_slow(int) RETURNS SETOF text LANGUAGE sql AS
+    $$ SELECT d.name FROM ks s JOIN kd d USING (grp) WHERE s.id >= $1 ORDER BY s.id $$;
+BEGIN;
+DECLARE c CURSOR FOR SELECT ks_slow(57);
+SAVEPOINT s;
+FETCH 1 FROM c;
+ROLLBACK TO s;
+SELECT ks_slow(59);
+CLOSE c;
+SELECT ks_slow(59);
+COMMIT;
+BEGIN;
+DECLARE c CURSOR FOR SELECT ks_slow(57);
+FETCH 1 FROM c;
+SAVEPOINT s;
+FETCH 1 FROM c;
+SELECT ks_slow(59);
+ROLLBACK TO s;
+FETCH 1 FROM c;
+CLOSE c;
+COMMIT;
+DROP FUNCTION ks_alias, ks_slow;
+
+-- A subplan that two nodes, or two parts of one, refer to: its tables are opened and closed once. If both hash it, core runs the plan.
+CREATE FUNCTION ks_trees() RETURNS bigint LANGUAGE sql AS
+    $$ SELECT count(*) FROM pg_backend_memory_contexts WHERE name = 'mot kept plan' $$;
+PREPARE by_subplan AS SELECT d.grp, s.id FROM kd d, ks s WHERE s.id = (SELECT min(x.next) FROM kd x WHERE x.grp = d.grp);
+EXECUTE by_subplan;
+EXECUTE by_subplan;
+DO $$ BEGIN
+    PERFORM 1 FROM kd d, ks s WHERE s.id = (SELECT min(x.next) FROM kd x WHERE x.grp = d.grp);
+    ALTER FOREIGN TABLE kd ADD COLUMN extra int;
+    ALTER FOREIGN TABLE kd DROP COLUMN extra;
+END $$;
+SET enable_memoize = off;
+PREPARE two_hashed(int) AS SELECT count(*) FROM ks a, kd b WHERE (a.grp IN (SELECT next FROM kd WHERE grp >= $1) AND b.next = 3)
+    OR (a.grp NOT IN (SELECT grp FROM kd WHERE grp < $1) AND b.next = 4);
+EXPLAIN (COSTS OFF) EXECUTE two_hashed(1);
+SELECT ks_trees() AS trees \gset
+EXECUTE two_hashed(1);
+EXECUTE two_hashed(4);
+EXECUTE two_hashed(2);
+EXECUTE two_hashed(5);
+SELECT ks_trees() - :trees AS more;
+RESET enable_memoize;
+
 -- A function that runs the statement it is called from.
 CREATE FUNCTION ks_depth(k int) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE r record; total bigint := 0;
@@ -314,8 +378,70 @@ SET enable_sort = off;
 PREPARE many_groups AS SELECT count(*) FROM (SELECT t, count(*) FROM ks s JOIN kd d USING (grp) GROUP BY t) x;
 EXECUTE many_groups;
 EXECUTE many_groups;
+-- Files of subqueries are closed, too.
+SET hash_mem_multiplier = 1;
+PREPARE groups_below AS SELECT grp, (SELECT count(*) FROM (SELECT t, count(*) FROM ks GROUP BY t) x) FROM kd ORDER BY grp;
+EXECUTE groups_below;
+EXECUTE groups_below;
+PREPARE groups_hashed AS SELECT count(*) FROM kd WHERE name NOT IN (SELECT t FROM ks WHERE t IS NOT NULL GROUP BY t);
+EXECUTE groups_hashed;
+EXECUTE groups_hashed;
+-- A plan whose tree was too large once or twice has another chance; not one where that is so each time.
+PREPARE varied(int) AS SELECT count(*) FROM (SELECT t, count(*) FROM ks WHERE id <= $1 GROUP BY t) x;
+SELECT ks_trees() AS trees \gset
+EXECUTE varied(4000);
+EXECUTE varied(4000);
+SELECT ks_trees() - :trees AS more;
+EXECUTE varied(10);
+SELECT ks_trees() - :trees AS more;
+EXECUTE varied(4000);
+EXECUTE varied(4000);
+EXECUTE varied(10);
+SELECT ks_trees() - :trees AS more;
+-- Hash tables are as large as the settings say now.
+CREATE FUNCTION ks_files(k int) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE c refcursor; x text; files bigint;
+BEGIN
+    OPEN c FOR SELECT t, count(*) FROM ks WHERE id <= k GROUP BY t;
+    FETCH c INTO x;
+    SELECT count(*) INTO files FROM pg_ls_tmpdir() WHERE name LIKE 'pgsql_tmp' || pg_backend_pid() || '.%';
+    CLOSE c;
+    RETURN files;
+END $$;
+SET work_mem = '64MB';
+SELECT ks_files(1);
+SET work_mem = '64kB';
+SELECT ks_files(4000) > 0 AS spills;
+SET work_mem = '64MB';
+SELECT ks_files(4000);
+RESET hash_mem_multiplier;
 RESET enable_sort;
 RESET work_mem;
+-- Trees of failed executions go with the (sub)transaction.
+CREATE FUNCTION ks_fail() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE x bigint; before bigint := ks_trees();
+BEGIN
+    BEGIN
+        SELECT max(y.x) INTO x FROM (SELECT t, 1 / (count(*) - 1) AS x FROM ks GROUP BY t ORDER BY t) y;
+    EXCEPTION WHEN division_by_zero THEN NULL;
+    END;
+    RETURN ks_trees() - before;
+END $$;
+SELECT ks_trees() AS trees \gset
+SELECT ks_fail();
+SELECT t, 1 / (count(*) - 1) FROM ks GROUP BY t ORDER BY t;
+SELECT ks_trees() - :trees AS more;
+-- All trees together have a bound.
+DO $$
+DECLARE n bigint;
+BEGIN
+    FOR i IN 1 .. 150 LOOP
+        EXECUTE format('SELECT count(*) FROM (SELECT s.t, count(DISTINCT s.n), d.name, %s FROM ks s JOIN kd d USING (grp)
+            WHERE s.id < 60 GROUP BY s.t, d.name ORDER BY s.t LIMIT 3) x', i) INTO n;
+    END LOOP;
+END $$;
+SELECT ks_trees() BETWEEN 10 AND 100 AS bounded;
+EXECUTE pair(1);
 
 -- EXPLAIN is the general path's.
 EXPLAIN (COSTS OFF) EXECUTE pair(1);
@@ -324,4 +450,4 @@ EXECUTE pair(1);
 SELECT rows FROM mot.check('ks');
 DROP FOREIGN TABLE ks, kd;
 DROP SEQUENCE ks_seq;
-DROP FUNCTION ks_errors, ks_depth, ks_of, ks_late, ks_count, ks_many;
+DROP FUNCTION ks_errors, ks_depth, ks_of, ks_late, ks_count, ks_many, ks_trees, ks_files, ks_fail;

@@ -5,8 +5,9 @@
 //!   follow the table's storage, which it does at each start. It goes when too many others were used since.
 //! - A form is running from ExecutorStart to ExecutorEnd; core calls no End after an error, so aborts look for those that began in
 //!   the (sub)transaction that is gone. Releasing a savepoint makes what began under it its parent's, as for portals.
+use super::entry::{Entry, Form, SerialHasher};
 use super::statement::{Statement, Uncompiled};
-use super::tree::{Ended, Tree};
+use super::tree::Tree;
 use crate::pg;
 use crate::settings::{self, CompiledStatements};
 use pgrx::pg_sys;
@@ -14,96 +15,15 @@ use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 
 /// Compiled statements a process keeps; each takes some 10 to 40 kB.
 const STATEMENTS_MAX: usize = 512;
 /// Plans that came once and are remembered.
 const SEEN: usize = 256;
-
-enum Entry {
-    /// For core's executor.
-    General,
-    Compiled(Box<Statement>),
-    /// For core's executor, with states made before.
-    Kept(Box<Tree>),
-}
-
-/// A form in the map, where it stays as long as it runs.
-#[derive(Clone, Copy)]
-enum Form {
-    Compiled(*mut Statement),
-    Kept(*mut Tree),
-}
-
-impl Form {
-    /// Its execution under way: the query, and the (sub)transaction it began in.
-    fn running(&mut self) -> &mut Option<(*mut pg_sys::QueryDesc, i32)> {
-        // SAFETY: a form in the map; the reference is used at once.
-        unsafe {
-            match self {
-                Form::Compiled(statement) => &mut (**statement).running,
-                Form::Kept(tree) => &mut (**tree).running,
-            }
-        }
-    }
-
-    /// Its execution is gone without an end.
-    fn fail(&mut self) {
-        *self.running() = None;
-        if let Form::Kept(tree) = self {
-            // SAFETY: a form in the map.
-            unsafe { (**tree).is_broken = true };
-        }
-    }
-}
-
-impl Entry {
-    fn form(&mut self) -> Option<Form> {
-        match self {
-            Entry::General => None,
-            Entry::Compiled(statement) => Some(Form::Compiled(&raw mut **statement)),
-            Entry::Kept(tree) => Some(Form::Kept(&raw mut **tree)),
-        }
-    }
-
-    /// Whether it is as good as made now.
-    fn is_valid(&self, functions: u64) -> bool {
-        match self {
-            Entry::General => true,
-            Entry::Compiled(statement) => statement.functions_generation == functions,
-            Entry::Kept(tree) => tree.functions_generation == functions && !tree.is_broken,
-        }
-    }
-
-    fn last_use(&self) -> Option<u64> {
-        match self {
-            Entry::General => None,
-            Entry::Compiled(statement) => Some(statement.used),
-            Entry::Kept(tree) => Some(tree.used),
-        }
-    }
-}
-
-/// Serials are a sequence: one multiplication spreads them over the table's high and low bits.
-#[derive(Default)]
-struct SerialHasher(u64);
-
-impl Hasher for SerialHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(self.0 ^ u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, serial: u64) {
-        self.0 = serial.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-}
+/// Bytes that all trees of a process hold between their executions: some 40 of a join that is grouped, sorted and limited (200 kB
+/// each). The count alone would let each of hundreds of sessions hold 100 MB for plans that come now and then.
+const TREE_BYTES_MAX: usize = 8 << 20;
 
 struct Cache {
     entries: HashMap<u64, Entry, BuildHasherDefault<SerialHasher>>,
@@ -207,12 +127,14 @@ unsafe fn compile(
     serial: u64,
     functions_generation: u64,
 ) -> Option<Form> {
+    let drops = cache().entries.get(&serial).map_or(0, Entry::drops);
     // SAFETY: core's query descriptor.
     let made = unsafe {
         match Statement::compile(query, functions_generation) {
             Ok(statement) => Ok(Entry::Compiled(Box::new(statement))),
             Err(Uncompiled::Never) => {
-                Tree::build(query, functions_generation).map(|tree| Entry::Kept(Box::new(tree)))
+                let tree = Tree::build(query, functions_generation, drops);
+                tree.map(|tree| Entry::Kept(Box::new(tree)))
             }
             Err(Uncompiled::Now) => Err(Uncompiled::Now),
         }
@@ -258,23 +180,41 @@ impl Cache {
     }
 
     fn find(&self, query: *mut pg_sys::QueryDesc) -> Option<usize> {
-        self.running.iter().rposition(|form| {
-            let mut form = *form;
-            form.running().is_some_and(|(running, _)| running == query)
-        })
+        self.running.iter().rposition(|form| form.runs(query))
     }
 
     /// Gives a tree up that should not be kept.
-    fn take_back(&mut self, tree: *const Tree, ended: Ended) {
-        let is_it = |entry: &Entry| matches!(entry, Entry::Kept(kept) if std::ptr::eq(&raw const **kept, tree));
-        let found = self.entries.iter().find(|(_, entry)| is_it(entry));
-        let Some(serial) = found.map(|(serial, _)| *serial) else {
+    fn take_back(&mut self, tree: *const Tree) {
+        let is_it = |entry: &&mut Entry| matches!(entry, Entry::Kept(kept) if std::ptr::eq(&raw const **kept, tree));
+        if let Some(entry) = self.entries.values_mut().find(is_it)
+            && let Entry::Kept(kept) = entry
+        {
+            *entry = Entry::after(kept);
+        }
+    }
+
+    /// Drops those trees that were used longest ago if all of them hold too much.
+    fn keep_within_budget(&mut self) {
+        let mut bytes = 0;
+        let mut idle = Vec::new();
+        for (serial, entry) in &self.entries {
+            if let Entry::Kept(tree) = entry {
+                bytes += tree.bytes;
+                if tree.running.is_none() {
+                    idle.push((tree.used, *serial, tree.bytes));
+                }
+            }
+        }
+        if bytes <= TREE_BYTES_MAX {
             return;
-        };
-        match ended {
-            Ended::Kept => {}
-            Ended::Dropped => drop(self.entries.remove(&serial)),
-            Ended::General => drop(self.entries.insert(serial, Entry::General)),
+        }
+        idle.sort_unstable();
+        for (_, serial, freed) in idle {
+            self.entries.remove(&serial);
+            bytes -= freed;
+            if bytes <= TREE_BYTES_MAX {
+                break;
+            }
         }
     }
 
@@ -289,8 +229,10 @@ impl Cache {
         }
     }
 
-    /// Forgets what began in a (sub)transaction that is gone.
+    /// Forgets what began in a (sub)transaction that is gone. Core has told its portals so before: they have let go of their
+    /// queries and of the memory of their executions, and so do we.
     fn forget_from(&mut self, level: i32) {
+        let before = self.running.len();
         self.running.retain_mut(|form| {
             let is_gone = form.running().is_none_or(|(_, began)| began >= level);
             if is_gone {
@@ -298,6 +240,9 @@ impl Cache {
             }
             !is_gone
         });
+        if self.running.len() < before {
+            self.entries.retain(|_, entry| !entry.is_wreck());
+        }
     }
 }
 
@@ -342,14 +287,25 @@ pub unsafe extern "C-unwind" fn end(query: *mut pg_sys::QueryDesc) {
     let Some(at) = cache.find(query) else {
         return;
     };
-    match cache.running.remove(at) {
-        // SAFETY: as for `run`.
-        Form::Compiled(statement) => unsafe { (*statement).end(query) },
+    // It leaves the list when it has ended: should that fail, the abort finds it there.
+    match cache.running[at] {
+        Form::Compiled(statement) => {
+            // SAFETY: as for `run`.
+            unsafe { (*statement).end(query) };
+            cache.running.remove(at);
+        }
         Form::Kept(tree) => {
-            // SAFETY: as for `run`; what is left of the tree goes with its entry.
-            let ended = unsafe { (*tree).end(query) };
-            if ended != Ended::Kept {
-                cache.take_back(tree, ended);
+            // SAFETY: as for `run`; the tree stays in the map until the last line.
+            let (has_grown, is_kept) = unsafe {
+                let bytes = (*tree).bytes;
+                (*tree).end(query);
+                ((*tree).bytes > bytes, !(*tree).is_broken)
+            };
+            cache.running.remove(at);
+            if !is_kept {
+                cache.take_back(tree);
+            } else if has_grown {
+                cache.keep_within_budget();
             }
         }
     }

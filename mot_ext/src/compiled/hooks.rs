@@ -92,7 +92,8 @@ unsafe fn candidate(query: *mut pg_sys::QueryDesc, flags: c_int) -> Option<u64> 
             && (*query).instrument_options == 0
             && (*query).crosscheck_snapshot.is_null()
             && pg_sys::XactIsoLevel < pg_sys::XACT_SERIALIZABLE as c_int
-            && pg_sys::ParallelWorkerNumber < 0;
+            && pg_sys::ParallelWorkerNumber < 0
+            && !may_outlive_its_savepoint(query);
         if !is_plain
             || settings::COMPILED_STATEMENTS.get() == CompiledStatements::Off
             || !others_bear_with_it()
@@ -103,6 +104,19 @@ unsafe fn candidate(query: *mut pg_sys::QueryDesc, flags: c_int) -> Option<u64> 
             (*plan).commandType != pg_sys::CmdType::CMD_SELECT || !(*plan).rowMarks.is_null();
         // The general path raises what is to be raised.
         (!writes || !(pg_sys::XactReadOnly || pg::is_in_parallel_mode())).then_some(serial)
+    }
+}
+
+/// Whether the execution may end after the subtransaction it begins in was rolled back. What a SQL function that gives its rows one
+/// by one began while a portal ran lives as long as the portal, which may be older than the savepoint it is run under.
+#[inline]
+unsafe fn may_outlive_its_savepoint(query: *mut pg_sys::QueryDesc) -> bool {
+    // SAFETY: core's query descriptor; plain variables of this process.
+    unsafe {
+        (*(*query).dest).mydest == pg_sys::CommandDest::DestSQLFunction
+            && pg_sys::CurrentResourceOwner != pg_sys::CurTransactionResourceOwner
+            && (pg_sys::ActivePortal.is_null()
+                || (*pg_sys::ActivePortal).createSubid != pg_sys::GetCurrentSubTransactionId())
     }
 }
 

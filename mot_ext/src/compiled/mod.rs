@@ -4,6 +4,7 @@
 mod cache;
 mod change;
 mod checks;
+mod entry;
 mod hooks;
 mod insert;
 mod nodes;
@@ -11,6 +12,7 @@ mod plain;
 mod select;
 mod shape;
 mod statement;
+mod survey;
 mod tree;
 
 pub use cache::current_row;

@@ -186,6 +186,11 @@ impl Statement {
         }
     }
 
+    /// The executor state that its queries get.
+    pub fn estate(&self) -> *mut pg_sys::EState {
+        self.frame.estate
+    }
+
     /// The table a running SELECT reads, and the row it sent last.
     pub fn current_row(&self) -> Option<(pg_sys::Oid, Option<pg_sys::ItemPointerData>)> {
         match &self.work {

@@ -9,21 +9,20 @@
 //! - Between two executions it holds no PostgreSQL resource: no open relation, no snapshot, no sort, no pinned row type. During one it
 //!   holds its relations open, as core does.
 //! - Expressions were compiled without the client's parameters in sight, so they read what Start puts into their contexts.
-//! - An execution that fails leaves the tree in the middle of something: it is thrown away, as core throws away its own. So is one that
-//!   has grown, or has spilled to disk.
+//! - An execution that fails leaves the tree in the middle of something: it is thrown away with the (sub)transaction, as core throws away
+//!   its own. So is one that has grown, or has spilled to disk, when it ends.
 use super::nodes;
 use super::statement::{Uncompiled, within};
+use super::survey::Survey;
 use crate::clock::PgSnapshot;
 use crate::fdw::{items, scan_state};
 use crate::pg::{self, executor};
 use crate::relation;
 use pgrx::pg_sys;
-use pgrx::pg_sys::NodeTag::*;
-use std::ffi::c_void;
 
 /// Bytes a tree may hold between two executions.
 const BYTES_MAX: usize = 512 << 10;
-/// A tree that grows too large before this execution does so each time.
+/// A tree that was executed so often was worth being made.
 const PROBATION: u64 = 4;
 
 /// A scan of the tree.
@@ -45,6 +44,8 @@ pub struct Tree {
     scans: Vec<Scanned>,
     sorts: Vec<*mut pg_sys::SortState>,
     aggregates: Vec<*mut pg_sys::AggState>,
+    /// `work_mem` and `hash_mem_multiplier` that a node remembers; `None`: none does.
+    memory_limit: Option<(i32, f64)>,
     /// The parameter that changes at each Start.
     changing: i32,
     /// `relation::generation` of the storage the scans know.
@@ -53,8 +54,12 @@ pub struct Tree {
     pub functions_generation: u64,
     /// The execution under way: its query, and the (sub)transaction it began in.
     pub running: Option<(*mut pg_sys::QueryDesc, i32)>,
-    /// An execution failed: not to be used again.
+    /// An execution failed, or left too much behind: not to be used again.
     pub is_broken: bool,
+    /// The most it held between two executions.
+    pub bytes: usize,
+    /// How many trees of this plan were dropped before, each early.
+    pub drops: u32,
     executions: u64,
     /// Last use, for the cache.
     pub used: u64,
@@ -67,22 +72,10 @@ impl Drop for Tree {
     }
 }
 
-/// What becomes of a tree whose execution has ended.
-#[derive(PartialEq, Eq)]
-pub enum Ended {
-    Kept,
-    /// Too much memory or a file is left: the next execution makes a new one.
-    Dropped,
-    /// That is so each time: core makes its own from now on.
-    General,
-}
-
-/// What `find_states` looks for.
-#[derive(Default)]
-struct Found {
-    scans: Vec<*mut pg_sys::ForeignScanState>,
-    sorts: Vec<*mut pg_sys::SortState>,
-    aggregates: Vec<*mut pg_sys::AggState>,
+/// The settings that say how much memory a hash table may take.
+fn memory_settings() -> (i32, f64) {
+    // SAFETY: plain variables of this process.
+    unsafe { (pg_sys::work_mem, pg_sys::hash_mem_multiplier) }
 }
 
 impl Tree {
@@ -90,6 +83,7 @@ impl Tree {
     pub unsafe fn build(
         query: *mut pg_sys::QueryDesc,
         functions_generation: u64,
+        drops: u32,
     ) -> Result<Tree, Uncompiled> {
         // SAFETY: core's query descriptor. Until it is whole the context is a child of the current one: an error takes it along.
         unsafe {
@@ -114,9 +108,8 @@ impl Tree {
                 (own, changing)
             });
             let estate = (*own).estate;
-            let mut found = Found::default();
-            find_states((*own).planstate, (&raw mut found).cast());
-            if has_pinned_types(estate) {
+            let found = Survey::of(estate, (*own).planstate);
+            if has_pinned_types(estate) || found.shares_hashed_subplan {
                 pg_sys::standard_ExecutorFinish(own);
                 pg_sys::standard_ExecutorEnd(own);
                 pg_sys::MemoryContextDelete(context);
@@ -133,11 +126,14 @@ impl Tree {
                 scans,
                 sorts: found.sorts,
                 aggregates: found.aggregates,
+                memory_limit: found.remembers_memory_limit.then(memory_settings),
                 changing,
                 storage_generation,
                 functions_generation,
                 running: None,
                 is_broken: false,
+                bytes: 0,
+                drops,
                 executions: 0,
                 used: 0,
             };
@@ -191,10 +187,12 @@ impl Tree {
         }
     }
 
-    /// Ends an execution: `ExecutorEnd`.
-    pub unsafe fn end(&mut self, query: *mut pg_sys::QueryDesc) -> Ended {
+    /// Ends an execution: `ExecutorEnd`. Broken afterwards: too much memory or a file was left, the next execution needs another tree.
+    pub unsafe fn end(&mut self, query: *mut pg_sys::QueryDesc) {
         // SAFETY: a query that `start` began; what others hung on it is theirs to look at no more.
         unsafe {
+            // Until everything is given back: what follows may raise.
+            self.is_broken = true;
             self.running = None;
             let mut has_spilled = false;
             for sort in &self.sorts {
@@ -210,9 +208,7 @@ impl Tree {
             }
             self.close_relations();
             if has_spilled {
-                // Closes its files.
-                self.is_broken = true;
-                pg_sys::ExecEndNode(self.root);
+                self.take_down();
             } else if !(*query).totaltime.is_null() {
                 pg_sys::pfree((*query).totaltime.cast());
             }
@@ -220,12 +216,36 @@ impl Tree {
             (*query).tupDesc = std::ptr::null_mut();
             (*query).estate = std::ptr::null_mut();
             (*query).planstate = std::ptr::null_mut();
-            if !has_spilled && pg_sys::MemoryContextMemAllocated(self.context, true) <= BYTES_MAX {
-                Ended::Kept
-            } else if self.executions < PROBATION {
-                Ended::General
-            } else {
-                Ended::Dropped
+            let bytes = pg_sys::MemoryContextMemAllocated(self.context, true);
+            self.bytes = self.bytes.max(bytes);
+            self.is_broken = has_spilled || bytes > BYTES_MAX;
+        }
+    }
+
+    /// Whether the query runs in this tree.
+    pub unsafe fn is_in(&self, query: *mut pg_sys::QueryDesc) -> bool {
+        // SAFETY: core's query descriptor.
+        unsafe { (*query).estate == self.estate && (*query).planstate == self.root }
+    }
+
+    /// Whether it was executed so often that it was worth being made.
+    pub fn has_served(&self) -> bool {
+        self.executions >= PROBATION
+    }
+
+    /// Whether it would be made with the same limit of memory now.
+    pub fn has_its_memory(&self) -> bool {
+        self.memory_limit
+            .is_none_or(|limit| limit == memory_settings())
+    }
+
+    /// Has the nodes close their files. A subquery is not below the node that asks for it: core ends them one by one, too.
+    unsafe fn take_down(&mut self) {
+        // SAFETY: the tree's own states, of no use to anybody from here on.
+        unsafe {
+            pg_sys::ExecEndNode(self.root);
+            for subplan in items::<pg_sys::PlanState>((*self.estate).es_subplanstates) {
+                pg_sys::ExecEndNode(subplan);
             }
         }
     }
@@ -290,21 +310,5 @@ unsafe fn has_pinned_types(estate: *mut pg_sys::EState) -> bool {
                 let kind = (*slot).tts_tupleDescriptor;
                 !kind.is_null() && (*kind).tdrefcount >= 0
             })
-    }
-}
-
-/// The walker: notes the states that need something at Start or End.
-#[pgrx::pg_guard]
-unsafe extern "C-unwind" fn find_states(state: *mut pg_sys::PlanState, found: *mut c_void) -> bool {
-    // SAFETY: a tree of states; `found` is the caller's, alive during the walk.
-    unsafe {
-        let notes = &mut *found.cast::<Found>();
-        match (*state).type_ {
-            T_ForeignScanState => notes.scans.push(state.cast()),
-            T_SortState => notes.sorts.push(state.cast()),
-            T_AggState => notes.aggregates.push(state.cast()),
-            _ => {}
-        }
-        pg_sys::planstate_tree_walker(state, Some(find_states), found)
     }
 }
