@@ -163,6 +163,17 @@ pub fn not_preloaded() -> ! {
     )
 }
 
+/// Raises 0A000: the guarantee of SERIALIZABLE rests on something of this server's that is not as it should be.
+pub fn unknown_server_layout() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_FEATURE_NOT_SUPPORTED,
+        "this build of PostgreSQL keeps its notes of SERIALIZABLE transactions in a form that the library \"mot\" does not know",
+        "Without them the order of two commits could be mistaken.",
+        "Use REPEATABLE READ, or a library \"mot\" built for this server."
+    )
+}
+
 /// Raises 55000: a definition would be changed in the catalog alone.
 pub fn definition_not_preloaded() -> ! {
     raise_report!(

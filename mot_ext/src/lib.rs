@@ -46,4 +46,5 @@ pub extern "C-unwind" fn _PG_init() {
     workers::init();
     ddl::init();
     compiled::init();
+    fdw::commit_order::init();
 }

@@ -12,6 +12,7 @@
 mod analyze;
 mod bounds;
 mod by_row;
+pub mod commit_order;
 mod conditions;
 mod direct_modify;
 mod duplicate;

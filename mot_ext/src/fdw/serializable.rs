@@ -48,6 +48,8 @@
 //! W asks after it has written, where heapam asks before, under the page's lock: what matters is only that it asks before it can
 //! commit. If the answer is 40001, abort takes the change back as any other.
 //!
+//! What core makes of the pairs rests on who committed first: `commit_order`.
+//!
 //! # Cost
 //!
 //! Outside SERIALIZABLE: one look at the isolation level per statement and table, and one branch per row. Inside: core's locks; compiled

@@ -9,6 +9,7 @@ pub mod interrupts;
 pub mod predicate;
 pub mod report;
 pub mod slot;
+pub mod sxact;
 pub mod title;
 pub mod version;
 pub mod violation;
