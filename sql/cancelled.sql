@@ -118,7 +118,7 @@ BEGIN
   COMMIT;
 END $$;
 
--- Takes everything away and waits until memory is what it was.
+-- Waits until memory is what it was before.
 CREATE FUNCTION leaves(before bigint) RETURNS bool LANGUAGE sql AS $$
   SELECT wait_until(format('(SELECT row_bytes <= %s FROM mot.stat_memory)', before))
 $$;
@@ -129,12 +129,17 @@ SELECT format('CALL attempt(%L, %L)', point, ending)
 FROM mot.pause_points(), unnest(ARRAY['cancel', 'terminate', 'fail']) ending
 WHERE point NOT LIKE 'reclaim-%' AND point NOT LIKE 'unlink-%' AND point NOT LIKE 'checkpoint-%' AND point NOT LIKE 'prepare-%'
   AND (may_fail OR ending <> 'fail')
+  -- Between allocating a version and publishing it no server looks whether it is to end; a process that does, at the pause point, takes it along.
+  AND NOT (point LIKE '%-before-publish' AND ending = 'terminate')
 ORDER BY point COLLATE "C", ending COLLATE "C"
 \gexec
 SELECT * FROM outcomes ORDER BY point COLLATE "C", ending COLLATE "C";
 SELECT mot.fail_at('commit-before-stamps');
 SELECT mot.pause_at('no-such-point');
-DELETE FROM t;
+-- By a process that ends: one that goes on counts its own changes of memory together, some time.
+SELECT connect('last');
+SELECT dblink_exec('last', 'DELETE FROM t');
+SELECT dblink_disconnect('last');
 SELECT leaves(:before);
 SELECT rows, entries, versions FROM mot.check('t');
 DROP FOREIGN TABLE t;
