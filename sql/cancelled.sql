@@ -1,4 +1,4 @@
--- A transaction that is cancelled, terminated or fails at any step leaves nothing behind: no lock, no state, no entry, no memory; and others go on.
+-- A transaction that is cancelled, terminated or fails at any step leaves nothing behind: no lock, no state, no entry; and others go on.
 -- Every pause point (test builds have them) is tried with every ending; the victim and its neighbours are connections of dblink.
 SET client_min_messages = warning;
 CREATE EXTENSION dblink;
@@ -118,32 +118,25 @@ BEGIN
   COMMIT;
 END $$;
 
--- Waits until memory is what it was before.
-CREATE FUNCTION leaves(before bigint) RETURNS bool LANGUAGE sql AS $$
-  SELECT wait_until(format('(SELECT row_bytes <= %s FROM mot.stat_memory)', before))
-$$;
-SELECT row_bytes AS before FROM mot.stat_memory \gset
 
 -- Of the process that reclaims, pause_reclaim.spec; checkpoints and PREPARE have specs of their own.
 SELECT format('CALL attempt(%L, %L)', point, ending)
 FROM mot.pause_points(), unnest(ARRAY['cancel', 'terminate', 'fail']) ending
 WHERE point NOT LIKE 'reclaim-%' AND point NOT LIKE 'unlink-%' AND point NOT LIKE 'checkpoint-%' AND point NOT LIKE 'prepare-%'
   AND (may_fail OR ending <> 'fail')
-  -- Between allocating a version and publishing it no server looks whether it is to end; a process that does, at the pause point, takes it along.
-  AND NOT (point LIKE '%-before-publish' AND ending = 'terminate')
 ORDER BY point COLLATE "C", ending COLLATE "C"
 \gexec
 SELECT * FROM outcomes ORDER BY point COLLATE "C", ending COLLATE "C";
 SELECT mot.fail_at('commit-before-stamps');
 SELECT mot.pause_at('no-such-point');
--- By a process that ends: one that goes on counts its own changes of memory together, some time.
+-- Memory that nobody can reach does not show here: mot_engine/tests/pauses.rs looks for that.
 SELECT connect('last');
 SELECT dblink_exec('last', 'DELETE FROM t');
 SELECT dblink_disconnect('last');
-SELECT leaves(:before);
+SELECT wait_until('(SELECT entries = 0 AND versions = 0 FROM mot.check(''t''))');
 SELECT rows, entries, versions FROM mot.check('t');
 DROP FOREIGN TABLE t;
 DROP TABLE h, outcomes;
 DROP PROCEDURE attempt;
-DROP FUNCTION connect, wait_until, work, leaves;
+DROP FUNCTION connect, wait_until, work;
 DROP EXTENSION dblink;

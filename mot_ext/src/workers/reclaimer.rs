@@ -25,6 +25,9 @@ const IDLE_ROUNDS: i64 = 25;
 /// While an old snapshot holds the horizon back, all rows changed since wait, and are visited again and again: for a tenth of the time at
 /// most.
 const OLD_PAUSE_FACTOR: u32 = 10;
+/// Sweeps after the horizon has come to stand: a transaction below it leaves the ProcArray a moment before it tells the sweeper of its
+/// rows. On an idle server nothing else would ever move the horizon past them.
+const QUIET_SWEEPS: u32 = 2;
 /// Pause after an error, in milliseconds.
 const ERROR_PAUSE_MS: i64 = 5_000;
 
@@ -38,6 +41,7 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
     let session = session::join_uncounted();
     let mut reclaimer = Reclaimer {
         has_settled: false,
+        sweeps_left: 0,
         settled: Settled::default(),
         recent: Xid::NONE,
         minds_again_at: Instant::now(),
@@ -66,6 +70,8 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
 struct Reclaimer {
     /// Every row was looked at once since recovery ended: nothing of lost transactions is left.
     has_settled: bool,
+    /// Rounds that sweep although the horizon stands.
+    sweeps_left: u32,
     /// Below this definitions may be settled while replay goes on.
     settled: Settled,
     /// Below this, what lies between old snapshots and all others was swept for.
@@ -87,7 +93,13 @@ impl Reclaimer {
         let has_moved = horizon > engine.horizon();
         engine.raise_horizon(horizon);
         let minds_old = self.mind_old_snapshots(session, horizon);
-        if !has_moved && !minds_old && self.has_settled {
+        if has_moved {
+            self.sweeps_left = QUIET_SWEEPS;
+        } else if self.sweeps_left > 0 {
+            self.sweeps_left -= 1;
+        } else if !minds_old && self.has_settled {
+            // What was taken out last is free once nobody reads it any more.
+            session.memory().collect();
             return false;
         }
         reach(Point::ReclaimAfterHorizon);
@@ -110,7 +122,7 @@ impl Reclaimer {
         if minds_old {
             self.minds_again_at = Instant::now() + start.elapsed() * OLD_PAUSE_FACTOR;
         }
-        true
+        has_moved || minds_old
     }
 
     /// Looks what old snapshots see, if one of them holds the horizon back, and it is time for it. False: there is nothing new to know.
