@@ -30,6 +30,19 @@ pub static ROW_TAKEN_BACK: Allowed = Allowed {
              of its keys waits for it.",
 };
 
+pub static KEY_NAMED: Allowed = Allowed {
+    name: "an INSERT ... ON CONFLICT DO UPDATE waits on the heap side only, for a KEY SHARE lock",
+    reason: "On a heap table the existing row is locked as for a change of its key if the statement names a column of a key, whatever its value \
+             becomes; on a MOT table if the key changes.",
+};
+
+pub static FAILS_LATER: Allowed = Allowed {
+    name: "40001 at once on the heap side, after a wait on the MOT side",
+    reason: "The row changed after the snapshot, and a third transaction is changing it again. On a heap table the old state leads to the change that \
+             is committed; on a MOT table the newest state is met first, and its transaction waited for. Both end with 40001, unless the third \
+             transaction is a reason for another wait.",
+};
+
 pub static FIRST_ERROR: Allowed = Allowed {
     name: "a statement over several rows fails for another of them",
     reason: "Several rows break a rule; the first one in the order of the plan is reported. Both sides fail.",
@@ -63,10 +76,20 @@ pub fn answers(
     None
 }
 
-/// One side waits and the other has answered, while `beside` waits in another session: whether that may be.
-pub fn waits(statement: &Statement, beside: Option<&Statement>) -> Option<&'static Allowed> {
+/// One side waits and the other has answered (`heap`: what the heap side said, if it has), while `beside` waits in another session: whether that may be.
+pub fn waits(
+    statement: &Statement,
+    beside: Option<&Statement>,
+    heap: Option<&Answer>,
+) -> Option<&'static Allowed> {
     if statement.locks_several {
         return Some(&ORDER_OF_ROWS);
+    }
+    if heap.and_then(state) == Some("40001") {
+        return Some(&FAILS_LATER);
+    }
+    if heap.is_none() && statement.text.contains(" DO UPDATE ") {
+        return Some(&KEY_NAMED);
     }
     beside
         .is_some_and(|beside| beside.text.contains(" ON CONFLICT "))
