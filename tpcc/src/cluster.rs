@@ -182,6 +182,10 @@ impl Cluster {
         if let Some((user, group)) = self.owner {
             command.gid(group).uid(user);
         }
+        // The caller may have another server in its environment.
+        for variable in ["PGHOST", "PGPORT", "PGUSER", "PGDATABASE", "PGOPTIONS"] {
+            command.env_remove(variable);
+        }
         // The caller's own directory may be one the owner cannot enter.
         command.current_dir(&self.directory).stdin(Stdio::null());
         command
