@@ -59,7 +59,7 @@ pub static CHECKPOINT_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(2);
 pub static CHECKPOINT_BANDWIDTH_KB: GucSetting<i32> = GucSetting::<i32>::new(0);
 pub static CHECKPOINT_RETAIN: GucSetting<i32> = GucSetting::<i32>::new(2);
 pub static LOAD_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(0);
-pub static REPLAY_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(REPLAY_WORKERS_AUTO);
+pub static REPLAY_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(0);
 pub static REPLAY_HAND_OVER: GucSetting<ReplayHandOver> =
     GucSetting::<ReplayHandOver>::new(ReplayHandOver::Behind);
 pub static LOAD_TIMEOUT_MS: GucSetting<i32> = GucSetting::<i32>::new(0);
