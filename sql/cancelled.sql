@@ -118,7 +118,6 @@ BEGIN
   COMMIT;
 END $$;
 
-
 -- Of the process that reclaims, pause_reclaim.spec; checkpoints and PREPARE have specs of their own.
 SELECT format('CALL attempt(%L, %L)', point, ending)
 FROM mot.pause_points(), unnest(ARRAY['cancel', 'terminate', 'fail']) ending

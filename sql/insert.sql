@@ -57,7 +57,6 @@ SELECT same('INSERT INTO t VALUES (202, 1), (203, 2), (202, 3)');
 SELECT same('INSERT INTO t (id, a) SELECT id + 1000, a FROM t');
 SELECT same('TABLE t');
 -- core's wording, with its fields
-\set VERBOSITY verbose
 \set SHOW_CONTEXT never
 DO $$
 DECLARE state text; message text; detail text; tab text; con text; sch text;
@@ -68,7 +67,6 @@ EXCEPTION WHEN unique_violation THEN
     tab = TABLE_NAME, con = CONSTRAINT_NAME, sch = SCHEMA_NAME;
   RAISE WARNING '% | % | % | %.% | %', state, message, detail, sch, tab, con;
 END $$;
-\set VERBOSITY default
 -- ON CONFLICT
 SELECT same('INSERT INTO t VALUES (1, 5), (5001, 5) ON CONFLICT DO NOTHING RETURNING id');
 SELECT same('INSERT INTO t VALUES (1, 5), (5002, 5), (5002, 6) ON CONFLICT (id) DO NOTHING RETURNING id');

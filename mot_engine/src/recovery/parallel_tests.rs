@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use super::tests::Random;
+use super::tests::{Random, index};
 use super::{HandOver, ParallelReplayer, Reached, Settled, finish, settle};
 use crate::all_committed::AllCommitted;
 use crate::checkpoint::begin_round;
 use crate::engine::{Engine, State};
 use crate::errors::EngineError;
 use crate::ids::{CommandId, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
-use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::log::{Base, DefinitionsWriter, RowsWriter};
 use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
 use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
@@ -36,29 +35,6 @@ fn arena(bytes: usize) -> (Region, Engine) {
     let engine = Engine::format(memory).expect("formats");
     engine.set_state(State::Replaying);
     (region, engine)
-}
-
-fn index(relation: u32, attnum: u16, unique: bool) -> IndexDefinition {
-    IndexDefinition {
-        relation,
-        unique,
-        nulls_not_distinct: false,
-        columns: vec![KeyColumn {
-            attnum,
-            kind: KeyKind::Int4,
-            descending: false,
-            nulls_first: false,
-            nullable: false,
-        }],
-        layout: vec![
-            AttributeLayout {
-                len: 4,
-                align: 4,
-                by_value: true
-            };
-            attnum.into()
-        ],
-    }
 }
 
 /// A table with a unique index on its first column and another on its second.

@@ -206,7 +206,8 @@ fn image(key: u64, other: u64, filler: usize) -> Vec<u8> {
     image
 }
 
-fn index(relation: u32, attnum: u16, unique: bool) -> IndexDefinition {
+/// An index of one int4 column.
+pub(super) fn index(relation: u32, attnum: u16, unique: bool) -> IndexDefinition {
     IndexDefinition {
         relation,
         unique,
