@@ -195,6 +195,12 @@ pub struct RtoArgs {
     /// Sizes, in warehouses of about 100 MB of rows [default: 10,40,80; with --quick 2,10].
     #[arg(long, value_delimiter = ',')]
     pub warehouses: Vec<i32>,
+    /// Seconds of load before a crash, and of a run that is measured [default: 10; with --quick 5].
+    #[arg(long)]
+    pub seconds: Option<u64>,
+    /// Rounds of the runs with and without standby and checkpoints, at the first size [default: 3; with --quick 1].
+    #[arg(long)]
+    pub rounds: Option<usize>,
     /// Number of terminals of the load.
     #[arg(long, default_value_t = 10)]
     pub terminals: u32,

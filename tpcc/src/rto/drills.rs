@@ -66,11 +66,11 @@ impl Rig {
         let directory = scratch_directory("mot-rto");
         let mut cluster = Cluster::create(&directory, args.bindir.as_deref(), &settings)?;
         cluster.start_and_wait()?;
-        let seconds = if args.quick {
+        let seconds = args.seconds.unwrap_or(if args.quick {
             QUICK_LOAD_SECONDS
         } else {
             LOAD_SECONDS
-        };
+        });
         Ok(Rig {
             mot: cluster.target(Engine::Mot, None)?,
             heap: cluster.target(Engine::Heap, None)?,

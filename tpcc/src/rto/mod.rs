@@ -60,9 +60,10 @@ fn sizes(args: &RtoArgs) -> Vec<Size> {
         .map(|(number, &warehouses)| Size {
             warehouses,
             with_standby: true,
-            steady_rounds: match (number, args.quick) {
-                (0, true) => 1,
-                (0, false) => STEADY_ROUNDS,
+            steady_rounds: match number {
+                0 => args
+                    .rounds
+                    .unwrap_or(if args.quick { 1 } else { STEADY_ROUNDS }),
                 _ => 0,
             },
         })

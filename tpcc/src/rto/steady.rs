@@ -69,7 +69,10 @@ pub(super) fn measure(rig: &Rig, standby: &mut Cluster, rounds: usize) -> Result
                 runs.extend(both(rig, round, Condition::Synchronous)?);
                 standby::make_asynchronous(&mut client)?;
             } else {
-                standby.stop(Shutdown::Fast)?;
+                // The round before ended without it.
+                if standby.postmaster_pid().is_ok() {
+                    standby.stop(Shutdown::Fast)?;
+                }
                 runs.extend(both(rig, round, Condition::Alone)?);
                 runs.extend(both(rig, round, Condition::Checkpoints)?);
             }
