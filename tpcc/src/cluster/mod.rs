@@ -7,45 +7,28 @@
 //! Invariant: signals go only to the postmaster this value started and to processes that were its
 //! children, told apart from later processes of the same number by their start time.
 
+mod start;
+mod stop;
+
+pub use stop::Shutdown;
+
 use crate::failure::{Failure, Result};
-use crate::processes::{self, Process};
+use crate::processes;
 use crate::schema::Engine;
 use crate::target::Target;
-use postgres::NoTls;
 use std::ffi::CString;
-use std::fs::{DirBuilder, OpenOptions};
+use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The port only names the socket file in the cluster's own directory; nothing listens on TCP.
 const PORT: u16 = 5432;
 
 /// Time a server gets to start, recover or stop before that counts as a failure.
 const PATIENCE: Duration = Duration::from_secs(180);
-
-/// Time orphans of a killed postmaster get to notice; what computes on without waiting for anything
-/// is then killed too, as an administrator would.
-const ORPHAN_PATIENCE: Duration = Duration::from_secs(10);
-
-/// Pause between two looks at something awaited.
-const POLL: Duration = Duration::from_millis(2);
-
-/// Pause between two tries to connect; each costs the server a process.
-const CONNECT_PAUSE: Duration = Duration::from_millis(10);
-
-/// How to end a postmaster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shutdown {
-    /// Waits for clients to leave (SIGTERM).
-    Smart,
-    /// Ends the clients' sessions, then shuts down cleanly (SIGINT).
-    Fast,
-    /// Everyone leaves at once; the next start recovers (SIGQUIT).
-    Immediate,
-}
 
 /// A private cluster.
 pub struct Cluster {
@@ -191,135 +174,12 @@ impl Cluster {
         command
     }
 
-    /// Starts the postmaster and returns at once; see [`Cluster::wait_until_ready`].
-    pub fn start(&mut self) -> Result<()> {
-        if self.postmaster.is_some() {
-            return Err(Failure::unexpected("the server is already running"));
-        }
-        let path = self.log_path();
-        let log = OpenOptions::new().create(true).append(true).open(&path);
-        let log = log.map_err(|error| at(&path, &error))?;
-        let errors = log.try_clone().map_err(|error| at(&path, &error))?;
-        let mut command = self.program("postgres");
-        command
-            .arg("-D")
-            .arg(self.data())
-            .arg("-k")
-            .arg(&self.directory);
-        command.args(["-p", &PORT.to_string(), "-c", "listen_addresses="]);
-        for (name, value) in &self.settings {
-            command.arg("-c").arg(format!("{name}={value}"));
-        }
-        let child = command.stdout(log).stderr(errors).spawn();
-        self.postmaster = Some(child.map_err(|error| at(&self.bindir, &error))?);
-        Ok(())
-    }
-
-    /// Starts the server and waits for its first answer.
-    pub fn start_and_wait(&mut self) -> Result<Duration> {
-        let start = Instant::now();
-        self.start()?;
-        self.wait_until_ready("SELECT 1")?;
-        Ok(start.elapsed())
-    }
-
-    /// Waits until `query` succeeds; fails if the postmaster ends instead.
-    pub fn wait_until_ready(&mut self, query: &str) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
-        let url = self.url();
-        loop {
-            let answer = postgres::Client::connect(&url, NoTls)
-                .and_then(|mut client| client.simple_query(query).map(|_| ()));
-            let Err(error) = answer else { return Ok(()) };
-            // "Starting up" and "no socket yet" pass; any other word of the server's is final.
-            let state = error.as_db_error().map(|db| db.code().code().to_owned());
-            if state.is_some_and(|state| !state.starts_with("57P")) {
-                return Err(crate::target::from_client(error));
-            }
-            if let Some(child) = &mut self.postmaster
-                && let Ok(Some(status)) = child.try_wait()
-            {
-                self.postmaster = None;
-                return Err(Failure::unexpected(format!(
-                    "the server did not start ({status}): {}",
-                    self.log_tail()
-                )));
-            }
-            if Instant::now() > deadline {
-                return Err(Failure::unexpected(format!("no answer in time: {error}")));
-            }
-            std::thread::sleep(CONNECT_PAUSE);
-        }
-    }
-
     /// Process number of the postmaster.
     pub fn postmaster_pid(&self) -> Result<i32> {
         let child = self.postmaster.as_ref();
         child
             .map(|child| child.id() as i32)
             .ok_or_else(|| Failure::unexpected("the server is not running"))
-    }
-
-    /// Ends the server in the given way and waits until it is gone.
-    pub fn stop(&mut self, how: Shutdown) -> Result<()> {
-        let signal = match how {
-            Shutdown::Smart => libc::SIGTERM,
-            Shutdown::Fast => libc::SIGINT,
-            Shutdown::Immediate => libc::SIGQUIT,
-        };
-        let pid = self.postmaster_pid()?;
-        let orphans = processes::children(pid);
-        send(pid, signal)?;
-        self.wait_for_exit()?;
-        wait_until_gone(&orphans);
-        Ok(())
-    }
-
-    fn wait_for_exit(&mut self) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
-        let Some(child) = &mut self.postmaster else {
-            return Ok(());
-        };
-        loop {
-            match child.try_wait() {
-                Ok(Some(_)) => break,
-                Ok(None) if Instant::now() > deadline => {
-                    return Err(Failure::unexpected("the server does not stop"));
-                }
-                Ok(None) => std::thread::sleep(POLL),
-                Err(error) => return Err(Failure::unexpected(error.to_string())),
-            }
-        }
-        self.postmaster = None;
-        Ok(())
-    }
-
-    /// Kills the postmaster with SIGKILL and waits until its orphans have noticed. Returns how many
-    /// of them had to be killed too.
-    pub fn kill_postmaster(&mut self) -> Result<usize> {
-        let pid = self.postmaster_pid()?;
-        // Stopped first: a process it forked between our look and its end would hold the shared memory unseen.
-        send(pid, libc::SIGSTOP)?;
-        let orphans = processes::children(pid);
-        send(pid, libc::SIGKILL)?;
-        self.wait_for_exit()?;
-        Ok(wait_until_gone(&orphans))
-    }
-
-    /// Kills one process of the server with SIGKILL, if it is one.
-    pub fn kill_child(&self, pid: i32) -> Result<bool> {
-        self.signal_child(pid, libc::SIGKILL)
-    }
-
-    /// Sends a signal to one process of the server, if it is one.
-    pub fn signal_child(&self, pid: i32, signal: i32) -> Result<bool> {
-        let is_ours = processes::children(self.postmaster_pid()?)
-            .iter()
-            .any(|child| child.pid == pid);
-        if is_ours {
-            send(pid, signal)?;
-        }
-        Ok(is_ours)
     }
 
     /// Children of the postmaster whose process title begins with `title`.
@@ -372,33 +232,6 @@ impl Drop for Cluster {
             let _ = std::fs::remove_dir_all(&self.directory);
         }
     }
-}
-
-fn send(pid: i32, signal: i32) -> Result<()> {
-    // SAFETY: kill takes no pointer; the caller vouches that `pid` is a process of this cluster.
-    let sent = unsafe { libc::kill(pid, signal) };
-    if sent == 0 {
-        Ok(())
-    } else {
-        Err(Failure::unexpected(format!("no process {pid}")))
-    }
-}
-
-/// Waits for `orphans` to leave, kills those that do not, returns how many that were.
-fn wait_until_gone(orphans: &[Process]) -> usize {
-    let deadline = Instant::now() + ORPHAN_PATIENCE;
-    while orphans.iter().any(Process::is_alive) && Instant::now() < deadline {
-        std::thread::sleep(POLL);
-    }
-    let stubborn: Vec<_> = orphans.iter().filter(|orphan| orphan.is_alive()).collect();
-    for orphan in &stubborn {
-        // One that left a moment ago needs no signal any more.
-        let _ = send(orphan.pid, libc::SIGKILL);
-        while orphan.is_alive() {
-            std::thread::sleep(POLL);
-        }
-    }
-    stubborn.len()
 }
 
 fn pg_config_bindir() -> Result<PathBuf> {

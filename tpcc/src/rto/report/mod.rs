@@ -1,13 +1,13 @@
 //! What the drills found: as text, and as `summary.json`.
 
-use super::cost;
+mod figures;
+mod render;
+
 use super::drills::Verified;
-use super::steady::{Condition, Steady};
+use super::steady::Steady;
 use crate::failure::{Failure, Result};
-use crate::schema::Engine;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
-use std::fmt::Write as _;
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// A start of the server.
@@ -148,56 +148,6 @@ impl SizeReport {
         let failover = self.failover.iter().flat_map(|it| &it.complaints);
         crash.chain(failover).collect()
     }
-
-    /// The figures a reader compares, by the names of `summary.json`.
-    fn figures(&self) -> Map<String, Value> {
-        let cores = std::thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
-        let per_core = |name: &str| {
-            let start = self.cold_start.as_ref()?;
-            let seconds = start.load_seconds();
-            (seconds > 0.0).then(|| start.number(name) / seconds / cores)
-        };
-        let first = |start: &Start| start.first_query_seconds;
-        let conditions = [
-            Condition::Checkpoints,
-            Condition::Asynchronous,
-            Condition::Synchronous,
-        ];
-        let tpmc_kept: Vec<Value> = conditions
-            .into_iter()
-            .filter_map(|condition| {
-                let cost = |engine| cost::of(&self.steady, condition, engine);
-                let (mot, heap) = (cost(Engine::Mot)?, cost(Engine::Heap)?);
-                Some(json!({
-                    "condition": condition,
-                    "mot": mot.tpmc.median,
-                    "heap": heap.tpmc.median,
-                    "mot_cost": mot,
-                    "heap_cost": heap,
-                }))
-            })
-            .collect();
-        let Value::Object(figures) = json!({
-            "warehouses": self.warehouses,
-            "mot_bytes": self.mot_bytes,
-            "cold_start_seconds": self.cold_start.as_ref().map(first),
-            "heap_start_and_prewarm_seconds":
-                self.heap.as_ref().map(|heap| heap.up_seconds + heap.prewarm_seconds),
-            "warm_restart_seconds": self.warm_restart.as_ref().map(first),
-            "crash_recovery_seconds": self.crash.as_ref().map(|it| first(&it.start)),
-            "crash_recovery_load_seconds": self.crash.as_ref().map(|it| it.start.load_seconds()),
-            "failover_seconds": self.failover.as_ref().map(|it| it.seconds),
-            "load_rows_per_second_per_core": per_core("rows_loaded"),
-            "load_bytes_per_second_per_core": per_core("bytes_loaded"),
-            "replay_changes_per_second":
-                self.crash.as_ref().and_then(|it| it.start.changes_per_second()),
-            "acknowledged_lost": self.lost(),
-            "tpmc_kept": tpmc_kept,
-        }) else {
-            unreachable!("an object was written above")
-        };
-        figures
-    }
 }
 
 /// All of it.
@@ -258,107 +208,6 @@ impl Report {
         put("summary.json", text + "\n")?;
         put("report.txt", self.render())
     }
-
-    /// The report as text.
-    pub(super) fn render(&self) -> String {
-        let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            text,
-            "\nTime until rows can be read or written again, in seconds"
-        );
-        for size in &self.sizes {
-            let _ = writeln!(
-                text,
-                "\n{} warehouses, {} MB of rows and indexes in memory",
-                size.warehouses,
-                size.mot_bytes / 1_000_000
-            );
-            for (name, seconds) in size.bars() {
-                let _ = writeln!(text, "  {name:<24}{seconds:>9.2}");
-            }
-            if let Some(start) = &size.cold_start {
-                phases(&mut text, "cold start", start);
-            }
-            if let Some(crash) = &size.crash {
-                phases(&mut text, "crash recovery", &crash.start);
-                told(
-                    &mut text,
-                    "crash",
-                    crash.acknowledged,
-                    crash.acknowledged_lost,
-                );
-            }
-            if let Some(it) = &size.failover {
-                let _ = writeln!(
-                    text,
-                    "  failover: promoted after {:.2}; before it: base backup {:.1}, standby's start {:.1}",
-                    it.promote_seconds, it.backup_seconds, it.standby_start_seconds
-                );
-                told(&mut text, "failover", it.acknowledged, it.acknowledged_lost);
-            }
-            for (name, condition) in [
-                ("checkpoints back to back", Condition::Checkpoints),
-                ("asynchronous standby", Condition::Asynchronous),
-                ("synchronous standby", Condition::Synchronous),
-            ] {
-                let costs = [Engine::Mot, Engine::Heap]
-                    .map(|engine| cost::of(&size.steady, condition, engine));
-                if let [Some(mot), Some(heap)] = costs {
-                    let _ = writeln!(
-                        text,
-                        "  {name}: of the tpmC without, MOT keeps {}, heap {}; p99 times {} and {}",
-                        mot.tpmc, heap.tpmc, mot.p99, heap.p99
-                    );
-                    for (engine, cost) in [("MOT", mot), ("heap", heap)] {
-                        if let (Some(lag), Some(seconds)) =
-                            (cost.lag_bytes_max, cost.catch_up_seconds_max)
-                        {
-                            let _ = writeln!(
-                                text,
-                                "    {engine}: the standby was at most {} kB behind, and caught up within {seconds:.2} s of the load's end",
-                                lag / 1000
-                            );
-                        }
-                    }
-                }
-            }
-            for note in &size.notes {
-                let _ = writeln!(text, "  note: {note}");
-            }
-            for complaint in size.complaints() {
-                let _ = writeln!(text, "  ! {complaint}");
-            }
-        }
-        let verdict = if self.is_good() {
-            "nothing acknowledged was lost, every check held"
-        } else {
-            "SOMETHING WENT WRONG"
-        };
-        let _ = writeln!(text, "\n{verdict}; {:.0} s", self.seconds_taken);
-        text
-    }
-}
-
-fn phases(text: &mut String, drill: &str, start: &Start) {
-    let _ = writeln!(
-        text,
-        "  {drill}: answers after {:.2}, load {:.2} ({} rows, {} MB)",
-        start.up_seconds,
-        start.load_seconds(),
-        start.number("rows_loaded"),
-        (start.number("bytes_loaded") / 1e6) as i64
-    );
-    for line in &start.log {
-        let _ = writeln!(text, "    {line}");
-    }
-}
-
-fn told(text: &mut String, drill: &str, acknowledged: usize, lost: usize) {
-    let _ = writeln!(
-        text,
-        "  {drill}: {acknowledged} transactions acknowledged, {lost} lost"
-    );
 }
 
 #[cfg(test)]
