@@ -72,7 +72,7 @@ const BARS: [Bars; 6] = [
         file: "tpcc.svg",
         title: "TPC-C transactions per second, synchronous commit",
         quantity: quantity::PER_SECOND,
-        takes: |series| !series.setting.ends_with("equal load"),
+        takes: |series| !series.setting.ends_with(tpcc::EQUAL_LOAD_SUFFIX),
     },
 ];
 

@@ -108,10 +108,13 @@ fn commit() -> String {
     let output = Command::new("git")
         .args(["describe", "--always", "--dirty", "--abbrev=12"])
         .output();
-    output.map_or_else(
-        |_| "unknown".to_owned(),
-        |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-    )
+    match output {
+        Ok(output) if output.status.success() => {
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        }
+        // No repository, or one that belongs to somebody else.
+        _ => "unknown".to_owned(),
+    }
 }
 
 /// How long the disk takes to have a page for good.

@@ -1,4 +1,5 @@
-//! A private MariaDB beside the private PostgreSQL: own data directory, a socket only, run by the same user.
+//! A private MariaDB beside the private PostgreSQL: own data directory, a socket only, run by the same user; gone with its files when
+//! the value is dropped.
 //!
 //! Invariant: the only process ever signalled is the one this value started.
 
@@ -147,17 +148,17 @@ impl Mariadb {
 
 impl Drop for Mariadb {
     fn drop(&mut self) {
-        // SAFETY: kill takes no pointer; the process is our own child, which has not been waited for.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+        if matches!(self.child.try_wait(), Ok(None)) {
+            // SAFETY: kill takes no pointer; the process is our own child, which has not been waited for.
+            unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+        }
         let deadline = Instant::now() + PATIENCE;
-        while Instant::now() < deadline {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
+        while Instant::now() < deadline && matches!(self.child.try_wait(), Ok(None)) {
             std::thread::sleep(POLL);
         }
-        // Best effort: there is nobody left to tell.
+        // Best effort: there is nobody left to tell. Killing one that has ended does nothing.
         let _ = self.child.kill();
         let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }

@@ -83,6 +83,8 @@ pub(crate) struct Plan {
     pub scan_rows: i64,
     pub memory_rows: i64,
     pub shared_buffers: &'static str,
+    /// Time after which a part has failed.
+    pub part_limit: Duration,
 }
 
 fn tiny(warehouses: i32) -> Scale {
@@ -151,6 +153,7 @@ impl Plan {
             scan_rows: 2_000_000,
             memory_rows: 1_000_000,
             shared_buffers: "4GB",
+            part_limit: Duration::from_secs(4 * 3600),
         }
     }
 
@@ -160,13 +163,13 @@ impl Plan {
             rounds: 3,
             rows: 100_000,
             statement: Length::Seconds(2),
-            clients: &[2, 8],
+            clients: &[8],
             clients_synchronous: &[32],
             unlogged_everywhere: false,
             loop_length: 200_000,
             sysbench_rows: 50_000,
             sysbench_tests: &["oltp_read_only", "oltp_read_write"],
-            sysbench: Length::Seconds(3),
+            sysbench: Length::Seconds(2),
             innodb_pool: "1G",
             tpcc: &[
                 TpccSetting {
@@ -185,10 +188,11 @@ impl Plan {
             endurance: [Duration::from_secs(120), Duration::from_secs(60)],
             endurance_checkpoints: "30s",
             ingest_rows: 300_000,
-            ingest_clients: &[2, 8],
+            ingest_clients: &[8],
             scan_rows: 500_000,
             memory_rows: 300_000,
             shared_buffers: "2GB",
+            part_limit: Duration::from_secs(20 * 60),
             ..Self::full()
         }
     }
@@ -221,6 +225,7 @@ impl Plan {
             scan_rows: 1000,
             memory_rows: 2000,
             shared_buffers: "128MB",
+            part_limit: Duration::from_secs(5 * 60),
             ..Self::quick()
         }
     }

@@ -49,16 +49,39 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    /// Half the distance of the extremes, relative to the median.
-    pub(crate) fn spread(&self) -> f64 {
-        let least = self.values.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = self
-            .values
-            .iter()
-            .copied()
-            .fold(f64::NEG_INFINITY, f64::max);
-        (most - least) / 2.0 / self.median
+    /// Its median and spread.
+    pub(crate) fn figure(&self) -> Figure {
+        Figure {
+            value: self.median,
+            spread: spread(&self.values, self.median),
+        }
     }
+}
+
+/// What a series, or two beside each other, come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Figure {
+    pub value: f64,
+    /// Half the distance of the rounds' extremes, relative to the value; of more rounds than one.
+    pub spread: Option<f64>,
+}
+
+impl Figure {
+    /// A figure that has no rounds.
+    pub(crate) fn single(value: f64) -> Self {
+        Figure {
+            value,
+            spread: None,
+        }
+    }
+}
+
+/// Half the distance of the extremes, relative to `middle`.
+fn spread(values: &[f64], middle: f64) -> Option<f64> {
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let spread = (most - least) / 2.0 / middle;
+    (values.len() > 1 && spread.is_finite()).then_some(spread)
 }
 
 /// Something over time.
@@ -77,6 +100,8 @@ pub(crate) struct Curve {
 pub(crate) struct PartRun {
     /// full, quick or smoke.
     pub form: String,
+    /// Commit of the tree it was measured with.
+    pub commit: String,
     /// Seconds since 1970 at its end.
     pub ended_at: u64,
     pub seconds: f64,
@@ -187,15 +212,39 @@ impl Record {
             .copied()
     }
 
-    /// The median of `side` over that of `base`.
+    /// A series' median and spread.
+    pub(crate) fn figure(&self, place: &Place, side: Side, quantity: &str) -> Option<Figure> {
+        Some(self.series[self.position(place, side, quantity)?].figure())
+    }
+
+    /// The median of `side` over that of `base`, measured at the same place.
     pub(crate) fn ratio(
         &self,
         place: &Place,
         side: Side,
         base: Side,
         quantity: &str,
-    ) -> Option<f64> {
-        Some(self.median(place, side, quantity)? / self.median(place, base, quantity)?)
+    ) -> Option<Figure> {
+        self.relation((place, side), (place, base), quantity)
+    }
+
+    /// The median of one series over that of another; the spread is that of the rounds' own ratios, since what takes turns in a round
+    /// meets the same noise.
+    pub(crate) fn relation(
+        &self,
+        (place, side): (&Place, Side),
+        (base_place, base): (&Place, Side),
+        quantity: &str,
+    ) -> Option<Figure> {
+        let one = &self.series[self.position(place, side, quantity)?];
+        let other = &self.series[self.position(base_place, base, quantity)?];
+        let value = one.median / other.median;
+        let pairs = one.values.iter().zip(&other.values);
+        let of_rounds: Vec<f64> = pairs.map(|(one, other)| one / other).collect();
+        let spread = (one.values.len() == other.values.len())
+            .then(|| spread(&of_rounds, value))
+            .flatten();
+        Some(Figure { value, spread })
     }
 
     /// Forgets everything of a part that is about to be measured whole.
@@ -223,9 +272,9 @@ mod tests {
         record.add(&place(), Side::Heap, quantity::PER_SECOND, 1.0);
         assert_eq!(
             record.ratio(&place(), Side::Mot, Side::Heap, quantity::PER_SECOND),
-            Some(2.0)
+            Some(Figure::single(2.0))
         );
-        assert_eq!(record.series[0].spread(), 0.5);
+        assert_eq!(record.series[0].figure().spread, Some(0.5));
         let text = serde_json::to_string(&record).unwrap();
         let mut later: Record = serde_json::from_str(&text).unwrap();
         later.add(&place(), Side::Mot, quantity::PER_SECOND, 8.0);
@@ -240,6 +289,22 @@ mod tests {
         );
         later.forget("statements");
         assert!(later.series.is_empty());
+    }
+
+    #[test]
+    fn the_spread_of_a_ratio_is_that_of_its_rounds() {
+        let mut record = Record::default();
+        // Both get slower from round to round; their ratio is 2, 2 and 3.
+        for (mot, heap) in [(8.0, 4.0), (4.0, 2.0), (3.0, 1.0)] {
+            record.add(&place(), Side::Mot, quantity::PER_SECOND, mot);
+            record.add(&place(), Side::Heap, quantity::PER_SECOND, heap);
+        }
+        let found = record.ratio(&place(), Side::Mot, Side::Heap, quantity::PER_SECOND);
+        let expected = Figure {
+            value: 2.0,
+            spread: Some(0.25),
+        };
+        assert_eq!(found, Some(expected));
     }
 
     #[test]

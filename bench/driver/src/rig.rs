@@ -3,9 +3,10 @@
 use crate::instructions::Counter;
 use crate::plan::Plan;
 use crate::side::Side;
+use crate::stop;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tpcc::cluster::{Cluster, scratch_directory};
+use tpcc::cluster::{Cluster, Shutdown, scratch_directory};
 use tpcc::failure::{Failure, Result};
 use tpcc::schema::Engine;
 use tpcc::target::{Target, execute, from_client};
@@ -15,11 +16,11 @@ const ARENA_SHARE: f64 = 0.6;
 /// The least of it, in MB.
 const ARENA_MB_MIN: f64 = 512.0;
 
-/// Settings for both kinds of table. No checkpoint by itself within the short runs: after the first round no full-page images weigh on
-/// heap tables any more, and no run meets a checkpoint that another does not meet.
+/// Settings for both kinds of table. No checkpoint by itself within the short runs, so that no run meets one that another does not meet:
+/// a round begins with one when much WAL has come together ([`Rig::make_room_for_wal`]), well before `max_wal_size` would ask for it.
 const SETTINGS: [(&str, &str); 9] = [
     ("shared_preload_libraries", "mot"),
-    ("max_wal_size", "32GB"),
+    ("max_wal_size", "10GB"),
     ("checkpoint_timeout", "1h"),
     ("autovacuum", "on"),
     ("fsync", "on"),
@@ -28,6 +29,9 @@ const SETTINGS: [(&str, &str); 9] = [
     ("max_connections", "200"),
     ("log_checkpoints", "on"),
 ];
+
+/// WAL since the last checkpoint after which a round begins with another. `max_wal_size` asks for one at about half of itself.
+const WAL_BYTES_MAX: i64 = 3 << 30;
 
 /// The server.
 pub(crate) struct Rig {
@@ -55,6 +59,7 @@ pub(crate) struct Spent {
 
 impl Rig {
     /// Makes and starts the server, with the extension and a schema for each kind of table.
+    /// Its directory goes with an interrupt.
     pub(crate) fn new(plan: Plan, bindir: Option<&Path>, further: &[String]) -> Result<Self> {
         let arena_mb = (memory_mb() * ARENA_SHARE).max(ARENA_MB_MIN);
         let arena = format!("{arena_mb:.0}MB");
@@ -66,6 +71,7 @@ impl Rig {
             settings.push(pair.ok_or_else(|| Failure::unexpected("--setting wants name=value"))?);
         }
         let directory = scratch_directory("mot-bench");
+        stop::on_interrupt(directory.clone())?;
         let mut cluster = Cluster::create(&directory, bindir, &settings)?;
         cluster.start_and_wait()?;
         let counter = Counter::of(cluster.postmaster_pid()?);
@@ -74,12 +80,36 @@ impl Rig {
             plan,
             counter,
         };
-        let mut client = rig.client(Side::Floor)?;
-        execute(&mut client, "CREATE EXTENSION mot")?;
+        execute(&mut rig.client(Side::Floor)?, "CREATE EXTENSION mot")?;
+        Ok(rig)
+    }
+
+    /// A running server with an empty schema for each kind of table, whatever the part before has left; a server that is gone is started.
+    pub(crate) fn refresh(&mut self) -> Result<()> {
+        let is_there = self.client(Side::Floor).is_ok()
+            || (self.cluster.postmaster_pid().is_ok()
+                && self.cluster.wait_until_ready("SELECT 1").is_ok());
+        if !is_there {
+            if self.cluster.postmaster_pid().is_ok() {
+                self.cluster.stop(Shutdown::Immediate)?;
+            }
+            stop::stay_if_interrupted();
+            self.cluster.start_and_wait()?;
+            self.counter = Counter::of(self.cluster.postmaster_pid()?);
+        }
+        let mut client = self.client(Side::Floor)?;
+        execute(&mut client, "SET client_min_messages = warning")?;
+        let tpcc = [Engine::Mot, Engine::Heap].map(Engine::default_schema);
+        for schema in Side::TABLES.map(Side::schema).into_iter().chain(tpcc) {
+            execute(
+                &mut client,
+                &format!("DROP SCHEMA IF EXISTS {schema} CASCADE"),
+            )?;
+        }
         for side in Side::TABLES {
             execute(&mut client, &format!("CREATE SCHEMA {}", side.schema()))?;
         }
-        Ok(rig)
+        Ok(())
     }
 
     /// A connection that finds the tables of `side`.
@@ -134,6 +164,19 @@ impl Rig {
     /// Makes a CHECKPOINT.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         execute(&mut self.client(Side::Floor)?, "CHECKPOINT")
+    }
+
+    /// Makes one if there is much WAL since the last: called where a round begins, never within it. The round after it has full-page
+    /// images of heap tables; the median of rounds leaves it out.
+    pub(crate) fn make_room_for_wal(&self) -> Result<()> {
+        let query =
+            "SELECT (pg_current_wal_insert_lsn() - redo_lsn)::bigint FROM pg_control_checkpoint()";
+        let row = self.client(Side::Floor)?.query_one(query, &[]);
+        let since: i64 = row.map_err(from_client)?.get(0);
+        if since > WAL_BYTES_MAX {
+            self.checkpoint()?;
+        }
+        Ok(())
     }
 }
 

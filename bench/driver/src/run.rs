@@ -4,13 +4,15 @@ use crate::charts;
 use crate::cli::Cli;
 use crate::goals::{Goal, judge};
 use crate::machine::{Machine, seconds_since_1970};
-use crate::parts::{Bench, PARTS};
+use crate::parts::{Bench, PARTS, Part};
 use crate::plan::Plan;
 use crate::record::{PartRun, Record};
 use crate::report;
 use crate::rig::Rig;
+use crate::stop::{self, Deadline};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Instant;
 use tpcc::failure::{Failure, Result};
@@ -37,8 +39,8 @@ struct Kept {
 /// Works to measure by part; a part with none is measured whole.
 type Selection = BTreeMap<String, Vec<String>>;
 
-/// Measures what `cli` asks for; true if every part came to its end.
-pub(crate) fn run(cli: &Cli) -> Result<bool> {
+/// Measures what `cli` asks for; the parts that did not come to their end, and why.
+pub(crate) fn run(cli: &Cli) -> Result<Vec<(&'static str, String)>> {
     let selection = selection(&cli.only)?;
     std::fs::create_dir_all(cli.out.join("results")).map_err(|error| at(&cli.out, &error))?;
     let plan = Plan::new(cli.form());
@@ -53,7 +55,8 @@ pub(crate) fn run(cli: &Cli) -> Result<bool> {
         "bench: {} form on {}, {} cores",
         plan.form, machine.cpu, machine.cores
     );
-    let mut is_good = true;
+    let begin = Instant::now();
+    let mut failed = Vec::new();
     for part in &PARTS {
         let Some(works) = selection.get(part.name) else {
             continue;
@@ -61,41 +64,73 @@ pub(crate) fn run(cli: &Cli) -> Result<bool> {
         if works.is_empty() {
             record.forget(part.name);
         }
-        let begin = Instant::now();
-        let mut notes = Vec::new();
-        let mut bench = Bench {
-            rig: &mut rig,
-            record: &mut record,
-            notes: &mut notes,
-            works,
-        };
-        bench.say(&format!("part {}", part.name));
-        let failure = (part.measure)(&mut bench)
-            .err()
-            .map(|failure| failure.to_string());
-        if let Some(failure) = &failure {
-            is_good = false;
+        eprintln!(
+            "bench: part {} (at {:.0} s)",
+            part.name,
+            begin.elapsed().as_secs_f64()
+        );
+        let run = one(part, works, &mut rig, &mut record, &machine);
+        if let Some(failure) = &run.failure {
             eprintln!(
                 "bench: part {} failed: {failure}\n{}",
                 part.name,
                 rig.cluster.log_tail()
             );
+            failed.push((part.name, failure.clone()));
         }
-        let run = PartRun {
-            form: plan.form.to_string(),
-            ended_at: seconds_since_1970(),
-            seconds: begin.elapsed().as_secs_f64(),
-            failure,
-            notes,
-        };
         record.parts.insert(part.name.to_owned(), run);
         // After each part: a long run that is stopped has told what it knows.
         write(&cli.out, &machine, &record, &plan)?;
     }
     let goals = judge(&record, &plan, machine.version);
     println!("{}", report::goals_as_text(&goals));
-    println!("written to {}", cli.out.join("RESULTS.md").display());
-    Ok(is_good)
+    println!(
+        "measured in {:.0} s; written to {}",
+        begin.elapsed().as_secs_f64(),
+        cli.out.join("RESULTS.md").display()
+    );
+    Ok(failed)
+}
+
+/// One part, to its end or to its failure, with a server that knows nothing of the parts before it.
+fn one(
+    part: &Part,
+    works: &[String],
+    rig: &mut Rig,
+    record: &mut Record,
+    machine: &Machine,
+) -> PartRun {
+    let begin = Instant::now();
+    let limit = rig.plan.part_limit;
+    let form = rig.plan.form.to_string();
+    let mut notes = Vec::new();
+    let deadline = Deadline::after(limit);
+    // A panic, too, is the failure of one part.
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        rig.refresh()?;
+        (part.measure)(&mut Bench {
+            rig,
+            record,
+            notes: &mut notes,
+            works,
+        })
+    }));
+    stop::stay_if_interrupted();
+    let is_late = deadline.has_passed();
+    let failure = match outcome {
+        Ok(Ok(())) => None,
+        _ if is_late => Some(format!("not done after {} s", limit.as_secs())),
+        Ok(Err(failure)) => Some(failure.to_string()),
+        Err(_) => Some("the driver panicked; its words are above".to_owned()),
+    };
+    PartRun {
+        form,
+        commit: machine.commit.clone(),
+        ended_at: seconds_since_1970(),
+        seconds: begin.elapsed().as_secs_f64(),
+        failure,
+        notes,
+    }
 }
 
 /// What `--only` names: every part without it.

@@ -1,15 +1,16 @@
 //! The goals, and what the record says of each.
 //!
-//! Every line of the table of goals is here, once for each of its figures. A goal that the record cannot answer says why.
+//! Every line of the table of goals is here, once for each of its figures: [`statements`] judges single statements, [`applications`]
+//! sysbench and TPC-C, [`storage`] ingest, scans and memory, [`engine`] what runs without SQL. A goal that the record cannot answer says
+//! why; one that a run was too short for has the figure that was seen and no verdict.
 
-use crate::parts::endurance::{self, last_over_first, variation};
-use crate::parts::statements::{reading, writing};
-use crate::parts::{engine, hot_row, ingest, memory, plpgsql, scan, statements, sysbench, tpcc};
+mod applications;
+mod engine;
+mod statements;
+mod storage;
+
 use crate::plan::Plan;
-use crate::record::{Place, Record, quantity};
-use crate::side::Side;
-use ::tpcc::inputs::Kind;
-use ::tpcc::terminal::Mode;
+use crate::record::{Figure, Record};
 use serde::Serialize;
 
 /// A goal and how near it is.
@@ -19,6 +20,9 @@ pub(crate) struct Goal {
     /// In words.
     pub goal: String,
     pub measured: Option<f64>,
+    /// Half the distance of the extremes of all rounds, relative to `measured`; of figures that have rounds.
+    pub spread: Option<f64>,
+    /// Nothing if nothing was measured, or by a run too short to tell.
     pub met: Option<bool>,
     /// Why it was not measured, or what to know of the figure.
     pub note: Option<String>,
@@ -43,6 +47,14 @@ impl Wanted {
         }
     }
 
+    /// Whether of two figures the first is the worse one.
+    fn is_worse(self, value: f64, than: f64) -> bool {
+        match self {
+            Wanted::AtLeast(_) | Wanted::MoreThan(_) => value < than,
+            Wanted::AtMost(_) | Wanted::LessThan(_) => value > than,
+        }
+    }
+
     fn words(self, of: &str) -> String {
         let (word, limit) = match self {
             Wanted::AtLeast(limit) => ("at least", limit),
@@ -54,15 +66,14 @@ impl Wanted {
     }
 }
 
-/// Clients that goals of asynchronous statements speak of.
-const CLIENTS: u32 = 8;
-/// Clients that goals of synchronous statements speak of.
-const CLIENTS_SYNCHRONOUS: u32 = 32;
-/// Seconds of the long run that evenness is asked of.
-const EVEN_SECONDS: usize = 600;
-/// Seconds of load after which the throughput must still be there, and those that are compared.
-const LONG_SECONDS: usize = 3600;
-const COMPARED_SECONDS: usize = 300;
+/// A goal as the table of goals has it.
+struct Asked<'a> {
+    part: &'a str,
+    name: &'a str,
+    wanted: Wanted,
+    /// What the figure is a figure of.
+    of: &'a str,
+}
 
 struct Judge<'a> {
     record: &'a Record,
@@ -91,25 +102,59 @@ pub(crate) fn judge(record: &Record, plan: &Plan, version: u32) -> Vec<Goal> {
 
 impl Judge<'_> {
     /// Adds a goal; `found` is the figure, or nothing.
-    fn goal(
-        &mut self,
-        part: &str,
-        name: &str,
-        wanted: Wanted,
-        of: &str,
-        found: Option<f64>,
-        note: Option<String>,
-    ) {
+    fn goal(&mut self, asked: &Asked<'_>, found: Option<Figure>, note: Option<String>) {
         let note = match found {
             Some(_) => note,
-            None => Some(note.unwrap_or_else(|| self.why_not(part))),
+            None => Some(note.unwrap_or_else(|| self.why_not(asked.part))),
         };
         self.goals.push(Goal {
-            name: name.to_owned(),
-            goal: wanted.words(of),
-            measured: found,
-            met: found.map(|value| wanted.is_met(value)),
+            name: asked.name.to_owned(),
+            goal: asked.wanted.words(asked.of),
+            measured: found.map(|figure| figure.value),
+            spread: found.and_then(|figure| figure.spread),
+            met: found.map(|figure| asked.wanted.is_met(figure.value)),
             note,
+        });
+    }
+
+    /// Adds a goal that takes the worst of several figures, each with a name; the note has them all.
+    fn worst(
+        &mut self,
+        asked: &Asked<'_>,
+        found: &[(String, Figure)],
+        further: impl FnOnce() -> Option<String>,
+    ) {
+        let worst = found.iter().reduce(|worst, next| {
+            if asked.wanted.is_worse(next.1.value, worst.1.value) {
+                next
+            } else {
+                worst
+            }
+        });
+        let note = worst.map(|(name, _)| {
+            let mut note = name.clone();
+            if found.len() > 1 {
+                let all: Vec<String> = found
+                    .iter()
+                    .map(|(name, figure)| format!("{name} {:.2}", figure.value))
+                    .collect();
+                note = format!("the worst of {}", all.join(", "));
+            }
+            further().map_or(note.clone(), |more| format!("{note}; {more}"))
+        });
+        self.goal(asked, worst.map(|(_, figure)| *figure), note);
+    }
+
+    /// Adds a goal that the run was too short for: what it saw, and no verdict.
+    fn undecided(&mut self, asked: &Asked<'_>, seen: Option<f64>, note: Option<String>) {
+        let note = note.unwrap_or_else(|| self.why_not(asked.part));
+        self.goals.push(Goal {
+            name: asked.name.to_owned(),
+            goal: asked.wanted.words(asked.of),
+            measured: seen,
+            spread: None,
+            met: None,
+            note: Some(note),
         });
     }
 
@@ -125,425 +170,17 @@ impl Judge<'_> {
             },
         }
     }
-
-    fn statements(&mut self, version: u32) {
-        let of_floor =
-            |record: &Record, work: &str, setting: &str, floor: &str, floor_setting: &str| {
-                let floor = Place::new(statements::PART, floor, floor_setting);
-                let place = Place::new(statements::PART, work, setting);
-                let floor = record.median(&floor, Side::Floor, quantity::PER_SECOND)?;
-                Some(record.median(&place, Side::Mot, quantity::PER_SECOND)? / floor)
-            };
-        let of_heap = |record: &Record, work: &str, setting: &str| {
-            let place = Place::new(statements::PART, work, setting);
-            record.ratio(&place, Side::Mot, Side::Heap, quantity::PER_SECOND)
-        };
-        let (read, write) = (reading(CLIENTS), writing(CLIENTS, false));
-        let at = Some(format!("{CLIENTS} clients"));
-        let record = self.record;
-        let found = of_floor(record, "point_select", &read, "select_1", &read);
-        self.goal(
-            statements::PART,
-            "point SELECT, of the floor",
-            Wanted::AtLeast(0.92),
-            "of SELECT 1",
-            found,
-            at.clone().filter(|_| found.is_some()),
-        );
-        let found = of_heap(record, "point_select", &read);
-        self.goal(
-            statements::PART,
-            "point SELECT",
-            Wanted::AtLeast(1.2),
-            "x heap",
-            found,
-            at.clone().filter(|_| found.is_some()),
-        );
-        for (work, times_heap) in [("update", 2.0), ("insert", 1.7)] {
-            let title = work.to_uppercase();
-            let floor = of_floor(record, work, &write, "select_1", &read);
-            let heap = of_heap(record, work, &write);
-            let is_new = version >= 17;
-            let other = |wanted: &str| {
-                Some(format!(
-                    "this is PostgreSQL {version}; run with PG={wanted}"
-                ))
-            };
-            let note = |found: Option<f64>| at.clone().filter(|_| found.is_some());
-            let (new_floor, new_heap) = if is_new { (floor, heap) } else { (None, None) };
-            let why = |found: Option<f64>| if is_new { note(found) } else { other("17") };
-            self.goal(
-                statements::PART,
-                &format!("{title}, asynchronous, 17 or 18, of the floor"),
-                Wanted::AtLeast(0.75),
-                "of SELECT 1",
-                new_floor,
-                why(new_floor),
-            );
-            self.goal(
-                statements::PART,
-                &format!("{title}, asynchronous, 17 or 18"),
-                Wanted::AtLeast(times_heap),
-                "x heap",
-                new_heap,
-                why(new_heap),
-            );
-            let old_heap = heap.filter(|_| !is_new);
-            let near = of_floor(record, work, &write, "xid", &write).map(|of_xid| {
-                format!("{CLIENTS} clients; {of_xid:.2} of a statement that only takes an xid, {:.2} of SELECT 1", floor.unwrap_or(f64::NAN))
-            });
-            let why = if is_new { other("15") } else { near };
-            self.goal(
-                statements::PART,
-                &format!("{title}, asynchronous, 15"),
-                Wanted::AtLeast(1.5),
-                "x heap",
-                old_heap,
-                why,
-            );
-        }
-        for work in ["update", "insert"] {
-            let found = of_heap(record, work, &writing(CLIENTS_SYNCHRONOUS, true));
-            let name = format!(
-                "{}, synchronous, {CLIENTS_SYNCHRONOUS} clients",
-                work.to_uppercase()
-            );
-            self.goal(
-                statements::PART,
-                &name,
-                Wanted::AtLeast(1.3),
-                "x heap",
-                found,
-                None,
-            );
-        }
-    }
-
-    fn loops(&mut self) {
-        for work in ["update", "select"] {
-            let place = Place::new(plpgsql::PART, work, plpgsql::SETTING);
-            let found = self
-                .record
-                .median(&place, Side::Mot, quantity::MICROSECONDS);
-            let heap = self
-                .record
-                .median(&place, Side::Heap, quantity::MICROSECONDS);
-            let note = heap.map(|heap| format!("heap {heap:.2} µs"));
-            let name = format!("{} in a PL/pgSQL loop", work.to_uppercase());
-            self.goal(plpgsql::PART, &name, Wanted::AtMost(0.6), "µs", found, note);
-        }
-    }
-
-    fn hot_row(&mut self) {
-        let place = Place::new(
-            hot_row::PART,
-            hot_row::WORK,
-            writing(hot_row::CLIENTS, false),
-        );
-        let found = self
-            .record
-            .ratio(&place, Side::Mot, Side::Heap, quantity::PER_SECOND);
-        self.goal(
-            hot_row::PART,
-            "one hot row, 8 clients, asynchronous UPDATE",
-            Wanted::AtLeast(1.5),
-            "x heap",
-            found,
-            None,
-        );
-    }
-
-    fn sysbench(&mut self) {
-        for test in ["oltp_read_only", "oltp_read_write"] {
-            for peer in [Side::Heap, Side::Innodb] {
-                let ratios: Vec<(u32, f64)> = self
-                    .plan
-                    .sysbench_threads
-                    .iter()
-                    .filter_map(|&threads| {
-                        let place =
-                            Place::new(sysbench::PART, test, sysbench::threads_setting(threads));
-                        Some((
-                            threads,
-                            self.record
-                                .ratio(&place, Side::Mot, peer, quantity::PER_SECOND)?,
-                        ))
-                    })
-                    .collect();
-                let least = ratios.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-                let note = least.map(|(threads, _)| {
-                    let all: Vec<String> = ratios
-                        .iter()
-                        .map(|(threads, ratio)| format!("{threads}: {ratio:.2}"))
-                        .collect();
-                    format!("the least, at {threads} threads ({})", all.join(", "))
-                });
-                let found = least.map(|(_, ratio)| *ratio);
-                self.goal(
-                    sysbench::PART,
-                    &format!("sysbench {test} against {peer}"),
-                    Wanted::MoreThan(1.0),
-                    &format!("x {peer} at every thread count"),
-                    found,
-                    note,
-                );
-            }
-        }
-    }
-
-    fn tpcc(&mut self) {
-        let at = self.plan.tpcc_main();
-        let record = self.record;
-        let place = |mode: Mode| Place::new(tpcc::PART, mode.to_string(), tpcc::setting(at));
-        for (mode, times) in [(Mode::Procedures, 2.5), (Mode::Interactive, 1.8)] {
-            let found = record.ratio(&place(mode), Side::Mot, Side::Heap, quantity::PER_SECOND);
-            self.goal(
-                tpcc::PART,
-                &format!("TPC-C {mode}, synchronous"),
-                Wanted::AtLeast(times),
-                "x heap",
-                found,
-                None,
-            );
-        }
-        let mut worst: Option<(f64, String)> = None;
-        for mode in [Mode::Procedures, Mode::Interactive] {
-            for kind in Kind::ALL {
-                let place = Place::new(tpcc::PART, mode.to_string(), tpcc::equal_load(at));
-                let Some(ratio) = record.ratio(&place, Side::Mot, Side::Heap, &tpcc::p90(kind))
-                else {
-                    continue;
-                };
-                if worst.as_ref().is_none_or(|(of, _)| ratio > *of) {
-                    worst = Some((ratio, format!("the worst type, {} in {mode}", kind.name())));
-                }
-            }
-        }
-        let (found, note) = worst.unzip();
-        self.goal(
-            tpcc::PART,
-            "TPC-C p90 of every type at equal load",
-            Wanted::AtMost(0.5),
-            "x heap",
-            found,
-            note,
-        );
-        for (name, quantity, times) in [
-            (
-                "server CPU per TPC-C transaction",
-                quantity::SERVER_CPU,
-                0.45,
-            ),
-            ("WAL bytes per TPC-C transaction", quantity::WAL_BYTES, 0.25),
-        ] {
-            let of = |mode| record.ratio(&place(mode), Side::Mot, Side::Heap, quantity);
-            let (procedures, interactive) = (of(Mode::Procedures), of(Mode::Interactive));
-            let found = procedures.into_iter().chain(interactive).reduce(f64::max);
-            let note = found.map(|_| {
-                let show = |ratio: Option<f64>| {
-                    ratio.map_or("not run".to_owned(), |ratio| format!("{ratio:.2}"))
-                };
-                let mut note = format!(
-                    "the worse of procedures {} and interactive {}",
-                    show(procedures),
-                    show(interactive)
-                );
-                if quantity == quantity::WAL_BYTES {
-                    let without = record.ratio(
-                        &place(Mode::Procedures),
-                        Side::Mot,
-                        Side::Heap,
-                        quantity::WAL_RECORD_BYTES,
-                    );
-                    note += &format!("; procedures without full-page images {}", show(without));
-                }
-                note
-            });
-            self.goal(
-                tpcc::PART,
-                name,
-                Wanted::AtMost(times),
-                "x heap",
-                found,
-                note,
-            );
-        }
-    }
-
-    fn endurance(&mut self) {
-        let place = Place::new(
-            endurance::PART,
-            endurance::WORK,
-            tpcc::setting(self.plan.tpcc_main()),
-        );
-        let curve = self
-            .record
-            .curve(&place, Side::Mot)
-            .map(|curve| curve.per_second.as_slice());
-        let long = curve.filter(|curve| curve.len() >= LONG_SECONDS);
-        let found = long.and_then(|curve| last_over_first(curve, COMPARED_SECONDS));
-        let short = |what: &str| {
-            curve.map(|curve| {
-                format!(
-                    "needs {what}; the {} form ran {} s",
-                    self.plan.form,
-                    curve.len()
-                )
-            })
-        };
-        let note = if found.is_some() {
-            None
-        } else {
-            short("an hour of load")
-        };
-        self.goal(
-            endurance::PART,
-            "TPC-C after an hour of load",
-            Wanted::AtLeast(1.0),
-            "x the first five minutes",
-            found,
-            note,
-        );
-        let even = curve.filter(|curve| curve.len() >= EVEN_SECONDS);
-        let found = even
-            .and_then(|curve| variation(&curve[..EVEN_SECONDS]))
-            .map(|share| share * 100.0);
-        let note = match found {
-            Some(_) => None,
-            None => short("ten minutes").map(|short| {
-                let seen = curve.and_then(variation);
-                let seen = seen.map_or(String::new(), |share| {
-                    format!(", with a variation of {:.1} %", share * 100.0)
-                });
-                short + &seen
-            }),
-        };
-        self.goal(
-            endurance::PART,
-            "throughput variation over 10 minutes with checkpoints",
-            Wanted::LessThan(2.0),
-            "%",
-            found,
-            note,
-        );
-    }
-
-    fn ingest_and_scan(&mut self) {
-        let record = self.record;
-        let place = Place::new(ingest::PART, ingest::COPY, ingest::COPY_SETTING);
-        let found = record.ratio(&place, Side::Mot, Side::Heap, quantity::ROWS_PER_SECOND);
-        let rows = record.median(&place, Side::Mot, quantity::ROWS_PER_SECOND);
-        let note = rows.map(|rows| format!("{rows:.0} rows/s"));
-        self.goal(
-            ingest::PART,
-            "COPY of 200-byte rows, 3 indexes",
-            Wanted::AtLeast(2.0),
-            "x heap",
-            found,
-            note,
-        );
-        let best = self
-            .plan
-            .ingest_clients
-            .iter()
-            .filter_map(|&clients| {
-                let place = Place::new(ingest::PART, ingest::TEN_ROWS, writing(clients, false));
-                Some((
-                    clients,
-                    record.median(&place, Side::Mot, quantity::ROWS_PER_SECOND)?,
-                ))
-            })
-            .max_by(|a, b| a.1.total_cmp(&b.1));
-        let note = best.map(|(clients, _)| format!("{clients} clients, asynchronous"));
-        let found = best.map(|(_, rows)| rows);
-        self.goal(
-            ingest::PART,
-            "inserts of ten 200-byte rows, 3 indexes",
-            Wanted::AtLeast(200_000.0),
-            "rows/s",
-            found,
-            note,
-        );
-        let one = Place::new(scan::PART, scan::FILTER, scan::ONE_PROCESS);
-        let parallel = Place::new(scan::PART, scan::FILTER, scan::PARALLEL);
-        let faster =
-            |place: &Place| record.ratio(place, Side::Heap, Side::Mot, quantity::MILLISECONDS);
-        let found = faster(&one);
-        let note = faster(&parallel).map(|ratio| {
-            format!("one process each; {ratio:.2} where heap tables may use parallel workers")
-        });
-        self.goal(
-            scan::PART,
-            "full scan with filter",
-            Wanted::AtLeast(1.5),
-            "x heap",
-            found,
-            note,
-        );
-    }
-
-    fn engine(&mut self) {
-        for (work, times) in [("get", 1.2), ("insert", 1.2), ("scan of 100", 3.0)] {
-            let mut worst: Option<(f64, String)> = None;
-            for series in &self.record.series {
-                if series.part != engine::PART || series.work != work || series.side != Side::Mot {
-                    continue;
-                }
-                let place = Place::new(engine::PART, work, &series.setting);
-                let Some(ratio) =
-                    self.record
-                        .ratio(&place, Side::Masstree, Side::Mot, quantity::NANOSECONDS)
-                else {
-                    continue;
-                };
-                if worst.as_ref().is_none_or(|(of, _)| ratio < *of) {
-                    worst = Some((ratio, format!("the worst kind of keys, {}", series.setting)));
-                }
-            }
-            let (found, note) = worst.unzip();
-            self.goal(
-                engine::PART,
-                &format!("index alone: {work}"),
-                Wanted::AtLeast(times),
-                "x masstree",
-                found,
-                note,
-            );
-        }
-        let place = Place::new(engine::PART, engine::TPCC, engine::TPCC_SETTING);
-        let found = self.record.median(&place, Side::Mot, quantity::PER_SECOND);
-        self.goal(
-            engine::PART,
-            "engine TPC-C without SQL",
-            Wanted::AtLeast(60_000.0),
-            "transactions/s per core",
-            found,
-            None,
-        );
-    }
-
-    fn memory(&mut self) {
-        for (work, wanted) in [(memory::ROW_OVERHEAD, 24.0), (memory::ENTRY, 20.0)] {
-            let place = Place::new(memory::PART, work, memory::SETTING);
-            let found = self.record.median(&place, Side::Mot, quantity::BYTES);
-            let heap = self.record.median(&place, Side::Heap, quantity::BYTES);
-            let note = heap.map(|heap| format!("heap {heap:.1} bytes"));
-            self.goal(
-                memory::PART,
-                &format!("memory: {work}"),
-                Wanted::AtMost(wanted),
-                "bytes",
-                found,
-                note,
-            );
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::statements::CLIENTS;
     use super::*;
+    use crate::parts::statements::{reading, writing};
+    use crate::parts::{endurance, plpgsql, statements as part, sysbench, tpcc};
     use crate::plan::Form;
+    use crate::record::{Place, quantity};
+    use crate::side::Side;
 
     #[test]
     fn nothing_measured_gives_every_goal_with_a_reason() {
@@ -562,7 +199,7 @@ mod tests {
     #[test]
     fn a_goal_is_met_on_its_own_side_of_the_limit() {
         let mut record = Record::default();
-        let place = Place::new(statements::PART, "point_select", reading(CLIENTS));
+        let place = Place::new(part::PART, "point_select", reading(CLIENTS));
         record.add(&place, Side::Mot, quantity::PER_SECOND, 120.0);
         record.add(&place, Side::Heap, quantity::PER_SECOND, 100.0);
         let loops = Place::new(plpgsql::PART, "update", plpgsql::SETTING);
@@ -578,7 +215,7 @@ mod tests {
     #[test]
     fn goals_of_another_version_are_not_judged() {
         let mut record = Record::default();
-        let place = Place::new(statements::PART, "update", writing(CLIENTS, false));
+        let place = Place::new(part::PART, "update", writing(CLIENTS, false));
         record.add(&place, Side::Mot, quantity::PER_SECOND, 160.0);
         record.add(&place, Side::Heap, quantity::PER_SECOND, 100.0);
         let of = |version| {
@@ -591,5 +228,55 @@ mod tests {
         };
         assert_eq!(of(15), (Some(true), None));
         assert_eq!(of(18), (None, Some(false)));
+    }
+
+    #[test]
+    fn the_worst_thread_count_decides_and_all_are_told() {
+        let mut record = Record::default();
+        for (threads, mot) in [(1, 300.0), (16, 150.0)] {
+            let place = Place::new(
+                sysbench::PART,
+                "oltp_read_only",
+                sysbench::threads_setting(threads),
+            );
+            for (side, value) in [(Side::Mot, mot), (Side::Heap, 100.0)] {
+                record.add(&place, side, quantity::PER_SECOND, value);
+            }
+        }
+        let goals = judge(&record, &Plan::new(Form::Quick), 15);
+        let goal = goals
+            .iter()
+            .find(|goal| goal.name == "sysbench oltp_read_only against heap")
+            .unwrap();
+        assert_eq!((goal.measured, goal.met), (Some(1.5), Some(true)));
+        let note = goal.note.as_ref().unwrap();
+        assert!(
+            note.contains("1 threads 3.00") && note.contains("16 threads 1.50"),
+            "{note}"
+        );
+    }
+
+    #[test]
+    fn a_long_run_that_was_short_gets_no_verdict() {
+        let plan = Plan::new(Form::Quick);
+        let of = |seconds: usize| {
+            let mut record = Record::default();
+            let place = Place::new(
+                endurance::PART,
+                endurance::WORK,
+                tpcc::setting(plan.tpcc_main()),
+            );
+            record.add_curve(&place, Side::Mot, vec![1000; seconds]);
+            let goals = judge(&record, &plan, 15);
+            let all = goals.into_iter();
+            all.filter(|goal| {
+                goal.name.starts_with("TPC-C after an hour") || goal.name.contains("variation")
+            })
+            .map(|goal| (goal.measured, goal.met))
+            .collect::<Vec<_>>()
+        };
+        assert_eq!(of(120), [(Some(1.0), None), (Some(0.0), None)]);
+        assert_eq!(of(600), [(Some(1.0), None), (Some(0.0), Some(true))]);
+        assert_eq!(of(3600), [(Some(1.0), Some(true)), (Some(0.0), Some(true))]);
     }
 }

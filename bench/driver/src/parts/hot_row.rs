@@ -30,6 +30,7 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
     for synchronous in [false, true] {
         let place = Place::new(PART, WORK, writing(CLIENTS, synchronous));
         for round in 0..bench.rig.plan.rounds {
+            bench.rig.make_room_for_wal()?;
             for side in turns(&sides, round) {
                 if side == Side::Heap {
                     execute(&mut bench.rig.client(side)?, "VACUUM counter")?;

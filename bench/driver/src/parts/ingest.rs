@@ -42,9 +42,6 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
     if bench.wants(TEN_ROWS) {
         insert_all(bench, &sides)?;
     }
-    for side in sides {
-        execute(&mut bench.rig.client(side)?, "TRUNCATE ingest")?;
-    }
     Ok(())
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod hot_row;
 pub(crate) mod ingest;
 pub(crate) mod memory;
 pub(crate) mod plpgsql;
+pub(crate) mod queue;
 pub(crate) mod scan;
 pub(crate) mod statements;
 pub(crate) mod sysbench;
@@ -45,8 +46,14 @@ pub(crate) struct Part {
     pub measure: fn(&mut Bench<'_>) -> Result<()>,
 }
 
-/// All parts, in the order in which they run. The long run is the last: it leaves the server's memory full.
-pub(crate) const PARTS: [Part; 10] = [
+/// All parts, in the order in which they run: first what runs without the server, while that holds no memory; the long run is the last.
+/// Each begins with empty schemas.
+pub(crate) const PARTS: [Part; 11] = [
+    Part {
+        name: engine::PART,
+        title: "The engine without SQL",
+        measure: engine::measure,
+    },
     Part {
         name: statements::PART,
         title: "Single prepared statements",
@@ -56,6 +63,11 @@ pub(crate) const PARTS: [Part; 10] = [
         name: hot_row::PART,
         title: "One hot row",
         measure: hot_row::measure,
+    },
+    Part {
+        name: queue::PART,
+        title: "A work queue",
+        measure: queue::measure,
     },
     Part {
         name: plpgsql::PART,
@@ -91,10 +103,5 @@ pub(crate) const PARTS: [Part; 10] = [
         name: endurance::PART,
         title: "TPC-C over a long time",
         measure: endurance::measure,
-    },
-    Part {
-        name: engine::PART,
-        title: "The engine without SQL",
-        measure: engine::measure,
     },
 ];

@@ -85,9 +85,6 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
             }
         }
     }
-    for side in sides {
-        execute(&mut bench.rig.client(side)?, "TRUNCATE scanned")?;
-    }
     Ok(())
 }
 

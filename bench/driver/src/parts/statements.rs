@@ -1,14 +1,15 @@
 //! Single prepared statements through pgbench, beside what the protocol costs without a table.
 //!
 //! Writing statements run under asynchronous and synchronous commit. `select_1` and `xid` (a statement that only takes a transaction
-//! id) are the floors: they run in the same rounds as what is compared with them.
+//! id) are the floors. A round is one run of every statement by every side with one number of clients, the floors among them: what is
+//! compared lies close together in time, and the rounds of one figure lie apart.
 
 use super::Bench;
 use crate::pgbench::{self, Load};
+use crate::plan::Plan;
 use crate::record::Place;
 use crate::rig::Rig;
 use crate::side::{Side, turns};
-use std::path::Path;
 use tpcc::failure::Result;
 use tpcc::target::execute;
 
@@ -119,50 +120,31 @@ pub(crate) fn writing(clients: u32, synchronous: bool) -> String {
 
 pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
     let plan = bench.rig.plan.clone();
-    let sides = Side::TABLES;
-    for side in sides {
+    for side in Side::TABLES {
         fill(bench.rig, side)?;
     }
     bench.rig.checkpoint()?;
-    for (name, writes, script) in FLOORS {
-        let script = bench.rig.write_file(&format!("{name}.sql"), script)?;
-        for (clients, synchronous) in settings(bench.rig, writes) {
-            for _ in 0..plan.rounds {
-                one(
-                    bench,
-                    name,
-                    writes,
-                    &script,
-                    Side::Floor,
-                    clients,
-                    synchronous,
-                )?;
-            }
-        }
+    for (name, _, script) in FLOORS {
+        bench.rig.write_file(&script_name(name), script)?;
     }
     for work in WORKS {
-        if !bench.wants(work.name) {
-            continue;
-        }
-        bench.say(&format!("statement {}", work.name));
-        let script = bench
-            .rig
-            .write_file(&format!("{}.sql", work.name), work.script)?;
-        for (clients, synchronous) in settings(bench.rig, work.writes) {
-            let unlogged = work.writes && (plan.unlogged_everywhere || work.with_unlogged);
-            let sides = &sides[..if unlogged { 3 } else { 2 }];
-            for round in 0..plan.rounds {
-                for side in turns(sides, round) {
-                    refresh(bench.rig, side)?;
-                    one(
-                        bench,
-                        work.name,
-                        work.writes,
-                        &script,
-                        side,
-                        clients,
-                        synchronous,
-                    )?;
+        bench.rig.write_file(&script_name(work.name), work.script)?;
+    }
+    let mut all_clients = [plan.clients, plan.clients_synchronous].concat();
+    all_clients.sort_unstable();
+    all_clients.dedup();
+    for clients in all_clients {
+        bench.say(&format!("statements, {clients} clients"));
+        for round in 0..plan.rounds {
+            bench.rig.make_room_for_wal()?;
+            for (name, writes, _) in FLOORS {
+                for synchronous in commits(&plan, clients, writes) {
+                    one(bench, name, writes, Side::Floor, clients, synchronous)?;
+                }
+            }
+            for work in WORKS {
+                if bench.wants(work.name) {
+                    one_round(bench, &work, clients, round)?;
                 }
             }
         }
@@ -170,30 +152,40 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Clients and kinds of commit under which a statement runs.
-fn settings(rig: &Rig, writes: bool) -> Vec<(u32, bool)> {
-    let mut settings: Vec<_> = rig
-        .plan
-        .clients
-        .iter()
-        .map(|&clients| (clients, false))
-        .collect();
-    if writes {
-        settings.extend(
-            rig.plan
-                .clients_synchronous
-                .iter()
-                .map(|&clients| (clients, true)),
-        );
+/// One statement, everybody's turn, under every kind of commit.
+fn one_round(bench: &mut Bench<'_>, work: &Work, clients: u32, round: usize) -> Result<()> {
+    let plan = bench.rig.plan.clone();
+    let unlogged = work.writes && (plan.unlogged_everywhere || work.with_unlogged);
+    let sides = &Side::TABLES[..if unlogged { 3 } else { 2 }];
+    for synchronous in commits(&plan, clients, work.writes) {
+        for side in turns(sides, round) {
+            refresh(bench.rig, side)?;
+            one(bench, work.name, work.writes, side, clients, synchronous)?;
+        }
     }
-    settings
+    Ok(())
+}
+
+/// Kinds of commit (whether synchronous) under which a statement runs with that many clients.
+fn commits(plan: &Plan, clients: u32, writes: bool) -> Vec<bool> {
+    let mut commits = Vec::new();
+    if plan.clients.contains(&clients) {
+        commits.push(false);
+    }
+    if writes && plan.clients_synchronous.contains(&clients) {
+        commits.push(true);
+    }
+    commits
+}
+
+fn script_name(work: &str) -> String {
+    format!("{work}.sql")
 }
 
 fn one(
     bench: &mut Bench<'_>,
     name: &str,
     writes: bool,
-    script: &Path,
     side: Side,
     clients: u32,
     synchronous: bool,
@@ -204,7 +196,7 @@ fn one(
         reading(clients)
     };
     let load = Load {
-        script: script.to_owned(),
+        script: bench.rig.cluster.directory().join(script_name(name)),
         clients,
         synchronous,
         length: bench.rig.plan.statement,
@@ -226,7 +218,7 @@ fn one(
     )
 }
 
-/// Makes the tables anew. `code` is a permutation of the ids; the multiplier shares no factor with any number of rows used here.
+/// Makes and fills the tables. `code` is a permutation of the ids; the multiplier shares no factor with any number of rows used here.
 pub(crate) fn fill(rig: &Rig, side: Side) -> Result<()> {
     let mut client = rig.client(side)?;
     let rows = rig.plan.rows;
@@ -251,13 +243,6 @@ pub(crate) fn fill(rig: &Rig, side: Side) -> Result<()> {
             "teller int, branch int, account bigint, delta bigint, at timestamp, filler char(22)",
         ),
     ] {
-        // A table of another kind would be refused by DROP TABLE; the schema has one kind only.
-        let kind = if side == Side::Mot {
-            "FOREIGN TABLE"
-        } else {
-            "TABLE"
-        };
-        execute(&mut client, &format!("DROP {kind} IF EXISTS {table}"))?;
         execute(&mut client, &side.create(&format!("{table} ({columns})")))?;
     }
     for statement in [

@@ -1,6 +1,7 @@
 //! TPC-C by the driver of this tree: throughput, response times, CPU time and WAL, synchronous commit.
 //!
-//! A CHECKPOINT precedes every run, as in `tpcc demo`. Response times are also taken at equal load, where both kinds of table get
+//! VACUUM and ANALYZE precede every run, so that no run pays for another's dead rows or plans by what the tables were before it; then a
+//! CHECKPOINT, as in `tpcc demo`. Response times are also taken at equal load, where both kinds of table get
 //! the same number of transactions per second: a share of what heap tables manage.
 
 use super::Bench;
@@ -17,13 +18,15 @@ use tpcc::load::{LoadOptions, load};
 use tpcc::meter::{Measured, ServerMeter};
 use tpcc::processes::own_cpu_time;
 use tpcc::run::{Observer, RunOptions, run};
-use tpcc::schema::Engine;
-use tpcc::target::Target;
+use tpcc::schema::{Engine, TABLES, analyze};
+use tpcc::target::{Target, execute};
 use tpcc::terminal::Mode;
 
 pub(crate) const PART: &str = "tpcc";
 /// Share of the heap tables' throughput at which response times are compared.
 const EQUAL_LOAD: f64 = 0.7;
+/// What the names of settings at equal load end with.
+pub(crate) const EQUAL_LOAD_SUFFIX: &str = ", equal load";
 /// Rounds at equal load: a response time has thousands of values in each.
 const EQUAL_LOAD_ROUNDS: usize = 2;
 const SEED: u64 = 1;
@@ -39,7 +42,7 @@ pub(crate) fn setting(of: TpccSetting) -> String {
 
 /// How the same at equal load is called.
 pub(crate) fn equal_load(of: TpccSetting) -> String {
-    format!("{}, equal load", setting(of))
+    format!("{}{EQUAL_LOAD_SUFFIX}", setting(of))
 }
 
 /// The quantity of a type's response time that nine of ten stay below.
@@ -87,7 +90,7 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         }
     }
     bench.notes.push(format!(
-        "a CHECKPOINT before each run; equal load is {EQUAL_LOAD} of the heap tables' throughput; all consistency conditions hold"
+        "VACUUM (ANALYZE) or ANALYZE and a CHECKPOINT before each run; equal load is {EQUAL_LOAD} of the heap tables' throughput; all consistency conditions hold"
     ));
     Ok(())
 }
@@ -112,7 +115,7 @@ fn throughput(bench: &mut Bench<'_>, at: TpccSetting, mode: Mode) -> Result<()> 
     let place = Place::new(PART, mode.to_string(), setting(at));
     for round in 0..bench.rig.plan.rounds {
         for side in turns(&SIDES, round) {
-            bench.rig.checkpoint()?;
+            settle(bench.rig, side)?;
             let options = options(bench.rig, at, mode, round, None);
             let (measured, per_second) = run_watched(
                 &bench.rig.cluster,
@@ -142,7 +145,7 @@ fn at_equal_load(bench: &mut Bench<'_>, at: TpccSetting, mode: Mode) -> Result<(
     let place = Place::new(PART, mode.to_string(), equal_load(at));
     for round in 0..bench.rig.plan.rounds.min(EQUAL_LOAD_ROUNDS) {
         for side in turns(&SIDES, round) {
-            bench.rig.checkpoint()?;
+            settle(bench.rig, side)?;
             let options = options(bench.rig, at, mode, round, Some(rate));
             let (measured, _) = run_watched(
                 &bench.rig.cluster,
@@ -160,6 +163,16 @@ pub(crate) fn target(rig: &Rig, side: Side) -> Result<Target> {
     Ok(rig
         .tpcc(engine_of(side))?
         .with_terminal_settings(&TERMINAL_SETTINGS))
+}
+
+/// Before each run: the tables as everyday operation keeps them, and for all the same distance from the last checkpoint.
+fn settle(rig: &Rig, side: Side) -> Result<()> {
+    let engine = engine_of(side);
+    let mut client = rig.tpcc(engine)?.client()?;
+    for table in &TABLES {
+        execute(&mut client, &analyze(engine, table))?;
+    }
+    rig.checkpoint()
 }
 
 /// A run's options; both kinds of table get the same inputs in a round.
