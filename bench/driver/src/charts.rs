@@ -2,6 +2,7 @@
 
 use crate::parts::{endurance, ingest, plpgsql, scan, statements, sysbench, tpcc};
 use crate::record::{Curve, Record, Series, quantity};
+use crate::report::number;
 use crate::side::Side;
 use ::tpcc::failure::{Failure, Result};
 use plotters::prelude::*;
@@ -9,6 +10,9 @@ use std::path::Path;
 
 /// Width and height, in pixels.
 const CANVAS: (u32, u32) = (1100, 460);
+/// Lines below a group of bars, and the height of one.
+const LABEL_LINES: i32 = 4;
+const LABEL_HEIGHT: i32 = 14;
 /// Bars of the statements chart are those of this many clients.
 const STATEMENT_CLIENTS: &str = "8 clients";
 
@@ -172,7 +176,7 @@ fn draw_bars(bars: &Bars, series: &[&Series], path: &Path) -> Drawn {
     let mut chart = ChartBuilder::on(&root)
         .caption(bars.title, ("sans-serif", 20))
         .margin(12)
-        .x_label_area_size(30)
+        .x_label_area_size(LABEL_LINES * LABEL_HEIGHT)
         .y_label_area_size(72)
         .build_cartesian_2d(
             0.0..groups.len() as f64 * places,
@@ -182,6 +186,8 @@ fn draw_bars(bars: &Bars, series: &[&Series], path: &Path) -> Drawn {
         .configure_mesh()
         .disable_x_mesh()
         .disable_x_axis()
+        .max_light_lines(0)
+        .y_label_formatter(&|value| number(*value))
         .draw()?;
     for &side in &sides {
         let place = sides.iter().position(|of| *of == side).unwrap_or_default() as f64;
@@ -215,13 +221,12 @@ fn draw_bars(bars: &Bars, series: &[&Series], path: &Path) -> Drawn {
                 plotters::style::text_anchor::VPos::Top,
             ),
         );
-        root.draw(&Text::new(
-            work.to_string(),
-            (x, area.1.end + 6),
-            style.clone(),
-        ))?;
-        if !same_setting {
-            root.draw(&Text::new(setting.to_string(), (x, area.1.end + 20), style))?;
+        // A part of the setting under the other, for there may be many groups.
+        let parts = setting.split(", ").filter(|_| !same_setting);
+        let mut y = area.1.end + LABEL_HEIGHT / 2;
+        for line in std::iter::once(*work).chain(parts) {
+            root.draw(&Text::new(line.to_owned(), (x, y), style.clone()))?;
+            y += LABEL_HEIGHT;
         }
     }
     chart
@@ -256,6 +261,7 @@ fn draw_lines(title: &str, curves: &[&Curve], path: &Path) -> Drawn {
         .build_cartesian_2d(0..seconds, 0..top + top / 10 + 1)?;
     chart
         .configure_mesh()
+        .max_light_lines(0)
         .x_desc("seconds")
         .y_desc("transactions")
         .draw()?;

@@ -6,10 +6,12 @@
 use crate::rig::Rig;
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tpcc::failure::{Failure, Result};
+use tpcc::processes::tree_cpu_time;
 
 const SERVER: &str = "/usr/sbin/mariadbd";
 const INSTALL: &str = "/usr/bin/mariadb-install-db";
@@ -43,7 +45,8 @@ pub(crate) struct Mariadb {
 
 impl Mariadb {
     /// Makes and starts one in the directory of the PostgreSQL cluster. As durable as that: the log is flushed at every commit, pages are
-    /// protected from torn writes, no binary log. `None` if MariaDB is not installed.
+    /// protected from torn writes, no binary log. In a session of its own, as PostgreSQL's processes are: where the kernel shares the
+    /// processors out by session, a server in its client's would wait for nobody else. `None` if MariaDB is not installed.
     pub(crate) fn start(rig: &Rig) -> Result<Option<Self>> {
         if ![SERVER, INSTALL, DEFAULTS]
             .iter()
@@ -89,9 +92,8 @@ impl Mariadb {
             &format!("CREATE DATABASE IF NOT EXISTS {DATABASE};\n"),
         )?;
         let log = std::fs::File::create(directory.join("server.log")).map_err(failed)?;
-        let child = rig
-            .cluster
-            .program(SERVER)
+        let mut server = rig.cluster.program(SERVER);
+        server
             .args([
                 "--no-defaults",
                 "--skip-networking",
@@ -114,12 +116,23 @@ impl Mariadb {
             .args(["--max-connections=200", "--max-prepared-stmt-count=100000"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .map_err(failed)?;
+            .stderr(log);
+        // SAFETY: setsid(2) may be called between fork and exec, and takes nothing of ours along.
+        unsafe {
+            server.pre_exec(|| match libc::setsid() {
+                -1 => Err(std::io::Error::last_os_error()),
+                _ => Ok(()),
+            })
+        };
+        let child = server.spawn().map_err(failed)?;
         let mut server = Mariadb { child, directory };
         server.wait_until_ready()?;
         Ok(Some(server))
+    }
+
+    /// CPU time since its start.
+    pub(crate) fn cpu_time(&self) -> Duration {
+        tree_cpu_time(self.child.id() as i32)
     }
 
     /// Where it listens.

@@ -13,6 +13,8 @@ pub(crate) struct Load {
     /// The script, in the server's directory.
     pub script: PathBuf,
     pub clients: u32,
+    /// Whether it changes anything; what does not has no WAL of its own.
+    pub writes: bool,
     pub synchronous: bool,
     pub length: Length,
     /// Variables the script finds set.
@@ -45,12 +47,10 @@ pub(crate) fn measure(
         quantity::SERVER_CPU,
         spent.cpu.as_secs_f64() * 1e6 / transactions,
     );
-    record.add(
-        place,
-        side,
-        quantity::WAL_BYTES,
-        spent.wal_bytes as f64 / transactions,
-    );
+    if load.writes {
+        let bytes = spent.wal_bytes as f64 / transactions;
+        record.add(place, side, quantity::WAL_BYTES, bytes);
+    }
     if let Some(instructions) = spent.instructions {
         record.add(
             place,

@@ -294,7 +294,10 @@ fn with_spread(value: f64, spread: Option<f64>) -> String {
 }
 
 /// A figure with as many digits as mean something.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
     if value.abs() < 10.0 {
         return format!("{value:.2}");
     }

@@ -38,6 +38,7 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
                 let load = Load {
                     script: script.clone(),
                     clients: CLIENTS,
+                    writes: true,
                     synchronous,
                     length: bench.rig.plan.statement,
                     variables: Vec::new(),

@@ -41,6 +41,7 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
                 let load = Load {
                     script: script.clone(),
                     clients: CONSUMERS,
+                    writes: true,
                     synchronous,
                     length: bench.rig.plan.statement,
                     variables: Vec::new(),

@@ -198,6 +198,7 @@ fn one(
     let load = Load {
         script: bench.rig.cluster.directory().join(script_name(name)),
         clients,
+        writes,
         synchronous,
         length: bench.rig.plan.statement,
         variables: vec![
@@ -247,7 +248,7 @@ pub(crate) fn fill(rig: &Rig, side: Side) -> Result<()> {
     }
     for statement in [
         format!(
-            "INSERT INTO account SELECT n, n * 7919 % {rows} + 1, 0, '' FROM generate_series(1, {rows}) n"
+            "INSERT INTO account SELECT n, n * 7919 % {rows} + 1, 0, '' FROM generate_series(1::bigint, {rows}) n"
         ),
         "CREATE INDEX ON account (code)".to_owned(),
         format!(

@@ -46,22 +46,23 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
                     if side == Side::Heap && is_writing {
                         vacuum(bench.rig)?;
                     }
+                    let cpu_of_innodb = mariadb.as_ref().map(Mariadb::cpu_time);
                     let begin = bench.rig.read()?;
                     let (transactions, per_second) =
                         run(bench.rig, side, mariadb.as_ref(), test, threads)?;
                     let spent = bench.rig.spent_since(begin)?;
+                    let cpu = match (side, &mariadb, cpu_of_innodb) {
+                        (Side::Innodb, Some(server), Some(before)) => server.cpu_time() - before,
+                        _ => spent.cpu,
+                    };
+                    let micros = cpu.as_secs_f64() * 1e6 / transactions;
                     bench
                         .record
                         .add(&place, side, quantity::PER_SECOND, per_second);
-                    if side != Side::Innodb {
-                        let micros = spent.cpu.as_secs_f64() * 1e6 / transactions;
-                        bench.record.add(&place, side, quantity::SERVER_CPU, micros);
-                        bench.record.add(
-                            &place,
-                            side,
-                            quantity::WAL_BYTES,
-                            spent.wal_bytes as f64 / transactions,
-                        );
+                    bench.record.add(&place, side, quantity::SERVER_CPU, micros);
+                    if side != Side::Innodb && is_writing {
+                        let bytes = spent.wal_bytes as f64 / transactions;
+                        bench.record.add(&place, side, quantity::WAL_BYTES, bytes);
                     }
                 }
             }
