@@ -78,7 +78,12 @@ impl Judge<'_> {
                 quantity::SERVER_CPU,
                 0.45,
             ),
-            ("WAL bytes per TPC-C transaction", quantity::WAL_BYTES, 0.25),
+            // Page images would flatter: a short run after a checkpoint has more of them than everyday operation.
+            (
+                "WAL bytes per TPC-C transaction",
+                quantity::WAL_RECORD_BYTES,
+                0.25,
+            ),
         ] {
             let named = |judge: &Self, quantity: &str| -> Vec<(String, Figure)> {
                 let all = modes.into_iter().flat_map(|mode| {
@@ -88,7 +93,7 @@ impl Judge<'_> {
                 all.collect()
             };
             let found = named(self, quantity);
-            let without = named(self, quantity::WAL_RECORD_BYTES);
+            let with_images = named(self, quantity::WAL_BYTES);
             let asked = Asked {
                 part: tpcc::PART,
                 name,
@@ -96,12 +101,14 @@ impl Judge<'_> {
                 of: "x heap",
             };
             self.worst(&asked, &found, || {
-                let without = without
+                let with_images = with_images
                     .iter()
-                    .filter(|_| quantity == quantity::WAL_BYTES)
+                    .filter(|_| quantity == quantity::WAL_RECORD_BYTES)
                     .map(|(_, figure)| figure.value)
                     .reduce(f64::max)?;
-                Some(format!("without full-page images at worst {without:.2}"))
+                Some(format!(
+                    "without full-page images; with them at worst {with_images:.2}"
+                ))
             });
         }
     }
