@@ -71,15 +71,24 @@ impl Process {
     }
 }
 
+/// Looks at a tree of processes that children leave meanwhile.
+const LOOKS_MAX: usize = 50;
+
 /// CPU time of `root`, of the children it has waited for, and of those alive with theirs. Children
 /// of a postmaster have none of their own that live long, so two levels are the whole tree.
 pub fn tree_cpu_time(root: i32) -> Duration {
-    let of = |pid| read_stat(pid).map_or(0, |stat| stat.own_ticks + stat.reaped_ticks);
-    let ticks = of(root)
-        + children(root)
-            .iter()
-            .map(|child| of(child.pid))
-            .sum::<u64>();
+    let of = |pid| read_stat(pid).map_or((0, 0), |stat| (stat.own_ticks, stat.reaped_ticks));
+    // A child that is waited for between the look at the root and that at the children would be missing from both.
+    let mut ticks = 0;
+    for _ in 0..LOOKS_MAX {
+        let (own, reaped) = of(root);
+        let alive = children(root).into_iter().map(|child| of(child.pid));
+        let of_children: u64 = alive.map(|(own, reaped)| own + reaped).sum();
+        ticks = own + reaped + of_children;
+        if of(root).1 == reaped {
+            break;
+        }
+    }
     // SAFETY: sysconf reads a constant of the system and takes no pointer.
     let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     Duration::from_secs_f64(ticks as f64 / per_second.max(1) as f64)
