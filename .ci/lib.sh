@@ -12,8 +12,12 @@ PGXS_TEST=$PG_PREFIX/usr/lib/postgresql/$PG/lib/pgxs/src/test
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$top/target}
 export PATH=$HOME/.cargo/bin:$PATH
 export LC_ALL=C.UTF-8
-# What cargo-pgrx knows of a PostgreSQL that only these scripts know stays with it.
-if [ "$PG" != 15 ]; then export PGRX_HOME=$MOT_SCRATCH/pgrx$PG; fi
+# What cargo-pgrx knows of a PostgreSQL that only these scripts know stays with it, and its own psql speaks with it: the installed one is
+# an older version's.
+if [ "$PG" != 15 ]; then
+  export PGRX_HOME=$MOT_SCRATCH/pgrx$PG
+  PATH=$PG_BIN:$PATH
+fi
 # A server that inherits it puts Rust backtraces into the details of errors, and the expected output differs.
 unset RUST_BACKTRACE
 

@@ -7,7 +7,8 @@ CREATE INDEX cat_collate ON cat (b COLLATE "POSIX", a);
 \d cat_order
 \d+ cat_pkey
 SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 'cat'::regclass ORDER BY 1;
-SELECT conname, contype, convalidated, condeferrable, conkey, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'cat'::regclass ORDER BY 1;
+SELECT conname, contype, convalidated, condeferrable, conkey, pg_get_constraintdef(oid) FROM pg_constraint
+WHERE conrelid = 'cat'::regclass AND contype <> 'n' ORDER BY 1;
 SELECT indexrelid::regclass, indisunique, indisprimary, indimmediate, indisvalid, indisready, indkey, indoption
 FROM pg_index WHERE indrelid = 'cat'::regclass ORDER BY 1;
 SELECT table_type FROM information_schema.tables WHERE table_name = 'cat';

@@ -52,7 +52,14 @@ INSERT INTO u SELECT i % 50, i, 'z' FROM generate_series(1, 5000) i;
 INSERT INTO fdw_explain_heap.t SELECT * FROM t;
 INSERT INTO fdw_explain_heap.u SELECT * FROM u;
 ANALYZE t; ANALYZE u; ANALYZE fdw_explain_heap.t; ANALYZE fdw_explain_heap.u;
-CREATE FUNCTION plan(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY EXECUTE 'EXPLAIN (COSTS OFF) ' || statement; END $$;
+-- Without what versions of the server write differently: "(returns $0)" behind an InitPlan, and rows with decimals.
+CREATE FUNCTION plan(statement text, options text DEFAULT 'COSTS OFF') RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE line text;
+BEGIN
+  FOR line IN EXECUTE format('EXPLAIN (%s) %s', options, statement) LOOP
+    RETURN NEXT regexp_replace(regexp_replace(line, ' \(returns [^)]*\)', ''), '(rows=\d+)\.00', '\1');
+  END LOOP;
+END $$;
 SELECT plan('SELECT * FROM t');
 SELECT plan('SELECT * FROM t WHERE v = ''x''');
 SELECT plan('SELECT * FROM t WHERE id = 5');
@@ -67,7 +74,7 @@ SELECT plan('SELECT * FROM t ORDER BY id DESC LIMIT 10');
 SELECT plan('SELECT * FROM t WHERE c = ''c5''');
 SELECT plan('SELECT * FROM t WHERE c LIKE ''c99%''');
 SELECT plan('SELECT * FROM t WHERE a IS NULL');
-SELECT plan('SELECT max(id) FROM t');
+SELECT plan('SELECT max(a) FROM t');
 SELECT plan('SELECT min(b) FROM t WHERE a = 3');
 SELECT plan('SELECT * FROM t WHERE a + 1 = 5');
 -- joins: nested loops through the index when few rows come from outside, of either kind of table
@@ -75,9 +82,9 @@ SELECT plan('SELECT * FROM u JOIN t ON t.id = u.y WHERE u.x = 3 AND u.y < 100');
 SELECT plan('SELECT * FROM fdw_explain_heap.u JOIN t ON t.id = u.y WHERE u.x = 3 AND u.y < 100');
 SELECT plan('SELECT * FROM u JOIN fdw_explain_heap.t ON t.id = u.y WHERE u.x = 3 AND u.y < 100');
 SELECT plan('SELECT * FROM t JOIN u ON u.x = t.b AND u.y = t.id WHERE t.a = 5 AND t.b = 2');
-SELECT plan('SELECT * FROM t JOIN u ON t.id = u.y');
+SELECT plan('SELECT * FROM t JOIN u ON t.b = u.y');
 SELECT plan('SELECT * FROM t LEFT JOIN (SELECT DISTINCT x, y FROM u) d ON d.x = 1 AND d.y = t.id');
-SELECT plan('SELECT t.v FROM t LEFT JOIN u ON u.x = 1 AND u.y = t.id WHERE t.id < 5');
+SELECT plan('SELECT t.v, u.z FROM t LEFT JOIN u ON u.x = 1 AND u.y = t.id WHERE t.id < 5');
 SELECT plan('SELECT (SELECT count(*) FROM u WHERE u.x = t.b) FROM t WHERE id = 1');
 -- changes: in the scan node where nothing stands against it
 SELECT plan('UPDATE t SET v = ''x'' WHERE id = 5');
@@ -86,7 +93,7 @@ SELECT plan('UPDATE t SET v = (SELECT max(z) FROM u) WHERE a = 5');
 SELECT plan('UPDATE t SET v = (SELECT max(z) FROM u WHERE u.x = t.a) WHERE id = 5');
 SELECT plan('UPDATE t SET v = z FROM u WHERE u.x = 1 AND u.y = t.id AND t.id = 5');
 SELECT plan('DELETE FROM t WHERE a = 5 AND b = 3');
-SELECT plan('DELETE FROM t WHERE id IN (SELECT y FROM u WHERE x = 3)');
+SELECT plan('DELETE FROM t WHERE id IN (SELECT y FROM u WHERE x IN (3, 4))');
 SELECT plan('INSERT INTO t (id, c) VALUES (1, ''1'') ON CONFLICT (id) DO UPDATE SET v = excluded.v WHERE t.a > 3');
 SELECT plan('SELECT * FROM t WHERE id = 5 FOR UPDATE');
 -- estimates: a unique key is one row, before ANALYZE too
@@ -94,9 +101,9 @@ CREATE FOREIGN TABLE n (a int, b int, c int, PRIMARY KEY (a, b)) SERVER mot;
 INSERT INTO n SELECT i % 10, i, i FROM generate_series(1, 1000) i;
 CREATE FUNCTION estimate(statement text) RETURNS text LANGUAGE plpgsql AS $$ DECLARE j json; BEGIN EXECUTE 'EXPLAIN (FORMAT json) ' || statement INTO j; RETURN j -> 0 -> 'Plan' ->> 'Plan Rows'; END $$;
 SELECT estimate('SELECT * FROM n WHERE a = 1 AND b = 1'), estimate('SELECT * FROM n');
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT * FROM t WHERE a = 5 AND v = 'none';
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) UPDATE t SET v = 'x' WHERE a = 5 AND b < 3 AND v = 'v';
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) DELETE FROM t WHERE a = 6 AND v = 'none';
+SELECT plan('SELECT * FROM t WHERE a = 5 AND v = ''none''', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
+SELECT plan('UPDATE t SET v = ''x'' WHERE a = 5 AND b < 3 AND v = ''v''', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
+SELECT plan('DELETE FROM t WHERE a = 6 AND v = ''none''', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
 EXPLAIN (VERBOSE, COSTS OFF) SELECT t.id FROM t WHERE t.id = 5;
 PREPARE q(int) AS SELECT * FROM t WHERE id = $1;
 SET plan_cache_mode = force_generic_plan;

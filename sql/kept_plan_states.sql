@@ -272,7 +272,16 @@ END $$;
 SET enable_memoize = off;
 PREPARE two_hashed(int) AS SELECT count(*) FROM ks a, kd b WHERE (a.grp IN (SELECT next FROM kd WHERE grp >= $1) AND b.next = 3)
     OR (a.grp NOT IN (SELECT grp FROM kd WHERE grp < $1) AND b.next = 4);
-EXPLAIN (COSTS OFF) EXECUTE two_hashed(1);
+-- What EXPLAIN says, without the decimals that 18 gives to counts of rows.
+CREATE FUNCTION pg_temp.explained(statement text, options text DEFAULT 'COSTS OFF') RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE line text;
+BEGIN
+  FOR line IN EXECUTE format('EXPLAIN (%s) %s', options, statement) LOOP
+    RETURN NEXT regexp_replace(line, '(rows=\d+)\.00', '\1');
+  END LOOP;
+END $$;
+-- Versions write conditions over subplans differently.
+SELECT line FROM pg_temp.explained('EXECUTE two_hashed(1)') line WHERE line !~ 'Filter';
 SELECT ks_trees() AS trees \gset
 EXECUTE two_hashed(1);
 EXECUTE two_hashed(4);
@@ -445,7 +454,7 @@ EXECUTE pair(1);
 
 -- EXPLAIN is the general path's.
 EXPLAIN (COSTS OFF) EXECUTE pair(1);
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) EXECUTE pair(1);
+SELECT pg_temp.explained('EXECUTE pair(1)', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF');
 EXECUTE pair(1);
 SELECT rows FROM mot.check('ks');
 DROP FOREIGN TABLE ks, kd;

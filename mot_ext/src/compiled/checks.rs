@@ -4,6 +4,7 @@
 //! row type). Only whether a row passes is found out here; when one does not, core finds the words.
 use super::plain::{Scope, is_plain};
 use crate::fdw::evaluate;
+use crate::pg::version::is_enforced;
 use pgrx::pg_sys;
 
 /// In a condition the row is the only table.
@@ -63,14 +64,4 @@ impl Checks {
             passes
         }
     }
-}
-
-#[cfg(not(feature = "pg18"))]
-fn is_enforced(_check: &pg_sys::ConstrCheck) -> bool {
-    true
-}
-
-#[cfg(feature = "pg18")]
-fn is_enforced(check: &pg_sys::ConstrCheck) -> bool {
-    check.ccenforced
 }

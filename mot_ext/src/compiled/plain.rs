@@ -11,6 +11,7 @@
 //! - `query_to_xml` and the like run any SQL, also SQL that changes the table under the statement. All of them are restricted to
 //!   the leader of a parallel query; of what is, only sequences and `random` are let through.
 use crate::fdw::items;
+use crate::pg::version::is_of_the_row;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 use std::ffi::c_void;
@@ -110,14 +111,6 @@ unsafe extern "C-unwind" fn is_unplain(node: *mut pg_sys::Node, scope: *mut c_vo
         };
         !is_plain_here || pg_sys::expression_tree_walker(node, Some(is_unplain), scope)
     }
-}
-
-/// Not RETURNING's `old` or `new`, which PostgreSQL 18 has.
-fn is_of_the_row(_var: &pg_sys::Var) -> bool {
-    #[cfg(feature = "pg18")]
-    return _var.varreturningtype == pg_sys::VarReturningType::VAR_RETURNING_DEFAULT;
-    #[cfg(not(feature = "pg18"))]
-    true
 }
 
 fn is_own_type(oid: pg_sys::Oid) -> bool {

@@ -160,7 +160,7 @@ impl Statement {
             estate.es_sourceText = (*query).sourceText;
             estate.es_snapshot = (*query).snapshot;
             estate.es_param_list_info = (*query).params;
-            estate.es_processed = 0;
+            version::count_from_zero(estate);
             // Core's check of a row that violated something made them in the memory that was just emptied.
             estate.es_per_tuple_exprcontext = std::ptr::null_mut();
             estate.es_exprcontexts = std::ptr::null_mut();
@@ -233,6 +233,7 @@ impl Statement {
                 client.end();
             });
             self.fields.leave();
+            version::sum_up(estate);
             if !timing.is_null() {
                 pg_sys::InstrStopNode(timing, (*estate).es_processed as f64);
             }
@@ -446,7 +447,7 @@ unsafe fn is_simple_target(relation: pg_sys::Relation) -> bool {
     // SAFETY: an open relation.
     unsafe {
         let constraints = (*(*relation).rd_att).constr;
-        let is_free = constraints.is_null() || !(*constraints).has_generated_stored;
+        let is_free = constraints.is_null() || !version::has_generated_columns(&*constraints);
         is_free && (*relation).trigdesc.is_null() && !(*(*relation).rd_rel).relispartition
     }
 }

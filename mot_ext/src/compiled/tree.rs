@@ -16,7 +16,7 @@ use super::statement::{Uncompiled, within};
 use super::survey::Survey;
 use crate::clock::PgSnapshot;
 use crate::fdw::{items, scan_state};
-use crate::pg::{self, executor};
+use crate::pg::{self, executor, version};
 use crate::relation;
 use pgrx::pg_sys;
 
@@ -158,7 +158,7 @@ impl Tree {
             // The query descriptor has it registered.
             estate.es_snapshot = (*query).snapshot;
             estate.es_param_list_info = (*query).params;
-            estate.es_processed = 0;
+            version::count_from_zero(estate);
             estate.es_finished = false;
             let contexts = estate.es_exprcontexts;
             if !contexts.is_null() {

@@ -13,6 +13,7 @@ use super::refuse::{raise, unsupported};
 use super::rows::{self, Picture};
 use super::utility::{Statement, refuse_read_only};
 use super::{constraints, identity, index, nodes, ownership, retype};
+use crate::pg::version;
 use pgrx::pg_sys::AlterTableType::*;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::pg_sys::{self, ConstrType::*, ObjectType::*};
@@ -68,11 +69,14 @@ unsafe fn alter_with_mot_children(
             return false;
         }
         for command in nodes::items::<pg_sys::AlterTableCmd>((*node).cmds) {
-            if (*command).subtype == AT_AlterColumnType {
-                unsupported(
+            match (*command).subtype {
+                AT_AlterColumnType => unsupported(
                     "cannot change a column's type in a table with memory-optimized children",
                     "Detach or drop the memory-optimized children first.",
-                );
+                ),
+                AT_AddConstraint => constraints::refuse_unjudged_not_null((*command).def.cast()),
+                subtype if version::changes_generated_column(subtype) => refuse_other_expression(),
+                _ => {}
             }
         }
         let lock = pg_sys::AlterTableGetLockLevel((*node).cmds);
@@ -122,6 +126,7 @@ unsafe fn alter_mot_table(statement: &Statement, node: *mut pg_sys::AlterTableSt
                         continue;
                     }
                     constraints::refuse_foreign_key_and_exclusion(constraint);
+                    constraints::refuse_unjudged_not_null(constraint);
                 }
                 AT_AddColumn => {
                     let column = (*command).def.cast::<pg_sys::ColumnDef>();
@@ -146,6 +151,7 @@ unsafe fn alter_mot_table(statement: &Statement, node: *mut pg_sys::AlterTableSt
                     continue;
                 }
                 AT_SetLogged => continue,
+                subtype if version::changes_generated_column(subtype) => refuse_other_expression(),
                 subtype => refuse_unsupported(subtype),
             }
             kept.push(command);
@@ -221,6 +227,14 @@ fn refuse_unsupported(subtype: pg_sys::AlterTableType::Type) {
     )
 }
 
+/// Core would compute the rows' values anew, in files.
+fn refuse_other_expression() -> ! {
+    unsupported(
+        "SET EXPRESSION is not supported on memory-optimized tables",
+        "Drop the generated column and add it again with the new expression.",
+    )
+}
+
 /// ALTER INDEX: names and owners may change, storage has no parameters.
 unsafe fn refuse_index_changes(relid: pg_sys::Oid, node: *mut pg_sys::AlterTableStmt) {
     // SAFETY: a live node of this type.
@@ -255,7 +269,12 @@ pub unsafe fn ensure_not_null(
             let name = nodes::text((*element).name);
             let nullable = nodes::attributes(table)
                 .iter()
-                .any(|a| !a.attisdropped && !a.attnotnull && nodes::name(&a.attname) == name);
+                .enumerate()
+                .any(|(at, column)| {
+                    !column.attisdropped
+                        && !version::promises_no_null((*table).rd_att, at)
+                        && nodes::name(&column.attname) == name
+                });
             if nullable {
                 let command = nodes::make::<pg_sys::AlterTableCmd>(T_AlterTableCmd);
                 (*command).subtype = AT_SetNotNull;

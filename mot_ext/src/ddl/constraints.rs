@@ -5,6 +5,7 @@
 //! written, a constraint that repeats an earlier one merged into it.
 use super::nodes;
 use super::refuse::{raise, unsupported};
+use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::pg_sys::ConstrType::*;
 use pgrx::pg_sys::NodeTag::*;
@@ -67,7 +68,7 @@ pub unsafe fn take_from_elements(
             }
             kept.push(element);
         }
-        mark_primary_key_columns(&kept, &taken);
+        mark_primary_key_columns(&mut kept, &taken);
         (nodes::list(&kept), taken)
     }
 }
@@ -95,6 +96,19 @@ pub unsafe fn refuse_foreign_key_and_exclusion(constraint: *const pg_sys::Constr
     }
 }
 
+/// Raises 0A000 for NOT NULL ... NOT VALID, which PostgreSQL 18 has: the indexes' keys rest on what NOT NULL says of every row.
+pub unsafe fn refuse_unjudged_not_null(constraint: *const pg_sys::Constraint) {
+    // SAFETY: a live Constraint node.
+    let is_unjudged =
+        unsafe { (*constraint).contype == CONSTR_NOTNULL && (*constraint).skip_validation };
+    if is_unjudged {
+        unsupported(
+            "NOT NULL constraints that are NOT VALID are not supported on memory-optimized tables",
+            "Leave NOT VALID out: all rows are in memory and are judged at once.",
+        );
+    }
+}
+
 fn refuse_deferrable() -> ! {
     unsupported(
         "deferrable unique constraints are not supported on memory-optimized tables",
@@ -104,11 +118,12 @@ fn refuse_deferrable() -> ! {
 
 /// A primary key makes its columns NOT NULL; core would have marked them here.
 unsafe fn mark_primary_key_columns(
-    elements: &[*mut pg_sys::Node],
+    elements: &mut Vec<*mut pg_sys::Node>,
     constraints: &[*mut pg_sys::Constraint],
 ) {
     // SAFETY: live nodes of the statement's copy, cast by tag.
     unsafe {
+        let mut marks = Vec::new();
         for constraint in constraints
             .iter()
             .filter(|c| (***c).contype == CONSTR_PRIMARY)
@@ -118,11 +133,12 @@ unsafe fn mark_primary_key_columns(
                 for element in elements.iter().filter(|e| nodes::tag(**e) == T_ColumnDef) {
                     let column = element.cast::<pg_sys::ColumnDef>();
                     if nodes::text((*column).colname) == key {
-                        (*column).is_not_null = true;
+                        marks.extend(version::make_not_null(column));
                     }
                 }
             }
         }
+        elements.extend(marks);
     }
 }
 
@@ -191,6 +207,12 @@ unsafe fn index_statement(
     unsafe {
         if (*constraint).deferrable || (*constraint).initdeferred {
             refuse_deferrable();
+        }
+        if version::is_temporal(&*constraint) {
+            unsupported(
+                "WITHOUT OVERLAPS is not supported on memory-optimized tables",
+                "Use PRIMARY KEY or UNIQUE over columns where equality is what must not repeat.",
+            );
         }
         let statement = nodes::make::<pg_sys::IndexStmt>(T_IndexStmt);
         (*statement).unique = true;

@@ -3,6 +3,7 @@ use super::index_columns::{INDOPTION_DESC, INDOPTION_NULLS_FIRST};
 use super::nodes;
 use super::refuse::unsupported;
 use crate::keys;
+use crate::pg::version;
 use mot_engine::key::{AttributeLayout, IndexDefinition, KeyColumn};
 use pgrx::pg_sys;
 
@@ -19,7 +20,6 @@ pub unsafe fn index_definition(
         let mut last = 0;
         for position in 0..form.indnkeyatts as usize {
             let attnum = form.indkey.values.as_slice(form.indnatts as usize)[position];
-            let attribute = &attributes[attnum as usize - 1];
             let input = *(*index).rd_opcintype.add(position);
             let Some(kind) = keys::kind(input) else {
                 unsupported(
@@ -33,7 +33,7 @@ pub unsafe fn index_definition(
                 kind,
                 descending: option & INDOPTION_DESC != 0,
                 nulls_first: option & INDOPTION_NULLS_FIRST != 0,
-                nullable: !attribute.attnotnull,
+                nullable: !version::promises_no_null((*table).rd_att, attnum as usize - 1),
             });
             last = last.max(attnum as usize);
         }

@@ -1,6 +1,7 @@
 //! Which catalog objects are ours.
 use super::nodes;
 use super::refuse::raise;
+use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -73,6 +74,21 @@ pub fn recheck(relation: pg_sys::Oid) {
 pub fn access_method() -> pg_sys::Oid {
     // SAFETY: a catalog look-up that raises when the method is missing.
     unsafe { pg_sys::get_index_am_oid(c"mot".as_ptr(), false) }
+}
+
+/// A callback of RangeVarGetRelidExtended: raises unless the user may maintain the table.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn check_maintenance(
+    relation: *const pg_sys::RangeVar,
+    relid: pg_sys::Oid,
+    old_relid: pg_sys::Oid,
+    argument: *mut std::ffi::c_void,
+) {
+    if relid != pg_sys::InvalidOid && version::may_maintain(relid) {
+        return;
+    }
+    // SAFETY: core's own callback with core's own arguments.
+    unsafe { pg_sys::RangeVarCallbackOwnsRelation(relation, relid, old_relid, argument) }
 }
 
 /// A callback of RangeVarGetRelidExtended: raises unless the user owns the relation.

@@ -4,6 +4,7 @@
 use super::nodes;
 use super::refuse::{raise, unsupported};
 use crate::keys;
+use crate::pg::version;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::pg_sys::{self, SortByDir::*, SortByNulls::*};
 use pgrx::prelude::*;
@@ -49,6 +50,12 @@ pub unsafe fn resolve(
                 "Index a column of the table.",
             );
         };
+        if version::is_virtual(attribute) {
+            unsupported(
+                "indexes on virtual generated columns are not supported",
+                "Make the generated column a STORED one.",
+            );
+        }
         if !(*element).opclassopts.is_null() {
             unsupported(
                 "operator class options are not supported on memory-optimized tables",

@@ -177,7 +177,7 @@ unsafe fn all_tables() -> Vec<*mut pg_sys::VacuumRelation> {
     for oid in oids {
         // SAFETY: a catalog look-up, and a fresh node.
         unsafe {
-            if version::owns_class(oid) {
+            if version::may_maintain(oid) {
                 let target = nodes::make::<pg_sys::VacuumRelation>(T_VacuumRelation);
                 (*target).oid = oid;
                 targets.push(target);
@@ -208,7 +208,7 @@ pub unsafe fn reindex(statement: &Statement, node: *mut pg_sys::ReindexStmt) -> 
                 "No REINDEX is needed: the indexes are kept in memory and built anew at every start.",
             );
         }
-        let callback = Some(identity::check_ownership as unsafe extern "C-unwind" fn(_, _, _, _));
+        let callback = Some(identity::check_maintenance as unsafe extern "C-unwind" fn(_, _, _, _));
         if is_table {
             pg_sys::RangeVarGetRelidExtended(
                 (*node).relation,
@@ -286,15 +286,10 @@ unsafe fn lock_table(
     mode: pg_sys::LOCKMODE,
     nowait: bool,
 ) {
-    let writes = pg_sys::ACL_UPDATE | pg_sys::ACL_DELETE | pg_sys::ACL_TRUNCATE;
-    let wanted = match mode as u32 {
-        pg_sys::AccessShareLock => pg_sys::ACL_SELECT,
-        pg_sys::RowExclusiveLock => pg_sys::ACL_INSERT | writes,
-        _ => writes,
-    };
     // SAFETY: catalog look-ups, then the lock; the name is checked again under the lock, as core does.
     unsafe {
-        let acl = pg_sys::pg_class_aclcheck(relid, pg_sys::GetUserId(), wanted as _);
+        let acl =
+            pg_sys::pg_class_aclcheck(relid, pg_sys::GetUserId(), version::lock_privileges(mode));
         if acl != pg_sys::AclResult::ACLCHECK_OK {
             pg_sys::aclcheck_error(acl, OBJECT_FOREIGN_TABLE, (*relation).relname);
         }

@@ -4,6 +4,7 @@
 //! also in REPEATABLE READ): the caller's lock keeps other writers out.
 use super::alter::violated;
 use super::{nodes, storage};
+use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::CString;
@@ -33,11 +34,13 @@ impl Picture {
             let table = pg_sys::table_open(relation, pg_sys::NoLock as i32);
             let columns = nodes::attributes(table)
                 .iter()
-                .map(|attribute| Column {
+                .enumerate()
+                .map(|(position, attribute)| Column {
                     name: nodes::name(&attribute.attname),
-                    not_null: attribute.attnotnull,
+                    not_null: version::promises_no_null((*table).rd_att, position),
                     dropped: attribute.attisdropped,
                     filled: !attribute.attisdropped
+                        && !version::is_virtual(attribute)
                         && (attribute.atthasdef
                             || attribute.attidentity != 0
                             || has_constrained_or_default_domain(attribute.atttypid)),

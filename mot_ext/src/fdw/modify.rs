@@ -10,8 +10,10 @@ use super::triggers::{self, InsertTriggers};
 use super::write::{Fate, Inserted, Target};
 use super::{private, routing, tuple, upsert};
 use crate::clock::{PgClock, PgSnapshot};
+use crate::errors;
 use crate::pg::executor::compute_stored_generated;
 use crate::pg::fields::FieldKeeper;
+use crate::pg::version;
 use crate::xact;
 use mot_engine::{Clock, CommandId, Newest, Slot, VersionRef};
 use pgrx::PgMemoryContexts;
@@ -62,12 +64,23 @@ pub unsafe extern "C-unwind" fn add_foreign_update_targets(
 #[pg_guard]
 pub unsafe extern "C-unwind" fn plan_foreign_modify(
     _root: *mut pg_sys::PlannerInfo,
-    _plan: *mut pg_sys::ModifyTable,
+    plan: *mut pg_sys::ModifyTable,
     _rti: pg_sys::Index,
     _number: std::ffi::c_int,
 ) -> *mut pg_sys::List {
-    // SAFETY: a list in the planner's memory context.
-    unsafe { private::encode_insert() }
+    // SAFETY: the planner's own node; a list in its memory context.
+    unsafe {
+        // Core takes what it gets back from INSERT for new, and gives NULLs for the old values of a row that was updated.
+        if (*plan).onConflictAction == pg_sys::OnConflictAction::ONCONFLICT_UPDATE
+            && version::returns_old_values((*plan).returningLists)
+        {
+            errors::unsupported(
+                "old values in RETURNING of INSERT ... ON CONFLICT DO UPDATE on memory-optimized tables",
+                "Return the new values only, or read the row before, with SELECT ... FOR UPDATE.",
+            );
+        }
+        private::encode_insert()
+    }
 }
 
 unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRelInfo) {

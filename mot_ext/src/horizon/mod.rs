@@ -6,6 +6,7 @@ mod tell;
 pub use survey::survey;
 pub use tell::{Told, tell};
 
+use crate::pg::version::local_transaction_of as local_xid;
 use crate::shmem;
 use pgrx::pg_sys;
 
@@ -16,16 +17,6 @@ fn processes() -> &'static [pg_sys::PGPROC] {
         let all = &*pg_sys::ProcGlobal;
         std::slice::from_raw_parts(all.allProcs, all.allProcCount as usize)
     }
-}
-
-/// The local transaction id of a process; 0 outside transactions.
-fn local_xid(process: &pg_sys::PGPROC) -> u32 {
-    #[cfg(any(feature = "pg15", feature = "pg16"))]
-    let field = &raw const process.lxid;
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
-    let field = &raw const process.vxid.lxid;
-    // SAFETY: an aligned word that its process writes.
-    unsafe { field.read_volatile() }
 }
 
 /// A process's line, by its place among [`processes`]; processes beyond the last line tell nothing.

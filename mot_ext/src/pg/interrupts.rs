@@ -1,4 +1,5 @@
 //! Waiting that a signal can end: latch sleeps for backends, the startup process and workers, and the signals of workers.
+use super::version;
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
@@ -59,6 +60,7 @@ pub fn is_cancel_pending() -> bool {
         can_raise
             && is_set(&raw const pg_sys::InterruptPending)
             && (is_set(&raw const pg_sys::ProcDiePending)
+                || version::is_transaction_overdue()
                 || (is_set(&raw const pg_sys::QueryCancelPending)
                     && pg_sys::QueryCancelHoldoffCount == 0))
     }
@@ -86,8 +88,8 @@ pub fn handle_startup_interrupts() {
 pub fn take_worker_signals() {
     // SAFETY: PostgreSQL's own handlers; a worker begins with its signals blocked.
     unsafe {
-        super::version::set_signal_handler(libc::SIGTERM, Some(SignalHandlerForShutdownRequest));
-        super::version::set_signal_handler(libc::SIGHUP, Some(SignalHandlerForConfigReload));
+        version::set_signal_handler(libc::SIGTERM, Some(SignalHandlerForShutdownRequest));
+        version::set_signal_handler(libc::SIGHUP, Some(SignalHandlerForConfigReload));
         pg_sys::BackgroundWorkerUnblockSignals();
     }
 }

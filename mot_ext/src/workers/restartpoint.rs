@@ -12,13 +12,8 @@
 //!
 //! The lock is only ever taken by this worker and by the checkpointer; the worker takes no lock while it holds it that the waiting
 //! checkpointer has (that one has ReplicationSlotAllocationLock, shared).
+use crate::pg::version::NO_WAITER;
 use pgrx::pg_sys;
-
-/// What the list of a lock's waiters begins with when there is none.
-#[cfg(any(feature = "pg15", feature = "pg16"))]
-const NOBODY: i32 = i32::MAX;
-#[cfg(any(feature = "pg17", feature = "pg18"))]
-const NOBODY: i32 = -1;
 
 /// The I/O lock of this process's slot.
 fn lock() -> Option<*mut pg_sys::LWLock> {
@@ -38,7 +33,7 @@ fn is_mine(lock: *mut pg_sys::LWLock) -> bool {
 pub fn is_waiting() -> bool {
     lock().is_some_and(|lock| {
         // SAFETY: a lock in shared memory; an old answer costs the waiter one turn.
-        is_mine(lock) && unsafe { (&raw const (*lock).waiters.head).read_volatile() } != NOBODY
+        is_mine(lock) && unsafe { (&raw const (*lock).waiters.head).read_volatile() } != NO_WAITER
     })
 }
 

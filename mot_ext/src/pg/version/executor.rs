@@ -1,0 +1,62 @@
+//! Statements that run.
+use pgrx::pg_sys;
+
+/// Runs a plan to its end.
+pub unsafe fn run_to_end(query: *mut pg_sys::QueryDesc) {
+    let forward = pg_sys::ScanDirection::ForwardScanDirection;
+    // SAFETY: a started query; may raise.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        pg_sys::ExecutorRun(query, forward, 0, true);
+        #[cfg(feature = "pg18")]
+        pg_sys::ExecutorRun(query, forward, 0);
+    }
+}
+
+/// Fires BEFORE UPDATE row triggers of a foreign table, which may change the new row; false: they want nothing to be done.
+pub unsafe fn before_update_triggers(
+    estate: *mut pg_sys::EState,
+    epq: *mut pg_sys::EPQState,
+    info: *mut pg_sys::ResultRelInfo,
+    old: pg_sys::HeapTuple,
+    new: *mut pg_sys::TupleTableSlot,
+) -> bool {
+    // SAFETY: as core calls it for a foreign table (caller): the old row as a tuple, no tuple id, nobody to tell of a concurrent change.
+    unsafe {
+        pg_sys::ExecBRUpdateTriggers(
+            estate,
+            epq,
+            info,
+            std::ptr::null_mut(),
+            old,
+            new,
+            std::ptr::null_mut(),
+            #[cfg(not(feature = "pg15"))]
+            std::ptr::null_mut(),
+            #[cfg(feature = "pg18")]
+            false,
+        )
+    }
+}
+
+/// An execution begins: no row was processed.
+pub unsafe fn count_from_zero(estate: *mut pg_sys::EState) {
+    // SAFETY: a live executor state (caller).
+    unsafe {
+        (*estate).es_processed = 0;
+        #[cfg(not(feature = "pg15"))]
+        {
+            (*estate).es_total_processed = 0;
+        }
+    }
+}
+
+/// A run of the execution has ended, with so many rows in `es_processed`. Since 16 a sum over all runs is kept, which pg_stat_statements reads.
+#[cfg_attr(feature = "pg15", allow(unused_variables))]
+pub unsafe fn sum_up(estate: *mut pg_sys::EState) {
+    // SAFETY: a live executor state (caller).
+    #[cfg(not(feature = "pg15"))]
+    unsafe {
+        (*estate).es_total_processed += (*estate).es_processed;
+    }
+}

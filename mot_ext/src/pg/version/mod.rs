@@ -1,0 +1,13 @@
+//! Calls whose arguments, and fields whose places, differ between major versions of PostgreSQL: one function for each, so that nobody else
+//! asks which version this is.
+//!
+//! What an executor's hook looks like is said where the hook is (`compiled/hooks.rs`).
+mod catalog;
+mod executor;
+mod planner;
+mod process;
+
+pub use catalog::*;
+pub use executor::*;
+pub use planner::*;
+pub use process::*;

@@ -1,0 +1,151 @@
+//! Queries and paths.
+use pgrx::pg_sys;
+
+/// Has no privilege asked for on the result relation of a query.
+#[cfg_attr(feature = "pg15", allow(unused_variables))]
+pub unsafe fn ask_no_privilege(query: *mut pg_sys::Query, target: *mut pg_sys::RangeTblEntry) {
+    // SAFETY: fresh nodes of the caller's.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        {
+            (*target).requiredPerms = 0;
+        }
+        #[cfg(not(feature = "pg15"))]
+        {
+            let info = pg_sys::addRTEPermissionInfo(&raw mut (*query).rteperminfos, target);
+            (*info).requiredPerms = 0;
+        }
+    }
+}
+
+/// A condition of a base relation's own, as the planner keeps it.
+pub unsafe fn make_restriction(
+    root: *mut pg_sys::PlannerInfo,
+    clause: *mut pg_sys::Expr,
+    security_level: u32,
+) -> *mut pg_sys::RestrictInfo {
+    let none = std::ptr::null_mut();
+    // SAFETY: the planner's own structures (caller). What stands between `is_pushed_down` and the level says in 15 that it is not
+    // delayed by an outer join, later that it is no clone; then that it is not pseudoconstant.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        return pg_sys::make_restrictinfo(
+            root,
+            clause,
+            true,
+            false,
+            false,
+            security_level,
+            none,
+            none,
+            none,
+        );
+        #[cfg(not(feature = "pg15"))]
+        return pg_sys::make_restrictinfo(
+            root,
+            clause,
+            true,
+            false,
+            false,
+            false,
+            security_level,
+            none,
+            none,
+            none,
+        );
+    }
+}
+
+/// How many elements an array expression is expected to have.
+#[cfg_attr(any(feature = "pg15", feature = "pg16"), allow(unused_variables))]
+pub unsafe fn array_length(root: *mut pg_sys::PlannerInfo, array: *mut pg_sys::Node) -> f64 {
+    // SAFETY: an expression of array type (caller).
+    unsafe {
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        return f64::from(pg_sys::estimate_array_length(array));
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        return pg_sys::estimate_array_length(root, array);
+    }
+}
+
+/// What a scan is expected to cost.
+pub struct Cost {
+    pub rows: f64,
+    pub startup: f64,
+    pub total: f64,
+}
+
+/// A path for a scan of the relation.
+pub unsafe fn foreign_path(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    cost: Cost,
+    order: *mut pg_sys::List,
+    outer: pg_sys::Relids,
+    private: *mut pg_sys::List,
+) -> *mut pg_sys::ForeignPath {
+    // SAFETY: the planner's own structures (caller). No path is disabled, and none stands for a join that has conditions of its own.
+    unsafe {
+        pg_sys::create_foreignscan_path(
+            root,
+            rel,
+            std::ptr::null_mut(),
+            cost.rows,
+            #[cfg(feature = "pg18")]
+            0,
+            cost.startup,
+            cost.total,
+            order,
+            outer,
+            std::ptr::null_mut(),
+            #[cfg(any(feature = "pg17", feature = "pg18"))]
+            std::ptr::null_mut(),
+            private,
+        )
+    }
+}
+
+/// Whether RETURNING asks for old values, as it can since 18.
+#[cfg(not(feature = "pg18"))]
+pub unsafe fn returns_old_values(_returning: *mut pg_sys::List) -> bool {
+    false
+}
+
+/// Whether RETURNING asks for old values.
+#[cfg(feature = "pg18")]
+pub unsafe fn returns_old_values(returning: *mut pg_sys::List) -> bool {
+    // SAFETY: a list of the planner's expressions.
+    unsafe { asks_for_old(returning.cast(), std::ptr::null_mut()) }
+}
+
+/// The walker: true ends the walk.
+#[cfg(feature = "pg18")]
+unsafe extern "C-unwind" fn asks_for_old(
+    node: *mut pg_sys::Node,
+    context: *mut std::ffi::c_void,
+) -> bool {
+    use pg_sys::NodeTag::{T_ReturningExpr, T_Var};
+    if node.is_null() {
+        return false;
+    }
+    // SAFETY: an expression; casts by tag.
+    unsafe {
+        match (*node).type_ {
+            T_Var => {
+                (*node.cast::<pg_sys::Var>()).varreturningtype
+                    == pg_sys::VarReturningType::VAR_RETURNING_OLD
+            }
+            // A virtual column's expression.
+            T_ReturningExpr if (*node.cast::<pg_sys::ReturningExpr>()).retold => true,
+            _ => pg_sys::expression_tree_walker(node, Some(asks_for_old), context),
+        }
+    }
+}
+
+/// Whether a column is the row's own, and not RETURNING's `old` or `new`, which 18 has.
+pub fn is_of_the_row(_column: &pg_sys::Var) -> bool {
+    #[cfg(not(feature = "pg18"))]
+    return true;
+    #[cfg(feature = "pg18")]
+    return _column.varreturningtype == pg_sys::VarReturningType::VAR_RETURNING_DEFAULT;
+}

@@ -1,0 +1,114 @@
+//! Processes: signals, transactions, locks, replication slots.
+use pgrx::pg_sys;
+use std::ffi::c_int;
+
+/// Sets the handler of a signal.
+pub unsafe fn set_signal_handler(signal: c_int, handler: pg_sys::pqsigfunc) {
+    // SAFETY: the handler is safe to run at any time (caller).
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        pg_sys::pqsignal(signal, handler);
+        #[cfg(feature = "pg18")]
+        pg_sys::pqsignal_be(signal, handler);
+    }
+}
+
+/// Acquires an existing replication slot, valid or not. May raise.
+pub unsafe fn acquire_slot(name: *const std::ffi::c_char) {
+    // SAFETY: the process has a PGPROC and no slot (caller).
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        pg_sys::ReplicationSlotAcquire(name, true);
+        #[cfg(feature = "pg18")]
+        pg_sys::ReplicationSlotAcquire(name, true, false);
+    }
+}
+
+/// Whether the slot this process holds was invalidated.
+pub unsafe fn is_slot_invalidated() -> bool {
+    // SAFETY: this process holds a slot (caller), so only it changes the data.
+    unsafe {
+        let data = &raw const (*pg_sys::MyReplicationSlot).data;
+        #[cfg(feature = "pg15")]
+        return (*data).restart_lsn == 0 && (*data).invalidated_at != 0;
+        #[cfg(not(feature = "pg15"))]
+        return (*data).invalidated != pg_sys::ReplicationSlotInvalidationCause::RS_INVAL_NONE;
+    }
+}
+
+/// Makes a persistent physical slot and acquires it. May raise.
+pub unsafe fn create_slot(name: *const std::ffi::c_char) {
+    let persistent = pg_sys::ReplicationSlotPersistency::RS_PERSISTENT;
+    // SAFETY: the process has a PGPROC and no slot (caller).
+    unsafe {
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        pg_sys::ReplicationSlotCreate(name, false, persistent, false);
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        pg_sys::ReplicationSlotCreate(name, false, persistent, false, false, false);
+    }
+}
+
+/// Whether transaction `xid` has ended, without waiting. May raise.
+pub unsafe fn has_ended(xid: pg_sys::TransactionId) -> bool {
+    // SAFETY: any xid may be asked about; a refusal is not logged.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        return pg_sys::ConditionalXactLockTableWait(xid);
+        #[cfg(feature = "pg18")]
+        return pg_sys::ConditionalXactLockTableWait(xid, false);
+    }
+}
+
+/// Takes a tuple lock if it is free. May raise.
+pub unsafe fn lock_tuple_if_free(
+    relation: pg_sys::Relation,
+    tid: &mut pg_sys::ItemPointerData,
+    mode: pg_sys::LOCKMODE,
+) -> bool {
+    // SAFETY: an open relation (caller); a refusal is not logged.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        return pg_sys::ConditionalLockTuple(relation, tid, mode);
+        #[cfg(feature = "pg18")]
+        return pg_sys::ConditionalLockTuple(relation, tid, mode, false);
+    }
+}
+
+/// The local transaction id of a process; 0 outside transactions.
+pub fn local_transaction_of(process: &pg_sys::PGPROC) -> u32 {
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    let field = &raw const process.lxid;
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    let field = &raw const process.vxid.lxid;
+    // SAFETY: an aligned word that its process writes.
+    unsafe { field.read_volatile() }
+}
+
+/// Whether `transaction_timeout`, which 17 brought, has passed and ends the session at the next look at interrupts.
+pub fn is_transaction_overdue() -> bool {
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    return false;
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    // SAFETY: plain variables of this process; a signal handler sets the first, so it is read anew each time.
+    unsafe {
+        (&raw const pg_sys::TransactionTimeoutPending).read_volatile() != 0
+            && pg_sys::TransactionTimeout > 0
+    }
+}
+
+/// What the list of a lightweight lock's waiters begins with when there is none.
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+pub const NO_WAITER: i32 = i32::MAX;
+#[cfg(any(feature = "pg17", feature = "pg18"))]
+pub const NO_WAITER: i32 = -1;
+
+/// Where this process keeps the number of its virtual transaction.
+pub fn local_transaction() -> *mut u32 {
+    // SAFETY: this process's own PGPROC; the caller has one.
+    unsafe {
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        return &raw mut (*pg_sys::MyProc).lxid;
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        return &raw mut (*pg_sys::MyProc).vxid.lxid;
+    }
+}
