@@ -232,17 +232,6 @@ pub fn still_loading(timeout_ms: i32) -> ! {
     )
 }
 
-/// Ends a WAL sender of a standby whose first checkpoint takes longer than a client may be kept waiting.
-pub fn standby_not_ready_for_copies() -> ! {
-    raise_report!(
-        PgLogLevel::FATAL,
-        ERRCODE_CANNOT_CONNECT_NOW,
-        "this standby writes its first checkpoint of memory-optimized tables since its start",
-        "Until that is complete a base backup of it would lack WAL; cascaded standbys wait, too.",
-        "Try again when mot.stat_progress_checkpoint is empty. mot.checkpoint_bandwidth, if set, makes it slow: ending the worker (mot.stat_checkpoint.worker_pid) lets it finish at full speed."
-    )
-}
-
 /// Raises 55000: the catalog knows the relation, the engine does not.
 pub fn no_storage(name: &str) -> ! {
     raise_report!(

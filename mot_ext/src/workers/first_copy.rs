@@ -10,10 +10,10 @@
 //! - a session that calls `pg_backup_start` (`copies`): as long as it likes to.
 //!
 //! Nobody waits on a primary, after a promotion, or for a worker that does not run.
-use crate::errors;
 use crate::pg::interrupts;
 use crate::shmem;
 use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -68,11 +68,24 @@ unsafe extern "C-unwind" fn wait_as_sender() {
     let start = Instant::now();
     while !may_begin() {
         if start.elapsed() > patience {
-            errors::standby_not_ready_for_copies();
+            come_again();
         }
         interrupts::sleep_ms(POLL_MS);
         interrupts::check_for_interrupts();
     }
+}
+
+/// Ends a WAL sender whose standby takes longer for its first checkpoint than a client may be kept waiting.
+fn come_again() -> ! {
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_CANNOT_CONNECT_NOW,
+        "this standby writes its first checkpoint of memory-optimized tables since its start",
+        pgrx::function_name!(),
+    )
+    .set_detail("Until that is complete a base backup of it would lack WAL; cascaded standbys wait, too.")
+    .set_hint("Try again when mot.stat_progress_checkpoint is empty. mot.checkpoint_bandwidth, if set, makes it slow: ending the worker (mot.stat_checkpoint.worker_pid) lets it finish at full speed.")
+    .report(PgLogLevel::FATAL);
+    unreachable!("a report of level FATAL ends the process")
 }
 
 /// In a session that is about to call `pg_backup_start`. Interruptible.
