@@ -80,22 +80,33 @@ COMMIT;
 SELECT * FROM dt_short;
 SELECT rows FROM mot.check('dt_short');
 DROP TABLE dt_short;
--- Another database: made from a template with tables in it, dropped with tables in it
+-- Another database, dropped with tables in it. One with rows is not copied, for the copy would have none; one with empty tables is
+SELECT current_database() AS here \gset
+CREATE DATABASE mot_regress_template TEMPLATE template0;
+\c mot_regress_template
+SET client_min_messages = warning;
+CREATE EXTENSION mot;
 CREATE FOREIGN TABLE dt_template (a int PRIMARY KEY, b text) SERVER mot;
 CREATE INDEX ON dt_template (b);
 INSERT INTO dt_template VALUES (1, 'original');
-SELECT current_database() AS here \gset
-\c postgres
-CREATE DATABASE mot_regress_copy TEMPLATE :"here";
+\c :here
+CREATE DATABASE mot_regress_copy TEMPLATE mot_regress_template;
+CREATE DATABASE mot_regress_copy;
+DROP DATABASE mot_regress_copy;
+\c mot_regress_template
+DELETE FROM dt_template;
+\c :here
+CREATE DATABASE mot_regress_copy TEMPLATE mot_regress_template;
 \c mot_regress_copy
 SELECT * FROM dt_template;
 INSERT INTO dt_template VALUES (1, 'copy');
 INSERT INTO dt_template VALUES (1, 'copy');
 SELECT * FROM dt_template WHERE b = 'copy';
 SELECT rows FROM mot.check('dt_template');
+\c mot_regress_template
+SELECT * FROM dt_template;
+INSERT INTO dt_template VALUES (2, 'original');
 \c :here
-SELECT * FROM dt_template;
 DROP DATABASE mot_regress_copy;
-SELECT * FROM dt_template;
-DROP TABLE dt_template;
+DROP DATABASE mot_regress_template;
 SELECT count(*) FROM mot.storages() WHERE database NOT IN (SELECT oid FROM pg_database);

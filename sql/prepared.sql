@@ -74,14 +74,28 @@ ROLLBACK PREPARED 'a';
 COMMIT PREPARED 'b';
 SELECT * FROM show();
 
--- What a restart would lose is refused.
+-- Row locks without a change.
 BEGIN;
 SELECT id FROM m WHERE id = 1 FOR UPDATE;
+SELECT id FROM m WHERE id = 4 FOR SHARE;
+SELECT id FROM m WHERE id = 4 FOR KEY SHARE;
 PREPARE TRANSACTION 'locks';
 BEGIN;
-SELECT id FROM m WHERE id = 1 FOR SHARE;
+SELECT id FROM m WHERE id = 4 FOR SHARE;
 INSERT INTO h VALUES (77, 'x');
-PREPARE TRANSACTION 'locks';
+PREPARE TRANSACTION 'shared';
+SET lock_timeout = '50ms';
+SELECT id FROM m WHERE id = 1 FOR KEY SHARE;
+UPDATE m SET v = 'mine' WHERE id = 4;
+SELECT id FROM m WHERE id = 4 FOR SHARE NOWAIT;
+ROLLBACK PREPARED 'locks';
+SELECT id FROM m WHERE id = 1 FOR UPDATE NOWAIT;
+UPDATE m SET v = 'mine' WHERE id = 4;
+COMMIT PREPARED 'shared';
+UPDATE m SET v = 'mine' WHERE id = 4;
+RESET lock_timeout;
+SELECT * FROM show();
+-- What a restart would lose is refused.
 BEGIN;
 TRUNCATE m;
 PREPARE TRANSACTION 'definitions';

@@ -1,5 +1,5 @@
 # Prepared transactions over heap and memory-optimized rows: across clean restarts, crashes, standbys, promotion, a base backup and
-# pg_rewind, ended by whoever is there then. They hold their rows and keys all the time.
+# pg_rewind, ended by whoever is there then. They hold their rows, keys and row locks all the time.
 use strict;
 use warnings;
 
@@ -19,24 +19,26 @@ my $name = 0;
 # While a transaction with more than 64 subtransactions is open, PostgreSQL lets nobody read a standby that starts: few of them there.
 my $subtransactions = 79;
 
-# Prepares a transaction that inserts, changes and deletes a twin row and moves money; answers what to look at.
+# Prepares a transaction that inserts, changes, deletes and locks twin rows; answers what to look at.
 sub prepare
 {
 	my ($node) = @_;
 	$name++;
-	my ($new, $changed, $gone) = map { 10000 + 10 * $name + $_ } 1 .. 3;
+	my ($new, $changed, $gone, $locked, $shared) = map { 10000 + 10 * $name + $_ } 1 .. 5;
 	for my $table (qw(twin_heap twin_mot))
 	{
-		$node->safe_psql('postgres', "INSERT INTO $table VALUES ($changed, $name, 0, 'before'), ($gone, $name, 0, 'before')");
+		$node->safe_psql('postgres', "INSERT INTO $table VALUES ($changed, $name, 0, 'before'), ($gone, $name, 0, 'before'),
+			($locked, $name, 0, 'locked'), ($shared, $name, 0, 'shared')");
 	}
 	my $work = join ' ', map { "INSERT INTO $_ VALUES ($new, $name, 1, 'new');
 		SAVEPOINT s; UPDATE $_ SET k = -$name, note = 'after' WHERE id = $changed; RELEASE s;
-		SAVEPOINT s; UPDATE $_ SET note = 'never' WHERE id = $gone; ROLLBACK TO s; DELETE FROM $_ WHERE id = $gone;" } qw(twin_heap twin_mot);
+		SAVEPOINT s; UPDATE $_ SET note = 'never' WHERE id = $gone; ROLLBACK TO s; DELETE FROM $_ WHERE id = $gone;
+		SELECT FROM $_ WHERE id = $shared FOR SHARE; SAVEPOINT s; SELECT FROM $_ WHERE id = $locked FOR NO KEY UPDATE; RELEASE s;" } qw(twin_heap twin_mot);
 	my $first = 100 * (1000 + $name);
 	$work .= "DO \$\$ BEGIN FOR i IN $first .. $first + $subtransactions LOOP BEGIN INSERT INTO twin_heap VALUES (i, $name, 0, 'sub');
 		INSERT INTO twin_mot VALUES (i, $name, 0, 'sub'); EXCEPTION WHEN division_by_zero THEN NULL; END; END LOOP; END \$\$;";
 	$node->safe_psql('postgres', "BEGIN; $work PREPARE TRANSACTION 'p$name'");
-	return { name => "p$name", new => $new, changed => $changed, gone => $gone, sub => $first, subs => $subtransactions };
+	return { name => "p$name", new => $new, changed => $changed, gone => $gone, locked => $locked, shared => $shared, sub => $first, subs => $subtransactions };
 }
 
 # Its rows and keys are held, and nothing of it is seen.
@@ -50,12 +52,18 @@ sub held
 		for my $statement ("UPDATE $table SET note = 'x' WHERE id = $p->{changed}",
 			"DELETE FROM $table WHERE id = $p->{gone}",
 			"SELECT FROM $table WHERE id = $p->{gone} FOR KEY SHARE",
+			"UPDATE $table SET note = 'x' WHERE id = $p->{locked}",
+			"SELECT FROM $table WHERE id = $p->{locked} FOR SHARE",
+			"DELETE FROM $table WHERE id = $p->{shared}",
+			"SELECT FROM $table WHERE id = $p->{shared} FOR NO KEY UPDATE",
 			"INSERT INTO $table VALUES ($p->{new}, 0, 0, 'x')",
 			"INSERT INTO $table VALUES ($p->{sub} + 7, 0, 0, 'x')")
 		{
 			my ($code, undef, $error) = $node->psql('postgres', "SET lock_timeout = '30ms'; $statement");
 			like($error, qr/canceling statement due to lock timeout/, "$what: $p->{name} is in the way of $statement");
 		}
+		is($node->safe_psql('postgres', "SET lock_timeout = '2s'; BEGIN; SELECT note FROM $table WHERE id = $p->{locked} FOR KEY SHARE;
+			SELECT note FROM $table WHERE id = $p->{shared} FOR SHARE; COMMIT"), "locked\nshared", "$what: and not of weaker locks in $table");
 	}
 	return;
 }
@@ -69,6 +77,9 @@ sub ended
 		$expected, "$what: $p->{name} " . ($commits ? 'committed' : 'rolled back') . " in $_") for qw(twin_heap twin_mot);
 	is($node->safe_psql('postgres', "SELECT count(*) FROM $_ WHERE id BETWEEN $p->{sub} AND $p->{sub} + 99"), $commits ? $p->{subs} + 1 : 0,
 		"$what: $p->{name}: subtransactions in $_") for qw(twin_heap twin_mot);
+	# Its row locks are gone with it.
+	$node->safe_psql('postgres', "SET lock_timeout = '2s'; UPDATE $_ SET note = 'free' WHERE id IN ($p->{locked}, $p->{shared})")
+	  for qw(twin_heap twin_mot);
 	return;
 }
 

@@ -7,7 +7,7 @@ use common::{
     Fate, Me, Row, TABLE, Wal, World, check, definition, engine, image, reader, row, sweep,
 };
 use mot_engine::recovery::{Replayer, finish_beside_prepared};
-use mot_engine::transaction::PrepareRefusal;
+use mot_engine::transaction::{BareLock, PrepareRefusal, hold_row_lock};
 use mot_engine::{
     Build, CommandId, Entered, LockStrength, Locked, Newest, RowScan, Session, Slot, State,
     TableRef, Transaction, VersionRef, Written, Xid,
@@ -125,7 +125,7 @@ impl<'a> Server<'a> {
     }
 
     fn prepare(&mut self, me: &Me, mut t: Transaction) {
-        assert_eq!(t.refuses_prepare(self.s), None);
+        assert_eq!(t.refuses_prepare(), None);
         self.log(&mut t, me);
         t.give_up(self.s);
         assert!(t.is_empty());
@@ -349,6 +349,80 @@ fn it_outlives_a_restart() {
     }
 }
 
+/// Locks without a change are named, so that they can be kept; put back after a restart they hold as before, and go with their transaction.
+#[test]
+fn bare_row_locks_are_put_back() {
+    for fate in [Fate::Committed, Fate::Aborted] {
+        let (_region, engine) = engine(16 << 20);
+        let session = engine.join().unwrap();
+        let mut server = Server::new(&session);
+        let (me, mut t) = (server.world.begin(), Transaction::new());
+        for a in 1..=4 {
+            server.insert(&me, &mut t, a, 0, 0);
+        }
+        server.commit(me, t);
+        let [one, two, three, four] = [1, 2, 3, 4].map(|a| server.slot(a).unwrap());
+
+        let (me, mut t) = (server.world.begin(), Transaction::new());
+        server.lock(&me, &mut t, one, LockStrength::KeyShare);
+        server.lock(&me, &mut t, two, LockStrength::Share);
+        server.lock(&me, &mut t, two, LockStrength::Update);
+        server.lock(&me, &mut t, three, LockStrength::NoKeyUpdate);
+        // Held by the change, until that is taken back.
+        t.set_level(2).unwrap();
+        server.change(&me, &mut t, three, Some(a_row(3, 1)), 0);
+        let of = |slot, strength| BareLock {
+            table: TABLE,
+            slot,
+            strength,
+        };
+        let mut kept = vec![
+            of(one, LockStrength::KeyShare),
+            of(two, LockStrength::Share),
+            of(two, LockStrength::Update),
+        ];
+        assert_eq!(t.bare_locks(server.s).unwrap(), kept);
+        t.savepoint_abort(server.s, 2);
+        kept.push(of(three, LockStrength::NoKeyUpdate));
+        assert_eq!(t.bare_locks(server.s).unwrap(), kept);
+        server.change(&me, &mut t, four, Some(a_row(4, 1)), 1);
+        server.prepare(&me, t);
+
+        let world = server.world.clone();
+        let busy = Xid(me.top);
+        promoted(&server.wal, &world, me.top, |s| {
+            let table = s.find_table(TABLE, &reader(&world)).unwrap();
+            for _ in 0..2 {
+                for lock in &kept {
+                    hold_row_lock(s, table, lock, busy).unwrap();
+                }
+                sweep(s, &world, table);
+            }
+            let restarted = Server {
+                s,
+                world: world.clone(),
+                wal: Wal::default(),
+                table,
+            };
+            let open = world.begin();
+            let mut t = Transaction::new();
+            let mut lock = |slot, strength| restarted.lock(&open, &mut t, slot, strength);
+            assert_eq!(lock(one, LockStrength::Update), Locked::Busy(busy));
+            assert_eq!(lock(one, LockStrength::NoKeyUpdate), Locked::Done);
+            assert_eq!(lock(two, LockStrength::KeyShare), Locked::Busy(busy));
+            assert_eq!(lock(three, LockStrength::Share), Locked::Busy(busy));
+            assert_eq!(lock(three, LockStrength::KeyShare), Locked::Done);
+            me.end(fate);
+            sweep(s, &world, table);
+            for slot in [one, two, three, four] {
+                assert_eq!(lock(slot, LockStrength::Update), Locked::Done);
+            }
+            open.end(Fate::Aborted);
+            t.abort(s);
+        });
+    }
+}
+
 #[test]
 fn what_a_restart_would_lose_is_refused() {
     let (_region, engine) = engine(16 << 20);
@@ -357,29 +431,10 @@ fn what_a_restart_would_lose_is_refused() {
     let (me, mut t) = (server.world.begin(), Transaction::new());
     server.insert(&me, &mut t, 1, 0, 0);
     server.commit(me, t);
-    let one = server.slot(1).unwrap();
-
-    let (me, mut t) = (server.world.begin(), Transaction::new());
-    assert_eq!(
-        server.lock(&me, &mut t, one, LockStrength::Share),
-        Locked::Done
-    );
-    assert_eq!(t.refuses_prepare(server.s), Some(PrepareRefusal::RowLocks));
-    // Held by the change, too; but not when the change is taken back.
-    t.set_level(2).unwrap();
-    server.change(&me, &mut t, one, Some(a_row(1, 1)), 0);
-    assert_eq!(t.refuses_prepare(server.s), None);
-    t.savepoint_abort(server.s, 2);
-    assert_eq!(t.refuses_prepare(server.s), Some(PrepareRefusal::RowLocks));
-    me.end(Fate::Aborted);
-    t.abort(server.s);
 
     let (me, mut t) = (server.world.begin(), Transaction::new());
     t.drop_table(server.s, server.table, Xid(me.top)).unwrap();
-    assert_eq!(
-        t.refuses_prepare(server.s),
-        Some(PrepareRefusal::Definitions)
-    );
+    assert_eq!(t.refuses_prepare(), Some(PrepareRefusal::Definitions));
     me.end(Fate::Aborted);
     t.abort(server.s);
 }

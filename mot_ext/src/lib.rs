@@ -23,6 +23,7 @@ mod keys;
 #[cfg(debug_assertions)]
 mod pauses;
 mod pg;
+mod prepared_locks;
 mod relation;
 mod session;
 mod settings;

@@ -42,10 +42,10 @@ const MAX_MEMORY_MIB_MIN: i32 = 64;
 const MAX_MEMORY_MIB_MAX: i32 = 16 * 1024 * 1024;
 /// More threads than this never helped a disk or a load.
 const THREADS_MAX: i32 = 256;
-/// As many replay threads as there are cores, up to a limit: each decodes the whole log, and the server's own part of replay, which
-/// one process does, is soon what takes longest.
+/// As many replay threads as there are cores, up to a limit: each decodes the whole log (a tenth of its work), and the server's own part of
+/// replay, which one process does, is soon what takes longest.
 const REPLAY_WORKERS_AUTO: i32 = -1;
-const REPLAY_WORKERS_AUTO_MAX: usize = 8;
+const REPLAY_WORKERS_AUTO_MAX: usize = 4;
 /// One day, in milliseconds: no waiting setting makes sense beyond it.
 const DAY_MS: i32 = 24 * 3600 * 1000;
 
@@ -59,7 +59,7 @@ pub static CHECKPOINT_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(2);
 pub static CHECKPOINT_BANDWIDTH_KB: GucSetting<i32> = GucSetting::<i32>::new(0);
 pub static CHECKPOINT_RETAIN: GucSetting<i32> = GucSetting::<i32>::new(2);
 pub static LOAD_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(0);
-pub static REPLAY_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(0);
+pub static REPLAY_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(REPLAY_WORKERS_AUTO);
 pub static REPLAY_HAND_OVER: GucSetting<ReplayHandOver> =
     GucSetting::<ReplayHandOver>::new(ReplayHandOver::Behind);
 pub static LOAD_TIMEOUT_MS: GucSetting<i32> = GucSetting::<i32>::new(0);
@@ -168,7 +168,7 @@ pub fn init() {
     GucRegistry::define_int_guc(
         c"mot.replay_workers",
         c"Threads that replay changes of memory-optimized tables, in crash recovery and on a standby.",
-        c"0 replays in the startup process itself, -1 uses every core, up to 8.",
+        c"-1 uses every core, up to 4; 0 replays in the startup process itself.",
         &REPLAY_WORKERS,
         REPLAY_WORKERS_AUTO,
         mot_engine::recovery::LANES_MAX as i32,

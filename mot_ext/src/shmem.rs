@@ -32,18 +32,24 @@ pub struct Control {
     pub closing: AtomicBool,
     /// The checkpoint worker stands at PostgreSQL's checkpoint gates.
     pub gate_is_held: AtomicBool,
-    /// rm_startup ran: this start replays WAL, and the startup process loads the tables.
+    /// rm_startup ran: this start replays WAL.
     pub redo_began: AtomicBool,
+    /// Somebody loads the tables, or has: the startup process or the checkpoint worker, whoever claimed it first (`workers::load`).
+    pub load_is_claimed: AtomicBool,
     /// rm_cleanup ran: everything is replayed, though recovery may not be over for PostgreSQL.
     pub redo_ended: AtomicBool,
     /// The checkpoint on disk is not marked final: whoever loads it reads the WAL between it and PostgreSQL's redo position, or fails.
     pub gap_is_read: AtomicBool,
     /// Sessions that may be copying checkpoint files (`workers::copies`).
     pub copiers: AtomicU32,
+    /// On a standby: our checkpoint is not behind PostgreSQL's, and stays so (`workers::first_copy`).
+    pub copies_are_whole: AtomicBool,
     /// Redo position of the newest complete checkpoint.
     pub covered: AtomicU64,
     /// Generation of the last checkpoint, once that is written; 0 before.
     pub final_generation: AtomicU64,
+    /// Row locks of prepared transactions: see `prepared_locks`.
+    pub prepared_locks: AtomicU32,
     /// The tables are those of the server before this one: there is nothing to load.
     pub taken_over: AtomicBool,
     pub checkpoint: CheckpointStats,

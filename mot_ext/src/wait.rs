@@ -180,7 +180,7 @@ impl Purpose {
 }
 
 /// heapam's `tupleLockExtraInfo[].hwlock`.
-fn heavyweight_mode(strength: LockStrength) -> pg_sys::LOCKMODE {
+pub fn heavyweight_mode(strength: LockStrength) -> pg_sys::LOCKMODE {
     (match strength {
         LockStrength::KeyShare => pg_sys::AccessShareLock,
         LockStrength::Share => pg_sys::RowShareLock,

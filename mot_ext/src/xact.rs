@@ -10,7 +10,7 @@
 //! | ABORT | own versions, entries, locks and definitions are unlinked | no |
 //! | sub COMMIT | operations of the level belong to the level above | no |
 //! | sub ABORT | operations of the level and deeper are undone | no |
-//! | PRE_PREPARE | 0A000 for definitions and for row locks without a change; else as PRE_COMMIT | yes |
+//! | PRE_PREPARE | 0A000 for definitions; row locks without a change are kept (`prepared_locks`); else as PRE_COMMIT | yes |
 //! | PREPARE | the transaction is given up: its versions stay, owned by its xid | no |
 //! | PARALLEL_* | as COMMIT and ABORT of a transaction that wrote nothing: parallel workers only read | no |
 //!
@@ -27,13 +27,14 @@
 //! - At a restart it comes back with its state file or its WAL record, its rows with ours: `workers::load`.
 //!   mot_engine/src/transaction/prepare.rs has the engine's part.
 use crate::errors;
-use crate::pg;
+use crate::pg::{self, interrupts};
+use crate::prepared_locks;
 use crate::session;
 use crate::wal::emit::WalLog;
 use mot_engine::transaction::PrepareRefusal;
-use mot_engine::{CommandId, Transaction, Xid};
+use mot_engine::{CommandId, State, Transaction, Xid};
 use pgrx::prelude::*;
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 
 struct Local(UnsafeCell<Option<Transaction>>);
@@ -77,12 +78,49 @@ fn register() -> &'static mut Transaction {
 
 /// The full id of the current (sub)transaction, assigned if need be: the stamp of a write.
 pub fn write_xid() -> Xid {
-    if !pg::is_under_postmaster() {
-        errors::single_user();
+    if !MAY_WRITE.0.get() {
+        begin_to_write();
     }
     // SAFETY: inside a transaction; may raise (on a standby, in a parallel worker).
     let full = unsafe { pg_sys::GetCurrentFullTransactionId() };
     Xid(full.value)
+}
+
+struct Flag(Cell<bool>);
+
+// SAFETY: as `Local`.
+unsafe impl Sync for Flag {}
+
+/// The tables have been seen ready for writers; they stay so as long as this process lives.
+static MAY_WRITE: Flag = Flag(Cell::new(false));
+
+/// How often a writer looks whether the tables are ready, in milliseconds.
+const READY_POLL_MS: i64 = 5;
+
+/// Before this process's first write, or row lock. A session that has read on a standby may come here when the recovery is over and the
+/// tables are not yet ready for writers (`workers::load`): it waits, interruptibly. The server's first writer puts the row locks of prepared
+/// transactions back.
+#[cold]
+fn begin_to_write() {
+    if !pg::is_under_postmaster() {
+        errors::single_user();
+    }
+    // SAFETY: reads shared state; never raises. In recovery PostgreSQL itself refuses to give an id.
+    if unsafe { pg_sys::RecoveryInProgress() } {
+        return;
+    }
+    let engine = crate::shmem::engine().unwrap_or_else(|| errors::not_preloaded());
+    loop {
+        match engine.state() {
+            State::Ready => break,
+            State::Failed => errors::load_failed(&crate::shmem::control().failure()),
+            State::Empty | State::Loading | State::Replaying => {}
+        }
+        interrupts::sleep_ms(READY_POLL_MS);
+        interrupts::check_for_interrupts();
+    }
+    prepared_locks::put_back();
+    MAY_WRITE.0.set(true);
 }
 
 /// The current command id, marked as used: the stamp of a write.
@@ -173,21 +211,23 @@ impl Drop for DelayCheckpoint {
     }
 }
 
-/// Refuses what a prepared transaction would lose in a restart; logs the others.
+/// Refuses what a prepared transaction would lose in a restart; keeps its row locks and logs its changes.
 fn prepare(transaction: &mut Transaction) {
     let Some(session) = session::existing() else {
         return;
     };
-    match transaction.refuses_prepare(session) {
-        Some(PrepareRefusal::Definitions) => errors::unsupported(
+    if let Some(PrepareRefusal::Definitions) = transaction.refuses_prepare() {
+        errors::unsupported(
             "prepared transactions that created, dropped or truncated memory-optimized tables or their indexes",
             "Use COMMIT, or change the definitions in a transaction of their own.",
-        ),
-        Some(PrepareRefusal::RowLocks) => errors::unsupported(
-            "prepared transactions that locked rows of memory-optimized tables without changing them",
-            "The lock would be lost in a restart. Use COMMIT, or change the rows (an UPDATE that sets a column to itself is enough).",
-        ),
-        None => log(transaction),
+        );
+    }
+    match transaction.bare_locks(session) {
+        Ok(locks) => prepared_locks::keep(&locks),
+        Err(error) => errors::raise(error),
+    }
+    if transaction.has_changes() {
+        log(transaction);
     }
 }
 

@@ -62,11 +62,17 @@ fn replay_waits_for_memory_and_can_be_stopped() {
         let texts = [
             "replay of memory-optimized tables waits at",
             "mot.max_memory = 64 MB is used up",
-            "Shut the server down, raise mot.max_memory",
+            // The hint, whether the server can be read by then or not.
+            "raise mot.max_memory",
         ];
         wait_for_log(&cluster, seen, &texts);
-        let titles = cluster.children_titled("postgres: startup waiting for mot.max_memory at");
-        assert_eq!(titles.unwrap().len(), 1);
+        // The startup process, or the worker in its place: with threads the last record may be the one that waits, and then the startup
+        // process waits for the next one.
+        let titled = |process: &str| {
+            let title = format!("postgres: {process} waiting for mot.max_memory at");
+            cluster.children_titled(&title).unwrap().len()
+        };
+        assert!(titled("startup") + titled("mot checkpointer") >= 1);
         cluster.stop(Shutdown::Fast).unwrap();
         let log = std::fs::read(cluster.log_path()).unwrap();
         let log = String::from_utf8_lossy(&log[seen..]).into_owned();

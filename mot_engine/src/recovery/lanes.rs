@@ -19,6 +19,7 @@ use crate::checkpoint::SignalsBlocked;
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, TableId, Xid};
+use crate::memory::ArenaFull;
 use crate::session::Session;
 
 /// Rows of so many neighbouring slots belong to one lane: they share cache lines and a bit of the directory, and when they were inserted one
@@ -174,7 +175,7 @@ impl Lane {
                 let EngineError::ArenaFull(full) = error else {
                     return Err(error);
                 };
-                stalled.get_or_insert_with(|| Stalled::begin(self));
+                stalled.get_or_insert_with(|| Stalled::begin(self, lsn, full));
                 match self.queue.stall(self.number, lsn, full, answers) {
                     Some(call) => answers = call,
                     None => return Ok(false),
@@ -204,15 +205,16 @@ impl Lane {
 struct Stalled<'a>(&'a Lane);
 
 impl<'a> Stalled<'a> {
-    fn begin(lane: &'a Lane) -> Self {
-        lane.engine.root().replay.stalls(true);
+    fn begin(lane: &'a Lane, lsn: Lsn, full: ArenaFull) -> Self {
+        let positions = &lane.engine.root().replay;
+        positions.stall_begins(lsn, full.requested);
         Stalled(lane)
     }
 }
 
 impl Drop for Stalled<'_> {
     fn drop(&mut self) {
-        self.0.engine.root().replay.stalls(false);
+        self.0.engine.root().replay.stall_ends();
         self.0.queue.end_stall(self.0.number);
     }
 }

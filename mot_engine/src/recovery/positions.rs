@@ -10,6 +10,7 @@
 
 use crate::engine::Engine;
 use crate::ids::Lsn;
+use crate::memory::ArenaFull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Most lanes there can be: each reads every record, so more of them do not get further.
@@ -26,6 +27,9 @@ pub(crate) struct Positions {
     lanes: AtomicU32,
     /// Lanes that wait for memory.
     stalled: AtomicU32,
+    /// At which record the one stands that began last, and how much it asked for.
+    stalled_at: AtomicU64,
+    requested: AtomicU64,
     /// The lanes ended without having applied everything.
     given_up: AtomicU32,
     applied: [Line; LANES_MAX],
@@ -72,12 +76,15 @@ impl Positions {
         self.applied[lane].0.store(lsn.0, Ordering::Release);
     }
 
-    pub(super) fn stalls(&self, begins: bool) {
-        if begins {
-            self.stalled.fetch_add(1, Ordering::Relaxed);
-        } else {
-            self.stalled.fetch_sub(1, Ordering::Relaxed);
-        }
+    pub(super) fn stall_begins(&self, lsn: Lsn, requested: u64) {
+        self.stalled_at.store(lsn.0, Ordering::Relaxed);
+        self.requested.store(requested, Ordering::Relaxed);
+        // Release: who counts it reads what is above.
+        self.stalled.fetch_add(1, Ordering::Release);
+    }
+
+    pub(super) fn stall_ends(&self) {
+        self.stalled.fetch_sub(1, Ordering::Relaxed);
     }
 
     fn reached(&self, lsn: Lsn) -> bool {
@@ -107,6 +114,21 @@ impl Engine {
         } else {
             Reached::NotYet
         }
+    }
+
+    /// Where a lane waits for memory, if one does: for a process that tells of it in the dispatcher's place.
+    pub fn replay_stall(self) -> Option<(Lsn, ArenaFull)> {
+        let positions = &self.root().replay;
+        if positions.stalled.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        let memory = self.memory();
+        let full = ArenaFull {
+            used: memory.arena_bytes_used(),
+            limit: memory.arena_bytes_limit(),
+            requested: positions.requested.load(Ordering::Relaxed),
+        };
+        Some((Lsn(positions.stalled_at.load(Ordering::Relaxed)), full))
     }
 
     /// Lanes that apply the log now.

@@ -31,6 +31,21 @@ pub enum Locked {
 
 const LOCK_IMAGE: [u8; IMAGE_BYTES_MIN] = [0; IMAGE_BYTES_MIN];
 
+/// A lock entry, unpublished.
+pub(super) fn lock_entry(
+    session: &Session,
+    slot: Slot,
+    strength: LockStrength,
+    xid: Xid,
+    urgency: Urgency,
+) -> Result<VersionRef, EngineError> {
+    let bytes = block_bytes(IMAGE_BYTES_MIN);
+    let block = session.local.allocate(bytes, Purpose::Rows, urgency)?;
+    let kind = flags::LOCK_ONLY | (strength as u32) << flags::STRENGTH_SHIFT;
+    // SAFETY: the block is fresh and large enough.
+    Ok(unsafe { VersionRef::write(block, &LOCK_IMAGE, xid, CommandId(0), slot, kind) })
+}
+
 impl Transaction {
     /// Whether this transaction holds a row lock of any strength. Walks its operations: for the waiting path only.
     pub fn holds_lock(&self, table: TableRef, slot: Slot) -> bool {
@@ -69,17 +84,13 @@ impl Transaction {
             }
             let entry = match fresh.version {
                 Some(entry) => entry,
-                None => {
-                    let bytes = block_bytes(IMAGE_BYTES_MIN);
-                    let block = session
-                        .local
-                        .allocate(bytes, Purpose::Rows, Urgency::Ordinary)?;
-                    let kind = flags::LOCK_ONLY | (strength as u32) << flags::STRENGTH_SHIFT;
-                    // SAFETY: the block is fresh and large enough.
-                    *fresh.version.insert(unsafe {
-                        VersionRef::write(block, &LOCK_IMAGE, xid, CommandId(0), slot, kind)
-                    })
-                }
+                None => *fresh.version.insert(lock_entry(
+                    session,
+                    slot,
+                    strength,
+                    xid,
+                    Urgency::Ordinary,
+                )?),
             };
             reach(Point::LockBeforePublish);
             entry.set_next(head);

@@ -24,7 +24,7 @@ pub(crate) use definitions::{allocate_table, free_index, publish_index};
 pub use enter::Entered;
 pub use lock::Locked;
 pub use log::Log;
-pub use prepare::PrepareRefusal;
+pub use prepare::{BareLock, PrepareRefusal, hold_row_lock};
 pub use update::Written;
 
 use crate::errors::EngineError;

@@ -2,7 +2,7 @@
 //!
 //! Protocol (the caller's part is in `mot_ext/src/xact.rs`):
 //!
-//! 1. Before PostgreSQL prepares: `refuses_prepare`, then `log`, as before a commit. Anything may still fail; then `abort`.
+//! 1. Before PostgreSQL prepares: `refuses_prepare`, `bare_locks`, then `log`, as before a commit. Anything may still fail; then `abort`.
 //! 2. When it has prepared: `give_up`. The transaction is in progress for everybody from before this until it is ended, and nobody
 //!    can end it before this is done. So the versions are still this transaction's own, and nobody puts one on top.
 //! 3. From then on the versions are nobody's work any more: the clock judges them, as after a crash. Others wait for the transaction as for
@@ -13,42 +13,129 @@
 //!   whoever takes out a flagged one that was rolled back takes the count back (`reclaim/clean.rs`).
 //! - **After a restart** the same versions come from the log or a checkpoint, and `recovery::finish` leaves them open. They are then
 //!   held with the strength of a key change, whatever it was: stronger than needed, never weaker.
-//! - **Row locks** are not logged. One on a row that the transaction then changed is held by the version, too. Another would be lost by
-//!   a restart, so such a transaction is refused.
+//! - **Row locks** are not logged. One on a row that the transaction then changed is held by the version, too. The others (`bare_locks`) are the
+//!   caller's to keep over a restart; after it, before anybody writes, the caller has them put back (`hold_row_lock`).
 //! - **Definitions** are refused: they would have to be doomed or settled by who ends the transaction.
 
 use super::commit::{Counts, base_below, last_own, live_bytes, trim};
 use super::examine::{data_below, newest_data};
-use super::{Kind, Operation, Own, Transaction};
+use super::lock::lock_entry;
+use super::{Fresh, Kind, Operation, Own, Transaction};
+use crate::errors::EngineError;
+use crate::ids::{RelationKey, Slot, Xid};
+use crate::memory::Urgency;
 use crate::pause::{Point, reach};
-use crate::row::flags;
+use crate::row::{Head, LockStrength, flags};
 use crate::session::Session;
+use crate::table::TableRef;
 
 /// Why a transaction cannot be prepared.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum PrepareRefusal {
     /// It created or dropped a table or an index.
     Definitions,
-    /// It holds a lock on a row that it did not change.
-    RowLocks,
+}
+
+/// A lock on a row that its transaction did not change.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct BareLock {
+    /// The row's table.
+    pub table: RelationKey,
+    /// The row.
+    pub slot: Slot,
+    /// How it is locked.
+    pub strength: LockStrength,
+}
+
+/// Puts a row lock of a prepared transaction back after a restart. Nothing happens if it is there. Before anybody writes; concurrent callers do no
+/// harm.
+pub fn hold_row_lock(
+    session: &Session,
+    table: TableRef,
+    lock: &BareLock,
+    xid: Xid,
+) -> Result<(), EngineError> {
+    let _pin = session.local.pin();
+    let Some(anchor) = table.anchor(lock.slot) else {
+        return Ok(());
+    };
+    let mut fresh = Fresh::none(session);
+    loop {
+        let head = anchor.head();
+        // Not a row: its transaction has ended, so that others could remove it.
+        if head.newest_data().is_none() || is_held(head, lock.strength, xid) {
+            return Ok(());
+        }
+        let entry = match fresh.version {
+            Some(entry) => entry,
+            None => *fresh.version.insert(lock_entry(
+                session,
+                lock.slot,
+                lock.strength,
+                xid,
+                Urgency::Reserve,
+            )?),
+        };
+        entry.set_next(head);
+        let locked = head
+            .with_address(entry.address())
+            .with_flags(Head::HAS_LOCKS);
+        if anchor.publish(head, locked) {
+            fresh.keep();
+            // So that the sweeper takes it out when its transaction has ended.
+            table.set_dirty(lock.slot);
+            return Ok(());
+        }
+        anchor.wait_unlatched();
+    }
+}
+
+/// Whether the transaction has such a lock entry in the chain.
+fn is_held(head: Head, strength: LockStrength, xid: Xid) -> bool {
+    let mut at = head.version();
+    while let Some(version) = at {
+        if version.is_lock() && version.xid() == xid && version.strength() >= strength {
+            return true;
+        }
+        at = version.next();
+    }
+    false
 }
 
 impl Transaction {
     /// Whether something would be lost if this transaction were prepared.
-    pub fn refuses_prepare(&self, session: &Session) -> Option<PrepareRefusal> {
+    pub fn refuses_prepare(&self) -> Option<PrepareRefusal> {
         let is_definition =
             |operation: &Operation| !operation.kind().is_data() && operation.kind() != Kind::Lock;
-        if self.operations.iter().any(is_definition) {
-            return Some(PrepareRefusal::Definitions);
-        }
-        let _pin = session.local.pin();
-        let is_bare = |operation: &Operation| {
-            operation.kind() == Kind::Lock && !is_changed(&self.own, operation)
-        };
         self.operations
             .iter()
-            .any(is_bare)
-            .then_some(PrepareRefusal::RowLocks)
+            .any(is_definition)
+            .then_some(PrepareRefusal::Definitions)
+    }
+
+    /// The row locks that neither a version nor the log holds: a restart would lose them. A row may come several times.
+    pub fn bare_locks(&self, session: &Session) -> Result<Vec<BareLock>, EngineError> {
+        let _pin = session.local.pin();
+        let mut found = Vec::new();
+        for operation in &self.operations {
+            if operation.kind() != Kind::Lock || is_changed(&self.own, operation) {
+                continue;
+            }
+            let anchor = operation.table.anchor(operation.slot());
+            let Some(entry) = anchor.and_then(|anchor| self.own.find(anchor.head(), operation))
+            else {
+                continue;
+            };
+            found
+                .try_reserve(1)
+                .map_err(|_| EngineError::OutOfProcessMemory)?;
+            found.push(BareLock {
+                table: operation.table.key(),
+                slot: operation.slot(),
+                strength: entry.strength(),
+            });
+        }
+        Ok(found)
     }
 
     /// The transaction is prepared: it is no longer this session's. Cannot fail.

@@ -6,7 +6,7 @@
 //! the transaction and frees memory at commit only.
 use super::refuse::unsupported;
 use super::utility::Statement;
-use super::{identity, nodes, storage};
+use super::{database, identity, nodes, storage};
 use pgrx::pg_sys::{self, ObjectType::*};
 use pgrx::prelude::*;
 use std::cell::Cell;
@@ -42,14 +42,23 @@ unsafe extern "C-unwind" fn object_access(
         }
         if access == pg_sys::ObjectAccessType::OAT_DROP && sub_object == 0 {
             dropped(class, object);
+        } else if access == pg_sys::ObjectAccessType::OAT_POST_CREATE
+            && class == pg_sys::DatabaseRelationId
+        {
+            database_created();
         }
     }
 }
 
 #[pg_guard]
+unsafe extern "C-unwind" fn database_created() {
+    database::created();
+}
+
+#[pg_guard]
 unsafe extern "C-unwind" fn dropped(class: pg_sys::Oid, object: pg_sys::Oid) {
     if class == pg_sys::DatabaseRelationId {
-        storage::drop_database(object);
+        database::dropped(object);
     } else if class == pg_sys::RelationRelationId {
         // SAFETY: a catalog look-up.
         match unsafe { pg_sys::get_rel_relkind(object) } as u8 {

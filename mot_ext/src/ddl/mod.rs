@@ -8,6 +8,7 @@
 //! | `index`, `index_columns` | CREATE INDEX and the indexes behind constraints |
 //! | `alter`, `rows`, `retype`, `ownership` | ALTER TABLE and what it must do to rows and indexes |
 //! | `drop` | DROP and the object access hook |
+//! | `database` | CREATE DATABASE and DROP DATABASE |
 //! | `preload` | refuses DDL where the library is not preloaded |
 //! | `maintenance` | VACUUM, REINDEX, LOCK, COPY FREEZE, COMMENT |
 //! | `am` | the index access method and its operator classes |
@@ -26,6 +27,7 @@ mod check;
 mod constraints;
 mod create_table;
 mod create_table_as;
+mod database;
 mod definition;
 mod drop;
 mod identity;

@@ -12,10 +12,9 @@ use crate::clock::PgClock;
 use crate::pg::violation;
 use crate::{errors, relation, session, xact};
 use mot_engine::key::IndexDefinition;
-use mot_engine::{Build, Newest, RelationKey, Slot, TableRef};
+use mot_engine::{Build, Newest, Slot, TableRef};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use std::collections::HashSet;
 use std::ffi::CStr;
 
 /// Makes the storage of a table that this transaction created.
@@ -239,25 +238,5 @@ pub unsafe fn truncate(table: pg_sys::Relation) {
         }
         relation::forget((*table).rd_id);
         pg_sys::CacheInvalidateRelcache(table);
-    }
-}
-
-/// Drops every storage of a database that is being dropped.
-pub fn drop_database(database: pg_sys::Oid) {
-    let session = session::session();
-    let keys: HashSet<RelationKey> = session
-        .tables()
-        .iter()
-        .map(|walk| walk.table().key())
-        .filter(|key| key.database == database.to_u32())
-        .collect();
-    for key in keys {
-        let Some(storage) = session.find_table(key, &PgClock) else {
-            continue;
-        };
-        let dropped = xact::current().drop_table(session, storage, xact::write_xid());
-        if let Err(error) = dropped {
-            errors::raise(error);
-        }
     }
 }

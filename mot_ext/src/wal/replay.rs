@@ -5,13 +5,13 @@
 //! - `apply` and `drain` wait for memory if need be: visibly and interruptibly.
 //! - Readers of a standby call `wait_until_applied` with their snapshot in hand.
 use super::reader::show_lsn;
+use super::stall::{self, FULL_REPORT};
 use crate::clock::PgClock;
 use crate::errors;
-use crate::pg::{interrupts, title};
+use crate::pg::interrupts;
 use crate::settings;
 use crate::shmem;
 use crate::workers::shutdown_asked;
-use mot_engine::memory::ArenaFull;
 use mot_engine::recovery::{HandOver, ParallelReplayer, Reached, Stopper};
 use mot_engine::{Clock, Engine, EngineError, Lsn, Session, Xid};
 use pgrx::prelude::*;
@@ -21,8 +21,6 @@ use std::time::{Duration, Instant};
 
 /// How often a replay that waits for memory looks again, in milliseconds.
 const FULL_POLL_MS: i64 = 200;
-/// How often a replay that waits for memory says so; and how long a reader waits for one that does.
-const FULL_REPORT: Duration = Duration::from_secs(5);
 /// Most bytes of records under way in threads: while readers wait for them, and else.
 const READERS_BYTES_MAX: usize = 1 << 20;
 const BYTES_MAX: usize = 8 << 20;
@@ -106,6 +104,7 @@ impl Replay {
                 EngineError::ArenaFull(full) => {
                     waiting
                         .get_or_insert_with(|| Waiting::begin(at))
+                        .0
                         .report(at, full);
                     interrupts::sleep_ms(FULL_POLL_MS);
                     pause();
@@ -179,42 +178,26 @@ fn is_ahead(end: Lsn) -> bool {
     received < end.0 || received - end.0 > AHEAD_BYTES
 }
 
-/// Replay waits for memory, visibly, as long as this lives.
-struct Waiting {
-    title_before: String,
-    reported: Option<Instant>,
-}
+/// This process waits for memory, and tells of it, as long as this lives.
+struct Waiting(stall::Waiting);
 
 impl Waiting {
     fn begin(end: Lsn) -> Waiting {
-        let title_before = title::current();
-        title::show(&format!("waiting for mot.max_memory at {}", show_lsn(end)));
         let stats = &shmem::control().recovery;
         stats.waits_for_memory.store(true, Ordering::Relaxed);
-        Waiting {
-            title_before,
-            reported: None,
-        }
-    }
-
-    fn report(&mut self, end: Lsn, full: ArenaFull) {
-        if self.reported.is_none_or(|at| at.elapsed() >= FULL_REPORT) {
-            self.reported = Some(Instant::now());
-            errors::report_replay_waits(&show_lsn(end), full, has_readers());
-        }
+        Waiting(stall::Waiting::begin(end))
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        title::show(&self.title_before);
         let stats = &shmem::control().recovery;
         stats.waits_for_memory.store(false, Ordering::Relaxed);
     }
 }
 
 /// Whether statements may run beside replay. The startup process itself lets them in, so the answer holds until it goes on.
-fn has_readers() -> bool {
+pub fn has_readers() -> bool {
     // SAFETY: reads a shared flag; never raises.
     unsafe { pg_sys::HotStandbyActive() }
 }

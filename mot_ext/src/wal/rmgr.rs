@@ -1,7 +1,7 @@
 //! The resource manager: what PostgreSQL calls when it replays, shows or identifies our records.
 //!
 //! - `rm_startup` runs when PostgreSQL has found a record to replay, before the first one; not at all after a clean
-//!   shutdown. It loads the newest checkpoint, waits until the checkpoint worker stands at its gate, and reads the WAL
+//!   shutdown. It loads the newest checkpoint (unless the worker has: a standby may have been read before), waits until the checkpoint worker stands at its gate, and reads the WAL
 //!   between that checkpoint and PostgreSQL's redo position itself if there is any.
 //! - `rm_redo` applies one record, or hands it over to threads (`replay`); a row that already has it is skipped, so replay may begin anywhere.
 //! - `rm_cleanup` runs when replay has ended; it waits until everything is applied. Recovery is not over for PostgreSQL yet: its last checkpoint follows.
@@ -82,10 +82,14 @@ unsafe extern "C-unwind" fn startup() {
     }
     // SAFETY: reads a shared position; never raises.
     let redo = Lsn(unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) });
-    let loaded = load::load().and_then(|manifest| match manifest {
-        Some(manifest) => load::replay_gap(&manifest, replayer(), redo),
-        None => Ok(()),
-    });
+    let loaded = if load::claim() {
+        load::load().and_then(|manifest| match manifest {
+            Some(manifest) => load::replay_gap(&manifest, replayer(), redo),
+            None => Ok(()),
+        })
+    } else {
+        load::wait_for_worker()
+    };
     if let Err(error) = loaded {
         errors::load_stops_start(&error);
     }

@@ -1,4 +1,4 @@
-//! The checkpoint worker: loads the tables after a clean start, stands at the gate, writes a checkpoint whenever
+//! The checkpoint worker: loads the tables after a clean start, tells of replay threads without memory, stands at the gate, writes a checkpoint whenever
 //! PostgreSQL's redo position has passed the one that is covered, and the last one at shutdown.
 //!
 //! - Has no database connection and never opens a transaction: it touches no catalog.
@@ -13,6 +13,7 @@ use crate::pg::{self, interrupts, report, slot};
 use crate::session;
 use crate::shmem;
 use crate::wal::reader::show_lsn;
+use crate::wal::stall::StallWatch;
 use mot_engine::pause::{Point, reach};
 use mot_engine::{Lsn, State};
 use pgrx::prelude::*;
@@ -39,6 +40,7 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
         slot_is_counted: false,
         retry_checkpoint_at: None,
         retry_slot_at: None,
+        stalls: StallWatch::default(),
     };
     while !super::shutdown_asked() {
         super::reload_if_asked();
@@ -78,20 +80,24 @@ struct Worker {
     slot_is_counted: bool,
     retry_checkpoint_at: Option<Instant>,
     retry_slot_at: Option<Instant>,
+    stalls: StallWatch,
 }
 
 impl Worker {
     /// One turn at the gate.
     fn turn(&mut self) {
         let restartpoint_waits = restartpoint::is_waiting();
+        let was_shut = restartpoint::is_shut();
         let redo = gate::open_turn();
-        self.load_after_clean_start();
+        self.stalls.look();
+        self.load_without_redo();
         self.hold_slot();
         // Without a slot that surely keeps it nothing else keeps the WAL that a failed checkpoint leaves needed: the gate stays
         // shut until a try succeeds or the server shuts down.
         while !self.cover(redo) && !slot::keeps_wal() && !super::shutdown_asked() {
             interrupts::sleep_ms(TURN_MS);
             super::reload_if_asked();
+            self.stalls.look();
         }
         gate::close_turn();
         let is_guarded = recovery_in_progress() && may_checkpoint();
@@ -101,19 +107,23 @@ impl Worker {
         if is_guarded {
             restartpoint::shut();
         }
+        let control = shmem::control();
+        // Every restartpoint that completes after `redo` was read waits for us, if the gate was shut before. (Without a slot there is no gate.)
+        if is_guarded
+            && (was_shut || !slot::is_held())
+            && redo.0 <= control.covered.load(Ordering::SeqCst)
+        {
+            control.copies_are_whole.store(true, Ordering::SeqCst);
+        }
     }
 
-    /// Loads the tables if no redo did it: PostgreSQL calls no resource manager after a clean shutdown.
-    fn load_after_clean_start(&mut self) {
+    /// Loads the tables if no redo does it: PostgreSQL calls no resource manager after a clean shutdown, nor before a standby has a record.
+    fn load_without_redo(&self) {
+        let Some(step) = Worker::load_step() else {
+            return;
+        };
         let engine = shmem::engine().expect("preloaded");
-        if engine.state() != State::Empty || recovery_in_progress() || super::shutdown_asked() {
-            return;
-        }
-        if shmem::control().redo_began.load(Ordering::SeqCst) {
-            return;
-        }
-        let loaded = pg::catch(load::load_in_worker);
-        let error = match loaded {
+        let error = match pg::catch(step) {
             Ok(Ok(())) => return,
             Ok(Err(error)) | Err(error) => error,
         };
@@ -129,6 +139,26 @@ impl Worker {
             format!("mot could not load its tables: {error}"),
             "Nothing is lost or overwritten. Put the damaged file back into the directory \"mot\" of the data directory, or restore the cluster from a backup, and restart the server.",
         );
+    }
+
+    /// What this process has to do so that statements may run.
+    fn load_step() -> Option<fn() -> Result<(), String>> {
+        let control = shmem::control();
+        if super::shutdown_asked() || control.redo_began.load(Ordering::SeqCst) {
+            return None;
+        }
+        // Read first: a recovery that ends after it is met at the next turn.
+        let in_recovery = recovery_in_progress();
+        match shmem::engine().expect("preloaded").state() {
+            // Statements run on a standby already, and it may be long until its startup process has a record.
+            State::Empty if in_recovery && !hot_standby_active() => None,
+            State::Empty if !load::claim() => None,
+            State::Empty if in_recovery => Some(load::load_standby),
+            State::Empty => Some(load::load_in_worker),
+            // Loaded by the step above, perhaps in a former life of this worker.
+            State::Replaying if !in_recovery => Some(load::finish_standby),
+            _ => None,
+        }
     }
 
     /// Keeps the WAL that recovery would need.
@@ -272,9 +302,11 @@ fn may_checkpoint() -> bool {
     }
 }
 
-/// Whether PostgreSQL has read its slots from disk: it has before redo begins.
+/// Whether PostgreSQL has read its slots from disk: it has before redo begins, and before a standby can be read.
 fn may_use_slots() -> bool {
-    shmem::control().redo_began.load(Ordering::SeqCst) || !recovery_in_progress()
+    shmem::control().redo_began.load(Ordering::SeqCst)
+        || hot_standby_active()
+        || !recovery_in_progress()
 }
 
 fn hot_standby_active() -> bool {

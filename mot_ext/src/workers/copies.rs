@@ -13,6 +13,7 @@
 //! - A session counts itself once (`COPYING`), in shared memory, and takes itself out at its end in any case.
 //! - The worker removes a generation only after it has seen the count at 0. Who counts itself later lists later, and finds
 //!   the generations that stay.
+use super::first_copy;
 use crate::shmem;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -90,6 +91,9 @@ unsafe fn called(function: pg_sys::Oid) {
 unsafe extern "C-unwind" fn begin(until_exit: bool) {
     if shmem::engine().is_none() {
         return;
+    }
+    if !until_exit {
+        first_copy::wait_as_session();
     }
     if !LOCAL.registered.replace(true) {
         // SAFETY: registered once per process; the callbacks live as long as the library, which is never unloaded.

@@ -2,10 +2,15 @@
 //!
 //! In the startup process this is part of `rm_startup`; after a clean shutdown, when PostgreSQL calls no resource manager,
 //! the checkpoint worker does it while statements on tables wait.
+//!
+//! A standby that begins where a clean shutdown ended can be read before there is a record to replay, perhaps for ever. The worker loads there, too
+//! (`load_standby`), so both may come to it at once: whoever claims the load first does it. `rm_startup` waits for a worker that was first, and
+//! replays on what that has loaded. If the recovery ends without a record, nobody calls `rm_cleanup`: the worker finishes (`finish_standby`);
+//! until then nobody writes (`xact::write_xid`).
 use super::{files, watch};
 use crate::clock::{self, PgClock};
 use crate::errors;
-use crate::pg::{self, slot};
+use crate::pg::{self, interrupts, slot};
 use crate::session;
 use crate::settings;
 use crate::shmem;
@@ -17,6 +22,55 @@ use mot_engine::{Clock, EngineError, Lsn, State, Xid};
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
+
+/// How often replay that waits for the worker's load looks again, in milliseconds.
+const LOAD_POLL_MS: i64 = 10;
+
+/// Whether the caller is the one who loads. True once in the life of the shared memory.
+pub fn claim() -> bool {
+    !shmem::control()
+        .load_is_claimed
+        .swap(true, Ordering::SeqCst)
+}
+
+/// In `rm_startup`: the worker has claimed the load. Waits until it is done.
+pub fn wait_for_worker() -> Result<(), String> {
+    let engine = shmem::engine().expect("preloaded");
+    loop {
+        match engine.state() {
+            State::Replaying => return Ok(()),
+            State::Failed => return Err(shmem::control().failure()),
+            State::Empty | State::Loading | State::Ready => {}
+        }
+        interrupts::sleep_ms(LOAD_POLL_MS);
+        interrupts::handle_startup_interrupts();
+    }
+}
+
+/// In the checkpoint worker of a standby that can be read and has not begun to replay. Everything logged before the shutdown is in: the
+/// state is as after `rm_startup`.
+pub fn load_standby() -> Result<(), String> {
+    // SAFETY: reads a shared position; never raises. It stands at the shutdown's checkpoint: redo waits for this load.
+    let redo = Lsn(unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) });
+    if let Some(manifest) = load()? {
+        replay_gap(&manifest, &mut Replay::new(), redo)?;
+    }
+    shmem::engine()
+        .expect("preloaded")
+        .set_state(State::Replaying);
+    Ok(())
+}
+
+/// In the checkpoint worker, after `load_standby`: the recovery is over, and there was no record. Statements may read meanwhile, and nobody
+/// has written yet.
+pub fn finish_standby() -> Result<(), String> {
+    let disk = files::open().map_err(|e| e.to_string())?;
+    let newest = files::newest(&disk).map_err(|e| e.to_string())?;
+    if let Some(manifest) = newest.filter(|manifest| manifest.is_final) {
+        files::begin_from(&manifest, manifest.redo).map_err(|e| e.to_string())?;
+    }
+    finish_after_clean_start()
+}
 
 /// Loads the newest checkpoint; `None` if there never was one.
 pub fn load() -> Result<Option<Manifest>, String> {

@@ -3,6 +3,7 @@
 pub mod checkpointer;
 pub mod copies;
 pub mod files;
+mod first_copy;
 pub mod gate;
 pub mod load;
 pub mod reclaimer;
@@ -22,6 +23,7 @@ pub fn init() {
         return;
     }
     copies::init();
+    first_copy::init();
     register(
         c"mot checkpointer",
         c"mot_checkpointer_main",

@@ -29,6 +29,11 @@ fn is_mine(lock: *mut pg_sys::LWLock) -> bool {
     unsafe { pg_sys::LWLockHeldByMe(lock) }
 }
 
+/// Whether the gate is shut: no restartpoint completes before this process lets it.
+pub fn is_shut() -> bool {
+    lock().is_some_and(is_mine)
+}
+
 /// Whether a restartpoint stands at the gate. Called before the redo position is read.
 pub fn is_waiting() -> bool {
     lock().is_some_and(|lock| {

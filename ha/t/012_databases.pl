@@ -1,0 +1,120 @@
+# Databases that come and go: their memory is given back on every server, also when the server is lost in the middle of a DROP DATABASE.
+use strict;
+use warnings;
+
+use Ledger;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $primary = new_primary('primary', conf => "allow_in_place_tablespaces = on\n");
+$primary->backup('base');
+my $standby = new_standby('standby', $primary, 'base');
+my $rows = 30_000;
+
+# Storages of databases other than this one: nobody sees their tables from here.
+my $others = q(SELECT count(*) FROM mot.storages() WHERE database <> (SELECT oid FROM pg_database WHERE datname = 'postgres'));
+
+sub used { my ($node) = @_; return $node->safe_psql('postgres', 'SELECT arena_bytes_used FROM mot.stat_memory') }
+
+sub make
+{
+	my ($name) = @_;
+	$primary->safe_psql('postgres', "CREATE DATABASE $name");
+	$primary->safe_psql($name, qq(CREATE EXTENSION mot;
+		CREATE FOREIGN TABLE wide (id int PRIMARY KEY, v text) SERVER mot; CREATE INDEX ON wide (v);
+		CREATE FOREIGN TABLE empty (id int PRIMARY KEY) SERVER mot;
+		INSERT INTO wide SELECT i, repeat('v', 200) || i FROM generate_series(1, $rows) i));
+	return;
+}
+
+# Nothing of the database is left, on either server.
+sub is_gone
+{
+	my ($what, %before) = @_;
+	wait_replayed($primary, $standby);
+	for my $node ($primary, $standby)
+	{
+		ok($node->poll_query_until('postgres', $others, '0'), $node->name . ": no storages $what");
+		next unless $before{ $node->name };
+		my $limit = $before{ $node->name } + 4 * 1024 * 1024;
+		ok($node->poll_query_until('postgres', "SELECT arena_bytes_used < $limit FROM mot.stat_memory"),
+			$node->name . ": the memory is given back $what");
+	}
+	return;
+}
+
+# Dropped, and with it its memory and its place in checkpoints.
+my %before = map { $_->name => used($_) } $primary, $standby;
+make('one');
+wait_replayed($primary, $standby);
+cmp_ok(used($_), '>', $before{ $_->name } + 200 * $rows, $_->name . ': it takes memory') for $primary, $standby;
+$primary->safe_psql('postgres', 'CHECKPOINT; DROP DATABASE one');
+is_gone('after the drop', %before);
+$primary->safe_psql('postgres', 'CHECKPOINT');
+crash($_) for $primary, $standby;
+is_gone('after a crash that follows the drop', %before);
+
+# The server is lost when the files of the database are gone and the drop is logged, ahead of its commit.
+make('two');
+wait_replayed($primary, $standby);
+my $watch = $primary->background_psql('postgres');
+SKIP:
+{
+	my ($code) = $primary->psql('postgres', 'SELECT mot.pause_points()');
+	skip('no pause points in this build', 4) if $code != 0;
+	$watch->query_safe(q(SELECT mot.pause_at('commit-after-log')));
+	my $drop = $primary->background_psql('postgres', on_error_stop => 0);
+	$drop->query_until(qr/begins/, "\\echo begins\nDROP DATABASE two;\n");
+	$primary->poll_query_until('postgres', q(SELECT mot.paused('commit-after-log') = 1)) or die 'the drop does not come';
+	$primary->kill9;
+	wait_gone($primary);
+	eval { $_->quit } for $drop, $watch;
+	$primary->start;
+	is($primary->safe_psql('postgres', $others), '2', 'lost in a drop: its storages are as they were');
+	is($primary->safe_psql('postgres', q(SELECT count(*) FROM pg_database WHERE datname = 'two')), '1', 'and so is the database');
+	wait_replayed($primary, $standby);
+	is($standby->safe_psql('postgres', $others), '2', 'also on the standby');
+}
+$primary->safe_psql('postgres', 'DROP DATABASE two');
+is_gone('dropped again');
+
+# A drop that the server is lost right behind, before any checkpoint.
+make('three');
+$primary->safe_psql('postgres', 'CHECKPOINT');
+$primary->safe_psql('postgres', 'DROP DATABASE three');
+crash($primary);
+is_gone('dropped since the last checkpoint');
+
+# A copy would have no rows.
+make('four');
+my ($code, undef, $error) = $primary->psql('postgres', 'CREATE DATABASE five TEMPLATE four');
+like($error, qr/ERROR:  a database with rows in memory-optimized tables cannot be copied/, 'a database with rows is not copied');
+like($error, qr/Rows in the template's memory-optimized tables: $rows\./, 'with the number');
+($code, undef, $error) = $primary->psql('four', q(CREATE DATABASE five TEMPLATE four STRATEGY file_copy));
+like($error, qr/cannot be copied/, 'nor by its own session, nor by the other strategy');
+is($primary->safe_psql('postgres', q(SELECT count(*) FROM pg_database WHERE datname = 'five')), '0', 'nothing is left of the copy');
+$primary->safe_psql('four', 'TRUNCATE wide');
+$primary->safe_psql('postgres', 'CREATE DATABASE five TEMPLATE four');
+is($primary->safe_psql('five', q(SELECT count(*) FROM wide)), '0', 'an empty one is');
+$primary->safe_psql('five', q(INSERT INTO wide VALUES (1, 'of five'); INSERT INTO empty VALUES (1)));
+is($primary->safe_psql('four', q(SELECT count(*) FROM wide)), '0', 'and the copy has rows of its own');
+wait_replayed($primary, $standby);
+is($standby->safe_psql('five', q(SELECT v FROM wide)), 'of five', 'on the standby, too');
+
+# Names and places of files are nothing to storages.
+$primary->safe_psql('postgres', q(CREATE TABLESPACE elsewhere LOCATION ''));
+$primary->safe_psql('postgres', 'ALTER DATABASE five SET TABLESPACE elsewhere');
+$primary->safe_psql('postgres', 'ALTER DATABASE five RENAME TO six');
+is($primary->safe_psql('six', q(SELECT v FROM wide)), 'of five', 'moved and renamed: the rows are there');
+$primary->safe_psql('six', q(INSERT INTO wide VALUES (2, 'of six'); SELECT mot.check('wide')));
+crash($primary);
+is($primary->safe_psql('six', q(SELECT v FROM wide ORDER BY id)), "of five\nof six", 'moved, and lost');
+wait_replayed($primary, $standby);
+is($standby->safe_psql('six', q(SELECT v FROM wide ORDER BY id)), "of five\nof six", 'on the standby');
+$primary->safe_psql('postgres', "DROP DATABASE $_") for qw(four six);
+is_gone('at the end');
+same_rows($primary, $standby, 'at the end');
+
+no_crash($primary, $standby);
+done_testing();

@@ -1,0 +1,81 @@
+# A base backup of a standby that has just begun, whose checkpoint of memory-optimized tables is behind PostgreSQL's: it waits, or is refused with
+# the way out; what comes out of it can always be restored.
+use strict;
+use warnings;
+
+use Ledger;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $primary = new_primary('primary');
+$primary->backup('base');
+my $standby = new_standby('standby', $primary, 'base');
+
+# Leaves the standby stopped with PostgreSQL's redo position ahead of our checkpoint: nobody could read it when that moved.
+sub fall_behind
+{
+	$standby->stop('fast');
+	$standby->append_conf('postgresql.conf', "hot_standby = off\n");
+	system_or_bail('pg_ctl', '-D', $standby->data_dir, '-l', $standby->logfile, '-W', 'start');
+	$primary->safe_psql('postgres', q(
+INSERT INTO twin_heap SELECT i, i, 0, repeat('x', 100) FROM generate_series(20000, 26000) i ON CONFLICT (id) DO UPDATE SET changes = twin_heap.changes + 1;
+INSERT INTO twin_mot SELECT * FROM twin_heap WHERE id >= 20000 ON CONFLICT (id) DO UPDATE SET changes = excluded.changes;
+CHECKPOINT));
+	my $lsn = $primary->safe_psql('postgres', 'SELECT pg_switch_wal()');
+	$primary->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE replay_lsn >= '$lsn'::pg_lsn")
+	  or die 'the standby does not follow';
+	# It makes its restartpoint when it is shut down.
+	system_or_bail('pg_ctl', '-D', $standby->data_dir, '-m', 'fast', 'stop');
+	$standby->append_conf('postgresql.conf', "hot_standby = on\n");
+	return;
+}
+
+# Restores a backup and compares.
+sub restored
+{
+	my ($backup, $what) = @_;
+	my $copy = new_standby($backup, $standby, $backup);
+	same_rows($primary, $copy, $what);
+	$copy->stop('fast');
+	return;
+}
+
+# Slow, but not very: the backup waits for it.
+fall_behind();
+$standby->append_conf('postgresql.conf', "mot.checkpoint_bandwidth = '256kB'\n");
+$standby->start;
+my $behind = $standby->safe_psql('postgres',
+	q(SELECT covered_lsn < (SELECT redo_lsn FROM pg_control_checkpoint()) FROM mot.stat_checkpoint));
+$standby->backup('waited');
+is($behind, 't', 'our checkpoint was behind when the backup was asked for');
+is( $standby->safe_psql('postgres', q(SELECT covered_lsn >= (SELECT redo_lsn FROM pg_control_checkpoint()) FROM mot.stat_checkpoint)),
+	't', 'and is not behind now');
+restored('waited', 'from a backup that waited');
+
+# So slow that it is refused; the session that calls pg_backup_start waits until it is cancelled.
+fall_behind();
+$standby->append_conf('postgresql.conf', "mot.checkpoint_bandwidth = '1kB'\nauthentication_timeout = 4s\n");
+$standby->start;
+command_fails_like(
+	[ 'pg_basebackup', '-D', $primary->backup_dir . '/refused', '-h', $standby->host, '-p', $standby->port, '--checkpoint', 'fast', '--no-sync' ],
+	qr/this standby writes its first checkpoint of memory-optimized tables.*HINT:  Try again/s, 'refused, with the way out');
+my ($code, undef, $error) = $standby->psql('postgres', q(SET statement_timeout = '300ms'; SELECT pg_backup_start('low', true)));
+like($error, qr/statement timeout/, 'pg_backup_start waits, interruptibly');
+$standby->safe_psql('postgres', 'SELECT pg_terminate_backend(worker_pid) FROM mot.stat_checkpoint');
+$standby->poll_query_until('postgres', q(SELECT covered_lsn >= (SELECT redo_lsn FROM pg_control_checkpoint()) FROM mot.stat_checkpoint))
+  or die 'no checkpoint';
+$standby->backup('later');
+restored('later', 'from a backup after the refusal');
+
+# Promoted meanwhile: a primary's own checkpoint waits for ours.
+fall_behind();
+$standby->append_conf('postgresql.conf', "mot.checkpoint_bandwidth = '256kB'\n");
+$standby->start;
+promote($standby);
+$standby->backup('promoted');
+my $copy = new_standby('of_promoted', $standby, 'promoted');
+same_rows($standby, $copy, 'from a backup of the promoted standby');
+
+no_crash($primary, $standby);
+done_testing();

@@ -1,0 +1,147 @@
+//! Row locks of prepared transactions, over a restart.
+//!
+//! A lock on a row that its transaction did not change is an entry in memory and nowhere else. PostgreSQL writes down one kind of lock of a prepared
+//! transaction: those of its lock manager, which are in the state file and in the WAL record of PREPARE and are there again after a restart, a crash,
+//! a promotion. So
+//!
+//! 1. at PRE_PREPARE the transaction takes a lock of the lock manager for each such row (`keep`), with a tag that nobody else uses and in
+//!    the mode that heapam takes for the strength. Nobody looks at these locks; they never conflict but for a moment with those of a transaction that is
+//!    just ending, since the entries in memory have decided before. The lock manager's table is bounded: 53200 for too many rows.
+//! 2. after a restart the first writer, whichever process it is, reads the lock manager's table and puts an entry into memory for each tag that a
+//!    transaction has that was brought back (`put_back`). No process writes or locks a row before that is done (`xact::write_xid`); readers do not care
+//!    for row locks. PostgreSQL brings the transactions back before it lets anybody write.
+//!
+//! A transaction that was prepared in this life of the server has its entries in memory; it is told from the others by its virtual transaction id.
+//! A warm restart keeps the entries, too: an entry that is there is not made again. One that is made after its transaction has ended is swept.
+use crate::clock::{PgClock, widen};
+use crate::pg::interrupts;
+use crate::wait::heavyweight_mode;
+use crate::{errors, session, shmem};
+use mot_engine::transaction::{BareLock, hold_row_lock};
+use mot_engine::{LockStrength, RelationKey, Slot, Xid};
+use pgrx::pg_sys;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The fourth field of our tags: users' advisory locks have 1 and 2 there. The rest of it is the slot's high bits.
+const CLASS: u16 = 0x8000;
+const HIGH_BITS: u32 = 32;
+
+/// States of `Control::prepared_locks`.
+const NOT_YET: u32 = 0;
+const UNDER_WAY: u32 = 1;
+const DONE: u32 = 2;
+
+/// How often a writer looks whether another is done, in milliseconds.
+const POLL_MS: i64 = 1;
+
+const STRENGTHS: [LockStrength; 4] = [
+    LockStrength::KeyShare,
+    LockStrength::Share,
+    LockStrength::NoKeyUpdate,
+    LockStrength::Update,
+];
+
+fn tag_of(lock: &BareLock) -> pg_sys::LOCKTAG {
+    pg_sys::LOCKTAG {
+        locktag_field1: lock.table.database,
+        locktag_field2: lock.table.relation,
+        locktag_field3: lock.slot.0 as u32,
+        locktag_field4: CLASS | (lock.slot.0 >> HIGH_BITS) as u16,
+        locktag_type: pg_sys::LockTagType::LOCKTAG_ADVISORY as u8,
+        locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
+    }
+}
+
+/// The row that a tag of ours means.
+fn row_of(tag: &pg_sys::LOCKTAG) -> Option<(RelationKey, Slot)> {
+    let is_ours = u32::from(tag.locktag_type) == pg_sys::LockTagType::LOCKTAG_ADVISORY
+        && u32::from(tag.locktag_lockmethodid) == pg_sys::USER_LOCKMETHOD
+        && tag.locktag_field4 & CLASS != 0;
+    let slot = u64::from(tag.locktag_field4 & !CLASS) << HIGH_BITS | u64::from(tag.locktag_field3);
+    let table = RelationKey {
+        database: tag.locktag_field1,
+        relation: tag.locktag_field2,
+    };
+    is_ours.then_some((table, Slot(slot)))
+}
+
+/// Has PostgreSQL keep the locks of the transaction that is being prepared. May raise.
+pub fn keep(locks: &[BareLock]) {
+    for lock in locks {
+        // SAFETY: the tag lives for the call; a lock of the transaction, which PREPARE hands over.
+        unsafe {
+            pg_sys::LockAcquire(&tag_of(lock), heavyweight_mode(lock.strength), false, false)
+        };
+    }
+}
+
+/// Puts the entries back, if nobody has yet. May raise; then the next caller tries again.
+pub fn put_back() {
+    let state = &shmem::control().prepared_locks;
+    loop {
+        match state.compare_exchange(NOT_YET, UNDER_WAY, Ordering::SeqCst, Ordering::SeqCst) {
+            Ok(_) => {
+                let claim = Claim(state);
+                put_back_all();
+                state.store(DONE, Ordering::SeqCst);
+                std::mem::forget(claim);
+                return;
+            }
+            Err(DONE) => return,
+            Err(_) => {
+                interrupts::sleep_ms(POLL_MS);
+                interrupts::check_for_interrupts();
+            }
+        }
+    }
+}
+
+/// Given up by an error.
+struct Claim(&'static AtomicU32);
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.0.store(NOT_YET, Ordering::SeqCst);
+    }
+}
+
+fn put_back_all() {
+    let session = session::session();
+    // SAFETY: copies the lock manager's table into this context's memory; no interrupt is served meanwhile.
+    let found = unsafe {
+        let data = &*pg_sys::GetLockStatusData();
+        std::slice::from_raw_parts(data.locks, data.nelements.max(0) as usize)
+    };
+    for held in found {
+        let (Some((table, slot)), Some(xid)) = (row_of(&held.locktag), brought_back(held)) else {
+            continue;
+        };
+        let Some(storage) = session.find_table(table, &PgClock) else {
+            continue;
+        };
+        for strength in STRENGTHS {
+            if held.holdMask & (1 << heavyweight_mode(strength)) == 0 {
+                continue;
+            }
+            let lock = BareLock {
+                table,
+                slot,
+                strength,
+            };
+            if let Err(error) = hold_row_lock(session, storage, &lock, xid) {
+                errors::raise(error);
+            }
+        }
+    }
+}
+
+/// The prepared transaction that holds the lock, if it was prepared before this server began: its process is no process, and where others have
+/// a number within their session it has its id.
+fn brought_back(held: &pg_sys::LockInstanceData) -> Option<Xid> {
+    const NO_SESSION: i32 = -1;
+    #[cfg(any(feature = "pg15", feature = "pg16"))]
+    let (session, xid) = (held.backend, held.lxid);
+    #[cfg(any(feature = "pg17", feature = "pg18"))]
+    let (session, xid) = (held.vxid.procNumber, held.vxid.localTransactionId);
+    (held.pid == 0 && session == NO_SESSION).then(|| widen(pg_sys::TransactionId::from_inner(xid)))
+}
