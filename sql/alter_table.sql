@@ -72,6 +72,12 @@ CREATE TRIGGER alt_trigger BEFORE UPDATE ON alt_schema.alt2 FOR EACH ROW EXECUTE
 ALTER TABLE alt_schema.alt2 ADD COLUMN z int DEFAULT 4;
 SELECT count(*) FROM alt_schema.alt2 WHERE z = 4;
 UPDATE alt_schema.alt2 SET z = 5 WHERE a = 2;
+CREATE TRIGGER alt_after AFTER UPDATE ON alt_schema.alt2 FOR EACH ROW EXECUTE FUNCTION alt_note();
+CREATE TRIGGER alt_statement BEFORE UPDATE ON alt_schema.alt2 EXECUTE FUNCTION alt_note();
+ALTER TABLE alt_schema.alt2 ADD COLUMN zz int DEFAULT 7;
+ALTER TABLE alt_schema.alt2 DROP COLUMN zz;
+DROP TRIGGER alt_after ON alt_schema.alt2;
+DROP TRIGGER alt_statement ON alt_schema.alt2;
 ALTER TABLE alt_schema.alt2 DISABLE TRIGGER alt_trigger;
 UPDATE alt_schema.alt2 SET z = 6 WHERE a = 2;
 -- REPEATABLE READ sees the fill of rows it cannot see.

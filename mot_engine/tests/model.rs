@@ -570,8 +570,12 @@ impl Test {
         };
         let running = self.running[t].as_ref().unwrap();
         let (xid, cid, top) = (*running.levels.last().unwrap(), running.cid, running.me.top);
-        let busy = self.busy(model, top, strength);
         let obstacle = self.obstacle(model, top, at, strength);
+        let busy = match obstacle {
+            // It stays changed, however another's transaction ends.
+            Some(Written::Changed | Written::Gone) => Vec::new(),
+            _ => self.busy(model, top, strength),
+        };
         let clock = running.me.clone();
         let work = &mut self.running[t].as_mut().unwrap().work;
         let (session, table) = (&self.session, self.table);
@@ -635,8 +639,12 @@ impl Test {
         let model = &self.rows[&slot];
         let running = self.running[t].as_ref().unwrap();
         let (xid, top) = (*running.levels.last().unwrap(), running.me.top);
-        let busy = self.busy(model, top, strength);
         let obstacle = self.obstacle(model, top, at, strength);
+        let busy = match obstacle {
+            // It stays changed, however another's transaction ends.
+            Some(Written::Changed | Written::Gone) => Vec::new(),
+            _ => self.busy(model, top, strength),
+        };
         let clock = running.me.clone();
         let work = &mut self.running[t].as_mut().unwrap().work;
         let locked = work

@@ -24,6 +24,9 @@ pub(super) enum Found {
 ///
 /// What does not conflict is passed over: a KEY SHARE lock is none of a change's business that left the keys alone, whether it has committed
 /// or not. Such a locker finds the state it saw below.
+///
+/// Who stands in the way is waited for only if nothing committed lies between that and what was seen: a row that has changed stays changed, however
+/// the other ends, and who may not follow it need not wait to be told.
 pub(super) fn examine(
     head: Head,
     seen: VersionRef,
@@ -31,6 +34,7 @@ pub(super) fn examine(
     clock: &impl Clock,
 ) -> Found {
     let mut held = None;
+    let mut busy = None;
     let mut settled = None;
     let mut has_passed_committed = false;
     let mut at = head.version();
@@ -43,7 +47,7 @@ pub(super) fn examine(
         if version.is_lock() {
             match verdict {
                 Judged::Running if strength.conflicts(version.strength()) => {
-                    return Found::Busy(version.xid());
+                    busy = busy.or(Some(version.xid()));
                 }
                 Judged::Mine => held = held.max(Some(version.strength())),
                 _ => {}
@@ -52,10 +56,12 @@ pub(super) fn examine(
         }
         settled = match verdict {
             Judged::Aborted => None,
-            Judged::Running if strength.conflicts(version.strength()) => {
-                return Found::Busy(version.xid());
+            Judged::Running => {
+                if strength.conflicts(version.strength()) {
+                    busy = busy.or(Some(version.xid()));
+                }
+                None
             }
-            Judged::Running => None,
             Judged::Mine if version == seen => {
                 held = held.max(Some(version.strength()));
                 Some(Found::Clear { held })
@@ -73,11 +79,13 @@ pub(super) fn examine(
             break;
         }
     }
-    match settled {
-        Some(Found::Clear { .. }) => Found::Clear { held },
-        Some(found) => found,
-        None if has_passed_committed => Found::Changed,
-        None => Found::Gone,
+    match (settled, busy) {
+        (Some(found @ (Found::Changed | Found::Gone)), _) => found,
+        (_, Some(xid)) => Found::Busy(xid),
+        (Some(Found::Clear { .. }), None) => Found::Clear { held },
+        (Some(found), None) => found,
+        (None, None) if has_passed_committed => Found::Changed,
+        (None, None) => Found::Gone,
     }
 }
 

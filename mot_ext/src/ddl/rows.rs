@@ -4,7 +4,7 @@
 //! also in REPEATABLE READ): the caller's lock keeps other writers out.
 use super::alter::violated;
 use super::{nodes, storage};
-use crate::pg::version;
+use crate::pg::{version, violation};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::CString;
@@ -103,9 +103,12 @@ pub unsafe fn make_true(before: &Picture) {
             if any_row(&format!(
                 "SELECT 1 FROM ONLY {name} WHERE pg_catalog.num_nulls({quoted}) > 0 LIMIT 1"
             )) {
-                violated(
+                let table = pg_sys::table_open(before.relation, pg_sys::NoLock as i32);
+                violation::raise_for_column(
                     PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION,
-                    format!(
+                    table,
+                    position as i16 + 1,
+                    &format!(
                         "column \"{}\" of relation \"{short_name}\" contains null values",
                         column.name
                     ),
@@ -121,11 +124,15 @@ pub unsafe fn make_true(before: &Picture) {
             if any_row(&format!(
                 "SELECT 1 FROM ONLY {name} WHERE NOT ({condition}) LIMIT 1"
             )) {
-                violated(
+                let table = pg_sys::table_open(before.relation, pg_sys::NoLock as i32);
+                violation::raise(
                     PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,
-                    format!(
+                    table,
+                    &CString::new(check.as_str()).unwrap_or_default(),
+                    &format!(
                         "check constraint \"{check}\" of relation \"{short_name}\" is violated by some row"
                     ),
+                    None,
                 );
             }
         }
@@ -194,7 +201,8 @@ unsafe fn update_all(command: &str) {
             0,
             false,
         );
-        execute(command, 0);
+        // Core wants to be told of a query before it finds that none of the table's triggers is to fire.
+        execute(command, true, 0);
         pg_sys::AtEOXact_GUC(false, level);
     }
 }
@@ -202,11 +210,11 @@ unsafe fn update_all(command: &str) {
 /// Whether a query gives a row.
 unsafe fn any_row(query: &str) -> bool {
     // SAFETY: as `execute`.
-    unsafe { execute(query, 1) > 0 }
+    unsafe { execute(query, false, 1) > 0 }
 }
 
 /// Runs one command under the latest snapshot and returns how many rows it processed.
-unsafe fn execute(command: &str, limit: std::ffi::c_long) -> u64 {
+unsafe fn execute(command: &str, may_fire: bool, limit: std::ffi::c_long) -> u64 {
     let command = CString::new(command).expect("identifiers and expressions hold no zero byte");
     // SAFETY: connect and finish are paired; an error in between ends the transaction, which cleans up.
     unsafe {
@@ -225,7 +233,7 @@ unsafe fn execute(command: &str, limit: std::ffi::c_long) -> u64 {
             pg_sys::GetLatestSnapshot(),
             std::ptr::null_mut(),
             false,
-            false,
+            may_fire,
             limit,
         );
         if result < 0 {

@@ -11,6 +11,8 @@ const SERIALIZABLE_XACT_HASH_LOCK: usize = 28;
 
 const COMMITTED: u32 = 0x01;
 const PREPARED: u32 = 0x02;
+const ROLLED_BACK: u32 = 0x04;
+const DOOMED: u32 = 0x08;
 const CONFLICT_OUT: u32 = 0x10;
 const READ_ONLY: u32 = 0x20;
 
@@ -52,7 +54,7 @@ struct Sxact {
     process: i32,
 }
 
-/// "`reader` did not see what `writer` wrote": a member of the reader's `out_conflicts` by its first field.
+/// "`reader` did not see what `writer` wrote": a member of the reader's `out_conflicts` by its first field, of the writer's `in_conflicts` by its second.
 #[repr(C)]
 struct Conflict {
     out_link: Ring,
@@ -84,38 +86,123 @@ pub fn is_known() -> bool {
     }
 }
 
+/// The current transaction's record, if that ring of it has members. Unlocked, one pointer is compared: what matters to the caller entered
+/// the ring before, and a lock lies between.
+unsafe fn own_with(ring: impl Fn(*mut Sxact) -> *mut Ring) -> Option<*mut Sxact> {
+    // SAFETY: see `is_known`, which was asked before; the process' own record does not go before its transaction.
+    unsafe {
+        let own = own_serializable_xact();
+        let has_members = !own.is_null() && {
+            let head = ring(own);
+            (&raw const (*head).next).read_volatile() != head
+        };
+        has_members.then_some(own)
+    }
+}
+
+/// Under SerializableXactHashLock, alone. Raises nothing: the lock is free for the taking, and few locks are held.
+unsafe fn locked(work: impl FnOnce()) {
+    // SAFETY: a lock of the server's main array; released before this returns, and `work` raises nothing.
+    unsafe {
+        let lock = &raw mut (*pg_sys::MainLWLockArray.add(SERIALIZABLE_XACT_HASH_LOCK)).lock;
+        pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
+        work();
+        pg_sys::LWLockRelease(lock);
+    }
+}
+
+/// The members of a ring. Locked, as long as they are looked at.
+unsafe fn members(head: *mut Ring) -> impl Iterator<Item = *mut Ring> {
+    // SAFETY: a ring's members change under the lock only, which the caller holds.
+    let next = |at: *mut Ring| unsafe { (*at).next };
+    std::iter::successors(Some(next(head)), move |at| Some(next(*at)))
+        .take_while(move |at| *at != head)
+}
+
+/// Whether somebody may miss what this transaction wrote, which has passed its last check and is not noted as committed. Locked.
+unsafe fn may_be_missed(sxact: *mut Sxact) -> bool {
+    // SAFETY: a live record.
+    unsafe {
+        (*sxact).top_xid != 0 && (*sxact).flags & (PREPARED | COMMITTED | READ_ONLY) == PREPARED
+    }
+}
+
+/// Notes of `sxact`, of which it is not noted yet, that somebody it did not see was first, who passed the last check as number `check`. Locked.
+unsafe fn mark(sxact: *mut Sxact, check: u64) {
+    // SAFETY: a live record.
+    unsafe {
+        (*sxact).snapshot_or_earliest = (*sxact).snapshot_or_earliest.max(check);
+        (*sxact).flags |= CONFLICT_OUT;
+    }
+}
+
 /// Notes of the current transaction, which has committed and is not released, that somebody it did not see may have been first, if one of them
-/// has passed its last check. Raises nothing: the lock is free for the taking, and few locks are held.
+/// has passed its last check. Raises nothing.
 pub fn note_earlier_commits() {
-    // SAFETY: see `is_known`, which was asked before. A ring's members change under the lock only. Unlocked, one pointer is compared: whoever
-    // committed before this transaction entered the ring before that, and ProcArrayLock lies between.
+    // SAFETY: who committed before this transaction entered the ring before that, and ProcArrayLock lies between. Records in rings are live.
+    unsafe {
+        let Some(own) = own_with(|own| &raw mut (*own).out_conflicts) else {
+            return;
+        };
+        locked(|| {
+            let earliest = members(&raw mut (*own).out_conflicts)
+                .map(|member| (*member.cast::<Conflict>()).writer)
+                .filter(|writer| (**writer).flags & PREPARED != 0)
+                .map(|writer| (*writer).prepare_number)
+                .min();
+            if let Some(earliest) = earliest.filter(|_| may_be_missed(own)) {
+                mark(own, earliest);
+            }
+        });
+    }
+}
+
+/// Notes of the current transaction, which is prepared to be committed by whoever comes, that somebody it did not see may be first, if there is
+/// one who has not failed; and lets [`note_for_prepared`] know it. Raises nothing.
+pub fn note_later_commits() {
+    // SAFETY: the record is this process' own until PREPARE is through.
     unsafe {
         let own = own_serializable_xact();
         if own.is_null() {
             return;
         }
-        let head = &raw mut (*own).out_conflicts;
-        if (&raw const (*head).next).read_volatile() == head {
-            return;
-        }
-        let lock = &raw mut (*pg_sys::MainLWLockArray.add(SERIALIZABLE_XACT_HASH_LOCK)).lock;
-        pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
-        // Nobody misses what a reader did not write.
-        let may_be_missed =
-            (*own).top_xid != 0 && (*own).flags & (PREPARED | COMMITTED | READ_ONLY) == PREPARED;
-        let mut earliest = u64::MAX;
-        let mut member = (*head).next;
-        while may_be_missed && member != head {
-            let writer = (*member.cast::<Conflict>()).writer;
-            if (*writer).flags & PREPARED != 0 {
-                earliest = earliest.min((*writer).prepare_number);
+        locked(|| {
+            let earliest = members(&raw mut (*own).out_conflicts)
+                .map(|member| (*member.cast::<Conflict>()).writer)
+                .filter(|writer| (**writer).flags & (DOOMED | ROLLED_BACK) == 0)
+                .map(|writer| match (*writer).flags & PREPARED {
+                    // Its number will be a higher one.
+                    0 => (*own).prepare_number,
+                    _ => (*writer).prepare_number,
+                })
+                .min();
+            if let Some(earliest) = earliest.filter(|_| may_be_missed(own)) {
+                mark(own, earliest);
             }
-            member = (*member).next;
-        }
-        if earliest != u64::MAX {
-            (*own).snapshot_or_earliest = (*own).snapshot_or_earliest.max(earliest);
-            (*own).flags |= CONFLICT_OUT;
-        }
-        pg_sys::LWLockRelease(lock);
+            // As PREPARE does a moment later.
+            (*own).pid = 0;
+        });
+    }
+}
+
+/// The current transaction is about to be checked and to commit: notes of those who are prepared, and did not see what it wrote, that it may be
+/// first. Raises nothing.
+pub fn note_for_prepared() {
+    // SAFETY: who is a member for this transaction's writes was made one by this process; records in rings are live.
+    unsafe {
+        let Some(own) = own_with(|own| &raw mut (*own).in_conflicts) else {
+            return;
+        };
+        locked(|| {
+            for member in members(&raw mut (*own).in_conflicts) {
+                let link = member.byte_sub(offset_of!(Conflict, in_link));
+                let reader = (*link.cast::<Conflict>()).reader;
+                let is_marked = (*reader).flags & CONFLICT_OUT != 0;
+                if (*reader).pid == 0 && may_be_missed(reader) && !is_marked {
+                    // Lower than this transaction's number will be, as is what an earlier mark says.
+                    mark(reader, (*reader).prepare_number);
+                }
+            }
+        });
     }
 }

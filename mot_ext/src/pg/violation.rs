@@ -10,11 +10,40 @@ unsafe extern "C-unwind" {
     fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
 }
 
+/// Raises an ERROR about a column of `table`.
+pub unsafe fn raise_for_column(
+    code: PgSqlErrorCode,
+    table: pg_sys::Relation,
+    column: i16,
+    message: &str,
+) -> ! {
+    // SAFETY: as `report` asks.
+    unsafe { report(code, table, About::Column(column), message, None) }
+}
+
 /// Raises an ERROR about `constraint` of `table`.
 pub unsafe fn raise(
     code: PgSqlErrorCode,
     table: pg_sys::Relation,
     constraint: &CStr,
+    message: &str,
+    detail: Option<&str>,
+) -> ! {
+    // SAFETY: as `report` asks.
+    unsafe { report(code, table, About::Constraint(constraint), message, detail) }
+}
+
+#[derive(Clone, Copy)]
+enum About<'a> {
+    Constraint(&'a CStr),
+    Column(i16),
+}
+
+/// The table is open.
+unsafe fn report(
+    code: PgSqlErrorCode,
+    table: pg_sys::Relation,
+    about: About<'_>,
     message: &str,
     detail: Option<&str>,
 ) -> ! {
@@ -37,7 +66,14 @@ pub unsafe fn raise(
                 if let Some(detail) = detail {
                     errdetail_internal(c"%s".as_ptr(), detail);
                 }
-                pg_sys::errtableconstraint(table, constraint.as_ptr());
+                match about {
+                    About::Constraint(name) => {
+                        pg_sys::errtableconstraint(table, name.as_ptr());
+                    }
+                    About::Column(number) => {
+                        pg_sys::errtablecol(table, c_int::from(number));
+                    }
+                }
                 errfinish(
                     c"violation.rs".as_ptr(),
                     line!() as c_int,

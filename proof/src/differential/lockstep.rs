@@ -63,10 +63,10 @@ impl Pair {
         self.asked.as_ref()
     }
 
-    /// Sends a statement to both sides.
+    /// Sends a statement to both sides. Names of prepared transactions are the server's, so they say the side.
     pub fn send(&mut self, statement: &Statement) -> Result<()> {
-        self.heap.send(&statement.text)?;
-        self.mot.send(&statement.text)?;
+        self.heap.send(&statement.text.replace('@', "heap"))?;
+        self.mot.send(&statement.text.replace('@', "mot"))?;
         self.answers = [None, None];
         self.asked = Some(statement.clone());
         Ok(())
@@ -194,14 +194,14 @@ impl Pair {
     }
 }
 
-/// How many of `pids` wait for one of `others`.
+/// How many of `pids` wait for one of `others`, or for a prepared transaction, which has no process.
 fn waiting(monitor: &mut Session, pids: &[i32], others: &[i32]) -> Result<usize> {
     let list = |pids: &[i32]| {
         let pids: Vec<String> = pids.iter().map(ToString::to_string).collect();
         pids.join(",")
     };
     let query = format!(
-        "SELECT count(*) FROM unnest('{{{}}}'::int[]) pid WHERE pg_blocking_pids(pid) && '{{{}}}'::int[]",
+        "SELECT count(*) FROM unnest('{{{}}}'::int[]) pid WHERE pg_blocking_pids(pid) && '{{0,{}}}'::int[]",
         list(pids),
         list(others)
     );

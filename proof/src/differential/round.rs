@@ -8,6 +8,7 @@ use super::by_design::Allowed;
 use super::lockstep::{Came, Pair, summary};
 use super::schema::Table;
 use super::statement::{Source, Statement};
+use super::triggers::{self, LOG};
 use crate::failure::Result;
 use crate::history::record::Level;
 use crate::wire::{Answer, Place, Session, Standing};
@@ -22,6 +23,8 @@ const DATABASE: &str = "proof_differential";
 const TABLES: usize = 3;
 /// Statements before the sessions begin, to have rows.
 const FIRST_INSERTS: usize = 12;
+/// Prepared transactions at a time: they are in everybody's way.
+const PREPARED_MOST: usize = 2;
 
 /// How a round goes.
 pub struct Plan {
@@ -51,6 +54,8 @@ pub struct Tally {
     waits: u64,
     cancelled: u64,
     commits: u64,
+    prepared: u64,
+    defined: u64,
     /// Rows returned or changed.
     rows: u64,
     errors: BTreeMap<String, u64>,
@@ -68,11 +73,13 @@ impl fmt::Display for Tally {
         };
         write!(
             f,
-            "{} rounds, {} statements on each side, {} rows changed or returned, {} commits, {} waits, {} second waits cancelled\nerrors on both sides: {}\nallowed differences: {}",
+            "{} rounds, {} statements on each side, {} rows changed or returned, {} commits, {} transactions prepared, {} definitions changed, {} waits, {} second waits cancelled\nerrors on both sides: {}\nallowed differences: {}",
             self.rounds,
             self.statements,
             self.rows,
             self.commits,
+            self.prepared,
+            self.defined,
             self.waits,
             self.cancelled,
             list(
@@ -100,6 +107,12 @@ struct Round<'a> {
     pairs: Vec<Pair>,
     cursors: Vec<Option<usize>>,
     has_savepoint: Vec<bool>,
+    /// Transactions that have locked rows without a change, as far as their statements tell, or changed definitions.
+    has_locked: Vec<bool>,
+    /// Numbers of the prepared transactions.
+    prepared: Vec<u64>,
+    /// The sides have become too different to go on.
+    is_over: bool,
     /// The session that waits.
     waiting: Option<usize>,
     log: String,
@@ -131,6 +144,9 @@ pub fn run(place: &Place, plan: &Plan, tally: &mut Tally) -> Result<Ended> {
         pairs: Vec::new(),
         cursors: vec![None; plan.sessions],
         has_savepoint: vec![false; plan.sessions],
+        has_locked: vec![false; plan.sessions],
+        prepared: Vec::new(),
+        is_over: false,
         waiting: None,
         log: String::new(),
         done: 0,
@@ -163,8 +179,12 @@ impl Round<'_> {
         self.monitor
             .must("SET client_min_messages = warning; SET synchronous_commit = off")?;
         self.monitor.must("CREATE EXTENSION IF NOT EXISTS mot")?;
+        self.roll_back_prepared()?;
         for (schema, is_mot) in [("d_heap", false), ("d_mot", true)] {
             self.monitor.must(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}"))?;
+            for statement in triggers::prepare(is_mot) {
+                self.monitor.must(&statement)?;
+            }
             for table in self.tables.clone() {
                 for statement in table.create(is_mot) {
                     self.note(&format!("-- {schema}: {statement}"));
@@ -214,6 +234,7 @@ impl Round<'_> {
             }
         }
         while self.done < self.plan.statements
+            && !self.is_over
             && self.plan.deadline.is_none_or(|end| Instant::now() < end)
         {
             let mut who = self.rng.random_range(0..self.pairs.len());
@@ -242,9 +263,6 @@ impl Round<'_> {
 
     fn draw(&mut self, who: usize) -> Statement {
         let calm = self.is_calm();
-        let alone = (0..self.pairs.len())
-            .all(|other| other == who || self.pairs[other].standing() == Standing::Idle)
-            && self.waiting.is_none();
         let source = Source {
             tables: &self.tables,
             cursor_table: self.cursors[who],
@@ -268,9 +286,14 @@ impl Round<'_> {
                     };
                     Statement::plain(format!("BEGIN ISOLATION LEVEL {}", self.pairs[who].level))
                 }
-                55..=57 if alone => {
+                55..=57 if !calm => {
                     self.definitions += 1;
                     source.define(rng, self.definitions)
+                }
+                58..=72 if !self.prepared.is_empty() => {
+                    let number = self.prepared[rng.random_range(0..self.prepared.len())];
+                    let verb = ["COMMIT", "COMMIT", "ROLLBACK"][rng.random_range(0..3)];
+                    Statement::plain(format!("{verb} PREPARED 'proof_@_{number}'"))
                 }
                 _ => source.draw(rng, calm),
             },
@@ -280,6 +303,13 @@ impl Round<'_> {
                 45..=51 => Statement::plain("SAVEPOINT s"),
                 52..=57 if self.has_savepoint[who] => Statement::plain("ROLLBACK TO SAVEPOINT s"),
                 58..=60 if self.has_savepoint[who] => Statement::plain("RELEASE SAVEPOINT s"),
+                61 if !calm => {
+                    self.definitions += 1;
+                    source.define(rng, self.definitions)
+                }
+                62..=66 if !self.has_locked[who] && self.prepared.len() < PREPARED_MOST => {
+                    Statement::plain(format!("PREPARE TRANSACTION 'proof_@_{}'", self.done))
+                }
                 _ => source.draw(rng, calm),
             },
         }
@@ -375,18 +405,46 @@ impl Round<'_> {
         } else if statement.text == "CLOSE c" {
             self.cursors[who] = None;
         }
+        self.has_locked[who] |= statement.may_lock_only() || statement.defines;
+        if let (Some(number), None) = (statement.prepared_transaction(), &answer.refusal) {
+            match statement.text.starts_with("PREPARE") {
+                // Refused for what went before, the transaction is rolled back.
+                true if answer.tags.last().is_some_and(|tag| tag == "ROLLBACK") => {}
+                true => {
+                    self.prepared.push(number);
+                    self.tally.prepared += 1;
+                }
+                false => self.prepared.retain(|other| *other != number),
+            }
+        }
+        if statement.defines && answer.refusal.is_none() {
+            self.tally.defined += 1;
+        }
         self.tally.rows += answer.count();
         if answer.tags.last().is_some_and(|tag| tag == "COMMIT") {
             self.tally.commits += 1;
         }
         if self.pairs[who].standing() == Standing::Idle {
             self.has_savepoint[who] = false;
+            self.has_locked[who] = false;
             self.cursors[who] = None;
             self.pairs[who].level = Level::ReadCommitted;
         }
     }
 
+    /// Rolls back what is prepared on any side, or was left by a run that ended early.
+    fn roll_back_prepared(&mut self) -> Result<()> {
+        self.prepared.clear();
+        let list = "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()";
+        for row in self.monitor.must(list)?.rows {
+            let name = row[0].as_deref().unwrap_or_default();
+            self.monitor.must(&format!("ROLLBACK PREPARED '{name}'"))?;
+        }
+        Ok(())
+    }
+
     fn end_all(&mut self) -> Result<()> {
+        self.roll_back_prepared()?;
         // A session that waits goes on when those it waits for have ended.
         if let Some(waiting) = self.waiting.take() {
             let _ = self.pairs[waiting].cancel(&mut self.monitor)?;
@@ -396,8 +454,28 @@ impl Round<'_> {
             pair.level = Level::ReadCommitted;
             self.cursors[who] = None;
             self.has_savepoint[who] = false;
+            self.has_locked[who] = false;
         }
         Ok(())
+    }
+
+    /// Columns, indexes, constraints and triggers of a side.
+    fn definitions_of(&mut self, schema: &str) -> Result<Answer> {
+        self.monitor.must(&format!(
+            "WITH c AS (SELECT oid, relname FROM pg_class WHERE relnamespace = '{schema}'::regnamespace)
+             SELECT relname::text, 'column' AS kind, attname::text AS name FROM c JOIN pg_attribute ON attrelid = oid
+               WHERE attnum > 0 AND NOT attisdropped AND relname !~ '_(key|unique|index|extra)'
+             UNION ALL SELECT relname::text, 'index', (SELECT i.relname::text FROM c i WHERE i.oid = indexrelid) FROM c JOIN pg_index ON indrelid = oid
+             UNION ALL SELECT relname::text, 'constraint', conname::text FROM c JOIN pg_constraint ON conrelid = c.oid
+             UNION ALL SELECT relname::text, 'trigger', tgname::text || tgenabled::text FROM c JOIN pg_trigger ON tgrelid = c.oid
+             ORDER BY 1, 2, 3"
+        ))
+    }
+
+    /// The tables, and what triggers wrote.
+    fn names(&self) -> Vec<String> {
+        let tables = self.tables.iter().map(|table| table.name.clone());
+        tables.chain([LOG.to_owned()]).collect()
     }
 
     /// Ends all transactions, and gives the MOT side the heap side's rows: what one side committed, the other may not have.
@@ -411,18 +489,34 @@ impl Round<'_> {
         }
         self.waiting = None;
         self.end_all()?;
-        for table in &self.tables {
-            let name = &table.name;
+        if self.definitions_of("d_heap")? != self.definitions_of("d_mot")? {
+            // One side's COMMIT took changed definitions along, the other's failed.
+            self.is_over = true;
+            return Ok(());
+        }
+        self.monitor
+            .must("SET session_replication_role = replica")?;
+        for name in self.names() {
             self.monitor.must(&format!(
                 "TRUNCATE d_mot.{name}; INSERT INTO d_mot.{name} SELECT * FROM d_heap.{name}"
             ))?;
         }
+        self.monitor.must("RESET session_replication_role")?;
         Ok(())
     }
 
     fn compare_tables(&mut self) -> Result<Option<String>> {
-        for table in &self.tables {
-            let name = &table.name;
+        if self.is_over {
+            return Ok(None);
+        }
+        let definitions = (
+            self.definitions_of("d_heap")?,
+            self.definitions_of("d_mot")?,
+        );
+        if definitions.0 != definitions.1 {
+            return Ok(Some(format!("definitions at the end: {definitions:?}")));
+        }
+        for name in self.names() {
             let digest = |schema: &str| {
                 format!(
                     "SELECT count(*), coalesce(string_agg(t::text, '|' ORDER BY t::text COLLATE \"C\"), '') FROM {schema}.{name} t"

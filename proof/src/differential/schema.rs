@@ -1,5 +1,6 @@
 //! Random tables: types, keys, unique constraints, checks, defaults, indexes. Small domains, so that rows collide.
 
+use super::triggers;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::fmt::Write;
@@ -170,6 +171,7 @@ pub struct Table {
     pub key_columns: usize,
     constraints: Vec<String>,
     indexes: Vec<String>,
+    triggers: Vec<String>,
 }
 
 impl Table {
@@ -237,13 +239,40 @@ impl Table {
                 ));
             }
         }
-        Table {
+        let mut table = Table {
             name: name.to_owned(),
             columns,
             key_columns,
             constraints,
             indexes,
+            triggers: Vec::new(),
+        };
+        if !table.set_column().is_unique {
+            table.triggers = triggers::draw(rng, &table);
         }
+        table
+    }
+
+    /// Row triggers see the newest state, so the scan of a MOT table locks rows, also those that a join then drops (`mot_ext/src/fdw/README.md`).
+    pub fn locks_what_it_reads(&self) -> bool {
+        self.triggers
+            .iter()
+            .any(|trigger| trigger.contains("FOR EACH ROW"))
+    }
+
+    /// Whether statements may give the column a value. With row triggers on UPDATE a heap row is locked as for a change of its key if the statement
+    /// names a column of a key, whatever its value becomes, and a MOT row if the key changes: who is kept out then differs.
+    pub fn may_assign(&self, column: &Column) -> bool {
+        !(column.is_unique && self.locks_what_it_reads())
+    }
+
+    /// The column outside the key that prepared statements change.
+    pub fn set_column(&self) -> &Column {
+        let payload = &self.columns[self.key_columns..];
+        payload
+            .iter()
+            .find(|column| !column.is_unique)
+            .unwrap_or(&payload[0])
     }
 
     /// The statements that make it.
@@ -264,6 +293,7 @@ impl Table {
         };
         std::iter::once(table)
             .chain(self.indexes.iter().cloned())
+            .chain(self.triggers.iter().cloned())
             .collect()
     }
 

@@ -14,6 +14,8 @@ pub struct Statement {
     pub locks_several: bool,
     /// The table that the session's cursor stands on afterwards.
     pub declares: Option<usize>,
+    /// Changes a definition.
+    pub defines: bool,
 }
 
 impl Statement {
@@ -24,7 +26,21 @@ impl Statement {
             is_ordered: true,
             locks_several: false,
             declares: None,
+            defines: false,
         }
+    }
+
+    /// The number of the prepared transaction that it makes or ends.
+    pub fn prepared_transaction(&self) -> Option<u64> {
+        let (_, rest) = self.text.split_once("'proof_@_")?;
+        rest.trim_end_matches('\'').parse().ok()
+    }
+
+    /// Whether it may lock a row and leave it as it is.
+    pub fn may_lock_only(&self) -> bool {
+        ["FOR ", "EXECUTE lock_", " DO UPDATE "]
+            .iter()
+            .any(|mark| self.text.contains(mark))
     }
 }
 
@@ -101,7 +117,8 @@ fn assignments(rng: &mut SmallRng, table: &Table, one_row: bool) -> String {
         } else {
             table.payload(rng)
         };
-        if parts.iter().any(|(name, _)| *name == column.name) || (column.is_unique && !one_row) {
+        let is_taken = parts.iter().any(|(name, _)| *name == column.name);
+        if is_taken || (column.is_unique && !one_row) || !table.may_assign(column) {
             continue;
         }
         let new = match rng.random_range(0..4) {
@@ -115,7 +132,7 @@ fn assignments(rng: &mut SmallRng, table: &Table, one_row: bool) -> String {
         parts.push((column.name.as_str(), new));
     }
     if parts.is_empty() {
-        let column = table.payload(rng);
+        let column = table.set_column();
         parts.push((&column.name, format!("{}.{}", table.name, column.name)));
     }
     let parts: Vec<String> = parts
@@ -126,7 +143,7 @@ fn assignments(rng: &mut SmallRng, table: &Table, one_row: bool) -> String {
 }
 
 impl Source<'_> {
-    fn table(&self, rng: &mut SmallRng) -> &Table {
+    pub(super) fn table(&self, rng: &mut SmallRng) -> &Table {
         &self.tables[rng.random_range(0..self.tables.len())]
     }
 
@@ -179,7 +196,11 @@ impl Source<'_> {
             0..=2 => " ON CONFLICT DO NOTHING".to_owned(),
             3..=6 => {
                 let column = table.payload(rng);
-                let column = &column.name;
+                let column = if table.may_assign(column) {
+                    &column.name
+                } else {
+                    &table.set_column().name
+                };
                 let new = if rng.random() {
                     format!("excluded.{column}")
                 } else {
@@ -212,7 +233,7 @@ impl Source<'_> {
         let set = assignments(rng, table, one_row);
         let (from, filter) = if one_row {
             (String::new(), by_key(rng, table))
-        } else if rng.random_ratio(1, 3) {
+        } else if !table.locks_what_it_reads() && rng.random_ratio(1, 3) {
             let (other, on) = self.join(rng, table);
             (
                 format!(" FROM {} o", other.name),
@@ -241,7 +262,7 @@ impl Source<'_> {
         let one_row = rng.random_ratio(3, 5);
         let (using, filter) = if one_row {
             (String::new(), by_key(rng, table))
-        } else if rng.random_ratio(1, 4) {
+        } else if !table.locks_what_it_reads() && rng.random_ratio(1, 4) {
             let (other, on) = self.join(rng, table);
             (
                 format!(" USING {} o", other.name),
@@ -415,7 +436,7 @@ impl Source<'_> {
                 .map(|(at, column)| format!("{} = ${}", column.name, at + 1))
                 .collect();
             let key = key.join(" AND ");
-            let column = &table.columns[count];
+            let column = table.set_column();
             let first = &table.columns[0];
             all.push(format!(
                 "PREPARE get_{name} ({key_types}) AS SELECT * FROM {name} WHERE {key}"
@@ -464,7 +485,7 @@ impl Source<'_> {
             3 => format!("EXECUTE lock_{name}({key})"),
             4..=6 => format!(
                 "EXECUTE set_{name}({key}, {})",
-                value(rng, &table.columns[table.key_columns])
+                value(rng, table.set_column())
             ),
             7 => format!("EXECUTE del_{name}({key})"),
             8..=10 => {
@@ -527,31 +548,6 @@ impl Source<'_> {
                 table.key_list()
             ))
         }
-    }
-
-    /// A change of a definition, or of all rows.
-    pub fn define(&self, rng: &mut SmallRng, number: u64) -> Statement {
-        let table = self.table(rng);
-        let name = &table.name;
-        let ordered: Vec<&Column> = table
-            .columns
-            .iter()
-            .filter(|column| column.kind.is_ordered())
-            .collect();
-        let column = &ordered[rng.random_range(0..ordered.len())].name;
-        Statement::plain(match rng.random_range(0..6) {
-            0 => format!("TRUNCATE {name}"),
-            1 => format!("CREATE INDEX {name}_extra_{number} ON {name} ({column})"),
-            2 => format!("CREATE UNIQUE INDEX {name}_extra_{number} ON {name} ({column})"),
-            3 => {
-                format!("ALTER TABLE {name} ADD CONSTRAINT {name}_extra_{number} UNIQUE ({column})")
-            }
-            4 => format!("ALTER TABLE {name} ADD COLUMN extra_{number} int"),
-            _ => format!(
-                "ALTER TABLE {name} DROP CONSTRAINT IF EXISTS {name}_extra_{}",
-                number.saturating_sub(1)
-            ),
-        })
     }
 }
 

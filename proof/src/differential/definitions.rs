@@ -1,0 +1,49 @@
+//! Random changes of definitions, or of all rows: alone, in transactions, and beside the transactions of others.
+
+use super::statement::{Source, Statement};
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+impl Source<'_> {
+    /// A change of a definition, the run's `number`th.
+    pub fn define(&self, rng: &mut SmallRng, number: u64) -> Statement {
+        let table = self.table(rng);
+        let name = &table.name;
+        let ordered: Vec<&str> = table
+            .columns
+            .iter()
+            .filter(|column| column.kind.is_ordered())
+            .map(|column| column.name.as_str())
+            .collect();
+        let column = ordered[rng.random_range(0..ordered.len())];
+        // One that an earlier statement may have made.
+        let earlier = rng.random_range(number.saturating_sub(9)..=number);
+        let extra = format!("{name}_extra_{number}");
+        // More columns of keys would be as in `Table::may_assign`.
+        let unique = if table.locks_what_it_reads() {
+            ""
+        } else {
+            "UNIQUE "
+        };
+        let text = match rng.random_range(0..16) {
+            0..=1 => format!("TRUNCATE {name}"),
+            2..=3 => format!("CREATE INDEX {extra} ON {name} ({column})"),
+            4 => format!("CREATE {unique}INDEX {extra} ON {name} ({column})"),
+            5..=6 if !unique.is_empty() => {
+                format!("ALTER TABLE {name} ADD CONSTRAINT {extra} UNIQUE ({column})")
+            }
+            7 => format!("ALTER TABLE {name} ADD COLUMN extra_{number} int"),
+            8 => format!("ALTER TABLE {name} ADD COLUMN extra_{number} text DEFAULT 'new'"),
+            9 => format!("ALTER TABLE {name} DROP COLUMN IF EXISTS extra_{earlier}"),
+            10 => format!("ALTER TABLE {name} ADD CONSTRAINT {extra} CHECK ({column} IS NOT NULL)"),
+            11 => format!("DROP INDEX IF EXISTS {name}_extra_{earlier}"),
+            12 => format!("ALTER TABLE {name} DISABLE TRIGGER USER"),
+            13 => format!("ALTER TABLE {name} ENABLE TRIGGER USER"),
+            _ => format!("ALTER TABLE {name} DROP CONSTRAINT IF EXISTS {name}_extra_{earlier}"),
+        };
+        Statement {
+            defines: true,
+            ..Statement::plain(text)
+        }
+    }
+}
