@@ -87,7 +87,7 @@ impl IndexScan {
         range: &KeyRange,
         direction: Direction,
     ) {
-        index.storage().scans.fetch_add(1, Ordering::Relaxed);
+        index.storage().counters.scans.fetch_add(1, Ordering::Relaxed);
         self.place = Some((table, index));
         self.direction = direction;
         self.pending.clear();
