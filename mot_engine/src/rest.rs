@@ -112,7 +112,7 @@ impl Engine {
             table.counters().restart();
             for index in table.all_indexes() {
                 taken.indexes += 1;
-                index.storage().scans.store(0, Ordering::Relaxed);
+                index.storage().counters.scans.store(0, Ordering::Relaxed);
             }
         });
         self.transactions().restart();

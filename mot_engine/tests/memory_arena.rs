@@ -103,8 +103,13 @@ fn blocks_of_all_sizes_are_apart_aligned_and_counted() {
         let at = local
             .allocate(bytes, Purpose::Rows, Urgency::Ordinary)
             .unwrap();
-        assert_eq!(at.addr().get() % 16, 0);
-        assert!(bytes % 64 != 0 || at.addr().get() % 64 == 0, "{bytes}");
+        assert_eq!(at.addr().get() % 8, 0);
+        for align in [16, 32, 64] {
+            assert!(
+                bytes % align != 0 || at.addr().get() % align == 0,
+                "{bytes}"
+            );
+        }
         assert!(memory.contains(at));
         fill(at, bytes, blocks.len() as u8);
         expected += block_bytes(bytes) as i64;
@@ -333,7 +338,7 @@ fn one_block_of_every_size_takes_one_span_per_class() {
         memory.arena_bytes_used() - before,
         (sizes.len() * SPAN_BYTES) as u64
     );
-    assert!(sizes.len() < 90);
+    assert!(sizes.len() < 100);
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod descend;
 mod join;
 mod lanes;
 mod layer;
+mod many;
 mod memory;
 mod node;
 mod permutation;

@@ -118,6 +118,15 @@ impl Shared {
         assert_eq!(found, Some(value_of(key)), "{key:?} was there all the time");
     }
 
+    /// Reads keys that are always there, together.
+    fn get_present_together(&self, keys: &[&[u8]]) {
+        let expect = |number: usize, found| {
+            let key = keys[number];
+            assert_eq!(found, Some(value_of(key)), "{key:?} was there all the time");
+        };
+        self.with(|tree| tree.get_many(keys.len(), |number| keys[number], expect));
+    }
+
     /// Reads a key that may be there.
     fn get_perhaps(&self, key: &[u8]) {
         let found = self.with(|tree| tree.get(key));
@@ -228,6 +237,44 @@ fn split_below_root() {
     ]);
     keys.push(number(75));
     shared.finish(&keys);
+}
+
+/// The same, the keys looked up together.
+fn split_beside_many() {
+    let shared = Arc::new(Shared::default());
+    let mut keys: Vec<Vec<u8>> = (0..17).map(|at| number(at * 10)).collect();
+    keys.iter().for_each(|key| shared.insert(key));
+    let for_get = keys.clone();
+    threads(vec![
+        work(&shared, |shared| shared.insert(&number(75))),
+        work(&shared, move |shared| {
+            shared.get_present_together(&[&for_get[14], &for_get[9]]);
+        }),
+    ]);
+    keys.push(number(75));
+    shared.finish(&keys);
+}
+
+/// A leaf is unlinked, and its root takes its neighbour back, under keys looked up together.
+fn unlink_beside_many() {
+    let shared = Arc::new(Shared::default());
+    let keys: Vec<Vec<u8>> = (0..17).map(|at| number(at * 10)).collect();
+    keys.iter().for_each(|key| shared.insert(key));
+    let (kept, going) = keys.split_at(15);
+    let (kept, going) = (kept.to_vec(), going.to_vec());
+    let for_get = kept.clone();
+    threads(vec![
+        work(&shared, move |shared| {
+            going.iter().for_each(|key| shared.remove(key));
+            shared.insert(&number(155));
+        }),
+        work(&shared, move |shared| {
+            shared.get_present_together(&[&for_get[14], &for_get[0]]);
+        }),
+    ]);
+    let mut all = kept;
+    all.push(number(155));
+    shared.finish(&all);
 }
 
 /// An entry goes and another takes its slot under readers of both.
@@ -364,6 +411,16 @@ fn splits_beside_readers() {
 }
 
 #[test]
+fn keys_looked_up_together_beside_writers() {
+    explore("index, together beside a split", 1_500, split_beside_many);
+    explore(
+        "index, together beside an unlink",
+        1_500,
+        unlink_beside_many,
+    );
+}
+
+#[test]
 fn slots_used_again_beside_readers() {
     explore("index, slots used again", 3_000, reuse);
     explore("index, one slot used again", 4_000, reuse_of_one);
@@ -404,6 +461,11 @@ mod seen {
     #[test]
     fn counting_a_split() {
         finds("index: counting a split", RUNS, split_below_root);
+    }
+
+    #[test]
+    fn counting_a_split_beside_many() {
+        finds("index: counting a split", RUNS, split_beside_many);
     }
 
     #[test]

@@ -101,7 +101,26 @@ fn check_scan(
     assert_eq!(got, expected);
 }
 
+/// All keys there are at once, each beside one that is not there as a rule.
+fn check_together(tree: &Tree<'_, TestMemory>, model: &Model) {
+    let mut keys = Vec::new();
+    for key in model.keys() {
+        keys.push(key.clone());
+        keys.push([&key[..], &[7]].concat());
+    }
+    let mut found = vec![None; keys.len()];
+    tree.get_many(
+        keys.len(),
+        |number| &keys[number],
+        |number, value| assert_eq!(found[number].replace(value), None),
+    );
+    for (key, found) in keys.iter().zip(found) {
+        assert_eq!(found, Some(model.get(key).copied()), "{key:?}");
+    }
+}
+
 fn check_whole(tree: &Tree<'_, TestMemory>, model: &Model) {
+    check_together(tree, model);
     check_scan(tree, model, Bound::Start, Direction::Forward, 7);
     check_scan(tree, model, Bound::End, Direction::Backward, 7);
     let stats = tree.verify().expect("the tree is sound");

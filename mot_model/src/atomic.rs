@@ -120,6 +120,11 @@ macro_rules! atomic {
             }
 
             /// As in the standard library.
+            pub fn fetch_xor(&self, value: $int, order: Ordering) -> $int {
+                self.always(order, |old| old ^ value)
+            }
+
+            /// As in the standard library.
             pub fn fetch_max(&self, value: $int, order: Ordering) -> $int {
                 self.always(order, |old| old.max(value))
             }

@@ -1,7 +1,7 @@
 //! Transactions without SQL: TPC-C and YCSB on the engine's own calls, with a transaction manager and a log that cost as little as they can.
 //!
 //! `cargo bench -p mot_engine --bench transactions [-- WORD ...]`: `tpcc`, `ycsb`, `warehouses=N`, `threads=N`, `seconds=N`, `rounds=N`,
-//! `rows=N`. Figures are per second of the threads' own processor time, so that they are per core, whatever else the
+//! `rows=N`, `single` (TPC-C looks each row up alone). Figures are per second of the threads' own processor time, so that they are per core, whatever else the
 //! machine does; the median of the rounds counts, the spread is beside it.
 
 mod tpcc;
@@ -92,6 +92,7 @@ struct Settings {
     seconds: f64,
     rounds: usize,
     rows: u32,
+    single: bool,
 }
 
 fn bench_tpcc(settings: &Settings) {
@@ -118,6 +119,7 @@ fn bench_tpcc(settings: &Settings) {
                     tables.clone(),
                     home,
                     (round * 8 + thread) as u64,
+                    !settings.single,
                 );
                 let ran = run(settings.seconds, || terminal.step());
                 let mut counts = counts.lock().expect("nobody panicked");
@@ -134,9 +136,14 @@ fn bench_tpcc(settings: &Settings) {
         let all: u64 = done.iter().sum::<u64>() + rolled_back;
         let bytes = (world.log_bytes() - log) / all.max(1);
         let name = format!(
-            "TPC-C, {} warehouses, {} threads, {}",
+            "TPC-C, {} warehouses, {} threads, rows found {}, {}",
             settings.warehouses,
             settings.threads,
+            if settings.single {
+                "one by one"
+            } else {
+                "together"
+            },
             if contended {
                 "one warehouse"
             } else {
@@ -203,14 +210,15 @@ fn main() {
             .find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
         found.map_or(default, |text| text.parse().expect("a number"))
     };
+    let named = |name: &str| words.iter().any(|word| word == name);
     let settings = Settings {
         warehouses: number("warehouses", 2.0) as u32,
         threads: number("threads", 1.0) as usize,
         seconds: number("seconds", 2.0),
         rounds: number("rounds", 5.0) as usize,
         rows: number("rows", 1e6) as u32,
+        single: named("single"),
     };
-    let named = |name: &str| words.iter().any(|word| word == name);
     let any = named("tpcc") || named("ycsb");
     println!("| what | transactions for a second of one core | spread | |");
     println!("|---|---|---|---|");

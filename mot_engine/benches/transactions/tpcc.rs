@@ -186,6 +186,8 @@ pub struct Terminal<'a, 'w> {
     /// Committed, by kind, and NewOrders rolled back as the standard wants.
     pub done: [u64; NAMES.len()],
     pub rolled_back: u64,
+    /// An order's items and stocks are looked up together, as a statement with a list of keys does, not one by one.
+    at_once: bool,
 }
 
 impl<'a, 'w> Terminal<'a, 'w> {
@@ -194,6 +196,7 @@ impl<'a, 'w> Terminal<'a, 'w> {
         tables: Tables,
         home: u32,
         seed: u64,
+        at_once: bool,
     ) -> Terminal<'a, 'w> {
         let all = tables.all();
         let random = SmallRng::seed_from_u64(seed);
@@ -205,6 +208,7 @@ impl<'a, 'w> Terminal<'a, 'w> {
             all,
             done: [0; NAMES.len()],
             rolled_back: 0,
+            at_once,
         }
     }
 
@@ -271,14 +275,26 @@ impl<'a, 'w> Terminal<'a, 'w> {
         std::hint::black_box(number(customer.image(), 3));
         worker.insert(&tables.orders, &image(&[w, d, o, c, 0, count], "", 24 + 36));
         worker.insert(&tables.new_order, &image(&[w, d, o], "", 24 + 16));
-        for (line, (supply, item, quantity)) in lines.into_iter().enumerate() {
-            if rolls_back && line as u32 + 1 == count {
-                worker.roll_back();
-                return false;
+        // The last item of one that is rolled back does not exist.
+        let there = &lines[..lines.len() - usize::from(rolls_back)];
+        let mut stocks = Vec::new();
+        if self.at_once {
+            let items: Vec<[u32; 2]> = there.iter().map(|(_, item, _)| [*item, 0]).collect();
+            for (_, found) in worker.find_all(&tables.item, &items, 1) {
+                std::hint::black_box(number(found.image(), 1));
             }
-            let (_, found) = worker.find(&tables.item, &[item]);
-            std::hint::black_box(number(found.image(), 1));
-            let (slot, _) = worker.find(&tables.stock, &[supply, item]);
+            let keys: Vec<[u32; 2]> = there.iter().map(|line| [line.0, line.1]).collect();
+            stocks = worker.find_all(&tables.stock, &keys, 2);
+        }
+        for (line, (supply, item, quantity)) in there.iter().copied().enumerate() {
+            let slot = match stocks.get(line) {
+                Some((slot, _)) => *slot,
+                None => {
+                    let (_, found) = worker.find(&tables.item, &[item]);
+                    std::hint::black_box(number(found.image(), 1));
+                    worker.find(&tables.stock, &[supply, item]).0
+                }
+            };
             worker.modify(&tables.stock, slot, |image| {
                 let left = number(image, 2);
                 set_number(
@@ -297,6 +313,10 @@ impl<'a, 'w> Terminal<'a, 'w> {
                 &tables.order_line,
                 &line_image(w, d, o, line as u32 + 1, item, quantity, 0),
             );
+        }
+        if rolls_back {
+            worker.roll_back();
+            return false;
         }
         worker.commit(&self.all);
         true
@@ -466,9 +486,15 @@ impl<'a, 'w> Terminal<'a, 'w> {
         items.sort_unstable();
         items.dedup();
         let mut low = 0;
-        for item in items {
-            let (_, stock) = worker.find(&self.tables.stock, &[w, item]);
-            low += u32::from(number(stock.image(), 2) < threshold);
+        let mut count = |stock: VersionRef| low += u32::from(number(stock.image(), 2) < threshold);
+        if self.at_once {
+            let keys: Vec<[u32; 2]> = items.into_iter().map(|item| [w, item]).collect();
+            let stocks = worker.find_all(&self.tables.stock, &keys, 2);
+            stocks.into_iter().for_each(|(_, stock)| count(stock));
+        } else {
+            for item in items {
+                count(worker.find(&self.tables.stock, &[w, item]).1);
+            }
         }
         std::hint::black_box(low);
         worker.commit(&self.all);

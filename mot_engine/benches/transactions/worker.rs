@@ -102,6 +102,8 @@ pub struct Worker<'a> {
     xid: Xid,
     snapshot: Snap<'a>,
     key: KeyBuffer,
+    /// Of `find_all`, one behind the other.
+    keys: Vec<u8>,
     range: KeyRange,
     scan: IndexScan,
     image: Vec<u8>,
@@ -122,6 +124,7 @@ impl<'a> Worker<'a> {
             xid,
             snapshot,
             key: KeyBuffer::new(),
+            keys: Vec::new(),
             range: KeyRange::new(),
             scan: IndexScan::new(),
             image: Vec::new(),
@@ -216,6 +219,34 @@ impl<'a> Worker<'a> {
             .next(&self.session, &self.snapshot)
             .expect("memory");
         found.unwrap_or_else(|| panic!("no row {key:?}"))
+    }
+
+    /// The rows with these keys of a table's first index, in that order.
+    pub fn find_all(
+        &mut self,
+        table: &Table,
+        keys: &[[u32; 2]],
+        columns: usize,
+    ) -> Vec<(Slot, VersionRef)> {
+        self.keys.clear();
+        for key in keys {
+            self.encode(&key[..columns], None);
+            self.keys.extend_from_slice(self.key.as_slice());
+        }
+        let key_bytes = self.keys.len() / keys.len().max(1);
+        let keys = self.keys.chunks_exact(key_bytes.max(1));
+        self.scan
+            .start_points(table.rows, table.indexes[0], keys)
+            .expect("memory");
+        let mut found = Vec::with_capacity(self.keys.len() / key_bytes.max(1));
+        while let Some(row) = self
+            .scan
+            .next(&self.session, &self.snapshot)
+            .expect("memory")
+        {
+            found.push(row);
+        }
+        found
     }
 
     /// Visits rows whose keys begin so, until told to stop.

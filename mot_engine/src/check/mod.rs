@@ -23,8 +23,8 @@ use crate::key::{KeyBuffer, encode_row};
 use crate::memory::Urgency;
 use crate::reclaim::Quiet;
 use crate::row::{
-    Anchor, Head, IMAGE_BYTES_MIN, Judged, VersionRef, counted_as_top, counted_early, flags,
-    judge_maker,
+    Anchor, Head, IMAGE_BYTES_MIN, Judged, Version, VersionRef, counted_as_top, counted_early,
+    flags, judge_maker,
 };
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
@@ -215,7 +215,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
     fn malformed(&self, slot: Slot, version: VersionRef) -> Option<&'static str> {
         let address = version.address();
         let memory = self.session.local.memory();
-        if !address.is_multiple_of(16)
+        if !address.is_multiple_of(align_of::<Version>() as u64)
             || !NonNull::new(address as *mut u8).is_some_and(|at| memory.contains(at))
         {
             return Some("a version lies outside the arena");

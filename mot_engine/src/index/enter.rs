@@ -257,6 +257,7 @@ pub(super) fn count(index: IndexRef, entries: i64) {
     if entries != 0 {
         index
             .storage()
+            .counters
             .entries
             .fetch_add(entries, Ordering::Relaxed);
     }

@@ -322,6 +322,7 @@ impl Stretches {
             .map_err(|error| failed(session, error))?;
         index
             .storage()
+            .counters
             .entries
             .store(self.entries, Ordering::Relaxed);
         Ok(())

@@ -121,7 +121,7 @@ impl LocalMemory {
         }
     }
 
-    /// Takes a block of at least `bytes`, 16-byte aligned, 64-byte aligned if `bytes` is a multiple of 64. Its contents
+    /// Takes a block of at least `bytes`, 8-byte aligned, and 16-, 32- or 64-byte aligned if `bytes` is a multiple of that. Its contents
     /// are arbitrary. Without room nothing has happened.
     #[inline]
     pub fn allocate(

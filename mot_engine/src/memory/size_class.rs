@@ -2,14 +2,14 @@
 //!
 //! Contract: pure functions of the size, the same in allocation and free. Up to 2 KiB the steps are fine, because rows
 //! are small and all of a table's rows round up alike; above, a class is a 64 KiB span divided by a whole number, so a
-//! span leaves no tail. Sizes that are multiples of 64 get 64-aligned blocks, all others at least 16-aligned ones.
+//! span leaves no tail. A size that is a multiple of 16, 32 or 64 gets blocks so aligned, all others at least 8-aligned ones.
 //! Above [`SMALL_BYTES_MAX`] there are no classes but runs of whole spans.
 
 use super::chunk::SPAN_BYTES;
 use std::alloc::Layout;
 
 /// Every block is at least so aligned, and at least so large.
-pub const BLOCK_ALIGN: usize = 16;
+pub const BLOCK_ALIGN: usize = 8;
 
 /// Largest size with a class; larger ones are runs of spans.
 pub const SMALL_BYTES_MAX: usize = SPAN_BYTES / 2;
@@ -18,7 +18,12 @@ pub const SMALL_BYTES_MAX: usize = SPAN_BYTES / 2;
 const CLASS_ALIGN_MAX: usize = 64;
 
 /// (step, up to): fine steps where rows and index nodes live.
-const STEPS: [(usize, usize); 3] = [(16, 512), (32, 1024), (64, FINE_BYTES_MAX)];
+const STEPS: [(usize, usize); 4] = [
+    (BLOCK_ALIGN, 256),
+    (16, 512),
+    (32, 1024),
+    (64, FINE_BYTES_MAX),
+];
 const FINE_BYTES_MAX: usize = 2048;
 
 /// Blocks per span of the classes above the fine ones: about 12.5 % apart, as far as whole numbers allow.
@@ -26,11 +31,11 @@ const BLOCKS_PER_SPAN: [usize; 19] = [
     28, 25, 22, 20, 18, 16, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2,
 ];
 
-const FINE_CLASSES: usize = 512 / 16 + 512 / 32 + 1024 / 64;
+const FINE_CLASSES: usize = 256 / BLOCK_ALIGN + 256 / 16 + 512 / 32 + 1024 / 64;
 
 /// Number of classes.
 pub(super) const CLASSES: usize = FINE_CLASSES + BLOCKS_PER_SPAN.len();
-const _: () = assert!(CLASSES == 83 && CLASSES < u8::MAX as usize);
+const _: () = assert!(CLASSES == 99 && CLASSES < u8::MAX as usize);
 
 pub(super) const CLASS_BYTES: [u32; CLASSES] = {
     let mut sizes = [0; CLASSES];
@@ -55,8 +60,8 @@ pub(super) const CLASS_BYTES: [u32; CLASSES] = {
 const _: () = assert!(CLASS_BYTES[CLASSES - 1] as usize == SMALL_BYTES_MAX);
 const _: () = assert!(CLASS_BYTES[FINE_CLASSES - 1] as usize == FINE_BYTES_MAX);
 
-/// Class by 16-byte units up to `FINE_BYTES_MAX`.
-const FINE: [u8; FINE_BYTES_MAX / 16 + 1] = lookup(16);
+/// Class by units of [`BLOCK_ALIGN`] up to `FINE_BYTES_MAX`.
+const FINE: [u8; FINE_BYTES_MAX / BLOCK_ALIGN + 1] = lookup(BLOCK_ALIGN);
 /// Class by 64-byte units up to `SMALL_BYTES_MAX`.
 const COARSE: [u8; SMALL_BYTES_MAX / 64 + 1] = lookup(64);
 
@@ -77,7 +82,7 @@ const fn lookup<const N: usize>(unit: usize) -> [u8; N] {
 #[inline]
 pub(super) fn class_of(bytes: usize) -> usize {
     if bytes <= FINE_BYTES_MAX {
-        FINE[bytes.div_ceil(16)] as usize
+        FINE[bytes.div_ceil(BLOCK_ALIGN)] as usize
     } else {
         COARSE[bytes.div_ceil(64)] as usize
     }
@@ -143,8 +148,10 @@ mod tests {
                 "{bytes}"
             );
         }
-        for bytes in (64..=SMALL_BYTES_MAX).step_by(64) {
-            assert_eq!(class_bytes(class_of(bytes)) % 64, 0, "{bytes}");
+        for align in [16, 32, 64] {
+            for bytes in (align..=SMALL_BYTES_MAX).step_by(align) {
+                assert_eq!(class_bytes(class_of(bytes)) % align, 0, "{bytes}");
+            }
         }
         assert_eq!(block_bytes(SMALL_BYTES_MAX + 1), SPAN_BYTES);
         assert_eq!(block_bytes(3 * SPAN_BYTES), 3 * SPAN_BYTES);
@@ -152,7 +159,7 @@ mod tests {
 
     #[test]
     fn layouts_keep_their_alignment() {
-        for align in [1, 8, 16, 32, 64, 128, 4096, SPAN_BYTES] {
+        for align in [1, 4, 8, 16, 32, 64, 128, 4096, SPAN_BYTES] {
             for bytes in [1, 17, 100, 700, 1500, 5000, 40_000] {
                 let asked = layout_bytes(Layout::from_size_align(bytes, align).unwrap()).unwrap();
                 assert!(asked >= bytes);

@@ -1,6 +1,7 @@
 //! Taking versions out of one row, with the index entries only they needed, and giving the slot back when nothing is left.
 
 use super::OldSnapshots;
+use super::tail::cut_tail;
 use crate::engine::State;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
@@ -37,7 +38,7 @@ pub(crate) struct Taken {
 /// - While the log is replayed, each state is counted as if it replaced the one below it, whatever becomes of that: in sum, the states on
 ///   top of their chains count. So it matters only if one is taken out that is on top.
 #[derive(Default)]
-struct Uncounted {
+pub(super) struct Uncounted {
     rows: i64,
     row_bytes: i64,
     stale_versions: i64,
@@ -45,7 +46,7 @@ struct Uncounted {
 
 impl Uncounted {
     /// Notes a version that was just unlinked; what was below it still is (`next` of an unlinked version stays).
-    fn add(&mut self, version: VersionRef, counts_as_top: bool) {
+    pub(super) fn add(&mut self, version: VersionRef, counts_as_top: bool) {
         let now = version.flags();
         let (base, rows, row_bytes) = if now & flags::ABORTED == 0 || version.is_lock() {
             return;
@@ -61,7 +62,7 @@ impl Uncounted {
         self.stale_versions += i64::from(base.is_some());
     }
 
-    fn take_back(&self, table: TableRef) {
+    pub(super) fn take_back(&self, table: TableRef) {
         let counters = table.counters();
         let take = |counter: &AtomicI64, count: i64| {
             if count != 0 {
@@ -186,6 +187,17 @@ fn finish_cleaning(session: &Session, table: TableRef, slot: Slot, anchor: &Anch
     for version in taken.iter() {
         complete &= remove_entries(session, table, slot, version).is_ok();
     }
+    end_cleaning(session, table, slot, anchor, complete);
+}
+
+/// Ends the CLEANING: everything is removed, or not all of it (`complete`).
+pub(super) fn end_cleaning(
+    session: &Session,
+    table: TableRef,
+    slot: Slot,
+    anchor: &Anchor,
+    complete: bool,
+) {
     reach(Point::UnlinkBeforeSlot);
     // Read before the slot becomes empty: while replaying, the list of free slots is not kept, it is made at the end.
     let lists_free_slots = keeps_free_list(session);
@@ -208,7 +220,7 @@ fn keeps_free_list(session: &Session) -> bool {
 }
 
 /// Removes the entries of a version that is no longer in its chain, unless another version there has the key.
-fn remove_entries(
+pub(super) fn remove_entries(
     session: &Session,
     table: TableRef,
     slot: Slot,
@@ -297,12 +309,18 @@ pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize
     if crate::sync::is_broken("rows: the horizon") {
         horizon = Xid(u64::MAX);
     }
-    let mut any = false;
     let old = session.old_snapshots();
-    removable(anchor.head(), horizon, &old, |_| any = true);
+    let any = || {
+        let mut any = false;
+        removable(anchor.head(), horizon, &old, |_| any = true);
+        any
+    };
     let mut removed = 0;
-    if any {
-        removed = clean_row(session, table, slot, |head, taken| {
+    if any() {
+        removed = cut_tail(session, table, slot, anchor, horizon);
+    }
+    if any() {
+        removed += clean_row(session, table, slot, |head, taken| {
             let mut now = *head;
             removable(*head, horizon, &old, |version| {
                 let hints = version.flags();

@@ -11,6 +11,7 @@
 mod clean;
 mod old;
 mod sweep;
+mod tail;
 
 pub(crate) use clean::{clean_row, prune_row, without_stale_lock_flag};
 pub use old::{OldSnapshot, OldSnapshots};

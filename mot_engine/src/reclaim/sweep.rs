@@ -76,9 +76,12 @@ impl Session {
                     done.groups_waiting += 1;
                 }
                 groups.done();
-                pause();
             }
             groups.bits = 0;
+            drop(groups);
+            if taken != 0 || all {
+                pause();
+            }
             word_start += DIRTY_WORD_SLOTS;
         }
         self.local.collect();
@@ -97,7 +100,7 @@ impl Session {
             return true;
         };
         let _pin = self.local.pin();
-        // One row of the group was left with something to do, the others lie cold: waiting for each of them in turn was nine tenths
+        // One row of the group was left with something to do, and all lie cold: waiting for each of them in turn was nine tenths
         // of the sweeper's time.
         for anchor in slots.clone().filter_map(|slot| table.anchor(Slot(slot))) {
             prefetch_header(anchor);
@@ -116,6 +119,9 @@ impl Session {
             return false;
         };
         let mut at = anchor.head().version();
+        if at.is_some_and(|newest| newest.is_at_rest()) {
+            return false;
+        }
         while let Some(version) = at {
             at = version.next();
             let _: Judged = judge_maker(version, clock);

@@ -25,7 +25,7 @@ pub struct Anchor {
 
 const _: () = assert!(size_of::<Anchor>() == 16);
 
-/// A head word: an address (48 bits, 16-byte aligned) and flags around it.
+/// A head word: an address (48 bits, 8-byte aligned) and flags around it.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub struct Head(pub(crate) u64);
 
@@ -35,14 +35,14 @@ impl Head {
     pub const KEYS_MOVED: u64 = 1 << 1;
     /// The last logged change was rolled back: the next one is logged as a whole.
     pub const FULL_IMAGE_NEXT: u64 = 1 << 2;
-    /// The slot is on the free list; the address bits hold the next free slot.
-    pub const FREE: u64 = 1 << 3;
     /// The chain holds a row-lock entry.
     pub const HAS_LOCKS: u64 = 1 << 48;
     /// Somebody removes index entries of versions already taken out of this chain. Only its setter may give the slot away, and nobody else
     /// takes versions with keys of their own out meanwhile: so a slot is never reused while an entry of its former row is still to go.
     pub const CLEANING: u64 = 1 << 49;
-    const ADDRESS: u64 = (1 << 48) - 16;
+    /// The slot is on the free list; the address bits hold the next free slot.
+    pub const FREE: u64 = 1 << 50;
+    const ADDRESS: u64 = (1 << 48) - 8;
     const FLAGS: u64 = Head::KEYS_MOVED | Head::FULL_IMAGE_NEXT | Head::HAS_LOCKS | Head::CLEANING;
 
     /// No version, no flags.

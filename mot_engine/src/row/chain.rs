@@ -7,7 +7,6 @@ use super::anchor::{Anchor, Head};
 use super::version::{VersionRef, flags};
 use crate::clock::{Clock, Snapshot};
 use crate::ids::Xid;
-use crate::sync::Ordering;
 
 /// What became of the transaction that made a version.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -187,18 +186,18 @@ fn counted_above(
 
 /// Takes one version out of a latched chain; `false` if it is not in it. The head to store is returned through `head`.
 pub(crate) fn unlink(head: &mut Head, version: VersionRef) -> bool {
-    let after = version.header().next.load(Ordering::Acquire);
+    let after = version.next();
     let Some(first) = head.version() else {
         return false;
     };
     if first == version {
-        *head = head.with_address(after);
+        *head = head.with_address(after.map_or(0, VersionRef::address));
         return true;
     }
     let mut at = first;
     while let Some(next) = at.next() {
         if next == version {
-            at.header().next.store(after, Ordering::Release);
+            at.replace_next(after);
             return true;
         }
         at = next;

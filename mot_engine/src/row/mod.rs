@@ -3,13 +3,13 @@
 mod anchor;
 mod chain;
 mod prefetch;
+mod strength;
 mod version;
 
 pub use anchor::{Anchor, Head};
 pub(crate) use chain::{Judged, counted_as_top, counted_early, judge_maker, unlink};
 pub use chain::{JudgedVersion, Newest, is_visible, judge, newest, oldest_needed, visible};
 pub(crate) use prefetch::{prefetch_anchor, prefetch_header, prefetch_version};
+pub use strength::LockStrength;
 pub(crate) use version::TOMBSTONE_IMAGE;
-pub use version::{
-    IMAGE_BYTES_MIN, LockStrength, STAMP_BYTES, Version, VersionRef, block_bytes, flags,
-};
+pub use version::{IMAGE_BYTES_MIN, STAMP_BYTES, Version, VersionRef, block_bytes, flags};

@@ -1,27 +1,30 @@
 //! A version: one state of a row.
 //!
 //! ```text
-//!  0  next: u64         the older version, or 0
-//!  8  image_bytes: u32  length of the image
-//! 12  flags: u32        hints and kind, see `flags`
-//! 16  image             a PostgreSQL heap tuple; its first 18 bytes are the engine's stamp:
-//!     16 xid: u64       the (sub)transaction that made it      (t_choice)
-//!     24 cid: u32       the command of that transaction        (t_choice)
-//!     28 tid: 3 x u16   block high, block low, offset          (t_ctid)
-//!     34 body           t_infomask2, t_infomask, t_hoff, null bitmap, data: what is logged and checkpointed
+//!  0  word: u64         the older version's address or 0, flags, and the length of a short image
+//!  8  image_bytes: u64  length of a long image; a short one has no such word
+//!  8 or 16  image       a PostgreSQL heap tuple; its first 18 bytes are the engine's stamp:
+//!      0 xid: u64       the (sub)transaction that made it      (t_choice)
+//!      8 cid: u32       the command of that transaction        (t_choice)
+//!     12 tid: 3 x u16   block high, block low, offset          (t_ctid)
+//!     18 body           t_infomask2, t_infomask, t_hoff, null bitmap, data: what is logged and checkpointed
+//!
+//! word: bits 0..3 and 59..64 length, 3..48 address (a multiple of 8), 48..59 hints and kind, see `flags`
 //! ```
 //!
 //! So a scan hands the tuple out in place, and `xmin`, `cmin` and `ctid` of the tuple come out right.
 //!
 //! Invariants:
-//! - Everything but `next` and `flags` is written before the version is published and never changes.
-//! - `next` of a published version changes only under the anchor's latch (unlink, prune).
+//! - Everything but the word's address and flags is written before the version is published and never changes.
+//! - The address in a published version's word changes only under the anchor's latch (unlink, prune), flags at any time by anybody: so both
+//!   by instructions that leave the rest of the word alone.
 //! - Hint flags are only ever added, and only once they are true for ever. (APPLYING is no hint: replay takes it off.)
 //! - Tombstones and lock entries have an image of [`IMAGE_BYTES_MIN`] bytes: the stamp and padding.
 
 use super::anchor::Head;
+use super::strength::LockStrength;
 use crate::ids::{CommandId, Slot, Xid};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, order_unless_broken};
+use crate::sync::{AtomicU64, Ordering, order_unless_broken};
 use std::ptr::NonNull;
 
 /// Bytes of an image that belong to the engine.
@@ -56,57 +59,60 @@ pub mod flags {
     /// Replay is still working on it: entries may be missing, and the row's LSN is not its own yet. Nobody judges it; taken off when it is
     /// complete.
     pub const APPLYING: u32 = 1 << 10;
+    /// Bits there are.
+    pub(super) const BITS: u32 = 11;
 }
 
-/// Strength of a row lock, with PostgreSQL's conflict table.
-#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug)]
-#[repr(u8)]
-pub enum LockStrength {
-    /// FOR KEY SHARE
-    KeyShare = 0,
-    /// FOR SHARE
-    Share = 1,
-    /// FOR NO KEY UPDATE, and an UPDATE that changes no key of a unique index
-    NoKeyUpdate = 2,
-    /// FOR UPDATE, DELETE, and an UPDATE of a unique key
-    Update = 3,
-}
+/// Bytes of the longest image whose length fits into the word: with the word, a block of 256 bytes.
+const SHORT_IMAGE_BYTES_MAX: usize = 248;
+/// Where in the word the flags are.
+const FLAGS_SHIFT: u32 = 48;
+const FLAGS: u64 = ((1 << flags::BITS) - 1) << FLAGS_SHIFT;
+/// Where in the word the address is.
+const ADDRESS: u64 = (1 << FLAGS_SHIFT) - 8;
+/// The length's low bits lie below the address, the others above the flags. 0: the image is a long one.
+const LENGTH_LOW_BITS: u32 = 3;
+const LENGTH_LOW: u64 = (1 << LENGTH_LOW_BITS) - 1;
+const LENGTH_HIGH_SHIFT: u32 = FLAGS_SHIFT + flags::BITS;
 
-impl LockStrength {
-    /// PostgreSQL's table of conflicting row locks ("Row-Level Locks" in its manual).
-    pub fn conflicts(self, other: LockStrength) -> bool {
-        use LockStrength::*;
-        match self {
-            KeyShare => other == Update,
-            Share => other >= NoKeyUpdate,
-            NoKeyUpdate => other >= Share,
-            Update => true,
-        }
-    }
+const _: () = assert!(
+    (SHORT_IMAGE_BYTES_MAX as u64) < 1 << (LENGTH_LOW_BITS + u64::BITS - LENGTH_HIGH_SHIFT)
+);
 
-    fn from_bits(bits: u32) -> LockStrength {
-        match bits & 3 {
-            0 => LockStrength::KeyShare,
-            1 => LockStrength::Share,
-            2 => LockStrength::NoKeyUpdate,
-            _ => LockStrength::Update,
-        }
-    }
-}
-
-/// The header in front of an image.
-#[repr(C, align(16))]
+/// What every version begins with.
+#[repr(C)]
 pub struct Version {
-    pub(crate) next: AtomicU64,
-    pub(crate) image_bytes: u32,
-    pub(crate) flags: AtomicU32,
+    word: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Version>() == 16);
+/// Bytes in front of an image.
+#[inline]
+fn header_bytes(image_bytes: usize) -> usize {
+    if image_bytes <= SHORT_IMAGE_BYTES_MAX {
+        size_of::<Version>()
+    } else {
+        size_of::<Version>() + size_of::<u64>()
+    }
+}
+
+/// The length of a short image, as the word holds it; 0 for a long one.
+fn length_bits(image_bytes: usize) -> u64 {
+    if image_bytes > SHORT_IMAGE_BYTES_MAX {
+        return 0;
+    }
+    let length = image_bytes as u64;
+    length & LENGTH_LOW | (length >> LENGTH_LOW_BITS) << LENGTH_HIGH_SHIFT
+}
+
+/// The length a word holds; 0 if the image is a long one.
+#[inline]
+fn short_length(word: u64) -> usize {
+    ((word >> LENGTH_HIGH_SHIFT) << LENGTH_LOW_BITS | word & LENGTH_LOW) as usize
+}
 
 /// Bytes of the arena block of a version with such an image.
 pub fn block_bytes(image_bytes: usize) -> usize {
-    (size_of::<Version>() + image_bytes).next_multiple_of(16)
+    (header_bytes(image_bytes) + image_bytes).next_multiple_of(align_of::<Version>())
 }
 
 /// A version in the arena. Valid while pinned, or while a snapshot that sees it is registered.
@@ -135,7 +141,7 @@ impl VersionRef {
     /// Writes a new version into `block`, unpublished: only the caller can reach it.
     ///
     /// # Safety
-    /// `block` is an unshared block of at least `block_bytes(image.len())` bytes, 16-byte aligned; `image` is at least
+    /// `block` is an unshared block of at least `block_bytes(image.len())` bytes, 8-byte aligned; `image` is at least
     /// [`IMAGE_BYTES_MIN`] long.
     pub(crate) unsafe fn write(
         block: NonNull<u8>,
@@ -153,7 +159,7 @@ impl VersionRef {
     /// As `write`, from what follows the stamp; `None` makes a tombstone's image.
     ///
     /// # Safety
-    /// `block` is an unshared, 16-byte aligned block that is large enough for the image.
+    /// `block` is an unshared, 8-byte aligned block that is large enough for the image.
     pub(crate) unsafe fn write_body(
         block: NonNull<u8>,
         body: Option<&[u8]>,
@@ -164,14 +170,18 @@ impl VersionRef {
     ) -> VersionRef {
         let body = body.unwrap_or(&TOMBSTONE_IMAGE[STAMP_BYTES..]);
         let version = block.cast::<Version>();
+        let image_bytes = STAMP_BYTES + body.len();
+        debug_assert_eq!(flags >> flags::BITS, 0);
+        let word = u64::from(flags) << FLAGS_SHIFT | length_bits(image_bytes);
         // SAFETY: the block is ours and large enough (caller).
         unsafe {
             version.write(Version {
-                next: AtomicU64::new(0),
-                image_bytes: (STAMP_BYTES + body.len()) as u32,
-                flags: AtomicU32::new(flags),
+                word: AtomicU64::new(word),
             });
-            let at = version.add(1).cast::<u8>();
+            if short_length(word) == 0 {
+                version.add(1).cast::<u64>().write(image_bytes as u64);
+            }
+            let at = block.add(header_bytes(image_bytes));
             at.add(STAMP_BYTES)
                 .copy_from_nonoverlapping(NonNull::from(body).cast(), body.len());
             at.cast::<u64>().write(xid.0);
@@ -188,20 +198,20 @@ impl VersionRef {
     /// The transaction that made it.
     pub fn xid(&self) -> Xid {
         // SAFETY: the stamp follows the header and never changes after publication.
-        Xid(unsafe { self.0.add(1).cast::<u64>().read() })
+        Xid(unsafe { self.image_ptr().cast::<u64>().read() })
     }
 
     /// The command that made it.
     pub fn cid(&self) -> CommandId {
         // SAFETY: as for `xid`.
-        CommandId(unsafe { self.0.add(1).cast::<u32>().add(2).read() })
+        CommandId(unsafe { self.image_ptr().cast::<u32>().add(2).read() })
     }
 
     /// The row it belongs to.
     pub fn slot(&self) -> Slot {
         // SAFETY: as for `xid`.
         let (high, low, offset) = unsafe {
-            let tid = self.0.add(1).cast::<u16>().add(6);
+            let tid = self.image_ptr().cast::<u16>().add(6);
             (tid.read(), tid.add(1).read(), tid.add(2).read())
         };
         let block = (u32::from(high) << 16) | u32::from(low);
@@ -210,47 +220,76 @@ impl VersionRef {
 
     /// The tuple, stamp included.
     pub fn image(&self) -> &[u8] {
+        let bytes = self.image_bytes();
         // SAFETY: the image follows the header and is immutable while the version is protected.
-        unsafe { std::slice::from_raw_parts(self.image_ptr(), self.image_bytes()) }
+        unsafe { std::slice::from_raw_parts(self.image_at(bytes), bytes) }
     }
 
     /// The tuple's address.
+    #[inline]
     pub fn image_ptr(&self) -> *const u8 {
-        // SAFETY: one past the header is inside the block.
-        unsafe { self.0.as_ptr().add(1).cast() }
+        let is_long = short_length(self.word()) == 0;
+        let words = 1 + usize::from(is_long);
+        // SAFETY: past the header is inside the block.
+        unsafe { self.0.as_ptr().add(words).cast() }
+    }
+
+    /// Where an image of this length begins.
+    #[inline]
+    fn image_at(&self, image_bytes: usize) -> *const u8 {
+        // SAFETY: past the header is inside the block.
+        unsafe { self.0.as_ptr().cast::<u8>().add(header_bytes(image_bytes)) }
     }
 
     /// The tuple's length.
+    #[inline]
     pub fn image_bytes(&self) -> usize {
-        self.header().image_bytes as usize
+        match short_length(self.word()) {
+            // SAFETY: a long image's length follows the word and never changes after publication.
+            0 => unsafe { self.0.add(1).cast::<u64>().read() as usize },
+            length => length,
+        }
     }
 
     /// What is logged and checkpointed of the tuple.
     pub fn body(&self) -> &[u8] {
-        // SAFETY: as for `image`; every image is longer than the stamp.
-        unsafe {
-            std::slice::from_raw_parts(
-                self.image_ptr().add(STAMP_BYTES),
-                self.image_bytes() - STAMP_BYTES,
-            )
-        }
+        &self.image()[STAMP_BYTES..]
+    }
+
+    #[inline]
+    fn word(&self) -> u64 {
+        self.header().word.load(Ordering::Acquire)
     }
 
     /// The flags now.
+    #[inline]
     pub fn flags(&self) -> u32 {
-        self.header().flags.load(Ordering::Acquire)
+        ((self.word() & FLAGS) >> FLAGS_SHIFT) as u32
     }
 
     pub(crate) fn add_flags(&self, flags: u32) {
+        debug_assert_eq!(flags >> flags::BITS, 0);
         let order = order_unless_broken(Ordering::AcqRel, "rows: the release of a flag");
-        self.header().flags.fetch_or(flags, order);
+        let bits = u64::from(flags) << FLAGS_SHIFT;
+        self.header().word.fetch_or(bits, order);
     }
 
     /// Replay has done all that belongs to this version.
     pub(crate) fn end_applying(&self) {
-        self.header()
-            .flags
-            .fetch_and(!flags::APPLYING, Ordering::AcqRel);
+        let bit = u64::from(flags::APPLYING) << FLAGS_SHIFT;
+        self.header().word.fetch_and(!bit, Ordering::AcqRel);
+    }
+
+    /// Whether it is a committed state with nothing below it: a row with which there is nothing to do.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        const VERDICT: u32 = flags::COMMITTED
+            | flags::ABORTED
+            | flags::TOMBSTONE
+            | flags::LOCK_ONLY
+            | flags::APPLYING;
+        let word = self.word();
+        word & (ADDRESS | u64::from(VERDICT) << FLAGS_SHIFT)
+            == u64::from(flags::COMMITTED) << FLAGS_SHIFT
     }
 
     /// Whether it says that the row is deleted.
@@ -288,13 +327,25 @@ impl VersionRef {
     /// Puts it above a chain. Unpublished versions only.
     pub(crate) fn set_next(&self, head: Head) {
         let below = head.version().map_or(0, VersionRef::address);
-        self.header().next.store(below, Ordering::Relaxed);
+        let word = &self.header().word;
+        let rest = word.load(Ordering::Relaxed) & !ADDRESS;
+        word.store(rest | below, Ordering::Relaxed);
+    }
+
+    /// Puts another version, or none, below it. Under the anchor's latch: nobody else changes the address meanwhile, flags they may.
+    pub(crate) fn replace_next(&self, below: Option<VersionRef>) {
+        let before = self.word() & ADDRESS;
+        let after = below.map_or(0, VersionRef::address);
+        self.header()
+            .word
+            .fetch_xor(before ^ after, Ordering::AcqRel);
     }
 
     /// The older version.
+    #[inline]
     pub fn next(&self) -> Option<VersionRef> {
-        // SAFETY: a `next` word holds 0 or a version that is retired, not freed, while anybody who can reach it is pinned.
-        unsafe { VersionRef::from_address(self.header().next.load(Ordering::Acquire)) }
+        // SAFETY: the address is 0 or that of a version that is retired, not freed, while anybody who can reach it is pinned.
+        unsafe { VersionRef::from_address(self.word() & ADDRESS) }
     }
 
     /// Bytes of its arena block.
@@ -305,38 +356,58 @@ impl VersionRef {
 
 #[cfg(test)]
 mod tests {
-    use super::LockStrength::*;
     use super::*;
 
     #[test]
-    fn locks_conflict_as_the_manual_says() {
-        let all = [KeyShare, Share, NoKeyUpdate, Update];
-        let table = [
-            [false, false, false, true],
-            [false, false, true, true],
-            [false, true, true, true],
-            [true, true, true, true],
-        ];
-        for (i, a) in all.iter().enumerate() {
-            for (j, b) in all.iter().enumerate() {
-                assert_eq!(a.conflicts(*b), table[i][j], "{a:?} {b:?}");
-            }
+    fn stamps_read_back() {
+        let most = SHORT_IMAGE_BYTES_MAX;
+        for length in [
+            IMAGE_BYTES_MIN,
+            40,
+            41,
+            most - 1,
+            most,
+            most + 1,
+            1000,
+            70_000,
+        ] {
+            let mut block = vec![0u64; block_bytes(length) / 8];
+            let image: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            let at = NonNull::new(block.as_mut_ptr().cast()).unwrap();
+            let (xid, cid, slot) = (Xid(77 << 32), CommandId(5), Slot(70_000));
+            // SAFETY: the vector is large enough and 8-byte aligned.
+            let version = unsafe { VersionRef::write(at, &image, xid, cid, slot, 0) };
+            let same = || {
+                assert_eq!(version.xid(), xid);
+                assert_eq!(version.cid(), cid);
+                assert_eq!(version.slot(), slot);
+                assert_eq!(version.image().len(), length);
+                assert_eq!(version.image().as_ptr(), version.image_ptr());
+                assert_eq!(version.body(), &image[STAMP_BYTES..]);
+                assert_eq!(version.strength(), LockStrength::NoKeyUpdate);
+            };
+            same();
+            assert!(version.next().is_none());
+            version.add_flags((1 << flags::BITS) - 1 - flags::LOCK_ONLY - flags::TOMBSTONE);
+            version.replace_next(Some(version));
+            assert_eq!(version.next(), Some(version));
+            version.end_applying();
+            assert_eq!(version.flags() & flags::APPLYING, 0);
+            assert_ne!(version.flags() & flags::LOGGED, 0);
+            version.replace_next(None);
+            assert!(version.next().is_none());
+            assert_eq!(version.image(), {
+                let mut stamped = image.clone();
+                stamped[..STAMP_BYTES].copy_from_slice(&version.image()[..STAMP_BYTES]);
+                stamped
+            });
         }
     }
 
     #[test]
-    fn stamps_read_back() {
-        let mut block = vec![0u128; 8];
-        let image: Vec<u8> = (0..40).collect();
-        let at = NonNull::new(block.as_mut_ptr().cast()).unwrap();
-        // SAFETY: the vector is large enough and 16-byte aligned.
-        let version =
-            unsafe { VersionRef::write(at, &image, Xid(77 << 32), CommandId(5), Slot(70_000), 0) };
-        assert_eq!(version.xid(), Xid(77 << 32));
-        assert_eq!(version.cid(), CommandId(5));
-        assert_eq!(version.slot(), Slot(70_000));
-        assert_eq!(version.body(), &image[STAMP_BYTES..]);
-        assert_eq!(version.strength(), NoKeyUpdate);
-        assert!(version.next().is_none());
+    fn a_short_row_costs_eight_bytes() {
+        assert_eq!(block_bytes(48), 56);
+        assert_eq!(block_bytes(SHORT_IMAGE_BYTES_MAX), 256);
+        assert_eq!(block_bytes(256), 272);
     }
 }

@@ -19,6 +19,9 @@ const FIRST_ENTRIES: usize = 16;
 /// Entries a later look asks for at most.
 const ENTRIES_MAX: usize = 256;
 
+/// Keys looked up at once.
+const POINTS_AT_ONCE: usize = 64;
+
 /// Where the next look into the tree begins.
 #[derive(Copy, Clone, Eq, PartialEq)]
 enum Begin {
@@ -35,6 +38,8 @@ const AHEAD_VERSION: usize = 4;
 
 /// A scan through an index. Reusable: `start` begins anew and keeps the memory.
 ///
+/// Either of a range, or of many whole keys of a unique index ([`start_points`](IndexScan::start_points)), whose misses then overlap.
+///
 /// Entries are read in batches. A batch's slots are taken out of the tree's values while pinned, for a posting block may be gone a moment
 /// later; rows are looked up one by one.
 pub struct IndexScan {
@@ -48,6 +53,8 @@ pub struct IndexScan {
     end: Vec<u8>,
     has_end: bool,
     is_point: bool,
+    /// Whole keys to look up, instead of a range.
+    points: Points,
     /// Nothing more is to be read from the tree.
     is_done: bool,
     /// Slots read and not looked up yet, with the number of their key in the batch; the next one last.
@@ -73,6 +80,7 @@ impl IndexScan {
             end: Vec::new(),
             has_end: false,
             is_point: false,
+            points: Points::default(),
             is_done: true,
             pending: Vec::new(),
             scratch: KeyBuffer::new(),
@@ -87,17 +95,7 @@ impl IndexScan {
         range: &KeyRange,
         direction: Direction,
     ) {
-        index.storage().scans.fetch_add(1, Ordering::Relaxed);
-        self.place = Some((table, index));
-        self.direction = direction;
-        self.pending.clear();
-        self.batch.clear();
-        self.batch.set_capacity(FIRST_ENTRIES);
-        self.begin_key.clear();
-        self.end.clear();
-        self.has_end = false;
-        self.is_done = false;
-        self.is_point = false;
+        self.begin_anew(table, index, direction);
         if let Some(key) = range.point()
             && index.is_unique()
         {
@@ -123,6 +121,39 @@ impl IndexScan {
         self.end.extend_from_slice(end.unwrap_or_default());
     }
 
+    /// Begins a scan of the rows with these full keys (all columns, no NULL) of a unique index, in the keys' order.
+    pub fn start_points<'k>(
+        &mut self,
+        table: TableRef,
+        index: IndexRef,
+        keys: impl IntoIterator<Item = &'k [u8]>,
+    ) -> Result<(), EngineError> {
+        debug_assert!(index.is_unique());
+        self.begin_anew(table, index, Direction::Forward);
+        keys.into_iter().try_for_each(|key| self.points.push(key))?;
+        self.is_done = self.points.ends.is_empty();
+        Ok(())
+    }
+
+    fn begin_anew(&mut self, table: TableRef, index: IndexRef, direction: Direction) {
+        index
+            .storage()
+            .counters
+            .scans
+            .fetch_add(1, Ordering::Relaxed);
+        self.place = Some((table, index));
+        self.direction = direction;
+        self.pending.clear();
+        self.batch.clear();
+        self.batch.set_capacity(FIRST_ENTRIES);
+        self.begin_key.clear();
+        self.end.clear();
+        self.has_end = false;
+        self.is_done = false;
+        self.is_point = false;
+        self.points.clear();
+    }
+
     /// The next row the snapshot sees.
     pub fn next<S: Snapshot>(
         &mut self,
@@ -143,7 +174,7 @@ impl IndexScan {
             if self.is_done {
                 return Ok(None);
             }
-            self.read(session, index)?;
+            self.read(session, table, index)?;
             reach(Point::ScanAfterEntries);
             if self.pending.len() > 1 {
                 self.look_at_first(table);
@@ -184,11 +215,20 @@ impl IndexScan {
     }
 
     /// Reads the next entries; their slots are pending then. Pinned.
-    fn read(&mut self, session: &Session, index: IndexRef) -> Result<(), EngineError> {
+    fn read(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        index: IndexRef,
+    ) -> Result<(), EngineError> {
         let memory = session.tree_memory(Urgency::Ordinary);
         // SAFETY: `next` is pinned around this.
         let tree = unsafe { Tree::new(&index.storage().root, &memory) };
         let pending = &mut self.pending;
+        if !self.points.ends.is_empty() {
+            self.is_done = self.points.look_up(&tree, table, pending)?;
+            return Ok(());
+        }
         if self.is_point {
             self.is_done = true;
             if let Some(value) = tree.get(&self.begin_key) {
@@ -254,10 +294,79 @@ impl IndexScan {
         }
         let key = if self.is_point {
             &self.begin_key[..]
+        } else if !self.points.ends.is_empty() {
+            self.points.key(key as usize)
         } else {
             self.batch.get(key as usize).0
         };
         Ok((self.scratch.as_slice() == key).then_some(version))
+    }
+}
+
+/// Whole keys, one behind the other.
+#[derive(Default)]
+struct Points {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// The first that is not looked up yet.
+    next: usize,
+}
+
+impl Points {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.next = 0;
+    }
+
+    fn push(&mut self, key: &[u8]) -> Result<(), EngineError> {
+        let reserved = self.bytes.try_reserve(key.len());
+        reserved
+            .and_then(|()| self.ends.try_reserve(1))
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+        Ok(())
+    }
+
+    fn key(&self, number: usize) -> &[u8] {
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[number]]
+    }
+
+    /// Looks some up; their slots are pending then. Whether those were the last. Pinned.
+    fn look_up<M: mot_index::Memory>(
+        &mut self,
+        tree: &Tree<'_, M>,
+        table: TableRef,
+        pending: &mut Vec<(u32, Slot)>,
+    ) -> Result<bool, EngineError> {
+        let first = self.next;
+        let count = (self.ends.len() - first).min(POINTS_AT_ONCE);
+        let mut values = [None; POINTS_AT_ONCE];
+        tree.get_many(
+            count,
+            |number| self.key(first + number),
+            |number, value| {
+                values[number] = value;
+                if let Some(value) = value {
+                    slots_of(value, |slot| {
+                        table
+                            .anchor(slot)
+                            .into_iter()
+                            .for_each(row::prefetch_anchor)
+                    });
+                }
+            },
+        );
+        self.next += count;
+        for (number, value) in values[..count].iter().enumerate() {
+            if let Some(value) = value {
+                push_slots(*value, (first + number) as u32, pending)?;
+            }
+        }
+        pending.reverse();
+        Ok(self.next == self.ends.len())
     }
 }
 

@@ -38,8 +38,9 @@ struct Large {
 
 const PAGE_BYTES: usize = PAGE_SEGMENTS * size_of::<Large>();
 
-/// Slots that share a dirty bit.
-pub(crate) const GROUP_SLOTS: u64 = 64;
+/// Slots that share a dirty bit: two cache lines of anchors. Changes lie scattered over large tables, and each row beside a changed one that
+/// the sweeper looks at is memory to be waited for.
+pub(crate) const GROUP_SLOTS: u64 = 8;
 /// Slots whose dirty bits share a word.
 pub(crate) const DIRTY_WORD_SLOTS: u64 = GROUP_SLOTS * 64;
 /// Words of dirty bits for as many slots as a large segment has, and for all growing segments together.

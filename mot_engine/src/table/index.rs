@@ -13,9 +13,15 @@ use mot_index::TreeRoot;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-#[repr(C, align(16))]
+/// What a look-up reads lies in the first cache line, what look-ups and inserts count in the last one.
+#[repr(C, align(64))]
 pub(crate) struct IndexStorage {
+    pub(crate) root: TreeRoot,
     pub(crate) id: IndexId,
+    pub(crate) relation: u32,
+    pub(crate) unique: bool,
+    pub(crate) nulls_not_distinct: bool,
+    pub(crate) definition_bytes: u32,
     pub(crate) table: NonNull<TableStorage>,
     /// As in a table: 0 when settled.
     pub(crate) created: AtomicU64,
@@ -25,15 +31,19 @@ pub(crate) struct IndexStorage {
     pub(crate) dropped_lsn: AtomicU64,
     /// Next in the catalog's list of doomed indexes.
     pub(crate) next_doomed: AtomicU64,
-    pub(crate) entries: AtomicI64,
-    pub(crate) scans: AtomicU64,
-    pub(crate) relation: u32,
-    pub(crate) unique: bool,
-    pub(crate) nulls_not_distinct: bool,
-    pub(crate) definition_bytes: u32,
-    pub(crate) root: TreeRoot,
+    pub(crate) counters: IndexCounters,
     // definition bytes follow
 }
+
+/// Counters of an index, for views.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub(crate) struct IndexCounters {
+    pub(crate) entries: AtomicI64,
+    pub(crate) scans: AtomicU64,
+}
+
+const _: () = assert!(size_of::<IndexStorage>() == 3 * align_of::<IndexStorage>());
 
 /// How an entry of a key lies in the tree.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -75,12 +85,16 @@ impl IndexRef {
 
     /// Entries, as far as counted.
     pub fn entry_count_estimate(self) -> u64 {
-        self.storage().entries.load(Ordering::Relaxed).max(0) as u64
+        self.storage()
+            .counters
+            .entries
+            .load(Ordering::Relaxed)
+            .max(0) as u64
     }
 
     /// Scans begun.
     pub fn scans(self) -> u64 {
-        self.storage().scans.load(Ordering::Relaxed)
+        self.storage().counters.scans.load(Ordering::Relaxed)
     }
 
     /// Whether somebody dropped it, committed or not. Only the relation lock's holder can be that somebody.
@@ -137,8 +151,7 @@ impl IndexRef {
                 created_lsn: AtomicU64::new(0),
                 dropped_lsn: AtomicU64::new(0),
                 next_doomed: AtomicU64::new(0),
-                entries: AtomicI64::new(0),
-                scans: AtomicU64::new(0),
+                counters: IndexCounters::default(),
                 relation: definition.relation,
                 unique: definition.unique,
                 nulls_not_distinct: definition.nulls_not_distinct,
@@ -163,5 +176,5 @@ impl IndexRef {
 }
 
 fn block_bytes(definition_bytes: usize) -> usize {
-    (size_of::<IndexStorage>() + definition_bytes).next_multiple_of(16)
+    (size_of::<IndexStorage>() + definition_bytes).next_multiple_of(align_of::<IndexStorage>())
 }

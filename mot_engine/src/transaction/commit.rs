@@ -23,8 +23,8 @@ impl Transaction {
         for operation in &self.operations {
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete => {
-                    counts.add(operation);
-                    counts.row_bytes += commit_row(session, &self.own, operation);
+                    let grown = commit_row(session, &self.own, operation);
+                    counts.add(operation, grown);
                     reach(Point::CommitBetweenStamps);
                 }
                 Kind::Lock => unlock(session, &self.own, operation),
@@ -66,31 +66,54 @@ impl Transaction {
     }
 }
 
-/// What a run of operations on one table adds to its counters. Counted by operation, not by what the chains look like by now.
+/// Tables whose counts a transaction holds back, so that one that goes back and forth between a few adds to each one's counters once: others
+/// count there, too, and each change fetches the line from another core.
+const TABLES_COUNTED: usize = 8;
+
+/// What a transaction adds to its tables' counters. Counted by operation, not by what the chains look like by now.
 #[derive(Default)]
 pub(super) struct Counts {
+    tables: [OfTable; TABLES_COUNTED],
+}
+
+/// What it adds to those of one table.
+#[derive(Default)]
+struct OfTable {
     table: Option<TableRef>,
     inserted: u64,
     updated: u64,
     deleted: u64,
-    pub(super) row_bytes: i64,
+    row_bytes: i64,
 }
 
 impl Counts {
-    pub(super) fn add(&mut self, operation: &Operation) {
-        if self.table != Some(operation.table) {
+    /// Counts an operation that made live rows longer by so many bytes.
+    pub(super) fn add(&mut self, operation: &Operation, grown: i64) {
+        let is_its = |of: &OfTable| of.table.is_none_or(|table| table == operation.table);
+        let at = self.tables.iter().position(is_its).unwrap_or_else(|| {
             self.flush();
-            self.table = Some(operation.table);
-        }
+            0
+        });
+        let of = &mut self.tables[at];
+        of.table = Some(operation.table);
         match operation.kind() {
-            Kind::Insert => self.inserted += 1,
-            Kind::Update => self.updated += 1,
-            _ => self.deleted += 1,
+            Kind::Insert => of.inserted += 1,
+            Kind::Update => of.updated += 1,
+            _ => of.deleted += 1,
         }
+        of.row_bytes += grown;
     }
 
     pub(super) fn flush(&mut self) {
-        let counts = std::mem::take(self);
+        for of in &mut self.tables {
+            std::mem::take(of).flush();
+        }
+    }
+}
+
+impl OfTable {
+    fn flush(self) {
+        let counts = self;
         let Some(counters) = counts.table.map(TableRef::counters) else {
             return;
         };

@@ -54,7 +54,7 @@ impl crate::clock::Clock for NoClock {
 const SLOT_BITS: u32 = 42;
 /// Savepoints deeper than this are refused: the level has 22 bits.
 const LEVELS_MAX: u32 = (1 << (64 - SLOT_BITS)) - 1;
-const KIND_MASK: u64 = 15;
+const KIND_MASK: u64 = 7;
 
 const _: () = assert!(crate::limits::SLOTS_MAX <= 1 << SLOT_BITS);
 

@@ -145,8 +145,8 @@ impl Transaction {
         let mut counts = Counts::default();
         for operation in &self.operations {
             if operation.kind().is_data() {
-                counts.add(operation);
-                counts.row_bytes += give_up_row(session, &self.own, operation);
+                let grown = give_up_row(session, &self.own, operation);
+                counts.add(operation, grown);
             }
             operation.table.set_dirty(operation.slot());
         }

@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicU64;
 
 /// A chunk: the size of a huge page, and the unit of placement and of giving memory back.
 pub const CHUNK_BYTES: usize = 2 << 20;
-/// A span: the unit that a size class or a larger block takes; 83 classes hold at most 5.2 MiB half used.
+/// A span: the unit that a size class or a larger block takes; 99 classes hold at most 6.2 MiB half used.
 pub const SPAN_BYTES: usize = 64 << 10;
 /// One bit of a chunk's mask each.
 pub(super) const SPANS_PER_CHUNK: usize = CHUNK_BYTES / SPAN_BYTES;
