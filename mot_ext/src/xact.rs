@@ -80,6 +80,9 @@ pub fn write_xid() -> Xid {
     if !pg::is_under_postmaster() {
         errors::single_user();
     }
+    if let Some(assigned) = pg::full_xid_if_any() {
+        return Xid(assigned);
+    }
     // SAFETY: inside a transaction; may raise (on a standby, in a parallel worker).
     let full = unsafe { pg_sys::GetCurrentFullTransactionId() };
     Xid(full.value)
