@@ -81,6 +81,9 @@ pub fn write_xid() -> Xid {
     if !MAY_WRITE.0.get() {
         begin_to_write();
     }
+    if let Some(assigned) = pg::full_xid_if_any() {
+        return Xid(assigned);
+    }
     // SAFETY: inside a transaction; may raise (on a standby, in a parallel worker).
     let full = unsafe { pg_sys::GetCurrentFullTransactionId() };
     Xid(full.value)

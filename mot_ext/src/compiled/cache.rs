@@ -8,6 +8,7 @@
 use super::entry::{Entry, Form, SerialHasher};
 use super::statement::{Statement, Uncompiled};
 use super::tree::Tree;
+use super::watch;
 use crate::pg;
 use crate::settings::{self, CompiledStatements};
 use pgrx::pg_sys;
@@ -51,6 +52,7 @@ fn cache() -> &'static mut Cache {
     // SAFETY: one thread; see the contract above.
     unsafe {
         if (*LOCAL.cache.get()).is_none() {
+            watch::begin();
             let procedures = pg_sys::SysCacheIdentifier::PROCOID as c_int;
             pg_sys::CacheRegisterSyscacheCallback(
                 procedures,

@@ -1,7 +1,6 @@
 //! UPDATE and DELETE of the rows a scan finds: the direct modification of the general path, in another frame.
-use super::statement::{
-    Client, Frame, compile_conditions, compile_values, empty, private_of, within,
-};
+use super::client::Client;
+use super::statement::{Frame, compile_conditions, compile_values, empty, private_of, within};
 use crate::clock::PgSnapshot;
 use crate::fdw::{self, Scan, Target, items, tuple};
 use crate::pg::interrupts;
@@ -64,7 +63,7 @@ impl Change {
     }
 
     /// Changes all rows; with RETURNING up to `rows_max`.
-    pub unsafe fn run(&mut self, frame: &Frame, client: &Client, rows_max: u64) {
+    pub unsafe fn run(&mut self, frame: &Frame, client: &mut Client<'_>, rows_max: u64) {
         let mut rows = 0;
         // SAFETY: the statement's own slots and contexts.
         unsafe {

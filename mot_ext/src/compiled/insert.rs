@@ -1,5 +1,6 @@
 //! INSERT of one row.
-use super::statement::{Client, Frame, copy_list, empty};
+use super::client::Client;
+use super::statement::{Frame, copy_list, empty};
 use crate::fdw::{Inserted, Target, project, tuple};
 use crate::pg::version;
 use mot_engine::TableRef;
@@ -58,7 +59,7 @@ impl Insert {
         self.target.table = table;
     }
 
-    pub unsafe fn run(&mut self, frame: &Frame, client: &Client) {
+    pub unsafe fn run(&mut self, frame: &Frame, client: &mut Client<'_>) {
         // SAFETY: the statement's own slots and contexts.
         unsafe {
             empty(frame.per_row());

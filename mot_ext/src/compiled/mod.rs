@@ -4,16 +4,19 @@
 mod cache;
 mod change;
 mod checks;
+mod client;
 mod entry;
 mod hooks;
 mod insert;
 mod nodes;
 mod plain;
+mod rights;
 mod select;
 mod shape;
 mod statement;
 mod survey;
 mod tree;
+mod watch;
 
 pub use cache::current_row;
 

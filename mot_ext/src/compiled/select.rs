@@ -1,5 +1,6 @@
 //! SELECT, with or without FOR UPDATE and the like, and LIMIT.
-use super::statement::{Client, Frame, compile_conditions, compile_values, empty, private_of};
+use super::client::Client;
+use super::statement::{Frame, compile_conditions, compile_values, empty, private_of};
 use crate::clock::PgSnapshot;
 use crate::fdw::{LockOutcome, Scan, Target, items, lock_row, passes, tuple};
 use crate::pg::interrupts;
@@ -73,7 +74,7 @@ impl Select {
     }
 
     /// Sends up to `rows_max` rows.
-    pub unsafe fn run(&mut self, frame: &Frame, client: &Client, rows_max: u64) {
+    pub unsafe fn run(&mut self, frame: &Frame, client: &mut Client<'_>, rows_max: u64) {
         let mut rows = 0;
         // SAFETY: the statement's own slots and contexts; the snapshot is the running query's.
         unsafe {

@@ -8,14 +8,16 @@
 //! - One execution at a time: a statement that runs itself again (a function in a cursor's loop) takes the general path.
 use super::change::Change;
 use super::checks::Checks;
+use super::client::{Client, Wire};
 use super::insert::Insert;
+use super::rights::Rights;
 use super::select::Select;
 use super::shape::{Shape, Verb};
 use crate::clock::PgSnapshot;
 use crate::fdw::{Private, Value, items};
+use crate::pg;
 use crate::pg::fields::FieldKeeper;
 use crate::pg::version;
-use crate::pg::{self, executor};
 use crate::relation;
 use crate::xact;
 use mot_engine::{CommandId, TableRef};
@@ -58,6 +60,9 @@ pub struct Statement {
     pub functions_generation: u64,
     /// The execution under way: its query, and the (sub)transaction it began in.
     pub running: Option<(*mut pg_sys::QueryDesc, i32)>,
+    rights: Rights,
+    /// Sends rows past core's receiver; `None` if it cannot send such rows.
+    wire: Option<Wire>,
     /// Keeps what an error says beside its message.
     fields: FieldKeeper,
     /// Open while the execution may be suspended; NULL otherwise.
@@ -89,8 +94,11 @@ pub unsafe fn within<T>(context: pg_sys::MemoryContext, action: impl FnOnce() ->
 pub unsafe fn empty(context: pg_sys::MemoryContext) {
     // SAFETY: a live context (caller).
     unsafe {
-        if !(*context).isReset || !(*context).firstchild.is_null() {
+        let known = &*context;
+        if !known.firstchild.is_null() || !known.reset_cbs.is_null() {
             pg_sys::MemoryContextReset(context);
+        } else if !known.isReset {
+            pg::empty_bare_context(context);
         }
     }
 }
@@ -128,10 +136,13 @@ impl Statement {
                 pg_sys::MemoryContextDelete(context);
                 return Err(Uncompiled::Never);
             };
+            let wire = Wire::new(frame.result_type, context);
             pg_sys::MemoryContextSetParent(context, pg_sys::CacheMemoryContext);
             Ok(Statement {
                 frame,
                 work,
+                rights: Rights::unknown(),
+                wire,
                 storage_generation,
                 functions_generation,
                 running: None,
@@ -152,7 +163,7 @@ impl Statement {
             // An execution that failed had no End.
             empty(self.frame.execution);
             let plan = (*query).plannedstmt;
-            executor::check_permissions(plan);
+            self.rights.check(plan);
             let estate = &mut *self.frame.estate;
             estate.es_plannedstmt = plan;
             estate.es_range_table = (*plan).rtable;
@@ -218,16 +229,16 @@ impl Statement {
             (*query).already_executed = true;
             // The keeper stays where it is: statements are boxed.
             self.fields.enter();
-            let client = Client::new(query, !self.frame.projection.is_null());
+            let gets_rows = !self.frame.projection.is_null();
             within(self.frame.execution, || {
-                client.begin(query);
+                let mut client = Client::begin(query, gets_rows, self.wire.as_mut());
                 if direction != pg_sys::ScanDirection::NoMovementScanDirection {
                     // 0 asks for all.
                     let rows_max = if rows_max == 0 { u64::MAX } else { rows_max };
                     match &mut self.work {
-                        Work::Select(select) => select.run(&self.frame, &client, rows_max),
-                        Work::Insert(insert) => insert.run(&self.frame, &client),
-                        Work::Change(change) => change.run(&self.frame, &client, rows_max),
+                        Work::Select(select) => select.run(&self.frame, &mut client, rows_max),
+                        Work::Insert(insert) => insert.run(&self.frame, &mut client),
+                        Work::Change(change) => change.run(&self.frame, &mut client, rows_max),
                     }
                 }
                 client.end();
@@ -435,7 +446,7 @@ impl Frame {
             let passes = |checks: &Checks| checks.pass(self.values, row);
             if !is_whole || !self.checks.as_ref().is_none_or(passes) {
                 relation::Relation::closed(self.relation).with(|opened| {
-                    executor::check_constraints(opened, self.position, row, self.estate)
+                    pg::executor::check_constraints(opened, self.position, row, self.estate)
                 });
             }
         }
@@ -482,62 +493,4 @@ pub unsafe fn compile_conditions(conditions: &[*mut pg_sys::Expr]) -> *mut pg_sy
 pub unsafe fn private_of(scan: *const pg_sys::ForeignScan) -> Private {
     // SAFETY: a scan node of ours; the copy lives in the statement's context.
     unsafe { Private::new(pg_sys::copyObjectImpl((*scan).fdw_private.cast()).cast()) }
-}
-
-/// Who gets the rows.
-pub struct Client {
-    receiver: *mut pg_sys::DestReceiver,
-    gets_rows: bool,
-}
-
-impl Client {
-    unsafe fn new(query: *mut pg_sys::QueryDesc, gets_rows: bool) -> Client {
-        Client {
-            // SAFETY: core's query descriptor.
-            receiver: unsafe { (*query).dest },
-            gets_rows,
-        }
-    }
-
-    unsafe fn begin(&self, query: *mut pg_sys::QueryDesc) {
-        if !self.gets_rows {
-            return;
-        }
-        // SAFETY: core's receiver; may raise.
-        unsafe {
-            let startup = (*self.receiver).rStartup.expect("a receiver's function");
-            let (operation, kind) = ((*query).operation as i32, (*query).tupDesc);
-            pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                #[allow(ffi_unwind_calls)]
-                startup(self.receiver, operation, kind)
-            });
-        }
-    }
-
-    /// Hands the projected row over; false: no more is wanted.
-    pub unsafe fn send(&self, frame: &Frame) -> bool {
-        // SAFETY: core's receiver, between startup and shutdown; may raise.
-        unsafe {
-            let slot = crate::fdw::project(frame.projection);
-            let receive = (*self.receiver).receiveSlot.expect("a receiver's function");
-            pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                #[allow(ffi_unwind_calls)]
-                receive(slot, self.receiver)
-            })
-        }
-    }
-
-    unsafe fn end(&self) {
-        if !self.gets_rows {
-            return;
-        }
-        // SAFETY: core's receiver; may raise.
-        unsafe {
-            let shutdown = (*self.receiver).rShutdown.expect("a receiver's function");
-            pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                #[allow(ffi_unwind_calls)]
-                shutdown(self.receiver)
-            });
-        }
-    }
 }

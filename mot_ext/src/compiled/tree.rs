@@ -12,11 +12,12 @@
 //! - An execution that fails leaves the tree in the middle of something: it is thrown away with the (sub)transaction, as core throws away
 //!   its own. So is one that has grown, or has spilled to disk, when it ends.
 use super::nodes;
+use super::rights::Rights;
 use super::statement::{Uncompiled, within};
 use super::survey::Survey;
 use crate::clock::PgSnapshot;
 use crate::fdw::{items, scan_state};
-use crate::pg::{self, executor, version};
+use crate::pg::{self, version};
 use crate::relation;
 use pgrx::pg_sys;
 
@@ -48,6 +49,7 @@ pub struct Tree {
     memory_limit: Option<(i32, f64)>,
     /// The parameter that changes at each Start.
     changing: i32,
+    rights: Rights,
     /// `relation::generation` of the storage the scans know.
     storage_generation: u64,
     /// `cache::functions_generation` of its functions' rights.
@@ -128,6 +130,7 @@ impl Tree {
                 aggregates: found.aggregates,
                 memory_limit: found.remembers_memory_limit.then(memory_settings),
                 changing,
+                rights: Rights::unknown(),
                 storage_generation,
                 functions_generation,
                 running: None,
@@ -151,7 +154,7 @@ impl Tree {
             if self.storage_generation != relation::generation() && !self.find_storage() {
                 return false;
             }
-            executor::check_permissions((*query).plannedstmt);
+            self.rights.check((*query).plannedstmt);
             let estate = &mut *self.estate;
             estate.es_sourceText = (*query).sourceText;
             estate.es_queryEnv = (*query).queryEnv;

@@ -10,6 +10,7 @@ use super::private::{self, Private, items, list};
 use super::scan::{Scan, compile, keep};
 use super::tuple;
 use super::write::{Fate, Target};
+use crate::pg;
 use crate::pg::fields::FieldKeeper;
 use mot_engine::{CommandId, Slot, VersionRef};
 use pgrx::pg_sys;
@@ -277,9 +278,7 @@ impl Change {
         unsafe {
             let (old, new) = (self.old, self.new);
             let count = (*(*new).tts_tupleDescriptor).natts;
-            if i32::from((*old).tts_nvalid) < count {
-                pg_sys::slot_getsomeattrs_int(old, count);
-            }
+            pg::take_row_apart(old, count);
             let count = count as usize;
             (*new).tts_flags |= pg_sys::TTS_FLAG_EMPTY as u16;
             (*new)
@@ -293,7 +292,9 @@ impl Change {
                 *(*new).tts_values.add(*attribute as usize - 1) = datum;
                 *(*new).tts_isnull.add(*attribute as usize - 1) = is_null;
             }
-            pg_sys::ExecStoreVirtualTuple(new);
+            // ExecStoreVirtualTuple.
+            (*new).tts_flags &= !(pg_sys::TTS_FLAG_EMPTY as u16);
+            (*new).tts_nvalid = count as i16;
         }
     }
 }

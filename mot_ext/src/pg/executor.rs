@@ -38,6 +38,13 @@ pub unsafe fn check_permissions(plan: *mut pg_sys::PlannedStmt) {
     }
 }
 
+/// Whether another library has a say in rights.
+#[inline]
+pub fn has_rights_hook() -> bool {
+    // SAFETY: a plain variable of this process.
+    unsafe { pg_sys::ExecutorCheckPerms_hook }.is_some()
+}
+
 /// Raises the constraint that a new row of `relation` violates, if any, as core does for the result relation at `position` of the
 /// range table.
 pub unsafe fn check_constraints(

@@ -13,6 +13,7 @@ pub mod sxact;
 pub mod title;
 pub mod version;
 pub mod violation;
+pub mod wire;
 
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::CaughtError;
@@ -36,6 +37,18 @@ unsafe extern "C" {
     /// Counts up a local counter; raises nothing.
     #[link_name = "GetNextLocalTransactionId"]
     fn get_next_local_transaction_id() -> u32;
+    /// Reads one field of the current transaction state; raises nothing.
+    #[link_name = "GetCurrentFullTransactionIdIfAny"]
+    fn get_full_xid_if_any() -> pg_sys::FullTransactionId;
+    /// Reads a variable of this process; raises nothing.
+    #[link_name = "GetUserId"]
+    fn get_user_id() -> pg_sys::Oid;
+    /// Gives memory back. Only a context's children and callbacks can raise.
+    #[link_name = "MemoryContextReset"]
+    fn reset_bare_context(context: pg_sys::MemoryContext);
+    /// Takes a row apart. Raises only if it is asked for more attributes than its type has, or of a virtual slot.
+    #[link_name = "slot_getsomeattrs_int"]
+    fn take_apart(slot: *mut pg_sys::TupleTableSlot, count: c_int);
 }
 
 #[allow(ffi_unwind_calls)]
@@ -127,6 +140,43 @@ pub fn is_current_xid(xid: u32) -> bool {
 pub fn nest_level() -> i32 {
     // SAFETY: never raises; reads process-local state only.
     unsafe { get_current_transaction_nest_level() }
+}
+
+/// The 64-bit id of the current (sub)transaction, if it has one.
+#[inline]
+pub fn full_xid_if_any() -> Option<u64> {
+    // SAFETY: never raises; reads process-local state only.
+    let xid = unsafe { get_full_xid_if_any() };
+    (xid.value != 0).then_some(xid.value)
+}
+
+/// The current user.
+#[inline]
+pub fn user() -> pg_sys::Oid {
+    // SAFETY: never raises; reads process-local state only.
+    unsafe { get_user_id() }
+}
+
+/// Empties a context that has neither children nor callbacks.
+#[inline]
+pub unsafe fn empty_bare_context(context: pg_sys::MemoryContext) {
+    // SAFETY: a live context of that kind (caller): never raises.
+    unsafe {
+        debug_assert!((*context).firstchild.is_null() && (*context).reset_cbs.is_null());
+        reset_bare_context(context);
+    }
+}
+
+/// Takes the row of a heap-tuple slot apart, up to its `count`th attribute.
+#[inline]
+pub unsafe fn take_row_apart(slot: *mut pg_sys::TupleTableSlot, count: i32) {
+    // SAFETY: a filled slot of that kind whose type has so many attributes (caller): never raises.
+    unsafe {
+        debug_assert!(count <= (*(*slot).tts_tupleDescriptor).natts);
+        if i32::from((*slot).tts_nvalid) < count {
+            take_apart(slot, count);
+        }
+    }
 }
 
 /// Whether parallel workers are at work for this backend, so that it must not write.

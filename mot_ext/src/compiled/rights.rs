@@ -1,0 +1,42 @@
+//! Whether the user may do what a plan does: core's answer, kept for as long as nothing it rests on changes.
+//!
+//! The answer depends on the plan, on who asks, and on catalog entries that core reads through its caches. Core itself goes on giving the old
+//! answer until the message of a change arrives and empties those caches; the same message moves [`watch::rights`] on, so the kept answer
+//! lives exactly as long. A refusal is an error, and not kept. With another library's `ExecutorCheckPerms_hook`, core and the hook
+//! are asked every time.
+use super::watch;
+use crate::pg::{self, executor};
+use pgrx::pg_sys;
+
+/// The last answer about one plan.
+pub struct Rights {
+    user: pg_sys::Oid,
+    /// [`watch::rights`] when it was given; 0: never.
+    generation: u64,
+}
+
+impl Rights {
+    /// Not asked yet.
+    pub fn unknown() -> Rights {
+        Rights {
+            user: pg_sys::InvalidOid,
+            generation: 0,
+        }
+    }
+
+    /// Raises 42501 if the current user may not do what the plan does.
+    #[inline]
+    pub unsafe fn check(&mut self, plan: *mut pg_sys::PlannedStmt) {
+        let user = pg::user();
+        let generation = watch::rights();
+        if self.generation == generation && self.user == user && !executor::has_rights_hook() {
+            return;
+        }
+        // What was read before a change that arrives during the check must not count as read after it.
+        self.generation = 0;
+        // SAFETY: a finished plan (caller).
+        unsafe { executor::check_permissions(plan) };
+        self.user = user;
+        self.generation = generation;
+    }
+}
