@@ -261,7 +261,6 @@ fn draw_lines(title: &str, curves: &[&Curve], path: &Path) -> Drawn {
         .build_cartesian_2d(0..seconds, 0..top + top / 10 + 1)?;
     chart
         .configure_mesh()
-        .max_light_lines(0)
         .x_desc("seconds")
         .y_desc("transactions")
         .draw()?;
