@@ -21,6 +21,8 @@ struct Machine {
     refuses: Cell<bool>,
     bound: RefCell<HashMap<usize, Bound>>,
     given_back: RefCell<Vec<usize>>,
+    /// What got its pages before it was touched: addresses and lengths.
+    filled: RefCell<Vec<(usize, usize)>>,
 }
 
 /// A kernel that remembers what it was told, shared by the participants of one test.
@@ -57,8 +59,14 @@ impl Kernel for MadeUp {
         unsafe { LinuxKernel.give_back(at, bytes) }
     }
 
-    unsafe fn populate(&self, _at: NonNull<u8>, _bytes: usize) -> io::Result<()> {
-        unreachable!("the region is not a named file's")
+    unsafe fn populate(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+        assert_eq!(latches_held(), 0, "a system call under a latch");
+        self.0.filled.borrow_mut().push((at.addr().get(), bytes));
+        if self.0.refuses.get() {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        // SAFETY: the caller's promise is the same.
+        unsafe { LinuxKernel.populate(at, bytes) }
     }
 }
 
@@ -227,4 +235,43 @@ fn one_node_is_never_bound() {
             .unwrap();
     }
     assert!(machine.0.bound.borrow().is_empty());
+}
+
+#[test]
+fn a_load_gets_its_pages_ahead_and_nobody_else() {
+    for refuses in [false, true] {
+        let (_region, memory, machine) = arena(64 * MIB, &[0]);
+        let local = memory.join_with(Box::new(machine.clone())).unwrap();
+        machine.0.refuses.set(refuses);
+        let allocate = |bytes: usize| {
+            let at = local.allocate(bytes, Purpose::Rows, Urgency::Ordinary);
+            let at = at.unwrap();
+            // SAFETY: fresh memory of this test.
+            unsafe { at.write_bytes(7, bytes) };
+            at.addr().get()
+        };
+        let is_filled = |at: usize, bytes: usize| {
+            let filled = machine.0.filled.borrow();
+            filled
+                .iter()
+                .any(|(from, length)| *from <= at && at + bytes <= from + length)
+        };
+        let sizes = [100, 3000, 100_000, 3 * MIB];
+        for bytes in sizes {
+            allocate(bytes);
+        }
+        assert!(machine.0.filled.borrow().is_empty(), "nobody asked for it");
+        memory.fill_ahead(true);
+        // Other classes: those used before have blocks left.
+        for bytes in sizes.map(|bytes| bytes / 2) {
+            let at = allocate(bytes);
+            assert!(is_filled(at, bytes), "{bytes}");
+        }
+        memory.fill_ahead(false);
+        let count = machine.0.filled.borrow().len();
+        for bytes in sizes.map(|bytes| bytes / 3) {
+            allocate(bytes);
+        }
+        assert_eq!(machine.0.filled.borrow().len(), count);
+    }
 }

@@ -14,7 +14,9 @@ use crate::bag::Bag;
 use crate::memory::{Memory, OutOfMemory};
 use crate::node::{INNER_KEYS, Node};
 use crate::permutation::{LEAF_ENTRIES, Permutation};
-use crate::slice::{LAYER, LONGER, MAX_KEY_BYTES, SLICE_BYTES, SUFFIX, cut, shared_layers};
+use crate::slice::{
+    LAYER, LONGER, MAX_KEY_BYTES, SLICE_BYTES, SUFFIX, compare, cut, shared_layers,
+};
 use crate::tree::Tree;
 use crate::version::{DIRTY, LATCHED};
 use core::fmt;
@@ -99,10 +101,10 @@ impl<M: Memory> Tree<'_, M> {
             }
             if let Some((held, held_value)) = &held {
                 let held = held.as_ref();
-                if held >= bytes {
+                let (order, shared) = compare(held, bytes);
+                if order.is_ge() {
                     return Err(BulkError::OutOfOrder(part.entries));
                 }
-                let shared = shared_layers(held, bytes);
                 loader.place(held, *held_value, shared_before.max(shared))?;
                 loader.close_layers(held, shared)?;
                 shared_before = shared;

@@ -5,6 +5,8 @@
 //! [`LONGER`] when it goes on behind the slice. That is the order `memcmp` gives whole keys, a
 //! prefix sorting before its extensions.
 
+use core::cmp::Ordering;
+
 /// Bytes of key a layer looks at.
 pub(crate) const SLICE_BYTES: usize = 8;
 
@@ -56,6 +58,23 @@ pub(crate) fn shared_layers(a: &[u8], b: &[u8]) -> usize {
         .count()
 }
 
+/// The order of two keys, as `memcmp` has it, and how many whole layers they share, found in one walk.
+#[inline]
+pub(crate) fn compare(a: &[u8], b: &[u8]) -> (Ordering, usize) {
+    let mut shared = 0;
+    loop {
+        let from = shared * SLICE_BYTES;
+        let (x, y) = (cut(&a[from..]), cut(&b[from..]));
+        if x != y {
+            return (x.cmp(&y), shared);
+        }
+        if x.1 != LONGER {
+            return (Ordering::Equal, shared);
+        }
+        shared += 1;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,5 +107,30 @@ mod tests {
         assert_eq!(shared_layers(b"abcdefgh12345678x", b"abcdefgh12345678"), 1);
         assert_eq!(shared_layers(b"abcdefgh12345678x", b"abcdefgh12345678y"), 2);
         assert_eq!(shared_layers(b"abcdefgXi", b"abcdefghi"), 0);
+    }
+
+    #[test]
+    fn comparing_tells_order_and_shared_layers() {
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        for length in [0, 1, 7, 8, 9, 15, 16, 17, 24, 30] {
+            for fill in [0, 1, 0xFF] {
+                for last in [0, 1, 0xFF] {
+                    let mut key = vec![fill; length];
+                    if let Some(byte) = key.last_mut() {
+                        *byte = last;
+                    }
+                    keys.push(key);
+                }
+            }
+        }
+        for a in &keys {
+            for b in &keys {
+                assert_eq!(
+                    compare(a, b),
+                    (a.cmp(b), shared_layers(a, b)),
+                    "{a:?} {b:?}"
+                );
+            }
+        }
     }
 }

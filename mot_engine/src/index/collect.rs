@@ -1,11 +1,11 @@
 //! Walking rows for the keys of one index.
 
 use super::append_slot;
-use super::keys::{Keys, Origin};
+use super::keys::{Keys, Origin, Sorter};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::Slot;
-use crate::key::{IndexDefinition, KeyBuffer, encode_row};
+use crate::key::{FixedKey, IndexDefinition, KeyBuffer, encode_row};
 use crate::row::{Anchor, Head, Judged, VersionRef, judge_maker};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
@@ -18,6 +18,7 @@ pub(super) struct Collector<'a> {
     table: TableRef,
     index: IndexRef,
     definition: &'a IndexDefinition,
+    fixed: Option<FixedKey>,
     key: KeyBuffer,
     /// Keys of a row with several versions.
     known: Vec<Vec<u8>>,
@@ -29,10 +30,12 @@ impl<'a> Collector<'a> {
         table: TableRef,
         index: IndexRef,
     ) -> Result<Self, EngineError> {
+        let definition = session.definition(index)?;
         Ok(Collector {
             table,
             index,
-            definition: session.definition(index)?,
+            definition,
+            fixed: FixedKey::of(definition),
             key: KeyBuffer::new(),
             known: Vec::new(),
         })
@@ -66,7 +69,7 @@ impl<'a> Collector<'a> {
                 bytes += self.key.len();
             }
         }
-        keys.sort();
+        keys.sort(&mut Sorter::default());
         Ok((keys, bytes))
     }
 
@@ -141,7 +144,10 @@ impl<'a> Collector<'a> {
 
     /// Encodes the version's key; whether it is pointed. `None`: it has none.
     fn encode(&mut self, slot: Slot, version: VersionRef) -> Result<Option<bool>, EngineError> {
-        let has_null = encode_row(self.definition, version.image(), &mut self.key)?.0;
+        let image = version.image();
+        let fixed = self.fixed.as_ref();
+        let has_null = !fixed.is_some_and(|fixed| fixed.encode(image, &mut self.key))
+            && encode_row(self.definition, image, &mut self.key)?.0;
         if self.key.is_empty() {
             return Ok(None);
         }

@@ -7,7 +7,7 @@
 
 use super::collect::Collector;
 use super::crew::Unjudged;
-use super::keys::Keys;
+use super::keys::{Keys, Sorter};
 use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::row::Anchor;
@@ -149,12 +149,12 @@ impl<'a> Gatherer<'a> {
     }
 
     /// Hands the block's keys over.
-    pub(crate) fn end(&mut self, first: Slot) {
+    pub(crate) fn end(&mut self, first: Slot, sorter: &mut Sorter) {
         let mut keys = std::mem::take(&mut self.keys);
         if self.is_off {
             self.harvest.give_up(self.allowance);
         } else {
-            keys.sort();
+            keys.sort(sorter);
             self.harvest.add(self.allowance, first, keys);
         }
     }

@@ -9,6 +9,7 @@ use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::session::Session;
 use std::cmp::Ordering;
+use std::collections::TryReserveError;
 use std::ops::Range;
 
 /// Bytes of a key that lie in its entry.
@@ -27,14 +28,18 @@ const ENTRIES_PER_LOOK: usize = 4096;
 
 /// The first bytes of a key as a number: ordered as the keys are, as far as it goes.
 pub(super) fn head_of(key: &[u8]) -> u128 {
-    match key.first_chunk::<HEAD_BYTES>() {
-        Some(head) => u128::from_be_bytes(*head),
-        None => {
-            let mut head = [0; HEAD_BYTES];
-            head[..key.len()].copy_from_slice(key);
-            u128::from_be_bytes(head)
-        }
+    if let Some(head) = key.first_chunk::<HEAD_BYTES>() {
+        return u128::from_be_bytes(*head);
     }
+    const WORD: usize = size_of::<u64>();
+    if let (Some(first), Some(last)) = (key.first_chunk::<WORD>(), key.last_chunk::<WORD>()) {
+        // The last word's upper bytes are in the first one already: they are shifted out.
+        let last = u128::from(u64::from_be_bytes(*last)) << (8 * (HEAD_BYTES - key.len()));
+        return u128::from(u64::from_be_bytes(*first)) << u64::BITS | u128::from(last as u64);
+    }
+    let mut head = [0; HEAD_BYTES];
+    head[..key.len()].copy_from_slice(key);
+    u128::from_be_bytes(head)
 }
 
 #[derive(Copy, Clone)]
@@ -92,6 +97,23 @@ impl AsRef<[u8]> for Key<'_> {
     }
 }
 
+/// Memory for sorting, used again and again: fresh memory costs a page fault for each page, which is more than to sort what lies there.
+#[derive(Default)]
+pub(crate) struct Sorter {
+    order: Order,
+    /// Changes places with the entries that were sorted.
+    sorted: Vec<Entry>,
+}
+
+/// Makes room for so many entries, which are about to come.
+fn reserve_filled(entries: &mut Vec<Entry>, count: usize) -> Result<(), TryReserveError> {
+    if count > entries.capacity() - entries.len() {
+        entries.try_reserve_exact(count)?;
+        super::pages::fill(entries.spare_capacity_mut());
+    }
+    Ok(())
+}
+
 /// Some keys.
 #[derive(Default)]
 pub(super) struct Keys {
@@ -136,11 +158,9 @@ impl Keys {
         Ok(())
     }
 
-    /// Makes room for so many entries at once.
+    /// Makes room for so many entries at once, which are about to come.
     pub(super) fn reserve(&mut self, entries: usize) -> Result<(), EngineError> {
-        self.entries
-            .try_reserve_exact(entries)
-            .map_err(|_| EngineError::OutOfProcessMemory)
+        reserve_filled(&mut self.entries, entries).map_err(|_| EngineError::OutOfProcessMemory)
     }
 
     /// Process memory they take.
@@ -218,7 +238,7 @@ impl Keys {
     }
 
     /// Sorts by key, then by slot.
-    pub(super) fn sort(&mut self) {
+    pub(super) fn sort(&mut self, sorter: &mut Sorter) {
         let bytes = &self.bytes;
         let by_key = |a: &Entry, b: &Entry| {
             Self::compare(bytes, a, b)
@@ -228,18 +248,25 @@ impl Keys {
         if self.entries.is_sorted_by(|a, b| by_key(a, b).is_le()) {
             return;
         }
-        let mut sorted = Vec::new();
-        let order = Order::of(self.entries.iter().map(Entry::head));
-        let (Some(order), Ok(())) = (order, sorted.try_reserve_exact(self.entries.len())) else {
+        let Sorter { order, sorted } = sorter;
+        sorted.clear();
+        if reserve_filled(sorted, self.entries.len()).is_err()
+            || !order.take(self.entries.iter().map(Entry::head))
+        {
             // In place it takes no memory, only longer.
             self.entries.sort_unstable_by(by_key);
             return;
-        };
+        }
         sorted.extend(order.positions().map(|at| self.entries[at]));
         for range in order.ties() {
             sorted[range].sort_unstable_by(by_key);
         }
-        self.entries = sorted;
+        if sorted.capacity() / 8 * 7 <= sorted.len() {
+            std::mem::swap(&mut self.entries, sorted);
+        } else {
+            // What is kept shall not take more memory than it needs.
+            self.entries.copy_from_slice(sorted);
+        }
     }
 
     /// The key at a position, and its head.
@@ -396,7 +423,7 @@ pub(super) mod tests {
         for key in &wanted {
             keys.push(key, ORIGIN).expect("memory");
         }
-        keys.sort();
+        keys.sort(&mut Sorter::default());
         wanted.sort();
         let sorted: Vec<Vec<u8>> = keys
             .entries
@@ -404,6 +431,18 @@ pub(super) mod tests {
             .map(|entry| keys.key(entry).as_ref().to_vec())
             .collect();
         assert_eq!(sorted, wanted);
+    }
+
+    #[test]
+    fn heads_are_the_first_bytes() {
+        for length in 0..=20u8 {
+            let key: Vec<u8> = (0..length).map(|at| at ^ 0xA5).collect();
+            let mut wanted = [0; HEAD_BYTES];
+            for (wanted, byte) in wanted.iter_mut().zip(&key) {
+                *wanted = *byte;
+            }
+            assert_eq!(head_of(&key).to_be_bytes(), wanted, "{length}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::collect::{Collector, SLOTS_PER_PIN};
 use super::crew::Crew;
 use super::cuts::Splitters;
-use super::keys::{Keys, Stopped};
+use super::keys::{Keys, Sorter, Stopped};
 use super::posting::Posting;
 use crate::clock::check_cancelled;
 use crate::errors::EngineError;
@@ -141,7 +141,7 @@ impl Plan {
             }
             at -= run.len();
         }
-        sample.sort();
+        sample.sort(&mut Sorter::default());
         plan.cut(&sample, total, turn_bytes);
         plan.runs = Some(runs);
         Ok(plan)
@@ -231,6 +231,7 @@ impl Plan {
         parts: std::ops::Range<usize>,
     ) -> Result<Vec<Keys>, EngineError> {
         let taken: Vec<Mutex<Keys>> = parts.clone().map(|_| Mutex::default()).collect();
+        let sorters = Sorters::default();
         crew.run(parts.len(), |_, clock, unit| {
             let part = parts.start + unit;
             let ranges: Vec<_> = runs
@@ -243,7 +244,7 @@ impl Plan {
             for (run, range) in runs.iter().zip(ranges) {
                 keys.append_some(run, range)?;
             }
-            keys.sort();
+            sorters.sort(&mut keys);
             *lock(&taken[unit]) = keys;
             Ok(())
         })?;
@@ -342,6 +343,22 @@ impl Stretches {
     }
 }
 
+/// As many sorters as threads sort at a time.
+#[derive(Default)]
+struct Sorters(Mutex<Vec<Sorter>>);
+
+impl Sorters {
+    fn sort(&self, keys: &mut Keys) {
+        let free = lock(&self.0).pop();
+        let mut sorter = free.unwrap_or_default();
+        keys.sort(&mut sorter);
+        let mut free = lock(&self.0);
+        if free.try_reserve(1).is_ok() {
+            free.push(sorter);
+        }
+    }
+}
+
 /// Puts the parts together and sorts each.
 fn sort<C: Crew>(
     crew: &C,
@@ -349,13 +366,14 @@ fn sort<C: Crew>(
     parts: usize,
 ) -> Result<Vec<Keys>, EngineError> {
     let sorted: Vec<Mutex<Keys>> = (0..parts).map(|_| Mutex::default()).collect();
+    let sorters = Sorters::default();
     crew.run(parts, |_, _, part| {
         let mut keys = Keys::default();
         for unit in &collected {
             let taken = lock(unit).get_mut(part).map(std::mem::take);
             keys.append(taken.unwrap_or_default())?;
         }
-        keys.sort();
+        sorters.sort(&mut keys);
         *lock(&sorted[part]) = keys;
         Ok(())
     })?;

@@ -2,6 +2,7 @@
 
 use super::build::{Build, build_gathered, build_unjudged, turn_bytes};
 use super::gather::{Allowance, Gatherer, Harvest};
+use super::keys::Sorter;
 use super::plan::Plan;
 use crate::Transaction;
 use crate::all_committed::AllCommitted;
@@ -171,7 +172,7 @@ fn gathered(session: &Session, table: TableRef, index: IndexRef, bytes: u64) -> 
             let anchor = table.anchor(slot).expect("has rows");
             gatherer.row(slot, anchor).expect("has a key");
         }
-        gatherer.end(Slot(first));
+        gatherer.end(Slot(first), &mut Sorter::default());
     }
     harvest
 }

@@ -78,6 +78,15 @@ impl KeyBuffer {
         }
     }
 
+    /// Holds the first `length` of these bytes, and nothing else.
+    #[inline]
+    pub(super) fn set_short(&mut self, bytes: [u8; 16], length: usize) {
+        debug_assert!(length <= bytes.len());
+        self.clear();
+        self.inline[..bytes.len()].copy_from_slice(&bytes);
+        self.length = length;
+    }
+
     /// Appends bytes.
     #[inline]
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), EngineError> {

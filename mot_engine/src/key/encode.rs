@@ -17,7 +17,7 @@ use crate::errors::EngineError;
 
 /// Null bytes: NULL first sorts below `TAG_VALUE`, NULL last above it.
 const TAG_NULL_FIRST: u8 = 0;
-const TAG_VALUE: u8 = 1;
+pub(super) const TAG_VALUE: u8 = 1;
 const TAG_NULL_LAST: u8 = 2;
 
 /// Ends a string that cannot contain a zero byte.

@@ -80,6 +80,23 @@ impl<'a> ImageReader<'a> {
         })
     }
 
+    /// The data of an image that has no NULLs and at least so many attributes; `None` for any other, and for a malformed one.
+    #[inline]
+    pub(super) fn data_without_nulls(image: &[u8], attributes: usize) -> Option<&[u8]> {
+        let header: &[u8; IMAGE_HEADER_BYTES] = image.first_chunk()?;
+        let infomask2 =
+            u16::from_le_bytes([header[INFOMASK2_OFFSET], header[INFOMASK2_OFFSET + 1]]);
+        let infomask = u16::from_le_bytes([header[INFOMASK_OFFSET], header[INFOMASK_OFFSET + 1]]);
+        let data_offset = usize::from(header[HOFF_OFFSET]);
+        if infomask & HAS_NULL != 0
+            || usize::from(infomask2 & NATTS_MASK) < attributes
+            || data_offset < IMAGE_HEADER_BYTES
+        {
+            return None;
+        }
+        image.get(data_offset..)
+    }
+
     #[inline(always)]
     fn is_null(&self, index: usize) -> bool {
         !self.nulls.is_empty() && self.nulls[index >> 3] & (1 << (index & 7)) == 0
@@ -178,7 +195,7 @@ impl<'a> ImageReader<'a> {
 }
 
 #[inline(always)]
-fn align(offset: usize, alignment: u8) -> usize {
+pub(super) fn align(offset: usize, alignment: u8) -> usize {
     let mask = usize::from(alignment).wrapping_sub(1);
     (offset + mask) & !mask
 }

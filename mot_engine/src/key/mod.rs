@@ -14,6 +14,7 @@
 mod buffer;
 mod definition;
 mod encode;
+mod fixed;
 mod image;
 mod numeric;
 mod prefix;
@@ -28,6 +29,7 @@ pub use definition::{
 pub use encode::{
     HasNull, KeyValue, encode_row, encode_string_prefix, encode_value, key_attributes_unchanged,
 };
+pub use fixed::FixedKey;
 pub use image::{Attribute, BODY_OFFSET_BYTES, IMAGE_HEADER_BYTES, ImageReader};
 pub use prefix::{prefix_number, prefix_numbers};
 

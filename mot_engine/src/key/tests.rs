@@ -564,7 +564,75 @@ proptest! {
             prop_assert_eq!(of_row, numbers);
         }
     }
+
+    #[test]
+    fn fixed_keys_are_those_of_rows(
+        columns in prop::collection::vec((0..FIXED_AND_OTHERS.len(), any::<[u8; 16]>(), 0..8_u8), 1..6),
+        flags in any::<u64>(),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let kinds: Vec<KeyKind> = columns.iter().map(|(kind, ..)| FIXED_AND_OTHERS[*kind]).collect();
+        let mut definition = definition_of(&kinds);
+        for (index, column) in definition.columns.iter_mut().enumerate() {
+            column.descending = flags >> (index * 2) & 1 == 1;
+            column.nullable = flags >> (index * 2 + 1) & 1 == 1;
+        }
+        if flags >> 63 == 1 {
+            definition.columns.reverse();
+        }
+        if flags >> 62 & 1 == 1 && columns.len() > 1 {
+            definition.columns.remove(0);
+        }
+        let bytes: i16 = definition
+            .columns
+            .iter()
+            .map(|column| column.kind.width() + i16::from(column.nullable))
+            .sum();
+        let is_fixed = definition.columns.iter().all(|column| FIXED_AND_OTHERS[..FIXED].contains(&column.kind))
+            && !kinds.contains(&KeyKind::Text)
+            && bytes <= 16;
+        let fixed = FixedKey::of(&definition);
+        prop_assert_eq!(fixed.is_some(), is_fixed);
+        let Some(fixed) = fixed else { return Ok(()) };
+
+        let values: Vec<Option<&[u8]>> = columns
+            .iter()
+            .zip(&kinds)
+            .map(|((_, bytes, null), kind)| (*null > 0).then_some(&bytes[..kind.width() as usize]))
+            .collect();
+        let image = build_image(&definition.layout, &values, false);
+        let (mut key, mut of_row) = (KeyBuffer::new(), KeyBuffer::new());
+        prop_assert_eq!(fixed.encode(&image, &mut key), values.iter().all(Option::is_some));
+        // Also of a row that is cut, and of one with fewer attributes.
+        let mut fewer = image.clone();
+        fewer[18] -= 1;
+        for image in [&image[..], &image[..cut.index(image.len())], &fewer[..]] {
+            if fixed.encode(image, &mut key) {
+                let has_null = encode_row(&definition, image, &mut of_row).expect("encodes").0;
+                prop_assert!(!has_null);
+                prop_assert_eq!(key.as_slice(), of_row.as_slice());
+            }
+        }
+    }
 }
+
+/// Numbers, of which keys at fixed places are made, and some of which none are.
+const FIXED_AND_OTHERS: [KeyKind; 13] = [
+    KeyKind::Int2,
+    KeyKind::Int4,
+    KeyKind::Int8,
+    KeyKind::Oid,
+    KeyKind::Date,
+    KeyKind::Time,
+    KeyKind::Timestamp,
+    KeyKind::TimestampTz,
+    KeyKind::Money,
+    KeyKind::Unsigned8,
+    KeyKind::Bool,
+    KeyKind::Uuid,
+    KeyKind::Text,
+];
+const FIXED: usize = 10;
 
 /// A kind and a valid value of it, or NULL.
 fn row_value() -> impl Strategy<Value = (KeyKind, Option<Vec<u8>>)> {

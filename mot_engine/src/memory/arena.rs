@@ -9,14 +9,14 @@ use super::account::PURPOSES;
 use super::chunk::{CHUNK_BYTES, ChunkMeta, ChunkPool, SPAN_BYTES, SPANS_PER_CHUNK};
 use super::epoch::EpochTable;
 use super::orphan::Orphans;
-use super::placement::{NODES_MAX, POOLS_MAX, pools_of};
+use super::placement::{Kernel, NODES_MAX, POOLS_MAX, pools_of};
 use super::region::{Region, populate_pages};
 use super::size_class::CLASSES;
 use super::slab::{Center, SpanMeta};
 use super::topology::Topology;
 use super::word::{Word32, Word64};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// "motARENA" in memory order.
 const MAGIC: u64 = u64::from_le_bytes(*b"motARENA");
@@ -110,6 +110,8 @@ pub(super) struct Header {
     pub(super) reserve_spans: Word32,
     /// Not 0: chunks get their pages when they are taken (`Region::needs_population`).
     populates: Word32,
+    /// Not 0: spans get their pages when they are cut up for use (`Memory::fill_ahead`).
+    fills_ahead: AtomicU32,
     node_numbers: [Word32; NODES_MAX],
     pub(super) region_bytes: Word64,
     bitmaps_at: Word64,
@@ -288,6 +290,24 @@ impl Memory {
     /// Whether chunks get their pages when they are taken.
     pub(super) fn populates(self) -> bool {
         self.header().populates.get() != 0
+    }
+
+    /// From now on, until `false` is said, memory gets its pages a span at a time when it is cut up for use, instead of one by one as they
+    /// are touched: for a load, which will touch them all at once. A page fault costs more than the page.
+    pub fn fill_ahead(self, ahead: bool) {
+        self.header()
+            .fills_ahead
+            .store(u32::from(ahead), Ordering::Relaxed);
+    }
+
+    /// Gives memory just taken its pages if it soon wants them.
+    pub(super) fn fill(self, kernel: &dyn Kernel, at: NonNull<u8>, bytes: usize) {
+        if self.header().fills_ahead.load(Ordering::Relaxed) == 0 || self.populates() {
+            return;
+        }
+        // A kernel that refuses (or is too old for it) gives the pages when they are touched.
+        // SAFETY: whole spans of our region.
+        let _ = unsafe { kernel.populate(at, bytes.next_multiple_of(SPAN_BYTES)) };
     }
 
     /// All classes' centers, of every pool.

@@ -115,6 +115,7 @@ impl Memory {
         }
         match self.take_spans(kernel, 1, pool, urgency) {
             Ok(span) => {
+                self.fill(kernel, self.at(span * SPAN_BYTES), SPAN_BYTES);
                 self.take_from_new_span(span, class, want, &mut put);
                 Ok(())
             }

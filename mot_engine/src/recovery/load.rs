@@ -18,7 +18,7 @@ use crate::errors::EngineError;
 use crate::ids::{CommandId, IndexId, Lsn, Slot, TableId, Xid};
 use crate::index::Harvest;
 use crate::limits::ROW_BYTES_MAX;
-use crate::memory::{Purpose, Urgency};
+use crate::memory::{Memory, Purpose, Urgency};
 use crate::row::{IMAGE_BYTES_MIN, STAMP_BYTES, TOMBSTONE_IMAGE, VersionRef, block_bytes, flags};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
@@ -60,6 +60,22 @@ struct Small(TableRef, IndexRef, Mutex<Option<Harvest>>);
 // SAFETY: as for `Loading`.
 unsafe impl Sync for Small {}
 
+/// While it lives, the arena gets its pages many at a time.
+struct FillsAhead(Memory);
+
+impl FillsAhead {
+    fn begin(memory: Memory) -> Self {
+        memory.fill_ahead(true);
+        FillsAhead(memory)
+    }
+}
+
+impl Drop for FillsAhead {
+    fn drop(&mut self) {
+        self.0.fill_ahead(false);
+    }
+}
+
 /// Loads `manifest`'s checkpoint into an empty engine.
 pub fn load(
     engine: Engine,
@@ -68,6 +84,7 @@ pub fn load(
     threads: usize,
 ) -> Result<Loaded, EngineError> {
     let session = engine.join_for_recovery()?;
+    let _fills_ahead = FillsAhead::begin(session.memory().memory());
     let progress = engine.progress();
     let (files, blocks) = blocks_of(disk, manifest)?;
     let rows_total: u64 = manifest.tables.iter().map(|table| table.rows).sum();

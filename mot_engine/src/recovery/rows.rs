@@ -9,7 +9,7 @@ use crate::checkpoint::{
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot};
-use crate::index::{Allowance, Gatherer};
+use crate::index::{Allowance, Gatherer, Sorter};
 use crate::memory::Urgency;
 use crate::row::{Anchor, Head, STAMP_BYTES, flags};
 use crate::session::Session;
@@ -34,6 +34,7 @@ pub(super) fn load(
         };
         let mut gatherers: Vec<Option<Vec<Gatherer<'_>>>> = Vec::new();
         gatherers.resize_with(tables.len(), || None);
+        let mut sorter = Sorter::default();
         let mut body = Vec::new();
         let mut rows = 0;
         while let Some(unit) = units.take() {
@@ -60,6 +61,9 @@ pub(super) fn load(
                     RowError::Damaged(damage) => damaged(damage),
                 }
             })?;
+            for gatherer in gatherers {
+                gatherer.end(place.header.first_slot, &mut sorter);
+            }
             let counters = loading.table.counters();
             counters
                 .rows
@@ -111,9 +115,6 @@ fn load_block<'a>(
         for gatherer in &mut *gatherers {
             gatherer.row(slot, anchor)?;
         }
-    }
-    for gatherer in gatherers {
-        gatherer.end(place.header.first_slot);
     }
     Ok(())
 }

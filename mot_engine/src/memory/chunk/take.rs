@@ -39,7 +39,11 @@ impl Memory {
             return Err(self.full(bytes));
         }
         match self.take_spans(kernel, bytes.div_ceil(SPAN_BYTES), pool, urgency) {
-            Ok(span) => Ok(self.at(span * SPAN_BYTES)),
+            Ok(span) => {
+                let at = self.at(span * SPAN_BYTES);
+                self.fill(kernel, at, bytes);
+                Ok(at)
+            }
             Err(full) => Err(ArenaFull {
                 requested: bytes as u64,
                 ..full
