@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fate, Row, TABLE, Wal, World, check, definition, engine, image};
+use common::{Fate, Row, TABLE, Wal, World, check, definition, engine, image, sweep};
 use mot_engine::checkpoint::{
     self, CheckpointContext, CheckpointProgress, Pace, Written, read_manifest, rows_name, write,
 };
@@ -24,6 +24,8 @@ struct Server {
     disk: DirectoryDisk,
     table: TableRef,
     generation: Cell<u64>,
+    /// Rows that are deleted and swept.
+    gone: u64,
     progress: CheckpointProgress,
     _directory: tempfile::TempDir,
     _region: mot_engine::memory::Region,
@@ -67,6 +69,7 @@ impl Server {
             disk,
             table,
             generation: Cell::new(0),
+            gone: 0,
             progress: CheckpointProgress::default(),
             _directory: directory,
             _region: region,
@@ -89,7 +92,7 @@ impl Server {
             flush: &mut |_| Ok(end),
         };
         let written = write(&self.session, &self.disk, &mut context).unwrap();
-        assert_eq!(written.rows, ROWS as u64);
+        assert_eq!(written.rows, ROWS as u64 - self.gone);
         assert_eq!(written.ranges + written.ranges_reused, RANGES);
         checkpoint::remove_old(&self.disk, 1, |_| false).unwrap();
         written
@@ -126,13 +129,41 @@ impl Server {
         t.commit(&self.session);
     }
 
+    /// Deletes rows; their slots are free then.
+    fn delete(&mut self, slots: &[u64]) {
+        let me = self.world.begin();
+        let mut t = Transaction::new();
+        let xid = Xid(me.top);
+        for slot in slots.iter().copied().map(Slot) {
+            let Newest::Live(seen) = self.session.newest(&me, self.table, slot) else {
+                panic!("the row exists");
+            };
+            t.delete(
+                &self.session,
+                &me,
+                self.table,
+                slot,
+                seen,
+                xid,
+                CommandId(0),
+            )
+            .unwrap();
+        }
+        self.wal.xid = me.top;
+        t.log(&self.session, &mut self.wal).unwrap();
+        me.end(Fate::Committed);
+        t.commit(&self.session);
+        sweep(&self.session, &self.world, self.table);
+        self.gone += slots.len() as u64;
+    }
+
     /// The newest checkpoint and the rest of the log in another engine give the rows of this one.
     fn recovers(&self) -> (mot_engine::memory::Region, Engine) {
         let (region, second) = engine(256 << 20);
         second.set_state(State::Loading);
         let manifest = read_manifest(&self.disk, self.generation.get()).unwrap();
         let loaded = load(second, &self.disk, &manifest, 2).unwrap();
-        assert_eq!(loaded.rows, ROWS as u64);
+        assert_eq!(loaded.rows, ROWS as u64 - self.gone);
         let session = second.join().unwrap();
         second.set_state(State::Replaying);
         let mut replayer = Replayer::new(1);
@@ -145,8 +176,8 @@ impl Server {
         let table = session.find_table(TABLE, &me).unwrap();
         for slot in (0..ROWS as u64).map(Slot) {
             let body = |session: &Session, table| match session.newest(&me, table, slot) {
-                Newest::Live(version) => version.body().to_vec(),
-                _ => panic!("row {slot:?} is gone"),
+                Newest::Live(version) => Some(version.body().to_vec()),
+                _ => None,
             };
             assert_eq!(body(&session, table), body(&self.session, self.table));
         }
@@ -191,6 +222,54 @@ fn only_ranges_with_a_change_are_written() {
     let session = recovered.1.join().unwrap();
     let written = write(&session, &server.disk, &mut context).unwrap();
     assert_eq!((written.ranges, written.ranges_reused), (1, RANGES - 1));
+}
+
+#[test]
+fn of_a_changed_range_only_changed_rows_are_written() {
+    const STEP: usize = 100;
+    let mut server = Server::new();
+    let whole = server.checkpoint().bytes;
+    let mut bytes = 0;
+    for round in 0..20 {
+        for slot in (round * 37 % STEP..ROWS as usize).step_by(STEP) {
+            server.update(slot as u64, round as i32 + 1);
+        }
+        let written = server.checkpoint();
+        assert_eq!((written.ranges, written.ranges_in_part), (RANGES, RANGES));
+        bytes += written.bytes;
+        if round == 0 {
+            assert!(bytes * 40 < whole, "{bytes} of {whole}");
+            server.recovers();
+        }
+    }
+    // A hundredth of the rows twenty times, and what is merged.
+    assert!(bytes < whole, "{bytes} of {whole}");
+    server.recovers();
+    // Half of a range's rows.
+    for slot in (0..16_384).step_by(2) {
+        server.update(slot, 99);
+    }
+    let written = server.checkpoint();
+    assert_eq!((written.ranges, written.ranges_in_part), (1, 0));
+    server.recovers();
+}
+
+/// Older files have it, so the newest must say that it is gone.
+#[test]
+fn a_row_that_is_gone_does_not_come_back() {
+    let mut server = Server::new();
+    server.checkpoint();
+    server.delete(&[7, 20_000]);
+    let written = server.checkpoint();
+    assert_eq!((written.ranges, written.ranges_in_part), (2, 2));
+    server.wal.records.clear();
+    server.recovers();
+    // Nor when what says so is written again with later changes.
+    server.update(8, 1);
+    server.update(20_001, 1);
+    server.checkpoint();
+    server.wal.records.clear();
+    server.recovers();
 }
 
 /// Its outcome is known to the commit log only: the file must not be kept for long.

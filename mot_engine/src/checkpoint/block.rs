@@ -127,8 +127,8 @@ pub struct BlockBuilder {
     slot_expected: u64,
     lsn_before: u64,
     rows: u32,
-    /// A version since `begin` was not known to be committed.
-    is_open: bool,
+    /// The least LSN of a row since `begin` that has a version not known to be committed.
+    open_from: Option<Lsn>,
     /// Largest LSN of any row since the builder was made.
     lsn_max: Lsn,
 }
@@ -144,7 +144,7 @@ impl BlockBuilder {
             slot_expected: 0,
             lsn_before: 0,
             rows: 0,
-            is_open: false,
+            open_from: None,
             lsn_max: Lsn(0),
         }
     }
@@ -155,7 +155,7 @@ impl BlockBuilder {
         self.body.shrink_to(2 * BLOCK_BYTES);
         self.table = table;
         self.rows = 0;
-        self.is_open = false;
+        self.open_from = None;
         self.lsn_before = 0;
     }
 
@@ -169,9 +169,14 @@ impl BlockBuilder {
         self.body.len() >= BLOCK_BYTES || self.rows == u32::MAX
     }
 
-    /// Whether a version of the block was not known to be committed.
-    pub fn is_open(&self) -> bool {
-        self.is_open
+    /// Rows so far.
+    pub fn rows(&self) -> u32 {
+        self.rows
+    }
+
+    /// The least LSN of a row of the block that has a version not known to be committed.
+    pub fn open_from(&self) -> Option<Lsn> {
+        self.open_from
     }
 
     /// Largest LSN of any row of any block so far.
@@ -202,7 +207,9 @@ impl BlockBuilder {
         );
         put(&mut self.body, versions.len() as u64);
         for version in versions {
-            self.is_open |= !version.committed;
+            if !version.committed {
+                self.open_from = Some(self.open_from.map_or(lsn, |least| least.min(lsn)));
+            }
             self.body.push(
                 if version.committed { FLAG_COMMITTED } else { 0 }
                     | if version.tombstone { FLAG_TOMBSTONE } else { 0 }

@@ -1,25 +1,28 @@
 //! The manifest: what makes a generation's files a checkpoint.
 //!
 //! ```text
-//!  0 u32 magic "MOTM", u32 version = 2, u64 length of the whole file
+//!  0 u32 magic "MOTM", u32 version = 3, u64 length of the whole file
 //! 16 u64 system identifier, u64 redo LSN, u64 flushed LSN, u64 generation, u64 settled xid,
 //! 56 u64 next table id, u64 next index id, u32 timeline, u32 flags (1: final), u32 tables, u32 files
 //! 88 u32 slots of a range, u32 reserved = 0
 //! 96 tables, each: u64 id, u32 database, u32 relation, u64 creator xid, u64 dropper xid,
 //!        u64 slots end, u64 rows, u32 indexes, u32 ranges, then indexes, each:
-//!        u64 id, u64 creator xid, u64 dropper xid, u32 length, definition (key/README.md), then ranges, each:
+//!        u64 id, u64 creator xid, u64 dropper xid, u32 length, definition (key/README.md), then parts of ranges, each:
 //!        u32 number, u32 position of its file below, u32 first block, u32 blocks, u64 offset, u64 bytes, u64 rows,
-//!        u32 digest (CRC32C of its block headers), u32 flags (1: open)
+//!        u64 rows of the range, u64 since, u64 open from (all bits: nothing is open), u32 entries, u32 digest (CRC32C of its block headers)
 //!    files, each: u64 generation, u32 number, u32 blocks, u64 bytes, u64 settled xid, u32 digest
 //!    u32 CRC32C of everything before
 //! ```
 //! Xids are 0 where the definition is settled (creator) or stands (dropper). A file's blocks and digest are 0
 //! unless it comes from a manifest of version 1: such a file belongs to the manifest as a whole.
 //!
-//! Version 1 has no ranges (neither their slots nor their number), and says of a file: u32 number, u32 blocks,
-//! u64 bytes, u32 digest; all are of the manifest's generation. It is read, never written.
+//! Parts with one number are of one range, oldest first: the first has all its rows, each further one those with an LSN above `since`.
 //!
-//! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and version 1.
+//! Version 1 has no ranges (neither their slots nor their number), and says of a file: u32 number, u32 blocks,
+//! u64 bytes, u32 digest; all are of the manifest's generation. Version 2 has one part for each range, and after its rows: u32 digest,
+//! u32 flags (1: something is open). Both are read, never written.
+//!
+//! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and versions 1 and 2.
 
 use super::Damage;
 use crate::errors::EngineError;
@@ -28,11 +31,15 @@ use crate::key::IndexDefinition;
 use crate::log::Cursor;
 
 const MANIFEST_MAGIC: u32 = u32::from_le_bytes(*b"MOTM");
-const MANIFEST_VERSION: u32 = 2;
+const MANIFEST_VERSION: u32 = 3;
+/// The version whose ranges are always whole.
+const MANIFEST_VERSION_WHOLE_RANGES: u32 = 2;
 /// The version without ranges.
 const MANIFEST_VERSION_WHOLE_FILES: u32 = 1;
 const FLAG_FINAL: u32 = 1;
+/// Version 2: a range has something open.
 const RANGE_FLAG_OPEN: u32 = 1;
+const NOTHING_OPEN: u64 = u64::MAX;
 
 /// A checkpoint's description.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,11 +84,11 @@ pub struct TableEntry {
     pub dropper: Xid,
     /// One above the last slot ever used.
     pub slots_end: Slot,
-    /// Rows in the checkpoint.
+    /// Rows in the checkpoint, about: deleted ones may count for a while.
     pub rows: u64,
     /// Its indexes.
     pub indexes: Vec<IndexEntry>,
-    /// Its rows, by number of the range; also ranges without any.
+    /// Its rows, by number of the range, then by age, oldest first; also ranges without any.
     pub ranges: Vec<RangeEntry>,
 }
 
@@ -98,10 +105,11 @@ pub struct IndexEntry {
     pub definition: IndexDefinition,
 }
 
-/// Rows of consecutive slots: a run of blocks in one file.
+/// Rows of consecutive slots, a run of blocks in one file: all rows of a range, or those that were changed after `since`, which count
+/// instead of those in older parts of the range.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RangeEntry {
-    /// Its first slot divided by the slots of a range.
+    /// The range: its first slot divided by the slots of a range.
     pub number: u32,
     /// Position of its file in the manifest; of no meaning without blocks.
     pub file: u32,
@@ -113,12 +121,19 @@ pub struct RangeEntry {
     pub offset: u64,
     /// Bytes of the blocks, headers included.
     pub bytes: u64,
-    /// Live rows.
+    /// Live rows in these blocks.
     pub rows: u64,
+    /// Live rows of the range once these are in, about.
+    pub range_rows: u64,
+    /// It has every row whose LSN was above; NONE: it has all.
+    pub since: Lsn,
+    /// The least LSN of a row with a version that was not known to be committed: such rows must be written again before the commit log
+    /// is cut off.
+    pub open_from: Option<Lsn>,
+    /// Rows in these blocks, also those that only say that there is none.
+    pub entries: u32,
     /// CRC32C over the block headers (which hold the CRCs of the bodies).
     pub digest: u32,
-    /// It has a version that was not known to be committed: it must be written again before the commit log is cut off.
-    pub is_open: bool,
 }
 
 /// A file of rows.
@@ -158,6 +173,15 @@ fn u64s(out: &mut Vec<u8>, values: &[u64]) {
 }
 
 impl Manifest {
+    /// Live rows that lie in the files, also those that newer parts of their range replace.
+    pub fn rows_in_files(&self) -> u64 {
+        let of = |table: &TableEntry| match self.range_slots {
+            0 => table.rows,
+            _ => table.ranges.iter().map(|part| part.rows).sum(),
+        };
+        self.tables.iter().map(of).sum()
+    }
+
     /// The stored form.
     pub fn to_bytes(&self) -> Result<Vec<u8>, EngineError> {
         let mut out = Vec::new();
@@ -239,10 +263,12 @@ impl TableEntry {
             index.definition.write_bytes(out)?;
         }
         for range in &self.ranges {
-            let (first, flags) = (range.first_block, u32::from(range.is_open));
+            let (first, open_from) = (range.first_block, range.open_from);
             u32s(out, &[range.number, range.file, first, range.blocks]);
             u64s(out, &[range.offset, range.bytes, range.rows]);
-            u32s(out, &[range.digest, flags * RANGE_FLAG_OPEN]);
+            u64s(out, &[range.range_rows, range.since.0]);
+            u64s(out, &[open_from.map_or(NOTHING_OPEN, |lsn| lsn.0)]);
+            u32s(out, &[range.entries, range.digest]);
         }
         Ok(())
     }
@@ -277,23 +303,48 @@ impl TableEntry {
             });
         }
         for _ in 0..ranges {
-            table.ranges.push(RangeEntry {
-                number: cursor.u32()?,
-                file: cursor.u32()?,
-                first_block: cursor.u32()?,
-                blocks: cursor.u32()?,
-                offset: cursor.u64()?,
-                bytes: cursor.u64()?,
-                rows: cursor.u64()?,
-                digest: cursor.u32()?,
-                is_open: match cursor.u32()? {
-                    0 => false,
-                    RANGE_FLAG_OPEN => true,
-                    _ => return Err(unknown_flags()),
-                },
-            });
+            table.ranges.push(RangeEntry::read(cursor, version)?);
         }
         Ok(table)
+    }
+}
+
+impl RangeEntry {
+    fn read(cursor: &mut Cursor<'_>, version: u32) -> Result<RangeEntry, EngineError> {
+        let mut range = RangeEntry {
+            number: cursor.u32()?,
+            file: cursor.u32()?,
+            first_block: cursor.u32()?,
+            blocks: cursor.u32()?,
+            offset: cursor.u64()?,
+            bytes: cursor.u64()?,
+            rows: cursor.u64()?,
+            range_rows: 0,
+            since: Lsn::NONE,
+            open_from: None,
+            entries: 0,
+            digest: 0,
+        };
+        if version == MANIFEST_VERSION_WHOLE_RANGES {
+            range.range_rows = range.rows;
+            range.entries = u32::try_from(range.rows).unwrap_or(u32::MAX);
+            range.digest = cursor.u32()?;
+            range.open_from = match cursor.u32()? {
+                0 => None,
+                // Which row it is was not said.
+                RANGE_FLAG_OPEN => Some(Lsn::NONE),
+                _ => return Err(unknown_flags()),
+            };
+            return Ok(range);
+        }
+        range.range_rows = cursor.u64()?;
+        range.since = Lsn(cursor.u64()?);
+        range.open_from = Some(cursor.u64()?)
+            .filter(|lsn| *lsn != NOTHING_OPEN)
+            .map(Lsn);
+        range.entries = cursor.u32()?;
+        range.digest = cursor.u32()?;
+        Ok(range)
     }
 }
 

@@ -17,6 +17,7 @@ mod pace;
 mod progress;
 mod read;
 mod reuse;
+mod rows_file;
 mod source;
 mod threads;
 mod write;
@@ -31,7 +32,8 @@ pub use files::{
 pub use manifest::{FileEntry, IndexEntry, Manifest, RangeEntry, TableEntry, WholeFile};
 pub use pace::{Pace, Timer};
 pub use progress::{CheckpointProgress, Phase};
-pub use read::{BlockPlace, OpenRows, blocks_of, read_block};
+pub use read::{BlockPlace, OpenRows, blocks_of, read_block, units_of};
+pub use reuse::Counts;
 pub use source::write;
 #[cfg(test)]
 pub(crate) use source::{EngineSource, begin_round, read_base};

@@ -1,7 +1,7 @@
-//! How fast a checkpoint writes: as fast as it can, or within a bandwidth.
+//! How fast a checkpoint writes: as fast as it can, within a bandwidth, or spread over a time as long as nobody is in a hurry.
 //!
-//! Contract: [`Pace::wrote`] is called when nothing is pinned and no latch is held; it sleeps in short slices and asks at each whether
-//! somebody waits for the checkpoint, for then no limit holds any more.
+//! Contract: [`Pace::wrote`] and [`Pace::came_to`] are called when nothing is pinned and no latch is held; they sleep in short slices and ask at
+//! each whether somebody waits for the checkpoint, for then no limit holds any more.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,11 +17,16 @@ pub trait Timer: Sync {
     fn sleep(&self, time: Duration);
     /// Whether to write as fast as possible from now on.
     fn must_hurry(&self) -> bool;
+    /// Whether it is known that nobody minds how long it takes: asked at each slice of a spread checkpoint.
+    fn has_time(&self) -> bool {
+        false
+    }
 }
 
-/// A bandwidth, shared by all threads of a checkpoint.
+/// A bandwidth and a schedule, shared by all threads of a checkpoint.
 pub struct Pace<'a> {
     limit: Option<(u64, &'a dyn Timer)>,
+    spread: Option<(Duration, &'a dyn Timer)>,
     written: AtomicU64,
 }
 
@@ -30,6 +35,7 @@ impl<'a> Pace<'a> {
     pub fn unlimited() -> Self {
         Pace {
             limit: None,
+            spread: None,
             written: AtomicU64::new(0),
         }
     }
@@ -38,7 +44,31 @@ impl<'a> Pace<'a> {
     pub fn limited(bytes_per_second: u64, timer: &'a dyn Timer) -> Self {
         Pace {
             limit: (bytes_per_second != 0).then_some((bytes_per_second, timer)),
+            spread: None,
             written: AtomicU64::new(0),
+        }
+    }
+
+    /// Besides: spread evenly over `time` while the timer says that there is time.
+    pub fn spread_over(self, time: Duration, timer: &'a dyn Timer) -> Self {
+        Pace {
+            spread: Some((time, timer)),
+            ..self
+        }
+    }
+
+    /// So many units of all are done: sleeps until that many are due, as long as there is time.
+    pub(super) fn came_to(&self, done: u64, all: u64) {
+        let Some((time, timer)) = self.spread else {
+            return;
+        };
+        let due = time.mul_f64(done.min(all) as f64 / all.max(1) as f64);
+        loop {
+            let left = due.saturating_sub(timer.elapsed());
+            if left.is_zero() || !timer.has_time() || timer.must_hurry() {
+                return;
+            }
+            timer.sleep(left.min(SLICE));
         }
     }
 
@@ -68,6 +98,7 @@ mod tests {
     /// Time passes by sleeping alone.
     struct Simulated {
         nanos: AtomicU64,
+        has_time_until: u64,
         hurry_at: u64,
         longest: AtomicU64,
     }
@@ -76,6 +107,7 @@ mod tests {
         fn new(hurry_at: Duration) -> Self {
             Simulated {
                 nanos: AtomicU64::new(0),
+                has_time_until: u64::MAX,
                 hurry_at: hurry_at.as_nanos() as u64,
                 longest: AtomicU64::new(0),
             }
@@ -93,6 +125,9 @@ mod tests {
         }
         fn must_hurry(&self) -> bool {
             self.nanos.load(Ordering::Relaxed) >= self.hurry_at
+        }
+        fn has_time(&self) -> bool {
+            self.nanos.load(Ordering::Relaxed) < self.has_time_until
         }
     }
 
@@ -115,6 +150,35 @@ mod tests {
         pace.wrote(1 << 40);
         pace.wrote(1 << 40);
         assert_eq!(timer.elapsed(), Duration::from_secs(2));
+    }
+
+    #[test]
+    fn units_are_spread_while_there_is_time() {
+        let (minute, seconds) = (Duration::from_secs(60), Duration::from_secs);
+        let never = seconds(1 << 30);
+        let timer = Simulated::new(never);
+        let pace = Pace::unlimited().spread_over(minute, &timer);
+        for (done, due) in [(1, 15), (2, 30), (2, 30), (4, 60)] {
+            pace.came_to(done, 4);
+            assert_eq!(timer.elapsed(), seconds(due));
+        }
+        // From a third on somebody waits.
+        let timer = Simulated {
+            has_time_until: seconds(20).as_nanos() as u64,
+            ..Simulated::new(never)
+        };
+        let pace = Pace::unlimited().spread_over(minute, &timer);
+        (1..=4).for_each(|done| pace.came_to(done, 4));
+        assert_eq!(timer.elapsed(), seconds(20));
+        // The server shuts down, whatever the checkpointer does.
+        let timer = Simulated::new(seconds(30));
+        let pace = Pace::unlimited().spread_over(minute, &timer);
+        (1..=4).for_each(|done| pace.came_to(done, 4));
+        assert_eq!(timer.elapsed(), seconds(30));
+        let timer = Simulated::new(never);
+        Pace::unlimited().came_to(1, 1);
+        Pace::limited(1, &timer).came_to(1, 1);
+        assert_eq!(timer.elapsed(), Duration::ZERO);
     }
 
     #[test]

@@ -23,13 +23,17 @@ pub struct BlockPlace {
     pub header: BlockHeader,
     /// From what its xids are told.
     pub settled: Xid,
+    /// It is put in after the block before it in the list, by the same thread.
+    pub continues: bool,
+    /// Rows that a block before it in the list had count for no more.
+    pub is_older: bool,
 }
 
 /// A rows file opened for reading.
 pub type OpenRows = (String, Box<dyn DiskReader>);
 
 /// Opens all files of a checkpoint and reads their block headers: files that belong to it as a whole, then
-/// the ranges of its tables.
+/// the ranges of its tables, of each the newest part first.
 pub fn blocks_of(
     disk: &dyn Disk,
     manifest: &Manifest,
@@ -54,17 +58,34 @@ pub fn blocks_of(
         files.push(file);
     }
     for table in &manifest.tables {
-        for range in table.ranges.iter().filter(|range| range.blocks > 0) {
-            let position = range.file as usize;
-            let Some(entry) = manifest.files.get(position) else {
-                let name = super::manifest_name(manifest.generation);
-                return Err(damaged(&name, Damage("a range lies in no file")));
-            };
-            let run = Run::of(range, position, entry, table.id);
-            run.read(&files[position], &mut blocks)?;
+        let parts = |one: &RangeEntry, next: &RangeEntry| one.number == next.number;
+        for parts in table.ranges.chunk_by(parts) {
+            let begin = blocks.len();
+            for part in parts.iter().rev().filter(|part| part.blocks > 0) {
+                let first = blocks.len();
+                let position = part.file as usize;
+                let Some(entry) = manifest.files.get(position) else {
+                    let name = super::manifest_name(manifest.generation);
+                    return Err(damaged(&name, Damage("a range lies in no file")));
+                };
+                let run = Run::of(part, position, entry, table.id);
+                run.read(&files[position], &mut blocks)?;
+                for place in &mut blocks[first..] {
+                    place.is_older = first > begin;
+                    place.continues = parts.len() > 1;
+                }
+            }
+            if let Some(first) = blocks.get_mut(begin) {
+                first.continues = false;
+            }
         }
     }
     Ok((files, blocks))
+}
+
+/// The blocks that one thread puts in, one after the other.
+pub fn units_of(blocks: &[BlockPlace]) -> Vec<&[BlockPlace]> {
+    blocks.chunk_by(|_, next| next.continues).collect()
 }
 
 /// Opens a file and checks its length.
@@ -152,6 +173,8 @@ impl<'a> Run<'a> {
                 offset,
                 header,
                 settled: self.entry.settled,
+                continues: false,
+                is_older: false,
             });
             offset += header.body_bytes;
         }

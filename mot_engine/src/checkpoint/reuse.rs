@@ -1,8 +1,9 @@
-//! Which ranges a checkpoint writes, and which it takes over from the files of the base generation.
+//! What a checkpoint writes of each range, and what it takes over from the files of the base generation.
 //!
-//! Why a range that nobody changed may be taken over, and what "nobody changed" means: README.md.
+//! Why a range that nobody changed may be taken over, and why of a changed one only the rows with later LSNs are written: README.md.
 //!
-//! Contract: every range of every table is either in `units` or in `kept`, once.
+//! Contract: of every range of every table either all its parts in the base are in `kept`, or some of the oldest are and what they lack
+//! is in `units`, once.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,24 +21,50 @@ const LIVE_PERCENT_MIN: u64 = 50;
 const FILES_MAX: usize = if cfg!(test) { 8 } else { 128 };
 /// Once there would be more, the least referenced ones are written together until so many are left, so that it does not happen again at once.
 const FILES_AFTER_MERGE: usize = FILES_MAX / 2;
+/// A part that has at most so many times the rows of the one that follows is written together with it. So of a range's parts each has more
+/// than so many times the rows of the next: they are few, and together less than twice the range. Tests have few rows and want many parts.
+pub(super) const PART_RATIO: u64 = if cfg!(test) { 1 } else { 2 };
 
-/// A range to write.
+/// Rows to write: of a range.
 pub(super) struct Unit {
     /// Position of its table.
     pub(super) table: usize,
     pub(super) number: u32,
     pub(super) slots: Range<Slot>,
+    /// Only rows with a later LSN; NONE: all.
+    pub(super) since: Lsn,
+    /// Rows with a later LSN, and live rows of the range, both about; 0 if all are written.
+    pub(super) rows: Counts,
+}
+
+/// Rows of a range, as their anchors say.
+#[derive(Clone, Default)]
+pub struct Counts {
+    /// Rows with an LSN above each of those asked for.
+    pub above: Vec<u64>,
+    /// Rows that there are, deleted ones among them until they are swept.
+    pub live: u64,
+}
+
+impl Unit {
+    /// About how many rows will be written.
+    pub(super) fn rows_to_write(&self) -> u64 {
+        let most = self.slots.end.0 - self.slots.start.0;
+        self.rows.above.last().copied().unwrap_or(most)
+    }
 }
 
 /// What is to be written and what is not.
 #[derive(Default)]
 pub(super) struct Plan {
     pub(super) units: Vec<Unit>,
-    /// Ranges taken over, with the position of their table; their files are positions in `files`.
+    /// Parts of ranges taken over, with the position of their table; their files are positions in `files`.
     pub(super) kept: Vec<(usize, RangeEntry)>,
     /// Files of older generations that stay referenced.
     pub(super) files: Vec<FileEntry>,
     pub(super) bytes_kept: u64,
+    /// Ranges of which nothing is written.
+    pub(super) ranges_kept: u64,
 }
 
 /// Whether a checkpoint at `redo` may refer to files of `base`.
@@ -48,62 +75,149 @@ pub(super) fn is_usable(base: &Manifest, generation: u64, redo: Lsn) -> bool {
         && base.files.iter().all(|file| file.whole.is_none())
 }
 
+/// A range, and how many of its parts in the base are kept.
+struct Place<'a> {
+    table: usize,
+    number: u32,
+    slots: Range<Slot>,
+    parts: &'a [RangeEntry],
+    kept: usize,
+    /// What is written of it.
+    rest: Option<(Lsn, Counts)>,
+}
+
 /// Looks at every range of `tables`. `base` is usable.
 pub(super) fn plan<S: RowSource>(
     source: &S,
     tables: &[TableEntry],
     base: Option<&Manifest>,
 ) -> Result<Plan, EngineError> {
-    let mut plan = Plan::default();
-    let mut reusable = Vec::new();
     let base_tables = base.map_or(&[][..], |base| &base.tables[..]);
     let base_tables: HashMap<TableId, &TableEntry> =
         base_tables.iter().map(|table| (table.id, table)).collect();
+    // Rows that have no later LSN are in the base as they are. Between its flushed and its redo position is no record of ours, but if a
+    // crash lost what is there, records of ours may have taken its place since.
+    let base_lsn = base.map_or(Lsn::NONE, |base| base.redo.min(base.flushed));
+    let mut places = Vec::new();
     for (position, table) in tables.iter().enumerate() {
         let old = base_tables.get(&table.id);
-        let old = old.map_or(&[][..], |old| &old.ranges[..]);
-        let mut ranges = old.iter().peekable();
+        let mut old = old.map_or(&[][..], |old| &old.ranges[..]);
         for number in 0..range_count(table.slots_end)? {
-            while ranges.next_if(|range| range.number < number).is_some() {}
-            let kept = ranges.next_if(|range| range.number == number);
-            let slots = slots_of(number, table.slots_end);
-            match kept.filter(|range| !range.is_open) {
-                Some(range) if !source.has_changed(table.id, slots.start)? => {
-                    reusable.push((position, *range, slots));
-                }
-                _ => plan.units.push(Unit {
-                    table: position,
-                    number,
-                    slots,
-                }),
+            old = &old[old.partition_point(|part| part.number < number)..];
+            let (parts, later) = old.split_at(old.partition_point(|part| part.number == number));
+            old = later;
+            let mut place = Place {
+                table: position,
+                number,
+                slots: slots_of(number, table.slots_end),
+                parts,
+                kept: parts.len(),
+                rest: None,
+            };
+            let open_from = parts.last().and_then(|newest| newest.open_from);
+            if parts.is_empty()
+                || open_from.is_some()
+                || source.has_changed(table.id, place.slots.start)?
+            {
+                // What is open must be written again, too.
+                let before = open_from.map_or(base_lsn, |lsn| Lsn(lsn.0.saturating_sub(1)));
+                place.write_after(source, table.id, parts.len(), base_lsn.min(before))?;
             }
+            places.push(place);
         }
     }
     let files = base.map_or(&[][..], |base| &base.files[..]);
-    let leaving = crowded_out(&reusable, files);
-    let mut places: Vec<Option<u32>> = vec![None; files.len()];
-    for (table, mut range, slots) in reusable {
-        let file = range.file as usize;
-        if range.blocks > 0 && leaving.get(file).is_none_or(|leaving| *leaving) {
-            let number = range.number;
-            plan.units.push(Unit {
-                table,
-                number,
-                slots,
-            });
-            continue;
+    let leaving = crowded_out(places.iter().flat_map(Place::kept_parts), files);
+    for place in &mut places {
+        let leaves = |part: &RangeEntry| {
+            part.blocks > 0
+                && leaving
+                    .get(part.file as usize)
+                    .is_none_or(|leaving| *leaving)
+        };
+        if let Some(first) = place.kept_parts().position(leaves) {
+            let since = place.rest.as_ref().map_or(base_lsn, |(since, _)| *since);
+            place.write_after(source, tables[place.table].id, first, since)?;
         }
-        range.file = 0;
-        if range.blocks > 0 {
-            range.file = *places[file].get_or_insert_with(|| {
-                plan.files.push(files[file]);
-                plan.files.len() as u32 - 1
-            });
-        }
-        plan.bytes_kept += range.bytes;
-        plan.kept.push((table, range));
     }
-    Ok(plan)
+    Ok(Plan::of(places, files))
+}
+
+impl<'a> Place<'a> {
+    fn kept_parts(&self) -> impl Iterator<Item = &'a RangeEntry> + use<'a> {
+        self.parts[..self.kept].iter()
+    }
+
+    /// Lets only the first `kept` parts stay at most, and what they lack be written: all rows with an LSN above `since`, and those that are
+    /// in the other parts. Parts that are not much larger than what is written after them are written with it.
+    fn write_after<S: RowSource>(
+        &mut self,
+        source: &S,
+        table: TableId,
+        kept: usize,
+        since: Lsn,
+    ) -> Result<(), EngineError> {
+        // Where the rows begin that have to be written if the first 1, 2, ... `kept` parts stay. It rises, as the parts' own does.
+        let sinces: Vec<Lsn> = (1..=kept)
+            .map(|first| {
+                self.parts
+                    .get(first)
+                    .map_or(since, |part| part.since.min(since))
+            })
+            .collect();
+        self.kept = 0;
+        self.rest = Some((Lsn::NONE, Counts::default()));
+        if sinces.last().is_none_or(|since| *since == Lsn::NONE) {
+            return Ok(());
+        }
+        let mut rows = source.count(table, self.slots.clone(), &sinces)?;
+        let is_large = |stays: &usize| {
+            u64::from(self.parts[stays - 1].entries) > PART_RATIO * rows.above[stays - 1]
+        };
+        let mut stay = kept;
+        while stay > 0 && !is_large(&stay) {
+            stay -= 1;
+        }
+        if stay > 0 {
+            self.kept = stay;
+            rows.above.truncate(stay);
+            let is_idle = stay == self.parts.len() && rows.above[stay - 1] == 0;
+            self.rest = (!is_idle).then_some((sinces[stay - 1], rows));
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    fn of(places: Vec<Place<'_>>, files: &[FileEntry]) -> Plan {
+        let mut plan = Plan::default();
+        let mut positions: Vec<Option<u32>> = vec![None; files.len()];
+        for place in places {
+            for part in place.kept_parts() {
+                let mut part = *part;
+                let file = std::mem::take(&mut part.file) as usize;
+                if part.blocks > 0 {
+                    part.file = *positions[file].get_or_insert_with(|| {
+                        plan.files.push(files[file]);
+                        plan.files.len() as u32 - 1
+                    });
+                }
+                plan.bytes_kept += part.bytes;
+                plan.kept.push((place.table, part));
+            }
+            match place.rest {
+                Some((since, rows)) => plan.units.push(Unit {
+                    table: place.table,
+                    number: place.number,
+                    slots: place.slots,
+                    since,
+                    rows,
+                }),
+                None => plan.ranges_kept += 1,
+            }
+        }
+        plan
+    }
 }
 
 fn range_count(slots_end: Slot) -> Result<u32, EngineError> {
@@ -117,12 +231,12 @@ fn slots_of(number: u32, slots_end: Slot) -> Range<Slot> {
     Slot(start)..slots_end.min(Slot(start + RANGE_SLOTS))
 }
 
-/// For each file whether its ranges are to be written anew: too little of it is referenced, or there are too many files.
-fn crowded_out(reusable: &[(usize, RangeEntry, Range<Slot>)], files: &[FileEntry]) -> Vec<bool> {
+/// For each file whether what is kept in it is to be written anew: too little of it is referenced, or there are too many files.
+fn crowded_out<'a>(kept: impl Iterator<Item = &'a RangeEntry>, files: &[FileEntry]) -> Vec<bool> {
     let mut live = vec![0u64; files.len()];
-    for (_, range, _) in reusable.iter().filter(|(_, range, _)| range.blocks > 0) {
-        if let Some(live) = live.get_mut(range.file as usize) {
-            *live += range.bytes;
+    for part in kept.filter(|part| part.blocks > 0) {
+        if let Some(live) = live.get_mut(part.file as usize) {
+            *live += part.bytes;
         }
     }
     let mut leaving: Vec<bool> = live

@@ -6,6 +6,8 @@
 //! - LSN and chain are read together (`Anchor::read_with_lsn`): the newest LOGGED version seen is the
 //!   one the LSN speaks of, or that one was rolled back; then the file says so, for the next change must
 //!   be logged whole after a restart, too: a standby may have the one that was rolled back on top.
+//! - A row with an LSN at or before the base's is in the base's files as it is, so it need not be read. If it is marked a moment later,
+//!   that is by a record after the redo position.
 //! - Replay skips what the LSN says the row has. So a row without versions is written too if its LSN
 //!   is after the redo position: its deletion, and perhaps its slot's next use, is yet to be replayed.
 
@@ -17,6 +19,7 @@ use std::time::Duration;
 use super::block::{BlockBuilder, VersionEntry};
 use super::files::read_manifest;
 use super::manifest::{IndexEntry, Manifest, TableEntry};
+use super::reuse::Counts;
 use super::write::{CheckpointContext, RowSource, Written, write_from};
 use crate::disk::Disk;
 use crate::engine::Engine;
@@ -199,6 +202,32 @@ impl RowSource for EngineSource<'_> {
         Ok(self.table(table)?.has_changed(first, self.base_round))
     }
 
+    fn count(
+        &self,
+        table: TableId,
+        slots: Range<Slot>,
+        above: &[Lsn],
+    ) -> Result<Counts, EngineError> {
+        let table = self.table(table)?;
+        let mut counts = Counts {
+            above: vec![0; above.len()],
+            live: 0,
+        };
+        for slot in slots.start.0..slots.end.0 {
+            let Some(anchor) = table.anchor(Slot(slot)) else {
+                continue;
+            };
+            counts.live += u64::from(anchor.head().has_chain());
+            let lsn = anchor.lsn();
+            let is_above = above.iter().take_while(|above| lsn > **above);
+            let reached = is_above.count();
+            for count in &mut counts.above[..reached] {
+                *count += 1;
+            }
+        }
+        Ok(counts)
+    }
+
     fn walker(&self) -> Result<Session, EngineError> {
         self.engine.join()
     }
@@ -208,6 +237,7 @@ impl RowSource for EngineSource<'_> {
         session: &mut Session,
         table: TableId,
         slots: Range<Slot>,
+        since: Lsn,
         block: &mut BlockBuilder,
     ) -> Result<(Slot, u64), EngineError> {
         let table = self.table(table)?;
@@ -223,9 +253,14 @@ impl RowSource for EngineSource<'_> {
                 let Some(anchor) = table.anchor(slot) else {
                     continue;
                 };
+                let is_all = since == Lsn::NONE;
+                if !is_all && anchor.lsn() <= since {
+                    continue;
+                }
                 let (lsn, rolled_back) = self.read_row(anchor, &mut versions);
                 let live = match versions.first() {
-                    None if lsn <= self.redo => continue,
+                    // Among what was changed it says that older parts are wrong about the row.
+                    None if is_all && lsn <= self.redo => continue,
                     None => false,
                     Some(newest) => !newest.is_tombstone(),
                 };

@@ -3,6 +3,7 @@
 mod faults;
 mod reuse;
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,7 +20,7 @@ use crate::table::RANGE_SLOTS;
 
 const SYSTEM: u64 = 7;
 
-/// Rows made up from their slot and the version at which their range was last changed.
+/// Rows made up from their slot and the version at which they were last changed.
 struct MadeUp {
     version: u8,
     /// What the base generation holds.
@@ -27,14 +28,37 @@ struct MadeUp {
     tables: Vec<TableEntry>,
 }
 
-/// The newest version up to `version` at which the range was changed: at the first all are, later a third of them.
+/// Slots of the tables.
+const SLOTS: [(u64, u64); 3] = [(1, 30), (2, 0), (3, 7)];
+
+/// Whether the range counts as changed at this version: at the first all do, later a third of them.
+fn is_range_changed(version: u8, table: TableId, slot: u64) -> bool {
+    let mixed = u64::from(version) * 31 + table.0 * 7 + (slot / RANGE_SLOTS) * 13;
+    version == 1 || (mixed ^ (mixed >> 3)).is_multiple_of(3)
+}
+
+/// The newest version up to `version` at which the row was changed: in a changed range all are, one of two, one of eight, or none.
 fn changed_at(version: u8, table: TableId, slot: u64) -> u8 {
-    let range = slot / RANGE_SLOTS;
     let is_changed = |version: &u8| {
-        let mixed = u64::from(*version) * 31 + table.0 * 7 + range * 13;
-        *version == 1 || (mixed ^ (mixed >> 3)).is_multiple_of(3)
+        let of = u64::from(*version);
+        let is_among = match (of + slot / RANGE_SLOTS) % 4 {
+            0 => true,
+            1 => (slot + of).is_multiple_of(2),
+            2 => (slot + of).is_multiple_of(8),
+            _ => false,
+        };
+        *version == 1 || (is_among && is_range_changed(*version, table, slot))
     };
     (1..=version).rev().find(is_changed).unwrap_or(0)
+}
+
+/// The redo position at which a version is complete; before it lie the LSNs of its changes.
+fn redo_of(version: u8) -> Lsn {
+    Lsn(u64::from(version) * 1000 + 999)
+}
+
+fn version_at(redo: Lsn) -> u8 {
+    (redo.0 / 1000) as u8
 }
 
 fn definition() -> IndexDefinition {
@@ -80,7 +104,7 @@ impl MadeUp {
         MadeUp {
             version,
             base: 0,
-            tables: vec![table(1, 30), table(2, 0), table(3, 7)],
+            tables: SLOTS.map(|(id, slots)| table(id, slots)).into(),
         }
     }
 
@@ -90,7 +114,7 @@ impl MadeUp {
     }
 
     fn lsn(&self, table: TableId, slot: u64) -> Lsn {
-        Lsn(slot * 1000 + u64::from(changed_at(self.version, table, slot)))
+        Lsn(u64::from(changed_at(self.version, table, slot)) * 1000 + slot)
     }
 }
 
@@ -102,7 +126,25 @@ impl RowSource for MadeUp {
     }
 
     fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError> {
-        Ok(changed_at(self.version, table, first.0) > self.base)
+        let mut since = self.base + 1..=self.version;
+        Ok(since.any(|version| is_range_changed(version, table, first.0)))
+    }
+
+    fn count(
+        &self,
+        table: TableId,
+        slots: Range<Slot>,
+        above: &[Lsn],
+    ) -> Result<Counts, EngineError> {
+        assert!(above.is_sorted(), "{above:?}");
+        let count = |above: &Lsn| {
+            let slots = slots.start.0..slots.end.0;
+            slots.filter(|slot| self.lsn(table, *slot) > *above).count() as u64
+        };
+        Ok(Counts {
+            above: above.iter().map(count).collect(),
+            live: slots.end.0 - slots.start.0,
+        })
     }
 
     fn walker(&self) -> Result<(), EngineError> {
@@ -114,11 +156,17 @@ impl RowSource for MadeUp {
         _walker: &mut (),
         table: TableId,
         slots: Range<Slot>,
+        since: Lsn,
         block: &mut BlockBuilder,
     ) -> Result<(Slot, u64), EngineError> {
         // A few rows a block, so that files have several.
         let end = slots.end.0.min(slots.start.0 + 3);
+        let mut rows = 0;
         for slot in slots.start.0..end {
+            if since != Lsn::NONE && self.lsn(table, slot) <= since {
+                continue;
+            }
+            rows += 1;
             let body = self.body(table, slot);
             let version = VersionEntry {
                 xid: Xid(1000 - slot),
@@ -129,7 +177,7 @@ impl RowSource for MadeUp {
             };
             block.row(Slot(slot), self.lsn(table, slot), &[version])?;
         }
-        Ok((Slot(end), end - slots.start.0))
+        Ok((Slot(end), rows))
     }
 }
 
@@ -143,7 +191,7 @@ fn write_made_up(
 ) -> Result<Written, EngineError> {
     let base = base.map(|base| read_manifest(disk, base)).transpose()?;
     let mut source = MadeUp::new(version);
-    source.base = base.as_ref().map_or(0, |base| base.redo.0 as u8);
+    source.base = base.as_ref().map_or(0, |base| version_at(base.redo));
     let progress = CheckpointProgress::default();
     let mut context = context(&progress, version, generation);
     context.threads = threads;
@@ -165,7 +213,7 @@ fn context<'a>(
     CheckpointContext {
         system_id: SYSTEM,
         timeline: 1,
-        redo: Lsn(u64::from(version)),
+        redo: redo_of(version),
         generation,
         // Not the same for two generations.
         settled: Xid(60 + generation),
@@ -173,7 +221,7 @@ fn context<'a>(
         threads: 1,
         pace: Pace::unlimited(),
         progress,
-        flush: Box::leak(Box::new(|lsn: Lsn| Ok(Lsn(lsn.0 + 1)))),
+        flush: Box::leak(Box::new(move |lsn: Lsn| Ok(lsn.max(redo_of(version))))),
     }
 }
 
@@ -183,10 +231,12 @@ fn read_all(disk: &SimulatedDisk) -> Result<Option<u8>, EngineError> {
         return Ok(None);
     };
     let (files, blocks) = blocks_of(disk, &manifest)?;
-    let version = manifest.redo.0 as u8;
+    let version = version_at(manifest.redo);
     let made_up = MadeUp::new(version);
-    let mut rows = Vec::new();
-    for place in &blocks {
+    let mut rows = HashSet::new();
+    let mut read = 0;
+    for place in units_of(&blocks).concat() {
+        let place = &place;
         let mut body = Vec::new();
         read_block(&files, place, &mut body)?;
         let damaged = |damage: Damage| EngineError::Damaged {
@@ -196,20 +246,23 @@ fn read_all(disk: &SimulatedDisk) -> Result<Option<u8>, EngineError> {
         let mut reader = BlockReader::new(place, &body).map_err(damaged)?;
         let mut versions = Vec::new();
         while let Some((slot, lsn)) = reader.next(&mut versions).map_err(damaged)? {
+            read += 1;
+            if !rows.insert((place.header.table.0, slot.0)) {
+                assert!(place.is_older && place.continues, "a row occurs twice");
+                continue;
+            }
             assert_eq!(lsn, made_up.lsn(place.header.table, slot.0));
             let expected = made_up.body(place.header.table, slot.0);
             assert_eq!(versions.len(), 1);
             assert_eq!(versions[0].body, expected);
             assert_eq!(versions[0].xid, Xid(1000 - slot.0));
-            rows.push((place.header.table.0, slot.0));
         }
     }
-    rows.sort_unstable();
-    let all: Vec<_> = (0..30)
-        .map(|slot| (1, slot))
-        .chain((0..7).map(|slot| (3, slot)))
-        .collect();
-    assert_eq!(rows, all);
+    let all = SLOTS
+        .into_iter()
+        .flat_map(|(table, slots)| (0..slots).map(move |slot| (table, slot)));
+    assert_eq!(rows, all.collect());
+    assert_eq!(read, manifest.rows_in_files());
     assert_eq!(
         manifest
             .tables
@@ -229,10 +282,10 @@ fn what_is_written_is_read() {
         let generation = next_generation(&disk).expect("lists");
         let written = write_made_up(&disk, 5, generation, threads, None).expect("writes");
         assert_eq!(written.rows, 37);
-        assert!(written.flushed > Lsn(29_000));
+        assert!(written.flushed > Lsn(5_000));
         assert_eq!(read_all(&disk).expect("is whole"), Some(5));
         assert!(
-            newest(&disk, SYSTEM, |_, redo| redo > Lsn(5))
+            newest(&disk, SYSTEM, |_, redo| redo > redo_of(5))
                 .expect("is whole")
                 .is_none(),
             "not in the history"
@@ -263,6 +316,15 @@ impl RowSource for Together {
         Ok(true)
     }
 
+    fn count(
+        &self,
+        table: TableId,
+        slots: Range<Slot>,
+        above: &[Lsn],
+    ) -> Result<Counts, EngineError> {
+        self.rows.count(table, slots, above)
+    }
+
     fn walker(&self) -> Result<bool, EngineError> {
         Ok(false)
     }
@@ -272,12 +334,13 @@ impl RowSource for Together {
         has_met: &mut bool,
         table: TableId,
         slots: Range<Slot>,
+        since: Lsn,
         block: &mut BlockBuilder,
     ) -> Result<(Slot, u64), EngineError> {
         if !std::mem::replace(has_met, true) {
             self.both.wait();
         }
-        self.rows.walk(&mut (), table, slots, block)
+        self.rows.walk(&mut (), table, slots, since, block)
     }
 }
 
@@ -394,8 +457,11 @@ proptest! {
                 offset: numbers[4],
                 bytes: numbers[5],
                 rows: numbers[6],
+                range_rows: numbers[7],
+                since: Lsn(numbers[0]),
+                open_from: (numbers[1] != u64::MAX).then_some(Lsn(numbers[1])),
+                entries: numbers[2] as u32,
                 digest: numbers[7] as u32,
-                is_open: numbers[0] >> 63 == 1,
             }];
         }
         let manifest = Manifest {
@@ -438,7 +504,7 @@ proptest! {
         let crc = crc32c::crc32c(&patched[..content]);
         patched[content..].copy_from_slice(&crc.to_le_bytes());
         if let Ok(read) = Manifest::from_bytes(&patched)
-            && patched[4] == 2
+            && patched[4] == 3
         {
             prop_assert_eq!(read.to_bytes().expect("memory"), patched);
         }

@@ -9,6 +9,26 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::errors::EngineError;
 
+/// What a thread gives way by: about a third of the processor's time that another one gets beside it.
+const NICE: libc::c_int = 5;
+
+/// The calling thread gives way to others from now on; there is no way back. Only for one that ends soon and runs nothing but the engine:
+/// whoever waits for what it holds waits longer. What it may not do it leaves.
+#[cfg(target_os = "linux")]
+pub(super) fn give_way() {
+    // SAFETY: both calls are about the calling thread alone (0), in Linux also the first; the parameter is plain bits.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, NICE);
+        let batch: libc::sched_param = std::mem::zeroed();
+        // It does not interrupt others when it wakes up.
+        libc::sched_setscheduler(0, libc::SCHED_BATCH, &batch);
+    }
+}
+
+/// See above: elsewhere the priority is the process's.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn give_way() {}
+
 /// Hands out units of work 0..count, until all are taken or someone failed.
 pub struct NextUnit {
     next: AtomicUsize,

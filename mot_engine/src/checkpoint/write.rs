@@ -11,17 +11,21 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::block::{BLOCK_HEADER_BYTES, BlockBuilder};
-use super::files::{io_error, manifest_draft_name, manifest_name, remove_attempt, rows_name};
+use super::block::BlockBuilder;
+use super::files::{io_error, manifest_draft_name, manifest_name, remove_attempt};
 use super::manifest::{FileEntry, Manifest, RangeEntry, TableEntry};
 use super::pace::Pace;
 use super::progress::{CheckpointProgress, Phase};
-use super::reuse::{self, Plan, Unit};
-use super::threads::{NextUnit, on_threads};
-use crate::disk::{Disk, DiskWriter};
+use super::reuse::{self, Counts, Plan, Unit};
+use super::rows_file::RowsFile;
+use super::threads::{NextUnit, give_way, on_threads};
+use crate::disk::Disk;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
 use crate::table::RANGE_SLOTS;
+
+/// A thread more, and so a file, is worth so many rows.
+const ROWS_PER_THREAD: u64 = if cfg!(test) { 1 } else { 16 << 10 };
 
 /// What the caller knows about a checkpoint.
 pub struct CheckpointContext<'a> {
@@ -58,15 +62,17 @@ pub struct Written {
     pub generation: u64,
     /// WAL is durable and needed up to here.
     pub flushed: Lsn,
-    /// Rows in all tables.
+    /// Rows in all tables, about: deleted ones may count for a while.
     pub rows: u64,
     /// Bytes written, the manifest's excepted.
     pub bytes: u64,
     /// Files written, the manifest excepted.
     pub files: usize,
-    /// Ranges written.
+    /// Ranges of which all or some rows were written.
     pub ranges: u64,
-    /// Bytes, ranges and files of older generations that are part of this one.
+    /// Of those the ones of which only changed rows were written.
+    pub ranges_in_part: u64,
+    /// Bytes and files of older generations that are part of this one, and ranges of which nothing was written.
     pub bytes_reused: u64,
     /// See `bytes_reused`.
     pub ranges_reused: u64,
@@ -86,15 +92,23 @@ pub trait RowSource: Sync {
     fn tables(&self) -> Result<(Vec<TableEntry>, TableId, IndexId), EngineError>;
     /// Whether a row of the range that this slot begins may have changed since the base generation.
     fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError>;
+    /// Looks at the LSNs of the range's rows: how many there are above each of those in `above`, which rise.
+    fn count(
+        &self,
+        table: TableId,
+        slots: Range<Slot>,
+        above: &[Lsn],
+    ) -> Result<Counts, EngineError>;
     /// Makes a thread's walker.
     fn walker(&self) -> Result<Self::Walker<'_>, EngineError>;
     /// Walks on from `slots.start` until the end of `slots` or until `block` is full, and gives the
-    /// slot to go on from and how many rows it met.
+    /// slot to go on from and how many live rows it met. Rows with an LSN at or before `since` are passed over; NONE: no row is.
     fn walk(
         &self,
         walker: &mut Self::Walker<'_>,
         table: TableId,
         slots: Range<Slot>,
+        since: Lsn,
         block: &mut BlockBuilder,
     ) -> Result<(Slot, u64), EngineError>;
 }
@@ -141,19 +155,19 @@ fn write_rows<S: RowSource>(
         kept,
         mut files,
         bytes_kept,
+        ranges_kept,
     } = reuse::plan(source, &tables, base)?;
     let mut written = Written {
         generation: context.generation,
         bytes_reused: bytes_kept,
         ranges: units.len() as u64,
-        ranges_reused: kept.len() as u64,
+        ranges_in_part: units.iter().filter(|unit| unit.since != Lsn::NONE).count() as u64,
+        ranges_reused: ranges_kept,
         files_reused: files.len(),
         ..Written::default()
     };
     let left = Left::new(&tables, &units, progress);
-    progress
-        .ranges_reused
-        .store(kept.len() as u64, Ordering::Relaxed);
+    progress.ranges_reused.store(ranges_kept, Ordering::Relaxed);
     progress.bytes_reused.store(bytes_kept, Ordering::Relaxed);
     progress.enter(Phase::WritingRows);
 
@@ -168,7 +182,17 @@ fn write_rows<S: RowSource>(
         units: &units,
         left: &left,
     };
-    let results = on_threads(context.threads, units.len(), |number, next| {
+    let rows: u64 = units.iter().map(Unit::rows_to_write).sum();
+    let threads = context
+        .threads
+        .min(usize::try_from(1 + rows / ROWS_PER_THREAD).unwrap_or(usize::MAX));
+    let threads = threads.min(units.len());
+    let results = on_threads(threads, units.len(), |number, next| {
+        // They hold nothing that others wait for, but for an instant when they leave the arena: a pin only keeps memory from being used
+        // again. The caller's own thread is no such one: it goes on to take the server's locks.
+        if threads > 1 {
+            give_way();
+        }
         job.work(number as u32, next)
     })?;
 
@@ -191,8 +215,13 @@ fn write_rows<S: RowSource>(
         }
     }
     for table in &mut tables {
-        table.ranges.sort_unstable_by_key(|range| range.number);
-        table.rows = table.ranges.iter().map(|range| range.rows).sum();
+        // It keeps what was written now behind what was kept of the same range.
+        table.ranges.sort_by_key(|range| range.number);
+        let newest = table.ranges.chunk_by(|one, next| one.number == next.number);
+        table.rows = newest
+            .filter_map(|parts| parts.last())
+            .map(|newest| newest.range_rows)
+            .sum();
         written.rows += table.rows;
     }
     disk.sync_directory()
@@ -240,18 +269,7 @@ struct Job<'a, 'b, S> {
 impl<S: RowSource> Job<'_, '_, S> {
     /// Writes ranges to a file until there are no more.
     fn work(&self, number: u32, next: &NextUnit) -> Result<ThreadResult, EngineError> {
-        let mut file = RowsFile {
-            disk: self.disk,
-            open: None,
-            entry: FileEntry {
-                generation: self.generation,
-                number,
-                bytes: 0,
-                settled: self.settled,
-                whole: None,
-            },
-            blocks: 0,
-        };
+        let mut file = RowsFile::new(self.disk, self.generation, number, self.settled);
         let mut walker = self.source.walker()?;
         let mut block = BlockBuilder::new(self.settled);
         let mut ranges = Vec::new();
@@ -266,20 +284,30 @@ impl<S: RowSource> Job<'_, '_, S> {
                 offset: file.entry.bytes,
                 bytes: 0,
                 rows: 0,
+                range_rows: 0,
+                since: unit.since,
+                open_from: None,
+                entries: 0,
                 digest: 0,
-                is_open: false,
             };
             let mut start = unit.slots.start;
             while start < unit.slots.end && !next.is_stopped() {
                 block.begin(table);
                 let rest = start..unit.slots.end;
-                let (reached, met) = self.source.walk(&mut walker, table, rest, &mut block)?;
+                let walked = self
+                    .source
+                    .walk(&mut walker, table, rest, unit.since, &mut block)?;
+                let (reached, met) = walked;
                 start = reached;
                 range.rows += met;
                 if block.is_empty() {
                     continue;
                 }
-                range.is_open |= block.is_open();
+                range.entries += block.rows();
+                range.open_from = match (range.open_from, block.open_from()) {
+                    (Some(before), Some(now)) => Some(before.min(now)),
+                    (before, now) => before.or(now),
+                };
                 let before = file.entry.bytes;
                 range.digest = file.append(&block, range.digest)?;
                 let bytes = file.entry.bytes - before;
@@ -290,9 +318,14 @@ impl<S: RowSource> Job<'_, '_, S> {
             }
             range.blocks = file.blocks - range.first_block;
             range.bytes = file.entry.bytes - range.offset;
+            range.range_rows = match unit.since {
+                Lsn::NONE => range.rows,
+                _ => unit.rows.live,
+            };
             ranges.push((unit.table, range));
-            self.progress.ranges_done.fetch_add(1, Ordering::Relaxed);
+            let done = 1 + self.progress.ranges_done.fetch_add(1, Ordering::Relaxed);
             self.left.done(unit.table, self.progress);
+            self.pace.came_to(done, self.units.len() as u64);
         }
         Ok(ThreadResult {
             file: file.finish()?,
@@ -351,50 +384,4 @@ fn put_in_place(disk: &dyn Disk, generation: u64) -> Result<(), EngineError> {
         .map_err(io_error("could not rename", &draft))?;
     disk.sync_directory()
         .map_err(io_error("could not sync", "."))
-}
-
-/// A thread's file, created with its first block.
-struct RowsFile<'a> {
-    disk: &'a dyn Disk,
-    open: Option<(String, Box<dyn DiskWriter>)>,
-    entry: FileEntry,
-    blocks: u32,
-}
-
-impl RowsFile<'_> {
-    /// Appends a block; gives `digest` extended by its header.
-    fn append(&mut self, block: &BlockBuilder, digest: u32) -> Result<u32, EngineError> {
-        let FileEntry {
-            generation, number, ..
-        } = self.entry;
-        let (name, writer) = match &mut self.open {
-            Some(open) => open,
-            none => {
-                let name = rows_name(generation, number);
-                let writer = self
-                    .disk
-                    .create(&name)
-                    .map_err(io_error("could not create", &name))?;
-                none.insert((name, writer))
-            }
-        };
-        let (header, body) = block.finish(generation, number, self.blocks);
-        let header = header.to_bytes();
-        for bytes in [&header[..], body] {
-            writer
-                .append(bytes)
-                .map_err(io_error("could not write", name))?;
-        }
-        self.entry.bytes += (BLOCK_HEADER_BYTES + body.len()) as u64;
-        self.blocks += 1;
-        Ok(crc32c::crc32c_append(digest, &header))
-    }
-
-    fn finish(self) -> Result<Option<FileEntry>, EngineError> {
-        let Some((name, mut writer)) = self.open else {
-            return Ok(None);
-        };
-        writer.sync().map_err(io_error("could not sync", &name))?;
-        Ok(Some(self.entry))
-    }
 }

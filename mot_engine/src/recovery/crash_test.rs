@@ -145,6 +145,7 @@ struct Tally {
     checkpoints: u64,
     checkpoints_in_replay: u64,
     ranges_reused: u64,
+    ranges_in_part: u64,
     lost: u64,
 }
 
@@ -183,6 +184,7 @@ impl Machine {
         let mut tally = self.tally.borrow_mut();
         tally.checkpoints += 1;
         tally.ranges_reused += written.ranges_reused;
+        tally.ranges_in_part += written.ranges_in_part;
         let keep = 1 + self.world.random.below(2) as usize;
         remove_old(&self.disk, keep, |_| false).map(drop)
     }
@@ -297,6 +299,7 @@ impl Standby<'_> {
         let mut tally = self.tally.borrow_mut();
         tally.checkpoints_in_replay += 1;
         tally.ranges_reused += written.ranges_reused;
+        tally.ranges_in_part += written.ranges_in_part;
         remove_old(self.disk, 1, |_| false).map(drop)
     }
 }
@@ -373,6 +376,7 @@ fn nothing_is_lost_wherever_the_machine_goes_down() {
         assert!(tally.crashed_recoveries > 500, "{tally:?}");
         assert!(tally.checkpoints_in_replay > 500, "{tally:?}");
         assert!(tally.ranges_reused > 10 * tally.cases, "{tally:?}");
+        assert!(tally.ranges_in_part > tally.cases / 4, "{tally:?}");
         assert!(tally.lost > 1000, "{tally:?}");
     }
 }

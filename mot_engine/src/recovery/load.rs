@@ -144,8 +144,8 @@ pub fn load(
     raise_ids(&session, manifest.next_table, manifest.next_index);
 
     let allowance = crate::index::gathering_allowance(&session);
-    let rows = rows::load(engine, &files, &blocks, &tables, &allowance, threads)?;
-    if rows != rows_total {
+    let (rows, read) = rows::load(engine, &files, &blocks, &tables, &allowance, threads)?;
+    if read != manifest.rows_in_files() {
         return Err(EngineError::Damaged {
             file: crate::checkpoint::manifest_name(manifest.generation),
             what: "the files do not hold as many rows as it says".to_owned(),

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::load::{Loading, write_version};
 use crate::checkpoint::{
-    BlockPlace, BlockReader, Damage, OpenRows, VersionEntry, on_threads, read_block,
+    BlockPlace, BlockReader, Damage, OpenRows, VersionEntry, on_threads, read_block, units_of,
 };
 use crate::engine::Engine;
 use crate::errors::EngineError;
@@ -15,7 +15,8 @@ use crate::row::{Anchor, Head, STAMP_BYTES, flags};
 use crate::session::Session;
 use crate::table::TableRef;
 
-/// Threads take one block after the other. How many rows there are.
+/// Threads take one block after the other, or the blocks of a range's parts together. How many live rows there are, and how many were read:
+/// of a row that several parts have the newest part's counts.
 pub(super) fn load(
     engine: Engine,
     files: &[OpenRows],
@@ -23,13 +24,15 @@ pub(super) fn load(
     tables: &[Loading],
     allowance: &Allowance,
     threads: usize,
-) -> Result<u64, EngineError> {
+) -> Result<(u64, u64), EngineError> {
     let progress = engine.progress();
-    let results = on_threads(threads, blocks.len(), |_, units| {
+    let together = units_of(blocks);
+    let results = on_threads(threads, together.len(), |_, units| {
         let session = engine.join_for_recovery()?;
         let mut loader = Loader {
             session: &session,
             rows: 0,
+            rows_read: 0,
             row_bytes: 0,
         };
         let mut gatherers: Vec<Option<Vec<Gatherer<'_>>>> = Vec::new();
@@ -37,11 +40,21 @@ pub(super) fn load(
         let mut sorter = Sorter::default();
         let mut body = Vec::new();
         let mut rows = 0;
-        while let Some(unit) = units.take() {
+        let mut taken: &[BlockPlace] = &[];
+        loop {
+            if taken.is_empty() {
+                match units.take() {
+                    Some(unit) => taken = together[unit],
+                    None => break,
+                }
+            }
+            let Some((place, rest)) = taken.split_first() else {
+                continue;
+            };
+            taken = rest;
             if progress.load_is_unwanted.load(Ordering::Relaxed) != 0 {
                 return Err(EngineError::Cancelled);
             }
-            let place = &blocks[unit];
             read_block(files, place, &mut body)?;
             let damaged = |damage: Damage| EngineError::Damaged {
                 file: files[place.file].0.clone(),
@@ -80,9 +93,10 @@ pub(super) fn load(
             rows += std::mem::take(&mut loader.rows);
             loader.row_bytes = 0;
         }
-        Ok(rows)
+        Ok((rows, loader.rows_read))
     })?;
-    Ok(results.iter().sum())
+    let add = |sum: (u64, u64), one: &(u64, u64)| (sum.0 + one.0, sum.1 + one.1);
+    Ok(results.iter().fold((0, 0), add))
 }
 
 fn gatherers_of<'a>(
@@ -111,7 +125,9 @@ fn load_block<'a>(
     }
     let mut versions: Vec<VersionEntry<'a>> = Vec::new();
     while let Some((slot, lsn)) = reader.next(&mut versions).map_err(RowError::Damaged)? {
-        let anchor = loader.row(table, slot, lsn, &versions)?;
+        let Some(anchor) = loader.row(table, slot, lsn, &versions, place.is_older)? else {
+            continue;
+        };
         for gatherer in &mut *gatherers {
             gatherer.row(slot, anchor)?;
         }
@@ -133,20 +149,23 @@ impl From<EngineError> for RowError {
 /// One thread's way of putting rows in.
 struct Loader<'a> {
     session: &'a Session,
+    /// Live rows of all blocks, put in or not.
+    rows_read: u64,
     /// Of the block.
     rows: u64,
     row_bytes: i64,
 }
 
 impl Loader<'_> {
-    /// Puts a row in; its anchor.
+    /// Puts a row in; its anchor. None: the block is of an older part, and a newer one had the row.
     fn row<'t>(
         &mut self,
         table: &'t TableRef,
         slot: Slot,
         lsn: Lsn,
         versions: &[VersionEntry<'_>],
-    ) -> Result<&'t Anchor, RowError> {
+        is_older: bool,
+    ) -> Result<Option<&'t Anchor>, RowError> {
         if slot >= table.slots_end() {
             return Err(RowError::Damaged(Damage(
                 "a row lies beyond its table's end",
@@ -160,6 +179,11 @@ impl Loader<'_> {
                 table.anchor(slot).expect("just ensured")
             }
         };
+        let newest = versions.first().filter(|newest| !newest.tombstone);
+        self.rows_read += u64::from(newest.is_some());
+        if is_older && anchor.lsn() != Lsn::NONE {
+            return Ok(None);
+        }
         let empty = anchor.head();
         if !empty.is_empty() || anchor.lsn() != Lsn::NONE {
             return Err(RowError::Damaged(Damage("a row occurs twice")));
@@ -192,10 +216,10 @@ impl Loader<'_> {
         if !anchor.publish(empty, head) {
             return Err(RowError::Damaged(Damage("a row occurs twice")));
         }
-        if let Some(newest) = versions.first().filter(|newest| !newest.tombstone) {
+        if let Some(newest) = newest {
             self.rows += 1;
             self.row_bytes += (newest.body.len() + STAMP_BYTES) as i64;
         }
-        Ok(anchor)
+        Ok(Some(anchor))
     }
 }

@@ -731,6 +731,17 @@ impl RowSource for Fuzzy<'_> {
         changed
     }
 
+    fn count(
+        &self,
+        table: TableId,
+        slots: Range<Slot>,
+        above: &[Lsn],
+    ) -> Result<checkpoint::Counts, EngineError> {
+        let counts = self.inner.count(table, slots, above);
+        self.go_on();
+        counts
+    }
+
     fn walker(&self) -> Result<Session, EngineError> {
         self.inner.walker()
     }
@@ -740,13 +751,15 @@ impl RowSource for Fuzzy<'_> {
         walker: &mut Session,
         table: TableId,
         slots: Range<Slot>,
+        since: Lsn,
         block: &mut BlockBuilder,
     ) -> Result<(Slot, u64), EngineError> {
         self.go_on();
         let end = slots.end.min(Slot(
             slots.start.0 + 1 + self.world.borrow_mut().random.below(4),
         ));
-        self.inner.walk(walker, table, slots.start..end, block)
+        self.inner
+            .walk(walker, table, slots.start..end, since, block)
     }
 }
 

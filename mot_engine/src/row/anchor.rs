@@ -82,6 +82,11 @@ impl Head {
         self.version().is_none()
     }
 
+    /// Whether there is a chain, without looking at it: no pin is needed.
+    pub(crate) fn has_chain(self) -> bool {
+        self.0 & Head::FREE == 0 && self.0 & Head::ADDRESS != 0
+    }
+
     /// The same flags with another address.
     pub(crate) fn with_address(self, address: u64) -> Head {
         debug_assert_eq!(address & !Head::ADDRESS, 0);

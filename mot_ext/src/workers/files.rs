@@ -7,6 +7,7 @@
 use super::copies;
 use crate::clock;
 use crate::errors;
+use crate::pg::checkpointer::{self, Checkpointer};
 use crate::pg::{self, report};
 use crate::session;
 use crate::settings;
@@ -134,9 +135,13 @@ impl Drop for UnderWay {
     }
 }
 
-/// Time for a checkpoint with a bandwidth, and who waits for it. Asked by threads, so it calls nothing of PostgreSQL.
+/// Part of the time in which PostgreSQL writes its buffers that ours takes, so that both are done together.
+const SPREAD: f64 = 0.8;
+
+/// Time for a checkpoint with a bandwidth or a schedule, and who waits for it. Asked by threads, so it calls nothing of PostgreSQL.
 struct ServerTimer {
     start: Instant,
+    checkpointer: Option<Checkpointer>,
     /// Nobody may be kept waiting from the beginning.
     last: bool,
     /// It began while the server recovered: when replay has ended, the last checkpoint of recovery waits at the gate.
@@ -157,6 +162,11 @@ impl Timer for ServerTimer {
             || super::shutdown_asked()
             || (self.in_recovery && shmem::control().redo_ended.load(Ordering::SeqCst))
     }
+
+    fn has_time(&self) -> bool {
+        let checkpointer = self.checkpointer.as_ref();
+        checkpointer.is_some_and(Checkpointer::takes_its_time)
+    }
 }
 
 /// Writes a checkpoint that covers `redo`; `last` says that nothing will be logged after it.
@@ -169,6 +179,7 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
     let progress = &under_way.0.progress;
     let timer = ServerTimer {
         start: Instant::now(),
+        checkpointer: Checkpointer::find(),
         last,
         // SAFETY: reads shared state; never raises.
         in_recovery: unsafe { pg_sys::RecoveryInProgress() },
@@ -184,7 +195,8 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
         settled: settled(),
         is_final: last,
         threads: settings::CHECKPOINT_WORKERS.get() as usize,
-        pace: Pace::limited(settings::checkpoint_bandwidth(), &timer),
+        pace: Pace::limited(settings::checkpoint_bandwidth(), &timer)
+            .spread_over(checkpointer::spread().mul_f64(SPREAD), &timer),
         progress,
         flush: &mut flush,
     };
