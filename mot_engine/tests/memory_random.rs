@@ -98,7 +98,8 @@ impl Model {
         if let Some((&after, _)) = self.blocks.range(address..).next() {
             assert!(address + bytes <= after, "overlap");
         }
-        assert_eq!(address % if bytes.is_multiple_of(64) { 64 } else { 16 }, 0);
+        let aligned = [64, 32, 16].into_iter().find(|&it| bytes.is_multiple_of(it));
+        assert_eq!(address % aligned.unwrap_or(8), 0);
         self.seed = self.seed.wrapping_add(1) % 200;
         // SAFETY: just allocated.
         unsafe { at.write_bytes(self.seed, bytes) };

@@ -609,11 +609,16 @@ impl Test {
         let Written::Done(version) = written else {
             return;
         };
+        // A transaction that changed unique keys of the row before goes on holding them.
+        let before = &self.rows[&slot].versions[at];
+        let is_own = self.world.fate(before.xid) == Fate::Running
+            && self.world.top(before.xid) == top
+            && before.strength == LockStrength::Update;
         let model_version = ModelVersion {
             xid,
             cid,
             row: new,
-            strength,
+            strength: if is_own { before.strength } else { strength },
         };
         if let Some(new) = new {
             let expected = self.entering(slot, top, old, new);
