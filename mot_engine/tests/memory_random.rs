@@ -98,7 +98,9 @@ impl Model {
         if let Some((&after, _)) = self.blocks.range(address..).next() {
             assert!(address + bytes <= after, "overlap");
         }
-        let aligned = [64, 32, 16].into_iter().find(|&it| bytes.is_multiple_of(it));
+        let aligned = [64, 32, 16]
+            .into_iter()
+            .find(|&it| bytes.is_multiple_of(it));
         assert_eq!(address % aligned.unwrap_or(8), 0);
         self.seed = self.seed.wrapping_add(1) % 200;
         // SAFETY: just allocated.
