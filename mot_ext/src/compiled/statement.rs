@@ -265,6 +265,13 @@ impl Statement {
         }
     }
 
+    /// After an execution that failed: the next one may be long in coming, and what a long row needed is not kept for it.
+    pub fn fail(&mut self) {
+        if let Some(wire) = &mut self.wire {
+            wire.trim();
+        }
+    }
+
     /// Looks the storage up anew: it may have been replaced. False also if the relation is another one than was compiled for: a
     /// SQL function runs its plans until the calling query ends, whatever changes between two calls.
     unsafe fn find_storage(&mut self) -> bool {
