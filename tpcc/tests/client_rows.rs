@@ -29,7 +29,10 @@ const SET_UP: &str = "CREATE EXTENSION IF NOT EXISTS mot;
             '1970-01-01 00:00:00Z', NULL, decode(repeat('00ff', 2000), 'hex'), repeat('n', 63), 'y', 1, '{{1,2},{3,4}}', '-1 month', '[]', 0);
     INSERT INTO public.sent (id) VALUES (3), (-2147483648), (0);
     INSERT INTO public.sent (id, t, i2, i8) VALUES (5, 'not in Latin 1: \u{20ac}', -1, 10), (6, repeat('s', 126), 9, -10),
-        (7, repeat('s', 127), 99, 100);";
+        (7, repeat('s', 127), 99, 100);
+    CREATE TABLE public.elsewhere (squeezed text, outside text);
+    ALTER TABLE public.elsewhere ALTER squeezed SET STORAGE MAIN, ALTER outside SET STORAGE EXTERNAL;
+    INSERT INTO public.elsewhere VALUES (repeat('squeezed ', 800), repeat('outside ', 800));";
 
 struct Statement {
     text: &'static str,
@@ -116,13 +119,18 @@ const BETWEEN_PARTS: [&str; 2] = [
 ];
 
 /// By other ways than a portal of the protocol; a cursor is one by another name.
-const OTHER_WAYS: [&str; 9] = [
+const OTHER_WAYS: [&str; 10] = [
     "SELECT id, t, ts, y FROM public.sent WHERE id > 1",
     "COPY (SELECT id, t, ts, y FROM public.sent WHERE id > 1) TO STDOUT",
     "COPY (SELECT id, t, ts, y FROM public.sent WHERE id > 1) TO STDOUT (FORMAT binary)",
     "DECLARE plain NO SCROLL CURSOR FOR SELECT id, t, tz, y FROM public.sent WHERE id > -5",
     "DECLARE bytes BINARY NO SCROLL CURSOR FOR SELECT id, t, tz, y FROM public.sent WHERE id > -5",
     "DECLARE held NO SCROLL CURSOR WITH HOLD FOR SELECT id, t, tz, y FROM public.sent WHERE id > -5",
+    // With values that are compressed, or kept elsewhere, when they come to be sent.
+    "DO $$ DECLARE c refcursor := 'sealed'; first text; second text; BEGIN
+        SELECT squeezed, outside INTO first, second FROM public.elsewhere;
+        OPEN c NO SCROLL FOR SELECT id, first, second, t FROM public.sent WHERE id > 1;
+    END $$",
     "FETCH 2 plain",
     "FETCH 2 bytes",
     "FETCH 1 held",
@@ -283,7 +291,7 @@ impl Connection {
             seen.extend(self.run(text));
         }
         for rows_max in [1, 2, 0, 0] {
-            for cursor in ["plain", "bytes", "held"] {
+            for cursor in ["plain", "bytes", "held", "sealed"] {
                 self.execute(cursor, rows_max);
             }
         }
