@@ -205,10 +205,12 @@ impl Connection {
         seen
     }
 
-    /// How many statements of the session have sent rows past core's receiver, and how many bytes they hold for more at most.
+    /// How many statements of the session have sent rows past core's receiver, and how many bytes one holds for more, or for the row
+    /// that was sent last, at most.
     fn direct_rows(&mut self) -> (i64, i64) {
         let seen = self.run(&format!(
-            "SELECT count(*) || ' ' || coalesce(max(total_bytes), 0) FROM pg_backend_memory_contexts WHERE name = '{CONTEXT}'"
+            "SELECT count(*) FILTER (WHERE name = '{CONTEXT}') || ' ' || coalesce(max(total_bytes), 0)
+             FROM pg_backend_memory_contexts WHERE name IN ('{CONTEXT}', 'ExprContext')"
         ));
         let row = &seen.iter().find(|message| message.0 == b'D').unwrap().1;
         let (count, bytes) = std::str::from_utf8(&row[6..])

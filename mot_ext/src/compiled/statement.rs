@@ -265,10 +265,15 @@ impl Statement {
         }
     }
 
-    /// After an execution that failed: the next one may be long in coming, and what a long row needed is not kept for it.
+    /// After an execution that failed, and had no End: the next one may be long in coming, and the memory of a long row is not kept for it.
     pub fn fail(&mut self) {
         if let Some(wire) = &mut self.wire {
             wire.trim();
+        }
+        // SAFETY: the statement's own contexts; nobody runs it.
+        unsafe {
+            empty(self.frame.per_row());
+            empty(self.frame.execution);
         }
     }
 
