@@ -23,6 +23,8 @@ enum Way {
     BigEndian(usize),
     /// `t` or `f`.
     Letter,
+    /// A byte of 1 or 0.
+    Flag,
     /// The bytes of a text, as they are.
     Stored,
     /// By the type's function.
@@ -81,7 +83,7 @@ fn way_of(function: pg_sys::Oid) -> Way {
         pg_sys::F_INT2OUT => Way::Digits(2),
         pg_sys::F_INT4OUT => Way::Digits(4),
         pg_sys::F_INT8OUT => Way::Digits(8),
-        pg_sys::F_BOOLSEND => Way::BigEndian(1),
+        pg_sys::F_BOOLSEND => Way::Flag,
         pg_sys::F_INT2SEND => Way::BigEndian(2),
         pg_sys::F_INT4SEND => Way::BigEndian(4),
         // Timestamps are microseconds.
@@ -137,6 +139,11 @@ impl Wire {
         true
     }
 
+    /// Gives memory back that only a very long row needed.
+    pub fn trim(&mut self) {
+        self.message.trim();
+    }
+
     /// Sends a row whose values are all in the slot; `context` is for what functions need.
     unsafe fn send(
         &mut self,
@@ -161,10 +168,12 @@ impl Wire {
                     Way::BigEndian(width) => self
                         .message
                         .put_value(&(value.value() as u64).to_be_bytes()[8 - width..]),
+                    // As core reads a boolean: all but 0 is true.
                     Way::Letter => {
-                        let letter: &[u8] = if value.value() & 1 != 0 { b"t" } else { b"f" };
+                        let letter: &[u8] = if value.value() != 0 { b"t" } else { b"f" };
                         self.message.put_value(letter);
                     }
+                    Way::Flag => self.message.put_value(&[u8::from(value.value() != 0)]),
                     Way::Stored => match wire::plain_bytes(value) {
                         Some(bytes) => self.message.put_value(bytes),
                         None => by_function(&mut self.message, output, is_binary, value, context),
@@ -334,7 +343,7 @@ impl<'a> Client<'a> {
     pub unsafe fn end(self) {
         match self {
             Client::Nobody => {}
-            Client::Wire(wire, _) => wire.message.trim(),
+            Client::Wire(wire, _) => wire.trim(),
             // SAFETY: core's receiver; may raise.
             Client::Receiver(receiver) => unsafe {
                 let shutdown = (*receiver).rShutdown.expect("a receiver's function");

@@ -56,9 +56,12 @@ impl Form {
     /// Its execution is gone without an end.
     pub fn fail(&mut self) {
         *self.running() = None;
-        if let Form::Kept(tree) = self {
-            // SAFETY: a form in the map.
-            unsafe { (**tree).is_broken = true };
+        // SAFETY: a form in the map.
+        unsafe {
+            match self {
+                Form::Compiled(statement) => (**statement).fail(),
+                Form::Kept(tree) => (**tree).is_broken = true,
+            }
         }
     }
 }

@@ -266,6 +266,18 @@ impl Statement {
         }
     }
 
+    /// After an execution that failed, and had no End: the next one may be long in coming, and the memory of a long row is not kept for it.
+    pub fn fail(&mut self) {
+        if let Some(wire) = &mut self.wire {
+            wire.trim();
+        }
+        // SAFETY: the statement's own contexts; nobody runs it.
+        unsafe {
+            empty(self.frame.per_row());
+            empty(self.frame.execution);
+        }
+    }
+
     /// Looks the storage up anew: it may have been replaced. False also if the relation is another one than was compiled for: a
     /// SQL function runs its plans until the calling query ends, whatever changes between two calls.
     unsafe fn find_storage(&mut self) -> bool {

@@ -1,4 +1,5 @@
 //! What core's sender of rows to a client (`printtup`) has to be asked for: whose rows it sends, and in which encoding.
+use super::small_context;
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -70,27 +71,36 @@ fn printtup() -> usize {
 }
 
 /// A row of a text as core's `StringInfo` holds it, grown where need be: 54000 beyond a gigabyte, as core raises it.
-pub struct Message(pg_sys::StringInfoData);
+pub struct Message {
+    text: pg_sys::StringInfoData,
+    /// Of its own, so that whoever looks for a backend's memory finds it by name; NULL before the first row.
+    context: pg_sys::MemoryContext,
+}
 
 impl Message {
     /// Without memory as yet.
     pub fn new() -> Message {
-        // SAFETY: all-zero bytes are NULL and lengths of 0.
-        Message(unsafe { std::mem::zeroed() })
+        Message {
+            text: no_text(),
+            context: std::ptr::null_mut(),
+        }
     }
 
-    /// Begins a DataRow of so many columns. Memory is taken from `context`, which must live as long as the message.
-    pub unsafe fn begin_row(&mut self, columns: i16, context: pg_sys::MemoryContext) {
-        if self.0.data.is_null() {
-            // SAFETY: a live context (caller); may raise for want of memory.
+    /// Begins a DataRow of so many columns. Memory is taken under `parent`, which must live as long as the message.
+    pub unsafe fn begin_row(&mut self, columns: i16, parent: pg_sys::MemoryContext) {
+        if self.text.data.is_null() {
+            // SAFETY: a live parent (caller); may raise for want of memory.
             unsafe {
-                let old = pg_sys::MemoryContextSwitchTo(context);
-                pg_sys::initStringInfo(&raw mut self.0);
+                if self.context.is_null() {
+                    self.context = small_context(parent, c"mot rows for a client");
+                }
+                let old = pg_sys::MemoryContextSwitchTo(self.context);
+                pg_sys::initStringInfo(&raw mut self.text);
                 pg_sys::MemoryContextSwitchTo(old);
             }
         }
-        self.0.len = 0;
-        self.0.cursor = c_int::from(b'D');
+        self.text.len = 0;
+        self.text.cursor = c_int::from(b'D');
         self.put(&columns.to_be_bytes());
     }
 
@@ -112,30 +122,36 @@ impl Message {
     fn put(&mut self, bytes: &[u8]) {
         // SAFETY: the room is there after the test; the string keeps a byte behind its end as core's do.
         unsafe {
-            if (self.0.len as usize) + bytes.len() >= self.0.maxlen as usize {
+            if (self.text.len as usize) + bytes.len() >= self.text.maxlen as usize {
                 let needed = c_int::try_from(bytes.len()).unwrap_or(c_int::MAX);
-                pg_sys::enlargeStringInfo(&raw mut self.0, needed);
+                pg_sys::enlargeStringInfo(&raw mut self.text, needed);
             }
-            let end = self.0.data.add(self.0.len as usize).cast::<u8>();
+            let end = self.text.data.add(self.text.len as usize).cast::<u8>();
             end.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         }
-        self.0.len += bytes.len() as c_int;
+        self.text.len += bytes.len() as c_int;
     }
 
     /// Sends it. May raise, also what interrupts a wait for the client.
     pub fn send(&mut self) {
         // SAFETY: a filled message.
-        unsafe { pg_sys::pq_endmessage_reuse(&raw mut self.0) };
+        unsafe { pg_sys::pq_endmessage_reuse(&raw mut self.text) };
     }
 
     /// Gives memory back that only a very long row needed.
     pub fn trim(&mut self) {
-        if self.0.maxlen > KEPT_BYTES_MAX {
+        if self.text.maxlen > KEPT_BYTES_MAX {
             // SAFETY: the message's own memory.
-            unsafe { pg_sys::pfree(self.0.data.cast()) };
-            *self = Message::new();
+            unsafe { pg_sys::pfree(self.text.data.cast()) };
+            self.text = no_text();
         }
     }
+}
+
+/// A string without memory.
+fn no_text() -> pg_sys::StringInfoData {
+    // SAFETY: all-zero bytes are NULL and lengths of 0.
+    unsafe { std::mem::zeroed() }
 }
 
 /// Bytes a message may keep between two executions.
