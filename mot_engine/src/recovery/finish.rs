@@ -292,7 +292,7 @@ fn look(session: &Session, table: TableRef, slots: Range<u64>) -> Result<Seen, E
             };
             let head = anchor.head();
             let list = match head.version() {
-                None if head.is_free() => continue,
+                None if !head.may_be_given_away() => continue,
                 None => &mut seen.empty,
                 Some(version) if is_settled(version) => {
                     seen.settled.add(Some(version));
@@ -368,8 +368,7 @@ fn finish_row(
         }
         Some(_) => {}
         None => {
-            let head = anchor.head();
-            if head.is_empty() && !head.is_free() {
+            if anchor.head().may_be_given_away() {
                 free_slot(table, slot);
                 finished.slots_free += 1;
             }
