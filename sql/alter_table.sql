@@ -78,6 +78,42 @@ ALTER TABLE alt_schema.alt2 ADD COLUMN zz int DEFAULT 7;
 ALTER TABLE alt_schema.alt2 DROP COLUMN zz;
 DROP TRIGGER alt_after ON alt_schema.alt2;
 DROP TRIGGER alt_statement ON alt_schema.alt2;
+-- Nor do those that are enabled ALWAYS or for REPLICA, of which one could keep rows from being filled.
+CREATE FUNCTION alt_nothing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'kept from %', TG_OP; RETURN NULL; END $$;
+CREATE TRIGGER alt_row BEFORE UPDATE ON alt_schema.alt2 FOR EACH ROW EXECUTE FUNCTION alt_nothing();
+CREATE TRIGGER alt_after AFTER UPDATE ON alt_schema.alt2 FOR EACH ROW EXECUTE FUNCTION alt_note();
+CREATE TRIGGER alt_before_all BEFORE UPDATE ON alt_schema.alt2 EXECUTE FUNCTION alt_note();
+CREATE TRIGGER alt_after_all AFTER UPDATE ON alt_schema.alt2 EXECUTE FUNCTION alt_note();
+ALTER TABLE alt_schema.alt2 ENABLE ALWAYS TRIGGER alt_row, ENABLE REPLICA TRIGGER alt_after, ENABLE ALWAYS TRIGGER alt_before_all,
+  ENABLE ALWAYS TRIGGER alt_after_all;
+ALTER TABLE alt_schema.alt2 ADD COLUMN always int NOT NULL DEFAULT 7, ADD COLUMN sum int GENERATED ALWAYS AS (a + d2) STORED;
+SELECT count(*) FROM alt_schema.alt2 WHERE always = 7 AND sum IS NOT DISTINCT FROM a + d2;
+SET session_replication_role = replica;
+ALTER TABLE alt_schema.alt2 ADD COLUMN replica serial UNIQUE;
+RESET session_replication_role;
+SELECT count(replica) FROM alt_schema.alt2;
+UPDATE alt_schema.alt2 SET always = 8 WHERE a = 2;
+ALTER TABLE alt_schema.alt2 DROP COLUMN always, DROP COLUMN sum, DROP COLUMN replica;
+DROP TRIGGER alt_row ON alt_schema.alt2;
+DROP TRIGGER alt_after ON alt_schema.alt2;
+DROP TRIGGER alt_before_all ON alt_schema.alt2;
+DROP TRIGGER alt_after_all ON alt_schema.alt2;
+DROP FUNCTION alt_nothing;
+-- What rows violate is named in the error's fields.
+DO $$
+DECLARE command text; state text; s text; t text; c text; n text;
+BEGIN
+  FOREACH command IN ARRAY ARRAY['ADD CONSTRAINT alt_positive CHECK (a > 1)', 'ALTER d2 SET NOT NULL', 'ADD COLUMN x int DEFAULT 1 UNIQUE',
+    'ADD COLUMN x int DEFAULT -1 CONSTRAINT alt_filled CHECK (x > 0)', 'ADD COLUMN x int NOT NULL', 'ADD COLUMN x int NOT NULL DEFAULT NULLIF(1, 1)'] LOOP
+    BEGIN
+      EXECUTE 'ALTER TABLE alt_schema.alt2 ' || command;
+      RAISE NOTICE '%: done', command;
+    EXCEPTION WHEN integrity_constraint_violation THEN
+      GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, s = SCHEMA_NAME, t = TABLE_NAME, c = COLUMN_NAME, n = CONSTRAINT_NAME;
+      RAISE NOTICE '%: % schema "%" table "%" column "%" constraint "%"', command, state, s, t, c, n;
+    END;
+  END LOOP;
+END $$;
 ALTER TABLE alt_schema.alt2 DISABLE TRIGGER alt_trigger;
 UPDATE alt_schema.alt2 SET z = 6 WHERE a = 2;
 -- REPEATABLE READ sees the fill of rows it cannot see.

@@ -118,6 +118,9 @@ BEGIN
   COMMIT;
 END $$;
 
+-- What the rows take now: nothing but what others left.
+SELECT mot.row_bytes_exactly() AS row_bytes_before \gset
+
 -- Of the process that reclaims, pause_reclaim.spec; checkpoints and PREPARE have specs of their own.
 SELECT format('CALL attempt(%L, %L)', point, ending)
 FROM mot.pause_points(), unnest(ARRAY['cancel', 'terminate', 'fail']) ending
@@ -128,12 +131,14 @@ ORDER BY point COLLATE "C", ending COLLATE "C"
 SELECT * FROM outcomes ORDER BY point COLLATE "C", ending COLLATE "C";
 SELECT mot.fail_at('commit-before-stamps');
 SELECT mot.pause_at('no-such-point');
--- Memory that nobody can reach does not show here: mot_engine/tests/pauses.rs looks for that.
 SELECT connect('last');
 SELECT dblink_exec('last', 'DELETE FROM t');
 SELECT dblink_disconnect('last');
 SELECT wait_until('(SELECT entries = 0 AND versions = 0 FROM mot.check(''t''))');
 SELECT rows, entries, versions FROM mot.check('t');
+-- Nor is there memory that nobody can reach.
+SELECT wait_until('mot.row_bytes_exactly() <= ' || :row_bytes_before);
+SELECT greatest(mot.row_bytes_exactly() - :row_bytes_before, 0) AS row_bytes_left;
 DROP FOREIGN TABLE t;
 DROP TABLE h, outcomes;
 DROP PROCEDURE attempt;

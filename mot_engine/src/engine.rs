@@ -155,8 +155,6 @@ const FIRST_ROUND: u64 = 1;
 pub(crate) struct Root {
     state: AtomicU32,
     pub(crate) horizon: sync::AtomicU64,
-    /// Every transaction below this ended before this start of the server: no session is left that would take its work back.
-    recovered_below: AtomicU64,
     /// Highest LSN any row was logged at.
     pub(crate) last_lsn: AtomicU64,
     pub(crate) progress: Progress,
@@ -271,16 +269,6 @@ impl Engine {
     /// Raises the horizon. It never falls.
     pub fn raise_horizon(self, horizon: Xid) {
         self.root().horizon.fetch_max(horizon.0, Ordering::AcqRel);
-    }
-
-    /// Recovery is over: transactions below `xid` are finished and their sessions gone.
-    pub fn set_recovered_below(self, xid: Xid) {
-        self.root().recovered_below.store(xid.0, Ordering::Release);
-    }
-
-    /// See [`Engine::set_recovered_below`].
-    pub fn recovered_below(self) -> Xid {
-        Xid(self.root().recovered_below.load(Ordering::Acquire))
     }
 
     /// Highest LSN any row was logged at.

@@ -56,6 +56,8 @@ pub struct Session {
     own_horizon: Cell<Xid>,
     /// Who reads as of an earlier moment: for the sweeper.
     old_snapshots: RefCell<OldSnapshots>,
+    /// A version that a writer made and has not published yet: this session's alone.
+    pub(crate) unpublished: Cell<Option<VersionRef>>,
 }
 
 impl Session {
@@ -82,6 +84,7 @@ impl Session {
             logging: Cell::new(logging),
             own_horizon: Cell::new(Xid::NONE),
             old_snapshots: RefCell::default(),
+            unpublished: Cell::new(None),
         })
     }
 
@@ -101,8 +104,20 @@ impl Session {
 
     /// Releases what Rust frames held that an error jumped over.
     pub fn reset(&self) {
+        self.free_unpublished();
         self.local.unpin_all();
         self.end_logging();
+    }
+
+    /// Frees the version that a writer made, if it was not published.
+    pub(crate) fn free_unpublished(&self) {
+        if let Some(version) = self.unpublished.take() {
+            // SAFETY: whoever publishes it takes it out of the cell, so nobody else ever reached it.
+            unsafe {
+                self.local
+                    .free(version.block(), version.block_bytes(), Purpose::Rows)
+            };
+        }
     }
 
     /// From now on this session's sweeps also take out what lies between the states that these old snapshots see and those that everybody

@@ -9,9 +9,12 @@
 //! - A background worker has no deadlock timer, and PostgreSQL's lock manager needs one to wait: it sleeps until the point is resumed.
 //! - At a point after PostgreSQL's decision interrupts are held: there a wait cannot be cancelled, as a real one could not.
 //! - `mot.fail_at(point)` raises an error there instead, at points that may raise.
+//! - `mot.row_bytes_exactly()` is beside them: what an ending at a point left in memory, to the byte.
 //! - A session that ends without `mot.resume` gives its lock up: a point left armed by it stops nobody but workers.
 use crate::pg::interrupts;
-use crate::{pg, shmem};
+use crate::{pg, session, shmem};
+use mot_engine::Session;
+use mot_engine::memory::Purpose;
 use mot_engine::pause::{Point, Raise, set_hook};
 use pgrx::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -24,7 +27,14 @@ const _: () = assert!(Point::ALL.len() <= POINTS_MAX);
 
 /// What happens at each point; zero at server start.
 #[repr(C)]
-pub struct Pauses([Armed; POINTS_MAX]);
+pub struct Pauses([Armed; POINTS_MAX], Flushes);
+
+/// How often the reclaimer was asked to give back what it holds of memory, and how many of these times it has.
+#[repr(C)]
+struct Flushes {
+    asked: AtomicU32,
+    done: AtomicU32,
+}
 
 #[repr(C)]
 struct Armed {
@@ -232,6 +242,31 @@ fn pause_points() -> TableIterator<
             paused(point.name()),
         )
     }))
+}
+
+/// Called by the reclaimer after each round.
+pub fn flush_if_asked(session: &Session) {
+    let flushes = &shmem::control().pauses.1;
+    let asked = flushes.asked.load(Ordering::Acquire);
+    if asked != flushes.done.load(Ordering::Relaxed) {
+        session.memory().flush();
+        flushes.done.store(asked, Ordering::Release);
+    }
+}
+
+/// Bytes of all row versions, exact on an idle server: processes count in batches, so this one and the reclaimer, which has had a round
+/// since, hand in what they counted. Those that have ended did.
+#[pg_extern(volatile)]
+fn row_bytes_exactly() -> i64 {
+    let memory = session::session().memory();
+    let flushes = &shmem::control().pauses.1;
+    let mine = flushes.asked.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
+    while (flushes.done.load(Ordering::Acquire).wrapping_sub(mine) as i32) < 0 {
+        interrupts::sleep_ms(POLL_MS);
+        interrupts::check_for_interrupts();
+    }
+    memory.flush();
+    memory.memory().purpose_bytes(Purpose::Rows)
 }
 
 /// Asks for a checkpoint and does not wait for it, as CHECKPOINT would.

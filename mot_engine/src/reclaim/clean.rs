@@ -190,6 +190,10 @@ fn finish_cleaning(session: &Session, table: TableRef, slot: Slot, anchor: &Anch
     end_cleaning(session, table, slot, anchor, complete);
 }
 
+/// An entry whose key could not be computed is still there: the slot stays unused for ever rather than lead a reader astray. Only replay on a
+/// standby puts another row there, because the primary did: so who comes by an entry compares.
+const ENTRY_STAYS: u64 = Head::ENTRY_LEFT | Head::KEYS_MOVED;
+
 /// Ends the CLEANING: everything is removed, or not all of it (`complete`).
 pub(super) fn end_cleaning(
     session: &Session,
@@ -203,8 +207,10 @@ pub(super) fn end_cleaning(
     let lists_free_slots = keeps_free_list(session);
     let mut latched = anchor.latch();
     latched.head = latched.head.without_flags(Head::CLEANING);
-    // An entry whose key could not be computed is still there: the slot stays unused for ever rather than lead a reader astray.
-    if !latched.head.is_empty() || !complete {
+    if !complete {
+        latched.head = latched.head.with_flags(ENTRY_STAYS);
+    }
+    if !latched.head.may_be_given_away() {
         return;
     }
     latched.head = Head::empty();
@@ -335,7 +341,7 @@ pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize
     removed + usize::from(free_dead_row(session, table, slot, anchor, horizon))
 }
 
-/// Gives the slot of a row back of which only a tombstone is left that everybody sees.
+/// Takes the tombstone out that is all that is left of a row and that everybody sees, and gives the slot back if it may be.
 fn free_dead_row(
     session: &Session,
     table: TableRef,
@@ -351,7 +357,11 @@ fn free_dead_row(
     let Some(tombstone) = dead_tombstone(latched.head, horizon) else {
         return false;
     };
-    latched.head = Head::empty();
+    latched.head = latched.head.with_address(0);
+    let gives_away = latched.head.may_be_given_away();
+    if gives_away {
+        latched.head = Head::empty();
+    }
     drop(latched);
     // SAFETY: just unlinked.
     unsafe {
@@ -360,7 +370,7 @@ fn free_dead_row(
             .retire(tombstone.block(), tombstone.block_bytes(), Purpose::Rows)
     };
     reach(Point::UnlinkBeforeFree);
-    if lists_free_slots {
+    if gives_away && lists_free_slots {
         crate::table::free_slot(table, slot);
     }
     true

@@ -36,6 +36,14 @@ impl Drop for Groups<'_> {
     }
 }
 
+/// The bits of a word's groups that have slots below `end`.
+fn groups_below(end: u64, word_start: u64) -> u64 {
+    match end.saturating_sub(word_start).div_ceil(GROUP_SLOTS) {
+        count @ 0..64 => (1 << count) - 1,
+        _ => u64::MAX,
+    }
+}
+
 /// What a sweep did.
 #[derive(Copy, Clone, Eq, PartialEq, Debug, Default)]
 pub struct Sweep {
@@ -59,25 +67,32 @@ impl Session {
         mut pause: impl FnMut(),
     ) -> Sweep {
         let mut done = Sweep::default();
+        // Words of rows added from here on are left to the next sweep, untouched: who appends must not keep this one going.
         let end = table.slots_end().0;
         let directory = &table.storage().directory;
         let mut word_start = 0;
         while word_start < end {
             let taken = directory.take_dirty(Slot(word_start));
+            // Read after the bits: a bit that was taken is of a slot below this, added since the sweep began or not.
+            let end_now = table.slots_end().0;
             let mut groups = Groups {
                 directory,
                 word_start,
-                bits: if all { u64::MAX } else { taken },
+                bits: taken
+                    | if all {
+                        groups_below(end_now, word_start)
+                    } else {
+                        0
+                    },
             };
-            while let Some(first) = groups.first().filter(|first| *first < end) {
-                let slots = first..(first + GROUP_SLOTS).min(end);
+            while let Some(first) = groups.first() {
+                let slots = first..(first + GROUP_SLOTS).min(end_now);
                 if self.sweep_group(clock, table, slots, &mut done) {
                     directory.set_dirty(Slot(first));
                     done.groups_waiting += 1;
                 }
                 groups.done();
             }
-            groups.bits = 0;
             drop(groups);
             if taken != 0 || all {
                 pause();

@@ -64,14 +64,10 @@ pub fn finish_beside_prepared(
 ) -> Result<Finished, EngineError> {
     let mut finished = Finished::default();
     settle_definitions(session, clock, Xid(u64::MAX), &mut finished);
-    let mut newest = Xid::NONE;
     let clock = &BesidePrepared { clock, open_from };
     for walk in session.tables() {
-        let seen = finish_table(session, clock, walk.table(), threads, &mut finished)?;
-        newest = newest.max(seen);
+        finish_table(session, clock, walk.table(), threads, &mut finished)?;
     }
-    let engine = session.engine();
-    engine.set_recovered_below(engine.recovered_below().max(Xid(newest.0 + 1)));
     Ok(finished)
 }
 
@@ -241,9 +237,8 @@ fn finish_table(
     table: TableRef,
     threads: usize,
     finished: &mut Finished,
-) -> Result<Xid, EngineError> {
+) -> Result<(), EngineError> {
     let _quiet = Quiet::begin(table);
-    let mut newest = Xid::NONE;
     let mut count = Count::default();
     let end = table.slots_end().0;
     let units = end.div_ceil(UNIT_SLOTS) as usize;
@@ -276,15 +271,13 @@ fn finish_table(
         }
         for slot in seen.open {
             finished.rows_judged += 1;
-            newest = newest.max(finish_row(
-                session, clock, table, slot, finished, &mut count,
-            ));
+            finish_row(session, clock, table, slot, finished, &mut count);
         }
     }
     let counters = table.counters();
     counters.rows.store(count.rows, Ordering::Relaxed);
     counters.row_bytes.store(count.row_bytes, Ordering::Relaxed);
-    Ok(newest)
+    Ok(())
 }
 
 fn look(session: &Session, table: TableRef, slots: Range<u64>) -> Result<Seen, EngineError> {
@@ -299,7 +292,7 @@ fn look(session: &Session, table: TableRef, slots: Range<u64>) -> Result<Seen, E
             };
             let head = anchor.head();
             let list = match head.version() {
-                None if head.is_free() => continue,
+                None if !head.may_be_given_away() => continue,
                 None => &mut seen.empty,
                 Some(version) if is_settled(version) => {
                     seen.settled.add(Some(version));
@@ -322,7 +315,7 @@ fn is_settled(version: VersionRef) -> bool {
     now & flags::COMMITTED != 0 && now & (flags::TOMBSTONE | flags::LOCK_ONLY) == 0
 }
 
-/// Judges a row from the top down to its newest committed state. Gives the newest xid met.
+/// Judges a row from the top down to its newest committed state.
 ///
 /// An open state on top is of a prepared transaction, or may be: it is counted as committed, and held with the greatest strength.
 fn finish_row(
@@ -332,18 +325,16 @@ fn finish_row(
     slot: Slot,
     finished: &mut Finished,
     count: &mut Count,
-) -> Xid {
-    let mut newest = Xid::NONE;
+) {
     let _pin = session.local.pin();
     let Some(anchor) = table.anchor(slot) else {
-        return newest;
+        return;
     };
     let mut at = anchor.head().version();
     let mut kept = None;
     let mut is_open = false;
     while let Some(version) = at {
         at = version.next();
-        newest = newest.max(version.xid());
         match judge_maker(version, clock) {
             Judged::Running | Judged::Mine => {
                 if !is_open && !version.is_lock() {
@@ -364,7 +355,7 @@ fn finish_row(
         }
     }
     if is_open {
-        return newest;
+        return;
     }
     count.add(kept);
     match kept {
@@ -377,14 +368,12 @@ fn finish_row(
         }
         Some(_) => {}
         None => {
-            let head = anchor.head();
-            if head.is_empty() && !head.is_free() {
+            if anchor.head().may_be_given_away() {
                 free_slot(table, slot);
                 finished.slots_free += 1;
             }
         }
     }
-    newest
 }
 
 /// Takes a version out of its row, with the entries only it needed.

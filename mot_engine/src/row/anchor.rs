@@ -42,8 +42,14 @@ impl Head {
     pub const CLEANING: u64 = 1 << 49;
     /// The slot is on the free list; the address bits hold the next free slot.
     pub const FREE: u64 = 1 << 50;
+    /// An entry of a version taken out could not be removed and still leads here: the slot is never given away, whatever becomes of its chain.
+    pub const ENTRY_LEFT: u64 = 1 << 51;
     const ADDRESS: u64 = (1 << 48) - 8;
-    const FLAGS: u64 = Head::KEYS_MOVED | Head::FULL_IMAGE_NEXT | Head::HAS_LOCKS | Head::CLEANING;
+    const FLAGS: u64 = Head::KEYS_MOVED
+        | Head::FULL_IMAGE_NEXT
+        | Head::HAS_LOCKS
+        | Head::CLEANING
+        | Head::ENTRY_LEFT;
 
     /// No version, no flags.
     pub(crate) fn empty() -> Head {
@@ -80,6 +86,11 @@ impl Head {
     /// Never used, or given back and taken again: no chain.
     pub(crate) fn is_empty(self) -> bool {
         self.version().is_none()
+    }
+
+    /// Whether the slot of a row that is gone may be used by another one.
+    pub(crate) fn may_be_given_away(self) -> bool {
+        self.is_empty() && !self.is_free() && !self.has(Head::ENTRY_LEFT)
     }
 
     /// Whether there is a chain, without looking at it: no pin is needed.

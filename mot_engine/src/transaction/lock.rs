@@ -82,15 +82,9 @@ impl Transaction {
                 Found::Gone => return Ok(Locked::Gone),
                 Found::SelfModified(cid) => return Ok(Locked::SelfModified(cid)),
             }
-            let entry = match fresh.version {
+            let entry = match fresh.version() {
                 Some(entry) => entry,
-                None => *fresh.version.insert(lock_entry(
-                    session,
-                    slot,
-                    strength,
-                    xid,
-                    Urgency::Ordinary,
-                )?),
+                None => fresh.insert(lock_entry(session, slot, strength, xid, Urgency::Ordinary)?),
             };
             reach(Point::LockBeforePublish);
             entry.set_next(head);

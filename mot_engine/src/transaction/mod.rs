@@ -29,7 +29,6 @@ pub use update::Written;
 
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
-use crate::memory::Purpose;
 use crate::row::{Head, VersionRef};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
@@ -165,36 +164,36 @@ impl Own {
     }
 }
 
-/// A version that is not published: freed again unless it comes to that, also when a clock unwinds.
+/// A version that is not published: freed again unless it comes to that, also when a clock unwinds. The session knows it, for the end of a
+/// process that unwinds nothing. One at a time.
 struct Fresh<'a> {
     session: &'a Session,
-    version: Option<VersionRef>,
 }
 
 impl Fresh<'_> {
     fn none(session: &Session) -> Fresh<'_> {
-        Fresh {
-            session,
-            version: None,
-        }
+        debug_assert!(session.unpublished.get().is_none());
+        Fresh { session }
+    }
+
+    fn version(&self) -> Option<VersionRef> {
+        self.session.unpublished.get()
+    }
+
+    fn insert(&mut self, version: VersionRef) -> VersionRef {
+        self.session.unpublished.set(Some(version));
+        version
     }
 
     /// It is published now.
     fn keep(&mut self) {
-        self.version = None;
+        self.session.unpublished.set(None);
     }
 }
 
 impl Drop for Fresh<'_> {
     fn drop(&mut self) {
-        if let Some(version) = self.version {
-            // SAFETY: never published.
-            unsafe {
-                self.session
-                    .local
-                    .free(version.block(), version.block_bytes(), Purpose::Rows)
-            };
-        }
+        self.session.free_unpublished();
     }
 }
 

@@ -66,9 +66,9 @@ pub fn hold_row_lock(
         if head.newest_data().is_none() || is_held(head, lock.strength, xid) {
             return Ok(());
         }
-        let entry = match fresh.version {
+        let entry = match fresh.version() {
             Some(entry) => entry,
-            None => *fresh.version.insert(lock_entry(
+            None => fresh.insert(lock_entry(
                 session,
                 lock.slot,
                 lock.strength,

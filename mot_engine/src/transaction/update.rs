@@ -109,11 +109,9 @@ impl Transaction {
                 Found::Gone => return Ok(Written::Gone),
                 Found::SelfModified(cid) => return Ok(Written::SelfModified(cid)),
             }
-            let version = match fresh.version {
+            let version = match fresh.version() {
                 Some(version) => version,
-                None => *fresh
-                    .version
-                    .insert(change.allocate(session, slot, xid, cid)?),
+                None => fresh.insert(change.allocate(session, slot, xid, cid)?),
             };
             reach(Point::WriteBeforePublish);
             version.set_next(head);

@@ -186,35 +186,84 @@ unsafe fn check_expression(relation: pg_sys::Oid, check: &str) -> String {
     }
 }
 
-/// Runs an UPDATE of a whole table without firing its triggers and rules, as a rewrite by core fires none.
+/// Runs an UPDATE of a whole table of which no trigger fires, whatever its ENABLE says, as a rewrite by core fires none. A foreign table
+/// has no rules.
+///
+/// Triggers are taken away from the started statement, not from the session: `session_replication_role` spares those that are enabled
+/// ALWAYS or for REPLICA, and one of those could keep a row from being filled.
 unsafe fn update_all(command: &str) {
-    // SAFETY: the setting is undone at the nest level's end, or by the abort of an error.
+    let text = CString::new(command).expect("identifiers hold no zero byte");
+    // SAFETY: the caller has locked the table; what is started is ended, or left to the abort of an error.
     unsafe {
-        let level = pg_sys::NewGUCNestLevel();
-        pg_sys::set_config_option(
-            c"session_replication_role".as_ptr(),
-            c"replica".as_ptr(),
-            pg_sys::GucContext::PGC_SUSET,
-            pg_sys::GucSource::PGC_S_SESSION,
-            pg_sys::GucAction::GUC_ACTION_SAVE,
-            true,
+        pg_sys::PushCopiedSnapshot(pg_sys::GetLatestSnapshot());
+        pg_sys::UpdateActiveSnapshotCommandId();
+        let parsed = nodes::items::<pg_sys::RawStmt>(pg_sys::pg_parse_query(text.as_ptr()));
+        let [parsed] = parsed[..] else {
+            unreachable!("the text is one statement");
+        };
+        let rewritten = nodes::items::<pg_sys::Query>(pg_sys::pg_analyze_and_rewrite_fixedparams(
+            parsed,
+            text.as_ptr(),
+            std::ptr::null(),
             0,
-            false,
+            std::ptr::null_mut(),
+        ));
+        let [query] = rewritten[..] else {
+            unreachable!("a foreign table has no rules");
+        };
+        let plan = pg_sys::pg_plan_query(query, text.as_ptr(), 0, std::ptr::null_mut());
+        let run = pg_sys::CreateQueryDesc(
+            plan,
+            text.as_ptr(),
+            pg_sys::GetActiveSnapshot(),
+            std::ptr::null_mut(),
+            pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestNone),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            0,
         );
-        // Core wants to be told of a query before it finds that none of the table's triggers is to fire.
-        execute(command, true, 0);
-        pg_sys::AtEOXact_GUC(false, level);
+        // Triggers are not skipped by flag: core wants to be told of a query before it finds that there is none to fire.
+        pg_sys::ExecutorStart(run, 0);
+        take_triggers_away(run);
+        version::run_to_end(run);
+        pg_sys::ExecutorFinish(run);
+        pg_sys::ExecutorEnd(run);
+        pg_sys::FreeQueryDesc(run);
+        pg_sys::PopActiveSnapshot();
+    }
+}
+
+/// Makes a started statement forget its tables' triggers: the executor reads them from its own copy.
+unsafe fn take_triggers_away(run: *mut pg_sys::QueryDesc) {
+    // SAFETY: a started UPDATE; its plan state is what its tag says.
+    unsafe {
+        let state = (*run).planstate;
+        if state.is_null() {
+            // It runs compiled: the table has no triggers.
+            return;
+        }
+        if nodes::tag(state) != pg_sys::NodeTag::T_ModifyTableState {
+            violated(
+                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+                "the executor runs an UPDATE in an unknown way".into(),
+            );
+        }
+        let state = state.cast::<pg_sys::ModifyTableState>();
+        (*(*state).rootResultRelInfo).ri_TrigDesc = std::ptr::null_mut();
+        for position in 0..(*state).mt_nrels as usize {
+            (*(*state).resultRelInfo.add(position)).ri_TrigDesc = std::ptr::null_mut();
+        }
     }
 }
 
 /// Whether a query gives a row.
 unsafe fn any_row(query: &str) -> bool {
     // SAFETY: as `execute`.
-    unsafe { execute(query, false, 1) > 0 }
+    unsafe { execute(query, 1) > 0 }
 }
 
 /// Runs one command under the latest snapshot and returns how many rows it processed.
-unsafe fn execute(command: &str, may_fire: bool, limit: std::ffi::c_long) -> u64 {
+unsafe fn execute(command: &str, limit: std::ffi::c_long) -> u64 {
     let command = CString::new(command).expect("identifiers and expressions hold no zero byte");
     // SAFETY: connect and finish are paired; an error in between ends the transaction, which cleans up.
     unsafe {
@@ -233,7 +282,7 @@ unsafe fn execute(command: &str, may_fire: bool, limit: std::ffi::c_long) -> u64
             pg_sys::GetLatestSnapshot(),
             std::ptr::null_mut(),
             false,
-            may_fire,
+            false,
             limit,
         );
         if result < 0 {

@@ -184,7 +184,6 @@ fn take_over() -> Result<Option<Manifest>, String> {
         return Err("the memory of the last run was taken over, but there is no final checkpoint; the next start loads the tables".into());
     };
     let control = shmem::control();
-    engine.set_recovered_below(Xid(pg::next_full_xid()));
     // In the postmaster, and here.
     let load_ms = &control.recovery.load_ms;
     load_ms.fetch_add(start.elapsed().as_millis() as u64, Ordering::Relaxed);

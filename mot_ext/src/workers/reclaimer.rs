@@ -60,6 +60,8 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
                 ERROR_PAUSE_MS
             }
         };
+        #[cfg(debug_assertions)]
+        crate::pauses::flush_if_asked(session);
         interrupts::sleep_ms(pause_ms);
     }
     // Not 0, which would mean "never start again": an administrator may have ended just this worker.

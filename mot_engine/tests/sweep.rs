@@ -1,0 +1,240 @@
+//! What a sweep must not forget, and what it must not give away.
+
+mod common;
+
+use common::{Fate, Me, Row, World, image};
+use mot_engine::key::{AttributeLayout, IndexDefinition, KeyKind};
+#[cfg(debug_assertions)]
+use mot_engine::pause::{Point, set_hook};
+use mot_engine::{
+    Build, CommandId, Entered, Session, Slot, Sweep, TableRef, Transaction, Written, Xid,
+};
+
+struct Place {
+    session: Session,
+    world: World,
+    table: TableRef,
+}
+
+impl Place {
+    /// An empty table with an index.
+    fn new(session: Session, definition: &IndexDefinition) -> Place {
+        let world = World::new();
+        let me = world.begin();
+        let mut work = Transaction::new();
+        let xid = Xid(me.top);
+        let table = work.create_table(&session, common::TABLE, xid).unwrap();
+        let build = work.create_index(&session, &me, table, definition, xid);
+        let Ok(Build::Done(_)) = build else {
+            panic!("{build:?}")
+        };
+        me.end(Fate::Committed);
+        work.commit(&session);
+        Place {
+            session,
+            world,
+            table,
+        }
+    }
+
+    /// A transaction of its own.
+    fn transact<T>(&self, work: impl FnOnce(&mut Transaction, &Me, Xid) -> T) -> T {
+        let me = self.world.begin();
+        let mut transaction = Transaction::new();
+        let done = work(&mut transaction, &me, Xid(me.top));
+        me.end(Fate::Committed);
+        transaction.commit(&self.session);
+        done
+    }
+
+    fn add(&self, row: Row) -> Slot {
+        self.add_image(&image(row))
+    }
+
+    fn add_image(&self, new: &[u8]) -> Slot {
+        self.transact(|work, me, xid| {
+            let (slot, version) = work
+                .insert(&self.session, self.table, new, xid, CommandId(1))
+                .unwrap();
+            let entered = work.enter(&self.session, me, self.table, slot, version);
+            assert_eq!(entered.unwrap(), Entered::Done);
+            slot
+        })
+    }
+
+    fn change(&self, slot: Slot, row: Row) {
+        self.transact(|work, me, xid| {
+            let (session, table) = (&self.session, self.table);
+            let seen = session.visible(table, slot, &me.snapshot(1)).unwrap();
+            let (new, cid) = (image(row), CommandId(1));
+            let written = work.update(session, me, table, slot, seen, &new, xid, cid);
+            let Ok(Written::Done(version)) = written else {
+                panic!("{written:?}")
+            };
+            let entered = work.enter(session, me, table, slot, version);
+            assert_eq!(entered.unwrap(), Entered::Done);
+        });
+    }
+
+    fn delete(&self, slot: Slot) {
+        self.transact(|work, me, xid| {
+            let (session, table) = (&self.session, self.table);
+            let seen = session.visible(table, slot, &me.snapshot(1)).unwrap();
+            let cid = CommandId(1);
+            let written = work.delete(session, me, table, slot, seen, xid, cid);
+            assert!(matches!(written, Ok(Written::Done(_))), "{written:?}");
+        });
+    }
+
+    fn sweep(&self, all: bool, pause: impl FnMut()) -> Sweep {
+        let engine = self.session.engine();
+        engine.raise_horizon(self.world.horizon());
+        let clock = common::reader(&self.world);
+        self.session.sweep(&clock, self.table, all, pause)
+    }
+
+    fn versions(&self) -> u64 {
+        common::check(&self.session, self.table, &common::reader(&self.world)).versions
+    }
+}
+
+fn on_a() -> IndexDefinition {
+    common::definition(101, true, &[(1, false)])
+}
+
+fn numbered(a: i32, b: i32) -> Row {
+    Row { a, b, c: None }
+}
+
+/// Allocations of this thread fail while it is set.
+mod no_memory {
+    use std::alloc::{GlobalAlloc, Layout, System};
+    use std::cell::Cell;
+
+    thread_local! {
+        static REFUSED: Cell<bool> = const { Cell::new(false) };
+    }
+
+    struct Refusing;
+
+    #[global_allocator]
+    static ALLOCATOR: Refusing = Refusing;
+
+    // SAFETY: the system's allocator, which may refuse.
+    unsafe impl GlobalAlloc for Refusing {
+        unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+            match REFUSED.get() {
+                true => std::ptr::null_mut(),
+                // SAFETY: the caller's.
+                false => unsafe { System.alloc(layout) },
+            }
+        }
+
+        unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+            // SAFETY: the caller's.
+            unsafe { System.dealloc(block, layout) }
+        }
+    }
+
+    pub fn refuse(refused: bool) {
+        REFUSED.set(refused);
+    }
+}
+
+/// The sweep takes the bits of a whole word of groups at once, and the table may have grown into that word since the sweep began.
+#[test]
+fn rows_added_and_changed_while_a_sweep_is_under_way_are_swept() {
+    /// Slots that share a word of dirty bits.
+    const WORD: u64 = 512;
+    const ADDED: i32 = 1500;
+    let (_region, engine) = common::engine(32 << 20);
+    let place = Place::new(engine.join().unwrap(), &on_a());
+    let first = place.add(numbered(1, 0));
+    for a in 2..=600 {
+        place.add(numbered(a, 0));
+    }
+    place.change(first, numbered(1, 1));
+    let end = place.table.slots_end().0;
+    assert_ne!(end % WORD, 0, "the end lies inside a word of bits");
+    let old = common::reader(&place.world).snapshot(0);
+    let mut added = false;
+    place.sweep(false, || {
+        if !std::mem::replace(&mut added, true) {
+            for a in 1001..=1000 + ADDED {
+                let slot = place.add(numbered(a, 0));
+                place.change(slot, numbered(a, 1));
+            }
+        }
+    });
+    assert!(added, "the sweep pauses after its first word of bits");
+    assert!(place.table.slots_end().0 / WORD > end / WORD);
+    drop(old);
+    place.sweep(false, || {});
+    assert_eq!(place.versions(), 600 + ADDED as u64);
+}
+
+/// As `on_a`, of rows whose third column is a text, which is the key.
+#[cfg(debug_assertions)]
+fn on_text() -> IndexDefinition {
+    let mut definition = common::definition(101, true, &[(3, false)]);
+    definition.columns[0].kind = KeyKind::Text;
+    definition.layout[2] = AttributeLayout {
+        len: -1,
+        align: 4,
+        by_value: false,
+    };
+    definition
+}
+
+/// A row whose key takes memory of the process: more than a key buffer holds itself.
+#[cfg(debug_assertions)]
+fn long(a: i32) -> Vec<u8> {
+    const LENGTH: u32 = 1000;
+    let mut long = image(Row {
+        a,
+        b: 0,
+        c: Some(0),
+    });
+    long.truncate(long.len() - 4);
+    // A varlena with a header of four bytes, which it counts.
+    long.extend_from_slice(&((LENGTH + 4) << 2).to_le_bytes());
+    long.extend(format!("{a:0width$}", width = LENGTH as usize).bytes());
+    long
+}
+
+/// No memory for the keys of what was taken out of chains; again there before slots are given back.
+#[cfg(debug_assertions)]
+fn refuse_keys(point: Point) {
+    match point {
+        Point::UnlinkBeforeEntries => no_memory::refuse(true),
+        Point::UnlinkBeforeSlot => no_memory::refuse(false),
+        _ => {}
+    }
+}
+
+/// Else another row would be found by a key that is not its own. Only the tombstone is left in the chain when the entry stays, or another
+/// row's whole chain is.
+#[cfg(debug_assertions)]
+#[test]
+fn a_slot_is_never_given_away_while_an_entry_leads_to_it() {
+    let (_region, engine) = common::engine(32 << 20);
+    let place = Place::new(engine.join().unwrap(), &on_text());
+    let slots: Vec<Slot> = (0..100).map(|a| place.add_image(&long(a))).collect();
+    let [gone, swept] = [slots[10], slots[20]];
+    place.delete(gone);
+    set_hook(Some(refuse_keys));
+    let removed = place.sweep(true, || {}).versions_removed;
+    set_hook(None);
+    assert_eq!(removed, 2, "the state and the tombstone");
+    place.delete(swept);
+    assert_eq!(place.sweep(false, || {}).versions_removed, 2);
+    let added: Vec<Slot> = (1000..4000).map(|a| place.add_image(&long(a))).collect();
+    assert!(
+        added.contains(&swept),
+        "a slot without entries is used again"
+    );
+    assert!(
+        !added.contains(&gone),
+        "an entry leads to the row of another key"
+    );
+}
