@@ -39,6 +39,20 @@ fn every_drill_answers() {
             assert!(figure.is_some_and(|it| it > 0.0), "{name}: {figure:?}");
         }
     }
+    for kept in size["tpmc_kept"].as_array().expect("conditions") {
+        let has_standby = kept["condition"] != "checkpoints";
+        for cost in [&kept["mot_cost"], &kept["heap_cost"]] {
+            // How much it is says nothing after a second: the kernel counts in hundredths.
+            assert!(cost["primary_cpu_us"]["all"].is_number(), "{kept}");
+            assert_eq!(
+                cost["standby_cpu_us"]["all"].is_number(),
+                has_standby,
+                "{kept}"
+            );
+            assert_eq!(cost["checkpoints"].is_number(), !has_standby, "{kept}");
+        }
+    }
+    assert_eq!(size["tpmc_kept"].as_array().map(Vec::len), Some(3));
     assert_eq!(summary["acknowledged_lost"], 0);
     assert_eq!(summary["good"], true);
     let chart = std::fs::read_to_string(out.join("rto.svg")).unwrap();

@@ -197,6 +197,12 @@ impl Cluster {
         Ok(processes::tree_cpu_time(self.postmaster_pid()?))
     }
 
+    /// CPU time of the children alive whose process title begins with `title`.
+    pub fn cpu_time_titled(&self, title: &str) -> Result<Duration> {
+        let children = self.children_titled(title)?;
+        Ok(children.into_iter().map(processes::tree_cpu_time).sum())
+    }
+
     /// Lines of the log since the newest start whose message begins with `prefix`, without what stands before the message.
     pub fn log_lines_since_start(&self, prefix: &str) -> Vec<String> {
         let text = std::fs::read_to_string(self.log_path()).unwrap_or_default();

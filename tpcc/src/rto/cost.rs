@@ -1,6 +1,6 @@
 //! What standbys and checkpoints cost, from the steady runs.
 
-use super::steady::{Condition, Steady};
+use super::steady::{Condition, CpuMicros, Steady};
 use crate::schema::Engine;
 use serde::Serialize;
 
@@ -47,8 +47,24 @@ impl std::fmt::Display for Ratio {
 pub(super) struct Cost {
     pub tpmc: Ratio,
     pub p99: Ratio,
+    /// CPU time of the primary's processes per transaction: what is left of the cost where standby and client have machines of their own.
+    pub primary_cpu: Ratio,
+    /// The median of the rounds, in microseconds per transaction.
+    pub primary_cpu_us: CpuMicros,
+    /// Of the standby, likewise.
+    pub standby_cpu_us: Option<CpuMicros>,
+    /// Checkpoints completed in all rounds.
+    pub checkpoints: Option<u32>,
     pub lag_bytes_max: Option<i64>,
     pub catch_up_seconds_max: Option<f64>,
+}
+
+/// Each figure's median.
+fn middle(rounds: impl Iterator<Item = CpuMicros> + Clone) -> Option<CpuMicros> {
+    Some(CpuMicros {
+        all: Ratio::of(rounds.clone().map(|round| round.all))?.median,
+        log: Ratio::of(rounds.map(|round| round.log))?.median,
+    })
 }
 
 /// What a condition leaves of tpmC and does to the 99th percentile, beside the same round's runs without standby and checkpoints.
@@ -63,6 +79,14 @@ pub(super) fn of(steady: &[Steady], condition: Condition, engine: Engine) -> Opt
     Some(Cost {
         tpmc: Ratio::of(rounds().map(|(with, without)| with.tpmc / without.tpmc))?,
         p99: Ratio::of(rounds().map(|(with, without)| with.p99_ms / without.p99_ms))?,
+        primary_cpu: Ratio::of(
+            rounds().map(|(with, without)| with.primary_cpu_us.all / without.primary_cpu_us.all),
+        )?,
+        primary_cpu_us: middle(rounds().map(|(with, _)| with.primary_cpu_us))?,
+        standby_cpu_us: middle(rounds().filter_map(|(with, _)| with.standby_cpu_us)),
+        checkpoints: rounds()
+            .filter_map(|(with, _)| with.checkpoints)
+            .reduce(|a, b| a + b),
         lag_bytes_max: rounds().filter_map(|(with, _)| with.lag_bytes_max).max(),
         catch_up_seconds_max: rounds()
             .filter_map(|(with, _)| with.catch_up_seconds)
@@ -91,6 +115,15 @@ mod tests {
                     engine: Engine::Mot,
                     tpmc,
                     p99_ms: 5.0,
+                    primary_cpu_us: CpuMicros {
+                        all: if has_standby { 210.0 } else { 200.0 },
+                        log: if has_standby { 4.0 } else { 0.0 },
+                    },
+                    standby_cpu_us: has_standby.then_some(CpuMicros {
+                        all: 60.0 + round as f64,
+                        log: 50.0,
+                    }),
+                    checkpoints: None,
                     lag_bytes_max: has_standby.then_some(round as i64),
                     catch_up_seconds: has_standby.then_some(0.5),
                 });
@@ -99,6 +132,13 @@ mod tests {
         let cost = of(&steady, Condition::Asynchronous, Engine::Mot).unwrap();
         assert!((cost.tpmc.median - 0.9).abs() < 1e-9 && (cost.tpmc.least - 0.8).abs() < 1e-9);
         assert_eq!((cost.p99.most, cost.lag_bytes_max), (1.0, Some(2)));
+        assert!((cost.primary_cpu.median - 1.05).abs() < 1e-9);
+        assert_eq!(
+            (cost.primary_cpu_us.all, cost.primary_cpu_us.log),
+            (210.0, 4.0)
+        );
+        assert_eq!(cost.standby_cpu_us.map(|cpu| cpu.all), Some(61.0));
+        assert_eq!(cost.checkpoints, None);
         assert!(of(&steady, Condition::Synchronous, Engine::Mot).is_none());
         assert!(of(&steady, Condition::Asynchronous, Engine::Heap).is_none());
     }

@@ -1,7 +1,7 @@
 //! The report as text.
 
 use super::{Report, Start};
-use crate::rto::cost;
+use crate::rto::cost::{self, Cost};
 use crate::rto::steady::Condition;
 use crate::schema::Engine;
 use std::fmt::Write as _;
@@ -58,6 +58,9 @@ impl Report {
                         "  {name}: of the tpmC without, MOT keeps {}, heap {}; p99 times {} and {}",
                         mot.tpmc, heap.tpmc, mot.p99, heap.p99
                     );
+                    for (engine, cost) in [("MOT", &mot), ("heap", &heap)] {
+                        cpu(&mut text, engine, cost);
+                    }
                     for (engine, cost) in [("MOT", mot), ("heap", heap)] {
                         if let (Some(lag), Some(seconds)) =
                             (cost.lag_bytes_max, cost.catch_up_seconds_max)
@@ -86,6 +89,25 @@ impl Report {
         let _ = writeln!(text, "\n{verdict}; {:.0} s", self.seconds_taken);
         text
     }
+}
+
+/// What the primary's processes pay, and what a standby takes that elsewhere has a machine of its own.
+fn cpu(text: &mut String, engine: &str, cost: &Cost) {
+    let primary = cost.primary_cpu_us;
+    let _ = write!(
+        text,
+        "    {engine}: a transaction takes {:.0} us of the primary's CPU, times {} of that without",
+        primary.all, cost.primary_cpu
+    );
+    let _ = match (cost.standby_cpu_us, cost.checkpoints) {
+        (Some(standby), _) => writeln!(
+            text,
+            " (walsender {:.0}), and {:.0} of the standby's (startup process {:.0})",
+            primary.log, standby.all, standby.log
+        ),
+        (None, Some(checkpoints)) => writeln!(text, "; {checkpoints} checkpoints"),
+        (None, None) => writeln!(text),
+    };
 }
 
 fn phases(text: &mut String, drill: &str, start: &Start) {
