@@ -6,9 +6,18 @@
 //! The rows are counted in the object access hook, which core calls when it holds its lock on the template (nobody can connect any more) and has
 //! seen that nobody is connected: no row can come after that. The statement's own hook runs before that, and only tells which database is copied.
 //!
-//! **A drop.** Its storages are dropped by the transaction that deletes the row of `pg_database`, and logged ahead of its commit record: they go
-//! together or not at all, also on a standby and after a crash in between. (Core marks a database whose files are gone and whose row is not as invalid;
-//! it can only be dropped again, and so come the storages here again.)
+//! **A drop.** Core calls the hook before it looks for sessions in the database, and waits up to five seconds for them to go: until then they may
+//! still commit a CREATE, DROP or TRUNCATE. So
+//!
+//! 1. in the hook nothing is looked at: the database is noted (`dropped`), and this process gets ready to write;
+//! 2. at PRE_COMMIT (`drop_noted`) core has removed the files: nobody is in the database, no prepared transaction, and nobody can come in, since core
+//!    keeps its AccessExclusiveLock on it to the end of the transaction. The storages that are there now are all there will ever be, and stand still
+//!    without relation locks. They are dropped and logged like any others, ahead of the commit record that deletes the row of `pg_database`: they go
+//!    together or not at all, also on a standby and after a crash in between;
+//! 3. an abort forgets the note. DROP DATABASE runs in no transaction block and so in no subtransaction: there is one note, and no level to it.
+//!
+//! An error at 2 (no memory, a full disk) leaves what core's own errors behind the removal of the files leave: a row without files, which core marks
+//! as invalid. It can only be dropped again, and so come the storages here again.
 //!
 //! ALTER DATABASE ... RENAME and SET TABLESPACE change neither the oid nor anything that storages know.
 use super::refuse;
@@ -22,13 +31,15 @@ use std::collections::HashSet;
 use std::ffi::CStr;
 use std::sync::atomic::Ordering;
 
-struct Template(Cell<pg_sys::Oid>);
+struct Database(Cell<pg_sys::Oid>);
 
 // SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Template {}
+unsafe impl Sync for Database {}
 
 /// The database that the running CREATE DATABASE copies.
-static TEMPLATE: Template = Template(Cell::new(pg_sys::InvalidOid));
+static TEMPLATE: Database = Database(Cell::new(pg_sys::InvalidOid));
+/// The database that the running DROP DATABASE drops.
+static DROPPED: Database = Database(Cell::new(pg_sys::InvalidOid));
 
 /// CREATE DATABASE is about to run: notes what it copies. Names are looked up as core does; what it refuses is left to it.
 pub unsafe fn create(node: *mut pg_sys::CreatedbStmt) -> bool {
@@ -67,14 +78,32 @@ pub fn created() {
     }
 }
 
-/// Drops every storage of a database that is being dropped.
+/// A database is about to be dropped, unless core finds sessions in it.
 pub fn dropped(database: pg_sys::Oid) {
+    // What may wait or be refused comes before core removes files: the load, and what a first writer waits for.
+    session::session();
+    xact::current();
+    xact::write_xid();
+    DROPPED.0.set(database);
+}
+
+/// At PRE_COMMIT, before changes are logged: drops every storage of the database that this transaction drops.
+pub fn drop_noted() {
+    let database = DROPPED.0.replace(pg_sys::InvalidOid);
+    if database == pg_sys::InvalidOid {
+        return;
+    }
     for storage in storages(database) {
         let dropped = xact::current().drop_table(session::session(), storage, xact::write_xid());
         if let Err(error) = dropped {
             errors::raise(error);
         }
     }
+}
+
+/// The transaction has aborted. Calls nothing.
+pub fn forget_dropped() {
+    DROPPED.0.set(pg_sys::InvalidOid);
 }
 
 /// The storages that a database has, seen from this transaction.
