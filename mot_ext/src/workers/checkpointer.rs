@@ -60,7 +60,7 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
 }
 
 /// Whether the whole server shuts down, and not only this worker was told to end: the postmaster says so in its lock file.
-pub(super) fn server_is_stopping() -> bool {
+pub(crate) fn server_is_stopping() -> bool {
     /// PM_STATUS of `miscadmin.h`: the eighth line.
     const STATUS_LINE: usize = 7;
     match std::fs::read_to_string("postmaster.pid") {
