@@ -143,6 +143,28 @@ COMMIT PREPARED 'overflowed';
 SELECT count(*) FROM m WHERE id > 1000;
 DELETE FROM m WHERE id > 1000;
 
+-- Row locks without a change take places in a table that everybody needs: one transaction may not fill it. Rows that are changed take none.
+INSERT INTO m SELECT i, i, 'many' FROM generate_series(10001, 15000) i;
+\set VERBOSITY sqlstate
+BEGIN;
+SELECT count(*) FROM (SELECT id FROM m WHERE id > 10000 FOR SHARE) locked;
+PREPARE TRANSACTION 'many';
+\set VERBOSITY default
+SELECT count(*) FROM pg_locks WHERE locktype = 'advisory';
+BEGIN;
+SELECT count(*) FROM (SELECT id FROM m WHERE id > 10000 FOR UPDATE) locked;
+UPDATE m SET k = k + 1 WHERE id > 10000;
+PREPARE TRANSACTION 'many';
+COMMIT PREPARED 'many';
+BEGIN;
+SELECT count(*) FROM (SELECT id FROM m WHERE id BETWEEN 10001 AND 10300 FOR SHARE) locked;
+SELECT count(*) FROM (SELECT id FROM m WHERE id BETWEEN 10001 AND 10300 FOR UPDATE) locked;
+PREPARE TRANSACTION 'many';
+SELECT count(*) FROM (SELECT id FROM m WHERE id > 10000 FOR SHARE SKIP LOCKED) locked;
+ROLLBACK PREPARED 'many';
+DELETE FROM m WHERE id > 10000;
+UPDATE m SET v = 'beside' WHERE id = 5;
+
 -- Dead versions and ended locks go, whoever ended them: one version of each row is left.
 CREATE PROCEDURE wait_for_sweeper() LANGUAGE plpgsql AS $$
 BEGIN

@@ -83,5 +83,23 @@ $alone->safe_psql('postgres', 'UPDATE twin_heap SET k = k + 1; UPDATE twin_mot S
 crash($alone);
 agrees($alone, 'recovered from an empty archive, and lost');
 
-no_crash($primary, $standby, $copied, $alone);
+# The last checkpoint of a primary failed, so its cold copy has to replay what came since, before the first record. Its memory is enough for the live
+# rows, but not for all their versions: it makes room. Meanwhile its worker is told to end: it replays the gap first.
+$primary->safe_psql('postgres', q(CREATE FOREIGN TABLE large (id int PRIMARY KEY, changes int, v text) SERVER mot; CHECKPOINT));
+chmod 0500, $primary->data_dir . '/mot' or die;
+$primary->safe_psql('postgres', q(INSERT INTO large SELECT i, 0, repeat('v', 1000) FROM generate_series(1, 25000) i));
+$primary->safe_psql('postgres', 'UPDATE large SET changes = changes + 1') for 1 .. 4;
+$primary->stop('fast');
+$primary->backup_fs_cold('gap');
+chmod 0700, $primary->data_dir . '/mot', $primary->backup_dir . '/gap/mot' or die;
+my $full = new_standby('full', $primary, 'gap', conf => "mot.max_memory = '64MB'\n");
+$full->wait_for_log(qr/mot load complete/);
+is($full->safe_psql('postgres', 'SELECT pg_terminate_backend(worker_pid) FROM mot.stat_checkpoint'), 't', 'the worker is told to end');
+is($full->safe_psql('postgres', q(SET statement_timeout = '60s'; SELECT count(*), min(changes) FROM large)), '25000|4', 'room is made in a gap');
+unlike(slurp_file($full->logfile), qr/mot could not load its tables/, 'and the load is not given up');
+sound($full, 'after a gap');
+$full->stop('fast');
+$primary->start;
+
+no_crash($primary, $standby, $copied, $alone, $full);
 done_testing();

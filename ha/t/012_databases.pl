@@ -86,6 +86,55 @@ $primary->safe_psql('postgres', 'DROP DATABASE three');
 crash($primary);
 is_gone('dropped since the last checkpoint');
 
+# Sessions work on while DROP DATABASE waits for them to go: it takes what is there when they are gone, and nothing if they stay.
+sub begin_drop
+{
+	my ($name) = @_;
+	my $drop = $primary->background_psql('postgres', on_error_stop => 0);
+	$drop->query_until(qr/begins/, "\\echo begins\nDROP DATABASE $name;\n");
+	$primary->poll_query_until('postgres', qq(SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'object' AND classid = 'pg_database'::regclass
+		AND objid = (SELECT oid FROM pg_database WHERE datname = '$name') AND mode = 'AccessExclusiveLock' AND granted)) or die 'no drop';
+	return $drop;
+}
+
+make('seven');
+my $session = $primary->background_psql('seven');
+$session->query_safe('SELECT count(*) FROM wide');
+my $waits = begin_drop('seven');
+$session->query_safe(q(DROP FOREIGN TABLE empty; CREATE FOREIGN TABLE late (id int PRIMARY KEY, v text) SERVER mot; INSERT INTO late VALUES (1, 'late')));
+$session->query_safe('TRUNCATE late; INSERT INTO late VALUES (2, $$later$$)');
+$session->query_safe('BEGIN; TRUNCATE wide; INSERT INTO wide VALUES (1, $$new$$)');
+$waits->query('SELECT 1');
+like($waits->{stderr}, qr/database "seven" is being accessed by other users/, 'the session stays, and so does the database');
+$waits->quit;
+$session->query_safe('COMMIT');
+for my $look ('after a drop that was given up', 'and after a crash')
+{
+	is($primary->safe_psql('seven', q(SELECT (SELECT string_agg(w::text, ',') FROM wide w) || (SELECT string_agg(l::text, ',') FROM late l))),
+		'(1,new)(2,later)', "the tables are the session's $look");
+	is($primary->safe_psql('seven', q(SELECT (mot.check('wide')).rows + (mot.check('late')).rows)), '2', "they are sound $look");
+	wait_replayed($primary, $standby);
+	for my $node ($primary, $standby)
+	{
+		ok($node->poll_query_until('postgres', $others, '2'), $node->name . ": two storages $look");
+	}
+	eval { $session->quit };
+	crash($primary);
+}
+$session = $primary->background_psql('seven');
+$session->query_safe('SELECT count(*) FROM wide');
+$waits = begin_drop('seven');
+$session->query_safe(qq(TRUNCATE wide; CREATE FOREIGN TABLE last (id int PRIMARY KEY, v text) SERVER mot;
+	INSERT INTO last SELECT i, repeat('v', 200) FROM generate_series(1, $rows) i));
+$session->quit;
+$waits->query('SELECT 1');
+$waits->quit;
+is($primary->safe_psql('postgres', q(SELECT count(*) FROM pg_database WHERE datname = 'seven')), '0', 'the session has left: dropped');
+is_gone('dropped while a session made and truncated tables');
+$primary->safe_psql('postgres', 'CHECKPOINT');
+crash($primary);
+is_gone('and after a crash');
+
 # A copy would have no rows.
 make('four');
 my ($code, undef, $error) = $primary->psql('postgres', 'CREATE DATABASE five TEMPLATE four');

@@ -59,7 +59,7 @@ $standby->append_conf('postgresql.conf', "mot.checkpoint_bandwidth = '1kB'\nauth
 $standby->start;
 command_fails_like(
 	[ 'pg_basebackup', '-D', $primary->backup_dir . '/refused', '-h', $standby->host, '-p', $standby->port, '--checkpoint', 'fast', '--no-sync' ],
-	qr/this standby writes its first checkpoint of memory-optimized tables.*HINT:  Try again/s, 'refused, with the way out');
+	qr/this standby's checkpoint of memory-optimized tables is behind.*HINT:  Try again/s, 'refused, with the way out');
 my ($code, undef, $error) = $standby->psql('postgres', q(SET statement_timeout = '300ms'; SELECT pg_backup_start('low', true)));
 like($error, qr/statement timeout/, 'pg_backup_start waits, interruptibly');
 $standby->safe_psql('postgres', 'SELECT pg_terminate_backend(worker_pid) FROM mot.stat_checkpoint');
@@ -67,6 +67,28 @@ $standby->poll_query_until('postgres', q(SELECT covered_lsn >= (SELECT redo_lsn 
   or die 'no checkpoint';
 $standby->backup('later');
 restored('later', 'from a backup after the refusal');
+
+# Its checkpoints fail when it has long been running (here: it may not write into their directory), and its restartpoints go on.
+my $behind_again = q(SELECT covered_lsn < (SELECT redo_lsn FROM pg_control_checkpoint()) FROM mot.stat_checkpoint);
+my @backup = ('pg_basebackup', '-h', $standby->host, '-p', $standby->port, '--checkpoint', 'fast', '--no-sync');
+$standby->append_conf('postgresql.conf', "mot.checkpoint_bandwidth = 0\n");
+$standby->reload;
+chmod 0500, $standby->data_dir . '/mot' or die;
+$primary->safe_psql('postgres', 'UPDATE twin_heap SET k = k + 1; UPDATE twin_mot SET k = k + 1; CHECKPOINT');
+wait_replayed($primary, $standby);
+$standby->safe_psql('postgres', 'CHECKPOINT');
+is($standby->safe_psql('postgres', $behind_again), 't', 'checkpoints fail: ours is behind again');
+command_fails_like([ @backup, '-D', $primary->backup_dir . '/failing' ],
+	qr/this standby's checkpoint of memory-optimized tables is behind/, 'refused while checkpoints fail');
+($code, undef, $error) = $standby->psql('postgres', q(SET statement_timeout = '300ms'; SELECT pg_backup_start('low', true)));
+like($error, qr/statement timeout/, 'and pg_backup_start waits');
+($code, undef, $error) = $standby->psql('postgres', q(SELECT pg_terminate_backend(worker_pid, 60000) FROM mot.stat_checkpoint;
+	SET statement_timeout = '300ms'; SELECT pg_backup_start('low', true)));
+like($error, qr/statement timeout/, 'also when the worker is gone');
+chmod 0700, $standby->data_dir . '/mot' or die;
+$standby->poll_query_until('postgres', $behind_again, 'f') or die 'no checkpoint';
+$standby->backup('good_again');
+restored('good_again', 'from a backup after checkpoints that failed');
 
 # Promoted meanwhile: a primary's own checkpoint waits for ours.
 fall_behind();

@@ -6,7 +6,8 @@
 //!
 //! 1. at PRE_PREPARE the transaction takes a lock of the lock manager for each such row (`keep`), with a tag that nobody else uses and in
 //!    the mode that heapam takes for the strength. Nobody looks at these locks; they never conflict but for a moment with those of a transaction that is
-//!    just ending, since the entries in memory have decided before. The lock manager's table is bounded: 53200 for too many rows.
+//!    just ending, since the entries in memory have decided before. The lock manager's table is bounded, and everybody needs it: one transaction
+//!    keeps no more rows than `SHARES` times what the table has room for per transaction; PREPARE of more is refused (53200), before any is taken.
 //! 2. after a restart the first writer, whichever process it is, reads the lock manager's table and puts an entry into memory for each tag that a
 //!    transaction has that was brought back (`put_back`). No process writes or locks a row before that is done (`xact::write_xid`); readers do not care
 //!    for row locks. PostgreSQL brings the transactions back before it lets anybody write.
@@ -20,6 +21,7 @@ use crate::{errors, session, shmem};
 use mot_engine::transaction::{BareLock, hold_row_lock};
 use mot_engine::{LockStrength, RelationKey, Slot, Xid};
 use pgrx::pg_sys;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The fourth field of our tags: users' advisory locks have 1 and 2 there. The rest of it is the slot's high bits.
@@ -33,6 +35,9 @@ const DONE: u32 = 2;
 
 /// How often a writer looks whether another is done, in milliseconds.
 const POLL_MS: i64 = 1;
+
+/// Most rows that one prepared transaction keeps locked without having changed them, as a multiple of `max_locks_per_transaction`.
+const SHARES: usize = 8;
 
 const STRENGTHS: [LockStrength; 4] = [
     LockStrength::KeyShare,
@@ -67,6 +72,15 @@ fn row_of(tag: &pg_sys::LOCKTAG) -> Option<(RelationKey, Slot)> {
 
 /// Has PostgreSQL keep the locks of the transaction that is being prepared. May raise.
 pub fn keep(locks: &[BareLock]) {
+    // SAFETY: a plain setting, fixed at server start.
+    let rows_max = SHARES * unsafe { pg_sys::max_locks_per_xact }.max(0) as usize;
+    if locks.len() > rows_max {
+        // A row that is locked several times takes one place.
+        let rows: HashSet<_> = locks.iter().map(|lock| (lock.table, lock.slot)).collect();
+        if rows.len() > rows_max {
+            errors::too_many_prepared_locks(rows.len(), rows_max);
+        }
+    }
     for lock in locks {
         // SAFETY: the tag lives for the call; a lock of the transaction, which PREPARE hands over.
         unsafe {

@@ -5,7 +5,7 @@
 //!
 //! | event | what happens | may raise |
 //! |---|---|---|
-//! | PRE_COMMIT | the surviving write set goes to the WAL, between DELAY_CHKPT_START and the last row marked | yes |
+//! | PRE_COMMIT | the storages of a dropped database are dropped; the surviving write set goes to the WAL, between DELAY_CHKPT_START and the last row marked | yes |
 //! | COMMIT | versions are stamped, locks unlinked, dropped storage freed | no |
 //! | ABORT | own versions, entries, locks and definitions are unlinked | no |
 //! | sub COMMIT | operations of the level belong to the level above | no |
@@ -26,6 +26,7 @@
 //!   rows are marked for the sweeper. Nobody can end it before PREPARE is through: PostgreSQL keeps it locked that long.
 //! - At a restart it comes back with its state file or its WAL record, its rows with ours: `workers::load`.
 //!   mot_engine/src/transaction/prepare.rs has the engine's part.
+use crate::ddl::database;
 use crate::errors;
 use crate::pg::{self, interrupts};
 use crate::prepared_locks;
@@ -134,6 +135,12 @@ pub fn command_id() -> CommandId {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
+    // Ahead of the reference below: the storages of a dropped database are changes of this transaction's.
+    match event {
+        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => database::drop_noted(),
+        pg_sys::XactEvent::XACT_EVENT_ABORT => database::forget_dropped(),
+        _ => {}
+    }
     let Some(transaction) = existing() else {
         return;
     };

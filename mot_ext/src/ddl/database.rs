@@ -3,34 +3,49 @@
 //! **A copy.** The catalog rows of the template's memory-optimized tables are copied with its files, the rows are not. So a template with rows in such
 //! tables is refused; empty ones are empty in the copy, too, and get their storage there at first use (`storage::materialize`).
 //!
-//! The rows are counted in the object access hook, which core calls when it holds its lock on the template (nobody can connect any more) and has
-//! seen that nobody is connected: no row can come after that. The statement's own hook runs before that, and only tells which database is copied.
+//! That is looked at in the object access hook, which core calls when it holds its lock on the template (nobody can connect any more, and nobody
+//! renames it) and has seen that nobody is connected: no row can come after that. The statement's own hook runs before that, and only tells
+//! the name: whose it is is looked up under core's lock.
 //!
-//! **A drop.** Its storages are dropped by the transaction that deletes the row of `pg_database`, and logged ahead of its commit record: they go
-//! together or not at all, also on a standby and after a crash in between. (Core marks a database whose files are gone and whose row is not as invalid;
-//! it can only be dropped again, and so come the storages here again.)
+//! **A drop.** Core calls the hook before it looks for sessions in the database, and waits up to five seconds for them to go: until then they may
+//! still commit a CREATE, DROP or TRUNCATE. So
+//!
+//! 1. in the hook nothing is looked at: the database is noted (`dropped`), and this process gets ready to write;
+//! 2. at PRE_COMMIT (`drop_noted`) core has removed the files: nobody is in the database, no prepared transaction, and nobody can come in, since core
+//!    keeps its AccessExclusiveLock on it to the end of the transaction. The storages that are there now are all there will ever be, and stand still
+//!    without relation locks. They are dropped and logged like any others, ahead of the commit record that deletes the row of `pg_database`: they go
+//!    together or not at all, also on a standby and after a crash in between;
+//! 3. an abort forgets the note. DROP DATABASE runs in no transaction block and so in no subtransaction: there is one note, and no level to it.
+//!
+//! An error at 2 (no memory, a full disk) leaves what core's own errors behind the removal of the files leave: a row without files, which core marks
+//! as invalid. It can only be dropped again, and so come the storages here again.
 //!
 //! ALTER DATABASE ... RENAME and SET TABLESPACE change neither the oid nor anything that storages know.
 use super::refuse;
 use crate::clock::PgClock;
+use crate::pg::interrupts;
 use crate::{errors, session, xact};
-use mot_engine::{RelationKey, TableRef};
+use mot_engine::{Newest, RelationKey, Slot, TableRef};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
-use std::ffi::CStr;
-use std::sync::atomic::Ordering;
+use std::ffi::{CStr, CString};
 
-struct Template(Cell<pg_sys::Oid>);
+struct Name(RefCell<Option<CString>>);
+struct Database(Cell<pg_sys::Oid>);
 
 // SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for Template {}
+unsafe impl Sync for Name {}
+// SAFETY: as above.
+unsafe impl Sync for Database {}
 
-/// The database that the running CREATE DATABASE copies.
-static TEMPLATE: Template = Template(Cell::new(pg_sys::InvalidOid));
+/// The name of the database that the running CREATE DATABASE copies.
+static TEMPLATE: Name = Name(RefCell::new(None));
+/// The database that the running DROP DATABASE drops.
+static DROPPED: Database = Database(Cell::new(pg_sys::InvalidOid));
 
-/// CREATE DATABASE is about to run: notes what it copies. Names are looked up as core does; what it refuses is left to it.
+/// CREATE DATABASE is about to run: notes what it copies.
 pub unsafe fn create(node: *mut pg_sys::CreatedbStmt) -> bool {
     // SAFETY: a live node of this type; its options are DefElem nodes.
     unsafe {
@@ -41,40 +56,79 @@ pub unsafe fn create(node: *mut pg_sys::CreatedbStmt) -> bool {
                 name = CStr::from_ptr(pg_sys::defGetString(option));
             }
         }
-        TEMPLATE
-            .0
-            .set(pg_sys::get_database_oid(name.as_ptr(), true));
+        TEMPLATE.0.replace(Some(name.to_owned()));
     }
     false
 }
 
 /// The new database has its row in `pg_database`, and its template is locked and empty of sessions.
 pub fn created() {
-    let template = TEMPLATE.0.replace(pg_sys::InvalidOid);
-    let rows: i64 = storages(template)
-        .iter()
-        .map(|storage| storage.counters().rows.load(Ordering::Relaxed).max(0))
-        .sum();
-    if rows > 0 {
+    let Some(name) = TEMPLATE.0.take() else {
+        return;
+    };
+    // SAFETY: a catalog look-up. Core has looked the name up and locked what it found, so it has not changed hands since.
+    let template = unsafe { pg_sys::get_database_oid(name.as_ptr(), true) };
+    let storages = storages(template);
+    if storages.iter().any(|storage| has_rows(*storage)) {
+        // Counted as transactions end; whether there are any was looked at.
+        let rows: u64 = storages
+            .iter()
+            .map(|storage| storage.row_count_estimate())
+            .sum();
         refuse::raise(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             "a database with rows in memory-optimized tables cannot be copied",
             Some(format!(
-                "Rows in the template's memory-optimized tables: {rows}. CREATE DATABASE would copy the tables without them."
+                "Rows in the template's memory-optimized tables: {}. CREATE DATABASE would copy the tables without them.",
+                rows.max(1)
             )),
             Some("Create the database from another template, and copy the tables by pg_dump and psql; or empty the tables first.".into()),
         );
     }
 }
 
-/// Drops every storage of a database that is being dropped.
+/// Whether a table has a row. Nobody else is at work on it.
+fn has_rows(storage: TableRef) -> bool {
+    /// Slots between two looks for a cancel.
+    const INTERRUPT_SLOTS: u64 = 4096;
+    let session = session::session();
+    (0..storage.slots_end().0).any(|slot| {
+        if slot % INTERRUPT_SLOTS == 0 {
+            interrupts::check_for_interrupts();
+        }
+        match session.newest(&PgClock, storage, Slot(slot)) {
+            Newest::Live(_) | Newest::Busy(_) => true,
+            Newest::None | Newest::Gone => false,
+        }
+    })
+}
+
+/// A database is about to be dropped, unless core finds sessions in it.
 pub fn dropped(database: pg_sys::Oid) {
+    // What may wait or be refused comes before core removes files: the load, and what a first writer waits for.
+    session::session();
+    xact::current();
+    xact::write_xid();
+    DROPPED.0.set(database);
+}
+
+/// At PRE_COMMIT, before changes are logged: drops every storage of the database that this transaction drops.
+pub fn drop_noted() {
+    let database = DROPPED.0.replace(pg_sys::InvalidOid);
+    if database == pg_sys::InvalidOid {
+        return;
+    }
     for storage in storages(database) {
         let dropped = xact::current().drop_table(session::session(), storage, xact::write_xid());
         if let Err(error) = dropped {
             errors::raise(error);
         }
     }
+}
+
+/// The transaction has aborted. Calls nothing.
+pub fn forget_dropped() {
+    DROPPED.0.set(pg_sys::InvalidOid);
 }
 
 /// The storages that a database has, seen from this transaction.

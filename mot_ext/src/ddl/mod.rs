@@ -27,7 +27,7 @@ mod check;
 mod constraints;
 mod create_table;
 mod create_table_as;
-mod database;
+pub mod database;
 mod definition;
 mod drop;
 mod identity;

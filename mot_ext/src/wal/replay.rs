@@ -11,9 +11,10 @@ use crate::errors;
 use crate::pg::interrupts;
 use crate::settings;
 use crate::shmem;
+use crate::workers::checkpointer::server_is_stopping;
 use crate::workers::shutdown_asked;
 use mot_engine::recovery::{HandOver, ParallelReplayer, Reached, Stopper};
-use mot_engine::{Clock, Engine, EngineError, Lsn, Session, Xid};
+use mot_engine::{Clock, Engine, EngineError, Lsn, Session, State, Xid};
 use pgrx::prelude::*;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -158,10 +159,10 @@ unsafe extern "C-unwind" fn stop_at_exit(_code: std::ffi::c_int, _arg: pg_sys::D
 }
 
 /// Between two looks: the startup process may have to end or to read its settings; the worker that replays the gap after a clean start
-/// ends with the server.
+/// ends with the server. One that alone was told to end replays first: it would leave the tables half replayed, and the server as failed.
 fn pause() {
     interrupts::handle_startup_interrupts();
-    if !interrupts::is_startup_process() && shutdown_asked() {
+    if !interrupts::is_startup_process() && shutdown_asked() && server_is_stopping() {
         errors::worker_ends();
     }
 }
@@ -196,10 +197,13 @@ impl Drop for Waiting {
     }
 }
 
-/// Whether statements may run beside replay. The startup process itself lets them in, so the answer holds until it goes on.
+/// Whether statements may run beside replay. Whoever replays lets them in, so the answer holds until it goes on: the startup process by making
+/// the standby one that can be read; the worker, which replays the gap of a standby that can be read already (`load_standby`), by the
+/// state behind Loading. Transactions of that gap ended before the standby began, so snapshots that are there see all of them.
 pub fn has_readers() -> bool {
+    let is_loading = || shmem::engine().is_some_and(|engine| engine.state() == State::Loading);
     // SAFETY: reads a shared flag; never raises.
-    unsafe { pg_sys::HotStandbyActive() }
+    unsafe { pg_sys::HotStandbyActive() && !is_loading() }
 }
 
 /// Removes superseded versions that replay left. As long as nobody reads (crash recovery, a standby before it is consistent or without

@@ -28,6 +28,10 @@ const TURN_MS: i64 = 10;
 pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
     super::begin();
     session::join_uncounted();
+    // Of a former life of this worker.
+    shmem::control()
+        .copies_are_whole
+        .store(false, Ordering::SeqCst);
     gate::hold();
     // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in, first out).
     unsafe { pg_sys::before_shmem_exit(Some(on_exit), pg_sys::Datum::from(0)) };
@@ -56,7 +60,7 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
 }
 
 /// Whether the whole server shuts down, and not only this worker was told to end: the postmaster says so in its lock file.
-pub(super) fn server_is_stopping() -> bool {
+pub(crate) fn server_is_stopping() -> bool {
     /// PM_STATUS of `miscadmin.h`: the eighth line.
     const STATUS_LINE: usize = 7;
     match std::fs::read_to_string("postmaster.pid") {
@@ -71,6 +75,10 @@ pub(super) fn server_is_stopping() -> bool {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
+    // Before restartpoints may pass: they do when the slot's lock goes with this process.
+    shmem::control()
+        .copies_are_whole
+        .store(false, Ordering::SeqCst);
     gate::leave();
 }
 
@@ -101,19 +109,18 @@ impl Worker {
         }
         gate::close_turn();
         let is_guarded = recovery_in_progress() && may_checkpoint();
+        // Every restartpoint that completes after `redo` was read waits for us, if the gate was shut before. (Without a slot there is no gate.)
+        // Told before the gate opens: a restartpoint that goes on although our checkpoint failed is one that no backup may begin from.
+        let control = shmem::control();
+        let are_whole = is_guarded
+            && (was_shut || !slot::is_held())
+            && redo.0 <= control.covered.load(Ordering::SeqCst);
+        control.copies_are_whole.store(are_whole, Ordering::SeqCst);
         if restartpoint_waits || !is_guarded {
             restartpoint::open();
         }
         if is_guarded {
             restartpoint::shut();
-        }
-        let control = shmem::control();
-        // Every restartpoint that completes after `redo` was read waits for us, if the gate was shut before. (Without a slot there is no gate.)
-        if is_guarded
-            && (was_shut || !slot::is_held())
-            && redo.0 <= control.covered.load(Ordering::SeqCst)
-        {
-            control.copies_are_whole.store(true, Ordering::SeqCst);
         }
     }
 

@@ -9,9 +9,16 @@
 //!   waits, too; both are told to come again (57P03) rather than run into `authentication_timeout`;
 //! - a session that calls `pg_backup_start` (`copies`): as long as it likes to.
 //!
-//! Nobody waits on a primary, after a promotion, or for a worker that does not run.
+//! The worker says so anew at each turn: not while its checkpoints fail (a full disk; a restartpoint goes on then, see `restartpoint`), nor from its
+//! end, whatever ended it, to the first good turn of the next one. One window is left: a checkpoint of ours that fails in the restartpoint that
+//! a backup begins with, after it was let in.
+//!
+//! Nobody waits on a primary, after a promotion, or on a server on which the worker never began (no room among `max_worker_processes`). Where the tables
+//! could not be loaded it is not worth waiting: the failure is raised.
+use crate::errors;
 use crate::pg::interrupts;
 use crate::shmem;
+use mot_engine::State;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -75,15 +82,15 @@ unsafe extern "C-unwind" fn wait_as_sender() {
     }
 }
 
-/// Ends a WAL sender whose standby takes longer for its first checkpoint than a client may be kept waiting.
+/// Ends a WAL sender whose standby takes longer for its checkpoint than a client may be kept waiting.
 fn come_again() -> ! {
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_CANNOT_CONNECT_NOW,
-        "this standby writes its first checkpoint of memory-optimized tables since its start",
+        "this standby's checkpoint of memory-optimized tables is behind PostgreSQL's",
         pgrx::function_name!(),
     )
-    .set_detail("Until that is complete a base backup of it would lack WAL; cascaded standbys wait, too.")
-    .set_hint("Try again when mot.stat_progress_checkpoint is empty. mot.checkpoint_bandwidth, if set, makes it slow: ending the worker (mot.stat_checkpoint.worker_pid) lets it finish at full speed.")
+    .set_detail("Until the next one is complete a base backup of it would lack WAL; cascaded standbys wait, too. The first one after a start may take long.")
+    .set_hint("Try again when mot.stat_progress_checkpoint is empty; if its checkpoints fail, the server log says why. mot.checkpoint_bandwidth, if set, makes it slow: ending the worker (mot.stat_checkpoint.worker_pid) lets it finish at full speed.")
     .report(PgLogLevel::FATAL);
     unreachable!("a report of level FATAL ends the process")
 }
@@ -96,13 +103,20 @@ pub fn wait_as_session() {
     }
 }
 
+/// Raises why the tables could not be loaded: there will be no checkpoint then.
 fn may_begin() -> bool {
-    if shmem::engine().is_none() {
+    let Some(engine) = shmem::engine() else {
         return true;
-    }
+    };
     let control = shmem::control();
-    control.copies_are_whole.load(Ordering::SeqCst)
-        || !control.gate_is_held.load(Ordering::SeqCst)
+    if control.copies_are_whole.load(Ordering::SeqCst)
         // SAFETY: reads shared state; never raises.
         || !unsafe { pg_sys::RecoveryInProgress() }
+    {
+        return true;
+    }
+    if engine.state() == State::Failed {
+        errors::load_failed(&control.failure());
+    }
+    control.checkpoint.worker_pid.load(Ordering::Relaxed) == 0
 }
