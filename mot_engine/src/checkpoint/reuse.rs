@@ -174,10 +174,8 @@ impl<'a> Place<'a> {
         let is_large = |stays: &usize| {
             u64::from(self.parts[stays - 1].entries) > PART_RATIO * rows.above[stays - 1]
         };
-        let mut stay = kept;
-        while stay > 0 && !is_large(&stay) {
-            stay -= 1;
-        }
+        // From the oldest on: rows marked while a part was written may have made it larger than the count that let the one before it stay.
+        let stay = (1..=kept).take_while(is_large).count();
         if stay > 0 {
             self.kept = stay;
             rows.above.truncate(stay);
