@@ -773,6 +773,11 @@ impl RowSource for Fuzzy<'_> {
         self.inner
             .walk(walker, table, slots.start..end, since, block)
     }
+
+    fn release(&self, table: TableId) {
+        self.inner.release(table);
+        self.go_on();
+    }
 }
 
 impl Fuzzy<'_> {
