@@ -22,6 +22,9 @@ const ROOT_WORD: usize = 0;
 /// How long a checkpoint waits for a replay that waits for memory before it gives up; it is tried again.
 const STALL_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Memory is short with less than this part of the arena free.
+const SHORT_OF_MEMORY: u64 = 32;
+
 /// Where the tables are on their way into memory.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 #[repr(u32)]
@@ -269,6 +272,17 @@ impl Engine {
     /// Raises the horizon. It never falls.
     pub fn raise_horizon(self, horizon: Xid) {
         self.root().horizon.fetch_max(horizon.0, Ordering::AcqRel);
+    }
+
+    /// Whether little of the arena is left.
+    pub fn is_short_of_memory(self) -> bool {
+        let memory = self.memory();
+        memory.arena_bytes_free() < memory.arena_bytes_limit() / SHORT_OF_MEMORY
+    }
+
+    /// Whether dropped tables' memory cannot be freed yet because somebody walks them: a checkpoint that is to write them, or a sweep.
+    pub fn dropped_tables_are_held(self) -> bool {
+        self.root().catalog.holds_doomed()
     }
 
     /// Highest LSN any row was logged at.

@@ -30,7 +30,7 @@ pub use files::{
     generations, manifest_name, newest, next_generation, read_manifest, remove_old, rows_name,
 };
 pub use manifest::{FileEntry, IndexEntry, Manifest, RangeEntry, TableEntry, WholeFile};
-pub use pace::{Pace, Timer};
+pub use pace::{Pace, Timer, time_to_spread};
 pub use progress::{CheckpointProgress, Phase};
 pub use read::{BlockPlace, OpenRows, blocks_of, read_block, units_of};
 pub use reuse::Counts;

@@ -13,7 +13,7 @@ pub enum Phase {
     Idle = 0,
     /// It waits for sessions between a log record and its marks.
     WaitingForWriters = 1,
-    /// Threads write rows and sync their files.
+    /// Threads write rows; then their files are synced.
     WritingRows = 2,
     /// WAL is being made durable.
     FlushingWal = 3,

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::manifest::{FileEntry, Manifest, RangeEntry, TableEntry};
+use super::pace::Pace;
 use super::write::RowSource;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, TableId};
@@ -86,11 +87,12 @@ struct Place<'a> {
     rest: Option<(Lsn, Counts)>,
 }
 
-/// Looks at every range of `tables`. `base` is usable.
+/// Looks at every range of `tables`, as long as `pace` says that it is wanted. `base` is usable.
 pub(super) fn plan<S: RowSource>(
     source: &S,
     tables: &[TableEntry],
     base: Option<&Manifest>,
+    pace: &Pace<'_>,
 ) -> Result<Plan, EngineError> {
     let base_tables = base.map_or(&[][..], |base| &base.tables[..]);
     let base_tables: HashMap<TableId, &TableEntry> =
@@ -103,6 +105,7 @@ pub(super) fn plan<S: RowSource>(
         let old = base_tables.get(&table.id);
         let mut old = old.map_or(&[][..], |old| &old.ranges[..]);
         for number in 0..range_count(table.slots_end)? {
+            pace.is_wanted()?;
             old = &old[old.partition_point(|part| part.number < number)..];
             let (parts, later) = old.split_at(old.partition_point(|part| part.number == number));
             old = later;
@@ -129,6 +132,7 @@ pub(super) fn plan<S: RowSource>(
     let files = base.map_or(&[][..], |base| &base.files[..]);
     let leaving = crowded_out(places.iter().flat_map(Place::kept_parts), files);
     for place in &mut places {
+        pace.is_wanted()?;
         let leaves = |part: &RangeEntry| {
             part.blocks > 0
                 && leaving
@@ -174,10 +178,8 @@ impl<'a> Place<'a> {
         let is_large = |stays: &usize| {
             u64::from(self.parts[stays - 1].entries) > PART_RATIO * rows.above[stays - 1]
         };
-        let mut stay = kept;
-        while stay > 0 && !is_large(&stay) {
-            stay -= 1;
-        }
+        // From the oldest on: rows marked while a part was written may have made it larger than the count that let the one before it stay.
+        let stay = (1..=kept).take_while(is_large).count();
         if stay > 0 {
             self.kept = stay;
             rows.above.truncate(stay);

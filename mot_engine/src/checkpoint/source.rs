@@ -14,6 +14,7 @@
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::block::{BlockBuilder, VersionEntry};
@@ -81,12 +82,13 @@ pub(crate) struct EngineSource<'a> {
     entries: Vec<TableEntry>,
     next_table: TableId,
     next_index: IndexId,
-    /// Keeps the storages alive, dropped or not, until everything is written.
-    walks: Vec<Walk<'a>>,
+    /// Keeps the storages alive, dropped or not, until everything of theirs is written: then the reclaimer may free what was dropped, however
+    /// long the others take. In the order of `entries`.
+    walks: Vec<Mutex<Option<Walk<'a>>>>,
 }
 
-// SAFETY: threads only read `walks`, to get at storages, which are atomics; the storages stay alive as
-// long as the source.
+// SAFETY: threads get at storages through `walks`, which are atomics, and let go of them there: a count in shared memory that any thread may
+// lower. A storage stays alive until its walk is taken out, after the last use (`release`).
 unsafe impl Sync for EngineSource<'_> {}
 
 /// The xid in a definition's word, if a checkpoint may tell of it: 0 for none, None if not logged.
@@ -173,18 +175,25 @@ impl<'a> EngineSource<'a> {
             entries,
             next_table,
             next_index,
-            walks,
+            walks: walks
+                .into_iter()
+                .map(|walk| Mutex::new(Some(walk)))
+                .collect(),
         })
     }
 
+    fn walk_of(&self, id: TableId) -> Option<MutexGuard<'_, Option<Walk<'a>>>> {
+        let position = self.entries.binary_search_by_key(&id, |entry| entry.id);
+        let walk = self.walks.get(position.ok()?)?;
+        Some(walk.lock().unwrap_or_else(|lock| lock.into_inner()))
+    }
+
     fn table(&self, id: TableId) -> Result<TableRef, EngineError> {
-        let position = self
-            .walks
-            .binary_search_by_key(&id, |walk| walk.table().id())
-            .map_err(|_| EngineError::Corrupt {
-                what: "a checkpoint lost one of its tables",
-            })?;
-        Ok(self.walks[position].table())
+        let walk = self.walk_of(id);
+        let table = walk.and_then(|walk| walk.as_ref().map(Walk::table));
+        table.ok_or(EngineError::Corrupt {
+            what: "a checkpoint lost one of its tables",
+        })
     }
 }
 
@@ -282,6 +291,11 @@ impl RowSource for EngineSource<'_> {
             }
         }
         Ok((slots.end, rows))
+    }
+
+    fn release(&self, table: TableId) {
+        let walk = self.walk_of(table).and_then(|mut walk| walk.take());
+        drop(walk);
     }
 }
 

@@ -37,6 +37,19 @@ pub struct NextUnit {
 }
 
 impl NextUnit {
+    pub(super) fn new(count: usize) -> NextUnit {
+        NextUnit {
+            next: AtomicUsize::new(0),
+            count,
+            stopped: AtomicBool::new(false),
+        }
+    }
+
+    /// No more units are handed out.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
     /// The next unit to do.
     pub fn take(&self) -> Option<usize> {
         if self.stopped.load(Ordering::Relaxed) {
@@ -92,11 +105,7 @@ pub fn on_threads<T: Send>(
     work: impl Fn(usize, &NextUnit) -> Result<T, EngineError> + Sync,
 ) -> Result<Vec<T>, EngineError> {
     let threads = threads.clamp(1, units.max(1));
-    let next = NextUnit {
-        next: AtomicUsize::new(0),
-        count: units,
-        stopped: AtomicBool::new(false),
-    };
+    let next = NextUnit::new(units);
     if threads == 1 {
         return Ok(vec![work(0, &next)?]);
     }
@@ -111,7 +120,7 @@ pub fn on_threads<T: Send>(
                 .spawn_scoped(scope, move || match work(number, next) {
                     Ok(result) => Some(result),
                     Err(error) => {
-                        next.stopped.store(true, Ordering::Relaxed);
+                        next.stop();
                         let mut failure = failure.lock().unwrap_or_else(|lock| lock.into_inner());
                         failure.get_or_insert(error);
                         None

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::block::BlockBuilder;
 use super::files::{io_error, manifest_draft_name, manifest_name, remove_attempt};
-use super::manifest::{FileEntry, Manifest, RangeEntry, TableEntry};
+use super::manifest::{Manifest, RangeEntry, TableEntry};
 use super::pace::Pace;
 use super::progress::{CheckpointProgress, Phase};
 use super::reuse::{self, Counts, Plan, Unit};
@@ -111,10 +111,13 @@ pub trait RowSource: Sync {
         since: Lsn,
         block: &mut BlockBuilder,
     ) -> Result<(Slot, u64), EngineError>;
+    /// Called once for each table, by any thread, without a pin: nothing of it is asked for any more.
+    fn release(&self, _table: TableId) {}
 }
 
-struct ThreadResult {
-    file: Option<FileEntry>,
+struct ThreadResult<'a> {
+    /// Yet to be made durable.
+    file: RowsFile<'a>,
     lsn_max: Lsn,
     /// Ranges with the position of their table; their file is `file`.
     ranges: Vec<(usize, RangeEntry)>,
@@ -156,7 +159,7 @@ fn write_rows<S: RowSource>(
         mut files,
         bytes_kept,
         ranges_kept,
-    } = reuse::plan(source, &tables, base)?;
+    } = reuse::plan(source, &tables, base, &context.pace)?;
     let mut written = Written {
         generation: context.generation,
         bytes_reused: bytes_kept,
@@ -166,7 +169,7 @@ fn write_rows<S: RowSource>(
         files_reused: files.len(),
         ..Written::default()
     };
-    let left = Left::new(&tables, &units, progress);
+    let left = Left::new(source, &tables, &units, progress);
     progress.ranges_reused.store(ranges_kept, Ordering::Relaxed);
     progress.bytes_reused.store(bytes_kept, Ordering::Relaxed);
     progress.enter(Phase::WritingRows);
@@ -188,8 +191,8 @@ fn write_rows<S: RowSource>(
         .min(usize::try_from(1 + rows / ROWS_PER_THREAD).unwrap_or(usize::MAX));
     let threads = threads.min(units.len());
     let results = on_threads(threads, units.len(), |number, next| {
-        // They hold nothing that others wait for, but for an instant when they leave the arena: a pin only keeps memory from being used
-        // again. The caller's own thread is no such one: it goes on to take the server's locks.
+        // They hold what others wait for for an instant only: a latch when they leave the arena or let go of a table. A pin only keeps memory
+        // from being used again. The caller's own thread is no such one: it goes on to sync the files and to take the server's locks.
         if threads > 1 {
             give_way();
         }
@@ -208,7 +211,8 @@ fn write_rows<S: RowSource>(
             }
             tables[table].ranges.push(range);
         }
-        if let Some(file) = result.file {
+        // By the caller's own thread: what a sync keeps others from in the file system it does not keep them from at a lower priority.
+        if let Some(file) = result.file.finish()? {
             written.bytes += file.bytes;
             written.files += 1;
             files.push(file);
@@ -254,9 +258,9 @@ fn write_rows<S: RowSource>(
 }
 
 /// What the threads of a checkpoint share.
-struct Job<'a, 'b, S> {
+struct Job<'a, 'b, 'd, S> {
     source: &'a S,
-    disk: &'a dyn Disk,
+    disk: &'d dyn Disk,
     generation: u64,
     settled: Xid,
     pace: &'a Pace<'b>,
@@ -266,15 +270,17 @@ struct Job<'a, 'b, S> {
     left: &'a Left,
 }
 
-impl<S: RowSource> Job<'_, '_, S> {
+impl<'d, S: RowSource> Job<'_, '_, 'd, S> {
     /// Writes ranges to a file until there are no more.
-    fn work(&self, number: u32, next: &NextUnit) -> Result<ThreadResult, EngineError> {
+    fn work(&self, number: u32, next: &NextUnit) -> Result<ThreadResult<'d>, EngineError> {
         let mut file = RowsFile::new(self.disk, self.generation, number, self.settled);
         let mut walker = self.source.walker()?;
         let mut block = BlockBuilder::new(self.settled);
         let mut ranges = Vec::new();
-        while let Some(unit) = next.take() {
-            let unit = &self.units[unit];
+        while let Some(position) = next.take() {
+            let (before, all) = (position as u64, self.units.len() as u64);
+            self.pace.before_unit(before, all, next)?;
+            let unit = &self.units[position];
             let table = self.tables[unit.table].id;
             let mut range = RangeEntry {
                 number: unit.number,
@@ -314,7 +320,7 @@ impl<S: RowSource> Job<'_, '_, S> {
                 self.progress
                     .bytes_written
                     .fetch_add(bytes, Ordering::Relaxed);
-                self.pace.wrote(bytes);
+                self.pace.wrote(bytes, next)?;
             }
             range.blocks = file.blocks - range.first_block;
             range.bytes = file.entry.bytes - range.offset;
@@ -323,12 +329,14 @@ impl<S: RowSource> Job<'_, '_, S> {
                 _ => unit.rows.live,
             };
             ranges.push((unit.table, range));
-            let done = 1 + self.progress.ranges_done.fetch_add(1, Ordering::Relaxed);
-            self.left.done(unit.table, self.progress);
-            self.pace.came_to(done, self.units.len() as u64);
+            self.progress.ranges_done.fetch_add(1, Ordering::Relaxed);
+            if self.left.is_last(unit.table) {
+                self.progress.tables_done.fetch_add(1, Ordering::Relaxed);
+                self.source.release(table);
+            }
         }
         Ok(ThreadResult {
-            file: file.finish()?,
+            file,
             lsn_max: block.lsn_max(),
             ranges,
         })
@@ -339,12 +347,24 @@ impl<S: RowSource> Job<'_, '_, S> {
 struct Left(Vec<AtomicU64>);
 
 impl Left {
-    fn new(tables: &[TableEntry], units: &[Unit], progress: &CheckpointProgress) -> Self {
+    /// Tables without any are done.
+    fn new<S: RowSource>(
+        source: &S,
+        tables: &[TableEntry],
+        units: &[Unit],
+        progress: &CheckpointProgress,
+    ) -> Self {
         let mut left = vec![0u64; tables.len()];
         for unit in units {
             left[unit.table] += 1;
         }
-        let done = left.iter().filter(|left| **left == 0).count() as u64;
+        let mut done = 0;
+        for (table, left) in tables.iter().zip(&left) {
+            if *left == 0 {
+                done += 1;
+                source.release(table.id);
+            }
+        }
         let (tables, ranges) = (tables.len() as u64, units.len() as u64);
         progress.tables_total.store(tables, Ordering::Relaxed);
         progress.tables_done.store(done, Ordering::Relaxed);
@@ -352,10 +372,9 @@ impl Left {
         Left(left.into_iter().map(AtomicU64::new).collect())
     }
 
-    fn done(&self, table: usize, progress: &CheckpointProgress) {
-        if self.0[table].fetch_sub(1, Ordering::Relaxed) == 1 {
-            progress.tables_done.fetch_add(1, Ordering::Relaxed);
-        }
+    /// A range of the table is done; whether it was the last one. All that was read of the others was read before that.
+    fn is_last(&self, table: usize) -> bool {
+        self.0[table].fetch_sub(1, Ordering::AcqRel) == 1
     }
 }
 

@@ -26,10 +26,6 @@ use std::sync::atomic::Ordering;
 const SMALL_BYTES: usize = 16 << 10;
 /// A longer record, which is one row, is never copied.
 const COPIED_BYTES_MAX: usize = 2 * LOG_RECORD_BYTES_MAX;
-/// With less than this part of the arena free, records are not handed over: who runs out of memory with a record in hand stops as without
-/// lanes, and readers need not wait for what cannot be applied.
-const SHORT_OF_MEMORY: u64 = 32;
-
 /// What the caller knows of the log.
 #[derive(Copy, Clone, Debug)]
 pub struct HandOver {
@@ -137,8 +133,8 @@ impl ParallelReplayer {
 
     fn is_for_lanes(&self, record: &[u8], how: HandOver) -> bool {
         let pays = how.is_ahead || record.len() > SMALL_BYTES || self.is_at_work();
-        let memory = self.engine.memory();
-        let is_short = memory.arena_bytes_free() < memory.arena_bytes_limit() / SHORT_OF_MEMORY;
+        let is_short = self.engine.is_short_of_memory();
+        // Who runs out of memory with a record in hand stops as without lanes, and readers need not wait for what cannot be applied.
         self.wanted > 0
             && pays
             && !is_short

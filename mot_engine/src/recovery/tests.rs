@@ -548,6 +548,18 @@ impl World {
         };
         let written = write_from(&source, disk, &mut context, base.as_ref())?;
         engine.set_base(generation, round);
+        let manifest = crate::checkpoint::read_manifest(disk, generation)?;
+        for table in &manifest.tables {
+            for parts in table.ranges.chunk_by(|one, next| one.number == next.number) {
+                // The newest may have more: rows that were marked while it was written.
+                let kept = &parts[..parts.len() - 1];
+                let entries: Vec<_> = parts.iter().map(|part| part.entries).collect();
+                assert!(
+                    kept.is_sorted_by(|older, newer| older.entries > newer.entries),
+                    "parts of {entries:?} rows"
+                );
+            }
+        }
         Ok(written)
     }
 
@@ -760,6 +772,11 @@ impl RowSource for Fuzzy<'_> {
         ));
         self.inner
             .walk(walker, table, slots.start..end, since, block)
+    }
+
+    fn release(&self, table: TableId) {
+        self.inner.release(table);
+        self.go_on();
     }
 }
 

@@ -163,6 +163,24 @@ impl Catalog {
         }
     }
 
+    /// Whether a doomed storage cannot be freed yet because somebody walks it.
+    pub(crate) fn holds_doomed(&self) -> bool {
+        // A storage that is doomed a moment later is seen at the next look.
+        if self.doomed.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        let _latched = self.latch.lock();
+        let mut at = self.doomed.load(Ordering::Relaxed);
+        while let Some(storage) = NonNull::new(at as *mut TableStorage) {
+            let storage = TableRef(storage).storage();
+            if storage.walkers.load(Ordering::Relaxed) != 0 {
+                return true;
+            }
+            at = storage.next_doomed.load(Ordering::Relaxed);
+        }
+        false
+    }
+
     /// Takes an index out of its table; the reclaimer frees it. Nothing happens if the table itself is doomed or the index is out already.
     pub(crate) fn doom_index(&self, index: IndexRef) {
         let table = TableRef(index.storage().table);

@@ -3,6 +3,9 @@
 //! It spreads the writing of buffers over `checkpoint_completion_target` of `checkpoint_timeout` unless somebody waits for the checkpoint
 //! (CHECKPOINT, a backup, a shutdown) or the WAL grows fast; no hook says which it is. But while it is ahead of its schedule it sleeps between
 //! buffers, with a wait event of that name, and stops doing so as soon as somebody waits. That is what is looked at here.
+//!
+//! The wait event of a process that ended in its sleep (because the postmaster is gone) stays, so its process number is looked at, too.
+use mot_engine::checkpoint;
 use pgrx::pg_sys;
 use std::ptr::NonNull;
 use std::time::Duration;
@@ -28,11 +31,17 @@ impl Checkpointer {
         unsafe { place(&*pg_sys::ProcGlobal).map(Checkpointer) }
     }
 
-    /// Whether it sleeps between two buffers because it is ahead of its schedule. For any thread: it is a read of shared memory.
+    /// Whether it lives and sleeps between two buffers because it is ahead of its schedule. For any thread: it reads shared memory.
     pub fn takes_its_time(&self) -> bool {
-        // SAFETY: `find` found the place; the word is written by its process alone, whole, and everybody may look (pg_stat_activity does).
-        let waits_for = unsafe { (&raw const (*self.0.as_ptr()).wait_event_info).read_volatile() };
-        waits_for == WRITE_DELAY
+        let place = self.0.as_ptr();
+        // SAFETY: `find` found the place; the words are written by its process alone, whole, and everybody may look (pg_stat_activity does).
+        let (pid, waits_for) = unsafe {
+            (
+                (&raw const (*place).pid).read_volatile(),
+                (&raw const (*place).wait_event_info).read_volatile(),
+            )
+        };
+        pid != 0 && waits_for == WRITE_DELAY
     }
 }
 
@@ -52,8 +61,11 @@ fn place(all: &pg_sys::PROC_HDR) -> Option<NonNull<pg_sys::PGPROC>> {
     NonNull::new(unsafe { all.allProcs.add(number) })
 }
 
-/// Over how long PostgreSQL spreads a checkpoint that it begins by the clock, by this process's settings.
-pub fn spread() -> Duration {
+/// Over how long PostgreSQL spreads a checkpoint that nobody waits for, by this process's settings; `since_previous` is the time since the
+/// one before.
+pub fn time_to_spread(since_previous: Option<Duration>) -> Duration {
     // SAFETY: plain settings of this process.
-    unsafe { Duration::from_secs_f64(f64::from(CheckPointTimeout) * CheckPointCompletionTarget) }
+    let (seconds, target) = unsafe { (CheckPointTimeout, CheckPointCompletionTarget) };
+    let timeout = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+    checkpoint::time_to_spread(timeout, since_previous, target)
 }

@@ -295,6 +295,13 @@ pub fn is_under_postmaster() -> bool {
     unsafe { pg_sys::IsUnderPostmaster }
 }
 
+/// Whether the postmaster is gone: no server can start before this process has let go of the shared memory. For any thread: both numbers
+/// are the process's.
+pub fn is_orphaned() -> bool {
+    // SAFETY: a plain variable set once per process, and a call that cannot fail.
+    is_under_postmaster() && unsafe { libc::getppid() != pg_sys::PostmasterPid }
+}
+
 /// Brings a process without a transaction back to a sane state after it caught a PostgreSQL error.
 pub fn clean_up_after_error() {
     // SAFETY: what every auxiliary process of PostgreSQL does after a caught error; neither call raises.

@@ -245,6 +245,11 @@ impl Worker {
             Ok(Err(error)) => error.to_string(),
             Err(error) => error,
         };
+        if pg::is_orphaned() {
+            // That was why.
+            // SAFETY: ends the process, as a sleep would do now; its exit callbacks leave the gate and the engine.
+            unsafe { pg_sys::proc_exit(1) };
+        }
         session::reset_after_error();
         self.retry_checkpoint_at = Some(Instant::now() + files::RETRY);
         control.checkpoint.failed.fetch_add(1, Ordering::Relaxed);

@@ -15,7 +15,7 @@ use crate::shmem::{self, CheckpointStats};
 use crate::wal::reader::show_lsn;
 use mot_engine::checkpoint::{self, CheckpointContext, Manifest, Pace, Phase, Timer};
 use mot_engine::disk::{DirectoryDisk, Disk};
-use mot_engine::{EngineError, Lsn, Xid};
+use mot_engine::{Engine, EngineError, Lsn, Xid};
 use pgrx::prelude::*;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -117,21 +117,29 @@ pub fn located(mut error: EngineError) -> EngineError {
 }
 
 /// A checkpoint under way, for the view; no longer when it is dropped.
-struct UnderWay(&'static CheckpointStats);
+struct UnderWay {
+    stats: &'static CheckpointStats,
+    /// How long before it the previous attempt began; None: it is the first since the server started.
+    since_previous: Option<Duration>,
+}
 
 impl UnderWay {
     fn begin() -> Self {
         let stats = &shmem::control().checkpoint;
         // SAFETY: reads the clock.
         let now = unsafe { pg_sys::GetCurrentTimestamp() } as u64;
-        stats.started_at.store(now, Ordering::Relaxed);
-        UnderWay(stats)
+        let previous = stats.started_at.swap(now, Ordering::Relaxed);
+        let since_previous = Duration::from_micros(now.saturating_sub(previous));
+        UnderWay {
+            stats,
+            since_previous: (previous != 0).then_some(since_previous),
+        }
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.progress.enter(Phase::Idle);
+        self.stats.progress.enter(Phase::Idle);
     }
 }
 
@@ -146,6 +154,7 @@ struct ServerTimer {
     last: bool,
     /// It began while the server recovered: when replay has ended, the last checkpoint of recovery waits at the gate.
     in_recovery: bool,
+    engine: Engine,
 }
 
 impl Timer for ServerTimer {
@@ -166,6 +175,13 @@ impl Timer for ServerTimer {
     fn has_time(&self) -> bool {
         let checkpointer = self.checkpointer.as_ref();
         checkpointer.is_some_and(Checkpointer::takes_its_time)
+            // Tables whose rows are still to be written keep their memory until they are.
+            && !self.engine.dropped_tables_are_held()
+            && !self.engine.is_short_of_memory()
+    }
+
+    fn must_end(&self) -> bool {
+        pg::is_orphaned()
     }
 }
 
@@ -176,13 +192,20 @@ pub fn write(redo: Lsn, last: bool) -> Result<(), EngineError> {
 
 fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
     let under_way = UnderWay::begin();
-    let progress = &under_way.0.progress;
+    let progress = &under_way.stats.progress;
+    let session = session::join_uncounted();
     let timer = ServerTimer {
         start: Instant::now(),
         checkpointer: Checkpointer::find(),
         last,
         // SAFETY: reads shared state; never raises.
         in_recovery: unsafe { pg_sys::RecoveryInProgress() },
+        engine: session.engine(),
+    };
+    // A restartpoint's time is another one than a checkpoint's, and what a promotion waits for should not be long.
+    let spread = match timer.in_recovery {
+        true => Duration::ZERO,
+        false => checkpointer::time_to_spread(under_way.since_previous).mul_f64(SPREAD),
     };
     let disk = open()?;
     let mut flush = flush;
@@ -195,12 +218,11 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
         settled: settled(),
         is_final: last,
         threads: settings::CHECKPOINT_WORKERS.get() as usize,
-        pace: Pace::limited(settings::checkpoint_bandwidth(), &timer)
-            .spread_over(checkpointer::spread().mul_f64(SPREAD), &timer),
+        pace: Pace::limited(settings::checkpoint_bandwidth(), &timer).spread_over(spread, &timer),
         progress,
         flush: &mut flush,
     };
-    let written = checkpoint::write(session::join_uncounted(), &disk, &mut context)?;
+    let written = checkpoint::write(session, &disk, &mut context)?;
     if let Some(error) = &written.base_lost {
         errors::report_base_lost(error);
     }

@@ -100,9 +100,11 @@ impl Reclaimer {
         } else if self.sweeps_left > 0 {
             self.sweeps_left -= 1;
         } else if !minds_old && self.has_settled {
+            // A dropped table that somebody walked until now does not wait for the horizon to move.
+            let freed = mot_engine::transaction::free_doomed(session);
             // What was taken out last is free once nobody reads it any more.
             session.memory().collect();
-            return false;
+            return freed > 0;
         }
         reach(Point::ReclaimAfterHorizon);
         let start = Instant::now();

@@ -113,7 +113,8 @@ fn recovery_does_not_wait_for_its_checkpoint() {
     server.cluster.start_and_wait().expect("starts");
     server.add(20_000);
     for more in [100, 0, 100] {
-        server.cluster.kill_postmaster().expect("runs");
+        let stayed = server.cluster.kill_postmaster().expect("runs");
+        assert_eq!(stayed, 0, "an orphan would have kept the memory");
         server.cluster.start_and_wait().expect("starts");
         assert!(server.is_true(LAGS));
         server.verify();
@@ -129,6 +130,57 @@ fn recovery_does_not_wait_for_its_checkpoint() {
     server.cluster.start_and_wait().expect("starts");
     server.wait_until_covered();
     server.cluster.kill_postmaster().expect("runs");
+    server.cluster.start_and_wait().expect("starts");
+    server.verify();
+}
+
+/// PostgreSQL's checkpointer sleeps between buffers, and ours is spread with it, when the postmaster is killed: nobody stays to keep the
+/// shared memory from the next start.
+#[test]
+fn a_spread_checkpoint_does_not_outlive_the_postmaster() {
+    const SPREAD: &str = "SELECT p.ranges_total > 1 AND p.ranges_done < p.ranges_total \
+         AND a.wait_event = 'CheckpointWriteDelay' \
+         FROM mot.stat_progress_checkpoint p, pg_stat_activity a \
+         WHERE p.phase = 'writing rows' AND a.backend_type = 'checkpointer'";
+    let mut server = Server::new(&[
+        ("checkpoint_timeout", "30s"),
+        ("checkpoint_completion_target", "0.9"),
+        ("mot.checkpoint_workers", "2"),
+    ]);
+    server.run("CREATE TABLE heap AS SELECT g FROM generate_series(1, 300000) g");
+    server.add(70_000);
+    server.wait_until(&format!(
+        "SELECT coalesce(bool_and(s), false) FROM ({SPREAD}) AS p (s)"
+    ));
+    let stayed = server.cluster.kill_postmaster().expect("runs");
+    assert_eq!(stayed, 0, "an orphan would have kept the memory");
+    server.cluster.start_and_wait().expect("starts");
+    server.verify();
+}
+
+/// A table that was dropped while a checkpoint is under way gives its memory back when its own rows are written, or need not be.
+#[test]
+fn a_slow_checkpoint_does_not_keep_dropped_tables() {
+    let mut server = Server::new(&[("mot.checkpoint_workers", "1")]);
+    server.run(
+        "CREATE FOREIGN TABLE gone (id int PRIMARY KEY, filler text) SERVER mot;
+         INSERT INTO gone SELECT g, repeat('x', 1000) FROM generate_series(1, 30000) g;
+         CHECKPOINT",
+    );
+    server.cluster.stop(Shutdown::Fast).expect("stops");
+    server.cluster.set("mot.checkpoint_bandwidth", "8kB");
+    server.cluster.start_and_wait().expect("starts");
+    server.add(5_000);
+    let checkpoint = server.checkpoint_in_background();
+    const AT_IT: &str = "SELECT count(*) = 1 FROM mot.stat_progress_checkpoint \
+         WHERE phase = 'writing rows' AND bytes_written > 0 AND ranges_done < ranges_total";
+    server.wait_until(AT_IT);
+    server.run("DROP FOREIGN TABLE gone");
+    server.wait_until("SELECT row_bytes < 20000000 FROM mot.stat_memory");
+    assert!(server.is_true(AT_IT));
+    assert!(!checkpoint.is_finished());
+    server.cluster.stop(Shutdown::Fast).expect("stops");
+    let _ = checkpoint.join().expect("no panic");
     server.cluster.start_and_wait().expect("starts");
     server.verify();
 }
