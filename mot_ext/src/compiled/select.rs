@@ -2,7 +2,7 @@
 use super::client::Client;
 use super::statement::{Frame, compile_conditions, compile_values, empty, private_of};
 use crate::clock::PgSnapshot;
-use crate::fdw::{LockOutcome, Scan, Target, items, lock_row, passes, tuple};
+use crate::fdw::{LockFor, LockOutcome, Scan, Target, items, lock_row, passes, tuple};
 use crate::pg::interrupts;
 use crate::wait::WaitPolicy;
 use mot_engine::{LockStrength, Slot, TableRef, VersionRef};
@@ -116,7 +116,7 @@ impl Select {
         let Some((target, strength, policy)) = self.lock else {
             return true;
         };
-        match lock_row(&target, row, version, strength, policy) {
+        match lock_row(&target, row, version, strength, policy, LockFor::Reading) {
             LockOutcome::Locked(newest) if newest == version => true,
             LockOutcome::Locked(newest) => {
                 // SAFETY: as in `run`.

@@ -75,9 +75,9 @@ pub unsafe extern "C-unwind" fn refetch_foreign_row(
             return;
         };
         // A row that this command, or a function it called, changed is not returned, as in nodeLockRows.
-        if let Outcome::Locked(version) =
-            lock(&target, row, seen, strength, policy((*mark).waitPolicy))
-        {
+        let policy = policy((*mark).waitPolicy);
+        let outcome = lock(&target, row, seen, strength, policy, For::Reading);
+        if let Outcome::Locked(version) = outcome {
             *updated = version != seen;
             // What nodeLockRows notes for its own tables: WHERE CURRENT OF looks here.
             (*mark).curCtid = tid;
@@ -96,6 +96,15 @@ pub enum Outcome {
     SelfModified,
 }
 
+/// What a row is locked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum For {
+    /// Its reader. To one with an older snapshot a deletion is a "concurrent update", as nodeLockRows has it.
+    Reading,
+    /// A change with triggers. A deletion is a "concurrent delete", as trigger.c has it.
+    Changing,
+}
+
 /// Locks a row that the statement saw in the state `seen`.
 pub fn lock(
     target: &Target,
@@ -103,6 +112,7 @@ pub fn lock(
     seen: VersionRef,
     strength: LockStrength,
     policy: WaitPolicy,
+    purpose: For,
 ) -> Outcome {
     if test_switch::skips(Step::RowLocks) {
         return Outcome::Locked(seen);
@@ -125,7 +135,10 @@ pub fn lock(
                 };
             }
             Locked::Gone => {
-                refuse_under_old_snapshot("concurrent update");
+                refuse_under_old_snapshot(match purpose {
+                    For::Reading => "concurrent update",
+                    For::Changing => "concurrent delete",
+                });
                 break Outcome::Lost;
             }
             Locked::SelfModified(_) => break Outcome::SelfModified,

@@ -37,7 +37,8 @@ mod write;
 pub use direct_modify::Change;
 pub use expressions::{Value, evaluate, passes, project};
 pub use lock_rows::{
-    Outcome as LockOutcome, lock as lock_row, policy as wait_policy, strength as lock_strength,
+    For as LockFor, Outcome as LockOutcome, lock as lock_row, policy as wait_policy,
+    strength as lock_strength,
 };
 pub use private::{Private, items, list};
 pub use routing::note as note_routing;

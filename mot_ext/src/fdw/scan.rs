@@ -381,7 +381,15 @@ unsafe fn lock_row(
         if !passes(lock.filter, context) {
             return false;
         }
-        match lock_rows::lock(&lock.target, row, version, lock.strength, WaitPolicy::Block) {
+        let (strength, policy) = (lock.strength, WaitPolicy::Block);
+        match lock_rows::lock(
+            &lock.target,
+            row,
+            version,
+            strength,
+            policy,
+            lock_rows::For::Changing,
+        ) {
             lock_rows::Outcome::Locked(newest) if newest == version => true,
             lock_rows::Outcome::Locked(newest) => {
                 tuple::point(&mut scan.tuple, newest, scan.relation);
