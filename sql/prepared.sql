@@ -85,7 +85,10 @@ SELECT id FROM m WHERE id = 4 FOR SHARE;
 INSERT INTO h VALUES (77, 'x');
 PREPARE TRANSACTION 'shared';
 SET lock_timeout = '50ms';
+-- The general path loses the line that says which row it was for.
+\set SHOW_CONTEXT never
 SELECT id FROM m WHERE id = 1 FOR KEY SHARE;
+\set SHOW_CONTEXT errors
 UPDATE m SET v = 'mine' WHERE id = 4;
 SELECT id FROM m WHERE id = 4 FOR SHARE NOWAIT;
 ROLLBACK PREPARED 'locks';
