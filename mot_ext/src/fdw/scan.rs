@@ -7,13 +7,14 @@
 //! - The snapshot's own rule about command ids keeps a statement from seeing what it writes itself.
 use super::bounds::Bounds;
 use super::expressions::{Value, get_tid, passes};
-use super::lock_rows;
+use super::lock_rows::{self, For, Outcome};
 use super::private::{Private, items};
 use super::serializable::{self, Reader, Reading};
 use super::tuple;
 use super::write::Target;
 use crate::clock::{PgClock, PgSnapshot};
 use crate::errors;
+use crate::pg::fields::FieldKeeper;
 use crate::relation;
 use crate::session;
 use crate::wait::WaitPolicy;
@@ -57,6 +58,8 @@ pub struct Scan {
     source: Source,
     is_started: bool,
     row_lock: Option<RowLock>,
+    /// Keeps what an error says of a row to lock that was waited for.
+    lock_fields: FieldKeeper,
     /// In a SERIALIZABLE transaction.
     reader: Option<Box<Reader>>,
 }
@@ -132,6 +135,7 @@ impl Scan {
             source,
             is_started: false,
             row_lock: None,
+            lock_fields: FieldKeeper::new(),
             reader: None,
         }
     }
@@ -381,24 +385,20 @@ unsafe fn lock_row(
         if !passes(lock.filter, context) {
             return false;
         }
-        let (strength, policy) = (lock.strength, WaitPolicy::Block);
-        match lock_rows::lock(
-            &lock.target,
-            row,
-            version,
-            strength,
-            policy,
-            lock_rows::For::Changing,
-        ) {
-            lock_rows::Outcome::Locked(newest) if newest == version => true,
-            lock_rows::Outcome::Locked(newest) => {
+        let (strength, policy, purpose) = (lock.strength, WaitPolicy::Block, For::Changing);
+        scan.lock_fields.enter();
+        let outcome = lock_rows::lock(&lock.target, row, version, strength, policy, purpose);
+        scan.lock_fields.leave();
+        match outcome {
+            Outcome::Locked(newest) if newest == version => true,
+            Outcome::Locked(newest) => {
                 tuple::point(&mut scan.tuple, newest, scan.relation);
                 tuple::store(slot, &raw mut scan.tuple);
                 passes((*node).fdw_recheck_quals, context) && passes(lock.filter, context)
             }
             // The statement changed it already: it finds out again when it comes to change it.
-            lock_rows::Outcome::SelfModified => true,
-            lock_rows::Outcome::Lost => false,
+            Outcome::SelfModified => true,
+            Outcome::Lost => false,
         }
     }
 }

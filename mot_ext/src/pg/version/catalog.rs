@@ -197,8 +197,7 @@ pub unsafe fn make_index_info(
     let keys = keys as c_int;
     // SAFETY: plain values; no expressions, no predicate.
     unsafe {
-        #[cfg(feature = "pg15")]
-        return pg_sys::makeIndexInfo(
+        pg_sys::makeIndexInfo(
             keys,
             keys,
             am,
@@ -208,34 +207,12 @@ pub unsafe fn make_index_info(
             are_nulls_equal,
             true,
             false,
-        );
-        #[cfg(any(feature = "pg16", feature = "pg17"))]
-        return pg_sys::makeIndexInfo(
-            keys,
-            keys,
-            am,
-            none,
-            none,
-            is_unique,
-            are_nulls_equal,
-            true,
+            // `summarizing`, then `withoutoverlaps`.
+            #[cfg(not(feature = "pg15"))]
             false,
+            #[cfg(feature = "pg18")]
             false,
-        );
-        #[cfg(feature = "pg18")]
-        return pg_sys::makeIndexInfo(
-            keys,
-            keys,
-            am,
-            none,
-            none,
-            is_unique,
-            are_nulls_equal,
-            true,
-            false,
-            false,
-            false,
-        );
+        )
     }
 }
 

@@ -28,31 +28,19 @@ pub unsafe fn make_restriction(
     // SAFETY: the planner's own structures (caller). What stands between `is_pushed_down` and the level says in 15 that it is not
     // delayed by an outer join, later that it is no clone; then that it is not pseudoconstant.
     unsafe {
-        #[cfg(feature = "pg15")]
-        return pg_sys::make_restrictinfo(
+        pg_sys::make_restrictinfo(
             root,
             clause,
             true,
+            false,
+            #[cfg(not(feature = "pg15"))]
             false,
             false,
             security_level,
             none,
             none,
             none,
-        );
-        #[cfg(not(feature = "pg15"))]
-        return pg_sys::make_restrictinfo(
-            root,
-            clause,
-            true,
-            false,
-            false,
-            false,
-            security_level,
-            none,
-            none,
-            none,
-        );
+        )
     }
 }
 
