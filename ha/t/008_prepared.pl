@@ -121,6 +121,21 @@ $primary->restart;
 all_held($primary, 'second restart', $p[0]);
 end_all($primary, 'restart', @p);
 
+# The first writer after a restart puts the row locks back. It is ended in the midst: the next one does it.
+@p = prepare($primary);
+$primary->restart;
+my $holder = $primary->background_psql('postgres');
+$holder->query_safe("SELECT mot.pause_at('lock-before-put-back')");
+my $first = $primary->background_psql('postgres', on_error_stop => 0);
+$first->query_until(qr/begun/, "\\echo begun\nUPDATE twin_mot SET note = 'x' WHERE id = 1;\n");
+$primary->safe_psql('postgres', "SELECT mot.wait_until_paused('lock-before-put-back')");
+$primary->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'UPDATE twin_mot%'");
+eval { $first->quit };
+$holder->query_safe("SELECT mot.resume('lock-before-put-back')");
+$holder->quit;
+all_held($primary, 'first writer ended', @p);
+end_all($primary, 'first writer ended', @p);
+
 # Crashes: prepared in the WAL, and from a checkpoint; with others that are lost in the midst.
 for my $checkpoint (0, 1)
 {

@@ -18,11 +18,13 @@ use crate::clock::{PgClock, widen};
 use crate::pg::interrupts;
 use crate::wait::heavyweight_mode;
 use crate::{errors, session, shmem};
+use mot_engine::pause::{Point, reach};
 use mot_engine::transaction::{BareLock, hold_row_lock};
-use mot_engine::{LockStrength, RelationKey, Slot, Xid};
+use mot_engine::{LockStrength, RelationKey, Session, Slot, Xid};
 use pgrx::pg_sys;
+use std::cell::Cell;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 /// The fourth field of our tags: users' advisory locks have 1 and 2 there. The rest of it is the slot's high bits.
 const CLASS: u16 = 0x8000;
@@ -89,16 +91,27 @@ pub fn keep(locks: &[BareLock]) {
     }
 }
 
-/// Puts the entries back, if nobody has yet. May raise; then the next caller tries again.
+/// This process is the one that puts the entries back: `Control::prepared_locks` is `UNDER_WAY` by its hand.
+struct Claimed(Cell<bool>);
+
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for Claimed {}
+
+static CLAIMED: Claimed = Claimed(Cell::new(false));
+
+/// Puts the entries back, if nobody has yet. May raise, and the process may be ended in the midst; then the next caller tries again.
+/// In a transaction that has registered its callbacks: its abort gives the claim up (`give_up`).
 pub fn put_back() {
+    // Joined before the claim: nothing of it can fail while the others wait.
+    let session = session::session();
     let state = &shmem::control().prepared_locks;
     loop {
         match state.compare_exchange(NOT_YET, UNDER_WAY, Ordering::SeqCst, Ordering::SeqCst) {
             Ok(_) => {
-                let claim = Claim(state);
-                put_back_all();
+                CLAIMED.0.set(true);
+                put_back_all(session);
                 state.store(DONE, Ordering::SeqCst);
-                std::mem::forget(claim);
+                CLAIMED.0.set(false);
                 return;
             }
             Err(DONE) => return,
@@ -110,17 +123,18 @@ pub fn put_back() {
     }
 }
 
-/// Given up by an error.
-struct Claim(&'static AtomicU32);
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        self.0.store(NOT_YET, Ordering::SeqCst);
+/// At the abort of a transaction or subtransaction: leaves the entries to the next writer if this process was to put them back. Not a matter for a destructor: a process that
+/// is ended (FATAL) aborts its transaction and leaves its stack as it is. Calls nothing that can fail.
+pub fn give_up() {
+    if CLAIMED.0.replace(false) {
+        shmem::control()
+            .prepared_locks
+            .store(NOT_YET, Ordering::SeqCst);
     }
 }
 
-fn put_back_all() {
-    let session = session::session();
+fn put_back_all(session: &Session) {
+    reach(Point::LockBeforePutBack);
     // SAFETY: copies the lock manager's table into this context's memory; no interrupt is served meanwhile.
     let found = unsafe {
         let data = &*pg_sys::GetLockStatusData();

@@ -123,6 +123,10 @@ fn begin_to_write() {
         interrupts::sleep_ms(READY_POLL_MS);
         interrupts::check_for_interrupts();
     }
+    // An abort has to find the claim.
+    if existing().is_none() {
+        register();
+    }
     prepared_locks::put_back();
     MAY_WRITE.0.set(true);
 }
@@ -138,7 +142,10 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
     // Ahead of the reference below: the storages of a dropped database are changes of this transaction's.
     match event {
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => database::drop_noted(),
-        pg_sys::XactEvent::XACT_EVENT_ABORT => database::forget_dropped(),
+        pg_sys::XactEvent::XACT_EVENT_ABORT => {
+            database::forget_dropped();
+            prepared_locks::give_up();
+        }
         _ => {}
     }
     let Some(transaction) = existing() else {
@@ -188,6 +195,9 @@ unsafe extern "C-unwind" fn on_subtransaction(
     let Some(transaction) = existing() else {
         return;
     };
+    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
+        prepared_locks::give_up();
+    }
     match event {
         pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB if !transaction.is_empty() => {
             transaction.savepoint_commit(pg::nest_level());

@@ -119,7 +119,8 @@ pub fn drop_noted() {
         return;
     }
     for storage in storages(database) {
-        let dropped = xact::current().drop_table(session::session(), storage, xact::write_xid());
+        let xid = xact::write_xid();
+        let dropped = xact::current().drop_table(session::session(), storage, xid);
         if let Err(error) = dropped {
             errors::raise(error);
         }

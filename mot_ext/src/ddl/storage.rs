@@ -19,8 +19,8 @@ use std::ffi::CStr;
 
 /// Makes the storage of a table that this transaction created.
 pub fn create(relid: pg_sys::Oid) {
-    let made =
-        xact::current().create_table(session::session(), relation::key(relid), xact::write_xid());
+    let xid = xact::write_xid();
+    let made = xact::current().create_table(session::session(), relation::key(relid), xid);
     if let Err(error) = made {
         errors::raise(error);
     }
@@ -79,13 +79,8 @@ fn build(
     storage: TableRef,
     definition: &IndexDefinition,
 ) -> Result<Build, mot_engine::EngineError> {
-    xact::current().create_index(
-        session::session(),
-        &PgClock,
-        storage,
-        definition,
-        xact::write_xid(),
-    )
+    let xid = xact::write_xid();
+    xact::current().create_index(session::session(), &PgClock, storage, definition, xid)
 }
 
 /// Core's error for a unique index that cannot be built.
@@ -190,7 +185,8 @@ pub fn drop_table(relid: pg_sys::Oid) {
     let Some(storage) = relation::find(relid) else {
         return;
     };
-    let dropped = xact::current().drop_table(session::session(), storage, xact::write_xid());
+    let xid = xact::write_xid();
+    let dropped = xact::current().drop_table(session::session(), storage, xid);
     if let Err(error) = dropped {
         errors::raise(error);
     }
@@ -210,13 +206,9 @@ pub fn drop_index(index: pg_sys::Oid) {
 }
 
 fn drop_index_of(storage: TableRef, index: pg_sys::Oid) {
-    let dropped = xact::current().drop_index(
-        session::session(),
-        &PgClock,
-        storage,
-        index.to_u32(),
-        xact::write_xid(),
-    );
+    let xid = xact::write_xid();
+    let dropped =
+        xact::current().drop_index(session::session(), &PgClock, storage, index.to_u32(), xid);
     if let Err(error) = dropped {
         errors::raise(error);
     }
@@ -227,12 +219,8 @@ pub unsafe fn truncate(table: pg_sys::Relation) {
     // SAFETY: the caller's relation is open and locked exclusively.
     unsafe {
         let storage = relation::table(table);
-        let emptied = xact::current().truncate_table(
-            session::session(),
-            &PgClock,
-            storage,
-            xact::write_xid(),
-        );
+        let xid = xact::write_xid();
+        let emptied = xact::current().truncate_table(session::session(), &PgClock, storage, xid);
         if let Err(error) = emptied {
             errors::raise(error);
         }
