@@ -12,6 +12,7 @@ use crate::target::Target;
 use crate::terminal::{Mode, Phase, Shared, Terminal, TerminalConfig};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often the coordinator looks whether all terminals have ended early.
@@ -52,6 +53,35 @@ pub trait Observer {
 
 /// An observer that looks at nothing.
 impl Observer for () {}
+
+/// An observer that tells another thread when all terminals are connected and at work, however long that took: who means to
+/// end the server under load waits for it.
+pub struct Begun(Sender<()>);
+
+/// The other end of [`Begun`].
+pub struct HasBegun(Receiver<()>);
+
+impl Begun {
+    /// An observer, and who waits for it.
+    pub fn channel() -> (Begun, HasBegun) {
+        let (sender, receiver) = channel();
+        (Begun(sender), HasBegun(receiver))
+    }
+}
+
+impl Observer for Begun {
+    fn measurement_begins(&mut self) {
+        // Nobody may wait.
+        let _ = self.0.send(());
+    }
+}
+
+impl HasBegun {
+    /// Waits until the load has begun, or its observer is gone: then the run has failed, and says why where it is joined.
+    pub fn wait(&self) {
+        let _ = self.0.recv();
+    }
+}
 
 /// Runs the workload of `options` against `target`.
 pub fn run(
