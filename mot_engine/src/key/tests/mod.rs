@@ -1,0 +1,23 @@
+//! Byte order against value order for every kind, keys of rows, and damage.
+
+mod decimal;
+mod order;
+mod rows;
+
+use super::*;
+
+fn column(kind: KeyKind) -> KeyColumn {
+    KeyColumn {
+        attnum: 1,
+        kind,
+        descending: false,
+        nulls_first: false,
+        nullable: false,
+    }
+}
+
+fn encoded(column: &KeyColumn, value: KeyValue<'_>) -> Vec<u8> {
+    let mut key = KeyBuffer::new();
+    encode_value(column, value, &mut key).expect("encodes");
+    key.as_slice().to_vec()
+}

@@ -1,0 +1,329 @@
+//! The order of encoded values is the order of the values, ascending and descending; prefixes are told apart.
+
+use std::cmp::Ordering;
+
+use proptest::prelude::*;
+
+use super::decimal::{Decimal, decimals};
+use super::*;
+use crate::errors::EngineError;
+
+/// Checks the order of two values of `kind` ascending and descending, and the prefix rule.
+fn check(
+    kind: KeyKind,
+    left: KeyValue<'_>,
+    right: KeyValue<'_>,
+    order: Ordering,
+) -> Result<(), TestCaseError> {
+    let ascending = column(kind);
+    let descending = KeyColumn {
+        descending: true,
+        nullable: true,
+        ..ascending
+    };
+    let (a, b) = (encoded(&ascending, left), encoded(&ascending, right));
+    prop_assert_eq!(
+        a.cmp(&b),
+        order,
+        "{:?}: {:02x?} against {:02x?}",
+        kind,
+        a,
+        b
+    );
+    prop_assert_eq!(a.starts_with(&b), order.is_eq());
+    prop_assert_eq!(b.starts_with(&a), order.is_eq());
+    let (a, b) = (encoded(&descending, left), encoded(&descending, right));
+    prop_assert_eq!(a.cmp(&b), order.reverse(), "{:?} descending", kind);
+    Ok(())
+}
+
+fn float_order<F: PartialOrd + Copy>(a: F, b: F, a_nan: bool, b_nan: bool) -> Ordering {
+    match (a_nan, b_nan) {
+        (true, true) => Ordering::Equal,
+        (true, false) => Ordering::Greater,
+        (false, true) => Ordering::Less,
+        (false, false) => a.partial_cmp(&b).expect("no NaN"),
+    }
+}
+
+fn any_i64() -> impl Strategy<Value = i64> {
+    prop_oneof![any::<i64>(), -3..3_i64, Just(i64::MIN), Just(i64::MAX)]
+}
+
+fn any_f64() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        any::<u64>().prop_map(f64::from_bits),
+        Just(0.0),
+        Just(-0.0),
+        Just(f64::INFINITY),
+        Just(f64::NEG_INFINITY),
+        Just(-f64::NAN),
+        -2.0..2.0,
+    ]
+}
+
+/// Few distinct bytes, so that equal starts and zero bytes are common.
+fn short_bytes() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(
+        prop_oneof![Just(0_u8), Just(1), Just(0xFF), Just(b' ')],
+        0..6,
+    )
+}
+
+fn short_text() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(
+        prop_oneof![Just(b'a'), Just(1_u8), Just(0xFF), Just(b' ')],
+        0..6,
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn integers_order(a in any_i64(), b in any_i64()) {
+        let fixed = |value: i64| KeyValue::Fixed(value as u64);
+        for kind in [KeyKind::Int8, KeyKind::Time, KeyKind::Timestamp, KeyKind::TimestampTz, KeyKind::Money] {
+            check(kind, fixed(a), fixed(b), a.cmp(&b))?;
+        }
+        for kind in [KeyKind::Int4, KeyKind::Date] {
+            check(kind, fixed(a), fixed(b), (a as i32).cmp(&(b as i32)))?;
+        }
+        check(KeyKind::Int2, fixed(a), fixed(b), (a as i16).cmp(&(b as i16)))?;
+        check(KeyKind::Oid, fixed(a), fixed(b), (a as u32).cmp(&(b as u32)))?;
+        check(KeyKind::Unsigned8, fixed(a), fixed(b), (a as u64).cmp(&(b as u64)))?;
+        check(KeyKind::Char, fixed(a), fixed(b), (a as u8).cmp(&(b as u8)))?;
+        let (x, y) = (a & 1, b & 1);
+        check(KeyKind::Bool, fixed(x), fixed(y), x.cmp(&y))?;
+    }
+
+    #[test]
+    fn floats_order(a in any_f64(), b in any_f64()) {
+        check(
+            KeyKind::Float8,
+            KeyValue::Fixed(a.to_bits()),
+            KeyValue::Fixed(b.to_bits()),
+            float_order(a, b, a.is_nan(), b.is_nan()),
+        )?;
+        let (a, b) = (a as f32, b as f32);
+        check(
+            KeyKind::Float4,
+            KeyValue::Fixed(u64::from(a.to_bits())),
+            KeyValue::Fixed(u64::from(b.to_bits())),
+            float_order(a, b, a.is_nan(), b.is_nan()),
+        )?;
+    }
+
+    #[test]
+    fn numerics_order((a, b) in decimals(), long in any::<[bool; 2]>(), strip in any::<[bool; 2]>()) {
+        let order = a.compare(&b);
+        let (x, y) = (a.payload(long[0], strip[0]), b.payload(long[1], strip[1]));
+        check(KeyKind::Numeric, KeyValue::Bytes(&x), KeyValue::Bytes(&y), order)?;
+    }
+
+    #[test]
+    fn numerics_order_like_integers(a in any::<i128>(), b in any::<i128>(), shift in 0..100_u32) {
+        let (a, b) = (a >> shift, b >> shift);
+        let payload = |value: i128| {
+            let digits = value.unsigned_abs().to_string();
+            Decimal::Finite {
+                negative: value < 0,
+                integer: digits.bytes().map(|byte| byte - b'0').collect(),
+                fraction: Vec::new(),
+            }
+            .payload(false, true)
+        };
+        check(
+            KeyKind::Numeric,
+            KeyValue::Bytes(&payload(a)),
+            KeyValue::Bytes(&payload(b)),
+            a.cmp(&b),
+        )?;
+    }
+
+    #[test]
+    fn strings_order(a in short_text(), b in short_text()) {
+        check(KeyKind::Text, KeyValue::Bytes(&a), KeyValue::Bytes(&b), a.cmp(&b))?;
+        let cut = |bytes: &[u8]| {
+            let mut bytes = bytes.to_vec();
+            while bytes.last() == Some(&b' ') {
+                bytes.pop();
+            }
+            bytes
+        };
+        let order = cut(&a).cmp(&cut(&b));
+        check(KeyKind::Bpchar, KeyValue::Bytes(&a), KeyValue::Bytes(&b), order)?;
+        let name = |bytes: &[u8]| {
+            let mut name = [0; 64];
+            name[..bytes.len()].copy_from_slice(bytes);
+            // What stands after the end does not count.
+            name[63] = bytes.len() as u8;
+            name
+        };
+        check(KeyKind::Name, KeyValue::Bytes(&name(&a)), KeyValue::Bytes(&name(&b)), a.cmp(&b))?;
+    }
+
+    #[test]
+    fn bytes_order(a in short_bytes(), b in short_bytes(), cut in 0..8_i32) {
+        check(KeyKind::Bytea, KeyValue::Bytes(&a), KeyValue::Bytes(&b), a.cmp(&b))?;
+        let bits = |bytes: &[u8], cut: i32| {
+            let cut = if bytes.is_empty() { 0 } else { cut };
+            let length = bytes.len() as i32 * 8 - cut;
+            let mut datum = length.to_le_bytes().to_vec();
+            datum.extend_from_slice(bytes);
+            if let Some(last) = bytes.last() {
+                *datum.last_mut().expect("not empty") = last & (0xFF << cut) as u8;
+            }
+            (length, datum)
+        };
+        let ((al, a), (bl, b)) = (bits(&a, cut), bits(&b, 7 - cut));
+        let common = a.len().min(b.len());
+        let order = a[4..common].cmp(&b[4..common]).then(al.cmp(&bl));
+        check(KeyKind::VarBit, KeyValue::Bytes(&a), KeyValue::Bytes(&b), order)?;
+    }
+
+    #[test]
+    fn fixed_bytes_order(a in any::<[u8; 16]>(), b in any::<[u8; 16]>(), equal in 0..16_usize) {
+        let mut b = b;
+        b[..equal].copy_from_slice(&a[..equal]);
+        check(KeyKind::Uuid, KeyValue::Bytes(&a), KeyValue::Bytes(&b), a.cmp(&b))?;
+        check(KeyKind::Macaddr, KeyValue::Bytes(&a[..6]), KeyValue::Bytes(&b[..6]), a[..6].cmp(&b[..6]))?;
+        check(KeyKind::Macaddr8, KeyValue::Bytes(&a[..8]), KeyValue::Bytes(&b[..8]), a[..8].cmp(&b[..8]))?;
+    }
+
+    #[test]
+    fn times_with_zone_order(
+        a in (0..86_400_000_000_i64, -57_599..57_600_i32),
+        b in (0..86_400_000_000_i64, -57_599..57_600_i32),
+        same_instant in any::<bool>(),
+    ) {
+        let b = if same_instant {
+            (a.0 + i64::from(a.1) * 1_000_000 - i64::from(b.1) * 1_000_000, b.1)
+        } else {
+            b
+        };
+        let bytes = |(time, zone): (i64, i32)| {
+            [&time.to_le_bytes()[..], &zone.to_le_bytes()[..]].concat()
+        };
+        let instant = |(time, zone): (i64, i32)| time + i64::from(zone) * 1_000_000;
+        let order = instant(a).cmp(&instant(b)).then(a.1.cmp(&b.1));
+        check(KeyKind::TimeTz, KeyValue::Bytes(&bytes(a)), KeyValue::Bytes(&bytes(b)), order)?;
+    }
+
+    #[test]
+    fn intervals_order(
+        a in (any_i64(), any::<i32>(), any::<i32>()),
+        b in (any_i64(), any::<i32>(), any::<i32>()),
+        small in any::<bool>(),
+    ) {
+        let shrink = |(time, day, month): (i64, i32, i32)| {
+            if small { (time % 3 * 86_400_000_000, day % 62, month % 3) } else { (time, day, month) }
+        };
+        let (a, b) = (shrink(a), shrink(b));
+        let bytes = |(time, day, month): (i64, i32, i32)| {
+            [&time.to_le_bytes()[..], &day.to_le_bytes()[..], &month.to_le_bytes()[..]].concat()
+        };
+        let span = |(time, day, month): (i64, i32, i32)| {
+            i128::from(time) + (i128::from(month) * 30 + i128::from(day)) * 86_400_000_000
+        };
+        check(
+            KeyKind::Interval,
+            KeyValue::Bytes(&bytes(a)),
+            KeyValue::Bytes(&bytes(b)),
+            span(a).cmp(&span(b)),
+        )?;
+    }
+
+    #[test]
+    fn networks_order(
+        a in (any::<bool>(), any::<[u8; 16]>(), 0..129_usize),
+        b in (any::<bool>(), any::<[u8; 16]>(), 0..129_usize),
+        equal_bytes in 0..16_usize,
+    ) {
+        let mut b = b;
+        b.1[..equal_bytes].copy_from_slice(&a.1[..equal_bytes]);
+        let datum = |(six, address, bits): (bool, [u8; 16], usize)| {
+            let (family, width) = if six { (3, 16) } else { (2, 4) };
+            let bits = bits % (width * 8 + 1);
+            let mut datum = vec![family, bits as u8];
+            datum.extend_from_slice(&address[..width]);
+            datum
+        };
+        let (x, y) = (datum(a), datum(b));
+        // As network_cmp_internal: the common bits, their number, then all bits.
+        let bit = |bytes: &[u8], index: usize| bytes[2 + index / 8] >> (7 - index % 8) & 1;
+        let bits = |bytes: &[u8], count: u8| -> Vec<u8> {
+            (0..usize::from(count)).map(|index| bit(bytes, index)).collect()
+        };
+        let order = x[0].cmp(&y[0]).then_with(|| {
+            let common = x[1].min(y[1]);
+            bits(&x, common).cmp(&bits(&y, common)).then(x[1].cmp(&y[1])).then(x[2..].cmp(&y[2..]))
+        });
+        check(KeyKind::Inet, KeyValue::Bytes(&x), KeyValue::Bytes(&y), order)?;
+    }
+
+    #[test]
+    fn string_prefixes_cover_exactly_their_strings(
+        prefix in short_bytes(), value in short_bytes(), descending in any::<bool>(),
+    ) {
+        let column = KeyColumn { descending, nullable: true, ..column(KeyKind::Bytea) };
+        let mut key = KeyBuffer::new();
+        encode_string_prefix(&column, &prefix, &mut key).expect("encodes");
+        let full = encoded(&column, KeyValue::Bytes(&value));
+        prop_assert_eq!(full.starts_with(key.as_slice()), value.starts_with(&prefix));
+    }
+}
+
+#[test]
+fn nulls_stand_where_told() {
+    for (descending, nulls_first) in [(false, false), (false, true), (true, false), (true, true)] {
+        let column = KeyColumn {
+            descending,
+            nulls_first,
+            nullable: true,
+            ..column(KeyKind::Int4)
+        };
+        let null = encoded(&column, KeyValue::Null);
+        for value in [i32::MIN, 0, i32::MAX] {
+            let value = encoded(&column, KeyValue::Fixed(value as u64));
+            let expected = if nulls_first {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            };
+            assert_eq!(null.cmp(&value), expected);
+        }
+    }
+}
+
+#[test]
+fn refuses_null_in_a_not_null_column() {
+    let mut key = KeyBuffer::new();
+    let result = encode_value(&column(KeyKind::Int4), KeyValue::Null, &mut key);
+    assert!(matches!(result, Err(EngineError::Corrupt { .. })));
+}
+
+#[test]
+fn refuses_keys_beyond_the_limit() {
+    let text = vec![b'x'; KEY_BYTES_MAX];
+    let mut key = KeyBuffer::new();
+    encode_value(
+        &column(KeyKind::Text),
+        KeyValue::Bytes(&text[1..]),
+        &mut key,
+    )
+    .expect("fits");
+    assert_eq!(key.len(), KEY_BYTES_MAX);
+    key.clear();
+    let result = encode_value(&column(KeyKind::Text), KeyValue::Bytes(&text), &mut key);
+    assert!(
+        matches!(result, Err(EngineError::KeyTooLong { max: KEY_BYTES_MAX, bytes }) if bytes > KEY_BYTES_MAX)
+    );
+}
+
+#[test]
+fn refuses_a_zero_byte_in_text() {
+    let mut key = KeyBuffer::new();
+    let result = encode_value(&column(KeyKind::Text), KeyValue::Bytes(b"a\0b"), &mut key);
+    assert!(matches!(result, Err(EngineError::Corrupt { .. })));
+}
