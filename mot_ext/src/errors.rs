@@ -1,5 +1,6 @@
 //! Every error of the extension: SQLSTATE, message, detail and hint in one place, in PostgreSQL's style (message without a
 //! capital or a full stop, detail and hint as sentences).
+use crate::pg::{self, interrupts, report};
 use mot_engine::EngineError;
 use mot_engine::memory::ArenaFull;
 use pgrx::prelude::*;
@@ -311,10 +312,16 @@ pub fn load_stops_start(why: &str) -> ! {
     )
 }
 
-/// Stops recovery: a record cannot be applied.
+/// Stops recovery: a record cannot be applied. In the worker it ends the load, which says then that it has failed: were the process ended,
+/// nobody would load any more, and whoever waits for the tables would wait for ever.
 pub fn replay_stops(lsn: &str, error: EngineError) -> ! {
+    let level = if interrupts::is_startup_process() || !pg::is_under_postmaster() {
+        PgLogLevel::FATAL
+    } else {
+        PgLogLevel::ERROR
+    };
     raise_report!(
-        PgLogLevel::FATAL,
+        level,
         ERRCODE_DATA_CORRUPTED,
         format!("mot could not replay the record that ends at {lsn}: {error}"),
         "The start is stopped so that nothing is skipped in silence.",
@@ -357,8 +364,38 @@ pub const HINT_CHECKPOINT_FAILED: &str = "It is tried again every few seconds, a
 /// The same, while PostgreSQL's checkpoints have to wait.
 pub const HINT_CHECKPOINT_FAILED_GATE_SHUT: &str = "It is tried again every few seconds; PostgreSQL's checkpoints wait for it, since nothing else keeps the WAL that a restart needs: there is no replication slot \"mot\", or max_slot_wal_keep_size is not -1. Make room in the directory \"mot\" of the data directory, or look after its disk.";
 
-/// What to do when the tables are loaded but it cannot be noted that statements begin.
-pub const HINT_BEGIN_FAILED: &str = "It is tried again every few seconds; statements on memory-optimized tables wait meanwhile. Make room in the directory \"mot\" of the data directory, or look after its disk.";
+/// Says that the tables are loaded but that it cannot be noted that statements, or replay, begin.
+pub fn report_begin_failed(error: &EngineError) {
+    const HINT: &str = "It is tried again every few seconds; statements on memory-optimized tables, or replay, wait meanwhile. Make room in the directory \"mot\" of the data directory, or look after its disk.";
+    let text = format!("mot has loaded its tables, but statements cannot begin: {error}");
+    if interrupts::is_startup_process() {
+        // An error is fatal there.
+        let code = PgSqlErrorCode::ERRCODE_IO_ERROR;
+        tell(PgLogLevel::WARNING, code, text, HINT);
+    } else {
+        report::error_without_jump(&text, HINT);
+    }
+}
+
+/// Says that storages of a database that is no more are being freed.
+pub fn report_orphans_freed(database: pg_sys::Oid, tables: usize) {
+    tell(
+        PgLogLevel::LOG,
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        format!("mot frees {tables} tables of the database with OID {database}, which is no more"),
+        "It was dropped while mot was not in shared_preload_libraries.",
+    );
+}
+
+/// Says that it is not known whether there are storages of databases that are no more.
+pub fn report_orphans_unknown() {
+    tell(
+        PgLogLevel::WARNING,
+        PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
+        "mot could not start a worker that frees the tables of dropped databases".into(),
+        "If a database was dropped while mot was not in shared_preload_libraries, its tables take memory. Is max_worker_processes large enough? It is tried again at the next start.",
+    );
+}
 
 /// Says that files of older checkpoints could not be removed.
 pub fn report_files_stay(error: &EngineError) {

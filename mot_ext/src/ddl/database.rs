@@ -20,6 +20,8 @@
 //! An error at 2 (no memory, a full disk) leaves what core's own errors behind the removal of the files leave: a row without files, which core marks
 //! as invalid. It can only be dropped again, and so come the storages here again.
 //!
+//! **A drop where the library is not preloaded** calls nobody: `workers::orphans` finds what is left at the next start with it.
+//!
 //! ALTER DATABASE ... RENAME and SET TABLESPACE change neither the oid nor anything that storages know.
 use super::refuse;
 use crate::clock::PgClock;
@@ -118,13 +120,20 @@ pub fn drop_noted() {
     if database == pg_sys::InvalidOid {
         return;
     }
-    for storage in storages(database) {
+    drop_storages(database);
+}
+
+/// Drops every storage of a database that nobody can be connected to; answers how many there were.
+pub fn drop_storages(database: pg_sys::Oid) -> usize {
+    let storages = storages(database);
+    for storage in &storages {
         let xid = xact::write_xid();
-        let dropped = xact::current().drop_table(session::session(), storage, xid);
+        let dropped = xact::current().drop_table(session::session(), *storage, xid);
         if let Err(error) = dropped {
             errors::raise(error);
         }
     }
+    storages.len()
 }
 
 /// The transaction has aborted. Calls nothing.

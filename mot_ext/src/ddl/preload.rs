@@ -9,7 +9,8 @@
 //!   is installed now, and armed for this transaction only: who disables the trigger, to give the tables up, is not stopped by what an
 //!   earlier transaction of the session did.
 //!
-//! Single-user mode fires no event triggers, and DROP DATABASE never does: the storages of its tables stay until `mot` is preloaded again.
+//! Single-user mode fires no event triggers. DROP DATABASE never does: the storages of its tables stay until `mot` is preloaded again and
+//! finds them (`workers::orphans`).
 use super::{identity, retype};
 use crate::errors;
 use crate::pg::version;

@@ -11,6 +11,7 @@ unsafe extern "C-unwind" {
     fn process_startup_interrupts();
     fn SignalHandlerForShutdownRequest(signal: c_int);
     fn SignalHandlerForConfigReload(signal: c_int);
+    fn die(signal: c_int);
 }
 
 /// What ended a sleep.
@@ -90,6 +91,15 @@ pub fn take_worker_signals() {
     unsafe {
         version::set_signal_handler(libc::SIGTERM, Some(SignalHandlerForShutdownRequest));
         version::set_signal_handler(libc::SIGHUP, Some(SignalHandlerForConfigReload));
+        pg_sys::BackgroundWorkerUnblockSignals();
+    }
+}
+
+/// For a worker that runs transactions: SIGTERM ends it at its next look at interrupts, as it ends a backend.
+pub fn take_backend_signals() {
+    // SAFETY: PostgreSQL's own handler; a worker begins with its signals blocked.
+    unsafe {
+        version::set_signal_handler(libc::SIGTERM, Some(die));
         pg_sys::BackgroundWorkerUnblockSignals();
     }
 }

@@ -83,10 +83,7 @@ unsafe extern "C-unwind" fn startup() {
     // SAFETY: reads a shared position; never raises.
     let redo = Lsn(unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) });
     let loaded = if load::claim() {
-        load::load().and_then(|manifest| match manifest {
-            Some(manifest) => load::replay_gap(&manifest, replayer(), redo),
-            None => Ok(()),
-        })
+        load::load_for_replay(replayer(), redo)
     } else {
         load::wait_for_worker()
     };

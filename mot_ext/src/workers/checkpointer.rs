@@ -7,7 +7,7 @@
 //!   (max_slot_wal_keep_size), it is held, since nothing else would keep the WAL.
 //! - The last checkpoint of a crash recovery completes before ours if the slot keeps the WAL (`may_lag`).
 //! - Writes nothing while the state is Failed, Empty or Loading, so that no good checkpoint is replaced by a partial one.
-use super::{files, gate, load, restartpoint};
+use super::{files, gate, load, orphans, restartpoint};
 use crate::errors;
 use crate::pg::{self, interrupts, report, slot};
 use crate::session;
@@ -45,6 +45,7 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
         retry_checkpoint_at: None,
         retry_slot_at: None,
         stalls: StallWatch::default(),
+        orphans: orphans::Watch::default(),
     };
     while !super::shutdown_asked() {
         super::reload_if_asked();
@@ -89,6 +90,7 @@ struct Worker {
     retry_checkpoint_at: Option<Instant>,
     retry_slot_at: Option<Instant>,
     stalls: StallWatch,
+    orphans: orphans::Watch,
 }
 
 impl Worker {
@@ -121,6 +123,9 @@ impl Worker {
         }
         if is_guarded {
             restartpoint::shut();
+        }
+        if !super::shutdown_asked() {
+            self.orphans.look();
         }
     }
 

@@ -4,11 +4,12 @@
 //! - The directory is `mot` under PGDATA, so base backups, pg_rewind and file copies carry it along.
 //! - Rows that nobody changed are not written again: a checkpoint of an idle mot is a manifest.
 //! - Old generations go when the new one is complete, except while somebody may be copying them (`copies`).
+use super::checkpointer::server_is_stopping;
 use super::copies;
 use crate::clock;
 use crate::errors;
 use crate::pg::checkpointer::{self, Checkpointer};
-use crate::pg::{self, report};
+use crate::pg::{self, interrupts};
 use crate::session;
 use crate::settings;
 use crate::shmem::{self, CheckpointStats};
@@ -237,19 +238,21 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
 }
 
 /// Takes the mark "nothing was logged after it" off the newest checkpoint, and moves it to `redo`: before the first
-/// statement after a clean start. A disk that is full now may not be for ever: the tables are loaded, so it is tried until it succeeds or
-/// the server shuts down.
+/// statement after a clean start, and before replay. A disk that is full now may not be for ever: the tables are loaded, so it is tried
+/// until it succeeds or the server shuts down. (A worker that alone is told to end tries on: it would leave the server as failed.)
 pub fn begin_from(manifest: &Manifest, redo: Lsn) -> Result<(), EngineError> {
+    let must_end =
+        || !pg::is_under_postmaster() || (super::shutdown_asked() && server_is_stopping());
     loop {
         let error = match try_begin_from(manifest, redo) {
-            Err(error @ EngineError::Io { .. }) if !super::shutdown_asked() => error,
+            Err(error @ EngineError::Io { .. }) if !must_end() => error,
             other => return other,
         };
-        let text = format!("mot has loaded its tables, but statements cannot begin: {error}");
-        report::error_without_jump(&text, errors::HINT_BEGIN_FAILED);
+        errors::report_begin_failed(&error);
         let start = Instant::now();
-        while start.elapsed() < RETRY && !super::shutdown_asked() {
-            crate::pg::interrupts::sleep_ms(POLL_MS);
+        while start.elapsed() < RETRY && !must_end() {
+            interrupts::sleep_ms(POLL_MS);
+            interrupts::handle_startup_interrupts();
         }
     }
 }
@@ -293,7 +296,7 @@ fn flush(rows: Lsn) -> Result<Lsn, EngineError> {
                     what: "replay is held up in the middle of a record",
                 });
             }
-            crate::pg::interrupts::sleep_ms(1);
+            interrupts::sleep_ms(1);
         }
     }
 }

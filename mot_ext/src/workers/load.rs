@@ -20,6 +20,7 @@ use mot_engine::checkpoint::Manifest;
 use mot_engine::recovery;
 use mot_engine::{Clock, EngineError, Lsn, State, Xid};
 use pgrx::prelude::*;
+use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -52,23 +53,45 @@ pub fn wait_for_worker() -> Result<(), String> {
 pub fn load_standby() -> Result<(), String> {
     // SAFETY: reads a shared position; never raises. It stands at the shutdown's checkpoint: redo waits for this load.
     let redo = Lsn(unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) });
-    if let Some(manifest) = load()? {
-        replay_gap(&manifest, &mut Replay::new(), redo)?;
-    }
+    load_for_replay(&mut Replay::new(), redo)?;
     shmem::engine()
         .expect("preloaded")
         .set_state(State::Replaying);
     Ok(())
 }
 
+/// What a recovery, or a standby, replays on: the checkpoint and the gap behind it, up to `to`.
+///
+/// A final mark is taken off: it speaks of the WAL up to the shutdown's checkpoint, from where replay goes on. If PostgreSQL's redo position then moves
+/// on without a checkpoint of ours (a standby that cannot be read), the gap that the next start finds is not empty.
+pub fn load_for_replay(replay: &mut Replay, to: Lsn) -> Result<(), String> {
+    let Some(manifest) = load()? else {
+        return Ok(());
+    };
+    replay_gap(&manifest, replay, to)?;
+    if !manifest.is_final {
+        return Ok(());
+    }
+    let gap_records = &shmem::control().recovery.gap_records;
+    let redo = if gap_records.load(Ordering::Relaxed) > 0 {
+        // What was read is not in the checkpoint's files, and must be read again.
+        manifest.redo
+    } else {
+        // Where a shutdown's checkpoint begins, rather than where it ends: there another timeline may begin.
+        // SAFETY: reads a shared position; never raises.
+        let begin = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
+        begin.min(to).max(manifest.redo)
+    };
+    files::begin_from(&manifest, redo).map_err(|e| e.to_string())?;
+    let control = shmem::control();
+    control.covered.store(redo.0, Ordering::SeqCst);
+    control.gap_is_read.store(true, Ordering::SeqCst);
+    Ok(())
+}
+
 /// In the checkpoint worker, after `load_standby`: the recovery is over, and there was no record. Statements may read meanwhile, and nobody
 /// has written yet.
 pub fn finish_standby() -> Result<(), String> {
-    let disk = files::open().map_err(|e| e.to_string())?;
-    let newest = files::newest(&disk).map_err(|e| e.to_string())?;
-    if let Some(manifest) = newest.filter(|manifest| manifest.is_final) {
-        files::begin_from(&manifest, manifest.redo).map_err(|e| e.to_string())?;
-    }
     finish_after_clean_start()
 }
 
@@ -131,10 +154,15 @@ pub fn replay_gap(manifest: &Manifest, replay: &mut Replay, to: Lsn) -> Result<(
     }
     let session = session::join_uncounted();
     let start = Instant::now();
+    let (own_records, is_reading) = (Cell::new(0u64), Cell::new(true));
     let read = pg::catch(|| {
         let read = reader::read_gap(manifest.redo, to, |record| {
+            own_records.set(own_records.get() + 1);
+            is_reading.set(false);
             replay.apply(session, record.data, record.end, clock::widen(record.xid));
+            is_reading.set(true);
         });
+        is_reading.set(false);
         replay.drain(session);
         read
     });
@@ -161,8 +189,9 @@ pub fn replay_gap(manifest: &Manifest, replay: &mut Replay, to: Lsn) -> Result<(
             }
             Ok(())
         }
-        // Written when the last writer was gone, and no statement has run since: nothing of ours is in the gap.
-        Ok(Err(_)) | Err(_) if manifest.is_final => Ok(()),
+        Err(error) if !is_reading.get() => Err(error),
+        // Written when the last writer was gone, and no start has taken that mark off since: nothing of ours is in the gap.
+        Ok(Err(_)) | Err(_) if manifest.is_final && own_records.get() == 0 => Ok(()),
         Ok(Err(error)) | Err(error) => Err(format!(
             "the WAL from {} to {} is needed and cannot be read: {error} (max_slot_wal_keep_size, or dropping the slot \"mot\", lets PostgreSQL remove it; with the files back in pg_wal, from an archive, the start succeeds)",
             show_lsn(manifest.redo),

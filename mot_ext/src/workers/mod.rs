@@ -1,4 +1,5 @@
-//! Background workers: one holds PostgreSQL's checkpoints at their gates and writes ours, one removes dead row versions.
+//! Background workers: one holds PostgreSQL's checkpoints at their gates and writes ours, one removes dead row versions; a third begins only
+//! where there is something to do for it (`orphans`).
 //! README.md beside this file describes the gate protocol.
 pub mod checkpointer;
 pub mod copies;
@@ -6,6 +7,7 @@ pub mod files;
 mod first_copy;
 pub mod gate;
 pub mod load;
+mod orphans;
 pub mod reclaimer;
 pub mod restartpoint;
 mod watch;
@@ -39,6 +41,16 @@ pub fn init() {
 }
 
 fn register(name: &CStr, function: &CStr, start: pg_sys::BgWorkerStartTime::Type) {
+    let mut worker = describe(name, function, start);
+    // SAFETY: the postmaster copies the description.
+    unsafe { pg_sys::RegisterBackgroundWorker(&mut worker) };
+}
+
+fn describe(
+    name: &CStr,
+    function: &CStr,
+    start: pg_sys::BgWorkerStartTime::Type,
+) -> pg_sys::BackgroundWorker {
     let mut worker = pg_sys::BackgroundWorker {
         bgw_flags: pg_sys::BGWORKER_SHMEM_ACCESS as i32,
         bgw_start_time: start,
@@ -49,8 +61,7 @@ fn register(name: &CStr, function: &CStr, start: pg_sys::BgWorkerStartTime::Type
     copy(&mut worker.bgw_type, name);
     copy(&mut worker.bgw_library_name, c"mot");
     copy(&mut worker.bgw_function_name, function);
-    // SAFETY: the postmaster copies the description.
-    unsafe { pg_sys::RegisterBackgroundWorker(&mut worker) };
+    worker
 }
 
 fn copy(to: &mut [std::ffi::c_char], from: &CStr) {

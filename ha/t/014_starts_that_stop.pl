@@ -1,0 +1,114 @@
+# Starts that cannot have all they need: they stop, or refuse the tables, and say what is missing. Nothing is taken for empty that is not known
+# to be, and nobody waits for ever.
+use strict;
+use warnings;
+
+use Ledger;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $primary = new_primary('primary', archiving => 1, conf => "wal_keep_size = 0\n");
+
+# A shutdown's checkpoint says that nothing was logged after it. A standby that begins with it replays more, writes no checkpoint of its own since it
+# cannot be read, and may not keep its WAL: what the checkpoint says is true no more.
+$primary->stop('fast');
+$primary->backup_fs_cold('cold');
+$primary->start;
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'cold', has_streaming => 1);
+$standby->append_conf('postgresql.conf', "archive_mode = off\nhot_standby = off\nmax_slot_wal_keep_size = '1MB'\nmin_wal_size = '32MB'\n");
+system_or_bail('pg_ctl', '-D', $standby->data_dir, '-l', $standby->logfile, '-W', 'start');
+for my $round (1 .. 4)
+{
+	$primary->safe_psql('postgres', qq(
+INSERT INTO twin_heap SELECT i, i, $round, 'unseen' FROM generate_series(${round}0000, ${round}0500) i;
+INSERT INTO twin_mot SELECT * FROM twin_heap WHERE note = 'unseen' AND changes = $round;
+CHECKPOINT; SELECT pg_switch_wal()));
+	my $lsn = $primary->safe_psql('postgres', 'CHECKPOINT; SELECT pg_current_wal_lsn()');
+	$primary->poll_query_until('postgres', "SELECT count(*) = 1 FROM pg_stat_replication WHERE replay_lsn >= '$lsn'::pg_lsn")
+	  or die 'the standby does not follow';
+}
+system_or_bail('pg_ctl', '-D', $standby->data_dir, '-m', 'fast', 'stop');
+$standby->append_conf('postgresql.conf', "hot_standby = on\n");
+is($standby->start(fail_ok => 1), 0, 'a standby that lacks WAL behind a final checkpoint does not start');
+ok($standby->log_contains('the WAL from [0-9A-F/]+ to [0-9A-F/]+ is needed and cannot be read'), 'and says which');
+# With what is missing it does.
+system_or_bail('sh', '-c', 'cp ' . $primary->archive_dir . '/0000* ' . $standby->data_dir . '/pg_wal/');
+$standby->start;
+same_rows($primary, $standby, 'with its WAL back from an archive');
+$standby->stop('fast');
+
+# The last checkpoint fails, so the next start reads the WAL behind the one before; a record of ours in it cannot be applied. The worker that
+# loads says so, and who asks for the tables is told rather than kept waiting; so is a standby's startup process that waits for the worker.
+my $failing = new_primary('failing');
+$failing->safe_psql('postgres', 'CHECKPOINT');
+chmod 0500, $failing->data_dir . '/mot' or die;
+$failing->safe_psql('postgres', "INSERT INTO twin_mot VALUES (70000$_, 1, 0, 'a row to find')") for 1 .. 5;
+$failing->stop('fast');
+chmod 0700, $failing->data_dir . '/mot' or die;
+$failing->backup_fs_cold('good');
+damage($failing->data_dir . '/pg_wal', 'a row to find');
+$failing->backup_fs_cold('damaged');
+$failing->start;
+my ($code, undef, $error) = $failing->psql('postgres', q(SET statement_timeout = '60s'; SELECT count(*) FROM twin_mot));
+like($error, qr/could not replay the record that ends at/, 'after a clean start: the record is named');
+is($failing->safe_psql('postgres', 'SELECT count(*) FROM twin_heap'), '1000', 'and the rest of the server works');
+$failing->stop('fast');
+my $waiting = PostgreSQL::Test::Cluster->new('waiting');
+$waiting->init_from_backup($failing, 'damaged', has_streaming => 1);
+$waiting->start;
+($code, undef, $error) = $waiting->psql('postgres', q(SET statement_timeout = '60s'; SELECT count(*) FROM twin_mot));
+like($error, qr/could not replay the record that ends at/, 'on a standby without a record to replay, too');
+$waiting->stop('fast');
+my $whole = PostgreSQL::Test::Cluster->new('whole');
+$whole->init_from_backup($failing, 'good');
+$whole->start;
+is($whole->safe_psql('postgres', q(SELECT count(*) FROM twin_mot WHERE note = 'a row to find')), '5', 'with the WAL as it was all is there');
+sound($whole, 'with the WAL as it was');
+
+no_crash($primary, $standby, $failing, $waiting, $whole);
+done_testing();
+
+# Makes the first record of ours with `$text` one of a kind that nobody knows, with the right checksum.
+sub damage
+{
+	my ($directory, $text) = @_;
+	for my $name (grep { /^[0-9A-F]{24}$/ } slurp_dir($directory))
+	{
+		my $wal = do { local $/; open(my $in, '<:raw', "$directory/$name") or die; <$in> };
+		for (my $found = index($wal, $text); $found >= 0; $found = index($wal, $text, $found + 1))
+		{
+			# Records begin at multiples of eight; this one is short, and looked for within its page.
+			for (my $at = $found - $found % 8; $at > $found - 512 && $at >= $found - $found % 8192; $at -= 8)
+			{
+				my ($bytes, undef, undef, undef, $manager, undef, $sum) = unpack('L< L< Q< C C S< L<', substr($wal, $at, 24));
+				next unless $manager == 128 && $bytes > 26 && $at + $bytes > $found && $at % 8192 + $bytes <= 8192;
+				my $record = substr($wal, $at, $bytes);
+				next unless checksum($record) == $sum;
+				# Behind the record's header, and the short header of its data.
+				substr($record, 26, 1) = "\xff";
+				substr($record, 20, 4) = pack('L<', checksum($record));
+				substr($wal, $at, $bytes) = $record;
+				open(my $out, '+<:raw', "$directory/$name") or die;
+				print $out $wal;
+				close($out) or die;
+				return;
+			}
+		}
+	}
+	die 'no record found';
+}
+
+# As PostgreSQL's: what follows the header, then the header up to the checksum.
+sub checksum
+{
+	my ($record) = @_;
+	my $sum = 0xFFFFFFFF;
+	for my $byte (unpack('C*', substr($record, 24) . substr($record, 0, 20)))
+	{
+		$sum ^= $byte;
+		$sum = $sum & 1 ? ($sum >> 1) ^ 0x82F63B78 : $sum >> 1 for 1 .. 8;
+	}
+	return $sum ^ 0xFFFFFFFF;
+}
