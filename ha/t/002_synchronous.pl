@@ -19,7 +19,7 @@ sub synchronous
 	$primary->reload;
 	$primary->poll_query_until('postgres', "SELECT current_setting('synchronous_standby_names') = '$names'
 		AND (SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')) = "
-		  . ($names =~ /ANY/ ? 2 : $names eq '' ? 0 : 1))
+		  . ($names =~ /ANY|FIRST 2/ ? 2 : $names eq '' ? 0 : 1))
 	  or die 'no synchronous standby';
 	return;
 }
@@ -74,6 +74,19 @@ $two->stop;
 $writer->query_safe("INSERT INTO seen_mot VALUES (-2, 'quorum')");
 $two->start;
 pass('a quorum of one of two commits without the other');
+
+# Two of two, and both of a list: one is not enough; the other, when it is back, has the row.
+for my $names ('ANY 2 (one, two)', 'FIRST 2 (one, two)')
+{
+	synchronous($names);
+	$two->stop;
+	$writer->query_until(qr/sent/, "\\echo sent\nINSERT INTO seen_mot VALUES (-3, '$names');\n");
+	$primary->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%$names%'")
+	  or die 'the commit does not wait';
+	is($primary->safe_psql('postgres', 'SELECT count(*) FROM seen_mot WHERE n = -3'), '0', "$names: a commit waits for both");
+	$two->start;
+	is($writer->query_safe('DELETE FROM seen_mot WHERE n = -3 RETURNING v'), $names, "$names: it is seen when both have it");
+}
 stop_load($load);
 $writer->quit;
 $reader->quit;

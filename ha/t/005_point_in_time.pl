@@ -16,6 +16,8 @@ CREATE FOREIGN TABLE mark_mot (n int PRIMARY KEY, v text) SERVER mot;
 my $load = start_load($primary);
 my $checkpoints = start_checkpoints($primary);
 $primary->backup('base');
+# The archive has the WAL that this one does not bring along.
+$primary->backup('no_wal', backup_options => [ '-X', 'none' ]);
 stop_checkpoints($checkpoints);
 my $delayed = new_standby('delayed', $primary, 'base', conf => "recovery_min_apply_delay = '1h'\n");
 
@@ -82,6 +84,31 @@ for my $target (@targets)
 	no_crash($node);
 	$node->stop('immediate');
 }
+
+# A target at which the server stops, another at which it pauses and is read, and the end: one after the other on one server.
+my $staged = PostgreSQL::Test::Cluster->new('staged');
+$staged->init_from_backup($primary, 'no_wal', has_restoring => 1, standby => 0);
+$staged->append_conf('postgresql.conf', "archive_mode = off\nrecovery_target_timeline = 1\nrecovery_target_xid = '$xid'\nrecovery_target_action = shutdown\n");
+my $marks = 'SELECT (SELECT count(*) FROM mark_heap), (SELECT count(*) FROM mark_mot)';
+system('pg_ctl', '-D', $staged->data_dir, '-l', $staged->logfile, '-w', 'start');
+$staged->wait_for_log(qr/shutdown at recovery target.*database system is shut down/s);
+$staged->append_conf('postgresql.conf', "recovery_target_xid = ''\nrecovery_target_name = 'here'\nrecovery_target_action = pause\n");
+$staged->start;
+$staged->poll_query_until('postgres', q(SELECT pg_get_wal_replay_pause_state() = 'paused')) or die 'does not pause';
+is($staged->safe_psql('postgres', $marks), '3|3', 'a backup without WAL, stopped at a target, paused at the next: marks up to that');
+agrees($staged, 'paused at a target');
+sound($staged, 'paused at a target', @Ledger::TABLES, 'mark_mot');
+crash($staged);
+$staged->poll_query_until('postgres', q(SELECT pg_get_wal_replay_pause_state() = 'paused')) or die 'does not pause again';
+is($staged->safe_psql('postgres', $marks), '3|3', 'the same when it was lost there');
+$staged->safe_psql('postgres', 'SELECT pg_wal_replay_resume()');
+$staged->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'does not end recovery';
+is($staged->safe_psql('postgres', $marks), '3|3', 'resumed, it ends there');
+crash($staged);
+agrees($staged, 'resumed, and lost');
+sound($staged, 'resumed, and lost', @Ledger::TABLES, 'mark_mot');
+no_crash($staged);
+$staged->stop('immediate');
 
 # Delayed apply: nothing of the marks is seen while the delay lasts, in neither table, and all of it after.
 is( $delayed->safe_psql('postgres', 'SELECT (SELECT count(*) FROM mark_heap), (SELECT count(*) FROM mark_mot)'),
