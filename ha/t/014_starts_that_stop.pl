@@ -67,7 +67,24 @@ $whole->start;
 is($whole->safe_psql('postgres', q(SELECT count(*) FROM twin_mot WHERE note = 'a row to find')), '5', 'with the WAL as it was all is there');
 sound($whole, 'with the WAL as it was');
 
-no_crash($primary, $standby, $failing, $waiting, $whole);
+# A recovery without the checkpoint worker, and without a slot: PostgreSQL's checkpoints would remove WAL that nobody else has. It waits for the worker, says
+# so, and can be stopped; nothing is lost.
+my $alone = new_primary('alone', conf => "max_replication_slots = 0\nwal_keep_size = 0\n");
+$alone->safe_psql('postgres', q(CHECKPOINT; UPDATE twin_heap SET k = k + 1; UPDATE twin_mot SET k = k + 1));
+my $digest = digest($alone);
+$alone->kill9;
+wait_gone($alone);
+$alone->append_conf('postgresql.conf', "max_worker_processes = 0\n");
+system('pg_ctl', '-D', $alone->data_dir, '-l', $alone->logfile, '-W', 'start');
+$alone->wait_for_log(qr/the checkpoint worker of mot did not start in time.*Recovery waits for it/s);
+isnt(system('pg_isready', '-q', '-h', $alone->host, '-p', $alone->port), 0, 'without worker and slot: nobody is let in');
+system_or_bail('pg_ctl', '-D', $alone->data_dir, '-m', 'fast', 'stop');
+$alone->append_conf('postgresql.conf', "max_worker_processes = 8\n");
+$alone->start;
+is(digest($alone), $digest, 'with the worker everything is there');
+sound($alone, 'with the worker');
+
+no_crash($primary, $standby, $failing, $waiting, $whole, $alone);
 done_testing();
 
 # Makes the first record of ours with `$text` one of a kind that nobody knows, with the right checksum.

@@ -387,6 +387,20 @@ pub fn report_orphans_freed(database: pg_sys::Oid, tables: usize) {
     );
 }
 
+/// Says that recovery has no checkpoint worker beside it.
+pub fn report_no_worker(may_go_on: bool) {
+    tell(
+        PgLogLevel::WARNING,
+        PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
+        "the checkpoint worker of mot did not start in time".into(),
+        if may_go_on {
+            "Recovery goes on. Is max_worker_processes large enough?"
+        } else {
+            "Recovery waits for it, since no replication slot keeps the WAL in its place. Is max_worker_processes large enough? Shut the server down, raise it, and start it again."
+        },
+    );
+}
+
 /// Says that it is not known whether there are storages of databases that are no more.
 pub fn report_orphans_unknown() {
     tell(

@@ -34,8 +34,13 @@ pub fn is_held() -> bool {
 /// Whether the WAL from the slot's position on stays whatever happens: a slot is held, and the server may not take its WAL away. (It
 /// would, at the end of a checkpoint, and end the process that holds the slot.)
 pub fn keeps_wal() -> bool {
+    is_held() && is_unlimited()
+}
+
+/// Whether slots keep whatever WAL they need.
+pub fn is_unlimited() -> bool {
     // SAFETY: a plain setting.
-    is_held() && unsafe { pg_sys::max_slot_wal_keep_size_mb } < 0
+    unsafe { pg_sys::max_slot_wal_keep_size_mb < 0 }
 }
 
 /// Acquires the slot, making it if it is missing or was invalidated, so that it keeps the WAL from `from` on.

@@ -12,7 +12,7 @@ use super::{RMGR_ID, RMGR_NAME};
 use crate::clock;
 use crate::errors;
 use crate::pg;
-use crate::pg::interrupts;
+use crate::pg::{interrupts, slot};
 use crate::session;
 use crate::shmem;
 use crate::workers::load;
@@ -24,7 +24,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long replay waits for the checkpoint worker to come up. The postmaster starts it within a second; without it
-/// recovery goes on, and the slot's WAL serves in place of the gate.
+/// recovery goes on if the slot's WAL serves in place of the gate. If there is none (`max_replication_slots = 0`, `wal_level = minimal`) it waits on, and says
+/// so each time: PostgreSQL's checkpoints would remove WAL of which no checkpoint of ours has the rows.
 const WORKER_WAIT: Duration = Duration::from_secs(20);
 
 struct Table(UnsafeCell<pg_sys::RmgrData>);
@@ -99,16 +100,15 @@ unsafe extern "C-unwind" fn startup() {
 }
 
 fn wait_for_gate() {
-    let start = Instant::now();
+    let mut told = Instant::now();
     while !shmem::control().gate_is_held.load(Ordering::SeqCst) {
-        if start.elapsed() > WORKER_WAIT {
-            errors::tell(
-                PgLogLevel::WARNING,
-                PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
-                "the checkpoint worker of mot did not start in time".into(),
-                "Recovery goes on. Is max_worker_processes large enough?",
-            );
-            return;
+        if told.elapsed() > WORKER_WAIT {
+            told = Instant::now();
+            let may_go_on = slot::exists() && slot::is_unlimited();
+            errors::report_no_worker(may_go_on);
+            if may_go_on {
+                return;
+            }
         }
         interrupts::sleep_ms(10);
         interrupts::handle_startup_interrupts();
