@@ -24,6 +24,8 @@ struct Column {
     dropped: bool,
     /// New rows of the column may start with something else than NULL, or must be judged by a domain.
     filled: bool,
+    /// Computed from the row and stored with it.
+    generated: bool,
 }
 
 impl Picture {
@@ -44,6 +46,8 @@ impl Picture {
                         && (attribute.atthasdef
                             || attribute.attidentity != 0
                             || has_constrained_or_default_domain(attribute.atttypid)),
+                    generated: !attribute.attisdropped
+                        && attribute.attgenerated as u8 == pg_sys::ATTRIBUTE_GENERATED_STORED,
                 })
                 .collect();
             let mut checks = Vec::new();
@@ -91,7 +95,12 @@ pub unsafe fn make_true(before: &Picture) {
             .map(|column| format!("{} = DEFAULT", nodes::quoted(&column.name)))
             .collect();
         if !fill.is_empty() {
-            update_all(&format!("UPDATE ONLY {name} SET {}", fill.join(", ")));
+            let generated: Vec<i16> = (before.columns.len()..after.columns.len())
+                .filter(|position| after.columns[*position].generated)
+                .map(|position| position as i16 + 1)
+                .collect();
+            let command = format!("UPDATE ONLY {name} SET {}", fill.join(", "));
+            update_all(&command, before.relation, &generated);
         }
         for (position, column) in after.columns.iter().enumerate() {
             let was_not_null = before.columns.get(position).is_some_and(|old| old.not_null);
@@ -263,7 +272,9 @@ unsafe fn check_expression(relation: pg_sys::Oid, check: &str) -> String {
 ///
 /// Triggers are taken away from the started statement, not from the session: `session_replication_role` spares those that are enabled
 /// ALWAYS or for REPLICA, and one of those could keep a row from being filled.
-unsafe fn update_all(command: &str) {
+///
+/// Generated columns are given their expressions: core computes those only that depend on a column that the text assigns to.
+unsafe fn update_all(command: &str, relation: pg_sys::Oid, generated: &[i16]) {
     let text = CString::new(command).expect("identifiers hold no zero byte");
     // SAFETY: the caller has locked the table; what is started is ended, or left to the abort of an error.
     unsafe {
@@ -283,6 +294,7 @@ unsafe fn update_all(command: &str) {
         let [query] = rewritten[..] else {
             unreachable!("a foreign table has no rules");
         };
+        assign_expressions(query, relation, generated);
         let plan = pg_sys::pg_plan_query(query, text.as_ptr(), 0, std::ptr::null_mut());
         let run = pg_sys::CreateQueryDesc(
             plan,
@@ -302,6 +314,26 @@ unsafe fn update_all(command: &str) {
         pg_sys::ExecutorEnd(run);
         pg_sys::FreeQueryDesc(run);
         pg_sys::PopActiveSnapshot();
+    }
+}
+
+/// Has an UPDATE assign to generated columns what their expressions give of the old row. Where an expression reads a column that is
+/// assigned to as well, core computes it again over the new row.
+unsafe fn assign_expressions(query: *mut pg_sys::Query, relation: pg_sys::Oid, generated: &[i16]) {
+    if generated.is_empty() {
+        return;
+    }
+    // SAFETY: a rewritten UPDATE of this table alone, which is the first in its range table, as it is in expressions of the catalog.
+    unsafe {
+        let table = pg_sys::table_open(relation, pg_sys::NoLock as i32);
+        for column in generated {
+            let expression = pg_sys::build_column_default(table, i32::from(*column));
+            let attribute = &nodes::attributes(table)[*column as usize - 1];
+            let name = pg_sys::pstrdup(attribute.attname.data.as_ptr());
+            let target = pg_sys::makeTargetEntry(expression.cast(), *column, name, false);
+            (*query).targetList = pg_sys::lappend((*query).targetList, target.cast());
+        }
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
     }
 }
 
