@@ -145,3 +145,27 @@ SELECT rows FROM mot.check('alt_schema.alt2');
 DROP SCHEMA alt_schema CASCADE;
 DROP FUNCTION alt_note;
 DROP ROLE alt_owner;
+-- Generated columns are computed for the rows that are there: from columns of before, of the same statement, and from none; NOT NULL, with
+-- an index, in partitions, and with a trigger that must not fire.
+CREATE FOREIGN TABLE alt_generated (a int PRIMARY KEY, b text) SERVER mot;
+INSERT INTO alt_generated SELECT i, 'row ' || i FROM generate_series(1, 3) i;
+ALTER TABLE alt_generated ADD COLUMN c int GENERATED ALWAYS AS (a * 2) STORED;
+SELECT * FROM alt_generated ORDER BY a;
+ALTER TABLE alt_generated ADD COLUMN d int GENERATED ALWAYS AS (a * 3) STORED NOT NULL UNIQUE,
+  ADD COLUMN e text GENERATED ALWAYS AS ('always') STORED, ADD COLUMN f int DEFAULT 5, ADD COLUMN g int GENERATED ALWAYS AS (f + a) STORED;
+SELECT * FROM alt_generated ORDER BY a;
+SELECT a FROM alt_generated WHERE d = 6;
+ALTER TABLE alt_generated ADD COLUMN h int GENERATED ALWAYS AS (NULLIF(a, 2)) STORED NOT NULL;
+ALTER TABLE alt_generated ADD COLUMN h int GENERATED ALWAYS AS (NULLIF(a, 2)) STORED CHECK (h < 3);
+UPDATE alt_generated SET f = 6 WHERE a = 1 RETURNING *;
+SELECT rows FROM mot.check('alt_generated');
+CREATE TABLE alt_generated_parent (a int, b text) PARTITION BY LIST (a);
+CREATE FOREIGN TABLE alt_generated_part PARTITION OF alt_generated_parent DEFAULT SERVER mot;
+INSERT INTO alt_generated_parent VALUES (1, 'one'), (2, NULL);
+CREATE FUNCTION alt_generated_never() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$;
+CREATE TRIGGER never BEFORE UPDATE ON alt_generated_part FOR EACH ROW EXECUTE FUNCTION alt_generated_never();
+ALTER TABLE alt_generated_parent ADD COLUMN c text GENERATED ALWAYS AS (upper(b)) STORED;
+SELECT * FROM alt_generated_parent ORDER BY a;
+DROP TABLE alt_generated_parent CASCADE;
+DROP FOREIGN TABLE alt_generated;
+DROP FUNCTION alt_generated_never;

@@ -12,7 +12,7 @@
 use super::refuse::{raise, unsupported};
 use super::rows::{self, Picture};
 use super::utility::{Statement, refuse_read_only};
-use super::{constraints, identity, index, nodes, ownership, retype};
+use super::{constraints, identity, index, nodes, ownership, partition, retype};
 use crate::pg::version;
 use pgrx::pg_sys::AlterTableType::*;
 use pgrx::pg_sys::NodeTag::*;
@@ -40,6 +40,11 @@ pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) ->
             return true;
         }
         for command in nodes::items::<pg_sys::AlterTableCmd>((*node).cmds) {
+            if (*command).subtype == AT_AttachPartition {
+                // It comes alone.
+                partition::attach(statement, relid, node, (*command).def.cast());
+                return true;
+            }
             refuse_reference_in_command(command);
             if (*command).subtype == AT_AlterColumnType {
                 retype::refuse_if_embedded(relid);
@@ -349,7 +354,12 @@ pub unsafe fn domain(statement: &Statement, node: *mut pg_sys::AlterDomainStmt) 
     // SAFETY: a live node of this type.
     unsafe {
         // 'C' ADD CONSTRAINT, 'V' VALIDATE CONSTRAINT, 'O' SET NOT NULL.
-        if !matches!((*node).subtype as u8, b'C' | b'V' | b'O') {
+        let looks_at_rows = match (*node).subtype as u8 {
+            b'C' => !(*(*node).def.cast::<pg_sys::Constraint>()).skip_validation,
+            b'V' | b'O' => true,
+            _ => false,
+        };
+        if !looks_at_rows {
             return false;
         }
         let type_name = pg_sys::makeTypeNameFromNameList((*node).typeName);

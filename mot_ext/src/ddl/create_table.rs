@@ -3,7 +3,9 @@
 //! Core makes the table; its PRIMARY KEY and UNIQUE constraints are taken out first and made as indexes afterwards, its
 //! storage in the engine in between, all in the statement's transaction.
 use super::utility::Statement;
-use super::{alter, constraints, create_table_as, identity, index, nodes, refuse, storage};
+use super::{
+    alter, constraints, create_table_as, identity, index, nodes, partition, refuse, storage,
+};
 use crate::settings;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
@@ -16,7 +18,7 @@ pub unsafe fn foreign(statement: &Statement, node: *mut pg_sys::CreateForeignTab
     unsafe {
         let server = pg_sys::GetForeignServerByName((*node).servername, true);
         if server.is_null() || !identity::is_mot_server((*server).serverid) {
-            return false;
+            return as_partition(statement, &raw mut (*node).base);
         }
         create(statement, nodes::copy(node));
         true
@@ -29,9 +31,21 @@ pub unsafe fn plain(statement: &Statement, node: *mut pg_sys::CreateStmt) -> boo
     unsafe {
         if !settings::CREATE_TABLES.get() || !can_be_mot(node) {
             alter::refuse_references_to_mot((*node).tableElts);
-            return false;
+            return as_partition(statement, node);
         }
         as_mot(statement, nodes::copy(node));
+        true
+    }
+}
+
+/// A table of another kind; false if it is no partition, so nothing to us.
+unsafe fn as_partition(statement: &Statement, node: *mut pg_sys::CreateStmt) -> bool {
+    // SAFETY: a live CREATE [FOREIGN] TABLE statement.
+    unsafe {
+        if (*node).partbound.is_null() {
+            return false;
+        }
+        partition::create(statement, nodes::copy(node));
         true
     }
 }
@@ -193,8 +207,17 @@ unsafe fn create(
         // Wrong constraints are refused before anything is made.
         let requests = constraints::index_requests(table, &taken);
 
+        let partition_of = if (*base).partbound.is_null() {
+            std::ptr::null_mut()
+        } else {
+            nodes::copy(base)
+        };
+
         statement.run(node);
         pg_sys::CommandCounterIncrement();
+        if !partition_of.is_null() {
+            partition::verify_parents_default(partition_of);
+        }
 
         let relid = identity::lookup(table);
         storage::create(relid);

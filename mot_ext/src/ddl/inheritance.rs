@@ -1,4 +1,4 @@
-//! Descendants of a table, from a function the bindings lack.
+//! Descendants of a table and its default partition, from functions the bindings lack.
 use pgrx::pg_sys;
 
 #[allow(ffi_unwind_calls)]
@@ -8,6 +8,8 @@ unsafe extern "C-unwind" {
         lock: pg_sys::LOCKMODE,
         parents: *mut *mut pg_sys::List,
     ) -> *mut pg_sys::List;
+    /// Reads a catalog row.
+    fn get_default_partition_oid(parent: pg_sys::Oid) -> pg_sys::Oid;
 }
 
 /// The table itself and all that inherit from it, locked.
@@ -21,5 +23,16 @@ pub unsafe fn find_all(relid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Vec<pg_sys
         pgrx::PgList::<pg_sys::Oid>::from_pg(list)
             .iter_oid()
             .collect()
+    }
+}
+
+/// The default partition of a table; 0: it has none, or no partitions.
+pub unsafe fn default_partition(parent: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: one call, guarded.
+    unsafe {
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            #[allow(ffi_unwind_calls)]
+            get_default_partition_oid(parent)
+        })
     }
 }

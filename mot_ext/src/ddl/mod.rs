@@ -7,6 +7,7 @@
 //! | `constraints` | takes PRIMARY KEY and UNIQUE out of definitions |
 //! | `index`, `index_columns` | CREATE INDEX and the indexes behind constraints |
 //! | `alter`, `rows`, `retype`, `ownership` | ALTER TABLE and what it must do to rows and indexes |
+//! | `partition` | ATTACH PARTITION and PARTITION OF: rows that the new bounds leave in the wrong place |
 //! | `drop` | DROP and the object access hook |
 //! | `database` | CREATE DATABASE and DROP DATABASE |
 //! | `preload` | refuses DDL where the library is not preloaded |
@@ -37,6 +38,7 @@ mod inheritance;
 mod maintenance;
 mod nodes;
 mod ownership;
+mod partition;
 mod preload;
 mod refuse;
 mod retype;

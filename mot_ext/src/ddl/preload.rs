@@ -11,7 +11,7 @@
 //!
 //! Single-user mode fires no event triggers. DROP DATABASE never does: the storages of its tables stay until `mot` is preloaded again and
 //! finds them (`workers::orphans`).
-use super::{identity, retype};
+use super::{identity, partition, retype};
 use crate::errors;
 use crate::pg::version;
 use crate::shmem;
@@ -52,17 +52,23 @@ unsafe fn changes_definition(statement: *mut pg_sys::Node) -> bool {
     unsafe {
         match (*statement).type_ {
             T_CreateForeignTableStmt => {
-                let name = (*statement.cast::<pg_sys::CreateForeignTableStmt>()).servername;
-                let server = pg_sys::GetForeignServerByName(name, true);
-                !server.is_null() && identity::is_mot_server((*server).serverid)
+                let statement = &*statement.cast::<pg_sys::CreateForeignTableStmt>();
+                let server = pg_sys::GetForeignServerByName(statement.servername, true);
+                (!server.is_null() && identity::is_mot_server((*server).serverid))
+                    || partition::narrows_ours(&statement.base)
             }
             T_IndexStmt => {
                 let relation = (*statement.cast::<pg_sys::IndexStmt>()).relation;
                 identity::is_mot_table(identity::lookup(relation))
             }
             T_AlterTableStmt => {
-                let relation = (*statement.cast::<pg_sys::AlterTableStmt>()).relation;
-                is_ours(identity::lookup(relation))
+                let statement = &*statement.cast::<pg_sys::AlterTableStmt>();
+                let relation = identity::lookup(statement.relation);
+                is_ours(relation) || partition::attaches_ours(relation, statement.cmds)
+            }
+            T_CreateStmt => {
+                let statement = statement.cast::<pg_sys::CreateStmt>();
+                partition::narrows_ours(&*statement)
             }
             T_AlterDomainStmt => {
                 let statement = statement.cast::<pg_sys::AlterDomainStmt>();

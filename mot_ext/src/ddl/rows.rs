@@ -24,6 +24,8 @@ struct Column {
     dropped: bool,
     /// New rows of the column may start with something else than NULL, or must be judged by a domain.
     filled: bool,
+    /// Computed from the row and stored with it.
+    generated: bool,
 }
 
 impl Picture {
@@ -44,6 +46,8 @@ impl Picture {
                         && (attribute.atthasdef
                             || attribute.attidentity != 0
                             || has_constrained_or_default_domain(attribute.atttypid)),
+                    generated: !attribute.attisdropped
+                        && attribute.attgenerated as u8 == pg_sys::ATTRIBUTE_GENERATED_STORED,
                 })
                 .collect();
             let mut checks = Vec::new();
@@ -91,7 +95,12 @@ pub unsafe fn make_true(before: &Picture) {
             .map(|column| format!("{} = DEFAULT", nodes::quoted(&column.name)))
             .collect();
         if !fill.is_empty() {
-            update_all(&format!("UPDATE ONLY {name} SET {}", fill.join(", ")));
+            let generated: Vec<i16> = (before.columns.len()..after.columns.len())
+                .filter(|position| after.columns[*position].generated)
+                .map(|position| position as i16 + 1)
+                .collect();
+            let command = format!("UPDATE ONLY {name} SET {}", fill.join(", "));
+            update_all(&command, before.relation, &generated);
         }
         for (position, column) in after.columns.iter().enumerate() {
             let was_not_null = before.columns.get(position).is_some_and(|old| old.not_null);
@@ -121,9 +130,7 @@ pub unsafe fn make_true(before: &Picture) {
             .filter(|check| !before.checks.contains(check))
         {
             let condition = check_expression(before.relation, check);
-            if any_row(&format!(
-                "SELECT 1 FROM ONLY {name} WHERE NOT ({condition}) LIMIT 1"
-            )) {
+            if breaks(&name, &condition) {
                 let table = pg_sys::table_open(before.relation, pg_sys::NoLock as i32);
                 violation::raise(
                     PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,
@@ -145,7 +152,57 @@ pub unsafe fn make_true(before: &Picture) {
     }
 }
 
-/// Judges the rows of a table by a domain's constraints, in every column of that domain.
+/// Whether a row of the table does not pass a condition that the catalog says all pass. The planner may believe the catalog
+/// (`constraint_exclusion`) and answer without looking; it does not see through a subquery with OFFSET.
+unsafe fn breaks(table: &str, condition: &str) -> bool {
+    // SAFETY: as `any_row`.
+    unsafe {
+        any_row(&format!(
+            "SELECT 1 FROM (SELECT ({condition}) AS passes FROM ONLY {table} OFFSET 0) AS judged WHERE NOT passes LIMIT 1"
+        ))
+    }
+}
+
+/// Judges the rows of a partition, or of one below the default partition, by its bounds.
+pub unsafe fn verify_partition(relation: pg_sys::Oid, is_default: bool) {
+    // SAFETY: the caller has locked the table.
+    unsafe {
+        let Some(condition) = partition_bounds(relation) else {
+            return;
+        };
+        let table = pg_sys::table_open(relation, pg_sys::NoLock as i32);
+        let name = nodes::qualified_name(table);
+        let short_name = nodes::name(&(*(*table).rd_rel).relname);
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+        if breaks(&name, &condition) {
+            let message = if is_default {
+                format!(
+                    "updated partition constraint for default partition \"{short_name}\" would be violated by some row"
+                )
+            } else {
+                format!("partition constraint of relation \"{short_name}\" is violated by some row")
+            };
+            let table = pg_sys::table_open(relation, pg_sys::NoLock as i32);
+            violation::raise_for_table(PgSqlErrorCode::ERRCODE_CHECK_VIOLATION, table, &message);
+        }
+    }
+}
+
+/// The text of what a partition's rows must pass, its parents' bounds included; `None`: anything.
+fn partition_bounds(relation: pg_sys::Oid) -> Option<String> {
+    Spi::get_one_with_args::<String>(
+        "SELECT pg_catalog.pg_get_partition_constraintdef($1)",
+        &[relation.into()],
+    )
+    .unwrap_or_else(|error| {
+        violated(
+            PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+            format!("could not read the bounds of a partition: {error}"),
+        )
+    })
+}
+
+/// Judges the rows of a table by a domain's constraints, in every column of that domain, or of one over it.
 pub unsafe fn verify_domain(relation: pg_sys::Oid, domain: pg_sys::Oid) {
     // SAFETY: the table is locked here to keep writers out, as core does for heap tables.
     unsafe {
@@ -154,20 +211,44 @@ pub unsafe fn verify_domain(relation: pg_sys::Oid, domain: pg_sys::Oid) {
         let base = nodes::text(pg_sys::format_type_be_qualified(pg_sys::getBaseType(
             domain,
         )));
-        let domain_name = nodes::text(pg_sys::format_type_be_qualified(domain));
-        let columns: Vec<String> = nodes::attributes(table)
+        let columns: Vec<(String, String)> = nodes::attributes(table)
             .iter()
-            .filter(|attribute| !attribute.attisdropped && attribute.atttypid == domain)
-            .map(|attribute| nodes::quoted(&nodes::name(&attribute.attname)))
+            .filter(|attribute| !attribute.attisdropped && is_over(attribute.atttypid, domain))
+            .map(|attribute| {
+                (
+                    nodes::quoted(&nodes::name(&attribute.attname)),
+                    nodes::text(pg_sys::format_type_be_qualified(attribute.atttypid)),
+                )
+            })
             .collect();
         pg_sys::table_close(table, pg_sys::NoLock as i32);
-        for column in columns {
+        for (column, domain_name) in columns {
             // The cast through the base type is what makes the domain look again; OFFSET 0 keeps it from being skipped.
             any_row(&format!(
                 "SELECT count(judged) FROM (SELECT {column}::{base}::{domain_name} AS judged FROM ONLY {name} OFFSET 0) AS rows"
             ));
         }
     }
+}
+
+/// Whether a type is the domain, or a domain over it at any depth.
+fn is_over(type_oid: pg_sys::Oid, domain: pg_sys::Oid) -> bool {
+    type_oid == domain
+        || Spi::get_one_with_args::<bool>(
+            "WITH RECURSIVE under(typ) AS (
+                 SELECT $1
+                 UNION
+                 SELECT t.typbasetype FROM under u JOIN pg_catalog.pg_type t ON t.oid = u.typ WHERE t.typtype = 'd'
+             )
+             SELECT $2 IN (SELECT typ FROM under)",
+            &[type_oid.into(), domain.into()],
+        )
+        .unwrap_or_else(|error| {
+            violated(
+                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+                format!("could not read the catalog: {error}"),
+            )
+        }) == Some(true)
 }
 
 /// The text of a CHECK constraint's condition.
@@ -191,7 +272,9 @@ unsafe fn check_expression(relation: pg_sys::Oid, check: &str) -> String {
 ///
 /// Triggers are taken away from the started statement, not from the session: `session_replication_role` spares those that are enabled
 /// ALWAYS or for REPLICA, and one of those could keep a row from being filled.
-unsafe fn update_all(command: &str) {
+///
+/// Generated columns are given their expressions: core computes those only that depend on a column that the text assigns to.
+unsafe fn update_all(command: &str, relation: pg_sys::Oid, generated: &[i16]) {
     let text = CString::new(command).expect("identifiers hold no zero byte");
     // SAFETY: the caller has locked the table; what is started is ended, or left to the abort of an error.
     unsafe {
@@ -211,6 +294,7 @@ unsafe fn update_all(command: &str) {
         let [query] = rewritten[..] else {
             unreachable!("a foreign table has no rules");
         };
+        assign_expressions(query, relation, generated);
         let plan = pg_sys::pg_plan_query(query, text.as_ptr(), 0, std::ptr::null_mut());
         let run = pg_sys::CreateQueryDesc(
             plan,
@@ -230,6 +314,26 @@ unsafe fn update_all(command: &str) {
         pg_sys::ExecutorEnd(run);
         pg_sys::FreeQueryDesc(run);
         pg_sys::PopActiveSnapshot();
+    }
+}
+
+/// Has an UPDATE assign to generated columns what their expressions give of the old row. Where an expression reads a column that is
+/// assigned to as well, core computes it again over the new row.
+unsafe fn assign_expressions(query: *mut pg_sys::Query, relation: pg_sys::Oid, generated: &[i16]) {
+    if generated.is_empty() {
+        return;
+    }
+    // SAFETY: a rewritten UPDATE of this table alone, which is the first in its range table, as it is in expressions of the catalog.
+    unsafe {
+        let table = pg_sys::table_open(relation, pg_sys::NoLock as i32);
+        for column in generated {
+            let expression = pg_sys::build_column_default(table, i32::from(*column));
+            let attribute = &nodes::attributes(table)[*column as usize - 1];
+            let name = pg_sys::pstrdup(attribute.attname.data.as_ptr());
+            let target = pg_sys::makeTargetEntry(expression.cast(), *column, name, false);
+            (*query).targetList = pg_sys::lappend((*query).targetList, target.cast());
+        }
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
     }
 }
 

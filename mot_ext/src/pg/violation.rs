@@ -10,6 +10,12 @@ unsafe extern "C-unwind" {
     fn errfinish(file: *const c_char, line: c_int, function: *const c_char);
 }
 
+/// Raises an ERROR about `table`.
+pub unsafe fn raise_for_table(code: PgSqlErrorCode, table: pg_sys::Relation, message: &str) -> ! {
+    // SAFETY: as `report` asks.
+    unsafe { report(code, table, About::Table, message, None) }
+}
+
 /// Raises an ERROR about a column of `table`.
 pub unsafe fn raise_for_column(
     code: PgSqlErrorCode,
@@ -37,6 +43,7 @@ pub unsafe fn raise(
 enum About<'a> {
     Constraint(&'a CStr),
     Column(i16),
+    Table,
 }
 
 /// The table is open.
@@ -72,6 +79,9 @@ unsafe fn report(
                     }
                     About::Column(number) => {
                         pg_sys::errtablecol(table, c_int::from(number));
+                    }
+                    About::Table => {
+                        pg_sys::errtable(table);
                     }
                 }
                 errfinish(
