@@ -17,7 +17,7 @@
 //! - COMMIT and ABORT run when PostgreSQL has decided: they call no PostgreSQL function that can raise, allocate nothing that
 //!   can fail, and never panic; a panic there would take the server down.
 //! - At COMMIT, and at ABORT, the transaction's xid is already out of the ProcArray, and its locks are still held: whoever
-//!   waits for our row wakes after the callback.
+//!   sleeps on our row wakes after the callback; newcomers, and a waiter that watches us (`wait/watch.rs`), may come before it.
 //! - ABORT may come after PRE_COMMIT or PRE_PREPARE has logged (a deferred check or another extension failed): the engine then marks
 //!   the rows so that their next change is logged in full.
 //! - A prepared transaction is in progress for PostgreSQL from before PREPARE (its dummy process is in the ProcArray, with the locks of

@@ -163,6 +163,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         }
         let mut newest = true;
         let mut length = 0;
+        let mut locks_end = false;
         let mut at = head.version();
         while let Some(version) = at {
             if let Some(what) = self.malformed(slot, version) {
@@ -180,6 +181,12 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             self.report.versions += 1;
             at = version.next();
             if version.is_lock() {
+                if locks_end {
+                    self.found(Problem::BrokenChain {
+                        slot,
+                        what: "a lock lies where none is to be",
+                    });
+                }
                 if !head.has(Head::HAS_LOCKS) && anchor.head() == head {
                     self.found(Problem::BrokenChain {
                         slot,
@@ -188,6 +195,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
                 }
                 continue;
             }
+            locks_end |= version.ends_locks();
             let is_applying = version.flags() & flags::APPLYING != 0;
             let verdict = judge_maker(version, self.clock);
             self.settled &= !matches!(verdict, Judged::Mine | Judged::Running);

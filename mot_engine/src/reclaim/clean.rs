@@ -263,19 +263,34 @@ pub(super) fn remove_entries(
     outcome
 }
 
-/// The head without HAS_LOCKS if its chain has no lock entry. Latched.
+/// The head without HAS_LOCKS if its chain has no lock entry. Latched. If it has some, the state below them all is told so
+/// ([`flags::NO_LOCKS_BELOW`]): a row that always has locks is not walked to its end each time.
 pub(crate) fn without_stale_lock_flag(head: Head) -> Head {
     if !head.has(Head::HAS_LOCKS) {
         return head;
     }
+    let mut has_locks = false;
+    let mut below_locks = None;
     let mut at = head.version();
     while let Some(version) = at {
         if version.is_lock() {
-            return head;
+            has_locks = true;
+            below_locks = None;
+        } else {
+            below_locks = below_locks.or(Some(version));
+            if version.ends_locks() {
+                break;
+            }
         }
         at = version.next();
     }
-    head.without_flags(Head::HAS_LOCKS)
+    if !has_locks {
+        return head.without_flags(Head::HAS_LOCKS);
+    }
+    if let Some(version) = below_locks.filter(|version| !version.ends_locks()) {
+        version.add_flags(flags::NO_LOCKS_BELOW);
+    }
+    head
 }
 
 /// What a chain has for the reclaimer, by hints alone.

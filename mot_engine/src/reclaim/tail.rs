@@ -31,7 +31,7 @@ pub(super) fn cut_tail(
     let Some(tail) = needed.next() else {
         return 0;
     };
-    if head.has(Head::HAS_LOCKS) || head.has(Head::CLEANING) {
+    if may_have_locks_below(head, needed) || head.has(Head::CLEANING) {
         return 0;
     }
     let cleaning = head.has(Head::KEYS_MOVED) || !has_keys_down_to(head, needed);
@@ -69,6 +69,24 @@ pub(super) fn cut_tail(
     stale.fetch_sub(superseded, Ordering::Relaxed);
     uncounted.take_back(table);
     removed
+}
+
+/// Whether a lock entry may lie below `last`. Latched.
+fn may_have_locks_below(head: Head, last: VersionRef) -> bool {
+    if !head.has(Head::HAS_LOCKS) {
+        return false;
+    }
+    let mut at = head.version();
+    while let Some(version) = at {
+        if version.ends_locks() {
+            return false;
+        }
+        if version == last {
+            break;
+        }
+        at = version.next();
+    }
+    true
 }
 
 /// Whether a version with keys lies in the chain down to `last`, `last` included.

@@ -56,6 +56,8 @@ pub mod flags {
     pub const COUNTED_EARLY: u32 = 1 << 7;
     /// Strength of a lock entry, two bits.
     pub const STRENGTH_SHIFT: u32 = 8;
+    /// Of a state: no lock entry lies below it. Locks come on top, so it stays true. (The bit is one of a lock entry's strength.)
+    pub const NO_LOCKS_BELOW: u32 = 1 << STRENGTH_SHIFT;
     /// Replay is still working on it: entries may be missing, and the row's LSN is not its own yet. Nobody judges it; taken off when it is
     /// complete.
     pub const APPLYING: u32 = 1 << 10;
@@ -300,6 +302,12 @@ impl VersionRef {
     /// Whether it is a row lock and not a state.
     pub fn is_lock(&self) -> bool {
         self.flags() & flags::LOCK_ONLY != 0
+    }
+
+    /// Whether it is a state that says that no lock entry lies below it.
+    #[inline]
+    pub(crate) fn ends_locks(&self) -> bool {
+        self.flags() & (flags::NO_LOCKS_BELOW | flags::LOCK_ONLY) == flags::NO_LOCKS_BELOW
     }
 
     /// Whether it changed a key of some index.

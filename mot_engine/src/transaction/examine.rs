@@ -25,6 +25,9 @@ pub(super) enum Found {
 /// What does not conflict is passed over: a KEY SHARE lock is none of a change's business that left the keys alone, whether it has committed
 /// or not. Such a locker finds the state it saw below.
 ///
+/// Locks may lie below the newest state: those of KEY SHARE, which a change puts itself upon. The walk for them ends where a state says that
+/// there are no more; else each writer of a hot row, which always has a lock, would walk all its states since the horizon.
+///
 /// Who stands in the way is waited for only if nothing committed lies between that and what was seen: a row that has changed stays changed, however
 /// the other ends, and who may not follow it need not wait to be told.
 pub(super) fn examine(
@@ -41,6 +44,9 @@ pub(super) fn examine(
     while let Some(version) = at {
         at = version.next();
         if settled.is_some() && !version.is_lock() {
+            if version.ends_locks() {
+                break;
+            }
             continue;
         }
         let verdict = judge_maker(version, clock);
@@ -75,7 +81,7 @@ pub(super) fn examine(
             }
             Judged::Committed => Some(Found::Changed),
         };
-        if settled.is_some() && !head.has(Head::HAS_LOCKS) {
+        if settled.is_some() && (!head.has(Head::HAS_LOCKS) || version.ends_locks()) {
             break;
         }
     }

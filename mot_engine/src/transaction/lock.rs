@@ -94,6 +94,11 @@ impl Transaction {
                     .with_flags(Head::HAS_LOCKS),
             ) {
                 fresh.keep();
+                if !head.has(Head::HAS_LOCKS)
+                    && let Some(newest) = head.version()
+                {
+                    newest.add_flags(flags::NO_LOCKS_BELOW);
+                }
                 self.push(Kind::Lock, table, slot, entry.address());
                 return Ok(Locked::Done);
             }

@@ -52,6 +52,12 @@ pub fn check_for_interrupts() {
     pgrx::check_for_interrupts!();
 }
 
+/// Whether [`check_for_interrupts`] has something to do. Never raises.
+pub fn is_pending() -> bool {
+    // SAFETY: a plain variable of this process that a signal handler sets, so it is read anew each time.
+    unsafe { (&raw const pg_sys::InterruptPending).read_volatile() != 0 }
+}
+
 /// Whether [`check_for_interrupts`] would end the statement now. Never raises.
 pub fn is_cancel_pending() -> bool {
     // SAFETY: plain variables of this process; a signal handler sets the pending ones, so they are read anew each time.

@@ -7,6 +7,7 @@ pub mod checkpointer;
 pub mod executor;
 pub mod fields;
 pub mod interrupts;
+pub mod owner;
 pub mod predicate;
 pub mod report;
 pub mod slot;

@@ -48,32 +48,6 @@ pub unsafe fn create_slot(name: *const std::ffi::c_char) {
     }
 }
 
-/// Whether transaction `xid` has ended, without waiting. May raise.
-pub unsafe fn has_ended(xid: pg_sys::TransactionId) -> bool {
-    // SAFETY: any xid may be asked about; a refusal is not logged.
-    unsafe {
-        #[cfg(not(feature = "pg18"))]
-        return pg_sys::ConditionalXactLockTableWait(xid);
-        #[cfg(feature = "pg18")]
-        return pg_sys::ConditionalXactLockTableWait(xid, false);
-    }
-}
-
-/// Takes a tuple lock if it is free. May raise.
-pub unsafe fn lock_tuple_if_free(
-    relation: pg_sys::Relation,
-    tid: &mut pg_sys::ItemPointerData,
-    mode: pg_sys::LOCKMODE,
-) -> bool {
-    // SAFETY: an open relation (caller); a refusal is not logged.
-    unsafe {
-        #[cfg(not(feature = "pg18"))]
-        return pg_sys::ConditionalLockTuple(relation, tid, mode);
-        #[cfg(feature = "pg18")]
-        return pg_sys::ConditionalLockTuple(relation, tid, mode, false);
-    }
-}
-
 /// The local transaction id of a process; 0 outside transactions.
 pub fn local_transaction_of(process: &pg_sys::PGPROC) -> u32 {
     #[cfg(any(feature = "pg15", feature = "pg16"))]

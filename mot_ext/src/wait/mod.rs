@@ -1,12 +1,15 @@
 //! Waiting for a row, as heapam waits: first the heavyweight tuple lock, so that waiters queue in order, then the transaction
 //! that owns the row. Deadlock detection, `lock_timeout`, cancel and `pg_locks` come with PostgreSQL's lock manager.
 //!
+//! The head of the queue watches the owner for some microseconds before it sleeps (`watch.rs`).
+//!
 //! A [`RowLockQueue`] belongs to one operation on one row at a time: the tuple lock is taken at the first wait and kept over
 //! repeated waits (the row may change hands), until [`RowLockQueue::release`]. An error in between needs no care:
 //! PostgreSQL's resource owner gives the lock back.
+mod watch;
+
 use crate::clock::narrow;
 use crate::errors;
-use crate::pg::version;
 use crate::relation::Relation;
 use crate::stats;
 use mot_engine::pause::{Point, reach};
@@ -76,41 +79,38 @@ impl RowLockQueue {
     ) -> bool {
         let tid = tid_of(slot);
         reach(Point::WaitBeforeQueue);
-        if self.is_queueing && !self.enter(tid, heavyweight_mode(strength), policy) {
-            return false;
-        }
         match policy {
-            WaitPolicy::Block => {
-                stats::count_conflict(|conflicts| &conflicts.row_waits);
-                self.wait_for_end(tid, xid, self.purpose);
-                true
-            }
-            // SAFETY: any xid may be asked about; may raise.
-            WaitPolicy::SkipLocked => unsafe { version::has_ended(narrow(xid)) },
-            WaitPolicy::NoWait => {
-                // SAFETY: as above.
-                if !unsafe { version::has_ended(narrow(xid)) } {
-                    self.not_available();
-                }
-                true
-            }
+            WaitPolicy::Block => {}
+            // The engine has just found the owner running.
+            WaitPolicy::SkipLocked => return false,
+            WaitPolicy::NoWait => self.not_available(),
         }
+        if self.is_queueing {
+            self.enter(tid, heavyweight_mode(strength));
+        }
+        stats::count_conflict(|conflicts| &conflicts.row_waits);
+        reach(Point::WaitBeforeOwner);
+        if !watch::until_ended(xid) {
+            self.wait_for_end(tid, xid, self.purpose);
+        }
+        reach(Point::WaitAfterOwner);
+        true
     }
 
     /// Waits for the outcome of a transaction whose row is in the way of a unique key; no queue, as in nbtree.
     pub fn wait_for_transaction(&mut self, slot: Slot, xid: Xid) {
         stats::count_conflict(|conflicts| &conflicts.key_waits);
+        reach(Point::WaitBeforeOwner);
         self.wait_for_end(tid_of(slot), xid, Purpose::Insert);
+        reach(Point::WaitAfterOwner);
     }
 
     fn wait_for_end(&self, mut tid: pg_sys::ItemPointerData, xid: Xid, purpose: Purpose) {
         let operation = purpose.operation();
-        reach(Point::WaitBeforeOwner);
         // SAFETY: the relation is open and `tid` lives for the call; may raise.
         self.relation.with(|relation| unsafe {
             pg_sys::XactLockTableWait(narrow(xid), relation, &mut tid, operation);
         });
-        reach(Point::WaitAfterOwner);
     }
 
     /// Leaves the queue; the row itself is now marked as ours, or given up.
@@ -123,38 +123,18 @@ impl RowLockQueue {
         }
     }
 
-    fn enter(
-        &mut self,
-        mut tid: pg_sys::ItemPointerData,
-        mode: pg_sys::LOCKMODE,
-        policy: WaitPolicy,
-    ) -> bool {
+    fn enter(&mut self, mut tid: pg_sys::ItemPointerData, mode: pg_sys::LOCKMODE) {
         if let Some((held, held_mode)) = self.held {
             if same_tid(held, tid) && held_mode == mode {
-                return true;
+                return;
             }
             self.release();
         }
-        match policy {
-            // SAFETY: the relation is open and `tid` lives for the call; may raise.
-            WaitPolicy::Block => self.relation.with(|relation| unsafe {
-                pg_sys::LockTuple(relation, &mut tid, mode);
-            }),
-            WaitPolicy::SkipLocked | WaitPolicy::NoWait => {
-                let is_free = self.relation.with(|relation| {
-                    // SAFETY: as above.
-                    unsafe { version::lock_tuple_if_free(relation, &mut tid, mode) }
-                });
-                if !is_free {
-                    if policy == WaitPolicy::NoWait {
-                        self.not_available();
-                    }
-                    return false;
-                }
-            }
-        }
+        // SAFETY: the relation is open and `tid` lives for the call; may raise.
+        self.relation.with(|relation| unsafe {
+            pg_sys::LockTuple(relation, &mut tid, mode);
+        });
         self.held = Some((tid, mode));
-        true
     }
 
     fn not_available(&self) -> ! {

@@ -1,0 +1,66 @@
+//! The process that runs a transaction, watched without a lock.
+//!
+//! PostgreSQL keeps a `PGPROC` for every process, at the same place as long as the server lives; another process may take one over, with
+//! ids of its own. Two of its fields are read here as they change, each in one load: `xid`, cleared (under ProcArrayLock) at the moment from
+//! which everybody takes the transaction for ended, and `wait_event_info`, not 0 while the process sleeps.
+use pgrx::pg_sys;
+use std::cell::Cell;
+use std::ffi::c_int;
+
+/// A process that was found running a transaction.
+#[derive(Clone, Copy)]
+pub struct Owner {
+    process: *const pg_sys::PGPROC,
+    xid: pg_sys::TransactionId,
+}
+
+impl Owner {
+    /// The process that runs top-level transaction `xid`; none for one that has ended, is prepared, or is a subtransaction.
+    pub fn find(xid: pg_sys::TransactionId) -> Option<Owner> {
+        // SAFETY: reads the process array under its lock; raises nothing that a wait for the transaction would not.
+        let pid = unsafe { pg_sys::BackendXidGetPid(xid) };
+        if pid == 0 {
+            return None;
+        }
+        let process = process_of(pid)?;
+        Some(Owner { process, xid })
+    }
+
+    /// Whether the transaction has ended, for everybody; true, too, once it is prepared.
+    pub fn has_ended(&self) -> bool {
+        // SAFETY: a PGPROC is never unmapped (see above); an aligned field of 32 bits.
+        unsafe { (&raw const (*self.process).xid).read_volatile() != self.xid }
+    }
+
+    /// Whether its process sleeps: waits for its client, a lock, a device.
+    pub fn is_asleep(&self) -> bool {
+        // SAFETY: as in `has_ended`.
+        unsafe { (&raw const (*self.process).wait_event_info).read_volatile() != 0 }
+    }
+}
+
+/// Processes met lately, by pid: to find one by its pid PostgreSQL looks at every connection.
+const PROCESSES_KNOWN: usize = 64;
+
+struct Known([Cell<(c_int, *const pg_sys::PGPROC)>; PROCESSES_KNOWN]);
+
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for Known {}
+
+static KNOWN: Known = Known([const { Cell::new((0, std::ptr::null())) }; PROCESSES_KNOWN]);
+
+fn process_of(pid: c_int) -> Option<*const pg_sys::PGPROC> {
+    let place = &KNOWN.0[pid as usize % PROCESSES_KNOWN];
+    let (known, process) = place.get();
+    // SAFETY: a PGPROC is never unmapped; an aligned field of 32 bits.
+    if known == pid && unsafe { (&raw const (*process).pid).read_volatile() } == pid {
+        return Some(process);
+    }
+    // SAFETY: reads the process array under its lock.
+    let process = unsafe { pg_sys::BackendPidGetProc(pid) };
+    if process.is_null() {
+        return None;
+    }
+    place.set((pid, process));
+    Some(process)
+}
