@@ -121,10 +121,11 @@ END $$;
 -- What the rows take now: nothing but what others left.
 SELECT mot.row_bytes_exactly() AS row_bytes_before \gset
 
--- Of the process that reclaims, pause_reclaim.spec; checkpoints and PREPARE have specs of their own.
+-- Of the process that reclaims, pause_reclaim.spec; checkpoints and PREPARE have specs of their own. Locks are put back after a start only (008_prepared.pl).
 SELECT format('CALL attempt(%L, %L)', point, ending)
 FROM mot.pause_points(), unnest(ARRAY['cancel', 'terminate', 'fail']) ending
 WHERE point NOT LIKE 'reclaim-%' AND point NOT LIKE 'unlink-%' AND point NOT LIKE 'checkpoint-%' AND point NOT LIKE 'prepare-%'
+  AND point <> 'lock-before-put-back'
   AND (may_fail OR ending <> 'fail')
 ORDER BY point COLLATE "C", ending COLLATE "C"
 \gexec
