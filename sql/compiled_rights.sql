@@ -57,12 +57,22 @@ EXECUTE put(5);
 EXECUTE del(5);
 EXECUTE pair(1);
 RESET ROLE;
+-- Since 16 each grant says whether it is inherited.
+SELECT current_setting('server_version_num')::int >= 160000 AS inherits_by_grant \gset
+\if :inherits_by_grant
+GRANT cr_group TO cr_user WITH INHERIT FALSE;
+\else
 ALTER ROLE cr_user NOINHERIT;
+\endif
 SET ROLE cr_user;
 EXECUTE get(1);
 EXECUTE put(5);
 RESET ROLE;
+\if :inherits_by_grant
+GRANT cr_group TO cr_user WITH INHERIT TRUE;
+\else
 ALTER ROLE cr_user INHERIT;
+\endif
 SET ROLE cr_user;
 EXECUTE get(1);
 RESET ROLE;

@@ -15,5 +15,12 @@ BEGIN
   ASSERT (SELECT relkind = 'f' FROM pg_class WHERE oid = one::regclass) = (twin.kind('first') = 'on');
   ASSERT other IS NULL OR (SELECT relkind = 'f' FROM pg_class WHERE oid = other::regclass) = (twin.kind('second') = 'on');
 END $$;
+-- Has every query that can run in parallel do so. For sessions, and to be called before a transaction begins: a call takes a snapshot. 16 gave the
+-- setting another name.
+CREATE PROCEDURE twin.parallel(wanted bool) LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config(name, CASE WHEN wanted THEN 'on' ELSE 'off' END, false) FROM pg_settings WHERE name IN ('force_parallel_mode', 'debug_parallel_query');
+  ASSERT FOUND;
+END $$;
 -- Roles are the server's, and outlive the database: made once.
 DO $$ BEGIN IF to_regrole('mot_twin_truncates') IS NULL THEN CREATE ROLE mot_twin_truncates; END IF; END $$;
