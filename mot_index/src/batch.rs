@@ -122,7 +122,7 @@ impl Batch {
         self.entries.is_empty()
     }
 
-    /// Whether the scan met the end: nothing lies behind the last entry.
+    /// Whether the scan met the end: nothing lies behind the last entry, or nothing before the key the scan was to end at.
     pub fn is_exhausted(&self) -> bool {
         self.exhausted
     }
@@ -161,6 +161,24 @@ impl Batch {
 
     pub(crate) fn is_full(&self) -> bool {
         self.entries.len() >= self.capacity
+    }
+
+    /// Whether every entry of the leaf being read has been.
+    #[inline]
+    pub(crate) fn is_leaf_read(&self) -> bool {
+        let frame = self.scratch.frames.last();
+        frame.is_some_and(|frame| frame.read >= frame.copy.count)
+    }
+
+    /// Whether whatever follows the last entry lies beyond a key.
+    pub(crate) fn has_reached(&self, until: &[u8], direction: Direction) -> bool {
+        let Some(last) = self.len().checked_sub(1) else {
+            return false;
+        };
+        match direction {
+            Direction::Forward => self.get(last).0 >= until,
+            Direction::Backward => self.get(last).0 <= until,
+        }
     }
 
     pub(crate) fn set_exhausted(&mut self) {

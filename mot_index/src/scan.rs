@@ -43,6 +43,18 @@ impl<'a, M: Memory> Tree<'a, M> {
     /// that was there during the whole call is not missed; between concurrent changes the scan may
     /// see some and not others.
     pub fn scan_batch(&self, bound: Bound<'_>, direction: Direction, batch: &mut Batch) {
+        self.scan_batch_until(bound, None, direction, batch);
+    }
+
+    /// The same, but no leaf is read behind one with an entry at or beyond `until`; that is an end, too. Entries beyond it may
+    /// be in the batch.
+    pub fn scan_batch_until(
+        &self,
+        bound: Bound<'_>,
+        until: Option<&[u8]>,
+        direction: Direction,
+        batch: &mut Batch,
+    ) {
         batch.clear();
         let edge = match (bound, direction) {
             (Bound::Start, Direction::Forward) | (Bound::End, Direction::Backward) => None,
@@ -59,7 +71,7 @@ impl<'a, M: Memory> Tree<'a, M> {
                 included: false,
             }),
         };
-        let mut result = self.scan_once(edge, direction, batch);
+        let mut result = self.scan_once(edge, until, direction, batch);
         let mut wait = Wait::new();
         while result.is_err() {
             // Perhaps until the owner of a leaf has stored the second of two links.
@@ -70,11 +82,11 @@ impl<'a, M: Memory> Tree<'a, M> {
                     rest: &resume,
                     included: false,
                 };
-                let result = self.scan_once(Some(edge), direction, batch);
+                let result = self.scan_once(Some(edge), until, direction, batch);
                 batch.scratch.resume = resume;
                 result
             } else {
-                self.scan_once(edge, direction, batch)
+                self.scan_once(edge, until, direction, batch)
             };
         }
         batch.scratch.frames.clear();
@@ -84,6 +96,7 @@ impl<'a, M: Memory> Tree<'a, M> {
     fn scan_once(
         &self,
         edge: Option<Edge<'_>>,
+        until: Option<&[u8]>,
         direction: Direction,
         batch: &mut Batch,
     ) -> Result<(), GoneDown> {
@@ -96,6 +109,12 @@ impl<'a, M: Memory> Tree<'a, M> {
         self.enter(root, edge, direction, batch)?;
         while !batch.is_full() {
             let wanted = batch.leaves_wanted();
+            if batch.is_leaf_read()
+                && until.is_some_and(|until| batch.has_reached(until, direction))
+            {
+                batch.set_exhausted();
+                return Ok(());
+            }
             let Some(frame) = batch.scratch.frames.last_mut() else {
                 batch.set_exhausted();
                 return Ok(());

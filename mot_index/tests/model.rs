@@ -12,6 +12,9 @@ use std::ops;
 
 type Model = BTreeMap<Vec<u8>, u64>;
 
+/// Entries behind the end of a scan that it may read: those of a leaf of each layer (the keys here lead into three).
+const BEYOND_MAX: usize = 4 * 15;
+
 #[derive(Clone, Debug)]
 enum Op {
     Insert(Vec<u8>, u64),
@@ -92,6 +95,7 @@ fn check_scan(
         .map(|(key, value)| (key.to_vec(), value))
         .collect();
     assert_eq!(got, expected[..batch.len()]);
+    check_until(tree, &expected, bound, direction, capacity);
     let mut cursor = Cursor::new();
     cursor.seek(bound, direction);
     let mut got = Vec::new();
@@ -99,6 +103,37 @@ fn check_scan(
         got.push((key.to_vec(), value));
     }
     assert_eq!(got, expected);
+}
+
+/// The same scan, to each of some keys: all up to it, and little more.
+fn check_until(
+    tree: &Tree<'_, TestMemory>,
+    expected: &[(Vec<u8>, u64)],
+    bound: Bound<'_>,
+    direction: Direction,
+    capacity: usize,
+) {
+    let mut batch = Batch::with_capacity(capacity);
+    for (until, _) in expected.iter().step_by(expected.len() / 5 + 1) {
+        let is_beyond = |key: &[u8]| match direction {
+            Direction::Forward => key >= &until[..],
+            Direction::Backward => key < &until[..],
+        };
+        tree.scan_batch_until(bound, Some(until), direction, &mut batch);
+        let got: Vec<_> = batch
+            .iter()
+            .map(|(key, value)| (key.to_vec(), value))
+            .collect();
+        assert_eq!(got, expected[..batch.len()]);
+        let within = expected.iter().filter(|(key, _)| !is_beyond(key)).count();
+        if batch.is_exhausted() {
+            assert!(batch.len() >= within);
+        } else {
+            assert_eq!(batch.len(), capacity);
+        }
+        let beyond = got.iter().filter(|(key, _)| is_beyond(key)).count();
+        assert!(beyond <= BEYOND_MAX, "{beyond} entries beyond");
+    }
 }
 
 /// All keys there are at once, each beside one that is not there as a rule.

@@ -242,7 +242,8 @@ impl IndexScan {
             Begin::Included => Bound::Included(&self.begin_key),
             Begin::Excluded => Bound::Excluded(&self.begin_key),
         };
-        tree.scan_batch(bound, self.direction, &mut self.batch);
+        let until = self.has_end.then_some(&self.end[..]);
+        tree.scan_batch_until(bound, until, self.direction, &mut self.batch);
         self.is_done = self.batch.is_exhausted();
         for (number, (key, value)) in self.batch.iter().enumerate() {
             let beyond = self.has_end

@@ -1,6 +1,6 @@
 //! The foreign-data wrapper `mot`: how PostgreSQL's planner and executor reach memory-optimized tables.
 //!
-//! Files follow the order of `FdwRoutine`: `handler`; planning (`size`, `paths`, `conditions`, `by_row`, `plan`); scanning (`scan`,
+//! Files follow the order of `FdwRoutine`: `handler`; planning (`size`, `short_range`, `paths`, `conditions`, `by_row`, `plan`); scanning (`scan`,
 //! `bounds`, `serializable`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `upsert`, `triggers`, `routing`); `lock_rows`; `explain`; `analyze`;
 //! `truncate`. `private` is what the planner tells the executor, `tuple` is between rows and slots.
 //!
@@ -27,6 +27,7 @@ pub mod private;
 mod routing;
 mod scan;
 mod serializable;
+mod short_range;
 mod size;
 mod triggers;
 mod truncate;

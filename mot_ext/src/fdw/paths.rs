@@ -6,6 +6,7 @@
 use super::by_row;
 use super::conditions::{self, Match};
 use super::private::{self, Key, items, list};
+use super::short_range;
 use crate::keys;
 use crate::pg::version;
 use pgrx::pg_sys;
@@ -212,13 +213,16 @@ unsafe fn add_index_path(
                 std::ptr::null_mut(),
             )
         };
-        let rows = ((*rel).tuples * selectivity).max(1.0).round();
+        let mut rows = ((*rel).tuples * selectivity).max(1.0).round();
+        let own = items::<pg_sys::RestrictInfo>((*rel).baserestrictinfo);
+        if short_range::answers_all(found, &own) {
+            rows = rows.min((*rel).rows);
+        }
         let searches = array_lengths(root, conditions);
         let steps = (*rel).tuples.max(2.0).log(NODE_FANOUT).ceil();
         let descent = searches * steps * DESCENT_STEP_COST * pg_sys::cpu_operator_cost;
         let filter = (*rel).baserestrictcost;
-        let clauses = items::<pg_sys::RestrictInfo>((*rel).baserestrictinfo).len() as f64;
-        let filters = (clauses - conditions.len() as f64).max(0.0);
+        let filters = (own.len() as f64 - conditions.len() as f64).max(0.0);
         let per_row = pg_sys::cpu_index_tuple_cost
             + pg_sys::cpu_tuple_cost * ENTRY_TO_ROW_COST
             + filters * pg_sys::cpu_operator_cost;
@@ -273,6 +277,21 @@ pub unsafe fn add(
         let path = version::foreign_path(root, rel, cost, order, outer, private.to_list());
         pg_sys::add_path(rel, path.cast());
     }
+}
+
+/// Whether the query can use the order of an index's rows.
+pub unsafe fn has_useful_order(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    index: *mut pg_sys::IndexOptInfo,
+) -> bool {
+    [
+        pg_sys::ScanDirection::ForwardScanDirection,
+        pg_sys::ScanDirection::BackwardScanDirection,
+    ]
+    .into_iter()
+    // SAFETY: the planner's own structures.
+    .any(|direction| unsafe { !useful_order(root, rel, index, direction).is_null() })
 }
 
 /// The order of an index's rows as pathkeys, cut to what the query can use.

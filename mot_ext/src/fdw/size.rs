@@ -1,5 +1,5 @@
 //! How many rows: from the engine's exact count and PostgreSQL's statistics about values.
-use super::{by_row, conditions};
+use super::{by_row, conditions, short_range};
 use crate::relation;
 use mot_engine::TableRef;
 use pgrx::pg_sys;
@@ -37,5 +37,6 @@ pub unsafe extern "C-unwind" fn get_foreign_rel_size(
         if (*rel).rows > 1.0 && conditions::finds_one_row(root, rel) {
             (*rel).rows = 1.0;
         }
+        short_range::bound(root, rel);
     }
 }
