@@ -7,8 +7,9 @@ use mot_engine::key::{AttributeLayout, IndexDefinition, KeyKind};
 #[cfg(debug_assertions)]
 use mot_engine::pause::{Point, set_hook};
 use mot_engine::{
-    Build, CommandId, Entered, Session, Slot, Sweep, TableRef, Transaction, Written, Xid,
+    Build, Clock, CommandId, Entered, Session, Slot, Sweep, TableRef, Transaction, Written, Xid,
 };
+use std::cell::Cell;
 
 struct Place {
     session: Session,
@@ -237,4 +238,51 @@ fn a_slot_is_never_given_away_while_an_entry_leads_to_it() {
         !added.contains(&gone),
         "an entry leads to the row of another key"
     );
+}
+
+/// A clock that is asked, by who walks a whole index, whether he was cancelled.
+struct Asked<'a> {
+    inner: Me,
+    place: &'a Place,
+    met: Cell<Sweep>,
+}
+
+impl Clock for Asked<'_> {
+    fn is_current(&self, xid: Xid) -> bool {
+        self.inner.is_current(xid)
+    }
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        self.inner.is_in_progress(xid)
+    }
+    fn did_commit(&self, xid: Xid) -> bool {
+        self.inner.did_commit(xid)
+    }
+    fn is_cancelled(&self) -> bool {
+        self.met.set(self.place.sweep(false, || {}));
+        false
+    }
+}
+
+/// Else the reclaimer, which sweeps a few times after the horizon has come to stand, would take them for done.
+#[test]
+fn a_sweep_says_what_it_was_kept_out_of() {
+    let (_region, engine) = common::engine(32 << 20);
+    let place = Place::new(engine.join().unwrap(), &on_a());
+    let slots: Vec<Slot> = (0..300).map(|a| place.add(numbered(a, 0))).collect();
+    slots.iter().for_each(|slot| place.delete(*slot));
+    let clock = Asked {
+        inner: common::reader(&place.world),
+        place: &place,
+        met: Cell::default(),
+    };
+    let index = place.session.indexes(place.table, &clock)[0];
+    place
+        .session
+        .index_bytes(&clock, place.table, index)
+        .unwrap();
+    let met = clock.met.get();
+    assert!(met.groups_kept_out > 0, "{met:?}");
+    assert_eq!((met.versions_removed, met.rows_visited), (0, 0));
+    let done = place.sweep(false, || {});
+    assert_eq!((done.groups_kept_out, done.versions_removed), (0, 600));
 }

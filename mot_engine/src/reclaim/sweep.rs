@@ -53,6 +53,8 @@ pub struct Sweep {
     pub versions_removed: u64,
     /// Groups of rows that have something left to do at a later horizon.
     pub groups_waiting: u64,
+    /// Those among them that were not looked at: somebody keeps sweeps out of the table for a while.
+    pub groups_kept_out: u64,
 }
 
 impl Session {
@@ -112,6 +114,7 @@ impl Session {
         done: &mut Sweep,
     ) -> bool {
         let Some(_sweeping) = Sweeping::begin(table) else {
+            done.groups_kept_out += 1;
             return true;
         };
         let _pin = self.local.pin();

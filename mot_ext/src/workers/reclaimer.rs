@@ -114,12 +114,18 @@ impl Reclaimer {
         }
         reach(Point::ReclaimBeforeDoomed);
         mot_engine::transaction::free_doomed(session);
+        let mut kept_out = 0;
         for walk in session.tables() {
-            session.sweep(&PgClock, walk.table(), !self.has_settled, || {
+            let done = session.sweep(&PgClock, walk.table(), !self.has_settled, || {
                 if shutdown_asked() {
                     errors::worker_ends();
                 }
             });
+            kept_out += done.groups_kept_out;
+        }
+        if kept_out > 0 {
+            // An index build or a check was in the way, maybe of every sweep since the horizon came to stand.
+            self.sweeps_left = QUIET_SWEEPS;
         }
         self.has_settled = true;
         session.memory().collect();
