@@ -179,6 +179,8 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
                 return Ok(());
             }
             self.report.versions += 1;
+            // Read before the next: a lock below that has just been taken out may make it true.
+            let ends_locks = version.ends_locks();
             at = version.next();
             if version.is_lock() {
                 if locks_end {
@@ -195,7 +197,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
                 }
                 continue;
             }
-            locks_end |= version.ends_locks();
+            locks_end |= ends_locks;
             let is_applying = version.flags() & flags::APPLYING != 0;
             let verdict = judge_maker(version, self.clock);
             self.settled &= !matches!(verdict, Judged::Mine | Judged::Running);

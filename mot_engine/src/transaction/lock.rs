@@ -96,7 +96,9 @@ impl Transaction {
                 fresh.keep();
                 if !head.has(Head::HAS_LOCKS)
                     && let Some(newest) = head.version()
+                    && !newest.ends_locks()
                 {
+                    debug_assert!(!newest.is_lock());
                     newest.add_flags(flags::NO_LOCKS_BELOW);
                 }
                 self.push(Kind::Lock, table, slot, entry.address());

@@ -22,8 +22,19 @@ impl Owner {
         if pid == 0 {
             return None;
         }
-        let process = process_of(pid)?;
-        Some(Owner { process, xid })
+        let known = Owner {
+            process: process_of(pid, true)?,
+            xid,
+        };
+        if !known.has_ended() {
+            return Some(known);
+        }
+        // Ended since; or another process had this pid before, and its place still says so: 15 and 16 leave the pid of a process that has ended.
+        let found = Owner {
+            process: process_of(pid, false)?,
+            xid,
+        };
+        (!found.has_ended()).then_some(found)
     }
 
     /// Whether the transaction has ended, for everybody; true, too, once it is prepared.
@@ -49,11 +60,12 @@ unsafe impl Sync for Known {}
 
 static KNOWN: Known = Known([const { Cell::new((0, std::ptr::null())) }; PROCESSES_KNOWN]);
 
-fn process_of(pid: c_int) -> Option<*const pg_sys::PGPROC> {
+fn process_of(pid: c_int, may_be_known: bool) -> Option<*const pg_sys::PGPROC> {
     let place = &KNOWN.0[pid as usize % PROCESSES_KNOWN];
     let (known, process) = place.get();
     // SAFETY: a PGPROC is never unmapped; an aligned field of 32 bits.
-    if known == pid && unsafe { (&raw const (*process).pid).read_volatile() } == pid {
+    if may_be_known && known == pid && unsafe { (&raw const (*process).pid).read_volatile() } == pid
+    {
         return Some(process);
     }
     // SAFETY: reads the process array under its lock.

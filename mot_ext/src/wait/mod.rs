@@ -10,6 +10,7 @@ mod watch;
 
 use crate::clock::narrow;
 use crate::errors;
+use crate::pg::interrupts;
 use crate::relation::Relation;
 use crate::stats;
 use mot_engine::pause::{Point, reach};
@@ -90,7 +91,10 @@ impl RowLockQueue {
         }
         stats::count_conflict(|conflicts| &conflicts.row_waits);
         reach(Point::WaitBeforeOwner);
-        if !watch::until_ended(xid) {
+        if watch::until_ended(xid) {
+            // Else nobody would, as long as owner follows owner.
+            interrupts::check_for_interrupts();
+        } else {
             self.wait_for_end(tid, xid, self.purpose);
         }
         reach(Point::WaitAfterOwner);

@@ -5,11 +5,11 @@
 //!
 //! - Only the head watches: it has the tuple lock, all others sleep on that. So the order of the queue is what it was. (Who holds a lock on the row
 //!   already does not queue, and watches, too.)
-//! - What it learns is only that looking at the row again is worth while. The engine judges as ever; a wrong answer costs a turn of the caller's
-//!   loop. A transaction that is being prepared is taken for ended once, and found without a process at the next turn.
+//! - What it learns is only that looking at the row again is worth while: PostgreSQL, asked then, says that the transaction has ended. The engine
+//!   judges as ever. What was read in the process is a hint: the process may be another one by now, or the transaction have been prepared.
 //! - Nothing is watched that sleeps: an owner that waits for its client, for another row, or for its commit to reach the disk.
-//! - Nobody is woken by what the owner does, so the watch is short ([`WATCH_MAX`]). It serves no interrupts: it ends when one comes, and the
-//!   wait that follows serves it, with deadlock detection, timeouts and its line in the context of an error.
+//! - Nobody is woken by what the owner does, so the watch is short ([`WATCH_MAX`]). It ends when an interrupt comes. The
+//!   wait that follows serves it, with deadlock detection, timeouts and its line in the context of an error; where none follows, the caller does.
 //! - Watches that did not pay make a process pass over the next ones ([`Patience`]): an owner that computes, or one that does not run.
 //! - With one processor the owner cannot run meanwhile: there is no watch.
 //!
@@ -43,7 +43,8 @@ pub fn until_ended(xid: Xid) -> bool {
         // It has ended, for a waiter that slept in the queue, most likely. If not, it is prepared, or a subtransaction.
         return !PgClock.is_in_progress(xid);
     };
-    let has_ended = watch(owner);
+    // The process says so; PostgreSQL has to agree, or the caller would come again and again without ever sleeping.
+    let has_ended = watch(owner) && !PgClock.is_in_progress(xid);
     PATIENCE.learn(has_ended);
     has_ended
 }
