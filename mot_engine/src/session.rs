@@ -265,6 +265,23 @@ impl Session {
         row::visible(table.anchor(slot)?, snapshot)
     }
 
+    /// Whether `version` is a state of the row that the caller's transaction made. Asked of one that nothing keeps, which may have been replaced and taken out by now: then
+    /// it was another's.
+    pub fn is_own_state(
+        &self,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        version: VersionRef,
+    ) -> bool {
+        let _pin = self.local.pin();
+        let head = table
+            .anchor(slot)
+            .and_then(|anchor| anchor.head().version());
+        std::iter::successors(head, VersionRef::next)
+            .any(|at| at == version && !at.is_lock() && clock.is_current(at.xid()))
+    }
+
     /// The row's state now. The version is valid as long as it cannot be superseded and pruned: while the caller's transaction locks or
     /// owns the row, or a snapshot sees it, or pinned.
     pub fn newest(&self, clock: &impl Clock, table: TableRef, slot: Slot) -> Newest {

@@ -219,3 +219,57 @@ fn a_change_of_a_unique_key_stays_for_key_share_lockers() {
     me.end(Fate::Aborted);
     work.abort(&place.session);
 }
+
+/// ON CONFLICT meets the newest state, which an old snapshot does not see and nothing keeps.
+#[test]
+fn a_state_taken_out_since_it_was_met_is_not_ones_own() {
+    let (_region, engine) = common::engine(16 << 20);
+    let place = Place::new(engine);
+    let old = place.snapshot();
+    place.set(1, 1);
+    let met = place
+        .session
+        .visible(place.table, place.slot, &place.snapshot())
+        .unwrap();
+    let me = place.world.begin();
+    let is_own = |version| {
+        place
+            .session
+            .is_own_state(&me, place.table, place.slot, version)
+    };
+    assert!(!is_own(met));
+    place.set(1, 2);
+    place.set(1, 3);
+    let kept = place.sweep(&[]);
+    assert!(!is_own(met), "{kept}");
+    assert_eq!(place.sees(&old), 0);
+
+    let snap = me.snapshot(1);
+    let seen = place
+        .session
+        .visible(place.table, place.slot, &snap)
+        .unwrap();
+    let mut work = Transaction::new();
+    let new = image(Row {
+        a: 1,
+        b: 4,
+        c: None,
+    });
+    let written = work.update(
+        &place.session,
+        &me,
+        place.table,
+        place.slot,
+        seen,
+        &new,
+        Xid(me.top),
+        CommandId(1),
+    );
+    let Ok(Written::Done(mine)) = written else {
+        panic!("{written:?}")
+    };
+    assert!(is_own(mine));
+    assert!(!is_own(seen));
+    me.end(Fate::Aborted);
+    work.abort(&place.session);
+}

@@ -155,7 +155,8 @@ fn find(state: &Modify, index: IndexRef, image: &[u8]) -> Option<(Slot, VersionR
     or_raise(scan.next(session, &Now))
 }
 
-/// Under REPEATABLE READ a state the snapshot does not see cannot be taken for the one that is in the way, even if it sees an older one.
+/// Under REPEATABLE READ a state the snapshot does not see cannot be taken for the one that is in the way, even if it sees an older one. Such a state is
+/// not kept for us: nothing of it is read here.
 fn refuse_unseen(state: &Modify, row: Slot, version: VersionRef) {
     let target = &state.target;
     let Some(snapshot) = state.snapshot.as_ref() else {
@@ -167,7 +168,12 @@ fn refuse_unseen(state: &Modify, row: Slot, version: VersionRef) {
             .visible(target.table, row, snapshot)
             .is_some_and(|seen| seen == version)
     };
-    if !PgClock.is_current(version.xid()) && !is_seen() {
+    let is_own = || {
+        target
+            .session
+            .is_own_state(&PgClock, target.table, row, version)
+    };
+    if !is_seen() && !is_own() {
         refuse_under_old_snapshot("concurrent update");
     }
 }
