@@ -47,6 +47,13 @@ pub static FIRST_ERROR: Allowed = Allowed {
     reason: "Several rows break a rule; the first one in the order of the plan is reported. Both sides fail.",
 };
 
+pub static ROWS_FILLED: Allowed = Allowed {
+    name: "an old snapshot, and ADD COLUMN ... DEFAULT since",
+    reason: "A new column's default is written into the rows of a MOT table, as by a heap table's rewrite; a heap table keeps a constant one in the \
+             catalog. To another transaction with an older snapshot such a row has changed: it reads the row as it was, with NULL in the new column, and cannot \
+             change it (40001). To the one that did it all rows are its own, those too that its snapshot did not see.",
+};
+
 fn state(answer: &Answer) -> Option<&str> {
     answer
         .refusal
@@ -54,10 +61,13 @@ fn state(answer: &Answer) -> Option<&str> {
         .map(|refusal| refusal.state.as_str())
 }
 
-/// Two answers that differ: whether they may.
+/// Two answers that differ: whether they may. `fills`, `filled_beside`: this, another transaction has
+/// added a column with a default since this one began.
 pub fn answers(
     statement: &Statement,
     level: Level,
+    fills: bool,
+    filled_beside: bool,
     heap: &Answer,
     mot: &Answer,
 ) -> Option<&'static Allowed> {
@@ -65,6 +75,11 @@ pub fn answers(
     let is_conflict = |state: Option<&str>| state == Some("40001");
     if level == Level::Serializable && is_conflict(heap) != is_conflict(mot) {
         return Some(&FINER_PREDICATE_LOCKS);
+    }
+    let is_refused = filled_beside && is_conflict(mot);
+    let are_rows = (fills || filled_beside) && mot.is_none();
+    if level != Level::ReadCommitted && heap.is_none() && (is_refused || are_rows) {
+        return Some(&ROWS_FILLED);
     }
     if statement.text.starts_with("PREPARE TRANSACTION") && heap.is_none() && mot == Some("0A000") {
         return Some(&NOT_PREPARED);

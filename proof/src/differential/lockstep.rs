@@ -34,6 +34,10 @@ pub struct Pair {
     asked: Option<Statement>,
     /// Of the transaction, or of the next statement.
     pub level: Level,
+    /// The transaction has filled a new column of rows that were there.
+    pub fills: bool,
+    /// Another one has since this transaction began.
+    pub filled_beside: bool,
 }
 
 impl Pair {
@@ -45,6 +49,8 @@ impl Pair {
             answers: [None, None],
             asked: None,
             level: Level::ReadCommitted,
+            fills: false,
+            filled_beside: false,
         }
     }
 
@@ -61,6 +67,13 @@ impl Pair {
     /// The statement that waits.
     pub fn waits_with(&self) -> Option<&Statement> {
         self.asked.as_ref()
+    }
+
+    /// Between transactions nothing of the last one is known.
+    pub fn forget(&mut self) {
+        self.level = Level::ReadCommitted;
+        self.fills = false;
+        self.filled_beside = false;
     }
 
     /// Sends a statement to both sides. Names of prepared transactions are the server's, so they say the side.
@@ -178,7 +191,16 @@ impl Pair {
         let differs = difference(&statement, &heap, &mot);
         let allowed = differs
             .is_some()
-            .then(|| by_design::answers(&statement, self.level, &heap, &mot))
+            .then(|| {
+                by_design::answers(
+                    &statement,
+                    self.level,
+                    self.fills,
+                    self.filled_beside,
+                    &heap,
+                    &mot,
+                )
+            })
             .flatten();
         match (differs, allowed) {
             (None, _) if self.heap.standing != self.mot.standing => Came::Differs(format!(

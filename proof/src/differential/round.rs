@@ -419,6 +419,13 @@ impl Round<'_> {
         }
         if statement.defines && answer.refusal.is_none() {
             self.tally.defined += 1;
+            self.pairs[who].fills |= statement.text.contains(" DEFAULT ");
+        }
+        // Also at its end: who began meanwhile does not see it either.
+        if self.pairs[who].fills {
+            for other in (0..self.pairs.len()).filter(|other| *other != who) {
+                self.pairs[other].filled_beside |= self.pairs[other].standing() != Standing::Idle;
+            }
         }
         self.tally.rows += answer.count();
         if answer.tags.last().is_some_and(|tag| tag == "COMMIT") {
@@ -428,7 +435,7 @@ impl Round<'_> {
             self.has_savepoint[who] = false;
             self.has_locked[who] = false;
             self.cursors[who] = None;
-            self.pairs[who].level = Level::ReadCommitted;
+            self.pairs[who].forget();
         }
     }
 
@@ -444,14 +451,14 @@ impl Round<'_> {
     }
 
     fn end_all(&mut self) -> Result<()> {
-        self.roll_back_prepared()?;
-        // A session that waits goes on when those it waits for have ended.
+        // Before anything ends that it waits for: it would go on, on one side before the other, and maybe on that side only.
         if let Some(waiting) = self.waiting.take() {
             let _ = self.pairs[waiting].cancel(&mut self.monitor)?;
         }
+        self.roll_back_prepared()?;
         for (who, pair) in self.pairs.iter_mut().enumerate() {
             pair.roll_back()?;
-            pair.level = Level::ReadCommitted;
+            pair.forget();
             self.cursors[who] = None;
             self.has_savepoint[who] = false;
             self.has_locked[who] = false;
