@@ -93,9 +93,7 @@ impl Rig {
             if self.cluster.postmaster_pid().is_ok() {
                 self.cluster.stop(Shutdown::Immediate)?;
             }
-            stop::stay_if_interrupted();
-            self.cluster.start_and_wait()?;
-            self.counter = Counter::of(self.cluster.postmaster_pid()?);
+            self.start()?;
         }
         let mut client = self.client(Side::Floor)?;
         execute(&mut client, "SET client_min_messages = warning")?;
@@ -110,6 +108,19 @@ impl Rig {
             execute(&mut client, &format!("CREATE SCHEMA {}", side.schema()))?;
         }
         Ok(())
+    }
+
+    fn start(&mut self) -> Result<()> {
+        stop::stay_if_interrupted();
+        self.cluster.start_and_wait()?;
+        self.counter = Counter::of(self.cluster.postmaster_pid()?);
+        Ok(())
+    }
+
+    /// Starts the server anew: memory of dropped tables is given back in the background, and some of it only when the part has begun.
+    pub(crate) fn restart(&mut self) -> Result<()> {
+        self.cluster.stop(Shutdown::Fast)?;
+        self.start()
     }
 
     /// A connection that finds the tables of `side`.

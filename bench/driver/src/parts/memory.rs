@@ -3,7 +3,7 @@
 use super::Bench;
 use crate::record::{Place, quantity};
 use crate::side::Side;
-use tpcc::failure::Result;
+use tpcc::failure::{Failure, Result};
 use tpcc::target::{execute, from_client};
 
 pub(crate) const PART: &str = "memory";
@@ -23,6 +23,8 @@ struct Sizes {
 }
 
 pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
+    // Nothing of what earlier parts have dropped may go while the growth is measured.
+    bench.rig.restart()?;
     let rows = bench.rig.plan.memory_rows;
     for side in [Side::Mot, Side::Heap] {
         let mut client = bench.rig.client(side)?;
@@ -46,6 +48,11 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
             .get(0);
         let indexes = (after.indexes - before.indexes) / rows as f64;
         let all = (after.all - before.all) / rows as f64;
+        if all <= 0.0 || indexes <= 0.0 {
+            return Err(Failure::unexpected(format!(
+                "{rows} rows of {side} take {all} bytes each, index entries {indexes}: something else gave memory back meanwhile"
+            )));
+        }
         for (work, bytes) in [
             (ENTRY, indexes),
             (ROW_OVERHEAD, all - indexes - tuple),
