@@ -13,9 +13,9 @@
 //! - Watches that did not pay make a process pass over the next ones ([`Patience`]): an owner that computes, or one that does not run.
 //! - With one processor the owner cannot run meanwhile: there is no watch.
 //!
-//! Measured on 2 processors (8 clients, one row, asynchronous commit; all in the real-time class, for others used the machine; medians of three
-//! alternating rounds of a second, together with the shorter walk for locks of `mot_engine/src/row/README.md`): 83,000 updates a second, 17.5 µs of the server's processors each; before 56,000 and 28.2 µs; heap
-//! 49,000 and 32.6 µs.
+//! Measured with `make bench QUICK=1` on 2 processors, nothing else at work (8 clients, one row, asynchronous commit; together with the shorter walk for locks of
+//! `mot_engine/src/row/README.md`): 35,000 updates a second, 42 µs of the server's processors each, heap tables in the same run 25,500 and 68 µs; a run
+//! without either change 28,900 and 53 µs, heap 28,200 and 60 µs.
 use crate::clock::{PgClock, narrow};
 use crate::pg::interrupts;
 use crate::pg::owner::Owner;
