@@ -87,7 +87,7 @@ pub fn answers(
     if level != Level::ReadCommitted && heap.is_none() && (is_refused || are_rows) {
         return Some(&ROWS_FILLED);
     }
-    if heap.is_none() && mot == Some("54000") {
+    if mot == Some("54000") {
         return Some(&LONG_KEY);
     }
     if statement.text.starts_with("PREPARE TRANSACTION") && heap.is_none() && mot == Some("0A000") {

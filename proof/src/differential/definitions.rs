@@ -15,6 +15,12 @@ impl Source<'_> {
             .filter(|column| column.kind.is_ordered())
             .map(|column| column.name.as_str())
             .collect();
+        if ordered.is_empty() {
+            return Statement {
+                defines: true,
+                ..Statement::plain(format!("TRUNCATE {name}"))
+            };
+        }
         let column = ordered[rng.random_range(0..ordered.len())];
         // One that an earlier statement may have made.
         let earlier = rng.random_range(number.saturating_sub(9)..=number);
