@@ -208,9 +208,11 @@ impl Connection {
     /// How many statements of the session have sent rows past core's receiver, and how many bytes one holds for more, or for the row
     /// that was sent last, at most.
     fn direct_rows(&mut self) -> (i64, i64) {
+        // From 18 on the view needs an ExprContext of its own that grows with the number of contexts, and does not say whose one is.
         let seen = self.run(&format!(
             "SELECT count(*) FILTER (WHERE name = '{CONTEXT}') || ' ' || coalesce(max(total_bytes), 0)
-             FROM pg_backend_memory_contexts WHERE name IN ('{CONTEXT}', 'ExprContext')"
+             FROM pg_backend_memory_contexts
+             WHERE name = '{CONTEXT}' OR name = 'ExprContext' AND current_setting('server_version_num')::int < 180000"
         ));
         let row = &seen.iter().find(|message| message.0 == b'D').unwrap().1;
         let (count, bytes) = std::str::from_utf8(&row[6..])
