@@ -206,3 +206,9 @@ UPDATE t SET v = 'other' WHERE id < 100;
 SELECT count(*), min(v) <> 'other' AS old FROM kept;
 SELECT array_agg(t ORDER BY id) FROM t WHERE id IN (1, 2);
 SELECT (mot.check('t')).rows AS t;
+-- A cursor is asked on an empty table, too.
+SELECT twin('cu_empty', 'id int PRIMARY KEY');
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM cu_empty;
+DELETE FROM cu_empty WHERE CURRENT OF c;
+ROLLBACK;

@@ -164,16 +164,17 @@ unsafe fn cursor_row_oid(missing_ok: bool) -> pg_sys::Oid {
     }
 }
 
-/// Offers the path to the one row, if a clause names it.
+/// Offers the path to the one row, if a clause names it. True: there may be no other, for a cursor has to be asked, on an empty table, too (core
+/// plans WHERE CURRENT OF as a TID scan always).
 pub unsafe fn add_path(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
     outer: pg_sys::Relids,
-) {
+) -> bool {
     // SAFETY: the planner's own structures.
     unsafe {
         let Some(identity) = find_identity(rel) else {
-            return;
+            return false;
         };
         let private = PathPrivate {
             plan: private::encode_identity(),
@@ -186,6 +187,7 @@ pub unsafe fn add_path(
         let total = filter.startup + row;
         let order = std::ptr::null_mut();
         paths::add(root, rel, filter.startup, total, order, outer, private);
+        is_cursor_row(identity)
     }
 }
 

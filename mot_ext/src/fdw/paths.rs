@@ -58,8 +58,10 @@ pub unsafe extern "C-unwind" fn get_foreign_paths(
     // SAFETY: the planner's own structures.
     unsafe {
         let lateral = (*rel).lateral_relids;
+        if by_row::add_path(root, rel, lateral) {
+            return;
+        }
         add_row_path(root, rel, lateral);
-        by_row::add_path(root, rel, lateral);
         let indexes = items::<pg_sys::IndexOptInfo>((*rel).indexlist);
         let own = items::<pg_sys::RestrictInfo>((*rel).baserestrictinfo);
         for index in &indexes {
