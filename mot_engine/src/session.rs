@@ -265,8 +265,8 @@ impl Session {
         row::visible(table.anchor(slot)?, snapshot)
     }
 
-    /// Whether `version` is a state of the row that the caller's transaction made. Asked of one that nothing keeps, which may have been replaced and taken out by now: then
-    /// it was another's.
+    /// Whether `version` is a state of the row that the caller's transaction made. Asked of one that nothing keeps, which may have been
+    /// replaced and taken out by now: then it was another's.
     pub fn is_own_state(
         &self,
         clock: &impl Clock,

@@ -2,42 +2,21 @@
 
 mod common;
 
-use common::{Me, Row, TABLE, World, check, image};
+use common::{Asked, Me, Row, TABLE, World, check, image};
 use mot_engine::memory::Purpose;
-use mot_engine::{
-    Build, Clock, CommandId, EngineError, Entered, Session, TableRef, Transaction, Xid,
-};
+use mot_engine::{Build, CommandId, EngineError, Entered, Session, TableRef, Transaction, Xid};
 use std::cell::Cell;
 
 /// A transaction whose user loses patience after so many questions.
-struct Impatient<'a> {
-    me: &'a Me,
-    left: Cell<usize>,
-}
-
-impl Impatient<'_> {
-    fn new(me: &Me, questions: usize) -> Impatient<'_> {
-        Impatient {
-            me,
-            left: Cell::new(questions),
-        }
-    }
-}
-
-impl Clock for Impatient<'_> {
-    fn is_current(&self, xid: Xid) -> bool {
-        self.me.is_current(xid)
-    }
-    fn is_in_progress(&self, xid: Xid) -> bool {
-        self.me.is_in_progress(xid)
-    }
-    fn did_commit(&self, xid: Xid) -> bool {
-        self.me.did_commit(xid)
-    }
-    fn is_cancelled(&self) -> bool {
-        let left = self.left.get();
-        self.left.set(left.saturating_sub(1));
-        left == 0
+fn impatient(me: &Me, questions: usize) -> Asked<'_, impl Fn() -> bool> {
+    let left = Cell::new(questions);
+    Asked {
+        me,
+        is_cancelled: move || {
+            let now = left.get();
+            left.set(now.saturating_sub(1));
+            now == 0
+        },
     }
 }
 
@@ -104,7 +83,7 @@ fn index_builds_end_when_asked_to_and_give_everything_back() {
         let level = used(session);
         let mut questions = 0;
         loop {
-            let clock = Impatient::new(&me, questions);
+            let clock = impatient(&me, questions);
             match work.create_index(session, &clock, table, &definition, Xid(me.top)) {
                 Ok(Build::Done(_)) => break,
                 Err(EngineError::Cancelled) => {}
@@ -143,7 +122,7 @@ fn checks_end_when_asked_to() {
     let me = common::reader(&world);
     let mut questions = 0;
     let report = loop {
-        let clock = Impatient::new(&me, questions);
+        let clock = impatient(&me, questions);
         match session.check(table, &clock, |problem| panic!("{problem:?}")) {
             Ok(report) => break report,
             Err(EngineError::Cancelled) => questions += 1,
@@ -156,7 +135,7 @@ fn checks_end_when_asked_to() {
     let steps = (ROWS * 2 + ROWS / 4) as usize / 1024;
     assert!(questions > steps, "only {questions} questions");
 
-    let clock = Impatient::new(&me, 1);
+    let clock = impatient(&me, 1);
     let bytes = session.index_bytes(&clock, table, index);
     assert!(matches!(bytes, Err(EngineError::Cancelled)));
     assert!(session.index_bytes(&me, table, index).unwrap() > 0);

@@ -23,17 +23,15 @@ impl Hot {
     fn new(engine: Engine) -> Hot {
         let session = engine.join().unwrap();
         let world = World::new();
-        let me = world.begin();
-        let mut work = Transaction::new();
-        let xid = Xid(me.top);
-        let table = work.create_table(&session, common::TABLE, xid).unwrap();
-        let (slot, version) = work
-            .insert(&session, table, &state(0), xid, CommandId(1))
-            .unwrap();
-        let entered = work.enter(&session, &me, table, slot, version).unwrap();
-        assert_eq!(entered, Entered::Done);
-        me.end(Fate::Committed);
-        work.commit(&session);
+        let table = common::table(&session, &world, &[]);
+        let slot = common::transact(&session, &world, |work, me, xid| {
+            let (slot, version) = work
+                .insert(&session, table, &state(0), xid, CommandId(1))
+                .unwrap();
+            let entered = work.enter(&session, me, table, slot, version).unwrap();
+            assert_eq!(entered, Entered::Done);
+            slot
+        });
         Hot {
             session,
             world,

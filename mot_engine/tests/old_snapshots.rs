@@ -5,7 +5,7 @@ mod common;
 
 use common::{Fate, Row, Snap, World, image, row};
 use mot_engine::{
-    Build, CommandId, Engine, Entered, LockStrength, Locked, OldSnapshots, Session, Slot, TableRef,
+    CommandId, Engine, Entered, LockStrength, Locked, OldSnapshots, Session, Slot, TableRef,
     Transaction, Written, Xid,
 };
 
@@ -21,27 +21,21 @@ impl Place {
     fn new(engine: Engine) -> Place {
         let session = engine.join().unwrap();
         let world = World::new();
-        let me = world.begin();
-        let mut work = Transaction::new();
-        let xid = Xid(me.top);
-        let table = work.create_table(&session, common::TABLE, xid).unwrap();
         let definition = common::definition(101, true, &[(1, false)]);
-        let build = work.create_index(&session, &me, table, &definition, xid);
-        let Ok(Build::Done(_)) = build else {
-            panic!("{build:?}")
-        };
+        let table = common::table(&session, &world, &[definition]);
         let first = image(Row {
             a: 1,
             b: 0,
             c: None,
         });
-        let (slot, version) = work
-            .insert(&session, table, &first, xid, CommandId(1))
-            .unwrap();
-        let entered = work.enter(&session, &me, table, slot, version).unwrap();
-        assert_eq!(entered, Entered::Done);
-        me.end(Fate::Committed);
-        work.commit(&session);
+        let slot = common::transact(&session, &world, |work, me, xid| {
+            let (slot, version) = work
+                .insert(&session, table, &first, xid, CommandId(1))
+                .unwrap();
+            let entered = work.enter(&session, me, table, slot, version).unwrap();
+            assert_eq!(entered, Entered::Done);
+            slot
+        });
         Place {
             session,
             world,

@@ -2,13 +2,11 @@
 
 mod common;
 
-use common::{Fate, Me, Row, World, image};
+use common::{Asked, Me, Row, World, image};
 use mot_engine::key::{AttributeLayout, IndexDefinition, KeyKind};
 #[cfg(debug_assertions)]
 use mot_engine::pause::{Point, set_hook};
-use mot_engine::{
-    Build, Clock, CommandId, Entered, Session, Slot, Sweep, TableRef, Transaction, Written, Xid,
-};
+use mot_engine::{CommandId, Entered, Session, Slot, Sweep, TableRef, Transaction, Written, Xid};
 use std::cell::Cell;
 
 struct Place {
@@ -21,16 +19,7 @@ impl Place {
     /// An empty table with an index.
     fn new(session: Session, definition: &IndexDefinition) -> Place {
         let world = World::new();
-        let me = world.begin();
-        let mut work = Transaction::new();
-        let xid = Xid(me.top);
-        let table = work.create_table(&session, common::TABLE, xid).unwrap();
-        let build = work.create_index(&session, &me, table, definition, xid);
-        let Ok(Build::Done(_)) = build else {
-            panic!("{build:?}")
-        };
-        me.end(Fate::Committed);
-        work.commit(&session);
+        let table = common::table(&session, &world, std::slice::from_ref(definition));
         Place {
             session,
             world,
@@ -40,12 +29,7 @@ impl Place {
 
     /// A transaction of its own.
     fn transact<T>(&self, work: impl FnOnce(&mut Transaction, &Me, Xid) -> T) -> T {
-        let me = self.world.begin();
-        let mut transaction = Transaction::new();
-        let done = work(&mut transaction, &me, Xid(me.top));
-        me.end(Fate::Committed);
-        transaction.commit(&self.session);
-        done
+        common::transact(&self.session, &self.world, work)
     }
 
     fn add(&self, row: Row) -> Slot {
@@ -240,29 +224,6 @@ fn a_slot_is_never_given_away_while_an_entry_leads_to_it() {
     );
 }
 
-/// A clock that is asked, by who walks a whole index, whether he was cancelled.
-struct Asked<'a> {
-    inner: Me,
-    place: &'a Place,
-    met: Cell<Sweep>,
-}
-
-impl Clock for Asked<'_> {
-    fn is_current(&self, xid: Xid) -> bool {
-        self.inner.is_current(xid)
-    }
-    fn is_in_progress(&self, xid: Xid) -> bool {
-        self.inner.is_in_progress(xid)
-    }
-    fn did_commit(&self, xid: Xid) -> bool {
-        self.inner.did_commit(xid)
-    }
-    fn is_cancelled(&self) -> bool {
-        self.met.set(self.place.sweep(false, || {}));
-        false
-    }
-}
-
 /// Else the reclaimer, which sweeps a few times after the horizon has come to stand, would take them for done.
 #[test]
 fn a_sweep_says_what_it_was_kept_out_of() {
@@ -270,17 +231,21 @@ fn a_sweep_says_what_it_was_kept_out_of() {
     let place = Place::new(engine.join().unwrap(), &on_a());
     let slots: Vec<Slot> = (0..300).map(|a| place.add(numbered(a, 0))).collect();
     slots.iter().for_each(|slot| place.delete(*slot));
+    let (me, met) = (common::reader(&place.world), Cell::default());
+    // Who walks a whole index is asked in the midst of it.
     let clock = Asked {
-        inner: common::reader(&place.world),
-        place: &place,
-        met: Cell::default(),
+        me: &me,
+        is_cancelled: || {
+            met.set(place.sweep(false, || {}));
+            false
+        },
     };
     let index = place.session.indexes(place.table, &clock)[0];
     place
         .session
         .index_bytes(&clock, place.table, index)
         .unwrap();
-    let met = clock.met.get();
+    let met: Sweep = met.get();
     assert!(met.groups_kept_out > 0, "{met:?}");
     assert_eq!((met.versions_removed, met.rows_visited), (0, 0));
     let done = place.sweep(false, || {});

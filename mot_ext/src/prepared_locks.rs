@@ -123,8 +123,9 @@ pub fn put_back() {
     }
 }
 
-/// At the abort of a transaction or subtransaction: leaves the entries to the next writer if this process was to put them back. Not a matter for a destructor: a process that
-/// is ended (FATAL) aborts its transaction and leaves its stack as it is. Calls nothing that can fail.
+/// At the abort of a transaction or subtransaction: leaves the entries to the next writer if this process was to put them back. Not a
+/// matter for a destructor: a process that is ended (FATAL) aborts its transaction and leaves its stack as it is. Calls nothing that can
+/// fail.
 pub fn give_up() {
     if CLAIMED.0.replace(false) {
         shmem::control()

@@ -195,14 +195,12 @@ unsafe extern "C-unwind" fn on_subtransaction(
     let Some(transaction) = existing() else {
         return;
     };
-    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
-        prepared_locks::give_up();
-    }
     match event {
         pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB if !transaction.is_empty() => {
             transaction.savepoint_commit(pg::nest_level());
         }
         pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB => {
+            prepared_locks::give_up();
             if let Some(session) = session::existing() {
                 session.reset();
                 if !transaction.is_empty() {

@@ -12,7 +12,8 @@ use crate::target::Target;
 use crate::terminal::{Mode, Phase, Shared, Terminal, TerminalConfig};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How often the coordinator looks whether all terminals have ended early.
@@ -54,20 +55,8 @@ pub trait Observer {
 /// An observer that looks at nothing.
 impl Observer for () {}
 
-/// An observer that tells another thread when all terminals are connected and at work, however long that took: who means to
-/// end the server under load waits for it.
-pub struct Begun(Sender<()>);
-
-/// The other end of [`Begun`].
-pub struct HasBegun(Receiver<()>);
-
-impl Begun {
-    /// An observer, and who waits for it.
-    pub fn channel() -> (Begun, HasBegun) {
-        let (sender, receiver) = channel();
-        (Begun(sender), HasBegun(receiver))
-    }
-}
+/// Tells another thread when all terminals are connected and at work.
+struct Begun(Sender<()>);
 
 impl Observer for Begun {
     fn measurement_begins(&mut self) {
@@ -76,11 +65,18 @@ impl Observer for Begun {
     }
 }
 
-impl HasBegun {
-    /// Waits until the load has begun, or its observer is gone: then the run has failed, and says why where it is joined.
-    pub fn wait(&self) {
-        let _ = self.0.recv();
-    }
+/// Starts a run in a thread of `scope` and comes back when all its terminals are at work, however long connecting took, or when it
+/// has failed, as who joins it is told: for who means to end the server under load.
+pub fn start<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    target: &'scope Target,
+    options: &'scope RunOptions,
+) -> ScopedJoinHandle<'scope, Result<RunReport>> {
+    let (begun, has_begun) = channel();
+    let running = scope.spawn(move || run(target, options, &mut Begun(begun)));
+    // An error: it has failed before, and its end of the channel is gone.
+    let _ = has_begun.recv();
+    running
 }
 
 /// Runs the workload of `options` against `target`.

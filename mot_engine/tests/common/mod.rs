@@ -4,8 +4,8 @@
 use mot_engine::key::{AttributeLayout, IndexDefinition, KeyBuffer, KeyColumn, KeyKind};
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
 use mot_engine::{
-    CheckReport, Clock, CommandId, Engine, Log, Lsn, OldSnapshot, OldSnapshots, Problem,
-    RelationKey, Session, Snapshot, TableRef, Xid,
+    Build, CheckReport, Clock, CommandId, Engine, Log, Lsn, OldSnapshot, OldSnapshots, Problem,
+    RelationKey, Session, Snapshot, TableRef, Transaction, Xid,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -359,6 +359,53 @@ pub fn engine(bytes: usize) -> (Region, Engine) {
     // SAFETY: the region is fresh; the caller keeps it for as long as the engine.
     let memory = unsafe { Memory::format(&region, &ArenaOptions::default()) }.unwrap();
     (region, Engine::format(memory).unwrap())
+}
+
+/// A transaction of its own, committed.
+pub fn transact<T>(
+    session: &Session,
+    world: &World,
+    work: impl FnOnce(&mut Transaction, &Me, Xid) -> T,
+) -> T {
+    let me = world.begin();
+    let mut transaction = Transaction::new();
+    let done = work(&mut transaction, &me, Xid(me.top));
+    me.end(Fate::Committed);
+    transaction.commit(session);
+    done
+}
+
+/// An empty table with these indexes.
+pub fn table(session: &Session, world: &World, indexes: &[IndexDefinition]) -> TableRef {
+    transact(session, world, |work, me, xid| {
+        let table = work.create_table(session, TABLE, xid).unwrap();
+        for definition in indexes {
+            let build = work.create_index(session, me, table, definition, xid);
+            assert!(matches!(build, Ok(Build::Done(_))), "{build:?}");
+        }
+        table
+    })
+}
+
+/// The clock of somebody who is asked whether he was cancelled.
+pub struct Asked<'a, F> {
+    pub me: &'a Me,
+    pub is_cancelled: F,
+}
+
+impl<F: Fn() -> bool> Clock for Asked<'_, F> {
+    fn is_current(&self, xid: Xid) -> bool {
+        self.me.is_current(xid)
+    }
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        self.me.is_in_progress(xid)
+    }
+    fn did_commit(&self, xid: Xid) -> bool {
+        self.me.did_commit(xid)
+    }
+    fn is_cancelled(&self) -> bool {
+        (self.is_cancelled)()
+    }
 }
 
 /// Checks a table and fails with what is wrong.

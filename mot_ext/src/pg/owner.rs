@@ -22,19 +22,11 @@ impl Owner {
         if pid == 0 {
             return None;
         }
-        let known = Owner {
-            process: process_of(pid, true)?,
-            xid,
-        };
-        if !known.has_ended() {
-            return Some(known);
-        }
-        // Ended since; or another process had this pid before, and its place still says so: 15 and 16 leave the pid of a process that has ended.
-        let found = Owner {
-            process: process_of(pid, false)?,
-            xid,
-        };
-        (!found.has_ended()).then_some(found)
+        let runs_it = |process| Some(Owner { process, xid }).filter(|owner| !owner.has_ended());
+        // A known place may be of a process that had this pid before: 15 and 16 leave the pid of one that has ended.
+        known(pid)
+            .and_then(runs_it)
+            .or_else(|| look_up(pid).and_then(runs_it))
     }
 
     /// Whether the transaction has ended, for everybody; true, too, once it is prepared.
@@ -60,19 +52,23 @@ unsafe impl Sync for Known {}
 
 static KNOWN: Known = Known([const { Cell::new((0, std::ptr::null())) }; PROCESSES_KNOWN]);
 
-fn process_of(pid: c_int, may_be_known: bool) -> Option<*const pg_sys::PGPROC> {
-    let place = &KNOWN.0[pid as usize % PROCESSES_KNOWN];
-    let (known, process) = place.get();
+fn place(pid: c_int) -> &'static Cell<(c_int, *const pg_sys::PGPROC)> {
+    &KNOWN.0[pid as usize % PROCESSES_KNOWN]
+}
+
+fn known(pid: c_int) -> Option<*const pg_sys::PGPROC> {
+    let (known, process) = place(pid).get();
     // SAFETY: a PGPROC is never unmapped; an aligned field of 32 bits.
-    if may_be_known && known == pid && unsafe { (&raw const (*process).pid).read_volatile() } == pid
-    {
-        return Some(process);
-    }
+    (known == pid && unsafe { (&raw const (*process).pid).read_volatile() } == pid)
+        .then_some(process)
+}
+
+fn look_up(pid: c_int) -> Option<*const pg_sys::PGPROC> {
     // SAFETY: reads the process array under its lock.
-    let process = unsafe { pg_sys::BackendPidGetProc(pid) };
+    let process: *const _ = unsafe { pg_sys::BackendPidGetProc(pid) };
     if process.is_null() {
         return None;
     }
-    place.set((pid, process));
+    place(pid).set((pid, process));
     Some(process)
 }

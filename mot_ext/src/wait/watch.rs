@@ -13,9 +13,9 @@
 //! - Watches that did not pay make a process pass over the next ones ([`Patience`]): an owner that computes, or one that does not run.
 //! - With one processor the owner cannot run meanwhile: there is no watch.
 //!
-//! Measured with `make bench QUICK=1` on 2 processors, nothing else at work (8 clients, one row, asynchronous commit; together with the shorter walk for locks of
-//! `mot_engine/src/row/README.md`): 35,000 updates a second, 42 µs of the server's processors each, heap tables in the same run 25,500 and 68 µs; a run
-//! without either change 28,900 and 53 µs, heap 28,200 and 60 µs.
+//! Measured with `make bench QUICK=1` on 2 processors, nothing else at work (8 clients, one row, asynchronous commit; together with the
+//! shorter walk for locks of `mot_engine/src/row/README.md`): 35,000 updates a second, 42 µs of the server's processors each, heap tables in
+//! the same run 25,500 and 68 µs; a run without either change 28,900 and 53 µs, heap 28,200 and 60 µs.
 use crate::clock::{PgClock, narrow};
 use crate::pg::interrupts;
 use crate::pg::owner::Owner;

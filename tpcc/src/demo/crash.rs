@@ -5,7 +5,7 @@ use crate::check;
 use crate::failure::{Failure, Result};
 use crate::ledger::Ledger;
 use crate::ledger_check;
-use crate::run::{Begun, run};
+use crate::run;
 use crate::target::execute;
 use crate::terminal::Mode;
 use serde::Serialize;
@@ -52,13 +52,7 @@ pub(super) fn crash(bench: &mut Bench, plan: &Plan, out: &Path) -> Result<CrashO
     options.warmup = Duration::ZERO;
     let cluster = &mut bench.cluster;
     let report = std::thread::scope(|scope| {
-        let (mut begun, has_begun) = Begun::channel();
-        // Moved, so that a run that fails early lets go of it.
-        let running = scope.spawn({
-            let (target, options) = (&target, &options);
-            move || run(target, options, &mut begun)
-        });
-        has_begun.wait();
+        let running = run::start(scope, &target, &options);
         std::thread::sleep(plan.kill_after);
         let killed = cluster.kill_postmaster();
         let report = running

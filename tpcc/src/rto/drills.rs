@@ -10,7 +10,7 @@ use crate::failure::{Failure, Result};
 use crate::ledger::Ledger;
 use crate::ledger_check;
 use crate::load::{LoadOptions, load};
-use crate::run::{Begun, RunOptions, run};
+use crate::run::{self, RunOptions};
 use crate::scale::Scale;
 use crate::schema::Engine;
 use crate::target::{Target, execute, from_client};
@@ -217,13 +217,7 @@ impl Rig {
         let options = self.run_options(ledger, seed);
         let (target, cluster, load_for) = (self.mot.clone(), &mut self.cluster, self.load_for);
         std::thread::scope(|scope| {
-            let (mut begun, has_begun) = Begun::channel();
-            // Moved, so that a run that fails early lets go of it.
-            let running = scope.spawn({
-                let (target, options) = (&target, &options);
-                move || run(target, options, &mut begun)
-            });
-            has_begun.wait();
+            let running = run::start(scope, &target, &options);
             std::thread::sleep(load_for);
             let at = Instant::now();
             let killed = cluster.kill_postmaster();

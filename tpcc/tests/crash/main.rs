@@ -35,7 +35,7 @@ use tpcc::failure::{Failure, Result};
 use tpcc::ledger::Ledger;
 use tpcc::ledger_check;
 use tpcc::random::TpccRng;
-use tpcc::run::{Begun, RunOptions, run};
+use tpcc::run::{self, RunOptions};
 use tpcc::schema::Engine;
 use tpcc::target::Target;
 use tpcc::terminal::Mode;
@@ -168,10 +168,8 @@ impl Suite {
             progress: false,
         };
         let report = std::thread::scope(|scope| -> Result<_> {
-            let (mut begun, has_begun) = Begun::channel();
-            let (target, options) = (&self.target, &options);
-            // Moved, so that a workload that fails early lets go of it.
-            let workload = scope.spawn(move || run(target, options, &mut begun));
+            let target = &self.target;
+            let workload = run::start(scope, target, &options);
             let stop_after = clients_leave.then_some(moment);
             let bank = &self.bank;
             let banking = scope.spawn(move || bank.work(target, seed, round, stop_after));
@@ -183,7 +181,6 @@ impl Suite {
             let struck = if clients_leave {
                 Ok(())
             } else {
-                has_begun.wait();
                 std::thread::sleep(moment);
                 event.strike(&mut self.cluster, &self.target, &mut rng)
             };
