@@ -10,6 +10,7 @@
 //! - At a point after PostgreSQL's decision interrupts are held: there a wait cannot be cancelled, as a real one could not.
 //! - `mot.fail_at(point)` raises an error there instead, at points that may raise.
 //! - `mot.row_bytes_exactly()` is beside them: what an ending at a point left in memory, to the byte.
+//! - `mot.plant_ended_process(pid)`: this session takes a process that has ended for the one that has this pid now (`pg/owner.rs`).
 //! - A session that ends without `mot.resume` gives its lock up: a point left armed by it stops nobody but workers.
 use crate::pg::interrupts;
 use crate::{pg, session, shmem};
@@ -242,6 +243,12 @@ fn pause_points() -> TableIterator<
             paused(point.name()),
         )
     }))
+}
+
+/// Plants a stale place for a process in what this session knows of others.
+#[pg_extern(volatile)]
+fn plant_ended_process(pid: i32) {
+    pg::owner::plant_ended(pid);
 }
 
 /// Called by the reclaimer after each round.
