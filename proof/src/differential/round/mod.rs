@@ -4,18 +4,20 @@
 //! victim is a matter of timing; the deadlock detector has specs of its own). So who goes on when a lock is given up is never a race. While
 //! a statement over several rows waits, the others only read, and end: what it holds already is a matter of its plan.
 
-use super::by_design::{Allowed, LONG_KEY};
+mod compare;
+mod draw;
+mod tally;
+
+pub use tally::Tally;
+
 use super::lockstep::{Came, Pair, summary};
 use super::schema::Table;
 use super::statement::{Source, Statement};
-use super::triggers::{self, LOG};
+use super::triggers;
 use crate::failure::Result;
-use crate::history::record::Level;
 use crate::wire::{Answer, Place, Session, Standing};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use std::collections::BTreeMap;
-use std::fmt;
 use std::fmt::Write;
 use std::time::Instant;
 
@@ -44,58 +46,6 @@ pub enum Ended {
         log: String,
         statements: u64,
     },
-}
-
-/// What was done in all rounds.
-#[derive(Default)]
-pub struct Tally {
-    pub rounds: u64,
-    pub statements: u64,
-    waits: u64,
-    cancelled: u64,
-    commits: u64,
-    prepared: u64,
-    defined: u64,
-    /// Rows returned or changed.
-    rows: u64,
-    errors: BTreeMap<String, u64>,
-    allowed: BTreeMap<&'static str, u64>,
-}
-
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |map: Vec<String>| {
-            if map.is_empty() {
-                "none".to_owned()
-            } else {
-                map.join(", ")
-            }
-        };
-        write!(
-            f,
-            "{} rounds, {} statements on each side, {} rows changed or returned, {} commits, {} transactions prepared, {} definitions changed, {} waits, {} second waits cancelled\nerrors on both sides: {}\nallowed differences: {}",
-            self.rounds,
-            self.statements,
-            self.rows,
-            self.commits,
-            self.prepared,
-            self.defined,
-            self.waits,
-            self.cancelled,
-            list(
-                self.errors
-                    .iter()
-                    .map(|(state, count)| format!("{state} {count}"))
-                    .collect()
-            ),
-            list(
-                self.allowed
-                    .iter()
-                    .map(|(name, count)| format!("{name}: {count}"))
-                    .collect()
-            ),
-        )
-    }
 }
 
 struct Round<'a> {
@@ -253,68 +203,6 @@ impl Round<'_> {
         self.compare_tables()
     }
 
-    fn is_calm(&self) -> bool {
-        self.waiting.is_some_and(|who| {
-            self.pairs[who]
-                .waits_with()
-                .is_some_and(|statement| statement.locks_several)
-        })
-    }
-
-    fn draw(&mut self, who: usize) -> Statement {
-        let calm = self.is_calm();
-        let source = Source {
-            tables: &self.tables,
-            cursor_table: self.cursors[who],
-        };
-        let rng = &mut self.rng;
-        let draw = rng.random_range(0..100);
-        let ending = if calm { 40 } else { 9 };
-        match self.pairs[who].standing() {
-            Standing::Failed => match draw {
-                0..=24 if self.has_savepoint[who] => Statement::plain("ROLLBACK TO SAVEPOINT s"),
-                25..=34 if !calm => source.draw(rng, false),
-                35..=50 => Statement::plain("COMMIT"),
-                _ => Statement::plain("ROLLBACK"),
-            },
-            Standing::Idle => match draw {
-                0..=54 => {
-                    self.pairs[who].level = match rng.random_range(0..10) {
-                        0..=4 => Level::ReadCommitted,
-                        5..=7 => Level::RepeatableRead,
-                        _ => Level::Serializable,
-                    };
-                    Statement::plain(format!("BEGIN ISOLATION LEVEL {}", self.pairs[who].level))
-                }
-                55..=57 if !calm => {
-                    self.definitions += 1;
-                    source.define(rng, self.definitions)
-                }
-                58..=72 if !self.prepared.is_empty() => {
-                    let number = self.prepared[rng.random_range(0..self.prepared.len())];
-                    let verb = ["COMMIT", "COMMIT", "ROLLBACK"][rng.random_range(0..3)];
-                    Statement::plain(format!("{verb} PREPARED 'proof_@_{number}'"))
-                }
-                _ => source.draw(rng, calm),
-            },
-            Standing::Open => match draw {
-                _ if draw < ending => Statement::plain("COMMIT"),
-                40..=44 => Statement::plain("ROLLBACK"),
-                45..=51 => Statement::plain("SAVEPOINT s"),
-                52..=57 if self.has_savepoint[who] => Statement::plain("ROLLBACK TO SAVEPOINT s"),
-                58..=60 if self.has_savepoint[who] => Statement::plain("RELEASE SAVEPOINT s"),
-                61 if !calm => {
-                    self.definitions += 1;
-                    source.define(rng, self.definitions)
-                }
-                62..=66 if !self.has_locked[who] && self.prepared.len() < PREPARED_MOST => {
-                    Statement::plain(format!("PREPARE TRANSACTION 'proof_@_{}'", self.done))
-                }
-                _ => source.draw(rng, calm),
-            },
-        }
-    }
-
     fn others(&self, who: usize) -> Vec<i32> {
         let others = self
             .pairs
@@ -437,109 +325,5 @@ impl Round<'_> {
             self.cursors[who] = None;
             self.pairs[who].forget();
         }
-    }
-
-    /// Rolls back what is prepared on any side, or was left by a run that ended early.
-    fn roll_back_prepared(&mut self) -> Result<()> {
-        self.prepared.clear();
-        let list = "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()";
-        for row in self.monitor.must(list)?.rows {
-            let name = row[0].as_deref().unwrap_or_default();
-            self.monitor.must(&format!("ROLLBACK PREPARED '{name}'"))?;
-        }
-        Ok(())
-    }
-
-    fn end_all(&mut self) -> Result<()> {
-        // Before anything ends that it waits for: it would go on, on one side before the other, and maybe on that side only.
-        if let Some(waiting) = self.waiting.take() {
-            let _ = self.pairs[waiting].cancel(&mut self.monitor)?;
-        }
-        self.roll_back_prepared()?;
-        for (who, pair) in self.pairs.iter_mut().enumerate() {
-            pair.roll_back()?;
-            pair.forget();
-            self.cursors[who] = None;
-            self.has_savepoint[who] = false;
-            self.has_locked[who] = false;
-        }
-        Ok(())
-    }
-
-    /// Columns, indexes, constraints and triggers of a side.
-    fn definitions_of(&mut self, schema: &str) -> Result<Answer> {
-        self.monitor.must(&format!(
-            "WITH c AS (SELECT oid, relname FROM pg_class WHERE relnamespace = '{schema}'::regnamespace)
-             SELECT relname::text, 'column' AS kind, attname::text AS name FROM c JOIN pg_attribute ON attrelid = oid
-               WHERE attnum > 0 AND NOT attisdropped AND relname !~ '_(key|unique|index|extra)'
-             UNION ALL SELECT relname::text, 'index', (SELECT i.relname::text FROM c i WHERE i.oid = indexrelid) FROM c JOIN pg_index ON indrelid = oid
-             UNION ALL SELECT relname::text, 'constraint', conname::text FROM c JOIN pg_constraint ON conrelid = c.oid
-             UNION ALL SELECT relname::text, 'trigger', tgname::text || tgenabled::text FROM c JOIN pg_trigger ON tgrelid = c.oid
-             ORDER BY 1, 2, 3"
-        ))
-    }
-
-    /// The tables, and what triggers wrote.
-    fn names(&self) -> Vec<String> {
-        let tables = self.tables.iter().map(|table| table.name.clone());
-        tables.chain([LOG.to_owned()]).collect()
-    }
-
-    /// Ends all transactions, and gives the MOT side the heap side's rows: what one side committed, the other may not have.
-    fn resynchronize(&mut self, allowed: &'static Allowed) -> Result<()> {
-        *self.tally.allowed.entry(allowed.name).or_default() += 1;
-        // One that only one side waits in is among them.
-        for who in 0..self.pairs.len() {
-            if self.pairs[who].waits_with().is_some() {
-                let _ = self.pairs[who].cancel(&mut self.monitor)?;
-            }
-        }
-        self.waiting = None;
-        self.end_all()?;
-        if *allowed == LONG_KEY || self.definitions_of("d_heap")? != self.definitions_of("d_mot")? {
-            // The MOT side cannot have the heap side's rows; or one side's COMMIT took changed definitions along, the other's failed.
-            self.is_over = true;
-            return Ok(());
-        }
-        self.monitor
-            .must("SET session_replication_role = replica")?;
-        for name in self.names() {
-            self.monitor.must(&format!(
-                "TRUNCATE d_mot.{name}; INSERT INTO d_mot.{name} SELECT * FROM d_heap.{name}"
-            ))?;
-        }
-        self.monitor.must("RESET session_replication_role")?;
-        Ok(())
-    }
-
-    fn compare_tables(&mut self) -> Result<Option<String>> {
-        if self.is_over {
-            return Ok(None);
-        }
-        let definitions = (
-            self.definitions_of("d_heap")?,
-            self.definitions_of("d_mot")?,
-        );
-        if definitions.0 != definitions.1 {
-            return Ok(Some(format!("definitions at the end: {definitions:?}")));
-        }
-        for name in self.names() {
-            let digest = |schema: &str| {
-                format!(
-                    "SELECT count(*), coalesce(string_agg(t::text, '|' ORDER BY t::text COLLATE \"C\"), '') FROM {schema}.{name} t"
-                )
-            };
-            let heap = self.monitor.must(&digest("d_heap"))?;
-            let mot = self.monitor.must(&digest("d_mot"))?;
-            if heap.rows != mot.rows {
-                return Ok(Some(format!(
-                    "{name} at the end: heap {:?}, MOT {:?}",
-                    heap.rows, mot.rows
-                )));
-            }
-            self.monitor
-                .must(&format!("SELECT rows FROM mot.check('d_mot.{name}')"))?;
-        }
-        Ok(None)
     }
 }

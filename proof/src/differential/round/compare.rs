@@ -1,0 +1,112 @@
+//! Ends of transactions, and both sides compared or made the same.
+use super::super::by_design::{Allowed, LONG_KEY};
+use super::super::triggers::LOG;
+use super::Round;
+use crate::failure::Result;
+use crate::wire::Answer;
+
+impl Round<'_> {
+    /// Rolls back what is prepared on any side, or was left by a run that ended early.
+    pub(super) fn roll_back_prepared(&mut self) -> Result<()> {
+        self.prepared.clear();
+        let list = "SELECT gid FROM pg_prepared_xacts WHERE database = current_database()";
+        for row in self.monitor.must(list)?.rows {
+            let name = row[0].as_deref().unwrap_or_default();
+            self.monitor.must(&format!("ROLLBACK PREPARED '{name}'"))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn end_all(&mut self) -> Result<()> {
+        // Before anything ends that it waits for: it would go on, on one side before the other, and maybe on that side only.
+        if let Some(waiting) = self.waiting.take() {
+            let _ = self.pairs[waiting].cancel(&mut self.monitor)?;
+        }
+        self.roll_back_prepared()?;
+        for (who, pair) in self.pairs.iter_mut().enumerate() {
+            pair.roll_back()?;
+            pair.forget();
+            self.cursors[who] = None;
+            self.has_savepoint[who] = false;
+            self.has_locked[who] = false;
+        }
+        Ok(())
+    }
+
+    /// Columns, indexes, constraints and triggers of a side.
+    pub(super) fn definitions_of(&mut self, schema: &str) -> Result<Answer> {
+        self.monitor.must(&format!(
+            "WITH c AS (SELECT oid, relname FROM pg_class WHERE relnamespace = '{schema}'::regnamespace)
+             SELECT relname::text, 'column' AS kind, attname::text AS name FROM c JOIN pg_attribute ON attrelid = oid
+               WHERE attnum > 0 AND NOT attisdropped AND relname !~ '_(key|unique|index|extra)'
+             UNION ALL SELECT relname::text, 'index', (SELECT i.relname::text FROM c i WHERE i.oid = indexrelid) FROM c JOIN pg_index ON indrelid = oid
+             UNION ALL SELECT relname::text, 'constraint', conname::text FROM c JOIN pg_constraint ON conrelid = c.oid
+             UNION ALL SELECT relname::text, 'trigger', tgname::text || tgenabled::text FROM c JOIN pg_trigger ON tgrelid = c.oid
+             ORDER BY 1, 2, 3"
+        ))
+    }
+
+    /// The tables, and what triggers wrote.
+    pub(super) fn names(&self) -> Vec<String> {
+        let tables = self.tables.iter().map(|table| table.name.clone());
+        tables.chain([LOG.to_owned()]).collect()
+    }
+
+    /// Ends all transactions, and gives the MOT side the heap side's rows: what one side committed, the other may not have.
+    pub(super) fn resynchronize(&mut self, allowed: &'static Allowed) -> Result<()> {
+        *self.tally.allowed.entry(allowed.name).or_default() += 1;
+        // One that only one side waits in is among them.
+        for who in 0..self.pairs.len() {
+            if self.pairs[who].waits_with().is_some() {
+                let _ = self.pairs[who].cancel(&mut self.monitor)?;
+            }
+        }
+        self.waiting = None;
+        self.end_all()?;
+        if *allowed == LONG_KEY || self.definitions_of("d_heap")? != self.definitions_of("d_mot")? {
+            // The MOT side cannot have the heap side's rows; or one side's COMMIT took changed definitions along, the other's failed.
+            self.is_over = true;
+            return Ok(());
+        }
+        self.monitor
+            .must("SET session_replication_role = replica")?;
+        for name in self.names() {
+            self.monitor.must(&format!(
+                "TRUNCATE d_mot.{name}; INSERT INTO d_mot.{name} SELECT * FROM d_heap.{name}"
+            ))?;
+        }
+        self.monitor.must("RESET session_replication_role")?;
+        Ok(())
+    }
+
+    pub(super) fn compare_tables(&mut self) -> Result<Option<String>> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let definitions = (
+            self.definitions_of("d_heap")?,
+            self.definitions_of("d_mot")?,
+        );
+        if definitions.0 != definitions.1 {
+            return Ok(Some(format!("definitions at the end: {definitions:?}")));
+        }
+        for name in self.names() {
+            let digest = |schema: &str| {
+                format!(
+                    "SELECT count(*), coalesce(string_agg(t::text, '|' ORDER BY t::text COLLATE \"C\"), '') FROM {schema}.{name} t"
+                )
+            };
+            let heap = self.monitor.must(&digest("d_heap"))?;
+            let mot = self.monitor.must(&digest("d_mot"))?;
+            if heap.rows != mot.rows {
+                return Ok(Some(format!(
+                    "{name} at the end: heap {:?}, MOT {:?}",
+                    heap.rows, mot.rows
+                )));
+            }
+            self.monitor
+                .must(&format!("SELECT rows FROM mot.check('d_mot.{name}')"))?;
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,170 @@
+//! INSERT, UPDATE and DELETE.
+use super::super::schema::{Column, Table, Type};
+use super::{Source, Statement, by_key, condition, qualified_key, value};
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+/// A row's new values. Several rows at once get no new keys: which fails first depends on the order.
+pub(super) fn assignments(rng: &mut SmallRng, table: &Table, one_row: bool) -> String {
+    let mut parts = Vec::new();
+    for _ in 0..rng.random_range(1..3) {
+        let column = if one_row && rng.random_ratio(1, 6) {
+            table.any(rng)
+        } else {
+            table.payload(rng)
+        };
+        let is_taken = parts.iter().any(|(name, _)| *name == column.name);
+        if is_taken || (column.is_unique && !one_row) || !table.may_assign(column) {
+            continue;
+        }
+        let new = match rng.random_range(0..4) {
+            0 if column.kind.is_number() => format!("{}.{} + 1", table.name, column.name),
+            1 if column.kind == Type::Text => {
+                format!("left({}.{} || 'y', 8)", table.name, column.name)
+            }
+            2 if rng.random_ratio(1, 3) => "DEFAULT".to_owned(),
+            _ => value(rng, column),
+        };
+        parts.push((column.name.as_str(), new));
+    }
+    if parts.is_empty() {
+        let column = table.set_column();
+        parts.push((&column.name, format!("{}.{}", table.name, column.name)));
+    }
+    let parts: Vec<String> = parts
+        .iter()
+        .map(|(name, new)| format!("{name} = {new}"))
+        .collect();
+    parts.join(", ")
+}
+
+impl Source<'_> {
+    fn row(&self, rng: &mut SmallRng, columns: &[&Column]) -> String {
+        let values: Vec<String> = columns
+            .iter()
+            .map(|column| {
+                if rng.random_ratio(1, 15) {
+                    "DEFAULT".to_owned()
+                } else {
+                    value(rng, column)
+                }
+            })
+            .collect();
+        format!("({})", values.join(", "))
+    }
+
+    /// An INSERT. Its rows come in the order of its list.
+    pub fn insert(&self, rng: &mut SmallRng) -> Statement {
+        let table = self.table(rng);
+        let name = &table.name;
+        let columns: Vec<&Column> = table
+            .columns
+            .iter()
+            .enumerate()
+            .filter(|(number, _)| *number < table.key_columns || rng.random_ratio(5, 6))
+            .map(|(_, column)| column)
+            .collect();
+        let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        let rows: Vec<String> = (0..rng.random_range(1..4))
+            .map(|_| self.row(rng, &columns))
+            .collect();
+        let conflict = match rng.random_range(0..10) {
+            0..=2 => " ON CONFLICT DO NOTHING".to_owned(),
+            3..=6 => {
+                let column = table.payload(rng);
+                let column = if table.may_assign(column) {
+                    &column.name
+                } else {
+                    &table.set_column().name
+                };
+                let new = if rng.random() {
+                    format!("excluded.{column}")
+                } else {
+                    format!("{name}.{column}")
+                };
+                let filter = if rng.random_ratio(1, 4) {
+                    format!(" WHERE {}", condition(rng, table, &format!("{name}.")))
+                } else {
+                    String::new()
+                };
+                format!(
+                    " ON CONFLICT ({}) DO UPDATE SET {column} = {new}{filter}",
+                    table.key_list()
+                )
+            }
+            _ => String::new(),
+        };
+        let returning = if rng.random() { " RETURNING *" } else { "" };
+        let rows = rows.join(", ");
+        Statement::plain(format!(
+            "INSERT INTO {name} ({}) VALUES {rows}{conflict}{returning}",
+            names.join(", ")
+        ))
+    }
+
+    pub(super) fn update(&self, rng: &mut SmallRng) -> Statement {
+        let table = self.table(rng);
+        let name = &table.name;
+        let one_row = rng.random_ratio(3, 5);
+        let set = assignments(rng, table, one_row);
+        let (from, filter) = if one_row {
+            (String::new(), by_key(rng, table))
+        } else if !table.locks_what_it_reads() && rng.random_ratio(1, 3) {
+            let (other, on) = self.join(rng, table);
+            (
+                format!(" FROM {} o", other.name),
+                format!("{on} AND {}", condition(rng, other, "o.")),
+            )
+        } else {
+            (String::new(), condition(rng, table, &format!("{name}.")))
+        };
+        let returning = match rng.random_range(0..4) {
+            0 => format!(" RETURNING {name}.*"),
+            1 => format!(" RETURNING {}", qualified_key(table, name)),
+            _ => String::new(),
+        };
+        Statement {
+            is_ordered: false,
+            locks_several: !one_row,
+            ..Statement::plain(format!(
+                "UPDATE {name} SET {set}{from} WHERE {filter}{returning}"
+            ))
+        }
+    }
+
+    pub(super) fn delete(&self, rng: &mut SmallRng) -> Statement {
+        let table = self.table(rng);
+        let name = &table.name;
+        let one_row = rng.random_ratio(3, 5);
+        let (using, filter) = if one_row {
+            (String::new(), by_key(rng, table))
+        } else if !table.locks_what_it_reads() && rng.random_ratio(1, 4) {
+            let (other, on) = self.join(rng, table);
+            (
+                format!(" USING {} o", other.name),
+                format!("{on} AND {}", condition(rng, other, "o.")),
+            )
+        } else {
+            (
+                String::new(),
+                format!(
+                    "{} AND {}",
+                    condition(rng, table, ""),
+                    condition(rng, table, "")
+                ),
+            )
+        };
+        let returning = if rng.random_ratio(1, 3) {
+            format!(" RETURNING {name}.*")
+        } else {
+            String::new()
+        };
+        Statement {
+            is_ordered: false,
+            locks_several: !one_row,
+            ..Statement::plain(format!(
+                "DELETE FROM {name}{using} WHERE {filter}{returning}"
+            ))
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! SELECT, with row locks and without.
+use super::{Source, Statement, by_key, condition};
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+impl Source<'_> {
+    pub(super) fn select(&self, rng: &mut SmallRng, locking: bool) -> Statement {
+        let table = self.table(rng);
+        let name = &table.name;
+        let key = table.key_list();
+        if locking {
+            let lock = [
+                "FOR UPDATE",
+                "FOR NO KEY UPDATE",
+                "FOR SHARE",
+                "FOR KEY SHARE",
+            ][rng.random_range(0..4)];
+            let policy = ["", "", " NOWAIT", " SKIP LOCKED"][rng.random_range(0..4)];
+            let one_row = rng.random();
+            let filter = if one_row {
+                by_key(rng, table)
+            } else {
+                condition(rng, table, "")
+            };
+            let limit = if rng.random_ratio(1, 4) {
+                " LIMIT 3"
+            } else {
+                ""
+            };
+            return Statement {
+                is_ordered: true,
+                locks_several: !one_row,
+                ..Statement::plain(format!(
+                    "SELECT * FROM {name} WHERE {filter} ORDER BY {key}{limit} {lock}{policy}"
+                ))
+            };
+        }
+        let filter = condition(rng, table, "");
+        let (text, is_ordered) = match rng.random_range(0..10) {
+            0..=2 => (format!("SELECT * FROM {name} WHERE {filter}"), false),
+            3..=4 => {
+                let direction = if rng.random() { " DESC" } else { "" };
+                let key = key.replace(", ", &format!("{direction}, "));
+                let limit = if rng.random() {
+                    " LIMIT 4 OFFSET 1"
+                } else {
+                    ""
+                };
+                (
+                    format!("SELECT * FROM {name} WHERE {filter} ORDER BY {key}{direction}{limit}"),
+                    true,
+                )
+            }
+            5 => {
+                let column = table.any(rng);
+                let column_name = &column.name;
+                let mut list =
+                    format!("count(*), count({column_name}), count(DISTINCT {column_name})");
+                if column.kind.has_exact_sum() {
+                    list += &format!(", sum({column_name}), avg({column_name}::numeric)");
+                }
+                if column.kind.is_ordered() {
+                    list += &format!(", min({column_name}), max({column_name})");
+                }
+                (format!("SELECT {list} FROM {name} WHERE {filter}"), true)
+            }
+            6 => {
+                let column = &table.any(rng).name;
+                (
+                    format!(
+                        "SELECT {column}, count(*) FROM {name} WHERE {filter} GROUP BY {column}"
+                    ),
+                    false,
+                )
+            }
+            7..=8 => {
+                let (other, on) = self.join(rng, table);
+                let kind = if rng.random() { "JOIN" } else { "LEFT JOIN" };
+                let filter = condition(rng, table, &format!("{name}."));
+                (
+                    format!(
+                        "SELECT {name}.*, o.* FROM {name} {kind} {} o ON {on} WHERE {filter}",
+                        other.name
+                    ),
+                    false,
+                )
+            }
+            _ => {
+                let (other, on) = self.join(rng, table);
+                let not = if rng.random() { "" } else { "NOT " };
+                (
+                    format!(
+                        "SELECT * FROM {name} WHERE {not}EXISTS (SELECT FROM {} o WHERE {on})",
+                        other.name
+                    ),
+                    false,
+                )
+            }
+        };
+        Statement {
+            is_ordered,
+            ..Statement::plain(text)
+        }
+    }
+}
