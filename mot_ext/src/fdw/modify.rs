@@ -6,7 +6,7 @@
 //!
 //! Core checks neither NOT NULL nor CHECK nor partition bounds for foreign tables: that happens here, before a row is stored.
 use super::expressions::per_tuple_memory;
-use super::triggers::{self, InsertTriggers};
+use super::triggers::{self, Hidden};
 use super::write::{Fate, Inserted, Target};
 use super::{private, routing, tuple, upsert};
 use crate::clock::{PgClock, PgSnapshot};
@@ -33,7 +33,7 @@ pub struct Modify {
     fields: FieldKeeper,
     /// The scan locked the rows: their newest state is what it returned.
     is_locked: bool,
-    pub insert_triggers: InsertTriggers,
+    pub hidden: Hidden,
 }
 
 const IDENTITY: &std::ffi::CStr = c"ctid";
@@ -109,8 +109,9 @@ unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRe
             identity,
             tuple: tuple::empty(),
             fields: FieldKeeper::new(),
-            is_locked: triggers::see_old_rows(plan, info),
-            insert_triggers: InsertTriggers::new(),
+            is_locked: !plan.is_null()
+                && triggers::run_before((*info).ri_TrigDesc, (*plan).operation),
+            hidden: Hidden::none(),
         };
         let state = PgMemoryContexts::For((*estate).es_query_cxt).leak_and_drop_on_delete(state);
         (*info).ri_FdwState = state.cast();
@@ -212,6 +213,13 @@ impl Modify {
         }
     }
 
+    /// A row as it was before a change. It stays until we commit.
+    fn old_row(&self, seen: VersionRef) -> pg_sys::HeapTupleData {
+        let mut row = tuple::empty();
+        tuple::point(&mut row, seen, self.target.oid());
+        row
+    }
+
     /// Evaluates the statement again over the newest state of a row; None: it does not concern the row any more.
     unsafe fn evaluate_again(
         &self,
@@ -268,7 +276,7 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
     // SAFETY: as core calls it; the image lives in per-tuple memory until the engine has copied it.
     unsafe {
         let state = state(info);
-        state.insert_triggers.show(info);
+        state.hidden.show();
         state.fields.enter();
         check(estate, info, slot, true);
         let old = pg_sys::MemoryContextSwitchTo(per_tuple_memory(estate));
@@ -319,6 +327,8 @@ unsafe fn update(
         let Some((row, mut seen)) = state.identify(plan_slot, state.command(estate)) else {
             return std::ptr::null_mut();
         };
+        state.hidden.show();
+        let scanned = seen;
         let mut slot = slot;
         loop {
             check(estate, info, slot, false);
@@ -329,6 +339,12 @@ unsafe fn update(
             match fate {
                 Fate::Done(new) => {
                     tuple::show(slot, &mut state.tuple, new, state.target.oid());
+                    if seen != scanned && !(*info).ri_TrigDesc.is_null() {
+                        let mut old = state.old_row(seen);
+                        triggers::fire_after_update(estate, info, &raw mut old, slot);
+                        let shown = &raw mut (*(*info).ri_TrigDesc).trig_update_after_row;
+                        state.hidden.hide(shown);
+                    }
                     return slot;
                 }
                 Fate::Skip => return std::ptr::null_mut(),
@@ -344,7 +360,7 @@ unsafe fn update(
     }
 }
 
-/// The new row over the newest state of the old one, after re-evaluation. With row triggers it does not come to that: the scan
+/// The new row over the newest state of the old one, after re-evaluation. With BEFORE row triggers it does not come to that: the scan
 /// has locked the row before they ran.
 unsafe fn compute_new_row(
     estate: *mut pg_sys::EState,
@@ -380,12 +396,18 @@ pub unsafe extern "C-unwind" fn exec_foreign_delete(
         let Some((row, mut seen)) = state.identify(plan_slot, state.command(estate)) else {
             return std::ptr::null_mut();
         };
+        state.hidden.show();
+        let scanned = seen;
         loop {
             match state.target.delete(row, seen, state.command(estate)) {
                 Fate::Done(_) => {
-                    // The old state stays until we commit.
-                    tuple::point(&mut state.tuple, seen, state.target.oid());
+                    state.tuple = state.old_row(seen);
                     tuple::store(slot, &raw mut state.tuple);
+                    if seen != scanned && !(*info).ri_TrigDesc.is_null() {
+                        triggers::fire_after_delete(estate, info, &raw mut state.tuple);
+                        let shown = &raw mut (*(*info).ri_TrigDesc).trig_delete_after_row;
+                        state.hidden.hide(shown);
+                    }
                     return slot;
                 }
                 Fate::Skip => return std::ptr::null_mut(),

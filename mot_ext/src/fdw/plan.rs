@@ -1,9 +1,11 @@
 //! From a chosen path to a plan node.
 //!
-//! The target of an UPDATE or DELETE with row triggers is scanned with locks: a trigger must see the row's newest state as OLD,
-//! which core takes from what the scan returned. Other statements find out at the change itself, and lock only what they change.
+//! The target of an UPDATE or DELETE with BEFORE row triggers is scanned with locks: a trigger must see the row's newest state as OLD,
+//! which core takes from what the scan returned. Other statements find out at the change itself, and lock only what they change; their
+//! AFTER row triggers are fired by us where that was not what the scan saw (`modify.rs`).
 use super::paths::PathPrivate;
 use super::private::{self, items, list};
+use super::triggers;
 use mot_engine::LockStrength;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -56,7 +58,7 @@ unsafe fn is_answered(
     })
 }
 
-/// The lock for rows that row triggers will see.
+/// The lock for rows that BEFORE row triggers will see.
 unsafe fn lock_for_triggers(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
@@ -70,6 +72,14 @@ unsafe fn lock_for_triggers(
             _ => return None,
         };
         let is_target = pg_sys::bms_is_member((*rel).relid as i32, (*root).all_result_relids);
-        (is_target && pg_sys::has_row_triggers(root, (*rel).relid, command)).then_some(strength)
+        if !is_target {
+            return None;
+        }
+        let entry = *(*root).simple_rte_array.add((*rel).relid as usize);
+        // The planner has locked it.
+        let relation = pg_sys::table_open((*entry).relid, pg_sys::NoLock as i32);
+        let locks = triggers::run_before((*relation).trigdesc, command);
+        pg_sys::table_close(relation, pg_sys::NoLock as i32);
+        locks.then_some(strength)
     }
 }

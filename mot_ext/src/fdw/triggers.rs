@@ -2,56 +2,52 @@
 use crate::pg::version;
 use pgrx::pg_sys;
 
-/// Whether row triggers of an UPDATE or DELETE are shown the old row: then the plan's scan locks the rows, see plan.rs.
-pub unsafe fn see_old_rows(
-    plan: *mut pg_sys::ModifyTable,
-    info: *mut pg_sys::ResultRelInfo,
+/// Whether BEFORE row triggers run for each row that a command changes. They are shown the row as it will be changed: the plan's scan locks it
+/// first, see plan.rs.
+pub unsafe fn run_before(
+    triggers: *const pg_sys::TriggerDesc,
+    command: pg_sys::CmdType::Type,
 ) -> bool {
-    // SAFETY: an initialized result relation; COPY has no plan.
-    unsafe {
-        let triggers = (*info).ri_TrigDesc;
-        if plan.is_null() || triggers.is_null() {
-            return false;
-        }
-        let triggers = &*triggers;
-        match (*plan).operation {
-            pg_sys::CmdType::CMD_UPDATE => {
-                triggers.trig_update_before_row || triggers.trig_update_after_row
-            }
-            pg_sys::CmdType::CMD_DELETE => {
-                triggers.trig_delete_before_row || triggers.trig_delete_after_row
-            }
-            _ => false,
-        }
+    // SAFETY: a relation's triggers, or none.
+    let Some(triggers) = (unsafe { triggers.as_ref() }) else {
+        return false;
+    };
+    match command {
+        pg_sys::CmdType::CMD_UPDATE => triggers.trig_update_before_row,
+        pg_sys::CmdType::CMD_DELETE => triggers.trig_delete_before_row,
+        _ => false,
     }
 }
 
-/// AFTER INSERT row triggers of a result relation. Core fires them for each row it gets back from an INSERT, though ON CONFLICT DO
-/// UPDATE may have updated it; so they are hidden for that row. The descriptor is the result relation's own copy.
-pub struct InsertTriggers {
-    are_hidden: bool,
+/// AFTER row triggers that core is not to fire for one row, as they were fired here: it would take a row that ON CONFLICT DO UPDATE updated for
+/// a new one, and shows as OLD what the plan's scan saw, though the row was changed since. The flag is in the result relation's own copy of
+/// its triggers.
+pub struct Hidden {
+    flag: *mut bool,
 }
 
-impl InsertTriggers {
-    /// Core fires them.
-    pub fn new() -> Self {
-        InsertTriggers { are_hidden: false }
+impl Hidden {
+    /// Core fires all.
+    pub fn none() -> Self {
+        Hidden {
+            flag: std::ptr::null_mut(),
+        }
     }
 
-    /// The row that core gets back was not inserted.
-    pub unsafe fn hide(&mut self, info: *mut pg_sys::ResultRelInfo) {
-        // SAFETY: an initialized result relation with triggers.
-        unsafe {
-            let shown = &mut (*(*info).ri_TrigDesc).trig_insert_after_row;
-            self.are_hidden |= std::mem::replace(shown, false);
+    /// Core does not fire those of `flag` for the row that it gets back.
+    pub unsafe fn hide(&mut self, flag: *mut bool) {
+        // SAFETY: in the triggers of an initialized result relation, which live as long as this.
+        if unsafe { flag.replace(false) } {
+            self.flag = flag;
         }
     }
 
     /// Another row comes.
-    pub unsafe fn show(&mut self, info: *mut pg_sys::ResultRelInfo) {
-        if std::mem::replace(&mut self.are_hidden, false) {
-            // SAFETY: the result relation that `hide` was called with.
-            unsafe { (*(*info).ri_TrigDesc).trig_insert_after_row = true };
+    pub unsafe fn show(&mut self) {
+        let flag = std::mem::replace(&mut self.flag, std::ptr::null_mut());
+        if !flag.is_null() {
+            // SAFETY: as in `hide`.
+            unsafe { *flag = true };
         }
     }
 }
@@ -86,6 +82,25 @@ pub unsafe fn fire_after_update(
             old,
             new,
             std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            false,
+        );
+    }
+}
+
+/// Queues AFTER DELETE row triggers.
+pub unsafe fn fire_after_delete(
+    estate: *mut pg_sys::EState,
+    info: *mut pg_sys::ResultRelInfo,
+    old: pg_sys::HeapTuple,
+) {
+    // SAFETY: as core calls it for a foreign table, which has no transition tables.
+    unsafe {
+        pg_sys::ExecARDeleteTriggers(
+            estate,
+            info,
+            std::ptr::null_mut(),
+            old,
             std::ptr::null_mut(),
             false,
         );

@@ -231,7 +231,9 @@ unsafe fn update_existing(
                 tuple::show(new, &mut state.tuple, version, state.target.oid());
                 if !descriptor.is_null() {
                     triggers::fire_after_update(estate, info, old, new);
-                    state.insert_triggers.hide(info);
+                    state
+                        .hidden
+                        .hide(&raw mut (*descriptor).trig_insert_after_row);
                 }
                 Some(new)
             }
