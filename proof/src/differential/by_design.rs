@@ -31,7 +31,7 @@ pub static ROW_TAKEN_BACK: Allowed = Allowed {
 };
 
 pub static KEY_NAMED: Allowed = Allowed {
-    name: "an INSERT ... ON CONFLICT DO UPDATE waits on the heap side only, for a KEY SHARE lock",
+    name: "INSERT ... ON CONFLICT DO UPDATE and a KEY SHARE lock are in each other's way on the heap side only",
     reason: "On a heap table the existing row is locked as for a change of its key if the statement names a column of a key, whatever its value \
              becomes; on a MOT table if the key changes.",
 };
@@ -67,16 +67,45 @@ fn state(answer: &Answer) -> Option<&str> {
         .map(|refusal| refusal.state.as_str())
 }
 
-/// Two answers that differ: whether they may. `fills`, `filled_beside`: this, another transaction has
-/// added a column with a default since this one began.
+/// What is known of a session's transaction, and of those beside it.
+#[derive(Clone, Copy, Debug)]
+pub struct Known {
+    /// Of the transaction, or of the next statement.
+    pub level: Level,
+    /// It has filled a new column of rows that were there.
+    pub fills: bool,
+    /// Another one has since it began.
+    pub filled_beside: bool,
+    /// It has run an INSERT ... ON CONFLICT DO UPDATE.
+    pub upserts: bool,
+    /// Another one, which is open, has.
+    pub upserted_beside: bool,
+}
+
+impl Known {
+    /// Of a session without a transaction.
+    pub const NOTHING: Known = Known {
+        level: Level::ReadCommitted,
+        fills: false,
+        filled_beside: false,
+        upserts: false,
+        upserted_beside: false,
+    };
+}
+
+/// Two answers that differ: whether they may.
 pub fn answers(
     statement: &Statement,
-    level: Level,
-    fills: bool,
-    filled_beside: bool,
+    known: &Known,
     heap: &Answer,
     mot: &Answer,
 ) -> Option<&'static Allowed> {
+    let &Known {
+        level,
+        fills,
+        filled_beside,
+        ..
+    } = known;
     let (heap, mot) = (state(heap), state(mot));
     let is_conflict = |state: Option<&str>| state == Some("40001");
     if level == Level::Serializable && is_conflict(heap) != is_conflict(mot) {
@@ -86,6 +115,14 @@ pub fn answers(
     let are_rows = (fills || filled_beside) && mot.is_none();
     if level != Level::ReadCommitted && heap.is_none() && (is_refused || are_rows) {
         return Some(&ROWS_FILLED);
+    }
+    let meets_lock = match heap {
+        Some("55P03") => statement.text.ends_with("FOR KEY SHARE NOWAIT"),
+        None => statement.text.ends_with("FOR KEY SHARE SKIP LOCKED"),
+        Some(_) => false,
+    };
+    if known.upserted_beside && meets_lock && mot.is_none() {
+        return Some(&KEY_NAMED);
     }
     if mot == Some("54000") {
         return Some(&LONG_KEY);

@@ -1,9 +1,8 @@
 //! One statement on both sides: sent, waited for, compared.
 
-use super::by_design::{self, Allowed};
+use super::by_design::{self, Allowed, Known};
 use super::statement::Statement;
 use crate::failure::{Failure, Result};
-use crate::history::record::Level;
 use crate::wire::{Answer, Row, Session, Standing};
 use std::time::{Duration, Instant};
 
@@ -32,12 +31,7 @@ pub struct Pair {
     mot: Session,
     answers: [Option<Answer>; 2],
     asked: Option<Statement>,
-    /// Of the transaction, or of the next statement.
-    pub level: Level,
-    /// The transaction has filled a new column of rows that were there.
-    pub fills: bool,
-    /// Another one has since this transaction began.
-    pub filled_beside: bool,
+    pub known: Known,
 }
 
 impl Pair {
@@ -48,9 +42,7 @@ impl Pair {
             mot,
             answers: [None, None],
             asked: None,
-            level: Level::ReadCommitted,
-            fills: false,
-            filled_beside: false,
+            known: Known::NOTHING,
         }
     }
 
@@ -71,9 +63,7 @@ impl Pair {
 
     /// Between transactions nothing of the last one is known.
     pub fn forget(&mut self) {
-        self.level = Level::ReadCommitted;
-        self.fills = false;
-        self.filled_beside = false;
+        self.known = Known::NOTHING;
     }
 
     /// Sends a statement to both sides. Names of prepared transactions are the server's, so they say the side.
@@ -191,16 +181,7 @@ impl Pair {
         let differs = difference(&statement, &heap, &mot);
         let allowed = differs
             .is_some()
-            .then(|| {
-                by_design::answers(
-                    &statement,
-                    self.level,
-                    self.fills,
-                    self.filled_beside,
-                    &heap,
-                    &mot,
-                )
-            })
+            .then(|| by_design::answers(&statement, &self.known, &heap, &mot))
             .flatten();
         match (differs, allowed) {
             (None, _) if self.heap.standing != self.mot.standing => Came::Differs(format!(
@@ -209,9 +190,10 @@ impl Pair {
             )),
             (None, _) => Came::Same(heap),
             (Some(_), Some(allowed)) => Came::May(allowed),
-            (Some(words), None) => {
-                Came::Differs(format!("{words}\n  {}, {}", self.level, statement.text))
-            }
+            (Some(words), None) => Came::Differs(format!(
+                "{words}\n  {}, {}",
+                self.known.level, statement.text
+            )),
         }
     }
 }

@@ -32,12 +32,15 @@ impl Round<'_> {
             },
             Standing::Idle => match draw {
                 0..=54 => {
-                    self.pairs[who].level = match rng.random_range(0..10) {
+                    self.pairs[who].known.level = match rng.random_range(0..10) {
                         0..=4 => Level::ReadCommitted,
                         5..=7 => Level::RepeatableRead,
                         _ => Level::Serializable,
                     };
-                    Statement::plain(format!("BEGIN ISOLATION LEVEL {}", self.pairs[who].level))
+                    Statement::plain(format!(
+                        "BEGIN ISOLATION LEVEL {}",
+                        self.pairs[who].known.level
+                    ))
                 }
                 55..=57 if !calm => {
                     self.definitions += 1;

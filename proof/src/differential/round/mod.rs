@@ -216,6 +216,12 @@ impl Round<'_> {
     fn step(&mut self, who: usize, statement: &Statement) -> Result<Option<String>> {
         self.done += 1;
         let others = self.others(who);
+        let mut beside = self
+            .pairs
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != who);
+        self.pairs[who].known.upserted_beside = beside.any(|(_, pair)| pair.known.upserts);
         self.pairs[who].send(statement)?;
         let beside = self
             .waiting
@@ -250,7 +256,7 @@ impl Round<'_> {
     }
 
     fn take(&mut self, who: usize, statement: &Statement, came: Came) -> Result<Option<String>> {
-        let level = self.pairs[who].level;
+        let level = self.pairs[who].known.level;
         let mut line = format!("s{who} {level}: {}", statement.text);
         let words = match came {
             Came::Same(answer) => {
@@ -293,6 +299,8 @@ impl Round<'_> {
         } else if statement.text == "CLOSE c" {
             self.cursors[who] = None;
         }
+        // Also if it failed: what a subtransaction locked is not told apart.
+        self.pairs[who].known.upserts |= statement.text.contains(" DO UPDATE ");
         self.has_locked[who] |= statement.may_lock_only() || statement.defines;
         if let (Some(number), None) = (statement.prepared_transaction(), &answer.refusal) {
             match statement.text.starts_with("PREPARE") {
@@ -307,12 +315,13 @@ impl Round<'_> {
         }
         if statement.defines && answer.refusal.is_none() {
             self.tally.defined += 1;
-            self.pairs[who].fills |= statement.text.contains(" DEFAULT ");
+            self.pairs[who].known.fills |= statement.text.contains(" DEFAULT ");
         }
         // Also at its end: who began meanwhile does not see it either.
-        if self.pairs[who].fills {
+        if self.pairs[who].known.fills {
             for other in (0..self.pairs.len()).filter(|other| *other != who) {
-                self.pairs[other].filled_beside |= self.pairs[other].standing() != Standing::Idle;
+                self.pairs[other].known.filled_beside |=
+                    self.pairs[other].standing() != Standing::Idle;
             }
         }
         self.tally.rows += answer.count();
