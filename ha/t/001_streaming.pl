@@ -17,6 +17,8 @@ my %forms = (
 	plain_fetch  => [ '-Fp', '-X', 'fetch' ],
 	tar_stream   => [ '-Ft', '-X', 'stream' ],
 	tar_fetch    => [ '-Ft', '-X', 'fetch' ]);
+# 016_backups.pl has all forms there are.
+delete @forms{qw(plain_fetch tar_stream)} unless is_full();
 my $checkpoints = start_checkpoints($primary);
 for my $form (sort keys %forms)
 {
