@@ -18,10 +18,10 @@ INSERT INTO wide_mot SELECT i, repeat(md5(i::text), 4) FROM generate_series(1, 4
 $primary->backup('base');
 my $standby = new_standby('standby', $primary, 'base', conf => "mot.replay_hand_over = always\n");
 my $load = start_load($primary);
-my $worker = worker($standby, 'mot checkpointer');
+my $worker = process($standby, 'mot checkpointer');
 
 # Stopped, both of them: replay and readers go on, restartpoints wait and go on with the worker.
-my @stopped = ($worker, worker($standby, 'mot reclaimer'));
+my @stopped = ($worker, process($standby, 'mot reclaimer'));
 kill 'STOP', @stopped;
 my $readers = start_readers($standby);
 move_on();
@@ -43,7 +43,7 @@ for my $process ('mot checkpointer', 'mot reclaimer')
 {
 	move_on();
 	my $seen = -s $standby->logfile;
-	kill 'KILL', worker($standby, $process);
+	kill 'KILL', process($standby, $process);
 	$standby->wait_for_log(qr/terminating any other active server processes.*database system is ready to accept read-only connections/s, $seen);
 	$standby->poll_query_until('postgres', 'SELECT true') or die 'is not up again';
 	agrees($standby, "after $process was killed");
@@ -51,7 +51,7 @@ for my $process ('mot checkpointer', 'mot reclaimer')
 
 # The startup process, with its threads: PostgreSQL's standby goes down, and starts again.
 move_on();
-kill 'KILL', worker($standby, 'startup');
+kill 'KILL', process($standby, 'startup');
 $standby->wait_for_log(qr/shutting down due to startup process failure.*database system is shut down/s);
 $standby->{_pid} = undef;
 $standby->start;
@@ -98,31 +98,6 @@ no_crash($primary);
 # Processes were killed by us, none by itself.
 unlike(slurp_file($standby->logfile), qr/PANIC|TRAP|panicked|terminated by signal (?!9)/, 'the standby tells of no crash but ours');
 done_testing();
-
-# The process number of a process of the server's.
-sub worker
-{
-	my ($node, $title) = @_;
-	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
-	my $cluster = $node->name;
-	my @found = grep { is_child($_, $postmaster) && title($_) =~ /^postgres: (\Q$cluster\E: )?\Q$title\E/ } map { m{(\d+)$} } glob('/proc/[0-9]*');
-	die "no one process $title: @found" if @found != 1;
-	return $found[0];
-}
-
-sub is_child
-{
-	my ($pid, $parent) = @_;
-	open(my $status, '<', "/proc/$pid/status") or return 0;
-	return scalar grep { /^PPid:\s+$parent$/ } <$status>;
-}
-
-sub title
-{
-	my ($pid) = @_;
-	open(my $in, '<', "/proc/$pid/cmdline") or return '';
-	return <$in> // '';
-}
 
 # The load has gone on for a while, and the standby has replayed that.
 sub move_on
