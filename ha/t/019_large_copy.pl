@@ -103,12 +103,15 @@ sub recovers
 {
 	my ($node, $lose) = @_;
 	$lose->();
+	my $seen = -s $node->logfile;
 	my $peak = start_peak($node);
 	$node->start;
 	$node->poll_query_until('postgres', "SELECT state <> 'loading' FROM mot.stat_recovery") or die 'does not load';
 	$node->poll_query_until('postgres', 'SELECT pg_is_in_recovery() OR s.covered_lsn >= c.redo_lsn FROM mot.stat_checkpoint s, pg_control_checkpoint() c')
 	  or die 'no checkpoint';
-	return stop_peak($peak);
+	my $kb = stop_peak($peak);
+	like(slurp_file($node->logfile, $seen), qr/mot load complete: \d+ tables, \d+ rows, \d+ indexes, \d+ bytes; total=[\d.]+ s/, $node->name . ': the log tells of the load');
+	return $kb;
 }
 
 sub bounded
