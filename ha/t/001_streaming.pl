@@ -72,5 +72,13 @@ for my $standby (@standbys, $cascade)
 	like($error, qr/cannot execute UPDATE in a read-only transaction/, $standby->name . ': refuses writes');
 }
 
+# The server above the cascade takes over: the cascade goes on, onto its timeline.
+$primary->kill9;
+promote($upstream);
+my $after = start_load($upstream);
+stop_load($after);
+same_rows($upstream, $cascade, 'after its upstream was promoted');
+is($cascade->safe_psql('postgres', 'SELECT received_tli FROM pg_stat_wal_receiver'), '2', 'on the new timeline');
+
 no_crash($primary, @standbys, $cascade);
 done_testing();

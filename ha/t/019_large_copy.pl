@@ -15,6 +15,9 @@ my $rows = pick(120_000, 2_500_000);
 # What a process that recovers may have of its own at most, in kB: the queue before the threads is bounded to some megabytes, a record is 4 MiB at most.
 use constant PRIVATE_KB_MAX => 64 << 10;
 
+# Starts and waits are longer, then.
+$PostgreSQL::Test::Utils::timeout_default = $ENV{PGCTLTIMEOUT} = 1800 if is_full();
+
 my $memory = pick('512MB', '5GB');
 my $primary = new_primary('primary', conf => "mot.max_memory = '$memory'\nmax_wal_size = '16GB'\nwal_keep_size = '8GB'\n");
 $primary->safe_psql('postgres', q(
