@@ -58,7 +58,7 @@ $standby->start;
 agrees($standby, 'after its startup process was killed');
 
 # Lost in the midst of a restartpoint: while it waits for us, at each stage of ours, and right after it.
-$standby->append_conf('postgresql.conf', "mot.checkpoint_bandwidth = '2MB'\n");
+$standby->append_conf('postgresql.conf', "mot.checkpoint_bandwidth = '8MB'\n");
 $standby->reload;
 my $phases = 0;
 for my $round (1 .. pick(4, 40))
