@@ -45,7 +45,8 @@ $run->finish;
 bounded($kb, 'startup', 'crash recovery from half a COPY');
 is($primary->safe_psql('postgres', $whole), 't', 'lost in the midst of a COPY: all of it or nothing');
 sound($primary, 'lost in the midst of a COPY', 'wide');
-$primary->safe_psql('postgres', 'TRUNCATE wide, wide_heap');
+# A recovery that replays the TRUNCATE needs room for both, the rows before and after it: not the matter here.
+$primary->safe_psql('postgres', 'TRUNCATE wide, wide_heap; CHECKPOINT');
 
 # Standbys replay it beside readers who must see all or nothing.
 wait_replayed($primary, $_) for @standbys;
