@@ -17,7 +17,7 @@ use Time::HiRes qw(usleep);
 our @EXPORT = qw(
   new_primary new_standby unpack_backup
   is_full pick start_load stop_load start_readers stop_readers start_checkpoints stop_checkpoints
-  promote crash wait_gone agrees sound digest same_rows wait_replayed caught_up no_crash
+  promote crash wait_gone process agrees sound digest same_rows wait_replayed caught_up no_crash
 );
 
 my $here = abs_path(dirname(__FILE__) . '/..');
@@ -256,6 +256,23 @@ sub wait_gone
 		usleep(20_000);
 	}
 	die 'processes of ' . $node->name . ' are left';
+}
+
+# The process number of the one process of a server whose title begins with `$title`.
+sub process
+{
+	my ($node, $title) = @_;
+	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)/;
+	my $name = $node->name;
+	my @found;
+	for my $pid (split ' ', slurp_file("/proc/$postmaster/task/$postmaster/children"))
+	{
+		# It may be gone meanwhile.
+		open(my $in, '<', "/proc/$pid/cmdline") or next;
+		push @found, $pid if (<$in> // '') =~ /^postgres: (\Q$name\E: )?\Q$title\E/;
+	}
+	die "not one process $title: @found" if @found != 1;
+	return $found[0];
 }
 
 # Heap and memory-optimized halves agree on this server.

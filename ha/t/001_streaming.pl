@@ -17,6 +17,8 @@ my %forms = (
 	plain_fetch  => [ '-Fp', '-X', 'fetch' ],
 	tar_stream   => [ '-Ft', '-X', 'stream' ],
 	tar_fetch    => [ '-Ft', '-X', 'fetch' ]);
+# 016_backups.pl has all forms there are.
+delete @forms{qw(plain_fetch tar_stream)} unless is_full();
 my $checkpoints = start_checkpoints($primary);
 for my $form (sort keys %forms)
 {
@@ -69,6 +71,14 @@ for my $standby (@standbys, $cascade)
 	my ($code, undef, $error) = $standby->psql('postgres', 'UPDATE account_mot SET balance = 0');
 	like($error, qr/cannot execute UPDATE in a read-only transaction/, $standby->name . ': refuses writes');
 }
+
+# The server above the cascade takes over: the cascade goes on, onto its timeline.
+$primary->kill9;
+promote($upstream);
+my $after = start_load($upstream);
+stop_load($after);
+same_rows($upstream, $cascade, 'after its upstream was promoted');
+is($cascade->safe_psql('postgres', 'SELECT received_tli FROM pg_stat_wal_receiver'), '2', 'on the new timeline');
 
 no_crash($primary, @standbys, $cascade);
 done_testing();

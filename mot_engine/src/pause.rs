@@ -9,9 +9,12 @@
 //! - No latch is held at a point: the hook may wait, and may call PostgreSQL. Being pinned is fine.
 //! - At a point that is [`Raise::Allowed`] the hook may unwind with an error, as a `Clock` or a `Log` may; what is half done there is what an
 //!   error leaves behind. At one that is [`Raise::Forbidden`] PostgreSQL has decided already: the hook must return.
+//! - At one that is [`Raise::AsResult`] nobody stops: there the disk can be made to refuse an operation ([`allowed`]), as a real one does,
+//!   and the caller gets the error as its result. Nothing was done then.
 
 #[cfg(debug_assertions)]
 use std::cell::Cell;
+use std::io;
 
 /// Whether an error may come out of a point.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -20,6 +23,8 @@ pub enum Raise {
     Allowed,
     /// After PostgreSQL's decision, or in a process that has no transaction: only waiting.
     Forbidden,
+    /// The operation there answers an error.
+    AsResult,
 }
 
 macro_rules! points {
@@ -102,11 +107,24 @@ points! {
     ReclaimBeforeDoomed = "reclaim-before-doomed", Forbidden;
     /// The checkpoint worker knows its redo position; it has looked at no row.
     CheckpointAfterRedo = "checkpoint-after-redo", Forbidden;
+    /// A file of rows is written; it is to be made durable.
+    CheckpointSyncRows = "checkpoint-sync-rows", AsResult;
+    /// The files of rows are durable; their names are to be.
+    CheckpointSyncRowsDirectory = "checkpoint-sync-rows-directory", AsResult;
+    /// The manifest's draft is written; it is to be made durable.
+    CheckpointSyncManifest = "checkpoint-sync-manifest", AsResult;
+    /// The manifest has its name; that is to be made durable.
+    CheckpointSyncManifestDirectory = "checkpoint-sync-manifest-directory", AsResult;
 }
+
+/// Whether a test wants the operation at a point refused.
+#[cfg(debug_assertions)]
+pub type Refuses = fn(Point) -> bool;
 
 #[cfg(debug_assertions)]
 thread_local! {
     static HOOK: Cell<Option<fn(Point)>> = const { Cell::new(None) };
+    static REFUSES: Cell<Option<Refuses>> = const { Cell::new(None) };
 }
 
 /// What this thread does at every point from now on.
@@ -133,6 +151,28 @@ pub fn reach(point: Point) {
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub fn reach(_: Point) {}
+
+/// Asked in this thread from now on whether the operation at a point is refused.
+#[cfg(debug_assertions)]
+pub fn set_refusals(refuses: Option<Refuses>) {
+    REFUSES.with(|this| this.set(refuses));
+}
+
+/// Before an operation of the disk's: an error if a test wants it refused.
+#[cfg(debug_assertions)]
+pub fn allowed(point: Point) -> io::Result<()> {
+    match REFUSES.with(Cell::get) {
+        Some(refuses) if refuses(point) => Err(io::Error::from_raw_os_error(libc::EIO)),
+        _ => Ok(()),
+    }
+}
+
+/// Always, in builds that users run.
+#[cfg(not(debug_assertions))]
+#[inline(always)]
+pub fn allowed(_: Point) -> io::Result<()> {
+    Ok(())
+}
 
 #[cfg(all(test, debug_assertions))]
 mod tests {

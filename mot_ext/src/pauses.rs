@@ -8,7 +8,8 @@
 //! - The session that armed a point passes it: it has the lock.
 //! - A background worker has no deadlock timer, and PostgreSQL's lock manager needs one to wait: it sleeps until the point is resumed.
 //! - At a point after PostgreSQL's decision interrupts are held: there a wait cannot be cancelled, as a real one could not.
-//! - `mot.fail_at(point)` raises an error there instead, at points that may raise.
+//! - `mot.fail_at(point)` raises an error there instead, at points that may raise, and lets the disk refuse the operation at those that are
+//!   one of its operations.
 //! - `mot.row_bytes_exactly()` is beside them: what an ending at a point left in memory, to the byte.
 //! - `mot.plant_ended_process(pid)`: this session takes a process that has ended for the one that has this pid now (`pg/owner.rs`).
 //! - A session that ends without `mot.resume` gives its lock up: a point left armed by it stops nobody but workers.
@@ -16,7 +17,7 @@ use crate::pg::interrupts;
 use crate::{pg, session, shmem};
 use mot_engine::Session;
 use mot_engine::memory::Purpose;
-use mot_engine::pause::{Point, Raise, set_hook};
+use mot_engine::pause::{Point, Raise, set_hook, set_refusals};
 use pgrx::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -58,6 +59,7 @@ fn armed(point: Point) -> &'static Armed {
 /// From now on this process stops at points.
 pub fn init() {
     set_hook(Some(on_point));
+    set_refusals(Some(|point| take(&armed(point).failures)));
 }
 
 /// Takes one of `counter`, if there is one.
@@ -174,6 +176,9 @@ fn refuse(message: &str) -> ! {
 #[pg_extern(volatile)]
 fn pause_at(point: &str, times: default!(i32, 1)) {
     let point = named(point);
+    if point.raise() == Raise::AsResult {
+        refuse("nobody stops at this point");
+    }
     let tag = tag(point);
     // SAFETY: an advisory lock of this session, which may have it several times.
     unsafe { pg_sys::LockAcquire(&tag, pg_sys::ExclusiveLock as i32, true, false) };
@@ -198,7 +203,7 @@ fn resume(point: &str) {
     }
 }
 
-/// Raises an error at the next arrivals at a point.
+/// Raises an error at the next arrivals at a point, or has the operation there refused.
 #[pg_extern(volatile)]
 fn fail_at(point: &str, times: default!(i32, 1)) {
     let point = named(point);
@@ -239,7 +244,7 @@ fn pause_points() -> TableIterator<
     TableIterator::new(Point::ALL.iter().map(|point| {
         (
             point.name(),
-            point.raise() == Raise::Allowed,
+            point.raise() != Raise::Forbidden,
             paused(point.name()),
         )
     }))

@@ -8,6 +8,7 @@ use super::manifest::FileEntry;
 use crate::disk::{Disk, DiskWriter};
 use crate::errors::EngineError;
 use crate::ids::Xid;
+use crate::pause::{Point, allowed};
 
 /// A thread's file, created with its first block.
 pub(super) struct RowsFile<'a> {
@@ -68,7 +69,9 @@ impl<'a> RowsFile<'a> {
         let Some((name, mut writer)) = self.open else {
             return Ok(None);
         };
-        writer.sync().map_err(io_error("could not sync", &name))?;
+        allowed(Point::CheckpointSyncRows)
+            .and_then(|()| writer.sync())
+            .map_err(io_error("could not sync", &name))?;
         Ok(Some(self.entry))
     }
 }

@@ -22,6 +22,7 @@ use super::threads::{NextUnit, give_way, on_threads};
 use crate::disk::Disk;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
+use crate::pause::{Point, allowed};
 use crate::table::RANGE_SLOTS;
 
 /// A thread more, and so a file, is worth so many rows.
@@ -228,7 +229,8 @@ fn write_rows<S: RowSource>(
             .sum();
         written.rows += table.rows;
     }
-    disk.sync_directory()
+    allowed(Point::CheckpointSyncRowsDirectory)
+        .and_then(|()| disk.sync_directory())
         .map_err(io_error("could not sync", "."))?;
 
     progress.enter(Phase::FlushingWal);
@@ -393,7 +395,9 @@ fn write_draft(disk: &dyn Disk, manifest: &Manifest) -> Result<(), EngineError> 
     writer
         .append(&manifest.to_bytes()?)
         .map_err(io_error("could not write", &draft))?;
-    writer.sync().map_err(io_error("could not sync", &draft))
+    allowed(Point::CheckpointSyncManifest)
+        .and_then(|()| writer.sync())
+        .map_err(io_error("could not sync", &draft))
 }
 
 /// From here on the generation exists, or (after an error) may.
@@ -401,6 +405,7 @@ fn put_in_place(disk: &dyn Disk, generation: u64) -> Result<(), EngineError> {
     let (draft, name) = (manifest_draft_name(generation), manifest_name(generation));
     disk.rename(&draft, &name)
         .map_err(io_error("could not rename", &draft))?;
-    disk.sync_directory()
+    allowed(Point::CheckpointSyncManifestDirectory)
+        .and_then(|()| disk.sync_directory())
         .map_err(io_error("could not sync", "."))
 }

@@ -114,3 +114,36 @@ fn statements_wait_for_room_after_a_clean_start() {
     server.cluster.start_and_wait().expect("starts");
     server.verify();
 }
+
+/// PostgreSQL's own way with a full pg_wal: whoever cannot write there takes the server down, which comes up when there is room. Nothing acknowledged
+/// is lost, and the transaction under way is there as a whole or not at all.
+#[test]
+fn nothing_acknowledged_is_lost_when_the_log_has_no_room() {
+    const ROWS: i64 = 2000;
+    /// More than the disk has by far.
+    const TRIES: usize = 3 * (LARGE_KIB >> 10) as usize / 2;
+    let settings = [
+        ("max_wal_size", "1GB"),
+        ("min_wal_size", "32MB"),
+        ("checkpoint_timeout", "1h"),
+    ];
+    let mut server = Server::new(&settings).with_tiny_wal(LARGE_KIB);
+    server.forget_log();
+    let failed = (0..TRIES).any(|_| server.try_add(ROWS).is_err());
+    assert!(failed, "the disk has room for everything");
+    let log = server.wait_for_log(&["PANIC", "\"pg_wal/", "No space left on device"]);
+    assert!(!log.contains("panicked at"), "{log}");
+    // It may be down already, for want of room to recover in, or try that still.
+    server.cluster.kill_postmaster().expect("runs");
+    server.tiny().resize(4 * LARGE_KIB);
+    server.forgive_log();
+    server.cluster.start_and_wait().expect("starts");
+    server.resolve(ROWS);
+    server.verify();
+    server.add(ROWS);
+    server.run("CHECKPOINT");
+    server.wait_until_covered();
+    server.cluster.kill_postmaster().expect("runs");
+    server.cluster.start_and_wait().expect("starts");
+    server.verify();
+}

@@ -6,5 +6,6 @@
 mod disk;
 mod files;
 mod server;
+mod sync;
 mod tiny;
 mod worker;

@@ -17,7 +17,8 @@ impl Tiny {
         let owner = fs::metadata(path).expect("exists");
         let read = |entry: std::io::Result<fs::DirEntry>| {
             let path = entry.expect("reads").path();
-            let bytes = fs::read(&path).expect("reads");
+            // Of a directory the name alone.
+            let bytes = path.is_file().then(|| fs::read(&path).expect("reads"));
             (path, bytes)
         };
         let files: Vec<_> = fs::read_dir(path).expect("reads").map(read).collect();
@@ -28,7 +29,10 @@ impl Tiny {
         );
         mount(&["-t", "tmpfs", "-o", &options, "tmpfs"], path);
         for (path, bytes) in files {
-            fs::write(&path, bytes).expect("fits");
+            match bytes {
+                Some(bytes) => fs::write(&path, bytes).expect("fits"),
+                None => fs::create_dir(&path).expect("fits"),
+            }
             chown(&path, Some(owner.uid()), Some(owner.gid())).expect("root may");
         }
         Tiny { path: path.into() }
