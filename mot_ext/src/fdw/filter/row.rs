@@ -149,10 +149,10 @@ impl Column {
     /// Where the column begins that follows what ends at `offset`: a varlena with a short header is not aligned, and the byte there is not 0.
     #[inline]
     unsafe fn begin(&self, data: *const u8, offset: usize) -> usize {
-        // SAFETY: a value of the column is there, after padding or not (caller).
         if self.length > 0 && offset & (self.alignment - 1) == 0 {
             return offset;
         }
+        // SAFETY: a value of the column is there, after padding or not (caller).
         if self.length == -1 && unsafe { *data.add(offset) } != 0 {
             return offset;
         }
