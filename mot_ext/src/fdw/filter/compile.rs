@@ -279,7 +279,7 @@ impl Compiler {
 unsafe fn is_deterministic(collation: pg_sys::Oid) -> bool {
     // SAFETY: a catalog look-up. The database's own collation always is.
     unsafe {
-        collation == pg_sys::DEFAULT_COLLATION_OID.into()
+        collation == pg_sys::DEFAULT_COLLATION_OID
             || (collation != pg_sys::InvalidOid && pg_sys::get_collation_isdeterministic(collation))
     }
 }
