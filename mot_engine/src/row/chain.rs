@@ -99,8 +99,21 @@ pub fn is_visible<S: Snapshot>(version: VersionRef, snapshot: &S) -> bool {
 }
 
 /// The newest state the snapshot sees; `None` if the row does not exist for it.
+#[inline]
 pub fn visible<S: Snapshot>(anchor: &Anchor, snapshot: &S) -> Option<VersionRef> {
-    let mut at = anchor.head().version();
+    /// Of a state that nobody needs to be asked about: known to be committed, and no tombstone, lock or aborted work.
+    const PLAIN: u32 = flags::COMMITTED;
+    const TELLING: u32 = PLAIN | flags::ABORTED | flags::TOMBSTONE | flags::LOCK_ONLY;
+    let newest = anchor.head().version()?;
+    if newest.flags() & TELLING == PLAIN && newest.xid() < snapshot.xmin() {
+        return Some(newest);
+    }
+    visible_in_chain(newest, snapshot)
+}
+
+/// As `visible`, walking from the newest state on.
+fn visible_in_chain<S: Snapshot>(newest: VersionRef, snapshot: &S) -> Option<VersionRef> {
+    let mut at = Some(newest);
     while let Some(version) = at {
         if !version.is_lock() && is_visible(version, snapshot) {
             return (!version.is_tombstone()).then_some(version);

@@ -19,7 +19,9 @@ const FIRST_ENTRIES: usize = 16;
 /// Entries a later look asks for at most.
 const ENTRIES_MAX: usize = 256;
 
-/// Keys looked up at once.
+/// Keys looked up at once, at first: a LIMIT may want no more.
+const FIRST_POINTS: usize = 16;
+/// Keys looked up at once, later.
 const POINTS_AT_ONCE: usize = 64;
 
 /// Where the next look into the tree begins.
@@ -343,7 +345,12 @@ impl Points {
         pending: &mut Vec<(u32, Slot)>,
     ) -> Result<bool, EngineError> {
         let first = self.next;
-        let count = (self.ends.len() - first).min(POINTS_AT_ONCE);
+        let at_once = if first == 0 {
+            FIRST_POINTS
+        } else {
+            POINTS_AT_ONCE
+        };
+        let count = (self.ends.len() - first).min(at_once);
         let mut values = [None; POINTS_AT_ONCE];
         tree.get_many(
             count,

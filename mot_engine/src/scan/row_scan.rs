@@ -20,7 +20,7 @@ const ROWS_MAX: usize = 64;
 const SLOTS_PER_PIN: u64 = 4096;
 
 /// How many rows ahead a version is asked for.
-const AHEAD_VERSION: u64 = 6;
+const AHEAD_VERSION: usize = 12;
 
 /// A scan of a range of slots.
 pub struct RowScan {
@@ -80,20 +80,28 @@ impl RowScan {
         self.count = 0;
         let until = self.end.min(self.next + SLOTS_PER_PIN);
         while self.next < until && self.count < self.group {
-            if let Some(ahead) = self.table.anchor(Slot(self.next + AHEAD_VERSION)) {
-                // Anchors lie one behind the other: the processor fetches those by itself.
-                row::prefetch_version(ahead);
+            let anchors = self.table.anchors(Slot(self.next));
+            if anchors.is_empty() {
+                self.next += 1;
+                continue;
             }
-            let slot = Slot(self.next);
-            let version = self
-                .table
-                .anchor(slot)
-                .and_then(|anchor| row::visible(anchor, snapshot));
-            // Only now: after an error in the clock the same slot is looked at again.
-            self.next += 1;
-            if let Some(version) = version {
-                self.found[self.count] = Some((slot, version));
-                self.count += 1;
+            let left = anchors.len().min((until - self.next) as usize);
+            for (at, anchor) in anchors[..left].iter().enumerate() {
+                if self.count == self.group {
+                    break;
+                }
+                if let Some(ahead) = anchors.get(at + AHEAD_VERSION) {
+                    // Anchors lie one behind the other: the processor fetches those by itself.
+                    row::prefetch_version(ahead);
+                }
+                let slot = Slot(self.next);
+                let version = row::visible(anchor, snapshot);
+                // Only now: after an error in the clock the same slot is looked at again.
+                self.next += 1;
+                if let Some(version) = version {
+                    self.found[self.count] = Some((slot, version));
+                    self.count += 1;
+                }
             }
         }
         self.group = (self.group * 4).min(ROWS_MAX);

@@ -107,6 +107,22 @@ impl Directory {
         Some(unsafe { segment.add(offset as usize).as_ref() })
     }
 
+    /// The anchors from a slot on that lie one behind the other; none if the slot has no segment.
+    #[inline]
+    pub(crate) fn run(&self, slot: Slot) -> &[Anchor] {
+        let left = if slot.0 < SEGMENT_SLOTS {
+            let (_, first, length) = growing(slot.0);
+            first + length - slot.0
+        } else {
+            SEGMENT_SLOTS - slot.0 % SEGMENT_SLOTS
+        };
+        match self.anchor(slot) {
+            // SAFETY: the rest of a published segment, which lives as long as the table.
+            Some(anchor) => unsafe { std::slice::from_raw_parts(anchor, left as usize) },
+            None => &[],
+        }
+    }
+
     fn large(&self, slot: Slot) -> Option<&Large> {
         let number = (slot.0 / SEGMENT_SLOTS) as usize;
         let page = self.pages.get(number / PAGE_SEGMENTS)?;

@@ -112,6 +112,12 @@ impl TableRef {
         self.storage().directory.anchor(slot)
     }
 
+    /// The anchors from a slot on that lie one behind the other; none if the slot was never handed out.
+    #[inline]
+    pub(crate) fn anchors<'a>(self, slot: Slot) -> &'a [Anchor] {
+        self.storage().directory.run(slot)
+    }
+
     /// Notes that the row may have something to reclaim: called after that something was left behind.
     pub(crate) fn set_dirty(self, slot: Slot) {
         self.storage().directory.set_dirty(slot);

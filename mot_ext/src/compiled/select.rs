@@ -2,7 +2,9 @@
 use super::client::Client;
 use super::statement::{Frame, compile_conditions, compile_values, empty, private_of};
 use crate::clock::PgSnapshot;
-use crate::fdw::{LockFor, LockOutcome, Scan, Target, items, lock_row, passes, tuple};
+use crate::fdw::{
+    Filter, LockFor, LockOutcome, Scan, Target, Verdict, items, lock_row, passes, tuple,
+};
 use crate::pg::interrupts;
 use crate::wait::WaitPolicy;
 use mot_engine::{LockStrength, Slot, TableRef, VersionRef};
@@ -12,6 +14,8 @@ pub struct Select {
     scan: Scan,
     slot: *mut pg_sys::TupleTableSlot,
     conditions: *mut pg_sys::ExprState,
+    /// The scan's filter evaluates all of them.
+    is_filter_whole: bool,
     /// Conditions the scan answers, for a state of the row that it did not find.
     rechecks: *mut pg_sys::ExprState,
     lock: Option<(Target, LockStrength, WaitPolicy)>,
@@ -39,14 +43,19 @@ impl Select {
                 let target = Target::closed(frame.relation, table);
                 (target, strength, policy)
             };
+            let mut rows = Scan::of_table(
+                frame.relation,
+                table,
+                &private_of(scan),
+                &arguments,
+                snapshot,
+            );
+            let filter = Filter::new((*scan).scan.plan.qual, frame.position, frame.row_type);
+            let is_filter_whole = filter.as_ref().is_some_and(Filter::is_whole);
+            rows.set_filter(filter);
             Select {
-                scan: Scan::of_table(
-                    frame.relation,
-                    table,
-                    &private_of(scan),
-                    &arguments,
-                    snapshot,
-                ),
+                scan: rows,
+                is_filter_whole,
                 slot: frame.row_slot(),
                 conditions: compile_conditions(&items((*scan).scan.plan.qual)),
                 rechecks: compile_conditions(&items((*scan).fdw_recheck_quals)),
@@ -81,13 +90,19 @@ impl Select {
             while !self.is_done && rows < rows_max {
                 interrupts::check_for_interrupts();
                 empty(frame.per_row());
-                let Some((row, version)) = self.scan.next(frame.values) else {
+                let Some((row, version, verdict)) =
+                    self.scan.next_passing(frame.values, std::ptr::null_mut())
+                else {
                     self.is_done = true;
                     break;
                 };
                 self.show(version);
                 (*frame.values).ecxt_scantuple = self.slot;
-                if !passes(self.conditions, frame.values) || !self.locks(frame, row, version) {
+                let is_sure = self.is_filter_whole && verdict == Verdict::Passes;
+                if !is_sure && !passes(self.conditions, frame.values) {
+                    continue;
+                }
+                if !self.locks(frame, row, version) {
                     continue;
                 }
                 rows += 1;

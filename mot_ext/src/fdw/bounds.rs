@@ -124,6 +124,16 @@ impl Bounds {
         }
     }
 
+    /// All keys, if they are whole ones of a unique index, several, and none was given yet; then they all are.
+    pub fn take_points(&mut self) -> Option<impl DoubleEndedIterator<Item = &[u8]>> {
+        let count = self.prefixes.len();
+        if !self.is_point || count < 2 || self.next > 0 {
+            return None;
+        }
+        self.next = count;
+        Some(self.prefixes.iter().map(|prefix| &prefix[..]))
+    }
+
     /// The next range in the direction; false at the end.
     pub fn next_range(
         &mut self,

@@ -54,7 +54,7 @@ impl Value {
 
 /// A parameter as `ExecEvalParamExtern` finds it; `None` where that would raise.
 #[inline]
-unsafe fn parameter(
+pub(super) unsafe fn parameter(
     context: *mut pg_sys::ExprContext,
     number: i32,
     kind: pg_sys::Oid,

@@ -7,6 +7,7 @@
 //! - The snapshot's own rule about command ids keeps a statement from seeing what it writes itself.
 use super::bounds::Bounds;
 use super::expressions::{Value, get_tid, passes};
+use super::filter::{Filter, Verdict};
 use super::lock_rows::{self, For, Outcome};
 use super::private::{Private, items};
 use super::serializable::{self, Reader, Reading};
@@ -15,6 +16,7 @@ use super::write::Target;
 use crate::clock::{PgClock, PgSnapshot};
 use crate::errors;
 use crate::pg::fields::FieldKeeper;
+use crate::pg::interrupts;
 use crate::relation;
 use crate::session;
 use crate::wait::WaitPolicy;
@@ -58,6 +60,8 @@ pub struct Scan {
     source: Source,
     is_started: bool,
     row_lock: Option<RowLock>,
+    /// Drops rows before anybody sees them.
+    filter: Option<Box<Filter>>,
     /// Keeps what an error says of a row to lock that was waited for.
     lock_fields: FieldKeeper,
     /// In a SERIALIZABLE transaction.
@@ -89,6 +93,7 @@ impl Scan {
             let oid = (*opened).rd_id;
             let mut scan = Scan::of_table(oid, table, private, arguments, snapshot);
             scan.row_lock = RowLock::new(node, private, opened);
+            scan.filter = Filter::of_node(node).map(Box::new);
             scan.reader = serializable::is_on().then(|| Reader::new(oid, registered));
             scan
         }
@@ -135,6 +140,7 @@ impl Scan {
             source,
             is_started: false,
             row_lock: None,
+            filter: None,
             lock_fields: FieldKeeper::new(),
             reader: None,
         }
@@ -143,12 +149,48 @@ impl Scan {
     /// Begins anew, with new parameter values, at the next row asked for.
     pub fn rewind(&mut self) {
         self.is_started = false;
+        if let Some(filter) = &mut self.filter {
+            filter.rewind();
+        }
     }
 
     /// Begins anew under another snapshot.
     pub fn rewind_under(&mut self, snapshot: PgSnapshot<'static>) {
         self.snapshot = snapshot;
-        self.is_started = false;
+        self.rewind();
+    }
+
+    /// Drops rows by a filter of the same table from now on.
+    pub fn set_filter(&mut self, filter: Option<Filter>) {
+        self.filter = filter.map(Box::new);
+    }
+
+    /// The next row that the snapshot sees and the filter does not drop, and whether it passes; `instrument` counts what is dropped.
+    #[inline]
+    pub unsafe fn next_passing(
+        &mut self,
+        context: *mut pg_sys::ExprContext,
+        instrument: *mut pg_sys::Instrumentation,
+    ) -> Option<(Slot, VersionRef, Verdict)> {
+        loop {
+            // SAFETY: the context of the node or statement that the scan belongs to, and its instrumentation or NULL.
+            unsafe {
+                let (row, version) = self.next(context)?;
+                let Some(filter) = &self.filter else {
+                    return Some((row, version, Verdict::Unsure));
+                };
+                let verdict = filter.look(version, context);
+                if verdict != Verdict::Fails {
+                    return Some((row, version, verdict));
+                }
+                if !instrument.is_null() {
+                    (*instrument).nfiltered1 += 1.0;
+                }
+            }
+            if interrupts::is_pending() {
+                interrupts::check_for_interrupts();
+            }
+        }
     }
 
     /// The same relation's storage, looked up anew.
@@ -163,6 +205,7 @@ impl Scan {
     }
 
     /// The next row the snapshot sees.
+    #[inline]
     pub unsafe fn next(&mut self, context: *mut pg_sys::ExprContext) -> Option<(Slot, VersionRef)> {
         if !self.is_started {
             self.is_started = true;
@@ -269,6 +312,20 @@ impl IndexSource {
                 }
                 self.is_in_range = false;
             }
+            // Rows of several keys: their misses overlap.
+            if snapshot.may_read_ahead()
+                && self.index.is_unique()
+                && let Some(keys) = self.bounds.take_points()
+            {
+                match self.direction {
+                    Direction::Forward => self.scan.start_points(table, self.index, keys)?,
+                    Direction::Backward => {
+                        self.scan.start_points(table, self.index, keys.rev())?;
+                    }
+                }
+                self.is_in_range = true;
+                continue;
+            }
             if !self.bounds.next_range(self.direction, &mut self.range)? {
                 return Ok(None);
             }
@@ -348,20 +405,28 @@ pub unsafe extern "C-unwind" fn iterate_foreign_scan(
         let slot = (*node).ss.ss_ScanTupleSlot;
         let scan = state(node);
         let context = (*node).ss.ps.ps_ExprContext;
-        while let Some((row, version)) = scan.next(context) {
+        let instrument = (*node).ss.ps.instrument;
+        while let Some((row, version, verdict)) = scan.next_passing(context, instrument) {
             tuple::point(&mut scan.tuple, version, scan.relation);
             tuple::store(slot, &raw mut scan.tuple);
-            let Some(lock) = scan.row_lock else {
-                return slot;
+            let is_returned = match (scan.row_lock, &scan.filter) {
+                (Some(lock), _) => lock_row(node, scan, lock, row, version),
+                (None, Some(filter)) if verdict == Verdict::Unsure => {
+                    (*context).ecxt_scantuple = slot;
+                    filter.ask(context)
+                }
+                _ => true,
             };
-            if lock_row(node, scan, lock, row, version) {
+            if is_returned {
                 return slot;
             }
-            let instrument = (*node).ss.ps.instrument;
             if !instrument.is_null() {
                 (*instrument).nfiltered1 += 1.0;
             }
             pg_sys::MemoryContextReset((*context).ecxt_per_tuple_memory);
+            if interrupts::is_pending() {
+                interrupts::check_for_interrupts();
+            }
         }
         tuple::clear(slot);
         slot

@@ -78,12 +78,19 @@ pub fn is_on() -> bool {
 pub trait Reading: Snapshot {
     /// Keys of an index are about to be read that begin with `columns` columns' encodings.
     fn begin_range(&self, index: pg_sys::Oid, columns: usize, prefix: &[u8]);
+    /// Nobody counts which ranges are read: several may be before a row is handed out.
+    fn may_read_ahead(&self) -> bool;
 }
 
 /// Any other isolation level.
 impl Reading for PgSnapshot<'_> {
     #[inline]
     fn begin_range(&self, _index: pg_sys::Oid, _columns: usize, _prefix: &[u8]) {}
+
+    #[inline]
+    fn may_read_ahead(&self) -> bool {
+        true
+    }
 }
 
 /// Makers of states that a snapshot passed over. Filled while the engine is pinned, so nothing may be raised then.
@@ -153,6 +160,10 @@ impl Reading for Reader {
                 index.lock_range(prefix_number(columns, prefix), self.registered);
             }
         }
+    }
+
+    fn may_read_ahead(&self) -> bool {
+        false
     }
 }
 

@@ -1,0 +1,137 @@
+//! A scan's conditions, evaluated over rows as they lie in the arena, before core sees them.
+//!
+//! Core fills a slot for every row, takes its columns apart and runs an expression. For most rows of a scan with a filter the answer is no.
+//! The filter answers the same question from the row's bytes, for comparisons and arithmetic of integers, dates, times, booleans and
+//! texts with constants, parameters and columns, and for LIKE.
+//!
+//! # What is the same
+//!
+//! - It takes the longest run of conditions from the first one on that it can do; the order of the planner (costs, security barriers)
+//!   stays. If it can do all of them, core evaluates none; else core evaluates all over the rows that pass.
+//! - It raises nothing: where core would raise an error (overflow, division by zero, a parameter that there is not), or needs more than the
+//!   row's bytes (a column younger than the row, a subquery's value not computed yet), the row is *unsure*, and core's own expression
+//!   decides or raises.
+//! - Functions are known by their oids, which is how fmgr finds the server's own; all of them are immutable and strict.
+//! - Rows it drops are counted where EXPLAIN looks for those core drops, and interrupts are looked at as core does.
+//! - Outside it: rows that are locked as they are returned (row triggers), and re-evaluations (EvalPlanQual), where core has the row.
+//!
+//! `mot.compiled_statements = off` leaves every condition to core.
+mod compile;
+mod operators;
+mod parameters;
+mod program;
+mod row;
+
+use super::expressions::passes;
+use super::private::items;
+use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
+use compile::Compiler;
+use mot_engine::VersionRef;
+use parameters::Parameters;
+use pgrx::pg_sys;
+use program::{Condition, Place};
+use row::{Layout, Row};
+
+/// Conditions of a scan.
+pub struct Filter {
+    conditions: Vec<Condition>,
+    layout: Layout,
+    parameters: Parameters,
+    /// There are no others.
+    is_whole: bool,
+    /// Core's form of all conditions, where it does not evaluate them itself.
+    general: *mut pg_sys::ExprState,
+}
+
+/// What a filter says of a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    Passes,
+    Fails,
+    /// Core's expression has to be asked.
+    Unsure,
+}
+
+impl Filter {
+    /// Of conditions over a table at a place of the range table; `None` if the first one takes core.
+    pub unsafe fn new(
+        conditions: *mut pg_sys::List,
+        table: u32,
+        row_type: pg_sys::TupleDesc,
+    ) -> Option<Filter> {
+        if conditions.is_null() || COMPILED_STATEMENTS.get() == CompiledStatements::Off {
+            return None;
+        }
+        let mut compiler = Compiler::new(table, row_type);
+        // SAFETY: conditions of a finished plan over the table, whose row type this is.
+        unsafe {
+            let nodes = items::<pg_sys::Node>(conditions);
+            let compiled: Vec<Condition> = nodes
+                .iter()
+                .map_while(|node| compiler.condition(*node))
+                .collect();
+            if compiled.is_empty() {
+                return None;
+            }
+            Some(Filter {
+                is_whole: compiled.len() == nodes.len(),
+                conditions: compiled,
+                layout: Layout::new(row_type, compiler.columns),
+                parameters: compiler.parameters,
+                general: std::ptr::null_mut(),
+            })
+        }
+    }
+
+    /// Takes a node's conditions over, so that core evaluates none, or only those of rows that pass.
+    pub unsafe fn of_node(node: *mut pg_sys::ForeignScanState) -> Option<Filter> {
+        // SAFETY: an initialized node.
+        unsafe {
+            let state = &mut (*node).ss.ps;
+            // Nothing to take over: no conditions, or somebody else did. In a re-evaluation core hands the row in and filters it itself.
+            if state.qual.is_null() || !(*state.state).es_epq_active.is_null() {
+                return None;
+            }
+            let plan = state.plan.cast::<pg_sys::ForeignScan>();
+            let row_type = (*(*node).ss.ss_currentRelation).rd_att;
+            let mut filter = Filter::new((*plan).scan.plan.qual, (*plan).scan.scanrelid, row_type)?;
+            if filter.is_whole {
+                filter.general = std::mem::replace(&mut state.qual, std::ptr::null_mut());
+            }
+            Some(filter)
+        }
+    }
+
+    /// Whether rows that pass need no other look.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// The scan begins anew: parameters may have other values.
+    pub fn rewind(&mut self) {
+        self.parameters.forget();
+    }
+
+    /// Looks at a row, which the caller's snapshot keeps.
+    #[inline]
+    pub unsafe fn look(&self, version: VersionRef, context: *mut pg_sys::ExprContext) -> Verdict {
+        let place = Place {
+            row: Row::of(version),
+            layout: &self.layout,
+            parameters: &self.parameters,
+            context,
+        };
+        // SAFETY: a row of the filter's table, and the context of its node or statement.
+        match unsafe { place.passes(&self.conditions) } {
+            Ok(true) => Verdict::Passes,
+            Ok(false) => Verdict::Fails,
+            Err(program::Unsure) => Verdict::Unsure,
+        }
+    }
+
+    /// Asks core's expression about an unsure row, which is in the context's slot. Where core evaluates the conditions itself it passes.
+    pub unsafe fn ask(&self, context: *mut pg_sys::ExprContext) -> bool {
+        // SAFETY: the node's own expression and context.
+        unsafe { passes(self.general, context) }
+    }
+}

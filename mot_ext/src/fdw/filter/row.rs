@@ -1,0 +1,203 @@
+//! Single columns of a row, read where it lies: what `heap_deform_tuple` does, without the columns nobody asks for.
+use crate::pg::version;
+use mot_engine::VersionRef;
+use pgrx::pg_sys;
+
+/// A column as its row type describes it.
+struct Column {
+    /// Bytes; -1: a varlena, -2: a C string.
+    length: i16,
+    alignment: usize,
+    /// Where it begins in a row without NULLs, if that is the same in all of them. A varlena may have to be aligned from there.
+    start: Option<usize>,
+}
+
+/// Where the columns of a table are.
+pub struct Layout {
+    columns: Vec<Column>,
+}
+
+/// A row.
+#[derive(Clone, Copy)]
+pub struct Row {
+    data: *const u8,
+    /// A bit for each column that is not NULL. NULL: none is.
+    present: *const u8,
+    columns: usize,
+}
+
+/// What is at a column's place.
+pub enum Found {
+    At(*const u8),
+    Null,
+    /// The column is younger than the row: core knows its value.
+    Younger,
+}
+
+/// Bytes of an alignment's letter in `pg_attribute`.
+fn alignment_of(letter: u8) -> usize {
+    match letter {
+        pg_sys::TYPALIGN_CHAR => 1,
+        pg_sys::TYPALIGN_SHORT => 2,
+        pg_sys::TYPALIGN_INT => 4,
+        _ => 8,
+    }
+}
+
+/// The next place with an alignment, a power of two.
+#[inline]
+fn align(offset: usize, alignment: usize) -> usize {
+    (offset + alignment - 1) & !(alignment - 1)
+}
+
+impl Layout {
+    /// Of the first `count` columns of a row type.
+    pub unsafe fn new(descriptor: pg_sys::TupleDesc, count: usize) -> Layout {
+        let mut start = Some(0);
+        // SAFETY: a live row type with at least so many columns.
+        let attributes = unsafe { version::attributes(descriptor) };
+        let columns = (0..count).map(|position| {
+            // SAFETY: as above.
+            let attribute = unsafe { &*attributes.add(position) };
+            let mut column = Column {
+                length: attribute.attlen,
+                alignment: alignment_of(attribute.attalign as u8),
+                start,
+            };
+            if column.length > 0 {
+                let aligned = start.map(|start| align(start, column.alignment));
+                column.start = aligned;
+                start = aligned.map(|begin| begin + column.length as usize);
+            } else {
+                start = None;
+            }
+            column
+        });
+        Layout {
+            columns: columns.collect(),
+        }
+    }
+
+    /// Where the row has the column, from 0.
+    #[inline]
+    pub unsafe fn find(&self, row: &Row, position: usize) -> Found {
+        let column = &self.columns[position];
+        if let Some(start) = column.start
+            && row.present.is_null()
+            && position < row.columns
+        {
+            // SAFETY: a row of the row type: `present` has a bit for each of its columns, `data` their values. So below.
+            return Found::At(unsafe { row.data.add(column.begin(row.data, start)) });
+        }
+        // SAFETY: as above.
+        unsafe { self.find_slowly(row, position) }
+    }
+
+    #[inline(never)]
+    unsafe fn find_slowly(&self, row: &Row, position: usize) -> Found {
+        // SAFETY: as for `find`.
+        unsafe {
+            if position >= row.columns {
+                return Found::Younger;
+            }
+            if !row.present.is_null() {
+                if !row.has(position) {
+                    return Found::Null;
+                }
+                return Found::At(self.walk(row, position, 0, 0));
+            }
+            let (first, start) = self.last_fixed(position);
+            Found::At(self.walk(row, position, first, start))
+        }
+    }
+
+    /// The last column before this one whose place is the same in all rows without NULLs, and that place.
+    #[inline]
+    fn last_fixed(&self, position: usize) -> (usize, usize) {
+        (0..position)
+            .rev()
+            .find_map(|at| self.columns[at].start.map(|start| (at, start)))
+            .unwrap_or((0, 0))
+    }
+
+    /// Goes from column to column, beginning with `at`, which begins at `offset` or is to be aligned from there.
+    unsafe fn walk(
+        &self,
+        row: &Row,
+        position: usize,
+        mut at: usize,
+        mut offset: usize,
+    ) -> *const u8 {
+        // SAFETY: as for `find`; the columns on the way are looked at as heap_deform_tuple looks at them.
+        unsafe {
+            loop {
+                let column = &self.columns[at];
+                if row.has(at) {
+                    offset = column.begin(row.data, offset);
+                    if at == position {
+                        return row.data.add(offset);
+                    }
+                    offset += column.bytes(row.data.add(offset));
+                }
+                at += 1;
+            }
+        }
+    }
+}
+
+impl Column {
+    /// Where the column begins that follows what ends at `offset`: a varlena with a short header is not aligned, and the byte there is not 0.
+    #[inline]
+    unsafe fn begin(&self, data: *const u8, offset: usize) -> usize {
+        if self.length > 0 && offset & (self.alignment - 1) == 0 {
+            return offset;
+        }
+        // SAFETY: a value of the column is there, after padding or not (caller).
+        if self.length == -1 && unsafe { *data.add(offset) } != 0 {
+            return offset;
+        }
+        align(offset, self.alignment)
+    }
+
+    /// The value's length.
+    unsafe fn bytes(&self, value: *const u8) -> usize {
+        // SAFETY: a value of the column's type.
+        unsafe {
+            match self.length {
+                -1 => pgrx::varsize_any(value.cast()),
+                -2 => std::ffi::CStr::from_ptr(value.cast())
+                    .to_bytes_with_nul()
+                    .len(),
+                length => length as usize,
+            }
+        }
+    }
+}
+
+impl Row {
+    /// The row a version holds.
+    #[inline]
+    pub fn of(version: VersionRef) -> Row {
+        // SAFETY: a visible version's image is a whole heap tuple that the caller's snapshot keeps; its data begin where its header says.
+        unsafe {
+            let header = version.image_ptr().cast::<pg_sys::HeapTupleHeaderData>();
+            let has_null = (*header).t_infomask as u32 & pg_sys::HEAP_HASNULL != 0;
+            Row {
+                data: header.cast::<u8>().add((*header).t_hoff as usize),
+                present: if has_null {
+                    (&raw const (*header).t_bits).cast()
+                } else {
+                    std::ptr::null()
+                },
+                columns: ((*header).t_infomask2 as u32 & pg_sys::HEAP_NATTS_MASK) as usize,
+            }
+        }
+    }
+
+    #[inline]
+    unsafe fn has(&self, position: usize) -> bool {
+        // SAFETY: a bit for each column (caller).
+        self.present.is_null()
+            || unsafe { *self.present.add(position / 8) } & 1 << (position % 8) != 0
+    }
+}
