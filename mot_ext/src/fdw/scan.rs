@@ -20,7 +20,7 @@ use crate::session;
 use crate::wait::WaitPolicy;
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
-    Direction, IndexRef, IndexScan, KeyRange, LockStrength, RowScan, Session, Slot, TableRef,
+    Direction, EngineError, IndexRef, IndexScan, KeyRange, LockStrength, RowScan, Session, Slot, TableRef,
     VersionRef,
 };
 use pgrx::PgMemoryContexts;
@@ -48,6 +48,16 @@ struct IndexSource {
     is_in_range: bool,
 }
 
+/// How far a scan has begun.
+#[derive(PartialEq, Eq)]
+enum Progress {
+    None,
+    /// Of one whole key: its entry was looked up, the row was not looked at.
+    Sought,
+    /// The arguments were evaluated; of one whole key: nothing more comes.
+    Begun,
+}
+
 /// A running scan.
 pub struct Scan {
     pub session: &'static Session,
@@ -56,7 +66,7 @@ pub struct Scan {
     pub snapshot: PgSnapshot<'static>,
     pub tuple: pg_sys::HeapTupleData,
     source: Source,
-    is_started: bool,
+    progress: Progress,
     row_lock: Option<RowLock>,
     /// Keeps what an error says of a row to lock that was waited for.
     lock_fields: FieldKeeper,
@@ -133,7 +143,7 @@ impl Scan {
             snapshot,
             tuple: tuple::empty(),
             source,
-            is_started: false,
+            progress: Progress::None,
             row_lock: None,
             lock_fields: FieldKeeper::new(),
             reader: None,
@@ -142,13 +152,13 @@ impl Scan {
 
     /// Begins anew, with new parameter values, at the next row asked for.
     pub fn rewind(&mut self) {
-        self.is_started = false;
+        self.progress = Progress::None;
     }
 
     /// Begins anew under another snapshot.
     pub fn rewind_under(&mut self, snapshot: PgSnapshot<'static>) {
         self.snapshot = snapshot;
-        self.is_started = false;
+        self.progress = Progress::None;
     }
 
     /// The same relation's storage, looked up anew.
@@ -162,10 +172,46 @@ impl Scan {
         }
     }
 
+    /// If one whole key is asked for, looks its entry up: the row's memory is on its way then, while the caller does something else.
+    pub unsafe fn seek(&mut self, context: *mut pg_sys::ExprContext) {
+        let Source::Index(source) = &mut self.source else {
+            return;
+        };
+        if !source.bounds.is_one_point()
+            || self.reader.is_some()
+            || self.progress != Progress::None
+        {
+            return;
+        }
+        // SAFETY: the arguments were compiled for the node whose context this is.
+        let sought = unsafe { source.bounds.point(context) }.and_then(|key| {
+            let Some(key) = key else {
+                return Ok(Progress::Begun);
+            };
+            let index = source.index;
+            source.scan.look_up(self.session, self.table, index, key)?;
+            Ok(Progress::Sought)
+        });
+        self.progress = sought.unwrap_or_else(|error| errors::raise(error));
+    }
+
     /// The next row the snapshot sees.
     pub unsafe fn next(&mut self, context: *mut pg_sys::ExprContext) -> Option<(Slot, VersionRef)> {
-        if !self.is_started {
-            self.is_started = true;
+        if let Source::Index(source) = &mut self.source
+            && source.bounds.is_one_point()
+            && self.reader.is_none()
+        {
+            let (session, table) = (self.session, self.table);
+            let found = match std::mem::replace(&mut self.progress, Progress::Begun) {
+                // SAFETY: the arguments were compiled for the node whose context this is.
+                Progress::None => unsafe { source.find(session, table, &self.snapshot, context) },
+                Progress::Sought => source.scan.next(session, &self.snapshot),
+                Progress::Begun => return None,
+            };
+            return found.unwrap_or_else(|error| errors::raise(error));
+        }
+        if self.progress == Progress::None {
+            self.progress = Progress::Begun;
             match &mut self.source {
                 Source::Rows(scan) => {
                     if let Some(reader) = &self.reader {
@@ -256,12 +302,28 @@ impl RowLock {
 }
 
 impl IndexSource {
+    /// The row with the one key that is asked for.
+    #[inline]
+    unsafe fn find(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        snapshot: &PgSnapshot<'static>,
+        context: *mut pg_sys::ExprContext,
+    ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
+        // SAFETY: as for the caller.
+        match unsafe { self.bounds.point(context)? } {
+            Some(key) => self.scan.find(session, table, self.index, key, snapshot),
+            None => Ok(None),
+        }
+    }
+
     fn next<R: Reading>(
         &mut self,
         session: &Session,
         table: TableRef,
         snapshot: &R,
-    ) -> Result<Option<(Slot, VersionRef)>, mot_engine::EngineError> {
+    ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
         loop {
             if self.is_in_range {
                 if let Some(found) = self.scan.next(session, snapshot)? {
