@@ -45,9 +45,7 @@ impl Transaction {
         check_length(image)?;
         let _pin = session.local.pin();
         let changed = changed_keys(session, table, seen.image(), image)?;
-        self.change(
-            session, clock, table, slot, seen, image, changed, xid, cid,
-        )
+        self.change(session, clock, table, slot, seen, image, changed, xid, cid)
     }
 
     /// As `update`, to a state that has the keys of `seen`: no column of any index was assigned to ([`Session::has_key_on`]). It needs no

@@ -445,7 +445,9 @@ impl Frame {
 
     /// Whether there are CHECK conditions to ask.
     pub fn has_checks(&self) -> bool {
-        self.checks.as_ref().is_some_and(|checks| !checks.is_empty())
+        self.checks
+            .as_ref()
+            .is_some_and(|checks| !checks.is_empty())
     }
 
     /// Memory for one row.

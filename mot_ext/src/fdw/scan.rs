@@ -20,8 +20,8 @@ use crate::session;
 use crate::wait::WaitPolicy;
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
-    Direction, EngineError, IndexRef, IndexScan, KeyRange, LockStrength, RowScan, Session, Slot, TableRef,
-    VersionRef,
+    Direction, EngineError, IndexRef, IndexScan, KeyRange, LockStrength, RowScan, Session, Slot,
+    TableRef, VersionRef,
 };
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
@@ -48,16 +48,6 @@ struct IndexSource {
     is_in_range: bool,
 }
 
-/// How far a scan has begun.
-#[derive(PartialEq, Eq)]
-enum Progress {
-    None,
-    /// Of one whole key: its entry was looked up, the row was not looked at.
-    Sought,
-    /// The arguments were evaluated; of one whole key: nothing more comes.
-    Begun,
-}
-
 /// A running scan.
 pub struct Scan {
     pub session: &'static Session,
@@ -66,7 +56,9 @@ pub struct Scan {
     pub snapshot: PgSnapshot<'static>,
     pub tuple: pg_sys::HeapTupleData,
     source: Source,
-    progress: Progress,
+    is_started: bool,
+    /// Of one whole key: its entry was looked up, the row was not looked at. Means nothing before the start.
+    is_sought: bool,
     row_lock: Option<RowLock>,
     /// Keeps what an error says of a row to lock that was waited for.
     lock_fields: FieldKeeper,
@@ -143,7 +135,8 @@ impl Scan {
             snapshot,
             tuple: tuple::empty(),
             source,
-            progress: Progress::None,
+            is_started: false,
+            is_sought: false,
             row_lock: None,
             lock_fields: FieldKeeper::new(),
             reader: None,
@@ -152,13 +145,13 @@ impl Scan {
 
     /// Begins anew, with new parameter values, at the next row asked for.
     pub fn rewind(&mut self) {
-        self.progress = Progress::None;
+        self.is_started = false;
     }
 
     /// Begins anew under another snapshot.
     pub fn rewind_under(&mut self, snapshot: PgSnapshot<'static>) {
         self.snapshot = snapshot;
-        self.progress = Progress::None;
+        self.is_started = false;
     }
 
     /// The same relation's storage, looked up anew.
@@ -177,22 +170,21 @@ impl Scan {
         let Source::Index(source) = &mut self.source else {
             return;
         };
-        if !source.bounds.is_one_point()
-            || self.reader.is_some()
-            || self.progress != Progress::None
-        {
+        if !source.bounds.is_one_point() || self.reader.is_some() || self.is_started {
             return;
         }
+        self.is_started = true;
+        self.is_sought = false;
         // SAFETY: the arguments were compiled for the node whose context this is.
         let sought = unsafe { source.bounds.point(context) }.and_then(|key| {
             let Some(key) = key else {
-                return Ok(Progress::Begun);
+                return Ok(false);
             };
             let index = source.index;
             source.scan.look_up(self.session, self.table, index, key)?;
-            Ok(Progress::Sought)
+            Ok(true)
         });
-        self.progress = sought.unwrap_or_else(|error| errors::raise(error));
+        self.is_sought = sought.unwrap_or_else(|error| errors::raise(error));
     }
 
     /// The next row the snapshot sees.
@@ -202,16 +194,19 @@ impl Scan {
             && self.reader.is_none()
         {
             let (session, table) = (self.session, self.table);
-            let found = match std::mem::replace(&mut self.progress, Progress::Begun) {
+            let found = if !std::mem::replace(&mut self.is_started, true) {
+                self.is_sought = false;
                 // SAFETY: the arguments were compiled for the node whose context this is.
-                Progress::None => unsafe { source.find(session, table, &self.snapshot, context) },
-                Progress::Sought => source.scan.next(session, &self.snapshot),
-                Progress::Begun => return None,
+                unsafe { source.find(session, table, &self.snapshot, context) }
+            } else if std::mem::take(&mut self.is_sought) {
+                source.scan.next(session, &self.snapshot)
+            } else {
+                return None;
             };
             return found.unwrap_or_else(|error| errors::raise(error));
         }
-        if self.progress == Progress::None {
-            self.progress = Progress::Begun;
+        if !self.is_started {
+            self.is_started = true;
             match &mut self.source {
                 Source::Rows(scan) => {
                     if let Some(reader) = &self.reader {
