@@ -201,6 +201,23 @@ impl Session {
             .find(|index| index.relation_oid() == relation && self.index_exists(*index, clock))
     }
 
+    /// Whether any index that writers of the table maintain has a column that `is_meant`, by its number in the table. True for as long as the
+    /// caller's lock keeps others from making indexes.
+    pub fn has_key_on(
+        &self,
+        table: TableRef,
+        is_meant: impl Fn(u16) -> bool,
+    ) -> Result<bool, EngineError> {
+        let _pin = self.local.pin();
+        for index in table.all_indexes() {
+            let columns = &self.definition(index)?.columns;
+            if columns.iter().any(|column| is_meant(column.attnum)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     fn index_exists(&self, index: IndexRef, clock: &impl Clock) -> bool {
         let storage = index.storage();
         crate::table::exists(

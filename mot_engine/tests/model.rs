@@ -582,7 +582,18 @@ impl Test {
         let written = match new {
             Some(new) => {
                 let image = image(new);
-                work.update(
+                let old = row(seen.image());
+                let is_changed = |column| match column {
+                    1 => old.a != new.a,
+                    2 => old.b != new.b,
+                    _ => old.c != new.c,
+                };
+                let update = match session.has_key_on(table, is_changed).unwrap() {
+                    true => Transaction::update,
+                    false => Transaction::update_beside_keys,
+                };
+                update(
+                    work,
                     session,
                     &clock,
                     table,
@@ -748,6 +759,14 @@ impl Test {
                     .cloned()
                     .collect();
                 assert_eq!(found, with_key);
+                if definition.unique {
+                    let mut scan = IndexScan::new();
+                    let at_once = scan.find(&self.session, self.table, *index, &key, snap);
+                    let seen = with_key.first().map(|(_, slot, row)| (*slot, *row));
+                    let told = |found: (Slot, VersionRef)| (found.0, row(found.1.image()));
+                    assert_eq!(at_once.unwrap().map(told), seen);
+                    assert_eq!(scan.next(&self.session, snap).unwrap(), None);
+                }
             }
         }
     }

@@ -132,9 +132,9 @@ fn begin_to_write() {
 }
 
 /// The current command id, marked as used: the stamp of a write.
+#[inline]
 pub fn command_id() -> CommandId {
-    // SAFETY: inside a transaction; may raise in parallel mode.
-    CommandId(unsafe { pg_sys::GetCurrentCommandId(true) })
+    CommandId(pg::use_command_id())
 }
 
 #[pg_guard]

@@ -137,6 +137,45 @@ impl IndexScan {
         Ok(())
     }
 
+    /// Begins a look-up of one full key (all columns, no NULL) of a unique index: `next` gives the row, if the snapshot sees one. The tree is looked
+    /// into here, and the row's memory asked for: what the caller does before `next` overlaps with that.
+    pub fn look_up(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        index: IndexRef,
+        key: &[u8],
+    ) -> Result<(), EngineError> {
+        debug_assert!(index.is_unique());
+        self.begin_anew(table, index, Direction::Forward);
+        self.is_point = true;
+        self.begin_key.extend_from_slice(key);
+        let _pin = session.local.pin();
+        self.read(session, table, index)?;
+        reach(Point::ScanAfterEntries);
+        if let Some((_, slot)) = self.pending.last()
+            && let Some(anchor) = table.anchor(*slot)
+        {
+            row::prefetch_anchor(anchor);
+        }
+        Ok(())
+    }
+
+    /// As `look_up`, and `next`.
+    pub fn find<S: Snapshot>(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        index: IndexRef,
+        key: &[u8],
+        snapshot: &S,
+    ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
+        let _pin = session.local.pin();
+        self.look_up(session, table, index, key)?;
+        self.next(session, snapshot)
+    }
+
+    #[inline]
     fn begin_anew(&mut self, table: TableRef, index: IndexRef, direction: Direction) {
         index
             .storage()

@@ -45,6 +45,45 @@ impl Transaction {
         check_length(image)?;
         let _pin = session.local.pin();
         let changed = changed_keys(session, table, seen.image(), image)?;
+        self.change(session, clock, table, slot, seen, image, changed, xid, cid)
+    }
+
+    /// As `update`, to a state that has the keys of `seen`: no column of any index was assigned to ([`Session::has_key_on`]). It needs no
+    /// new entries.
+    #[allow(clippy::too_many_arguments)]
+    pub fn update_beside_keys(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        seen: VersionRef,
+        image: &[u8],
+        xid: Xid,
+        cid: CommandId,
+    ) -> Result<Written, EngineError> {
+        check_length(image)?;
+        let _pin = session.local.pin();
+        debug_assert!(matches!(
+            changed_keys(session, table, seen.image(), image),
+            Ok(0)
+        ));
+        self.change(session, clock, table, slot, seen, image, 0, xid, cid)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn change(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        seen: VersionRef,
+        image: &[u8],
+        changed: u32,
+        xid: Xid,
+        cid: CommandId,
+    ) -> Result<Written, EngineError> {
         let strength = if changed & flags::UNIQUE_KEYS_CHANGED != 0 {
             LockStrength::Update
         } else {

@@ -48,30 +48,34 @@ static LOCAL: Local = Local {
 
 /// The cache; made, with its callbacks, at first use in a process. The reference must not be kept across a call that may run
 /// another statement.
+#[inline]
 fn cache() -> &'static mut Cache {
-    // SAFETY: one thread; see the contract above.
+    existing().unwrap_or_else(make)
+}
+
+#[cold]
+fn make() -> &'static mut Cache {
+    // SAFETY: one thread; registered once per process, the cell is empty; the callbacks live as long as the library.
     unsafe {
-        if (*LOCAL.cache.get()).is_none() {
-            watch::begin();
-            let procedures = pg_sys::SysCacheIdentifier::PROCOID as c_int;
-            pg_sys::CacheRegisterSyscacheCallback(
-                procedures,
-                Some(on_function_change),
-                pg_sys::Datum::from(0),
-            );
-            pg_sys::RegisterXactCallback(Some(on_transaction), std::ptr::null_mut());
-            pg_sys::RegisterSubXactCallback(Some(on_subtransaction), std::ptr::null_mut());
-            *LOCAL.cache.get() = Some(Cache {
-                entries: HashMap::default(),
-                seen: [0; SEEN],
-                running: Vec::new(),
-                clock: 0,
-            });
-        }
-        (*LOCAL.cache.get()).as_mut().expect("just made")
+        watch::begin();
+        let procedures = pg_sys::SysCacheIdentifier::PROCOID as c_int;
+        pg_sys::CacheRegisterSyscacheCallback(
+            procedures,
+            Some(on_function_change),
+            pg_sys::Datum::from(0),
+        );
+        pg_sys::RegisterXactCallback(Some(on_transaction), std::ptr::null_mut());
+        pg_sys::RegisterSubXactCallback(Some(on_subtransaction), std::ptr::null_mut());
+        (*LOCAL.cache.get()).insert(Cache {
+            entries: HashMap::default(),
+            seen: [0; SEEN],
+            running: Vec::new(),
+            clock: 0,
+        })
     }
 }
 
+#[inline]
 fn existing() -> Option<&'static mut Cache> {
     // SAFETY: one thread; see `cache`.
     unsafe { (*LOCAL.cache.get()).as_mut() }

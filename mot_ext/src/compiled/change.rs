@@ -2,7 +2,7 @@
 use super::client::Client;
 use super::statement::{Frame, compile_conditions, compile_values, empty, private_of, within};
 use crate::clock::PgSnapshot;
-use crate::fdw::{self, Scan, Target, items, tuple};
+use crate::fdw::{self, Patch, Scan, Target, items, tuple};
 use crate::pg::interrupts;
 use mot_engine::TableRef;
 use pgrx::pg_sys;
@@ -32,14 +32,23 @@ impl Change {
             let first_condition = first_value - private.qual_count();
             let arguments = compile_values(&expressions[..first_condition]);
             let values = compile_values(&expressions[first_value..]);
-            Change {
+            let patch = match frame.has_checks() {
+                false if !assigned.is_empty() => {
+                    Patch::new(frame.row_type, assigned.iter().copied())
+                }
+                _ => None,
+            };
+            let mut made = Change {
                 scan: Scan::of_table(frame.relation, table, &private, &arguments, snapshot),
                 change: fdw::Change {
                     target: Target::closed(frame.relation, table),
                     is_delete,
                     quals: compile_conditions(&expressions[first_condition..first_value]),
                     rechecks: compile_conditions(&items((*scan).fdw_recheck_quals)),
+                    values: Vec::with_capacity(assigned.len()),
                     assignments: assigned.into_iter().zip(values).collect(),
+                    is_beside_keys: false,
+                    patch,
                     old: frame.row_slot(),
                     new: pg_sys::MakeSingleTupleTableSlot(
                         frame.row_type,
@@ -48,8 +57,21 @@ impl Change {
                 },
                 counts_rows,
                 is_done: true,
-            }
+            };
+            made.look_at_keys();
+            made
         }
+    }
+
+    /// Looks whether an index has an assigned column. Whoever makes an index changes what a form is valid for.
+    fn look_at_keys(&mut self) {
+        let change = &mut self.change;
+        let is_assigned = |column| {
+            let mut assigned = change.assignments.iter();
+            assigned.any(|(number, _)| *number == column as i16)
+        };
+        let Target { session, table, .. } = change.target;
+        change.is_beside_keys = matches!(session.has_key_on(table, is_assigned), Ok(false));
     }
 
     pub fn start(&mut self, snapshot: PgSnapshot<'static>) {
@@ -60,6 +82,7 @@ impl Change {
     pub fn move_to(&mut self, table: TableRef) {
         self.scan.move_to(table);
         self.change.target.table = table;
+        self.look_at_keys();
     }
 
     /// Changes all rows; with RETURNING up to `rows_max`.

@@ -16,6 +16,11 @@ pub struct Checks {
 }
 
 impl Checks {
+    /// Whether every row passes.
+    pub fn is_empty(&self) -> bool {
+        self.conditions.is_empty()
+    }
+
     /// Compiles the conditions of an open relation, in the current context; `None` if one is not plain.
     pub unsafe fn compile(relation: pg_sys::Relation) -> Option<Checks> {
         let mut conditions = Vec::new();

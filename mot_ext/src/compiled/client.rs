@@ -321,15 +321,7 @@ impl<'a> Client<'a> {
         unsafe {
             match self {
                 Client::Nobody => true,
-                Client::Receiver(receiver) => {
-                    let receiver = *receiver;
-                    let slot = crate::fdw::project(frame.projection);
-                    let receive = (*receiver).receiveSlot.expect("a receiver's function");
-                    pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                        #[allow(ffi_unwind_calls)]
-                        receive(slot, receiver)
-                    })
-                }
+                Client::Receiver(receiver) => crate::fdw::project_to(frame.projection, *receiver),
                 Client::Wire(wire, formats) => {
                     let slot = crate::fdw::project(frame.projection);
                     wire.send(slot, *formats, frame.per_row());

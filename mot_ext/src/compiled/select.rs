@@ -82,6 +82,14 @@ impl Select {
         }
     }
 
+    /// Looks for the row, if there can be but one, before anybody asks for it.
+    pub unsafe fn seek(&mut self, frame: &Frame) {
+        if !self.is_done {
+            // SAFETY: the statement's own context.
+            unsafe { self.scan.seek(frame.values) };
+        }
+    }
+
     /// Sends up to `rows_max` rows.
     pub unsafe fn run(&mut self, frame: &Frame, client: &mut Client<'_>, rows_max: u64) {
         let mut rows = 0;

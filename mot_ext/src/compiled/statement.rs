@@ -231,8 +231,12 @@ impl Statement {
             self.fields.enter();
             let gets_rows = !self.frame.projection.is_null();
             within(self.frame.execution, || {
+                let moves = direction != pg_sys::ScanDirection::NoMovementScanDirection;
+                if moves && let Work::Select(select) = &mut self.work {
+                    select.seek(&self.frame);
+                }
                 let mut client = Client::begin(query, gets_rows, self.wire.as_mut());
-                if direction != pg_sys::ScanDirection::NoMovementScanDirection {
+                if moves {
                     // 0 asks for all.
                     let rows_max = if rows_max == 0 { u64::MAX } else { rows_max };
                     match &mut self.work {
@@ -437,6 +441,13 @@ impl Frame {
     pub unsafe fn command(&self) -> CommandId {
         // SAFETY: the statement's own state.
         CommandId(unsafe { (*self.estate).es_output_cid })
+    }
+
+    /// Whether there are CHECK conditions to ask.
+    pub fn has_checks(&self) -> bool {
+        self.checks
+            .as_ref()
+            .is_some_and(|checks| !checks.is_empty())
     }
 
     /// Memory for one row.

@@ -35,6 +35,8 @@ pub struct Bounds {
     conditions: Vec<Compiled>,
     /// The unique index's columns are all fixed and none by IS NULL: each prefix is a whole key.
     is_point: bool,
+    /// Each column of the unique index is compared with one value, and nothing else is asked: one whole key, at most.
+    is_one_point: bool,
     /// Leading columns that the prefixes fix.
     fixed_columns: usize,
     prefixes: Vec<Vec<u8>>,
@@ -81,10 +83,17 @@ impl Bounds {
         };
         let is_point = definition.unique && (0..definition.columns.len()).all(fixed);
         let fixes = |key: &&Key| matches!(key.test, Test::Equal | Test::AnyOf | Test::IsNull);
+        let is_one_point = definition.unique
+            && keys.len() == definition.columns.len()
+            && keys
+                .iter()
+                .enumerate()
+                .all(|(column, key)| key.column == column && matches!(key.test, Test::Equal));
         Bounds {
             definition,
             conditions,
             is_point,
+            is_one_point,
             fixed_columns: keys.iter().filter(fixes).count(),
             prefixes: Vec::new(),
             next: 0,
@@ -132,6 +141,43 @@ impl Bounds {
         }
         self.next = count;
         Some(self.prefixes.iter().map(|prefix| &prefix[..]))
+    }
+
+    /// Whether what is asked for is one whole key: then [`Bounds::point`] gives it without the detour over ranges.
+    #[inline]
+    pub fn is_one_point(&self) -> bool {
+        self.is_one_point
+    }
+
+    /// Evaluates the arguments to the one key; `None` if no row can have it.
+    pub unsafe fn point(
+        &mut self,
+        context: *mut pg_sys::ExprContext,
+    ) -> Result<Option<&[u8]>, EngineError> {
+        debug_assert!(self.is_one_point);
+        self.scratch.clear();
+        for (condition, column) in self.conditions.iter().zip(&self.definition.columns) {
+            let Some(value) = &condition.argument else {
+                unreachable!("equality has an argument");
+            };
+            // SAFETY: the compiled argument belongs to the node whose context this is.
+            let (datum, is_null) = unsafe { value.get(context) };
+            if is_null {
+                return Ok(None);
+            }
+            let kind = condition.argument_kind.unwrap_or(column.kind);
+            // SAFETY: a value of the operator's argument type, not NULL.
+            let Argument::Value(value) = (unsafe { argument(column, kind, datum, false) }) else {
+                return Ok(None);
+            };
+            match encode_value(column, value, &mut self.scratch) {
+                Ok(()) => {}
+                // Longer than any key.
+                Err(EngineError::KeyTooLong { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(self.scratch.as_slice()))
     }
 
     /// The next range in the direction; false at the end.
@@ -411,6 +457,7 @@ impl Bounds {
 }
 
 /// A datum of the operator's argument type as a value of the column.
+#[inline]
 unsafe fn argument<'a>(
     column: &KeyColumn,
     kind: KeyKind,

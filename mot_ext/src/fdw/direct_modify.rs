@@ -6,6 +6,7 @@
 //! reason the node's own targets become NULLs: assigned expressions are evaluated once per attempt, here.
 use super::expressions::{Value, passes};
 use super::modify::check;
+use super::patch::Patch;
 use super::private::{self, Private, items, list};
 use super::scan::{Scan, compile, keep};
 use super::tuple;
@@ -34,6 +35,12 @@ pub struct Change {
     pub rechecks: *mut pg_sys::ExprState,
     /// Attribute numbers and their new values.
     pub assignments: Vec<(i16, Value)>,
+    /// What they were evaluated to last.
+    pub values: Vec<(pg_sys::Datum, bool)>,
+    /// No index has an assigned column. A claim that others must not be able to make untrue while the statement runs.
+    pub is_beside_keys: bool,
+    /// Makes the new row out of the old one's bytes, where it can.
+    pub patch: Option<Patch>,
     /// The old row, of the heap kind.
     pub old: *mut pg_sys::TupleTableSlot,
     /// The new row, virtual.
@@ -156,6 +163,9 @@ pub unsafe extern "C-unwind" fn begin_direct_modify(
             quals: pg_sys::ExecInitQual(qual_list, node.cast()),
             rechecks: (*node).fdw_recheck_quals,
             assignments: values.into_iter().zip(assigned).collect(),
+            values: Vec::new(),
+            is_beside_keys: false,
+            patch: None,
             old: (*node).ss.ss_ScanTupleSlot,
             new: pg_sys::ExecInitExtraTupleSlot(
                 (*node).ss.ps.state,
@@ -257,10 +267,28 @@ impl Change {
                 let fate = if self.is_delete {
                     self.target.delete(row, seen, command)
                 } else {
-                    self.assign(context);
-                    check(self.new);
-                    self.target
-                        .update(row, seen, tuple::form(self.new), command)
+                    self.evaluate(context);
+                    let is_patched = match &mut self.patch {
+                        Some(patch) => patch.apply(seen.image(), &self.values),
+                        None => false,
+                    };
+                    #[cfg(debug_assertions)]
+                    if is_patched {
+                        self.compare_with_formed();
+                    }
+                    let image = match &self.patch {
+                        Some(patch) if is_patched => patch.image(),
+                        _ => {
+                            self.assign();
+                            check(self.new);
+                            tuple::form(self.new)
+                        }
+                    };
+                    if self.is_beside_keys {
+                        self.target.update_beside_keys(row, seen, image, command)
+                    } else {
+                        self.target.update(row, seen, image, command)
+                    }
                 };
                 match fate {
                     Fate::Done(_) if self.is_delete => return Some(seen),
@@ -272,8 +300,18 @@ impl Change {
         }
     }
 
+    /// Evaluates what is assigned, for the row in the old slot.
+    #[inline]
+    unsafe fn evaluate(&mut self, context: *mut pg_sys::ExprContext) {
+        self.values.clear();
+        for (_, value) in &self.assignments {
+            // SAFETY: compiled for the node whose context this is.
+            self.values.push(unsafe { value.get(context) });
+        }
+    }
+
     /// Fills the new row: the old values, and the assigned ones over it.
-    unsafe fn assign(&mut self, context: *mut pg_sys::ExprContext) {
+    unsafe fn assign(&self) {
         // SAFETY: both slots have the relation's row type; the virtual slot's arrays are written between clearing and storing.
         unsafe {
             let (old, new) = (self.old, self.new);
@@ -287,14 +325,26 @@ impl Change {
             (*new)
                 .tts_isnull
                 .copy_from_nonoverlapping((*old).tts_isnull, count);
-            for (attribute, value) in &self.assignments {
-                let (datum, is_null) = value.get(context);
-                *(*new).tts_values.add(*attribute as usize - 1) = datum;
-                *(*new).tts_isnull.add(*attribute as usize - 1) = is_null;
+            for ((attribute, _), (datum, is_null)) in self.assignments.iter().zip(&self.values) {
+                *(*new).tts_values.add(*attribute as usize - 1) = *datum;
+                *(*new).tts_isnull.add(*attribute as usize - 1) = *is_null;
             }
             // ExecStoreVirtualTuple.
             (*new).tts_flags &= !(pg_sys::TTS_FLAG_EMPTY as u16);
             (*new).tts_nvalid = count as i16;
+        }
+    }
+
+    /// A patched image is what forming the tuple gives, behind the engine's stamp.
+    #[cfg(debug_assertions)]
+    unsafe fn compare_with_formed(&self) {
+        const STAMP: usize = mot_engine::key::BODY_OFFSET_BYTES;
+        // SAFETY: as for `assign`.
+        unsafe {
+            self.assign();
+            let formed = tuple::form(self.new);
+            let patched = self.patch.as_ref().expect("just made").image();
+            assert_eq!(&patched[STAMP..], &formed[STAMP..]);
         }
     }
 }

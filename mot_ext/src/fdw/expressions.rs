@@ -160,6 +160,35 @@ pub unsafe fn project(projection: *mut pg_sys::ProjectionInfo) -> *mut pg_sys::T
     }
 }
 
+/// `ExecProject`, and the row to its receiver, under one guard; false: the receiver wants no more.
+pub unsafe fn project_to(
+    projection: *mut pg_sys::ProjectionInfo,
+    receiver: *mut pg_sys::DestReceiver,
+) -> bool {
+    // SAFETY: as for `project`; a receiver between startup and shutdown. The closure has nothing to drop; both calls may raise.
+    unsafe {
+        let state = &raw mut (*projection).pi_state;
+        let context = (*projection).pi_exprContext;
+        let slot = (*state).resultslot;
+        let evaluate = (*state)
+            .evalfunc
+            .expect("a compiled expression has a function");
+        let receive = (*receiver).receiveSlot.expect("a receiver's function");
+        clear(slot);
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            let mut is_null = false;
+            let old = pg_sys::MemoryContextSwitchTo((*context).ecxt_per_tuple_memory);
+            #[allow(ffi_unwind_calls)]
+            evaluate(state, context, &mut is_null);
+            pg_sys::MemoryContextSwitchTo(old);
+            (*slot).tts_flags &= !(pg_sys::TTS_FLAG_EMPTY as u16);
+            (*slot).tts_nvalid = (*(*slot).tts_tupleDescriptor).natts as i16;
+            #[allow(ffi_unwind_calls)]
+            receive(slot, receiver)
+        })
+    }
+}
+
 /// Memory that core empties before each row.
 pub unsafe fn per_tuple_memory(estate: *mut pg_sys::EState) -> pg_sys::MemoryContext {
     // SAFETY: a live executor state; the context is made at first use, as GetPerTupleExprContext does.

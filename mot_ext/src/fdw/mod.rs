@@ -1,8 +1,8 @@
 //! The foreign-data wrapper `mot`: how PostgreSQL's planner and executor reach memory-optimized tables.
 //!
 //! Files follow the order of `FdwRoutine`: `handler`; planning (`size`, `short_range`, `paths`, `conditions`, `by_row`, `plan`); scanning (`scan`,
-//! `bounds`, `filter`, `serializable`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `upsert`, `triggers`, `routing`); `lock_rows`; `explain`; `analyze`;
-//! `truncate`. `private` is what the planner tells the executor, `tuple` is between rows and slots.
+//! `bounds`, `filter`, `serializable`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `patch`, `upsert`, `triggers`, `routing`); `lock_rows`;
+//! `explain`; `analyze`; `truncate`. `private` is what the planner tells the executor, `tuple` is between rows and slots.
 //!
 //! - Rows are handed out in place: a slot points into the arena. The statement's registered snapshot keeps every version it can
 //!   see, so nothing is copied and nothing is pinned between two calls.
@@ -22,6 +22,7 @@ mod filter;
 mod handler;
 mod lock_rows;
 mod modify;
+mod patch;
 mod paths;
 mod plan;
 pub mod private;
@@ -37,12 +38,13 @@ mod upsert;
 mod write;
 
 pub use direct_modify::Change;
-pub use expressions::{Value, evaluate, passes, project};
+pub use expressions::{Value, evaluate, passes, project, project_to};
 pub use filter::{Filter, Verdict};
 pub use lock_rows::{
     For as LockFor, Outcome as LockOutcome, lock as lock_row, policy as wait_policy,
     strength as lock_strength,
 };
+pub use patch::Patch;
 pub use private::{Private, items, list};
 pub use routing::note as note_routing;
 pub use scan::{Scan, state as scan_state};

@@ -22,8 +22,8 @@ use crate::session;
 use crate::wait::WaitPolicy;
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
-    Direction, IndexRef, IndexScan, KeyRange, LockStrength, RowScan, Session, Slot, TableRef,
-    VersionRef,
+    Direction, EngineError, IndexRef, IndexScan, KeyRange, LockStrength, RowScan, Session, Slot,
+    TableRef, VersionRef,
 };
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
@@ -59,6 +59,8 @@ pub struct Scan {
     pub tuple: pg_sys::HeapTupleData,
     source: Source,
     is_started: bool,
+    /// Of one whole key: its entry was looked up, the row was not looked at. Means nothing before the start.
+    is_sought: bool,
     row_lock: Option<RowLock>,
     /// Drops rows before anybody sees them.
     filter: Option<Box<Filter>>,
@@ -139,6 +141,7 @@ impl Scan {
             tuple: tuple::empty(),
             source,
             is_started: false,
+            is_sought: false,
             row_lock: None,
             filter: None,
             lock_fields: FieldKeeper::new(),
@@ -204,9 +207,47 @@ impl Scan {
         }
     }
 
+    /// If one whole key is asked for, looks its entry up: the row's memory is on its way then, while the caller does something else.
+    pub unsafe fn seek(&mut self, context: *mut pg_sys::ExprContext) {
+        let Source::Index(source) = &mut self.source else {
+            return;
+        };
+        if !source.bounds.is_one_point() || self.reader.is_some() || self.is_started {
+            return;
+        }
+        self.is_started = true;
+        self.is_sought = false;
+        // SAFETY: the arguments were compiled for the node whose context this is.
+        let sought = unsafe { source.bounds.point(context) }.and_then(|key| {
+            let Some(key) = key else {
+                return Ok(false);
+            };
+            let index = source.index;
+            source.scan.look_up(self.session, self.table, index, key)?;
+            Ok(true)
+        });
+        self.is_sought = sought.unwrap_or_else(|error| errors::raise(error));
+    }
+
     /// The next row the snapshot sees.
     #[inline]
     pub unsafe fn next(&mut self, context: *mut pg_sys::ExprContext) -> Option<(Slot, VersionRef)> {
+        if let Source::Index(source) = &mut self.source
+            && source.bounds.is_one_point()
+            && self.reader.is_none()
+        {
+            let (session, table) = (self.session, self.table);
+            let found = if !std::mem::replace(&mut self.is_started, true) {
+                self.is_sought = false;
+                // SAFETY: the arguments were compiled for the node whose context this is.
+                unsafe { source.find(session, table, &self.snapshot, context) }
+            } else if std::mem::take(&mut self.is_sought) {
+                source.scan.next(session, &self.snapshot)
+            } else {
+                return None;
+            };
+            return found.unwrap_or_else(|error| errors::raise(error));
+        }
         if !self.is_started {
             self.is_started = true;
             match &mut self.source {
@@ -299,12 +340,28 @@ impl RowLock {
 }
 
 impl IndexSource {
+    /// The row with the one key that is asked for.
+    #[inline]
+    unsafe fn find(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        snapshot: &PgSnapshot<'static>,
+        context: *mut pg_sys::ExprContext,
+    ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
+        // SAFETY: as for the caller.
+        match unsafe { self.bounds.point(context)? } {
+            Some(key) => self.scan.find(session, table, self.index, key, snapshot),
+            None => Ok(None),
+        }
+    }
+
     fn next<R: Reading>(
         &mut self,
         session: &Session,
         table: TableRef,
         snapshot: &R,
-    ) -> Result<Option<(Slot, VersionRef)>, mot_engine::EngineError> {
+    ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
         loop {
             if self.is_in_range {
                 if let Some(found) = self.scan.next(session, snapshot)? {

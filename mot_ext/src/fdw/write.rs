@@ -146,26 +146,43 @@ impl Target {
     }
 
     /// Puts a new state on a row whose state `seen` the statement saw.
-    pub fn update(
+    pub fn update(&self, slot: Slot, seen: VersionRef, image: &[u8], command: CommandId) -> Fate {
+        self.put(slot, seen, image, command, false)
+    }
+
+    /// As `update`, of a state that differs in columns alone that no index has.
+    pub fn update_beside_keys(
+        &self,
+        slot: Slot,
+        seen: VersionRef,
+        image: &[u8],
+        command: CommandId,
+    ) -> Fate {
+        self.put(slot, seen, image, command, true)
+    }
+
+    #[inline]
+    fn put(
         &self,
         slot: Slot,
         mut seen: VersionRef,
         image: &[u8],
         command: CommandId,
+        is_beside_keys: bool,
     ) -> Fate {
         let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Update);
         loop {
             let xid = xact::write_xid();
-            let written = or_raise(xact::current().update(
-                self.session,
-                &PgClock,
-                self.table,
-                slot,
-                seen,
-                image,
-                xid,
-                command,
-            ));
+            let (session, transaction) = (self.session, xact::current());
+            let written = or_raise(if is_beside_keys {
+                transaction.update_beside_keys(
+                    session, &PgClock, self.table, slot, seen, image, xid, command,
+                )
+            } else {
+                transaction.update(
+                    session, &PgClock, self.table, slot, seen, image, xid, command,
+                )
+            });
             if let Written::Done(version) = written {
                 queue.release();
                 self.enter(slot, Some(seen), version, &mut queue);

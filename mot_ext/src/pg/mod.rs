@@ -42,6 +42,9 @@ unsafe extern "C" {
     /// Reads one field of the current transaction state; raises nothing.
     #[link_name = "GetCurrentFullTransactionIdIfAny"]
     fn get_full_xid_if_any() -> pg_sys::FullTransactionId;
+    /// Reads a variable of this process, and sets a flag. Raises in parallel workers only.
+    #[link_name = "GetCurrentCommandId"]
+    fn get_current_command_id(used: bool) -> pg_sys::CommandId;
     /// Reads a variable of this process; raises nothing.
     #[link_name = "GetUserId"]
     fn get_user_id() -> pg_sys::Oid;
@@ -150,6 +153,18 @@ pub fn full_xid_if_any() -> Option<u64> {
     // SAFETY: never raises; reads process-local state only.
     let xid = unsafe { get_full_xid_if_any() };
     (xid.value != 0).then_some(xid.value)
+}
+
+/// The current command id, marked as used. Raises in a parallel worker, which must not write.
+#[inline]
+pub fn use_command_id() -> pg_sys::CommandId {
+    // SAFETY: inside a transaction; in a worker the guarded call raises.
+    unsafe {
+        if pg_sys::ParallelWorkerNumber >= 0 {
+            return pg_sys::GetCurrentCommandId(true);
+        }
+        get_current_command_id(true)
+    }
 }
 
 /// The current user.
