@@ -19,7 +19,7 @@ use crate::memory::{Memory, OutOfMemory};
 use crate::node::Node;
 use crate::permutation::{LEAF_ENTRIES, Permutation};
 use crate::slice::{MAX_KEY_BYTES, SUFFIX};
-use crate::sync::{AtomicU16, AtomicU32, Ordering};
+use crate::sync::{AtomicU16, AtomicU32, Ordering, prefetch};
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
@@ -27,6 +27,9 @@ const UNIT_BYTES: usize = 4;
 const ALIGN_BYTES: usize = 16;
 /// Blocks are multiples of this, to fall into few size classes.
 const GRAIN_BYTES: usize = 32;
+
+/// Suffixes of a few entries, or half of those of a full leaf.
+const FEW_BYTES: usize = 192;
 
 #[repr(C)]
 struct Header {
@@ -67,6 +70,14 @@ impl Bag {
 
     pub(crate) fn address(self) -> u64 {
         self.0.addr().get() as u64
+    }
+
+    /// Brings the bag at an address nearer as far as it is read with a few entries; 0 is no bag.
+    #[inline]
+    pub(crate) fn prefetch(address: u64) {
+        if address != 0 {
+            prefetch(address, HEADER_BYTES + FEW_BYTES);
+        }
     }
 
     #[inline]

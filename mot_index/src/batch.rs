@@ -1,5 +1,6 @@
 //! What a scan asks for and what it hands back.
 
+use crate::frame::Frame;
 use crate::permutation::LEAF_ENTRIES;
 use crate::slice::SLICE_BYTES;
 
@@ -29,97 +30,49 @@ pub enum Direction {
 ///
 /// It is memory of the process, copied out of the tree: what it holds stays what it was.
 pub struct Batch {
-    keys: Vec<u8>,
-    entries: Vec<Entry>,
-    capacity: usize,
-    exhausted: bool,
-    pub(crate) scratch: Scratch,
-}
-
-struct Entry {
-    key_end: usize,
-    value: u64,
-}
-
-/// What a scan in progress keeps between leaves; empty between two scans but for its capacity.
-#[derive(Default)]
-pub(crate) struct Scratch {
-    /// A leaf of each layer from the first to the one being read.
-    pub(crate) frames: Vec<Frame>,
-    /// The slices that lead to the layer being read.
-    pub(crate) prefix: Vec<u8>,
-    /// Where to go on when the way has to be found again.
+    pub(crate) entries: Entries,
+    pub(crate) exhausted: bool,
+    /// Where a scan goes on when the way has to be found again; kept for its memory.
     pub(crate) resume: Vec<u8>,
-}
-
-/// One layer of a scan: a copy of a leaf's entries, and how far they have been read.
-pub(crate) struct Frame {
-    /// The address of the layer's root.
-    pub(crate) root: u64,
-    /// The address of the leaf.
-    pub(crate) leaf: u64,
-    /// How many leaves behind this one are on their way already.
-    pub(crate) asked: usize,
-    pub(crate) copy: LeafCopy,
-    /// How many entries of the copy have been read, counted in the direction of the scan.
-    pub(crate) read: usize,
-    /// Slice and class of the last entry read in the layer, or of the bound; later ones lie behind
-    /// it.
-    pub(crate) last: Option<(u64, u64)>,
-}
-
-/// The entries of a leaf at one moment, in key order, and its neighbours then.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct LeafCopy {
-    pub(crate) count: usize,
-    pub(crate) entries: [EntryCopy; LEAF_ENTRIES],
-    pub(crate) bag: u64,
-    pub(crate) next: u64,
-    pub(crate) previous: u64,
-    /// Some entry is more than a slice.
-    pub(crate) has_longer: bool,
-}
-
-/// An entry of a [`LeafCopy`].
-#[derive(Clone, Copy, Default)]
-pub(crate) struct EntryCopy {
-    pub(crate) slice: u64,
-    pub(crate) value: u64,
-    /// For a suffix, its word in the bag.
-    pub(crate) word: u32,
-    pub(crate) kind: u32,
+    /// The layers of a scan in progress; empty between two scans, and kept for its memory.
+    frames: Vec<Frame<'static>>,
 }
 
 impl Batch {
     /// A buffer that a scan fills with up to `capacity` entries (at least one).
     pub fn with_capacity(capacity: usize) -> Self {
         Batch {
-            keys: Vec::new(),
-            entries: Vec::new(),
-            capacity: capacity.max(1),
+            entries: Entries {
+                keys: Vec::new(),
+                ends: Vec::new(),
+                capacity: capacity.max(1),
+                prefix: Vec::new(),
+                prefix_bytes: 0,
+            },
             exhausted: false,
-            scratch: Scratch::default(),
+            resume: Vec::new(),
+            frames: Vec::new(),
         }
     }
 
     /// How many entries a scan may put in.
     pub fn capacity(&self) -> usize {
-        self.capacity
+        self.entries.capacity
     }
 
     /// Changes how many entries the next scan may put in (at least one).
     pub fn set_capacity(&mut self, capacity: usize) {
-        self.capacity = capacity.max(1);
+        self.entries.capacity = capacity.max(1);
     }
 
     /// How many entries there are.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.entries.ends.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.entries.ends.is_empty()
     }
 
     /// Whether the scan met the end: nothing lies behind the last entry, or nothing before the key the scan was to end at.
@@ -133,13 +86,7 @@ impl Batch {
     /// If there are not that many entries.
     #[inline]
     pub fn get(&self, index: usize) -> (&[u8], u64) {
-        let entry = &self.entries[index];
-        let begin = if index == 0 {
-            0
-        } else {
-            self.entries[index - 1].key_end
-        };
-        (&self.keys[begin..entry.key_end], entry.value)
+        self.entries.get(index)
     }
 
     /// The entries in the order of the scan.
@@ -149,30 +96,89 @@ impl Batch {
 
     /// Takes the entries out; capacity stays.
     pub fn clear(&mut self) {
-        self.keys.clear();
-        self.entries.clear();
+        self.entries.go_back(Mark::default());
         self.exhausted = false;
     }
 
-    /// About how many leaves are still to be read: they are two thirds full.
-    pub(crate) fn leaves_wanted(&self) -> usize {
-        self.capacity.saturating_sub(self.entries.len()) / (LEAF_ENTRIES * 2 / 3)
+    /// An empty list for the layers of a scan, to be given back.
+    pub(crate) fn take_frames<'a>(&mut self) -> Vec<Frame<'a>> {
+        core::mem::take(&mut self.frames)
     }
 
-    pub(crate) fn is_full(&self) -> bool {
-        self.entries.len() >= self.capacity
+    pub(crate) fn give_frames_back(&mut self, mut frames: Vec<Frame<'_>>) {
+        frames.clear();
+        // Of nothing, so that only the memory is handed on.
+        self.frames = frames.into_iter().map(|_| unreachable!()).collect();
     }
 
-    /// Whether every entry of the leaf being read has been.
+    /// Notes the last entry's key as the place to resume at; `false` if there is no entry.
+    pub(crate) fn note_last(&mut self) -> bool {
+        let Some(last) = self.len().checked_sub(1) else {
+            return false;
+        };
+        self.resume.clear();
+        self.resume.extend_from_slice(self.entries.get(last).0);
+        true
+    }
+}
+
+/// A prefix of up to so many bytes is copied as if it had all of them, in a few moves instead of a call; one of half as many likewise.
+const PREFIX_BYTES: usize = 64;
+
+/// The entries of a batch, and what those being read have in common.
+pub(crate) struct Entries {
+    keys: Vec<u8>,
+    ends: Vec<Entry>,
+    capacity: usize,
+    /// The slices that lead to the layer being read, in the first `prefix_bytes`; not shorter than [`PREFIX_BYTES`] if there is one.
+    prefix: Vec<u8>,
+    prefix_bytes: usize,
+}
+
+struct Entry {
+    key_end: usize,
+    value: u64,
+}
+
+/// A length of [`Entries`].
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Mark {
+    keys: usize,
+    ends: usize,
+}
+
+impl Entries {
     #[inline]
-    pub(crate) fn is_leaf_read(&self) -> bool {
-        let frame = self.scratch.frames.last();
-        frame.is_some_and(|frame| frame.read >= frame.copy.count)
+    fn get(&self, index: usize) -> (&[u8], u64) {
+        let entry = &self.ends[index];
+        let begin = if index == 0 {
+            0
+        } else {
+            self.ends[index - 1].key_end
+        };
+        (&self.keys[begin..entry.key_end], entry.value)
+    }
+
+    /// How many entries are still wanted.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        self.capacity.saturating_sub(self.ends.len())
+    }
+
+    /// About how many leaves are still to be read: they are two thirds full.
+    #[inline]
+    pub(crate) fn leaves_wanted(&self) -> usize {
+        self.room() / (LEAF_ENTRIES * 2 / 3)
+    }
+
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.ends.len() >= self.capacity
     }
 
     /// Whether whatever follows the last entry lies beyond a key.
     pub(crate) fn has_reached(&self, until: &[u8], direction: Direction) -> bool {
-        let Some(last) = self.len().checked_sub(1) else {
+        let Some(last) = self.ends.len().checked_sub(1) else {
             return false;
         };
         match direction {
@@ -181,61 +187,123 @@ impl Batch {
         }
     }
 
-    pub(crate) fn set_exhausted(&mut self) {
-        self.exhausted = true;
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            keys: self.keys.len(),
+            ends: self.ends.len(),
+        }
     }
 
-    /// Appends an entry of the layer being read: the layer's prefix, the slice, a suffix.
+    /// Takes out what was put in since the mark.
+    pub(crate) fn go_back(&mut self, mark: Mark) {
+        self.keys.truncate(mark.keys);
+        self.ends.truncate(mark.ends);
+    }
+
+    pub(crate) fn clear_prefix(&mut self) {
+        self.prefix_bytes = 0;
+    }
+
+    /// What is put in from now on lies in the layer of this slice.
+    pub(crate) fn push_slice(&mut self, slice: u64) {
+        let end = self.prefix_bytes + SLICE_BYTES;
+        if self.prefix.len() < end {
+            self.prefix.resize(end.max(PREFIX_BYTES), 0);
+        }
+        self.prefix[self.prefix_bytes..end].copy_from_slice(&slice.to_be_bytes());
+        self.prefix_bytes = end;
+    }
+
+    /// Goes back to the layer above, if there is one.
+    pub(crate) fn pop_slice(&mut self) {
+        self.prefix_bytes = self.prefix_bytes.saturating_sub(SLICE_BYTES);
+    }
+
+    /// Copies the prefix, if there is one, to where a key begins.
+    ///
+    /// # Safety
+    /// From `to` on there is room for the prefix, and for [`PREFIX_BYTES`] at least.
+    #[inline(always)]
+    unsafe fn put_prefix(&self, to: *mut u8) {
+        const HALF: usize = PREFIX_BYTES / 2;
+        let from = self.prefix.as_ptr();
+        debug_assert!(self.prefix_bytes == 0 || self.prefix.len() >= PREFIX_BYTES);
+        // SAFETY: a prefix is in a vector of `PREFIX_BYTES` at least; the caller has the room, in a buffer that is not the prefix.
+        unsafe {
+            if self.prefix_bytes == 0 {
+                // Most layers read are the first.
+            } else if self.prefix_bytes <= HALF {
+                core::ptr::copy_nonoverlapping(from, to, HALF);
+            } else if self.prefix_bytes <= PREFIX_BYTES {
+                core::ptr::copy_nonoverlapping(from, to, PREFIX_BYTES);
+            } else {
+                core::ptr::copy_nonoverlapping(from, to, self.prefix_bytes);
+            }
+        }
+    }
+
+    /// Appends an entry of the layer being read that goes on behind its slice.
     #[inline]
-    pub(crate) fn push(&mut self, slice: &[u8], suffix: &[u8], value: u64) {
-        self.keys.extend_from_slice(&self.scratch.prefix);
-        self.keys.extend_from_slice(slice);
-        self.keys.extend_from_slice(suffix);
-        self.entries.push(Entry {
-            key_end: self.keys.len(),
+    pub(crate) fn push(&mut self, slice: u64, suffix: &[u8], value: u64) {
+        let prefix = self.prefix_bytes;
+        self.keys
+            .reserve(prefix + SLICE_BYTES + suffix.len() + PREFIX_BYTES);
+        let begin = self.keys.len();
+        let end = begin + prefix + SLICE_BYTES + suffix.len();
+        // SAFETY: the room was reserved; all bytes up to `end` are written, none of them in `prefix` or `suffix`.
+        unsafe {
+            let to = self.keys.as_mut_ptr().add(begin);
+            self.put_prefix(to);
+            let to = to.add(prefix);
+            to.cast::<u64>().write_unaligned(slice.to_be());
+            core::ptr::copy_nonoverlapping(suffix.as_ptr(), to.add(SLICE_BYTES), suffix.len());
+            self.keys.set_len(end);
+        }
+        self.ends.push(Entry {
+            key_end: end,
             value,
         });
     }
 
-    /// Appends entries that have no suffix, up to the capacity; returns how many. Most scans are of such.
-    #[inline]
-    pub(crate) fn push_run(&mut self, entries: impl ExactSizeIterator<Item = EntryCopy>) -> usize {
-        let room = self.capacity.saturating_sub(self.entries.len());
-        let count = room.min(entries.len());
-        let prefix = self.scratch.prefix.len();
-        let begin = self.keys.len();
-        // For whole slices; what a shorter key does not fill is cut off below.
-        self.keys.resize(begin + count * (prefix + SLICE_BYTES), 0);
-        self.entries.reserve(count);
-        let mut end = begin;
-        for entry in entries.take(count) {
-            if prefix > 0 {
-                self.keys[end..end + prefix].copy_from_slice(&self.scratch.prefix);
+    /// Appends entries of the layer being read that end in their slices, up to `count` and to the capacity and before the first that goes
+    /// on behind; returns how many. `entry` gives slice, kind and value of each. Most scans are of such.
+    #[inline(always)]
+    pub(crate) fn push_run(
+        &mut self,
+        count: usize,
+        entry: impl Fn(usize) -> (u64, u64, u64),
+    ) -> usize {
+        let count = count.min(self.room());
+        let prefix = self.prefix_bytes;
+        self.keys
+            .reserve(count * (prefix + SLICE_BYTES) + PREFIX_BYTES);
+        self.ends.reserve(count);
+        let mut end = self.keys.len();
+        let ends = self.ends.len();
+        let mut pushed = 0;
+        // SAFETY: the room for `count` keys of a whole slice was reserved, and for `count` ends; both are written in their order, so
+        // that no byte before `end` and no entry before `ends + pushed` is left out.
+        unsafe {
+            let keys = self.keys.as_mut_ptr();
+            let to = self.ends.as_mut_ptr().add(ends);
+            while pushed < count {
+                let (slice, kind, value) = entry(pushed);
+                if kind > SLICE_BYTES as u64 {
+                    break;
+                }
+                self.put_prefix(keys.add(end));
                 end += prefix;
+                keys.add(end).cast::<u64>().write_unaligned(slice.to_be());
+                end += kind as usize;
+                to.add(pushed).write(Entry {
+                    key_end: end,
+                    value,
+                });
+                pushed += 1;
             }
-            self.keys[end..end + SLICE_BYTES].copy_from_slice(&entry.slice.to_be_bytes());
-            end += (entry.kind as usize).min(SLICE_BYTES);
-            self.entries.push(Entry {
-                key_end: end,
-                value: entry.value,
-            });
+            self.keys.set_len(end);
+            self.ends.set_len(ends + pushed);
         }
-        self.keys.truncate(end);
-        count
-    }
-
-    /// Notes the last entry's key as the place to resume at; `false` if there is no entry.
-    pub(crate) fn note_last(&mut self) -> bool {
-        let Some(last) = self.entries.len().checked_sub(1) else {
-            return false;
-        };
-        let begin = if last == 0 {
-            0
-        } else {
-            self.entries[last - 1].key_end
-        };
-        self.scratch.resume.clear();
-        self.scratch.resume.extend_from_slice(&self.keys[begin..]);
-        true
+        pushed
     }
 }

@@ -176,6 +176,8 @@ fn compare_longer<'a>(
         return Some(Found::Layer(root));
     }
     let address = leaf.bag();
+    // The suffix beside the header that tells where it is, not after it.
+    Bag::prefetch(address);
     if kind != SUFFIX || !leaf.is_still(seen) {
         return None;
     }

@@ -24,6 +24,7 @@ mod clear;
 mod cursor;
 mod cut;
 mod descend;
+mod frame;
 mod join;
 mod lanes;
 mod layer;

@@ -10,6 +10,7 @@
 //! neighbour's* latch. Whoever reads without the latch validates the version before an address that
 //! was read is followed: until then it may be something else than an address.
 
+use crate::bag::Bag;
 use crate::lanes::{self, LANES};
 use crate::permutation::{LEAF_ENTRIES, Permutation};
 use crate::slice::{LAYER, class_of_kind};
@@ -122,6 +123,20 @@ impl Node {
     #[inline(always)]
     pub(crate) fn prefetch(address: u64) {
         prefetch(address, NODE_BYTES);
+    }
+
+    /// The same of what a leaf of three entries or fewer has.
+    #[inline(always)]
+    pub(crate) fn prefetch_small_leaf(address: u64) {
+        prefetch(address, 8 * (2 + KEYS + 3));
+        prefetch(address.wrapping_add(8 * (2 + VALUES as u64)), 24);
+    }
+
+    /// Brings the suffixes nearer of what may be a leaf of a few entries.
+    #[inline]
+    pub(crate) fn prefetch_suffixes(&self) {
+        // An inner node's separator, should this be one, does no harm.
+        Bag::prefetch(self.bag());
     }
 
     #[inline(always)]

@@ -32,27 +32,23 @@ fn after_one_leaf(
     let tree = unsafe { Tree::new(&root, &Keeping) };
     let entries = (0..45u64).map(|number| ((number * 10).to_be_bytes(), number));
     assert_eq!(tree.bulk_load(entries), Ok(45));
-    let mut batch = Batch::with_capacity(100);
-    let first = tree.first_layer().expect("the tree has a root");
-    tree.enter(first, None, direction, &mut batch)?;
-    let frame = batch
-        .scratch
-        .frames
-        .last_mut()
-        .expect("the layer was entered");
-    assert_eq!(frame.copy.count, LEAF_ENTRIES);
-    frame.read = LEAF_ENTRIES - 1;
-    frame.last = Some(frame.entry(direction).order());
-    frame.read = LEAF_ENTRIES;
+    let mut first = Batch::with_capacity(LEAF_ENTRIES);
+    let mut frames = Vec::new();
+    let layer = tree.first_layer().expect("the tree has a root");
+    enter(layer, None, direction, &mut first.entries, &mut frames)?;
+    let frame = frames.last_mut().expect("the layer was entered");
+    assert!(frame.read(&mut first.entries, direction)?.is_none());
+    assert_eq!(first.len(), LEAF_ENTRIES);
     change(&tree);
     assert!(tree.verify().is_ok());
-    assert!(advance(frame, direction, 0)?, "there is another leaf");
-    let mut seen = Vec::new();
-    while frame.read < frame.copy.count {
-        seen.push(frame.entry(direction).slice);
-        frame.read += 1;
-    }
-    Ok(seen)
+    assert!(frame.is_read());
+    assert!(frame.advance(direction, 0)?, "there is another leaf");
+    let mut second = Batch::with_capacity(100);
+    assert!(frame.read(&mut second.entries, direction)?.is_none());
+    Ok(second
+        .iter()
+        .map(|(key, _)| u64::from_be_bytes(key.try_into().expect("eight bytes")))
+        .collect())
 }
 
 fn remove(tree: &Tree<'_, Keeping>, keys: core::ops::Range<u64>) {
@@ -104,5 +100,125 @@ fn a_split_of_the_left_neighbour_sends_a_backward_scan_down_again() {
             .ok()
             .and_then(|seen| seen.first().copied()),
         Some(150)
+    );
+}
+
+/// A leaf with an entry that leads to a layer between others; a scan that has come to the layer; and then `change`.
+fn at_a_layer(
+    direction: Direction,
+    change: impl FnOnce(&Tree<'_, Keeping>),
+) -> Result<Vec<Vec<u8>>, GoneDown> {
+    let root = TreeRoot::new();
+    // SAFETY: nothing is ever freed.
+    let tree = unsafe { Tree::new(&root, &Keeping) };
+    for (key, value) in KEYS.into_iter().zip(0..) {
+        assert_eq!(tree.insert(key, value), Ok(None));
+    }
+    let mut batch = Batch::with_capacity(100);
+    let mut frames = Vec::new();
+    let layer = tree.first_layer().expect("the tree has a root");
+    enter(layer, None, direction, &mut batch.entries, &mut frames)?;
+    let frame = frames.last_mut().expect("the layer was entered");
+    let below = frame.read(&mut batch.entries, direction)?;
+    assert!(below.is_some());
+    change(&tree);
+    assert!(tree.verify().is_ok());
+    assert!(frame.read(&mut batch.entries, direction)?.is_none());
+    Ok(batch.iter().map(|(key, _)| key.to_vec()).collect())
+}
+
+const KEYS: [&[u8]; 6] = [
+    b"a",
+    b"b",
+    b"layer of one",
+    b"layer of two",
+    b"x and a suffix",
+    b"y",
+];
+
+#[test]
+fn a_leaf_is_read_on_behind_a_layer() {
+    let seen = at_a_layer(Direction::Forward, |_| ()).ok();
+    assert_eq!(
+        seen,
+        Some(
+            [KEYS[0], KEYS[1], KEYS[4], KEYS[5]]
+                .map(<[u8]>::to_vec)
+                .to_vec()
+        )
+    );
+    let seen = at_a_layer(Direction::Backward, |_| ()).ok();
+    assert_eq!(
+        seen,
+        Some(
+            [KEYS[5], KEYS[4], KEYS[1], KEYS[0]]
+                .map(<[u8]>::to_vec)
+                .to_vec()
+        )
+    );
+}
+
+#[test]
+fn a_slot_used_again_behind_a_layer_is_not_read_as_what_it_was() {
+    // Each removed key's slot goes to one on the side that the scan has left behind, or to one ahead.
+    for direction in [Direction::Forward, Direction::Backward] {
+        let seen = at_a_layer(direction, |tree| {
+            for (old, new) in [(KEYS[4], b"c"), (KEYS[0], b"z"), (KEYS[1], b"0")] {
+                assert!(tree.remove(old).is_some());
+                assert_eq!(tree.insert(new, 9), Ok(None));
+            }
+        });
+        let expected: [&[u8]; 4] = match direction {
+            Direction::Forward => [KEYS[0], KEYS[1], KEYS[5], b"z"],
+            Direction::Backward => [KEYS[5], KEYS[4], b"c", b"0"],
+        };
+        assert_eq!(seen.ok(), Some(expected.map(<[u8]>::to_vec).to_vec()));
+    }
+}
+
+#[test]
+fn a_suffix_bag_replaced_behind_a_layer_is_read_on() {
+    let seen = at_a_layer(Direction::Forward, |tree| {
+        let long = [b"w and a suffix ".repeat(9), b"x!".repeat(40)];
+        for key in &long {
+            assert_eq!(tree.insert(key, 9), Ok(None));
+        }
+    });
+    // What was put in under the version the scan goes on with is not read; what was there is.
+    assert_eq!(
+        seen.ok(),
+        Some(
+            [KEYS[0], KEYS[1], KEYS[4], KEYS[5]]
+                .map(<[u8]>::to_vec)
+                .to_vec()
+        )
+    );
+}
+
+#[test]
+fn a_leaf_split_behind_a_layer_sends_the_scan_down_again() {
+    for direction in [Direction::Forward, Direction::Backward] {
+        let split = |tree: &Tree<'_, Keeping>| {
+            for at in 0..LEAF_ENTRIES as u8 {
+                assert_eq!(tree.insert(&[b'm', at], 1), Ok(None));
+            }
+        };
+        assert!(at_a_layer(direction, split).is_err());
+    }
+}
+
+#[test]
+fn a_layer_that_goes_while_it_is_read_is_passed() {
+    let seen = at_a_layer(Direction::Forward, |tree| {
+        assert!(tree.remove(KEYS[2]).is_some());
+        assert!(tree.remove(KEYS[3]).is_some());
+    });
+    assert_eq!(
+        seen.ok(),
+        Some(
+            [KEYS[0], KEYS[1], KEYS[4], KEYS[5]]
+                .map(<[u8]>::to_vec)
+                .to_vec()
+        )
     );
 }

@@ -162,7 +162,8 @@ impl<'a, M: Memory> Tree<'a, M> {
                             offset += SLICE_BYTES;
                             continue 'layer;
                         }
-                        Some(Found::Nothing | Found::Value(_)) => {}
+                        // Before the latch, which no later access overtakes.
+                        Some(Found::Nothing | Found::Value(_)) => Bag::prefetch(leaf.bag()),
                     }
                 }
                 leaf.version.latch();

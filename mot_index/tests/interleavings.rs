@@ -389,6 +389,48 @@ fn layers() {
     shared.finish(&[first, other]);
 }
 
+/// A scan reads on in a leaf behind a layer, while the slots of entries on both sides of that are used again on the other side.
+fn reuse_beside_layer(direction: Direction) {
+    let shared = Arc::new(Shared::default());
+    let kept = [&b"a"[..], b"in a layer, one", b"in a layer, two", b"y"].map(<[u8]>::to_vec);
+    kept.iter().for_each(|key| shared.insert(key));
+    shared.insert(b"b");
+    shared.insert(b"x, with a suffix");
+    let for_scan = kept.clone();
+    threads(vec![
+        work(&shared, |shared| {
+            shared.remove(b"x, with a suffix");
+            shared.insert(b"c, with a suffix");
+            shared.remove(b"b");
+            shared.insert(b"w");
+        }),
+        work(&shared, move |shared| shared.scan(direction, &for_scan)),
+    ]);
+    let mut all = kept.to_vec();
+    all.extend([&b"c, with a suffix"[..], b"w"].map(<[u8]>::to_vec));
+    shared.finish(&all);
+}
+
+/// A scan reads on in a leaf behind a layer that goes, while the leaf is split.
+fn split_beside_layer(direction: Direction) {
+    let shared = Arc::new(Shared::default());
+    let mut keys: Vec<Vec<u8>> = (0..14u8).map(|at| vec![b'c' + at]).collect();
+    keys.iter().for_each(|key| shared.insert(key));
+    let layer = [&b"j in a layer, one"[..], b"j in a layer, two"].map(<[u8]>::to_vec);
+    layer.iter().for_each(|key| shared.insert(key));
+    let for_scan = keys.clone();
+    threads(vec![
+        work(&shared, move |shared| {
+            layer.iter().for_each(|key| shared.remove(key));
+            shared.insert(b"a");
+            shared.insert(b"z");
+        }),
+        work(&shared, move |shared| shared.scan(direction, &for_scan)),
+    ]);
+    keys.extend([b"a".to_vec(), b"z".to_vec()]);
+    shared.finish(&keys);
+}
+
 /// Writers meet at one full leaf.
 fn writers() {
     let shared = Arc::new(Shared::default());
@@ -443,6 +485,18 @@ fn layers_come_and_go_beside_readers() {
 }
 
 #[test]
+fn scans_read_on_behind_layers() {
+    for direction in [Direction::Forward, Direction::Backward] {
+        explore("index, slots used again beside a layer", 1_500, move || {
+            reuse_beside_layer(direction)
+        });
+        explore("index, a split beside a layer", 1_000, move || {
+            split_beside_layer(direction)
+        });
+    }
+}
+
+#[test]
 fn writers_at_one_leaf() {
     explore("index, writers at one leaf", 1_500, writers);
 }
@@ -471,6 +525,13 @@ mod seen {
     #[test]
     fn counting_a_removal() {
         finds("index: counting a removal", RUNS, reuse_of_one);
+    }
+
+    #[test]
+    fn counting_a_removal_beside_a_layer() {
+        finds("index: counting a removal", RUNS, || {
+            reuse_beside_layer(Direction::Forward)
+        });
     }
 
     #[test]

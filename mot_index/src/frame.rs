@@ -1,0 +1,359 @@
+//! One layer of a scan: the leaf being read, and how far.
+//!
+//! A frame holds no copy of its leaf. It holds the leaf's permutation, its links and a version under which both were read; entries go
+//! from the leaf straight to the batch, and count only if the version is still that one behind them. As long as it is, nothing was taken out
+//! and nothing moved, so every slot the permutation names has the entry it had: what is read before a lower layer is entered and what is read
+//! after it belong together as if the leaf had been copied at once. What is put in meanwhile goes to slots the permutation
+//! does not name.
+//!
+//! If the version has moved, what came in since the last look at it is taken out of the batch again, and the leaf is read anew behind the
+//! last entry that counted; if it was split or deleted, the scan goes down again.
+//!
+//! Contract: whatever moves the scan on (entries read, entries skipped, an address followed) is validated before it counts. Asking for memory
+//! ahead is not: a prefetch follows nothing.
+
+use crate::bag::Bag;
+use crate::batch::{Direction, Entries};
+use crate::descend::{AskBeside, Goal, reach_leaf_by};
+use crate::node::{Node, Place};
+use crate::permutation::Permutation;
+use crate::slice::{LAYER, SLICE_BYTES, SUFFIX, class_of_kind};
+use crate::version::{Seen, is_deleted, is_inner, same_range};
+
+/// Why part of a scan ended early.
+pub(crate) struct GoneDown;
+
+/// Layers asked for ahead of the one being read. Each is a miss of its own, and few of their entries are read.
+const LAYERS_AHEAD: usize = 4;
+/// The kind of a key that ends with its slice.
+const SLICE: u64 = SLICE_BYTES as u64;
+/// Leaves still wanted from which on asking for them pays.
+const LEAVES_WORTH_ASKING: usize = 3;
+
+/// One layer of a scan. See the module.
+pub(crate) struct Frame<'a> {
+    /// The layer's root.
+    root: &'a Node,
+    leaf: &'a Node,
+    /// The leaf's version when the following three were read.
+    seen: Seen,
+    permutation: Permutation,
+    next: u64,
+    previous: u64,
+    /// How many leaves behind this one are on their way already.
+    asked: usize,
+    /// How many entries of the permutation have been read, counted in the direction of the scan.
+    read: usize,
+    /// Slice and class of the last entry read in the layer, or of the bound; later ones lie behind it.
+    last: Option<(u64, u64)>,
+}
+
+/// What a frame's look at the edge of a scan found.
+pub(crate) enum AtEdge<'a> {
+    /// Nothing that the edge's rest decides about.
+    Nothing,
+    /// The root of the layer that the edge leads into.
+    Layer(&'a Node),
+    /// The entry with the edge's slice and class, whose suffix is this.
+    Entry(Option<&'a [u8]>, u64),
+}
+
+impl<'a> Frame<'a> {
+    /// A frame that stands before the first entry of a leaf, or before `last`; `None` if the leaf's range is no more what it was at `seen`.
+    #[inline]
+    pub(crate) fn create(
+        root: &'a Node,
+        leaf: &'a Node,
+        seen: Seen,
+        asked: usize,
+        direction: Direction,
+    ) -> Option<Self> {
+        let mut frame = Frame {
+            root,
+            leaf,
+            seen,
+            permutation: Permutation::EMPTY,
+            next: 0,
+            previous: 0,
+            asked,
+            read: 0,
+            last: None,
+        };
+        frame.open(leaf, seen, direction).then_some(frame)
+    }
+
+    /// Stands before the first entry of a leaf whose range is that of `seen`; `false` if it has changed.
+    #[inline]
+    fn open(&mut self, leaf: &'a Node, mut seen: Seen, direction: Direction) -> bool {
+        loop {
+            let permutation = leaf.permutation();
+            let (next, previous) = (leaf.next(), leaf.previous());
+            if leaf.is_still(seen) {
+                self.leaf = leaf;
+                self.seen = seen;
+                self.permutation = permutation;
+                self.next = next;
+                self.previous = previous;
+                self.read = 0;
+                let neighbour = self.neighbour(direction);
+                // Small layers have none, and there are many.
+                if neighbour != 0 {
+                    Node::prefetch(neighbour);
+                }
+                return true;
+            }
+            let now = leaf.version.stable();
+            if !same_range(seen, now) {
+                return false;
+            }
+            seen = now;
+        }
+    }
+
+    fn neighbour(&self, direction: Direction) -> u64 {
+        match direction {
+            Direction::Forward => self.next,
+            Direction::Backward => self.previous,
+        }
+    }
+
+    /// Reads the leaf anew behind the last entry that counted, as its version has moved.
+    #[cold]
+    fn read_anew(&mut self, direction: Direction) -> Result<(), GoneDown> {
+        loop {
+            let now = self.leaf.version.stable();
+            if !same_range(self.seen, now) || !self.open(self.leaf, now, direction) {
+                return Err(GoneDown);
+            }
+            let Some((slice, class)) = self.last else {
+                return Ok(());
+            };
+            if self.skip_to(slice, class, direction).is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Skips what does not lie behind a slice and class, and that entry itself, whose slot is returned; `None` if the leaf has changed.
+    #[inline]
+    fn skip_to(&mut self, slice: u64, class: u64, direction: Direction) -> Option<Option<usize>> {
+        let (before, slot) = match self.leaf.search(self.permutation, slice, class) {
+            Place::Before(position) => (position, None),
+            Place::At(position, slot) => (position, Some(slot)),
+        };
+        self.read = match direction {
+            Direction::Forward => before + usize::from(slot.is_some()),
+            Direction::Backward => self.permutation.count() - before,
+        };
+        // Else the scan might pass by entries it has mistaken for read ones.
+        self.leaf.is_still(self.seen).then_some(slot)
+    }
+
+    /// Whether every entry of the leaf has been read.
+    #[inline]
+    pub(crate) fn is_read(&self) -> bool {
+        self.read >= self.permutation.count()
+    }
+
+    /// The slice of the last entry read.
+    pub(crate) fn last_slice(&self) -> u64 {
+        self.last.map_or(0, |(slice, _)| slice)
+    }
+
+    /// The slot of an entry, counted in the direction of the scan.
+    #[inline(always)]
+    fn slot(&self, number: usize, direction: Direction) -> usize {
+        self.permutation.slot(match direction {
+            Direction::Forward => number,
+            Direction::Backward => self.permutation.count() - 1 - number,
+        })
+    }
+
+    /// Goes to the edge of a scan and looks at the entry there, which then counts as read; `None` if the leaf has changed.
+    pub(crate) fn go_to_edge(
+        &mut self,
+        slice: u64,
+        class: u64,
+        direction: Direction,
+    ) -> Option<AtEdge<'a>> {
+        self.last = Some((slice, class));
+        let Some(slot) = self.skip_to(slice, class, direction)? else {
+            return Some(AtEdge::Nothing);
+        };
+        let leaf = self.leaf;
+        let (kind, value) = (leaf.kinds().of(slot), leaf.value(slot));
+        let suffix = if kind == SUFFIX {
+            Some(self.suffix(slot)?)
+        } else {
+            None
+        };
+        if !leaf.is_still(self.seen) {
+            return None;
+        }
+        Some(if kind == LAYER {
+            AtEdge::Layer(layer_at(value))
+        } else {
+            AtEdge::Entry(suffix, value)
+        })
+    }
+
+    /// The suffix of a slot; `None` if the leaf has changed. Whether it is the entry's is for the version to tell, later.
+    #[inline]
+    fn suffix(&self, slot: usize) -> Option<&'a [u8]> {
+        let bag = self.leaf.bag();
+        if !self.leaf.is_still(self.seen) {
+            return None;
+        }
+        // SAFETY: read under a validated version in the epoch that is still pinned (`Tree::new`); a word names bytes within the bag
+        // that never change, whosever they are.
+        unsafe {
+            let bag = Bag::at(bag).expect("a leaf with a suffix has a bag");
+            Some(bag.suffix(bag.word(slot)))
+        }
+    }
+
+    /// Reads entries of the leaf until `entries` is full, the leaf is read, or one leads to a layer, whose root is returned.
+    pub(crate) fn read(
+        &mut self,
+        entries: &mut Entries,
+        direction: Direction,
+    ) -> Result<Option<&'a Node>, GoneDown> {
+        loop {
+            let mark = entries.mark();
+            if let Some(reached) = self.read_on(entries, direction)
+                && self.leaf.is_still(self.seen)
+            {
+                self.read = reached.read;
+                self.last = reached.last;
+                if reached.layer == 0 {
+                    return Ok(None);
+                }
+                self.ask_for_layers(direction, entries.room());
+                return Ok(Some(layer_at(reached.layer)));
+            }
+            entries.go_back(mark);
+            self.read_anew(direction)?;
+        }
+    }
+
+    /// The same, to be validated; `None` if the leaf has changed.
+    #[inline(always)]
+    fn read_on(&self, entries: &mut Entries, direction: Direction) -> Option<Reached> {
+        let leaf = self.leaf;
+        let kinds = leaf.kinds();
+        let count = self.permutation.count();
+        let mut read = self.read;
+        let mut layer = 0;
+        if read == 0 {
+            Bag::prefetch(leaf.bag());
+        }
+        while read < count && layer == 0 && !entries.is_full() {
+            let slot = self.slot(read, direction);
+            match kinds.of(slot) {
+                LAYER => {
+                    layer = leaf.value(slot);
+                    read += 1;
+                }
+                SUFFIX => {
+                    entries.push(leaf.key(slot), self.suffix(slot)?, leaf.value(slot));
+                    read += 1;
+                }
+                0..=SLICE => {
+                    read += entries.push_run(count - read, |number| {
+                        let slot = self.slot(read + number, direction);
+                        (leaf.key(slot), kinds.of(slot), leaf.value(slot))
+                    });
+                }
+                // No leaf any more.
+                _ => return None,
+            }
+        }
+        let last = if read > self.read {
+            let slot = self.slot(read - 1, direction);
+            Some((leaf.key(slot), class_of_kind(kinds.of(slot))))
+        } else {
+            self.last
+        };
+        Some(Reached { read, last, layer })
+    }
+
+    /// Asks for layers that follow the one just read, and for the suffixes of the next, which was asked for before.
+    fn ask_for_layers(&self, direction: Direction, room: usize) {
+        let kinds = self.leaf.kinds();
+        let end = (self.read + LAYERS_AHEAD.min(room)).min(self.permutation.count());
+        for number in self.read..end {
+            let slot = self.slot(number, direction);
+            if kinds.of(slot) != LAYER {
+                continue;
+            }
+            let address = self.leaf.value(slot);
+            if number > self.read {
+                Node::prefetch_small_leaf(address);
+            } else if self.leaf.is_still(self.seen) {
+                layer_at(address).prefetch_suffixes();
+            }
+        }
+    }
+
+    /// Asks for the leaves behind this one by going down to it once more: cheaper than to wait for each of so many.
+    fn ask_ahead(&mut self, direction: Direction, wanted: usize) {
+        if self.permutation.count() == 0 {
+            return;
+        }
+        let slice = self.leaf.key(self.slot(0, direction));
+        let mut beside = AskBeside {
+            direction,
+            leaves: wanted,
+        };
+        // Only what is asked for counts: who goes on by the links sees for himself what has changed.
+        if reach_leaf_by(self.root, Goal::Slice(slice), &mut beside).is_some() {
+            self.asked = beside.leaves;
+        }
+    }
+
+    /// Goes to the neighbouring leaf of the layer; `false` if there is none. `wanted` is how many leaves are still to be read.
+    pub(crate) fn advance(
+        &mut self,
+        direction: Direction,
+        wanted: usize,
+    ) -> Result<bool, GoneDown> {
+        // SAFETY: read under a validated version in the epoch that is still pinned (`Tree::new`).
+        let Some(leaf) = (unsafe { Node::at(self.neighbour(direction)) }) else {
+            return Ok(false);
+        };
+        let from = self.leaf.address();
+        let seen = leaf.version.stable();
+        if is_deleted(seen) || is_inner(seen) || !self.open(leaf, seen, direction) {
+            return Err(GoneDown);
+        }
+        if direction == Direction::Backward && self.next != from {
+            return Err(GoneDown);
+        }
+        if self.asked > 0 {
+            self.asked -= 1;
+        } else if wanted >= LEAVES_WORTH_ASKING {
+            // The first of another parent's leaves.
+            self.ask_ahead(direction, wanted);
+        }
+        if let Some((slice, class)) = self.last
+            && self.skip_to(slice, class, direction).is_none()
+        {
+            self.read_anew(direction)?;
+        }
+        Ok(true)
+    }
+}
+
+/// How far reading a leaf came.
+struct Reached {
+    read: usize,
+    last: Option<(u64, u64)>,
+    /// The address of the layer the last entry leads to, or 0.
+    layer: u64,
+}
+
+/// The root of a layer whose address was read under a validated version.
+fn layer_at<'a>(address: u64) -> &'a Node {
+    // SAFETY: our callers have validated the version they read the address under, in the epoch that is still pinned (`Tree::new`).
+    unsafe { Node::at(address) }.expect("a layer has a root")
+}
