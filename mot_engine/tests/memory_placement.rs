@@ -23,6 +23,9 @@ struct Machine {
     given_back: RefCell<Vec<usize>>,
     /// What got its pages before it was touched: addresses and lengths.
     filled: RefCell<Vec<(usize, usize)>>,
+    /// Chunks that were to become huge pages, and what is answered to that.
+    collapsed: RefCell<Vec<usize>>,
+    collapse_fails_with: Cell<Option<i32>>,
 }
 
 /// A kernel that remembers what it was told, shared by the participants of one test.
@@ -68,6 +71,18 @@ impl Kernel for MadeUp {
         // SAFETY: the caller's promise is the same.
         unsafe { LinuxKernel.populate(at, bytes) }
     }
+
+    unsafe fn collapse(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+        assert_eq!(latches_held(), 0, "a system call under a latch");
+        assert_eq!((at.addr().get() % CHUNK_BYTES, bytes), (0, CHUNK_BYTES));
+        let first_page = (at.addr().get(), 4096);
+        assert_eq!(self.0.filled.borrow().last(), Some(&first_page));
+        self.0.collapsed.borrow_mut().push(at.addr().get());
+        match self.0.collapse_fails_with.get() {
+            Some(error) => Err(io::Error::from_raw_os_error(error)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl MadeUp {
@@ -81,7 +96,11 @@ impl MadeUp {
 }
 
 fn arena(bytes: usize, nodes: &[u32]) -> (Region, Memory, MadeUp) {
-    let region = Region::create(bytes, HugePages::Off).unwrap();
+    arena_with(bytes, nodes, HugePages::Off)
+}
+
+fn arena_with(bytes: usize, nodes: &[u32], huge_pages: HugePages) -> (Region, Memory, MadeUp) {
+    let region = Region::create(bytes, huge_pages).unwrap();
     let options = ArenaOptions {
         topology: Topology::made_up(nodes),
     };
@@ -273,5 +292,102 @@ fn a_load_gets_its_pages_ahead_and_nobody_else() {
             allocate(bytes);
         }
         assert_eq!(machine.0.filled.borrow().len(), count);
+    }
+}
+
+/// Chunks that hold blocks of these sizes, each once.
+fn chunks_of(blocks: &[NonNull<u8>]) -> Vec<usize> {
+    let mut chunks: Vec<usize> = blocks
+        .iter()
+        .map(|at| at.addr().get() / CHUNK_BYTES * CHUNK_BYTES)
+        .collect();
+    chunks.sort_unstable();
+    chunks.dedup();
+    chunks
+}
+
+fn take(local: &LocalMemory, bytes: usize, purpose: Purpose, count: usize) -> Vec<NonNull<u8>> {
+    (0..count)
+        .map(|_| local.allocate(bytes, purpose, Urgency::Ordinary).unwrap())
+        .collect()
+}
+
+#[test]
+fn each_chunk_taken_becomes_a_huge_page_once() {
+    let (_region, memory, machine) = arena_with(128 * MIB, &[0], HugePages::Try);
+    let local = memory.join_with(Box::new(machine.clone())).unwrap();
+    use_up_header_chunk(&local);
+    let rows = take(&local, 20_000, Purpose::Rows, 1000);
+    let chunks = chunks_of(&rows);
+    assert!(chunks.len() > 5);
+    let mut collapsed = machine.0.collapsed.borrow().clone();
+    collapsed.sort_unstable();
+    collapsed.retain(|chunk| chunks.contains(chunk));
+    // The header's chunk has its pages before anybody takes from it.
+    assert!(collapsed.len() + 1 >= chunks.len());
+    let asked = machine.0.collapsed.borrow().len();
+    // Freed and taken again its pages stay: nobody asks again.
+    for at in rows {
+        // SAFETY: just allocated with that size, and used by nobody.
+        unsafe { local.free(at, 20_000, Purpose::Rows) };
+    }
+    take(&local, 20_000, Purpose::Rows, 500);
+    assert_eq!(machine.0.collapsed.borrow().len(), asked);
+}
+
+#[test]
+fn without_huge_pages_nobody_asks_for_them() {
+    let (_region, memory, machine) = arena(128 * MIB, &[0]);
+    let local = memory.join_with(Box::new(machine.clone())).unwrap();
+    take(&local, 20_000, Purpose::Rows, 1000);
+    assert!(machine.0.collapsed.borrow().is_empty());
+}
+
+#[test]
+fn a_refused_huge_page_is_not_asked_for_with_each_chunk() {
+    for (error, asked_most) in [(libc::ENOMEM, 3), (libc::EINVAL, 1)] {
+        let (_region, memory, machine) = arena_with(256 * MIB, &[0], HugePages::Try);
+        machine.0.collapse_fails_with.set(Some(error));
+        let local = memory.join_with(Box::new(machine.clone())).unwrap();
+        let rows = take(&local, 20_000, Purpose::Rows, 6000);
+        assert!(chunks_of(&rows).len() > 50);
+        let asked = machine.0.collapsed.borrow().len();
+        assert!((1..=asked_most).contains(&asked), "{error}: {asked}");
+    }
+}
+
+#[test]
+fn a_huge_page_lies_on_one_node_and_what_is_spread_has_none() {
+    let (_region, memory, machine) = arena_with(256 * MIB, &[0, 1], HugePages::Try);
+    let local = memory.join_with(Box::new(machine.clone())).unwrap();
+    use_up_header_chunk(&local);
+    let rows = chunks_of(&take(&local, 20_000, Purpose::Rows, 1000));
+    let entries = chunks_of(&take(&local, 20_000, Purpose::Index, 1000));
+    let collapsed = machine.0.collapsed.borrow();
+    assert!(rows.iter().all(|chunk| collapsed.contains(chunk)));
+    assert!(entries.iter().all(|chunk| !collapsed.contains(chunk)));
+}
+
+#[test]
+fn the_real_kernel_keeps_what_lies_in_a_chunk() {
+    let region = Region::create(64 * MIB, HugePages::Try).unwrap();
+    // SAFETY: the region outlives the handle.
+    let memory = unsafe { Memory::format(&region, &ArenaOptions::default()) }.unwrap();
+    let local = memory.join().unwrap();
+    let blocks = take(&local, 30_000, Purpose::Rows, 600);
+    for (number, at) in blocks.iter().enumerate() {
+        // SAFETY: a block of our own of that length.
+        unsafe { at.write_bytes(number as u8, 30_000) };
+    }
+    for &chunk in &chunks_of(&blocks) {
+        let at = NonNull::new(chunk as *mut u8).unwrap();
+        // A kernel without it refuses; either way nothing changes.
+        // SAFETY: a chunk of the region.
+        let _ = unsafe { LinuxKernel.collapse(at, CHUNK_BYTES) };
+    }
+    for (number, at) in blocks.iter().enumerate() {
+        // SAFETY: written above.
+        let bytes = unsafe { std::slice::from_raw_parts(at.as_ptr(), 30_000) };
+        assert!(bytes.iter().all(|&byte| byte == number as u8));
     }
 }

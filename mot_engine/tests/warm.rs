@@ -435,6 +435,10 @@ impl Kernel for Full<'_> {
         // SAFETY: the caller's promise is the same.
         unsafe { LinuxKernel.populate(at, bytes) }
     }
+
+    unsafe fn collapse(&self, _: NonNull<u8>, _: usize) -> io::Result<()> {
+        Err(io::Error::from_raw_os_error(libc::ENOMEM))
+    }
 }
 
 #[test]
@@ -470,4 +474,61 @@ fn a_full_file_system_is_a_full_arena() {
         got += 1;
     }
     assert!(got > 0, "no hole was found");
+}
+
+/// Counts the chunks that are to become huge pages, and refuses them.
+struct Asked<'a>(&'a AtomicUsize);
+
+impl Kernel for Asked<'_> {
+    fn current_node(&self) -> u32 {
+        0
+    }
+
+    unsafe fn bind(&self, _: NonNull<u8>, _: usize, _: Binding<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    unsafe fn give_back(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { LinuxKernel.give_back(at, bytes) }
+    }
+
+    unsafe fn populate(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { LinuxKernel.populate(at, bytes) }
+    }
+
+    unsafe fn collapse(&self, _: NonNull<u8>, _: usize) -> io::Result<()> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Err(io::Error::from_raw_os_error(libc::ENOMEM))
+    }
+}
+
+/// What the server before was told of huge pages does not count.
+#[test]
+fn huge_pages_are_asked_for_as_this_start_says() {
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    for (before, now) in [
+        (HugePages::Try, HugePages::Off),
+        (HugePages::Off, HugePages::Try),
+    ] {
+        let place = Place::new();
+        let open = |huge_pages| {
+            let (path, base) = (&place.path, place.base);
+            Region::open_kept(KeptPlace { path, base }, BYTES, huge_pages).unwrap()
+        };
+        let (region, _) = open(before);
+        format(&region).set_state(State::Ready);
+        region.mark(&PROOF).unwrap();
+        drop(region);
+        let (region, _) = open(now);
+        let memory = take_over(&region).unwrap().memory();
+        let local = memory.join_with(Box::new(Asked(&ASKED))).unwrap();
+        ASKED.store(0, Ordering::Relaxed);
+        local
+            .allocate(3 * CHUNK_BYTES, Purpose::Rows, Urgency::Ordinary)
+            .unwrap();
+        let asked = ASKED.load(Ordering::Relaxed);
+        assert_eq!(asked > 0, now == HugePages::Try);
+    }
 }

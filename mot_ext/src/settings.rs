@@ -50,7 +50,7 @@ const REPLAY_WORKERS_AUTO_MAX: usize = 4;
 const DAY_MS: i32 = 24 * 3600 * 1000;
 
 pub static MAX_MEMORY_MIB: GucSetting<i32> = GucSetting::<i32>::new(4096);
-pub static HUGE_PAGES: GucSetting<HugePages> = GucSetting::<HugePages>::new(HugePages::Off);
+pub static HUGE_PAGES: GucSetting<HugePages> = GucSetting::<HugePages>::new(HugePages::Try);
 pub static WARM_RESTART: GucSetting<bool> = GucSetting::<bool>::new(false);
 pub static CREATE_TABLES: GucSetting<bool> = GucSetting::<bool>::new(false);
 pub static COMPILED_STATEMENTS: GucSetting<CompiledStatements> =

@@ -9,8 +9,10 @@
 //! The number of edits stands in the row's operation byte.
 //!
 //! Contract: `apply(base, encode(base, new)) == new`. `apply` is total: a delta that does not fit
-//! its base is an error. `encode` gives up (None) when the delta would not be shorter than the body.
+//! its base is an error. `encode` gives up (None) when the delta would not be shorter than the body. `encode_update` keeps the same
+//! contract and looks harder (`moved.rs`).
 
+use super::moved;
 use super::varint::{Cursor, put};
 use crate::errors::EngineError;
 
@@ -19,13 +21,17 @@ pub const EDITS_MAX: usize = 31;
 
 /// Equal bytes between two differences that are not worth an edit of their own (an edit costs two
 /// bytes).
-const GAP_BYTES: usize = 3;
+pub(super) const GAP_BYTES: usize = 3;
 
 /// Differences of unequal length up to this many bytes are replaced whole, without looking for
 /// equal bytes inside.
 const SPLICE_BYTES_MAX: usize = 16;
 
-struct Encoder<'a> {
+/// A delta longer than this is worth a second look: some columns' new values, where nothing has moved, take less.
+const COSTLY_BYTES: usize = 20;
+
+/// A delta under construction.
+pub(super) struct Encoder<'a> {
     new: &'a [u8],
     out: &'a mut Vec<u8>,
     /// First base byte no edit has covered.
@@ -33,9 +39,29 @@ struct Encoder<'a> {
     edits: usize,
 }
 
-impl Encoder<'_> {
+impl<'a> Encoder<'a> {
+    /// Without an edit.
+    pub(super) fn new(new: &'a [u8], out: &'a mut Vec<u8>) -> Self {
+        Encoder {
+            new,
+            out,
+            base_position: 0,
+            edits: 0,
+        }
+    }
+
+    /// How many edits there are.
+    pub(super) fn edits(&self) -> usize {
+        self.edits
+    }
+
+    /// Where the bytes written so far end.
+    pub(super) fn end(&self) -> usize {
+        self.out.len()
+    }
+
     /// Base bytes up to `base_start` stay; then `drop` of them give way to `new[add]`.
-    fn edit(&mut self, base_start: usize, drop: usize, add: std::ops::Range<usize>) {
+    pub(super) fn edit(&mut self, base_start: usize, drop: usize, add: std::ops::Range<usize>) {
         put(self.out, (base_start - self.base_position) as u64);
         if drop == add.len() {
             put(self.out, (add.len() as u64) << 1);
@@ -101,12 +127,7 @@ pub fn encode(base: &[u8], new: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let suffix = common_suffix(&base[prefix..], &new[prefix..]);
     let old_middle = base.len() - prefix - suffix;
     let new_middle = new.len() - prefix - suffix;
-    let mut encoder = Encoder {
-        new,
-        out,
-        base_position: 0,
-        edits: 0,
-    };
+    let mut encoder = Encoder::new(new, out);
     if old_middle == new_middle {
         encoder.replace_differences(base, prefix, prefix, new_middle, EDITS_MAX);
     } else if new_middle <= SPLICE_BYTES_MAX || old_middle == 0 {
@@ -138,6 +159,22 @@ pub fn encode(base: &[u8], new: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     Some(edits)
 }
 
+/// As `encode`, for a row's new state: what is costly at equal offsets may be cheap where equal parts moved.
+pub fn encode_update(base: &[u8], new: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+    let start = out.len();
+    let edits = encode(base, new, out);
+    let middle = out.len();
+    let bytes = edits.map_or(new.len(), |_| middle - start);
+    if bytes <= COSTLY_BYTES {
+        return edits;
+    }
+    let fewer = moved::encode(base, new, bytes, out);
+    if fewer.is_some() {
+        out.drain(start..middle);
+    }
+    fewer.or(edits)
+}
+
 /// How many of the `shared` bytes are compared at equal offsets from the start; the others at equal
 /// offsets from the end.
 fn best_cut(old: &[u8], new: &[u8], shared: usize) -> usize {
@@ -160,7 +197,7 @@ fn best_cut(old: &[u8], new: &[u8], shared: usize) -> usize {
 }
 
 /// Number of equal bytes at the start, by words.
-fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let length = a.len().min(b.len());
     let (a, b) = (&a[..length], &b[..length]);
     let (words_a, _) = a.as_chunks::<8>();
@@ -181,7 +218,7 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
 }
 
 /// Number of equal bytes at the end, by words.
-fn common_suffix(a: &[u8], b: &[u8]) -> usize {
+pub(super) fn common_suffix(a: &[u8], b: &[u8]) -> usize {
     let length = a.len().min(b.len());
     let (a, b) = (&a[a.len() - length..], &b[b.len() - length..]);
     let (_, words_a) = a.as_rchunks::<8>();
@@ -265,7 +302,16 @@ mod tests {
 
     use super::*;
 
+    type Encode = fn(&[u8], &[u8], &mut Vec<u8>) -> Option<usize>;
+
     fn check(base: &[u8], new: &[u8]) -> Option<usize> {
+        let bytes = check_with(encode, base, new);
+        let bytes_at_most = check_with(encode_update, base, new);
+        assert!(bytes_at_most.unwrap_or(new.len()) <= bytes.unwrap_or(new.len()));
+        bytes
+    }
+
+    fn check_with(encode: Encode, base: &[u8], new: &[u8]) -> Option<usize> {
         let mut delta = vec![0xEE];
         let edits = encode(base, new, &mut delta);
         let Some(edits) = edits else {

@@ -11,6 +11,7 @@
 mod definitions;
 mod delta;
 mod describe;
+mod moved;
 mod read;
 mod varint;
 mod write;

@@ -135,7 +135,7 @@ impl RowsWriter {
             let start = self.bytes.len();
             self.bytes
                 .extend_from_slice(&BaseLsn::of(base.lsn).0.to_le_bytes());
-            if let Some(edits) = delta::encode(base.body, body, &mut self.bytes) {
+            if let Some(edits) = delta::encode_update(base.body, body, &mut self.bytes) {
                 self.bytes[operation] |= (edits as u8) << EDITS_SHIFT;
                 return Ok(());
             }
@@ -155,9 +155,9 @@ impl RowsWriter {
     }
 
     fn reserve(&mut self, body_bytes: usize) -> Result<(), EngineError> {
-        // An unfinished difference can be half as long again as its body before it is given up.
+        // An unfinished difference can be half as long again as its body before it is given up; a second one stays below its body.
         self.bytes
-            .try_reserve(OPERATION_BYTES_MAX + 2 * body_bytes)
+            .try_reserve(OPERATION_BYTES_MAX + 3 * body_bytes)
             .map_err(|_| EngineError::OutOfProcessMemory)
     }
 

@@ -8,6 +8,7 @@
 use super::account::PURPOSES;
 use super::chunk::{CHUNK_BYTES, ChunkMeta, ChunkPool, SPAN_BYTES, SPANS_PER_CHUNK};
 use super::epoch::EpochTable;
+use super::huge::Huge;
 use super::orphan::Orphans;
 use super::placement::{Kernel, NODES_MAX, POOLS_MAX, pools_of};
 use super::region::{Region, populate_pages};
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 /// "motARENA" in memory order.
 const MAGIC: u64 = u64::from_le_bytes(*b"motARENA");
 /// Raised with every change of what lies in the arena.
-const LAYOUT_VERSION: u32 = 3;
+const LAYOUT_VERSION: u32 = 4;
 
 /// Smallest arena: the header, the reserve and something to use.
 pub const ARENA_BYTES_MIN: usize = 16 << 20;
@@ -112,6 +113,8 @@ pub(super) struct Header {
     populates: Word32,
     /// Not 0: spans get their pages when they are cut up for use (`Memory::fill_ahead`).
     fills_ahead: AtomicU32,
+    /// How chunks become huge pages when they are taken (`huge.rs`).
+    pub(super) huge: Huge,
     node_numbers: [Word32; NODES_MAX],
     pub(super) region_bytes: Word64,
     bitmaps_at: Word64,
@@ -167,6 +170,7 @@ impl Memory {
             return Err(ArenaError::AlreadyFormatted);
         }
         header.populates.set(u32::from(region.needs_population()));
+        header.huge.format(region.collects_huge_pages());
         let nodes = options.topology.nodes();
         header.layout_version.set(LAYOUT_VERSION);
         header.nodes.set(nodes.len() as u32);
@@ -243,6 +247,8 @@ impl Memory {
                 what: "another kind of file",
             });
         }
+        // The setting may be another one now.
+        header.huge.format(region.collects_huge_pages());
         Ok(memory)
     }
 

@@ -282,7 +282,7 @@ fn open_region(
     // SAFETY: one chunk further in the mapping just made.
     let base = unsafe { head.cast::<u8>().add(CHUNK_BYTES) };
     let path = place.path.to_owned();
-    let region = Region::of_file(base, bytes, Kept { file, path, head });
+    let mut region = Region::of_file(base, bytes, Kept { file, path, head });
     // SAFETY: the head of our own mapping.
     unsafe { populate_pages(head.cast(), HEAD_BYTES) }.map_err(KeptError::Populate)?;
     if let Some(kept) = &region.kept {

@@ -18,6 +18,7 @@ mod cache;
 mod chunk;
 mod epoch;
 mod garbage;
+mod huge;
 mod kept;
 mod latch;
 mod local;

@@ -95,6 +95,12 @@ pub trait Kernel {
     /// # Safety
     /// The range is chunks of a mapped region.
     unsafe fn populate(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()>;
+
+    /// Makes a huge page of each chunk, on the node where most of its pages lie, or says why not.
+    ///
+    /// # Safety
+    /// The range is chunks of a mapped region.
+    unsafe fn collapse(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()>;
 }
 
 /// The kernel we run on.
@@ -152,6 +158,11 @@ impl Kernel for LinuxKernel {
     unsafe fn populate(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
         // SAFETY: the caller's promise is the same.
         unsafe { super::region::populate_pages(at, bytes) }
+    }
+
+    unsafe fn collapse(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { super::region::collapse_pages(at, bytes) }
     }
 }
 

@@ -51,6 +51,7 @@ pub struct Region {
     base: NonNull<u8>,
     bytes: usize,
     huge_pages: bool,
+    pub(super) collects_huge_pages: bool,
     pub(super) kept: Option<Kept>,
 }
 
@@ -73,20 +74,22 @@ impl Region {
                         base,
                         bytes,
                         huge_pages: true,
+                        collects_huge_pages: false,
                         kept: None,
                     });
                 }
                 Err(source) if huge_pages == HugePages::On => {
                     return Err(RegionError::HugePages { bytes, source });
                 }
-                Err(_) => {} // Try: ordinary pages below, transparent huge ones if the kernel likes.
+                Err(_) => {} // Try: ordinary pages below, and of each chunk a huge one if the kernel can.
             }
         }
         let base = map(bytes, false).map_err(|source| RegionError::Map { bytes, source })?;
-        let region = Region {
+        let mut region = Region {
             base,
             bytes,
             huge_pages: false,
+            collects_huge_pages: false,
             kept: None,
         };
         if huge_pages == HugePages::Try {
@@ -101,12 +104,14 @@ impl Region {
             base,
             bytes,
             huge_pages: false,
+            collects_huge_pages: false,
             kept: Some(kept),
         }
     }
 
-    /// Asks for transparent huge pages. A refusal leaves ordinary ones.
-    pub(super) fn ask_for_huge_pages(&self) {
+    /// Asks for transparent huge pages, here and chunk by chunk (`collapse_pages`). A refusal leaves ordinary ones.
+    pub(super) fn ask_for_huge_pages(&mut self) {
+        self.collects_huge_pages = true;
         // SAFETY: the range is our own mapping; the advice changes no contents.
         unsafe { libc::madvise(self.base.as_ptr().cast(), self.bytes, libc::MADV_HUGEPAGE) };
     }
@@ -114,6 +119,11 @@ impl Region {
     /// Whether pages must be asked for before they are touched: the file system can be full.
     pub fn needs_population(&self) -> bool {
         self.kept.is_some()
+    }
+
+    /// Whether each chunk is to become a huge page when it is taken.
+    pub fn collects_huge_pages(&self) -> bool {
+        self.collects_huge_pages
     }
 
     /// First byte; a multiple of the chunk size.
@@ -170,6 +180,19 @@ pub(super) unsafe fn populate_pages(at: NonNull<u8>, bytes: usize) -> io::Result
                 }
             }
         }
+    }
+}
+
+/// Makes one huge page of each chunk of the range, now, whatever the machine's settings for transparent ones say. Contents stay. What the kernel
+/// cannot do stays as it is.
+///
+/// # Safety
+/// The range is chunks of a mapped region.
+pub(super) unsafe fn collapse_pages(at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+    // SAFETY: the caller's promise; no contents change.
+    match unsafe { libc::madvise(at.as_ptr().cast(), bytes, libc::MADV_COLLAPSE) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

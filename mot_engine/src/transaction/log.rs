@@ -3,6 +3,11 @@
 //! Runs before the commit record, may fail, and runs once: nothing is changed after it. Definitions first, then the last state of each
 //! row, in records of at most [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one longer row is a record of its own).
 //!
+//! Rows go table by table: a transaction that goes back and forth between tables, as a procedure does that changes a stock and adds an
+//! order's line for each item, would else name its table with every row and have no inserted row before it to be like. Replay does not mind:
+//! a row is in one table and at most once in a record, and its indexes are its table's. Within a table the order stays. A transaction of very many
+//! operations is sorted [`OPERATIONS_SORTED`] at a time, so that memory stays bounded.
+//!
 //! The session's `logging` mark is up from before the first record is appended until the last row is marked, so that a checkpoint that waits
 //! for it finds every row whose record lies before its redo position marked. How a row is
 //! marked so that LSN and flag are never seen apart: [`Anchor::mark_version`]; why that matters: checkpoint/README.md.
@@ -10,11 +15,12 @@
 use super::examine::{data_below, newest_data};
 use super::{Kind, Operation, Own, Transaction};
 use crate::errors::EngineError;
-use crate::ids::Lsn;
+use crate::ids::{Lsn, Slot};
 use crate::log::{Base, DefinitionsWriter, RowsWriter};
 use crate::pause::{Point, reach};
 use crate::row::{Anchor, VersionRef, flags};
 use crate::session::Session;
+use crate::table::TableRef;
 use std::sync::atomic::Ordering;
 
 /// Where records go.
@@ -23,11 +29,31 @@ pub trait Log {
     fn append(&mut self, record: &[u8]) -> Lsn;
 }
 
+/// Operations put in order of their tables at a time.
+const OPERATIONS_SORTED: usize = 1 << 16;
+
+/// Rows of which the list keeps room between transactions.
+const ROWS_KEPT: usize = 1024;
+
 /// Records under construction; their memory is kept between transactions.
 #[derive(Default)]
 pub(super) struct Writers {
     rows: RowsWriter,
     definitions: DefinitionsWriter,
+    /// Changed rows in the order of the log.
+    order: Vec<Changed>,
+}
+
+/// A row to be logged: its operation, and the last state. That stays what it is until the transaction ends: nobody else puts a state on a row we
+/// own, and we change nothing more.
+#[derive(Copy, Clone)]
+struct Changed {
+    table: TableRef,
+    slot: Slot,
+    /// Of its operation, among those sorted at a time.
+    position: u32,
+    anchor: &'static Anchor,
+    version: VersionRef,
 }
 
 /// The `logging` mark, taken back by unwinding, too.
@@ -63,27 +89,11 @@ impl Transaction {
                 mark_definition(operation, last);
             }
         }
-        let mut first_unmarked = 0;
-        for position in 0..self.operations.len() {
-            let operation = self.operations[position];
-            let Some((anchor, version)) = surviving(&self.own, &operation) else {
-                continue;
-            };
-            let body_bytes = version.image_bytes();
-            if !self.writers.rows.has_room(body_bytes) {
-                last = append(session, log, self.writers.rows.record());
-                let marked = &self.operations[first_unmarked..position];
-                mark_rows(&self.own, marked, last, round);
-                first_unmarked = position;
-                self.writers.rows.clear();
+        for some in self.operations.chunks(OPERATIONS_SORTED) {
+            self.writers.sort(&self.own, some)?;
+            if let Some(end) = self.writers.log_rows(session, log, round)? {
+                last = end;
             }
-            describe(&operation, anchor, version, &mut self.writers.rows)?;
-        }
-        if !self.writers.rows.is_empty() {
-            last = append(session, log, self.writers.rows.record());
-            reach(Point::CommitBeforeMarks);
-            mark_rows(&self.own, &self.operations[first_unmarked..], last, round);
-            self.writers.rows.clear();
         }
         session
             .engine()
@@ -92,6 +102,61 @@ impl Transaction {
             .fetch_max(last.0, Ordering::AcqRel);
         drop(mark);
         reach(Point::CommitAfterLog);
+        Ok(last)
+    }
+}
+
+impl Writers {
+    /// Lists the rows that survived in the order in which they are logged.
+    fn sort(&mut self, own: &Own, operations: &[Operation]) -> Result<(), EngineError> {
+        self.order.clear();
+        self.order
+            .try_reserve(operations.len())
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        for (position, operation) in operations.iter().enumerate() {
+            if let Some((anchor, version)) = surviving(own, operation) {
+                self.order.push(Changed {
+                    table: operation.table,
+                    slot: operation.slot(),
+                    position: position as u32,
+                    anchor,
+                    version,
+                });
+            }
+        }
+        // In place: a stable sort asks for memory in a way that cannot fail.
+        self.order
+            .sort_unstable_by_key(|changed| (changed.table.id(), changed.position));
+        Ok(())
+    }
+
+    /// Logs and marks the listed rows. Returns the end of the last record.
+    fn log_rows(
+        &mut self,
+        session: &Session,
+        log: &mut impl Log,
+        round: u64,
+    ) -> Result<Option<Lsn>, EngineError> {
+        let mut last = None;
+        let mut unmarked = 0;
+        for position in 0..self.order.len() {
+            let changed = self.order[position];
+            if !self.rows.has_room(changed.version.image_bytes()) {
+                last = Some(append(session, log, self.rows.record()));
+                mark_rows(&self.order[unmarked..position], last, round);
+                unmarked = position;
+                self.rows.clear();
+            }
+            describe(&changed, &mut self.rows)?;
+        }
+        if !self.rows.is_empty() {
+            last = Some(append(session, log, self.rows.record()));
+            reach(Point::CommitBeforeMarks);
+            mark_rows(&self.order[unmarked..], last, round);
+            self.rows.clear();
+        }
+        self.order.clear();
+        self.order.shrink_to(ROWS_KEPT);
         Ok(last)
     }
 }
@@ -128,14 +193,9 @@ pub(super) fn committed_below(version: VersionRef) -> Option<VersionRef> {
     None
 }
 
-fn describe(
-    operation: &Operation,
-    anchor: &Anchor,
-    version: VersionRef,
-    rows: &mut RowsWriter,
-) -> Result<(), EngineError> {
-    let table = operation.table.id();
-    let slot = operation.slot();
+fn describe(changed: &Changed, rows: &mut RowsWriter) -> Result<(), EngineError> {
+    let (table, slot) = (changed.table.id(), changed.slot);
+    let (anchor, version) = (changed.anchor, changed.version);
     let base = committed_below(version).filter(|base| !base.is_tombstone());
     match (base, version.is_tombstone()) {
         (None, true) => Ok(()),
@@ -164,12 +224,14 @@ fn is_last_logged(version: VersionRef, base: VersionRef) -> bool {
     false
 }
 
-fn mark_rows(own: &Own, operations: &[Operation], lsn: Lsn, round: u64) {
-    for operation in operations {
-        if let Some((anchor, version)) = surviving(own, operation) {
-            let (table, slot) = (operation.table, operation.slot());
-            table.mark_logged(slot, anchor, version, lsn, round);
-        }
+fn mark_rows(rows: &[Changed], lsn: Option<Lsn>, round: u64) {
+    let Some(lsn) = lsn else {
+        return;
+    };
+    for changed in rows {
+        let row = changed.anchor;
+        let table = changed.table;
+        table.mark_logged(changed.slot, row, changed.version, lsn, round);
     }
 }
 

@@ -226,7 +226,8 @@ impl Memory {
         if self.untouched_chunks().contains(chunk) {
             self.untouched_chunks().clear(chunk);
             // One pool: the kernel places pages as they are touched.
-            return if self.pools() == 1 && !self.populates() {
+            let is_ready = self.pools() == 1 && !self.populates() && !self.wants_huge_pages();
+            return if is_ready {
                 Origin::Ready
             } else {
                 Origin::Untouched
@@ -265,6 +266,7 @@ impl Memory {
                 shared.bind_failures.fetch_add(1, Ordering::Relaxed);
             }
         }
+        self.make_huge(kernel, at, pool);
         if self.populates() {
             // SAFETY: a chunk of our region.
             unsafe { kernel.populate(at, CHUNK_BYTES)? };

@@ -1,0 +1,220 @@
+//! A transaction that goes back and forth between tables is logged table by table, each row once, and each row knows its record.
+
+mod common;
+
+use common::{Fate, Me, Row, Wal, World, engine, image};
+use mot_engine::log::{BaseLsn, Change, Record};
+use mot_engine::{
+    CommandId, Lsn, Newest, RelationKey, Session, Slot, TableRef, Transaction, VersionRef, Written,
+    Xid,
+};
+use std::collections::HashMap;
+
+const TABLES: u32 = 3;
+
+fn create(s: &Session, world: &World, wal: &mut Wal) -> Vec<TableRef> {
+    let (me, mut t) = (world.begin(), Transaction::new());
+    let tables = (0..TABLES)
+        .map(|number| {
+            let key = RelationKey {
+                database: 1,
+                relation: 100 + number,
+            };
+            t.create_table(s, key, Xid(me.top)).unwrap()
+        })
+        .collect();
+    end(s, &me, &mut t, wal, Fate::Committed);
+    tables
+}
+
+fn end(s: &Session, me: &Me, t: &mut Transaction, wal: &mut Wal, fate: Fate) {
+    wal.xid = me.top;
+    t.log(s, wal).unwrap();
+    me.end(fate);
+    match fate {
+        Fate::Committed => t.commit(s),
+        _ => t.abort(s),
+    }
+}
+
+/// A row that differs from all others in much of its padding.
+fn wide(number: i32, padding: usize) -> Vec<u8> {
+    let mut body = image(Row {
+        a: number,
+        b: 1,
+        c: Some(2),
+    });
+    let mut state = number as u32;
+    body.extend((0..padding).map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    }));
+    body
+}
+
+fn insert(s: &Session, me: &Me, t: &mut Transaction, table: TableRef, body: &[u8]) -> Slot {
+    let inserted = t.insert(s, table, body, Xid(me.top), CommandId(0));
+    inserted.unwrap().0
+}
+
+fn update(
+    s: &Session,
+    me: &Me,
+    t: &mut Transaction,
+    (table, slot): (TableRef, Slot),
+) -> VersionRef {
+    let Newest::Live(seen) = s.newest(me, table, slot) else {
+        panic!("the row is there")
+    };
+    let mut body = seen.image().to_vec();
+    body[28] ^= 1;
+    let written = t.update(s, me, table, slot, seen, &body, Xid(me.top), CommandId(1));
+    match written.unwrap() {
+        Written::Done(version) => version,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The changes of the records from `first` on: table, row, end of the record, and the base of a difference.
+fn changes(wal: &Wal, first: usize) -> Vec<(u64, Slot, Lsn, Option<BaseLsn>)> {
+    let mut changes = Vec::new();
+    for (lsn, _, record) in &wal.records[first..] {
+        let Record::Rows(mut reader) = Record::parse(record).unwrap() else {
+            panic!("only rows were changed")
+        };
+        while let Some(row) = reader.next().unwrap() {
+            let base = match row.change {
+                Change::Change { base, .. } => Some(base),
+                _ => None,
+            };
+            changes.push((row.table.0, row.slot, *lsn, base));
+        }
+    }
+    changes
+}
+
+/// How often a record goes over to another table.
+fn switches(changes: &[(u64, Slot, Lsn, Option<BaseLsn>)]) -> usize {
+    changes
+        .windows(2)
+        .filter(|pair| pair[0].0 != pair[1].0)
+        .count()
+}
+
+#[test]
+fn rows_of_a_table_stand_together_and_cost_their_difference() {
+    let (_region, engine) = engine(16 << 20);
+    let s = &engine.join().unwrap();
+    let world = World::new();
+    let mut wal = Wal::default();
+    let tables = create(s, &world, &mut wal);
+    let first = wal.records.len();
+    let bytes = |wal: &Wal, record: usize| wal.records[record].2.len();
+
+    let orders: [fn(usize) -> usize; 2] = [|number| number % 3, |number| number / 10];
+    for (nth, table_of) in orders.into_iter().enumerate() {
+        let (me, mut t) = (world.begin(), Transaction::new());
+        let rows: Vec<_> = (0..30)
+            .map(|number| {
+                let table = tables[table_of(number)];
+                let body = wide(1, 40);
+                (table.id().0, insert(s, &me, &mut t, table, &body))
+            })
+            .collect();
+        end(s, &me, &mut t, &mut wal, Fate::Committed);
+        let logged = changes(&wal, first + nth);
+        assert_eq!(switches(&logged), 2);
+        for table in &tables {
+            let of_table = |(id, slot): (u64, Slot)| (id == table.id().0).then_some(slot);
+            let told: Vec<_> = logged
+                .iter()
+                .filter_map(|change| of_table((change.0, change.1)))
+                .collect();
+            let made: Vec<_> = rows.iter().filter_map(|&row| of_table(row)).collect();
+            assert_eq!(told, made, "in the order of the statements");
+        }
+    }
+    // Told alternately the same rows take as many bytes as told table by table.
+    assert!(bytes(&wal, first) <= bytes(&wal, first + 1) + 6);
+}
+
+/// More rows than are sorted at a time, and more bytes than a record takes.
+#[test]
+fn a_large_transaction_logs_each_row_once_and_marks_it_with_its_record() {
+    const ROWS: usize = 75_000;
+    let (_region, engine) = engine(128 << 20);
+    let s = &engine.join().unwrap();
+    let world = World::new();
+    let mut wal = Wal::default();
+    let tables = create(s, &world, &mut wal);
+    let first = wal.records.len();
+
+    let (me, mut t) = (world.begin(), Transaction::new());
+    let rows: Vec<_> = (0..ROWS)
+        .map(|number| {
+            let table = tables[number % tables.len()];
+            let slot = insert(s, &me, &mut t, table, &wide(number as i32, 100));
+            if number % 9 == 0 {
+                // Its first state is not to be logged.
+                update(s, &me, &mut t, (table, slot));
+            }
+            (table, slot)
+        })
+        .collect();
+    end(s, &me, &mut t, &mut wal, Fate::Committed);
+    assert!(wal.records.len() - first > 2, "several records");
+    let logged = changes(&wal, first);
+    assert_eq!(logged.len(), ROWS);
+    assert!(switches(&logged) < 10);
+    let records: HashMap<_, _> = logged
+        .iter()
+        .map(|&(table, slot, lsn, _)| ((table, slot), lsn))
+        .collect();
+    assert_eq!(records.len(), ROWS);
+
+    let first = wal.records.len();
+    let (me, mut t) = (world.begin(), Transaction::new());
+    for &row in rows.iter().step_by(100) {
+        update(s, &me, &mut t, row);
+    }
+    end(s, &me, &mut t, &mut wal, Fate::Committed);
+    for (table, slot, _, base) in changes(&wal, first) {
+        assert_eq!(base, Some(BaseLsn::of(records[&(table, slot)])));
+    }
+}
+
+/// What was logged and rolled back is logged in full the next time, whatever its place among the tables.
+#[test]
+fn a_rolled_back_record_is_nobodys_base() {
+    let (_region, engine) = engine(16 << 20);
+    let s = &engine.join().unwrap();
+    let world = World::new();
+    let mut wal = Wal::default();
+    let tables = create(s, &world, &mut wal);
+
+    let (me, mut t) = (world.begin(), Transaction::new());
+    let rows: Vec<_> = (0..12)
+        .map(|number| {
+            let table = tables[number % 3];
+            (
+                table,
+                insert(s, &me, &mut t, table, &wide(number as i32, 40)),
+            )
+        })
+        .collect();
+    end(s, &me, &mut t, &mut wal, Fate::Committed);
+    let (me, mut t) = (world.begin(), Transaction::new());
+    for &row in &rows {
+        update(s, &me, &mut t, row);
+    }
+    end(s, &me, &mut t, &mut wal, Fate::Aborted);
+    let first = wal.records.len();
+    let (me, mut t) = (world.begin(), Transaction::new());
+    for &row in rows.iter().rev() {
+        update(s, &me, &mut t, row);
+    }
+    end(s, &me, &mut t, &mut wal, Fate::Committed);
+    let logged = changes(&wal, first);
+    assert_eq!(logged.len(), rows.len());
+    assert!(logged.iter().all(|change| change.3.is_none()));
+}
