@@ -41,4 +41,33 @@ pub trait Snapshot {
     fn running(&self, xid: Xid) -> bool;
     /// The commit log's verdict about a transaction that was not running.
     fn did_commit(&self, xid: Xid) -> bool;
+    /// Whether it sees rows that were made after it, as one that is no moment in time does.
+    fn sees_younger(&self) -> bool {
+        false
+    }
+}
+
+/// What is committed, or one's own, whenever it is looked at. Nothing is kept for it: what it shows is to be judged again before it is used.
+pub struct Now<'a, C>(pub &'a C);
+
+impl<C: Clock> Snapshot for Now<'_, C> {
+    fn xmin(&self) -> Xid {
+        Xid::NONE
+    }
+
+    fn own(&self, xid: Xid, _command: CommandId) -> Option<bool> {
+        self.0.is_current(xid).then_some(true)
+    }
+
+    fn running(&self, xid: Xid) -> bool {
+        self.0.is_in_progress(xid)
+    }
+
+    fn did_commit(&self, xid: Xid) -> bool {
+        self.0.did_commit(xid)
+    }
+
+    fn sees_younger(&self) -> bool {
+        true
+    }
 }

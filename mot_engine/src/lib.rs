@@ -35,7 +35,7 @@ pub mod table;
 pub mod transaction;
 
 pub use check::{CheckReport, Problem};
-pub use clock::{Clock, Snapshot};
+pub use clock::{Clock, Now, Snapshot};
 pub use engine::{Engine, State};
 pub use errors::EngineError;
 pub use ids::{CommandId, IndexId, Lsn, RelationKey, Slot, TableId, Xid};

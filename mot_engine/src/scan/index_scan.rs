@@ -325,8 +325,9 @@ impl IndexScan {
         let Some(version) = row::visible(anchor, snapshot) else {
             return Ok(None);
         };
-        // Loaded after the walk: a writer sets it before it publishes a version with another key.
-        if !anchor.head().has(Head::KEYS_MOVED) {
+        // The flag is loaded after the walk: a writer sets it before it publishes a version with another key. A slot that an abort gave back may
+        // have a new row meanwhile.
+        if !snapshot.sees_younger() && !anchor.head().has(Head::KEYS_MOVED) {
             return Ok(Some(version));
         }
         let definition = session.definition(index)?;

@@ -1,7 +1,8 @@
 //! Reading many rows: in slot order, or through an index.
 //!
 //! A scan is pinned only inside `next`. Between two calls it holds slots and keys, never pointers: a slot reused meanwhile is judged by the
-//! scan's snapshot like any other row, and the new row is younger than the snapshot.
+//! scan's snapshot like any other row, and the new row is younger than the snapshot. To one that sees younger rows (`Now`) it may be another row:
+//! its key is compared.
 
 mod index_scan;
 mod range;

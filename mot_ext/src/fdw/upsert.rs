@@ -16,32 +16,10 @@ use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
 use mot_engine::key::{KeyBuffer, encode_row};
 use mot_engine::{
-    Clock, CommandId, Direction, Entered, IndexRef, IndexScan, KeyRange, LockStrength, Locked,
-    Slot, Snapshot, VersionRef, Xid,
+    Direction, Entered, IndexRef, IndexScan, KeyRange, LockStrength, Locked, Now, Slot, VersionRef,
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-
-/// Sees what is committed now, and all of the transaction's own.
-struct Now;
-
-impl Snapshot for Now {
-    fn xmin(&self) -> Xid {
-        Xid::NONE
-    }
-
-    fn own(&self, xid: Xid, _command: CommandId) -> Option<bool> {
-        PgClock.is_current(xid).then_some(true)
-    }
-
-    fn running(&self, xid: Xid) -> bool {
-        PgClock.is_in_progress(xid)
-    }
-
-    fn did_commit(&self, xid: Xid) -> bool {
-        PgClock.did_commit(xid)
-    }
-}
 
 /// Inserts the row, or does what the statement says about the row that has its key. NULL: nothing was done.
 pub unsafe fn insert_or_resolve(
@@ -152,7 +130,7 @@ fn find(state: &Modify, index: IndexRef, image: &[u8]) -> Option<(Slot, VersionR
     or_raise(range.set_point(key.as_slice()));
     let mut scan = IndexScan::new();
     scan.start(state.target.table, index, &range, Direction::Forward);
-    or_raise(scan.next(session, &Now))
+    or_raise(scan.next(session, &Now(&PgClock)))
 }
 
 /// Under REPEATABLE READ a state the snapshot does not see cannot be taken for the one that is in the way, even if it sees an older one. Such a state is
