@@ -7,7 +7,8 @@
 //! - The kernel is asked outside all latches, in transit, when the chunk has no pages yet: nothing is copied, nobody waits. To clear the chunk
 //!   at once costs less than its 512 faults.
 //! - A refusal costs speed only: the chunk stays with ordinary pages. Where memory is too fragmented the search is not cheap: after a
-//!   refusal the next [`PASSED_OVER`] chunks do not ask. Where the kernel does not know the request nobody asks again.
+//!   refusal the next [`PASSED_OVER`] chunks do not ask. No refusal is taken for the last: the kernel says EINVAL when it does not know the
+//!   request, but also when the file system has, or its limits leave, no room for the rest of the chunk at the moment.
 //! - The first page is touched before: the kernel refuses a chunk without any, and takes the node where the pages lie, which the chunk's binding
 //!   decides. A huge page lies on one node: with several, chunks of the interleaved pool keep ordinary pages.
 
@@ -66,12 +67,8 @@ impl Memory {
                 .populate(at, FIRST_PAGE_BYTES)
                 .and_then(|()| kernel.collapse(at, CHUNK_BYTES))
         };
-        if let Err(refusal) = collapsed {
-            match refusal.raw_os_error() {
-                // Kernels before 6.1, or built without.
-                Some(libc::EINVAL | libc::ENOSYS) => huge.wanted.store(0, Ordering::Relaxed),
-                _ => huge.passes.store(PASSED_OVER, Ordering::Relaxed),
-            }
+        if collapsed.is_err() {
+            huge.passes.store(PASSED_OVER, Ordering::Relaxed);
         }
     }
 }
