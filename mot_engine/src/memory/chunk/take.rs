@@ -241,11 +241,12 @@ impl Memory {
         shared.in_transit.add(1);
         drop(guard);
         let placed = self.place(kernel, chunk, pool).is_ok();
-        // SAFETY: the chunk was free and is in no list, so nobody uses it.
-        if !placed
-            && unsafe { kernel.give_back(self.at(chunk * CHUNK_BYTES), CHUNK_BYTES) }.is_err()
-        {
-            shared.give_back_failures.fetch_add(1, Ordering::Relaxed);
+        if !placed {
+            let at = self.at(chunk * CHUNK_BYTES);
+            // SAFETY: the chunk was free and is in no list, so nobody uses it.
+            if unsafe { kernel.give_back(at, CHUNK_BYTES) }.is_err() {
+                shared.give_back_failures.fetch_add(1, Ordering::Relaxed);
+            }
         }
         let guard = shared.latch.lock();
         shared.in_transit.sub(1);
