@@ -21,13 +21,20 @@ use std::ptr::NonNull;
 pub(crate) struct NodeMemory<'a> {
     local: &'a LocalMemory,
     urgency: Urgency,
+    /// Whether others may wait for latches of the tree while a node is allocated.
+    is_shared: bool,
 }
 
 impl mot_index::Memory for NodeMemory<'_> {
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
-        self.local
-            .allocate(layout.size(), Purpose::Index, self.urgency)
-            .ok()
+        let bytes = layout.size();
+        let block = if self.is_shared {
+            let local = self.local;
+            local.allocate_in_haste(bytes, Purpose::Index, self.urgency)
+        } else {
+            self.local.allocate(bytes, Purpose::Index, self.urgency)
+        };
+        block.ok()
     }
 
     unsafe fn free(&self, ptr: NonNull<u8>, layout: Layout) {
@@ -263,6 +270,15 @@ impl Session {
         NodeMemory {
             local: &self.local,
             urgency,
+            is_shared: true,
+        }
+    }
+
+    /// For a tree that nobody else uses yet.
+    pub(crate) fn new_tree_memory(&self) -> NodeMemory<'_> {
+        NodeMemory {
+            is_shared: false,
+            ..self.tree_memory(Urgency::Ordinary)
         }
     }
 

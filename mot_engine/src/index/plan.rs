@@ -8,7 +8,6 @@ use super::posting::Posting;
 use crate::clock::check_cancelled;
 use crate::errors::EngineError;
 use crate::ids::Slot;
-use crate::memory::Urgency;
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
 use mot_index::{BulkError, Tree, TreePart};
@@ -270,7 +269,7 @@ impl Plan {
             let next = parts.get(unit + 1).and_then(Keys::first);
             let previous = previous.as_ref().map(AsRef::as_ref).or(before);
             let next = next.as_ref().map(AsRef::as_ref).or(after);
-            let memory = session.tree_memory(Urgency::Ordinary);
+            let memory = session.new_tree_memory();
             // SAFETY: nobody else uses the tree (caller).
             let tree = unsafe { Tree::new(&target.1.storage().root, &memory) };
             let go_on = || check_cancelled(clock);
@@ -316,7 +315,7 @@ impl Plan {
 
 impl Stretches {
     pub(super) fn join(&mut self, session: &Session, index: IndexRef) -> Result<(), EngineError> {
-        let memory = session.tree_memory(Urgency::Ordinary);
+        let memory = session.new_tree_memory();
         // SAFETY: nobody else uses the tree (caller).
         let tree = unsafe { Tree::new(&index.storage().root, &memory) };
         tree.join_parts(std::mem::take(&mut self.parts))
@@ -330,7 +329,7 @@ impl Stretches {
     }
 
     pub(super) fn free(&mut self, session: &Session, index: IndexRef) {
-        let memory = session.tree_memory(Urgency::Ordinary);
+        let memory = session.new_tree_memory();
         // SAFETY: nobody else uses the tree (caller).
         let tree = unsafe { Tree::new(&index.storage().root, &memory) };
         for part in self.parts.drain(..) {

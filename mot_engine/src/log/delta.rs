@@ -389,6 +389,26 @@ mod tests {
             check(&base, &new);
         }
 
+        /// Around the longest body that the second look takes, parts go, come back, come twice, and change places.
+        #[test]
+        fn parts_that_moved_give_back_the_new_body(
+            parts in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..260), 1..14),
+            order in prop::collection::vec((any::<prop::sample::Index>(), 0..4_usize), 0..14),
+            fill in (0..40_usize, 0..40_usize),
+        ) {
+            let mut base = parts.concat();
+            base.extend(std::iter::repeat_n(0, fill.0));
+            let mut new = Vec::new();
+            for (part, change) in order {
+                let part = part.get(&parts);
+                new.extend_from_slice(part);
+                new.extend(std::iter::repeat_n(change as u8, change));
+            }
+            new.extend(std::iter::repeat_n(0, fill.1));
+            check(&base, &new);
+            check(&new, &base);
+        }
+
         #[test]
         fn arbitrary_deltas_never_panic(
             base in prop::collection::vec(any::<u8>(), 0..50),

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::write::{EDITS_SHIFT, OPERATION_INSERT_LIKE};
 use super::*;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, RelationKey, Slot, TableId};
@@ -342,4 +343,36 @@ fn similar_rows_share_their_bytes() {
     }
     let bytes = writer.record().len();
     assert!(bytes < 70 + 10 * 20, "{bytes} bytes");
+}
+
+/// Two bytes each would tell of a million rows of a megabyte, copied one by one.
+#[test]
+fn rows_like_a_long_one_are_refused() {
+    let mut long = write(&[(1, 0, Row::Insert(vec![7; 1 << 20]))])
+        .record()
+        .to_vec();
+    long.extend([OPERATION_INSERT_LIKE, 0].repeat(1 << 20));
+    let mut grows = write(&[(1, 0, Row::Insert(vec![7; 1000]))])
+        .record()
+        .to_vec();
+    for _ in 0..1000 {
+        // One edit: nothing kept, 100 bytes more, nothing dropped.
+        grows.extend([OPERATION_INSERT_LIKE | 1 << EDITS_SHIFT, 0, 0, 201, 1, 0]);
+        grows.extend([8; 100]);
+    }
+    for (record, rows_most) in [(long, 1), (grows, 11)] {
+        let Ok(Record::Rows(mut reader)) = Record::parse(&record) else {
+            panic!("rows")
+        };
+        let mut rows = 0;
+        let error = loop {
+            match reader.next() {
+                Ok(Some(_)) => rows += 1,
+                Ok(None) => panic!("{rows} rows"),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, EngineError::Corrupt { .. }), "{error}");
+        assert_eq!(rows, rows_most);
+    }
 }

@@ -35,8 +35,9 @@ pub(super) const EDITS_SHIFT: u32 = 3;
 /// Bytes an operation can take besides its body: operation byte, table, slot, length.
 const OPERATION_BYTES_MAX: usize = 40;
 
-/// Longest body kept for the next insert to be compared with: long rows gain little and cost a copy.
-const LIKE_BYTES_MAX: usize = 2048;
+/// Longest body kept for the next insert to be compared with, and longest told by its difference: long rows gain little and cost a copy. Readers
+/// hold records to it, or few bytes could tell of many long bodies.
+pub(super) const LIKE_BYTES_MAX: usize = 2048;
 
 /// The row's last logged version, for the difference.
 #[derive(Copy, Clone, Debug)]

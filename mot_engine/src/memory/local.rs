@@ -11,7 +11,7 @@ use super::chunk::SPAN_BYTES;
 use super::epoch::{EPOCHS_TO_SAFETY, Participant, TooManyParticipants};
 use super::garbage::{Garbage, Retired};
 use super::orphan::ORPHAN_PAGE_BYTES;
-use super::placement::{Kernel, LinuxKernel, Placement};
+use super::placement::{InHaste, Kernel, LinuxKernel, Placement};
 use super::size_class::{
     BLOCK_ALIGN, SMALL_BYTES_MAX, block_bytes, class_bytes, class_of, layout_bytes,
 };
@@ -130,14 +130,37 @@ impl LocalMemory {
         purpose: Purpose,
         urgency: Urgency,
     ) -> Result<NonNull<u8>, ArenaFull> {
+        self.allocate_for(bytes, purpose, urgency, false)
+    }
+
+    /// `allocate` for a caller that holds latches of its own, for which others wait: the kernel is asked for nothing that takes long and that can be
+    /// done without (`huge.rs`).
+    #[inline]
+    pub fn allocate_in_haste(
+        &self,
+        bytes: usize,
+        purpose: Purpose,
+        urgency: Urgency,
+    ) -> Result<NonNull<u8>, ArenaFull> {
+        self.allocate_for(bytes, purpose, urgency, true)
+    }
+
+    #[inline]
+    fn allocate_for(
+        &self,
+        bytes: usize,
+        purpose: Purpose,
+        urgency: Urgency,
+        in_haste: bool,
+    ) -> Result<NonNull<u8>, ArenaFull> {
         if bytes > SMALL_BYTES_MAX {
-            return self.allocate_large(bytes, purpose, urgency);
+            return self.allocate_large(bytes, purpose, urgency, in_haste);
         }
         let class = class_of(bytes);
         let placement = Placement::of(purpose);
         let block = match self.with_cache(|cache, _| cache.take(class, placement)) {
             Some(block) => block,
-            None => self.allocate_slow(class, placement, urgency)?,
+            None => self.allocate_slow(class, placement, urgency, in_haste)?,
         };
         sync::allocated(block, class_bytes(class));
         self.account(purpose, class_bytes(class) as i64);
@@ -336,17 +359,26 @@ impl LocalMemory {
         class: usize,
         placement: Placement,
         urgency: Urgency,
+        in_haste: bool,
     ) -> Result<NonNull<u8>, ArenaFull> {
         self.assert_own_process();
         self.settle();
         let urgency = self.urgency(urgency);
         let refill = |cache: &mut Cache, kernel: &dyn Kernel| {
-            cache.refill(kernel, class, placement, urgency)
+            if in_haste {
+                cache.refill(&InHaste(kernel), class, placement, urgency)
+            } else {
+                cache.refill(kernel, class, placement, urgency)
+            }
         };
-        self.with_cache(refill).or_else(|_| {
+        let block = self.with_cache(refill).or_else(|_| {
             self.make_room();
             self.with_cache(refill)
-        })
+        })?;
+        if !in_haste {
+            self.memory.keep_ready(&*self.kernel);
+        }
+        Ok(block)
     }
 
     #[cold]
@@ -355,13 +387,19 @@ impl LocalMemory {
         bytes: usize,
         purpose: Purpose,
         urgency: Urgency,
+        in_haste: bool,
     ) -> Result<NonNull<u8>, ArenaFull> {
         self.assert_own_process();
         let urgency = self.urgency(urgency);
         let placement = Placement::of(purpose);
         let take = |cache: &mut Cache, kernel: &dyn Kernel| {
             let pool = cache.pool(kernel, placement);
-            self.memory.take_large(kernel, bytes, pool, urgency)
+            if in_haste {
+                let kernel = &InHaste(kernel);
+                self.memory.take_large(kernel, bytes, pool, urgency)
+            } else {
+                self.memory.take_large(kernel, bytes, pool, urgency)
+            }
         };
         let block = self.with_cache(take).or_else(|_| {
             self.make_room();

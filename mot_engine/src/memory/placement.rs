@@ -101,6 +101,44 @@ pub trait Kernel {
     /// # Safety
     /// The range is chunks of a mapped region.
     unsafe fn collapse(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()>;
+
+    /// Whether the caller can wait for milliseconds: nobody waits for it.
+    fn may_take_long(&self) -> bool {
+        true
+    }
+}
+
+/// A kernel for callers for whom others wait, as for who allocates an index's node under the latches of those above it: nothing is asked that takes milliseconds and that can be done without.
+pub(super) struct InHaste<'a>(pub(super) &'a dyn Kernel);
+
+impl Kernel for InHaste<'_> {
+    fn current_node(&self) -> u32 {
+        self.0.current_node()
+    }
+
+    unsafe fn bind(&self, at: NonNull<u8>, bytes: usize, binding: Binding<'_>) -> io::Result<()> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.bind(at, bytes, binding) }
+    }
+
+    unsafe fn give_back(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.give_back(at, bytes) }
+    }
+
+    unsafe fn populate(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.populate(at, bytes) }
+    }
+
+    unsafe fn collapse(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.0.collapse(at, bytes) }
+    }
+
+    fn may_take_long(&self) -> bool {
+        false
+    }
 }
 
 /// The kernel we run on.

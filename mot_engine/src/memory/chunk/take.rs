@@ -221,10 +221,51 @@ impl Memory {
         Ok(())
     }
 
+    /// Gives a free chunk its pages before it is taken, if none has them. Without room nothing has happened.
+    #[cold]
+    pub(in crate::memory) fn make_ready(self, kernel: &dyn Kernel, pool: usize) {
+        let shared = &self.header().chunk_pool;
+        let guard = shared.latch.lock();
+        if shared.resident[pool].get() > 0
+            || shared.spans_free.get() < self.reserve_spans() + SPANS_PER_CHUNK as u64
+        {
+            return;
+        }
+        let Some(chunk) = self.untouched_chunks().first() else {
+            return;
+        };
+        let origin = self.take_out(chunk, pool);
+        self.chunk(chunk)
+            .enter(ChunkState::Free, pool, origin as u32);
+        self.header().huge.set_lacks_ready(false);
+        shared.in_transit.add(1);
+        drop(guard);
+        let placed = self.place(kernel, chunk, pool).is_ok();
+        if !placed {
+            let at = self.at(chunk * CHUNK_BYTES);
+            // SAFETY: the chunk was free and is in no list, so nobody uses it.
+            if unsafe { kernel.give_back(at, CHUNK_BYTES) }.is_err() {
+                shared.give_back_failures.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        let guard = shared.latch.lock();
+        shared.in_transit.sub(1);
+        self.chunk(chunk).enter(ChunkState::Free, pool, 0);
+        if placed {
+            shared.resident[pool].add(1);
+            self.resident_chunks(pool).set(chunk);
+        } else {
+            self.untouched_chunks().set(chunk);
+        }
+        self.header().huge.set_lacks_ready(false);
+        drop(guard);
+    }
+
     /// Takes a free chunk out of the list it is in.
     fn take_out(self, chunk: usize, pool: usize) -> Origin {
         if self.untouched_chunks().contains(chunk) {
             self.untouched_chunks().clear(chunk);
+            self.note_lack(pool);
             // One pool: the kernel places pages as they are touched.
             let is_ready = self.pools() == 1 && !self.populates() && !self.wants_huge_pages();
             return if is_ready {
@@ -237,10 +278,17 @@ impl Memory {
         debug_assert!(self.resident_chunks(holder).contains(chunk));
         self.resident_chunks(holder).clear(chunk);
         self.header().chunk_pool.resident[holder].sub(1);
+        self.note_lack(pool);
         if holder == pool {
             Origin::Ready
         } else {
             Origin::Elsewhere
+        }
+    }
+
+    fn note_lack(self, pool: usize) {
+        if self.header().chunk_pool.resident[pool].get() == 0 {
+            self.header().huge.set_lacks_ready(true);
         }
     }
 
