@@ -548,3 +548,6 @@ mod seen {
         );
     }
 }
+
+#[path = "interleavings/programs.rs"]
+mod programs;
