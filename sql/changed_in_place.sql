@@ -167,3 +167,14 @@ DROP FOREIGN TABLE cip, cip_point;
 DROP SEQUENCE cip_counted;
 RESET plan_cache_mode;
 RESET mot.compiled_statements;
+
+-- A column's STORAGE says how long a text's header is: the row keeps the old one.
+CREATE FOREIGN TABLE cip_storage (id int PRIMARY KEY, i int, t text) SERVER mot;
+INSERT INTO cip_storage VALUES (1, 1, 'a');
+ALTER FOREIGN TABLE cip_storage ALTER COLUMN t SET STORAGE PLAIN;
+UPDATE cip_storage SET t = 'text';
+ALTER FOREIGN TABLE cip_storage ALTER COLUMN t SET STORAGE EXTENDED;
+SET mot.compiled_statements = always;
+UPDATE cip_storage SET i = 2 WHERE id = 1 RETURNING *;
+RESET mot.compiled_statements;
+DROP FOREIGN TABLE cip_storage;

@@ -137,3 +137,18 @@ WITH u AS (UPDATE t SET n = 0 WHERE id BETWEEN 1050 AND 1054 RETURNING id) SELEC
 WITH u AS (UPDATE t SET n = 1 WHERE id BETWEEN 1050 AND 1054) SELECT count(*) FROM t WHERE n = 1 AND id BETWEEN 1050 AND 1054;
 DO $$ DECLARE n int; BEGIN UPDATE t SET n = 2 WHERE id BETWEEN 1050 AND 1053; GET DIAGNOSTICS n = ROW_COUNT; RAISE WARNING '% rows', n; END $$;
 SELECT (mot.check('t')).rows AS t, (mot.check('g')).rows AS g, (mot.check('p1')).rows AS p1;
+
+-- A plan that is older than the table's row triggers is refused: a SQL function keeps its plans until the calling query ends.
+CREATE FOREIGN TABLE older_plan (id int PRIMARY KEY, v int, t text) SERVER mot;
+INSERT INTO older_plan SELECT n, n, 'text' FROM generate_series(1, 4) n;
+CREATE FUNCTION older_trigger() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END; END $$;
+CREATE FUNCTION older_ddl(n int, command text) RETURNS int LANGUAGE plpgsql AS $$ BEGIN IF n = 2 THEN EXECUTE command; END IF; RETURN n; END $$;
+CREATE FUNCTION older_direct(int) RETURNS int LANGUAGE sql AS $$ UPDATE older_plan SET v = v + 1 WHERE id = $1 RETURNING v $$;
+CREATE FUNCTION older_update(int) RETURNS int LANGUAGE sql AS $$ UPDATE older_plan SET v = v + 1 FROM generate_series(1, 4) n WHERE id = $1 AND id = n RETURNING v $$;
+CREATE FUNCTION older_delete(int) RETURNS int LANGUAGE sql AS $$ DELETE FROM older_plan USING generate_series(1, 4) n WHERE id = $1 AND id = n RETURNING v $$;
+SELECT older_ddl(n, 'CREATE TRIGGER made AFTER UPDATE ON older_plan FOR EACH ROW EXECUTE FUNCTION older_trigger()'), older_direct(n) FROM generate_series(1, 3) n;
+SELECT older_ddl(n, 'CREATE TRIGGER made BEFORE UPDATE ON older_plan FOR EACH ROW EXECUTE FUNCTION older_trigger()'), older_update(n) FROM generate_series(1, 3) n;
+SELECT older_ddl(n, 'CREATE TRIGGER made AFTER DELETE ON older_plan FOR EACH ROW EXECUTE FUNCTION older_trigger()'), older_delete(n) FROM generate_series(1, 3) n;
+SELECT * FROM older_plan ORDER BY id;
+DROP FOREIGN TABLE older_plan;
+DROP FUNCTION older_trigger, older_ddl, older_direct, older_update, older_delete;

@@ -166,6 +166,17 @@ pub fn row_not_available(relation: &str) -> ! {
     )
 }
 
+/// Raises 55000: a plan would run that was made before the table got row triggers.
+pub fn plan_without_triggers(relation: &str) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("row triggers of table \"{relation}\" were made after the statement was planned"),
+        "A SQL function keeps its plans until the query that calls it ends.",
+        "Make the triggers in a query of their own."
+    )
+}
+
 /// Raises 55000: the library is not in shared_preload_libraries. Says which line to write.
 pub fn not_preloaded() -> ! {
     raise_report!(

@@ -9,6 +9,7 @@ use super::modify::check;
 use super::patch::Patch;
 use super::private::{self, Private, items, list};
 use super::scan::{Scan, compile, keep};
+use super::triggers::Planned;
 use super::tuple;
 use super::write::{Fate, Target};
 use crate::pg;
@@ -157,6 +158,12 @@ pub unsafe extern "C-unwind" fn begin_direct_modify(
         let assigned = compile(&expressions[arguments + quals..], node);
         let qual_list = list(&expressions[arguments..arguments + quals]);
         let relation = (*node).ss.ss_currentRelation;
+        // Core takes this way for a table without row triggers.
+        let planned = Planned {
+            before: false,
+            any: false,
+        };
+        planned.check(relation, (*plan).operation);
         let change = Change {
             target: Target::new(relation),
             is_delete: (*plan).operation == pg_sys::CmdType::CMD_DELETE,
@@ -335,7 +342,8 @@ impl Change {
         }
     }
 
-    /// A patched image is what forming the tuple gives, behind the engine's stamp.
+    /// A patched image is what forming the tuple gives, behind the engine's stamp. Both are formed anew: how long a header a text was given
+    /// depends on its column's STORAGE, which may have changed since.
     #[cfg(debug_assertions)]
     unsafe fn compare_with_formed(&self) {
         const STAMP: usize = mot_engine::key::BODY_OFFSET_BYTES;
@@ -344,6 +352,22 @@ impl Change {
             self.assign();
             let formed = tuple::form(self.new);
             let patched = self.patch.as_ref().expect("just made").image();
+            let descriptor = (*self.new).tts_tupleDescriptor;
+            let count = (*descriptor).natts as usize;
+            let mut values = vec![pg_sys::Datum::from(0); count];
+            let mut nulls = vec![false; count];
+            let copy = pg_sys::palloc(patched.len()).cast::<u8>();
+            copy.copy_from_nonoverlapping(patched.as_ptr(), patched.len());
+            let mut row = tuple::empty();
+            row.t_len = patched.len() as u32;
+            row.t_data = copy.cast();
+            pg_sys::heap_deform_tuple(
+                &raw mut row,
+                descriptor,
+                values.as_mut_ptr(),
+                nulls.as_mut_ptr(),
+            );
+            let patched = tuple::form_values(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
             assert_eq!(&patched[STAMP..], &formed[STAMP..]);
         }
     }

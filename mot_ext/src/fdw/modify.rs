@@ -6,7 +6,7 @@
 //!
 //! Core checks neither NOT NULL nor CHECK nor partition bounds for foreign tables: that happens here, before a row is stored.
 use super::expressions::per_tuple_memory;
-use super::triggers::{self, Hidden};
+use super::triggers::{self, Hidden, Planned};
 use super::write::{Fate, Inserted, Target};
 use super::{private, routing, tuple, upsert};
 use crate::clock::{PgClock, PgSnapshot};
@@ -60,12 +60,12 @@ pub unsafe extern "C-unwind" fn add_foreign_update_targets(
     }
 }
 
-/// An INSERT's plan is told by its serial; UPDATE and DELETE row by row need none, but core asks for every operation.
+/// An INSERT's plan is told by its serial; UPDATE and DELETE row by row remember for which triggers they were planned.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn plan_foreign_modify(
-    _root: *mut pg_sys::PlannerInfo,
+    root: *mut pg_sys::PlannerInfo,
     plan: *mut pg_sys::ModifyTable,
-    _rti: pg_sys::Index,
+    rti: pg_sys::Index,
     _number: std::ffi::c_int,
 ) -> *mut pg_sys::List {
     // SAFETY: the planner's own node; a list in its memory context.
@@ -79,7 +79,12 @@ pub unsafe extern "C-unwind" fn plan_foreign_modify(
                 "Return the new values only, or read the row before, with SELECT ... FOR UPDATE.",
             );
         }
-        private::encode_insert()
+        let entry = *(*root).simple_rte_array.add(rti as usize);
+        // The planner has locked it.
+        let relation = pg_sys::table_open((*entry).relid, pg_sys::NoLock as i32);
+        let planned = Planned::of(relation, (*plan).operation);
+        pg_sys::table_close(relation, pg_sys::NoLock as i32);
+        private::encode_row_by_row(planned)
     }
 }
 
@@ -136,13 +141,17 @@ unsafe fn keep_indexes_closed(info: *mut pg_sys::ResultRelInfo, context: pg_sys:
 pub unsafe extern "C-unwind" fn begin_foreign_modify(
     node: *mut pg_sys::ModifyTableState,
     info: *mut pg_sys::ResultRelInfo,
-    _private: *mut pg_sys::List,
+    private: *mut pg_sys::List,
     _subplan: std::ffi::c_int,
     flags: std::ffi::c_int,
 ) {
     if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
-        // SAFETY: as core calls it.
-        unsafe { begin(node, info) }
+        // SAFETY: as core calls it: what plan_foreign_modify gave for an open relation.
+        unsafe {
+            let command = (*(*node).ps.plan.cast::<pg_sys::ModifyTable>()).operation;
+            private::planned_triggers(private).check((*info).ri_RelationDesc, command);
+            begin(node, info);
+        }
     }
 }
 

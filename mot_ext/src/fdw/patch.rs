@@ -5,7 +5,8 @@
 //!   after; and
 //! - the row was formed with as many columns as its type has now.
 //!
-//! Otherwise the caller forms the tuple; what was evaluated is good for both. Debug builds do both and compare. A row without NULL meets every NOT NULL;
+//! (But for the length of a text's header, if its column's STORAGE was changed.) Otherwise the caller forms the tuple; what was evaluated is good for
+//! both. Debug builds do both and compare. A row without NULL meets every NOT NULL;
 //! whoever has CHECK conditions to ask makes no patch.
 use crate::pg::version;
 use pgrx::pg_sys;

@@ -7,10 +7,12 @@
 //! fdw_exprs:   arguments of the conditions that have one, qualifications, assigned expressions
 //! ```
 //! By identity: the one row with the `ctid` that the only argument gives.
-//! Qualifications and assignments are there for a direct UPDATE or DELETE only. An INSERT has mark and serial alone.
+//! Qualifications and assignments are there for a direct UPDATE or DELETE only. A change row by row has mark and serial, and which row triggers the
+//! plan was made for (1: some, 3: also BEFORE triggers).
 //!
 //! The serial names the plan: copies of a plan share it, two plans of a process never do. Compiled statements are kept by it.
 use super::conditions::Test;
+use super::triggers::Planned;
 use mot_engine::LockStrength;
 use pgrx::pg_sys;
 use std::ffi::c_int;
@@ -32,8 +34,12 @@ enum Position {
     ByIdentity = 10,
 }
 const FIXED: i32 = 11;
-/// Numbers of an INSERT.
-const INSERT: i32 = 3;
+/// Numbers of a change row by row, and the place of the last.
+const ROW_BY_ROW: i32 = 4;
+const TRIGGERS: i32 = 3;
+/// What the latter says.
+const ANY: i32 = 1;
+const BEFORE: i32 = 2;
 /// "mot plan" cut to 32 bits: tells our lists of integers from another wrapper's.
 const MARK: i32 = 0x6d6f_7470;
 const PER_CONDITION: i32 = 3;
@@ -52,11 +58,22 @@ fn next_serial() -> u64 {
     SERIAL.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Builds `fdw_private` of an INSERT.
-pub unsafe fn encode_insert() -> *mut pg_sys::List {
+/// Builds `fdw_private` of a change row by row.
+pub unsafe fn encode_row_by_row(triggers: Planned) -> *mut pg_sys::List {
     let serial = next_serial();
+    let triggers = if triggers.any { ANY } else { 0 } | if triggers.before { BEFORE } else { 0 };
     // SAFETY: an integer list in the current memory context.
-    unsafe { integers(&[MARK, serial as i32, (serial >> 32) as i32]) }
+    unsafe { integers(&[MARK, serial as i32, (serial >> 32) as i32, triggers]) }
+}
+
+/// The row triggers that a change row by row was planned for, by its `fdw_private`.
+pub unsafe fn planned_triggers(list: *const pg_sys::List) -> Planned {
+    // SAFETY: a list that `encode_row_by_row` built.
+    let triggers = unsafe { (*(*list).elements.add(TRIGGERS as usize)).int_value };
+    Planned {
+        before: triggers & BEFORE != 0,
+        any: triggers & ANY != 0,
+    }
 }
 
 /// The serial of a plan by its `fdw_private`; `None` for another wrapper's.
@@ -66,7 +83,7 @@ pub unsafe fn serial(list: *const pg_sys::List) -> Option<u64> {
     }
     // SAFETY: a list; only one of integers, long enough, is read on.
     unsafe {
-        if (*list).type_ != pg_sys::NodeTag::T_IntList || (*list).length < INSERT {
+        if (*list).type_ != pg_sys::NodeTag::T_IntList || (*list).length < ROW_BY_ROW {
             return None;
         }
         let number = |at: Position| (*(*list).elements.add(at as usize)).int_value;

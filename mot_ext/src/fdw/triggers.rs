@@ -1,6 +1,8 @@
 //! Row triggers, where core needs help with them.
+use crate::errors;
 use crate::pg::version;
 use pgrx::pg_sys;
+use std::ffi::CStr;
 
 /// Whether BEFORE row triggers run for each row that a command changes. They are shown the row as it will be changed: the plan's scan locks it
 /// first, see plan.rs.
@@ -16,6 +18,45 @@ pub unsafe fn run_before(
         pg_sys::CmdType::CMD_UPDATE => triggers.trig_update_before_row,
         pg_sys::CmdType::CMD_DELETE => triggers.trig_delete_before_row,
         _ => false,
+    }
+}
+
+/// What a plan has to know of a table's row triggers: with any it gives the old row along, and its scan locks the rows for BEFORE triggers.
+#[derive(Clone, Copy)]
+pub struct Planned {
+    pub before: bool,
+    pub any: bool,
+}
+
+impl Planned {
+    /// For a command on a relation as it is now.
+    pub unsafe fn of(relation: pg_sys::Relation, command: pg_sys::CmdType::Type) -> Planned {
+        // SAFETY: an open relation.
+        unsafe {
+            let triggers = (*relation).trigdesc;
+            let before = run_before(triggers, command);
+            let after = triggers.as_ref().is_some_and(|triggers| match command {
+                pg_sys::CmdType::CMD_UPDATE => triggers.trig_update_after_row,
+                pg_sys::CmdType::CMD_DELETE => triggers.trig_delete_after_row,
+                _ => false,
+            });
+            Planned {
+                before,
+                any: before || after,
+            }
+        }
+    }
+
+    /// Raises an error if a plan made for this is to run with row triggers that it knows nothing of. A SQL function keeps its plans until the
+    /// calling query ends, whatever that query does meanwhile; core would take an old row that there is not for one.
+    pub unsafe fn check(self, relation: pg_sys::Relation, command: pg_sys::CmdType::Type) {
+        // SAFETY: an open relation.
+        let now = unsafe { Planned::of(relation, command) };
+        if (now.before && !self.before) || (now.any && !self.any) {
+            // SAFETY: as above; a name ends with 0.
+            let name = unsafe { CStr::from_ptr((*(*relation).rd_rel).relname.data.as_ptr()) };
+            errors::plan_without_triggers(&name.to_string_lossy());
+        }
     }
 }
 
