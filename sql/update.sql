@@ -149,6 +149,13 @@ CREATE FUNCTION older_delete(int) RETURNS int LANGUAGE sql AS $$ DELETE FROM old
 SELECT older_ddl(n, 'CREATE TRIGGER made AFTER UPDATE ON older_plan FOR EACH ROW EXECUTE FUNCTION older_trigger()'), older_direct(n) FROM generate_series(1, 3) n;
 SELECT older_ddl(n, 'CREATE TRIGGER made BEFORE UPDATE ON older_plan FOR EACH ROW EXECUTE FUNCTION older_trigger()'), older_update(n) FROM generate_series(1, 3) n;
 SELECT older_ddl(n, 'CREATE TRIGGER made AFTER DELETE ON older_plan FOR EACH ROW EXECUTE FUNCTION older_trigger()'), older_delete(n) FROM generate_series(1, 3) n;
+-- Nor does one read an index that is gone.
+CREATE INDEX older_v ON older_plan (v);
+CREATE FUNCTION older_read(int) RETURNS text LANGUAGE sql AS $$ SELECT t FROM older_plan WHERE v = $1 $$;
+SET enable_seqscan = off;
+SELECT older_ddl(n, 'DROP INDEX older_v'), older_read(n) FROM generate_series(1, 3) n;
+RESET enable_seqscan;
+DROP FUNCTION older_read;
 SELECT * FROM older_plan ORDER BY id;
 DROP FOREIGN TABLE older_plan;
 DROP FUNCTION older_trigger, older_ddl, older_direct, older_update, older_delete;

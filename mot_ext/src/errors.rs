@@ -177,6 +177,17 @@ pub fn plan_without_triggers(relation: &str) -> ! {
     )
 }
 
+/// Raises 55000: a plan would run whose index was dropped since.
+pub fn index_dropped() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "an index that the statement was planned with has been dropped".to_owned(),
+        "A SQL function keeps its plans until the query that calls it ends.",
+        "Drop the index in a query of its own."
+    )
+}
+
 /// Raises 55000: the library is not in shared_preload_libraries. Says which line to write.
 pub fn not_preloaded() -> ! {
     raise_report!(

@@ -398,6 +398,8 @@ impl IndexSource {
 fn find_index(session: &Session, table: TableRef, oid: pg_sys::Oid) -> IndexRef {
     match session.find_index(table, oid.to_u32(), &PgClock) {
         Some(index) => index,
+        // SAFETY: a look into the catalog; a name is not kept.
+        None if unsafe { pg_sys::get_rel_name(oid) }.is_null() => errors::index_dropped(),
         None => errors::raise(mot_engine::EngineError::Corrupt {
             what: "an index of the catalog is not in memory",
         }),

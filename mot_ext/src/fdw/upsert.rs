@@ -16,7 +16,8 @@ use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
 use mot_engine::key::{KeyBuffer, encode_row};
 use mot_engine::{
-    Direction, Entered, IndexRef, IndexScan, KeyRange, LockStrength, Locked, Now, Slot, VersionRef,
+    Clock, Direction, Entered, IndexRef, IndexScan, KeyRange, LockStrength, Locked, Now, Slot,
+    VersionRef,
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
