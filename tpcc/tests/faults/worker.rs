@@ -146,6 +146,8 @@ fn a_spread_checkpoint_does_not_outlive_the_postmaster() {
         ("checkpoint_timeout", "30s"),
         ("checkpoint_completion_target", "0.9"),
         ("mot.checkpoint_workers", "2"),
+        // On a busy machine ours would be done before PostgreSQL's has come to its first sleep, and only then is it known that there is time.
+        ("mot.checkpoint_bandwidth", "8MB"),
     ]);
     server.run("CREATE TABLE heap AS SELECT g FROM generate_series(1, 300000) g");
     server.add(70_000);
