@@ -147,8 +147,8 @@ CREATE FUNCTION older_direct(int) RETURNS int LANGUAGE sql AS $$ UPDATE older_pl
 CREATE FUNCTION older_update(int) RETURNS int LANGUAGE sql AS $$ UPDATE older_plan SET v = v + 1 FROM generate_series(1, 4) n WHERE id = $1 AND id = n RETURNING v $$;
 CREATE FUNCTION older_delete(int) RETURNS int LANGUAGE sql AS $$ DELETE FROM older_plan USING generate_series(1, 4) n WHERE id = $1 AND id = n RETURNING v $$;
 SELECT older_ddl(n, 'CREATE TRIGGER made AFTER UPDATE ON older_plan FOR EACH ROW EXECUTE FUNCTION older_trigger()'), older_direct(n) FROM generate_series(1, 3) n;
-SELECT older_ddl(n, 'CREATE TRIGGER made BEFORE UPDATE ON older_plan FOR EACH ROW EXECUTE FUNCTION older_trigger()'), older_update(n) FROM generate_series(1, 3) n;
-SELECT older_ddl(n, 'CREATE TRIGGER made AFTER DELETE ON older_plan FOR EACH ROW EXECUTE FUNCTION older_trigger()'), older_delete(n) FROM generate_series(1, 3) n;
+SELECT older_ddl(n, 'CREATE TRIGGER made_before BEFORE UPDATE ON older_plan FOR EACH ROW EXECUTE FUNCTION older_trigger()'), older_update(n) FROM generate_series(1, 3) n;
+SELECT older_ddl(n, 'CREATE TRIGGER made_delete AFTER DELETE ON older_plan FOR EACH ROW EXECUTE FUNCTION older_trigger()'), older_delete(n) FROM generate_series(1, 3) n;
 -- Nor does one read an index that is gone.
 CREATE INDEX older_v ON older_plan (v);
 CREATE FUNCTION older_read(int) RETURNS text LANGUAGE sql AS $$ SELECT t FROM older_plan WHERE v = $1 $$;
