@@ -117,7 +117,8 @@ sub new_standby
 	my $node = PostgreSQL::Test::Cluster->new($name);
 	$node->init_from_backup($upstream, $backup, has_streaming => 1);
 	my $hand_over = $standbys++ % 2 == 0 ? 'always' : 'behind';
-	$node->append_conf('postgresql.conf', "mot.replay_workers = 3\nmot.replay_hand_over = $hand_over\n");
+	# PostgreSQL's own default cancels readers of a standby that is 30 s behind, which a slow machine is soon: pruned heap pages wait for them.
+	$node->append_conf('postgresql.conf', "mot.replay_workers = 3\nmot.replay_hand_over = $hand_over\nmax_standby_streaming_delay = -1\n");
 	$node->append_conf('postgresql.conf', $params{conf}) if defined $params{conf};
 	$node->start;
 	return $node;

@@ -16,7 +16,7 @@ CREATE FOREIGN TABLE wide_mot (id int PRIMARY KEY, note text) SERVER mot;
 INSERT INTO wide_mot SELECT i, repeat(md5(i::text), 4) FROM generate_series(1, 40000) i;
 ));
 $primary->backup('base');
-my $standby = new_standby('standby', $primary, 'base', conf => "mot.replay_hand_over = always\n");
+my $standby = new_standby('standby', $primary, 'base', conf => "mot.replay_hand_over = always\nhot_standby_feedback = on\n");
 my $load = start_load($primary);
 my $worker = process($standby, 'mot checkpointer');
 
