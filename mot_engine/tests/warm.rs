@@ -410,10 +410,15 @@ fn another_machine_or_an_empty_region_is_not_taken() {
     assert!(take_over(&region).is_ok());
 }
 
-/// A kernel whose file system is full when told so.
-struct Full<'a>(&'a AtomicBool);
+/// A kernel whose file system is full when told so, and that refuses huge pages.
+#[derive(Default)]
+struct Stingy {
+    is_full: AtomicBool,
+    /// How often a huge page was asked for.
+    asked: AtomicUsize,
+}
 
-impl Kernel for Full<'_> {
+impl Kernel for &'static Stingy {
     fn current_node(&self) -> u32 {
         0
     }
@@ -429,7 +434,7 @@ impl Kernel for Full<'_> {
 
     unsafe fn populate(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
         assert_eq!(latches_held(), 0, "a system call under a latch");
-        if self.0.load(Ordering::Relaxed) {
+        if self.is_full.load(Ordering::Relaxed) {
             return Err(io::Error::from_raw_os_error(libc::EFAULT));
         }
         // SAFETY: the caller's promise is the same.
@@ -437,21 +442,23 @@ impl Kernel for Full<'_> {
     }
 
     unsafe fn collapse(&self, _: NonNull<u8>, _: usize) -> io::Result<()> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
         Err(io::Error::from_raw_os_error(libc::ENOMEM))
     }
 }
 
 #[test]
 fn a_full_file_system_is_a_full_arena() {
-    static IS_FULL: AtomicBool = AtomicBool::new(false);
+    let stingy: &Stingy = Box::leak(Box::default());
+    let is_full = &stingy.is_full;
     let place = Place::new();
     let (region, _) = place.open();
     let memory = format(&region).memory();
-    let local = memory.join_with(Box::new(Full(&IS_FULL))).unwrap();
+    let local = memory.join_with(Box::new(stingy)).unwrap();
     let take = |bytes| local.allocate(bytes, Purpose::Rows, Urgency::Ordinary);
     for bytes in [CHUNK_BYTES, 3 * CHUNK_BYTES + SPAN_BYTES, 6 * CHUNK_BYTES] {
         let before = memory.report();
-        IS_FULL.store(true, Ordering::Relaxed);
+        is_full.store(true, Ordering::Relaxed);
         let full = take(bytes).unwrap_err();
         assert_eq!(full.requested, bytes as u64);
         let after = memory.report();
@@ -459,7 +466,7 @@ fn a_full_file_system_is_a_full_arena() {
         let free =
             |report: &MemoryReport| report.chunks.free_resident + report.chunks.free_untouched;
         assert_eq!(free(&before), free(&after));
-        IS_FULL.store(false, Ordering::Relaxed);
+        is_full.store(false, Ordering::Relaxed);
         let block = take(bytes).unwrap();
         // SAFETY: just taken, with this size.
         unsafe {
@@ -468,7 +475,7 @@ fn a_full_file_system_is_a_full_arena() {
         }
     }
     // What chunks in use have left is still given out.
-    IS_FULL.store(true, Ordering::Relaxed);
+    is_full.store(true, Ordering::Relaxed);
     let mut got = 0;
     while take(SPAN_BYTES).is_ok() {
         got += 1;
@@ -476,38 +483,10 @@ fn a_full_file_system_is_a_full_arena() {
     assert!(got > 0, "no hole was found");
 }
 
-/// Counts the chunks that are to become huge pages, and refuses them.
-struct Asked<'a>(&'a AtomicUsize);
-
-impl Kernel for Asked<'_> {
-    fn current_node(&self) -> u32 {
-        0
-    }
-
-    unsafe fn bind(&self, _: NonNull<u8>, _: usize, _: Binding<'_>) -> io::Result<()> {
-        Ok(())
-    }
-
-    unsafe fn give_back(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
-        // SAFETY: the caller's promise is the same.
-        unsafe { LinuxKernel.give_back(at, bytes) }
-    }
-
-    unsafe fn populate(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
-        // SAFETY: the caller's promise is the same.
-        unsafe { LinuxKernel.populate(at, bytes) }
-    }
-
-    unsafe fn collapse(&self, _: NonNull<u8>, _: usize) -> io::Result<()> {
-        self.0.fetch_add(1, Ordering::Relaxed);
-        Err(io::Error::from_raw_os_error(libc::ENOMEM))
-    }
-}
-
 /// What the server before was told of huge pages does not count.
 #[test]
 fn huge_pages_are_asked_for_as_this_start_says() {
-    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    let stingy: &Stingy = Box::leak(Box::default());
     for (before, now) in [
         (HugePages::Try, HugePages::Off),
         (HugePages::Off, HugePages::Try),
@@ -523,12 +502,12 @@ fn huge_pages_are_asked_for_as_this_start_says() {
         drop(region);
         let (region, _) = open(now);
         let memory = take_over(&region).unwrap().memory();
-        let local = memory.join_with(Box::new(Asked(&ASKED))).unwrap();
-        ASKED.store(0, Ordering::Relaxed);
+        let local = memory.join_with(Box::new(stingy)).unwrap();
+        stingy.asked.store(0, Ordering::Relaxed);
         local
             .allocate(3 * CHUNK_BYTES, Purpose::Rows, Urgency::Ordinary)
             .unwrap();
-        let asked = ASKED.load(Ordering::Relaxed);
+        let asked = stingy.asked.load(Ordering::Relaxed);
         assert_eq!(asked > 0, now == HugePages::Try);
     }
 }

@@ -136,26 +136,17 @@ const KEYS: [&[u8]; 6] = [
     b"y",
 ];
 
+/// Some of `KEYS`, by their numbers.
+fn keys(numbers: &[usize]) -> Vec<Vec<u8>> {
+    numbers.iter().map(|at| KEYS[*at].to_vec()).collect()
+}
+
 #[test]
 fn a_leaf_is_read_on_behind_a_layer() {
     let seen = at_a_layer(Direction::Forward, |_| ()).ok();
-    assert_eq!(
-        seen,
-        Some(
-            [KEYS[0], KEYS[1], KEYS[4], KEYS[5]]
-                .map(<[u8]>::to_vec)
-                .to_vec()
-        )
-    );
+    assert_eq!(seen, Some(keys(&[0, 1, 4, 5])));
     let seen = at_a_layer(Direction::Backward, |_| ()).ok();
-    assert_eq!(
-        seen,
-        Some(
-            [KEYS[5], KEYS[4], KEYS[1], KEYS[0]]
-                .map(<[u8]>::to_vec)
-                .to_vec()
-        )
-    );
+    assert_eq!(seen, Some(keys(&[5, 4, 1, 0])));
 }
 
 #[test]
@@ -185,14 +176,7 @@ fn a_suffix_bag_replaced_behind_a_layer_is_read_on() {
         }
     });
     // What was put in under the version the scan goes on with is not read; what was there is.
-    assert_eq!(
-        seen.ok(),
-        Some(
-            [KEYS[0], KEYS[1], KEYS[4], KEYS[5]]
-                .map(<[u8]>::to_vec)
-                .to_vec()
-        )
-    );
+    assert_eq!(seen.ok(), Some(keys(&[0, 1, 4, 5])));
 }
 
 #[test]
@@ -213,12 +197,5 @@ fn a_layer_that_goes_while_it_is_read_is_passed() {
         assert!(tree.remove(KEYS[2]).is_some());
         assert!(tree.remove(KEYS[3]).is_some());
     });
-    assert_eq!(
-        seen.ok(),
-        Some(
-            [KEYS[0], KEYS[1], KEYS[4], KEYS[5]]
-                .map(<[u8]>::to_vec)
-                .to_vec()
-        )
-    );
+    assert_eq!(seen.ok(), Some(keys(&[0, 1, 4, 5])));
 }

@@ -70,6 +70,29 @@ pub struct AttributeLayout {
 
 const _: () = assert!(size_of::<AttributeLayout>() == 4);
 
+impl AttributeLayout {
+    /// The next place from `offset` on where the attribute may begin.
+    #[inline(always)]
+    pub fn align_up(self, offset: usize) -> usize {
+        let mask = usize::from(self.align).wrapping_sub(1);
+        (offset + mask) & !mask
+    }
+}
+
+/// Where each attribute begins in a row without NULLs, from the row's data on, if that is the same in all of them. For one of variable length it is
+/// where its padding begins, if it has any.
+pub fn fixed_starts(layout: &[AttributeLayout]) -> impl Iterator<Item = Option<usize>> {
+    layout.iter().scan(Some(0), |next, attribute| {
+        let width = usize::try_from(attribute.len).ok();
+        let start = match width {
+            Some(_) => next.map(|next| attribute.align_up(next)),
+            None => *next,
+        };
+        *next = start.zip(width).map(|(start, width)| start + width);
+        Some(start)
+    })
+}
+
 /// A type's order. The numbers are stored: never change one, only add.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]

@@ -7,9 +7,9 @@
 //! Contract: [`FixedKey::encode`] gives the bytes `encode_row` gives, or says that it cannot. It is as total as that.
 
 use super::buffer::KeyBuffer;
-use super::definition::{IndexDefinition, KeyColumn, KeyKind};
+use super::definition::{IndexDefinition, KeyColumn, KeyKind, fixed_starts};
 use super::encode::TAG_VALUE;
-use super::image::{ImageReader, align};
+use super::image::ImageReader;
 
 /// Keys are put together in one number.
 const FIXED_BYTES_MAX: usize = size_of::<u128>();
@@ -66,16 +66,9 @@ impl FixedColumn {
 impl FixedKey {
     /// `None` if the keys do not lie at fixed places, or are too long.
     pub fn of(definition: &IndexDefinition) -> Option<FixedKey> {
-        let mut offsets = Vec::new();
-        let mut end = 0;
-        for attribute in &definition.layout {
-            let width = usize::try_from(attribute.len)
-                .ok()
-                .filter(|width| *width > 0)?;
-            let offset = align(end, attribute.align);
-            offsets.push(offset);
-            end = offset + width;
-        }
+        let offsets = fixed_starts(&definition.layout).collect::<Option<Vec<_>>>()?;
+        let last = definition.layout.last()?;
+        let data_bytes = offsets.last()? + usize::try_from(last.len).ok()?;
         let mut columns = Vec::new();
         for column in &definition.columns {
             let number = usize::from(column.attnum).checked_sub(1)?;
@@ -90,7 +83,7 @@ impl FixedKey {
             columns,
             bytes,
             attributes: definition.layout.len(),
-            data_bytes: end,
+            data_bytes,
         })
     }
 

@@ -82,7 +82,7 @@ impl<'a> ImageReader<'a> {
 
     /// The data of an image that has no NULLs and at least so many attributes; `None` for any other, and for a malformed one.
     #[inline]
-    pub(super) fn data_without_nulls(image: &[u8], attributes: usize) -> Option<&[u8]> {
+    pub fn data_without_nulls(image: &[u8], attributes: usize) -> Option<&[u8]> {
         let header: &[u8; IMAGE_HEADER_BYTES] = image.first_chunk()?;
         let infomask2 =
             u16::from_le_bytes([header[INFOMASK2_OFFSET], header[INFOMASK2_OFFSET + 1]]);
@@ -136,7 +136,7 @@ impl<'a> ImageReader<'a> {
     fn value(&self, index: usize) -> Result<(&'a [u8], usize), EngineError> {
         let layout = self.layout[index];
         if layout.len > 0 {
-            let start = align(self.offset, layout.align);
+            let start = layout.align_up(self.offset);
             let end = start + layout.len as usize;
             let bytes = self.data.get(start..end).ok_or_else(cut)?;
             return Ok((bytes, end));
@@ -154,7 +154,7 @@ impl<'a> ImageReader<'a> {
         // aligned (its padding was written as zero bytes).
         let mut start = self.offset;
         if *self.data.get(start).ok_or_else(cut)? == 0 {
-            start = align(start, layout.align);
+            start = layout.align_up(start);
         }
         let first = *self.data.get(start).ok_or_else(cut)?;
         if first & 1 == 1 {
@@ -168,7 +168,7 @@ impl<'a> ImageReader<'a> {
         if first & 3 == 2 {
             return Err(corrupt("tuple holds a compressed datum"));
         }
-        let start = align(start, layout.align);
+        let start = layout.align_up(start);
         let header: &[u8; 4] = self
             .data
             .get(start..)
@@ -187,17 +187,11 @@ impl<'a> ImageReader<'a> {
     }
 
     fn cstring(&self, layout: AttributeLayout) -> Result<(&'a [u8], usize), EngineError> {
-        let start = align(self.offset, layout.align);
+        let start = layout.align_up(self.offset);
         let rest = self.data.get(start..).ok_or_else(cut)?;
         let length = rest.iter().position(|byte| *byte == 0).ok_or_else(cut)?;
         Ok((&rest[..length], start + length + 1))
     }
-}
-
-#[inline(always)]
-pub(super) fn align(offset: usize, alignment: u8) -> usize {
-    let mask = usize::from(alignment).wrapping_sub(1);
-    (offset + mask) & !mask
 }
 
 #[cold]

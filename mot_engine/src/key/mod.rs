@@ -25,6 +25,7 @@ mod tests;
 pub use buffer::KeyBuffer;
 pub use definition::{
     AttributeLayout, INDEX_COLUMNS_MAX, IndexDefinition, KeyColumn, KeyKind, TABLE_ATTRIBUTES_MAX,
+    fixed_starts,
 };
 pub use encode::{
     HasNull, KeyValue, encode_row, encode_string_prefix, encode_value, key_attributes_unchanged,

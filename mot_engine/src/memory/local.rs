@@ -365,11 +365,9 @@ impl LocalMemory {
         self.settle();
         let urgency = self.urgency(urgency);
         let refill = |cache: &mut Cache, kernel: &dyn Kernel| {
-            if in_haste {
-                cache.refill(&InHaste(kernel), class, placement, urgency)
-            } else {
-                cache.refill(kernel, class, placement, urgency)
-            }
+            let hasty = InHaste(kernel);
+            let kernel = if in_haste { &hasty } else { kernel };
+            cache.refill(kernel, class, placement, urgency)
         };
         let block = self.with_cache(refill).or_else(|_| {
             self.make_room();
@@ -394,12 +392,9 @@ impl LocalMemory {
         let placement = Placement::of(purpose);
         let take = |cache: &mut Cache, kernel: &dyn Kernel| {
             let pool = cache.pool(kernel, placement);
-            if in_haste {
-                let kernel = &InHaste(kernel);
-                self.memory.take_large(kernel, bytes, pool, urgency)
-            } else {
-                self.memory.take_large(kernel, bytes, pool, urgency)
-            }
+            let hasty = InHaste(kernel);
+            let kernel = if in_haste { &hasty } else { kernel };
+            self.memory.take_large(kernel, bytes, pool, urgency)
         };
         let block = self.with_cache(take).or_else(|_| {
             self.make_room();

@@ -97,14 +97,12 @@ impl IndexScan {
         range: &KeyRange,
         direction: Direction,
     ) {
-        self.begin_anew(table, index, direction);
         if let Some(key) = range.point()
             && index.is_unique()
         {
-            self.is_point = true;
-            self.begin_key.extend_from_slice(key);
-            return;
+            return self.begin_point(table, index, direction, key);
         }
+        self.begin_anew(table, index, direction);
         let (begin, key, end) = match direction {
             Direction::Forward => (
                 range.low().map_or(Begin::Start, |_| Begin::Included),
@@ -137,7 +135,7 @@ impl IndexScan {
         Ok(())
     }
 
-    /// Begins a look-up of one full key (all columns, no NULL) of a unique index: `next` gives the row, if the snapshot sees one. The tree is looked
+    /// Begins a look-up of one full key of a unique index, as an entry of it has it: `next` gives the row, if the snapshot sees one. The tree is looked
     /// into here, and the row's memory asked for: what the caller does before `next` overlaps with that.
     pub fn look_up(
         &mut self,
@@ -147,9 +145,7 @@ impl IndexScan {
         key: &[u8],
     ) -> Result<(), EngineError> {
         debug_assert!(index.is_unique());
-        self.begin_anew(table, index, Direction::Forward);
-        self.is_point = true;
-        self.begin_key.extend_from_slice(key);
+        self.begin_point(table, index, Direction::Forward, key);
         let _pin = session.local.pin();
         self.read(session, table, index)?;
         reach(Point::ScanAfterEntries);
@@ -173,6 +169,14 @@ impl IndexScan {
         let _pin = session.local.pin();
         self.look_up(session, table, index, key)?;
         self.next(session, snapshot)
+    }
+
+    /// One row at most.
+    #[inline]
+    fn begin_point(&mut self, table: TableRef, index: IndexRef, direction: Direction, key: &[u8]) {
+        self.begin_anew(table, index, direction);
+        self.is_point = true;
+        self.begin_key.extend_from_slice(key);
     }
 
     #[inline]

@@ -142,17 +142,18 @@ impl Writers {
         for position in 0..self.order.len() {
             let changed = self.order[position];
             if !self.rows.has_room(changed.version.image_bytes()) {
-                last = Some(append(session, log, self.rows.record()));
-                mark_rows(&self.order[unmarked..position], last, round);
-                unmarked = position;
+                let end = append(session, log, self.rows.record());
+                mark_rows(&self.order[unmarked..position], end, round);
+                (unmarked, last) = (position, Some(end));
                 self.rows.clear();
             }
             describe(&changed, &mut self.rows)?;
         }
         if !self.rows.is_empty() {
-            last = Some(append(session, log, self.rows.record()));
+            let end = append(session, log, self.rows.record());
             reach(Point::CommitBeforeMarks);
-            mark_rows(&self.order[unmarked..], last, round);
+            mark_rows(&self.order[unmarked..], end, round);
+            last = Some(end);
             self.rows.clear();
         }
         self.order.clear();
@@ -224,14 +225,11 @@ fn is_last_logged(version: VersionRef, base: VersionRef) -> bool {
     false
 }
 
-fn mark_rows(rows: &[Changed], lsn: Option<Lsn>, round: u64) {
-    let Some(lsn) = lsn else {
-        return;
-    };
+fn mark_rows(rows: &[Changed], lsn: Lsn, round: u64) {
     for changed in rows {
-        let row = changed.anchor;
-        let table = changed.table;
-        table.mark_logged(changed.slot, row, changed.version, lsn, round);
+        let (slot, anchor) = (changed.slot, changed.anchor);
+        let (table, version) = (changed.table, changed.version);
+        table.mark_logged(slot, anchor, version, lsn, round);
     }
 }
 

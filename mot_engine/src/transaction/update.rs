@@ -45,7 +45,8 @@ impl Transaction {
         check_length(image)?;
         let _pin = session.local.pin();
         let changed = changed_keys(session, table, seen.image(), image)?;
-        self.change(session, clock, table, slot, seen, image, changed, xid, cid)
+        let change = Change::to(image, changed, seen, clock);
+        self.put(session, clock, table, slot, seen, change, xid, cid)
     }
 
     /// As `update`, to a state that has the keys of `seen`: no column of any index was assigned to ([`Session::has_key_on`]). It needs no
@@ -68,34 +69,7 @@ impl Transaction {
             changed_keys(session, table, seen.image(), image),
             Ok(0)
         ));
-        self.change(session, clock, table, slot, seen, image, 0, xid, cid)
-    }
-
-    #[allow(clippy::too_many_arguments)]
-    fn change(
-        &mut self,
-        session: &Session,
-        clock: &impl Clock,
-        table: TableRef,
-        slot: Slot,
-        seen: VersionRef,
-        image: &[u8],
-        changed: u32,
-        xid: Xid,
-        cid: CommandId,
-    ) -> Result<Written, EngineError> {
-        let strength = if changed & flags::UNIQUE_KEYS_CHANGED != 0 {
-            LockStrength::Update
-        } else {
-            LockStrength::NoKeyUpdate
-        };
-        let change = Change {
-            kind: Kind::Update,
-            image,
-            flags: changed | key_change_of_own(seen, clock),
-            strength,
-            urgency: Urgency::Ordinary,
-        };
+        let change = Change::to(image, 0, seen, clock);
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
 
@@ -188,7 +162,22 @@ struct Change<'a> {
     urgency: Urgency,
 }
 
-impl Change<'_> {
+impl<'a> Change<'a> {
+    /// To another state, of which these keys differ from those of `seen`.
+    fn to(image: &'a [u8], changed: u32, seen: VersionRef, clock: &impl Clock) -> Self {
+        Change {
+            kind: Kind::Update,
+            image,
+            flags: changed | key_change_of_own(seen, clock),
+            strength: if changed & flags::UNIQUE_KEYS_CHANGED != 0 {
+                LockStrength::Update
+            } else {
+                LockStrength::NoKeyUpdate
+            },
+            urgency: Urgency::Ordinary,
+        }
+    }
+
     fn allocate(
         &self,
         session: &Session,

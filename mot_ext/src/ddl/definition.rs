@@ -1,10 +1,9 @@
 //! From catalog rows to an engine index definition.
 use super::index_columns::{INDOPTION_DESC, INDOPTION_NULLS_FIRST};
-use super::nodes;
 use super::refuse::unsupported;
 use crate::keys;
-use crate::pg::version;
-use mot_engine::key::{AttributeLayout, IndexDefinition, KeyColumn};
+use crate::pg::{self, version};
+use mot_engine::key::{IndexDefinition, KeyColumn};
 use pgrx::pg_sys;
 
 /// The definition of an open index on a table that the caller has open: what the engine needs to build keys from rows.
@@ -15,7 +14,6 @@ pub unsafe fn index_definition(
     // SAFETY: both relations are open; an index has as many keys, options and classes as its form says.
     unsafe {
         let form = &*(*index).rd_index;
-        let attributes = nodes::attributes(table);
         let mut columns = Vec::with_capacity(form.indnkeyatts as usize);
         let mut last = 0;
         for position in 0..form.indnkeyatts as usize {
@@ -37,30 +35,12 @@ pub unsafe fn index_definition(
             });
             last = last.max(attnum as usize);
         }
-        let layout = attributes[..last]
-            .iter()
-            .map(|attribute| AttributeLayout {
-                len: attribute.attlen,
-                align: alignment(attribute.attalign as u8),
-                by_value: attribute.attbyval,
-            })
-            .collect();
         IndexDefinition {
             relation: (*index).rd_id.to_u32(),
             unique: form.indisunique,
             nulls_not_distinct: form.indnullsnotdistinct,
             columns,
-            layout,
+            layout: pg::attribute_layouts((*table).rd_att, last),
         }
-    }
-}
-
-/// pg_type.typalign in bytes.
-fn alignment(code: u8) -> u8 {
-    match code {
-        pg_sys::TYPALIGN_CHAR => 1,
-        pg_sys::TYPALIGN_SHORT => 2,
-        pg_sys::TYPALIGN_INT => 4,
-        _ => 8,
     }
 }

@@ -291,11 +291,8 @@ impl Change {
                             tuple::form(self.new)
                         }
                     };
-                    if self.is_beside_keys {
-                        self.target.update_beside_keys(row, seen, image, command)
-                    } else {
-                        self.target.update(row, seen, image, command)
-                    }
+                    self.target
+                        .update(row, seen, image, command, self.is_beside_keys)
                 };
                 match fate {
                     Fate::Done(_) if self.is_delete => return Some(seen),

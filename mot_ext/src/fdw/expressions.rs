@@ -145,19 +145,8 @@ unsafe fn clear(slot: *mut pg_sys::TupleTableSlot) {
 
 /// `ExecProject`: fills the projection's slot.
 pub unsafe fn project(projection: *mut pg_sys::ProjectionInfo) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: a projection of core's; clearing its slot before evaluating into it is what ExecProject does.
-    unsafe {
-        let state = &raw mut (*projection).pi_state;
-        let context = (*projection).pi_exprContext;
-        let slot = (*state).resultslot;
-        clear(slot);
-        let old = pg_sys::MemoryContextSwitchTo((*context).ecxt_per_tuple_memory);
-        evaluate(state, context);
-        pg_sys::MemoryContextSwitchTo(old);
-        (*slot).tts_flags &= !(pg_sys::TTS_FLAG_EMPTY as u16);
-        (*slot).tts_nvalid = (*(*slot).tts_tupleDescriptor).natts as i16;
-        slot
-    }
+    // SAFETY: as for `project_and`.
+    unsafe { project_and(projection, |slot| slot) }
 }
 
 /// `ExecProject`, and the row to its receiver, under one guard; false: the receiver wants no more.
@@ -165,7 +154,21 @@ pub unsafe fn project_to(
     projection: *mut pg_sys::ProjectionInfo,
     receiver: *mut pg_sys::DestReceiver,
 ) -> bool {
-    // SAFETY: as for `project`; a receiver between startup and shutdown. The closure has nothing to drop; both calls may raise.
+    // SAFETY: as for `project_and`; a receiver between startup and shutdown.
+    unsafe {
+        let receive = (*receiver).receiveSlot.expect("a receiver's function");
+        #[allow(ffi_unwind_calls)]
+        project_and(projection, |slot| receive(slot, receiver))
+    }
+}
+
+/// Fills the projection's slot, and does `then` with it under the same guard. Both may raise, so `then` must have nothing to drop.
+#[inline(always)]
+unsafe fn project_and<R: Copy>(
+    projection: *mut pg_sys::ProjectionInfo,
+    then: impl Fn(*mut pg_sys::TupleTableSlot) -> R,
+) -> R {
+    // SAFETY: a projection of core's; clearing its slot before evaluating into it is what ExecProject does. The closure has nothing to drop.
     unsafe {
         let state = &raw mut (*projection).pi_state;
         let context = (*projection).pi_exprContext;
@@ -173,7 +176,6 @@ pub unsafe fn project_to(
         let evaluate = (*state)
             .evalfunc
             .expect("a compiled expression has a function");
-        let receive = (*receiver).receiveSlot.expect("a receiver's function");
         clear(slot);
         pg_sys::ffi::pg_guard_ffi_boundary(|| {
             let mut is_null = false;
@@ -183,8 +185,7 @@ pub unsafe fn project_to(
             pg_sys::MemoryContextSwitchTo(old);
             (*slot).tts_flags &= !(pg_sys::TTS_FLAG_EMPTY as u16);
             (*slot).tts_nvalid = (*(*slot).tts_tupleDescriptor).natts as i16;
-            #[allow(ffi_unwind_calls)]
-            receive(slot, receiver)
+            then(slot)
         })
     }
 }

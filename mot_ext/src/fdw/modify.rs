@@ -343,7 +343,8 @@ unsafe fn update(
             check(estate, info, slot, false);
             let old = pg_sys::MemoryContextSwitchTo(per_tuple_memory(estate));
             let image = tuple::form(slot);
-            let fate = state.target.update(row, seen, image, state.command(estate));
+            let command = state.command(estate);
+            let fate = state.target.update(row, seen, image, command, false);
             pg_sys::MemoryContextSwitchTo(old);
             match fate {
                 Fate::Done(new) => {

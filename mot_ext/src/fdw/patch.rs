@@ -8,7 +8,8 @@
 //! (But for the length of a text's header, if its column's STORAGE was changed.) Otherwise the caller forms the tuple; what was evaluated is good for
 //! both. Debug builds do both and compare. A row without NULL meets every NOT NULL;
 //! whoever has CHECK conditions to ask makes no patch.
-use crate::pg::version;
+use crate::pg;
+use mot_engine::key::{ImageReader, fixed_starts};
 use pgrx::pg_sys;
 
 /// Rows longer than this are formed anew: the memory for the new image is kept.
@@ -17,7 +18,7 @@ const IMAGE_BYTES_MAX: usize = 4096;
 /// How to write the assigned columns of a table into an image.
 pub struct Patch {
     /// Columns of the row type.
-    columns: u16,
+    columns: usize,
     places: Vec<Place>,
     image: Vec<u8>,
 }
@@ -34,35 +35,33 @@ impl Patch {
         row_type: pg_sys::TupleDesc,
         assigned: impl Iterator<Item = i16>,
     ) -> Option<Patch> {
-        // SAFETY: a live row type; the numbers are its columns'.
-        unsafe {
-            let places = assigned.map(|number| Place::of(row_type, number as usize - 1));
-            Some(Patch {
-                columns: u16::try_from((*row_type).natts).ok()?,
-                places: places.collect::<Option<_>>()?,
-                image: Vec::with_capacity(IMAGE_BYTES_MAX),
-            })
-        }
+        // SAFETY: a live row type.
+        let layout = unsafe { pg::attribute_layouts(row_type, (*row_type).natts as usize) };
+        let starts: Vec<_> = fixed_starts(&layout).collect();
+        let place = |number: i16| {
+            let column = number as usize - 1;
+            let width = usize::try_from(layout[column].len).ok()?;
+            let is_word = layout[column].by_value && matches!(width, 1 | 2 | 4 | 8);
+            let offset = starts[column].filter(|_| is_word)?;
+            Some(Place { offset, width })
+        };
+        Some(Patch {
+            columns: layout.len(),
+            places: assigned.map(place).collect::<Option<_>>()?,
+            image: Vec::with_capacity(IMAGE_BYTES_MAX),
+        })
     }
 
     /// Makes the new image; false: it has to be formed.
     #[inline]
     pub fn apply(&mut self, old: &[u8], values: &[(pg_sys::Datum, bool)]) -> bool {
-        if old.len() > IMAGE_BYTES_MAX || old.len() < size_of::<pg_sys::HeapTupleHeaderData>() {
+        if old.len() > IMAGE_BYTES_MAX || values.iter().any(|(_, is_null)| *is_null) {
             return false;
         }
-        // SAFETY: an image of the engine's is a heap tuple of at least its header, aligned as one; what is checked is read of it alone.
-        let (columns, has_null, data) = unsafe {
-            let header = &*old.as_ptr().cast::<pg_sys::HeapTupleHeaderData>();
-            (
-                header.t_infomask2 & pg_sys::HEAP_NATTS_MASK as u16,
-                header.t_infomask & pg_sys::HEAP_HASNULL as u16 != 0,
-                usize::from(header.t_hoff),
-            )
+        let Some(data) = ImageReader::data_without_nulls(old, self.columns) else {
+            return false;
         };
-        if has_null || columns != self.columns || values.iter().any(|(_, is_null)| *is_null) {
-            return false;
-        }
+        let data = old.len() - data.len();
         self.image.clear();
         self.image.extend_from_slice(old);
         for (place, (value, _)) in self.places.iter().zip(values) {
@@ -86,33 +85,5 @@ impl Patch {
     #[inline]
     pub fn image(&self) -> &[u8] {
         &self.image
-    }
-}
-
-impl Place {
-    unsafe fn of(row_type: pg_sys::TupleDesc, position: usize) -> Option<Place> {
-        // SAFETY: a live row type that has the column.
-        unsafe {
-            let attributes = version::attributes(row_type);
-            let mut offset = 0;
-            for before in 0..=position {
-                let attribute = &*attributes.add(before);
-                let width = usize::try_from(attribute.attlen).ok().filter(|&w| w > 0)?;
-                let alignment = match attribute.attalign as u8 {
-                    b'c' => 1,
-                    b's' => 2,
-                    b'i' => 4,
-                    b'd' => 8,
-                    _ => return None,
-                };
-                offset = usize::next_multiple_of(offset, alignment);
-                if before == position {
-                    let is_word = attribute.attbyval && matches!(width, 1 | 2 | 4 | 8);
-                    return is_word.then_some(Place { offset, width });
-                }
-                offset += width;
-            }
-            None
-        }
     }
 }

@@ -16,8 +16,7 @@ use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
 use mot_engine::key::{KeyBuffer, encode_row};
 use mot_engine::{
-    Clock, Direction, Entered, IndexRef, IndexScan, KeyRange, LockStrength, Locked, Now, Slot,
-    VersionRef,
+    Clock, Entered, IndexRef, IndexScan, LockStrength, Locked, Now, Slot, VersionRef,
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -127,11 +126,8 @@ fn find(state: &Modify, index: IndexRef, image: &[u8]) -> Option<(Slot, VersionR
         image,
         &mut key,
     ));
-    let mut range = KeyRange::new();
-    or_raise(range.set_point(key.as_slice()));
-    let mut scan = IndexScan::new();
-    scan.start(state.target.table, index, &range, Direction::Forward);
-    or_raise(scan.next(session, &Now(&PgClock)))
+    let (key, now) = (key.as_slice(), Now(&PgClock));
+    or_raise(IndexScan::new().find(session, state.target.table, index, key, &now))
 }
 
 /// Under REPEATABLE READ a state the snapshot does not see cannot be taken for the one that is in the way, even if it sees an older one. Such a state is
@@ -205,7 +201,10 @@ unsafe fn update_existing(
             compute_stored_generated(info, estate, new, pg_sys::CmdType::CMD_UPDATE);
         }
         modify::check(estate, info, new, false);
-        match state.target.update(row, version, tuple::form(new), command) {
+        match state
+            .target
+            .update(row, version, tuple::form(new), command, false)
+        {
             Fate::Done(version) => {
                 tuple::show(new, &mut state.tuple, version, state.target.oid());
                 if !descriptor.is_null() {

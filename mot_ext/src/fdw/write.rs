@@ -145,24 +145,8 @@ impl Target {
         })
     }
 
-    /// Puts a new state on a row whose state `seen` the statement saw.
-    pub fn update(&self, slot: Slot, seen: VersionRef, image: &[u8], command: CommandId) -> Fate {
-        self.put(slot, seen, image, command, false)
-    }
-
-    /// As `update`, of a state that differs in columns alone that no index has.
-    pub fn update_beside_keys(
-        &self,
-        slot: Slot,
-        seen: VersionRef,
-        image: &[u8],
-        command: CommandId,
-    ) -> Fate {
-        self.put(slot, seen, image, command, true)
-    }
-
-    #[inline]
-    fn put(
+    /// Puts a new state on a row whose state `seen` the statement saw. `is_beside_keys`: it differs in columns alone that no index has.
+    pub fn update(
         &self,
         slot: Slot,
         mut seen: VersionRef,

@@ -17,6 +17,7 @@ pub mod version;
 pub mod violation;
 pub mod wire;
 
+use mot_engine::key::AttributeLayout;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::prelude::PgTryBuilder;
@@ -303,6 +304,23 @@ pub fn change_delay_flags(raise: c_int, lower: c_int) {
         flags.write_volatile((flags.read_volatile() | raise) & !lower);
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     }
+}
+
+/// How the first `count` attributes of a row type lie in its rows.
+pub unsafe fn attribute_layouts(row_type: pg_sys::TupleDesc, count: usize) -> Vec<AttributeLayout> {
+    // SAFETY: a live row type with at least so many attributes, which lie one behind the other.
+    let attributes = unsafe { std::slice::from_raw_parts(version::attributes(row_type), count) };
+    let layouts = attributes.iter().map(|attribute| AttributeLayout {
+        len: attribute.attlen,
+        align: match attribute.attalign as u8 {
+            pg_sys::TYPALIGN_CHAR => 1,
+            pg_sys::TYPALIGN_SHORT => 2,
+            pg_sys::TYPALIGN_INT => 4,
+            _ => 8,
+        },
+        by_value: attribute.attbyval,
+    });
+    layouts.collect()
 }
 
 /// Whether this is a child of a postmaster (false in single-user mode and in the postmaster itself).

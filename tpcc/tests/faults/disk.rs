@@ -29,8 +29,7 @@ fn a_failed_checkpoint_is_tried_again_and_the_wal_is_kept() {
     assert_eq!(server.names(), before, "nothing is left of the attempt");
     // WAL files may go now, but not those that the tables need.
     server.run("SELECT pg_switch_wal(); CHECKPOINT; SELECT pg_switch_wal(); CHECKPOINT");
-    server.cluster.kill_postmaster().expect("runs");
-    server.cluster.start_and_wait().expect("starts");
+    server.crash();
     server.verify();
     // Neither can the last checkpoint be written.
     server.forget_log();
@@ -42,8 +41,7 @@ fn a_failed_checkpoint_is_tried_again_and_the_wal_is_kept() {
     server.run("CHECKPOINT");
     server.wait_until_covered();
     assert_ne!(server.names(), before);
-    server.cluster.kill_postmaster().expect("runs");
-    server.cluster.start_and_wait().expect("starts");
+    server.crash();
     server.verify();
 }
 
@@ -76,8 +74,7 @@ fn postgresqls_checkpoint_waits_where_the_slot_is_no_guard() {
     server.verify();
     server.run("CHECKPOINT");
     server.wait_until_covered();
-    server.cluster.kill_postmaster().expect("runs");
-    server.cluster.start_and_wait().expect("starts");
+    server.crash();
     server.verify();
 }
 
@@ -110,8 +107,7 @@ fn statements_wait_for_room_after_a_clean_start() {
     std::fs::remove_file(filler).expect("removes");
     server.verify();
     server.add(10);
-    server.cluster.kill_postmaster().expect("runs");
-    server.cluster.start_and_wait().expect("starts");
+    server.crash();
     server.verify();
 }
 
@@ -143,7 +139,6 @@ fn nothing_acknowledged_is_lost_when_the_log_has_no_room() {
     server.add(ROWS);
     server.run("CHECKPOINT");
     server.wait_until_covered();
-    server.cluster.kill_postmaster().expect("runs");
-    server.cluster.start_and_wait().expect("starts");
+    server.crash();
     server.verify();
 }

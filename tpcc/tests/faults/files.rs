@@ -180,7 +180,6 @@ fn a_file_lost_while_the_server_runs_is_no_loss() {
         .expect("text");
     let log = server.wait_for_log(&["WARNING", "whole checkpoint", name]);
     assert!(log.contains("Nothing is lost"), "{log}");
-    server.cluster.kill_postmaster().expect("runs");
-    server.cluster.start_and_wait().expect("starts");
+    server.crash();
     server.verify();
 }

@@ -145,6 +145,12 @@ impl Server {
         }
     }
 
+    /// Loses the server, and starts it again.
+    pub fn crash(&mut self) {
+        self.cluster.kill_postmaster().expect("runs");
+        self.cluster.start_and_wait().expect("starts");
+    }
+
     /// Everything acknowledged is there, and nothing else; the log tells of no crash that was not ours.
     pub fn verify(&self) {
         let row = self

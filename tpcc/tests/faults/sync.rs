@@ -37,8 +37,7 @@ fn what_could_not_be_synced_is_named_and_written_anew() {
                 server.wait_until_covered();
                 assert_ne!(server.names(), before);
             }
-            server.cluster.kill_postmaster().expect("runs");
-            server.cluster.start_and_wait().expect("starts");
+            server.crash();
             server.verify();
         }
     }

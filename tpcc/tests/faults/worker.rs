@@ -25,8 +25,7 @@ fn an_ended_worker_comes_again() {
     assert_eq!(started, again);
     let log = server.wait_for_log(&["mot checkpoint complete"]);
     assert!(!log.contains("reinitializing"), "{log}");
-    server.cluster.kill_postmaster().expect("runs");
-    server.cluster.start_and_wait().expect("starts");
+    server.crash();
     server.verify();
 }
 
@@ -70,8 +69,7 @@ fn a_stopped_worker_holds_checkpoints_and_nothing_else() {
     );
     checkpoint.join().expect("no panic").expect("completes");
     server.wait_until_covered();
-    server.cluster.kill_postmaster().expect("runs");
-    server.cluster.start_and_wait().expect("starts");
+    server.crash();
     server.verify();
 }
 
@@ -120,17 +118,14 @@ fn recovery_does_not_wait_for_its_checkpoint() {
         server.verify();
         server.add(more);
     }
-    server.cluster.kill_postmaster().expect("runs");
-    server.cluster.start_and_wait().expect("starts");
+    server.crash();
     // PostgreSQL began after what its own checkpoint covers.
     assert!(server.is_true("SELECT gap_records > 0 FROM mot.stat_recovery"));
     server.verify();
     server.cluster.set("mot.checkpoint_bandwidth", "0");
-    server.cluster.kill_postmaster().expect("runs");
-    server.cluster.start_and_wait().expect("starts");
+    server.crash();
     server.wait_until_covered();
-    server.cluster.kill_postmaster().expect("runs");
-    server.cluster.start_and_wait().expect("starts");
+    server.crash();
     server.verify();
 }
 

@@ -1,14 +1,13 @@
 //! Single columns of a row, read where it lies: what `heap_deform_tuple` does, without the columns nobody asks for.
-use crate::pg::version;
+use crate::pg;
 use mot_engine::VersionRef;
+use mot_engine::key::{AttributeLayout, fixed_starts};
 use pgrx::pg_sys;
 
 /// A column as its row type describes it.
 struct Column {
-    /// Bytes; -1: a varlena, -2: a C string.
-    length: i16,
-    alignment: usize,
-    /// Where it begins in a row without NULLs, if that is the same in all of them. A varlena may have to be aligned from there.
+    layout: AttributeLayout,
+    /// As `fixed_starts` has it: a varlena may have to be aligned from there.
     start: Option<usize>,
 }
 
@@ -34,47 +33,16 @@ pub enum Found {
     Younger,
 }
 
-/// Bytes of an alignment's letter in `pg_attribute`.
-fn alignment_of(letter: u8) -> usize {
-    match letter {
-        pg_sys::TYPALIGN_CHAR => 1,
-        pg_sys::TYPALIGN_SHORT => 2,
-        pg_sys::TYPALIGN_INT => 4,
-        _ => 8,
-    }
-}
-
-/// The next place with an alignment, a power of two.
-#[inline]
-fn align(offset: usize, alignment: usize) -> usize {
-    (offset + alignment - 1) & !(alignment - 1)
-}
-
 impl Layout {
     /// Of the first `count` columns of a row type.
     pub unsafe fn new(descriptor: pg_sys::TupleDesc, count: usize) -> Layout {
-        let mut start = Some(0);
         // SAFETY: a live row type with at least so many columns.
-        let attributes = unsafe { version::attributes(descriptor) };
-        let columns = (0..count).map(|position| {
-            // SAFETY: as above.
-            let attribute = unsafe { &*attributes.add(position) };
-            let mut column = Column {
-                length: attribute.attlen,
-                alignment: alignment_of(attribute.attalign as u8),
-                start,
-            };
-            if column.length > 0 {
-                let aligned = start.map(|start| align(start, column.alignment));
-                column.start = aligned;
-                start = aligned.map(|begin| begin + column.length as usize);
-            } else {
-                start = None;
-            }
-            column
-        });
+        let layout = unsafe { pg::attribute_layouts(descriptor, count) };
+        let columns = layout.iter().zip(fixed_starts(&layout));
         Layout {
-            columns: columns.collect(),
+            columns: columns
+                .map(|(&layout, start)| Column { layout, start })
+                .collect(),
         }
     }
 
@@ -149,21 +117,19 @@ impl Column {
     /// Where the column begins that follows what ends at `offset`: a varlena with a short header is not aligned, and the byte there is not 0.
     #[inline]
     unsafe fn begin(&self, data: *const u8, offset: usize) -> usize {
-        if self.length > 0 && offset & (self.alignment - 1) == 0 {
-            return offset;
-        }
+        let aligned = self.layout.align_up(offset);
         // SAFETY: a value of the column is there, after padding or not (caller).
-        if self.length == -1 && unsafe { *data.add(offset) } != 0 {
+        if self.layout.len == -1 && offset != aligned && unsafe { *data.add(offset) } != 0 {
             return offset;
         }
-        align(offset, self.alignment)
+        aligned
     }
 
     /// The value's length.
     unsafe fn bytes(&self, value: *const u8) -> usize {
         // SAFETY: a value of the column's type.
         unsafe {
-            match self.length {
+            match self.layout.len {
                 -1 => pgrx::varsize_any(value.cast()),
                 -2 => std::ffi::CStr::from_ptr(value.cast())
                     .to_bytes_with_nul()
