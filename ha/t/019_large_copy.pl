@@ -45,8 +45,8 @@ $run->finish;
 bounded($kb, 'startup', 'crash recovery from half a COPY');
 is($primary->safe_psql('postgres', $whole), 't', 'lost in the midst of a COPY: all of it or nothing');
 sound($primary, 'lost in the midst of a COPY', 'wide');
-# A recovery that replays the TRUNCATE needs room for both, the rows before and after it: not the matter here.
-$primary->safe_psql('postgres', 'TRUNCATE wide, wide_heap; CHECKPOINT');
+# No checkpoint behind it: a recovery finds the rows before the TRUNCATE in the last one, and has no room for both.
+$primary->safe_psql('postgres', 'TRUNCATE wide, wide_heap');
 
 # Standbys replay it beside readers who must see all or nothing.
 wait_replayed($primary, $_) for @standbys;
@@ -73,7 +73,8 @@ sound($_, 'after the COPY', 'wide') for @standbys;
 
 # Crash recovery of all of it; and a standby that is lost with all of it before it, and catches up.
 $kb = recovers($primary, sub { $primary->kill9; wait_gone($primary) });
-bounded($kb, 'startup', 'crash recovery');
+# It loads the rows before the TRUNCATE, too, and gathers their keys: mot_engine/src/index/build.rs bounds these.
+bounded($kb, 'startup', 'crash recovery', $rows * 48 / 1024);
 bounded($kb, 'mot checkpointer', 'crash recovery and the checkpoint after it');
 is($primary->safe_psql('postgres', q(SELECT count(*), count(*) FILTER (WHERE v = repeat(md5(id::text), 31)) FROM wide)), "$rows|$rows", 'every row is there after it');
 sound($primary, 'after crash recovery', 'wide');
@@ -121,8 +122,9 @@ sub recovers
 
 sub bounded
 {
-	my ($kb, $process, $what) = @_;
+	my ($kb, $process, $what, $more_kb) = @_;
 	my $peak = $kb->{$process};
-	ok(defined $peak && $peak > 0 && $peak <= PRIVATE_KB_MAX, "$what: $process took " . ($peak // 'no') . ' kB of its own, at most ' . PRIVATE_KB_MAX);
+	my $most = PRIVATE_KB_MAX + int($more_kb // 0);
+	ok(defined $peak && $peak > 0 && $peak <= $most, "$what: $process took " . ($peak // 'no') . " kB of its own, at most $most");
 	return;
 }

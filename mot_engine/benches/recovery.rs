@@ -339,6 +339,7 @@ fn replay(session: &Session, records: &[(Vec<u8>, Lsn)], threads: usize) {
     let how = HandOver {
         is_ahead: true,
         bytes_max: 8 << 20,
+        has_readers: false,
     };
     for (at, (record, lsn)) in records.iter().enumerate() {
         let xid = Xid(100 + at as u64);

@@ -5,9 +5,10 @@ mod common;
 use common::{Fate, Me, Positions, Row, Snap, TABLE, World, check, image, row, sweep};
 use mot_engine::key::IndexDefinition;
 use mot_engine::memory::Purpose;
+use mot_engine::transaction::log_and_free_doomed;
 use mot_engine::{
-    Build, CommandId, Direction, EngineError, Entered, IndexRef, IndexScan, KeyRange, RowScan,
-    Session, TableRef, Transaction, Written, Xid,
+    Build, CommandId, Direction, EngineError, Entered, IndexRef, IndexScan, KeyRange, Log, Lsn,
+    RowScan, Session, TableRef, Transaction, Written, Xid,
 };
 
 fn commit(session: &Session, me: &Me, work: &mut Transaction) {
@@ -336,7 +337,15 @@ fn definitions_follow_their_transaction_and_savepoints() {
     commit(session, &me, &mut work);
     assert_eq!(session.find_table(TABLE, &everyone), Some(fresh));
     assert_eq!(rows(session, fresh, &everyone.snapshot(0)).len(), 1);
-    assert_eq!(mot_engine::transaction::free_doomed(session), 1);
+    // What the log could not be told of is not freed.
+    let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        log_and_free_doomed(session, &mut Told(None))
+    }));
+    assert!(refused.is_err());
+    let mut told = Told(Some(Vec::new()));
+    let old = table.id();
+    assert_eq!(log_and_free_doomed(session, &mut told).unwrap(), 1);
+    assert_eq!(told.0.unwrap(), [format!("free table {}", old.0)]);
     check(session, fresh, &everyone);
     let me = world.begin();
     work.drop_table(session, fresh, Xid(me.top)).unwrap();
@@ -344,6 +353,17 @@ fn definitions_follow_their_transaction_and_savepoints() {
     assert_eq!(session.find_table(TABLE, &everyone), None);
     mot_engine::transaction::free_doomed(session);
     assert_eq!(session.tables().len(), 0);
+}
+
+/// What the log was told; None: it is full.
+struct Told(Option<Vec<String>>);
+
+impl Log for Told {
+    fn append(&mut self, record: &[u8]) -> Lsn {
+        let told = self.0.as_mut().expect("there is room");
+        told.push(mot_engine::log::describe(record));
+        Lsn(1 << 40)
+    }
 }
 
 fn insert_as(

@@ -101,3 +101,44 @@ fn replay_waits_for_memory_and_can_be_stopped() {
     assert!(row.get::<_, i64>(0) >= ROWS);
     assert!(!row.get::<_, bool>(1));
 }
+
+/// What a server had room for it must have room for when it recovers: a table that was truncated and filled again since the last checkpoint.
+#[test]
+fn a_table_filled_again_is_recovered_in_the_same_memory() {
+    let settings = [
+        ("shared_preload_libraries", "mot"),
+        ("mot.max_memory", "64MB"),
+        ("max_wal_size", "4GB"),
+        ("checkpoint_timeout", "1h"),
+    ];
+    let directory = scratch_directory("mot-refill");
+    let mut cluster = Cluster::create(&directory, None, &settings).unwrap();
+    cluster.start_and_wait().unwrap();
+    let target = cluster.target(Engine::Mot, None).unwrap();
+    let mut client = target.client().unwrap();
+    let fill =
+        "INSERT INTO public.wide SELECT n, repeat('x', 400) FROM generate_series(1, 70000) n";
+    client
+        .batch_execute(&format!(
+            "CREATE EXTENSION IF NOT EXISTS mot;
+             CREATE FOREIGN TABLE public.wide (id int PRIMARY KEY, filler text) SERVER mot;
+             {fill}"
+        ))
+        .unwrap();
+    client.batch_execute("CHECKPOINT").unwrap();
+    client.batch_execute("TRUNCATE public.wide").unwrap();
+    // The reclaimer frees the old rows in its own time.
+    let start = Instant::now();
+    while client.batch_execute(fill).is_err() {
+        assert!(start.elapsed() < PATIENCE, "there is no room");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(client);
+    cluster.kill_postmaster().unwrap();
+    cluster.start_and_wait().unwrap();
+    let mut client = target.client().unwrap();
+    let row = client
+        .query_one("SELECT count(*) FROM public.wide", &[])
+        .unwrap();
+    assert_eq!(row.get::<_, i64>(0), 70_000);
+}

@@ -1,4 +1,4 @@
-//! Records of created and dropped tables and indexes.
+//! Records of created and dropped tables and indexes, and of those whose memory was given back.
 //!
 //! ```text
 //! record = magic u16, version u8, kind u8 = 2, then operations to the end
@@ -6,8 +6,11 @@
 //!   2 DropTable    varint table id
 //!   3 CreateIndex  varint index id, varint table id, varint length, definition (key/README.md)
 //!   4 DropIndex    varint index id, varint table id
+//!   5 FreeTable    varint table id
+//!   6 FreeIndex    varint index id, varint table id
 //! ```
-//! A truncated table is a new table with the same key and new indexes, and a dropped one.
+//! A truncated table is a new table with the same key and new indexes, and a dropped one. Free is logged by the reclaimer, after the
+//! transaction that dropped (or created and rolled back) has ended and before the memory is used again.
 
 use super::varint::{Cursor, put};
 use super::{RecordKind, put_header};
@@ -19,6 +22,8 @@ const CREATE_TABLE: u8 = 1;
 const DROP_TABLE: u8 = 2;
 const CREATE_INDEX: u8 = 3;
 const DROP_INDEX: u8 = 4;
+const FREE_TABLE: u8 = 5;
+const FREE_INDEX: u8 = 6;
 
 /// One definition's change.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,6 +51,18 @@ pub enum DefinitionChange {
     },
     /// An index is gone.
     DropIndex {
+        /// Its id.
+        index: IndexId,
+        /// The table's id.
+        table: TableId,
+    },
+    /// The transaction that dropped a table, or that created it and was rolled back, has ended, and the server that wrote this freed it.
+    FreeTable {
+        /// Its id.
+        table: TableId,
+    },
+    /// As FreeTable, for an index of a table that stays.
+    FreeIndex {
         /// Its id.
         index: IndexId,
         /// The table's id.
@@ -119,6 +136,21 @@ impl DefinitionsWriter {
         Ok(())
     }
 
+    /// A table whose memory is about to be given back.
+    pub fn free_table(&mut self, table: TableId) -> Result<(), EngineError> {
+        self.begin(FREE_TABLE)?;
+        put(&mut self.bytes, table.0);
+        Ok(())
+    }
+
+    /// An index whose memory is about to be given back.
+    pub fn free_index(&mut self, index: IndexId, table: TableId) -> Result<(), EngineError> {
+        self.begin(FREE_INDEX)?;
+        put(&mut self.bytes, index.0);
+        put(&mut self.bytes, table.0);
+        Ok(())
+    }
+
     fn begin(&mut self, operation: u8) -> Result<(), EngineError> {
         // Room for the header and for any operation's numbers.
         self.bytes
@@ -169,6 +201,13 @@ impl<'a> DefinitionsReader<'a> {
                 }
             }
             DROP_INDEX => DefinitionChange::DropIndex {
+                index: IndexId(cursor.varint()?),
+                table: TableId(cursor.varint()?),
+            },
+            FREE_TABLE => DefinitionChange::FreeTable {
+                table: TableId(cursor.varint()?),
+            },
+            FREE_INDEX => DefinitionChange::FreeIndex {
                 index: IndexId(cursor.varint()?),
                 table: TableId(cursor.varint()?),
             },

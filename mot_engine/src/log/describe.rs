@@ -135,6 +135,15 @@ fn describe_definitions(
                     format_args!("drop index {} of table {}", index.0, table.0),
                 );
             }
+            DefinitionChange::FreeTable { table } => {
+                append(text, format_args!("free table {}", table.0));
+            }
+            DefinitionChange::FreeIndex { index, table } => {
+                append(
+                    text,
+                    format_args!("free index {} of table {}", index.0, table.0),
+                );
+            }
         }
     }
     Ok(())

@@ -189,6 +189,8 @@ fn definitions_survive() {
         .expect("valid");
     writer.drop_index(IndexId(7), TableId(8)).expect("memory");
     writer.drop_table(TableId(9)).expect("memory");
+    writer.free_index(IndexId(7), TableId(300)).expect("memory");
+    writer.free_table(TableId(9)).expect("memory");
     let Ok(Record::Definitions(reader)) = Record::parse(writer.record()) else {
         panic!("not a Definitions record");
     };
@@ -210,6 +212,11 @@ fn definitions_survive() {
                 table: TableId(8)
             },
             DefinitionChange::DropTable { table: TableId(9) },
+            DefinitionChange::FreeIndex {
+                index: IndexId(7),
+                table: TableId(300)
+            },
+            DefinitionChange::FreeTable { table: TableId(9) },
         ]
     );
     let text = describe(writer.record());
@@ -217,7 +224,7 @@ fn definitions_survive() {
         text,
         "create table 300 for relation 4294967295 of database 5; create unique index \
          18446744073709551615 on table 300 for relation 16909060; drop index 7 of table 8; drop \
-         table 9"
+         table 9; free index 7 of table 300; free table 9"
     );
     for end in 0..writer.record().len() {
         exhaust(&writer.record()[..end]);
@@ -283,6 +290,8 @@ fn golden_bytes() {
         .expect("valid");
     writer.drop_index(IndexId(4), TableId(1)).expect("memory");
     writer.drop_table(TableId(1)).expect("memory");
+    writer.free_index(IndexId(4), TableId(1)).expect("memory");
+    writer.free_table(TableId(300)).expect("memory");
     assert_eq!(
         writer.record(),
         [
@@ -293,6 +302,8 @@ fn golden_bytes() {
             ],
             &[4, 4, 1],
             &[2, 1],
+            &[6, 4, 1],
+            &[5, 0xAC, 2],
         ]
         .concat()
     );

@@ -312,6 +312,8 @@ fn outcomes_at(wal: &Wal, lsn: u64) -> Outcomes {
             Entry::Commit { xid } if *at <= lsn => {
                 outcomes.committed.borrow_mut().insert(*xid);
             }
+            // Of no transaction: what was freed.
+            Entry::Record { xid: 0, .. } => {}
             Entry::Commit { xid } | Entry::Record { xid, .. } => {
                 outcomes.running.borrow_mut().insert(*xid);
             }

@@ -1,6 +1,6 @@
 //! Replay into an arena that is too small: it stops with `ArenaFull`, and goes on when there is room.
 
-use super::{Replayer, finish};
+use super::{HandOver, ParallelReplayer, Replayer, finish};
 use crate::Clock;
 use crate::all_committed::AllCommitted;
 use crate::engine::{Engine, State};
@@ -92,6 +92,84 @@ fn replay_may_use_the_reserve() {
                 .expect("has room");
         }
         assert!(allocate().is_err());
+    });
+}
+
+/// A table that was dropped, freed and followed by another is no more than the server had: not while statements may still see it, though.
+#[test]
+fn what_the_server_freed_makes_room() {
+    for (lanes, has_readers) in [(0, false), (2, false), (0, true)] {
+        with_replayed_table(|_, session, _| {
+            let mut replayer = ParallelReplayer::new(session.engine(), lanes, 2);
+            let how = HandOver {
+                is_ahead: true,
+                bytes_max: 1 << 20,
+                has_readers,
+            };
+            let mut lsn = 16;
+            let mut apply = |record: &[u8], xid| {
+                lsn += 8;
+                let applied = replayer.apply(session, record, Lsn(lsn), Xid(xid), how, &mut || {});
+                applied.and_then(|()| replayer.drain(&mut || {}))
+            };
+            let mut outcome = Ok(());
+            for table in 1..=8 {
+                let mut definitions = DefinitionsWriter::new();
+                definitions
+                    .create_table(TableId(table), KEY)
+                    .expect("memory");
+                outcome = outcome.and_then(|()| apply(definitions.record(), table));
+                let mut rows = RowsWriter::new();
+                for first in (0..30_000).step_by(100) {
+                    rows.clear();
+                    for slot in first..first + 100 {
+                        rows.insert(TableId(table), Slot(slot), &body(slot as u32))
+                            .expect("memory");
+                    }
+                    outcome = outcome.and_then(|()| apply(rows.record(), table));
+                }
+                for free in [false, true] {
+                    definitions.clear();
+                    match free {
+                        false => definitions.drop_table(TableId(table)),
+                        true => definitions.free_table(TableId(table)),
+                    }
+                    .expect("memory");
+                    outcome = outcome.and_then(|()| apply(definitions.record(), table));
+                }
+            }
+            match outcome {
+                Ok(()) => assert!(!has_readers, "the arena is too large for this test"),
+                Err(EngineError::ArenaFull(_)) => assert!(has_readers, "with {lanes} lanes"),
+                Err(error) => panic!("{error}"),
+            }
+        });
+    }
+}
+
+/// As a table, an index: entries of the one that was freed make room for those of the next.
+#[test]
+fn an_index_that_the_server_freed_goes() {
+    with_replayed_table(|_, session, replayer| {
+        replayer.set_has_readers(false);
+        let mut definitions = DefinitionsWriter::new();
+        definitions
+            .drop_index(IndexId(1), TableId(1))
+            .expect("memory");
+        definitions
+            .free_index(IndexId(1), TableId(1))
+            .expect("memory");
+        // Of a table that is gone, too, or was never in the checkpoint.
+        definitions
+            .free_index(IndexId(1), TableId(0))
+            .expect("memory");
+        definitions.free_table(TableId(0)).expect("memory");
+        replayer
+            .apply(session, definitions.record(), Lsn(16), Xid(9))
+            .expect("has room");
+        let table = session.find_table(KEY, &AllCommitted).expect("exists");
+        assert_eq!(table.all_indexes().count(), 0);
+        assert_eq!(crate::transaction::free_doomed(session), 1);
     });
 }
 

@@ -20,19 +20,23 @@ use crate::ids::{Lsn, Xid};
 use crate::limits::LOG_RECORD_BYTES_MAX;
 use crate::log::Record;
 use crate::session::Session;
+use crate::transaction::free_doomed;
 use std::sync::atomic::Ordering;
 
 /// A record up to this is applied by the dispatcher itself if the log is not ahead.
 const SMALL_BYTES: usize = 16 << 10;
 /// A longer record, which is one row, is never copied.
 const COPIED_BYTES_MAX: usize = 2 * LOG_RECORD_BYTES_MAX;
-/// What the caller knows of the log.
+
+/// What the caller knows of the log, and of who looks on.
 #[derive(Copy, Clone, Debug)]
 pub struct HandOver {
     /// More of the log is there to be read: it pays to hand over.
     pub is_ahead: bool,
     /// Most bytes that may be handed over and not applied yet. A longer record goes alone.
     pub bytes_max: usize,
+    /// Statements may run beside: `Replayer::set_has_readers`.
+    pub has_readers: bool,
 }
 
 /// Applies records, in the order of the log, with threads. Process-local.
@@ -79,6 +83,9 @@ impl ParallelReplayer {
         if lsn.0 <= progress.replayed_lsn.load(Ordering::Relaxed) {
             return Ok(());
         }
+        if !how.has_readers && self.engine.is_short_of_memory() {
+            free_doomed(session);
+        }
         if self.is_for_lanes(record, how) && self.has_lanes() {
             let lanes = self.lanes.as_ref().expect("just asked");
             let waited = lanes
@@ -96,6 +103,7 @@ impl ParallelReplayer {
         if let (Some(lanes), Ok(Record::Definitions(_))) = (&self.lanes, Record::parse(record)) {
             lanes.queue.definitions_change();
         }
+        self.here.set_has_readers(how.has_readers);
         self.here.apply(session, record, lsn, xid)
     }
 

@@ -26,6 +26,7 @@ const LANES: usize = 3;
 const AHEAD: HandOver = HandOver {
     is_ahead: true,
     bytes_max: 1 << 20,
+    has_readers: true,
 };
 
 fn arena(bytes: usize) -> (Region, Engine) {
@@ -427,6 +428,7 @@ fn standby_with_readers(seed: u64) {
                     let how = HandOver {
                         is_ahead: random.below(10) > 0,
                         bytes_max: 1 << (9 + random.below(9)),
+                        has_readers: true,
                     };
                     replayer
                         .apply(&session, bytes, *lsn, Xid(*xid), how, &mut || {})

@@ -13,6 +13,9 @@
 //!
 //! On a standby the sweeper runs beside replay, takes out what was rolled back and what no reader there
 //! needs, and empties rows that are deleted.
+//!
+//! What the server that wrote the log freed is doomed at the same place unless somebody reads: on a standby with readers a snapshot from before the
+//! drop may still be there, and the reclaimer settles definitions under its horizon. Memory of doomed definitions comes back when it is needed.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -59,6 +62,8 @@ pub struct Replayer {
     body: Vec<u8>,
     /// Threads that build an index.
     threads: usize,
+    /// Snapshots may be older than what is replayed.
+    has_readers: bool,
 }
 
 impl Default for Replayer {
@@ -74,7 +79,13 @@ impl Replayer {
             tables: HashMap::new(),
             body: Vec::new(),
             threads,
+            has_readers: true,
         }
+    }
+
+    /// Whether statements may run beside the records to come. True unless said.
+    pub fn set_has_readers(&mut self, has_readers: bool) {
+        self.has_readers = has_readers;
     }
 
     /// Applies the record that ends at `lsn`, logged by (top-level) transaction `xid`.
@@ -244,6 +255,26 @@ impl Replayer {
                     storage.dropped_lsn.store(lsn.0, Ordering::Release);
                 }
             }
+            // The log has no more of it, so nobody looks for it again.
+            DefinitionChange::FreeTable { table: id } if !self.has_readers => {
+                let catalog = session.catalog();
+                if let Some(walk) = catalog.hold(id) {
+                    catalog.doom(walk.table());
+                }
+                self.tables.remove(&id);
+            }
+            DefinitionChange::FreeIndex { index: id, table } if !self.has_readers => {
+                // Not as the last known: an index may be freed after its table.
+                let Some(walk) = session.catalog().hold(table) else {
+                    return Ok(());
+                };
+                let _pin = session.local.pin();
+                let mut indexes = walk.table().all_indexes();
+                if let Some(index) = indexes.find(|index| index.id() == id) {
+                    session.catalog().doom_index(index);
+                }
+            }
+            DefinitionChange::FreeTable { .. } | DefinitionChange::FreeIndex { .. } => {}
         }
         Ok(())
     }

@@ -357,7 +357,11 @@ impl World {
         for walk in self.session.tables() {
             self.session.sweep(&clock, walk.table(), true, || {});
         }
-        crate::transaction::free_doomed(&self.session);
+        let mut log = Appender {
+            wal: &self.wal,
+            xid: 0,
+        };
+        crate::transaction::log_and_free_doomed(&self.session, &mut log).expect("memory");
     }
 
     /// Creates, truncates or drops a table, or an index, if nobody else uses the relation.
@@ -607,6 +611,7 @@ impl World {
                 let how = HandOver {
                     is_ahead: random.below(8) > 0,
                     bytes_max: 1 << (8 + random.below(8)),
+                    has_readers: random.below(2) == 0,
                 };
                 replayer
                     .apply(&session, bytes, Lsn(*lsn), Xid(*xid), how, &mut || {})

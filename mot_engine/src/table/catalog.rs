@@ -6,8 +6,9 @@
 //! Protocol:
 //! - Readers walk a bucket's list pinned; storages are linked with a release store and retired through `doomed`.
 //! - Linking, unlinking, and the walker counts change under `latch`. No `Clock` call happens under it.
-//! - A storage that is unlinked goes to the doomed list; only the reclaimer frees it, once its walker count is 0. Its contents are freed
-//!   at once (only lock holders and walkers touch them), its header is retired (a pinned reader of the list may stand on it).
+//! - A storage that is unlinked goes to the doomed list; who takes it from there, once its walker count is 0, is the only one to free it:
+//!   the reclaimer, or a replay that nobody reads beside. Its contents are freed at once (only lock holders and walkers touch them), its
+//!   header is retired (a pinned reader of the list may stand on it).
 
 use super::index::{IndexRef, IndexStorage};
 use super::storage::{TableRef, TableStorage};
@@ -161,6 +162,24 @@ impl Catalog {
             }
             link = next;
         }
+    }
+
+    /// Gives a doomed storage back that was taken and not freed.
+    pub(crate) fn give_back_doomed(&self, table: TableRef) {
+        let _latched = self.latch.lock();
+        let first = self.doomed.load(Ordering::Relaxed);
+        table.storage().next_doomed.store(first, Ordering::Relaxed);
+        self.doomed
+            .store(table.0.as_ptr() as u64, Ordering::Relaxed);
+    }
+
+    /// As `give_back_doomed`, an index.
+    pub(crate) fn give_back_doomed_index(&self, index: IndexRef) {
+        let _latched = self.latch.lock();
+        let first = self.doomed_indexes.load(Ordering::Relaxed);
+        index.storage().next_doomed.store(first, Ordering::Relaxed);
+        self.doomed_indexes
+            .store(index.address(), Ordering::Relaxed);
     }
 
     /// Whether a doomed storage cannot be freed yet because somebody walks it.

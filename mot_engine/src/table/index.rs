@@ -4,9 +4,9 @@
 //! bit 0) or, while several rows share the key, a posting block (low bit 1, see `crate::index`). For any other key the slot's 8 bytes,
 //! big-endian, are appended and the value is the slot. Encoded keys are prefix-free, so both forms live in one tree.
 
-use super::storage::TableStorage;
+use super::storage::{TableRef, TableStorage};
 use crate::errors::EngineError;
-use crate::ids::IndexId;
+use crate::ids::{IndexId, TableId};
 use crate::key::IndexDefinition;
 use crate::memory::{LocalMemory, Purpose, Urgency};
 use mot_index::TreeRoot;
@@ -31,6 +31,8 @@ pub(crate) struct IndexStorage {
     pub(crate) dropped_lsn: AtomicU64,
     /// Next in the catalog's list of doomed indexes.
     pub(crate) next_doomed: AtomicU64,
+    /// For who frees it: a table may be gone before its doomed index is.
+    pub(crate) table_id: TableId,
     pub(crate) counters: IndexCounters,
     // definition bytes follow
 }
@@ -151,6 +153,7 @@ impl IndexRef {
                 created_lsn: AtomicU64::new(0),
                 dropped_lsn: AtomicU64::new(0),
                 next_doomed: AtomicU64::new(0),
+                table_id: TableRef(table).id(),
                 counters: IndexCounters::default(),
                 relation: definition.relation,
                 unique: definition.unique,

@@ -1,18 +1,19 @@
 //! Tables and indexes that come and go with a transaction.
 //!
 //! The caller holds PostgreSQL's lock: AccessExclusive for creating, dropping and truncating tables and for dropping indexes, at least Share
-//! for creating an index (nobody else writes). What aborts or is dropped goes to the catalog's doomed lists; the reclaimer frees it.
+//! for creating an index (nobody else writes). What aborts or is dropped goes to the catalog's doomed lists; the
+//! reclaimer frees it (`free.rs`).
 
+use super::free::free_index;
 use super::{Kind, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, RelationKey, Slot, TableId, Xid};
-use crate::index::{Build, build, clear_tree};
+use crate::index::{Build, build};
 use crate::key::IndexDefinition;
 use crate::limits::INDEXES_PER_TABLE_MAX;
 use crate::memory::{Purpose, Urgency};
 use crate::reclaim::Quiet;
-use crate::row::Head;
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef, TableStorage};
 use std::sync::atomic::Ordering;
@@ -165,73 +166,4 @@ pub(crate) fn publish_index(table: TableRef, index: IndexRef) -> Result<(), Engi
     Err(EngineError::TooManyIndexes {
         max: INDEXES_PER_TABLE_MAX,
     })
-}
-
-/// Frees an index.
-///
-/// # Safety
-/// Nobody uses it any more.
-pub(crate) unsafe fn free_index(session: &Session, index: IndexRef) {
-    // SAFETY: the caller's.
-    unsafe {
-        clear_tree(session, index);
-        index.free(&session.local);
-    }
-}
-
-/// Frees what was dropped and is used by nobody: for the one process that reclaims, which is not pinned. Returns how many tables and indexes
-/// it freed.
-///
-/// Relation locks keep users away, but not those who only look: an index that is being created, and whose creation is rolled back, may be
-/// looked at by whoever lists the table's indexes, and on a standby replay holds no lock at all. They are pinned, and are waited for.
-pub fn free_doomed(session: &Session) -> usize {
-    let catalog = session.catalog();
-    let indexes: Vec<_> = std::iter::from_fn(|| catalog.take_doomed_index()).collect();
-    let tables: Vec<_> = std::iter::from_fn(|| catalog.take_doomed()).collect();
-    let freed = indexes.len() + tables.len();
-    if freed == 0 {
-        return 0;
-    }
-    session.local.wait_for_pinned();
-    for index in indexes {
-        // SAFETY: it was unlinked from its table, its users held relation locks that ended, who else looked at it was waited for, and this
-        // process is the only reclaimer.
-        unsafe { free_index(session, index) };
-    }
-    for table in tables {
-        // SAFETY: as above, and nobody walks it.
-        unsafe { free_table(session, table) };
-    }
-    freed
-}
-
-/// # Safety
-/// Nobody uses the table any more; a reader of the catalog may still stand on its header.
-unsafe fn free_table(session: &Session, table: TableRef) {
-    for index in table.all_indexes() {
-        // SAFETY: the caller's.
-        unsafe { free_index(session, index) };
-    }
-    let storage = table.storage();
-    let end = table.slots_end().0;
-    storage.directory.for_each(0..end, |_, anchor| {
-        let head: Head = anchor.head();
-        let mut at = head.version();
-        while let Some(version) = at {
-            at = version.next();
-            // SAFETY: nobody uses the table any more (caller).
-            unsafe {
-                session
-                    .local
-                    .free(version.block(), version.block_bytes(), Purpose::Rows)
-            };
-        }
-    });
-    // SAFETY: as above; the header is retired because a reader of the catalog's list may stand on it.
-    unsafe {
-        storage.directory.free(&session.local);
-        session
-            .local
-            .retire(table.0.cast(), size_of::<TableStorage>(), Purpose::Catalog);
-    }
 }

@@ -4,7 +4,7 @@ use mot_engine::log::LOG_RECORD_BYTES_MAX;
 use mot_engine::{Log, Lsn};
 use pgrx::pg_sys;
 
-/// The server's WAL. PostgreSQL stamps each record with the current transaction's id.
+/// The server's WAL. PostgreSQL stamps each record with the current transaction's id, and with none in the reclaimer, which has no transaction.
 pub struct WalLog;
 
 /// Largest record, in bytes: PostgreSQL 15 writes a record of 1 GiB that its own recovery then cannot allocate. Only a single
@@ -20,8 +20,8 @@ impl Log for WalLog {
             "{} bytes",
             record.len()
         );
-        // SAFETY: inside a transaction, outside a critical section; the record outlives the insertion, which copies it. Each
-        // call may raise, and XLogBeginInsert's state is reset by PostgreSQL's abort.
+        // SAFETY: outside a critical section; the record outlives the insertion, which copies it. Each call may raise, and
+        // XLogBeginInsert's state is reset by PostgreSQL's abort, and by the reclaimer, which has no transaction to abort.
         Lsn(unsafe {
             pg_sys::XLogBeginInsert();
             pg_sys::XLogRegisterData(record.as_ptr().cast_mut().cast(), record.len() as _);

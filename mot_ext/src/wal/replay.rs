@@ -14,6 +14,7 @@ use crate::shmem;
 use crate::workers::checkpointer::server_is_stopping;
 use crate::workers::shutdown_asked;
 use mot_engine::recovery::{HandOver, ParallelReplayer, Reached, Stopper};
+use mot_engine::transaction::free_doomed;
 use mot_engine::{Clock, Engine, EngineError, Lsn, Session, State, Xid};
 use pgrx::prelude::*;
 use std::sync::Mutex;
@@ -56,13 +57,15 @@ impl Replay {
     /// Applies one record or hands it over, and stops recovery if one cannot be applied. While the arena is full it waits, interruptibly: on
     /// a standby queries may end that keep versions, and everywhere the server stays as it is until an administrator has read why.
     pub fn apply(&mut self, session: &Session, data: &[u8], end: Lsn, xid: Xid) {
+        let has_readers = has_readers();
         let how = HandOver {
             is_ahead: is_ahead(end),
-            bytes_max: if has_readers() {
+            bytes_max: if has_readers {
                 READERS_BYTES_MAX
             } else {
                 BYTES_MAX
             },
+            has_readers,
         };
         self.until_done(session, end, |replayer| {
             replayer.apply(session, data, end, xid, how, &mut pause)
@@ -206,13 +209,14 @@ pub fn has_readers() -> bool {
     unsafe { pg_sys::HotStandbyActive() && !is_loading() }
 }
 
-/// Removes superseded versions that replay left. As long as nobody reads (crash recovery, a standby before it is consistent or without
+/// Frees what the server that wrote the log had freed by then, and removes superseded versions that replay left. As long as nobody reads (crash recovery, a standby before it is consistent or without
 /// hot_standby) everything superseded by a transaction whose commit was replayed is dead, for later snapshots see that commit. Then the
 /// reclaim worker does it, under the readers' horizon.
 fn make_room(session: &Session) {
     if has_readers() {
         return;
     }
+    free_doomed(session);
     session.while_nobody_reads(|| {
         for walk in session.tables() {
             session.sweep(

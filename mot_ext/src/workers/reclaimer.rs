@@ -14,9 +14,10 @@ use crate::horizon::survey;
 use crate::pg::{self, interrupts, report};
 use crate::session;
 use crate::settings;
+use crate::wal::emit::WalLog;
 use mot_engine::pause::{Point, reach};
 use mot_engine::recovery::{self, Settled};
-use mot_engine::{Session, State, Xid};
+use mot_engine::{Log, Lsn, Session, State, Xid, transaction};
 use pgrx::prelude::*;
 use std::time::Instant;
 
@@ -55,6 +56,8 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
             Err(_) if shutdown_asked() => break,
             Err(error) => {
                 session.reset();
+                // SAFETY: clears what a record under construction left in this process.
+                unsafe { pg_sys::XLogResetInsertion() };
                 let text = format!("mot could not reclaim row versions: {error}");
                 report::error_without_jump(&text, "");
                 ERROR_PAUSE_MS
@@ -101,7 +104,7 @@ impl Reclaimer {
             self.sweeps_left -= 1;
         } else if !minds_old && self.has_settled {
             // A dropped table that somebody walked until now does not wait for the horizon to move.
-            let freed = mot_engine::transaction::free_doomed(session);
+            let freed = free_doomed(session);
             // What was taken out last is free once nobody reads it any more.
             session.memory().collect();
             return freed > 0;
@@ -113,7 +116,7 @@ impl Reclaimer {
             recovery::settle(session, &PgClock, self.settled);
         }
         reach(Point::ReclaimBeforeDoomed);
-        mot_engine::transaction::free_doomed(session);
+        free_doomed(session);
         let mut kept_out = 0;
         for walk in session.tables() {
             let done = session.sweep(&PgClock, walk.table(), !self.has_settled, || {
@@ -149,6 +152,33 @@ impl Reclaimer {
             session.mind(old);
         }
         is_new
+    }
+}
+
+/// The server's WAL, for records that no commit follows: standbys shall not wait for one.
+struct WrittenSoon;
+
+impl Log for WrittenSoon {
+    fn append(&mut self, record: &[u8]) -> Lsn {
+        let end = WalLog.append(record);
+        // SAFETY: asks the WAL writer; never raises.
+        unsafe { pg_sys::XLogSetAsyncXactLSN(end.0) };
+        end
+    }
+}
+
+/// Frees dropped tables and indexes; the log is told if this server writes one. Right after recovery it may not yet: a later round frees.
+fn free_doomed(session: &Session) -> usize {
+    if session.engine().state() == State::Replaying {
+        return transaction::free_doomed(session);
+    }
+    // SAFETY: reads shared state, and makes this process ready to write WAL once recovery is over.
+    if unsafe { pg_sys::RecoveryInProgress() } {
+        return 0;
+    }
+    match transaction::log_and_free_doomed(session, &mut WrittenSoon) {
+        Ok(freed) => freed,
+        Err(error) => errors::raise(error),
     }
 }
 

@@ -1,0 +1,161 @@
+//! Giving back the memory of tables and indexes that are gone.
+//!
+//! The reclaimer calls it, and while nobody reads a replay that needs room: whoever takes a definition from the catalog's list of doomed ones
+//! is the only one to free it.
+//!
+//! A server that writes the log first tells it what it frees. Recovery then finds, before the first record that was written with that memory
+//! in use for something else, that it may free the same: it needs no more room than the server had. Definitions of which the log
+//! knows nothing are not told.
+
+use super::Log;
+use crate::errors::EngineError;
+use crate::ids::Lsn;
+use crate::index::clear_tree;
+use crate::log::DefinitionsWriter;
+use crate::memory::Purpose;
+use crate::row::Head;
+use crate::session::Session;
+use crate::table::{Catalog, IndexRef, TableRef, TableStorage};
+use std::sync::atomic::Ordering;
+
+/// Definitions freed at a time: their numbers make a record of some 80 kB at most.
+const FREED_AT_A_TIME: usize = 4096;
+
+/// Frees what was dropped and is used by nobody, on a server that does not write the log: it replays. The caller is not pinned. Returns how
+/// many tables and indexes it freed.
+///
+/// Relation locks keep users away, but not those who only look: an index that is being created, and whose creation is rolled back, may be
+/// looked at by whoever lists the table's indexes, and on a standby replay holds no lock at all. They are pinned, and are waited for.
+pub fn free_doomed(session: &Session) -> usize {
+    free_after(session, |_| Ok(())).expect("only a log fails")
+}
+
+/// As [`free_doomed`], on a server that writes the log. After an error, or when `log` unwinds, what is not freed stays doomed.
+pub fn log_and_free_doomed(session: &Session, log: &mut impl Log) -> Result<usize, EngineError> {
+    free_after(session, |doomed| doomed.tell(log))
+}
+
+fn free_after(
+    session: &Session,
+    mut tell: impl FnMut(&Doomed<'_>) -> Result<(), EngineError>,
+) -> Result<usize, EngineError> {
+    let mut freed = 0;
+    loop {
+        let mut doomed = Doomed::take(session.catalog());
+        let count = doomed.tables.len() + doomed.indexes.len();
+        if count == 0 {
+            return Ok(freed);
+        }
+        tell(&doomed)?;
+        session.local.wait_for_pinned();
+        while let Some(index) = doomed.indexes.pop() {
+            // SAFETY: it was unlinked from its table, its users held relation locks that ended, who else looked at it was waited for, and
+            // who takes it from the list is the only one to free it.
+            unsafe { free_index(session, index) };
+        }
+        while let Some(table) = doomed.tables.pop() {
+            // SAFETY: as above, and nobody walks it.
+            unsafe { free_table(session, table) };
+        }
+        freed += count;
+    }
+}
+
+/// Doomed definitions in hand. Those that are left when this is dropped are doomed again.
+struct Doomed<'a> {
+    catalog: &'a Catalog,
+    tables: Vec<TableRef>,
+    indexes: Vec<IndexRef>,
+}
+
+impl<'a> Doomed<'a> {
+    fn take(catalog: &'a Catalog) -> Doomed<'a> {
+        let some = FREED_AT_A_TIME;
+        Doomed {
+            catalog,
+            indexes: std::iter::from_fn(|| catalog.take_doomed_index())
+                .take(some)
+                .collect(),
+            tables: std::iter::from_fn(|| catalog.take_doomed())
+                .take(some)
+                .collect(),
+        }
+    }
+
+    fn tell(&self, log: &mut impl Log) -> Result<(), EngineError> {
+        let mut writer = DefinitionsWriter::new();
+        for index in &self.indexes {
+            let storage = index.storage();
+            if is_logged(storage.created_lsn.load(Ordering::Acquire)) {
+                writer.free_index(index.id(), storage.table_id)?;
+            }
+        }
+        for table in &self.tables {
+            if is_logged(table.storage().created_lsn.load(Ordering::Acquire)) {
+                writer.free_table(table.id())?;
+            }
+        }
+        if !writer.is_empty() {
+            log.append(writer.record());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Doomed<'_> {
+    fn drop(&mut self) {
+        for index in self.indexes.drain(..) {
+            self.catalog.give_back_doomed_index(index);
+        }
+        for table in self.tables.drain(..) {
+            self.catalog.give_back_doomed(table);
+        }
+    }
+}
+
+fn is_logged(created_lsn: u64) -> bool {
+    Lsn(created_lsn) != Lsn::NONE
+}
+
+/// Frees an index.
+///
+/// # Safety
+/// Nobody uses it any more.
+pub(crate) unsafe fn free_index(session: &Session, index: IndexRef) {
+    // SAFETY: the caller's.
+    unsafe {
+        clear_tree(session, index);
+        index.free(&session.local);
+    }
+}
+
+/// # Safety
+/// Nobody uses the table any more; a reader of the catalog may still stand on its header.
+unsafe fn free_table(session: &Session, table: TableRef) {
+    for index in table.all_indexes() {
+        // SAFETY: the caller's.
+        unsafe { free_index(session, index) };
+    }
+    let storage = table.storage();
+    let end = table.slots_end().0;
+    storage.directory.for_each(0..end, |_, anchor| {
+        let head: Head = anchor.head();
+        let mut at = head.version();
+        while let Some(version) = at {
+            at = version.next();
+            // SAFETY: nobody uses the table any more (caller).
+            unsafe {
+                session
+                    .local
+                    .free(version.block(), version.block_bytes(), Purpose::Rows)
+            };
+        }
+    });
+    // SAFETY: as above; the header is retired because a reader of the catalog's list may stand on it.
+    unsafe {
+        storage.directory.free(&session.local);
+        session
+            .local
+            .retire(table.0.cast(), size_of::<TableStorage>(), Purpose::Catalog);
+    }
+}
