@@ -75,6 +75,8 @@ sound($_, 'after the COPY', 'wide') for @standbys;
 $kb = recovers($primary, sub { $primary->kill9; wait_gone($primary) });
 # It loads the rows before the TRUNCATE, too, and gathers their keys: mot_engine/src/index/build.rs bounds these.
 bounded($kb, 'startup', 'crash recovery', $rows * 48 / 1024);
+# A load of a tenth of a second shows nothing.
+like($kb->{titles}, qr/^startup loading rows [1-9]\d? %, indexes \d+ %$/m, 'the title tells how far the load is') if is_full();
 bounded($kb, 'mot checkpointer', 'crash recovery and the checkpoint after it');
 is($primary->safe_psql('postgres', q(SELECT count(*), count(*) FILTER (WHERE v = repeat(md5(id::text), 31)) FROM wide)), "$rows|$rows", 'every row is there after it');
 sound($primary, 'after crash recovery', 'wide');
@@ -101,7 +103,7 @@ sub stop_peak
 	my ($peak) = @_;
 	$peak->{run}->signal('TERM');
 	$peak->{run}->finish;
-	return { $peak->{output} =~ /^(.*): (\d+)$/mg };
+	return { titles => $peak->{output}, $peak->{output} =~ /^(.*): (\d+)$/mg };
 }
 
 # Loses the server and starts it again, watched from before the start until our checkpoint after it is complete.
