@@ -310,7 +310,7 @@ fn definitions_follow_their_transaction_and_savepoints() {
     assert_eq!(session.find_index(table, 101, &me), Some(kept));
     assert_eq!(session.indexes(table, &me), [kept]);
     commit(session, &me, &mut work);
-    mot_engine::transaction::free_doomed(session);
+    mot_engine::transaction::free_doomed(session, || ());
     let snap = everyone.snapshot(0);
     assert_eq!(rows(session, table, &snap).len(), 51);
     assert_eq!(rows_by(session, table, kept, &snap).len(), 51);
@@ -339,19 +339,19 @@ fn definitions_follow_their_transaction_and_savepoints() {
     assert_eq!(rows(session, fresh, &everyone.snapshot(0)).len(), 1);
     // What the log could not be told of is not freed.
     let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        log_and_free_doomed(session, &mut Told(None))
+        log_and_free_doomed(session, &mut Told(None), || ())
     }));
     assert!(refused.is_err());
     let mut told = Told(Some(Vec::new()));
     let old = table.id();
-    assert_eq!(log_and_free_doomed(session, &mut told).unwrap(), 1);
+    assert_eq!(log_and_free_doomed(session, &mut told, || ()).unwrap(), 1);
     assert_eq!(told.0.unwrap(), [format!("free table {}", old.0)]);
     check(session, fresh, &everyone);
     let me = world.begin();
     work.drop_table(session, fresh, Xid(me.top)).unwrap();
     commit(session, &me, &mut work);
     assert_eq!(session.find_table(TABLE, &everyone), None);
-    mot_engine::transaction::free_doomed(session);
+    mot_engine::transaction::free_doomed(session, || ());
     assert_eq!(session.tables().len(), 0);
 }
 
@@ -462,7 +462,7 @@ fn memory_returns_to_its_level_after_churn_and_drop() {
     let me = world.begin();
     work.drop_table(session, table, Xid(me.top)).unwrap();
     commit(session, &me, &mut work);
-    mot_engine::transaction::free_doomed(session);
+    mot_engine::transaction::free_doomed(session, || ());
     assert_eq!(used(session), empty);
 }
 

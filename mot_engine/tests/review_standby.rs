@@ -149,7 +149,7 @@ fn a_standby_frees_what_was_dropped_and_settles_what_stays() {
         2,
         "the index, the fresh storage"
     );
-    assert_eq!(free_doomed(session), 2);
+    assert_eq!(free_doomed(session, || ()), 2);
     assert_eq!(session.find_table(TABLE, &clock).unwrap().id(), TableId(1));
 
     let mut truncate = DefinitionsWriter::new();
@@ -167,7 +167,7 @@ fn a_standby_frees_what_was_dropped_and_settles_what_stays() {
     engine.raise_horizon(world.horizon());
     settled.raise(engine, world.horizon());
     assert_eq!(settle(session, &clock, settled), 1);
-    assert_eq!(free_doomed(session), 1);
+    assert_eq!(free_doomed(session, || ()), 1);
 
     // The commit log may be gone: nobody is asked any more.
     let nobody = reader(&World::new());
@@ -193,7 +193,7 @@ fn nothing_is_freed_under_the_eyes_of_who_is_pinned() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let session = engine.join().unwrap();
-            assert_eq!(free_doomed(&session), 1);
+            assert_eq!(free_doomed(&session, || ()), 1);
             done.store(true, Ordering::SeqCst);
         });
         for _ in 0..200 {

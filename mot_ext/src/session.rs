@@ -80,6 +80,26 @@ pub fn join() -> &'static Session {
     store()
 }
 
+/// A process whose session is not counted is, as long as this lives.
+pub struct Counted(());
+
+impl Counted {
+    /// None if the last checkpoint is about to be written: nothing may be logged any more.
+    pub fn begin() -> Option<Counted> {
+        let control = shmem::control();
+        control.participants.fetch_add(1, Ordering::SeqCst);
+        let counted = Counted(());
+        // After counting, as in `join`.
+        (!control.closing.load(Ordering::SeqCst)).then_some(counted)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        shmem::control().participants.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 /// The session of a worker or of the startup process: the last checkpoint does not wait for it.
 pub fn join_uncounted() -> &'static Session {
     if let Some(session) = existing() {

@@ -84,7 +84,7 @@ fn waiting_for_pinned() {
         thread(&place, move |place| {
             let local = place.engine.memory().join().unwrap();
             let old = NonNull::new(publish(&local, &written, 2) as *mut u8).unwrap();
-            local.wait_for_pinned();
+            local.wait_for_pinned(|| ());
             // SAFETY: nobody finds it, and who had found it is gone.
             unsafe { local.free(old, BYTES, Purpose::Other) };
         }),

@@ -307,7 +307,8 @@ impl LocalMemory {
     }
 
     /// Waits until all who are pinned now have unpinned: what was made unreachable before is used by nobody then. The caller is not pinned.
-    pub fn wait_for_pinned(&self) {
+    /// `pause` is called meanwhile; it may unwind or not return.
+    pub fn wait_for_pinned(&self, mut pause: impl FnMut()) {
         debug_assert!(!self.is_pinned(), "would wait for itself");
         let epochs = self.memory.epochs();
         let stamp = epochs.stamp();
@@ -318,6 +319,7 @@ impl LocalMemory {
                 sync::yield_now();
             } else {
                 std::thread::sleep(LOOK_PAUSE);
+                pause();
             }
         }
     }

@@ -273,7 +273,7 @@ impl Standby<'_> {
         }
         self.settled.raise(engine, settled);
         settle(at.session, &clock, self.settled);
-        crate::transaction::free_doomed(at.session);
+        crate::transaction::free_doomed(at.session, || ());
         let newest = generations(self.disk)?.first().copied();
         // What was loaded may be ahead of what was replayed; a server waits until it is not.
         if let Some(newest) = newest

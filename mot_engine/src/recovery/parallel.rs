@@ -84,7 +84,7 @@ impl ParallelReplayer {
             return Ok(());
         }
         if !how.has_readers && self.engine.is_short_of_memory() {
-            free_doomed(session);
+            free_doomed(session, &mut *pause);
         }
         if self.is_for_lanes(record, how) && self.has_lanes() {
             let lanes = self.lanes.as_ref().expect("just asked");

@@ -255,22 +255,20 @@ impl Replayer {
                     storage.dropped_lsn.store(lsn.0, Ordering::Release);
                 }
             }
-            // The log has no more of it, so nobody looks for it again.
+            // Without readers there is no reclaimer that could have freed it. The log has no more of it, so nobody looks for it again.
             DefinitionChange::FreeTable { table: id } if !self.has_readers => {
-                let catalog = session.catalog();
-                if let Some(walk) = catalog.hold(id) {
-                    catalog.doom(walk.table());
+                if let Some(table) = self.table(session, id, lsn)? {
+                    session.catalog().doom(table);
                 }
                 self.tables.remove(&id);
             }
             DefinitionChange::FreeIndex { index: id, table } if !self.has_readers => {
-                // Not as the last known: an index may be freed after its table.
-                let Some(walk) = session.catalog().hold(table) else {
+                // None, too, when the table was freed before.
+                let Some(table) = self.table(session, table, lsn)? else {
                     return Ok(());
                 };
                 let _pin = session.local.pin();
-                let mut indexes = walk.table().all_indexes();
-                if let Some(index) = indexes.find(|index| index.id() == id) {
+                if let Some(index) = table.all_indexes().find(|index| index.id() == id) {
                     session.catalog().doom_index(index);
                 }
             }

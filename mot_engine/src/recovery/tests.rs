@@ -361,7 +361,7 @@ impl World {
             wal: &self.wal,
             xid: 0,
         };
-        crate::transaction::log_and_free_doomed(&self.session, &mut log).expect("memory");
+        crate::transaction::log_and_free_doomed(&self.session, &mut log, || ()).expect("memory");
     }
 
     /// Creates, truncates or drops a table, or an index, if nobody else uses the relation.

@@ -121,7 +121,7 @@ impl Catalog {
         first.store(table.0.as_ptr() as u64, Ordering::Release);
     }
 
-    /// Takes a storage out of the catalog; the reclaimer frees it. Idempotent.
+    /// Takes a storage out of the catalog, into the list of doomed ones. Idempotent.
     pub(crate) fn doom(&self, table: TableRef) {
         let storage = table.storage();
         let _latched = self.latch.lock();
@@ -200,7 +200,7 @@ impl Catalog {
         false
     }
 
-    /// Takes an index out of its table; the reclaimer frees it. Nothing happens if the table itself is doomed or the index is out already.
+    /// Takes an index out of its table, into the list of doomed ones. Nothing happens if the table itself is doomed or the index is out already.
     pub(crate) fn doom_index(&self, index: IndexRef) {
         let table = TableRef(index.storage().table);
         let _latched = self.latch.lock();

@@ -216,7 +216,7 @@ fn make_room(session: &Session) {
     if has_readers() {
         return;
     }
-    free_doomed(session);
+    free_doomed(session, interrupts::handle_startup_interrupts);
     session.while_nobody_reads(|| {
         for walk in session.tables() {
             session.sweep(

@@ -3,7 +3,8 @@
 //! - The horizon says below which transaction ids superseded versions are dead to everybody; writers prune under it
 //!   themselves. It is PostgreSQL's own (`GetOldestNonRemovableTransactionId`), which on a standby includes the standby's
 //!   readers.
-//! - Only this process frees dropped tables and indexes.
+//! - This process frees dropped tables and indexes, some in each round (and so does a replay that nobody reads beside and that needs the
+//!   room: this process does not run then).
 //! - Starts when the server is consistent: before that a standby does not know which transactions are running on the
 //!   primary, and a running one's versions would be taken for an aborted one's.
 //! - An error (the commit log cannot be read) is logged; the next round tries again.
@@ -116,14 +117,10 @@ impl Reclaimer {
             recovery::settle(session, &PgClock, self.settled);
         }
         reach(Point::ReclaimBeforeDoomed);
-        free_doomed(session);
+        let freed = free_doomed(session);
         let mut kept_out = 0;
         for walk in session.tables() {
-            let done = session.sweep(&PgClock, walk.table(), !self.has_settled, || {
-                if shutdown_asked() {
-                    errors::worker_ends();
-                }
-            });
+            let done = session.sweep(&PgClock, walk.table(), !self.has_settled, end_if_asked);
             kept_out += done.groups_kept_out;
         }
         if kept_out > 0 {
@@ -135,7 +132,7 @@ impl Reclaimer {
         if minds_old {
             self.minds_again_at = Instant::now() + start.elapsed() * OLD_PAUSE_FACTOR;
         }
-        has_moved || minds_old
+        has_moved || minds_old || freed > 0
     }
 
     /// Looks what old snapshots see, if one of them holds the horizon back, and it is time for it. False: there is nothing new to know.
@@ -155,6 +152,12 @@ impl Reclaimer {
     }
 }
 
+fn end_if_asked() {
+    if shutdown_asked() {
+        errors::worker_ends();
+    }
+}
+
 /// The server's WAL, for records that no commit follows: standbys shall not wait for one.
 struct WrittenSoon;
 
@@ -170,13 +173,17 @@ impl Log for WrittenSoon {
 /// Frees dropped tables and indexes; the log is told if this server writes one. Right after recovery it may not yet: a later round frees.
 fn free_doomed(session: &Session) -> usize {
     if session.engine().state() == State::Replaying {
-        return transaction::free_doomed(session);
+        return transaction::free_doomed(session, end_if_asked);
     }
     // SAFETY: reads shared state, and makes this process ready to write WAL once recovery is over.
     if unsafe { pg_sys::RecoveryInProgress() } {
         return 0;
     }
-    match transaction::log_and_free_doomed(session, &mut WrittenSoon) {
+    // Behind the last checkpoint nothing is logged.
+    let Some(_counted) = session::Counted::begin() else {
+        return 0;
+    };
+    match transaction::log_and_free_doomed(session, &mut WrittenSoon, end_if_asked) {
         Ok(freed) => freed,
         Err(error) => errors::raise(error),
     }
