@@ -42,7 +42,7 @@ CREATE FUNCTION kt_try(type text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   collate_c text := CASE WHEN type ~ '^(text|varchar|bpchar)' THEN 'COLLATE "C"' ELSE '' END;
   nullable bool := type <> 'kt_domain';
-  direction text; nulls text; same bool; op text; value text; wrong text := ''; heap bigint; ours bigint; plan text;
+  direction text; nulls text; same bool; op text; value text; other text; wrong text := ''; heap bigint; ours bigint; plan text;
 BEGIN
   EXECUTE format('CREATE TABLE kt_heap (id int, k %s %s)', type, collate_c);
   EXECUTE format('CREATE FOREIGN TABLE kt_mot (id int, k %s %s) SERVER mot', type, collate_c);
@@ -76,6 +76,17 @@ BEGIN
       wrong := wrong || format(' duplicate %s entered', value);
     EXCEPTION WHEN unique_violation THEN NULL;
     END;
+  END LOOP;
+  -- Between any two values, through an ascending index and through a descending one: the least and the greatest are behind nothing.
+  FOREACH direction IN ARRAY ARRAY['ASC', 'DESC'] LOOP
+    IF direction = 'DESC' THEN DROP INDEX kt_asc, kt_first; END IF;
+    FOREACH op IN ARRAY ARRAY['k > $1::%1$s AND k < $2::%1$s', 'k < $2::%1$s AND k > $1::%1$s', 'k >= $1::%1$s AND k <= $2::%1$s'] LOOP
+      FOR value, other IN SELECT v.value, w.value FROM kt_values v JOIN kt_values w USING (type) WHERE type = kt_try.type LOOP
+        EXECUTE format('SELECT count(*) FROM kt_heap WHERE ' || op, type) INTO heap USING value, other;
+        EXECUTE format('SELECT count(*) FROM kt_mot WHERE ' || op, type) INTO ours USING value, other;
+        IF heap <> ours THEN wrong := wrong || format(' %s, %s and %s: %s rather than %s;', op, value, other, ours, heap); END IF;
+      END LOOP;
+    END LOOP;
   END LOOP;
   UPDATE kt_mot SET id = id + 1;
   DELETE FROM kt_mot WHERE id % 3 = 0;

@@ -10,6 +10,8 @@ pub struct KeyRange {
     has_low: bool,
     has_high: bool,
     is_point: bool,
+    /// No key can be in it, whatever bounds are set besides.
+    is_empty: bool,
 }
 
 fn fill(target: &mut Vec<u8>, key: &[u8]) -> Result<(), EngineError> {
@@ -43,6 +45,7 @@ impl KeyRange {
         self.has_low = false;
         self.has_high = false;
         self.is_point = false;
+        self.is_empty = false;
     }
 
     /// Exactly the rows with this full key (all columns, no NULL) of a unique index: a plain look-up.
@@ -64,12 +67,8 @@ impl KeyRange {
         fill(&mut self.low, prefix)?;
         self.has_low = true;
         self.is_point = false;
-        if !inclusive && !to_successor(&mut self.low) {
-            // Nothing is above: an empty range.
-            self.high.clear();
-            self.has_high = true;
-            self.low.clear();
-        }
+        // Is there nothing above?
+        self.is_empty |= !inclusive && !to_successor(&mut self.low);
         Ok(())
     }
 
@@ -91,11 +90,17 @@ impl KeyRange {
 
     /// Least key of the range.
     pub(crate) fn low(&self) -> Option<&[u8]> {
+        if self.is_empty {
+            return Some(&[]);
+        }
         self.has_low.then_some(&self.low)
     }
 
     /// Least key above the range.
     pub(crate) fn high(&self) -> Option<&[u8]> {
+        if self.is_empty {
+            return Some(&[]);
+        }
         self.has_high.then_some(&self.high)
     }
 }
@@ -124,5 +129,13 @@ mod tests {
         range.clear();
         range.set_low(&[255], false).unwrap();
         assert_eq!((range.low(), range.high()), (Some(&[][..]), Some(&[][..])));
+        // No other bound gives it keys again.
+        range.set_high(&[9], true).unwrap();
+        assert_eq!((range.low(), range.high()), (Some(&[][..]), Some(&[][..])));
+        range.set_prefix(&[9]).unwrap();
+        assert_eq!(
+            (range.low(), range.high()),
+            (Some(&[9][..]), Some(&[10][..]))
+        );
     }
 }
