@@ -176,17 +176,6 @@ impl Entries {
         self.ends.len() >= self.capacity
     }
 
-    /// Whether whatever follows the last entry lies beyond a key.
-    pub(crate) fn has_reached(&self, until: &[u8], direction: Direction) -> bool {
-        let Some(last) = self.ends.len().checked_sub(1) else {
-            return false;
-        };
-        match direction {
-            Direction::Forward => self.get(last).0 >= until,
-            Direction::Backward => self.get(last).0 <= until,
-        }
-    }
-
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             keys: self.keys.len(),

@@ -9,6 +9,7 @@ use crate::batch::Direction;
 use crate::memory::Memory;
 use crate::node::Node;
 use crate::slice::{LAYER, LONGER, SLICE_BYTES, SUFFIX, cut};
+use crate::sync::is_broken;
 use crate::tree::Tree;
 use crate::version::{Seen, is_deleted, is_inner, same_range};
 
@@ -32,9 +33,10 @@ impl Goal {
     }
 }
 
-/// What a descent does with the parent of the leaf it ends in, before it goes there: the parent and the child's index.
+/// What a descent does with the parent of the leaf it ends in, before it goes there: the parent, the version under which it was the
+/// parent, and the child's index.
 pub(crate) trait AtParent {
-    fn visit(&mut self, parent: &Node, index: usize);
+    fn visit(&mut self, parent: &Node, seen: Seen, index: usize);
 }
 
 /// Nothing.
@@ -42,7 +44,7 @@ pub(crate) struct PassBy;
 
 impl AtParent for PassBy {
     #[inline(always)]
-    fn visit(&mut self, _: &Node, _: usize) {}
+    fn visit(&mut self, _: &Node, _: Seen, _: usize) {}
 }
 
 /// Asks for the leaves beside the one a scan begins with, so that their misses overlap: by their own links they would come one by one.
@@ -50,15 +52,42 @@ pub(crate) struct AskBeside {
     pub(crate) direction: Direction,
     /// How many are asked for at most, and then how many were.
     pub(crate) leaves: usize,
+    /// The slice in which the scan ends in this layer, if it does.
+    pub(crate) end: Option<u64>,
+    /// Whether no leaf behind the one reached covers what lies before the end. That holds as long as the leaf is not split: a range grows
+    /// otherwise.
+    pub(crate) covers_end: bool,
+}
+
+impl AskBeside {
+    pub(crate) fn new(direction: Direction, leaves: usize, end: Option<&[u8]>) -> Self {
+        AskBeside {
+            direction,
+            leaves,
+            end: end.map(|end| cut(end).0),
+            covers_end: false,
+        }
+    }
 }
 
 impl AtParent for AskBeside {
     #[inline]
-    fn visit(&mut self, parent: &Node, index: usize) {
-        let there = match self.direction {
-            Direction::Forward => parent.count().saturating_sub(index),
-            Direction::Backward => index,
+    fn visit(&mut self, parent: &Node, seen: Seen, index: usize) {
+        let edge = match self.direction {
+            Direction::Forward => parent.count(),
+            Direction::Backward => 0,
         };
+        let last = self.end.map_or(edge, |end| parent.route(end));
+        let there = match self.direction {
+            Direction::Forward => last.saturating_sub(index),
+            Direction::Backward => index.saturating_sub(last),
+        };
+        // At the parent's edge the end may lie in another parent's leaves. Else a separator lies between it and the next leaf, if the
+        // separators read here are those the leaf was chosen by: the parent's version was validated behind the leaf's, so it must be
+        // that one still.
+        self.covers_end = last != edge
+            && there == 0
+            && (parent.is_still(seen) || is_broken("index: validating where a range ends"));
         self.leaves = self.leaves.min(there);
         for distance in 1..=self.leaves {
             Node::prefetch(parent.child(match self.direction {
@@ -103,7 +132,7 @@ pub(crate) fn reach_leaf_by<'a>(
                         continue 'layer;
                     }
                     if !is_inner(child_seen) {
-                        at_parent.visit(node, index);
+                        at_parent.visit(node, seen, index);
                     }
                     node = child;
                     seen = child_seen;

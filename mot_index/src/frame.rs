@@ -9,6 +9,11 @@
 //! If the version has moved, what came in since the last look at it is taken out of the batch again, and the leaf is read anew behind the
 //! last entry that counted; if it was split or deleted, the scan goes down again.
 //!
+//! Where a scan is to end (`until`), a frame looks for that place in the leaf as it opens it, under the same version, and reads no entry
+//! behind it. The end is in one layer and those above it, so a frame has what is left of it in its layer, or nothing if the scan does not
+//! end there. Behind the place no leaf need be visited; nor if the parent's separators said that the leaf covers the end. Both are true of
+//! one moment of the scan, as its end without such a place is.
+//!
 //! Contract: whatever moves the scan on (entries read, entries skipped, an address followed) is validated before it counts. Asking for memory
 //! ahead is not: a prefetch follows nothing.
 
@@ -17,7 +22,7 @@ use crate::batch::{Direction, Entries};
 use crate::descend::{AskBeside, Goal, reach_leaf_by};
 use crate::node::{Node, Place};
 use crate::permutation::Permutation;
-use crate::slice::{LAYER, SLICE_BYTES, SUFFIX, class_of_kind};
+use crate::slice::{LAYER, SLICE_BYTES, SUFFIX, class_of_kind, cut};
 use crate::sync::is_broken;
 use crate::version::{Seen, is_deleted, is_inner, same_range};
 
@@ -43,6 +48,12 @@ pub(crate) struct Frame<'a> {
     previous: u64,
     /// How many leaves behind this one are on their way already.
     asked: usize,
+    /// What is left in this layer of the key the scan ends at, if it ends in this layer.
+    end: Option<&'a [u8]>,
+    /// Whether no leaf behind this one has anything before the end.
+    covers_end: bool,
+    /// How many entries of the permutation are to be read: all, or those before the end and at it.
+    limit: usize,
     /// How many entries of the permutation have been read, counted in the direction of the scan.
     read: usize,
     /// Slice and class of the last entry read in the layer, or of the bound; later ones lie behind it.
@@ -60,14 +71,14 @@ pub(crate) enum AtEdge<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// A frame that stands before the first entry of a leaf, or before `last`; `None` if the leaf's range is no more what it was at `seen`.
+    /// A frame that stands before the first entry of the leaf that a descent reached; `None` if the leaf's range is no more what it was at
+    /// `seen`.
     #[inline]
     pub(crate) fn create(
         root: &'a Node,
-        leaf: &'a Node,
-        seen: Seen,
-        asked: usize,
-        direction: Direction,
+        (leaf, seen): (&'a Node, Seen),
+        beside: AskBeside,
+        end: Option<&'a [u8]>,
     ) -> Option<Self> {
         let mut frame = Frame {
             root,
@@ -76,11 +87,14 @@ impl<'a> Frame<'a> {
             permutation: Permutation::EMPTY,
             next: 0,
             previous: 0,
-            asked,
+            asked: beside.leaves,
+            end,
+            covers_end: beside.covers_end,
+            limit: 0,
             read: 0,
             last: None,
         };
-        frame.open(leaf, seen, direction).then_some(frame)
+        frame.open(leaf, seen, beside.direction).then_some(frame)
     }
 
     /// Stands before the first entry of a leaf whose range is that of `seen`; `false` if it has changed.
@@ -89,16 +103,21 @@ impl<'a> Frame<'a> {
         loop {
             let permutation = leaf.permutation();
             let (next, previous) = (leaf.next(), leaf.previous());
+            let (limit, has_end) = self.end.map_or((permutation.count(), false), |end| {
+                entries_to(end, leaf, permutation, direction)
+            });
             if leaf.is_still(seen) {
                 self.leaf = leaf;
                 self.seen = seen;
                 self.permutation = permutation;
                 self.next = next;
                 self.previous = previous;
+                self.limit = limit;
+                self.covers_end |= has_end;
                 self.read = 0;
                 let neighbour = self.neighbour(direction);
                 // Small layers have none, and there are many.
-                if neighbour != 0 {
+                if neighbour != 0 && !self.covers_end {
                     Node::prefetch(neighbour);
                 }
                 return true;
@@ -150,10 +169,23 @@ impl<'a> Frame<'a> {
         self.leaf.is_still(self.seen).then_some(slot)
     }
 
-    /// Whether every entry of the leaf has been read.
+    /// Whether every entry of the leaf that is to be read has been.
     #[inline]
     pub(crate) fn is_read(&self) -> bool {
-        self.read >= self.permutation.count()
+        self.read >= self.limit
+    }
+
+    /// Whether the scan is at its end when the leaf is read.
+    #[inline]
+    pub(crate) fn is_last(&self) -> bool {
+        self.covers_end
+    }
+
+    /// What is left of the scan's end in the layer that the last entry read leads to, if it lies in there.
+    #[inline]
+    pub(crate) fn end_below(&self) -> Option<&'a [u8]> {
+        let end = self.end?;
+        (end.len() > SLICE_BYTES && self.last == Some(cut(end))).then(|| &end[SLICE_BYTES..])
     }
 
     /// The slice of the last entry read.
@@ -181,6 +213,10 @@ impl<'a> Frame<'a> {
         let Some(slot) = self.skip_to(slice, class, direction)? else {
             return Some(AtEdge::Nothing);
         };
+        if self.read > self.limit {
+            // The scan ends before it begins.
+            return Some(AtEdge::Nothing);
+        }
         let leaf = self.leaf;
         let (kind, value) = (leaf.kinds().of(slot), leaf.value(slot));
         let suffix = if kind == SUFFIX {
@@ -244,7 +280,7 @@ impl<'a> Frame<'a> {
     fn read_on(&self, entries: &mut Entries, direction: Direction) -> Option<Reached> {
         let leaf = self.leaf;
         let kinds = leaf.kinds();
-        let count = self.permutation.count();
+        let count = self.limit;
         let mut read = self.read;
         let mut layer = 0;
         if read == 0 {
@@ -283,7 +319,7 @@ impl<'a> Frame<'a> {
     /// Asks for layers that follow the one just read, and for the suffixes of the next, which was asked for before.
     fn ask_for_layers(&self, direction: Direction, room: usize) {
         let kinds = self.leaf.kinds();
-        let end = (self.read + LAYERS_AHEAD.min(room)).min(self.permutation.count());
+        let end = (self.read + LAYERS_AHEAD.min(room)).min(self.limit);
         for number in self.read..end {
             let slot = self.slot(number, direction);
             if kinds.of(slot) != LAYER {
@@ -304,10 +340,7 @@ impl<'a> Frame<'a> {
             return;
         }
         let slice = self.leaf.key(self.slot(0, direction));
-        let mut beside = AskBeside {
-            direction,
-            leaves: wanted,
-        };
+        let mut beside = AskBeside::new(direction, wanted, self.end);
         // Only what is asked for counts: who goes on by the links sees for himself what has changed.
         if reach_leaf_by(self.root, Goal::Slice(slice), &mut beside).is_some() {
             self.asked = beside.leaves;
@@ -325,6 +358,7 @@ impl<'a> Frame<'a> {
             return Ok(false);
         };
         let from = self.leaf.address();
+        debug_assert!(!self.covers_end);
         let seen = leaf.version.stable();
         if is_deleted(seen) || is_inner(seen) || !self.open(leaf, seen, direction) {
             return Err(GoneDown);
@@ -347,6 +381,35 @@ impl<'a> Frame<'a> {
             self.read_anew(direction)?;
         }
         Ok(true)
+    }
+}
+
+/// How many entries of a leaf lie before the end of a scan and at it, in the scan's direction, and whether the end is in the leaf: at an
+/// entry, or between two or behind it. To be validated.
+#[inline]
+fn entries_to(
+    end: &[u8],
+    leaf: &Node,
+    permutation: Permutation,
+    direction: Direction,
+) -> (usize, bool) {
+    let count = permutation.count();
+    let (slice, class) = cut(end);
+    // Most leaves of a long scan have nothing of its end.
+    if let Some(last) = count.checked_sub(1) {
+        let is_before = match direction {
+            Direction::Forward => leaf.key(permutation.slot(last)) < slice,
+            Direction::Backward => leaf.key(permutation.slot(0)) > slice,
+        };
+        if is_before {
+            return (count, false);
+        }
+    }
+    match (leaf.search(permutation, slice, class), direction) {
+        (Place::At(position, _), Direction::Forward) => (position + 1, true),
+        (Place::At(position, _), Direction::Backward) => (count - position, true),
+        (Place::Before(position), Direction::Forward) => (position, position < count),
+        (Place::Before(position), Direction::Backward) => (count - position, position > 0),
     }
 }
 

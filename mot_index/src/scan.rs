@@ -42,8 +42,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         self.scan_batch_until(bound, None, direction, batch);
     }
 
-    /// The same, but no leaf is read behind one with an entry at or beyond `until`; that is an end, too. Entries beyond it may
-    /// be in the batch.
+    /// The same, but no further than `until`, which is an end, too. Of entries beyond it one may be in the batch, as the last.
     pub fn scan_batch_until(
         &self,
         bound: Bound<'_>,
@@ -90,51 +89,57 @@ impl<'a, M: Memory> Tree<'a, M> {
     }
 
     /// Goes down to the edge and reads on from there.
-    fn scan_once(
+    fn scan_once<'s>(
         &self,
         edge: Option<Edge<'_>>,
-        until: Option<&[u8]>,
+        until: Option<&'s [u8]>,
         direction: Direction,
         batch: &mut Batch,
-        frames: &mut Vec<Frame<'a>>,
-    ) -> Result<(), GoneDown> {
+        frames: &mut Vec<Frame<'s>>,
+    ) -> Result<(), GoneDown>
+    where
+        'a: 's,
+    {
         let Batch {
             entries, exhausted, ..
         } = batch;
         frames.clear();
         entries.clear_prefix();
         if let Some(root) = self.first_layer() {
-            enter(root, edge, direction, entries, frames)?;
+            enter(root, edge, until, direction, entries, frames)?;
         }
-        while !entries.is_full() {
+        loop {
             let Some(frame) = frames.last_mut() else {
                 *exhausted = true;
                 return Ok(());
             };
-            if !frame.is_read() {
-                if let Some(layer) = frame.read(entries, direction)? {
-                    entries.push_slice(frame.last_slice());
-                    enter(layer, None, direction, entries, frames)?;
-                }
-                continue;
-            }
-            if until.is_some_and(|until| entries.has_reached(until, direction)) {
+            let is_read = frame.is_read();
+            if is_read && frame.is_last() {
                 *exhausted = true;
                 return Ok(());
             }
-            if !frame.advance(direction, entries.leaves_wanted())? {
-                frames.pop();
-                entries.pop_slice();
+            if entries.is_full() {
+                return Ok(());
+            }
+            if is_read {
+                if !frame.advance(direction, entries.leaves_wanted())? {
+                    frames.pop();
+                    entries.pop_slice();
+                }
+            } else if let Some(layer) = frame.read(entries, direction)? {
+                let end = frame.end_below();
+                entries.push_slice(frame.last_slice());
+                enter(layer, None, end, direction, entries, frames)?;
             }
         }
-        Ok(())
     }
 }
 
-/// Begins a layer, and those below it that the edge leads into.
+/// Begins a layer, and those below it that the edge leads into; `end` is what is left of the scan's end there.
 fn enter<'a>(
     mut root: &'a Node,
     mut edge: Option<Edge<'_>>,
+    mut end: Option<&'a [u8]>,
     direction: Direction,
     entries: &mut Entries,
     frames: &mut Vec<Frame<'a>>,
@@ -145,12 +150,9 @@ fn enter<'a>(
             (None, Direction::Forward) => Goal::First,
             (None, Direction::Backward) => Goal::Last,
         };
-        let mut beside = AskBeside {
-            direction,
-            leaves: entries.leaves_wanted(),
-        };
-        let (leaf, seen) = reach_leaf_by(root, goal, &mut beside).ok_or(GoneDown)?;
-        let Some(mut frame) = Frame::create(root, leaf, seen, beside.leaves, direction) else {
+        let mut beside = AskBeside::new(direction, entries.leaves_wanted(), end);
+        let reached = reach_leaf_by(root, goal, &mut beside).ok_or(GoneDown)?;
+        let Some(mut frame) = Frame::create(root, reached, beside, end) else {
             continue;
         };
         let Some(inner) = edge else {
@@ -165,6 +167,7 @@ fn enter<'a>(
                 return Ok(());
             }
             Some(AtEdge::Layer(layer)) => {
+                end = frame.end_below();
                 frames.push(frame);
                 entries.push_slice(slice);
                 root = layer;

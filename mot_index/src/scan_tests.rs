@@ -35,7 +35,14 @@ fn after_one_leaf(
     let mut first = Batch::with_capacity(LEAF_ENTRIES);
     let mut frames = Vec::new();
     let layer = tree.first_layer().expect("the tree has a root");
-    enter(layer, None, direction, &mut first.entries, &mut frames)?;
+    enter(
+        layer,
+        None,
+        None,
+        direction,
+        &mut first.entries,
+        &mut frames,
+    )?;
     let frame = frames.last_mut().expect("the layer was entered");
     assert!(frame.read(&mut first.entries, direction)?.is_none());
     assert_eq!(first.len(), LEAF_ENTRIES);
@@ -108,6 +115,15 @@ fn at_a_layer(
     direction: Direction,
     change: impl FnOnce(&Tree<'_, Keeping>),
 ) -> Result<Vec<Vec<u8>>, GoneDown> {
+    at_a_layer_until(None, direction, change)
+}
+
+/// The same, of a scan that ends somewhere.
+fn at_a_layer_until(
+    until: Option<&[u8]>,
+    direction: Direction,
+    change: impl FnOnce(&Tree<'_, Keeping>),
+) -> Result<Vec<Vec<u8>>, GoneDown> {
     let root = TreeRoot::new();
     // SAFETY: nothing is ever freed.
     let tree = unsafe { Tree::new(&root, &Keeping) };
@@ -117,13 +133,22 @@ fn at_a_layer(
     let mut batch = Batch::with_capacity(100);
     let mut frames = Vec::new();
     let layer = tree.first_layer().expect("the tree has a root");
-    enter(layer, None, direction, &mut batch.entries, &mut frames)?;
+    enter(
+        layer,
+        None,
+        until,
+        direction,
+        &mut batch.entries,
+        &mut frames,
+    )?;
     let frame = frames.last_mut().expect("the layer was entered");
     let below = frame.read(&mut batch.entries, direction)?;
     assert!(below.is_some());
     change(&tree);
     assert!(tree.verify().is_ok());
     assert!(frame.read(&mut batch.entries, direction)?.is_none());
+    assert!(frame.is_read());
+    assert_eq!(frame.is_last(), until.is_some());
     Ok(batch.iter().map(|(key, _)| key.to_vec()).collect())
 }
 
@@ -198,4 +223,87 @@ fn a_layer_that_goes_while_it_is_read_is_passed() {
         assert!(tree.remove(KEYS[3]).is_some());
     });
     assert_eq!(seen.ok(), Some(keys(&[0, 1, 4, 5])));
+}
+
+#[test]
+fn no_entry_behind_the_end_is_read() {
+    let read = |until: &[u8], direction| at_a_layer_until(Some(until), direction, |_| ()).ok();
+    assert_eq!(read(b"x", Direction::Forward), Some(keys(&[0, 1])));
+    assert_eq!(
+        read(b"x and more", Direction::Forward),
+        Some(keys(&[0, 1, 4]))
+    );
+    assert_eq!(read(b"y", Direction::Forward), Some(keys(&[0, 1, 4, 5])));
+    assert_eq!(read(b"b", Direction::Backward), Some(keys(&[5, 4, 1])));
+    assert_eq!(read(b"c", Direction::Backward), Some(keys(&[5, 4])));
+}
+
+#[test]
+fn entries_are_not_counted_that_came_after_the_end_was_looked_for() {
+    let put = |tree: &Tree<'_, Keeping>| {
+        for key in [b"0", b"c", b"w", b"z"] {
+            assert_eq!(tree.insert(key, 9), Ok(None));
+        }
+    };
+    let seen = at_a_layer_until(Some(b"xx"), Direction::Forward, put);
+    assert_eq!(seen.ok(), Some(keys(&[0, 1, 4])));
+    let seen = at_a_layer_until(Some(b"aa"), Direction::Backward, put);
+    assert_eq!(seen.ok(), Some(keys(&[5, 4, 1])));
+}
+
+#[test]
+fn the_end_is_looked_for_again_when_the_leaf_has_changed() {
+    // What stood at the end goes, on both sides others come.
+    let change = |tree: &Tree<'_, Keeping>| {
+        assert!(tree.remove(KEYS[4]).is_some());
+        assert!(tree.remove(KEYS[0]).is_some());
+        for key in [b"0", b"m", b"w", b"z"] {
+            assert_eq!(tree.insert(key, 9), Ok(None));
+        }
+    };
+    let end = b"x and a suffix";
+    let seen = at_a_layer_until(Some(end), Direction::Forward, change);
+    let expected: [&[u8]; 4] = [KEYS[0], KEYS[1], b"m", b"w"];
+    assert_eq!(seen.ok(), Some(expected.map(<[u8]>::to_vec).to_vec()));
+    let seen = at_a_layer_until(Some(KEYS[0]), Direction::Backward, change);
+    assert_eq!(seen.ok(), Some(keys(&[5, 4, 1])));
+}
+
+#[test]
+fn a_separator_says_that_the_leaf_is_the_last() {
+    let root = TreeRoot::new();
+    // SAFETY: nothing is ever freed.
+    let tree = unsafe { Tree::new(&root, &Keeping) };
+    let entries = (0..45u64).map(|number| ((number * 10).to_be_bytes(), number));
+    assert_eq!(tree.bulk_load(entries), Ok(45));
+    let layer = tree.first_layer().expect("the tree has a root");
+    let is_last = |from: u64, until: u64, direction| {
+        let (from, until) = (from.to_be_bytes(), until.to_be_bytes());
+        let edge = Edge {
+            rest: &from,
+            included: true,
+        };
+        let mut batch = Batch::with_capacity(20);
+        let mut frames = Vec::new();
+        let entered = enter(
+            layer,
+            Some(edge),
+            Some(&until),
+            direction,
+            &mut batch.entries,
+            &mut frames,
+        );
+        assert!(entered.is_ok());
+        frames.last().is_some_and(Frame::is_last)
+    };
+    // Between two leaves, in the next one, and behind all.
+    assert!(is_last(140, 145, Direction::Forward));
+    assert!(is_last(140, 149, Direction::Forward));
+    assert!(!is_last(140, 150, Direction::Forward));
+    assert!(!is_last(140, 155, Direction::Forward));
+    assert!(!is_last(440, 445, Direction::Forward));
+    assert!(is_last(150, 150, Direction::Backward));
+    assert!(!is_last(150, 149, Direction::Backward));
+    assert!(!is_last(150, 135, Direction::Backward));
+    assert!(is_last(0, 0, Direction::Backward));
 }

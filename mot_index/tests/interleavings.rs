@@ -1,7 +1,7 @@
 //! The tree under the scheduler of `mot_model`: readers, writers and scans in many interleavings, with the memory orderings that the code
 //! asks for and no stronger ones. `cargo test -p mot_index --features model --test interleavings -- --nocapture` prints how many.
 
-use mot_index::{Bound, Cursor, Direction, Memory, Tree, TreeRoot};
+use mot_index::{Batch, Bound, Cursor, Direction, Memory, Tree, TreeRoot};
 use mot_model::{Ordering, explore, fence, finds, threads};
 use std::alloc::Layout;
 use std::collections::BTreeSet;
@@ -342,6 +342,32 @@ fn unlink(direction: Direction) {
     shared.finish(&all);
 }
 
+/// The first leaf of four goes, and with it a separator, while a scan of a short range asks whether its leaf is the last it needs.
+fn unlink_beside_a_range() {
+    let shared = Arc::new(Shared::default());
+    let keys: Vec<Vec<u8>> = (0..47).map(|at| number(at * 10)).collect();
+    keys.iter().for_each(|key| shared.insert(key));
+    for key in &keys[1..15] {
+        shared.remove(key);
+    }
+    let going = keys[0].clone();
+    let wanted = keys[29..31].to_vec();
+    threads(vec![
+        work(&shared, move |shared| shared.remove(&going)),
+        work(&shared, move |shared| {
+            let mut batch = Batch::with_capacity(5);
+            let bound = Bound::Included(&wanted[0]);
+            shared.with(|tree| {
+                tree.scan_batch_until(bound, Some(&wanted[1]), Direction::Forward, &mut batch)
+            });
+            let seen: Vec<&[u8]> = batch.iter().map(|(key, _)| key).collect();
+            assert_eq!(seen, wanted);
+            assert!(batch.is_exhausted());
+        }),
+    ]);
+    shared.finish(&keys[15..]);
+}
+
 /// The first leaf of three goes while a scan stands on it.
 fn unlink_first() {
     let shared = Arc::new(Shared::default());
@@ -480,6 +506,15 @@ fn leaves_unlinked_beside_readers() {
 }
 
 #[test]
+fn ranges_end_beside_leaves_unlinked() {
+    explore(
+        "index, ranges beside unlinked leaves",
+        1_500,
+        unlink_beside_a_range,
+    );
+}
+
+#[test]
 fn layers_come_and_go_beside_readers() {
     explore("index, layers come and go", 3_000, layers);
 }
@@ -532,6 +567,15 @@ mod seen {
         finds("index: counting a removal", RUNS, || {
             reuse_beside_layer(Direction::Forward)
         });
+    }
+
+    #[test]
+    fn validating_where_a_range_ends() {
+        finds(
+            "index: validating where a range ends",
+            RUNS,
+            unlink_beside_a_range,
+        );
     }
 
     #[test]

@@ -290,27 +290,34 @@ impl IndexScan {
         let until = self.has_end.then_some(&self.end[..]);
         tree.scan_batch_until(bound, until, self.direction, &mut self.batch);
         self.is_done = self.batch.is_exhausted();
-        for (number, (key, value)) in self.batch.iter().enumerate() {
-            let beyond = self.has_end
-                && match self.direction {
-                    Direction::Forward => key >= &self.end[..],
-                    Direction::Backward => key < &self.end[..],
-                };
-            if beyond {
-                self.is_done = true;
-                break;
-            }
-            push_slots(value, number as u32, pending)?;
+        let mut count = self.batch.len();
+        // The tree's end includes what is at it, and may have one entry more.
+        while self.has_end && count > 0 && self.is_beyond(self.batch.get(count - 1).0) {
+            self.is_done = true;
+            count -= 1;
+        }
+        let pending = &mut self.pending;
+        for number in 0..count {
+            push_slots(self.batch.get(number).1, number as u32, pending)?;
         }
         pending.reverse();
-        if let Some(last) = self.batch.len().checked_sub(1) {
+        if !self.is_done && count > 0 {
             self.begin = Begin::Excluded;
             self.begin_key.clear();
-            self.begin_key.extend_from_slice(self.batch.get(last).0);
+            self.begin_key
+                .extend_from_slice(self.batch.get(count - 1).0);
+            self.batch
+                .set_capacity((self.batch.capacity() * 4).min(ENTRIES_MAX));
         }
-        self.batch
-            .set_capacity((self.batch.capacity() * 4).min(ENTRIES_MAX));
         Ok(())
+    }
+
+    /// Whether a key of the scan's direction lies beyond its end.
+    fn is_beyond(&self, key: &[u8]) -> bool {
+        match self.direction {
+            Direction::Forward => key >= &self.end[..],
+            Direction::Backward => key < &self.end[..],
+        }
     }
 
     /// The row behind an entry, if the snapshot sees it with the entry's key.

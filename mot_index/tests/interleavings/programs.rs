@@ -2,7 +2,6 @@
 //! they take at a time. Each run has a program of its own, made from its number.
 
 use super::*;
-use mot_index::Batch;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -164,6 +163,11 @@ fn scan(shared: &Shared, asked: &Asked, kept: &[Vec<u8>], perhaps: &[Vec<u8>]) {
             );
             seen.push(key.to_vec());
         }
+        let beyond = |(key, _): &(&[u8], u64)| {
+            let until = asked.until.as_deref();
+            until.is_some_and(|until| if forward { *key > until } else { *key < until })
+        };
+        assert!(batch.iter().filter(beyond).count() <= 1, "{seen:?}");
         if batch.is_exhausted() {
             break;
         }
