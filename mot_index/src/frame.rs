@@ -371,7 +371,7 @@ impl<'a> Frame<'a> {
         }
         if self.asked > 0 {
             self.asked -= 1;
-        } else if wanted >= LEAVES_WORTH_ASKING {
+        } else if wanted >= LEAVES_WORTH_ASKING && !self.covers_end {
             // The first of another parent's leaves.
             self.ask_ahead(direction, wanted);
         }
