@@ -81,7 +81,7 @@ BEGIN
   FOREACH direction IN ARRAY ARRAY['ASC', 'DESC'] LOOP
     IF direction = 'DESC' THEN DROP INDEX kt_asc, kt_first; END IF;
     FOREACH op IN ARRAY ARRAY['k > $1::%1$s AND k < $2::%1$s', 'k < $2::%1$s AND k > $1::%1$s', 'k >= $1::%1$s AND k <= $2::%1$s'] LOOP
-      FOR value, other IN SELECT v.value, w.value FROM kt_values v JOIN kt_values w USING (type) WHERE type = kt_try.type LOOP
+      FOR value, other IN SELECT v.value, w.value FROM kt_values v JOIN kt_values w USING (type) WHERE v.type = kt_try.type LOOP
         EXECUTE format('SELECT count(*) FROM kt_heap WHERE ' || op, type) INTO heap USING value, other;
         EXECUTE format('SELECT count(*) FROM kt_mot WHERE ' || op, type) INTO ours USING value, other;
         IF heap <> ours THEN wrong := wrong || format(' %s, %s and %s: %s rather than %s;', op, value, other, ours, heap); END IF;

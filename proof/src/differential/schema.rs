@@ -100,6 +100,18 @@ impl Type {
         )
     }
 
+    /// The least and the greatest value, if there are such.
+    fn extremes(self) -> Option<[&'static str; 2]> {
+        match self {
+            Type::Int => Some(["(-2147483648)", "2147483647"]),
+            Type::Bigint => Some(["(-9223372036854775808)", "9223372036854775807"]),
+            Type::Smallint => Some(["(-32768)::smallint", "32767::smallint"]),
+            Type::Float => Some(["'-infinity'", "'nan'"]),
+            Type::Date | Type::Timestamp => Some(["'-infinity'", "'infinity'"]),
+            _ => None,
+        }
+    }
+
     fn literal(self, rng: &mut SmallRng, span: i32) -> String {
         let n: i32 = rng.random_range(-4..span - 4);
         match self {
@@ -154,6 +166,16 @@ impl Column {
             self.span.min(HOT)
         };
         self.kind.literal(rng, span)
+    }
+
+    /// A value to compare with: one in use, or now and then one that nothing is beyond.
+    pub fn bound(&self, rng: &mut SmallRng) -> String {
+        match self.kind.extremes() {
+            Some(extremes) if rng.random_ratio(1, 10) => {
+                extremes[usize::from(rng.random::<bool>())].to_owned()
+            }
+            _ => self.literal(rng),
+        }
     }
 }
 

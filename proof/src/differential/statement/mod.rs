@@ -74,7 +74,7 @@ fn condition_on(rng: &mut SmallRng, column: &Column, prefix: &str) -> String {
             _ => format!("{name} = {literal}"),
         };
     }
-    let other = column.literal(rng);
+    let (literal, other) = (column.bound(rng), column.bound(rng));
     match rng.random_range(0..8) {
         0 | 1 => format!("{name} = {literal}"),
         2 => format!("{name} IN ({literal}, {other}, {})", column.literal(rng)),
