@@ -67,36 +67,52 @@ pub fn join() -> &'static Session {
     if shmem::engine().is_none() {
         errors::not_preloaded();
     }
-    let control = shmem::control();
-    if !LOCAL.counted.replace(true) {
-        control.participants.fetch_add(1, Ordering::SeqCst);
+    if count() {
         // SAFETY: registered once per process; the callback takes no argument.
         unsafe { pg_sys::on_shmem_exit(Some(leave), pg_sys::Datum::from(0)) };
     }
-    // After counting: the last checkpoint is written once it has set the flag and then seen the count at 0.
-    if control.closing.load(Ordering::SeqCst) {
+    if is_closing() {
         errors::closing();
     }
     store()
 }
 
-/// A process whose session is not counted is, as long as this lives.
+/// Counts this process among those the last checkpoint waits for; false if it was counted already.
+fn count() -> bool {
+    let is_new = !LOCAL.counted.replace(true);
+    if is_new {
+        shmem::control().participants.fetch_add(1, Ordering::SeqCst);
+    }
+    is_new
+}
+
+fn uncount() {
+    if LOCAL.counted.replace(false) {
+        shmem::control().participants.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// After counting: the last checkpoint is written once it has set the flag and then seen the count at 0.
+fn is_closing() -> bool {
+    shmem::control().closing.load(Ordering::SeqCst)
+}
+
+/// A process whose session is not counted is, as long as this lives, or until the process exits.
 pub struct Counted(());
 
 impl Counted {
     /// None if the last checkpoint is about to be written: nothing may be logged any more.
     pub fn begin() -> Option<Counted> {
-        let control = shmem::control();
-        control.participants.fetch_add(1, Ordering::SeqCst);
+        let is_new = count();
+        debug_assert!(is_new, "for sessions of `join_uncounted`");
         let counted = Counted(());
-        // After counting, as in `join`.
-        (!control.closing.load(Ordering::SeqCst)).then_some(counted)
+        (!is_closing()).then_some(counted)
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        shmem::control().participants.fetch_sub(1, Ordering::SeqCst);
+        uncount();
     }
 }
 
@@ -128,9 +144,7 @@ unsafe extern "C-unwind" fn leave(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
     crate::pauses::leave();
     // SAFETY: the process is exiting: no frame below holds the reference any more.
     drop(unsafe { (*LOCAL.session.get()).take() });
-    if LOCAL.counted.replace(false) {
-        shmem::control().participants.fetch_sub(1, Ordering::SeqCst);
-    }
+    uncount();
 }
 
 /// Unpins what an error left pinned; called in abort callbacks and by workers after an error.

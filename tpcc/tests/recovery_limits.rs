@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 use tpcc::cluster::{Cluster, Shutdown, scratch_directory};
 use tpcc::schema::Engine;
+use tpcc::target::Target;
 
 const ROWS: i64 = 200_000;
 /// Time a replay of the rows below gets.
@@ -22,30 +23,33 @@ fn wait_for_log(cluster: &Cluster, seen: usize, texts: &[&str]) {
     }
 }
 
-/// A server without a checkpoint of its rows is killed and comes up with less memory than they need: as a standby, and for itself.
-#[test]
-fn replay_waits_for_memory_and_can_be_stopped() {
+const FILL: &str =
+    "INSERT INTO public.wide SELECT n, repeat('x', 400) FROM generate_series(1, $1::bigint) n";
+
+/// A server with an empty table, and no checkpoints of its own accord.
+fn started(name: &str, max_memory: &str) -> (Cluster, Target) {
     let settings = [
         ("shared_preload_libraries", "mot"),
-        ("mot.max_memory", "512MB"),
+        ("mot.max_memory", max_memory),
         ("max_wal_size", "4GB"),
         ("checkpoint_timeout", "1h"),
     ];
-    let directory = scratch_directory("mot-limits");
-    let mut cluster = Cluster::create(&directory, None, &settings).unwrap();
+    let mut cluster = Cluster::create(&scratch_directory(name), None, &settings).unwrap();
     cluster.start_and_wait().unwrap();
     let target = cluster.target(Engine::Mot, None).unwrap();
+    let create = "CREATE EXTENSION IF NOT EXISTS mot;
+         CREATE FOREIGN TABLE public.wide (id int PRIMARY KEY, filler text) SERVER mot";
+    target.client().unwrap().batch_execute(create).unwrap();
+    (cluster, target)
+}
+
+/// A server without a checkpoint of its rows is killed and comes up with less memory than they need: as a standby, and for itself.
+#[test]
+fn replay_waits_for_memory_and_can_be_stopped() {
+    let (mut cluster, target) = started("mot-limits", "512MB");
     let mut client = target.client().unwrap();
-    client
-        .batch_execute(
-            "CREATE EXTENSION IF NOT EXISTS mot;
-             CREATE FOREIGN TABLE public.wide (id int PRIMARY KEY, filler text) SERVER mot;
-             CHECKPOINT",
-        )
-        .unwrap();
-    let insert =
-        "INSERT INTO public.wide SELECT n, repeat('x', 400) FROM generate_series(1, $1::bigint) n";
-    client.execute(insert, &[&ROWS]).unwrap();
+    client.batch_execute("CHECKPOINT").unwrap();
+    client.execute(FILL, &[&ROWS]).unwrap();
     drop(client);
     cluster.kill_postmaster().unwrap();
 
@@ -105,31 +109,15 @@ fn replay_waits_for_memory_and_can_be_stopped() {
 /// What a server had room for it must have room for when it recovers: a table that was truncated and filled again since the last checkpoint.
 #[test]
 fn a_table_filled_again_is_recovered_in_the_same_memory() {
-    let settings = [
-        ("shared_preload_libraries", "mot"),
-        ("mot.max_memory", "64MB"),
-        ("max_wal_size", "4GB"),
-        ("checkpoint_timeout", "1h"),
-    ];
-    let directory = scratch_directory("mot-refill");
-    let mut cluster = Cluster::create(&directory, None, &settings).unwrap();
-    cluster.start_and_wait().unwrap();
-    let target = cluster.target(Engine::Mot, None).unwrap();
+    const ROWS: i64 = 70_000;
+    let (mut cluster, target) = started("mot-refill", "64MB");
     let mut client = target.client().unwrap();
-    let fill =
-        "INSERT INTO public.wide SELECT n, repeat('x', 400) FROM generate_series(1, 70000) n";
-    client
-        .batch_execute(&format!(
-            "CREATE EXTENSION IF NOT EXISTS mot;
-             CREATE FOREIGN TABLE public.wide (id int PRIMARY KEY, filler text) SERVER mot;
-             {fill}"
-        ))
-        .unwrap();
+    client.execute(FILL, &[&ROWS]).unwrap();
     client.batch_execute("CHECKPOINT").unwrap();
     client.batch_execute("TRUNCATE public.wide").unwrap();
     // The reclaimer frees the old rows in its own time.
     let start = Instant::now();
-    while client.batch_execute(fill).is_err() {
+    while client.execute(FILL, &[&ROWS]).is_err() {
         assert!(start.elapsed() < PATIENCE, "there is no room");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -140,5 +128,5 @@ fn a_table_filled_again_is_recovered_in_the_same_memory() {
     let row = client
         .query_one("SELECT count(*) FROM public.wide", &[])
         .unwrap();
-    assert_eq!(row.get::<_, i64>(0), 70_000);
+    assert_eq!(row.get::<_, i64>(0), ROWS);
 }

@@ -142,13 +142,26 @@ impl Catalog {
         }
         // `next` of the doomed storage stays: a reader that stands on it walks on.
         link.store(storage.next.load(Ordering::Relaxed), Ordering::Release);
-        storage
-            .next_doomed
-            .store(self.doomed.load(Ordering::Relaxed), Ordering::Relaxed);
-        self.doomed.store(address, Ordering::Relaxed);
+        self.put_doomed(table);
     }
 
-    /// Takes a doomed storage that nobody walks, for the reclaimer to free.
+    /// Under the latch.
+    fn put_doomed(&self, table: TableRef) {
+        let first = self.doomed.load(Ordering::Relaxed);
+        table.storage().next_doomed.store(first, Ordering::Relaxed);
+        self.doomed
+            .store(table.0.as_ptr() as u64, Ordering::Relaxed);
+    }
+
+    /// Under the latch.
+    fn put_doomed_index(&self, index: IndexRef) {
+        let first = self.doomed_indexes.load(Ordering::Relaxed);
+        index.storage().next_doomed.store(first, Ordering::Relaxed);
+        self.doomed_indexes
+            .store(index.address(), Ordering::Relaxed);
+    }
+
+    /// Takes a doomed storage that nobody walks, to be freed.
     pub(crate) fn take_doomed(&self) -> Option<TableRef> {
         let _latched = self.latch.lock();
         let mut link = &self.doomed;
@@ -167,19 +180,13 @@ impl Catalog {
     /// Gives a doomed storage back that was taken and not freed.
     pub(crate) fn give_back_doomed(&self, table: TableRef) {
         let _latched = self.latch.lock();
-        let first = self.doomed.load(Ordering::Relaxed);
-        table.storage().next_doomed.store(first, Ordering::Relaxed);
-        self.doomed
-            .store(table.0.as_ptr() as u64, Ordering::Relaxed);
+        self.put_doomed(table);
     }
 
     /// As `give_back_doomed`, an index.
     pub(crate) fn give_back_doomed_index(&self, index: IndexRef) {
         let _latched = self.latch.lock();
-        let first = self.doomed_indexes.load(Ordering::Relaxed);
-        index.storage().next_doomed.store(first, Ordering::Relaxed);
-        self.doomed_indexes
-            .store(index.address(), Ordering::Relaxed);
+        self.put_doomed_index(index);
     }
 
     /// Whether a doomed storage cannot be freed yet because somebody walks it.
@@ -212,16 +219,13 @@ impl Catalog {
                 .compare_exchange(index.address(), 0, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
             {
-                let first = self.doomed_indexes.load(Ordering::Relaxed);
-                index.storage().next_doomed.store(first, Ordering::Relaxed);
-                self.doomed_indexes
-                    .store(index.address(), Ordering::Relaxed);
+                self.put_doomed_index(index);
                 return;
             }
         }
     }
 
-    /// Takes a doomed index, for the reclaimer to free.
+    /// Takes a doomed index, to be freed.
     pub(crate) fn take_doomed_index(&self) -> Option<IndexRef> {
         let _latched = self.latch.lock();
         let first = self.doomed_indexes.load(Ordering::Relaxed);

@@ -209,9 +209,9 @@ pub fn has_readers() -> bool {
     unsafe { pg_sys::HotStandbyActive() && !is_loading() }
 }
 
-/// Frees what the server that wrote the log had freed by then, and removes superseded versions that replay left. As long as nobody reads (crash recovery, a standby before it is consistent or without
-/// hot_standby) everything superseded by a transaction whose commit was replayed is dead, for later snapshots see that commit. Then the
-/// reclaim worker does it, under the readers' horizon.
+/// Frees what the server that wrote the log had freed by then, and removes superseded versions that replay left. As long as nobody reads
+/// (crash recovery, a standby before it is consistent or without hot_standby) everything superseded by a transaction whose commit was
+/// replayed is dead, for later snapshots see that commit. Then the reclaim worker does it, under the readers' horizon.
 fn make_room(session: &Session) {
     if has_readers() {
         return;
