@@ -93,15 +93,7 @@ impl<'a> Encoder<'a> {
                 return;
             }
             let start = position;
-            let mut end = position + 1;
-            let mut look = end;
-            // The difference goes on over short equal stretches.
-            while look < length && look - end <= GAP_BYTES {
-                if old[look] != new[look] {
-                    end = look + 1;
-                }
-                look += 1;
-            }
+            let mut end = difference_end(old, new, start);
             if self.edits + 1 >= edits_most {
                 // The last edit allowed: it takes all the rest.
                 end = length - common_suffix(&old[start..], &new[start..]);
@@ -186,14 +178,58 @@ fn best_cut(old: &[u8], new: &[u8], shared: usize) -> usize {
         .map(|(a, b)| isize::from(a != b))
         .sum();
     let (mut best, mut best_cost) = (0, cost);
-    for index in 0..shared {
+    let mut index = 0;
+    while index < shared {
+        if differs_wholly(old, new, index) && differs_wholly(old_tail, new_tail, index) {
+            // What one side gains with each byte the other one loses: no better place is among these.
+            index += 8;
+            continue;
+        }
         cost += isize::from(old[index] != new[index]);
         cost -= isize::from(old_tail[index] != new_tail[index]);
+        index += 1;
         if cost < best_cost {
-            (best, best_cost) = (index + 1, cost);
+            (best, best_cost) = (index, cost);
         }
     }
     best
+}
+
+/// Where the difference that begins at `start` ends, going on over equal stretches of up to [`GAP_BYTES`]. Both have the same length. What differs from
+/// its first byte to its last, as random text does, is passed by words.
+fn difference_end(old: &[u8], new: &[u8], start: usize) -> usize {
+    let length = old.len();
+    let mut end = start + 1;
+    let mut look = end;
+    while look < length && look - end <= GAP_BYTES {
+        if look == end && differs_wholly(old, new, look) {
+            look += 8;
+            end = look;
+            continue;
+        }
+        if old[look] != new[look] {
+            end = look + 1;
+        }
+        look += 1;
+    }
+    end
+}
+
+/// Whether both have eight bytes at `start`, and each differs.
+#[inline]
+fn differs_wholly(old: &[u8], new: &[u8], start: usize) -> bool {
+    let word = |bytes: &[u8]| {
+        let word = bytes.get(start..start + 8)?;
+        Some(u64::from_le_bytes(word.try_into().ok()?))
+    };
+    matches!((word(old), word(new)), (Some(old), Some(new)) if !has_zero_byte(old ^ new))
+}
+
+/// Whether one of a word's bytes is zero: only such a byte borrows from its own high bit ("Hacker's Delight", 6-1).
+fn has_zero_byte(word: u64) -> bool {
+    const LOW: u64 = u64::from_le_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+    word.wrapping_sub(LOW) & !word & HIGH != 0
 }
 
 /// Number of equal bytes at the start, by words.
@@ -407,6 +443,67 @@ mod tests {
             new.extend(std::iter::repeat_n(0, fill.1));
             check(&base, &new);
             check(&new, &base);
+        }
+
+        /// By words as byte by byte: equal bytes now and then, alone and in stretches around the longest that is passed over.
+        #[test]
+        fn differences_end_where_they_end_byte_by_byte(
+            stretches in prop::collection::vec((0..30_usize, 0..6_usize), 1..20),
+            bytes in prop::collection::vec(1_u8.., 31..32),
+        ) {
+            let (mut old, mut new) = (Vec::new(), Vec::new());
+            for (differing, equal) in stretches {
+                old.extend(bytes.iter().take(differing).map(|byte| byte.wrapping_add(7)));
+                new.extend(bytes.iter().take(differing).map(|byte| byte.wrapping_add(7) ^ *byte));
+                old.extend(std::iter::repeat_n(9, equal));
+                new.extend(std::iter::repeat_n(9, equal));
+            }
+            for start in 0..old.len() {
+                let mut end = start + 1;
+                let mut look = end;
+                while look < old.len() && look - end <= GAP_BYTES {
+                    if old[look] != new[look] {
+                        end = look + 1;
+                    }
+                    look += 1;
+                }
+                prop_assert_eq!(difference_end(&old, &new, start), end);
+            }
+        }
+
+        /// By words as byte by byte.
+        #[test]
+        fn the_best_cut_is_that_found_byte_by_byte(
+            parts in prop::collection::vec((0..4_usize, 1..20_usize, any::<u8>()), 1..12),
+            more in 1..12_usize,
+        ) {
+            // Equal at the same offset, at the same distance from the end, nowhere, or by chance.
+            let bytes: usize = parts.iter().map(|part| part.1).sum();
+            let mut old: Vec<u8> = (0..bytes + more).map(|at| (at * 37 % 251) as u8).collect();
+            let mut new: Vec<u8> = old[..bytes].iter().map(|byte| byte.wrapping_add(101)).collect();
+            let mut at = 0;
+            for (kind, length, byte) in parts {
+                for place in at..at + length {
+                    match kind {
+                        0 => new[place] = old[place],
+                        1 => new[place] = old[place + more],
+                        2 => {}
+                        _ => (old[place], new[place]) = (byte % 3, place as u8 % 3),
+                    }
+                }
+                at += length;
+            }
+            for (old, new) in [(&old, &new), (&new, &old)] {
+                let shared = old.len().min(new.len());
+                let tail = |bytes: &[u8], at: usize| bytes[bytes.len() - shared + at];
+                let cost = |cut: usize| {
+                    let before = (0..cut).filter(|at| old[*at] != new[*at]).count();
+                    let behind = (cut..shared).filter(|at| tail(old, *at) != tail(new, *at)).count();
+                    before + behind
+                };
+                let best = (0..=shared).min_by_key(|cut| cost(*cut));
+                prop_assert_eq!(Some(best_cut(old, new, shared)), best);
+            }
         }
 
         #[test]

@@ -8,6 +8,7 @@
 //! - Nothing here asks a `Clock` under a latch; what is taken out is known by hint flags.
 //! - One process at a time sweeps and frees dropped storages (the reclaimer); writers clean the rows they touch.
 
+mod ahead;
 mod clean;
 mod old;
 mod sweep;

@@ -1,6 +1,7 @@
 //! The background sweep: settles hints, reclaims what the horizon allows, visits only rows that were left with something to do.
 
 use super::Sweeping;
+use super::ahead::Ahead;
 use super::clean::prune_row;
 use crate::clock::Clock;
 use crate::ids::Slot;
@@ -72,6 +73,7 @@ impl Session {
         // Words of rows added from here on are left to the next sweep, untouched: who appends must not keep this one going.
         let end = table.slots_end().0;
         let directory = &table.storage().directory;
+        let mut ahead = Ahead::new(table, end);
         let mut word_start = 0;
         while word_start < end {
             let taken = directory.take_dirty(Slot(word_start));
@@ -87,7 +89,9 @@ impl Session {
                         0
                     },
             };
+            ahead.take(word_start, groups.bits);
             while let Some(first) = groups.first() {
+                ahead.look(first);
                 let slots = first..(first + GROUP_SLOTS).min(end_now);
                 if self.sweep_group(clock, table, slots, &mut done) {
                     directory.set_dirty(Slot(first));
