@@ -1,5 +1,6 @@
 //! Rows through an index, in key order.
 
+use super::points::Points;
 use super::range::KeyRange;
 use crate::clock::Snapshot;
 use crate::errors::EngineError;
@@ -18,11 +19,6 @@ use std::sync::atomic::Ordering;
 const FIRST_ENTRIES: usize = 16;
 /// Entries a later look asks for at most.
 const ENTRIES_MAX: usize = 256;
-
-/// Keys looked up at once, at first: a LIMIT may want no more.
-const FIRST_POINTS: usize = 16;
-/// Keys looked up at once, later.
-const POINTS_AT_ONCE: usize = 64;
 
 /// Where the next look into the tree begins.
 #[derive(Copy, Clone, Eq, PartialEq)]
@@ -131,7 +127,7 @@ impl IndexScan {
         debug_assert!(index.is_unique());
         self.begin_anew(table, index, Direction::Forward);
         keys.into_iter().try_for_each(|key| self.points.push(key))?;
-        self.is_done = self.points.ends.is_empty();
+        self.is_done = self.points.is_empty();
         Ok(())
     }
 
@@ -208,7 +204,8 @@ impl IndexScan {
         let Some((table, index)) = self.place else {
             return Ok(None);
         };
-        let _pin = session.local.pin();
+        let mut pin = session.local.pin();
+        let mut has_read = false;
         loop {
             while let Some((key, slot)) = self.pending.pop() {
                 self.look_ahead(table);
@@ -218,6 +215,12 @@ impl IndexScan {
             }
             if self.is_done {
                 return Ok(None);
+            }
+            if std::mem::replace(&mut has_read, true) {
+                // A whole batch of rows that nobody sees any more.
+                drop(pin);
+                snapshot.between_groups();
+                pin = session.local.pin();
             }
             self.read(session, table, index)?;
             reach(Point::ScanAfterEntries);
@@ -270,7 +273,7 @@ impl IndexScan {
         // SAFETY: `next` is pinned around this.
         let tree = unsafe { Tree::new(&index.storage().root, &memory) };
         let pending = &mut self.pending;
-        if !self.points.ends.is_empty() {
+        if !self.points.is_empty() {
             self.is_done = self.points.look_up(&tree, table, pending)?;
             return Ok(());
         }
@@ -348,7 +351,7 @@ impl IndexScan {
         }
         let key = if self.is_point {
             &self.begin_key[..]
-        } else if !self.points.ends.is_empty() {
+        } else if !self.points.is_empty() {
             self.points.key(key as usize)
         } else {
             self.batch.get(key as usize).0
@@ -357,80 +360,12 @@ impl IndexScan {
     }
 }
 
-/// Whole keys, one behind the other.
-#[derive(Default)]
-struct Points {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    /// The first that is not looked up yet.
-    next: usize,
-}
-
-impl Points {
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-        self.next = 0;
-    }
-
-    fn push(&mut self, key: &[u8]) -> Result<(), EngineError> {
-        let reserved = self.bytes.try_reserve(key.len());
-        reserved
-            .and_then(|()| self.ends.try_reserve(1))
-            .map_err(|_| EngineError::OutOfProcessMemory)?;
-        self.bytes.extend_from_slice(key);
-        self.ends.push(self.bytes.len());
-        Ok(())
-    }
-
-    fn key(&self, number: usize) -> &[u8] {
-        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start..self.ends[number]]
-    }
-
-    /// Looks some up; their slots are pending then. Whether those were the last. Pinned.
-    fn look_up<M: mot_index::Memory>(
-        &mut self,
-        tree: &Tree<'_, M>,
-        table: TableRef,
-        pending: &mut Vec<(u32, Slot)>,
-    ) -> Result<bool, EngineError> {
-        let first = self.next;
-        let at_once = if first == 0 {
-            FIRST_POINTS
-        } else {
-            POINTS_AT_ONCE
-        };
-        let count = (self.ends.len() - first).min(at_once);
-        let mut values = [None; POINTS_AT_ONCE];
-        tree.get_many(
-            count,
-            |number| self.key(first + number),
-            |number, value| {
-                values[number] = value;
-                if let Some(value) = value {
-                    slots_of(value, |slot| {
-                        table
-                            .anchor(slot)
-                            .into_iter()
-                            .for_each(row::prefetch_anchor)
-                    });
-                }
-            },
-        );
-        self.next += count;
-        for (number, value) in values[..count].iter().enumerate() {
-            if let Some(value) = value {
-                push_slots(*value, (first + number) as u32, pending)?;
-            }
-        }
-        pending.reverse();
-        Ok(self.next == self.ends.len())
-    }
-}
-
 /// Takes a value's slots out, while its posting block is protected.
-fn push_slots(value: u64, key: u32, pending: &mut Vec<(u32, Slot)>) -> Result<(), EngineError> {
+pub(super) fn push_slots(
+    value: u64,
+    key: u32,
+    pending: &mut Vec<(u32, Slot)>,
+) -> Result<(), EngineError> {
     pending
         .try_reserve(crate::index::slots_len(value))
         .map_err(|_| EngineError::OutOfProcessMemory)?;
