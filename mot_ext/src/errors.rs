@@ -290,6 +290,17 @@ pub fn single_user() -> ! {
     )
 }
 
+/// Raises 25000: a function that changes or locks rows runs in a parallel worker, which its leader would not learn.
+pub fn parallel_worker() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_INVALID_TRANSACTION_STATE,
+        "rows of memory-optimized tables cannot be changed or locked in a parallel worker",
+        "",
+        "Mark the function PARALLEL UNSAFE."
+    )
+}
+
 /// Raises 57P01: the server is shutting down and the last checkpoint is about to be written.
 pub fn closing() -> ! {
     raise_report!(

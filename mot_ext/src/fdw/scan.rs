@@ -22,8 +22,8 @@ use crate::session;
 use crate::wait::WaitPolicy;
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
-    Direction, EngineError, IndexRef, IndexScan, KeyRange, LockStrength, RowScan, Session, Slot,
-    TableRef, VersionRef,
+    Direction, EngineError, IndexRef, IndexScan, KeyRange, LockStrength, RowScan, Session,
+    SharedRowScan, Slot, Snapshot, TableRef, VersionRef,
 };
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
@@ -31,13 +31,45 @@ use pgrx::prelude::*;
 
 /// Where rows come from.
 enum Source {
-    Rows(Option<RowScan>),
+    Rows(Rows),
     /// One row, by its identity; asked for once.
     Row {
         identity: Value,
         is_read: bool,
     },
     Index(IndexSource),
+}
+
+/// All rows; beside parallel workers those parts that this process takes.
+#[derive(Default)]
+struct Rows {
+    scan: Option<RowScan>,
+    /// In the query's shared memory; taken back before that goes.
+    shared: Option<&'static SharedRowScan>,
+}
+
+impl Rows {
+    fn begin(&mut self, table: TableRef) {
+        self.scan = match self.shared {
+            Some(shared) => shared.take(table),
+            None => Some(RowScan::new(table)),
+        };
+    }
+
+    #[inline]
+    fn next<S: Snapshot>(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        snapshot: &S,
+    ) -> Option<(Slot, VersionRef)> {
+        loop {
+            if let Some(found) = self.scan.as_mut()?.next(session, snapshot) {
+                return Some(found);
+            }
+            self.scan = Some(self.shared?.take(table)?);
+        }
+    }
 }
 
 struct IndexSource {
@@ -116,7 +148,7 @@ impl Scan {
                 is_read: false,
             }
         } else if private.index() == pg_sys::InvalidOid {
-            Source::Rows(None)
+            Source::Rows(Rows::default())
         } else {
             let index = find_index(session, table, private.index());
             Source::Index(IndexSource {
@@ -196,6 +228,26 @@ impl Scan {
         }
     }
 
+    /// Says, to whom it concerns, that all rows are about to be read: before it is settled which those are.
+    pub fn begin_reading_all(&self) {
+        if let Some(reader) = &self.reader {
+            reader.begin_all();
+        }
+    }
+
+    /// Shares the scan of all rows with the query's other processes; `None`: no longer, and what was shared is read as far as it ever will be.
+    ///
+    /// # Safety
+    /// What is shared stays until it is taken back.
+    pub unsafe fn share(&mut self, shared: Option<&'static SharedRowScan>) {
+        if let Source::Rows(rows) = &mut self.source {
+            if rows.shared.is_some() && shared.is_none() {
+                rows.scan = None;
+            }
+            rows.shared = shared;
+        }
+    }
+
     /// The same relation's storage, looked up anew.
     pub fn move_to(&mut self, table: TableRef) {
         self.table = table;
@@ -251,11 +303,11 @@ impl Scan {
         if !self.is_started {
             self.is_started = true;
             match &mut self.source {
-                Source::Rows(scan) => {
+                Source::Rows(rows) => {
                     if let Some(reader) = &self.reader {
                         reader.begin_all();
                     }
-                    *scan = Some(RowScan::new(self.table));
+                    rows.begin(self.table);
                 }
                 Source::Row { is_read, .. } => *is_read = false,
                 Source::Index(source) => {
@@ -298,7 +350,7 @@ impl Source {
         context: *mut pg_sys::ExprContext,
     ) -> Option<(Slot, VersionRef)> {
         match self {
-            Source::Rows(scan) => scan.as_mut()?.next(session, snapshot),
+            Source::Rows(rows) => rows.next(session, table, snapshot),
             Source::Row { identity, is_read } => {
                 if std::mem::replace(is_read, true) {
                     return None;
