@@ -65,6 +65,8 @@ pub struct Session {
     old_snapshots: RefCell<OldSnapshots>,
     /// A version that a writer made and has not published yet: this session's alone.
     pub(crate) unpublished: Cell<Option<VersionRef>>,
+    /// An index build met a state without a key that somebody may see.
+    keyless: Cell<bool>,
 }
 
 impl Session {
@@ -92,6 +94,7 @@ impl Session {
             own_horizon: Cell::new(Xid::NONE),
             old_snapshots: RefCell::default(),
             unpublished: Cell::new(None),
+            keyless: Cell::new(false),
         })
     }
 
@@ -125,6 +128,16 @@ impl Session {
                     .free(version.block(), version.block_bytes(), Purpose::Rows)
             };
         }
+    }
+
+    pub(crate) fn note_keyless(&self) {
+        self.keyless.set(true);
+    }
+
+    /// Whether the last index built lacks rows that older snapshots see: states with NULL where the table says NOT NULL by now have no key. Told
+    /// once.
+    pub fn take_keyless(&self) -> bool {
+        self.keyless.take()
     }
 
     /// From now on this session's sweeps also take out what lies between the states that these old snapshots see and those that everybody

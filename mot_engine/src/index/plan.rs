@@ -105,7 +105,9 @@ impl Plan {
             return Ok(plan);
         }
         let samples = SAMPLES_PER_PART * parts_about.min(PARTS_MAX);
-        let (sample, bytes) = Collector::new(session, table, index)?.sample(session, samples)?;
+        // Nobody has judged these rows: what is wrong with a key is found when all are walked.
+        let mut collector = Collector::new(session, table, index, true)?;
+        let (sample, bytes) = collector.sample(session, samples)?;
         let mean = bytes / sample.len().max(1);
         let total = (slots_end as usize).saturating_mul(Keys::entry_bytes(mean));
         plan.cut(&sample, total, turn_bytes);
@@ -200,7 +202,8 @@ impl Plan {
         let collected: Vec<Mutex<Vec<Keys>>> = (0..units).map(|_| Mutex::new(Vec::new())).collect();
         let target = &self.target;
         crew.run(units, |session, clock, unit| {
-            let mut collector = Collector::new(session, target.0, target.1)?;
+            let is_recovery = !C::REPORTS_DUPLICATES;
+            let mut collector = Collector::new(session, target.0, target.1, is_recovery)?;
             let mut keys: Vec<Keys> = parts.clone().map(|_| Keys::default()).collect();
             let first = unit as u64 * SIZES.unit_slots;
             let end = self.slots_end.min(first + SIZES.unit_slots);

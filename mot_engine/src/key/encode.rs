@@ -112,6 +112,26 @@ pub fn encode_row(
     Ok(HasNull(has_null))
 }
 
+/// As [`encode_row`], of a row that the index need not have taken: where the key is too long, the row has none, either.
+///
+/// A writer that would give a row a key too long for one of its indexes is refused. But there are such rows beside the index: older ones, which were
+/// gone for everybody when it was made and which a start or replay has again; and younger ones, of an index that was dropped and is
+/// not gone yet.
+#[inline]
+pub fn encode_row_if_any(
+    definition: &IndexDefinition,
+    image: &[u8],
+    key: &mut KeyBuffer,
+) -> Result<HasNull, EngineError> {
+    match encode_row(definition, image, key) {
+        Err(EngineError::KeyTooLong { .. }) => {
+            key.clear();
+            Ok(HasNull(false))
+        }
+        other => other,
+    }
+}
+
 /// Whether two images surely have the same key: every key attribute has the same bytes. `false`
 /// means only "encode both and compare" (numeric 1.0 and 1.00 differ in bytes, not in key).
 pub fn key_attributes_unchanged(

@@ -90,6 +90,7 @@ impl Transaction {
         let index = IndexRef::allocate(&session.local, id, table.0, definition, xid.0)?;
         // Until it is published: whoever takes a version out removes the entries of the indexes he finds.
         let _quiet = Quiet::begin(table);
+        session.take_keyless();
         let outcome = build(session, clock, table, index);
         let published = match outcome {
             Ok(Build::Done(index)) => publish_index(table, index).map(|()| Build::Done(index)),

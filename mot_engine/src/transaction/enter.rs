@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::index::{EntryOutcome, enter_key, probe_key};
-use crate::key::encode_row;
+use crate::key::{encode_row, encode_row_if_any};
 use crate::pause::{Point, reach};
 use crate::row::VersionRef;
 use crate::session::Session;
@@ -43,9 +43,14 @@ impl Transaction {
             let definition = session.definition(index)?;
             let outcome = session.with_keys(|keys| {
                 let [key, scratch, old_key] = keys;
-                let has_null = encode_row(definition, version.image(), key)?.0;
+                // One that this transaction dropped need not take the row: the drop is not taken back without it.
+                let has_null = if index.is_dropped() {
+                    encode_row_if_any(definition, version.image(), key)?.0
+                } else {
+                    encode_row(definition, version.image(), key)?.0
+                };
                 if let Some(below) = below {
-                    encode_row(definition, below.image(), old_key)?;
+                    encode_row_if_any(definition, below.image(), old_key)?;
                     if old_key.as_slice() == key.as_slice() {
                         return Ok(EntryOutcome::Done);
                     }
