@@ -66,12 +66,34 @@ pub unsafe fn build_index(table: pg_sys::Relation, index: pg_sys::Oid) {
         let index = pg_sys::index_open(index, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
         let definition = definition::index_definition(table, index);
         match build(storage, &definition) {
+            Ok(Build::Done(_)) if session::session().take_keyless() => {
+                hide_from_older_snapshots((*index).rd_id);
+            }
             Ok(Build::Done(_)) => {}
             Ok(Build::Duplicate { slots, .. }) => duplicated(table, index, storage, slots[0]),
             Err(error) => errors::raise(error),
         }
         pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
         pg_sys::CacheInvalidateRelcache(table);
+    }
+}
+
+/// Has core plan without the index under snapshots that are not younger: as for a heap table's index that lacks what these see.
+unsafe fn hide_from_older_snapshots(index: pg_sys::Oid) {
+    let lock = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+    let cache = pg_sys::SysCacheIdentifier::INDEXRELID as i32;
+    let (key, none) = (pg_sys::Datum::from(index), pg_sys::Datum::from(0));
+    // SAFETY: an index of the catalog, locked; the tuple is a copy of its row.
+    unsafe {
+        let catalog = pg_sys::table_open(pg_sys::IndexRelationId, lock);
+        let row = pg_sys::SearchSysCacheCopy(cache, key, none, none, none);
+        if row.is_null() {
+            error!("cache lookup failed for index {}", index.to_u32());
+        }
+        (*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row)).indcheckxmin = true;
+        pg_sys::CatalogTupleUpdate(catalog, &raw mut (*row).t_self, row);
+        pg_sys::heap_freetuple(row);
+        pg_sys::table_close(catalog, lock);
     }
 }
 
