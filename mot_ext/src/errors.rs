@@ -177,6 +177,32 @@ pub fn plan_without_triggers(relation: &str) -> ! {
     )
 }
 
+/// Raises 42804, in core's words: a plan would run that assigns to a column which is gone, or of another type, since.
+pub fn plan_of_other_columns(
+    number: i16,
+    attribute: &pg_sys::FormData_pg_attribute,
+    expected: pg_sys::Oid,
+) -> ! {
+    let detail = if attribute.attisdropped {
+        format!("Query provides a value for a dropped column at ordinal position {number}.")
+    } else {
+        // SAFETY: catalog look-ups that give palloc'd strings.
+        let name = |oid| unsafe { std::ffi::CStr::from_ptr(pg_sys::format_type_be(oid)) };
+        format!(
+            "Table has type {} at ordinal position {number}, but query expects {}.",
+            name(attribute.atttypid).to_string_lossy(),
+            name(expected).to_string_lossy()
+        )
+    };
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_DATATYPE_MISMATCH,
+        "table row type and query-specified row type do not match",
+        detail,
+        ""
+    )
+}
+
 /// Raises 55000: a plan would run whose index was dropped since.
 pub fn index_dropped() -> ! {
     raise_report!(

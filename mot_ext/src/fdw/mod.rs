@@ -37,7 +37,7 @@ pub mod tuple;
 mod upsert;
 mod write;
 
-pub use direct_modify::Change;
+pub use direct_modify::{Change, check_columns};
 pub use expressions::{Value, evaluate, passes, project, project_to};
 pub use filter::{Filter, Verdict};
 pub use lock_rows::{
