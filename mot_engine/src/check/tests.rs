@@ -44,7 +44,7 @@ fn scene() -> Scene {
             .create_index(&session, &me, table, &definition, Xid(me.top))
             .unwrap()
         {
-            Build::Done(index) => index,
+            Build::Done(index) | Build::DoneBesideOlder(index) => index,
             Build::Duplicate { slots } => panic!("{slots:?} in an empty table"),
         }
     });

@@ -22,6 +22,8 @@ pub(super) struct Collector<'a> {
     key: KeyBuffer,
     /// Keys of a row with several versions.
     known: Vec<Vec<u8>>,
+    /// Whether a state of a row had no key.
+    pub(super) has_met_keyless: bool,
 }
 
 impl<'a> Collector<'a> {
@@ -38,6 +40,7 @@ impl<'a> Collector<'a> {
             fixed: FixedKey::of(definition),
             key: KeyBuffer::new(),
             known: Vec::new(),
+            has_met_keyless: false,
         })
     }
 
@@ -134,6 +137,7 @@ impl<'a> Collector<'a> {
                 self.known.push(key.to_vec());
             }
         }
+        self.has_met_keyless |= has_keyless;
         if keys > 1 || has_keyless {
             // Changed while no index minded: from now on scans must compare, and pruning must remove the entries of old versions.
             let mut latched = anchor.latch();

@@ -11,7 +11,7 @@ use crate::ids::Slot;
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
 use mot_index::{BulkError, Tree, TreePart};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Keys looked at to place a cut: parts then differ in size by a fifth or so.
@@ -78,6 +78,8 @@ pub(super) struct Stretches {
     postings: Vec<u64>,
     entries: i64,
     pub(super) duplicate: Option<[Slot; 2]>,
+    /// Whether a state of a row had no key.
+    pub(super) has_met_keyless: bool,
 }
 
 /// What a thread made of a part.
@@ -168,7 +170,10 @@ impl Plan {
             let to = parts.min(from + self.parts_per_turn);
             let sorted = match &self.runs {
                 Some(runs) => self.take(crew, runs, from..to)?,
-                None => sort(crew, self.collect(crew, from..to)?, to - from)?,
+                None => {
+                    let collected = self.collect(crew, from..to, stretches)?;
+                    sort(crew, collected, to - from)?
+                }
             };
             let mut ready: Vec<Keys> = waiting.take().into_iter().collect();
             ready.extend(sorted.into_iter().filter(|keys| !keys.is_empty()));
@@ -195,7 +200,9 @@ impl Plan {
         &self,
         crew: &C,
         parts: std::ops::Range<usize>,
+        stretches: &mut Stretches,
     ) -> Result<Vec<Mutex<Vec<Keys>>>, EngineError> {
+        let has_met_keyless = AtomicBool::new(false);
         let units = self.slots_end.div_ceil(SIZES.unit_slots) as usize;
         let collected: Vec<Mutex<Vec<Keys>>> = (0..units).map(|_| Mutex::new(Vec::new())).collect();
         let target = &self.target;
@@ -217,8 +224,10 @@ impl Plan {
                 })?;
             }
             *lock(&collected[unit]) = keys;
+            has_met_keyless.fetch_or(collector.has_met_keyless, Ordering::Relaxed);
             Ok(())
         })?;
+        stretches.has_met_keyless |= has_met_keyless.into_inner();
         Ok(collected)
     }
 

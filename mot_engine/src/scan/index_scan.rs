@@ -135,8 +135,9 @@ impl IndexScan {
         Ok(())
     }
 
-    /// Begins a look-up of one full key of a unique index, as an entry of it has it: `next` gives the row, if the snapshot sees one. The tree is looked
-    /// into here, and the row's memory asked for: what the caller does before `next` overlaps with that.
+    /// Begins a look-up of one full key of a unique index, as an entry of it has it: `next` gives the row, if the snapshot sees one; it sees several
+    /// if the index was made after it and found all but one of them deleted. The tree is looked into here, and the row's memory asked for: what the
+    /// caller does before `next` overlaps with that.
     pub fn look_up(
         &mut self,
         session: &Session,
@@ -171,7 +172,7 @@ impl IndexScan {
         self.next(session, snapshot)
     }
 
-    /// One row at most.
+    /// One entry at most. Of the rows it leads to a snapshot sees one, or several if it is older than the index.
     #[inline]
     fn begin_point(&mut self, table: TableRef, index: IndexRef, direction: Direction, key: &[u8]) {
         self.begin_anew(table, index, direction);
@@ -225,6 +226,12 @@ impl IndexScan {
                 self.look_at_first(table);
             }
         }
+    }
+
+    /// Whether `next` would find nothing more, without looking.
+    #[inline]
+    pub fn is_exhausted(&self) -> bool {
+        self.is_done && self.pending.is_empty()
     }
 
     /// Asks for the memory of rows to come. What is pending is in the reverse of its order.

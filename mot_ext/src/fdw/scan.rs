@@ -59,7 +59,7 @@ pub struct Scan {
     pub tuple: pg_sys::HeapTupleData,
     source: Source,
     is_started: bool,
-    /// Of one whole key: its entry was looked up, the row was not looked at. Means nothing before the start.
+    /// Of one whole key: its entry was looked up. Means nothing before the start.
     is_sought: bool,
     row_lock: Option<RowLock>,
     /// Drops rows before anybody sees them.
@@ -237,15 +237,18 @@ impl Scan {
             && self.reader.is_none()
         {
             let (session, table) = (self.session, self.table);
-            let found = if !std::mem::replace(&mut self.is_started, true) {
+            if !std::mem::replace(&mut self.is_started, true) {
                 self.is_sought = false;
                 // SAFETY: the arguments were compiled for the node whose context this is.
-                unsafe { source.find(session, table, &self.snapshot, context) }
-            } else if std::mem::take(&mut self.is_sought) {
-                source.scan.next(session, &self.snapshot)
-            } else {
+                let found = unsafe { source.find(session, table, &self.snapshot, context) };
+                let found = found.unwrap_or_else(|error| errors::raise(error));
+                self.is_sought = found.is_some();
+                return found.flatten();
+            }
+            if !self.is_sought || source.scan.is_exhausted() {
                 return None;
-            };
+            }
+            let found = source.scan.next(session, &self.snapshot);
             return found.unwrap_or_else(|error| errors::raise(error));
         }
         if !self.is_started {
@@ -340,7 +343,7 @@ impl RowLock {
 }
 
 impl IndexSource {
-    /// The row with the one key that is asked for.
+    /// The first row with the one key that is asked for; `None` if no row can have it. A snapshot that is older than the index may see others.
     #[inline]
     unsafe fn find(
         &mut self,
@@ -348,10 +351,13 @@ impl IndexSource {
         table: TableRef,
         snapshot: &PgSnapshot<'static>,
         context: *mut pg_sys::ExprContext,
-    ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
+    ) -> Result<Option<Option<(Slot, VersionRef)>>, EngineError> {
         // SAFETY: as for the caller.
         match unsafe { self.bounds.point(context)? } {
-            Some(key) => self.scan.find(session, table, self.index, key, snapshot),
+            Some(key) => {
+                let found = self.scan.find(session, table, self.index, key, snapshot)?;
+                Ok(Some(found))
+            }
             None => Ok(None),
         }
     }
