@@ -101,12 +101,12 @@ impl<'a, M: Memory> Tree<'a, M> {
         unsafe { self.memory.free(bag.block(), bag.layout()) }
     }
 
-    /// Gives back the bag at an address that no leaf holds any more; 0 is no bag.
-    pub(crate) fn retire_bag(&self, address: u64) {
-        // SAFETY: our callers have just replaced the leaf's address of it under its latch (or have
+    /// Gives back the bag that the cell of no leaf names any more; 0 is no bag.
+    pub(crate) fn retire_bag(&self, cell: u64) {
+        // SAFETY: our callers have just replaced the leaf's cell that named it under its latch (or have
         // deleted the leaf), so nobody who pins from now on can reach the bag.
         unsafe {
-            if let Some(bag) = Bag::at(address) {
+            if let Some(bag) = Bag::at(cell) {
                 self.memory.retire(bag.block(), bag.layout());
             }
         }

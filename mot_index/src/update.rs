@@ -6,7 +6,7 @@
 //! is noticed while nothing has happened, and the caller is asked once. Should the caller's closure
 //! unwind, [`Undo`] leaves the tree as if it had answered `Keep`.
 
-use crate::bag::{Bag, enlarge, owned_suffix};
+use crate::bag::{Bag, enlarge, owned_bag, owned_suffix};
 use crate::descend::{Found, Goal, look_up, reach_leaf};
 use crate::layer::NewLayer;
 use crate::memory::{Memory, OutOfMemory};
@@ -89,17 +89,17 @@ impl<'a, M: Memory> Tree<'a, M> {
             "a key of {} bytes is too long",
             key.len()
         );
-        let site = loop {
+        let (site, place) = loop {
             match self.latch_leaf(key) {
-                Some(site) => break site,
+                Some(found) => break found,
                 None => {
                     if let Some(site) = self.install_root()? {
-                        break site;
+                        break (site, Place::Before(0));
                     }
                 }
             }
         };
-        match entry(key, site) {
+        match entry(key, site, place) {
             Entry::Present { position, slot } => {
                 Ok(self.change_present(key, site, position, slot, |value| decide(Some(value))))
             }
@@ -114,8 +114,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         key: &[u8],
         decide: impl FnMut(u64) -> (Change, R),
     ) -> Option<R> {
-        let site = self.latch_leaf(key)?;
-        match entry(key, site) {
+        let (site, place) = self.latch_leaf(key)?;
+        match entry(key, site, place) {
             Entry::Present { position, slot } => {
                 Some(self.change_present(key, site, position, slot, decide))
             }
@@ -139,9 +139,9 @@ impl<'a, M: Memory> Tree<'a, M> {
         self.update_present(key, |old| (Change::Remove, old))
     }
 
-    /// Latches the leaf that covers the key in the deepest layer there is for it; `None` when the
-    /// tree has no root.
-    fn latch_leaf(&self, key: &[u8]) -> Option<Site<'a>> {
+    /// Latches the leaf that covers the key in the deepest layer there is for it, and says where in the leaf its slice and class are;
+    /// `None` when the tree has no root.
+    fn latch_leaf(&self, key: &[u8]) -> Option<(Site<'a>, Place)> {
         'tree: loop {
             let mut root = self.first_layer()?;
             let mut offset = 0;
@@ -163,7 +163,9 @@ impl<'a, M: Memory> Tree<'a, M> {
                             continue 'layer;
                         }
                         // Before the latch, which no later access overtakes.
-                        Some(Found::Nothing | Found::Value(_)) => Bag::prefetch(leaf.bag()),
+                        Some(Found::Nothing | Found::Value(_)) => {
+                            Bag::prefetch_to_put(leaf.bag(), rest.len() - SLICE_BYTES);
+                        }
                     }
                 }
                 leaf.version.latch();
@@ -171,15 +173,16 @@ impl<'a, M: Memory> Tree<'a, M> {
                     leaf.version.unlatch(0);
                     continue 'layer;
                 }
+                let place = leaf.search(leaf.permutation(), slice, class);
                 if class == LONGER
-                    && let Place::At(_, slot) = leaf.search(leaf.permutation(), slice, class)
+                    && let Place::At(_, slot) = place
                     && leaf.kinds().of(slot) == LAYER
                 {
                     // Somebody made a layer before we had the latch.
                     leaf.version.unlatch(0);
                     continue 'layer;
                 }
-                return Some(Site { leaf, root, offset });
+                return Some((Site { leaf, root, offset }, place));
             }
         }
     }
@@ -336,15 +339,11 @@ impl<'a, M: Memory> Tree<'a, M> {
             if suffix.is_some() { SUFFIX } else { class },
             value,
         );
-        let mut replaced = 0;
-        if let Some(bag) = bag {
-            replaced = leaf.bag();
-            leaf.set_bag(bag.address());
-        }
+        let replaced = if bag.is_some() { leaf.bag() } else { 0 };
         if let Some(suffix) = suffix {
-            // SAFETY: the leaf is ours, and so is its bag.
-            let bag = unsafe { Bag::at(leaf.bag()) }.expect("a bag was provided above");
+            let mut bag = bag.unwrap_or_else(|| owned_bag(leaf));
             bag.put(slot, suffix);
+            leaf.set_bag(bag.cell());
         }
         leaf.set_permutation(permutation);
         leaf.version.unlatch(0);
@@ -353,14 +352,13 @@ impl<'a, M: Memory> Tree<'a, M> {
     }
 }
 
-/// What a latched leaf has for the key.
-fn entry(key: &[u8], site: Site<'_>) -> Entry {
-    let rest = &key[site.offset..];
-    let (slice, class) = cut(rest);
-    match site.leaf.search(site.leaf.permutation(), slice, class) {
+/// What a latched leaf has for the key, whose slice and class are at a place.
+fn entry(key: &[u8], site: Site<'_>, place: Place) -> Entry {
+    match place {
         Place::Before(position) => Entry::Absent { position },
         Place::At(position, slot) => {
-            if class == LONGER && owned_suffix(site.leaf, slot) != &rest[SLICE_BYTES..] {
+            let rest = &key[site.offset..];
+            if rest.len() > SLICE_BYTES && owned_suffix(site.leaf, slot) != &rest[SLICE_BYTES..] {
                 Entry::Clash { slot }
             } else {
                 Entry::Present { position, slot }

@@ -225,11 +225,7 @@ impl Verifier<'_> {
         if let Some(bag) = bag {
             self.stats.bytes_used += bag.bytes() as u64;
             self.stats.bag_bytes_used += bag.bytes() as u64;
-            check(
-                bag.used_bytes() <= bag.bytes(),
-                address,
-                "has an overfull bag",
-            )?;
+            check(bag.is_sound(), address, "has an overfull bag")?;
         }
         let mut before = None;
         for position in 0..permutation.count() {
