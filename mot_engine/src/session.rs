@@ -7,6 +7,7 @@ use crate::clock::{Clock, Snapshot};
 use crate::engine::{Engine, SessionLine};
 use crate::errors::EngineError;
 use crate::ids::{IndexId, RelationKey, Slot, Xid};
+use crate::index::KEYS_TOGETHER;
 use crate::key::{IndexDefinition, KeyBuffer};
 use crate::memory::{LocalMemory, Purpose, TooManyParticipants, Urgency};
 use crate::reclaim::OldSnapshots;
@@ -48,6 +49,9 @@ impl mot_index::Memory for NodeMemory<'_> {
     }
 }
 
+/// Key buffers of a session: two to work with, and those of a row's keys that are entered together.
+pub(crate) const KEY_BUFFERS: usize = 2 + KEYS_TOGETHER;
+
 /// One process or thread that uses the engine.
 pub struct Session {
     engine: Engine,
@@ -57,7 +61,7 @@ pub struct Session {
     /// Decoded definitions by index id. Entries are never taken out before the session ends, so references to them stay good.
     definitions: UnsafeCell<Vec<Option<Box<IndexDefinition>>>>,
     /// Key buffers for the writers' paths: lent out by `with_keys`.
-    keys: RefCell<[KeyBuffer; 3]>,
+    keys: RefCell<[KeyBuffer; KEY_BUFFERS]>,
     logging: Cell<u64>,
     /// Below this, what a committed transaction superseded is dead to everybody, whatever the engine's horizon says.
     own_horizon: Cell<Xid>,
@@ -87,7 +91,7 @@ impl Session {
             line,
             batches: RefCell::default(),
             definitions: UnsafeCell::new(Vec::new()),
-            keys: RefCell::new([KeyBuffer::new(), KeyBuffer::new(), KeyBuffer::new()]),
+            keys: RefCell::new([const { KeyBuffer::new() }; KEY_BUFFERS]),
             logging: Cell::new(logging),
             own_horizon: Cell::new(Xid::NONE),
             old_snapshots: RefCell::default(),
@@ -283,7 +287,10 @@ impl Session {
     }
 
     /// Lends the session's key buffers. Not reentrant: nothing that is called inside may ask for them again.
-    pub(crate) fn with_keys<R>(&self, work: impl FnOnce(&mut [KeyBuffer; 3]) -> R) -> R {
+    pub(crate) fn with_keys<R>(
+        &self,
+        work: impl FnOnce(&mut [KeyBuffer; KEY_BUFFERS]) -> R,
+    ) -> R {
         work(&mut self.keys.borrow_mut())
     }
 

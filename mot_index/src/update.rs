@@ -12,9 +12,9 @@ use crate::layer::NewLayer;
 use crate::memory::{Memory, OutOfMemory};
 use crate::node::{Node, Place};
 use crate::slice::{LAYER, LONGER, MAX_KEY_BYTES, SLICE_BYTES, SUFFIX, cut};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, is_broken};
 use crate::tree::Tree;
-use crate::version::{CHANGE, LATCHED, same_range};
+use crate::version::{CHANGE, LATCHED, Seen, same_range};
 
 /// What to do with the entry of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,13 +82,9 @@ impl<'a, M: Memory> Tree<'a, M> {
     pub fn update<R>(
         &self,
         key: &[u8],
-        mut decide: impl FnMut(Option<u64>) -> (Change, R),
+        decide: impl FnMut(Option<u64>) -> (Change, R),
     ) -> Result<R, OutOfMemory> {
-        assert!(
-            key.len() <= MAX_KEY_BYTES,
-            "a key of {} bytes is too long",
-            key.len()
-        );
+        assert_length(key);
         let site = loop {
             match self.latch_leaf(key) {
                 Some(site) => break site,
@@ -99,6 +95,17 @@ impl<'a, M: Memory> Tree<'a, M> {
                 }
             }
         };
+        self.decide_at(key, site, decide)
+    }
+
+    /// The rest of an update, once the key's leaf is latched.
+    #[inline]
+    pub(crate) fn decide_at<R>(
+        &self,
+        key: &[u8],
+        site: Site<'a>,
+        mut decide: impl FnMut(Option<u64>) -> (Change, R),
+    ) -> Result<R, OutOfMemory> {
         match entry(key, site) {
             Entry::Present { position, slot } => {
                 Ok(self.change_present(key, site, position, slot, |value| decide(Some(value))))
@@ -166,20 +173,10 @@ impl<'a, M: Memory> Tree<'a, M> {
                         Some(Found::Nothing | Found::Value(_)) => Bag::prefetch(leaf.bag()),
                     }
                 }
-                leaf.version.latch();
-                if !same_range(seen, leaf.version.owned()) {
-                    leaf.version.unlatch(0);
-                    continue 'layer;
+                if latch_covering(leaf, seen, slice, class) {
+                    return Some(Site { leaf, root, offset });
                 }
-                if class == LONGER
-                    && let Place::At(_, slot) = leaf.search(leaf.permutation(), slice, class)
-                    && leaf.kinds().of(slot) == LAYER
-                {
-                    // Somebody made a layer before we had the latch.
-                    leaf.version.unlatch(0);
-                    continue 'layer;
-                }
-                return Some(Site { leaf, root, offset });
+                continue 'layer;
             }
         }
     }
@@ -351,6 +348,37 @@ impl<'a, M: Memory> Tree<'a, M> {
         self.retire_bag(replaced);
         Ok(result)
     }
+}
+
+#[inline]
+pub(crate) fn assert_length(key: &[u8]) {
+    assert!(
+        key.len() <= MAX_KEY_BYTES,
+        "a key of {} bytes is too long",
+        key.len()
+    );
+}
+
+/// Latches the leaf that covered a slice under the version seen; `false`, and no latch, if it may not cover it any more, or has a layer for
+/// what goes on behind the slice.
+#[inline]
+pub(crate) fn latch_covering(leaf: &Node, seen: Seen, slice: u64, class: u64) -> bool {
+    leaf.version.latch();
+    if !same_range(seen, leaf.version.owned())
+        && !is_broken("index: looking whether a latched leaf still covers the key")
+    {
+        leaf.version.unlatch(0);
+        return false;
+    }
+    if class == LONGER
+        && let Place::At(_, slot) = leaf.search(leaf.permutation(), slice, class)
+        && leaf.kinds().of(slot) == LAYER
+    {
+        // Somebody made a layer before we had the latch.
+        leaf.version.unlatch(0);
+        return false;
+    }
+    true
 }
 
 /// What a latched leaf has for the key.

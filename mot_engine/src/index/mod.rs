@@ -24,15 +24,19 @@ mod remove;
 mod size;
 #[cfg(test)]
 mod tests;
+mod together;
 
 pub use build::Build;
 pub(crate) use build::{build, build_gathered, build_unjudged, gathering_allowance, is_small};
-pub(crate) use enter::{EntryOutcome, enter_key, probe_key};
+#[cfg(test)]
+pub(crate) use enter::enter_key;
+pub(crate) use enter::{EntryOutcome, probe_key};
 pub(crate) use gather::{Allowance, Gatherer, Harvest};
 pub(crate) use keys::Sorter;
 pub(crate) use posting::{slots_len, slots_of};
 pub use ranges::EntryRange;
 pub(crate) use remove::{clear_tree, remove_key};
+pub(crate) use together::{KEYS_TOGETHER, Obstacle, enter_row};
 
 use crate::errors::EngineError;
 use crate::ids::Slot;

@@ -28,7 +28,7 @@ impl Session {
         for index in table.all_indexes() {
             let definition = self.definition(index)?;
             self.with_keys(|keys| {
-                let [key, old_key, _] = keys;
+                let [key, old_key, ..] = keys;
                 if let Some(old) = old {
                     encode_row(definition, old, old_key)?;
                     encode_row(definition, new, key)?;

@@ -24,8 +24,8 @@ use super::load::{raise_ids, write_version};
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
-use crate::index::{EntryOutcome, enter_key};
-use crate::key::{encode_row, key_attributes_unchanged};
+use crate::index::enter_row;
+use crate::key::key_attributes_unchanged;
 use crate::log::{BaseLsn, Change, DefinitionChange, Record, apply_delta};
 use crate::memory::{Purpose, Urgency};
 use crate::reclaim::Quiet;
@@ -433,27 +433,11 @@ impl Place<'_> {
         if version.is_tombstone() || !version.changed_keys() {
             return Ok(());
         }
-        for index in self.table.all_indexes() {
-            let definition = self.session.definition(index)?;
-            self.session.with_keys(|keys| {
-                let [key, scratch, _] = keys;
-                let has_null = encode_row(definition, version.image(), key)?.0;
-                if key.is_empty() {
-                    return Ok(EntryOutcome::Done);
-                }
-                enter_key::<NoClock>(
-                    self.session,
-                    self.table,
-                    index,
-                    has_null,
-                    key,
-                    scratch,
-                    self.slot,
-                    None,
-                )
-            })?;
+        let (session, table, slot) = (self.session, self.table, self.slot);
+        match enter_row::<NoClock>(session, table, slot, version, None, None)? {
+            None => Ok(()),
+            Some(_) => unreachable!("only asked with a clock"),
         }
-        Ok(())
     }
 
     /// Counts as if the transaction had committed; most have. `below`: the state that it was put upon, whatever becomes of that. Who takes
