@@ -766,6 +766,10 @@ impl Test {
                     let told = |found: (Slot, VersionRef)| (found.0, row(found.1.image()));
                     assert_eq!(at_once.unwrap().map(told), seen);
                     assert_eq!(scan.next(&self.session, snap).unwrap(), None);
+                    let (session, table) = (&self.session, self.table);
+                    scan.look_up(session, table, *index, &key).unwrap();
+                    let in_two_steps = scan.next(session, snap).unwrap();
+                    assert_eq!(in_two_steps.map(told), seen);
                 }
             }
         }

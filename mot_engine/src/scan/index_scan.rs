@@ -4,7 +4,7 @@ use super::range::KeyRange;
 use crate::clock::Snapshot;
 use crate::errors::EngineError;
 use crate::ids::Slot;
-use crate::index::slots_of;
+use crate::index::{only_slot, slots_of};
 use crate::key::{KeyBuffer, encode_row};
 use crate::memory::Urgency;
 use crate::pause::{Point, reach};
@@ -157,7 +157,7 @@ impl IndexScan {
         Ok(())
     }
 
-    /// As `look_up`, and `next`.
+    /// As `look_up`, and `next`. As a rule one row has the key and has had it always, so there is nothing to be kept for `next`.
     pub fn find<S: Snapshot>(
         &mut self,
         session: &Session,
@@ -166,9 +166,29 @@ impl IndexScan {
         key: &[u8],
         snapshot: &S,
     ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
+        debug_assert!(index.is_unique());
+        count_scan(index);
+        self.place = None;
         let _pin = session.local.pin();
-        self.look_up(session, table, index, key)?;
-        self.next(session, snapshot)
+        let memory = session.tree_memory(Urgency::Ordinary);
+        // SAFETY: pinned.
+        let tree = unsafe { Tree::new(&index.storage().root, &memory) };
+        let value = tree.get(key);
+        reach(Point::ScanAfterEntries);
+        let Some(value) = value else {
+            return Ok(None);
+        };
+        let Some(slot) = only_slot(value) else {
+            self.forget(table, index, Direction::Forward);
+            self.is_point = true;
+            self.is_done = true;
+            self.begin_key.extend_from_slice(key);
+            push_slots(value, 0, &mut self.pending)?;
+            return self.next(session, snapshot);
+        };
+        let scratch = &mut self.scratch;
+        let seen = visible_with_key(session, table, index, slot, snapshot, scratch, || key)?;
+        Ok(seen.map(|version| (slot, version)))
     }
 
     /// One row at most.
@@ -181,11 +201,13 @@ impl IndexScan {
 
     #[inline]
     fn begin_anew(&mut self, table: TableRef, index: IndexRef, direction: Direction) {
-        index
-            .storage()
-            .counters
-            .scans
-            .fetch_add(1, Ordering::Relaxed);
+        count_scan(index);
+        self.forget(table, index, direction);
+    }
+
+    /// Forgets the scan before.
+    #[inline]
+    fn forget(&mut self, table: TableRef, index: IndexRef, direction: Direction) {
         self.place = Some((table, index));
         self.direction = direction;
         self.pending.clear();
@@ -330,31 +352,55 @@ impl IndexScan {
         slot: Slot,
         snapshot: &S,
     ) -> Result<Option<VersionRef>, EngineError> {
-        let Some(anchor) = table.anchor(slot) else {
-            return Ok(None);
-        };
-        let Some(version) = row::visible(anchor, snapshot) else {
-            return Ok(None);
-        };
-        // The flag is loaded after the walk: a writer sets it before it publishes a version with another key. A slot that an abort gave back may
-        // have a new row meanwhile.
-        if !snapshot.sees_younger() && !anchor.head().has(Head::KEYS_MOVED) {
-            return Ok(Some(version));
-        }
-        let definition = session.definition(index)?;
-        let has_null = encode_row(definition, version.image(), &mut self.scratch)?.0;
-        if index.form(has_null) == EntryForm::Suffixed {
-            crate::index::append_slot(&mut self.scratch, slot)?;
-        }
-        let key = if self.is_point {
-            &self.begin_key[..]
-        } else if !self.points.ends.is_empty() {
-            self.points.key(key as usize)
-        } else {
-            self.batch.get(key as usize).0
-        };
-        Ok((self.scratch.as_slice() == key).then_some(version))
+        let (batch, points, begin_key) = (&self.batch, &self.points, &self.begin_key);
+        let is_point = self.is_point;
+        let scratch = &mut self.scratch;
+        visible_with_key(session, table, index, slot, snapshot, scratch, || {
+            if is_point {
+                &begin_key[..]
+            } else if !points.ends.is_empty() {
+                points.key(key as usize)
+            } else {
+                batch.get(key as usize).0
+            }
+        })
     }
+}
+
+#[inline]
+fn count_scan(index: IndexRef) {
+    let scans = &index.storage().counters.scans;
+    scans.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The row in a slot, if the snapshot sees it with the key of the entry that led there. Pinned.
+#[inline]
+fn visible_with_key<'k, S: Snapshot>(
+    session: &Session,
+    table: TableRef,
+    index: IndexRef,
+    slot: Slot,
+    snapshot: &S,
+    scratch: &mut KeyBuffer,
+    key: impl FnOnce() -> &'k [u8],
+) -> Result<Option<VersionRef>, EngineError> {
+    let Some(anchor) = table.anchor(slot) else {
+        return Ok(None);
+    };
+    let Some(version) = row::visible(anchor, snapshot) else {
+        return Ok(None);
+    };
+    // The flag is loaded after the walk: a writer sets it before it publishes a version with another key. A slot that an abort gave back may
+    // have a new row meanwhile.
+    if !snapshot.sees_younger() && !anchor.head().has(Head::KEYS_MOVED) {
+        return Ok(Some(version));
+    }
+    let definition = session.definition(index)?;
+    let has_null = encode_row(definition, version.image(), scratch)?.0;
+    if index.form(has_null) == EntryForm::Suffixed {
+        crate::index::append_slot(scratch, slot)?;
+    }
+    Ok((scratch.as_slice() == key()).then_some(version))
 }
 
 /// Whole keys, one behind the other.
