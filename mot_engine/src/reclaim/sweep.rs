@@ -5,7 +5,7 @@ use super::clean::prune_row;
 use crate::clock::Clock;
 use crate::ids::Slot;
 use crate::pause::{Point, reach};
-use crate::row::{Judged, judge_maker, prefetch_header};
+use crate::row::{Anchor, Head, Judged, judge_maker, prefetch_header};
 use crate::session::Session;
 use crate::table::{DIRTY_WORD_SLOTS, Directory, GROUP_SLOTS, TableRef};
 
@@ -121,7 +121,9 @@ impl Session {
         // One row of the group was left with something to do, and all lie cold: waiting for each of them in turn was nine tenths
         // of the sweeper's time.
         for anchor in slots.clone().filter_map(|slot| table.anchor(Slot(slot))) {
-            prefetch_header(anchor);
+            if !anchor.head().has(Head::AT_REST) {
+                prefetch_header(anchor);
+            }
         }
         let mut left = false;
         for slot in slots.map(Slot) {
@@ -136,21 +138,40 @@ impl Session {
         let Some(anchor) = table.anchor(slot) else {
             return false;
         };
-        let mut at = anchor.head().version();
-        if at.is_some_and(|newest| newest.is_at_rest()) {
+        let head = anchor.head();
+        if is_at_rest(anchor, head) {
             return false;
         }
+        let mut at = head.version();
         while let Some(version) = at {
             at = version.next();
             let _: Judged = judge_maker(version, clock);
         }
         reach(Point::ReclaimBeforePrune);
         done.versions_removed += prune_row(self, table, slot) as u64;
-        let Some(newest) = anchor.head().version() else {
+        let head = anchor.head();
+        let Some(newest) = head.version() else {
             return false;
         };
+        if is_at_rest(anchor, head) {
+            return false;
+        }
         let now = newest.flags();
         let settled = crate::row::flags::COMMITTED;
         newest.next().is_some() || newest.is_tombstone() || now & settled == 0
     }
+}
+
+/// Whether there is nothing to do with the row. That is noted in its anchor: of eight rows that share a dirty bit seven were not changed, as a
+/// rule, and a note saves waiting for their versions.
+#[inline]
+fn is_at_rest(anchor: &Anchor, head: Head) -> bool {
+    if head.has(Head::AT_REST) {
+        return true;
+    }
+    let is_at_rest = head.version().is_some_and(|newest| newest.is_at_rest());
+    if is_at_rest {
+        anchor.set_at_rest(head);
+    }
+    is_at_rest
 }
