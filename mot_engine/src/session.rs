@@ -14,6 +14,7 @@ use crate::reclaim::OldSnapshots;
 use crate::row::{self, Newest, VersionRef};
 use crate::sync::{Ordering, order_unless_broken};
 use crate::table::{Catalog, IndexRef, SlotBatches, TableRef, Walk};
+use crate::transaction::Litter;
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ptr::NonNull;
@@ -67,6 +68,8 @@ pub struct Session {
     own_horizon: Cell<Xid>,
     /// Who reads as of an earlier moment: for the sweeper.
     old_snapshots: RefCell<OldSnapshots>,
+    /// What its commits left behind.
+    pub(crate) litter: RefCell<Litter>,
     /// A version that a writer made and has not published yet: this session's alone.
     pub(crate) unpublished: Cell<Option<VersionRef>>,
 }
@@ -95,6 +98,7 @@ impl Session {
             logging: Cell::new(logging),
             own_horizon: Cell::new(Xid::NONE),
             old_snapshots: RefCell::default(),
+            litter: RefCell::default(),
             unpublished: Cell::new(None),
         })
     }

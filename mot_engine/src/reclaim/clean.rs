@@ -356,6 +356,19 @@ pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize
     removed + usize::from(free_dead_row(session, table, slot, anchor, horizon))
 }
 
+/// `prune_row`, for a row that was left with something to do; notes if it has nothing to do then. `false` if it had none already.
+pub(crate) fn tidy_row(session: &Session, table: TableRef, slot: Slot) -> bool {
+    let Some(anchor) = table.anchor(slot) else {
+        return false;
+    };
+    if anchor.is_at_rest(anchor.head()) {
+        return false;
+    }
+    prune_row(session, table, slot);
+    anchor.is_at_rest(anchor.head());
+    true
+}
+
 /// Takes the tombstone out that is all that is left of a row and that everybody sees, and gives the slot back if it may be.
 fn free_dead_row(
     session: &Session,

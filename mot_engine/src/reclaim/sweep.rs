@@ -5,7 +5,7 @@ use super::clean::prune_row;
 use crate::clock::Clock;
 use crate::ids::Slot;
 use crate::pause::{Point, reach};
-use crate::row::{Anchor, Head, Judged, judge_maker, prefetch_header};
+use crate::row::{Head, Judged, judge_maker, prefetch_header};
 use crate::session::Session;
 use crate::table::{DIRTY_WORD_SLOTS, Directory, GROUP_SLOTS, TableRef};
 
@@ -139,7 +139,7 @@ impl Session {
             return false;
         };
         let head = anchor.head();
-        if is_at_rest(anchor, head) {
+        if anchor.is_at_rest(head) {
             return false;
         }
         let mut at = head.version();
@@ -153,25 +153,11 @@ impl Session {
         let Some(newest) = head.version() else {
             return false;
         };
-        if is_at_rest(anchor, head) {
+        if anchor.is_at_rest(head) {
             return false;
         }
         let now = newest.flags();
         let settled = crate::row::flags::COMMITTED;
         newest.next().is_some() || newest.is_tombstone() || now & settled == 0
     }
-}
-
-/// Whether there is nothing to do with the row. That is noted in its anchor: of eight rows that share a dirty bit seven were not changed, as a
-/// rule, and a note saves waiting for their versions.
-#[inline]
-fn is_at_rest(anchor: &Anchor, head: Head) -> bool {
-    if head.has(Head::AT_REST) {
-        return true;
-    }
-    let is_at_rest = head.version().is_some_and(|newest| newest.is_at_rest());
-    if is_at_rest {
-        anchor.set_at_rest(head);
-    }
-    is_at_rest
 }

@@ -201,16 +201,22 @@ impl Anchor {
             .is_ok()
     }
 
-    /// Notes that the version `head` names is at rest ([`VersionRef::is_at_rest`]), which stays so for as long as it is on top. Not if the
-    /// row has changed since, or is latched: then somebody else will come by.
-    pub(crate) fn set_at_rest(&self, head: Head) {
-        let at_rest = head.with_flags(Head::AT_REST);
-        let _changed = self.head.compare_exchange(
-            head.0,
-            at_rest.0,
-            Ordering::AcqRel,
-            Ordering::Relaxed,
-        );
+    /// Whether the version `head` names is at rest ([`VersionRef::is_at_rest`]), which stays so for as long as it is on top. That is noted: of
+    /// eight rows that share a dirty bit seven were not changed, as a rule, and a note saves waiting for their versions. It is not if the row has
+    /// changed since, or is latched: then somebody else will come by. The caller is pinned.
+    #[inline]
+    pub(crate) fn is_at_rest(&self, head: Head) -> bool {
+        if head.has(Head::AT_REST) {
+            return true;
+        }
+        let is_at_rest = head.version().is_some_and(|newest| newest.is_at_rest());
+        if is_at_rest {
+            let noted = head.with_flags(Head::AT_REST);
+            let _changed =
+                self.head
+                    .compare_exchange(head.0, noted.0, Ordering::AcqRel, Ordering::Relaxed);
+        }
+        is_at_rest
     }
 
     /// Waits while the latch is held.
