@@ -34,9 +34,9 @@ enum Begin {
 }
 
 /// How many rows ahead an anchor is asked for: about what one memory access costs in rows.
-const AHEAD_ANCHOR: usize = 8;
+const AHEAD_ANCHOR: usize = 16;
 /// How many rows ahead a version is asked for, its anchor having arrived.
-const AHEAD_VERSION: usize = 4;
+const AHEAD_VERSION: usize = 8;
 
 /// A scan through an index. Reusable: `start` begins anew and keeps the memory.
 ///
