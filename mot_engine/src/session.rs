@@ -8,7 +8,7 @@ use crate::engine::{Engine, SessionLine};
 use crate::errors::EngineError;
 use crate::ids::{IndexId, RelationKey, Slot, Xid};
 use crate::index::KEYS_TOGETHER;
-use crate::key::{IndexDefinition, KeyBuffer};
+use crate::key::{FixedKey, HasNull, IndexDefinition, KeyBuffer, encode_row};
 use crate::memory::{LocalMemory, Purpose, TooManyParticipants, Urgency};
 use crate::reclaim::OldSnapshots;
 use crate::row::{self, Newest, VersionRef};
@@ -50,6 +50,13 @@ impl mot_index::Memory for NodeMemory<'_> {
     }
 }
 
+/// What a session knows of an index.
+struct Decoded {
+    definition: IndexDefinition,
+    /// Most keys are some numbers at fixed places.
+    fixed: Option<FixedKey>,
+}
+
 /// Key buffers of a session: two to work with, and those of a row's keys that are entered together.
 pub(crate) const KEY_BUFFERS: usize = 2 + KEYS_TOGETHER;
 
@@ -60,7 +67,7 @@ pub struct Session {
     line: &'static SessionLine,
     pub(crate) batches: RefCell<SlotBatches>,
     /// Decoded definitions by index id. Entries are never taken out before the session ends, so references to them stay good.
-    definitions: UnsafeCell<Vec<Option<Box<IndexDefinition>>>>,
+    definitions: UnsafeCell<Vec<Option<Box<Decoded>>>>,
     /// Key buffers for the writers' paths: lent out by `with_keys`.
     keys: RefCell<[KeyBuffer; KEY_BUFFERS]>,
     logging: Cell<u64>,
@@ -244,6 +251,25 @@ impl Session {
 
     /// The index's definition, decoded once per session.
     pub fn definition(&self, index: IndexRef) -> Result<&IndexDefinition, EngineError> {
+        self.decoded(index).map(|decoded| &decoded.definition)
+    }
+
+    /// Replaces `key` by the key that the index has of the row `image`, as [`encode_row`] does.
+    #[inline]
+    pub(crate) fn encode_key(
+        &self,
+        index: IndexRef,
+        image: &[u8],
+        key: &mut KeyBuffer,
+    ) -> Result<HasNull, EngineError> {
+        let Decoded { definition, fixed } = self.decoded(index)?;
+        if fixed.as_ref().is_some_and(|fixed| fixed.encode(image, key)) {
+            return Ok(HasNull(false));
+        }
+        encode_row(definition, image, key)
+    }
+
+    fn decoded(&self, index: IndexRef) -> Result<&Decoded, EngineError> {
         let IndexId(id) = index.id();
         // SAFETY: the session is used by one thread and this is the only place that touches the cell; boxes are never moved or dropped
         // while the session lives, so the reference handed out outlives later calls.
@@ -257,11 +283,12 @@ impl Session {
         }
         if cache[place].is_none() {
             let definition = IndexDefinition::from_bytes(index.definition_bytes())?;
-            cache[place] = Some(Box::new(definition));
+            let fixed = FixedKey::of(&definition);
+            cache[place] = Some(Box::new(Decoded { definition, fixed }));
         }
-        let definition: *const IndexDefinition = &**cache[place].as_ref().expect("just filled");
+        let decoded: *const Decoded = &**cache[place].as_ref().expect("just filled");
         // SAFETY: see above.
-        Ok(unsafe { &*definition })
+        Ok(unsafe { &*decoded })
     }
 
     /// The error for a tree that found no room.

@@ -12,7 +12,7 @@ use super::enter::{EntryOutcome, enter_at};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
-use crate::key::{KeyBuffer, encode_row};
+use crate::key::KeyBuffer;
 use crate::memory::Urgency;
 use crate::row::VersionRef;
 use crate::session::Session;
@@ -92,10 +92,9 @@ fn encode(
     key: &mut KeyBuffer,
     old_key: &mut KeyBuffer,
 ) -> Result<Option<EntryForm>, EngineError> {
-    let definition = session.definition(index)?;
-    let has_null = encode_row(definition, version.image(), key)?.0;
+    let has_null = session.encode_key(index, version.image(), key)?.0;
     if let Some(below) = below {
-        encode_row(definition, below.image(), old_key)?;
+        session.encode_key(index, below.image(), old_key)?;
         if old_key.as_slice() == key.as_slice() {
             return Ok(None);
         }
@@ -169,7 +168,7 @@ mod tests {
     use crate::engine::Engine;
     use crate::ids::{CommandId, RelationKey, Xid};
     use crate::index::Build;
-    use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
+    use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind, encode_row};
     use crate::memory::{ArenaOptions, HugePages, Memory, Region};
     use crate::scan::{Direction, IndexScan, KeyRange};
 

@@ -5,7 +5,7 @@ use super::tail::cut_tail;
 use crate::engine::State;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
-use crate::key::{KeyBuffer, encode_row};
+use crate::key::KeyBuffer;
 use crate::memory::Purpose;
 use crate::pause::{Point, reach};
 use crate::row::{Anchor, Head, VersionRef, counted_as_top, counted_early, flags, unlink};
@@ -239,8 +239,9 @@ pub(super) fn remove_entries(
     let mut scratch = KeyBuffer::new();
     let mut outcome = Ok(());
     for index in table.all_indexes() {
-        let removed = session.definition(index).and_then(|definition| {
-            let has_null = encode_row(definition, version.image(), &mut key)?.0;
+        let encoded = session.encode_key(index, version.image(), &mut key);
+        let removed = encoded.and_then(|has_null| {
+            let has_null = has_null.0;
             if key.is_empty() {
                 return Ok(());
             }

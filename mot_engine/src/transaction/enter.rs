@@ -6,7 +6,6 @@ use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::index::{EntryOutcome, Obstacle, enter_row, probe_key};
-use crate::key::encode_row;
 use crate::pause::{Point, reach};
 use crate::row::VersionRef;
 use crate::session::Session;
@@ -61,10 +60,9 @@ impl Transaction {
             if index.is_dropped() || only.is_some_and(|only| only != index) {
                 continue;
             }
-            let definition = session.definition(index)?;
             let outcome = session.with_keys(|keys| {
                 let [key, scratch, ..] = keys;
-                let has_null = encode_row(definition, image, key)?.0;
+                let has_null = session.encode_key(index, image, key)?.0;
                 if key.is_empty() {
                     return Ok(EntryOutcome::Done);
                 }
