@@ -318,10 +318,7 @@ impl Session {
     }
 
     /// Lends the session's key buffers. Not reentrant: nothing that is called inside may ask for them again.
-    pub(crate) fn with_keys<R>(
-        &self,
-        work: impl FnOnce(&mut [KeyBuffer; KEY_BUFFERS]) -> R,
-    ) -> R {
+    pub(crate) fn with_keys<R>(&self, work: impl FnOnce(&mut [KeyBuffer; KEY_BUFFERS]) -> R) -> R {
         work(&mut self.keys.borrow_mut())
     }
 

@@ -4,9 +4,7 @@ mod common;
 
 use common::{Row, World, image};
 use mot_engine::transaction::free_doomed;
-use mot_engine::{
-    CommandId, Entered, RelationKey, Session, Slot, TableRef, Transaction, Written,
-};
+use mot_engine::{CommandId, Entered, RelationKey, Session, Slot, TableRef, Transaction, Written};
 
 const ROWS: i32 = 100;
 

@@ -52,12 +52,11 @@ fn run(rounds: Vec<Round>) {
         for (spot, (tree, ..)) in spots.iter().zip(&keys) {
             assert_eq!(spot.is_some(), !roots[*tree].is_empty());
         }
-        let model = |models: &mut [BTreeMap<Vec<u8>, u64>; TREES], tree: usize, key, value| {
-            match value {
+        let model =
+            |models: &mut [BTreeMap<Vec<u8>, u64>; TREES], tree: usize, key, value| match value {
                 Some(value) => models[tree].insert(key, value),
                 None => models[tree].remove(&key),
-            }
-        };
+            };
         for (tree, key, value) in between {
             let old = trees[tree].update(&key, |old| (change_to(value), old));
             assert_eq!(old, Ok(model(&mut models, tree, key, value)));

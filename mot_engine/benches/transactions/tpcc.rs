@@ -293,7 +293,9 @@ impl<'a, 'w> Terminal<'a, 'w> {
                 std::hint::black_box(number(found.image(), 1));
             });
             let keys = there.iter().map(|line| [line.0, line.1]);
-            worker.find_all(&tables.stock, keys, |slot, found| stocks.push((slot, found)));
+            worker.find_all(&tables.stock, keys, |slot, found| {
+                stocks.push((slot, found))
+            });
         }
         for (line, (supply, item, quantity)) in there.iter().copied().enumerate() {
             let stock = match stocks.get(line) {

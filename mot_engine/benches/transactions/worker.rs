@@ -212,7 +212,13 @@ impl<'a> Worker<'a> {
         let (session, key_bytes) = (&self.session, self.key.as_slice());
         let found = self
             .scan
-            .find(session, table.rows, table.indexes[0], key_bytes, &self.snapshot)
+            .find(
+                session,
+                table.rows,
+                table.indexes[0],
+                key_bytes,
+                &self.snapshot,
+            )
             .expect("memory");
         found.unwrap_or_else(|| panic!("no row {key:?}"))
     }

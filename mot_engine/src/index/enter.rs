@@ -117,8 +117,7 @@ pub(super) unsafe fn enter_at<'a, C: Clock>(
         block: None,
     };
     loop {
-        let decide =
-            |value| decide(table, slot, clock.is_some(), &judged, spare.block, value);
+        let decide = |value| decide(table, slot, clock.is_some(), &judged, spare.block, value);
         let decided = match spot.take() {
             // SAFETY: the caller's.
             Some(spot) => unsafe { tree.update_at(spot, key.as_slice(), decide) },

@@ -61,7 +61,15 @@ pub(crate) fn enter_row<C: Clock>(
                     end = Some(Ok(()));
                     break;
                 };
-                match encode(session, index, slot, version, below, &mut keys[count], old_key) {
+                match encode(
+                    session,
+                    index,
+                    slot,
+                    version,
+                    below,
+                    &mut keys[count],
+                    old_key,
+                ) {
                     Ok(Some(form)) => {
                         coming[count] = Some(Coming { index, form });
                         count += 1;
@@ -275,8 +283,7 @@ mod tests {
             };
             let table = work.create_table(session, key, Xid(3)).expect("memory");
             for definition in definitions() {
-                let built =
-                    work.create_index(session, &AllCommitted, table, &definition, Xid(3));
+                let built = work.create_index(session, &AllCommitted, table, &definition, Xid(3));
                 assert!(matches!(built, Ok(Build::Done(_))));
             }
             table

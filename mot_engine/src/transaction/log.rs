@@ -144,7 +144,10 @@ impl Writers {
             .try_reserve(operations.len())
             .map_err(|_| EngineError::OutOfProcessMemory)?;
         let mut tables = Tables::default();
-        if operations.iter().all(|operation| tables.add(operation.table)) {
+        if operations
+            .iter()
+            .all(|operation| tables.add(operation.table))
+        {
             for table in tables.iter() {
                 self.push_surviving(own, operations, |its| its == table);
             }
