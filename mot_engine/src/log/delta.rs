@@ -248,7 +248,7 @@ fn best_cut(old: &[u8], new: &[u8], shared: usize) -> usize {
 fn differing_bytes(a: &[u8], b: &[u8], at: usize) -> Option<u64> {
     const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
     let differing = u64::from_le_bytes(chunk(a, at)?) ^ u64::from_le_bytes(chunk(b, at)?);
-    Some(((differing & LOW) + LOW | differing) & !LOW)
+    Some((((differing & LOW) + LOW) | differing) & !LOW)
 }
 
 /// Bytes compared at once as long as they are equal.
