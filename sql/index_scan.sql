@@ -111,6 +111,34 @@ SELECT same('SELECT * FROM t WHERE c IN (''k1'', ''k2'', ''zz'')');
 SELECT same('SELECT * FROM t WHERE c > repeat(''k'', 5000)');
 SELECT same('SELECT * FROM t WHERE c < repeat(''k'', 5000)');
 SELECT same('SELECT * FROM t WHERE c = repeat(''k'', 5000)');
+-- a collation under which more than bytes are equal; LIKE under it is an error before 18
+CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+SELECT same('SELECT * FROM t WHERE c COLLATE fdw_index_scan.loose = ''K3''');
+SELECT same('SELECT * FROM t WHERE c COLLATE fdw_index_scan.loose IN (''K3'', ''k4'')');
+SELECT same('SELECT * FROM t WHERE c COLLATE fdw_index_scan.loose > ''K38''');
+SELECT same('SELECT * FROM t WHERE c COLLATE fdw_index_scan.loose LIKE ''K3%''') LIKE 'same: %' AS same;
+-- ends of ranges about as long as a key can be, and longer than any; ordinary tables have no index for such values
+SELECT twin('l', 't text COLLATE "C" NOT NULL, u text COLLATE "C", b bytea, p bpchar COLLATE "C", n numeric, s varbit, id int');
+SELECT same('INSERT INTO l SELECT repeat(''a'', i) || c, repeat(''a'', i) || c, decode(repeat(''00'', i / 2) || ''61'', ''hex''), repeat('' '', i) || c || ''  '',
+  (repeat(''1'', 2 * i - 20) || length(c))::numeric, repeat(''1'', 8 * i)::varbit, i FROM generate_series(2696, 2700) i, unnest(ARRAY['''', ''a'', ''b'']) c');
+CREATE INDEX ON fdw_index_scan.l (t);
+CREATE INDEX ON fdw_index_scan.l (u DESC);
+CREATE INDEX ON fdw_index_scan.l (b);
+CREATE INDEX ON fdw_index_scan.l (p);
+CREATE INDEX ON fdw_index_scan.l (n DESC);
+CREATE INDEX ON fdw_index_scan.l (s);
+SELECT same('INSERT INTO l (t) SELECT repeat(''a'', 2702) || c FROM unnest(ARRAY['''', ''a'', ''b'', ''c'']) c');
+SELECT same('INSERT INTO l (t, u) SELECT ''x'', repeat(''a'', 2701) || c FROM unnest(ARRAY['''', ''a'', ''b'', ''c'']) c');
+SELECT op, same(format('SELECT i, c, (SELECT count(*) FROM l WHERE t %1$s repeat(''a'', i) || c), (SELECT count(*) FROM l WHERE u %1$s repeat(''a'', i) || c),
+    (SELECT count(*) FROM l WHERE p %1$s (repeat('' '', i) || c)::bpchar)
+  FROM generate_series(2694, 2706) i, unnest(ARRAY['''', ''a'', ''b'', ''ab'', ''bb'', '' '', E''\t'', ''cc'']) c ORDER BY 1, 2', op))
+FROM unnest(ARRAY['<', '<=', '>', '>=', '=']) op;
+SELECT op, same(format('SELECT i, (SELECT count(*) FROM l WHERE b %1$s decode(repeat(''00'', i / 2) || c, ''hex'')),
+    (SELECT count(*) FROM l WHERE n %1$s (repeat(''1'', 2 * i - 20) || length(c))::numeric), (SELECT count(*) FROM l WHERE s %1$s repeat(''1'', 8 * i)::varbit)
+  FROM generate_series(2680, 2720) i, unnest(ARRAY['''', ''61'', ''6161'']) c ORDER BY 1, 2, 3, 4', op))
+FROM unnest(ARRAY['<', '<=', '>', '>=', '=']) op;
+SELECT same('SELECT count(*) FROM l WHERE b < decode(repeat(''7a'', 1000000), ''hex'') AND b > decode(repeat(''00'', 1000000), ''hex'')');
+SELECT same('SELECT count(*) FROM l WHERE n < ''1e6000'' AND n > -(2::numeric ^ 20000)');
 -- integers of other widths: in range, and beyond both ends
 SELECT same('SELECT * FROM t WHERE a = 5::bigint');
 SELECT same('SELECT * FROM t WHERE a = 5000000000');

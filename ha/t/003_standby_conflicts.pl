@@ -114,6 +114,29 @@ is($early->query_safe('SELECT count(*) FROM old_mot WHERE id > 10000'), '0', 'ro
 is($early->query_safe('COMMIT; SELECT count(*) FROM old_mot WHERE id > 10000'), '100', 'and are by the next one');
 $early->quit;
 
+# More indexes come and go than a table has places for: a snapshot keeps the standby from forgetting them, and the primary is lost before its
+# reclaimer has said that they are gone.
+$primary->append_conf('postgresql.conf', "mot.reclaim_naptime = 60000\n");
+$primary->reload;
+my $keeps = $patient->background_psql('postgres');
+$keeps->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
+$primary->safe_psql('postgres', q(CREATE FOREIGN TABLE indexed (id int PRIMARY KEY, v int) SERVER mot;
+	INSERT INTO indexed SELECT i, i % 10 FROM generate_series(1, 100) i;)
+	  . q(CREATE INDEX indexed_v ON indexed (v); DROP INDEX indexed_v;) x 150 . q(CREATE INDEX indexed_v ON indexed (v);));
+# Neither do they know that an index is gone for which these keys would be too long.
+$primary->safe_psql('postgres', q(CREATE FOREIGN TABLE longs (id int PRIMARY KEY, v text) SERVER mot; CREATE INDEX longs_v ON longs (v);
+	INSERT INTO longs VALUES (1, 'short'); DROP INDEX longs_v;
+	INSERT INTO longs VALUES (2, repeat('x', 5000)); UPDATE longs SET v = repeat('y', 5000) WHERE id = 1));
+wait_replayed($primary, $_) for $patient, $strict;
+$keeps->quit;
+crash($primary);
+wait_replayed($primary, $_) for $patient, $strict;
+is($_->safe_psql('postgres', 'SELECT count(*) FROM indexed WHERE v = 3'), '10', $_->name . ': rows by an index that was made again and again')
+  for $primary, $patient, $strict;
+is($_->safe_psql('postgres', 'SELECT sum(id), sum(length(v)) FROM longs'), '3|10000', $_->name . ': keys too long for an index that is gone')
+  for $primary, $patient, $strict;
+sound($_, 'after indexes came and went', 'indexed', 'longs') for $primary, $patient, $strict;
+
 sound($_, 'at the end', 'old_mot') for $patient, $strict;
 is($_->safe_psql('postgres', $sums), $primary->safe_psql('postgres', $sums), $_->name . ': the same sums at the end') for $patient, $strict;
 

@@ -45,6 +45,10 @@ pub trait Snapshot {
     fn sees_younger(&self) -> bool {
         false
     }
+    /// A scan has found nothing to see for a while, in a table that was emptied or a queue whose head nobody swept yet, and goes on. Called unpinned and
+    /// with no latch held, so that memory can be reclaimed meanwhile; may unwind, which ends the scan where it is.
+    #[inline]
+    fn between_groups(&self) {}
 }
 
 /// What is committed, or one's own, whenever it is looked at. Nothing is kept for it: what it shows is to be judged again before it is used.

@@ -43,7 +43,7 @@ pub use index::{Build, EntryRange};
 pub use reclaim::{OldSnapshot, OldSnapshots, Sweep};
 pub use rest::{NotTakenOver, TakenOver};
 pub use row::{LockStrength, Newest, VersionRef};
-pub use scan::{Direction, IndexScan, KeyRange, RowScan};
+pub use scan::{Direction, IndexScan, KeyRange, RowScan, SharedRowScan};
 pub use session::Session;
 pub use table::{IndexRef, TableRef, Walk};
 pub use transaction::{Entered, Locked, Log, Transaction, Written};

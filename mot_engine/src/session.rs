@@ -7,12 +7,14 @@ use crate::clock::{Clock, Snapshot};
 use crate::engine::{Engine, SessionLine};
 use crate::errors::EngineError;
 use crate::ids::{IndexId, RelationKey, Slot, Xid};
-use crate::key::{IndexDefinition, KeyBuffer};
+use crate::index::KEYS_TOGETHER;
+use crate::key::{FixedKey, HasNull, IndexDefinition, KeyBuffer, encode_row, encode_row_if_any};
 use crate::memory::{LocalMemory, Purpose, TooManyParticipants, Urgency};
 use crate::reclaim::OldSnapshots;
 use crate::row::{self, Newest, VersionRef};
 use crate::sync::{Ordering, order_unless_broken};
 use crate::table::{Catalog, IndexRef, SlotBatches, TableRef, Walk};
+use crate::transaction::Litter;
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ptr::NonNull;
@@ -48,6 +50,16 @@ impl mot_index::Memory for NodeMemory<'_> {
     }
 }
 
+/// What a session knows of an index.
+struct Decoded {
+    definition: IndexDefinition,
+    /// Most keys are some numbers at fixed places.
+    fixed: Option<FixedKey>,
+}
+
+/// Key buffers of a session: two to work with, and those of a row's keys that are entered together.
+pub(crate) const KEY_BUFFERS: usize = 2 + KEYS_TOGETHER;
+
 /// One process or thread that uses the engine.
 pub struct Session {
     engine: Engine,
@@ -55,14 +67,16 @@ pub struct Session {
     line: &'static SessionLine,
     pub(crate) batches: RefCell<SlotBatches>,
     /// Decoded definitions by index id. Entries are never taken out before the session ends, so references to them stay good.
-    definitions: UnsafeCell<Vec<Option<Box<IndexDefinition>>>>,
+    definitions: UnsafeCell<Vec<Option<Box<Decoded>>>>,
     /// Key buffers for the writers' paths: lent out by `with_keys`.
-    keys: RefCell<[KeyBuffer; 3]>,
+    keys: RefCell<[KeyBuffer; KEY_BUFFERS]>,
     logging: Cell<u64>,
     /// Below this, what a committed transaction superseded is dead to everybody, whatever the engine's horizon says.
     own_horizon: Cell<Xid>,
     /// Who reads as of an earlier moment: for the sweeper.
     old_snapshots: RefCell<OldSnapshots>,
+    /// What its commits left behind.
+    pub(crate) litter: RefCell<Litter>,
     /// A version that a writer made and has not published yet: this session's alone.
     pub(crate) unpublished: Cell<Option<VersionRef>>,
 }
@@ -87,10 +101,11 @@ impl Session {
             line,
             batches: RefCell::default(),
             definitions: UnsafeCell::new(Vec::new()),
-            keys: RefCell::new([KeyBuffer::new(), KeyBuffer::new(), KeyBuffer::new()]),
+            keys: RefCell::new([const { KeyBuffer::new() }; KEY_BUFFERS]),
             logging: Cell::new(logging),
             own_horizon: Cell::new(Xid::NONE),
             old_snapshots: RefCell::default(),
+            litter: RefCell::default(),
             unpublished: Cell::new(None),
         })
     }
@@ -236,6 +251,40 @@ impl Session {
 
     /// The index's definition, decoded once per session.
     pub fn definition(&self, index: IndexRef) -> Result<&IndexDefinition, EngineError> {
+        self.decoded(index).map(|decoded| &decoded.definition)
+    }
+
+    /// Replaces `key` by the key that the index has of the row `image`, as [`encode_row`] does.
+    #[inline]
+    pub(crate) fn encode_key(
+        &self,
+        index: IndexRef,
+        image: &[u8],
+        key: &mut KeyBuffer,
+    ) -> Result<HasNull, EngineError> {
+        let Decoded { definition, fixed } = self.decoded(index)?;
+        if fixed.as_ref().is_some_and(|fixed| fixed.encode(image, key)) {
+            return Ok(HasNull(false));
+        }
+        encode_row(definition, image, key)
+    }
+
+    /// The same of a row that the index need not have taken, as [`encode_row_if_any`] does.
+    #[inline]
+    pub(crate) fn encode_key_if_any(
+        &self,
+        index: IndexRef,
+        image: &[u8],
+        key: &mut KeyBuffer,
+    ) -> Result<HasNull, EngineError> {
+        let Decoded { definition, fixed } = self.decoded(index)?;
+        if fixed.as_ref().is_some_and(|fixed| fixed.encode(image, key)) {
+            return Ok(HasNull(false));
+        }
+        encode_row_if_any(definition, image, key)
+    }
+
+    fn decoded(&self, index: IndexRef) -> Result<&Decoded, EngineError> {
         let IndexId(id) = index.id();
         // SAFETY: the session is used by one thread and this is the only place that touches the cell; boxes are never moved or dropped
         // while the session lives, so the reference handed out outlives later calls.
@@ -249,11 +298,12 @@ impl Session {
         }
         if cache[place].is_none() {
             let definition = IndexDefinition::from_bytes(index.definition_bytes())?;
-            cache[place] = Some(Box::new(definition));
+            let fixed = FixedKey::of(&definition);
+            cache[place] = Some(Box::new(Decoded { definition, fixed }));
         }
-        let definition: *const IndexDefinition = &**cache[place].as_ref().expect("just filled");
+        let decoded: *const Decoded = &**cache[place].as_ref().expect("just filled");
         // SAFETY: see above.
-        Ok(unsafe { &*definition })
+        Ok(unsafe { &*decoded })
     }
 
     /// The error for a tree that found no room.
@@ -283,7 +333,7 @@ impl Session {
     }
 
     /// Lends the session's key buffers. Not reentrant: nothing that is called inside may ask for them again.
-    pub(crate) fn with_keys<R>(&self, work: impl FnOnce(&mut [KeyBuffer; 3]) -> R) -> R {
+    pub(crate) fn with_keys<R>(&self, work: impl FnOnce(&mut [KeyBuffer; KEY_BUFFERS]) -> R) -> R {
         work(&mut self.keys.borrow_mut())
     }
 

@@ -4,8 +4,12 @@ mod common;
 
 use common::{Asked, Me, Row, TABLE, World, check, image};
 use mot_engine::memory::Purpose;
-use mot_engine::{Build, CommandId, EngineError, Entered, Session, TableRef, Transaction, Xid};
+use mot_engine::{
+    Build, CommandId, Direction, EngineError, Entered, IndexRef, IndexScan, KeyRange, RowScan,
+    Session, Snapshot, TableRef, Transaction, Xid,
+};
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// A transaction whose user loses patience after so many questions.
 fn impatient(me: &Me, questions: usize) -> Asked<'_, impl Fn() -> bool> {
@@ -139,4 +143,125 @@ fn checks_end_when_asked_to() {
     let bytes = session.index_bytes(&clock, table, index);
     assert!(matches!(bytes, Err(EngineError::Cancelled)));
     assert!(session.index_bytes(&me, table, index).unwrap() > 0);
+}
+
+/// A snapshot whose user loses patience after so many questions, as PostgreSQL's does: by unwinding.
+struct Unwinding<'a, S> {
+    snapshot: &'a S,
+    session: &'a Session,
+    questions: Cell<usize>,
+}
+
+/// What it unwinds with.
+struct LostPatience;
+
+impl<S: Snapshot> Snapshot for Unwinding<'_, S> {
+    fn xmin(&self) -> Xid {
+        self.snapshot.xmin()
+    }
+    fn own(&self, xid: Xid, cid: CommandId) -> Option<bool> {
+        self.snapshot.own(xid, cid)
+    }
+    fn running(&self, xid: Xid) -> bool {
+        self.snapshot.running(xid)
+    }
+    fn did_commit(&self, xid: Xid) -> bool {
+        self.snapshot.did_commit(xid)
+    }
+    fn between_groups(&self) {
+        assert!(!self.session.memory().is_pinned(), "asked while pinned");
+        match self.questions.get().checked_sub(1) {
+            Some(left) => self.questions.set(left),
+            None => resume_unwind(Box::new(LostPatience)),
+        }
+    }
+}
+
+/// The rows a scan of everything sees; `None` if it ended before for want of patience.
+fn count_rows(
+    session: &Session,
+    table: TableRef,
+    through: Option<(IndexRef, Direction)>,
+    snapshot: &impl Snapshot,
+) -> Option<usize> {
+    let counted = catch_unwind(AssertUnwindSafe(|| {
+        let mut rows = 0;
+        if let Some((index, direction)) = through {
+            let mut scan = IndexScan::new();
+            scan.start(table, index, &KeyRange::new(), direction);
+            while scan.next(session, snapshot).unwrap().is_some() {
+                rows += 1;
+            }
+        } else {
+            let mut scan = RowScan::new(table);
+            while scan.next(session, snapshot).is_some() {
+                rows += 1;
+            }
+        }
+        rows
+    }));
+    match counted {
+        Ok(rows) => Some(rows),
+        Err(reason) if reason.is::<LostPatience>() => None,
+        Err(reason) => resume_unwind(reason),
+    }
+}
+
+#[test]
+fn scans_of_rows_that_nobody_sees_end_when_asked_to() {
+    let (_region, engine) = common::engine(64 << 20);
+    let session = &engine.join().unwrap();
+    let world = World::new();
+    let table = filled(session, &world);
+    let (me, mut work) = (world.begin(), Transaction::new());
+    let definition = common::definition(101, true, &[(1, false)]);
+    let built = work.create_index(session, &me, table, &definition, Xid(me.top));
+    let Ok(Build::Done(index)) = built else {
+        panic!("{built:?}")
+    };
+    commit(session, &me, &mut work);
+
+    // All rows but the last go, and somebody old keeps them from being swept.
+    let old = common::reader(&world).snapshot(0);
+    let me = world.begin();
+    let mut scan = IndexScan::new();
+    scan.start(table, index, &KeyRange::new(), Direction::Forward);
+    let mut rows = Vec::new();
+    while let Some(row) = scan.next(session, &old).unwrap() {
+        rows.push(row);
+    }
+    for (slot, version) in &rows[..rows.len() - 1] {
+        let (xid, cid) = (Xid(me.top), CommandId(1));
+        let deleted = work.delete(session, &me, table, *slot, *version, xid, cid);
+        deleted.unwrap();
+    }
+    commit(session, &me, &mut work);
+
+    let new = common::reader(&world).snapshot(0);
+    for (through, least_questions) in [
+        (None, ROWS as usize / 4096),
+        (Some((index, Direction::Forward)), rows.len() / 256 - 1),
+        (Some((index, Direction::Backward)), rows.len() / 256 - 1),
+    ] {
+        let mut patience = 0;
+        loop {
+            let snapshot = Unwinding {
+                snapshot: &new,
+                session,
+                questions: Cell::new(patience),
+            };
+            match count_rows(session, table, through, &snapshot) {
+                Some(seen) => {
+                    assert_eq!(seen, 1);
+                    break;
+                }
+                None => patience += 1,
+            }
+            assert!(!session.memory().is_pinned());
+        }
+        assert!(patience >= least_questions, "{patience} questions");
+        // Where rows are seen, their reader asks.
+        assert_eq!(count_rows(session, table, through, &old), Some(rows.len()));
+    }
+    check(session, table, &common::reader(&world));
 }

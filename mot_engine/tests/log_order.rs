@@ -11,10 +11,12 @@ use mot_engine::{
 use std::collections::HashMap;
 
 const TABLES: u32 = 3;
+/// More than are gone through one by one.
+const MANY_TABLES: u32 = 30;
 
-fn create(s: &Session, world: &World, wal: &mut Wal) -> Vec<TableRef> {
+fn create(s: &Session, world: &World, wal: &mut Wal, tables: u32) -> Vec<TableRef> {
     let (me, mut t) = (world.begin(), Transaction::new());
-    let tables = (0..TABLES)
+    let tables = (0..tables)
         .map(|number| {
             let key = RelationKey {
                 database: 1,
@@ -103,18 +105,28 @@ fn switches(changes: &[(u64, Slot, Lsn, Option<BaseLsn>)]) -> usize {
 
 #[test]
 fn rows_of_a_table_stand_together_and_cost_their_difference() {
-    let (_region, engine) = engine(16 << 20);
+    rows_stand_together(TABLES as usize);
+}
+
+#[test]
+fn rows_of_many_tables_stand_together_and_cost_their_difference() {
+    rows_stand_together(MANY_TABLES as usize);
+}
+
+fn rows_stand_together(count: usize) {
+    const ROWS_EACH: usize = 10;
+    let (_region, engine) = engine(64 << 20);
     let s = &engine.join().unwrap();
     let world = World::new();
     let mut wal = Wal::default();
-    let tables = create(s, &world, &mut wal);
+    let tables = create(s, &world, &mut wal, count as u32);
     let first = wal.records.len();
     let bytes = |wal: &Wal, record: usize| wal.records[record].2.len();
 
-    let orders: [fn(usize) -> usize; 2] = [|number| number % 3, |number| number / 10];
-    for (nth, table_of) in orders.into_iter().enumerate() {
+    for nth in 0..2 {
+        let table_of = |number| [number % count, number / ROWS_EACH][nth];
         let (me, mut t) = (world.begin(), Transaction::new());
-        let rows: Vec<_> = (0..30)
+        let rows: Vec<_> = (0..ROWS_EACH * count)
             .map(|number| {
                 let table = tables[table_of(number)];
                 let body = wide(1, 40);
@@ -123,7 +135,7 @@ fn rows_of_a_table_stand_together_and_cost_their_difference() {
             .collect();
         end(s, &me, &mut t, &mut wal, Fate::Committed);
         let logged = changes(&wal, first + nth);
-        assert_eq!(switches(&logged), 2);
+        assert_eq!(switches(&logged), count - 1);
         for table in &tables {
             let of_table = |(id, slot): (u64, Slot)| (id == table.id().0).then_some(slot);
             let told: Vec<_> = logged
@@ -135,7 +147,7 @@ fn rows_of_a_table_stand_together_and_cost_their_difference() {
         }
     }
     // Told alternately the same rows take as many bytes as told table by table.
-    assert!(bytes(&wal, first) <= bytes(&wal, first + 1) + 6);
+    assert!(bytes(&wal, first) <= bytes(&wal, first + 1) + 2 * count);
 }
 
 /// More rows than are sorted at a time, and more bytes than a record takes.
@@ -146,7 +158,7 @@ fn a_large_transaction_logs_each_row_once_and_marks_it_with_its_record() {
     let s = &engine.join().unwrap();
     let world = World::new();
     let mut wal = Wal::default();
-    let tables = create(s, &world, &mut wal);
+    let tables = create(s, &world, &mut wal, TABLES);
     let first = wal.records.len();
 
     let (me, mut t) = (world.begin(), Transaction::new());
@@ -190,7 +202,7 @@ fn a_rolled_back_record_is_nobodys_base() {
     let s = &engine.join().unwrap();
     let world = World::new();
     let mut wal = Wal::default();
-    let tables = create(s, &world, &mut wal);
+    let tables = create(s, &world, &mut wal, TABLES);
 
     let (me, mut t) = (world.begin(), Transaction::new());
     let rows: Vec<_> = (0..12)

@@ -738,13 +738,44 @@ impl Test {
                 assert_eq!(sorted, ordered);
                 assert!(all.is_sorted_by_key(|(key, ..)| key.clone()));
             }
-            for probe in [0, 3, 5] {
+            let key_of = |probe: i32| {
                 let wanted = Row {
                     a: probe,
                     b: probe % 4,
                     c: Some(probe),
                 };
-                let key = common::key(definition, wanted);
+                common::key(definition, wanted)
+            };
+            for (low, high, inclusive) in [
+                (0, 3, (true, true)),
+                (3, 5, (false, true)),
+                (1, 6, (true, false)),
+                (2, 4, (false, false)),
+                (5, 2, (true, true)),
+                (4, 4, (true, true)),
+            ] {
+                let (low, high) = (key_of(low), key_of(high));
+                let mut range = KeyRange::new();
+                range.set_low(&low, inclusive.0).unwrap();
+                range.set_high(&high, inclusive.1).unwrap();
+                let within: Vec<_> = ordered
+                    .iter()
+                    .filter(|(key, ..)| *key > low || *key == low && inclusive.0)
+                    .filter(|(key, ..)| *key < high || *key == high && inclusive.1)
+                    .cloned()
+                    .collect();
+                for direction in [Direction::Forward, Direction::Backward] {
+                    let mut found = self.scan(*index, &range, direction, snap, definition);
+                    if direction == Direction::Backward {
+                        found.reverse();
+                    }
+                    assert!(found.is_sorted_by_key(|(key, ..)| key.clone()));
+                    found.sort();
+                    assert_eq!(found, within);
+                }
+            }
+            for probe in [0, 3, 5] {
+                let key = key_of(probe);
                 let mut range = KeyRange::new();
                 if definition.unique {
                     range.set_point(&key).unwrap();
@@ -766,6 +797,10 @@ impl Test {
                     let told = |found: (Slot, VersionRef)| (found.0, row(found.1.image()));
                     assert_eq!(at_once.unwrap().map(told), seen);
                     assert_eq!(scan.next(&self.session, snap).unwrap(), None);
+                    let (session, table) = (&self.session, self.table);
+                    scan.look_up(session, table, *index, &key).unwrap();
+                    let in_two_steps = scan.next(session, snap).unwrap();
+                    assert_eq!(in_two_steps.map(told), seen);
                 }
             }
         }

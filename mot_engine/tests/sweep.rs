@@ -126,6 +126,50 @@ mod no_memory {
     }
 }
 
+/// A sweep notes which rows have nothing to do, and passes them over. What is put on them later is swept all the same.
+#[test]
+fn rows_found_at_rest_are_swept_again_after_a_change() {
+    const ROWS: i32 = 100;
+    let (_region, engine) = common::engine(32 << 20);
+    let place = Place::new(engine.join().unwrap(), &on_a());
+    let mut slots: Vec<Slot> = (0..ROWS).map(|a| place.add(numbered(a, 0))).collect();
+    for round in 1..=4 {
+        assert_eq!(place.sweep(true, || {}).versions_removed, 0);
+        let changed: Vec<usize> = (0..slots.len()).step_by(round).collect();
+        for at in &changed {
+            place.change(slots[*at], numbered(*at as i32 + round as i32 * ROWS, 1));
+        }
+        // A change that is taken back leaves the state below on top, which was at rest before.
+        let me = place.world.begin();
+        let mut work = Transaction::new();
+        let (session, table, slot) = (&place.session, place.table, slots[1]);
+        let seen = session.visible(table, slot, &me.snapshot(1)).unwrap();
+        let new = image(numbered(-1, 0));
+        let written = work.update(
+            session,
+            &me,
+            table,
+            slot,
+            seen,
+            &new,
+            Xid(me.top),
+            CommandId(1),
+        );
+        assert!(matches!(written, Ok(Written::Done(_))), "{written:?}");
+        me.end(common::Fate::Aborted);
+        work.abort(session);
+        let swept = place.sweep(false, || {});
+        assert_eq!(swept.versions_removed, changed.len() as u64);
+        assert_eq!(swept.groups_waiting, 0);
+        assert_eq!(place.versions(), slots.len() as u64);
+    }
+    for slot in slots.drain(1..) {
+        place.delete(slot);
+    }
+    while place.sweep(false, || {}).versions_removed > 0 {}
+    assert_eq!(place.versions(), 1);
+}
+
 /// The sweep takes the bits of a whole word of groups at once, and the table may have grown into that word since the sweep began.
 #[test]
 fn rows_added_and_changed_while_a_sweep_is_under_way_are_swept() {

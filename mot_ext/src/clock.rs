@@ -151,6 +151,10 @@ impl Snapshot for PgSnapshot<'_> {
     fn did_commit(&self, xid: Xid) -> bool {
         did_commit(xid)
     }
+
+    fn between_groups(&self) {
+        pg::interrupts::check_for_interrupts();
+    }
 }
 
 /// The top-level transaction of a subtransaction, from pg_subtrans.

@@ -177,6 +177,32 @@ pub fn plan_without_triggers(relation: &str) -> ! {
     )
 }
 
+/// Raises 42804, in core's words: a plan would run that assigns to a column which is gone, or of another type, since.
+pub fn plan_of_other_columns(
+    number: i16,
+    attribute: &pg_sys::FormData_pg_attribute,
+    expected: pg_sys::Oid,
+) -> ! {
+    let detail = if attribute.attisdropped {
+        format!("Query provides a value for a dropped column at ordinal position {number}.")
+    } else {
+        // SAFETY: catalog look-ups that give palloc'd strings.
+        let name = |oid| unsafe { std::ffi::CStr::from_ptr(pg_sys::format_type_be(oid)) };
+        format!(
+            "Table has type {} at ordinal position {number}, but query expects {}.",
+            name(attribute.atttypid).to_string_lossy(),
+            name(expected).to_string_lossy()
+        )
+    };
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_DATATYPE_MISMATCH,
+        "table row type and query-specified row type do not match",
+        detail,
+        ""
+    )
+}
+
 /// Raises 55000: a plan would run whose index was dropped since.
 pub fn index_dropped() -> ! {
     raise_report!(
@@ -287,6 +313,17 @@ pub fn single_user() -> ! {
         "memory-optimized tables cannot be changed in single-user mode",
         "",
         "Start the server normally."
+    )
+}
+
+/// Raises 25000: a function that changes or locks rows runs in a parallel worker, which its leader would not learn.
+pub fn parallel_worker() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_INVALID_TRANSACTION_STATE,
+        "rows of memory-optimized tables cannot be changed or locked in a parallel worker",
+        "",
+        "Mark the function PARALLEL UNSAFE."
     )
 }
 

@@ -109,6 +109,10 @@ fn begin_to_write() {
     if !pg::is_under_postmaster() {
         errors::single_user();
     }
+    // What a worker locked or wrote its leader would not know of. Core refuses both; not each version in each build, for a function that is wrongly marked safe.
+    if pg::is_parallel_worker() {
+        errors::parallel_worker();
+    }
     // SAFETY: reads shared state; never raises. In recovery PostgreSQL itself refuses to give an id.
     if unsafe { pg_sys::RecoveryInProgress() } {
         return;

@@ -4,13 +4,17 @@
 //! It is a block of its own, sized for what it holds, so that leaves of short keys pay nothing.
 //!
 //! ```text
-//! 0..2   size of the block in units of 4 bytes
-//! 2..4   units used
-//! 4..64  for each slot: where its suffix begins (units, high half) and its length (bytes)
-//! 64..   suffixes, appended
+//! 0..4   size of the block in bytes
+//! 4..64  for each slot: where its suffix begins (units of 4 bytes, high half) and its length (bytes)
+//! 64..   room, then suffixes, each put before the one put last
 //! ```
 //!
-//! Contract: only the owner of the leaf's latch appends. Bytes of a suffix never change once its
+//! The leaf's cell names the bag: its address in the low 48 bits, and above them how many units of room are left. Room ends
+//! where the suffixes begin, so who puts one in knows from the leaf alone whether it fits and where it goes: an insert
+//! stores to the bag and loads nothing from it, and need not wait for a miss.
+//!
+//! Contract: only the owner of the leaf's latch puts suffixes in, and stores the cell with what room is left then. Bytes of a
+//! suffix never change once its
 //! slot's word is stored, and words always lie within the block, so a reader in an epoch in which
 //! the bag was reachable may read whatever a word says; whether it belongs to the entry the reader
 //! means is for the leaf's version to tell. What is given up stays until the bag is rebuilt.
@@ -19,8 +23,9 @@ use crate::memory::{Memory, OutOfMemory};
 use crate::node::Node;
 use crate::permutation::{LEAF_ENTRIES, Permutation};
 use crate::slice::{MAX_KEY_BYTES, SUFFIX};
-use crate::sync::{AtomicU16, AtomicU32, Ordering, prefetch};
+use crate::sync::{AtomicU32, Ordering, prefetch};
 use core::alloc::Layout;
+use core::ops::Range;
 use core::ptr::NonNull;
 
 const UNIT_BYTES: usize = 4;
@@ -31,10 +36,18 @@ const GRAIN_BYTES: usize = 32;
 /// Suffixes of a few entries, or half of those of a full leaf.
 const FEW_BYTES: usize = 192;
 
+/// A bag is made for so many entries at least: those that share a slice are seldom more.
+const LEAST_ENTRIES: usize = 4;
+/// No more than this is reserved for entries to come, unless it is a quarter of what is there.
+const RESERVE_BYTES_MAX: usize = 1024;
+
+/// The bits of a leaf's cell that are the bag's address; those above are its room.
+const ADDRESS_BITS: u32 = 48;
+const ADDRESS: u64 = (1 << ADDRESS_BITS) - 1;
+
 #[repr(C)]
 struct Header {
-    size_units: u16,
-    used_units: AtomicU16,
+    size_bytes: u32,
     slots: [AtomicU32; LEAF_ENTRIES],
 }
 
@@ -45,11 +58,16 @@ const _: () = {
     assert!(HEADER_BYTES == 64);
     assert!(HEADER_BYTES + LEAF_ENTRIES * MAX_KEY_BYTES <= MAX_BYTES);
     assert!(MAX_KEY_BYTES <= u16::MAX as usize);
+    // Every multiple of four in a block, and its room, is a number of units of 16 bits.
+    assert!(MAX_BYTES / UNIT_BYTES <= u16::MAX as usize);
 };
 
-/// A bag, or rather its address.
+/// A bag as a leaf's cell names it: its address, and how much room it had when the cell was read.
 #[derive(Clone, Copy)]
-pub(crate) struct Bag(NonNull<u8>);
+pub(crate) struct Bag {
+    block: NonNull<u8>,
+    room_units: u16,
+}
 
 impl Bag {
     /// The bytes a suffix takes in a bag.
@@ -57,26 +75,51 @@ impl Bag {
         suffix_bytes.next_multiple_of(UNIT_BYTES)
     }
 
-    /// The bag at an address read from a leaf; `None` for 0.
+    /// The bag a leaf's cell names; `None` for 0.
     ///
     /// # Safety
-    /// `address` is 0 or that of a bag which is not freed while the result is used: it was read
+    /// `cell` is 0 or names a bag which is not freed while the result is used: it was read
     /// from a leaf under a validated version or its latch, in the epoch that is still pinned.
     #[inline]
-    pub(crate) unsafe fn at(address: u64) -> Option<Bag> {
-        let ptr = core::ptr::with_exposed_provenance_mut::<u8>(address as usize);
-        NonNull::new(ptr).map(Bag)
+    pub(crate) unsafe fn at(cell: u64) -> Option<Bag> {
+        let ptr = core::ptr::with_exposed_provenance_mut::<u8>((cell & ADDRESS) as usize);
+        Some(Bag {
+            block: NonNull::new(ptr)?,
+            room_units: (cell >> ADDRESS_BITS) as u16,
+        })
     }
 
-    pub(crate) fn address(self) -> u64 {
-        self.0.addr().get() as u64
+    /// What a leaf's cell says of the bag as it is now.
+    pub(crate) fn cell(self) -> u64 {
+        self.block.addr().get() as u64 | u64::from(self.room_units) << ADDRESS_BITS
     }
 
-    /// Brings the bag at an address nearer as far as it is read with a few entries; 0 is no bag.
+    /// Brings the bag a cell names nearer as far as it is read with a few entries; 0 is no bag.
     #[inline]
-    pub(crate) fn prefetch(address: u64) {
-        if address != 0 {
-            prefetch(address, HEADER_BYTES + FEW_BYTES);
+    pub(crate) fn prefetch(cell: u64) {
+        if cell != 0 {
+            let header = cell & ADDRESS;
+            let room = (cell >> ADDRESS_BITS) * UNIT_BYTES as u64;
+            prefetch(header, HEADER_BYTES);
+            // From the header's last word on: the header may lie in two lines.
+            prefetch(
+                header + room + (HEADER_BYTES - UNIT_BYTES) as u64,
+                FEW_BYTES,
+            );
+        }
+    }
+
+    /// Brings what an insert of a suffix stores to nearer, or, if it does not fit, what is then copied.
+    #[inline]
+    pub(crate) fn prefetch_to_put(cell: u64, suffix_bytes: usize) {
+        let room = (cell >> ADDRESS_BITS) as usize * UNIT_BYTES;
+        match room.checked_sub(Bag::stored_bytes(suffix_bytes)) {
+            Some(left) => {
+                let header = cell & ADDRESS;
+                prefetch(header, HEADER_BYTES);
+                prefetch(header + (HEADER_BYTES + left) as u64, suffix_bytes);
+            }
+            None => Bag::prefetch(cell),
         }
     }
 
@@ -84,7 +127,7 @@ impl Bag {
     fn header<'b>(self) -> &'b Header {
         // SAFETY: a `Bag` is made only of blocks `create` has initialised, and only while they are
         // not freed; all fields but the constant size are atomics.
-        unsafe { self.0.cast::<Header>().as_ref() }
+        unsafe { self.block.cast::<Header>().as_ref() }
     }
 
     /// A new bag with room for `suffix_bytes` bytes of suffixes (each rounded by [`Bag::stored_bytes`]).
@@ -93,16 +136,25 @@ impl Bag {
             .next_multiple_of(GRAIN_BYTES)
             .min(MAX_BYTES);
         debug_assert!(bytes >= HEADER_BYTES + suffix_bytes);
-        let block = memory.allocate(Self::layout_of(bytes)).ok_or(OutOfMemory)?;
+        let layout = Self::layout_of(bytes);
+        let block = memory.allocate(layout).ok_or(OutOfMemory)?;
+        if block.addr().get() as u64 > ADDRESS {
+            // Of no use; no system we know hands out such addresses unasked.
+            // SAFETY: the block is new and ours alone.
+            unsafe { memory.free(block, layout) };
+            return Err(OutOfMemory);
+        }
         let header = Header {
-            size_units: (bytes / UNIT_BYTES) as u16,
-            used_units: AtomicU16::new((HEADER_BYTES / UNIT_BYTES) as u16),
+            size_bytes: bytes as u32,
             slots: [const { AtomicU32::new(0) }; LEAF_ENTRIES],
         };
         // SAFETY: the block is ours alone, large enough and aligned for the header.
         unsafe { block.cast::<Header>().write(header) };
         let _ = block.as_ptr().expose_provenance();
-        Ok(Bag(block))
+        Ok(Bag {
+            block,
+            room_units: ((bytes - HEADER_BYTES) / UNIT_BYTES) as u16,
+        })
     }
 
     fn layout_of(bytes: usize) -> Layout {
@@ -115,15 +167,16 @@ impl Bag {
     }
 
     pub(crate) fn block(self) -> NonNull<u8> {
-        self.0
+        self.block
     }
 
     pub(crate) fn bytes(self) -> usize {
-        usize::from(self.header().size_units) * UNIT_BYTES
+        self.header().size_bytes as usize
     }
 
-    pub(crate) fn used_bytes(self) -> usize {
-        usize::from(self.header().used_units.load(Ordering::Relaxed)) * UNIT_BYTES
+    /// Where the suffixes begin.
+    fn begin(self) -> usize {
+        HEADER_BYTES + usize::from(self.room_units) * UNIT_BYTES
     }
 
     /// Where the suffix of a slot is, to be read with [`Bag::suffix`] after validation.
@@ -138,75 +191,152 @@ impl Bag {
     /// `word` was read from this bag, and the bag is not freed during `'b`.
     #[inline]
     pub(crate) unsafe fn suffix<'b>(self, word: u32) -> &'b [u8] {
-        let offset = (word >> 16) as usize * UNIT_BYTES;
-        let length = (word & 0xFFFF) as usize;
         // SAFETY: a stored word lies within the block, its bytes were written before the word was
         // stored (release, acquire) and are never written again.
-        unsafe { core::slice::from_raw_parts(self.0.as_ptr().add(offset), length) }
+        unsafe {
+            let from = self.block.as_ptr().add(word_begin(word));
+            core::slice::from_raw_parts(from, word_length(word))
+        }
     }
 
     /// Whether a word names a suffix within what the bag has used; for checks.
     pub(crate) fn holds(self, word: u32) -> bool {
-        let begin = (word >> 16) as usize * UNIT_BYTES;
-        let length = (word & 0xFFFF) as usize;
-        length > 0 && begin >= HEADER_BYTES && begin + length <= self.used_bytes()
+        let (begin, length) = (word_begin(word), word_length(word));
+        length > 0 && begin >= self.begin() && begin + length <= self.bytes()
+    }
+
+    /// Bytes behind the room: those of suffixes, and of what was given up.
+    pub(crate) fn used_bytes(self) -> usize {
+        self.bytes() - self.begin()
+    }
+
+    /// The bytes that the suffix takes that a word names; for checks.
+    pub(crate) fn stored_bytes_of(word: u32) -> usize {
+        Bag::stored_bytes(word_length(word))
+    }
+
+    /// Whether the room lies within the block; for checks.
+    pub(crate) fn is_sound(self) -> bool {
+        self.begin() <= self.bytes()
     }
 
     pub(crate) fn has_room(self, suffix_bytes: usize) -> bool {
-        self.used_bytes() + Bag::stored_bytes(suffix_bytes) <= self.bytes()
+        Bag::stored_bytes(suffix_bytes) <= usize::from(self.room_units) * UNIT_BYTES
     }
 
-    /// Makes `suffix` the suffix of a slot. Only for the owner of the leaf, who asked `has_room`.
-    pub(crate) fn put(self, slot: usize, suffix: &[u8]) {
+    /// Makes `suffix` the suffix of a slot. Only for the owner of the leaf, who asked `has_room` and stores
+    /// the cell anew.
+    pub(crate) fn put(&mut self, slot: usize, suffix: &[u8]) {
         assert!(
             self.has_room(suffix.len()),
             "a bag was not made large enough"
         );
-        let offset = self.used_bytes();
+        self.room_units -= (Bag::stored_bytes(suffix.len()) / UNIT_BYTES) as u16;
+        let begin = self.begin();
         // SAFETY: the room asserted above is within the block, and no stored word names it yet.
         unsafe {
-            let to = self.0.as_ptr().add(offset);
+            let to = self.block.as_ptr().add(begin);
             core::ptr::copy_nonoverlapping(suffix.as_ptr(), to, suffix.len());
         }
-        let used = offset + Bag::stored_bytes(suffix.len());
-        let header = self.header();
-        header
-            .used_units
-            .store((used / UNIT_BYTES) as u16, Ordering::Relaxed);
-        let word = ((offset / UNIT_BYTES) as u32) << 16 | suffix.len() as u32;
-        header.slots[slot].store(word, Ordering::Release);
+        let word = ((begin / UNIT_BYTES) as u32) << 16 | suffix.len() as u32;
+        self.header().slots[slot].store(word, Ordering::Release);
     }
+
+    /// Takes over the suffixes of all slots of another bag in one piece. Only for whoever made this bag, which is empty and has the room,
+    /// and owns the other one's leaf.
+    fn put_all_of(&mut self, other: Bag) {
+        let (begin, other_bytes) = (other.begin(), other.bytes());
+        let used = other_bytes - begin;
+        assert!(self.has_room(used), "a bag was not made large enough");
+        self.room_units -= (used / UNIT_BYTES) as u16;
+        // SAFETY: the used part of one block, which nobody changes, and as much room in another, as asserted above.
+        unsafe {
+            let from = other.block.as_ptr().add(begin);
+            let to = self.block.as_ptr().add(self.begin());
+            core::ptr::copy_nonoverlapping(from, to, used);
+        }
+        // Both end with the suffix that was put in first.
+        let farther = ((self.bytes() - other_bytes) / UNIT_BYTES) as u32;
+        for slot in 0..LEAF_ENTRIES {
+            let word = other.word(slot);
+            if word != 0 {
+                self.header().slots[slot].store(word + (farther << 16), Ordering::Release);
+            }
+        }
+    }
+}
+
+/// Where the suffix begins that a word names.
+#[inline]
+fn word_begin(word: u32) -> usize {
+    (word >> 16) as usize * UNIT_BYTES
+}
+
+/// The length of the suffix that a word names.
+#[inline]
+fn word_length(word: u32) -> usize {
+    (word & 0xFFFF) as usize
+}
+
+/// The bag of a leaf the caller owns, which has one.
+pub(crate) fn owned_bag(leaf: &Node) -> Bag {
+    // SAFETY: the owner of the leaf's latch sees its current bag, which only it could retire, and
+    // the epoch in which the leaf may be used keeps the bag as well.
+    unsafe { Bag::at(leaf.bag()) }.expect("a leaf with a suffix has a bag")
 }
 
 /// The suffix of an entry of kind `SUFFIX` of a leaf the caller owns.
 pub(crate) fn owned_suffix(leaf: &Node, slot: usize) -> &[u8] {
     debug_assert!(leaf.kinds().of(slot) == SUFFIX);
-    // SAFETY: the owner of the leaf's latch sees its current bag, which only it could retire, and
-    // the epoch in which the leaf may be used keeps the bag as well.
-    unsafe {
-        let bag = Bag::at(leaf.bag()).expect("a leaf with a suffix has a bag");
-        bag.suffix(bag.word(slot))
-    }
+    let bag = owned_bag(leaf);
+    // SAFETY: as in `owned_bag`, and the word is the bag's.
+    unsafe { bag.suffix(bag.word(slot)) }
+}
+
+/// The slots of the entries of kind `SUFFIX` at some positions of an owned leaf.
+fn suffix_slots(
+    leaf: &Node,
+    permutation: Permutation,
+    positions: Range<usize>,
+) -> impl Iterator<Item = usize> {
+    let kinds = leaf.kinds();
+    positions
+        .map(move |position| permutation.slot(position))
+        .filter(move |slot| kinds.of(*slot) == SUFFIX)
 }
 
 /// The bytes the suffixes at some positions of an owned leaf take in a bag.
 pub(crate) fn suffix_bytes(
     leaf: &Node,
     permutation: Permutation,
-    positions: core::ops::Range<usize>,
+    positions: Range<usize>,
 ) -> usize {
-    let kinds = leaf.kinds();
-    positions
-        .map(|position| permutation.slot(position))
-        .filter(|slot| kinds.of(*slot) == SUFFIX)
-        .map(|slot| Bag::stored_bytes(owned_suffix(leaf, slot).len()))
+    suffix_slots(leaf, permutation, positions)
+        .map(|slot| Bag::stored_bytes(word_length(owned_bag(leaf).word(slot))))
         .sum()
 }
 
-/// What to allocate for suffixes of `bytes` bytes to which more will come: a quarter more, so that
-/// a filling leaf does not rebuild its bag for each entry.
-pub(crate) fn with_reserve(bytes: usize) -> usize {
-    (bytes + bytes / 4).min(MAX_BYTES - HEADER_BYTES).max(bytes)
+/// Copies the suffixes at some positions of an owned leaf to the same slots of a bag of the caller's.
+pub(crate) fn copy_suffixes(
+    leaf: &Node,
+    permutation: Permutation,
+    positions: Range<usize>,
+    bag: &mut Bag,
+) {
+    for slot in suffix_slots(leaf, permutation, positions) {
+        bag.put(slot, owned_suffix(leaf, slot));
+    }
+}
+
+/// What to allocate for the suffixes of so many entries of a leaf, `bytes` bytes, when more will come: enough for twice as many
+/// entries like them, or for a full leaf, within [`RESERVE_BYTES_MAX`]. A bag of short suffixes is rebuilt once or twice until then.
+pub(crate) fn with_reserve(bytes: usize, entries: usize) -> usize {
+    let wanted = (2 * entries).clamp(LEAST_ENTRIES, LEAF_ENTRIES);
+    let more = bytes * wanted.saturating_sub(entries) / entries.max(1);
+    let most = RESERVE_BYTES_MAX.max(bytes / 4);
+    (bytes + more.min(most))
+        .min(MAX_BYTES - HEADER_BYTES)
+        .max(bytes)
 }
 
 /// A bag for one more suffix in an owned leaf, if its bag has no room: a copy of what the current
@@ -216,21 +346,30 @@ pub(crate) fn enlarge<M: Memory>(
     leaf: &Node,
     more: usize,
 ) -> Result<Option<Bag>, OutOfMemory> {
-    // SAFETY: as in `owned_suffix`.
-    if let Some(bag) = unsafe { Bag::at(leaf.bag()) }
-        && bag.has_room(more)
-    {
+    // SAFETY: as in `owned_bag`.
+    let current = unsafe { Bag::at(leaf.bag()) };
+    if current.is_some_and(|bag| bag.has_room(more)) {
         return Ok(None);
     }
     let permutation = leaf.permutation();
-    let kept = suffix_bytes(leaf, permutation, 0..permutation.count());
-    let bag = Bag::create(memory, with_reserve(kept + Bag::stored_bytes(more)))?;
-    let kinds = leaf.kinds();
-    for position in 0..permutation.count() {
-        let slot = permutation.slot(position);
-        if kinds.of(slot) == SUFFIX {
-            bag.put(slot, owned_suffix(leaf, slot));
-        }
+    let entries = permutation.count();
+    let kept = suffix_bytes(leaf, permutation, 0..entries);
+    let wanted = kept + Bag::stored_bytes(more);
+    let mut bytes = with_reserve(wanted, entries + 1);
+    let is_whole = current.is_some_and(|bag| bag.used_bytes() == kept);
+    if current.is_some() && !is_whole {
+        // Entries come and go here: a leaf that is nearly full is not to rebuild its bag for each.
+        bytes = bytes.max((wanted + wanted / 4).min(MAX_BYTES - HEADER_BYTES));
+    }
+    let mut bag = Bag::create(memory, bytes)?;
+    match current {
+        // Nothing in it was given up.
+        Some(current) if is_whole => bag.put_all_of(current),
+        _ => copy_suffixes(leaf, permutation, 0..entries, &mut bag),
     }
     Ok(Some(bag))
 }
+
+#[cfg(test)]
+#[path = "bag_tests.rs"]
+mod tests;

@@ -425,13 +425,13 @@ impl<'a> LayerBuilder<'a> {
         let bytes = (0..count)
             .map(|slot| Bag::stored_bytes(suffix(slot).len()))
             .sum();
-        let bag = Bag::create(tree.memory, bytes)?;
+        let mut bag = Bag::create(tree.memory, bytes)?;
         for slot in 0..count {
             if leaf.kinds().of(slot) == SUFFIX {
                 bag.put(slot, suffix(slot));
             }
         }
-        leaf.set_bag(bag.address());
+        leaf.set_bag(bag.cell());
         Ok(())
     }
 

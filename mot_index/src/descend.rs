@@ -204,14 +204,14 @@ fn compare_longer<'a>(
         let root = unsafe { Node::at(value) }.expect("a layer has a root");
         return Some(Found::Layer(root));
     }
-    let address = leaf.bag();
+    let cell = leaf.bag();
     // The suffix beside the header that tells where it is, not after it.
-    Bag::prefetch(address);
+    Bag::prefetch(cell);
     if kind != SUFFIX || !leaf.is_still(seen) {
         return None;
     }
     // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
-    let bag = unsafe { Bag::at(address) }?;
+    let bag = unsafe { Bag::at(cell) }?;
     let word = bag.word(slot);
     // SAFETY: the word is the bag's, which the pinned epoch keeps.
     let equal = unsafe { bag.suffix(word) } == suffix;

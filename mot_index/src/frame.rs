@@ -14,27 +14,28 @@
 //! end there. Behind the place no leaf need be visited; nor if the parent's separators said that the leaf covers the end. Both are true of
 //! one moment of the scan, as its end without such a place is.
 //!
+//! Most layers are one leaf with nothing below. Such a one is read to its end without a frame (`frame/small.rs`), under one version like any leaf,
+//! behind the validation of the leaf above it; if it changes meanwhile, its entries are taken out and it is entered like the others.
+//!
 //! Contract: whatever moves the scan on (entries read, entries skipped, an address followed) is validated before it counts. Asking for memory
 //! ahead is not: a prefetch follows nothing.
 
-use crate::bag::Bag;
+mod ahead;
+mod reading;
+mod small;
+
 use crate::batch::{Direction, Entries};
-use crate::descend::{AskBeside, Goal, reach_leaf_by};
+use crate::descend::AskBeside;
 use crate::node::{Node, Place};
 use crate::permutation::Permutation;
 use crate::slice::{LAYER, SLICE_BYTES, SUFFIX, class_of_kind, cut};
 use crate::sync::is_broken;
 use crate::version::{Seen, is_deleted, is_inner, same_range};
+use ahead::LEAVES_WORTH_ASKING;
+use reading::{Reading, slot_at};
 
 /// Why part of a scan ended early.
 pub(crate) struct GoneDown;
-
-/// Layers asked for ahead of the one being read. Each is a miss of its own, and few of their entries are read.
-const LAYERS_AHEAD: usize = 4;
-/// The kind of a key that ends with its slice.
-const SLICE: u64 = SLICE_BYTES as u64;
-/// Leaves still wanted from which on asking for them pays.
-const LEAVES_WORTH_ASKING: usize = 3;
 
 /// One layer of a scan. See the module.
 pub(crate) struct Frame<'a> {
@@ -48,6 +49,10 @@ pub(crate) struct Frame<'a> {
     previous: u64,
     /// How many leaves behind this one are on their way already.
     asked: usize,
+    /// Up to which entry of this leaf the layers below are on their way already.
+    layers_asked: usize,
+    /// Of how many entries of the neighbour they are.
+    layers_asked_beside: usize,
     /// What is left in this layer of the key the scan ends at, if it ends in this layer.
     end: Option<&'a [u8]>,
     /// Whether no leaf behind this one has anything before the end.
@@ -88,6 +93,8 @@ impl<'a> Frame<'a> {
             next: 0,
             previous: 0,
             asked: beside.leaves,
+            layers_asked: 0,
+            layers_asked_beside: 0,
             end,
             covers_end: beside.covers_end,
             limit: 0,
@@ -115,6 +122,8 @@ impl<'a> Frame<'a> {
                 self.limit = limit;
                 self.covers_end |= has_end;
                 self.read = 0;
+                self.layers_asked = 0;
+                self.layers_asked_beside = 0;
                 let neighbour = self.neighbour(direction);
                 // Small layers have none, and there are many.
                 if neighbour != 0 && !self.covers_end {
@@ -196,10 +205,7 @@ impl<'a> Frame<'a> {
     /// The slot of an entry, counted in the direction of the scan.
     #[inline(always)]
     fn slot(&self, number: usize, direction: Direction) -> usize {
-        self.permutation.slot(match direction {
-            Direction::Forward => number,
-            Direction::Backward => self.permutation.count() - 1 - number,
-        })
+        slot_at(self.permutation, number, direction)
     }
 
     /// Goes to the edge of a scan and looks at the entry there, which then counts as read; `None` if the leaf has changed.
@@ -220,7 +226,8 @@ impl<'a> Frame<'a> {
         let leaf = self.leaf;
         let (kind, value) = (leaf.kinds().of(slot), leaf.value(slot));
         let suffix = if kind == SUFFIX {
-            Some(self.suffix(slot)?)
+            let reading = self.reading();
+            Some(reading.suffix(reading.bag()?, slot))
         } else {
             None
         };
@@ -234,27 +241,15 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// The suffix of a slot; `None` if the leaf has changed. Whether it is the entry's is for the version to tell, later.
-    #[inline]
-    fn suffix(&self, slot: usize) -> Option<&'a [u8]> {
-        let bag = self.leaf.bag();
-        if !self.leaf.is_still(self.seen) {
-            return None;
-        }
-        // SAFETY: read under a validated version in the epoch that is still pinned (`Tree::new`); a word names bytes within the bag
-        // that never change, whosever they are.
-        unsafe {
-            let bag = Bag::at(bag).expect("a leaf with a suffix has a bag");
-            Some(bag.suffix(bag.word(slot)))
-        }
-    }
-
     /// Reads entries of the leaf until `entries` is full, the leaf is read, or one leads to a layer, whose root is returned.
     pub(crate) fn read(
         &mut self,
         entries: &mut Entries,
         direction: Direction,
     ) -> Result<Option<&'a Node>, GoneDown> {
+        if self.read == 0 && self.asked > 0 && entries.room() > self.limit && !self.covers_end {
+            self.ask_for_suffixes_beside(direction);
+        }
         loop {
             let mark = entries.mark();
             if let Some(reached) = self.read_on(entries, direction)
@@ -279,71 +274,25 @@ impl<'a> Frame<'a> {
     #[inline(always)]
     fn read_on(&self, entries: &mut Entries, direction: Direction) -> Option<Reached> {
         let leaf = self.leaf;
-        let kinds = leaf.kinds();
-        let count = self.limit;
-        let mut read = self.read;
-        let mut layer = 0;
-        if read == 0 {
-            Bag::prefetch(leaf.bag());
-        }
-        while read < count && layer == 0 && !entries.is_full() {
-            let slot = self.slot(read, direction);
-            match kinds.of(slot) {
-                LAYER => {
-                    layer = leaf.value(slot);
-                    read += 1;
-                }
-                SUFFIX => {
-                    entries.push(leaf.key(slot), self.suffix(slot)?, leaf.value(slot));
-                    read += 1;
-                }
-                0..=SLICE => {
-                    read += entries.push_run(count - read, |number| {
-                        let slot = self.slot(read + number, direction);
-                        (leaf.key(slot), kinds.of(slot), leaf.value(slot))
-                    });
-                }
-                // No leaf any more.
-                _ => return None,
-            }
-        }
+        let (read, layer) = self
+            .reading()
+            .put_into(entries, self.read..self.limit, direction)?;
         let last = if read > self.read {
             let slot = self.slot(read - 1, direction);
-            Some((leaf.key(slot), class_of_kind(kinds.of(slot))))
+            Some((leaf.key(slot), class_of_kind(leaf.kinds().of(slot))))
         } else {
             self.last
         };
         Some(Reached { read, last, layer })
     }
 
-    /// Asks for layers that follow the one just read, and for the suffixes of the next, which was asked for before.
-    fn ask_for_layers(&self, direction: Direction, room: usize) {
-        let kinds = self.leaf.kinds();
-        let end = (self.read + LAYERS_AHEAD.min(room)).min(self.limit);
-        for number in self.read..end {
-            let slot = self.slot(number, direction);
-            if kinds.of(slot) != LAYER {
-                continue;
-            }
-            let address = self.leaf.value(slot);
-            if number > self.read {
-                Node::prefetch_small_leaf(address);
-            } else if self.leaf.is_still(self.seen) {
-                layer_at(address).prefetch_suffixes();
-            }
-        }
-    }
-
-    /// Asks for the leaves behind this one by going down to it once more: cheaper than to wait for each of so many.
-    fn ask_ahead(&mut self, direction: Direction, wanted: usize) {
-        if self.permutation.count() == 0 {
-            return;
-        }
-        let slice = self.leaf.key(self.slot(0, direction));
-        let mut beside = AskBeside::new(direction, wanted, self.end);
-        // Only what is asked for counts: who goes on by the links sees for himself what has changed.
-        if reach_leaf_by(self.root, Goal::Slice(slice), &mut beside).is_some() {
-            self.asked = beside.leaves;
+    /// The leaf as it is read.
+    #[inline(always)]
+    fn reading(&self) -> Reading<'a> {
+        Reading {
+            leaf: self.leaf,
+            seen: self.seen,
+            permutation: self.permutation,
         }
     }
 
@@ -358,6 +307,7 @@ impl<'a> Frame<'a> {
             return Ok(false);
         };
         let from = self.leaf.address();
+        let layers_asked = self.layers_asked_beside;
         debug_assert!(!self.covers_end);
         let seen = leaf.version.stable();
         if is_deleted(seen) || is_inner(seen) || !self.open(leaf, seen, direction) {
@@ -369,6 +319,7 @@ impl<'a> Frame<'a> {
         {
             return Err(GoneDown);
         }
+        self.layers_asked = layers_asked.min(self.limit);
         if self.asked > 0 {
             self.asked -= 1;
         } else if wanted >= LEAVES_WORTH_ASKING && !self.covers_end {

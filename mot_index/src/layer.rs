@@ -63,9 +63,10 @@ fn create_pair<'a, M: Memory>(
     let leaf = tree.create_node(0)?;
     let suffix_bytes = |rest: &[u8]| Bag::stored_bytes(rest.len().saturating_sub(SLICE_BYTES));
     let bytes = suffix_bytes(old) + suffix_bytes(new);
+    let mut bag = None;
     if bytes > 0 {
-        match Bag::create(tree.memory, with_reserve(bytes)) {
-            Ok(bag) => leaf.set_bag(bag.address()),
+        match Bag::create(tree.memory, with_reserve(bytes, 2)) {
+            Ok(created) => bag = Some(created),
             Err(full) => {
                 tree.free_node(leaf);
                 return Err(full);
@@ -82,13 +83,13 @@ fn create_pair<'a, M: Memory>(
         let (slice, class) = cut(rest);
         if class == LONGER {
             leaf.fill(slot, slice, SUFFIX, value);
-            // SAFETY: the leaf and its bag are ours: nobody else has seen them.
-            let bag = unsafe { Bag::at(leaf.bag()) }.expect("a longer key has a bag");
+            let bag = bag.as_mut().expect("a longer key has a bag");
             bag.put(slot, &rest[SLICE_BYTES..]);
         } else {
             leaf.fill(slot, slice, class, value);
         }
     }
+    leaf.set_bag(bag.map_or(0, Bag::cell));
     leaf.set_permutation(Permutation::first(2));
     let slot = usize::from(!new_first);
     leaf.set_kinds(leaf.kinds().with_last(slot));

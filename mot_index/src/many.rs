@@ -1,4 +1,4 @@
-//! Looking many keys up at once, so that their misses overlap.
+//! Looking many keys up at once, in one tree or in several, so that their misses overlap.
 //!
 //! Each key goes down as `Tree::get` does, hand over hand and with the same validations; but a child that was chosen is only asked for,
 //! and visited when the turn comes to the key again. What a key holds meanwhile, a node and its version or an address read under a
@@ -8,7 +8,7 @@ use crate::descend::{Found, look_up};
 use crate::memory::Memory;
 use crate::node::Node;
 use crate::slice::{SLICE_BYTES, cut};
-use crate::tree::Tree;
+use crate::tree::{Tree, TreeRoot};
 use crate::version::{Seen, is_deleted, is_inner, same_range};
 
 /// Keys on their way at once. A processor has ten to a dozen misses outstanding, and a node is five lines.
@@ -27,26 +27,50 @@ enum Place<'a> {
 
 /// One key on its way.
 #[derive(Clone, Copy)]
-struct Way<'a, 'k> {
-    number: usize,
-    key: &'k [u8],
+pub(crate) struct Way<'a, 'k> {
+    pub(crate) number: usize,
+    pub(crate) key: &'k [u8],
     rest: &'k [u8],
+    tree: &'a TreeRoot,
     /// Of the layer of `rest`.
     root: &'a Node,
     place: Place<'a>,
 }
 
-impl<'a> Way<'a, '_> {
-    /// Goes on until the next node is asked for; the outcome once it is known.
+/// Where a way ends: the leaf that covers the key in the deepest layer there is for it.
+pub(crate) struct End<'a, 'k> {
+    pub(crate) leaf: &'a Node,
+    /// A version under which it does.
+    pub(crate) seen: Seen,
+    /// The root of the leaf's layer, and what of the key that layer and those below have.
+    pub(crate) root: &'a Node,
+    pub(crate) rest: &'k [u8],
+    pub(crate) value: Option<u64>,
+}
+
+impl<'a, 'k> Way<'a, 'k> {
+    /// `root` is the root of the tree's first layer.
+    pub(crate) fn new(number: usize, key: &'k [u8], tree: &'a TreeRoot, root: &'a Node) -> Self {
+        Way {
+            number,
+            key,
+            rest: key,
+            tree,
+            root,
+            place: Place::Root,
+        }
+    }
+
+    /// Goes on until the next node is asked for; the end once it is reached, `None` in there for a tree that has become empty.
     #[inline]
-    fn go_on<M: Memory>(&mut self, tree: &Tree<'a, M>) -> Option<Option<u64>> {
+    fn go_on(&mut self) -> Option<Option<End<'a, 'k>>> {
         loop {
             match self.place {
                 Place::Root => {
                     let seen = self.root.version.stable();
                     if is_deleted(seen) {
                         // The layer is gone.
-                        let Some(root) = tree.first_layer() else {
+                        let Some(root) = self.tree.first_layer() else {
                             return Some(None);
                         };
                         self.root = root;
@@ -78,8 +102,10 @@ impl<'a> Way<'a, '_> {
                 }
                 Place::Node(leaf, mut seen) => match look_up(leaf, &mut seen, self.rest) {
                     None => self.place = Place::Root,
-                    Some(Found::Nothing) => return Some(None),
-                    Some(Found::Value(value)) => return Some(Some(value)),
+                    Some(Found::Nothing) => return Some(Some(self.end(leaf, seen, None))),
+                    Some(Found::Value(value)) => {
+                        return Some(Some(self.end(leaf, seen, Some(value))));
+                    }
                     Some(Found::Layer(layer)) => {
                         Node::prefetch(layer.address());
                         self.root = layer;
@@ -92,6 +118,17 @@ impl<'a> Way<'a, '_> {
         }
     }
 
+    #[inline]
+    fn end(&self, leaf: &'a Node, seen: Seen, value: Option<u64>) -> End<'a, 'k> {
+        End {
+            leaf,
+            seen,
+            root: self.root,
+            rest: self.rest,
+            value,
+        }
+    }
+
     /// An inner node has changed.
     fn look_again(&mut self, node: &'a Node, seen: Seen) {
         let now = node.version.stable();
@@ -100,6 +137,43 @@ impl<'a> Way<'a, '_> {
         } else {
             Place::Root
         };
+    }
+}
+
+/// Leads the ways to their ends, some at once, and tells of each where it ended.
+#[inline]
+pub(crate) fn lead<'a, 'k>(
+    mut to_come: impl Iterator<Item = Way<'a, 'k>>,
+    mut ended: impl FnMut(&Way<'a, 'k>, Option<End<'a, 'k>>),
+) {
+    let Some(first) = to_come.next() else {
+        return;
+    };
+    let mut ways = [first; KEYS_AT_ONCE];
+    let mut going = 1;
+    while going < KEYS_AT_ONCE
+        && let Some(way) = to_come.next()
+    {
+        ways[going] = way;
+        going += 1;
+    }
+    let mut turn = 0;
+    while going > 0 {
+        if turn >= going {
+            turn = 0;
+        }
+        let way = &mut ways[turn];
+        let Some(end) = way.go_on() else {
+            turn += 1;
+            continue;
+        };
+        ended(way, end);
+        if let Some(next) = to_come.next() {
+            *way = next;
+        } else {
+            going -= 1;
+            ways[turn] = ways[going];
+        }
     }
 }
 
@@ -116,43 +190,9 @@ impl<'a, M: Memory> Tree<'a, M> {
             (0..count).for_each(|number| found(number, None));
             return;
         };
-        let begin = |number: usize| {
-            let key = key(number);
-            Way {
-                number,
-                key,
-                rest: key,
-                root,
-                place: Place::Root,
-            }
-        };
-        if count == 0 {
-            return;
-        }
-        let mut ways = [begin(0); KEYS_AT_ONCE];
-        let mut going = count.min(KEYS_AT_ONCE);
-        for (number, way) in ways.iter_mut().enumerate().take(going).skip(1) {
-            *way = begin(number);
-        }
-        let mut next = going;
-        let mut turn = 0;
-        while going > 0 {
-            if turn >= going {
-                turn = 0;
-            }
-            let way = &mut ways[turn];
-            let Some(value) = way.go_on(self) else {
-                turn += 1;
-                continue;
-            };
-            found(way.number, value);
-            if next < count {
-                *way = begin(next);
-                next += 1;
-            } else {
-                going -= 1;
-                ways[turn] = ways[going];
-            }
-        }
+        let ways = (0..count).map(|number| Way::new(number, key(number), self.root, root));
+        lead(ways, |way, end| {
+            found(way.number, end.and_then(|end| end.value));
+        });
     }
 }

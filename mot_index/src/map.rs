@@ -10,7 +10,17 @@ use crate::verify::{Corruption, TreeStats};
 use core::alloc::Layout;
 use core::ptr::NonNull;
 use crossbeam_epoch::Guard;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// So many blocks a thread retires before it asks the collector to free what it may. Left alone, that looks every 128 pins only, and frees
+/// less then than a busy writer has retired.
+const RETIRED_MAX: usize = 64;
+
+thread_local! {
+    /// Blocks this thread has retired since it last asked.
+    static RETIRED: Cell<usize> = const { Cell::new(0) };
+}
 
 /// The process's heap as the memory of a tree, in the epoch of a guard.
 pub struct CrossbeamMemory<'g> {
@@ -49,6 +59,7 @@ impl Memory for CrossbeamMemory<'_> {
             self.guard
                 .defer_unchecked(move || std::alloc::dealloc(ptr.as_ptr(), layout));
         }
+        RETIRED.with(|retired| retired.set(retired.get() + 1));
     }
 }
 
@@ -83,7 +94,14 @@ impl Map {
         // SAFETY: `guard` pins this thread while `work` has the handle (a guard, and with it the
         // memory and the handle, cannot leave the thread); all handles on the root are made here.
         let tree = unsafe { Tree::new(&self.root, &memory) };
-        work(&tree)
+        let result = work(&tree);
+        RETIRED.with(|retired| {
+            if retired.get() >= RETIRED_MAX {
+                retired.set(0);
+                guard.flush();
+            }
+        });
+        result
     }
 
     /// The value of a key.

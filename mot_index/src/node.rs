@@ -35,6 +35,9 @@ const VALUES: usize = KEYS + LEAF_ENTRIES;
 const SEPARATORS: usize = 0;
 const CHILDREN: usize = INNER_KEYS;
 
+/// Entries of a leaf of which not all lines are asked for ahead.
+const SMALL_LEAF: usize = 3;
+
 /// Bits of a kind in the kinds cell; slot 15's field names the slot that was filled last.
 const KIND_BITS: usize = 4;
 const KIND: u64 = 0xF;
@@ -125,18 +128,24 @@ impl Node {
         prefetch(address, NODE_BYTES);
     }
 
-    /// The same of what a leaf of three entries or fewer has.
+    /// The same of what a leaf of [`SMALL_LEAF`] entries or fewer has.
     #[inline(always)]
     pub(crate) fn prefetch_small_leaf(address: u64) {
-        prefetch(address, 8 * (2 + KEYS + 3));
-        prefetch(address.wrapping_add(8 * (2 + VALUES as u64)), 24);
+        prefetch(address, 8 * (2 + KEYS + SMALL_LEAF));
+        prefetch(
+            address.wrapping_add(8 * (2 + VALUES as u64)),
+            8 * SMALL_LEAF,
+        );
     }
 
-    /// Brings the suffixes nearer of what may be a leaf of a few entries.
+    /// Brings the suffixes of what may be a leaf nearer, and what `prefetch_small_leaf` left out of one with more entries.
     #[inline]
-    pub(crate) fn prefetch_suffixes(&self) {
+    pub(crate) fn prefetch_content(&self) {
         // An inner node's separator, should this be one, does no harm.
         Bag::prefetch(self.bag());
+        if self.permutation().count() > SMALL_LEAF {
+            Node::prefetch(self.address());
+        }
     }
 
     #[inline(always)]
@@ -214,12 +223,13 @@ impl Node {
     }
 
     #[inline]
+    /// What names the leaf's bag and its room, or 0. See `bag.rs`.
     pub(crate) fn bag(&self) -> u64 {
         self.load_address(BAG)
     }
 
-    pub(crate) fn set_bag(&self, address: u64) {
-        self.store(BAG, address);
+    pub(crate) fn set_bag(&self, cell: u64) {
+        self.store(BAG, cell);
     }
 
     pub(crate) fn next(&self) -> u64 {
@@ -404,6 +414,14 @@ impl Kinds {
     #[inline]
     pub(crate) fn of(self, slot: usize) -> u64 {
         (self.0 >> (KIND_BITS * slot)) & KIND
+    }
+
+    /// Whether an entry may lead to a layer; one that was taken out counts until its slot is used again.
+    #[inline]
+    pub(crate) fn may_have_layers(self) -> bool {
+        // Of all kinds only `LAYER`, 1010, has these two bits.
+        const HIGHEST: u64 = 0x0888_8888_8888_8888;
+        self.0 & self.0 << 2 & HIGHEST != 0
     }
 
     pub(crate) fn with(self, slot: usize, kind: u64) -> Self {

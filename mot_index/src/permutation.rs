@@ -62,13 +62,18 @@ impl Permutation {
     #[inline]
     pub(crate) fn count_of(self, slots: u32) -> usize {
         debug_assert!(slots < 1 << LEAF_ENTRIES);
-        // Free slots count as slot 15, which is in no set.
-        let fields = (self.0 >> FIELD_BITS) | !0 << (FIELD_BITS * self.count());
-        let mut count = 0;
-        for position in 0..LEAF_ENTRIES {
-            count += slots >> ((fields >> (FIELD_BITS * position)) & FIELD) & 1;
+        let count = self.count();
+        if ((self.0 ^ Self::EMPTY.0) >> (FIELD_BITS * count)) >> FIELD_BITS == 0 {
+            // The free slots are the last ones, in their own order: as in every leaf that only grew.
+            return (slots & ((1 << count) - 1)).count_ones() as usize;
         }
-        count as usize
+        // Free slots count as slot 15, which is in no set.
+        let fields = (self.0 >> FIELD_BITS) | !0 << (FIELD_BITS * count);
+        let mut named = 0;
+        for position in 0..LEAF_ENTRIES {
+            named += slots >> ((fields >> (FIELD_BITS * position)) & FIELD) & 1;
+        }
+        named as usize
     }
 
     /// The permutation after the first free slot is put in at `position`, and that slot.
@@ -154,6 +159,33 @@ mod tests {
             let set = state >> 16 & ((1 << LEAF_ENTRIES) - 1);
             let named = list.iter().filter(|slot| set >> **slot & 1 == 1).count();
             assert_eq!(permutation.count_of(set), named);
+        }
+    }
+
+    #[test]
+    fn leaves_that_only_grew_count_as_others_do() {
+        for count in 0..=LEAF_ENTRIES {
+            // The same entries in two leaves: one only grew, in the other all have come and gone once.
+            let mut grown = Permutation::EMPTY;
+            let mut used = Permutation::EMPTY;
+            for _ in 0..LEAF_ENTRIES {
+                used = used.insert(0).0;
+            }
+            while used.count() > 0 {
+                used = used.remove(used.count() / 2);
+            }
+            assert_ne!(used, Permutation::EMPTY);
+            for number in 0..count {
+                grown = grown.insert(number / 2).0;
+                used = used.insert(number / 2).0;
+            }
+            for permutation in [grown, used] {
+                for set in 0..1 << LEAF_ENTRIES {
+                    let is_named = |position: &usize| set >> permutation.slot(*position) & 1 == 1;
+                    let named = (0..count).filter(is_named).count();
+                    assert_eq!(permutation.count_of(set), named);
+                }
+            }
         }
     }
 

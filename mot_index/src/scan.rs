@@ -127,6 +127,9 @@ impl<'a, M: Memory> Tree<'a, M> {
                     entries.pop_slice();
                 }
             } else if let Some(layer) = frame.read(entries, direction)? {
+                if frame.read_small_layer(layer, entries, direction) {
+                    continue;
+                }
                 let end = frame.end_below();
                 entries.push_slice(frame.last_slice());
                 enter(layer, None, end, direction, entries, frames)?;
@@ -168,6 +171,7 @@ fn enter<'a>(
             }
             Some(AtEdge::Layer(layer)) => {
                 end = frame.end_below();
+                frame.ask_behind_edge(direction, entries.room());
                 frames.push(frame);
                 entries.push_slice(slice);
                 root = layer;

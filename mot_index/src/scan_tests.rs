@@ -307,3 +307,57 @@ fn a_separator_says_that_the_leaf_is_the_last() {
     assert!(!is_last(150, 135, Direction::Backward));
     assert!(is_last(0, 0, Direction::Backward));
 }
+
+#[test]
+fn layers_read_at_once_and_step_by_step_agree() {
+    let root = TreeRoot::new();
+    // SAFETY: nothing is ever freed.
+    let tree = unsafe { Tree::new(&root, &Keeping) };
+    // Layers of one entry to more than a leaf, with layers, suffixes and ends of keys in them.
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    for layer in 0..40usize {
+        for entry in 0..=layer / 2 {
+            let mut key = format!("layer{layer:03}").into_bytes();
+            key.extend(format!("{entry:08}").bytes().take(1 + entry % 8));
+            key.push(entry as u8);
+            if (layer + entry) % 3 == 0 {
+                key.extend_from_slice(b" and a suffix");
+            }
+            all.push(key.clone());
+            if layer % 7 == 0 {
+                all.push([&key, &b" of another layer"[..]].concat());
+            }
+        }
+    }
+    all.sort();
+    all.dedup();
+    for (key, value) in all.iter().zip(0..) {
+        assert_eq!(tree.insert(key, value), Ok(None));
+    }
+    for direction in [Direction::Forward, Direction::Backward] {
+        let expected: Vec<&Vec<u8>> = match direction {
+            Direction::Forward => all.iter().collect(),
+            Direction::Backward => all.iter().rev().collect(),
+        };
+        // Batches of one entry have no room for whole layers, those of all have room for each.
+        for capacity in [1, 2, 3, 7, 1 + all.len()] {
+            let mut batch = Batch::with_capacity(capacity);
+            let mut seen: Vec<Vec<u8>> = Vec::new();
+            loop {
+                let last = seen.last().cloned();
+                let bound = match (&last, direction) {
+                    (Some(key), _) => Bound::Excluded(key),
+                    (None, Direction::Forward) => Bound::Start,
+                    (None, Direction::Backward) => Bound::End,
+                };
+                tree.scan_batch(bound, direction, &mut batch);
+                seen.extend(batch.iter().map(|(key, _)| key.to_vec()));
+                if batch.is_exhausted() {
+                    break;
+                }
+                assert_eq!(batch.len(), capacity);
+            }
+            assert!(seen.iter().eq(expected.iter().copied()), "{capacity}");
+        }
+    }
+}

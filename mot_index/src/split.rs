@@ -7,7 +7,7 @@
 //!
 //! Where a leaf is cut is chosen in `cut.rs`.
 
-use crate::bag::{Bag, owned_suffix, suffix_bytes, with_reserve};
+use crate::bag::{Bag, copy_suffixes, owned_suffix, suffix_bytes, with_reserve};
 use crate::cut::{Cut, Run, choose_cut};
 use crate::memory::{Memory, OutOfMemory};
 use crate::node::{INNER_KEYS, Kinds, NO_SLOT, Node, Place};
@@ -82,7 +82,7 @@ impl<'a, M: Memory> Tree<'a, M> {
             chain.push(self.latch_parent(site.root, slice, chain.top()));
         }
         let cut = choose_cut(leaf, position, slice);
-        let supplies = match self.supply(&chain, site.root, leaf, cut.left) {
+        let supplies = match self.supply(&chain, site.root, leaf, &cut) {
             Ok(supplies) => supplies,
             Err(full) => {
                 for node in chain.iter() {
@@ -144,7 +144,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         chain: &Chain<'a>,
         root: &Node,
         leaf: &Node,
-        left: usize,
+        cut: &Cut,
     ) -> Result<Supplies<'a>, OutOfMemory> {
         let mut supplies = Supplies {
             nodes: Chain::new(),
@@ -154,17 +154,28 @@ impl<'a, M: Memory> Tree<'a, M> {
         let full = chain.iter().filter(|node| is_full(node)).count();
         let below_root = usize::from(is_full(chain.top()) && chain.top().is(root));
         let permutation = leaf.permutation();
-        let right_bytes = suffix_bytes(leaf, permutation, left..permutation.count());
+        let (left, right) = (cut.left, permutation.count() - cut.left);
+        let right_bytes = suffix_bytes(leaf, permutation, left..left + right);
+        // What a run leaves behind at the edge is complete. One in the middle puts the new entry into the half that it goes on in.
+        let reserve = |bytes: usize, entries: usize, run: Run| {
+            if cut.run == run && cut.left == 0 {
+                bytes
+            } else {
+                with_reserve(bytes, entries)
+            }
+        };
         let result = (|| {
             for _ in 0..full + below_root {
                 supplies.nodes.push(self.create_node(LATCHED | DIRTY)?);
             }
             if right_bytes > 0 {
-                supplies.right_bag = Some(Bag::create(self.memory, with_reserve(right_bytes))?);
+                let bytes = reserve(right_bytes, right, Run::Down);
+                supplies.right_bag = Some(Bag::create(self.memory, bytes)?);
                 // The left half's bag is half garbage now. Were memory full, it could stay.
                 let left_bytes = suffix_bytes(leaf, permutation, 0..left);
                 if left_bytes > 0 {
-                    supplies.left_bag = Bag::create(self.memory, with_reserve(left_bytes)).ok();
+                    let bytes = reserve(left_bytes, left, Run::Up);
+                    supplies.left_bag = Bag::create(self.memory, bytes).ok();
                 }
             }
             Ok(())
@@ -257,14 +268,14 @@ fn is_full(node: &Node) -> bool {
     }
 }
 
-/// Moves all entries from position `keep` on to a new leaf and links it in. Returns the address of
+/// Moves all entries from position `keep` on to a new leaf and links it in. Returns the cell of
 /// the bag the left leaf no longer uses. Both leaves are dirty.
 fn split_leaf(
     left: &Node,
     right: &Node,
     keep: usize,
     left_bag: Option<Bag>,
-    right_bag: Option<Bag>,
+    mut right_bag: Option<Bag>,
 ) -> u64 {
     let permutation = left.permutation();
     let kinds = left.kinds();
@@ -277,7 +288,8 @@ fn split_leaf(
         right.set_value(to, left.value(slot));
         right_kinds = right_kinds.with(to, kinds.of(slot));
         if kinds.of(slot) == SUFFIX {
-            let bag = right_bag.expect("a bag was supplied for suffixes that move");
+            let bag = right_bag.as_mut();
+            let bag = bag.expect("a bag was supplied for suffixes that move");
             bag.put(to, owned_suffix(left, slot));
         }
         if slot == kinds.last() {
@@ -285,7 +297,7 @@ fn split_leaf(
         }
     }
     right.set_kinds(right_kinds.with_last(right_last));
-    right.set_bag(right_bag.map_or(0, Bag::address));
+    right.set_bag(right_bag.map_or(0, Bag::cell));
     right.set_permutation(Permutation::first(moved));
     let old_bag = replace_left_bag(left, permutation.truncate(keep), kinds, moved, left_bag);
     left.set_permutation(permutation.truncate(keep));
@@ -304,29 +316,24 @@ fn split_leaf(
     old_bag
 }
 
-/// Gives the left half a bag without the suffixes that moved; returns the old one's address, or 0
+/// Gives the left half a bag without the suffixes that moved; returns the old one's cell, or 0
 /// if it stays.
 fn replace_left_bag(
     left: &Node,
     kept: Permutation,
     kinds: Kinds,
     moved: usize,
-    left_bag: Option<Bag>,
+    mut left_bag: Option<Bag>,
 ) -> u64 {
     let old = left.bag();
     let keeps_suffix = (0..kept.count()).any(|position| kinds.of(kept.slot(position)) == SUFFIX);
     if moved == 0 || (left_bag.is_none() && keeps_suffix) {
         return 0;
     }
-    if let Some(bag) = left_bag {
-        for position in 0..kept.count() {
-            let slot = kept.slot(position);
-            if kinds.of(slot) == SUFFIX {
-                bag.put(slot, owned_suffix(left, slot));
-            }
-        }
+    if let Some(bag) = &mut left_bag {
+        copy_suffixes(left, kept, 0..kept.count(), bag);
     }
-    left.set_bag(left_bag.map_or(0, Bag::address));
+    left.set_bag(left_bag.map_or(0, Bag::cell));
     old
 }
 

@@ -7,11 +7,11 @@
 pub(crate) use core::sync::atomic::AtomicU64;
 pub(crate) use core::sync::atomic::Ordering;
 #[cfg(not(feature = "model"))]
-pub(crate) use core::sync::atomic::{AtomicU16, AtomicU32, fence};
+pub(crate) use core::sync::atomic::{AtomicU32, fence};
 #[cfg(all(feature = "jitter", not(feature = "model")))]
 pub(crate) use jitter::AtomicU64;
 #[cfg(feature = "model")]
-pub(crate) use mot_model::{AtomicU16, AtomicU32, AtomicU64, fence, is_broken};
+pub(crate) use mot_model::{AtomicU32, AtomicU64, fence, is_broken};
 
 /// Whether a model's test wants this step left out, to see that the model notices.
 #[cfg(not(feature = "model"))]

@@ -28,6 +28,14 @@ impl TreeRoot {
     pub fn is_empty(&self) -> bool {
         self.node.load(Ordering::Acquire) == 0
     }
+
+    /// The root of the first layer. For handles: their caller is pinned (`Tree::new`).
+    #[inline]
+    pub(crate) fn first_layer(&self) -> Option<&Node> {
+        // SAFETY: the root holds 0 or a node that was reachable at this moment, in the epoch the
+        // caller has pinned (`Tree::new`).
+        unsafe { Node::at(self.node.load(Ordering::Acquire)) }
+    }
 }
 
 /// A handle on a tree: a root and the memory its nodes live in.
@@ -65,9 +73,7 @@ impl<'a, M: Memory> Tree<'a, M> {
     /// The root of the first layer.
     #[inline]
     pub(crate) fn first_layer(&self) -> Option<&'a Node> {
-        // SAFETY: the root holds 0 or a node that was reachable at this moment, in the epoch the
-        // caller has pinned (`Tree::new`).
-        unsafe { Node::at(self.root.node.load(Ordering::Acquire)) }
+        self.root.first_layer()
     }
 
     /// A new empty leaf with these version flags.
@@ -101,12 +107,12 @@ impl<'a, M: Memory> Tree<'a, M> {
         unsafe { self.memory.free(bag.block(), bag.layout()) }
     }
 
-    /// Gives back the bag at an address that no leaf holds any more; 0 is no bag.
-    pub(crate) fn retire_bag(&self, address: u64) {
-        // SAFETY: our callers have just replaced the leaf's address of it under its latch (or have
+    /// Gives back the bag that the cell of no leaf names any more; 0 is no bag.
+    pub(crate) fn retire_bag(&self, cell: u64) {
+        // SAFETY: our callers have just replaced the leaf's cell that named it under its latch (or have
         // deleted the leaf), so nobody who pins from now on can reach the bag.
         unsafe {
-            if let Some(bag) = Bag::at(address) {
+            if let Some(bag) = Bag::at(cell) {
                 self.memory.retire(bag.block(), bag.layout());
             }
         }

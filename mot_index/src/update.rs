@@ -6,15 +6,15 @@
 //! is noticed while nothing has happened, and the caller is asked once. Should the caller's closure
 //! unwind, [`Undo`] leaves the tree as if it had answered `Keep`.
 
-use crate::bag::{Bag, enlarge, owned_suffix};
+use crate::bag::{Bag, enlarge, owned_bag, owned_suffix};
 use crate::descend::{Found, Goal, look_up, reach_leaf};
 use crate::layer::NewLayer;
 use crate::memory::{Memory, OutOfMemory};
 use crate::node::{Node, Place};
 use crate::slice::{LAYER, LONGER, MAX_KEY_BYTES, SLICE_BYTES, SUFFIX, cut};
-use crate::sync::Ordering;
+use crate::sync::{Ordering, is_broken};
 use crate::tree::Tree;
-use crate::version::{CHANGE, LATCHED, same_range};
+use crate::version::{CHANGE, LATCHED, Seen, same_range};
 
 /// What to do with the entry of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,24 +82,32 @@ impl<'a, M: Memory> Tree<'a, M> {
     pub fn update<R>(
         &self,
         key: &[u8],
-        mut decide: impl FnMut(Option<u64>) -> (Change, R),
+        decide: impl FnMut(Option<u64>) -> (Change, R),
     ) -> Result<R, OutOfMemory> {
-        assert!(
-            key.len() <= MAX_KEY_BYTES,
-            "a key of {} bytes is too long",
-            key.len()
-        );
-        let site = loop {
+        assert_length(key);
+        let (site, place) = loop {
             match self.latch_leaf(key) {
-                Some(site) => break site,
+                Some(found) => break found,
                 None => {
                     if let Some(site) = self.install_root()? {
-                        break site;
+                        break (site, Place::Before(0));
                     }
                 }
             }
         };
-        match entry(key, site) {
+        self.decide_at(key, site, place, decide)
+    }
+
+    /// The rest of an update, once the key's leaf is latched, and where its slice and class are is known.
+    #[inline]
+    pub(crate) fn decide_at<R>(
+        &self,
+        key: &[u8],
+        site: Site<'a>,
+        place: Place,
+        mut decide: impl FnMut(Option<u64>) -> (Change, R),
+    ) -> Result<R, OutOfMemory> {
+        match entry(key, site, place) {
             Entry::Present { position, slot } => {
                 Ok(self.change_present(key, site, position, slot, |value| decide(Some(value))))
             }
@@ -114,8 +122,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         key: &[u8],
         decide: impl FnMut(u64) -> (Change, R),
     ) -> Option<R> {
-        let site = self.latch_leaf(key)?;
-        match entry(key, site) {
+        let (site, place) = self.latch_leaf(key)?;
+        match entry(key, site, place) {
             Entry::Present { position, slot } => {
                 Some(self.change_present(key, site, position, slot, decide))
             }
@@ -139,9 +147,9 @@ impl<'a, M: Memory> Tree<'a, M> {
         self.update_present(key, |old| (Change::Remove, old))
     }
 
-    /// Latches the leaf that covers the key in the deepest layer there is for it; `None` when the
-    /// tree has no root.
-    fn latch_leaf(&self, key: &[u8]) -> Option<Site<'a>> {
+    /// Latches the leaf that covers the key in the deepest layer there is for it, and says where in the leaf its slice and class are;
+    /// `None` when the tree has no root.
+    fn latch_leaf(&self, key: &[u8]) -> Option<(Site<'a>, Place)> {
         'tree: loop {
             let mut root = self.first_layer()?;
             let mut offset = 0;
@@ -163,23 +171,15 @@ impl<'a, M: Memory> Tree<'a, M> {
                             continue 'layer;
                         }
                         // Before the latch, which no later access overtakes.
-                        Some(Found::Nothing | Found::Value(_)) => Bag::prefetch(leaf.bag()),
+                        Some(Found::Nothing | Found::Value(_)) => {
+                            Bag::prefetch_to_put(leaf.bag(), rest.len() - SLICE_BYTES);
+                        }
                     }
                 }
-                leaf.version.latch();
-                if !same_range(seen, leaf.version.owned()) {
-                    leaf.version.unlatch(0);
-                    continue 'layer;
+                if let Some(place) = latch_covering(leaf, seen, slice, class) {
+                    return Some((Site { leaf, root, offset }, place));
                 }
-                if class == LONGER
-                    && let Place::At(_, slot) = leaf.search(leaf.permutation(), slice, class)
-                    && leaf.kinds().of(slot) == LAYER
-                {
-                    // Somebody made a layer before we had the latch.
-                    leaf.version.unlatch(0);
-                    continue 'layer;
-                }
-                return Some(Site { leaf, root, offset });
+                continue 'layer;
             }
         }
     }
@@ -336,15 +336,11 @@ impl<'a, M: Memory> Tree<'a, M> {
             if suffix.is_some() { SUFFIX } else { class },
             value,
         );
-        let mut replaced = 0;
-        if let Some(bag) = bag {
-            replaced = leaf.bag();
-            leaf.set_bag(bag.address());
-        }
+        let replaced = if bag.is_some() { leaf.bag() } else { 0 };
         if let Some(suffix) = suffix {
-            // SAFETY: the leaf is ours, and so is its bag.
-            let bag = unsafe { Bag::at(leaf.bag()) }.expect("a bag was provided above");
+            let mut bag = bag.unwrap_or_else(|| owned_bag(leaf));
             bag.put(slot, suffix);
+            leaf.set_bag(bag.cell());
         }
         leaf.set_permutation(permutation);
         leaf.version.unlatch(0);
@@ -353,14 +349,45 @@ impl<'a, M: Memory> Tree<'a, M> {
     }
 }
 
-/// What a latched leaf has for the key.
-fn entry(key: &[u8], site: Site<'_>) -> Entry {
-    let rest = &key[site.offset..];
-    let (slice, class) = cut(rest);
-    match site.leaf.search(site.leaf.permutation(), slice, class) {
+#[inline]
+pub(crate) fn assert_length(key: &[u8]) {
+    assert!(
+        key.len() <= MAX_KEY_BYTES,
+        "a key of {} bytes is too long",
+        key.len()
+    );
+}
+
+/// Latches the leaf that covered a slice under the version seen, and says where in it the slice and class are; `None`, and no latch, if it may not
+/// cover it any more, or has a layer for what goes on behind the slice.
+#[inline]
+pub(crate) fn latch_covering(leaf: &Node, seen: Seen, slice: u64, class: u64) -> Option<Place> {
+    leaf.version.latch();
+    if !same_range(seen, leaf.version.owned())
+        && !is_broken("index: looking whether a latched leaf still covers the key")
+    {
+        leaf.version.unlatch(0);
+        return None;
+    }
+    let place = leaf.search(leaf.permutation(), slice, class);
+    if class == LONGER
+        && let Place::At(_, slot) = place
+        && leaf.kinds().of(slot) == LAYER
+    {
+        // Somebody made a layer before we had the latch.
+        leaf.version.unlatch(0);
+        return None;
+    }
+    Some(place)
+}
+
+/// What a latched leaf has for the key, whose slice and class are at a place.
+fn entry(key: &[u8], site: Site<'_>, place: Place) -> Entry {
+    match place {
         Place::Before(position) => Entry::Absent { position },
         Place::At(position, slot) => {
-            if class == LONGER && owned_suffix(site.leaf, slot) != &rest[SLICE_BYTES..] {
+            let rest = &key[site.offset..];
+            if rest.len() > SLICE_BYTES && owned_suffix(site.leaf, slot) != &rest[SLICE_BYTES..] {
                 Entry::Clash { slot }
             } else {
                 Entry::Present { position, slot }

@@ -225,13 +225,10 @@ impl Verifier<'_> {
         if let Some(bag) = bag {
             self.stats.bytes_used += bag.bytes() as u64;
             self.stats.bag_bytes_used += bag.bytes() as u64;
-            check(
-                bag.used_bytes() <= bag.bytes(),
-                address,
-                "has an overfull bag",
-            )?;
+            check(bag.is_sound(), address, "has an overfull bag")?;
         }
         let mut before = None;
+        let mut suffix_bytes = 0;
         for position in 0..permutation.count() {
             let slot = permutation.slot(position);
             let (slice, kind) = (leaf.key(slot), leaf.kinds().of(slot));
@@ -268,8 +265,14 @@ impl Verifier<'_> {
                 };
                 let inside = bag.holds(bag.word(slot));
                 check(inside, address, "has a suffix outside its bag")?;
+                suffix_bytes += Bag::stored_bytes_of(bag.word(slot));
             }
         }
+        check(
+            bag.is_none_or(|bag| suffix_bytes <= bag.used_bytes()),
+            address,
+            "has suffixes in one place",
+        )?;
         Ok(())
     }
 }

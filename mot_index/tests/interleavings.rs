@@ -1,7 +1,7 @@
 //! The tree under the scheduler of `mot_model`: readers, writers and scans in many interleavings, with the memory orderings that the code
 //! asks for and no stronger ones. `cargo test -p mot_index --features model --test interleavings -- --nocapture` prints how many.
 
-use mot_index::{Batch, Bound, Cursor, Direction, Memory, Tree, TreeRoot};
+use mot_index::{Batch, Bound, Change, Cursor, Direction, Memory, Tree, TreeRoot};
 use mot_model::{Ordering, explore, fence, finds, threads};
 use std::alloc::Layout;
 use std::collections::BTreeSet;
@@ -110,6 +110,24 @@ impl Shared {
 
     fn remove(&self, key: &[u8]) {
         self.with(|tree| tree.remove(key));
+    }
+
+    /// Inserts keys at spots found before, together.
+    fn insert_at_spots(&self, keys: &[Vec<u8>]) {
+        self.with(|tree| {
+            let mut spots = vec![None; keys.len()];
+            let pairs = keys.iter().map(|key| (*tree, &key[..]));
+            Tree::find_spots(pairs, |number, spot| spots[number] = Some(spot));
+            for (key, spot) in keys.iter().zip(spots) {
+                let set = |old| (Change::Set(value_of(key)), old);
+                let old = match spot {
+                    // SAFETY: found above for this key in this tree, under the same pin.
+                    Some(spot) => unsafe { tree.update_at(spot, key, set) },
+                    None => tree.update(key, set),
+                };
+                assert_eq!(old, Ok(None));
+            }
+        });
     }
 
     /// Reads a key that is always there.
@@ -275,6 +293,61 @@ fn unlink_beside_many() {
     let mut all = kept;
     all.push(number(155));
     shared.finish(&all);
+}
+
+/// Keys go to spots in leaves that are split, and unlinked, meanwhile.
+fn spots_beside_writers() {
+    let shared = Arc::new(Shared::default());
+    let keys: Vec<Vec<u8>> = (0..17).map(|at| number(at * 10)).collect();
+    keys.iter().for_each(|key| shared.insert(key));
+    // Filled upwards: the first leaf is full, the second has two.
+    let (kept, going) = keys.split_at(15);
+    let (kept, going) = (kept.to_vec(), going.to_vec());
+    threads(vec![
+        work(&shared, move |shared| {
+            shared.insert(&number(75));
+            going.iter().for_each(|key| shared.remove(key));
+        }),
+        work(&shared, |shared| {
+            shared.insert_at_spots(&[number(145), number(5), number(155)]);
+        }),
+    ]);
+    let mut all = kept;
+    all.extend([75, 145, 5, 155].map(number));
+    shared.finish(&all);
+}
+
+/// Keys go to spots in a leaf where a layer is made for their slice, and taken away again.
+fn spots_beside_layers() {
+    let shared = Arc::new(Shared::default());
+    let there = b"a prefix, one".to_vec();
+    shared.insert(&there);
+    let (second, third) = (b"a prefix, two".to_vec(), b"a prefix, three".to_vec());
+    let going = second.clone();
+    let coming = third.clone();
+    threads(vec![
+        work(&shared, move |shared| {
+            shared.insert(&going);
+            shared.remove(&going);
+        }),
+        work(&shared, move |shared| {
+            shared.insert_at_spots(&[coming]);
+        }),
+    ]);
+    shared.finish(&[there, third]);
+}
+
+/// Keys go to a tree whose only leaf is emptied meanwhile.
+fn spots_beside_an_end() {
+    let shared = Arc::new(Shared::default());
+    shared.insert(&number(1));
+    threads(vec![
+        work(&shared, |shared| shared.remove(&number(1))),
+        work(&shared, |shared| {
+            shared.insert_at_spots(&[number(2), number(3)]);
+        }),
+    ]);
+    shared.finish(&[number(2), number(3)]);
 }
 
 /// An entry goes and another takes its slot under readers of both.
@@ -489,6 +562,13 @@ fn keys_looked_up_together_beside_writers() {
 }
 
 #[test]
+fn spots_beside_other_writers() {
+    explore("index, spots beside writers", 1_500, spots_beside_writers);
+    explore("index, spots beside layers", 1_500, spots_beside_layers);
+    explore("index, spots beside an end", 1_500, spots_beside_an_end);
+}
+
+#[test]
 fn slots_used_again_beside_readers() {
     explore("index, slots used again", 3_000, reuse);
     explore("index, one slot used again", 4_000, reuse_of_one);
@@ -575,6 +655,15 @@ mod seen {
             "index: validating where a range ends",
             RUNS,
             unlink_beside_a_range,
+        );
+    }
+
+    #[test]
+    fn looking_whether_a_latched_leaf_covers_the_key() {
+        finds(
+            "index: looking whether a latched leaf still covers the key",
+            RUNS,
+            spots_beside_writers,
         );
     }
 

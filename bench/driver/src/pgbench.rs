@@ -23,8 +23,8 @@ pub(crate) struct Load {
 
 /// What pgbench says.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Outcome {
-    transactions: u64,
+pub(crate) struct Outcome {
+    pub transactions: u64,
     per_second: f64,
 }
 
@@ -62,7 +62,8 @@ pub(crate) fn measure(
     Ok(())
 }
 
-fn run(rig: &Rig, side: Side, load: &Load) -> Result<Outcome> {
+/// Runs `load` on the tables of `side`.
+pub(crate) fn run(rig: &Rig, side: Side, load: &Load) -> Result<Outcome> {
     let commit = if load.synchronous { "on" } else { "off" };
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
     let mut command = rig.cluster.program("pgbench");

@@ -61,6 +61,8 @@ pub(crate) struct Plan {
     pub unlogged_everywhere: bool,
     /// Statements of one PL/pgSQL loop.
     pub loop_length: i32,
+    /// Statements of the short and of the long session whose instructions are counted.
+    pub counted_statements: [u32; 2],
     pub sysbench_tables: u32,
     pub sysbench_rows: u32,
     pub sysbench_threads: &'static [u32],
@@ -114,6 +116,7 @@ impl Plan {
             clients_synchronous: &[1, 2, 8, 32, 64],
             unlogged_everywhere: true,
             loop_length: 500_000,
+            counted_statements: [200, 2200],
             sysbench_tables: 10,
             sysbench_rows: 1_000_000,
             sysbench_threads: &[1, 2, 4, 16],
@@ -167,6 +170,7 @@ impl Plan {
             clients_synchronous: &[32],
             unlogged_everywhere: false,
             loop_length: 200_000,
+            counted_statements: [200, 1200],
             sysbench_rows: 50_000,
             sysbench_tests: &["oltp_read_only", "oltp_read_write"],
             sysbench: Length::Seconds(2),
@@ -206,6 +210,7 @@ impl Plan {
             clients: &[2, 8],
             clients_synchronous: &[32],
             loop_length: 100,
+            counted_statements: [20, 60],
             sysbench_tables: 2,
             sysbench_rows: 100,
             sysbench_threads: &[2],

@@ -2,7 +2,7 @@
 
 use crate::charts::Chart;
 use crate::goals::Goal;
-use crate::parts::{PARTS, statements};
+use crate::parts::{PARTS, instructions, statements};
 use crate::record::{PartRun, Place, Record, Series, quantity};
 use crate::run::Latest;
 use crate::side::Side;
@@ -75,21 +75,27 @@ fn machine(text: &mut String, latest: &Latest<'_>) {
     line!(
         text,
         "| instructions | {} |",
-        if has_instructions(latest.record) {
-            "counted"
-        } else {
-            "not counted: no hardware counters on this machine"
-        }
+        how_instructions_were_counted(latest.record)
     );
     line!(text, "| settings | {} |", machine.settings.join(", "));
     line!(text, "\nClient and servers share the processors.");
 }
 
-fn has_instructions(record: &Record) -> bool {
-    record
-        .series
-        .iter()
-        .any(|series| series.quantity == quantity::INSTRUCTIONS)
+fn how_instructions_were_counted(record: &Record) -> &'static str {
+    let of = |is_valgrind: bool| {
+        let mut all = record.series.iter();
+        all.any(|series| {
+            series.quantity == quantity::INSTRUCTIONS
+                && (series.part == instructions::PART) == is_valgrind
+        })
+    };
+    match (of(false), of(true)) {
+        (true, _) => "counted by the processor",
+        (false, true) => {
+            "no hardware counters on this machine; valgrind counts them in part `instructions`"
+        }
+        (false, false) => "not counted: no hardware counters on this machine",
+    }
 }
 
 /// What is missing from this document.

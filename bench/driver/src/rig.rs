@@ -30,6 +30,9 @@ const SETTINGS: [(&str, &str); 9] = [
     ("log_checkpoints", "on"),
 ];
 
+/// Before 17 every asynchronous commit wakes the WAL writer from a page's end until that page is flushed: docs/performance.md. All kinds of table gain.
+const BEFORE_17: (&str, &str) = ("wal_writer_flush_after", "0");
+
 /// WAL since the last checkpoint after which a round begins with another. `max_wal_size` asks for one at about half of itself.
 const WAL_BYTES_MAX: i64 = 3 << 30;
 
@@ -73,6 +76,9 @@ impl Rig {
         let directory = scratch_directory("mot-bench");
         stop::on_interrupt(directory.clone())?;
         let mut cluster = Cluster::create(&directory, bindir, &settings)?;
+        if cluster.major_version()? < 17 && cluster.setting(BEFORE_17.0).is_none() {
+            cluster.set(BEFORE_17.0, BEFORE_17.1);
+        }
         cluster.start_and_wait()?;
         let counter = Counter::of(cluster.postmaster_pid()?);
         let rig = Rig {

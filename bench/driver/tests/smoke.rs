@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Every part of the benchmark.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
     "statements",
+    "instructions",
     "hot_row",
     "queue",
     "plpgsql",
@@ -106,6 +107,27 @@ fn every_part_runs_and_every_goal_is_there() {
             "{}",
             goal(&latest, name)
         );
+    }
+    // A session that inserts executes more than one that asks for nothing, and what it executes is there for both kinds of table.
+    let instructions = |work: &str, side: &str| {
+        let all = latest["series"].as_array().unwrap();
+        let found = all.iter().find(|series| {
+            series["part"] == "instructions" && series["work"] == work && series["side"] == side
+        });
+        found.unwrap_or_else(|| panic!("{work}, {side}"))["median"]
+            .as_f64()
+            .unwrap()
+    };
+    for side in ["mot", "heap"] {
+        let (select, insert) = (
+            instructions("point_select", side),
+            instructions("insert", side),
+        );
+        assert!(
+            1000.0 < select && select < insert,
+            "{side}: {select}, {insert}"
+        );
+        assert!(instructions("loop: select", side) < select);
     }
     let results = std::fs::read_to_string(out.join("RESULTS.md")).unwrap();
     for chart in ["statements.svg", "sysbench.svg", "tpcc.svg", "ingest.svg"] {

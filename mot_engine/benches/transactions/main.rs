@@ -1,7 +1,7 @@
 //! Transactions without SQL: TPC-C and YCSB on the engine's own calls, with a transaction manager and a log that cost as little as they can.
 //!
 //! `cargo bench -p mot_engine --bench transactions [-- WORD ...]`: `tpcc`, `ycsb`, `warehouses=N`, `threads=N`, `seconds=N`, `rounds=N`,
-//! `rows=N`, `single` (TPC-C looks each row up alone). Figures are per second of the threads' own processor time, so that they are per core, whatever else the
+//! `rows=N`, `single` (TPC-C looks each row up alone), `steps=N` (so many transactions a round, for counting instructions). Figures are per second of the threads' own processor time, so that they are per core, whatever else the
 //! machine does; the median of the rounds counts, the spread is beside it.
 
 mod tpcc;
@@ -40,8 +40,9 @@ fn arena() -> (Region, Engine) {
     (region, engine)
 }
 
-/// Steps of one thread until its processor time is used up: how many, in how many seconds.
-fn run(seconds: f64, mut step: impl FnMut()) -> (u64, f64) {
+/// Steps of one thread until its processor time is used up, or so many: how many, in how many seconds.
+fn run(settings: &Settings, mut step: impl FnMut()) -> (u64, f64) {
+    let seconds = settings.seconds;
     let begin = thread_seconds();
     let deadline = Instant::now() + Duration::from_secs_f64(seconds * 20.0);
     let mut steps = 0;
@@ -51,7 +52,11 @@ fn run(seconds: f64, mut step: impl FnMut()) -> (u64, f64) {
         }
         steps += STEPS;
         let spent = thread_seconds() - begin;
-        if spent >= seconds || Instant::now() > deadline {
+        let is_over = match settings.steps {
+            0 => spent >= seconds || Instant::now() > deadline,
+            wanted => steps >= wanted,
+        };
+        if is_over {
             return (steps, spent);
         }
     }
@@ -93,6 +98,8 @@ struct Settings {
     rounds: usize,
     rows: u32,
     single: bool,
+    /// 0: as many as fit into the time.
+    steps: u64,
 }
 
 fn bench_tpcc(settings: &Settings) {
@@ -116,12 +123,12 @@ fn bench_tpcc(settings: &Settings) {
                 };
                 let mut terminal = tpcc::Terminal::new(
                     &mut worker,
-                    tables.clone(),
+                    &tables,
                     home,
                     (round * 8 + thread) as u64,
                     !settings.single,
                 );
-                let ran = run(settings.seconds, || terminal.step());
+                let ran = run(settings, || terminal.step());
                 let mut counts = counts.lock().expect("nobody panicked");
                 for (sum, done) in counts.0.iter_mut().zip(terminal.done) {
                     *sum += done;
@@ -180,7 +187,7 @@ fn bench_ycsb(settings: &Settings) {
                                 operations,
                                 seed,
                             );
-                            run(settings.seconds, || client.step(workload))
+                            run(settings, || client.step(workload))
                         })
                     })
                     .collect();
@@ -218,6 +225,7 @@ fn main() {
         rounds: number("rounds", 5.0) as usize,
         rows: number("rows", 1e6) as u32,
         single: named("single"),
+        steps: number("steps", 0.0) as u64,
     };
     let any = named("tpcc") || named("ycsb");
     println!("| what | transactions for a second of one core | spread | |");

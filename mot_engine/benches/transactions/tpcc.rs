@@ -179,10 +179,14 @@ pub const NAMES: [&str; 5] = [
 
 pub struct Terminal<'a, 'w> {
     pub worker: &'a mut Worker<'w>,
-    pub tables: Tables,
+    pub tables: &'a Tables,
     pub home: u32,
     pub random: SmallRng,
     all: [Table; 9],
+    /// Lists of a transaction, their memory kept.
+    lines: Vec<(u32, u32, u32)>,
+    found: Vec<(Slot, VersionRef)>,
+    numbers: Vec<u32>,
     /// Committed, by kind, and NewOrders rolled back as the standard wants.
     pub done: [u64; NAMES.len()],
     pub rolled_back: u64,
@@ -193,7 +197,7 @@ pub struct Terminal<'a, 'w> {
 impl<'a, 'w> Terminal<'a, 'w> {
     pub fn new(
         worker: &'a mut Worker<'w>,
-        tables: Tables,
+        tables: &'a Tables,
         home: u32,
         seed: u64,
         at_once: bool,
@@ -206,6 +210,9 @@ impl<'a, 'w> Terminal<'a, 'w> {
             home,
             random,
             all,
+            lines: Vec::new(),
+            found: Vec::new(),
+            numbers: Vec::new(),
             done: [0; NAMES.len()],
             rolled_back: 0,
             at_once,
@@ -252,7 +259,8 @@ impl<'a, 'w> Terminal<'a, 'w> {
         let c = skewed(&mut self.random, 1023, 1, CUSTOMERS);
         let count = self.random.random_range(5..=15);
         let rolls_back = self.random.random_range(0..100) == 0;
-        let mut lines: Vec<(u32, u32, u32)> = Vec::with_capacity(count as usize);
+        let mut lines = std::mem::take(&mut self.lines);
+        lines.clear();
         for _ in 0..count {
             let supply = self.other_warehouse(w, 1);
             let item = skewed(&mut self.random, 8191, 1, ITEMS);
@@ -260,14 +268,14 @@ impl<'a, 'w> Terminal<'a, 'w> {
         }
         // Rows are owned in one order, so that two never wait for each other.
         lines.sort_unstable();
-        let tables = self.tables.clone();
+        let tables = self.tables;
         let worker = &mut *self.worker;
         worker.begin(true);
         let (_, warehouse) = worker.find(&tables.warehouse, &[w]);
         std::hint::black_box(number(warehouse.image(), 1));
-        let (slot, _) = worker.find(&tables.district, &[w, d]);
+        let district = worker.find(&tables.district, &[w, d]);
         let mut o = 0;
-        worker.modify(&tables.district, slot, |image| {
+        worker.modify(&tables.district, district, |image| {
             o = number(image, 2);
             set_number(image, 2, o + 1);
         });
@@ -277,25 +285,28 @@ impl<'a, 'w> Terminal<'a, 'w> {
         worker.insert(&tables.new_order, &image(&[w, d, o], "", 24 + 16));
         // The last item of one that is rolled back does not exist.
         let there = &lines[..lines.len() - usize::from(rolls_back)];
-        let mut stocks = Vec::new();
+        let stocks = &mut self.found;
+        stocks.clear();
         if self.at_once {
-            let items: Vec<[u32; 2]> = there.iter().map(|(_, item, _)| [*item, 0]).collect();
-            for (_, found) in worker.find_all(&tables.item, &items, 1) {
+            let items = there.iter().map(|(_, item, _)| [*item]);
+            worker.find_all(&tables.item, items, |_, found| {
                 std::hint::black_box(number(found.image(), 1));
-            }
-            let keys: Vec<[u32; 2]> = there.iter().map(|line| [line.0, line.1]).collect();
-            stocks = worker.find_all(&tables.stock, &keys, 2);
+            });
+            let keys = there.iter().map(|line| [line.0, line.1]);
+            worker.find_all(&tables.stock, keys, |slot, found| {
+                stocks.push((slot, found))
+            });
         }
         for (line, (supply, item, quantity)) in there.iter().copied().enumerate() {
-            let slot = match stocks.get(line) {
-                Some((slot, _)) => *slot,
+            let stock = match stocks.get(line) {
+                Some(stock) => *stock,
                 None => {
                     let (_, found) = worker.find(&tables.item, &[item]);
                     std::hint::black_box(number(found.image(), 1));
-                    worker.find(&tables.stock, &[supply, item]).0
+                    worker.find(&tables.stock, &[supply, item])
                 }
             };
-            worker.modify(&tables.stock, slot, |image| {
+            worker.modify(&tables.stock, stock, |image| {
                 let left = number(image, 2);
                 set_number(
                     image,
@@ -314,6 +325,7 @@ impl<'a, 'w> Terminal<'a, 'w> {
                 &line_image(w, d, o, line as u32 + 1, item, quantity, 0),
             );
         }
+        self.lines = lines;
         if rolls_back {
             worker.roll_back();
             return false;
@@ -326,7 +338,8 @@ impl<'a, 'w> Terminal<'a, 'w> {
     fn customer(&mut self, w: u32, d: u32) -> (Slot, VersionRef) {
         if self.random.random_range(0..100) < 60 {
             let name = last_name(skewed(&mut self.random, 255, 0, 999));
-            let mut found: Vec<(Slot, VersionRef)> = Vec::new();
+            let found = &mut self.found;
+            found.clear();
             self.worker.scan(
                 &self.tables.customer,
                 1,
@@ -351,18 +364,18 @@ impl<'a, 'w> Terminal<'a, 'w> {
         let amount = self.random.random_range(1..5000);
         let theirs = self.other_warehouse(w, 15);
         self.worker.begin(true);
-        let tables = self.tables.clone();
-        let (slot, _) = self.worker.find(&tables.warehouse, &[w]);
-        self.worker.modify(&tables.warehouse, slot, |image| {
+        let tables = self.tables;
+        let warehouse = self.worker.find(&tables.warehouse, &[w]);
+        self.worker.modify(&tables.warehouse, warehouse, |image| {
             set_number(image, 1, number(image, 1).wrapping_add(amount))
         });
-        let (slot, _) = self.worker.find(&tables.district, &[w, d]);
-        self.worker.modify(&tables.district, slot, |image| {
+        let district = self.worker.find(&tables.district, &[w, d]);
+        self.worker.modify(&tables.district, district, |image| {
             set_number(image, 3, number(image, 3).wrapping_add(amount))
         });
-        let (slot, version) = self.customer(theirs, d);
-        let c = number(version.image(), 2);
-        self.worker.modify(&tables.customer, slot, |image| {
+        let customer = self.customer(theirs, d);
+        let c = number(customer.1.image(), 2);
+        self.worker.modify(&tables.customer, customer, |image| {
             set_number(image, 3, number(image, 3).wrapping_sub(amount));
             set_number(image, 4, number(image, 4) + 1);
         });
@@ -413,7 +426,7 @@ impl<'a, 'w> Terminal<'a, 'w> {
     fn delivery(&mut self) -> bool {
         let w = self.warehouse();
         let carrier = self.random.random_range(1..=10);
-        let tables = self.tables.clone();
+        let tables = self.tables;
         let worker = &mut *self.worker;
         worker.begin(true);
         for d in 1..=DISTRICTS {
@@ -437,10 +450,11 @@ impl<'a, 'w> Terminal<'a, 'w> {
                 // Another delivery was faster: this district is done.
                 continue;
             }
-            let (slot, order) = worker.find(&tables.orders, &[w, d, o]);
-            let c = number(order.image(), 3);
-            worker.modify(&tables.orders, slot, |image| set_number(image, 4, carrier));
-            let mut lines = Vec::with_capacity(15);
+            let order = worker.find(&tables.orders, &[w, d, o]);
+            let c = number(order.1.image(), 3);
+            worker.modify(&tables.orders, order, |image| set_number(image, 4, carrier));
+            let lines = &mut self.found;
+            lines.clear();
             let mut sum = 0;
             worker.scan(
                 &tables.order_line,
@@ -450,15 +464,15 @@ impl<'a, 'w> Terminal<'a, 'w> {
                 Direction::Forward,
                 |slot, version| {
                     sum += number(version.image(), 6);
-                    lines.push(slot);
+                    lines.push((slot, version));
                     true
                 },
             );
-            for slot in lines {
-                worker.modify(&tables.order_line, slot, |image| set_number(image, 7, 1));
+            for line in lines {
+                worker.modify(&tables.order_line, *line, |image| set_number(image, 7, 1));
             }
-            let (slot, _) = worker.find(&tables.customer, &[w, d, c]);
-            worker.modify(&tables.customer, slot, |image| {
+            let customer = worker.find(&tables.customer, &[w, d, c]);
+            worker.modify(&tables.customer, customer, |image| {
                 set_number(image, 3, number(image, 3).wrapping_add(sum))
             });
         }
@@ -473,7 +487,8 @@ impl<'a, 'w> Terminal<'a, 'w> {
         worker.begin(false);
         let (_, district) = worker.find(&self.tables.district, &[w, d]);
         let next = number(district.image(), 2);
-        let mut items = Vec::with_capacity(300);
+        let items = &mut self.numbers;
+        items.clear();
         worker.scan_between(
             &self.tables.order_line,
             &[w, d, next - 20],
@@ -488,12 +503,11 @@ impl<'a, 'w> Terminal<'a, 'w> {
         let mut low = 0;
         let mut count = |stock: VersionRef| low += u32::from(number(stock.image(), 2) < threshold);
         if self.at_once {
-            let keys: Vec<[u32; 2]> = items.into_iter().map(|item| [w, item]).collect();
-            let stocks = worker.find_all(&self.tables.stock, &keys, 2);
-            stocks.into_iter().for_each(|(_, stock)| count(stock));
+            let keys = items.iter().map(|item| [w, *item]);
+            worker.find_all(&self.tables.stock, keys, |_, stock| count(stock));
         } else {
             for item in items {
-                count(worker.find(&self.tables.stock, &[w, item]).1);
+                count(worker.find(&self.tables.stock, &[w, *item]).1);
             }
         }
         std::hint::black_box(low);

@@ -69,7 +69,9 @@ fn definition(relation: u32, unique: bool, columns: &[u16], text: u16) -> IndexD
 
 /// A tuple: numbers, a text, filler up to a size.
 pub fn image(numbers: &[u32], text: &str, bytes: usize) -> Vec<u8> {
-    let mut image = vec![0u8; HEADER_BYTES];
+    let filled = HEADER_BYTES + 4 * numbers.len() + 1 + text.len();
+    let mut image = Vec::with_capacity(bytes.max(filled));
+    image.resize(HEADER_BYTES, 0u8);
     image[18] = numbers.len() as u8 + 2;
     image[20] = 2;
     image[22] = HEADER_BYTES as u8;
@@ -207,46 +209,43 @@ impl<'a> Worker<'a> {
     /// The row with this key of a table's first index.
     pub fn find(&mut self, table: &Table, key: &[u32]) -> (Slot, VersionRef) {
         self.encode(key, None);
-        self.range.set_point(self.key.as_slice()).expect("memory");
-        self.scan.start(
-            table.rows,
-            table.indexes[0],
-            &self.range,
-            Direction::Forward,
-        );
+        let (session, key_bytes) = (&self.session, self.key.as_slice());
         let found = self
             .scan
-            .next(&self.session, &self.snapshot)
+            .find(
+                session,
+                table.rows,
+                table.indexes[0],
+                key_bytes,
+                &self.snapshot,
+            )
             .expect("memory");
         found.unwrap_or_else(|| panic!("no row {key:?}"))
     }
 
-    /// The rows with these keys of a table's first index, in that order.
-    pub fn find_all(
+    /// Visits the rows with these keys of a table's first index, in that order.
+    pub fn find_all<const COLUMNS: usize>(
         &mut self,
         table: &Table,
-        keys: &[[u32; 2]],
-        columns: usize,
-    ) -> Vec<(Slot, VersionRef)> {
+        keys: impl Iterator<Item = [u32; COLUMNS]>,
+        mut visit: impl FnMut(Slot, VersionRef),
+    ) {
         self.keys.clear();
         for key in keys {
-            self.encode(&key[..columns], None);
+            self.encode(&key, None);
             self.keys.extend_from_slice(self.key.as_slice());
         }
-        let key_bytes = self.keys.len() / keys.len().max(1);
-        let keys = self.keys.chunks_exact(key_bytes.max(1));
+        let keys = self.keys.chunks_exact(self.key.len().max(1));
         self.scan
             .start_points(table.rows, table.indexes[0], keys)
             .expect("memory");
-        let mut found = Vec::with_capacity(self.keys.len() / key_bytes.max(1));
-        while let Some(row) = self
+        while let Some((slot, version)) = self
             .scan
             .next(&self.session, &self.snapshot)
             .expect("memory")
         {
-            found.push(row);
+            visit(slot, version);
         }
-        found
     }
 
     /// Visits rows whose keys begin so, until told to stop.
@@ -313,12 +312,23 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Changes the newest state of a row, as READ COMMITTED does; `false` if it is gone.
-    pub fn modify(&mut self, table: &Table, slot: Slot, mut change: impl FnMut(&mut [u8])) -> bool {
+    /// Changes a row that was found, but no column of a key, as READ COMMITTED does: its newest state, if that is another by now. `false` if it is
+    /// gone.
+    pub fn modify(
+        &mut self,
+        table: &Table,
+        (slot, seen): (Slot, VersionRef),
+        mut change: impl FnMut(&mut [u8]),
+    ) -> bool {
+        let mut seen = Some(seen);
         loop {
             let busy = {
                 let _pin = self.session.memory().pin();
-                match self.session.newest(&self.snapshot, table.rows, slot) {
+                let newest = match seen.take() {
+                    Some(seen) => Newest::Live(seen),
+                    None => self.session.newest(&self.snapshot, table.rows, slot),
+                };
+                match newest {
                     Newest::Live(seen) => {
                         self.image.clear();
                         self.image.extend_from_slice(seen.image());
@@ -326,7 +336,7 @@ impl<'a> Worker<'a> {
                         let (session, clock) = (&self.session, &self.snapshot);
                         let written = self
                             .work
-                            .update(
+                            .update_beside_keys(
                                 session,
                                 clock,
                                 table.rows,
@@ -347,8 +357,9 @@ impl<'a> Worker<'a> {
                                 return true;
                             }
                             Written::Busy(xid) => xid,
-                            Written::Changed => continue,
-                            other => panic!("{other:?}"),
+                            // The same item may be in an order twice.
+                            Written::Changed | Written::SelfModified(_) => continue,
+                            Written::Gone => return false,
                         }
                     }
                     Newest::Busy(xid) => xid,

@@ -145,8 +145,8 @@ impl<'a, 'w> Client<'a, 'w> {
                     std::hint::black_box(sum);
                 }
                 (_, true) => {
-                    let (slot, _) = self.worker.find(&self.table, &[key]);
-                    self.worker.modify(&self.table, slot, |image| {
+                    let found = self.worker.find(&self.table, &[key]);
+                    self.worker.modify(&self.table, found, |image| {
                         let count = number(image, 1).wrapping_add(1);
                         set_number(image, 1, count);
                     });

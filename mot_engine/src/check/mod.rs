@@ -19,7 +19,7 @@ use crate::engine::State;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Slot};
 use crate::index::{append_slot, slots_of};
-use crate::key::{KeyBuffer, encode_row};
+use crate::key::{KeyBuffer, encode_row_if_any};
 use crate::memory::Urgency;
 use crate::reclaim::Quiet;
 use crate::row::{
@@ -247,7 +247,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
     fn entered(&mut self, slot: Slot, version: VersionRef) -> Result<(), EngineError> {
         for index in self.table.all_indexes() {
             let definition = self.session.definition(index)?;
-            let has_null = encode_row(definition, version.image(), &mut self.key)?.0;
+            let has_null = encode_row_if_any(definition, version.image(), &mut self.key)?.0;
             if self.key.is_empty() {
                 continue;
             }
@@ -390,7 +390,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             }
             let verdict = judge_maker(version, self.clock);
             let has_key = !version.is_tombstone() && {
-                let has_null = encode_row(definition, version.image(), &mut self.scratch)?.0;
+                let has_null = encode_row_if_any(definition, version.image(), &mut self.scratch)?.0;
                 if index.form(has_null) == EntryForm::Suffixed {
                     append_slot(&mut self.scratch, slot)?;
                 }

@@ -44,7 +44,7 @@ fn scene() -> Scene {
             .create_index(&session, &me, table, &definition, Xid(me.top))
             .unwrap()
         {
-            Build::Done(index) => index,
+            Build::Done(index) | Build::DoneBesideOlder(index) => index,
             Build::Duplicate { slots } => panic!("{slots:?} in an empty table"),
         }
     });
@@ -222,7 +222,7 @@ fn two_rows_of_one_key_are_reported() {
         .unwrap();
     let pin = scene.session.local.pin();
     for index in [scene.unique, scene.other] {
-        scene.session.with_keys(|[key, scratch, _]| {
+        scene.session.with_keys(|[key, scratch, ..]| {
             let definition = scene.session.definition(index).unwrap();
             let has_null = encode_row(definition, version.image(), key).unwrap().0;
             let (session, table) = (&scene.session, scene.table);

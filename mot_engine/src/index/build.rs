@@ -27,6 +27,9 @@ use crate::table::{IndexRef, TableRef};
 pub enum Build {
     /// The index is filled.
     Done(IndexRef),
+    /// It is, but for states of rows that have no key: a column was NULL in them that is NOT NULL now. A snapshot older than that may see rows it would not
+    /// find through this index.
+    DoneBesideOlder(IndexRef),
     /// Two live rows have the same key of a unique index; nothing was built.
     Duplicate {
         /// The rows, in slot order.
@@ -71,7 +74,7 @@ pub(crate) fn build_unjudged(
         build_by(&Threads { engine, threads }, session, table, index, bytes)
     };
     match built? {
-        Build::Done(_) => Ok(()),
+        Build::Done(_) | Build::DoneBesideOlder(_) => Ok(()),
         Build::Duplicate { .. } => unreachable!("none is reported"),
     }
 }
@@ -100,7 +103,7 @@ pub(crate) fn build_gathered(
         build_as_planned(plan, &Threads { engine, threads }, session, index)
     };
     match built? {
-        Build::Done(_) => Ok(()),
+        Build::Done(_) | Build::DoneBesideOlder(_) => Ok(()),
         Build::Duplicate { .. } => unreachable!("none is reported"),
     }
 }
@@ -143,9 +146,15 @@ fn build_as_planned<C: Crew>(
         .run(crew, &mut stretches)
         .and_then(|()| match stretches.duplicate.take() {
             Some(slots) => Ok(Build::Duplicate { slots }),
-            None => stretches.join(session, index).map(|()| Build::Done(index)),
+            None => stretches.join(session, index).map(|()| {
+                if stretches.has_met_keyless {
+                    Build::DoneBesideOlder(index)
+                } else {
+                    Build::Done(index)
+                }
+            }),
         });
-    if !matches!(outcome, Ok(Build::Done(_))) {
+    if !matches!(outcome, Ok(Build::Done(_) | Build::DoneBesideOlder(_))) {
         stretches.free(session, index);
     }
     outcome

@@ -4,8 +4,8 @@ use super::append_slot;
 use super::keys::{Keys, Origin, Sorter};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::Slot;
-use crate::key::{FixedKey, IndexDefinition, KeyBuffer, encode_row};
+use crate::ids::{Slot, Xid};
+use crate::key::{FixedKey, IndexDefinition, KeyBuffer, encode_row, encode_row_if_any};
 use crate::row::{Anchor, Head, Judged, VersionRef, judge_maker};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
@@ -19,9 +19,15 @@ pub(super) struct Collector<'a> {
     index: IndexRef,
     definition: &'a IndexDefinition,
     fixed: Option<FixedKey>,
+    /// Rows may have keys that are too long. Not where the index is made: then there are none.
+    is_recovery: bool,
+    /// What a committed transaction below this superseded is seen by nobody.
+    horizon: Xid,
     key: KeyBuffer,
     /// Keys of a row with several versions.
     known: Vec<Vec<u8>>,
+    /// A state without a key was met that somebody may see.
+    pub(super) has_met_keyless: bool,
 }
 
 impl<'a> Collector<'a> {
@@ -29,6 +35,7 @@ impl<'a> Collector<'a> {
         session: &'a Session,
         table: TableRef,
         index: IndexRef,
+        is_recovery: bool,
     ) -> Result<Self, EngineError> {
         let definition = session.definition(index)?;
         Ok(Collector {
@@ -36,8 +43,11 @@ impl<'a> Collector<'a> {
             index,
             definition,
             fixed: FixedKey::of(definition),
+            is_recovery,
+            horizon: session.horizon(),
             key: KeyBuffer::new(),
             known: Vec::new(),
+            has_met_keyless: false,
         })
     }
 
@@ -102,6 +112,7 @@ impl<'a> Collector<'a> {
         let mut keys = 0;
         let mut has_keyless = false;
         let mut newest = true;
+        let mut is_needed = true;
         for version in versions(anchor) {
             let verdict = judge_maker(version, clock);
             if verdict == Judged::Aborted {
@@ -109,11 +120,14 @@ impl<'a> Collector<'a> {
             }
             let live = newest && verdict != Judged::Running;
             newest = false;
+            let was_needed = is_needed;
+            is_needed &= verdict != Judged::Committed || version.xid() >= self.horizon;
             if version.is_tombstone() {
                 continue;
             }
             let Some(pointed) = self.encode(slot, version)? else {
                 has_keyless = true;
+                self.has_met_keyless |= was_needed;
                 continue;
             };
             let key = self.key.as_slice();
@@ -146,8 +160,13 @@ impl<'a> Collector<'a> {
     fn encode(&mut self, slot: Slot, version: VersionRef) -> Result<Option<bool>, EngineError> {
         let image = version.image();
         let fixed = self.fixed.as_ref();
-        let has_null = !fixed.is_some_and(|fixed| fixed.encode(image, &mut self.key))
-            && encode_row(self.definition, image, &mut self.key)?.0;
+        let has_null = if fixed.is_some_and(|fixed| fixed.encode(image, &mut self.key)) {
+            false
+        } else if self.is_recovery {
+            encode_row_if_any(self.definition, image, &mut self.key)?.0
+        } else {
+            encode_row(self.definition, image, &mut self.key)?.0
+        };
         if self.key.is_empty() {
             return Ok(None);
         }

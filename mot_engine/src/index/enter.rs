@@ -1,6 +1,5 @@
 //! Making sure of an entry, with or without a test of uniqueness.
 
-use super::append_slot;
 use super::judge::{Candidate, JudgedHeads, judge_candidate};
 use super::posting::{Posting, inline_value, slots_of};
 use crate::clock::Clock;
@@ -10,9 +9,9 @@ use crate::key::KeyBuffer;
 use crate::memory::Urgency;
 use crate::pause::{Point, reach};
 use crate::reclaim::prune_row;
-use crate::session::Session;
+use crate::session::{NodeMemory, Session};
 use crate::table::{EntryForm, IndexRef, TableRef};
-use mot_index::{Change, Tree};
+use mot_index::{Change, Spot, Tree};
 use std::sync::atomic::Ordering;
 
 /// What became of an entry.
@@ -54,8 +53,8 @@ impl Drop for Spare<'_> {
     }
 }
 
-/// Makes sure that `key` leads to `slot`. With `clock`, and for a pointed key, only if no other live row has it. `key` is the encoded key
-/// without suffix; `scratch` is free for use.
+/// Makes sure of one entry alone, as [`super::enter_row`] does of all of a row. `key` is the encoded key without suffix.
+#[cfg(test)]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn enter_key<C: Clock>(
     session: &Session,
@@ -68,14 +67,47 @@ pub(crate) fn enter_key<C: Clock>(
     clock: Option<&C>,
 ) -> Result<EntryOutcome, EngineError> {
     let memory = session.tree_memory(Urgency::Ordinary);
-    // SAFETY: every caller of this module is pinned for the whole call (`crate::transaction`, `crate::recovery`).
+    // SAFETY: the test is pinned.
     let tree = unsafe { Tree::new(&index.storage().root, &memory) };
+    let form = index.form(has_null);
+    if form == EntryForm::Suffixed {
+        super::append_slot(key, slot)?;
+    }
+    // SAFETY: no spot.
+    unsafe {
+        enter_at(
+            session, table, index, form, &tree, None, key, scratch, slot, clock,
+        )
+    }
+}
+
+/// Makes sure that `key` leads to `slot`. With `clock`, and for a pointed key, only if no other live row has it. `key` is the encoded key, a
+/// suffixed one with its suffix; `scratch` is free for use. The caller is pinned.
+///
+/// # Safety
+/// A spot was found for this key in this tree, which is the index's, under the pin that the caller has.
+#[allow(clippy::too_many_arguments)]
+pub(super) unsafe fn enter_at<'a, C: Clock>(
+    session: &Session,
+    table: TableRef,
+    index: IndexRef,
+    form: EntryForm,
+    tree: &Tree<'a, NodeMemory<'a>>,
+    mut spot: Option<Spot<'a>>,
+    key: &KeyBuffer,
+    scratch: &mut KeyBuffer,
+    slot: Slot,
+    clock: Option<&C>,
+) -> Result<EntryOutcome, EngineError> {
     debug_assert!(session.local.is_pinned());
-    if index.form(has_null) == EntryForm::Suffixed {
-        append_slot(key, slot)?;
-        let old = tree
-            .insert(key.as_slice(), inline_value(slot))
-            .map_err(|_| session.index_full())?;
+    if form == EntryForm::Suffixed {
+        let set = |old: Option<u64>| (Change::Set(inline_value(slot)), old);
+        let old = match spot {
+            // SAFETY: the caller's.
+            Some(spot) => unsafe { tree.update_at(spot, key.as_slice(), set) },
+            None => tree.update(key.as_slice(), set),
+        };
+        let old = old.map_err(|_| session.index_full())?;
         count(index, i64::from(old.is_none()));
         return Ok(EntryOutcome::Done);
     }
@@ -85,9 +117,12 @@ pub(crate) fn enter_key<C: Clock>(
         block: None,
     };
     loop {
-        let decided = tree.update(key.as_slice(), |value| {
-            decide(table, slot, clock.is_some(), &judged, spare.block, value)
-        });
+        let decide = |value| decide(table, slot, clock.is_some(), &judged, spare.block, value);
+        let decided = match spot.take() {
+            // SAFETY: the caller's.
+            Some(spot) => unsafe { tree.update_at(spot, key.as_slice(), decide) },
+            None => tree.update(key.as_slice(), decide),
+        };
         match decided {
             Err(_) => return Err(session.index_full()),
             Ok((Decision::Entered { added }, used_spare)) => {

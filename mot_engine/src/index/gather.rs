@@ -110,7 +110,7 @@ impl<'a> Gatherer<'a> {
         allowance: &'a Allowance,
     ) -> Result<Self, EngineError> {
         Ok(Gatherer {
-            collector: Collector::new(session, table, index)?,
+            collector: Collector::new(session, table, index, true)?,
             clock: Unjudged(session.engine()),
             harvest,
             allowance,

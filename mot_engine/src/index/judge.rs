@@ -3,7 +3,7 @@
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
-use crate::key::{IndexDefinition, KeyBuffer, encode_row};
+use crate::key::{IndexDefinition, KeyBuffer, encode_row_if_any};
 use crate::row::{Anchor, Head, Judged, judge_maker};
 use crate::table::TableRef;
 
@@ -41,7 +41,7 @@ pub(crate) fn judge_candidate(
             continue;
         }
         let has_key = !version.is_tombstone() && {
-            encode_row(definition, version.image(), scratch)?;
+            encode_row_if_any(definition, version.image(), scratch)?;
             scratch.as_slice() == key
         };
         match (verdict, running) {

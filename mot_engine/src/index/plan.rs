@@ -11,7 +11,7 @@ use crate::ids::Slot;
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
 use mot_index::{BulkError, Tree, TreePart};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 /// Keys looked at to place a cut: parts then differ in size by a fifth or so.
@@ -78,6 +78,8 @@ pub(super) struct Stretches {
     postings: Vec<u64>,
     entries: i64,
     pub(super) duplicate: Option<[Slot; 2]>,
+    /// Whether a state of a row had no key.
+    pub(super) has_met_keyless: bool,
 }
 
 /// What a thread made of a part.
@@ -105,7 +107,9 @@ impl Plan {
             return Ok(plan);
         }
         let samples = SAMPLES_PER_PART * parts_about.min(PARTS_MAX);
-        let (sample, bytes) = Collector::new(session, table, index)?.sample(session, samples)?;
+        // Nobody has judged these rows: what is wrong with a key is found when all are walked.
+        let mut collector = Collector::new(session, table, index, true)?;
+        let (sample, bytes) = collector.sample(session, samples)?;
         let mean = bytes / sample.len().max(1);
         let total = (slots_end as usize).saturating_mul(Keys::entry_bytes(mean));
         plan.cut(&sample, total, turn_bytes);
@@ -168,7 +172,10 @@ impl Plan {
             let to = parts.min(from + self.parts_per_turn);
             let sorted = match &self.runs {
                 Some(runs) => self.take(crew, runs, from..to)?,
-                None => sort(crew, self.collect(crew, from..to)?, to - from)?,
+                None => {
+                    let collected = self.collect(crew, from..to, stretches)?;
+                    sort(crew, collected, to - from)?
+                }
             };
             let mut ready: Vec<Keys> = waiting.take().into_iter().collect();
             ready.extend(sorted.into_iter().filter(|keys| !keys.is_empty()));
@@ -195,12 +202,15 @@ impl Plan {
         &self,
         crew: &C,
         parts: std::ops::Range<usize>,
+        stretches: &mut Stretches,
     ) -> Result<Vec<Mutex<Vec<Keys>>>, EngineError> {
+        let has_met_keyless = AtomicBool::new(false);
         let units = self.slots_end.div_ceil(SIZES.unit_slots) as usize;
         let collected: Vec<Mutex<Vec<Keys>>> = (0..units).map(|_| Mutex::new(Vec::new())).collect();
         let target = &self.target;
         crew.run(units, |session, clock, unit| {
-            let mut collector = Collector::new(session, target.0, target.1)?;
+            let is_recovery = !C::REPORTS_DUPLICATES;
+            let mut collector = Collector::new(session, target.0, target.1, is_recovery)?;
             let mut keys: Vec<Keys> = parts.clone().map(|_| Keys::default()).collect();
             let first = unit as u64 * SIZES.unit_slots;
             let end = self.slots_end.min(first + SIZES.unit_slots);
@@ -217,8 +227,10 @@ impl Plan {
                 })?;
             }
             *lock(&collected[unit]) = keys;
+            has_met_keyless.fetch_or(collector.has_met_keyless, Ordering::Relaxed);
             Ok(())
         })?;
+        stretches.has_met_keyless |= has_met_keyless.into_inner();
         Ok(collected)
     }
 

@@ -131,6 +131,11 @@ pub(crate) fn slots_of(value: u64, mut visit: impl FnMut(Slot)) {
     }
 }
 
+/// The slot of a tree value that has one and no block.
+pub(crate) fn only_slot(value: u64) -> Option<Slot> {
+    (value & BLOCK_TAG == 0).then_some(Slot(value >> 1))
+}
+
 /// At most so many slots.
 pub(crate) fn slots_len(value: u64) -> usize {
     Posting::of(value).map_or(1, |block| block.cells().len())

@@ -1,7 +1,7 @@
 //! Which key ranges a row's index entries lie in, for whoever told others which ranges it has read.
 
 use crate::errors::EngineError;
-use crate::key::{encode_row, prefix_numbers};
+use crate::key::{encode_row_if_any, prefix_numbers};
 use crate::session::Session;
 use crate::table::TableRef;
 
@@ -28,10 +28,10 @@ impl Session {
         for index in table.all_indexes() {
             let definition = self.definition(index)?;
             self.with_keys(|keys| {
-                let [key, old_key, _] = keys;
+                let [key, old_key, ..] = keys;
                 if let Some(old) = old {
-                    encode_row(definition, old, old_key)?;
-                    encode_row(definition, new, key)?;
+                    encode_row_if_any(definition, old, old_key)?;
+                    encode_row_if_any(definition, new, key)?;
                     if key.as_slice() == old_key.as_slice() {
                         return Ok(());
                     }

@@ -5,7 +5,7 @@ use super::enter::count;
 use super::posting::{Posting, inline_value, slots_of};
 use crate::errors::EngineError;
 use crate::ids::Slot;
-use crate::key::{IndexDefinition, KeyBuffer, encode_row};
+use crate::key::{IndexDefinition, KeyBuffer, encode_row_if_any};
 use crate::memory::Urgency;
 use crate::row::Anchor;
 use crate::session::Session;
@@ -103,7 +103,7 @@ fn chain_has_key(
     let mut at = anchor.head().version();
     while let Some(version) = at {
         if !version.is_lock() && !version.is_tombstone() {
-            encode_row(definition, version.image(), scratch)?;
+            encode_row_if_any(definition, version.image(), scratch)?;
             if scratch.as_slice() == key {
                 return Ok(true);
             }

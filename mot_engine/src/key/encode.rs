@@ -52,6 +52,46 @@ pub fn encode_value(
     value: KeyValue<'_>,
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
+    push_value(column, value, key)?;
+    check_length(key)
+}
+
+/// Fills an empty buffer with a column's encoding as one end of a range: as `encode_value` has it, but of a value that is longer than any key the
+/// first `KEY_BYTES_MAX` bytes. No key's column begins with those (it would have to go on behind them), so a key lies on the side of them on which it
+/// lies of the value.
+pub fn encode_end(
+    column: &KeyColumn,
+    value: KeyValue<'_>,
+    key: &mut KeyBuffer,
+) -> Result<(), EngineError> {
+    debug_assert!(key.is_empty());
+    let string = match value {
+        KeyValue::Bytes(bytes) => match column.kind {
+            KeyKind::Text | KeyKind::Bytea => Some(bytes),
+            KeyKind::Bpchar => Some(without_blanks(bytes)),
+            // Behind the number of bits.
+            KeyKind::VarBit => bytes.get(4..),
+            _ => None,
+        },
+        _ => None,
+    };
+    match string {
+        Some(bytes) if bytes.len() > KEY_BYTES_MAX => {
+            push_start(column, &bytes[..KEY_BYTES_MAX], key)?;
+        }
+        _ => push_value(column, value, key)?,
+    }
+    key.truncate(KEY_BYTES_MAX);
+    Ok(())
+}
+
+/// `encode_value`, however long the key.
+#[inline]
+fn push_value(
+    column: &KeyColumn,
+    value: KeyValue<'_>,
+    key: &mut KeyBuffer,
+) -> Result<(), EngineError> {
     let start = match value {
         KeyValue::Null => {
             if !column.nullable {
@@ -62,7 +102,7 @@ pub fn encode_value(
             } else {
                 TAG_NULL_LAST
             }])?;
-            return check_length(key);
+            return Ok(());
         }
         _ if column.nullable => {
             key.push_array([TAG_VALUE])?;
@@ -78,7 +118,7 @@ pub fn encode_value(
     if column.descending {
         key.complement_from(start);
     }
-    check_length(key)
+    Ok(())
 }
 
 /// Replaces `key` by the key of the row `image`.
@@ -112,6 +152,26 @@ pub fn encode_row(
     Ok(HasNull(has_null))
 }
 
+/// As [`encode_row`], of a row that the index need not have taken: where the key is too long, the row has none, either.
+///
+/// A writer that would give a row a key too long for one of its indexes is refused. But there are such rows beside the index: older ones, which were
+/// gone for everybody when it was made and which a start or replay has again; and younger ones, of an index that was dropped and is
+/// not gone yet.
+#[inline]
+pub fn encode_row_if_any(
+    definition: &IndexDefinition,
+    image: &[u8],
+    key: &mut KeyBuffer,
+) -> Result<HasNull, EngineError> {
+    match encode_row(definition, image, key) {
+        Err(EngineError::KeyTooLong { .. }) => {
+            key.clear();
+            Ok(HasNull(false))
+        }
+        other => other,
+    }
+}
+
 /// Whether two images surely have the same key: every key attribute has the same bytes. `false`
 /// means only "encode both and compare" (numeric 1.0 and 1.00 differ in bytes, not in key).
 pub fn key_attributes_unchanged(
@@ -136,19 +196,28 @@ pub fn encode_string_prefix(
     prefix: &[u8],
     key: &mut KeyBuffer,
 ) -> Result<(), EngineError> {
+    if column.kind == KeyKind::VarBit {
+        return Err(no_string());
+    }
+    push_start(column, prefix, key)?;
+    check_length(key)
+}
+
+/// How the encoding of every string that begins with these bytes begins.
+fn push_start(column: &KeyColumn, bytes: &[u8], key: &mut KeyBuffer) -> Result<(), EngineError> {
     if column.nullable {
         key.push_array([TAG_VALUE])?;
     }
     let start = key.len();
     match column.kind {
-        KeyKind::Text | KeyKind::Bpchar | KeyKind::Name => push_string(prefix, key)?,
-        KeyKind::Bytea => push_escaped(prefix, key)?,
-        _ => return Err(corrupt("only strings have prefixes")),
+        KeyKind::Text | KeyKind::Bpchar | KeyKind::Name => push_string(bytes, key)?,
+        KeyKind::Bytea | KeyKind::VarBit => push_escaped(bytes, key)?,
+        _ => return Err(no_string()),
     }
     if column.descending {
         key.complement_from(start);
     }
-    check_length(key)
+    Ok(())
 }
 
 #[inline(always)]
@@ -253,11 +322,7 @@ fn encode_bytes(kind: KeyKind, bytes: &[u8], key: &mut KeyBuffer) -> Result<(), 
             key.push_array([STRING_END])
         }
         KeyKind::Bpchar => {
-            let length = bytes
-                .iter()
-                .rposition(|byte| *byte != b' ')
-                .map_or(0, |last| last + 1);
-            push_string(&bytes[..length], key)?;
+            push_string(without_blanks(bytes), key)?;
             key.push_array([STRING_END])
         }
         KeyKind::Bytea => {
@@ -352,6 +417,15 @@ fn encode_varbit(bytes: &[u8], key: &mut KeyBuffer) -> Result<(), EngineError> {
     key.push_array([(length % 8) as u8 + if length % 8 == 0 { 8 } else { 0 }])
 }
 
+/// What counts of a char(n).
+fn without_blanks(bytes: &[u8]) -> &[u8] {
+    let length = bytes
+        .iter()
+        .rposition(|byte| *byte != b' ')
+        .map_or(0, |last| last + 1);
+    &bytes[..length]
+}
+
 /// A string without zero bytes, without its end.
 #[inline]
 fn push_string(bytes: &[u8], key: &mut KeyBuffer) -> Result<(), EngineError> {
@@ -386,6 +460,11 @@ fn refuse_overlong(bytes: usize, key: &KeyBuffer) -> Result<(), EngineError> {
         });
     }
     Ok(())
+}
+
+#[cold]
+fn no_string() -> EngineError {
+    corrupt("only strings have prefixes")
 }
 
 #[cold]

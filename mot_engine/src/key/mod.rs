@@ -28,7 +28,8 @@ pub use definition::{
     fixed_starts,
 };
 pub use encode::{
-    HasNull, KeyValue, encode_row, encode_string_prefix, encode_value, key_attributes_unchanged,
+    HasNull, KeyValue, encode_end, encode_row, encode_row_if_any, encode_string_prefix,
+    encode_value, key_attributes_unchanged,
 };
 pub use fixed::FixedKey;
 pub use image::{Attribute, BODY_OFFSET_BYTES, IMAGE_HEADER_BYTES, ImageReader};

@@ -4,7 +4,7 @@
 
 use super::buffer::KeyBuffer;
 use super::definition::IndexDefinition;
-use super::encode::{KeyValue, encode_row, encode_value};
+use super::encode::{KeyValue, encode_row_if_any, encode_value};
 use super::image::{Attribute, ImageReader};
 use crate::errors::EngineError;
 
@@ -15,14 +15,14 @@ pub fn prefix_number(columns: usize, prefix: &[u8]) -> u32 {
 }
 
 /// Calls `each` with the numbers of all prefixes of the key of the row `image`, from one column to all. `key` is free for use, and holds
-/// the whole key after. None for a row without a key ([`encode_row`]).
+/// the whole key after. None for a row without a key ([`encode_row_if_any`]).
 pub fn prefix_numbers(
     definition: &IndexDefinition,
     image: &[u8],
     key: &mut KeyBuffer,
     mut each: impl FnMut(u32) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
-    encode_row(definition, image, key)?;
+    encode_row_if_any(definition, image, key)?;
     if key.is_empty() {
         return Ok(());
     }

@@ -93,15 +93,7 @@ impl<'a> Encoder<'a> {
                 return;
             }
             let start = position;
-            let mut end = position + 1;
-            let mut look = end;
-            // The difference goes on over short equal stretches.
-            while look < length && look - end <= GAP_BYTES {
-                if old[look] != new[look] {
-                    end = look + 1;
-                }
-                look += 1;
-            }
+            let mut end = difference_end(old, new, start);
             if self.edits + 1 >= edits_most {
                 // The last edit allowed: it takes all the rest.
                 end = length - common_suffix(&old[start..], &new[start..]);
@@ -114,6 +106,53 @@ impl<'a> Encoder<'a> {
             position = end;
         }
     }
+}
+
+/// Where a difference that begins at `start` ends: it goes on over equal stretches of up to [`GAP_BYTES`]. The bodies are equally long.
+fn difference_end(old: &[u8], new: &[u8], start: usize) -> usize {
+    const WORD: usize = size_of::<u64>();
+    const LONG_GAP: usize = GAP_BYTES + 1;
+    const _: () = assert!(LONG_GAP == size_of::<u32>());
+    let mut end = start + 1;
+    // By words: values that are new differ in each byte, nearly.
+    while let (Some(a), Some(b)) = (chunk(old, end), chunk(new, end)) {
+        let equal = lowest_zero_byte(u64::from_le_bytes(a) ^ u64::from_le_bytes(b));
+        end += equal.unwrap_or(WORD);
+        if equal.is_none() {
+            continue;
+        }
+        let (Some(a), Some(b)) = (chunk(old, end), chunk(new, end)) else {
+            break;
+        };
+        let differing = u32::from_le_bytes(a) ^ u32::from_le_bytes(b);
+        if differing == 0 {
+            return end;
+        }
+        end += differing.trailing_zeros() as usize / 8 + 1;
+    }
+    let mut look = end;
+    while look < old.len() && look - end <= GAP_BYTES {
+        if old[look] != new[look] {
+            end = look + 1;
+        }
+        look += 1;
+    }
+    end
+}
+
+/// The `N` bytes from `at` on, if there are so many.
+#[inline]
+fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+/// The number of the lowest byte that is zero.
+#[inline]
+fn lowest_zero_byte(word: u64) -> Option<usize> {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    // Exact for the lowest, as nothing borrows from below it.
+    let zero = word.wrapping_sub(EACH) & !word & EACH << 7;
+    (zero != 0).then(|| zero.trailing_zeros() as usize / 8)
 }
 
 /// Appends the delta and tells its number of edits, or leaves `out` alone when the full body is as
@@ -180,26 +219,55 @@ pub fn encode_update(base: &[u8], new: &[u8], out: &mut Vec<u8>) -> Option<usize
 fn best_cut(old: &[u8], new: &[u8], shared: usize) -> usize {
     let old_tail = &old[old.len() - shared..];
     let new_tail = &new[new.len() - shared..];
-    let mut cost: isize = old_tail
-        .iter()
-        .zip(new_tail)
-        .map(|(a, b)| isize::from(a != b))
-        .sum();
+    // Differences beyond those of a cut at the start.
+    let mut cost = 0;
     let (mut best, mut best_cost) = (0, cost);
-    for index in 0..shared {
-        cost += isize::from(old[index] != new[index]);
-        cost -= isize::from(old_tail[index] != new_tail[index]);
-        if cost < best_cost {
-            (best, best_cost) = (index + 1, cost);
+    let mut index = 0;
+    while index < shared {
+        let differing = differing_bytes(old, new, index);
+        if differing.is_some() && differing == differing_bytes(old_tail, new_tail, index) {
+            // Wherever one comparison differs the other one does: no place in here is better than the one before.
+            index += size_of::<u64>();
+            continue;
         }
+        let end = (index + size_of::<u64>()).min(shared);
+        for at in index..end {
+            cost += isize::from(old[at] != new[at]);
+            cost -= isize::from(old_tail[at] != new_tail[at]);
+            if cost < best_cost {
+                (best, best_cost) = (at + 1, cost);
+            }
+        }
+        index = end;
     }
     best
 }
 
-/// Number of equal bytes at the start, by words.
+/// A bit for each of the eight bytes from `at` on that differ, if there are so many.
+#[inline]
+fn differing_bytes(a: &[u8], b: &[u8], at: usize) -> Option<u64> {
+    const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
+    let differing = u64::from_le_bytes(chunk(a, at)?) ^ u64::from_le_bytes(chunk(b, at)?);
+    Some((((differing & LOW) + LOW) | differing) & !LOW)
+}
+
+/// Bytes compared at once as long as they are equal.
+const BLOCK_BYTES: usize = 32;
+
+/// Number of equal bytes at the start, by blocks, then by words.
 pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let length = a.len().min(b.len());
     let (a, b) = (&a[..length], &b[..length]);
+    let (blocks_a, _) = a.as_chunks::<BLOCK_BYTES>();
+    let (blocks_b, _) = b.as_chunks::<BLOCK_BYTES>();
+    let equal = blocks_a.iter().zip(blocks_b).take_while(|(x, y)| x == y);
+    let equal = equal.count() * BLOCK_BYTES;
+    equal + common_prefix_by_words(&a[equal..], &b[equal..])
+}
+
+/// The same of equally long bytes.
+#[inline]
+fn common_prefix_by_words(a: &[u8], b: &[u8]) -> usize {
     let (words_a, _) = a.as_chunks::<8>();
     let (words_b, _) = b.as_chunks::<8>();
     for (index, (x, y)) in words_a.iter().zip(words_b).enumerate() {
@@ -217,10 +285,22 @@ pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
             .count()
 }
 
-/// Number of equal bytes at the end, by words.
+/// Number of equal bytes at the end, by blocks, then by words.
 pub(super) fn common_suffix(a: &[u8], b: &[u8]) -> usize {
     let length = a.len().min(b.len());
     let (a, b) = (&a[a.len() - length..], &b[b.len() - length..]);
+    let (_, blocks_a) = a.as_rchunks::<BLOCK_BYTES>();
+    let (_, blocks_b) = b.as_rchunks::<BLOCK_BYTES>();
+    let equal = blocks_a.iter().rev().zip(blocks_b.iter().rev());
+    let equal = equal.take_while(|(x, y)| x == y).count() * BLOCK_BYTES;
+    let rest = length - equal;
+    equal + common_suffix_by_words(&a[..rest], &b[..rest])
+}
+
+/// The same of equally long bytes.
+#[inline]
+fn common_suffix_by_words(a: &[u8], b: &[u8]) -> usize {
+    let length = a.len();
     let (_, words_a) = a.as_rchunks::<8>();
     let (_, words_b) = b.as_rchunks::<8>();
     for (index, (x, y)) in words_a.iter().rev().zip(words_b.iter().rev()).enumerate() {
@@ -372,8 +452,63 @@ mod tests {
         check(&new, &base);
     }
 
+    /// What `best_cut` is, byte by byte.
+    fn best_cut_by_bytes(old: &[u8], new: &[u8], shared: usize) -> usize {
+        let (old_tail, new_tail) = (&old[old.len() - shared..], &new[new.len() - shared..]);
+        let differing = |a: &[u8], b: &[u8]| a.iter().zip(b).filter(|(x, y)| x != y).count();
+        (0..=shared)
+            .min_by_key(|cut| {
+                differing(&old[..*cut], &new[..*cut])
+                    + differing(&old_tail[*cut..], &new_tail[*cut..])
+            })
+            .expect("there is a cut")
+    }
+
+    /// What `difference_end` is, byte by byte.
+    fn difference_end_by_bytes(old: &[u8], new: &[u8], start: usize) -> usize {
+        let mut end = start + 1;
+        let mut look = end;
+        while look < old.len() && look - end <= GAP_BYTES {
+            if old[look] != new[look] {
+                end = look + 1;
+            }
+            look += 1;
+        }
+        end
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// By words and blocks as byte by byte, at every place.
+        #[test]
+        fn comparing_many_bytes_at_once_finds_what_comparing_each_does(
+            pairs in prop::collection::vec((any::<u8>(), prop_oneof![2 => Just(0_u8), 3 => any::<u8>()]), 1..200),
+            rare in any::<bool>(),
+        ) {
+            let old: Vec<u8> = pairs.iter().map(|(byte, _)| *byte).collect();
+            let is_equal = |at: usize| if rare { at % 23 > 1 } else { false };
+            let new: Vec<u8> = pairs
+                .iter()
+                .enumerate()
+                .map(|(at, (byte, flip))| if is_equal(at) { *byte } else { byte ^ flip })
+                .collect();
+            for start in 0..old.len() {
+                let (a, b) = (&old[start..], &new[start..]);
+                let prefix = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+                prop_assert_eq!(common_prefix(a, b), prefix);
+                let (a, b) = (&old[..=start], &new[..=start]);
+                let suffix = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
+                prop_assert_eq!(common_suffix(a, b), suffix);
+                let end = difference_end_by_bytes(&old, &new, start);
+                prop_assert_eq!(difference_end(&old, &new, start), end);
+                let (longer, shorter) = (&old[..], &new[start..]);
+                for (a, b) in [(longer, shorter), (shorter, longer)] {
+                    let shared = shorter.len();
+                    prop_assert_eq!(best_cut(a, b, shared), best_cut_by_bytes(a, b, shared));
+                }
+            }
+        }
 
         #[test]
         fn edits_give_back_the_new_body(

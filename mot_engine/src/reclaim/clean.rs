@@ -5,7 +5,7 @@ use super::tail::cut_tail;
 use crate::engine::State;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
-use crate::key::{KeyBuffer, encode_row};
+use crate::key::KeyBuffer;
 use crate::memory::Purpose;
 use crate::pause::{Point, reach};
 use crate::row::{Anchor, Head, VersionRef, counted_as_top, counted_early, flags, unlink};
@@ -239,8 +239,10 @@ pub(super) fn remove_entries(
     let mut scratch = KeyBuffer::new();
     let mut outcome = Ok(());
     for index in table.all_indexes() {
-        let removed = session.definition(index).and_then(|definition| {
-            let has_null = encode_row(definition, version.image(), &mut key)?.0;
+        // One that is too long never had an entry.
+        let encoded = session.encode_key_if_any(index, version.image(), &mut key);
+        let removed = encoded.and_then(|has_null| {
+            let has_null = has_null.0;
             if key.is_empty() {
                 return Ok(());
             }
@@ -254,10 +256,8 @@ pub(super) fn remove_entries(
                 slot,
             )
         });
-        match removed {
-            // Such a key never had an entry: making it failed, too.
-            Ok(()) | Err(EngineError::KeyTooLong { .. }) => {}
-            Err(error) => outcome = Err(error),
+        if removed.is_err() {
+            outcome = removed;
         }
     }
     outcome
@@ -354,6 +354,20 @@ pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize
         });
     }
     removed + usize::from(free_dead_row(session, table, slot, anchor, horizon))
+}
+
+/// `prune_row`, for a row that was left with something to do; notes if it has nothing to do then. `false` if it had none already.
+pub(crate) fn tidy_row(session: &Session, table: TableRef, slot: Slot) -> bool {
+    let Some(anchor) = table.anchor(slot) else {
+        return false;
+    };
+    let head = anchor.head();
+    if head.version().is_none() || anchor.is_at_rest(head) {
+        return false;
+    }
+    prune_row(session, table, slot);
+    anchor.is_at_rest(anchor.head());
+    true
 }
 
 /// Takes the tombstone out that is all that is left of a row and that everybody sees, and gives the slot back if it may be.

@@ -6,14 +6,16 @@
 //!   pinned. While it is set nobody else takes such versions out and nobody gives the slot away.
 //! - A slot is given away only by whoever emptied its chain, after the last entry is gone.
 //! - Nothing here asks a `Clock` under a latch; what is taken out is known by hint flags.
-//! - One process at a time sweeps and frees dropped storages (the reclaimer); writers clean the rows they touch.
+//! - One process at a time sweeps and frees dropped storages (the reclaimer); writers clean the rows they touch, and their commits what earlier
+//!   ones left behind (`transaction/litter.rs`).
 
+mod ahead;
 mod clean;
 mod old;
 mod sweep;
 mod tail;
 
-pub(crate) use clean::{clean_row, prune_row, without_stale_lock_flag};
+pub(crate) use clean::{clean_row, prune_row, tidy_row, without_stale_lock_flag};
 pub use old::{OldSnapshot, OldSnapshots};
 pub use sweep::Sweep;
 

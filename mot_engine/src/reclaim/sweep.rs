@@ -1,11 +1,12 @@
 //! The background sweep: settles hints, reclaims what the horizon allows, visits only rows that were left with something to do.
 
 use super::Sweeping;
+use super::ahead::Ahead;
 use super::clean::prune_row;
 use crate::clock::Clock;
 use crate::ids::Slot;
 use crate::pause::{Point, reach};
-use crate::row::{Judged, judge_maker, prefetch_header};
+use crate::row::{Head, Judged, judge_maker, prefetch_header};
 use crate::session::Session;
 use crate::table::{DIRTY_WORD_SLOTS, Directory, GROUP_SLOTS, TableRef};
 
@@ -72,6 +73,7 @@ impl Session {
         // Words of rows added from here on are left to the next sweep, untouched: who appends must not keep this one going.
         let end = table.slots_end().0;
         let directory = &table.storage().directory;
+        let mut ahead = Ahead::new(table, end);
         let mut word_start = 0;
         while word_start < end {
             let taken = directory.take_dirty(Slot(word_start));
@@ -87,7 +89,9 @@ impl Session {
                         0
                     },
             };
+            ahead.take(word_start, groups.bits);
             while let Some(first) = groups.first() {
+                ahead.look(first);
                 let slots = first..(first + GROUP_SLOTS).min(end_now);
                 if self.sweep_group(clock, table, slots, &mut done) {
                     directory.set_dirty(Slot(first));
@@ -121,7 +125,9 @@ impl Session {
         // One row of the group was left with something to do, and all lie cold: waiting for each of them in turn was nine tenths
         // of the sweeper's time.
         for anchor in slots.clone().filter_map(|slot| table.anchor(Slot(slot))) {
-            prefetch_header(anchor);
+            if !anchor.head().has(Head::AT_REST) {
+                prefetch_header(anchor);
+            }
         }
         let mut left = false;
         for slot in slots.map(Slot) {
@@ -136,19 +142,24 @@ impl Session {
         let Some(anchor) = table.anchor(slot) else {
             return false;
         };
-        let mut at = anchor.head().version();
-        if at.is_some_and(|newest| newest.is_at_rest()) {
+        let head = anchor.head();
+        if anchor.is_at_rest(head) {
             return false;
         }
+        let mut at = head.version();
         while let Some(version) = at {
             at = version.next();
             let _: Judged = judge_maker(version, clock);
         }
         reach(Point::ReclaimBeforePrune);
         done.versions_removed += prune_row(self, table, slot) as u64;
-        let Some(newest) = anchor.head().version() else {
+        let head = anchor.head();
+        let Some(newest) = head.version() else {
             return false;
         };
+        if anchor.is_at_rest(head) {
+            return false;
+        }
         let now = newest.flags();
         let settled = crate::row::flags::COMMITTED;
         newest.next().is_some() || newest.is_tombstone() || now & settled == 0

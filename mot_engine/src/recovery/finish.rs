@@ -83,6 +83,29 @@ pub fn settle(session: &Session, clock: &impl Clock, below: Settled) -> u64 {
     finished.definitions_removed
 }
 
+/// Dooms the indexes whose drop has committed, while replay goes on: for its dispatcher, between two records and with nothing handed over, when a table
+/// has no place for an index that the log tells of. Returns how many there were.
+///
+/// No horizon is needed. Who looks an index up or scans it holds a lock on the table, who drops it has had the strongest one, and whoever only walks
+/// a table's indexes is pinned, which is waited for before anything is freed. Where a drop's commit record was not replayed yet and the commit log
+/// has it all the same (before consistency), replay comes to it before anybody may read.
+pub fn settle_dropped_indexes(session: &Session, clock: &impl Clock) -> u64 {
+    let catalog = session.catalog();
+    let mut doomed = 0;
+    for walk in session.tables() {
+        let _pin = session.local.pin();
+        let table = walk.table();
+        for index in table.all_indexes() {
+            let dropped = Xid(index.storage().dropped.load(Ordering::Acquire));
+            if dropped.is_some() && clock.did_commit(dropped) {
+                catalog.doom_index(index);
+                doomed += 1;
+            }
+        }
+    }
+    doomed
+}
+
 /// A horizon below which everything logged is applied. The caller keeps it from round to round.
 #[derive(Copy, Clone, Default, Debug)]
 pub struct Settled {

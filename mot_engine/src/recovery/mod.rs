@@ -7,7 +7,8 @@
 //!   the order of the log. It is idempotent: a record, or the part of it, that the tables already have is
 //!   skipped by LSN. Hot standby's readers may run beside it; beside the parallel one they wait first until
 //!   `Engine::replay_reached` says yes to `Engine::replay_handed`, asked after they took their snapshot.
-//! - After `ArenaFull` from `apply` the same record may be applied again, once there is room.
+//! - After `ArenaFull` from `apply` the same record may be applied again, once there is room; after `TooManyIndexes`, once
+//!   `settle_dropped_indexes` has found some.
 //! - `settle` is called by the reclaimer of a standby, beside replay.
 //! - `finish` is called once, when replay (if any) is over (drained) and before the first writer.
 //!
@@ -33,7 +34,9 @@ mod tests;
 #[cfg(test)]
 mod threads_test;
 
-pub use finish::{Finished, Settled, finish, finish_beside_prepared, settle};
+pub use finish::{
+    Finished, Settled, finish, finish_beside_prepared, settle, settle_dropped_indexes,
+};
 pub use lanes::Stopper;
 pub use load::{Loaded, load};
 pub use parallel::{HandOver, ParallelReplayer};

@@ -14,6 +14,10 @@
 //! On a standby the sweeper runs beside replay, takes out what was rolled back and what no reader there
 //! needs, and empties rows that are deleted.
 //!
+//! A dropped index keeps its place in the table longer than on the server that wrote the log, where the end of the drop gave it back. If there is none
+//! for a new one, that is `TooManyIndexes`, before anything is built: the caller, who knows verdicts, has those go whose drop has committed
+//! (`settle_dropped_indexes`), and applies the record again.
+//!
 //! What the server that wrote the log freed is doomed at the same place unless somebody reads: on a standby with readers a snapshot from before the
 //! drop may still be there, and the reclaimer settles definitions under its horizon. Memory of doomed definitions comes back when it is needed.
 
@@ -24,8 +28,9 @@ use super::load::{raise_ids, write_version};
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
-use crate::index::{EntryOutcome, enter_key};
-use crate::key::{encode_row, key_attributes_unchanged};
+use crate::index::enter_row;
+use crate::key::key_attributes_unchanged;
+use crate::limits::INDEXES_PER_TABLE_MAX;
 use crate::log::{BaseLsn, Change, DefinitionChange, Record, apply_delta};
 use crate::memory::{Purpose, Urgency};
 use crate::reclaim::Quiet;
@@ -233,6 +238,11 @@ impl Replayer {
                 if is_known {
                     return Ok(());
                 }
+                if !table.has_place_for_index() {
+                    return Err(EngineError::TooManyIndexes {
+                        max: INDEXES_PER_TABLE_MAX,
+                    });
+                }
                 let index = IndexRef::allocate(&session.local, id, table.0, &definition, xid.0)?;
                 index.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
                 let _quiet = Quiet::begin(table);
@@ -433,27 +443,11 @@ impl Place<'_> {
         if version.is_tombstone() || !version.changed_keys() {
             return Ok(());
         }
-        for index in self.table.all_indexes() {
-            let definition = self.session.definition(index)?;
-            self.session.with_keys(|keys| {
-                let [key, scratch, _] = keys;
-                let has_null = encode_row(definition, version.image(), key)?.0;
-                if key.is_empty() {
-                    return Ok(EntryOutcome::Done);
-                }
-                enter_key::<NoClock>(
-                    self.session,
-                    self.table,
-                    index,
-                    has_null,
-                    key,
-                    scratch,
-                    self.slot,
-                    None,
-                )
-            })?;
+        let (session, table, slot) = (self.session, self.table, self.slot);
+        match enter_row::<NoClock>(session, table, slot, version, None, None)? {
+            None => Ok(()),
+            Some(_) => unreachable!("only asked with a clock"),
         }
-        Ok(())
     }
 
     /// Counts as if the transaction had committed; most have. `below`: the state that it was put upon, whatever becomes of that. Who takes

@@ -1,10 +1,11 @@
 //! Rows through an index, in key order.
 
+use super::points::Points;
 use super::range::KeyRange;
 use crate::clock::Snapshot;
 use crate::errors::EngineError;
 use crate::ids::Slot;
-use crate::index::slots_of;
+use crate::index::{only_slot, slots_of};
 use crate::key::{KeyBuffer, encode_row};
 use crate::memory::Urgency;
 use crate::pause::{Point, reach};
@@ -19,11 +20,6 @@ const FIRST_ENTRIES: usize = 16;
 /// Entries a later look asks for at most.
 const ENTRIES_MAX: usize = 256;
 
-/// Keys looked up at once, at first: a LIMIT may want no more.
-const FIRST_POINTS: usize = 16;
-/// Keys looked up at once, later.
-const POINTS_AT_ONCE: usize = 64;
-
 /// Where the next look into the tree begins.
 #[derive(Copy, Clone, Eq, PartialEq)]
 enum Begin {
@@ -34,9 +30,9 @@ enum Begin {
 }
 
 /// How many rows ahead an anchor is asked for: about what one memory access costs in rows.
-const AHEAD_ANCHOR: usize = 8;
+const AHEAD_ANCHOR: usize = 16;
 /// How many rows ahead a version is asked for, its anchor having arrived.
-const AHEAD_VERSION: usize = 4;
+const AHEAD_VERSION: usize = 8;
 
 /// A scan through an index. Reusable: `start` begins anew and keeps the memory.
 ///
@@ -131,12 +127,13 @@ impl IndexScan {
         debug_assert!(index.is_unique());
         self.begin_anew(table, index, Direction::Forward);
         keys.into_iter().try_for_each(|key| self.points.push(key))?;
-        self.is_done = self.points.ends.is_empty();
+        self.is_done = self.points.is_empty();
         Ok(())
     }
 
-    /// Begins a look-up of one full key of a unique index, as an entry of it has it: `next` gives the row, if the snapshot sees one. The tree is looked
-    /// into here, and the row's memory asked for: what the caller does before `next` overlaps with that.
+    /// Begins a look-up of one full key of a unique index, as an entry of it has it: `next` gives the row, if the snapshot sees one; it sees several
+    /// if the index was made after it and found all but one of them deleted. The tree is looked into here, and the row's memory asked for: what the
+    /// caller does before `next` overlaps with that.
     pub fn look_up(
         &mut self,
         session: &Session,
@@ -157,7 +154,7 @@ impl IndexScan {
         Ok(())
     }
 
-    /// As `look_up`, and `next`.
+    /// As `look_up`, and `next`. As a rule one row has the key and has had it always, so there is nothing to be kept for `next`.
     pub fn find<S: Snapshot>(
         &mut self,
         session: &Session,
@@ -166,12 +163,32 @@ impl IndexScan {
         key: &[u8],
         snapshot: &S,
     ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
+        debug_assert!(index.is_unique());
+        count_scan(index);
+        self.place = None;
         let _pin = session.local.pin();
-        self.look_up(session, table, index, key)?;
-        self.next(session, snapshot)
+        let memory = session.tree_memory(Urgency::Ordinary);
+        // SAFETY: pinned.
+        let tree = unsafe { Tree::new(&index.storage().root, &memory) };
+        let value = tree.get(key);
+        reach(Point::ScanAfterEntries);
+        let Some(value) = value else {
+            return Ok(None);
+        };
+        let Some(slot) = only_slot(value) else {
+            self.forget(table, index, Direction::Forward);
+            self.is_point = true;
+            self.is_done = true;
+            self.begin_key.extend_from_slice(key);
+            push_slots(value, 0, &mut self.pending)?;
+            return self.next(session, snapshot);
+        };
+        let scratch = &mut self.scratch;
+        let seen = visible_with_key(session, table, index, slot, snapshot, scratch, || key)?;
+        Ok(seen.map(|version| (slot, version)))
     }
 
-    /// One row at most.
+    /// One entry at most. Of the rows it leads to a snapshot sees one, or several if it is older than the index.
     #[inline]
     fn begin_point(&mut self, table: TableRef, index: IndexRef, direction: Direction, key: &[u8]) {
         self.begin_anew(table, index, direction);
@@ -181,11 +198,13 @@ impl IndexScan {
 
     #[inline]
     fn begin_anew(&mut self, table: TableRef, index: IndexRef, direction: Direction) {
-        index
-            .storage()
-            .counters
-            .scans
-            .fetch_add(1, Ordering::Relaxed);
+        count_scan(index);
+        self.forget(table, index, direction);
+    }
+
+    /// Forgets the scan before.
+    #[inline]
+    fn forget(&mut self, table: TableRef, index: IndexRef, direction: Direction) {
         self.place = Some((table, index));
         self.direction = direction;
         self.pending.clear();
@@ -208,7 +227,8 @@ impl IndexScan {
         let Some((table, index)) = self.place else {
             return Ok(None);
         };
-        let _pin = session.local.pin();
+        let mut pin = session.local.pin();
+        let mut has_read = false;
         loop {
             while let Some((key, slot)) = self.pending.pop() {
                 self.look_ahead(table);
@@ -219,12 +239,24 @@ impl IndexScan {
             if self.is_done {
                 return Ok(None);
             }
+            if std::mem::replace(&mut has_read, true) {
+                // A whole batch of rows that nobody sees any more.
+                drop(pin);
+                snapshot.between_groups();
+                pin = session.local.pin();
+            }
             self.read(session, table, index)?;
             reach(Point::ScanAfterEntries);
             if self.pending.len() > 1 {
                 self.look_at_first(table);
             }
         }
+    }
+
+    /// Whether `next` would find nothing more, without looking.
+    #[inline]
+    pub fn is_exhausted(&self) -> bool {
+        self.is_done && self.pending.is_empty()
     }
 
     /// Asks for the memory of rows to come. What is pending is in the reverse of its order.
@@ -270,7 +302,7 @@ impl IndexScan {
         // SAFETY: `next` is pinned around this.
         let tree = unsafe { Tree::new(&index.storage().root, &memory) };
         let pending = &mut self.pending;
-        if !self.points.ends.is_empty() {
+        if !self.points.is_empty() {
             self.is_done = self.points.look_up(&tree, table, pending)?;
             return Ok(());
         }
@@ -330,107 +362,63 @@ impl IndexScan {
         slot: Slot,
         snapshot: &S,
     ) -> Result<Option<VersionRef>, EngineError> {
-        let Some(anchor) = table.anchor(slot) else {
-            return Ok(None);
-        };
-        let Some(version) = row::visible(anchor, snapshot) else {
-            return Ok(None);
-        };
-        // The flag is loaded after the walk: a writer sets it before it publishes a version with another key. A slot that an abort gave back may
-        // have a new row meanwhile.
-        if !snapshot.sees_younger() && !anchor.head().has(Head::KEYS_MOVED) {
-            return Ok(Some(version));
-        }
-        let definition = session.definition(index)?;
-        let has_null = encode_row(definition, version.image(), &mut self.scratch)?.0;
-        if index.form(has_null) == EntryForm::Suffixed {
-            crate::index::append_slot(&mut self.scratch, slot)?;
-        }
-        let key = if self.is_point {
-            &self.begin_key[..]
-        } else if !self.points.ends.is_empty() {
-            self.points.key(key as usize)
-        } else {
-            self.batch.get(key as usize).0
-        };
-        Ok((self.scratch.as_slice() == key).then_some(version))
-    }
-}
-
-/// Whole keys, one behind the other.
-#[derive(Default)]
-struct Points {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    /// The first that is not looked up yet.
-    next: usize,
-}
-
-impl Points {
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-        self.next = 0;
-    }
-
-    fn push(&mut self, key: &[u8]) -> Result<(), EngineError> {
-        let reserved = self.bytes.try_reserve(key.len());
-        reserved
-            .and_then(|()| self.ends.try_reserve(1))
-            .map_err(|_| EngineError::OutOfProcessMemory)?;
-        self.bytes.extend_from_slice(key);
-        self.ends.push(self.bytes.len());
-        Ok(())
-    }
-
-    fn key(&self, number: usize) -> &[u8] {
-        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start..self.ends[number]]
-    }
-
-    /// Looks some up; their slots are pending then. Whether those were the last. Pinned.
-    fn look_up<M: mot_index::Memory>(
-        &mut self,
-        tree: &Tree<'_, M>,
-        table: TableRef,
-        pending: &mut Vec<(u32, Slot)>,
-    ) -> Result<bool, EngineError> {
-        let first = self.next;
-        let at_once = if first == 0 {
-            FIRST_POINTS
-        } else {
-            POINTS_AT_ONCE
-        };
-        let count = (self.ends.len() - first).min(at_once);
-        let mut values = [None; POINTS_AT_ONCE];
-        tree.get_many(
-            count,
-            |number| self.key(first + number),
-            |number, value| {
-                values[number] = value;
-                if let Some(value) = value {
-                    slots_of(value, |slot| {
-                        table
-                            .anchor(slot)
-                            .into_iter()
-                            .for_each(row::prefetch_anchor)
-                    });
-                }
-            },
-        );
-        self.next += count;
-        for (number, value) in values[..count].iter().enumerate() {
-            if let Some(value) = value {
-                push_slots(*value, (first + number) as u32, pending)?;
+        let (batch, points, begin_key) = (&self.batch, &self.points, &self.begin_key);
+        let is_point = self.is_point;
+        let scratch = &mut self.scratch;
+        visible_with_key(session, table, index, slot, snapshot, scratch, || {
+            if is_point {
+                &begin_key[..]
+            } else if !points.is_empty() {
+                points.key(key as usize)
+            } else {
+                batch.get(key as usize).0
             }
-        }
-        pending.reverse();
-        Ok(self.next == self.ends.len())
+        })
     }
+}
+
+#[inline]
+fn count_scan(index: IndexRef) {
+    let scans = &index.storage().counters.scans;
+    scans.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The row in a slot, if the snapshot sees it with the key of the entry that led there. Pinned.
+#[inline]
+fn visible_with_key<'k, S: Snapshot>(
+    session: &Session,
+    table: TableRef,
+    index: IndexRef,
+    slot: Slot,
+    snapshot: &S,
+    scratch: &mut KeyBuffer,
+    key: impl FnOnce() -> &'k [u8],
+) -> Result<Option<VersionRef>, EngineError> {
+    let Some(anchor) = table.anchor(slot) else {
+        return Ok(None);
+    };
+    let Some(version) = row::visible(anchor, snapshot) else {
+        return Ok(None);
+    };
+    // The flag is loaded after the walk: a writer sets it before it publishes a version with another key. A slot that an abort gave back may
+    // have a new row meanwhile.
+    if !snapshot.sees_younger() && !anchor.head().has(Head::KEYS_MOVED) {
+        return Ok(Some(version));
+    }
+    let definition = session.definition(index)?;
+    let has_null = encode_row(definition, version.image(), scratch)?.0;
+    if index.form(has_null) == EntryForm::Suffixed {
+        crate::index::append_slot(scratch, slot)?;
+    }
+    Ok((scratch.as_slice() == key()).then_some(version))
 }
 
 /// Takes a value's slots out, while its posting block is protected.
-fn push_slots(value: u64, key: u32, pending: &mut Vec<(u32, Slot)>) -> Result<(), EngineError> {
+pub(super) fn push_slots(
+    value: u64,
+    key: u32,
+    pending: &mut Vec<(u32, Slot)>,
+) -> Result<(), EngineError> {
     pending
         .try_reserve(crate::index::slots_len(value))
         .map_err(|_| EngineError::OutOfProcessMemory)?;

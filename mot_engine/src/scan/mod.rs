@@ -5,10 +5,13 @@
 //! its key is compared.
 
 mod index_scan;
+mod points;
 mod range;
 mod row_scan;
+mod shared;
 
 pub use index_scan::IndexScan;
 pub use mot_index::Direction;
 pub use range::KeyRange;
 pub use row_scan::RowScan;
+pub use shared::SharedRowScan;

@@ -67,6 +67,9 @@ impl RowScan {
                 return None;
             }
             self.look(session, snapshot);
+            if self.count == 0 {
+                snapshot.between_groups();
+            }
         }
         let found = self.found[self.given];
         self.given += 1;

@@ -164,6 +164,12 @@ impl Directory {
         }
     }
 
+    /// The dirty bits of the [`DIRTY_WORD_SLOTS`] slots around `slot`, looked at and left.
+    pub(crate) fn dirty(&self, slot: Slot) -> u64 {
+        let word = self.dirty_word(slot);
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
     /// Takes the dirty bits of the [`DIRTY_WORD_SLOTS`] slots around `slot`; the lowest bit is the lowest group.
     pub(crate) fn take_dirty(&self, slot: Slot) -> u64 {
         match self.dirty_word(slot) {

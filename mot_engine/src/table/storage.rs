@@ -179,6 +179,12 @@ impl TableRef {
         self.storage().directory.bytes()
     }
 
+    /// Whether one more index has a place.
+    pub(crate) fn has_place_for_index(self) -> bool {
+        let words = &self.storage().indexes;
+        words.iter().any(|word| word.load(Ordering::Acquire) == 0)
+    }
+
     /// Every index that physically exists, dropped ones included until they are freed: what writers maintain.
     pub(crate) fn all_indexes(self) -> impl Iterator<Item = IndexRef> {
         let storage = self.storage();

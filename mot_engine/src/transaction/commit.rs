@@ -5,7 +5,7 @@
 
 use super::examine::data_below;
 use super::log::committed_below;
-use super::{Kind, Operation, Own, Transaction};
+use super::{Kind, Litter, Operation, Own, Transaction};
 use crate::memory::Purpose;
 use crate::pause::{Point, reach};
 use crate::reclaim::{clean_row, prune_row, without_stale_lock_flag};
@@ -20,10 +20,12 @@ impl Transaction {
         reach(Point::CommitBeforeStamps);
         let pin = session.local.pin();
         let mut counts = Counts::default();
+        let mut litter = session.litter.borrow_mut();
+        litter.begin();
         for operation in &self.operations {
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete => {
-                    let grown = commit_row(session, &self.own, operation);
+                    let grown = commit_row(session, &self.own, operation, &mut litter);
                     counts.add(operation, grown);
                     reach(Point::CommitBetweenStamps);
                 }
@@ -44,6 +46,8 @@ impl Transaction {
             }
         }
         counts.flush();
+        litter.take_out(session);
+        drop(litter);
         reach(Point::CommitBeforeDoom);
         // Indexes first: a doomed table may be freed at once, with its indexes.
         for operation in &self.operations {
@@ -143,7 +147,7 @@ impl OfTable {
 }
 
 /// Stamps a row's last state and tidies up. Returns by how much the bytes of live rows changed.
-fn commit_row(session: &Session, own: &Own, operation: &Operation) -> i64 {
+fn commit_row(session: &Session, own: &Own, operation: &Operation, litter: &mut Litter) -> i64 {
     let table = operation.table;
     let slot = operation.slot();
     let Some(anchor) = table.anchor(slot) else {
@@ -176,6 +180,7 @@ fn commit_row(session: &Session, own: &Own, operation: &Operation) -> i64 {
     }
     if base.is_some() || has_own_between || version.is_tombstone() {
         table.set_dirty(slot);
+        litter.add(table, slot, version.xid());
     }
     grown
 }

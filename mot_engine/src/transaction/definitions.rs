@@ -92,11 +92,15 @@ impl Transaction {
         let _quiet = Quiet::begin(table);
         let outcome = build(session, clock, table, index);
         let published = match outcome {
-            Ok(Build::Done(index)) => publish_index(table, index).map(|()| Build::Done(index)),
+            Ok(done @ (Build::Done(_) | Build::DoneBesideOlder(_))) => {
+                publish_index(table, index).map(|()| done)
+            }
             other => other,
         };
         match published {
-            Ok(Build::Done(_)) => self.push(Kind::CreateIndex, table, Slot(0), index.address()),
+            Ok(Build::Done(_) | Build::DoneBesideOlder(_)) => {
+                self.push(Kind::CreateIndex, table, Slot(0), index.address());
+            }
             _ => {
                 // SAFETY: never published.
                 unsafe { free_index(session, index) };

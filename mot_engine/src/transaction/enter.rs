@@ -5,8 +5,7 @@ use super::examine::data_below;
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
-use crate::index::{EntryOutcome, enter_key, probe_key};
-use crate::key::encode_row;
+use crate::index::{EntryOutcome, Obstacle, enter_row, probe_key};
 use crate::pause::{Point, reach};
 use crate::row::VersionRef;
 use crate::session::Session;
@@ -39,30 +38,12 @@ impl Transaction {
         reach(Point::WriteBeforeEntries);
         let _pin = session.local.pin();
         let below = data_below(version).filter(|below| !below.is_tombstone());
-        for index in table.all_indexes() {
-            let definition = session.definition(index)?;
-            let outcome = session.with_keys(|keys| {
-                let [key, scratch, old_key] = keys;
-                let has_null = encode_row(definition, version.image(), key)?.0;
-                if let Some(below) = below {
-                    encode_row(definition, below.image(), old_key)?;
-                    if old_key.as_slice() == key.as_slice() {
-                        return Ok(EntryOutcome::Done);
-                    }
-                }
-                if key.is_empty() {
-                    return Ok(EntryOutcome::Done);
-                }
-                let clock = (!index.is_dropped()).then_some(clock);
-                enter_key(session, table, index, has_null, key, scratch, slot, clock)
-            })?;
-            match outcome {
-                EntryOutcome::Done => {}
-                EntryOutcome::Busy(xid) => return Ok(Entered::Busy(xid)),
-                EntryOutcome::Duplicate => return Ok(Entered::Duplicate(index)),
-            }
-        }
-        Ok(Entered::Done)
+        let obstacle = enter_row(session, table, slot, version, below, Some(clock))?;
+        Ok(match obstacle {
+            None => Entered::Done,
+            Some(Obstacle::Busy(xid)) => Entered::Busy(xid),
+            Some(Obstacle::Duplicate(index)) => Entered::Duplicate(index),
+        })
     }
 
     /// Whether inserting this image would meet a live row with the same key (of `only`, if given); changes nothing.
@@ -79,10 +60,9 @@ impl Transaction {
             if index.is_dropped() || only.is_some_and(|only| only != index) {
                 continue;
             }
-            let definition = session.definition(index)?;
             let outcome = session.with_keys(|keys| {
-                let [key, scratch, _] = keys;
-                let has_null = encode_row(definition, image, key)?.0;
+                let [key, scratch, ..] = keys;
+                let has_null = session.encode_key(index, image, key)?.0;
                 if key.is_empty() {
                     return Ok(EntryOutcome::Done);
                 }

@@ -47,11 +47,14 @@ pub(super) fn lock_entry(
 }
 
 impl Transaction {
-    /// Whether this transaction holds a row lock of any strength. Walks its operations: for the waiting path only.
-    pub fn holds_lock(&self, table: TableRef, slot: Slot) -> bool {
-        self.operations
-            .iter()
-            .any(|held| held.kind() == Kind::Lock && held.table == table && held.slot() == slot)
+    /// Whether this transaction has locked or changed the row, so that others may be waiting for it. Walks its operations: for the waiting
+    /// path only.
+    pub fn holds(&self, table: TableRef, slot: Slot) -> bool {
+        self.operations.iter().any(|held| {
+            (held.kind() == Kind::Lock || held.kind().is_data())
+                && held.table == table
+                && held.slot() == slot
+        })
     }
 
     /// Locks a row in the state seen, until the (sub)transaction ends.

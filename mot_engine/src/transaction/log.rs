@@ -6,7 +6,8 @@
 //! Rows go table by table: a transaction that goes back and forth between tables, as a procedure does that changes a stock and adds an
 //! order's line for each item, would else name its table with every row and have no inserted row before it to be like. Replay does not mind:
 //! a row is in one table and at most once in a record, and its indexes are its table's. Within a table the order stays. A transaction of very many
-//! operations is sorted [`OPERATIONS_SORTED`] at a time, so that memory stays bounded.
+//! operations is put in order [`OPERATIONS_SORTED`] at a time, so that memory stays bounded. That of few tables, which is nearly every one, is gone through
+//! once for each table, without moving a row; else the rows are sorted.
 //!
 //! The session's `logging` mark is up from before the first record is appended until the last row is marked, so that a checkpoint that waits
 //! for it finds every row whose record lies before its redo position marked. How a row is
@@ -32,6 +33,9 @@ pub trait Log {
 /// Operations put in order of their tables at a time.
 const OPERATIONS_SORTED: usize = 1 << 16;
 
+/// Tables whose rows are picked out of the operations one table after the other. A transaction that changes more tables has its rows sorted.
+const TABLES_PICKED: usize = 12;
+
 /// Rows of which the list keeps room between transactions.
 const ROWS_KEPT: usize = 1024;
 
@@ -50,10 +54,36 @@ pub(super) struct Writers {
 struct Changed {
     table: TableRef,
     slot: Slot,
-    /// Of its operation, among those sorted at a time.
+    /// Of its operation, among those listed at a time.
     position: u32,
     anchor: &'static Anchor,
     version: VersionRef,
+}
+
+/// Some tables, in the order in which they came.
+#[derive(Default)]
+struct Tables {
+    tables: [Option<TableRef>; TABLES_PICKED],
+    count: usize,
+}
+
+impl Tables {
+    /// Adds a table, if it is not among them; `false` if it finds no room.
+    fn add(&mut self, table: TableRef) -> bool {
+        if self.tables[..self.count].contains(&Some(table)) {
+            return true;
+        }
+        let Some(place) = self.tables.get_mut(self.count) else {
+            return false;
+        };
+        *place = Some(table);
+        self.count += 1;
+        true
+    }
+
+    fn iter(&self) -> impl Iterator<Item = TableRef> {
+        self.tables.iter().copied().flatten()
+    }
 }
 
 /// The `logging` mark, taken back by unwinding, too.
@@ -90,7 +120,7 @@ impl Transaction {
             }
         }
         for some in self.operations.chunks(OPERATIONS_SORTED) {
-            self.writers.sort(&self.own, some)?;
+            self.writers.list(&self.own, some)?;
             if let Some(end) = self.writers.log_rows(session, log, round)? {
                 last = end;
             }
@@ -108,13 +138,40 @@ impl Transaction {
 
 impl Writers {
     /// Lists the rows that survived in the order in which they are logged.
-    fn sort(&mut self, own: &Own, operations: &[Operation]) -> Result<(), EngineError> {
+    fn list(&mut self, own: &Own, operations: &[Operation]) -> Result<(), EngineError> {
         self.order.clear();
         self.order
             .try_reserve(operations.len())
             .map_err(|_| EngineError::OutOfProcessMemory)?;
+        let mut tables = Tables::default();
+        if operations
+            .iter()
+            .all(|operation| tables.add(operation.table))
+        {
+            for table in tables.iter() {
+                self.push_surviving(own, operations, |its| its == table);
+            }
+        } else {
+            self.push_surviving(own, operations, |_| true);
+            // In place: a stable sort asks for memory in a way that cannot fail.
+            self.order
+                .sort_unstable_by_key(|changed| (changed.table.id(), changed.position));
+        }
+        Ok(())
+    }
+
+    /// Appends those of some tables' rows that survived; there is room.
+    #[inline]
+    fn push_surviving(
+        &mut self,
+        own: &Own,
+        operations: &[Operation],
+        is_meant: impl Fn(TableRef) -> bool,
+    ) {
         for (position, operation) in operations.iter().enumerate() {
-            if let Some((anchor, version)) = surviving(own, operation) {
+            if is_meant(operation.table)
+                && let Some((anchor, version)) = surviving(own, operation)
+            {
                 self.order.push(Changed {
                     table: operation.table,
                     slot: operation.slot(),
@@ -124,10 +181,6 @@ impl Writers {
                 });
             }
         }
-        // In place: a stable sort asks for memory in a way that cannot fail.
-        self.order
-            .sort_unstable_by_key(|changed| (changed.table.id(), changed.position));
-        Ok(())
     }
 
     /// Logs and marks the listed rows. Returns the end of the last record.

@@ -6,7 +6,7 @@ use super::{Fresh, Kind, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{CommandId, Slot, Xid};
-use crate::key::{KeyBuffer, encode_row, key_attributes_unchanged};
+use crate::key::{encode_row, encode_row_if_any, key_attributes_unchanged};
 use crate::memory::{Purpose, Urgency};
 use crate::pause::{Point, reach};
 use crate::row::{Head, LockStrength, TOMBSTONE_IMAGE, VersionRef, block_bytes, flags};
@@ -206,9 +206,14 @@ fn changed_keys(
             continue;
         }
         let differs = session.with_keys(|keys| {
-            let [old_key, new_key, _]: &mut [KeyBuffer; 3] = keys;
-            encode_row(definition, old, old_key)?;
-            encode_row(definition, new, new_key)?;
+            let [old_key, new_key, ..] = keys;
+            encode_row_if_any(definition, old, old_key)?;
+            // As in `enter`.
+            if index.is_dropped() {
+                encode_row_if_any(definition, new, new_key)?;
+            } else {
+                encode_row(definition, new, new_key)?;
+            }
             Ok::<_, EngineError>(old_key.as_slice() != new_key.as_slice())
         })?;
         if differs {

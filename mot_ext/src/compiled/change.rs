@@ -30,6 +30,7 @@ impl Change {
             let assigned = private.assigned();
             let first_value = expressions.len() - assigned.len();
             let first_condition = first_value - private.qual_count();
+            fdw::check_columns(frame.row_type, &assigned, &expressions[first_value..]);
             let arguments = compile_values(&expressions[..first_condition]);
             let values = compile_values(&expressions[first_value..]);
             let patch = match frame.has_checks() {

@@ -12,7 +12,7 @@ use crate::clock::PgClock;
 use crate::pg::violation;
 use crate::{errors, relation, session, xact};
 use mot_engine::key::IndexDefinition;
-use mot_engine::{Build, Newest, Slot, TableRef};
+use mot_engine::{Build, EngineError, Newest, Slot, TableRef};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::CStr;
@@ -67,6 +67,7 @@ pub unsafe fn build_index(table: pg_sys::Relation, index: pg_sys::Oid) {
         let definition = definition::index_definition(table, index);
         match build(storage, &definition) {
             Ok(Build::Done(_)) => {}
+            Ok(Build::DoneBesideOlder(_)) => keep_from_older((*index).rd_id),
             Ok(Build::Duplicate { slots, .. }) => duplicated(table, index, storage, slots[0]),
             Err(error) => errors::raise(error),
         }
@@ -75,10 +76,35 @@ pub unsafe fn build_index(table: pg_sys::Relation, index: pg_sys::Oid) {
     }
 }
 
-fn build(
-    storage: TableRef,
-    definition: &IndexDefinition,
-) -> Result<Build, mot_engine::EngineError> {
+/// Keeps the planner from using an index under snapshots that are older than it: `indcheckxmin`, as core does where such a snapshot would miss rows.
+unsafe fn keep_from_older(index: pg_sys::Oid) {
+    // SAFETY: a catalog's row, copied, changed and put back; what is opened here is closed here.
+    unsafe {
+        let catalog = pg_sys::table_open(
+            pg_sys::IndexRelationId,
+            pg_sys::RowExclusiveLock as pg_sys::LOCKMODE,
+        );
+        let none = pg_sys::Datum::from(0);
+        let tuple = pg_sys::SearchSysCacheCopy(
+            pg_sys::SysCacheIdentifier::INDEXRELID as i32,
+            pg_sys::Datum::from(index),
+            none,
+            none,
+            none,
+        );
+        if tuple.is_null() {
+            errors::raise(EngineError::Corrupt {
+                what: "an index has no row in pg_index",
+            });
+        }
+        (*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(tuple)).indcheckxmin = true;
+        pg_sys::CatalogTupleUpdate(catalog, &raw mut (*tuple).t_self, tuple);
+        pg_sys::table_close(catalog, pg_sys::RowExclusiveLock as pg_sys::LOCKMODE);
+        pg_sys::CommandCounterIncrement();
+    }
+}
+
+fn build(storage: TableRef, definition: &IndexDefinition) -> Result<Build, EngineError> {
     let xid = xact::write_xid();
     xact::current().create_index(session::session(), &PgClock, storage, definition, xid)
 }

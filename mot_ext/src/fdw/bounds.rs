@@ -9,7 +9,8 @@ use super::private::Key;
 use crate::errors;
 use crate::keys::{self, IntegerBound};
 use mot_engine::key::{
-    IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_string_prefix, encode_value,
+    IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_end, encode_string_prefix,
+    encode_value,
 };
 use mot_engine::{Direction, EngineError, KeyRange};
 use pgrx::pg_sys;
@@ -48,8 +49,8 @@ pub struct Bounds {
     scratch: KeyBuffer,
 }
 
-/// Bytes of a text that decide any comparison with a stored key: no stored key is longer.
-const TEXT_DECIDING_BYTES: usize = mot_engine::key::KEY_BYTES_MAX - 2;
+/// Bytes of a prefix that are looked for: with a NULL mark they are no longer than a key may be. The prefix stays a filter.
+const PREFIX_BYTES_MAX: usize = mot_engine::key::KEY_BYTES_MAX - 1;
 
 /// What an argument says about a column.
 enum Argument<'a> {
@@ -277,7 +278,7 @@ impl Bounds {
                 let Argument::Value(KeyValue::Bytes(bytes)) = argument else {
                     return Ok(false);
                 };
-                let bytes = &bytes[..bytes.len().min(TEXT_DECIDING_BYTES)];
+                let bytes = &bytes[..bytes.len().min(PREFIX_BYTES_MAX)];
                 self.scratch.clear();
                 encode_string_prefix(&column, bytes, &mut self.scratch)?;
                 let end = |scratch: &KeyBuffer| End {
@@ -301,7 +302,6 @@ impl Bounds {
     ) -> Result<bool, EngineError> {
         self.exclude_null(column)?;
         let is_upper = matches!(test, Test::Less | Test::LessEqual);
-        let mut is_inclusive = matches!(test, Test::LessEqual | Test::GreaterEqual);
         let value = match argument {
             Argument::Value(value) => value,
             Argument::Below => return Ok(!is_upper),
@@ -309,20 +309,11 @@ impl Bounds {
             Argument::Null => return Ok(false),
         };
         self.scratch.clear();
-        match value {
-            KeyValue::Bytes(bytes)
-                if column.kind == KeyKind::Text && bytes.len() > TEXT_DECIDING_BYTES =>
-            {
-                // No stored key is as long: it is below the argument exactly if it is not above the argument's first bytes.
-                is_inclusive = is_upper;
-                let cut = KeyValue::Bytes(&bytes[..TEXT_DECIDING_BYTES]);
-                encode_value(column, cut, &mut self.scratch)?;
-            }
-            value => encode_value(column, value, &mut self.scratch)?,
-        }
+        // Of a value longer than any key it does not matter whether the end is included.
+        encode_end(column, value, &mut self.scratch)?;
         let end = End {
             key: self.scratch.as_slice().to_vec(),
-            is_inclusive,
+            is_inclusive: matches!(test, Test::LessEqual | Test::GreaterEqual),
         };
         if is_upper != column.descending {
             self.lower_high(end);

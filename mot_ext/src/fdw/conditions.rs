@@ -6,7 +6,7 @@
 //! - Only operators of the index's own family are taken, so the key's byte order is the operator's order. Families that hold
 //!   several types are the integers; the executor converts such arguments.
 //! - A text comparison other than `=` is taken only under a collation that orders by bytes. `=` is the same in every
-//!   deterministic collation. `LIKE 'abc%'` is a byte prefix under every collation; it stays a filter as well.
+//!   deterministic collation. `LIKE 'abc%'` is a byte prefix under each of them; it stays a filter as well.
 use super::private::items;
 use crate::keys;
 use mot_engine::key::KeyKind;
@@ -170,6 +170,9 @@ unsafe fn match_clause(
                     return None;
                 };
                 if argument == right && is_prefix_operator(operator) {
+                    if !compares_bytes((*op).inputcollid) {
+                        return None;
+                    }
                     let pattern = prefix_of_pattern(operator, argument)?;
                     return Some(condition(Test::Prefix, pattern, pg_sys::TEXTOID));
                 }
@@ -278,12 +281,18 @@ unsafe fn strategy(
         keys::kind(right)?;
         let test = Test::from_number(number);
         let fits = if test == Test::Equal {
-            collation == pg_sys::InvalidOid || pg_sys::get_collation_isdeterministic(collation)
+            compares_bytes(collation)
         } else {
             keys::is_key_order_collation(collation)
         };
         fits.then_some((test, right))
     }
+}
+
+/// Whether values are equal under the collation, or none, exactly if their bytes are.
+unsafe fn compares_bytes(collation: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog look-up.
+    collation == pg_sys::InvalidOid || unsafe { pg_sys::get_collation_isdeterministic(collation) }
 }
 
 fn is_prefix_operator(operator: pg_sys::Oid) -> bool {

@@ -12,8 +12,10 @@ use super::scan::{Scan, compile, keep};
 use super::triggers::Planned;
 use super::tuple;
 use super::write::{Fate, Target};
-use crate::pg;
+use crate::errors;
+use crate::pg::executor::compute_stored_generated;
 use crate::pg::fields::FieldKeeper;
+use crate::pg::{self, version};
 use mot_engine::{CommandId, Slot, VersionRef};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -158,6 +160,11 @@ pub unsafe extern "C-unwind" fn begin_direct_modify(
         let assigned = compile(&expressions[arguments + quals..], node);
         let qual_list = list(&expressions[arguments..arguments + quals]);
         let relation = (*node).ss.ss_currentRelation;
+        check_columns(
+            (*relation).rd_att,
+            &values,
+            &expressions[arguments + quals..],
+        );
         // Core takes this way for a table without row triggers.
         let planned = Planned {
             before: false,
@@ -187,6 +194,43 @@ pub unsafe extern "C-unwind" fn begin_direct_modify(
             fields: FieldKeeper::new(),
         };
         (*node).fdw_state = keep(node, direct).cast();
+    }
+}
+
+/// Raises what core raises where a column that is assigned to is gone, or of another type: a SQL function keeps its plans until the calling query
+/// ends, whatever that query does meanwhile.
+pub unsafe fn check_columns(
+    row_type: pg_sys::TupleDesc,
+    assigned: &[i16],
+    values: &[*mut pg_sys::Expr],
+) {
+    // SAFETY: the row type of the plan's table, which never has fewer attributes than before; expressions of a finished plan.
+    unsafe {
+        let attributes = version::attributes(row_type);
+        for (number, value) in assigned.iter().zip(values) {
+            let attribute = &*attributes.add(*number as usize - 1);
+            let expected = pg_sys::exprType(value.cast());
+            if attribute.attisdropped || attribute.atttypid != expected {
+                errors::plan_of_other_columns(*number, attribute, expected);
+            }
+        }
+    }
+}
+
+/// What core does to a new row before it is stored. Core takes no direct way for a table with generated columns; a kept plan may be older than
+/// these.
+unsafe fn complete(
+    estate: *mut pg_sys::EState,
+    info: *mut pg_sys::ResultRelInfo,
+    new: *mut pg_sys::TupleTableSlot,
+) {
+    // SAFETY: an initialized result relation and a filled slot of its row type.
+    unsafe {
+        let constraints = (*(*(*info).ri_RelationDesc).rd_att).constr;
+        if !constraints.is_null() && (*constraints).has_generated_stored {
+            compute_stored_generated(info, estate, new, pg_sys::CmdType::CMD_UPDATE);
+        }
+        check(estate, info, new, false);
     }
 }
 
@@ -220,7 +264,7 @@ pub unsafe extern "C-unwind" fn iterate_direct_modify(
                 direct
                     .change
                     .apply(&mut direct.scan, context, command, row, version, |new| {
-                        check(estate, info, new, false)
+                        complete(estate, info, new)
                     });
             direct.fields.leave();
             let Some(result) = changed else {

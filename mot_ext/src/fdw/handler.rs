@@ -3,7 +3,8 @@
 //! The handler answers without `shared_preload_libraries`: `DROP`, `\d` and `pg_dump` may call it. The first touch of a table's
 //! storage is what raises 55000.
 use super::{
-    analyze, direct_modify, explain, lock_rows, modify, paths, plan, routing, scan, size, truncate,
+    analyze, direct_modify, explain, lock_rows, modify, parallel, paths, plan, routing, scan, size,
+    truncate,
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -28,6 +29,12 @@ fn fdw_handler() -> Internal {
         r.IterateForeignScan = Some(scan::iterate_foreign_scan);
         r.ReScanForeignScan = Some(scan::rescan_foreign_scan);
         r.EndForeignScan = Some(scan::end_foreign_scan);
+        r.IsForeignScanParallelSafe = Some(parallel::is_foreign_scan_parallel_safe);
+        r.EstimateDSMForeignScan = Some(parallel::estimate_dsm_foreign_scan);
+        r.InitializeDSMForeignScan = Some(parallel::initialize_dsm_foreign_scan);
+        r.ReInitializeDSMForeignScan = Some(parallel::reinitialize_dsm_foreign_scan);
+        r.InitializeWorkerForeignScan = Some(parallel::initialize_worker_foreign_scan);
+        r.ShutdownForeignScan = Some(parallel::shutdown_foreign_scan);
         r.AddForeignUpdateTargets = Some(modify::add_foreign_update_targets);
         r.PlanForeignModify = Some(modify::plan_foreign_modify);
         r.BeginForeignModify = Some(modify::begin_foreign_modify);

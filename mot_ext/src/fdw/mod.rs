@@ -1,7 +1,7 @@
 //! The foreign-data wrapper `mot`: how PostgreSQL's planner and executor reach memory-optimized tables.
 //!
 //! Files follow the order of `FdwRoutine`: `handler`; planning (`size`, `short_range`, `paths`, `conditions`, `by_row`, `plan`); scanning (`scan`,
-//! `bounds`, `filter`, `serializable`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `patch`, `upsert`, `triggers`, `routing`); `lock_rows`;
+//! `bounds`, `filter`, `parallel`, `serializable`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `patch`, `upsert`, `triggers`, `routing`); `lock_rows`;
 //! `explain`; `analyze`; `truncate`. `private` is what the planner tells the executor, `tuple` is between rows and slots.
 //!
 //! - Rows are handed out in place: a slot points into the arena. The statement's registered snapshot keeps every version it can
@@ -22,6 +22,7 @@ mod filter;
 mod handler;
 mod lock_rows;
 mod modify;
+mod parallel;
 mod patch;
 mod paths;
 mod plan;
@@ -37,7 +38,7 @@ pub mod tuple;
 mod upsert;
 mod write;
 
-pub use direct_modify::Change;
+pub use direct_modify::{Change, check_columns};
 pub use expressions::{Value, evaluate, passes, project, project_to};
 pub use filter::{Filter, Verdict};
 pub use lock_rows::{

@@ -155,14 +155,21 @@ pub unsafe extern "C-unwind" fn begin_foreign_modify(
     }
 }
 
-/// COPY, and a partition that a row is routed to.
+/// COPY, and a partition that a row is routed to. Of an UPDATE that changes the partition's own rows, too, it may have its state already, with
+/// triggers hidden from core until the next row.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn begin_foreign_insert(
     node: *mut pg_sys::ModifyTableState,
     info: *mut pg_sys::ResultRelInfo,
 ) {
     // SAFETY: as core calls it.
-    unsafe { begin(node, info) }
+    unsafe {
+        if (*info).ri_FdwState.is_null() {
+            begin(node, info);
+        } else {
+            routing::show_indexes((*info).ri_RelationDesc);
+        }
+    }
 }
 
 /// Nothing to do: the state goes with the query's memory context.

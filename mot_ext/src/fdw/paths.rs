@@ -5,6 +5,7 @@
 //! both ways, as far as the key's byte order is the collation's order.
 use super::by_row;
 use super::conditions::{self, Match};
+use super::parallel;
 use super::private::{self, Key, items, list};
 use super::short_range;
 use crate::keys;
@@ -98,6 +99,13 @@ unsafe fn add_row_path(
         let filter = (*rel).baserestrictcost;
         let per_row = pg_sys::cpu_tuple_cost * (1.0 + NEXT_ROW_COST) + filter.per_tuple;
         let cost = filter.startup + (*rel).tuples * per_row;
+        if (*rel).consider_parallel && outer.is_null() {
+            let private = PathPrivate {
+                plan: private::encode(pg_sys::InvalidOid, false, &[]),
+                ..private
+            };
+            parallel::add_path(root, rel, filter.startup, cost, private.to_list());
+        }
         add(
             root,
             rel,

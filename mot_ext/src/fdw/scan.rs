@@ -22,8 +22,8 @@ use crate::session;
 use crate::wait::WaitPolicy;
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
-    Direction, EngineError, IndexRef, IndexScan, KeyRange, LockStrength, RowScan, Session, Slot,
-    TableRef, VersionRef,
+    Direction, EngineError, IndexRef, IndexScan, KeyRange, LockStrength, RowScan, Session,
+    SharedRowScan, Slot, Snapshot, TableRef, VersionRef,
 };
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
@@ -31,13 +31,45 @@ use pgrx::prelude::*;
 
 /// Where rows come from.
 enum Source {
-    Rows(Option<RowScan>),
+    Rows(Rows),
     /// One row, by its identity; asked for once.
     Row {
         identity: Value,
         is_read: bool,
     },
     Index(IndexSource),
+}
+
+/// All rows; beside parallel workers those parts that this process takes.
+#[derive(Default)]
+struct Rows {
+    scan: Option<RowScan>,
+    /// In the query's shared memory; taken back before that goes.
+    shared: Option<&'static SharedRowScan>,
+}
+
+impl Rows {
+    fn begin(&mut self, table: TableRef) {
+        self.scan = match self.shared {
+            Some(shared) => shared.take(table),
+            None => Some(RowScan::new(table)),
+        };
+    }
+
+    #[inline]
+    fn next<S: Snapshot>(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        snapshot: &S,
+    ) -> Option<(Slot, VersionRef)> {
+        loop {
+            if let Some(found) = self.scan.as_mut()?.next(session, snapshot) {
+                return Some(found);
+            }
+            self.scan = Some(self.shared?.take(table)?);
+        }
+    }
 }
 
 struct IndexSource {
@@ -59,7 +91,7 @@ pub struct Scan {
     pub tuple: pg_sys::HeapTupleData,
     source: Source,
     is_started: bool,
-    /// Of one whole key: its entry was looked up, the row was not looked at. Means nothing before the start.
+    /// Of one whole key: its entry was looked up. Means nothing before the start.
     is_sought: bool,
     row_lock: Option<RowLock>,
     /// Drops rows before anybody sees them.
@@ -116,7 +148,7 @@ impl Scan {
                 is_read: false,
             }
         } else if private.index() == pg_sys::InvalidOid {
-            Source::Rows(None)
+            Source::Rows(Rows::default())
         } else {
             let index = find_index(session, table, private.index());
             Source::Index(IndexSource {
@@ -196,6 +228,26 @@ impl Scan {
         }
     }
 
+    /// Says, to whom it concerns, that all rows are about to be read: before it is settled which those are.
+    pub fn begin_reading_all(&self) {
+        if let Some(reader) = &self.reader {
+            reader.begin_all();
+        }
+    }
+
+    /// Shares the scan of all rows with the query's other processes; `None`: no longer, and what was shared is read as far as it ever will be.
+    ///
+    /// # Safety
+    /// What is shared stays until it is taken back.
+    pub unsafe fn share(&mut self, shared: Option<&'static SharedRowScan>) {
+        if let Source::Rows(rows) = &mut self.source {
+            if rows.shared.is_some() && shared.is_none() {
+                rows.scan = None;
+            }
+            rows.shared = shared;
+        }
+    }
+
     /// The same relation's storage, looked up anew.
     pub fn move_to(&mut self, table: TableRef) {
         self.table = table;
@@ -237,25 +289,28 @@ impl Scan {
             && self.reader.is_none()
         {
             let (session, table) = (self.session, self.table);
-            let found = if !std::mem::replace(&mut self.is_started, true) {
+            if !std::mem::replace(&mut self.is_started, true) {
                 self.is_sought = false;
                 // SAFETY: the arguments were compiled for the node whose context this is.
-                unsafe { source.find(session, table, &self.snapshot, context) }
-            } else if std::mem::take(&mut self.is_sought) {
-                source.scan.next(session, &self.snapshot)
-            } else {
+                let found = unsafe { source.find(session, table, &self.snapshot, context) };
+                let found = found.unwrap_or_else(|error| errors::raise(error));
+                self.is_sought = found.is_some();
+                return found.flatten();
+            }
+            if !self.is_sought || source.scan.is_exhausted() {
                 return None;
-            };
+            }
+            let found = source.scan.next(session, &self.snapshot);
             return found.unwrap_or_else(|error| errors::raise(error));
         }
         if !self.is_started {
             self.is_started = true;
             match &mut self.source {
-                Source::Rows(scan) => {
+                Source::Rows(rows) => {
                     if let Some(reader) = &self.reader {
                         reader.begin_all();
                     }
-                    *scan = Some(RowScan::new(self.table));
+                    rows.begin(self.table);
                 }
                 Source::Row { is_read, .. } => *is_read = false,
                 Source::Index(source) => {
@@ -298,7 +353,7 @@ impl Source {
         context: *mut pg_sys::ExprContext,
     ) -> Option<(Slot, VersionRef)> {
         match self {
-            Source::Rows(scan) => scan.as_mut()?.next(session, snapshot),
+            Source::Rows(rows) => rows.next(session, table, snapshot),
             Source::Row { identity, is_read } => {
                 if std::mem::replace(is_read, true) {
                     return None;
@@ -340,7 +395,7 @@ impl RowLock {
 }
 
 impl IndexSource {
-    /// The row with the one key that is asked for.
+    /// The first row with the one key that is asked for; `None` if no row can have it. A snapshot that is older than the index may see others.
     #[inline]
     unsafe fn find(
         &mut self,
@@ -348,10 +403,13 @@ impl IndexSource {
         table: TableRef,
         snapshot: &PgSnapshot<'static>,
         context: *mut pg_sys::ExprContext,
-    ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
+    ) -> Result<Option<Option<(Slot, VersionRef)>>, EngineError> {
         // SAFETY: as for the caller.
         match unsafe { self.bounds.point(context)? } {
-            Some(key) => self.scan.find(session, table, self.index, key, snapshot),
+            Some(key) => {
+                let found = self.scan.find(session, table, self.index, key, snapshot)?;
+                Ok(Some(found))
+            }
             None => Ok(None),
         }
     }

@@ -144,6 +144,10 @@ impl Snapshot for Reader {
     fn did_commit(&self, xid: Xid) -> bool {
         self.snapshot.did_commit(xid)
     }
+
+    fn between_groups(&self) {
+        self.snapshot.between_groups();
+    }
 }
 
 impl Reading for Reader {

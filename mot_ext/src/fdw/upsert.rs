@@ -8,9 +8,10 @@
 //! row that was updated the UPDATE triggers are fired here, and AFTER INSERT is hidden from core until the next row.
 use super::expressions::{passes, project};
 use super::modify::{self, Modify};
-use super::write::{Fate, Inserted, or_raise, refuse_under_old_snapshot};
+use super::write::{Fate, Inserted, Target, or_raise, refuse_under_old_snapshot};
 use super::{serializable, triggers, tuple};
 use crate::clock::PgClock;
+use crate::errors;
 use crate::pg::executor::compute_stored_generated;
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
@@ -108,10 +109,9 @@ unsafe fn arbiters(info: *mut pg_sys::ResultRelInfo, state: &Modify) -> Vec<Opti
         (0..count)
             .map(|at| {
                 let oid = (*(*list).elements.add(at)).oid_value.to_u32();
-                state
-                    .target
-                    .session
-                    .find_index(state.target.table, oid, &PgClock)
+                let Target { session, table, .. } = state.target;
+                let found = session.find_index(table, oid, &PgClock);
+                Some(found.unwrap_or_else(|| errors::index_dropped()))
             })
             .collect()
     }

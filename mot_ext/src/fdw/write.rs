@@ -290,7 +290,7 @@ impl Target {
         policy: WaitPolicy,
         queue: &mut RowLockQueue,
     ) -> bool {
-        if xact::current().holds_lock(self.table, slot) {
+        if xact::current().holds(self.table, slot) {
             queue.pass_queue();
         }
         queue.wait(slot, busy, strength, policy)

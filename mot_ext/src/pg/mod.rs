@@ -197,6 +197,12 @@ pub unsafe fn take_row_apart(slot: *mut pg_sys::TupleTableSlot, count: i32) {
     }
 }
 
+/// Whether this process is a parallel worker.
+pub fn is_parallel_worker() -> bool {
+    // SAFETY: a plain variable of this process.
+    unsafe { pg_sys::ParallelWorkerNumber >= 0 }
+}
+
 /// Whether parallel workers are at work for this backend, so that it must not write.
 pub fn is_in_parallel_mode() -> bool {
     // SAFETY: never raises; reads process-local state only.

@@ -64,8 +64,8 @@ impl RowLockQueue {
         self
     }
 
-    /// Waits for transactions without queueing: for a transaction that holds a weaker lock on the row already. Those in the
-    /// queue wait for it, so it would wait for itself.
+    /// Waits for transactions without queueing: for a transaction that holds a weaker lock on the row already, or has changed it. Those in
+    /// the queue wait for it, so it would wait for itself.
     pub fn pass_queue(&mut self) {
         self.is_queueing = false;
     }

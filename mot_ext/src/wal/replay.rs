@@ -13,7 +13,7 @@ use crate::settings;
 use crate::shmem;
 use crate::workers::checkpointer::server_is_stopping;
 use crate::workers::shutdown_asked;
-use mot_engine::recovery::{HandOver, ParallelReplayer, Reached, Stopper};
+use mot_engine::recovery::{HandOver, ParallelReplayer, Reached, Stopper, settle_dropped_indexes};
 use mot_engine::transaction::free_doomed;
 use mot_engine::{Clock, Engine, EngineError, Lsn, Session, State, Xid};
 use pgrx::prelude::*;
@@ -92,7 +92,7 @@ impl Replay {
         mut attempt: impl FnMut(&mut ParallelReplayer) -> Result<(), EngineError>,
     ) {
         let mut waiting: Option<Waiting> = None;
-        let mut has_made_room = false;
+        let (mut has_made_room, mut has_settled) = (false, false);
         loop {
             let error = match attempt(&mut self.replayer) {
                 Ok(()) => return,
@@ -117,6 +117,10 @@ impl Replay {
                         .recovery
                         .stalled_ms
                         .fetch_add(FULL_POLL_MS as u64, Ordering::Relaxed);
+                }
+                EngineError::TooManyIndexes { .. } if !has_settled => {
+                    has_settled = true;
+                    settle_dropped_indexes(session, &PgClock);
                 }
                 error => errors::replay_stops(&show_lsn(at), error),
             }

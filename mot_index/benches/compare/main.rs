@@ -5,36 +5,79 @@
 //!
 //! All maps are filled with the same keys in the same random order and asked the same things. Rounds go over all maps in turn, so that
 //! what else the machine does hits them alike; times are the threads' own processor time, and the median of the rounds
-//! counts. Every map is on the system's allocator and pins its epoch once for 64 operations. Bytes are what the
+//! counts. Every map is on the same allocator and pins its epoch once for 64 operations. Bytes are what the
 //! allocator was asked for, divided by entries, the copy of the key included where the map needs one.
+//!
+//! The allocator is mimalloc, which the `masstree` crate's own figures are taken with; `MOT_BENCH_ALLOCATOR=system` in the environment asks
+//! for the system's. With glibc's, a map pays for each block that is to be aligned to more than 16 bytes: it takes the slow way there, which
+//! neither the engine's arena nor other modern allocators have, and of which a map is free that pools its nodes.
 
 mod keys;
 mod maps;
 
 use keys::Keys;
 use maps::{MAPS, Ordered};
+use mimalloc::MiMalloc;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 
-/// The system's allocator, counting.
+/// One of two allocators, counting.
 struct Counting;
 
 static BYTES: AtomicI64 = AtomicI64::new(0);
+/// Which allocator serves the process: not chosen yet, or one of the following two.
+static CHOSEN: AtomicU8 = AtomicU8::new(0);
+const MIMALLOC: u8 = 1;
+const SYSTEM: u8 = 2;
 
-// SAFETY: passes everything on to the system's allocator.
+/// Whether the system's allocator serves, from the first block on to the last.
+#[inline]
+fn is_system() -> bool {
+    match CHOSEN.load(Ordering::Relaxed) {
+        0 => choose(),
+        chosen => chosen == SYSTEM,
+    }
+}
+
+/// Chooses, while there is one thread still.
+#[cold]
+fn choose() -> bool {
+    // SAFETY: a C string, and nobody changes the environment before `main`. std's way to ask would allocate.
+    let asked = unsafe { libc::getenv(c"MOT_BENCH_ALLOCATOR".as_ptr()) };
+    // SAFETY: what `getenv` returns is null or a C string.
+    let is_system = !asked.is_null() && unsafe { std::ffi::CStr::from_ptr(asked) } == c"system";
+    CHOSEN.store(if is_system { SYSTEM } else { MIMALLOC }, Ordering::Relaxed);
+    is_system
+}
+
+// SAFETY: passes everything on to one allocator, always the same.
 unsafe impl GlobalAlloc for Counting {
+    #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BYTES.fetch_add(layout.size() as i64, Ordering::Relaxed);
         // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
+        unsafe {
+            if is_system() {
+                System.alloc(layout)
+            } else {
+                MiMalloc.alloc(layout)
+            }
+        }
     }
 
+    #[inline]
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         BYTES.fetch_sub(layout.size() as i64, Ordering::Relaxed);
         // SAFETY: the caller's promise.
-        unsafe { System.dealloc(at, layout) }
+        unsafe {
+            if is_system() {
+                System.dealloc(at, layout)
+            } else {
+                MiMalloc.dealloc(at, layout)
+            }
+        }
     }
 }
 
@@ -171,7 +214,12 @@ fn main() {
     let work = chosen(&WORK);
     let times_more = number("times", 1);
     println!(
-        "{count} keys, {rounds} rounds, {threads} threads, seed {SEED}; ns of processor time an operation"
+        "{count} keys, {rounds} rounds, {threads} threads, seed {SEED}, {}; ns of processor time an operation",
+        if is_system() {
+            "the system's allocator"
+        } else {
+            "mimalloc"
+        }
     );
     let names: Vec<&'static str> = MAPS.iter().map(|(name, _)| *name).collect();
     for kind in chosen(&keys::KINDS.map(|(name, _)| name)) {

@@ -300,6 +300,11 @@ mod seen {
     }
 
     #[test]
+    fn validating_a_small_layer() {
+        finds("index: validating a small layer", 160_000, programs());
+    }
+
+    #[test]
     fn looking_at_the_link_back() {
         finds("index: looking at the link back", 160_000, programs());
     }

@@ -38,6 +38,8 @@ pub struct Cluster {
     /// User and group the server runs as; `None` for the caller's own.
     owner: Option<(u32, u32)>,
     postmaster: Option<Child>,
+    /// A program and its arguments that runs the server's programs; none: they run by themselves.
+    runner: Vec<String>,
     keep: bool,
 }
 
@@ -67,6 +69,7 @@ impl Cluster {
             settings: settings.iter().map(own).collect(),
             owner,
             postmaster: None,
+            runner: Vec::new(),
             keep: false,
         };
         let data = cluster.data();
@@ -105,6 +108,7 @@ impl Cluster {
             settings: primary.settings.clone(),
             owner: primary.owner,
             postmaster: None,
+            runner: Vec::new(),
             keep: false,
         };
         let made = standby
@@ -159,9 +163,41 @@ impl Cluster {
         }
     }
 
-    /// A server program of this cluster's version, run as the cluster's owner.
+    /// Takes a setting back: the server's own default holds from the next start on.
+    pub fn unset(&mut self, name: &str) {
+        self.settings.retain(|(known, _)| known != name);
+    }
+
+    /// What a setting of the next start is, if it was given.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        let mut settings = self.settings.iter();
+        let found = settings.find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// From the next start on the server runs under another program, which takes its command line behind `runner`, its own, and executes it in its own
+    /// process; an empty one: by itself again.
+    pub fn run_under(&mut self, runner: &[String]) {
+        self.runner = runner.to_vec();
+    }
+
+    /// A program of this cluster's version, run as the cluster's owner.
     pub fn program(&self, name: &str) -> Command {
-        let mut command = Command::new(self.bindir.join(name));
+        self.prepared(Command::new(self.bindir.join(name)))
+    }
+
+    /// The server itself.
+    fn server(&self) -> Command {
+        let server = self.bindir.join("postgres");
+        let Some((runner, arguments)) = self.runner.split_first() else {
+            return self.prepared(Command::new(server));
+        };
+        let mut command = Command::new(runner);
+        command.args(arguments).arg(server);
+        self.prepared(command)
+    }
+
+    fn prepared(&self, mut command: Command) -> Command {
         if let Some((user, group)) = self.owner {
             command.gid(group).uid(user);
         }
@@ -172,6 +208,14 @@ impl Cluster {
         // The caller's own directory may be one the owner cannot enter.
         command.current_dir(&self.directory).stdin(Stdio::null());
         command
+    }
+
+    /// PostgreSQL's major version.
+    pub fn major_version(&self) -> Result<u32> {
+        let version = std::fs::read_to_string(self.data().join("PG_VERSION"));
+        let version = version.map_err(|error| at(&self.data(), &error))?;
+        let number = version.trim().parse();
+        number.map_err(|_| Failure::unexpected(format!("PostgreSQL's version is {version}")))
     }
 
     /// Process number of the postmaster.

@@ -19,7 +19,7 @@ impl Cluster {
         let log = OpenOptions::new().create(true).append(true).open(&path);
         let log = log.map_err(|error| at(&path, &error))?;
         let errors = log.try_clone().map_err(|error| at(&path, &error))?;
-        let mut command = self.program("postgres");
+        let mut command = self.server();
         command
             .arg("-D")
             .arg(self.data())

@@ -4,6 +4,7 @@ pub(crate) mod endurance;
 pub(crate) mod engine;
 pub(crate) mod hot_row;
 pub(crate) mod ingest;
+pub(crate) mod instructions;
 pub(crate) mod memory;
 pub(crate) mod plpgsql;
 pub(crate) mod queue;
@@ -48,7 +49,7 @@ pub(crate) struct Part {
 
 /// All parts, in the order in which they run: first what runs without the server, while that holds no memory; the long run is the last.
 /// Each begins with empty schemas.
-pub(crate) const PARTS: [Part; 11] = [
+pub(crate) const PARTS: [Part; 12] = [
     Part {
         name: engine::PART,
         title: "The engine without SQL",
@@ -58,6 +59,11 @@ pub(crate) const PARTS: [Part; 11] = [
         name: statements::PART,
         title: "Single prepared statements",
         measure: statements::measure,
+    },
+    Part {
+        name: instructions::PART,
+        title: "Instructions",
+        measure: instructions::measure,
     },
     Part {
         name: hot_row::PART,

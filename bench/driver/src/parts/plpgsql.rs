@@ -3,6 +3,7 @@
 use super::Bench;
 use super::statements;
 use crate::record::{Place, quantity};
+use crate::rig::Rig;
 use crate::side::{Side, turns};
 use tpcc::failure::Result;
 use tpcc::target::{execute, from_client};
@@ -12,7 +13,7 @@ pub(crate) const PART: &str = "plpgsql";
 pub(crate) const SETTING: &str = "one transaction";
 
 /// Name and body of the loops; the first has none.
-const LOOPS: [(&str, &str); 4] = [
+pub(crate) const LOOPS: [(&str, &str); 4] = [
     ("empty", ""),
     (
         "update",
@@ -46,15 +47,19 @@ fn definition(name: &str, body: &str) -> String {
     )
 }
 
+/// Makes the loops' functions for the tables of `side`.
+pub(crate) fn define(rig: &Rig, side: Side) -> Result<()> {
+    let mut client = rig.client(side)?;
+    let mut loops = LOOPS.iter();
+    loops.try_for_each(|(name, body)| execute(&mut client, &definition(name, body)))
+}
+
 pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
     let plan = bench.rig.plan.clone();
     let sides = [Side::Mot, Side::Heap];
     for side in sides {
         statements::fill(bench.rig, side)?;
-        let mut client = bench.rig.client(side)?;
-        for (name, body) in LOOPS {
-            execute(&mut client, &definition(name, body))?;
-        }
+        define(bench.rig, side)?;
     }
     for round in 0..plan.rounds {
         for side in turns(&sides, round) {

@@ -6,10 +6,11 @@
 
 use super::Bench;
 use crate::pgbench::{self, Load};
-use crate::plan::Plan;
+use crate::plan::{Length, Plan};
 use crate::record::Place;
 use crate::rig::Rig;
 use crate::side::{Side, turns};
+use postgres::Client;
 use tpcc::failure::Result;
 use tpcc::target::execute;
 
@@ -23,15 +24,15 @@ const BRANCHES: i64 = 10;
 const TELLERS: i64 = 100;
 
 /// One statement.
-struct Work {
-    name: &'static str,
-    writes: bool,
+pub(crate) struct Work {
+    pub name: &'static str,
+    pub writes: bool,
     /// Compared with unlogged tables in the quick form, too.
     with_unlogged: bool,
     script: &'static str,
 }
 
-const WORKS: [Work; 8] = [
+pub(crate) const WORKS: [Work; 8] = [
     Work {
         name: "point_select",
         writes: false,
@@ -98,7 +99,7 @@ const WORKS: [Work; 8] = [
 ];
 
 /// The floors: name, script, whether the kind of commit matters.
-const FLOORS: [(&str, bool, &str); 2] = [
+pub(crate) const FLOORS: [(&str, bool, &str); 2] = [
     ("select_1", false, "SELECT 1;\n"),
     ("xid", true, "SELECT pg_current_xact_id();\n"),
 ];
@@ -124,12 +125,7 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         fill(bench.rig, side)?;
     }
     bench.rig.checkpoint()?;
-    for (name, _, script) in FLOORS {
-        bench.rig.write_file(&script_name(name), script)?;
-    }
-    for work in WORKS {
-        bench.rig.write_file(&script_name(work.name), work.script)?;
-    }
+    write_scripts(bench.rig)?;
     let mut all_clients = [plan.clients, plan.clients_synchronous].concat();
     all_clients.sort_unstable();
     all_clients.dedup();
@@ -152,6 +148,17 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Puts the scripts where pgbench finds them.
+pub(crate) fn write_scripts(rig: &Rig) -> Result<()> {
+    for (name, _, script) in FLOORS {
+        rig.write_file(&script_name(name), script)?;
+    }
+    for work in WORKS {
+        rig.write_file(&script_name(work.name), work.script)?;
+    }
+    Ok(())
+}
+
 /// One statement, everybody's turn, under every kind of commit.
 fn one_round(bench: &mut Bench<'_>, work: &Work, clients: u32, round: usize) -> Result<()> {
     let plan = bench.rig.plan.clone();
@@ -159,7 +166,7 @@ fn one_round(bench: &mut Bench<'_>, work: &Work, clients: u32, round: usize) -> 
     let sides = &Side::TABLES[..if unlogged { 3 } else { 2 }];
     for synchronous in commits(&plan, clients, work.writes) {
         for side in turns(sides, round) {
-            refresh(bench.rig, side)?;
+            refresh(&mut bench.rig.client(side)?, side)?;
             one(bench, work.name, work.writes, side, clients, synchronous)?;
         }
     }
@@ -195,21 +202,8 @@ fn one(
     } else {
         reading(clients)
     };
-    let load = Load {
-        script: bench.rig.cluster.directory().join(script_name(name)),
-        clients,
-        writes,
-        synchronous,
-        length: bench.rig.plan.statement,
-        variables: vec![
-            ("rows", bench.rig.plan.rows),
-            ("n", 0),
-            ("stride", CLIENT_STRIDE),
-            ("clients_max", CLIENTS_MAX),
-            ("branches", BRANCHES),
-            ("tellers", TELLERS),
-        ],
-    };
+    let length = bench.rig.plan.statement;
+    let load = load(bench.rig, name, writes, clients, synchronous, length);
     pgbench::measure(
         bench.rig,
         bench.record,
@@ -217,6 +211,32 @@ fn one(
         side,
         &load,
     )
+}
+
+/// A run of one of the scripts.
+pub(crate) fn load(
+    rig: &Rig,
+    name: &str,
+    writes: bool,
+    clients: u32,
+    synchronous: bool,
+    length: Length,
+) -> Load {
+    Load {
+        script: rig.cluster.directory().join(script_name(name)),
+        clients,
+        writes,
+        synchronous,
+        length,
+        variables: vec![
+            ("rows", rig.plan.rows),
+            ("n", 0),
+            ("stride", CLIENT_STRIDE),
+            ("clients_max", CLIENTS_MAX),
+            ("branches", BRANCHES),
+            ("tellers", TELLERS),
+        ],
+    }
 }
 
 /// Makes and fills the tables. `code` is a permutation of the ids; the multiplier shares no factor with any number of rows used here.
@@ -268,13 +288,12 @@ pub(crate) fn fill(rig: &Rig, side: Side) -> Result<()> {
 }
 
 /// Before each run: tables that only grow are empty again, and heap tables have been vacuumed, so that no run pays for another's rows.
-fn refresh(rig: &Rig, side: Side) -> Result<()> {
-    let mut client = rig.client(side)?;
-    execute(&mut client, "TRUNCATE journal")?;
-    execute(&mut client, "TRUNCATE history")?;
+pub(crate) fn refresh(client: &mut Client, side: Side) -> Result<()> {
+    execute(client, "TRUNCATE journal")?;
+    execute(client, "TRUNCATE history")?;
     if side != Side::Mot {
         for table in ["account", "rotated", "teller", "branch"] {
-            execute(&mut client, &format!("VACUUM {table}"))?;
+            execute(client, &format!("VACUUM {table}"))?;
         }
     }
     Ok(())

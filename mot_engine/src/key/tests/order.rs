@@ -327,3 +327,103 @@ fn refuses_a_zero_byte_in_text() {
     let result = encode_value(&column(KeyKind::Text), KeyValue::Bytes(b"a\0b"), &mut key);
     assert!(matches!(result, Err(EngineError::Corrupt { .. })));
 }
+
+/// On which side of an end every key lies that there can be, for values about as long as keys can be and longer.
+fn check_ends(kind: KeyKind, values: &[Vec<u8>], compare: impl Fn(usize, usize) -> Ordering) {
+    let mut cut = 0;
+    for (descending, nullable) in [(false, false), (false, true), (true, false), (true, true)] {
+        let column = KeyColumn {
+            descending,
+            nullable,
+            ..column(kind)
+        };
+        let ends: Vec<Vec<u8>> = values
+            .iter()
+            .map(|value| {
+                let mut end = KeyBuffer::new();
+                encode_end(&column, KeyValue::Bytes(value), &mut end).expect("any length");
+                end.as_slice().to_vec()
+            })
+            .collect();
+        for (stored, value) in values.iter().enumerate() {
+            let mut key = KeyBuffer::new();
+            if encode_value(&column, KeyValue::Bytes(value), &mut key).is_err() {
+                cut += 1;
+                continue;
+            }
+            for (asked, end) in ends.iter().enumerate() {
+                let order = compare(stored, asked);
+                let order = if descending { order.reverse() } else { order };
+                let lengths = (value.len(), values[asked].len());
+                assert_eq!(key.as_slice().cmp(end), order, "{column:?}, {lengths:?}");
+                assert_eq!(key.as_slice().starts_with(end), order.is_eq());
+            }
+        }
+    }
+    assert!(cut > 0, "no value is longer than a key");
+}
+
+#[test]
+fn an_end_longer_than_any_key_lies_where_its_value_does() {
+    let strings = |fill: u8| {
+        let lengths = (KEY_BYTES_MAX / 2 - 3..KEY_BYTES_MAX / 2 + 2)
+            .chain(KEY_BYTES_MAX - 5..KEY_BYTES_MAX + 3)
+            .chain([2 * KEY_BYTES_MAX]);
+        let mut values = Vec::new();
+        for length in lengths {
+            values.push(vec![fill; length]);
+            for last in [b'\t', b' ', b'b'] {
+                let mut value = vec![fill; length];
+                value.push(last);
+                values.push(value.clone());
+                value.push(b'!');
+                values.push(value);
+            }
+        }
+        values
+    };
+    let blank = |bytes: &[u8]| {
+        let trimmed = String::from_utf8(bytes.to_vec()).expect("ASCII");
+        trimmed.trim_end_matches(' ').to_owned()
+    };
+    let texts = strings(b'a');
+    check_ends(KeyKind::Text, &texts, |a, b| texts[a].cmp(&texts[b]));
+    check_ends(KeyKind::Bpchar, &texts, |a, b| {
+        blank(&texts[a]).cmp(&blank(&texts[b]))
+    });
+    let blanks = strings(b' ');
+    check_ends(KeyKind::Bpchar, &blanks, |a, b| {
+        blank(&blanks[a]).cmp(&blank(&blanks[b]))
+    });
+    for fill in [0, 1, 0xFF] {
+        let bytes = strings(fill);
+        check_ends(KeyKind::Bytea, &bytes, |a, b| bytes[a].cmp(&bytes[b]));
+        let bits: Vec<Vec<u8>> = bytes
+            .iter()
+            .map(|bytes| {
+                let count = (8 * bytes.len()) as i32;
+                [&count.to_le_bytes(), &bytes[..]].concat()
+            })
+            .collect();
+        check_ends(KeyKind::VarBit, &bits, |a, b| bytes[a].cmp(&bytes[b]));
+    }
+    let mut numbers = Vec::new();
+    for digits in (2 * KEY_BYTES_MAX - 20..2 * KEY_BYTES_MAX + 8).chain([5 * KEY_BYTES_MAX]) {
+        for (negative, last) in [(false, 1), (false, 2), (true, 1), (true, 2)] {
+            let mut integer = vec![1; digits];
+            integer.push(last);
+            numbers.push(Decimal::Finite {
+                negative,
+                integer,
+                fraction: Vec::new(),
+            });
+        }
+    }
+    let payloads: Vec<Vec<u8>> = numbers
+        .iter()
+        .map(|number| number.payload(true, true))
+        .collect();
+    check_ends(KeyKind::Numeric, &payloads, |a, b| {
+        numbers[a].compare(&numbers[b])
+    });
+}

@@ -1,0 +1,90 @@
+//! Many whole keys of a unique index, looked up together so that their misses overlap.
+
+use super::index_scan::push_slots;
+use crate::errors::EngineError;
+use crate::ids::Slot;
+use crate::index::slots_of;
+use crate::row;
+use crate::table::TableRef;
+use mot_index::Tree;
+
+/// Keys looked up at once, at first: a LIMIT may want no more.
+const FIRST_POINTS: usize = 16;
+/// Keys looked up at once, later.
+const POINTS_AT_ONCE: usize = 64;
+
+/// Whole keys, one behind the other.
+#[derive(Default)]
+pub(super) struct Points {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    /// The first that is not looked up yet.
+    next: usize,
+}
+
+impl Points {
+    pub(super) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.next = 0;
+    }
+
+    pub(super) fn push(&mut self, key: &[u8]) -> Result<(), EngineError> {
+        let reserved = self.bytes.try_reserve(key.len());
+        reserved
+            .and_then(|()| self.ends.try_reserve(1))
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        self.bytes.extend_from_slice(key);
+        self.ends.push(self.bytes.len());
+        Ok(())
+    }
+
+    pub(super) fn key(&self, number: usize) -> &[u8] {
+        let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[number]]
+    }
+
+    /// Looks some up; their slots are pending then. Whether those were the last. Pinned.
+    pub(super) fn look_up<M: mot_index::Memory>(
+        &mut self,
+        tree: &Tree<'_, M>,
+        table: TableRef,
+        pending: &mut Vec<(u32, Slot)>,
+    ) -> Result<bool, EngineError> {
+        let first = self.next;
+        let at_once = if first == 0 {
+            FIRST_POINTS
+        } else {
+            POINTS_AT_ONCE
+        };
+        let count = (self.ends.len() - first).min(at_once);
+        let mut values = [None; POINTS_AT_ONCE];
+        tree.get_many(
+            count,
+            |number| self.key(first + number),
+            |number, value| {
+                values[number] = value;
+                if let Some(value) = value {
+                    slots_of(value, |slot| {
+                        table
+                            .anchor(slot)
+                            .into_iter()
+                            .for_each(row::prefetch_anchor)
+                    });
+                }
+            },
+        );
+        self.next += count;
+        for (number, value) in values[..count].iter().enumerate() {
+            if let Some(value) = value {
+                push_slots(*value, (first + number) as u32, pending)?;
+            }
+        }
+        pending.reverse();
+        Ok(self.next == self.ends.len())
+    }
+}

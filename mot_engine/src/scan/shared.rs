@@ -1,0 +1,38 @@
+//! All rows, by several processes that share them out.
+//!
+//! Lies in memory that all of them see. Each takes the next part of the slots, scans it as if there were no other, and comes back. What is there when the
+//! scan begins is all that its snapshot can see: slots that come later are nobody's.
+
+use super::row_scan::RowScan;
+use crate::ids::Slot;
+use crate::table::TableRef;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Slots that one takes at a time: some hundred microseconds' work, so that all end at about the same moment.
+const SLOTS_AT_ONCE: u64 = 4096;
+
+/// How far a shared scan is.
+#[repr(C)]
+#[derive(Default)]
+pub struct SharedRowScan {
+    next: AtomicU64,
+    end: AtomicU64,
+}
+
+impl SharedRowScan {
+    /// Begins a scan of all rows that a snapshot taken before now can see. Nobody else uses it meanwhile, and who joins later is told of it by whoever
+    /// called this.
+    pub fn begin(&self, table: TableRef) {
+        table.counters().scans.fetch_add(1, Ordering::Relaxed);
+        self.next.store(0, Ordering::Relaxed);
+        self.end.store(table.slots_end().0, Ordering::Relaxed);
+    }
+
+    /// A part that nobody else has; `None` when all are taken.
+    pub fn take(&self, table: TableRef) -> Option<RowScan> {
+        let start = self.next.fetch_add(SLOTS_AT_ONCE, Ordering::Relaxed);
+        let end = self.end.load(Ordering::Relaxed);
+        let slots = Slot(start)..Slot(end.min(start.saturating_add(SLOTS_AT_ONCE)));
+        (start < end).then(|| RowScan::over(table, slots))
+    }
+}

@@ -1,0 +1,107 @@
+//! What this session's commits have left behind: rows with a state below that somebody may still see.
+//!
+//! The sweeper comes by when that has gone cold, in a process of its own: it waits for every line it looks at, and what it frees takes a way
+//! through shared lists before somebody writes to it again. But a session that wrote to a table will do so again, as a rule soon; so its commits take
+//! out what the earlier ones left, as soon as the horizon has passed those. Chain and blocks are still near then, and the blocks are its own to use again.
+//!
+//! - Only in a commit that left something in the same table itself, before anything is doomed: until then its lock keeps the table there, and keeps
+//!   away whoever wants entries to stay (`reclaim/README.md`, `Quiet`).
+//! - Nothing leans on it. The row's dirty bit is set all the same; what is forgotten here (of many tables, of many rows, of a process that ends) the sweeper
+//!   finds. What is not, it passes over: the row is noted as at rest.
+//! - A slot may be another row's by now. So only what hints and horizon allow goes, as in every pruning.
+//! - Little at a time, for this is in the way of a commit's end.
+
+use crate::ids::{Slot, TableId, Xid};
+use crate::reclaim::tidy_row;
+use crate::session::Session;
+use crate::table::TableRef;
+use std::collections::VecDeque;
+
+/// Tables whose litter is known.
+const TABLES_MAX: usize = 8;
+/// Rows known of each.
+const ROWS_MAX: usize = 512;
+/// Rows looked after in one commit: a few more than most transactions change.
+const ROWS_AT_ONCE: usize = 32;
+
+/// The litter of a session.
+#[derive(Default)]
+pub(crate) struct Litter {
+    tables: [OfTable; TABLES_MAX],
+    /// Whose place the next unknown table takes.
+    victim: usize,
+}
+
+#[derive(Default)]
+struct OfTable {
+    id: Option<TableId>,
+    /// The table, if the transaction that commits left something there.
+    written: Option<TableRef>,
+    /// Oldest first: the row, and who left something behind in it.
+    rows: VecDeque<(Slot, Xid)>,
+}
+
+impl OfTable {
+    /// The oldest row, if what is in it was left by a transaction below the horizon.
+    fn pop_below(&mut self, horizon: Xid) -> Option<Slot> {
+        let (slot, xid) = *self.rows.front()?;
+        if xid >= horizon {
+            return None;
+        }
+        self.rows.pop_front();
+        Some(slot)
+    }
+}
+
+impl Litter {
+    /// A commit begins. One before may have ended in the middle, and what it wrote to may be gone.
+    pub(super) fn begin(&mut self) {
+        self.tables.iter_mut().for_each(|of| of.written = None);
+    }
+
+    /// Notes that a transaction that commits now left something behind in a row.
+    pub(super) fn add(&mut self, table: TableRef, slot: Slot, xid: Xid) {
+        let id = Some(table.id());
+        let known = self.tables.iter().position(|of| of.id == id);
+        let of = match known {
+            Some(at) => &mut self.tables[at],
+            None => {
+                self.victim = (self.victim + 1) % TABLES_MAX;
+                let of = &mut self.tables[self.victim];
+                of.rows.clear();
+                of.id = id;
+                of
+            }
+        };
+        of.written = Some(table);
+        if of.rows.len() == ROWS_MAX {
+            of.rows.pop_front();
+        }
+        // Without process memory the sweeper has to do it.
+        if of.rows.try_reserve(1).is_ok() {
+            of.rows.push_back((slot, xid));
+        }
+    }
+
+    /// Takes out of the tables that the transaction wrote to what the horizon allows. The caller is pinned and commits.
+    pub(super) fn take_out(&mut self, session: &Session) {
+        let horizon = session.horizon();
+        let mut left = ROWS_AT_ONCE;
+        for of in &mut self.tables {
+            let Some(table) = of.written.take() else {
+                continue;
+            };
+            let mut is_first = true;
+            while left > 0
+                && let Some(slot) = of.pop_below(horizon)
+            {
+                left -= 1;
+                if !tidy_row(session, table, slot) && is_first {
+                    // The sweeper was faster, and it goes through whole tables.
+                    while of.pop_below(horizon).is_some() {}
+                }
+                is_first = false;
+            }
+        }
+    }
+}
