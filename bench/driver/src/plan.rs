@@ -210,7 +210,7 @@ impl Plan {
             clients: &[2, 8],
             clients_synchronous: &[32],
             loop_length: 100,
-            counted_statements: [20, 60],
+            counted_statements: [20, 420],
             sysbench_tables: 2,
             sysbench_rows: 100,
             sysbench_threads: &[2],

@@ -9,7 +9,7 @@
 
 use super::{Bench, plpgsql, statements};
 use crate::pgbench;
-use crate::plan::Length;
+use crate::plan::{Form, Length};
 use crate::record::{Place, quantity};
 use crate::rig::Rig;
 use crate::side::Side;
@@ -24,6 +24,8 @@ use tpcc::target::from_client;
 pub(crate) const PART: &str = "instructions";
 /// The setting's name.
 const SETTING: &str = "1 session";
+/// The statements of the smoke form.
+const SMOKE: [&str; 2] = ["point_select", "insert"];
 /// What the files of sums are called; the process's number follows.
 const FILES: &str = "callgrind.";
 /// Sessions of one run of pgbench with one client: it makes one to look around, and the client's.
@@ -39,6 +41,8 @@ const SETTINGS: [(&str, &str); 5] = [
 ];
 /// Time a session gets to write its sum.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Time in which no process ends, when a start is over.
+const QUIET: Duration = Duration::from_secs(1);
 /// Pause between two looks for it.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -93,12 +97,16 @@ fn under_valgrind(bench: &mut Bench<'_>) -> Result<()> {
         format!("--callgrind-out-file={}", files.display()),
     ]);
     cluster.start_and_wait()?;
+    settle(bench.rig)?;
     let lengths = bench.rig.plan.counted_statements;
     for (name, writes, _) in statements::FLOORS {
         by_pgbench(bench, name, writes, Side::Floor, lengths)?;
     }
+    let is_smoke = bench.rig.plan.form == Form::Smoke;
     for work in statements::WORKS {
-        if bench.wants(work.name) {
+        // A session takes most of a second to begin and to end.
+        let is_measured = !is_smoke || SMOKE.contains(&work.name);
+        if bench.wants(work.name) && is_measured {
             for side in [Side::Mot, Side::Heap] {
                 by_pgbench(bench, work.name, work.writes, side, lengths)?;
             }
@@ -113,6 +121,22 @@ fn under_valgrind(bench: &mut Bench<'_>) -> Result<()> {
             .into(),
     );
     Ok(())
+}
+
+/// The first sessions make what later ones find (the relation cache's file), and what a start has begun ends.
+fn settle(rig: &Rig) -> Result<()> {
+    for side in [Side::Mot, Side::Heap] {
+        statements::refresh(&mut rig.client(side)?, side)?;
+    }
+    let mut before = BTreeSet::new();
+    loop {
+        std::thread::sleep(QUIET);
+        let after = files(rig)?;
+        if after == before {
+            return Ok(());
+        }
+        before = after;
+    }
 }
 
 /// A script of pgbench, a statement or transaction at a time.
