@@ -8,7 +8,7 @@ use crate::engine::{Engine, SessionLine};
 use crate::errors::EngineError;
 use crate::ids::{IndexId, RelationKey, Slot, Xid};
 use crate::index::KEYS_TOGETHER;
-use crate::key::{FixedKey, HasNull, IndexDefinition, KeyBuffer, encode_row, encode_row_if_any};
+use crate::key::{FixedKey, HasNull, IndexDefinition, KeyBuffer, encode_row, none_if_too_long};
 use crate::memory::{LocalMemory, Purpose, TooManyParticipants, Urgency};
 use crate::reclaim::OldSnapshots;
 use crate::row::{self, Newest, VersionRef};
@@ -269,7 +269,7 @@ impl Session {
         encode_row(definition, image, key)
     }
 
-    /// The same of a row that the index need not have taken, as [`encode_row_if_any`] does.
+    /// The same of a row that the index need not have taken, as [`crate::key::encode_row_if_any`] does.
     #[inline]
     pub(crate) fn encode_key_if_any(
         &self,
@@ -277,11 +277,8 @@ impl Session {
         image: &[u8],
         key: &mut KeyBuffer,
     ) -> Result<HasNull, EngineError> {
-        let Decoded { definition, fixed } = self.decoded(index)?;
-        if fixed.as_ref().is_some_and(|fixed| fixed.encode(image, key)) {
-            return Ok(HasNull(false));
-        }
-        encode_row_if_any(definition, image, key)
+        let encoded = self.encode_key(index, image, key);
+        none_if_too_long(encoded, key)
     }
 
     fn decoded(&self, index: IndexRef) -> Result<&Decoded, EngineError> {

@@ -163,7 +163,17 @@ pub fn encode_row_if_any(
     image: &[u8],
     key: &mut KeyBuffer,
 ) -> Result<HasNull, EngineError> {
-    match encode_row(definition, image, key) {
+    let encoded = encode_row(definition, image, key);
+    none_if_too_long(encoded, key)
+}
+
+/// No key, where encoding it has found that it is too long.
+#[inline]
+pub(crate) fn none_if_too_long(
+    encoded: Result<HasNull, EngineError>,
+    key: &mut KeyBuffer,
+) -> Result<HasNull, EngineError> {
+    match encoded {
         Err(EngineError::KeyTooLong { .. }) => {
             key.clear();
             Ok(HasNull(false))

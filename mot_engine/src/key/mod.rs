@@ -27,6 +27,7 @@ pub use definition::{
     AttributeLayout, INDEX_COLUMNS_MAX, IndexDefinition, KeyColumn, KeyKind, TABLE_ATTRIBUTES_MAX,
     fixed_starts,
 };
+pub(crate) use encode::none_if_too_long;
 pub use encode::{
     HasNull, KeyValue, encode_end, encode_row, encode_row_if_any, encode_string_prefix,
     encode_value, key_attributes_unchanged,

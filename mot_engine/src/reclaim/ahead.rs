@@ -6,7 +6,7 @@
 //! All of it is hints. Bits are only looked at here; the sweep takes them itself, and what was not foreseen it sweeps as well.
 
 use crate::ids::Slot;
-use crate::row::{prefetch_anchor, prefetch_header};
+use crate::row::{Anchor, Head, prefetch_anchor, prefetch_header};
 use crate::table::{DIRTY_WORD_SLOTS, GROUP_SLOTS, TableRef};
 use std::collections::VecDeque;
 
@@ -38,7 +38,8 @@ impl Ahead {
             next_word: 0,
             bits: 0,
             end,
-            groups: VecDeque::with_capacity(GROUPS_AHEAD),
+            // Most sweeps find nothing, and allocate nothing.
+            groups: VecDeque::new(),
         }
     }
 
@@ -67,7 +68,9 @@ impl Ahead {
             }
         }
         if let Some(group) = self.groups.get(STATES_AHEAD - 1) {
-            self.anchors(*group).for_each(prefetch_header);
+            self.anchors(*group)
+                .filter(|anchor| !anchor.head().has(Head::AT_REST))
+                .for_each(prefetch_header);
         }
     }
 
@@ -87,7 +90,7 @@ impl Ahead {
     }
 
     /// Of a group's rows.
-    fn anchors(&self, first: u64) -> impl Iterator<Item = &'static crate::row::Anchor> {
+    fn anchors(&self, first: u64) -> impl Iterator<Item = &'static Anchor> {
         let table = self.table;
         (first..first + GROUP_SLOTS).filter_map(move |slot| table.anchor(Slot(slot)))
     }
