@@ -1,6 +1,6 @@
 //! UPDATE and DELETE of the rows a scan finds: the direct modification of the general path, in another frame.
 use super::client::Client;
-use super::statement::{Frame, compile_conditions, compile_values, empty, private_of, within};
+use super::frame::{Frame, compile_conditions, compile_values, empty, private_of, within};
 use crate::clock::PgSnapshot;
 use crate::fdw::{self, Patch, Scan, Target, items, tuple};
 use crate::pg::interrupts;

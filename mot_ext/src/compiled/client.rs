@@ -7,7 +7,7 @@
 //!
 //! It serves plain types of the server's own only, whose functions remember nothing between calls, and only where texts go to the client as
 //! they are stored. Everything else, the simple protocol (which has row descriptions to send) and all other receivers go through core's.
-use super::statement::{Frame, within};
+use super::frame::{Frame, within};
 use super::watch;
 use crate::pg::version;
 use crate::pg::wire::{self, Message};

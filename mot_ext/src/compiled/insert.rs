@@ -1,6 +1,6 @@
 //! INSERT of one row.
 use super::client::Client;
-use super::statement::{Frame, copy_list, empty};
+use super::frame::{Frame, copy_list, empty};
 use crate::fdw::{Inserted, Target, project, tuple};
 use crate::pg::version;
 use mot_engine::TableRef;
@@ -65,7 +65,7 @@ impl Insert {
             empty(frame.per_row());
             let row = project(self.values);
             frame.check(row);
-            let image = super::statement::within(frame.per_row(), || tuple::form(row));
+            let image = super::frame::within(frame.per_row(), || tuple::form(row));
             let inserted = self.target.insert(image, frame.command(), None);
             if self.counts_rows {
                 (*frame.estate).es_processed += 1;

@@ -6,6 +6,7 @@ mod change;
 mod checks;
 mod client;
 mod entry;
+mod frame;
 mod hooks;
 mod insert;
 mod nodes;

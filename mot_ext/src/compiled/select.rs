@@ -1,6 +1,6 @@
 //! SELECT, with or without FOR UPDATE and the like, and LIMIT.
 use super::client::Client;
-use super::statement::{Frame, compile_conditions, compile_values, empty, private_of};
+use super::frame::{Frame, compile_conditions, compile_values, empty, private_of};
 use crate::clock::PgSnapshot;
 use crate::fdw::{
     Filter, LockFor, LockOutcome, Scan, Target, Verdict, items, lock_row, passes, tuple,

@@ -11,9 +11,10 @@
 //! - Expressions were compiled without the client's parameters in sight, so they read what Start puts into their contexts.
 //! - An execution that fails leaves the tree in the middle of something: it is thrown away with the (sub)transaction, as core throws away
 //!   its own. So is one that has grown, or has spilled to disk, when it ends.
+use super::frame::within;
 use super::nodes;
 use super::rights::Rights;
-use super::statement::{Uncompiled, within};
+use super::statement::Uncompiled;
 use super::survey::Survey;
 use crate::clock::PgSnapshot;
 use crate::fdw::{items, scan_state};

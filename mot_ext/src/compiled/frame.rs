@@ -1,0 +1,224 @@
+//! What every verb of a compiled statement needs: its memory, its executor state, the row type, conditions and the row for the client.
+//!
+//! Everything is made at compile time, of copies, in the statement's own memory context; between two executions it holds no resource of
+//! PostgreSQL's.
+
+use super::checks::Checks;
+use super::shape::{Shape, Verb};
+use crate::fdw::{Private, Value, items};
+use crate::pg;
+use crate::pg::version;
+use crate::relation;
+use mot_engine::CommandId;
+use pgrx::pg_sys;
+
+/// What every verb needs.
+pub struct Frame {
+    /// Holds everything made at compile time.
+    pub context: pg_sys::MemoryContext,
+    /// What others attach to an execution; emptied when it ends.
+    pub(super) execution: pg_sys::MemoryContext,
+    pub estate: *mut pg_sys::EState,
+    pub values: *mut pg_sys::ExprContext,
+    pub relation: pg_sys::Oid,
+    writes: bool,
+    /// The table's position in the range table.
+    pub position: u32,
+    /// The relation's row type, ours to keep.
+    pub row_type: pg_sys::TupleDesc,
+    /// Its CHECK conditions, if it is written to.
+    checks: Option<Checks>,
+    /// Fills the row for the client; NULL: none is asked for.
+    pub projection: *mut pg_sys::ProjectionInfo,
+    pub(super) result_type: pg_sys::TupleDesc,
+}
+
+impl Frame {
+    /// Everything but the work; the current context is the statement's.
+    pub(super) unsafe fn new(
+        context: pg_sys::MemoryContext,
+        shape: &Shape,
+        entry: *mut pg_sys::RangeTblEntry,
+    ) -> Option<Frame> {
+        // SAFETY: the table is locked; what is opened here is closed here.
+        unsafe {
+            if (*entry).rtekind != pg_sys::RTEKind::RTE_RELATION {
+                return None;
+            }
+            let opened = pg_sys::relation_open((*entry).relid, pg_sys::NoLock as i32);
+            let writes = !matches!(shape.verb, Verb::Select { .. });
+            let is_simple = !writes || is_simple_target(opened);
+            let checks = if writes && is_simple {
+                Checks::compile(opened)
+            } else {
+                None
+            };
+            let row_type = pg_sys::CreateTupleDescCopyConstr((*opened).rd_att);
+            pg_sys::relation_close(opened, pg_sys::NoLock as i32);
+            if !is_simple || (writes && checks.is_none()) {
+                return None;
+            }
+            let estate = pg_sys::CreateExecutorState();
+            let execution = pg::small_context(context, c"mot execution");
+            (*estate).es_query_cxt = execution;
+            let values = pg_sys::CreateStandaloneExprContext();
+            let (result_type, projection) = match &shape.targets {
+                None => (
+                    pg_sys::ExecTypeFromTL(std::ptr::null_mut()),
+                    std::ptr::null_mut(),
+                ),
+                Some(targets) => {
+                    let targets = copy_list(targets);
+                    let kind = pg_sys::ExecTypeFromTL(targets);
+                    let slot =
+                        pg_sys::MakeSingleTupleTableSlot(kind, &raw const pg_sys::TTSOpsVirtual);
+                    let projection = pg_sys::ExecBuildProjectionInfo(
+                        targets,
+                        values,
+                        slot,
+                        std::ptr::null_mut(),
+                        row_type,
+                    );
+                    (kind, projection)
+                }
+            };
+            Some(Frame {
+                context,
+                execution,
+                estate,
+                values,
+                relation: (*entry).relid,
+                writes,
+                position: shape.relation,
+                row_type,
+                checks,
+                projection,
+                result_type,
+            })
+        }
+    }
+
+    /// Whether the relation is still what the statement was compiled for.
+    pub(super) unsafe fn fits(&self) -> bool {
+        // SAFETY: the table is locked; what is opened here is closed here.
+        unsafe {
+            relation::Relation::closed(self.relation).with(|opened| {
+                pg_sys::equalTupleDescs((*opened).rd_att, self.row_type)
+                    && (!self.writes || is_simple_target(opened))
+            })
+        }
+    }
+
+    /// A slot for rows of the table, of the heap kind.
+    pub unsafe fn row_slot(&self) -> *mut pg_sys::TupleTableSlot {
+        // SAFETY: the row type lives as long as the slot.
+        unsafe {
+            pg_sys::MakeSingleTupleTableSlot(self.row_type, &raw const pg_sys::TTSOpsHeapTuple)
+        }
+    }
+
+    /// The command id of this execution's writes.
+    pub unsafe fn command(&self) -> CommandId {
+        // SAFETY: the statement's own state.
+        CommandId(unsafe { (*self.estate).es_output_cid })
+    }
+
+    /// Whether there are CHECK conditions to ask.
+    pub fn has_checks(&self) -> bool {
+        self.checks
+            .as_ref()
+            .is_some_and(|checks| !checks.is_empty())
+    }
+
+    /// Memory for one row.
+    pub unsafe fn per_row(&self) -> pg_sys::MemoryContext {
+        // SAFETY: the statement's own context.
+        unsafe { (*self.values).ecxt_per_tuple_memory }
+    }
+
+    /// Raises what a new row violates: NOT NULL and CHECK. There is nothing else: `is_simple_target`.
+    pub unsafe fn check(&self, row: *mut pg_sys::TupleTableSlot) {
+        // SAFETY: a filled slot of the row type; on a violation the relation is opened and core finds the words.
+        unsafe {
+            (*row).tts_tableOid = self.relation;
+            let attributes = version::attributes(self.row_type);
+            let is_missing = |position: usize| {
+                *(*row).tts_isnull.add(position) && (*attributes.add(position)).attnotnull
+            };
+            let is_whole = !(0..(*self.row_type).natts as usize).any(is_missing);
+            let passes = |checks: &Checks| checks.pass(self.values, row);
+            if !is_whole || !self.checks.as_ref().is_none_or(passes) {
+                relation::Relation::closed(self.relation).with(|opened| {
+                    pg::executor::check_constraints(opened, self.position, row, self.estate)
+                });
+            }
+        }
+    }
+}
+
+/// Whether rows of the table can be written without core's help: no triggers, computed columns, partition bounds.
+unsafe fn is_simple_target(relation: pg_sys::Relation) -> bool {
+    // SAFETY: an open relation.
+    unsafe {
+        let constraints = (*(*relation).rd_att).constr;
+        let is_free = constraints.is_null() || !version::has_generated_columns(&*constraints);
+        is_free && (*relation).trigdesc.is_null() && !(*(*relation).rd_rel).relispartition
+    }
+}
+
+/// A copy of expressions, in the current context.
+pub unsafe fn copy_list<T>(nodes: &[*mut T]) -> *mut pg_sys::List {
+    // SAFETY: nodes of a finished plan.
+    unsafe {
+        let list = crate::fdw::list(nodes);
+        pg_sys::copyObjectImpl(list.cast()).cast()
+    }
+}
+
+/// The values of conditions, compiled over copies.
+pub unsafe fn compile_values(expressions: &[*mut pg_sys::Expr]) -> Vec<Value> {
+    // SAFETY: plain expressions of a finished plan; the copies live in the statement's context.
+    unsafe {
+        items::<pg_sys::Expr>(copy_list(expressions))
+            .into_iter()
+            .map(|copy| Value::new(copy, std::ptr::null_mut()))
+            .collect()
+    }
+}
+
+/// A condition, compiled over a copy.
+pub unsafe fn compile_conditions(conditions: &[*mut pg_sys::Expr]) -> *mut pg_sys::ExprState {
+    // SAFETY: as for `compile_values`.
+    unsafe { pg_sys::ExecInitQual(copy_list(conditions), std::ptr::null_mut()) }
+}
+
+/// A copy of what the planner told the scan.
+pub unsafe fn private_of(scan: *const pg_sys::ForeignScan) -> Private {
+    // SAFETY: a scan node of ours; the copy lives in the statement's context.
+    unsafe { Private::new(pg_sys::copyObjectImpl((*scan).fdw_private.cast()).cast()) }
+}
+
+/// Makes `context` the current one while `action` runs; an error puts PostgreSQL's own back.
+pub unsafe fn within<T>(context: pg_sys::MemoryContext, action: impl FnOnce() -> T) -> T {
+    // SAFETY: a live context (caller).
+    unsafe {
+        let old = pg_sys::MemoryContextSwitchTo(context);
+        let result = action();
+        pg_sys::MemoryContextSwitchTo(old);
+        result
+    }
+}
+
+/// Empties a context that is not empty already.
+#[inline]
+pub unsafe fn empty(context: pg_sys::MemoryContext) {
+    // SAFETY: a live context (caller).
+    unsafe {
+        let known = &*context;
+        if !known.firstchild.is_null() || !known.reset_cbs.is_null() {
+            pg_sys::MemoryContextReset(context);
+        } else if !known.isReset {
+            pg::empty_bare_context(context);
+        }
+    }
+}
