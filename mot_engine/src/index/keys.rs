@@ -344,9 +344,7 @@ impl Groups<'_> {
             .map_err(|_| Stopped::Failed(EngineError::OutOfProcessMemory))?;
         let cells = group.len().next_power_of_two().max(3);
         let block = Posting::allocate(&self.session.local, cells).map_err(Stopped::Failed)?;
-        for entry in group {
-            block.add(entry.slot());
-        }
+        block.fill(group.iter().map(Entry::slot));
         self.postings.push(block.value());
         Ok(block.value())
     }

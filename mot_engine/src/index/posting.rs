@@ -54,34 +54,49 @@ impl Posting {
         }
     }
 
+    /// The cells, each a step.
+    fn walk<'a>(self) -> impl Iterator<Item = &'a AtomicU64> {
+        self.cells().iter().inspect(|_| crate::steps::step())
+    }
+
     /// Puts the slot into an empty cell. Under the leaf's latch.
     pub(crate) fn add(self, slot: Slot) -> bool {
-        match self
-            .cells()
-            .iter()
-            .find(|cell| cell.load(Ordering::Relaxed) == EMPTY)
-        {
-            Some(cell) => {
-                cell.store(slot.0, Ordering::Release);
-                true
-            }
-            None => false,
+        let empty = self
+            .walk()
+            .find(|cell| cell.load(Ordering::Relaxed) == EMPTY);
+        empty
+            .inspect(|cell| cell.store(slot.0, Ordering::Release))
+            .is_some()
+    }
+
+    /// Puts slots into a block that is not published and large enough.
+    pub(crate) fn fill(self, slots: impl Iterator<Item = Slot>) {
+        for (cell, slot) in self.walk().zip(slots) {
+            cell.store(slot.0, Ordering::Release);
         }
     }
 
     /// Empties the slot's cell. Under the leaf's latch.
     pub(crate) fn remove(self, slot: Slot) -> bool {
-        match self
-            .cells()
-            .iter()
-            .find(|cell| cell.load(Ordering::Relaxed) == slot.0)
-        {
-            Some(cell) => {
-                cell.store(EMPTY, Ordering::Release);
-                true
-            }
-            None => false,
-        }
+        let its = self
+            .walk()
+            .find(|cell| cell.load(Ordering::Relaxed) == slot.0);
+        its.inspect(|cell| cell.store(EMPTY, Ordering::Release))
+            .is_some()
+    }
+
+    /// Its slots. Cells change meanwhile, unless the leaf is latched.
+    pub(crate) fn slots(self) -> impl Iterator<Item = Slot> {
+        self.walk()
+            .map(|cell| cell.load(Ordering::Acquire))
+            .filter(|slot| *slot != EMPTY)
+            .map(Slot)
+    }
+
+    /// Its first slots, if it has as many.
+    pub(crate) fn first_two(self) -> [Option<Slot>; 2] {
+        let mut slots = self.slots();
+        std::array::from_fn(|_| slots.next())
     }
 
     /// # Safety
@@ -120,14 +135,7 @@ pub(crate) fn inline_value(slot: Slot) -> u64 {
 pub(crate) fn slots_of(value: u64, mut visit: impl FnMut(Slot)) {
     match Posting::of(value) {
         None => visit(Slot(value >> 1)),
-        Some(block) => {
-            for cell in block.cells() {
-                let slot = cell.load(Ordering::Acquire);
-                if slot != EMPTY {
-                    visit(Slot(slot));
-                }
-            }
-        }
+        Some(block) => block.slots().for_each(visit),
     }
 }
 
