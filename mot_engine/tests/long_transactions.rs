@@ -25,8 +25,9 @@ struct Long<'a> {
     /// Ids of the open levels, the transaction's own first.
     open: Vec<u64>,
     cid: u32,
-    /// Most steps that one statement took.
+    /// Most steps that one statement took, and those of all.
     most: u64,
+    total: u64,
 }
 
 impl<'a> Long<'a> {
@@ -41,6 +42,7 @@ impl<'a> Long<'a> {
             open,
             cid: 0,
             most: 0,
+            total: 0,
         }
     }
 
@@ -54,6 +56,7 @@ impl<'a> Long<'a> {
         let before = steps_taken();
         let done = run(self);
         self.most = self.most.max(steps_taken() - before);
+        self.total += steps_taken() - before;
         done
     }
 
@@ -442,5 +445,87 @@ fn locks_of_others_between_the_states_stay() {
         assert_eq!(strong.lock(slot, LockStrength::Update), Locked::Done);
         strong.roll_back();
         place.has([often(START[0], CHANGES, next_b), START[1]]);
+    }
+}
+
+/// A key that is deleted and inserted again and again has so many slots; each is looked at once by each insert.
+#[test]
+fn a_key_deleted_and_inserted_again() {
+    const TIMES: i32 = 200;
+    for is_committed in [false, true] {
+        let place = Place::new();
+        let mut long = place.begin();
+        let mut slot = place.slots[0];
+        for _ in 0..TIMES {
+            long.delete(slot);
+            slot = long.insert(START[0]);
+        }
+        let most = long.most;
+        assert!(most <= FEW * TIMES as u64, "an insert took {most} steps");
+        let (end, _) = match is_committed {
+            true => long.commit(),
+            false => long.roll_back(),
+        };
+        let times = TIMES as u64;
+        assert!(end <= 4 * times * times, "{end}");
+        if is_committed {
+            common::sweep(&place.session, &place.world, place.table);
+            let left = check(&place.session, place.table, &reader(&place.world));
+            assert_eq!(left.versions, 2);
+        } else {
+            place.has(START);
+        }
+    }
+}
+
+/// All rows get one value, after the index that forbids that was dropped by the same transaction.
+#[test]
+fn rows_made_equal_after_their_unique_index_was_dropped() {
+    for is_committed in [true, false] {
+        let place = Place::new();
+        let (session, world, table) = (&place.session, &place.world, place.table);
+        let mut first = place.begin();
+        let slots: Vec<Slot> = (1..=CHANGES)
+            .map(|a| first.insert(Row { a, ..START[0] }))
+            .collect();
+        first.commit();
+
+        let mut long = place.begin();
+        long.update(slots[0], |row| Row { a: -7, ..row });
+        // Two drops: one that is taken back, with what was written after it, and one that is not.
+        for times in 0..2 {
+            long.savepoint();
+            let xid = long.xid();
+            let dropped = long.work.drop_index(session, &long.me, table, 101, xid);
+            assert!(dropped.unwrap());
+            for slot in &slots {
+                long.update(*slot, |row| Row { a: 7, ..row });
+            }
+            if times == 0 {
+                let taken = long.roll_back_to_savepoint();
+                assert!(taken <= FEW * CHANGES as u64, "{taken}");
+                let taken = long.me.snapshot(long.cid + 1);
+                let seen = session.visible(table, slots[0], &taken).unwrap();
+                assert_eq!(row(seen.image()).a, -7);
+                let other = image(Row { a: -7, ..START[0] });
+                let probed = long.work.probe(session, &long.me, table, None, &other);
+                assert!(matches!(probed, Ok(Entered::Duplicate(_))), "{probed:?}");
+            } else {
+                long.release();
+            }
+        }
+        // One that finds no room for its slot makes some for as many as there are.
+        assert!(long.total <= 3 * FEW * CHANGES as u64, "{}", long.total);
+        let (taken, _) = if is_committed {
+            long.commit()
+        } else {
+            long.roll_back()
+        };
+        assert!(taken <= 2 * FEW * CHANGES as u64, "{taken}");
+        common::sweep(session, world, table);
+        let report = check(session, table, &reader(world));
+        assert_eq!(report.versions, CHANGES as u64 + 2);
+        let left = session.find_index(table, 101, &reader(world));
+        assert_eq!(left.is_none(), is_committed);
     }
 }
