@@ -6,6 +6,7 @@
 mod chains;
 mod commit;
 mod epochs;
+mod litter;
 
 use crate::memory::{ArenaOptions, HugePages, Memory, Region};
 use crate::{
