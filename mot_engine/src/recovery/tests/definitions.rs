@@ -228,3 +228,47 @@ fn keys_too_long_for_an_index_of_another_time() {
         world.recover(&disk.restart(), at).check();
     }
 }
+
+/// A log that makes and drops tables, as jobs do that make one each time: how many there are is no matter to the next one.
+#[cfg(debug_assertions)]
+#[test]
+fn many_tables_are_replayed_one_by_one() {
+    use crate::steps::steps_taken;
+    const TABLES: u32 = 300;
+    let mut world = World::new(1);
+    let key = |relation| RelationKey {
+        database: 1,
+        relation,
+    };
+    for relation in 0..TABLES {
+        world.run(|session, clock, open| {
+            let xid = Xid(open.xid);
+            let made = open.transaction.create_table(session, key(relation), xid);
+            let table = made.expect("memory");
+            if relation % 2 == 1 {
+                let last = session
+                    .find_table(key(relation - 1), clock)
+                    .expect("exists");
+                open.transaction
+                    .drop_table(session, last, xid)
+                    .expect("memory");
+            }
+            open.storages.push((key(relation), Some(table.id())));
+        });
+    }
+    let (_region, engine) = arena();
+    let session = engine.join().expect("joins");
+    engine.set_state(State::Replaying);
+    let mut replayer = Replayer::new(1);
+    let mut most = 0;
+    for (lsn, entry) in &world.wal.borrow().entries {
+        if let Entry::Record { xid, bytes } = entry {
+            let before = steps_taken();
+            let applied = replayer.apply(&session, bytes, Lsn(*lsn), Xid(*xid));
+            applied.expect("applies");
+            most = most.max(steps_taken() - before);
+        }
+    }
+    assert!(most < 50, "{most} steps for one record");
+    assert_eq!(session.tables().len(), TABLES as usize);
+}
