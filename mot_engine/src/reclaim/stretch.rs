@@ -15,6 +15,7 @@ use crate::memory::Purpose;
 use crate::pause::{Point, reach};
 use crate::row::{Anchor, Head, VersionRef, flags};
 use crate::session::Session;
+use crate::sync::is_broken;
 use crate::table::TableRef;
 use std::sync::atomic::Ordering;
 
@@ -111,7 +112,10 @@ fn each_run(
             }
             Part::Meant => {
                 at = version.next();
-                while let Some(below) = at.filter(|below| part(*below) == Part::Meant) {
+                let broken = is_broken("reclaim: what stays in a stretch");
+                while let Some(below) = at.filter(|below| {
+                    part(*below) == Part::Meant || (broken && may_lie_between(*below))
+                }) {
                     at = below.next();
                 }
                 has_run = true;
