@@ -30,6 +30,7 @@ pub mod rest;
 pub mod row;
 pub mod scan;
 pub mod session;
+pub mod steps;
 mod sync;
 pub mod table;
 pub mod transaction;

@@ -3,8 +3,8 @@
 /// Rows (slots) of one table. A tuple id has a 32-bit block number and 1024 slots a block.
 pub const SLOTS_MAX: u64 = (u32::MAX as u64 - 1) * 1024;
 
-/// Bytes of one row, PostgreSQL's own limit on a datum.
-pub const ROW_BYTES_MAX: usize = (1 << 30) - 1;
+/// Bytes of one row, which has to fit into a log record of its own. Refused by the statement: COMMIT could not log it any more.
+pub const ROW_BYTES_MAX: usize = LOG_RECORD_BYTES_OF_LONG_ROW_MAX - 64;
 
 /// Bytes of one encoded key, as PostgreSQL's btree (BTMaxItemSize on 8 KiB pages).
 pub const KEY_BYTES_MAX: usize = 2704;
@@ -15,6 +15,9 @@ pub const INDEXES_PER_TABLE_MAX: usize = 64;
 /// Bytes of one log record. A record's insertion holds a WAL insertion lock, and PostgreSQL 15 accepts records its recovery
 /// cannot read; small records also let the flush of others go on.
 pub const LOG_RECORD_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes of the log record of one very long row. PostgreSQL 15 writes a record of 1 GiB that its own recovery then cannot allocate.
+pub const LOG_RECORD_BYTES_OF_LONG_ROW_MAX: usize = 512 << 20;
 
 /// Sessions (processes and threads) joined to the engine at once.
 pub const SESSIONS_MAX: usize = if cfg!(feature = "model") { 8 } else { 2048 };

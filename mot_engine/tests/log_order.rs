@@ -3,10 +3,11 @@
 mod common;
 
 use common::{Fate, Me, Row, Wal, World, engine, image};
+use mot_engine::limits::{LOG_RECORD_BYTES_OF_LONG_ROW_MAX, ROW_BYTES_MAX};
 use mot_engine::log::{BaseLsn, Change, Record};
 use mot_engine::{
-    CommandId, Lsn, Newest, RelationKey, Session, Slot, TableRef, Transaction, VersionRef, Written,
-    Xid,
+    CommandId, EngineError, Lsn, Newest, RelationKey, Session, Slot, TableRef, Transaction,
+    VersionRef, Written, Xid,
 };
 use std::collections::HashMap;
 
@@ -229,4 +230,46 @@ fn a_rolled_back_record_is_nobodys_base() {
     let logged = changes(&wal, first);
     assert_eq!(logged.len(), rows.len());
     assert!(logged.iter().all(|change| change.3.is_none()));
+}
+
+/// A row that no log record can hold is refused by its statement: when COMMIT comes to log it, it is too late for the user.
+#[test]
+fn rows_too_long_for_the_log_are_refused_at_once() {
+    let (_region, engine) = common::engine(16 << 20);
+    let session = &engine.join().unwrap();
+    let world = World::new();
+    let table = common::table(session, &world, &[]);
+    let too_long = vec![0; LOG_RECORD_BYTES_OF_LONG_ROW_MAX - 20];
+    let refused = |answer: Result<(), EngineError>| {
+        let Err(EngineError::RowTooLong { bytes, max }) = answer else {
+            panic!("{answer:?}")
+        };
+        assert_eq!(bytes, too_long.len());
+        assert!(max < LOG_RECORD_BYTES_OF_LONG_ROW_MAX);
+    };
+    let row = Row {
+        a: 1,
+        b: 2,
+        c: None,
+    };
+    common::transact(session, &world, |work, me, xid| {
+        let cid = CommandId(1);
+        refused(work.insert(session, table, &too_long, xid, cid).map(|_| ()));
+        let (slot, seen) = work.insert(session, table, &image(row), xid, cid).unwrap();
+        let cid = CommandId(2);
+        refused(
+            work.update(session, me, table, slot, seen, &too_long, xid, cid)
+                .map(|_| ()),
+        );
+        refused(
+            work.update_beside_keys(session, me, table, slot, seen, &too_long, xid, cid)
+                .map(|_| ()),
+        );
+    });
+    // One that is just short enough is not refused for its length.
+    common::transact(session, &world, |work, _, xid| {
+        let longest = vec![0; ROW_BYTES_MAX];
+        let full = work.insert(session, table, &longest, xid, CommandId(1));
+        assert!(matches!(full, Err(EngineError::ArenaFull(_))), "{full:?}");
+    });
 }

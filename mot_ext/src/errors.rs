@@ -61,9 +61,14 @@ pub fn raise(error: EngineError) -> ! {
             "",
             "Index a shorter column, or an expression such as a hash of it in a generated column."
         ),
-        EngineError::RowTooLong { .. }
-        | EngineError::TooManyRows { .. }
-        | EngineError::TooManyLevels { .. } => {
+        EngineError::RowTooLong { .. } => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            message,
+            "A row of a memory-optimized table is logged in one record, and recovery reads none that is longer.",
+            "Keep long values in several rows, as large objects, or in a heap table."
+        ),
+        EngineError::TooManyRows { .. } | EngineError::TooManyLevels { .. } => {
             raise_report!(
                 PgLogLevel::ERROR,
                 ERRCODE_PROGRAM_LIMIT_EXCEEDED,

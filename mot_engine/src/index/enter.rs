@@ -1,7 +1,7 @@
 //! Making sure of an entry, with or without a test of uniqueness.
 
 use super::judge::{Candidate, JudgedHeads, judge_candidate};
-use super::posting::{Posting, inline_value, slots_of};
+use super::posting::{Posting, cells_for, inline_value, slots_of};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
@@ -9,6 +9,7 @@ use crate::key::KeyBuffer;
 use crate::memory::Urgency;
 use crate::pause::{Point, reach};
 use crate::reclaim::prune_row;
+use crate::row::Head;
 use crate::session::{NodeMemory, Session};
 use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::{Change, Spot, Tree};
@@ -27,8 +28,11 @@ pub(crate) enum EntryOutcome {
 
 /// What the closure under the latch answers.
 enum Decision {
-    Entered { added: bool },
-    Unjudged(Slot),
+    Entered {
+        added: bool,
+    },
+    /// Some slot of this value is to be judged.
+    Unjudged(u64),
     NeedsCells(usize),
 }
 
@@ -140,22 +144,20 @@ pub(super) unsafe fn enter_at<'a, C: Clock>(
                 spare.give_back();
                 spare.block = Some(Posting::allocate(&session.local, cells)?);
             }
-            Ok((Decision::Unjudged(candidate), _)) => {
+            Ok((Decision::Unjudged(value), _)) => {
                 let Some(clock) = clock else {
                     unreachable!("only asked with a clock")
                 };
-                match judge_one(
+                let judging = Judging {
                     session,
                     table,
                     index,
                     key,
-                    scratch,
-                    candidate,
                     clock,
-                    &mut judged,
-                ) {
-                    Ok(EntryOutcome::Done) => reach(Point::EnterAfterJudging),
-                    other => return other,
+                };
+                match judging.judge_others(value, slot, scratch, &mut judged)? {
+                    EntryOutcome::Done => reach(Point::EnterAfterJudging),
+                    other => return Ok(other),
                 }
             }
         }
@@ -181,53 +183,85 @@ pub(crate) fn probe_key(
     let Some(value) = tree.get(key.as_slice()) else {
         return Ok(EntryOutcome::Done);
     };
-    let mut judged = JudgedHeads::default();
+    let judging = Judging {
+        session,
+        table,
+        index,
+        key,
+        clock,
+    };
     let mut outcome = Ok(EntryOutcome::Done);
     slots_of(value, |candidate| {
         if matches!(outcome, Ok(EntryOutcome::Done)) {
-            outcome = judge_one(
-                session,
-                table,
-                index,
-                key,
-                scratch,
-                candidate,
-                clock,
-                &mut judged,
-            );
+            outcome = judging.judge(candidate, scratch).map(|(found, _)| found);
         }
     });
     outcome
 }
 
-#[allow(clippy::too_many_arguments)]
-fn judge_one(
-    session: &Session,
+/// Who asks whether other rows have a key.
+struct Judging<'a, C> {
+    session: &'a Session,
     table: TableRef,
     index: IndexRef,
-    key: &KeyBuffer,
-    scratch: &mut KeyBuffer,
-    candidate: Slot,
-    clock: &impl Clock,
-    judged: &mut JudgedHeads,
-) -> Result<EntryOutcome, EngineError> {
-    let Some(anchor) = table.anchor(candidate) else {
-        return Ok(EntryOutcome::Done);
-    };
-    let definition = session.definition(index)?;
-    let (verdict, head) = judge_candidate(anchor, clock, definition, key.as_slice(), scratch)?;
-    Ok(match verdict {
-        Candidate::Free => {
-            // A key that is deleted and inserted again and again must not gather entries of dead rows until the sweeper comes.
-            if head.version().is_some_and(|newest| newest.is_tombstone()) {
-                prune_row(session, table, candidate);
+    key: &'a KeyBuffer,
+    clock: &'a C,
+}
+
+impl<C: Clock> Judging<'_, C> {
+    /// Judges all slots of an entry's value but `slot`: all at once, for there may be many, and none of which is known already that it is free.
+    fn judge_others(
+        &self,
+        value: u64,
+        slot: Slot,
+        scratch: &mut KeyBuffer,
+        judged: &mut JudgedHeads,
+    ) -> Result<EntryOutcome, EngineError> {
+        let before = std::mem::take(judged);
+        let mut outcome = Ok(EntryOutcome::Done);
+        slots_of(value, |candidate| {
+            if candidate == slot || !matches!(outcome, Ok(EntryOutcome::Done)) {
+                return;
             }
-            judged.push(candidate, head)?;
-            EntryOutcome::Done
-        }
-        Candidate::Busy(xid) => EntryOutcome::Busy(xid),
-        Candidate::Taken => EntryOutcome::Duplicate,
-    })
+            let found = match before.still_free(self.table, candidate) {
+                Some(head) => Ok((EntryOutcome::Done, head)),
+                None => self.judge(candidate, scratch),
+            };
+            outcome = found.and_then(|(found, head)| {
+                if found == EntryOutcome::Done {
+                    judged.push(candidate, head)?;
+                }
+                Ok(found)
+            });
+        });
+        outcome
+    }
+
+    /// Judges a row, and says at which head.
+    fn judge(
+        &self,
+        candidate: Slot,
+        scratch: &mut KeyBuffer,
+    ) -> Result<(EntryOutcome, Head), EngineError> {
+        let Some(anchor) = self.table.anchor(candidate) else {
+            return Ok((EntryOutcome::Done, Head::empty()));
+        };
+        let definition = self.session.definition(self.index)?;
+        let key = self.key.as_slice();
+        let (verdict, head) = judge_candidate(anchor, self.clock, definition, key, scratch)?;
+        let outcome = match verdict {
+            Candidate::Free => {
+                // A key that is deleted and inserted again and again must not gather entries of dead rows until the sweeper comes.
+                if head.version().is_some_and(|newest| newest.is_tombstone()) {
+                    prune_row(self.session, self.table, candidate);
+                }
+                EntryOutcome::Done
+            }
+            Candidate::Busy(xid) => EntryOutcome::Busy(xid),
+            Candidate::Taken => EntryOutcome::Duplicate,
+        };
+        Ok((outcome, head))
+    }
 }
 
 /// The spare block went into the tree in place of this one.
@@ -248,44 +282,45 @@ fn decide(
         let entered = (Decision::Entered { added: true }, None);
         return (Change::Set(inline_value(slot)), entered);
     };
-    let mut present = false;
-    let mut others = 0;
-    let mut unjudged = None;
-    slots_of(value, |other| {
-        if other == slot {
-            present = true;
-        } else {
-            others += 1;
-            if test_unique && unjudged.is_none() && !judged.still_free(table, other) {
-                unjudged = Some(other);
-            }
+    let old = Posting::of(value);
+    if test_unique {
+        let mut is_judged = true;
+        slots_of(value, |other| {
+            is_judged = is_judged && (other == slot || judged.still_free(table, other).is_some());
+        });
+        if !is_judged {
+            return (Change::Keep, (Decision::Unjudged(value), None));
         }
-    });
-    if let Some(other) = unjudged {
-        return (Change::Keep, (Decision::Unjudged(other), None));
     }
-    if present {
+    let is_present = match old {
+        Some(block) => block.contains(slot),
+        None => value == inline_value(slot),
+    };
+    if is_present {
         return (Change::Keep, (Decision::Entered { added: false }, None));
     }
-    let old = Posting::of(value);
     if old.is_some_and(|block| block.add(slot)) {
         return (Change::Keep, (Decision::Entered { added: true }, None));
     }
-    let needed = (others + 1usize).next_power_of_two().max(3);
-    match spare {
-        Some(block) if block.cells().len() > others => {
-            slots_of(value, |other| {
-                block.add(other);
-            });
-            block.add(slot);
-            let replaced = Replaced { block: old };
-            (
-                Change::Set(block.value()),
-                (Decision::Entered { added: true }, Some(replaced)),
-            )
-        }
-        _ => (Change::Keep, (Decision::NeedsCells(needed), None)),
+    let mut slots = 1;
+    slots_of(value, |_| slots += 1);
+    // One that is half full and has no room for this one would soon have none for another.
+    let cells = old.map_or(0, |block| block.cells().len());
+    let needed = cells_for(slots.max(if slots > cells / 2 { cells + 1 } else { 0 }));
+    let Some(block) = spare.filter(|block| block.cells().len() >= needed) else {
+        return (Change::Keep, (Decision::NeedsCells(needed), None));
+    };
+    let mut has_room = block.add(slot);
+    slots_of(value, |other| has_room = has_room && block.add(other));
+    if !has_room {
+        let more = 2 * block.cells().len();
+        return (Change::Keep, (Decision::NeedsCells(more), None));
     }
+    let replaced = Replaced { block: old };
+    (
+        Change::Set(block.value()),
+        (Decision::Entered { added: true }, Some(replaced)),
+    )
 }
 
 pub(super) fn count(index: IndexRef, entries: i64) {

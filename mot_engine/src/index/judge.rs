@@ -6,6 +6,7 @@ use crate::ids::{Slot, Xid};
 use crate::key::{IndexDefinition, KeyBuffer, encode_row_if_any};
 use crate::row::{Anchor, Head, Judged, judge_maker};
 use crate::table::TableRef;
+use std::cell::Cell;
 
 /// What a candidate means for an inserter of the key.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -71,31 +72,38 @@ pub(crate) fn judge_candidate(
     Ok((candidate, head))
 }
 
-/// The heads that candidates were judged free at.
+/// The heads that candidates were judged free at, in the order in which an entry names them: each is found where the one before was.
 #[derive(Default)]
-pub(crate) struct JudgedHeads(Vec<(Slot, Head)>);
+pub(crate) struct JudgedHeads {
+    heads: Vec<(Slot, Head)>,
+    /// Behind the one found last.
+    next: Cell<usize>,
+}
 
 impl JudgedHeads {
-    /// Remembers a verdict.
+    /// Remembers a verdict on a slot of which there is none.
     pub(crate) fn push(&mut self, slot: Slot, head: Head) -> Result<(), EngineError> {
-        self.0
+        self.heads
             .try_reserve(1)
             .map_err(|_| EngineError::OutOfProcessMemory)?;
-        self.0.retain(|(known, _)| *known != slot);
-        self.0.push((slot, head));
+        self.heads.push((slot, head));
         Ok(())
     }
 
-    /// Whether the slot was judged free and its chain is still the one judged. Usable under a latch.
-    pub(crate) fn still_free(&self, table: TableRef, slot: Slot) -> bool {
-        let Some(anchor) = table.anchor(slot) else {
-            return true;
-        };
-        let now = anchor.head();
-        now.is_empty()
-            || self
-                .0
-                .iter()
-                .any(|(known, head)| *known == slot && head.same_chain(now))
+    /// The head at which the slot was judged free, if its chain still is the one judged. Usable under a latch.
+    pub(crate) fn still_free(&self, table: TableRef, slot: Slot) -> Option<Head> {
+        let now = table.anchor(slot).map_or(Head::empty(), Anchor::head);
+        if now.is_empty() {
+            return Some(now);
+        }
+        let (before, after) = self.heads.split_at(self.next.get().min(self.heads.len()));
+        let mut in_turn = after.iter().chain(before);
+        let found = in_turn.position(|(known, head)| {
+            crate::steps::step();
+            *known == slot && head.same_chain(now)
+        })?;
+        self.next
+            .set((self.next.get() + found) % self.heads.len() + 1);
+        Some(now)
     }
 }

@@ -4,7 +4,7 @@
 //! not; longer keys also lie behind one another in `bytes`. This is process memory.
 
 use super::order::Order;
-use super::posting::{Posting, inline_value};
+use super::posting::{Posting, cells_for, inline_value};
 use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::session::Session;
@@ -342,11 +342,17 @@ impl Groups<'_> {
         self.postings
             .try_reserve(1)
             .map_err(|_| Stopped::Failed(EngineError::OutOfProcessMemory))?;
-        let cells = group.len().next_power_of_two().max(3);
-        let block = Posting::allocate(&self.session.local, cells).map_err(Stopped::Failed)?;
-        for entry in group {
-            block.add(entry.slot());
-        }
+        let mut cells = cells_for(group.len());
+        let block = loop {
+            let local = &self.session.local;
+            let block = Posting::allocate(local, cells).map_err(Stopped::Failed)?;
+            if group.iter().all(|entry| block.add(entry.slot())) {
+                break block;
+            }
+            // SAFETY: never published.
+            unsafe { block.free(local) };
+            cells *= 2;
+        };
         self.postings.push(block.value());
         Ok(block.value())
     }

@@ -20,6 +20,7 @@ mod pages;
 mod plan;
 mod posting;
 mod ranges;
+mod remaining;
 mod remove;
 mod size;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub(crate) use gather::{Allowance, Gatherer, Harvest};
 pub(crate) use keys::Sorter;
 pub(crate) use posting::{only_slot, slots_len, slots_of};
 pub use ranges::EntryRange;
+pub(crate) use remaining::RemainingKeys;
 pub(crate) use remove::{clear_tree, remove_key};
 pub(crate) use together::{KEYS_TOGETHER, Obstacle, enter_row};
 

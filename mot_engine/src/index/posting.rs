@@ -1,7 +1,8 @@
 //! The slots of a pointed key.
 //!
 //! A tree value is one slot, shifted left by one, or the address of a posting block with the low bit set. A block has a fixed number of
-//! cells; a cell holds a slot or [`EMPTY`]. Cells change only under the leaf's latch; readers load them one by one, which is
+//! cells; a cell holds a slot or [`EMPTY`]. A slot lies near its home, which its number says: there may be as many as rows (an index that is
+//! dropped is unique no more, and takes rows until the drop commits), and each is looked for before it is added. Cells change only under the leaf's latch; readers load them one by one, which is
 //! enough: what they find they judge by the row itself. A block is retired, never freed, when the tree stops pointing to it.
 
 use crate::errors::EngineError;
@@ -12,6 +13,8 @@ use std::ptr::NonNull;
 
 const EMPTY: u64 = u64::MAX;
 const BLOCK_TAG: u64 = 1;
+/// Cells from a slot's home on, around the end, in which it may lie. A small block is one such place.
+const PLACE_CELLS: usize = 16;
 
 /// A posting block.
 #[derive(Copy, Clone)]
@@ -54,34 +57,62 @@ impl Posting {
         }
     }
 
-    /// Puts the slot into an empty cell. Under the leaf's latch.
-    pub(crate) fn add(self, slot: Slot) -> bool {
-        match self
-            .cells()
+    /// The cells, each a step.
+    fn walk<'a>(self) -> impl Iterator<Item = &'a AtomicU64> {
+        self.cells().iter().inspect(|_| crate::steps::step())
+    }
+
+    /// The cells in which a slot may lie.
+    fn place<'a>(self, slot: Slot) -> impl Iterator<Item = &'a AtomicU64> {
+        let cells = self.cells();
+        let spread = slot.0.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let home = ((u128::from(spread) * cells.len() as u128) >> u64::BITS) as usize;
+        let (before, after) = cells.split_at(home);
+        after
             .iter()
-            .find(|cell| cell.load(Ordering::Relaxed) == EMPTY)
-        {
-            Some(cell) => {
-                cell.store(slot.0, Ordering::Release);
-                true
-            }
-            None => false,
-        }
+            .chain(before)
+            .take(PLACE_CELLS)
+            .inspect(|_| crate::steps::step())
+    }
+
+    /// The cell of the slot's place that holds this.
+    fn cell<'a>(self, slot: Slot, held: u64) -> Option<&'a AtomicU64> {
+        self.place(slot)
+            .find(|cell| cell.load(Ordering::Relaxed) == held)
+    }
+
+    /// Whether it holds the slot. Under the leaf's latch.
+    pub(crate) fn contains(self, slot: Slot) -> bool {
+        self.cell(slot, slot.0).is_some()
+    }
+
+    /// Puts a slot it does not hold into an empty cell; `false` if there is none where it may lie. Under the leaf's latch, or unpublished.
+    pub(crate) fn add(self, slot: Slot) -> bool {
+        let empty = self.cell(slot, EMPTY);
+        empty
+            .inspect(|cell| cell.store(slot.0, Ordering::Release))
+            .is_some()
     }
 
     /// Empties the slot's cell. Under the leaf's latch.
     pub(crate) fn remove(self, slot: Slot) -> bool {
-        match self
-            .cells()
-            .iter()
-            .find(|cell| cell.load(Ordering::Relaxed) == slot.0)
-        {
-            Some(cell) => {
-                cell.store(EMPTY, Ordering::Release);
-                true
-            }
-            None => false,
-        }
+        let its = self.cell(slot, slot.0);
+        its.inspect(|cell| cell.store(EMPTY, Ordering::Release))
+            .is_some()
+    }
+
+    /// Its slots. Cells change meanwhile, unless the leaf is latched.
+    pub(crate) fn slots(self) -> impl Iterator<Item = Slot> {
+        self.walk()
+            .map(|cell| cell.load(Ordering::Acquire))
+            .filter(|slot| *slot != EMPTY)
+            .map(Slot)
+    }
+
+    /// Its first slots, if it has as many.
+    pub(crate) fn first_two(self) -> [Option<Slot>; 2] {
+        let mut slots = self.slots();
+        std::array::from_fn(|_| slots.next())
     }
 
     /// # Safety
@@ -111,6 +142,11 @@ impl Posting {
     }
 }
 
+/// Cells for so many slots, most probably: where they do not find room, twice as many are taken.
+pub(crate) fn cells_for(slots: usize) -> usize {
+    slots.next_power_of_two().max(3)
+}
+
 /// A tree value with one slot.
 pub(crate) fn inline_value(slot: Slot) -> u64 {
     slot.0 << 1
@@ -120,14 +156,7 @@ pub(crate) fn inline_value(slot: Slot) -> u64 {
 pub(crate) fn slots_of(value: u64, mut visit: impl FnMut(Slot)) {
     match Posting::of(value) {
         None => visit(Slot(value >> 1)),
-        Some(block) => {
-            for cell in block.cells() {
-                let slot = cell.load(Ordering::Acquire);
-                if slot != EMPTY {
-                    visit(Slot(slot));
-                }
-            }
-        }
+        Some(block) => block.slots().for_each(visit),
     }
 }
 
@@ -139,4 +168,60 @@ pub(crate) fn only_slot(value: u64) -> Option<Slot> {
 /// At most so many slots.
 pub(crate) fn slots_len(value: u64) -> usize {
     Posting::of(value).map_or(1, |block| block.cells().len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// A block of the test's own.
+    fn block(words: &mut [u64]) -> Posting {
+        words.fill(EMPTY);
+        words[0] = words.len() as u64 - 1;
+        Posting(NonNull::from(&mut words[0]).cast())
+    }
+
+    fn held(block: Posting) -> BTreeSet<u64> {
+        let slots: Vec<u64> = block.slots().map(|slot| slot.0).collect();
+        let set: BTreeSet<u64> = slots.iter().copied().collect();
+        assert_eq!(set.len(), slots.len(), "a slot lies there twice");
+        set
+    }
+
+    /// Slots of all kinds come and go: what was added is there, once, until it is removed; small blocks take as many as they have cells, large ones
+    /// more than half as many.
+    #[test]
+    fn slots_come_and_go() {
+        for cells in [3, 4, 8, 16, 32, 4096] {
+            for stride in [1, 7, 1024, 1 << 20] {
+                let mut words = vec![0; cells + 1];
+                let block = block(&mut words);
+                let mut expected = BTreeSet::new();
+                let mut slot = 5;
+                while expected.len() < cells && block.add(Slot(slot)) {
+                    expected.insert(slot);
+                    slot += stride;
+                }
+                let least = if cells <= PLACE_CELLS {
+                    cells
+                } else {
+                    cells / 2 + 1
+                };
+                assert!(expected.len() >= least, "{} of {cells}", expected.len());
+                assert_eq!(held(block), expected);
+                for gone in expected.clone().into_iter().step_by(3) {
+                    assert!(block.contains(Slot(gone)) && block.remove(Slot(gone)));
+                    assert!(!block.contains(Slot(gone)) && !block.remove(Slot(gone)));
+                    expected.remove(&gone);
+                    if gone % 2 == 0 {
+                        assert!(block.add(Slot(gone)), "its cell is empty");
+                        expected.insert(gone);
+                    }
+                    assert_eq!(block.first_two()[0].is_some(), !expected.is_empty());
+                }
+                assert_eq!(held(block), expected);
+            }
+        }
+    }
 }

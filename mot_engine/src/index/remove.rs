@@ -2,7 +2,8 @@
 
 use super::append_slot;
 use super::enter::count;
-use super::posting::{Posting, inline_value, slots_of};
+use super::posting::{Posting, inline_value};
+use super::remaining::RemainingKeys;
 use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::key::{IndexDefinition, KeyBuffer, encode_row_if_any};
@@ -13,7 +14,8 @@ use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::{Change, Tree};
 
 /// Removes the entry (key, slot) unless some version in the row's chain has the key. `key` is the encoded key without suffix. The caller is
-/// pinned. `Err` only if a key cannot be encoded; then the entry stays, and the slot must not be reused.
+/// pinned. `remaining`: what is known of the chain's keys. `Err` only if a key cannot be encoded; then the entry stays, and the slot must not be reused.
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn remove_key(
     session: &Session,
     table: TableRef,
@@ -22,6 +24,7 @@ pub(crate) fn remove_key(
     key: &mut KeyBuffer,
     scratch: &mut KeyBuffer,
     slot: Slot,
+    remaining: Option<&RemainingKeys>,
 ) -> Result<(), EngineError> {
     let Some(anchor) = table.anchor(slot) else {
         return Ok(());
@@ -39,7 +42,8 @@ pub(crate) fn remove_key(
     let mut failed = None;
     let mut retired = None;
     let removed = tree.update_present(key.as_slice(), |value| {
-        match chain_has_key(anchor, definition, &key.as_slice()[..length], scratch) {
+        let key = &key.as_slice()[..length];
+        match chain_has_key(anchor, definition, key, scratch, remaining) {
             Ok(false) => {}
             Ok(true) => return (Change::Keep, 0),
             Err(error) => {
@@ -74,18 +78,12 @@ fn take_slot(value: u64, slot: Slot, retired: &mut Option<Posting>) -> (Change, 
     if !block.remove(slot) {
         return (Change::Keep, 0);
     }
-    let mut left = 0;
-    let mut last = slot;
-    slots_of(value, |other| {
-        left += 1;
-        last = other;
-    });
-    match left {
-        0 => {
+    match block.first_two() {
+        [None, _] => {
             *retired = Some(block);
             (Change::Remove, 1)
         }
-        1 => {
+        [Some(last), None] => {
             *retired = Some(block);
             (Change::Set(inline_value(last)), 1)
         }
@@ -99,9 +97,13 @@ fn chain_has_key(
     definition: &IndexDefinition,
     key: &[u8],
     scratch: &mut KeyBuffer,
+    remaining: Option<&RemainingKeys>,
 ) -> Result<bool, EngineError> {
     let mut at = anchor.head().version();
     while let Some(version) = at {
+        if let Some(remaining) = remaining.filter(|remaining| remaining.top() == version) {
+            return remaining.have(definition, key, scratch);
+        }
         if !version.is_lock() && !version.is_tombstone() {
             encode_row_if_any(definition, version.image(), scratch)?;
             if scratch.as_slice() == key {

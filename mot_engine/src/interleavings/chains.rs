@@ -9,7 +9,7 @@ use std::sync::Arc;
 const CID: CommandId = CommandId(1);
 
 /// A committed row.
-fn insert(place: &Place, session: &Session, value: u64) -> Slot {
+pub(super) fn insert(place: &Place, session: &Session, value: u64) -> Slot {
     let me = place.world.begin();
     let mut work = Transaction::new();
     let (slot, _) = work
@@ -22,7 +22,7 @@ fn insert(place: &Place, session: &Session, value: u64) -> Slot {
 }
 
 /// Puts a state on the row, waiting for whoever owns it.
-fn update(
+pub(super) fn update(
     place: &Place,
     session: &Session,
     me: &Me,

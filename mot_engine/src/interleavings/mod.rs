@@ -6,6 +6,8 @@
 mod chains;
 mod commit;
 mod epochs;
+mod litter;
+mod stretch;
 
 use crate::memory::{ArenaOptions, HugePages, Memory, Region};
 use crate::{

@@ -19,9 +19,10 @@
 
 use super::delta;
 use super::varint::{put, zigzag};
-use super::{BaseLsn, LOG_RECORD_BYTES_MAX, RecordKind, put_header};
+use super::{BaseLsn, LOG_HEADER_BYTES, LOG_RECORD_BYTES_MAX, RecordKind, put_header};
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, TableId};
+use crate::limits::{LOG_RECORD_BYTES_OF_LONG_ROW_MAX, ROW_BYTES_MAX};
 
 pub(super) const OPERATION_TABLE: u8 = 0;
 pub(super) const OPERATION_INSERT: u8 = 1;
@@ -34,6 +35,10 @@ pub(super) const EDITS_SHIFT: u32 = 3;
 
 /// Bytes an operation can take besides its body: operation byte, table, slot, length.
 const OPERATION_BYTES_MAX: usize = 40;
+
+const _: () = assert!(
+    LOG_HEADER_BYTES + OPERATION_BYTES_MAX + ROW_BYTES_MAX <= LOG_RECORD_BYTES_OF_LONG_ROW_MAX
+);
 
 /// Longest body kept for the next insert to be compared with, and longest told by its difference: long rows gain little and cost a copy. Readers
 /// hold records to it, or few bytes could tell of many long bodies.

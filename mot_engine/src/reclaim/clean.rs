@@ -5,12 +5,13 @@ use super::tail::cut_tail;
 use crate::engine::State;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
+use crate::index::RemainingKeys;
 use crate::key::KeyBuffer;
 use crate::memory::Purpose;
 use crate::pause::{Point, reach};
 use crate::row::{Anchor, Head, VersionRef, counted_as_top, counted_early, flags, unlink};
 use crate::session::Session;
-use crate::table::TableRef;
+use crate::table::{IndexRef, TableRef};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Versions taken out in one go. More are taken in further rounds, so that a latch is held shortly and no memory is needed.
@@ -226,7 +227,7 @@ fn keeps_free_list(session: &Session) -> bool {
 }
 
 /// Removes the entries of a version that is no longer in its chain, unless another version there has the key.
-pub(super) fn remove_entries(
+fn remove_entries(
     session: &Session,
     table: TableRef,
     slot: Slot,
@@ -239,28 +240,33 @@ pub(super) fn remove_entries(
     let mut scratch = KeyBuffer::new();
     let mut outcome = Ok(());
     for index in table.all_indexes() {
-        // One that is too long never had an entry.
-        let encoded = session.encode_key_if_any(index, version.image(), &mut key);
-        let removed = encoded.and_then(|has_null| {
-            let has_null = has_null.0;
-            if key.is_empty() {
-                return Ok(());
-            }
-            crate::index::remove_key(
-                session,
-                table,
-                index,
-                has_null,
-                &mut key,
-                &mut scratch,
-                slot,
-            )
-        });
+        let keys = [&mut key, &mut scratch];
+        let removed = remove_entry(session, table, slot, version, index, keys, None);
         if removed.is_err() {
             outcome = removed;
         }
     }
     outcome
+}
+
+/// Removes the entry of a version that is no longer in its chain, and has keys, from one index.
+pub(super) fn remove_entry(
+    session: &Session,
+    table: TableRef,
+    slot: Slot,
+    version: VersionRef,
+    index: IndexRef,
+    [key, scratch]: [&mut KeyBuffer; 2],
+    remaining: Option<&RemainingKeys>,
+) -> Result<(), EngineError> {
+    // One that is too long never had an entry.
+    let has_null = session.encode_key_if_any(index, version.image(), key)?.0;
+    if key.is_empty() {
+        return Ok(());
+    }
+    crate::index::remove_key(
+        session, table, index, has_null, key, scratch, slot, remaining,
+    )
 }
 
 /// The head without HAS_LOCKS if its chain has no lock entry. Latched. If it has some, the state below them all is told so

@@ -1,13 +1,10 @@
 //! Taking the tail of a long chain out, all at once.
 
-use super::clean::{Uncounted, end_cleaning, remove_entries};
+use super::stretch::{Run, Runs, finish};
 use crate::ids::{Slot, Xid};
-use crate::memory::Purpose;
-use crate::pause::{Point, reach};
 use crate::row::{Anchor, Head, VersionRef, flags, oldest_needed};
 use crate::session::Session;
 use crate::table::TableRef;
-use std::sync::atomic::Ordering;
 
 /// Takes out all that lies below the oldest version anybody needs, at once: the chain is short then, and whoever looks whether it still has
 /// a key walks over few versions. One by one, each of n versions with a key of its own would be looked for among those left: n²/2 steps.
@@ -40,35 +37,11 @@ pub(super) fn cut_tail(
         latched.head = head.with_flags(Head::CLEANING);
     }
     drop(latched);
-    if cleaning {
-        reach(Point::UnlinkBeforeEntries);
-    }
-    let mut uncounted = Uncounted::default();
-    let (mut removed, mut superseded) = (0, 0);
-    let mut complete = true;
-    let mut at = Some(tail);
-    while let Some(version) = at {
-        at = version.next();
-        removed += 1;
-        superseded += i64::from(version.flags() & flags::ABORTED == 0);
-        uncounted.add(version, false);
-        if cleaning {
-            complete &= remove_entries(session, table, slot, version).is_ok();
-        }
-        // SAFETY: cut off above under the latch, by us alone; what it points to was, too, and stays while we are pinned.
-        unsafe {
-            session
-                .local
-                .retire(version.block(), version.block_bytes(), Purpose::Rows)
-        };
-    }
-    if cleaning {
-        end_cleaning(session, table, slot, anchor, complete);
-    }
-    let stale = &table.counters().stale_versions;
-    stale.fetch_sub(superseded, Ordering::Relaxed);
-    uncounted.take_back(table);
-    removed
+    let tail = Runs::one(Run {
+        first: tail,
+        end: None,
+    });
+    finish(session, table, slot, anchor, &tail, cleaning)
 }
 
 /// Whether a lock entry may lie below `last`. Latched.

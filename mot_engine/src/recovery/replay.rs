@@ -208,7 +208,7 @@ impl Replayer {
     ) -> Result<(), EngineError> {
         match change {
             DefinitionChange::CreateTable { table: id, key } => {
-                if session.catalog().hold(id).is_none() {
+                if session.catalog().hold_of(key, id).is_none() {
                     let table = allocate_table(session, id, key, xid)?;
                     table.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
                     session.catalog().link(table);

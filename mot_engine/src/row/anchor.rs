@@ -210,7 +210,9 @@ impl Anchor {
             return true;
         }
         let is_at_rest = head.version().is_some_and(|newest| newest.is_at_rest());
-        if is_at_rest {
+        if is_at_rest && is_broken("rows: noting rest of what is still on top") {
+            self.head.fetch_or(Head::AT_REST, Ordering::AcqRel);
+        } else if is_at_rest {
             let noted = head.with_flags(Head::AT_REST);
             let _changed =
                 self.head

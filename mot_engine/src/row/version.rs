@@ -352,6 +352,7 @@ impl VersionRef {
     /// The older version.
     #[inline]
     pub fn next(&self) -> Option<VersionRef> {
+        crate::steps::step();
         // SAFETY: the address is 0 or that of a version that is retired, not freed, while anybody who can reach it is pinned.
         unsafe { VersionRef::from_address(self.word() & ADDRESS) }
     }

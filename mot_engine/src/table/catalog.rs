@@ -235,27 +235,54 @@ impl Catalog {
         Some(index)
     }
 
-    /// Keeps the storage with this id alive, if it is still linked.
+    /// Keeps the storage with this id alive, if it is still linked. Looks through all lists: who knows the relation asks `hold_of`.
     pub(crate) fn hold(&self, id: TableId) -> Option<Walk<'_>> {
-        self.hold_where(|table| table.id() == id).pop()
+        let _latched = self.latch.lock();
+        self.buckets
+            .iter()
+            .find_map(|first| self.hold_in(first, |table| table.id() == id))
+    }
+
+    /// The same of a relation's storage: a log that makes n tables would else be replayed in n² steps.
+    pub(crate) fn hold_of(&self, key: RelationKey, id: TableId) -> Option<Walk<'_>> {
+        let _latched = self.latch.lock();
+        self.hold_in(&self.buckets[bucket(key)], |table| table.id() == id)
+    }
+
+    /// Keeps the first storage of a list alive that `is_wanted`. Under the latch.
+    fn hold_in(&self, first: &AtomicU64, is_wanted: impl Fn(TableRef) -> bool) -> Option<Walk<'_>> {
+        let table = Catalog::linked(first).find(|table| is_wanted(*table))?;
+        Some(self.hold_linked(table))
+    }
+
+    /// Under the latch.
+    fn hold_linked(&self, table: TableRef) -> Walk<'_> {
+        table.storage().walkers.fetch_add(1, Ordering::Relaxed);
+        Walk {
+            catalog: self,
+            table,
+        }
+    }
+
+    /// A list's storages. Under the latch.
+    fn linked(first: &AtomicU64) -> impl Iterator<Item = TableRef> + use<> {
+        crate::steps::step();
+        let mut at = first.load(Ordering::Relaxed);
+        std::iter::from_fn(move || {
+            let table = TableRef(NonNull::new(at as *mut TableStorage)?);
+            crate::steps::step();
+            at = table.storage().next.load(Ordering::Relaxed);
+            Some(table)
+        })
     }
 
     /// Keeps every linked storage alive that `wanted` names; ordered by id.
     pub(crate) fn hold_where(&self, wanted: impl Fn(TableRef) -> bool) -> Vec<Walk<'_>> {
         let mut held = Vec::new();
         let _latched = self.latch.lock();
-        for first in &self.buckets {
-            let mut at = first.load(Ordering::Relaxed);
-            while let Some(storage) = NonNull::new(at as *mut TableStorage) {
-                let table = TableRef(storage);
-                at = table.storage().next.load(Ordering::Relaxed);
-                if wanted(table) {
-                    table.storage().walkers.fetch_add(1, Ordering::Relaxed);
-                    held.push(Walk {
-                        catalog: self,
-                        table,
-                    });
-                }
+        for table in self.buckets.iter().flat_map(Catalog::linked) {
+            if wanted(table) {
+                held.push(self.hold_linked(table));
             }
         }
         held.sort_by_key(|walk| walk.table.id());

@@ -3,8 +3,8 @@
 use super::commit::unlock;
 use super::{Kind, Operation, Own, Transaction};
 use crate::pause::{Point, reach};
-use crate::reclaim::clean_row;
-use crate::row::{Head, flags};
+use crate::reclaim::{Part, take_states_out};
+use crate::row::{Head, VersionRef, flags};
 use crate::session::Session;
 use std::sync::atomic::Ordering;
 
@@ -26,6 +26,8 @@ impl Transaction {
         let first = self.suffix(level);
         self.undo_from(session, first);
         self.operations.truncate(first);
+        self.own.forget_since(first);
+        self.known.forget();
     }
 
     /// The subtransaction at this nest level ended well: its operations belong to the next outer level.
@@ -47,6 +49,7 @@ impl Transaction {
         let last = self.operations.len().saturating_sub(1);
         self.undo_from(session, last);
         self.operations.truncate(last);
+        self.known.forget();
     }
 
     /// Where the operations of `level` and deeper begin.
@@ -64,7 +67,7 @@ impl Transaction {
         for operation in self.operations[first..].iter().rev() {
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete => {
-                    undo_row(session, &self.own, operation, self.is_logged);
+                    undo_row(session, &self.own, operation, first, self.is_logged);
                 }
                 Kind::Lock => unlock(session, &self.own, operation),
                 Kind::CreateTable => session.catalog().doom(operation.table),
@@ -85,19 +88,34 @@ impl Transaction {
     }
 }
 
-/// Takes a version of ours out, with the index entries only it needed. If somebody else is cleaning the row right now, it stays behind,
-/// marked as aborted, for the sweeper.
-fn undo_row(session: &Session, own: &Own, operation: &Operation, was_logged: bool) {
-    let table = operation.table;
-    let slot = operation.slot();
-    clean_row(session, table, slot, |head, out| {
-        let Some(version) = own.find(*head, operation) else {
-            return;
-        };
-        version.add_flags(flags::ABORTED);
-        if was_logged {
-            *head = head.with_flags(Head::FULL_IMAGE_NEXT);
+/// Takes a version of ours out, with the index entries only it needed, and with it, at once, the row's other states that are taken back: all by
+/// xids that no operation before `first` has. If somebody else is cleaning the row right now, they stay behind, marked as aborted, for the sweeper.
+fn undo_row(session: &Session, own: &Own, operation: &Operation, first: usize, was_logged: bool) {
+    let part = |version: VersionRef| {
+        let xid = version.xid();
+        if version.is_lock() {
+            Part::Kept
+        } else if own.is_since(xid, first)
+            || (version.address() == operation.address() && own.has(xid))
+        {
+            Part::Meant
+        } else if own.has(xid) && version.flags() & flags::ABORTED == 0 {
+            // An earlier one of this transaction: what is taken back lies above it.
+            Part::End
+        } else {
+            Part::Kept
         }
-        out.take(head, version);
-    });
+    };
+    take_states_out(
+        session,
+        operation.table,
+        operation.slot(),
+        part,
+        |head, version| {
+            version.add_flags(flags::ABORTED);
+            if was_logged {
+                *head = head.with_flags(Head::FULL_IMAGE_NEXT);
+            }
+        },
+    );
 }

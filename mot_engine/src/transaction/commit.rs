@@ -8,7 +8,7 @@ use super::log::committed_below;
 use super::{Kind, Litter, Operation, Own, Transaction};
 use crate::memory::Purpose;
 use crate::pause::{Point, reach};
-use crate::reclaim::{clean_row, prune_row, without_stale_lock_flag};
+use crate::reclaim::{Part, prune_row, take_states_out, without_stale_lock_flag};
 use crate::row::{Anchor, VersionRef, flags, unlink};
 use crate::session::Session;
 use crate::table::TableRef;
@@ -179,7 +179,9 @@ fn commit_row(session: &Session, own: &Own, operation: &Operation, litter: &mut 
         prune_row(session, table, slot);
     }
     if base.is_some() || has_own_between || version.is_tombstone() {
-        table.set_dirty(slot);
+        if !crate::sync::is_broken("commit: the dirty bit of what it left") {
+            table.set_dirty(slot);
+        }
         litter.add(table, slot, version.xid());
     }
     grown
@@ -217,20 +219,15 @@ pub(super) fn last_own(anchor: &Anchor, own: &Own) -> Option<VersionRef> {
 
 /// Cuts out the states that this transaction replaced itself, which nobody else ever saw.
 pub(super) fn trim(session: &Session, table: TableRef, own: &Own, last: VersionRef) {
-    clean_row(session, table, last.slot(), |head, out| {
-        let mut at = last.next();
-        while let Some(version) = at {
-            at = version.next();
-            let now = version.flags();
-            if now & flags::LOCK_ONLY != 0 || now & flags::ABORTED != 0 {
-                continue;
-            }
-            if !own.has(version.xid()) {
-                break;
-            }
-            out.take(head, version);
+    let part = |version: VersionRef| {
+        let is_state = version.flags() & (flags::LOCK_ONLY | flags::ABORTED) == 0;
+        if is_state && version != last && own.has(version.xid()) {
+            Part::Meant
+        } else {
+            Part::Kept
         }
-    });
+    };
+    take_states_out(session, table, last.slot(), part, |_, _| {});
 }
 
 /// Takes a row lock's entry out of its chain.

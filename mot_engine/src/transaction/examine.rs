@@ -1,8 +1,9 @@
 //! What a writer or locker finds at a row: heapam's HeapTupleSatisfiesUpdate over a chain.
 
 use crate::clock::Clock;
-use crate::ids::{CommandId, Xid};
+use crate::ids::{CommandId, Slot, Xid};
 use crate::row::{Anchor, Head, Judged, LockStrength, VersionRef, flags, judge_maker};
+use crate::table::TableRef;
 
 /// What stands in the way.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -20,13 +21,76 @@ pub(super) enum Found {
     SelfModified(CommandId),
 }
 
+/// Rows of which it is known what lies below the transaction's own states.
+const ROWS_KNOWN: usize = 8;
+
+/// Where walks for locks may end: below a state that the transaction put on a row nothing comes in while it is there, so what was found then
+/// is true. Else a transaction that locks a row and changes it again and again would walk all its states each time.
+#[derive(Default)]
+pub(super) struct Known {
+    rows: [Option<KnownRow>; ROWS_KNOWN],
+}
+
+#[derive(Copy, Clone)]
+pub(super) struct KnownRow {
+    table: TableRef,
+    slot: Slot,
+    /// A state of the transaction's own, which is not looked into.
+    state: VersionRef,
+    /// Nothing below stands in the way of this or anything weaker.
+    strength: LockStrength,
+    /// The strongest lock the transaction has below.
+    held: Option<LockStrength>,
+}
+
+impl Known {
+    fn place(slot: Slot) -> usize {
+        slot.0 as usize % ROWS_KNOWN
+    }
+
+    pub(super) fn of(&self, table: TableRef, slot: Slot) -> Option<KnownRow> {
+        self.rows[Known::place(slot)].filter(|row| row.table == table && row.slot == slot)
+    }
+
+    /// The transaction put a state upon `head`, for which nothing stood in the way of its strength.
+    pub(super) fn put(
+        &mut self,
+        table: TableRef,
+        slot: Slot,
+        head: Head,
+        state: VersionRef,
+        strength: LockStrength,
+        held: Option<LockStrength>,
+    ) {
+        if !head.has(Head::HAS_LOCKS) {
+            return;
+        }
+        let before = self.of(table, slot);
+        let is_upon = before.filter(|row| head.version() == Some(row.state));
+        // What it holds stood in the way of nobody else's when it took it, and of all others' since.
+        let strength = held.map_or(strength, |held| held.max(strength));
+        self.rows[Known::place(slot)] = Some(KnownRow {
+            table,
+            slot,
+            state,
+            strength: is_upon.map_or(strength, |row| row.strength.max(strength)),
+            held,
+        });
+    }
+
+    /// States are taken back, and their memory may be used again.
+    pub(super) fn forget(&mut self) {
+        self.rows = [None; ROWS_KNOWN];
+    }
+}
+
 /// Examines a chain from `head` for an operation of a strength. Pinned, unlatched.
 ///
 /// What does not conflict is passed over: a KEY SHARE lock is none of a change's business that left the keys alone, whether it has committed
 /// or not. Such a locker finds the state it saw below.
 ///
 /// Locks may lie below the newest state: those of KEY SHARE, which a change puts itself upon. The walk for them ends where a state says that
-/// there are no more; else each writer of a hot row, which always has a lock, would walk all its states since the horizon.
+/// there are no more, or where `known` does; else each writer of a hot row, which always has a lock, would walk all its states since the horizon.
 ///
 /// Who stands in the way is waited for only if nothing committed lies between that and what was seen: a row that has changed stays changed, however
 /// the other ends, and who may not follow it need not wait to be told.
@@ -34,8 +98,11 @@ pub(super) fn examine(
     head: Head,
     seen: VersionRef,
     strength: LockStrength,
+    known: Option<KnownRow>,
     clock: &impl Clock,
 ) -> Found {
+    let known = known.filter(|row| strength <= row.strength);
+    let known_at = |version| known.filter(|row| row.state == version);
     let mut held = None;
     let mut busy = None;
     let mut settled = None;
@@ -44,6 +111,10 @@ pub(super) fn examine(
     while let Some(version) = at {
         at = version.next();
         if settled.is_some() && !version.is_lock() {
+            if let Some(row) = known_at(version) {
+                held = held.max(row.held);
+                break;
+            }
             if version.ends_locks() {
                 break;
             }
@@ -81,7 +152,14 @@ pub(super) fn examine(
             }
             Judged::Committed => Some(Found::Changed),
         };
-        if settled.is_some() && (!head.has(Head::HAS_LOCKS) || version.ends_locks()) {
+        if settled.is_none() {
+            continue;
+        }
+        if let Some(row) = known_at(version) {
+            held = held.max(row.held);
+            break;
+        }
+        if !head.has(Head::HAS_LOCKS) || version.ends_locks() {
             break;
         }
     }

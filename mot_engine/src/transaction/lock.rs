@@ -77,7 +77,8 @@ impl Transaction {
         let mut fresh = Fresh::none(session);
         loop {
             let head = anchor.head();
-            match examine(head, seen, strength, clock) {
+            let known = self.known.of(table, slot);
+            match examine(head, seen, strength, known, clock) {
                 Found::Clear { held } if held >= Some(strength) => return Ok(Locked::Done),
                 Found::Clear { .. } => {}
                 Found::Busy(xid) => return Ok(Locked::Busy(xid)),

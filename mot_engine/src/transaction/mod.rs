@@ -136,22 +136,59 @@ impl Operation {
 #[derive(Default)]
 struct Own {
     /// Ascending.
-    xids: Vec<Xid>,
+    xids: Vec<OwnXid>,
+}
+
+#[derive(Copy, Clone)]
+struct OwnXid {
+    xid: Xid,
+    /// Position of the first operation with it, or one before: all others come later.
+    since: usize,
 }
 
 impl Own {
-    fn has(&self, xid: Xid) -> bool {
-        self.xids.last() == Some(&xid) || self.xids.binary_search(&xid).is_ok()
+    fn place(&self, xid: Xid) -> Result<usize, usize> {
+        match self.xids.last() {
+            Some(last) if last.xid == xid => Ok(self.xids.len() - 1),
+            _ => self.xids.binary_search_by_key(&xid, |own| own.xid),
+        }
     }
 
-    fn add(&mut self, xid: Xid) -> Result<(), EngineError> {
-        if let Err(position) = self.xids.binary_search(&xid) {
-            self.xids
-                .try_reserve(1)
-                .map_err(|_| EngineError::OutOfProcessMemory)?;
-            self.xids.insert(position, xid);
+    fn has(&self, xid: Xid) -> bool {
+        self.place(xid).is_ok()
+    }
+
+    /// Whether it is one of ours and was used by no operation before this position.
+    fn is_since(&self, xid: Xid, position: usize) -> bool {
+        self.place(xid)
+            .is_ok_and(|place| self.xids[place].since >= position)
+    }
+
+    /// The next operation, at this position, is to have the xid.
+    fn add(&mut self, xid: Xid, position: usize) -> Result<(), EngineError> {
+        match self.place(xid) {
+            Ok(place) => {
+                let since = &mut self.xids[place].since;
+                *since = position.min(*since);
+            }
+            Err(place) => {
+                self.xids
+                    .try_reserve(1)
+                    .map_err(|_| EngineError::OutOfProcessMemory)?;
+                let own = OwnXid {
+                    xid,
+                    since: position,
+                };
+                self.xids.insert(place, own);
+            }
         }
         Ok(())
+    }
+
+    /// The operations from this position on were taken back. What is still there of them is marked as aborted, and nobody's.
+    fn forget_since(&mut self, position: usize) {
+        // A subtransaction's xid is above those that came before it.
+        while self.xids.pop_if(|own| own.since >= position).is_some() {}
     }
 
     /// The version an operation installed, if it still is in the row's chain. The caller is pinned.
@@ -206,6 +243,7 @@ impl Drop for Fresh<'_> {
 pub struct Transaction {
     operations: Vec<Operation>,
     own: Own,
+    known: examine::Known,
     level: u32,
     /// Some of its rows were logged.
     is_logged: bool,
@@ -255,7 +293,7 @@ impl Transaction {
                 what: "a row is changed after its transaction's changes were logged",
             });
         }
-        self.own.add(xid)?;
+        self.own.add(xid, self.operations.len())?;
         self.operations
             .try_reserve(1)
             .map_err(|_| EngineError::OutOfProcessMemory)
@@ -275,6 +313,7 @@ impl Transaction {
     fn clear(&mut self) {
         self.operations.clear();
         self.operations.shrink_to(OPERATIONS_KEPT);
+        self.known.forget();
         self.own.xids.clear();
         self.own.xids.shrink_to(OPERATIONS_KEPT);
         self.level = 0;

@@ -115,13 +115,14 @@ impl Transaction {
         let mut fresh = Fresh::none(session);
         loop {
             let head = anchor.head();
-            match examine(head, seen, change.strength, clock) {
-                Found::Clear { .. } => {}
+            let known = self.known.of(table, slot);
+            let held = match examine(head, seen, change.strength, known, clock) {
+                Found::Clear { held } => held,
                 Found::Busy(xid) => return Ok(Written::Busy(xid)),
                 Found::Changed => return Ok(Written::Changed),
                 Found::Gone => return Ok(Written::Gone),
                 Found::SelfModified(cid) => return Ok(Written::SelfModified(cid)),
-            }
+            };
             let version = match fresh.version() {
                 Some(version) => version,
                 None => fresh.insert(change.allocate(session, slot, xid, cid)?),
@@ -136,6 +137,8 @@ impl Transaction {
             if anchor.publish(head, head.with_address(version.address()).with_flags(moved)) {
                 fresh.keep();
                 self.push(change.kind, table, slot, version.address());
+                self.known
+                    .put(table, slot, head, version, change.strength, held);
                 return Ok(Written::Done(version));
             }
             // The row is latched, or was changed: judge anew.

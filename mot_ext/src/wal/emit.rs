@@ -1,5 +1,6 @@
 //! Writing records: the engine's `Log` over `XLogInsert`.
 use super::RMGR_ID;
+use mot_engine::limits::LOG_RECORD_BYTES_OF_LONG_ROW_MAX;
 use mot_engine::log::LOG_RECORD_BYTES_MAX;
 use mot_engine::{Log, Lsn};
 use pgrx::pg_sys;
@@ -7,9 +8,8 @@ use pgrx::pg_sys;
 /// The server's WAL. PostgreSQL stamps each record with the current transaction's id, and with none in the reclaimer, which has no transaction.
 pub struct WalLog;
 
-/// Largest record, in bytes: PostgreSQL 15 writes a record of 1 GiB that its own recovery then cannot allocate. Only a single
-/// huge row comes near; the engine closes records at `LOG_RECORD_BYTES_MAX`.
-const RECORD_BYTES_MAX: usize = 512 << 20;
+/// Largest record. Only a single huge row comes near; the engine closes records at `LOG_RECORD_BYTES_MAX`.
+const RECORD_BYTES_MAX: usize = LOG_RECORD_BYTES_OF_LONG_ROW_MAX;
 
 /// After a record this long its transaction has, most likely, more to log: the WAL writer is told to begin. Else all of a COPY's WAL would be
 /// written and flushed by the session, behind its last record. In bytes; also what lets the WAL writer flush, by default (`wal_writer_flush_after`).

@@ -1,0 +1,67 @@
+//! The keys that are left in a row's chain, where many others are taken out: whether an entry is still needed is looked up, not looked for.
+
+use crate::errors::EngineError;
+use crate::key::{IndexDefinition, KeyBuffer, encode_row_if_any};
+use crate::row::{Head, VersionRef};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// The keys in one index of the versions from some place of a chain on to its end.
+pub(crate) struct RemainingKeys {
+    /// Where they begin.
+    top: VersionRef,
+    /// Hashes of keys, in order, and who has them.
+    versions: Vec<(u64, VersionRef)>,
+}
+
+fn hash(key: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn has_keys(version: &VersionRef) -> bool {
+    !version.is_lock() && !version.is_tombstone()
+}
+
+impl RemainingKeys {
+    /// Of what a chain has now. The caller is pinned and has set the anchor's CLEANING, so nobody else takes a version with keys out, and what is
+    /// new comes on top. `None` if there are none, or if process memory does not suffice: then the chain is to be walked.
+    pub(crate) fn of(head: Head, definition: &IndexDefinition) -> Option<RemainingKeys> {
+        let chain = || std::iter::successors(head.version(), VersionRef::next).filter(has_keys);
+        let top = chain().next()?;
+        let mut versions = Vec::new();
+        let mut key = KeyBuffer::new();
+        for version in chain() {
+            encode_row_if_any(definition, version.image(), &mut key).ok()?;
+            versions.try_reserve(1).ok()?;
+            versions.push((hash(key.as_slice()), version));
+        }
+        versions.sort_unstable_by_key(|(hash, _)| *hash);
+        Some(RemainingKeys { top, versions })
+    }
+
+    /// Where they begin: from there on the chain need not be walked.
+    pub(super) fn top(&self) -> VersionRef {
+        self.top
+    }
+
+    /// Whether one of them is this key.
+    pub(super) fn have(
+        &self,
+        definition: &IndexDefinition,
+        key: &[u8],
+        scratch: &mut KeyBuffer,
+    ) -> Result<bool, EngineError> {
+        let hash = hash(key);
+        let first = self.versions.partition_point(|(other, _)| *other < hash);
+        let same = self.versions[first..].iter();
+        for (_, version) in same.take_while(|(other, _)| *other == hash) {
+            crate::steps::step();
+            encode_row_if_any(definition, version.image(), scratch)?;
+            if scratch.as_slice() == key {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,141 @@
+//! Checkpoints while transactions go on.
+
+use super::*;
+
+impl World {
+    /// A checkpoint during which transactions go on. Gives the LSN up to which WAL is durable then.
+    pub(super) fn checkpoint(&mut self, disk: &SimulatedDisk, steps: u64) -> u64 {
+        let wal = Rc::clone(&self.wal);
+        let flush = &mut |_| Ok(Lsn(wal.borrow().end));
+        let written = self.try_checkpoint(disk, steps, flush).expect("writes");
+        written.flushed.0
+    }
+
+    /// As `checkpoint`, on a machine that may go down.
+    pub(in crate::recovery) fn try_checkpoint(
+        &mut self,
+        disk: &SimulatedDisk,
+        steps: u64,
+        flush: &mut dyn FnMut(Lsn) -> Result<Lsn, EngineError>,
+    ) -> Result<checkpoint::Written, EngineError> {
+        let redo = Lsn(self.wal.borrow().end);
+        for _ in 0..self.random.below(steps + 1) {
+            self.step();
+        }
+        let engine = self.engine;
+        let round = begin_round(engine)?;
+        let (base, _) = read_base(self.engine, disk);
+        let settled = self.outcomes.running.borrow().first().copied();
+        let settled = Xid(settled.unwrap_or(self.next_xid.get()));
+        let session = self.engine.join().expect("joins");
+        let inner = EngineSource::collect(&session, redo, settled).expect("collects");
+        let source = Fuzzy {
+            inner,
+            world: RefCell::new(self),
+            steps,
+        };
+        let progress = CheckpointProgress::default();
+        let generation = next_generation(disk)?;
+        let mut context = CheckpointContext {
+            system_id: SYSTEM,
+            timeline: 1,
+            redo,
+            generation,
+            settled,
+            is_final: false,
+            threads: 1,
+            pace: Pace::unlimited(),
+            progress: &progress,
+            flush,
+        };
+        let written = write_from(&source, disk, &mut context, base.as_ref())?;
+        engine.set_base(generation, round);
+        let manifest = crate::checkpoint::read_manifest(disk, generation)?;
+        for table in &manifest.tables {
+            for parts in table.ranges.chunk_by(|one, next| one.number == next.number) {
+                // The newest may have more: rows that were marked while it was written.
+                let kept = &parts[..parts.len() - 1];
+                let entries: Vec<_> = parts.iter().map(|part| part.entries).collect();
+                assert!(
+                    kept.is_sorted_by(|older, newer| older.entries > newer.entries),
+                    "parts of {entries:?} rows"
+                );
+            }
+        }
+        Ok(written)
+    }
+}
+
+/// The engine's rows, with transactions going on between one row and the next.
+struct Fuzzy<'a> {
+    inner: EngineSource<'a>,
+    world: RefCell<&'a mut World>,
+    steps: u64,
+}
+
+// SAFETY: a checkpoint with one thread walks in the caller's thread.
+unsafe impl Sync for Fuzzy<'_> {}
+
+impl RowSource for Fuzzy<'_> {
+    type Walker<'b>
+        = Session
+    where
+        Self: 'b;
+
+    fn tables(&self) -> Result<(Vec<TableEntry>, TableId, IndexId), EngineError> {
+        let tables = self.inner.tables();
+        self.go_on();
+        tables
+    }
+
+    fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError> {
+        let changed = self.inner.has_changed(table, first);
+        self.go_on();
+        changed
+    }
+
+    fn count(
+        &self,
+        table: TableId,
+        slots: Range<Slot>,
+        above: &[Lsn],
+    ) -> Result<checkpoint::Counts, EngineError> {
+        let counts = self.inner.count(table, slots, above);
+        self.go_on();
+        counts
+    }
+
+    fn walker(&self) -> Result<Session, EngineError> {
+        self.inner.walker()
+    }
+
+    fn walk(
+        &self,
+        walker: &mut Session,
+        table: TableId,
+        slots: Range<Slot>,
+        since: Lsn,
+        block: &mut BlockBuilder,
+    ) -> Result<(Slot, u64), EngineError> {
+        self.go_on();
+        let end = slots.end.min(Slot(
+            slots.start.0 + 1 + self.world.borrow_mut().random.below(4),
+        ));
+        self.inner
+            .walk(walker, table, slots.start..end, since, block)
+    }
+
+    fn release(&self, table: TableId) {
+        self.inner.release(table);
+        self.go_on();
+    }
+}
+
+impl Fuzzy<'_> {
+    fn go_on(&self) {
+        let mut world = self.world.borrow_mut();
+        for _ in 0..world.random.below(self.steps + 1) {
+            world.step();
+        }
+    }
+}

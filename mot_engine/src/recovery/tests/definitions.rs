@@ -1,0 +1,274 @@
+//! Indexes of other times: dropped, made again, or made when a row had gone.
+
+use super::*;
+
+/// An index that is dropped and made again and again, before the reclaimer comes by: on the server each drop gives a place back at its end.
+#[test]
+fn dropped_indexes_give_their_places_back() {
+    let mut world = World::new(1);
+    let key = RELATIONS[0];
+    for number in 0..=3 * INDEXES_PER_TABLE_MAX {
+        let at = world.begin();
+        world.open[at].locked = Some(key);
+        let clock = TestClock {
+            outcomes: &world.outcomes,
+            me: world.open[at].xid,
+        };
+        let (session, open) = (&world.session, &mut world.open[at]);
+        let xid = Xid(open.xid);
+        let table = match session.find_table(key, &clock) {
+            Some(table) => table,
+            None => {
+                let made = open.transaction.create_table(session, key, xid);
+                let table = made.expect("memory");
+                open.storages.push((key, Some(table.id())));
+                table
+            }
+        };
+        if number % 2 == 0 {
+            let definition = index(1001, 2, false);
+            let built = open
+                .transaction
+                .create_index(session, &clock, table, &definition, xid);
+            assert!(matches!(built, Ok(Build::Done(_))));
+        } else {
+            let dropped = open
+                .transaction
+                .drop_index(session, &clock, table, 1001, xid);
+            assert!(dropped.expect("memory"));
+        }
+        world.log(at);
+        // Some drops are rolled back, when they are logged already.
+        if number % 10 == 1 {
+            world.abort(at);
+            let again = world.begin();
+            let (session, open) = (&world.session, &mut world.open[again]);
+            let clock = TestClock {
+                outcomes: &world.outcomes,
+                me: open.xid,
+            };
+            let dropped = open
+                .transaction
+                .drop_index(session, &clock, table, 1001, Xid(open.xid));
+            assert!(dropped.expect("memory"));
+            world.log(again);
+            world.commit(again);
+        } else {
+            world.commit(at);
+        }
+    }
+    let wal = world.wal.borrow().clone();
+    let outcomes = Outcomes::default();
+    let clock = TestClock {
+        outcomes: &outcomes,
+        me: 0,
+    };
+    let (_region, engine) = arena();
+    let session = engine.join().expect("joins");
+    engine.set_state(State::Replaying);
+    let mut replayer = Replayer::new(1);
+    let mut settled = 0;
+    for (lsn, entry) in &wal.entries {
+        let (xid, bytes) = match entry {
+            Entry::Record { xid, bytes } => (Xid(*xid), bytes),
+            Entry::Commit { xid } => {
+                outcomes.committed.borrow_mut().insert(*xid);
+                continue;
+            }
+        };
+        let mut applied = replayer.apply(&session, bytes, Lsn(*lsn), xid);
+        if let Err(EngineError::TooManyIndexes { .. }) = applied {
+            settled += settle_dropped_indexes(&session, &clock);
+            applied = replayer.apply(&session, bytes, Lsn(*lsn), xid);
+        }
+        applied.expect("there was a place");
+    }
+    assert!(settled > 0, "there were places for all");
+    finish(&session, &clock, 1).expect("finishes");
+    engine.set_state(State::Ready);
+    let table = session.find_table(key, &clock).expect("exists");
+    let ids = |session: &Session, table, clock: &TestClock<'_>| -> Vec<IndexId> {
+        let indexes = session.indexes(table, clock);
+        indexes.into_iter().map(|index| index.id()).collect()
+    };
+    let before = TestClock {
+        outcomes: &world.outcomes,
+        me: 0,
+    };
+    let original = world.session.find_table(key, &before).expect("exists");
+    assert_eq!(
+        ids(&session, table, &clock),
+        ids(&world.session, original, &before)
+    );
+}
+
+impl World {
+    /// A transaction that is logged and commits.
+    fn run(&mut self, work: impl FnOnce(&Session, &TestClock<'_>, &mut Open)) {
+        let at = self.begin();
+        let clock = TestClock {
+            outcomes: &self.outcomes,
+            me: self.open[at].xid,
+        };
+        work(&self.session, &clock, &mut self.open[at]);
+        self.log(at);
+        self.commit(at);
+    }
+}
+
+/// (text), with a long header.
+fn text_image(bytes: usize) -> Vec<u8> {
+    let mut image = vec![0; 24];
+    image[18] = 1;
+    image[22] = 24;
+    image.extend_from_slice(&((bytes as u32 + 4) << 2).to_le_bytes());
+    image.resize(image.len() + bytes, b'x');
+    image
+}
+
+/// A state whose key is too long for an index is none of its business if it was gone for everybody before the index was made, or came when the
+/// index was dropped. Replay and a start may have both.
+#[test]
+fn keys_too_long_for_an_index_of_another_time() {
+    for has_checkpoints in [false, true] {
+        let key = RELATIONS[0];
+        let (long, short) = (text_image(KEY_BYTES_MAX + 1), text_image(10));
+        let mut by_text = index(1000, 1, false);
+        by_text.columns[0].kind = KeyKind::Text;
+        by_text.layout[0] = AttributeLayout {
+            len: -1,
+            align: 4,
+            by_value: false,
+        };
+        let insert = |session: &Session, clock: &TestClock<'_>, open: &mut Open, image: &[u8]| {
+            let table = session.find_table(key, clock).expect("exists");
+            let (xid, cid) = (Xid(open.xid), CommandId(1));
+            let inserted = open.transaction.insert(session, table, image, xid, cid);
+            let (slot, version) = inserted.expect("memory");
+            open.touched.insert((key, table.id(), slot.0));
+            let entered = open.transaction.enter(session, clock, table, slot, version);
+            assert_eq!(entered.expect("enters"), Entered::Done);
+        };
+        let update = |session: &Session, clock: &TestClock<'_>, open: &mut Open, image: &[u8]| {
+            let table = session.find_table(key, clock).expect("exists");
+            let (xid, cid, slot) = (Xid(open.xid), CommandId(2), Slot(0));
+            let Newest::Live(seen) = session.newest(clock, table, slot) else {
+                panic!("no row");
+            };
+            let updated = open
+                .transaction
+                .update(session, clock, table, slot, seen, image, xid, cid);
+            let Ok(Written::Done(version)) = updated else {
+                panic!("{updated:?}");
+            };
+            open.touched.insert((key, table.id(), slot.0));
+            let entered = open.transaction.enter(session, clock, table, slot, version);
+            assert_eq!(entered.expect("enters"), Entered::Done);
+        };
+        let mut world = World::new(1);
+        let disk = SimulatedDisk::new(1);
+        world.run(|session, _, open| {
+            let made = open.transaction.create_table(session, key, Xid(open.xid));
+            open.storages.push((key, Some(made.expect("memory").id())));
+        });
+        world.run(|session, clock, open| insert(session, clock, open, &long));
+        // The checkpoint cannot tell that nobody sees the long state any more.
+        let oldest = world.begin();
+        world.run(|session, clock, open| update(session, clock, open, &short));
+        if has_checkpoints {
+            world.checkpoint(&disk, 0);
+        }
+        world.abort(oldest);
+        world.sweep();
+        world.run(|session, clock, open| {
+            let table = session.find_table(key, clock).expect("exists");
+            let xid = Xid(open.xid);
+            let built = open
+                .transaction
+                .create_index(session, clock, table, &by_text, xid);
+            assert!(matches!(built, Ok(Build::Done(_))));
+        });
+        if has_checkpoints {
+            world.checkpoint(&disk, 0);
+        }
+        let drop_index = |session: &Session, clock: &TestClock<'_>, open: &mut Open| {
+            let table = session.find_table(key, clock).expect("exists");
+            let xid = Xid(open.xid);
+            let dropped = open
+                .transaction
+                .drop_index(session, clock, table, 1000, xid);
+            assert!(dropped.expect("memory"));
+        };
+        // Taken back: the index minds again what comes then, and has not got what came meanwhile.
+        let at = world.begin();
+        let clock = TestClock {
+            outcomes: &world.outcomes,
+            me: world.open[at].xid,
+        };
+        drop_index(&world.session, &clock, &mut world.open[at]);
+        insert(&world.session, &clock, &mut world.open[at], &long);
+        update(&world.session, &clock, &mut world.open[at], &long);
+        world.log(at);
+        world.abort(at);
+        world.check();
+        if has_checkpoints {
+            world.checkpoint(&disk, 0);
+        }
+        world.run(|session, clock, open| {
+            drop_index(session, clock, open);
+            insert(session, clock, open, &long);
+        });
+        world.run(|session, clock, open| insert(session, clock, open, &long));
+        world.run(|session, clock, open| update(session, clock, open, &long));
+        if has_checkpoints {
+            world.checkpoint(&disk, 0);
+        }
+        world.check();
+        let at = world.wal.borrow().end;
+        world.recover(&disk.restart(), at).check();
+    }
+}
+
+/// A log that makes and drops tables, as jobs do that make one each time: how many there are is no matter to the next one.
+#[cfg(debug_assertions)]
+#[test]
+fn many_tables_are_replayed_one_by_one() {
+    use crate::steps::steps_taken;
+    const TABLES: u32 = 300;
+    let mut world = World::new(1);
+    let key = |relation| RelationKey {
+        database: 1,
+        relation,
+    };
+    for relation in 0..TABLES {
+        world.run(|session, clock, open| {
+            let xid = Xid(open.xid);
+            let made = open.transaction.create_table(session, key(relation), xid);
+            let table = made.expect("memory");
+            if relation % 2 == 1 {
+                let last = session
+                    .find_table(key(relation - 1), clock)
+                    .expect("exists");
+                open.transaction
+                    .drop_table(session, last, xid)
+                    .expect("memory");
+            }
+            open.storages.push((key(relation), Some(table.id())));
+        });
+    }
+    let (_region, engine) = arena();
+    let session = engine.join().expect("joins");
+    engine.set_state(State::Replaying);
+    let mut replayer = Replayer::new(1);
+    let mut most = 0;
+    for (lsn, entry) in &world.wal.borrow().entries {
+        if let Entry::Record { xid, bytes } = entry {
+            let before = steps_taken();
+            let applied = replayer.apply(&session, bytes, Lsn(*lsn), Xid(*xid));
+            applied.expect("applies");
+            most = most.max(steps_taken() - before);
+        }
+    }
+    assert!(most < 50, "{most} steps for one record");
+    assert_eq!(session.tables().len(), TABLES as usize);
+}

@@ -1,0 +1,267 @@
+//! Random transactions, checkpoints in their midst, a crash at any point of the log, recovery into
+//! another arena, and on from there. Here: the model, and what the tests beside it share.
+//!
+//! The model: what each committed transaction left of each row, by the LSN of its commit. After a
+//! crash at LSN p the rows are what the commits up to p left, reachable through every index.
+
+mod checkpoints;
+mod definitions;
+mod recover;
+mod transactions;
+
+pub(super) use recover::Replayed;
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::{HandOver, ParallelReplayer, Replayer, finish, load, settle_dropped_indexes};
+use crate::checkpoint::{
+    self, BlockBuilder, CheckpointContext, CheckpointProgress, EngineSource, Pace, RowSource,
+    TableEntry, begin_round, newest, next_generation, read_base, write_from,
+};
+use crate::disk::simulated::SimulatedDisk;
+use crate::errors::EngineError;
+use crate::ids::{CommandId, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
+use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
+use crate::limits::{INDEXES_PER_TABLE_MAX, KEY_BYTES_MAX};
+use crate::memory::{ArenaOptions, HugePages, Memory, Region};
+use crate::row::VersionRef;
+use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
+use crate::session::Session;
+use crate::transaction::{Entered, Log, Transaction, Written};
+use crate::{Build, Clock, Engine, Newest, Snapshot, State};
+
+pub(super) const SYSTEM: u64 = 42;
+const KEYS: u64 = 24;
+
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (z ^ (z >> 31)) % bound
+    }
+}
+
+/// The verdicts about transactions, as PostgreSQL would have them.
+#[derive(Default)]
+pub(super) struct Outcomes {
+    pub(super) running: RefCell<BTreeSet<u64>>,
+    pub(super) committed: RefCell<HashSet<u64>>,
+}
+
+pub(super) struct TestClock<'a> {
+    pub(super) outcomes: &'a Outcomes,
+    pub(super) me: u64,
+}
+
+impl Clock for TestClock<'_> {
+    fn is_current(&self, xid: Xid) -> bool {
+        xid.0 == self.me
+    }
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        self.outcomes.running.borrow().contains(&xid.0)
+    }
+    fn did_commit(&self, xid: Xid) -> bool {
+        self.outcomes.committed.borrow().contains(&xid.0)
+    }
+}
+
+/// Sees all that is committed.
+struct Everything<'a>(&'a Outcomes);
+
+impl Snapshot for Everything<'_> {
+    fn xmin(&self) -> Xid {
+        Xid(self.0.running.borrow().first().copied().unwrap_or(u64::MAX))
+    }
+    fn own(&self, _xid: Xid, _cid: CommandId) -> Option<bool> {
+        None
+    }
+    fn running(&self, xid: Xid) -> bool {
+        self.0.running.borrow().contains(&xid.0)
+    }
+    fn did_commit(&self, xid: Xid) -> bool {
+        self.0.committed.borrow().contains(&xid.0)
+    }
+}
+
+/// What lies in the log.
+#[derive(Clone)]
+pub(super) enum Entry {
+    Record { xid: u64, bytes: Vec<u8> },
+    Commit { xid: u64 },
+}
+
+/// A row's place and what a transaction left there.
+type Effect = ((RelationKey, TableId, u64), Option<Vec<u8>>);
+
+/// All that outlives a crash, cut at its LSN.
+#[derive(Clone, Default)]
+pub(super) struct Wal {
+    pub(super) entries: Vec<(u64, Entry)>,
+    effects: Vec<(u64, Vec<Effect>)>,
+    /// Relations by the tables that store them, by commit LSN.
+    storages: Vec<(u64, RelationKey, Option<TableId>)>,
+    pub(super) end: u64,
+}
+
+impl Wal {
+    fn append(&mut self, entry: Entry) -> u64 {
+        self.end += 40
+            + match &entry {
+                Entry::Record { bytes, .. } => bytes.len() as u64,
+                Entry::Commit { .. } => 0,
+            };
+        self.entries.push((self.end, entry));
+        self.end
+    }
+
+    pub(super) fn cut(&mut self, at: u64) {
+        self.entries.retain(|(lsn, _)| *lsn <= at);
+        self.effects.retain(|(lsn, _)| *lsn <= at);
+        self.storages.retain(|(lsn, ..)| *lsn <= at);
+    }
+
+    fn committed(&self) -> HashSet<u64> {
+        self.entries
+            .iter()
+            .filter_map(|(_, entry)| match entry {
+                Entry::Commit { xid } => Some(*xid),
+                Entry::Record { .. } => None,
+            })
+            .collect()
+    }
+
+    /// The rows of all relations that exist.
+    fn rows(&self) -> BTreeMap<(RelationKey, TableId, u64), Vec<u8>> {
+        let mut rows = BTreeMap::new();
+        for (_, effects) in &self.effects {
+            for (place, body) in effects {
+                match body {
+                    Some(body) => rows.insert(*place, body.clone()),
+                    None => rows.remove(place),
+                };
+            }
+        }
+        let mut storage = BTreeMap::new();
+        for (_, key, table) in &self.storages {
+            storage.insert(*key, *table);
+        }
+        rows.retain(|(key, table, _), _| storage.get(key) == Some(&Some(*table)));
+        rows
+    }
+}
+
+struct Appender<'a> {
+    wal: &'a RefCell<Wal>,
+    xid: u64,
+}
+
+impl Log for Appender<'_> {
+    fn append(&mut self, record: &[u8]) -> Lsn {
+        let entry = Entry::Record {
+            xid: self.xid,
+            bytes: record.to_vec(),
+        };
+        Lsn(self.wal.borrow_mut().append(entry))
+    }
+}
+
+struct Open {
+    xid: u64,
+    cid: u32,
+    transaction: Transaction,
+    touched: BTreeSet<(RelationKey, TableId, u64)>,
+    storages: Vec<(RelationKey, Option<TableId>)>,
+    /// Relations locked exclusively.
+    locked: Option<RelationKey>,
+    logged: bool,
+}
+
+/// An engine in an arena of its own, and transactions running on it.
+pub(super) struct World {
+    pub(super) random: Random,
+    pub(super) wal: Rc<RefCell<Wal>>,
+    outcomes: Outcomes,
+    open: Vec<Open>,
+    next_xid: Cell<u64>,
+    session: Session,
+    engine: Engine,
+    _region: Region,
+}
+
+fn arena() -> (Region, Engine) {
+    let region = Region::create(64 << 20, HugePages::Off).expect("memory");
+    // SAFETY: the region is fresh and outlives the engine.
+    let memory = unsafe { Memory::format(&region, &ArenaOptions::default()) }.expect("formats");
+    (region, Engine::format(memory).expect("formats"))
+}
+
+/// (key int4, other int4, text of varying length)
+fn image(key: u64, other: u64, filler: usize) -> Vec<u8> {
+    let mut image = vec![0; 24];
+    image[18] = 3;
+    image[22] = 24;
+    image.extend_from_slice(&(key as u32).to_le_bytes());
+    image.extend_from_slice(&(other as u32).to_le_bytes());
+    image.push((filler as u8 + 1) << 1 | 1);
+    image.extend(std::iter::repeat_n(b'x', filler));
+    image
+}
+
+/// An index of one int4 column.
+pub(super) fn index(relation: u32, attnum: u16, unique: bool) -> IndexDefinition {
+    IndexDefinition {
+        relation,
+        unique,
+        nulls_not_distinct: false,
+        columns: vec![KeyColumn {
+            attnum,
+            kind: KeyKind::Int4,
+            descending: false,
+            nulls_first: false,
+            nullable: false,
+        }],
+        layout: vec![
+            AttributeLayout {
+                len: 4,
+                align: 4,
+                by_value: true
+            };
+            attnum.into()
+        ],
+    }
+}
+
+const RELATIONS: [RelationKey; 2] = [
+    RelationKey {
+        database: 1,
+        relation: 100,
+    },
+    RelationKey {
+        database: 1,
+        relation: 200,
+    },
+];
+
+impl World {
+    pub(super) fn new(seed: u64) -> World {
+        let (region, engine) = arena();
+        engine.set_state(State::Ready);
+        World {
+            random: Random(seed),
+            wal: Rc::default(),
+            outcomes: Outcomes::default(),
+            open: Vec::new(),
+            next_xid: Cell::new(10),
+            session: engine.join().expect("joins"),
+            engine,
+            _region: region,
+        }
+    }
+}

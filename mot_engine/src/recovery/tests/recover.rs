@@ -1,0 +1,196 @@
+//! The machine goes down at any point of the log, and what comes up again is what was committed.
+
+use super::*;
+
+impl World {
+    /// The machine goes down with the log durable up to `at`, and comes up again.
+    pub(super) fn recover(mut self, disk: &SimulatedDisk, at: u64) -> World {
+        let wal = std::mem::take(&mut *self.wal.borrow_mut());
+        World::try_recover(&mut self.random, wal, disk, at, &mut |_| Ok(())).expect("recovers")
+    }
+
+    /// As `recover`, on a machine that may go down again. `replayed` is called between records, at which a standby may write
+    /// checkpoints.
+    pub(in crate::recovery) fn try_recover(
+        random: &mut Random,
+        mut wal: Wal,
+        disk: &SimulatedDisk,
+        at: u64,
+        replayed: &mut dyn FnMut(Replayed<'_>) -> Result<(), EngineError>,
+    ) -> Result<World, EngineError> {
+        wal.cut(at);
+        let outcomes = Outcomes::default();
+        *outcomes.committed.borrow_mut() = wal.committed();
+        let (region, engine) = arena();
+        let session = engine.join().expect("joins");
+        engine.set_state(State::Loading);
+        let mut from = 0;
+        if let Some(manifest) = newest(disk, SYSTEM, |_, _| true)? {
+            let threads = 1 + random.below(2) as usize;
+            let loaded = load(engine, disk, &manifest, threads)?;
+            assert!(loaded.flushed.0 <= at);
+            // The server may go back further than the checkpoint.
+            from = loaded.redo.0 * random.below(3) / 2;
+        }
+        engine.set_state(State::Replaying);
+        // Alone, or with lanes, which are then behind at any moment.
+        let lanes = [0, 2, 3][random.below(3) as usize];
+        let mut replayer = ParallelReplayer::new(engine, lanes, 2);
+        let mut next_xid = 10;
+        for (lsn, entry) in &wal.entries {
+            let (Entry::Record { xid, .. } | Entry::Commit { xid }) = entry;
+            // An xid that left no trace in the log is used again.
+            next_xid = next_xid.max(xid + 1);
+            if let Entry::Record { xid, bytes } = entry
+                && *lsn > from.min(at)
+            {
+                let how = HandOver {
+                    is_ahead: random.below(8) > 0,
+                    bytes_max: 1 << (8 + random.below(8)),
+                    has_readers: random.below(2) == 0,
+                };
+                replayer
+                    .apply(&session, bytes, Lsn(*lsn), Xid(*xid), how, &mut || {})
+                    .unwrap_or_else(|error| panic!("{error}"));
+            }
+            replayed(Replayed {
+                session: &session,
+                wal: &wal,
+                lsn: *lsn,
+            })?;
+        }
+        replayer.drain(&mut || {}).expect("applies");
+        finish(
+            &session,
+            &TestClock {
+                outcomes: &outcomes,
+                me: 0,
+            },
+            2,
+        )
+        .expect("finishes");
+        engine.set_state(State::Ready);
+        let random = Random(random.below(u64::MAX));
+        // The old engine is gone without a word.
+        Ok(World {
+            random,
+            wal: Rc::new(RefCell::new(wal)),
+            outcomes,
+            open: Vec::new(),
+            next_xid: Cell::new(next_xid),
+            session,
+            engine,
+            _region: region,
+        })
+    }
+
+    /// Compares with the model. No transaction may be open.
+    pub(in crate::recovery) fn check(&self) {
+        let expected = self.wal.borrow().rows();
+        let clock = TestClock {
+            outcomes: &self.outcomes,
+            me: 0,
+        };
+        let everything = Everything(&self.outcomes);
+        let mut found = BTreeMap::new();
+        for key in RELATIONS {
+            let Some(table) = self.session.find_table(key, &clock) else {
+                continue;
+            };
+            let mut scan = RowScan::new(table);
+            let mut slots = Vec::new();
+            while let Some((slot, version)) = scan.next(&self.session, &everything) {
+                found.insert((key, table.id(), slot.0), version.body().to_vec());
+                slots.push(slot);
+            }
+            assert_eq!(
+                table.row_count_estimate(),
+                slots.len() as u64,
+                "rows counted"
+            );
+            let mut problems = Vec::new();
+            let report = self
+                .session
+                .check(table, &clock, |problem| problems.push(problem))
+                .expect("looks at all");
+            assert_eq!(problems, []);
+            assert_eq!(report.rows, slots.len() as u64);
+            for index in self.session.indexes(table, &clock) {
+                let mut scan = IndexScan::new();
+                scan.start(table, index, &KeyRange::new(), Direction::Forward);
+                let mut reached = Vec::new();
+                while let Some((slot, _)) = scan.next(&self.session, &everything).expect("scans") {
+                    reached.push(slot);
+                }
+                reached.sort_unstable();
+                assert_eq!(
+                    reached,
+                    slots,
+                    "rows through index {}",
+                    index.relation_oid()
+                );
+            }
+        }
+        assert_eq!(
+            found.keys().collect::<Vec<_>>(),
+            expected.keys().collect::<Vec<_>>()
+        );
+        assert_eq!(found, expected);
+    }
+}
+
+/// Replay has come so far.
+pub(in crate::recovery) struct Replayed<'a> {
+    pub(in crate::recovery) session: &'a Session,
+    pub(in crate::recovery) wal: &'a Wal,
+    pub(in crate::recovery) lsn: u64,
+}
+
+fn run(seed: u64) {
+    let mut world = World::new(seed);
+    let mut disk = SimulatedDisk::new(seed);
+    // Before this nothing can be lost.
+    let mut durable = 0;
+    for _ in 0..4 {
+        for _ in 0..world.random.below(3) {
+            for _ in 0..world.random.below(150) {
+                world.step();
+            }
+            let steps = world.random.below(12);
+            durable = world.checkpoint(&disk, steps);
+        }
+        for _ in 0..world.random.below(150) {
+            world.step();
+        }
+        if world.random.below(4) == 0 {
+            world.end_all();
+            world.check();
+        }
+        let end = world.wal.borrow().end;
+        let at = durable + world.random.below(end - durable + 1);
+        disk = disk.restart();
+        world = world.recover(&disk, at);
+        // What was lost is written anew.
+        let kept = world.wal.borrow().entries.last().map_or(0, |(lsn, _)| *lsn);
+        world.wal.borrow_mut().end = kept.max(durable);
+        world.check();
+    }
+}
+
+#[test]
+fn recovers_what_was_committed() {
+    let seeds = match std::env::var("MOT_TEST_SEED") {
+        Ok(seed) => {
+            let seed = seed.parse().expect("a number");
+            seed..seed + 1
+        }
+        Err(_) => 0..300,
+    };
+    for seed in seeds {
+        let outcome = std::panic::catch_unwind(|| run(seed));
+        if let Err(payload) = outcome {
+            eprintln!("failed with MOT_TEST_SEED={seed}");
+            std::panic::resume_unwind(payload);
+        }
+    }
+}
