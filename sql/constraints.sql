@@ -92,3 +92,57 @@ ALTER DOMAIN co_positive ADD CONSTRAINT co_small CHECK (VALUE < 10);
 INSERT INTO co4 VALUES (50, 'x');
 DROP FOREIGN TABLE co, co2, co3, co4;
 DROP DOMAIN co_positive;
+-- An UPDATE of several rows under a key that is not deferrable passes or fails as its rows would one after the other, in the order in which the statement meets
+-- them: never for a state that the same statement has replaced already. A heap table takes the rows one by one here.
+CREATE TABLE one_by_one (r int, id int, k int);
+CREATE UNIQUE INDEX ON one_by_one (k, id);
+CREATE FOREIGN TABLE at_once (r int, id int PRIMARY KEY, k int) SERVER mot;
+INSERT INTO at_once SELECT i, i, i % 3 FROM generate_series(1, 12) i;
+CREATE UNIQUE INDEX at_once_k_id ON at_once (k, id);
+ALTER FOREIGN TABLE at_once DROP CONSTRAINT at_once_pkey;
+ALTER FOREIGN TABLE at_once ALTER id DROP NOT NULL;
+CREATE FUNCTION compare(new_id text, new_k text, filter text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE row_number int; expected text := 'done'; got text := 'done';
+BEGIN
+  DELETE FROM one_by_one;
+  INSERT INTO one_by_one SELECT * FROM at_once;
+  BEGIN
+    FOR row_number IN EXECUTE format('SELECT r FROM at_once WHERE %s', filter) LOOP
+      EXECUTE format('UPDATE one_by_one SET id = %s, k = %s WHERE r = $1', new_id, new_k) USING row_number;
+    END LOOP;
+  EXCEPTION WHEN unique_violation THEN
+    expected := 'duplicate';
+  END;
+  BEGIN
+    EXECUTE format('UPDATE at_once SET id = %s, k = %s WHERE %s', new_id, new_k, filter);
+  EXCEPTION WHEN unique_violation THEN
+    got := 'duplicate';
+  END;
+  IF got <> expected OR EXISTS (SELECT * FROM one_by_one EXCEPT SELECT * FROM at_once) THEN
+    RETURN format('%s, expected %s', got, expected);
+  END IF;
+  RETURN got;
+END $$;
+CREATE TABLE compared (new_id text, new_k text, filter text, outcome text);
+DO $$
+DECLARE new_id text; new_k text; filter text; round int;
+BEGIN
+  FOR round IN 1..3 LOOP
+    FOREACH filter IN ARRAY ARRAY['true', 'k = 1', 'k >= 1', 'id > 3', 'id IN (1, 2, 3, 5)', 'k IS NOT NULL AND r % 2 = 0'] LOOP
+      FOREACH new_k IN ARRAY ARRAY['k', 'k + 1', '1 - k', 'k - 1', 'id % 3'] LOOP
+        FOREACH new_id IN ARRAY ARRAY['id', 'id + 1', 'id - 1', '-id', '10 - id', 'id # 1', 'k', 'r'] LOOP
+          INSERT INTO compared VALUES (new_id, new_k, filter, compare(new_id, new_k, filter));
+        END LOOP;
+      END LOOP;
+    END LOOP;
+    -- Keys that dead rows have had, and some without.
+    DELETE FROM at_once WHERE r % 4 = round;
+    INSERT INTO at_once SELECT 100 * round + i, 100 * round + i, NULLIF(i, 2) FROM generate_series(1, 4) i;
+  END LOOP;
+END $$;
+SELECT outcome LIKE '%expected%' AS differs, count(*) > 100 AS many, count(DISTINCT outcome) AS outcomes FROM compared GROUP BY 1;
+SELECT * FROM compared WHERE outcome LIKE '%expected%' LIMIT 5;
+SELECT rows FROM mot.check('at_once');
+DROP TABLE compared, one_by_one;
+DROP FUNCTION compare;
+DROP FOREIGN TABLE at_once;

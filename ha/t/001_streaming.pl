@@ -47,7 +47,7 @@ push @readers, start_readers($cascade);
 # Definitions change under the readers of other tables, too.
 $primary->safe_psql('postgres', q(
 CREATE FOREIGN TABLE late (id int PRIMARY KEY, v text) SERVER mot;
-INSERT INTO late SELECT i, i FROM generate_series(1, 1000) i;
+INSERT INTO late SELECT i, i FROM generate_series(1, 20000) i;
 CREATE INDEX late_v ON late (v);
 BEGIN;
 CREATE FOREIGN TABLE never (id int PRIMARY KEY) SERVER mot;
@@ -68,6 +68,14 @@ for my $standby (@standbys, $cascade)
 	is( $standby->safe_psql('postgres', q(SET enable_seqscan = off; SELECT count(*), max(id) FROM late WHERE v > '5')),
 		$primary->safe_psql('postgres', q(SELECT count(*), max(id) FROM late WHERE v > '5')),
 		$standby->name . ': an index made while it streamed');
+	# Parallel workers see what their leader's snapshot sees, on a standby, too.
+	my $parallel = 'SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;'
+	  . ' SET parallel_leader_participation = off;';
+	my $sums = 'SELECT count(*), sum(id), sum(length(v)), count(DISTINCT ctid) FROM late WHERE length(v) > 0';
+	like($standby->safe_psql('postgres', "$parallel EXPLAIN $sums"),
+		qr/Parallel Foreign Scan on late/, $standby->name . ': a parallel plan');
+	is( $standby->safe_psql('postgres', "$parallel $sums"),
+		$primary->safe_psql('postgres', $sums), $standby->name . ': rows by parallel workers');
 	my ($code, undef, $error) = $standby->psql('postgres', 'UPDATE account_mot SET balance = 0');
 	like($error, qr/cannot execute UPDATE in a read-only transaction/, $standby->name . ': refuses writes');
 }

@@ -75,6 +75,8 @@ points! {
     ScanAfterEntries = "scan-after-entries", Allowed;
     /// A scan of all rows is about to look at some.
     ScanBeforeRows = "scan-before-rows", Allowed;
+    /// Which rows the processes of a parallel query share is settled; none was looked at.
+    ScanBeforeSharing = "scan-before-sharing", Allowed;
     /// PRE_COMMIT: nothing is logged.
     CommitBeforeLog = "commit-before-log", Allowed;
     /// A record is in the WAL; its rows are not marked as logged. Checkpoints wait.

@@ -43,6 +43,23 @@ pub unsafe fn create(statement: &Statement, node: *mut pg_sys::IndexStmt) -> boo
     }
 }
 
+/// Raises 42P16 for a table that has a primary key. Core asks, too, but after the columns of the new one were made NOT NULL.
+unsafe fn refuse_second_primary_key(table: pg_sys::Relation) {
+    // SAFETY: an open relation; reading its indexes notes which is the primary key's.
+    unsafe {
+        pg_sys::list_free(pg_sys::RelationGetIndexList(table));
+        if (*table).rd_pkindex != pg_sys::InvalidOid {
+            let name = nodes::name(&(*(*table).rd_rel).relname);
+            raise(
+                PgSqlErrorCode::ERRCODE_INVALID_TABLE_DEFINITION,
+                format!("multiple primary keys for table \"{name}\" are not allowed"),
+                None,
+                None,
+            );
+        }
+    }
+}
+
 /// Makes an index, or the index and the constraint it serves; `InvalidOid` if IF NOT EXISTS found one of that name.
 ///
 /// The caller holds the lock and has checked that the table is its own.
@@ -56,11 +73,17 @@ pub unsafe fn define(
         let mut table = pg_sys::table_open(relid, pg_sys::NoLock as i32);
         let table_name = nodes::name(&(*(*table).rd_rel).relname);
         let namespace = (*(*table).rd_rel).relnamespace;
-        pg_sys::CheckTableNotInUse(table, c"CREATE INDEX".as_ptr());
+        let what = if is_alter_table {
+            c"ALTER TABLE"
+        } else {
+            c"CREATE INDEX"
+        };
+        pg_sys::CheckTableNotInUse(table, what.as_ptr());
         check_supported(stmt);
         check_namespace(namespace);
 
         if (*stmt).primary {
+            refuse_second_primary_key(table);
             table = alter::ensure_not_null(table, stmt);
         }
         let elements = nodes::items::<pg_sys::IndexElem>((*stmt).indexParams);
@@ -207,6 +230,7 @@ pub unsafe fn constraint_using_index(relid: pg_sys::Oid, request: &Request) {
             name = (*stmt).idxname;
         }
         if (*stmt).primary {
+            refuse_second_primary_key(table);
             table = alter::ensure_not_null(table, stmt);
             pg_sys::index_check_primary_key(table, info, true, stmt);
         }

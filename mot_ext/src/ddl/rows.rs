@@ -271,7 +271,8 @@ unsafe fn check_expression(relation: pg_sys::Oid, check: &str) -> String {
 /// has no rules.
 ///
 /// Triggers are taken away from the started statement, not from the session: `session_replication_role` spares those that are enabled
-/// ALWAYS or for REPLICA, and one of those could keep a row from being filled.
+/// ALWAYS or for REPLICA, and one of those could keep a row from being filled. CHECK conditions are, too: old rows may break one that is NOT
+/// VALID, and new ones are judged afterwards (`make_true`).
 ///
 /// Generated columns are given their expressions: core computes those only that depend on a column that the text assigns to.
 unsafe fn update_all(command: &str, relation: pg_sys::Oid, generated: &[i16]) {
@@ -296,6 +297,13 @@ unsafe fn update_all(command: &str, relation: pg_sys::Oid, generated: &[i16]) {
         };
         assign_expressions(query, relation, generated);
         let plan = pg_sys::pg_plan_query(query, text.as_ptr(), 0, std::ptr::null_mut());
+        let checks = number_of_checks(relation);
+        // A compiled form has its conditions in it; what is instrumented does not run compiled.
+        let instruments = if checks > 0 {
+            pg_sys::InstrumentOption::INSTRUMENT_ROWS
+        } else {
+            0
+        };
         let run = pg_sys::CreateQueryDesc(
             plan,
             text.as_ptr(),
@@ -304,11 +312,11 @@ unsafe fn update_all(command: &str, relation: pg_sys::Oid, generated: &[i16]) {
             pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestNone),
             std::ptr::null_mut(),
             std::ptr::null_mut(),
-            0,
+            instruments as i32,
         );
         // Triggers are not skipped by flag: core wants to be told of a query before it finds that there is none to fire.
         pg_sys::ExecutorStart(run, 0);
-        take_triggers_away(run);
+        take_rules_away(run, checks);
         version::run_to_end(run);
         pg_sys::ExecutorFinish(run);
         pg_sys::ExecutorEnd(run);
@@ -337,13 +345,24 @@ unsafe fn assign_expressions(query: *mut pg_sys::Query, relation: pg_sys::Oid, g
     }
 }
 
-/// Makes a started statement forget its tables' triggers: the executor reads them from its own copy.
-unsafe fn take_triggers_away(run: *mut pg_sys::QueryDesc) {
-    // SAFETY: a started UPDATE; its plan state is what its tag says.
+unsafe fn number_of_checks(relation: pg_sys::Oid) -> usize {
+    // SAFETY: the caller has locked the table.
+    unsafe {
+        let table = pg_sys::table_open(relation, pg_sys::NoLock as i32);
+        let constraints = (*(*table).rd_att).constr.as_ref();
+        let number = constraints.map_or(0, |constraints| usize::from(constraints.num_check));
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+        number
+    }
+}
+
+/// Makes a started statement forget its table's triggers, which the executor reads from its own copy, and its `checks` CHECK conditions.
+unsafe fn take_rules_away(run: *mut pg_sys::QueryDesc, checks: usize) {
+    // SAFETY: a started UPDATE of one table; its plan state is what its tag says.
     unsafe {
         let state = (*run).planstate;
         if state.is_null() {
-            // It runs compiled: the table has no triggers.
+            // It runs compiled: the table has neither.
             return;
         }
         if nodes::tag(state) != pg_sys::NodeTag::T_ModifyTableState {
@@ -355,7 +374,11 @@ unsafe fn take_triggers_away(run: *mut pg_sys::QueryDesc) {
         let state = state.cast::<pg_sys::ModifyTableState>();
         (*(*state).rootResultRelInfo).ri_TrigDesc = std::ptr::null_mut();
         for position in 0..(*state).mt_nrels as usize {
-            (*(*state).resultRelInfo.add(position)).ri_TrigDesc = std::ptr::null_mut();
+            let info = (*state).resultRelInfo.add(position);
+            (*info).ri_TrigDesc = std::ptr::null_mut();
+            if checks > 0 {
+                version::pass_all_checks(info, (*(*run).estate).es_query_cxt, checks);
+            }
         }
     }
 }

@@ -33,6 +33,8 @@ pub struct Modify {
     fields: FieldKeeper,
     /// The scan locked the rows: their newest state is what it returned.
     is_locked: bool,
+    /// Of BEFORE row triggers, which core does not see: it would fire them for a row that a join gives once more.
+    fires_before: bool,
     pub hidden: Hidden,
 }
 
@@ -106,6 +108,8 @@ unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRe
             }
         }
         let snapshot = (*estate).es_snapshot;
+        let fires_before =
+            !plan.is_null() && triggers::take_before((*info).ri_TrigDesc, (*plan).operation);
         let state = Modify {
             target: Target::new((*info).ri_RelationDesc),
             node,
@@ -114,8 +118,8 @@ unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRe
             identity,
             tuple: tuple::empty(),
             fields: FieldKeeper::new(),
-            is_locked: !plan.is_null()
-                && triggers::run_before((*info).ri_TrigDesc, (*plan).operation),
+            is_locked: fires_before,
+            fires_before,
             hidden: Hidden::none(),
         };
         let state = PgMemoryContexts::For((*estate).es_query_cxt).leak_and_drop_on_delete(state);
@@ -227,6 +231,27 @@ impl Modify {
                 .visible(target.table, slot, self.snapshot.as_ref()?)?;
             Some((slot, seen))
         }
+    }
+
+    /// Whether BEFORE row triggers run now. Not for a row that this command, or one that it triggered, has changed: the write says then
+    /// what becomes of it, as heapam's lock does ahead of the triggers of a heap row. Nor where ALTER TABLE took all triggers away.
+    unsafe fn fires_before(
+        &self,
+        info: *mut pg_sys::ResultRelInfo,
+        row: Slot,
+        command: CommandId,
+    ) -> bool {
+        let target = &self.target;
+        // SAFETY: the initialized result relation of this state.
+        self.fires_before
+            && unsafe { !(*info).ri_TrigDesc.is_null() }
+            && match target.session.newest(&PgClock, target.table, row) {
+                Newest::Live(newest) => {
+                    !(PgClock.is_current(newest.xid()) && newest.cid() >= command)
+                }
+                Newest::Gone => false,
+                Newest::None | Newest::Busy(_) => true,
+            }
     }
 
     /// A row as it was before a change. It stays until we commit.
@@ -344,6 +369,13 @@ unsafe fn update(
             return std::ptr::null_mut();
         };
         state.hidden.show();
+        if state.fires_before(info, row, state.command(estate)) {
+            let mut old = state.old_row(seen);
+            if !triggers::fire_before_update(state.node, estate, info, &raw mut old, slot) {
+                return std::ptr::null_mut();
+            }
+            compute_generated(estate, info, slot);
+        }
         let scanned = seen;
         let mut slot = slot;
         loop {
@@ -392,11 +424,23 @@ unsafe fn compute_new_row(
         tuple::store_copy(old_slot, version, state.target.oid());
         let slot = pg_sys::ExecGetUpdateNewTuple(info, output, old_slot);
         (*slot).tts_tableOid = state.target.oid();
+        compute_generated(estate, info, slot);
+        slot
+    }
+}
+
+/// Computes the generated columns of a row's new state.
+unsafe fn compute_generated(
+    estate: *mut pg_sys::EState,
+    info: *mut pg_sys::ResultRelInfo,
+    slot: *mut pg_sys::TupleTableSlot,
+) {
+    // SAFETY: an initialized result relation and a filled slot of its row type.
+    unsafe {
         let constraints = (*(*slot).tts_tupleDescriptor).constr;
         if !constraints.is_null() && (*constraints).has_generated_stored {
             compute_stored_generated(info, estate, slot, pg_sys::CmdType::CMD_UPDATE);
         }
-        slot
     }
 }
 
@@ -414,6 +458,12 @@ pub unsafe extern "C-unwind" fn exec_foreign_delete(
             return std::ptr::null_mut();
         };
         state.hidden.show();
+        if state.fires_before(info, row, state.command(estate)) {
+            let mut old = state.old_row(seen);
+            if !triggers::fire_before_delete(state.node, estate, info, &raw mut old) {
+                return std::ptr::null_mut();
+            }
+        }
         let scanned = seen;
         loop {
             match state.target.delete(row, seen, state.command(estate)) {

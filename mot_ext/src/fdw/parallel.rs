@@ -13,6 +13,7 @@
 use super::{scan, serializable};
 use crate::pg::version;
 use mot_engine::SharedRowScan;
+use mot_engine::pause::{Point, reach};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::c_void;
@@ -105,6 +106,7 @@ unsafe fn begin(node: *mut pg_sys::ForeignScanState, shared: &'static SharedRowS
         let scan = scan::state(node);
         scan.begin_reading_all();
         shared.begin(scan.table);
+        reach(Point::ScanBeforeSharing);
         scan.share(Some(shared));
     }
 }

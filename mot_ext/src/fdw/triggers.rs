@@ -21,6 +21,25 @@ pub unsafe fn run_before(
     }
 }
 
+/// Hides the BEFORE row triggers of a command from core for good, in the result relation's own copy of its triggers: `modify` fires them. Whether
+/// there are any.
+pub unsafe fn take_before(
+    triggers: *mut pg_sys::TriggerDesc,
+    command: pg_sys::CmdType::Type,
+) -> bool {
+    // SAFETY: an initialized result relation's triggers, or none.
+    unsafe {
+        if !run_before(triggers, command) {
+            return false;
+        }
+        match command {
+            pg_sys::CmdType::CMD_UPDATE => (*triggers).trig_update_before_row = false,
+            _ => (*triggers).trig_delete_before_row = false,
+        }
+        true
+    }
+}
+
 /// What a plan has to know of a table's row triggers: with any it gives the old row along, and its scan locks the rows for BEFORE triggers.
 #[derive(Clone, Copy)]
 pub struct Planned {
@@ -103,6 +122,17 @@ pub unsafe fn fire_before_update(
 ) -> bool {
     // SAFETY: as core calls it for a foreign table: the old row as a tuple, no tuple id.
     unsafe { version::before_update_triggers(estate, &raw mut (*node).mt_epqstate, info, old, new) }
+}
+
+/// Fires BEFORE DELETE row triggers; false: they want nothing to be done.
+pub unsafe fn fire_before_delete(
+    node: *mut pg_sys::ModifyTableState,
+    estate: *mut pg_sys::EState,
+    info: *mut pg_sys::ResultRelInfo,
+    old: pg_sys::HeapTuple,
+) -> bool {
+    // SAFETY: as core calls it for a foreign table: the old row as a tuple, no tuple id.
+    unsafe { version::before_delete_triggers(estate, &raw mut (*node).mt_epqstate, info, old) }
 }
 
 /// Queues AFTER UPDATE row triggers.

@@ -31,7 +31,7 @@ impl Source<'_> {
         } else {
             "UNIQUE "
         };
-        let text = match rng.random_range(0..16) {
+        let text = match rng.random_range(0..20) {
             0..=1 => format!("TRUNCATE {name}"),
             2..=3 => format!("CREATE INDEX {extra} ON {name} ({column})"),
             4 => format!("CREATE {unique}INDEX {extra} ON {name} ({column})"),
@@ -45,6 +45,11 @@ impl Source<'_> {
             11 => format!("DROP INDEX IF EXISTS {name}_extra_{earlier}"),
             12 => format!("ALTER TABLE {name} DISABLE TRIGGER USER"),
             13 => format!("ALTER TABLE {name} ENABLE TRIGGER USER"),
+            16..=17 => format!(
+                "ALTER TABLE {name} ADD CONSTRAINT {extra} CHECK ({column} IS NULL) NOT VALID"
+            ),
+            18 => format!("ALTER TABLE {name} VALIDATE CONSTRAINT {name}_extra_{earlier}"),
+            19 => format!("ALTER TABLE {name} ADD PRIMARY KEY ({column})"),
             _ => format!("ALTER TABLE {name} DROP CONSTRAINT IF EXISTS {name}_extra_{earlier}"),
         };
         Statement {

@@ -39,6 +39,54 @@ pub unsafe fn before_update_triggers(
     }
 }
 
+/// Fires BEFORE DELETE row triggers of a foreign table; false: they want nothing to be done.
+pub unsafe fn before_delete_triggers(
+    estate: *mut pg_sys::EState,
+    epq: *mut pg_sys::EPQState,
+    info: *mut pg_sys::ResultRelInfo,
+    old: pg_sys::HeapTuple,
+) -> bool {
+    // SAFETY: as core calls it for a foreign table (caller): the old row as a tuple, no tuple id, nobody to tell of a concurrent change.
+    unsafe {
+        pg_sys::ExecBRDeleteTriggers(
+            estate,
+            epq,
+            info,
+            std::ptr::null_mut(),
+            old,
+            std::ptr::null_mut(),
+            #[cfg(not(feature = "pg15"))]
+            std::ptr::null_mut(),
+            #[cfg(not(feature = "pg15"))]
+            std::ptr::null_mut(),
+            #[cfg(feature = "pg18")]
+            false,
+        )
+    }
+}
+
+/// Has every row pass the relation's CHECK conditions, of which there are so many: core takes those that it finds compiled, and lets a row pass one
+/// that is empty.
+pub unsafe fn pass_all_checks(
+    info: *mut pg_sys::ResultRelInfo,
+    context: pg_sys::MemoryContext,
+    checks: usize,
+) {
+    // SAFETY: an initialized result relation that no row was judged by; the context is the query's (caller).
+    unsafe {
+        let empty =
+            pg_sys::MemoryContextAllocZero(context, checks * size_of::<*mut pg_sys::ExprState>());
+        #[cfg(not(feature = "pg18"))]
+        {
+            (*info).ri_ConstraintExprs = empty.cast();
+        }
+        #[cfg(feature = "pg18")]
+        {
+            (*info).ri_CheckConstraintExprs = empty.cast();
+        }
+    }
+}
+
 /// An execution begins: no row was processed.
 pub unsafe fn count_from_zero(estate: *mut pg_sys::EState) {
     // SAFETY: a live executor state (caller).

@@ -147,6 +147,7 @@ impl Round<'_> {
         let source = Source {
             tables: &self.tables,
             cursor_table: None,
+            is_alone: true,
         };
         let prepared = source.prepare();
         for _ in 0..self.plan.sessions {
@@ -177,6 +178,7 @@ impl Round<'_> {
             let insert = Source {
                 tables: &self.tables,
                 cursor_table: None,
+                is_alone: true,
             }
             .insert(&mut self.rng);
             if let Some(words) = self.step(0, &insert)? {

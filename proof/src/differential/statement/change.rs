@@ -109,7 +109,7 @@ impl Source<'_> {
         let set = assignments(rng, table, one_row);
         let (from, filter) = if one_row {
             (String::new(), by_key(rng, table))
-        } else if !table.locks_what_it_reads() && rng.random_ratio(1, 3) {
+        } else if self.may_join(table) && rng.random_ratio(1, 3) {
             let (other, on) = self.join(rng, table);
             (
                 format!(" FROM {} o", other.name),
@@ -138,7 +138,7 @@ impl Source<'_> {
         let one_row = rng.random_ratio(3, 5);
         let (using, filter) = if one_row {
             (String::new(), by_key(rng, table))
-        } else if !table.locks_what_it_reads() && rng.random_ratio(1, 4) {
+        } else if self.may_join(table) && rng.random_ratio(1, 4) {
             let (other, on) = self.join(rng, table);
             (
                 format!(" USING {} o", other.name),
@@ -165,6 +165,32 @@ impl Source<'_> {
             ..Statement::plain(format!(
                 "DELETE FROM {name}{using} WHERE {filter}{returning}"
             ))
+        }
+    }
+
+    /// A statement that goes on with the rows that another one in it has changed: gives them, or puts them in again.
+    pub(super) fn pass_on(&self, rng: &mut SmallRng) -> Statement {
+        let table = self.table(rng);
+        let name = &table.name;
+        let filter = condition(rng, table, &format!("{name}."));
+        let text = match rng.random_range(0..3) {
+            0 => format!(
+                "WITH gone AS (DELETE FROM {name} WHERE {filter} AND {} RETURNING *) SELECT * FROM gone",
+                condition(rng, table, &format!("{name}."))
+            ),
+            1 => format!(
+                "WITH new AS (UPDATE {name} SET {} WHERE {filter} RETURNING {}) SELECT (SELECT count(*) FROM {name}), * FROM new",
+                assignments(rng, table, false),
+                table.key_list()
+            ),
+            _ => format!(
+                "WITH gone AS (DELETE FROM {name} WHERE {filter} RETURNING *) INSERT INTO {name} SELECT * FROM gone ON CONFLICT DO NOTHING RETURNING *"
+            ),
+        };
+        Statement {
+            is_ordered: false,
+            locks_several: true,
+            ..Statement::plain(text)
         }
     }
 }

@@ -53,6 +53,8 @@ pub struct Source<'a> {
     pub tables: &'a [Table],
     /// What this session's cursor may stand on.
     pub cursor_table: Option<usize>,
+    /// The statement is a transaction of its own: what it locks is free after it.
+    pub is_alone: bool,
 }
 
 fn value(rng: &mut SmallRng, column: &Column) -> String {
@@ -125,12 +127,18 @@ impl Source<'_> {
         match rng.random_range(0..100) {
             0..=24 => self.insert(rng),
             25..=46 => self.update(rng),
-            47..=55 => self.delete(rng),
+            47..=53 => self.delete(rng),
+            54..=55 => self.pass_on(rng),
             56..=73 => self.select(rng, false),
             74..=83 => self.select(rng, true),
             84..=95 => self.execute(rng),
             _ => self.cursor(rng),
         }
+    }
+
+    /// Whether a statement may join the table that it changes: one with row triggers locks rows that the join then drops.
+    fn may_join(&self, table: &Table) -> bool {
+        self.is_alone || !table.locks_what_it_reads()
     }
 
     /// Another table `o`, and a condition on columns of one type, or on none.
