@@ -698,3 +698,6 @@ mod programs;
 
 #[path = "interleavings/suffixes.rs"]
 mod suffixes;
+
+#[path = "interleavings/slices.rs"]
+mod slices;
