@@ -359,12 +359,12 @@ impl<'a> LayerBuilder<'a> {
         let from = ends[kept - 1];
         self.suffixes.drain(..from);
         self.suffix_ends = [0; LEAF_ENTRIES];
-        for slot in kept..LEAF_ENTRIES {
+        for (slot, end) in ends.into_iter().enumerate().skip(kept) {
             let kind = old.kinds().of(slot);
             // An entry for a layer would have been the slice's last.
             debug_assert!(kind < LAYER);
             new.fill(slot - kept, slice, kind, old.value(slot));
-            self.suffix_ends[slot - kept] = ends[slot] - from;
+            self.suffix_ends[slot - kept] = end - from;
         }
         new.set_permutation(Permutation::first(LEAF_ENTRIES - kept));
         Ok(new)
