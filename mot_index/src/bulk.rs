@@ -352,20 +352,19 @@ impl<'a> LayerBuilder<'a> {
         let kept = (0..LEAF_ENTRIES)
             .take_while(|slot| old.key(*slot) < slice)
             .count();
-        let suffixes = self.suffixes.split_off(self.suffix_begin(kept));
         let ends = self.suffix_ends;
         old.set_permutation(Permutation::first(kept));
         self.finish_leaf(tree)?;
         let new = self.hang_in(tree, slice)?;
         let from = ends[kept - 1];
-        self.suffixes = suffixes;
+        self.suffixes.drain(..from);
         self.suffix_ends = [0; LEAF_ENTRIES];
-        for slot in kept..LEAF_ENTRIES {
+        for (slot, end) in ends.into_iter().enumerate().skip(kept) {
             let kind = old.kinds().of(slot);
             // An entry for a layer would have been the slice's last.
             debug_assert!(kind < LAYER);
             new.fill(slot - kept, slice, kind, old.value(slot));
-            self.suffix_ends[slot - kept] = ends[slot] - from;
+            self.suffix_ends[slot - kept] = end - from;
         }
         new.set_permutation(Permutation::first(LEAF_ENTRIES - kept));
         Ok(new)
@@ -428,10 +427,10 @@ impl<'a> LayerBuilder<'a> {
         let Some(leaf) = self.leaf else {
             return Ok(());
         };
-        if self.suffixes.is_empty() || leaf.bag() != 0 {
+        let count = leaf.permutation().count();
+        if self.suffix_begin(count) == 0 || leaf.bag() != 0 {
             return Ok(());
         }
-        let count = leaf.permutation().count();
         let suffix = |slot: usize| &self.suffixes[self.suffix_begin(slot)..self.suffix_ends[slot]];
         let bytes = (0..count)
             .map(|slot| Bag::stored_bytes(suffix(slot).len()))

@@ -1,15 +1,18 @@
-//! Making a layer for keys that share a slice and all go on behind it, when they have become too many for the leaf.
+//! Making a layer for keys that share a slice and all go on behind it, when they have become too many for the leaf,
+//! or as many as may stay and the leaf is full.
 //!
 //! If all of them share further slices, a chain of layers is made, each but the last a leaf with one
 //! entry. In the last they part, so no slice has more of them there than may stay in a leaf: one leaf holds
 //! them all. The chain is complete before it is published by one change of the leaf above.
 
-use crate::bag::{Bag, with_reserve};
+use crate::bag::{Bag, has_suffixes, owned_suffix, with_reserve};
 use crate::memory::{Memory, OutOfMemory};
-use crate::node::Node;
+use crate::node::{NO_SLOT, Node};
 use crate::permutation::{LEAF_ENTRIES, Permutation};
 use crate::slice::{LAYER, LONGER, SLICE_BYTES, SUFFIX, SUFFIXES_OF_A_SLICE, cut, shared_layers};
+use crate::sync::is_broken;
 use crate::tree::Tree;
+use crate::version::CHANGE;
 
 /// As many keys as make a layer.
 pub(crate) const LAYER_KEYS: usize = SUFFIXES_OF_A_SLICE + 1;
@@ -28,12 +31,13 @@ impl<'a> NewLayer<'a> {
     /// A layer of entries in strictly ascending order, of which the one numbered `new` is still to get its value.
     pub(crate) fn create<M: Memory>(
         tree: &Tree<'a, M>,
-        entries: &[(&[u8], u64); LAYER_KEYS],
+        entries: &[(&[u8], u64)],
         new: usize,
     ) -> Result<Self, OutOfMemory> {
+        debug_assert!(entries.len() > 1 && entries.len() <= LAYER_KEYS);
         let path = entries[0].0;
         // What the first and the last have in common, those between them have, too.
-        let chained = shared_layers(path, entries[LAYER_KEYS - 1].0);
+        let chained = shared_layers(path, entries[entries.len() - 1].0);
         let leaf = create_leaf(tree, entries, chained * SLICE_BYTES)?;
         leaf.set_kinds(leaf.kinds().with_last(new));
         let mut root = leaf;
@@ -57,12 +61,60 @@ impl<'a> NewLayer<'a> {
     pub(crate) fn set_value(&self, value: u64) {
         self.leaf.set_value(self.slot, value);
     }
+
+    /// Takes the place of `count` suffixes of one slice, the first of them at a position of a leaf the caller owns, which is left dirty; the caller then
+    /// counts a change. Returns the cell of the bag the leaf no longer uses, or 0.
+    pub(crate) fn replace(&self, leaf: &Node, first: usize, count: usize) -> u64 {
+        if !is_broken("index: dirty while suffixes move to a layer") {
+            leaf.version.make_dirty();
+        }
+        let permutation = leaf.permutation();
+        let slot = permutation.slot(first);
+        leaf.set_value(slot, self.root.address());
+        leaf.set_kinds(leaf.kinds().with(slot, LAYER));
+        let left = (1..count).fold(permutation, |left, _| left.remove(first + 1));
+        leaf.set_permutation(left);
+        // What is given up of a bag goes when it is rebuilt, but one of which all is given up may never be.
+        if has_suffixes(leaf) {
+            return 0;
+        }
+        let given_up = leaf.bag();
+        leaf.set_bag(0);
+        given_up
+    }
+}
+
+impl<'a, M: Memory> Tree<'a, M> {
+    /// Makes room in a full leaf the caller owns by moving a slice's suffixes, as many as may stay, to a layer of their own; `false` if no slice has so
+    /// many. One more of them would do that anyway, and a leaf that is cut because of what soon goes stays nearly empty. On `Err` nothing was changed.
+    pub(crate) fn move_some(&self, leaf: &Node) -> Result<bool, OutOfMemory> {
+        const COUNT: usize = SUFFIXES_OF_A_SLICE;
+        let (permutation, kinds) = (leaf.permutation(), leaf.kinds());
+        let slot = |position: usize| permutation.slot(position);
+        let first = (0..=LEAF_ENTRIES - COUNT).find(|first| {
+            leaf.key(slot(*first)) == leaf.key(slot(first + COUNT - 1))
+                && kinds.of(slot(*first)) == SUFFIX
+        });
+        let Some(first) = first else {
+            return Ok(false);
+        };
+        let mut entries = [(&[][..], 0); COUNT];
+        for (entry, position) in entries.iter_mut().zip(first..) {
+            let slot = slot(position);
+            *entry = (owned_suffix(leaf, slot), leaf.value(slot));
+        }
+        let layer = NewLayer::create(self, &entries, NO_SLOT)?;
+        let given_up = layer.replace(leaf, first, COUNT);
+        leaf.version.make_clean(CHANGE);
+        self.retire_bag(given_up);
+        Ok(true)
+    }
 }
 
 /// A leaf of entries, each in the slot of its number; their first `offset` bytes are in the layers above.
 fn create_leaf<'a, M: Memory>(
     tree: &Tree<'a, M>,
-    entries: &[(&[u8], u64); LAYER_KEYS],
+    entries: &[(&[u8], u64)],
     offset: usize,
 ) -> Result<&'a Node, OutOfMemory> {
     let leaf = tree.create_node(0)?;

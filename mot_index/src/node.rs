@@ -309,9 +309,8 @@ impl Node {
     /// The slots of the entries that go on behind a slice, in a permutation of this leaf: one that leads to a layer, or some with suffixes.
     #[inline]
     pub(crate) fn longer(&self, permutation: Permutation, kinds: Kinds, slice: u64) -> Slots {
-        let mut equal = Slots(lanes::equal(self.slices(), slice) & ALL_SLOTS);
         let mut longer = 0;
-        while let Some(slot) = equal.next() {
+        for slot in Slots(lanes::equal(self.slices(), slice) & ALL_SLOTS) {
             let is_there = kinds.of(slot) >= SUFFIX && permutation.position(slot).is_some();
             longer |= u32::from(is_there) << slot;
         }

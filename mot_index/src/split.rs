@@ -63,7 +63,7 @@ struct Supplies<'a> {
 }
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Splits the leaf if it is full. Returns the leaf that then covers the slice of `rest`, latched and
+    /// Makes a layer of some of its entries if the leaf is full, or else splits it. Returns the leaf that then covers the slice of `rest`, latched and
     /// with room, and the position in it. On `Err` the latch has been given back.
     pub(crate) fn make_room(
         &self,
@@ -74,6 +74,17 @@ impl<'a, M: Memory> Tree<'a, M> {
         let leaf = site.leaf;
         if !leaf.permutation().is_full() {
             return Ok((site, position));
+        }
+        match self.move_some(leaf) {
+            Ok(false) => {}
+            Ok(true) => {
+                let place = place_in_owned(leaf, rest);
+                return Ok((site, absent_at(place)));
+            }
+            Err(full) => {
+                leaf.version.unlatch(0);
+                return Err(full);
+            }
         }
         let slice = cut_key(rest).0;
         let mut chain = Chain::new();
@@ -93,10 +104,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         };
         let leaf = self.split(chain, supplies, &cut, site.root, slice);
         let site = Site { leaf, ..site };
-        let position = match place_in_owned(leaf, rest) {
-            Place::Before(position) => position,
-            Place::At(..) => unreachable!("the key was absent under the latch"),
-        };
+        let position = absent_at(place_in_owned(leaf, rest));
         Ok((site, position))
     }
 
@@ -257,6 +265,14 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
         self.retire_bag(old_bag);
         target
+    }
+}
+
+/// The position of a key that is in no owned leaf.
+fn absent_at(place: Place) -> usize {
+    match place {
+        Place::Before(position) => position,
+        Place::At(..) => unreachable!("the key was absent under the latch"),
     }
 }
 

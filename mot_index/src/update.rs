@@ -6,7 +6,7 @@
 //! is noticed while nothing has happened, and the caller is asked once. Should the caller's closure
 //! unwind, [`Undo`] leaves the tree as if it had answered `Keep`.
 
-use crate::bag::{Bag, enlarge, has_suffixes, owned_bag, owned_suffix};
+use crate::bag::{Bag, enlarge, owned_bag, owned_suffix};
 use crate::descend::{Found, Goal, look_up, reach_leaf};
 use crate::layer::{LAYER_KEYS, NewLayer};
 use crate::memory::{Memory, OutOfMemory};
@@ -265,8 +265,8 @@ impl<'a, M: Memory> Tree<'a, M> {
     ) -> Result<R, OutOfMemory> {
         let leaf = site.leaf;
         let rest = &key[site.offset..];
-        let (permutation, kinds) = (leaf.permutation(), leaf.kinds());
-        let moving = leaf.longer(permutation, kinds, cut(rest).0);
+        let permutation = leaf.permutation();
+        let moving = leaf.longer(permutation, leaf.kinds(), cut(rest).0);
         let (first, count) = moving.fold((LEAF_ENTRIES, 0), |(first, count), slot| {
             let position = permutation.position(slot).unwrap_or(first);
             (first.min(position), count + 1)
@@ -302,20 +302,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         };
         core::mem::forget(undo);
         layer.set_value(value);
-        if !is_broken("index: dirty while suffixes move to a layer") {
-            leaf.version.make_dirty();
-        }
-        let slot = permutation.slot(first);
-        leaf.set_value(slot, layer.root.address());
-        leaf.set_kinds(kinds.with(slot, LAYER));
-        let left = (1..count).fold(permutation, |left, _| left.remove(first + 1));
-        leaf.set_permutation(left);
-        // What is given up of a bag goes when it is rebuilt, but one of which all is given up may never be.
-        let mut given_up = 0;
-        if !has_suffixes(leaf) {
-            given_up = leaf.bag();
-            leaf.set_bag(0);
-        }
+        let given_up = layer.replace(leaf, first, count);
         leaf.version.unlatch(CHANGE);
         self.retire_bag(given_up);
         Ok(result)

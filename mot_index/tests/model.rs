@@ -451,3 +451,27 @@ fn every_range_among_keys_that_share_a_slice() {
         unsafe { tree.clear() };
     }
 }
+
+/// A full leaf with as many suffixes of a slice as may stay gives them a layer and is not cut; with fewer it is cut.
+#[test]
+fn a_full_leaf_moves_what_is_about_to_go() {
+    for suffixes in [3, 4] {
+        let root = TreeRoot::new();
+        let memory = TestMemory::new();
+        // SAFETY: one thread; memory is reclaimed only by `quiesce`, between calls.
+        let tree = unsafe { Tree::new(&root, &memory) };
+        let mut model = Model::new();
+        let ends = (suffixes..16).map(|at: usize| vec![at as u8 * 10; 8]);
+        let behind = (0..suffixes).map(|at| [&[75; 8][..], &[at as u8]].concat());
+        for key in behind.chain(ends) {
+            apply(&tree, &mut model, Op::Insert(key, 1));
+            memory.quiesce();
+        }
+        check_whole(&tree, &model);
+        let stats = tree.verify().expect("the tree is sound");
+        let shape = (stats.layers, stats.leaves, stats.inner_nodes);
+        assert_eq!(shape, if suffixes == 4 { (2, 2, 0) } else { (1, 2, 1) });
+        // SAFETY: nobody else uses the tree.
+        unsafe { tree.clear() };
+    }
+}

@@ -51,6 +51,40 @@ fn moved_beside_a_get() {
     shared.finish(&[kept, keys(["seven"])].concat());
 }
 
+/// A leaf is full, and instead of being split it gives a layer what one slice has, before another key comes to it.
+fn moved_for_room(direction: Direction) {
+    let mut kept = keys(["one", "three", "two", "zero"]);
+    kept.extend((0..11).map(|at| number(at * 10)));
+    let shared = with(&kept);
+    let (for_get, for_scan) = (kept.clone(), kept.clone());
+    threads(vec![
+        work(&shared, |shared| shared.insert(&number(15))),
+        work(&shared, move |shared| {
+            [1, 7]
+                .iter()
+                .for_each(|at| shared.get_present(&for_get[*at]));
+        }),
+        work(&shared, move |shared| shared.scan(direction, &for_scan)),
+    ]);
+    shared.finish(&[kept, vec![number(15)]].concat());
+}
+
+/// The same, two writers beside one reader.
+fn moved_for_room_of_two() {
+    let mut kept = keys(["one", "three", "two", "zero"]);
+    kept.extend((0..11).map(|at| number(at * 10)));
+    let shared = with(&kept);
+    let for_get = kept.clone();
+    threads(vec![
+        work(&shared, |shared| shared.insert(&number(15))),
+        work(&shared, |shared| {
+            shared.insert_at_spots(&[key("five"), number(25)])
+        }),
+        work(&shared, move |shared| shared.get_present(&for_get[1])),
+    ]);
+    shared.finish(&[kept, keys(["five"]), vec![number(15), number(25)]].concat());
+}
+
 /// They share a further slice, so they move to a chain of layers, from which some go while others come.
 fn moved_far_down() {
     let kept = keys(["far down 1", "far down 2"]);
@@ -170,6 +204,16 @@ fn split_twice() {
 
 #[test]
 fn suffixes_move_to_a_layer_beside_readers() {
+    explore(
+        "index, suffixes move for the room of two",
+        1_500,
+        moved_for_room_of_two,
+    );
+    for direction in [Direction::Forward, Direction::Backward] {
+        explore("index, suffixes move to make room", 1_500, move || {
+            moved_for_room(direction)
+        });
+    }
     for direction in [Direction::Forward, Direction::Backward] {
         explore("index, suffixes move to a layer", 1_500, move || {
             moved(direction)
@@ -220,6 +264,13 @@ mod seen {
     #[test]
     fn counting_that_suffixes_moved() {
         finds("index: counting a removal", RUNS, moved_beside_a_get);
+    }
+
+    #[test]
+    fn dirty_while_suffixes_move_for_room() {
+        finds("index: dirty while suffixes move to a layer", RUNS, || {
+            moved_for_room(Direction::Forward)
+        });
     }
 
     #[test]
