@@ -1,4 +1,4 @@
-//! Suffix bags: what is behind the slice of keys that are alone on it.
+//! Suffix bags: what is behind the slice of keys that share it with few others.
 //!
 //! A bag belongs to one leaf and holds the suffixes of its entries of kind `SUFFIX`, found by slot.
 //! It is a block of its own, sized for what it holds, so that leaves of short keys pay nothing.
@@ -210,11 +210,6 @@ impl Bag {
         self.bytes() - self.begin()
     }
 
-    /// The bytes that the suffix takes that a word names; for checks.
-    pub(crate) fn stored_bytes_of(word: u32) -> usize {
-        Bag::stored_bytes(word_length(word))
-    }
-
     /// Whether the room lies within the block; for checks.
     pub(crate) fn is_sound(self) -> bool {
         self.begin() <= self.bytes()
@@ -303,6 +298,14 @@ fn suffix_slots(
     positions
         .map(move |position| permutation.slot(position))
         .filter(move |slot| kinds.of(*slot) == SUFFIX)
+}
+
+/// Whether a leaf the caller owns has an entry of kind `SUFFIX`.
+pub(crate) fn has_suffixes(leaf: &Node) -> bool {
+    let permutation = leaf.permutation();
+    suffix_slots(leaf, permutation, 0..permutation.count())
+        .next()
+        .is_some()
 }
 
 /// The bytes the suffixes at some positions of an owned leaf take in a bag.

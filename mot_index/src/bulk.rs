@@ -1,16 +1,18 @@
 //! Building a tree from sorted keys, bottom up.
 //!
-//! Every key is held back until its successor is known, for the two together say in which layer it
-//! belongs: as deep as it shares whole slices with a neighbour. Each layer being built has a leaf
+//! A key belongs in the deepest layer that it shares with more neighbours than may stay in a leaf together
+//! ([`SUFFIXES_OF_A_SLICE`]). So keys are held back until as many behind them are known (`held.rs`). Each layer being built has a leaf
 //! being filled and the right spine of its inner nodes; at any moment it is a proper tree below its
 //! top, so that after a failure all of it can be freed like any tree. Nothing is visible to others
 //! before the last step.
 //!
 //! Several threads build one tree in parts: each takes a stretch of the keys and is told the keys
 //! next to it, which say how many layers the part shares with its neighbours. Of a layer that goes
-//! on in a neighbour a part only makes the leaves; `join.rs` puts inner nodes above them.
+//! on in a neighbour a part only makes the leaves; `join.rs` puts inner nodes above them. How many keys the neighbour has in it a part
+//! does not know, so what two keys share between which the tree is cut always is a layer, be it of two keys.
 
 use crate::bag::Bag;
+use crate::held::{Held, Ready};
 use crate::memory::{Memory, OutOfMemory};
 use crate::node::{INNER_KEYS, Node};
 use crate::permutation::{LEAF_ENTRIES, Permutation};
@@ -19,6 +21,7 @@ use crate::slice::{
 };
 use crate::tree::Tree;
 use crate::version::{DIRTY, LATCHED};
+use core::cmp::Ordering;
 use core::fmt;
 
 /// Why a tree could not be built. It is as empty (or as full) as before.
@@ -90,55 +93,47 @@ impl<M: Memory> Tree<'_, M> {
             begun_before: 0,
             closed: Vec::new(),
         };
-        let mut held: Option<(K, u64)> = None;
-        // How many layers the key held back shares with the one before it.
-        let mut shared_before = 0;
+        let mut held = Held::new(after);
         let mut part = TreePart::default();
         for (key, value) in entries {
             let bytes = key.as_ref();
             if bytes.len() > MAX_KEY_BYTES {
                 return Err(BulkError::KeyTooLong(part.entries));
             }
-            if let Some((held, held_value)) = &held {
-                let held = held.as_ref();
-                let (order, shared) = compare(held, bytes);
-                if order.is_ge() {
-                    return Err(BulkError::OutOfOrder(part.entries));
-                }
-                loader.place(held, *held_value, shared_before.max(shared))?;
-                loader.close_layers(held, shared)?;
-                shared_before = shared;
-            } else {
-                if before.is_some_and(|before| before >= bytes) {
-                    return Err(BulkError::OutOfOrder(0));
-                }
+            let previous = held.last().or(before);
+            let (order, shared) = previous.map_or((Ordering::Less, 0), |key| compare(key, bytes));
+            if order.is_ge() {
+                return Err(BulkError::OutOfOrder(part.entries));
+            }
+            if part.entries == 0 {
                 if before.is_some_and(|before| !may_part(before, bytes)) {
                     return Err(BulkError::Inseparable(0));
                 }
-                shared_before = before.map_or(0, |before| shared_layers(before, bytes));
-                part.shared_before = shared_before;
-                loader.begun_before = shared_before + 1;
-                loader
-                    .layers
-                    .resize_with(shared_before + 1, LayerBuilder::edge);
+                part.shared_before = shared;
+                loader.begun_before = shared + 1;
+                loader.layers.resize_with(shared + 1, LayerBuilder::edge);
             }
-            held = Some((key, value));
             part.entries += 1;
+            if let Some(ready) = held.hold(key, value, shared) {
+                loader.place(&ready)?;
+            }
         }
-        let Some((held, value)) = &held else {
+        let Some(last) = held.last() else {
             return Ok(part);
         };
-        let held = held.as_ref();
-        if after.is_some_and(|after| held >= after) {
+        if after.is_some_and(|after| last >= after) {
             return Err(BulkError::OutOfOrder(part.entries));
         }
-        if after.is_some_and(|after| !may_part(held, after)) {
+        if after.is_some_and(|after| !may_part(last, after)) {
             return Err(BulkError::Inseparable(part.entries));
         }
-        let shared = after.map_or(0, |after| shared_layers(held, after));
-        loader.place(held, *value, shared_before.max(shared))?;
-        loader.close_layers(held, shared)?;
-        loader.finish(held)?;
+        let shared = after.map_or(0, |after| shared_layers(last, after));
+        while let Some(ready) = held.release(shared) {
+            loader.place(&ready)?;
+            if held.last().is_none() {
+                loader.finish(ready.key.as_ref())?;
+            }
+        }
         part.shared_after = shared;
         part.closed = core::mem::take(&mut loader.closed);
         part.open = loader
@@ -228,8 +223,9 @@ impl<M: Memory> Drop for Loader<'_, '_, M> {
 }
 
 impl<M: Memory> Loader<'_, '_, M> {
-    /// Puts a key into the layer at `depth`, opening the layers down to it.
-    fn place(&mut self, key: &[u8], value: u64, depth: usize) -> Result<(), OutOfMemory> {
+    /// Puts a key into its layer, opening the layers down to it, and completes those that end with it.
+    fn place<K: AsRef<[u8]>>(&mut self, ready: &Ready<K>) -> Result<(), OutOfMemory> {
+        let (key, value, depth) = (ready.key.as_ref(), ready.value, ready.depth);
         while self.layers.len() <= depth {
             let goes_on = self
                 .after
@@ -242,12 +238,14 @@ impl<M: Memory> Loader<'_, '_, M> {
         }
         let rest = &key[depth * SLICE_BYTES..];
         let (slice, class) = cut(rest);
+        debug_assert_eq!(self.layers.len(), depth + 1);
         let layer = self.layers.last_mut().expect("opened above");
         if class == LONGER {
-            layer.append(&self.tree, slice, SUFFIX, &rest[SLICE_BYTES..], value)
+            layer.append(&self.tree, slice, SUFFIX, &rest[SLICE_BYTES..], value)?;
         } else {
-            layer.append(&self.tree, slice, class, &[], value)
+            layer.append(&self.tree, slice, class, &[], value)?;
         }
+        self.close_layers(key, ready.shared)
     }
 
     /// Completes all layers deeper than `depth`; `key` is the last one placed.
@@ -348,29 +346,48 @@ impl<'a> LayerBuilder<'a> {
         tree: &Tree<'a, M>,
         slice: u64,
     ) -> Result<&'a Node, OutOfMemory> {
+        let Some(old) = self.leaf else {
+            return self.hang_in(tree, slice);
+        };
+        let kept = (0..LEAF_ENTRIES)
+            .take_while(|slot| old.key(*slot) < slice)
+            .count();
+        let ends = self.suffix_ends;
+        old.set_permutation(Permutation::first(kept));
         self.finish_leaf(tree)?;
-        let old = self.leaf;
+        let new = self.hang_in(tree, slice)?;
+        let from = ends[kept - 1];
+        self.suffixes.drain(..from);
+        self.suffix_ends = [0; LEAF_ENTRIES];
+        for (slot, end) in ends.into_iter().enumerate().skip(kept) {
+            let kind = old.kinds().of(slot);
+            // An entry for a layer would have been the slice's last.
+            debug_assert!(kind < LAYER);
+            new.fill(slot - kept, slice, kind, old.value(slot));
+            self.suffix_ends[slot - kept] = end - from;
+        }
+        new.set_permutation(Permutation::first(LEAF_ENTRIES - kept));
+        Ok(new)
+    }
+
+    /// A new leaf behind all others.
+    fn hang_in<M: Memory>(
+        &mut self,
+        tree: &Tree<'a, M>,
+        slice: u64,
+    ) -> Result<&'a Node, OutOfMemory> {
         let new = tree.create_node(0)?;
         if let Err(full) = self.add_leaf(tree, slice, new) {
             tree.free_node(new);
             return Err(full);
         }
-        let Some(old) = old else {
-            return Ok(new);
-        };
-        let kept = (0..LEAF_ENTRIES)
-            .take_while(|slot| old.key(*slot) < slice)
-            .count();
-        for slot in kept..LEAF_ENTRIES {
-            // An entry that goes on behind the slice would have been the slice's last.
-            debug_assert!(old.kinds().of(slot) < SUFFIX);
-            new.fill(slot - kept, slice, old.kinds().of(slot), old.value(slot));
-        }
-        old.set_permutation(Permutation::first(kept));
-        new.set_permutation(Permutation::first(LEAF_ENTRIES - kept));
-        self.suffixes.clear();
-        self.suffix_ends = [0; LEAF_ENTRIES];
         Ok(new)
+    }
+
+    /// Where the suffix of a slot of `leaf` begins among those of all.
+    fn suffix_begin(&self, slot: usize) -> usize {
+        slot.checked_sub(1)
+            .map_or(0, |before| self.suffix_ends[before])
     }
 
     /// Sets the value of the last entry.
@@ -410,18 +427,11 @@ impl<'a> LayerBuilder<'a> {
         let Some(leaf) = self.leaf else {
             return Ok(());
         };
-        if self.suffixes.is_empty() || leaf.bag() != 0 {
+        let count = leaf.permutation().count();
+        if self.suffix_begin(count) == 0 || leaf.bag() != 0 {
             return Ok(());
         }
-        let count = leaf.permutation().count();
-        let suffix = |slot: usize| {
-            let begin = if slot == 0 {
-                0
-            } else {
-                self.suffix_ends[slot - 1]
-            };
-            &self.suffixes[begin..self.suffix_ends[slot]]
-        };
+        let suffix = |slot: usize| &self.suffixes[self.suffix_begin(slot)..self.suffix_ends[slot]];
         let bytes = (0..count)
             .map(|slot| Bag::stored_bytes(suffix(slot).len()))
             .sum();

@@ -7,9 +7,13 @@
 
 use crate::node::Node;
 use crate::permutation::LEAF_ENTRIES;
+use crate::slice::{SLICE_BYTES, SUFFIXES_OF_A_SLICE};
 
 /// How many times farther than to the key before it in a run a key is to the next foreign one.
 const RUN_GAP: u64 = 8;
+
+// A slice has entries of every length that ends in it, and suffixes: less than a leaf, with one to come.
+const _: () = assert!(SLICE_BYTES + 1 + SUFFIXES_OF_A_SLICE < LEAF_ENTRIES);
 
 /// Where a full leaf is cut.
 pub(crate) struct Cut {
@@ -62,8 +66,7 @@ pub(crate) fn choose_cut(leaf: &Node, position: usize, slice: u64) -> Cut {
             return run(position, slice, Run::Down);
         }
     }
-    // Both halves get eight with the new entry, if slices allow; there are at least two slices,
-    // since at most ten entries share one.
+    // Both halves get eight with the new entry, if slices allow; there are at least two slices (below).
     let middle: usize = if position < LEAF_ENTRIES.div_ceil(2) {
         7
     } else {
@@ -73,7 +76,7 @@ pub(crate) fn choose_cut(leaf: &Node, position: usize, slice: u64) -> Cut {
     let left = (0..LEAF_ENTRIES)
         .flat_map(|distance| [middle.wrapping_sub(distance), middle + distance])
         .find(|left| (1..LEAF_ENTRIES).contains(left) && is_boundary(*left))
-        .expect("at most ten entries share a slice");
+        .expect("a slice does not fill a leaf");
     Cut {
         left,
         separator: key(left),

@@ -8,7 +8,7 @@ use crate::bag::Bag;
 use crate::batch::Direction;
 use crate::memory::Memory;
 use crate::node::Node;
-use crate::slice::{LAYER, LONGER, SLICE_BYTES, SUFFIX, cut};
+use crate::slice::{LONGER, SLICE_BYTES, SUFFIX, cut};
 use crate::sync::is_broken;
 use crate::tree::Tree;
 use crate::version::{Seen, is_deleted, is_inner, same_range};
@@ -163,17 +163,14 @@ pub(crate) enum Found<'a> {
 pub(crate) fn look_up<'a>(leaf: &'a Node, seen: &mut Seen, rest: &[u8]) -> Option<Found<'a>> {
     let (slice, class) = cut(rest);
     loop {
-        let found = match leaf.find(leaf.permutation(), slice, class) {
-            None => leaf.is_still(*seen).then_some(Found::Nothing),
-            Some(slot) => {
-                let kind = leaf.kinds().of(slot);
-                let value = leaf.value(slot);
-                if class < LONGER {
-                    leaf.is_still(*seen).then_some(Found::Value(value))
-                } else {
-                    compare_longer(leaf, *seen, slot, kind, value, &rest[SLICE_BYTES..])
-                }
-            }
+        let found = if class < LONGER {
+            let found = match leaf.find(leaf.permutation(), slice, class) {
+                None => Found::Nothing,
+                Some(slot) => Found::Value(leaf.value(slot)),
+            };
+            leaf.is_still(*seen).then_some(found)
+        } else {
+            look_up_longer(leaf, *seen, slice, &rest[SLICE_BYTES..])
         };
         if found.is_some() {
             return found;
@@ -186,41 +183,46 @@ pub(crate) fn look_up<'a>(leaf: &'a Node, seen: &mut Seen, rest: &[u8]) -> Optio
     }
 }
 
-/// Decides about an entry of class `LONGER`; `None` when the leaf changed.
+/// Looks for what goes on behind a slice; `None` when the leaf changed.
+///
+/// Which slots have such entries is read first and validated before the bag is followed; from there on these slots are the entries they were for
+/// as long as the version stands. It is looked at once more behind all comparisons: a slot may have been given to another key between two of
+/// them, or all may have moved to a layer, and what was compared with then counts for nothing.
 #[inline]
-fn compare_longer<'a>(
-    leaf: &'a Node,
-    seen: Seen,
-    slot: usize,
-    kind: u64,
-    value: u64,
-    suffix: &[u8],
-) -> Option<Found<'a>> {
-    if kind == LAYER {
+fn look_up_longer<'a>(leaf: &'a Node, seen: Seen, slice: u64, suffix: &[u8]) -> Option<Found<'a>> {
+    let permutation = leaf.permutation();
+    let kinds = leaf.kinds();
+    let slots = leaf.longer(permutation, kinds, slice);
+    let Some(first) = slots.first() else {
+        return leaf.is_still(seen).then_some(Found::Nothing);
+    };
+    if kinds.of(first) != SUFFIX {
+        let address = leaf.value(first);
         if !leaf.is_still(seen) {
             return None;
         }
         // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
-        let root = unsafe { Node::at(value) }.expect("a layer has a root");
+        let root = unsafe { Node::at(address) }.expect("a layer has a root");
         return Some(Found::Layer(root));
     }
     let cell = leaf.bag();
     // The suffix beside the header that tells where it is, not after it.
     Bag::prefetch(cell);
-    if kind != SUFFIX || !leaf.is_still(seen) {
+    if !leaf.is_still(seen) && !is_broken("index: validating before a bag is followed") {
         return None;
     }
     // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
     let bag = unsafe { Bag::at(cell) }?;
-    let word = bag.word(slot);
-    // SAFETY: the word is the bag's, which the pinned epoch keeps.
-    let equal = unsafe { bag.suffix(word) } == suffix;
-    // The slot may have been given to another key between the permutation and the word.
-    leaf.is_still(seen).then_some(if equal {
-        Found::Value(value)
-    } else {
-        Found::Nothing
-    })
+    let mut found = Found::Nothing;
+    for slot in slots {
+        // SAFETY: the word is the bag's, which the pinned epoch keeps.
+        if unsafe { bag.suffix(bag.word(slot)) } == suffix {
+            found = Found::Value(leaf.value(slot));
+            break;
+        }
+    }
+    let is_still = leaf.is_still(seen) || is_broken("index: validating behind a suffix");
+    is_still.then_some(found)
 }
 
 impl<'a, M: Memory> Tree<'a, M> {

@@ -28,11 +28,12 @@ use crate::batch::{Direction, Entries};
 use crate::descend::AskBeside;
 use crate::node::{Node, Place};
 use crate::permutation::Permutation;
-use crate::slice::{LAYER, SLICE_BYTES, SUFFIX, class_of_kind, cut};
+use crate::slice::{LAYER, LONGER, SLICE_BYTES, class_of_kind, cut};
 use crate::sync::is_broken;
 use crate::version::{Seen, is_deleted, is_inner, same_range};
 use ahead::LEAVES_WORTH_ASKING;
-use reading::{Reading, slot_at};
+use core::cmp::Ordering;
+use reading::{Put, Reading, slot_at};
 
 /// Why part of a scan ended early.
 pub(crate) struct GoneDown;
@@ -61,8 +62,19 @@ pub(crate) struct Frame<'a> {
     limit: usize,
     /// How many entries of the permutation have been read, counted in the direction of the scan.
     read: usize,
-    /// Slice and class of the last entry read in the layer, or of the bound; later ones lie behind it.
-    last: Option<(u64, u64)>,
+    /// The last entry read in the layer, or the bound; later ones lie behind it.
+    last: Option<Passed<'a>>,
+}
+
+/// A place in a layer that a scan has passed.
+#[derive(Clone, Copy)]
+struct Passed<'a> {
+    slice: u64,
+    class: u64,
+    /// What is behind the slice of a key that goes on there. `None`: all that goes on behind the slice has been passed, with the layer it is in.
+    ///
+    /// It may lie in a bag, even one that the leaf has given up since: its bytes never change, and the pinned epoch keeps them.
+    suffix: Option<&'a [u8]>,
 }
 
 /// What a frame's look at the edge of a scan found.
@@ -71,8 +83,8 @@ pub(crate) enum AtEdge<'a> {
     Nothing,
     /// The root of the layer that the edge leads into.
     Layer(&'a Node),
-    /// The entry with the edge's slice and class, whose suffix is this.
-    Entry(Option<&'a [u8]>, u64),
+    /// The value of the entry that is the edge's.
+    Entry(u64),
 }
 
 impl<'a> Frame<'a> {
@@ -111,7 +123,12 @@ impl<'a> Frame<'a> {
             let permutation = leaf.permutation();
             let (next, previous) = (leaf.next(), leaf.previous());
             let (limit, has_end) = self.end.map_or((permutation.count(), false), |end| {
-                entries_to(end, leaf, permutation, direction)
+                let reading = Reading {
+                    leaf,
+                    seen,
+                    permutation,
+                };
+                entries_to(end, reading, direction)
             });
             if leaf.is_still(seen) {
                 self.leaf = leaf;
@@ -154,21 +171,54 @@ impl<'a> Frame<'a> {
             if !same_range(self.seen, now) || !self.open(self.leaf, now, direction) {
                 return Err(GoneDown);
             }
-            let Some((slice, class)) = self.last else {
-                return Ok(());
-            };
-            if self.skip_to(slice, class, direction).is_some() {
+            if self.skip_read(direction)? {
                 return Ok(());
             }
         }
     }
 
-    /// Skips what does not lie behind a slice and class, and that entry itself, whose slot is returned; `None` if the leaf has changed.
+    /// Skips what does not lie behind the last entry that counted; `false` if the leaf has changed.
+    fn skip_read(&mut self, direction: Direction) -> Result<bool, GoneDown> {
+        let Some(last) = self.last else {
+            return Ok(true);
+        };
+        match self.skip_to(last, direction) {
+            None => Ok(false),
+            // The suffixes among which the scan stands have moved to a layer, and that is to be read from their middle on.
+            Some(Some((_, LAYER)))
+                if last.suffix.is_some()
+                    && !is_broken("index: going down again where suffixes moved to a layer") =>
+            {
+                Err(GoneDown)
+            }
+            Some(_) => Ok(true),
+        }
+    }
+
+    /// Skips what does not lie behind a place, and the entry there itself, whose slot and kind are returned; `None` if the leaf has changed.
     #[inline]
-    fn skip_to(&mut self, slice: u64, class: u64, direction: Direction) -> Option<Option<usize>> {
-        let (before, slot) = match self.leaf.search(self.permutation, slice, class) {
+    fn skip_to(
+        &mut self,
+        passed: Passed<'_>,
+        direction: Direction,
+    ) -> Option<Option<(usize, u64)>> {
+        let Passed {
+            slice,
+            class,
+            suffix,
+        } = passed;
+        let reading = self.reading();
+        let place = match suffix {
+            Some(suffix) => reading.search(slice, class, suffix),
+            // No suffix lies behind a layer that was passed.
+            None => (self.leaf).search(self.permutation, slice, class, |_| match direction {
+                Direction::Forward => Ordering::Less,
+                Direction::Backward => Ordering::Greater,
+            }),
+        };
+        let (before, slot) = match place {
             Place::Before(position) => (position, None),
-            Place::At(position, slot) => (position, Some(slot)),
+            Place::At(position, slot) => (position, Some((slot, self.leaf.kinds().of(slot)))),
         };
         self.read = match direction {
             Direction::Forward => before + usize::from(slot.is_some()),
@@ -193,13 +243,13 @@ impl<'a> Frame<'a> {
     /// What is left of the scan's end in the layer that the last entry read leads to, if it lies in there.
     #[inline]
     pub(crate) fn end_below(&self) -> Option<&'a [u8]> {
-        let end = self.end?;
-        (end.len() > SLICE_BYTES && self.last == Some(cut(end))).then(|| &end[SLICE_BYTES..])
+        let (end, last) = (self.end?, self.last?);
+        (cut(end) == (last.slice, LONGER) && last.class == LONGER).then(|| &end[SLICE_BYTES..])
     }
 
     /// The slice of the last entry read.
     pub(crate) fn last_slice(&self) -> u64 {
-        self.last.map_or(0, |(slice, _)| slice)
+        self.last.map_or(0, |last| last.slice)
     }
 
     /// The slot of an entry, counted in the direction of the scan.
@@ -208,36 +258,40 @@ impl<'a> Frame<'a> {
         slot_at(self.permutation, number, direction)
     }
 
-    /// Goes to the edge of a scan and looks at the entry there, which then counts as read; `None` if the leaf has changed.
+    /// Goes to the edge of a scan, of which `rest` is left in this layer, and looks at the entry there, which then counts as read; `None` if the
+    /// leaf has changed.
     pub(crate) fn go_to_edge(
         &mut self,
-        slice: u64,
-        class: u64,
+        rest: &'a [u8],
         direction: Direction,
     ) -> Option<AtEdge<'a>> {
-        self.last = Some((slice, class));
-        let Some(slot) = self.skip_to(slice, class, direction)? else {
+        let (slice, class) = cut(rest);
+        let mut passed = Passed {
+            slice,
+            class,
+            suffix: Some(rest.get(SLICE_BYTES..).unwrap_or(&[])),
+        };
+        self.last = Some(passed);
+        let Some((slot, kind)) = self.skip_to(passed, direction)? else {
             return Some(AtEdge::Nothing);
         };
+        let is_layer = kind == LAYER;
+        if is_layer {
+            passed.suffix = None;
+            self.last = Some(passed);
+        }
         if self.read > self.limit {
             // The scan ends before it begins.
             return Some(AtEdge::Nothing);
         }
-        let leaf = self.leaf;
-        let (kind, value) = (leaf.kinds().of(slot), leaf.value(slot));
-        let suffix = if kind == SUFFIX {
-            let reading = self.reading();
-            Some(reading.suffix(reading.bag()?, slot))
-        } else {
-            None
-        };
-        if !leaf.is_still(self.seen) {
+        let value = self.leaf.value(slot);
+        if !self.leaf.is_still(self.seen) {
             return None;
         }
-        Some(if kind == LAYER {
+        Some(if is_layer {
             AtEdge::Layer(layer_at(value))
         } else {
-            AtEdge::Entry(suffix, value)
+            AtEdge::Entry(value)
         })
     }
 
@@ -272,14 +326,22 @@ impl<'a> Frame<'a> {
 
     /// The same, to be validated; `None` if the leaf has changed.
     #[inline(always)]
-    fn read_on(&self, entries: &mut Entries, direction: Direction) -> Option<Reached> {
+    fn read_on(&self, entries: &mut Entries, direction: Direction) -> Option<Reached<'a>> {
         let leaf = self.leaf;
-        let (read, layer) = self
+        let Put {
+            read,
+            layer,
+            suffix,
+        } = self
             .reading()
             .put_into(entries, self.read..self.limit, direction)?;
         let last = if read > self.read {
             let slot = self.slot(read - 1, direction);
-            Some((leaf.key(slot), class_of_kind(leaf.kinds().of(slot))))
+            Some(Passed {
+                slice: leaf.key(slot),
+                class: class_of_kind(leaf.kinds().of(slot)),
+                suffix: (layer == 0).then_some(suffix),
+            })
         } else {
             self.last
         };
@@ -326,9 +388,7 @@ impl<'a> Frame<'a> {
             // The first of another parent's leaves.
             self.ask_ahead(direction, wanted);
         }
-        if let Some((slice, class)) = self.last
-            && self.skip_to(slice, class, direction).is_none()
-        {
+        if !self.skip_read(direction)? {
             self.read_anew(direction)?;
         }
         Ok(true)
@@ -338,12 +398,8 @@ impl<'a> Frame<'a> {
 /// How many entries of a leaf lie before the end of a scan and at it, in the scan's direction, and whether the end is in the leaf: at an
 /// entry, or between two or behind it. To be validated.
 #[inline]
-fn entries_to(
-    end: &[u8],
-    leaf: &Node,
-    permutation: Permutation,
-    direction: Direction,
-) -> (usize, bool) {
+fn entries_to(end: &[u8], reading: Reading<'_>, direction: Direction) -> (usize, bool) {
+    let (leaf, permutation) = (reading.leaf, reading.permutation);
     let count = permutation.count();
     let (slice, class) = cut(end);
     // Most leaves of a long scan have nothing of its end.
@@ -356,7 +412,8 @@ fn entries_to(
             return (count, false);
         }
     }
-    match (leaf.search(permutation, slice, class), direction) {
+    let suffix = end.get(SLICE_BYTES..).unwrap_or(&[]);
+    match (reading.search(slice, class, suffix), direction) {
         (Place::At(position, _), Direction::Forward) => (position + 1, true),
         (Place::At(position, _), Direction::Backward) => (count - position, true),
         (Place::Before(position), Direction::Forward) => (position, position < count),
@@ -365,9 +422,9 @@ fn entries_to(
 }
 
 /// How far reading a leaf came.
-struct Reached {
+struct Reached<'a> {
     read: usize,
-    last: Option<(u64, u64)>,
+    last: Option<Passed<'a>>,
     /// The address of the layer the last entry leads to, or 0.
     layer: u64,
 }

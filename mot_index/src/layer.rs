@@ -1,71 +1,130 @@
-//! Making a layer for two keys that share a slice and both go on behind it.
+//! Making a layer for keys that share a slice and all go on behind it, when they have become too many for the leaf,
+//! or as many as may stay and the leaf is full.
 //!
-//! If they share further slices, a chain of layers is made, each but the last a leaf with one
-//! entry. The chain is complete before it is published by one change of the entry above.
+//! If all of them share further slices, a chain of layers is made, each but the last a leaf with one
+//! entry. In the last they part, so no slice has more of them there than may stay in a leaf: one leaf holds
+//! them all. The chain is complete before it is published by one change of the leaf above.
 
-use crate::bag::{Bag, with_reserve};
+use crate::bag::{Bag, has_suffixes, owned_suffix, with_reserve};
 use crate::memory::{Memory, OutOfMemory};
-use crate::node::Node;
-use crate::permutation::Permutation;
-use crate::slice::{LAYER, LONGER, SLICE_BYTES, SUFFIX, cut, shared_layers};
+use crate::node::{NO_SLOT, Node};
+use crate::permutation::{LEAF_ENTRIES, Permutation};
+use crate::slice::{LAYER, LONGER, SLICE_BYTES, SUFFIX, SUFFIXES_OF_A_SLICE, cut, shared_layers};
+use crate::sync::is_broken;
 use crate::tree::Tree;
+use crate::version::CHANGE;
+
+/// As many keys as make a layer.
+pub(crate) const LAYER_KEYS: usize = SUFFIXES_OF_A_SLICE + 1;
+
+const _: () = assert!(LAYER_KEYS > 1 && LAYER_KEYS <= LEAF_ENTRIES);
 
 /// A layer that nobody else has seen.
 pub(crate) struct NewLayer<'a> {
     pub(crate) root: &'a Node,
-    /// The leaf in which the two keys part, and the slot of the new one.
+    /// The leaf in which the keys part, and the slot of the new one.
     leaf: &'a Node,
     slot: usize,
 }
 
 impl<'a> NewLayer<'a> {
-    /// A layer in which `old` has the value `old_value` and `new`, another key, a value that is
-    /// still to be set.
+    /// A layer of entries in strictly ascending order, of which the one numbered `new` is still to get its value.
     pub(crate) fn create<M: Memory>(
         tree: &Tree<'a, M>,
-        old: &[u8],
-        old_value: u64,
-        new: &[u8],
+        entries: &[(&[u8], u64)],
+        new: usize,
     ) -> Result<Self, OutOfMemory> {
-        let chained = shared_layers(old, new);
-        let (leaf, slot) = create_pair(
-            tree,
-            &old[chained * SLICE_BYTES..],
-            old_value,
-            &new[chained * SLICE_BYTES..],
-        )?;
+        debug_assert!(entries.len() > 1 && entries.len() <= LAYER_KEYS);
+        let path = entries[0].0;
+        // What the first and the last have in common, those between them have, too.
+        let chained = shared_layers(path, entries[entries.len() - 1].0);
+        let leaf = create_leaf(tree, entries, chained * SLICE_BYTES)?;
+        leaf.set_kinds(leaf.kinds().with_last(new));
         let mut root = leaf;
         for at in (0..chained).rev() {
             let Ok(above) = tree.create_node(0) else {
                 tree.free_subtree(root);
                 return Err(OutOfMemory);
             };
-            above.fill(0, cut(&new[at * SLICE_BYTES..]).0, LAYER, root.address());
+            above.fill(0, cut(&path[at * SLICE_BYTES..]).0, LAYER, root.address());
             above.set_permutation(Permutation::first(1));
             root = above;
         }
-        Ok(NewLayer { root, leaf, slot })
+        Ok(NewLayer {
+            root,
+            leaf,
+            slot: new,
+        })
     }
 
     /// Sets the new key's value.
     pub(crate) fn set_value(&self, value: u64) {
         self.leaf.set_value(self.slot, value);
     }
+
+    /// Takes the place of `count` suffixes of one slice, the first of them at a position of a leaf the caller owns, which is left dirty; the caller then
+    /// counts a change. Returns the cell of the bag the leaf no longer uses, or 0.
+    pub(crate) fn replace(&self, leaf: &Node, first: usize, count: usize) -> u64 {
+        if !is_broken("index: dirty while suffixes move to a layer") {
+            leaf.version.make_dirty();
+        }
+        let permutation = leaf.permutation();
+        let slot = permutation.slot(first);
+        leaf.set_value(slot, self.root.address());
+        leaf.set_kinds(leaf.kinds().with(slot, LAYER));
+        let left = (1..count).fold(permutation, |left, _| left.remove(first + 1));
+        leaf.set_permutation(left);
+        // What is given up of a bag goes when it is rebuilt, but one of which all is given up may never be.
+        if has_suffixes(leaf) {
+            return 0;
+        }
+        let given_up = leaf.bag();
+        leaf.set_bag(0);
+        given_up
+    }
 }
 
-/// A leaf with two entries, and the slot of the second key given.
-fn create_pair<'a, M: Memory>(
+impl<'a, M: Memory> Tree<'a, M> {
+    /// Makes room in a full leaf the caller owns by moving a slice's suffixes, as many as may stay, to a layer of their own; `false` if no slice has so
+    /// many. One more of them would do that anyway, and a leaf that is cut because of what soon goes stays nearly empty. On `Err` nothing was changed.
+    pub(crate) fn move_some(&self, leaf: &Node) -> Result<bool, OutOfMemory> {
+        const COUNT: usize = SUFFIXES_OF_A_SLICE;
+        let (permutation, kinds) = (leaf.permutation(), leaf.kinds());
+        let slot = |position: usize| permutation.slot(position);
+        let first = (0..=LEAF_ENTRIES - COUNT).find(|first| {
+            leaf.key(slot(*first)) == leaf.key(slot(first + COUNT - 1))
+                && kinds.of(slot(*first)) == SUFFIX
+        });
+        let Some(first) = first else {
+            return Ok(false);
+        };
+        let mut entries = [(&[][..], 0); COUNT];
+        for (entry, position) in entries.iter_mut().zip(first..) {
+            let slot = slot(position);
+            *entry = (owned_suffix(leaf, slot), leaf.value(slot));
+        }
+        let layer = NewLayer::create(self, &entries, NO_SLOT)?;
+        let given_up = layer.replace(leaf, first, COUNT);
+        leaf.version.make_clean(CHANGE);
+        self.retire_bag(given_up);
+        Ok(true)
+    }
+}
+
+/// A leaf of entries, each in the slot of its number; their first `offset` bytes are in the layers above.
+fn create_leaf<'a, M: Memory>(
     tree: &Tree<'a, M>,
-    old: &[u8],
-    old_value: u64,
-    new: &[u8],
-) -> Result<(&'a Node, usize), OutOfMemory> {
+    entries: &[(&[u8], u64)],
+    offset: usize,
+) -> Result<&'a Node, OutOfMemory> {
     let leaf = tree.create_node(0)?;
-    let suffix_bytes = |rest: &[u8]| Bag::stored_bytes(rest.len().saturating_sub(SLICE_BYTES));
-    let bytes = suffix_bytes(old) + suffix_bytes(new);
+    let bytes = entries
+        .iter()
+        .map(|(key, _)| Bag::stored_bytes((key.len() - offset).saturating_sub(SLICE_BYTES)))
+        .sum();
     let mut bag = None;
     if bytes > 0 {
-        match Bag::create(tree.memory, with_reserve(bytes, 2)) {
+        match Bag::create(tree.memory, with_reserve(bytes, entries.len())) {
             Ok(created) => bag = Some(created),
             Err(full) => {
                 tree.free_node(leaf);
@@ -73,25 +132,18 @@ fn create_pair<'a, M: Memory>(
             }
         }
     }
-    let new_first = cut(new) < cut(old);
-    let pair = if new_first {
-        [(new, 0), (old, old_value)]
-    } else {
-        [(old, old_value), (new, 0)]
-    };
-    for (slot, (rest, value)) in pair.into_iter().enumerate() {
+    for (slot, (key, value)) in entries.iter().enumerate() {
+        let rest = &key[offset..];
         let (slice, class) = cut(rest);
         if class == LONGER {
-            leaf.fill(slot, slice, SUFFIX, value);
+            leaf.fill(slot, slice, SUFFIX, *value);
             let bag = bag.as_mut().expect("a longer key has a bag");
             bag.put(slot, &rest[SLICE_BYTES..]);
         } else {
-            leaf.fill(slot, slice, class, value);
+            leaf.fill(slot, slice, class, *value);
         }
     }
     leaf.set_bag(bag.map_or(0, Bag::cell));
-    leaf.set_permutation(Permutation::first(2));
-    let slot = usize::from(!new_first);
-    leaf.set_kinds(leaf.kinds().with_last(slot));
-    Ok((leaf, slot))
+    leaf.set_permutation(Permutation::first(entries.len()));
+    Ok(leaf)
 }

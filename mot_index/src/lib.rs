@@ -25,6 +25,7 @@ mod cursor;
 mod cut;
 mod descend;
 mod frame;
+mod held;
 mod join;
 mod lanes;
 mod layer;

@@ -13,10 +13,11 @@
 use crate::bag::Bag;
 use crate::lanes::{self, LANES};
 use crate::permutation::{LEAF_ENTRIES, Permutation};
-use crate::slice::{LAYER, class_of_kind};
+use crate::slice::{LAYER, LONGER, SUFFIX, class_of_kind};
 use crate::sync::{AtomicU64, Ordering, is_broken, prefetch};
 use crate::version::{self, Seen, Version};
 use core::alloc::Layout;
+use core::cmp;
 use core::ptr::NonNull;
 
 /// Separators an inner node holds; it has one child more. Sixteen make it as large as a leaf.
@@ -72,10 +73,37 @@ pub(crate) const NODE_LAYOUT: Layout = Layout::new::<Node>();
 
 /// What a search in a leaf found.
 pub(crate) enum Place {
-    /// The entry of this slice and class, at this position and in this slot.
+    /// The entry of this slice, class and suffix, or the one that leads to the layer where it would be; at this position and in this slot.
     At(usize, usize),
     /// No such entry; it would go to this position.
     Before(usize),
+}
+
+/// A set of slots.
+#[derive(Clone, Copy)]
+pub(crate) struct Slots(u32);
+
+impl Slots {
+    #[inline]
+    pub(crate) fn first(self) -> Option<usize> {
+        (self.0 != 0).then_some(self.0.trailing_zeros() as usize)
+    }
+
+    #[inline]
+    pub(crate) fn count(self) -> usize {
+        self.0.count_ones() as usize
+    }
+}
+
+impl Iterator for Slots {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let slot = self.first()?;
+        self.0 &= self.0 - 1;
+        Some(slot)
+    }
 }
 
 impl Node {
@@ -261,15 +289,16 @@ impl Node {
         self.cells[KEYS..].first_chunk().expect("so many cells")
     }
 
-    /// The slot of an entry, in a permutation of this leaf.
+    /// The slot of an entry that ends in its slice, in a permutation of this leaf.
     #[inline]
     pub(crate) fn find(&self, permutation: Permutation, slice: u64, class: u64) -> Option<usize> {
+        debug_assert!(class < LONGER);
         let mut slots = lanes::equal(self.slices(), slice) & ALL_SLOTS;
         let kinds = self.kinds();
         // Hardly ever more than one: what was removed may still have the slice.
         while slots != 0 {
             let slot = slots.trailing_zeros() as usize;
-            if class_of_kind(kinds.of(slot)) == class && permutation.position(slot).is_some() {
+            if kinds.of(slot) == class && permutation.position(slot).is_some() {
                 return Some(slot);
             }
             slots &= slots - 1;
@@ -277,22 +306,46 @@ impl Node {
         None
     }
 
-    /// Where an entry is or would be, in a permutation of this leaf.
+    /// The slots of the entries that go on behind a slice, in a permutation of this leaf: one that leads to a layer, or some with suffixes.
     #[inline]
-    pub(crate) fn search(&self, permutation: Permutation, slice: u64, class: u64) -> Place {
+    pub(crate) fn longer(&self, permutation: Permutation, kinds: Kinds, slice: u64) -> Slots {
+        let mut longer = 0;
+        for slot in Slots(lanes::equal(self.slices(), slice) & ALL_SLOTS) {
+            let is_there = kinds.of(slot) >= SUFFIX && permutation.position(slot).is_some();
+            longer |= u32::from(is_there) << slot;
+        }
+        Slots(longer)
+    }
+
+    /// Where an entry is or would be, in a permutation of this leaf. `order` says of the slot of an entry of kind `SUFFIX` how its suffix lies to
+    /// the one looked for; it is asked only about entries of the slice, and only if the class is [`LONGER`].
+    #[inline]
+    pub(crate) fn search(
+        &self,
+        permutation: Permutation,
+        slice: u64,
+        class: u64,
+        mut order: impl FnMut(usize) -> cmp::Ordering,
+    ) -> Place {
         let at_most = lanes::at_most(self.slices(), slice) & ALL_SLOTS;
         let mut equal = lanes::equal(self.slices(), slice) & ALL_SLOTS;
         let mut less = at_most & !equal;
         let kinds = self.kinds();
         while equal != 0 {
             let slot = equal.trailing_zeros() as usize;
-            let found = class_of_kind(kinds.of(slot));
-            if found == class
+            let kind = kinds.of(slot);
+            let mut lies = class_of_kind(kind).cmp(&class);
+            if lies.is_eq()
                 && let Some(position) = permutation.position(slot)
             {
-                return Place::At(position, slot);
+                if kind == SUFFIX {
+                    lies = order(slot);
+                }
+                if lies.is_eq() {
+                    return Place::At(position, slot);
+                }
             }
-            less |= u32::from(found < class) << slot;
+            less |= u32::from(lies.is_lt()) << slot;
             equal &= equal - 1;
         }
         Place::Before(permutation.count_of(less))

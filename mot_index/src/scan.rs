@@ -20,7 +20,7 @@ use crate::descend::{AskBeside, Goal, reach_leaf_by};
 use crate::frame::{AtEdge, Frame, GoneDown};
 use crate::memory::Memory;
 use crate::node::Node;
-use crate::slice::{SLICE_BYTES, cut};
+use crate::slice::{LONGER, SLICE_BYTES, cut};
 use crate::sync::Wait;
 use crate::tree::Tree;
 
@@ -66,8 +66,7 @@ impl<'a, M: Memory> Tree<'a, M> {
                 included: false,
             }),
         };
-        let mut frames = batch.take_frames();
-        let mut result = self.scan_once(edge, until, direction, batch, &mut frames);
+        let mut result = self.scan_from(edge, until, direction, batch);
         let mut wait = Wait::new();
         while result.is_err() {
             // Perhaps until the owner of a leaf has stored the second of two links.
@@ -78,20 +77,33 @@ impl<'a, M: Memory> Tree<'a, M> {
                     rest: &resume,
                     included: false,
                 };
-                let result = self.scan_once(Some(edge), until, direction, batch, &mut frames);
+                let result = self.scan_from(Some(edge), until, direction, batch);
                 batch.resume = resume;
                 result
             } else {
-                self.scan_once(edge, until, direction, batch, &mut frames)
+                self.scan_from(edge, until, direction, batch)
             };
         }
+    }
+
+    /// Goes down to the edge once, with the frames of the batch: they know the edge, and are given back before it goes.
+    fn scan_from(
+        &self,
+        edge: Option<Edge<'_>>,
+        until: Option<&[u8]>,
+        direction: Direction,
+        batch: &mut Batch,
+    ) -> Result<(), GoneDown> {
+        let mut frames = batch.take_frames();
+        let result = self.scan_once(edge, until, direction, batch, &mut frames);
         batch.give_frames_back(frames);
+        result
     }
 
     /// Goes down to the edge and reads on from there.
     fn scan_once<'s>(
         &self,
-        edge: Option<Edge<'_>>,
+        edge: Option<Edge<'s>>,
         until: Option<&'s [u8]>,
         direction: Direction,
         batch: &mut Batch,
@@ -103,7 +115,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         let Batch {
             entries, exhausted, ..
         } = batch;
-        frames.clear();
+        debug_assert!(frames.is_empty());
         entries.clear_prefix();
         if let Some(root) = self.first_layer() {
             enter(root, edge, until, direction, entries, frames)?;
@@ -141,7 +153,7 @@ impl<'a, M: Memory> Tree<'a, M> {
 /// Begins a layer, and those below it that the edge leads into; `end` is what is left of the scan's end there.
 fn enter<'a>(
     mut root: &'a Node,
-    mut edge: Option<Edge<'_>>,
+    mut edge: Option<Edge<'a>>,
     mut end: Option<&'a [u8]>,
     direction: Direction,
     entries: &mut Entries,
@@ -163,12 +175,9 @@ fn enter<'a>(
             return Ok(());
         };
         let (slice, class) = cut(inner.rest);
-        match frame.go_to_edge(slice, class, direction) {
+        match frame.go_to_edge(inner.rest, direction) {
             None => continue,
-            Some(AtEdge::Nothing) => {
-                frames.push(frame);
-                return Ok(());
-            }
+            Some(AtEdge::Nothing) => {}
             Some(AtEdge::Layer(layer)) => {
                 end = frame.end_below();
                 frame.ask_behind_edge(direction, entries.room());
@@ -179,30 +188,18 @@ fn enter<'a>(
                     rest: &inner.rest[SLICE_BYTES..],
                     ..inner
                 });
+                continue;
             }
-            Some(AtEdge::Entry(suffix, value)) => {
-                if lies_behind(suffix, inner, direction) {
-                    match suffix {
-                        Some(suffix) => entries.push(slice, suffix, value),
-                        None => {
-                            entries.push_run(1, |_| (slice, class, value));
-                        }
-                    }
+            Some(AtEdge::Entry(value)) if inner.included => match class {
+                LONGER => entries.push(slice, &inner.rest[SLICE_BYTES..], value),
+                _ => {
+                    entries.push_run(1, |_| (slice, class, value));
                 }
-                frames.push(frame);
-                return Ok(());
-            }
+            },
+            Some(AtEdge::Entry(_)) => {}
         }
-    }
-}
-
-/// Whether an entry with the edge's slice and class belongs to the scan.
-fn lies_behind(suffix: Option<&[u8]>, edge: Edge<'_>, direction: Direction) -> bool {
-    let rest = edge.rest.get(SLICE_BYTES..).unwrap_or(&[]);
-    match (suffix.unwrap_or(&[]).cmp(rest), direction) {
-        (core::cmp::Ordering::Equal, _) => edge.included,
-        (order, Direction::Forward) => order.is_gt(),
-        (order, Direction::Backward) => order.is_lt(),
+        frames.push(frame);
+        return Ok(());
     }
 }
 

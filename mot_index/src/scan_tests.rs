@@ -130,6 +130,12 @@ fn at_a_layer_until(
     for (key, value) in KEYS.into_iter().zip(0..) {
         assert_eq!(tree.insert(key, value), Ok(None));
     }
+    // As many that share a slice make a layer, which stays when some go.
+    let more = [b"layer of a", b"layer of b", b"layer of c"];
+    more.iter()
+        .for_each(|key| assert_eq!(tree.insert(*key, 9), Ok(None)));
+    more.iter()
+        .for_each(|key| assert_eq!(tree.remove(*key), Some(9)));
     let mut batch = Batch::with_capacity(100);
     let mut frames = Vec::new();
     let layer = tree.first_layer().expect("the tree has a root");

@@ -12,10 +12,10 @@ use crate::cut::{Cut, Run, choose_cut};
 use crate::memory::{Memory, OutOfMemory};
 use crate::node::{INNER_KEYS, Kinds, NO_SLOT, Node, Place};
 use crate::permutation::Permutation;
-use crate::slice::SUFFIX;
+use crate::slice::{SUFFIX, cut as cut_key};
 use crate::sync::Wait;
 use crate::tree::Tree;
-use crate::update::Site;
+use crate::update::{Site, place_in_owned};
 use crate::version::{CHANGE, DIRTY, LATCHED, SPLIT, is_deleted, is_inner};
 
 /// Levels of one layer. A level is added when a full root splits, and between two splits of a node
@@ -63,19 +63,30 @@ struct Supplies<'a> {
 }
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Splits the leaf if it is full. Returns the leaf that then covers the slice, latched and with
-    /// room, and the position in it. On `Err` the latch has been given back.
+    /// Makes a layer of some of its entries if the leaf is full, or else splits it. Returns the leaf that then covers the slice of `rest`, latched and
+    /// with room, and the position in it. On `Err` the latch has been given back.
     pub(crate) fn make_room(
         &self,
         site: Site<'a>,
         position: usize,
-        slice: u64,
-        class: u64,
+        rest: &[u8],
     ) -> Result<(Site<'a>, usize), OutOfMemory> {
         let leaf = site.leaf;
         if !leaf.permutation().is_full() {
             return Ok((site, position));
         }
+        match self.move_some(leaf) {
+            Ok(false) => {}
+            Ok(true) => {
+                let place = place_in_owned(leaf, rest);
+                return Ok((site, absent_at(place)));
+            }
+            Err(full) => {
+                leaf.version.unlatch(0);
+                return Err(full);
+            }
+        }
+        let slice = cut_key(rest).0;
         let mut chain = Chain::new();
         chain.push(leaf);
         while is_full(chain.top()) && !chain.top().is(site.root) {
@@ -93,10 +104,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         };
         let leaf = self.split(chain, supplies, &cut, site.root, slice);
         let site = Site { leaf, ..site };
-        let position = match leaf.search(leaf.permutation(), slice, class) {
-            Place::Before(position) => position,
-            Place::At(..) => unreachable!("the key was absent under the latch"),
-        };
+        let position = absent_at(place_in_owned(leaf, rest));
         Ok((site, position))
     }
 
@@ -257,6 +265,14 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
         self.retire_bag(old_bag);
         target
+    }
+}
+
+/// The position of a key that is in no owned leaf.
+fn absent_at(place: Place) -> usize {
+    match place {
+        Place::Before(position) => position,
+        Place::At(..) => unreachable!("the key was absent under the latch"),
     }
 }
 

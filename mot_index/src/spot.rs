@@ -73,8 +73,7 @@ impl<'a, M: Memory> Tree<'a, M> {
             root,
             offset,
         } = spot;
-        let (slice, class) = cut(&key[offset..]);
-        if let Some(place) = latch_covering(leaf, seen, slice, class) {
+        if let Some(place) = latch_covering(leaf, seen, &key[offset..]) {
             return self.decide_at(key, Site { leaf, root, offset }, place, decide);
         }
         self.update(key, decide)

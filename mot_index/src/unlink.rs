@@ -7,7 +7,8 @@
 
 use crate::descend::{Goal, reach_leaf};
 use crate::memory::Memory;
-use crate::node::{Node, Place};
+use crate::node::Node;
+use crate::permutation::Permutation;
 use crate::slice::{LAYER, LONGER, SLICE_BYTES, cut};
 use crate::split::Chain;
 use crate::sync::{Ordering, Wait};
@@ -51,10 +52,10 @@ impl<'a, M: Memory> Tree<'a, M> {
         loop {
             if let Some(site) = self.try_latch_upper(key, offset) {
                 let leaf = site.leaf;
-                let (slice, class) = cut(&key[offset..]);
-                if let Place::At(position, slot) = leaf.search(leaf.permutation(), slice, class)
-                    && leaf.kinds().of(slot) == LAYER
+                let permutation = leaf.permutation();
+                if let Some(slot) = layer_slot(leaf, permutation, cut(&key[offset..]).0)
                     && leaf.value(slot) == lower.address()
+                    && let Some(position) = permutation.position(slot)
                 {
                     return (site, position);
                 }
@@ -79,11 +80,8 @@ impl<'a, M: Memory> Tree<'a, M> {
                 leaf.version.unlatch(0);
                 return None;
             }
-            let Place::At(_, slot) = leaf.search(leaf.permutation(), slice, class) else {
-                return None;
-            };
-            let (kind, address) = (leaf.kinds().of(slot), leaf.value(slot));
-            if !leaf.is_still(seen) || kind != LAYER {
+            let address = leaf.value(layer_slot(leaf, leaf.permutation(), slice)?);
+            if !leaf.is_still(seen) {
                 return None;
             }
             // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
@@ -184,4 +182,11 @@ impl<'a, M: Memory> Tree<'a, M> {
         self.retire_bag(bag);
         self.retire_node(node);
     }
+}
+
+/// The slot of the entry that leads to the layer of a slice; without the latch to be validated.
+fn layer_slot(leaf: &Node, permutation: Permutation, slice: u64) -> Option<usize> {
+    let kinds = leaf.kinds();
+    let slot = leaf.longer(permutation, kinds, slice).first()?;
+    (kinds.of(slot) == LAYER).then_some(slot)
 }

@@ -8,10 +8,11 @@
 
 use crate::bag::{Bag, enlarge, owned_bag, owned_suffix};
 use crate::descend::{Found, Goal, look_up, reach_leaf};
-use crate::layer::NewLayer;
+use crate::layer::{LAYER_KEYS, NewLayer};
 use crate::memory::{Memory, OutOfMemory};
 use crate::node::{Node, Place};
-use crate::slice::{LAYER, LONGER, MAX_KEY_BYTES, SLICE_BYTES, SUFFIX, cut};
+use crate::permutation::LEAF_ENTRIES;
+use crate::slice::{LAYER, LONGER, MAX_KEY_BYTES, SLICE_BYTES, SUFFIX, SUFFIXES_OF_A_SLICE, cut};
 use crate::sync::{Ordering, is_broken};
 use crate::tree::Tree;
 use crate::version::{CHANGE, LATCHED, Seen, same_range};
@@ -41,8 +42,8 @@ pub(crate) struct Site<'a> {
 enum Entry {
     /// The key's entry.
     Present { position: usize, slot: usize },
-    /// Another key alone on the same slice: both go to a new layer.
-    Clash { slot: usize },
+    /// Nothing, and as many suffixes of its slice as may be: with the key's, at `position`, they go to a new layer.
+    Clash { position: usize },
     /// Nothing; the entry would go to `position`.
     Absent { position: usize },
 }
@@ -111,7 +112,7 @@ impl<'a, M: Memory> Tree<'a, M> {
             Entry::Present { position, slot } => {
                 Ok(self.change_present(key, site, position, slot, |value| decide(Some(value))))
             }
-            Entry::Clash { slot } => self.change_clash(key, site, slot, || decide(None)),
+            Entry::Clash { position } => self.change_clash(key, site, position, || decide(None)),
             Entry::Absent { position } => self.change_absent(key, site, position, || decide(None)),
         }
     }
@@ -176,7 +177,7 @@ impl<'a, M: Memory> Tree<'a, M> {
                         }
                     }
                 }
-                if let Some(place) = latch_covering(leaf, seen, slice, class) {
+                if let Some(place) = latch_covering(leaf, seen, rest) {
                     return Some((Site { leaf, root, offset }, place));
                 }
                 continue 'layer;
@@ -254,17 +255,34 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
     }
 
+    /// Moves the entries of the key's slice that have suffixes to a new layer, with the key at its `position` among them.
     fn change_clash<R>(
         &self,
         key: &[u8],
         site: Site<'a>,
-        slot: usize,
+        position: usize,
         mut decide: impl FnMut() -> (Change, R),
     ) -> Result<R, OutOfMemory> {
         let leaf = site.leaf;
-        let here = owned_suffix(leaf, slot);
-        let rest = &key[site.offset + SLICE_BYTES..];
-        let layer = match NewLayer::create(self, here, leaf.value(slot), rest) {
+        let rest = &key[site.offset..];
+        let permutation = leaf.permutation();
+        let moving = leaf.longer(permutation, leaf.kinds(), cut(rest).0);
+        let (first, count) = moving.fold((LEAF_ENTRIES, 0), |(first, count), slot| {
+            let position = permutation.position(slot).unwrap_or(first);
+            (first.min(position), count + 1)
+        });
+        let mut together = [(&[][..], 0); LAYER_KEYS];
+        let new = position - first;
+        for (number, entry) in together.iter_mut().enumerate() {
+            if number == new {
+                entry.0 = &rest[SLICE_BYTES..];
+            } else {
+                let slot = permutation.slot(first + number - usize::from(number > new));
+                *entry = (owned_suffix(leaf, slot), leaf.value(slot));
+            }
+        }
+        debug_assert!(count + 1 == together.len());
+        let layer = match NewLayer::create(self, &together, new) {
             Ok(layer) => layer,
             Err(full) => {
                 leaf.version.unlatch(0);
@@ -284,10 +302,9 @@ impl<'a, M: Memory> Tree<'a, M> {
         };
         core::mem::forget(undo);
         layer.set_value(value);
-        leaf.version.make_dirty();
-        leaf.set_value(slot, layer.root.address());
-        leaf.set_kinds(leaf.kinds().with(slot, LAYER));
+        let given_up = layer.replace(leaf, first, count);
         leaf.version.unlatch(CHANGE);
+        self.retire_bag(given_up);
         Ok(result)
     }
 
@@ -300,7 +317,7 @@ impl<'a, M: Memory> Tree<'a, M> {
     ) -> Result<R, OutOfMemory> {
         let rest = &key[site.offset..];
         let (slice, class) = cut(rest);
-        let (site, position) = self.make_room(site, position, slice, class)?;
+        let (site, position) = self.make_room(site, position, rest)?;
         let leaf = site.leaf;
         let suffix = if class == LONGER {
             Some(&rest[SLICE_BYTES..])
@@ -337,6 +354,9 @@ impl<'a, M: Memory> Tree<'a, M> {
             value,
         );
         let replaced = if bag.is_some() { leaf.bag() } else { 0 };
+        if is_broken("index: a suffix before its entry") {
+            leaf.set_permutation(permutation);
+        }
         if let Some(suffix) = suffix {
             let mut bag = bag.unwrap_or_else(|| owned_bag(leaf));
             bag.put(slot, suffix);
@@ -358,10 +378,10 @@ pub(crate) fn assert_length(key: &[u8]) {
     );
 }
 
-/// Latches the leaf that covered a slice under the version seen, and says where in it the slice and class are; `None`, and no latch, if it may not
+/// Latches the leaf that covered a slice under the version seen, and says where in it the rest of the key is; `None`, and no latch, if it may not
 /// cover it any more, or has a layer for what goes on behind the slice.
 #[inline]
-pub(crate) fn latch_covering(leaf: &Node, seen: Seen, slice: u64, class: u64) -> Option<Place> {
+pub(crate) fn latch_covering(leaf: &Node, seen: Seen, rest: &[u8]) -> Option<Place> {
     leaf.version.latch();
     if !same_range(seen, leaf.version.owned())
         && !is_broken("index: looking whether a latched leaf still covers the key")
@@ -369,8 +389,8 @@ pub(crate) fn latch_covering(leaf: &Node, seen: Seen, slice: u64, class: u64) ->
         leaf.version.unlatch(0);
         return None;
     }
-    let place = leaf.search(leaf.permutation(), slice, class);
-    if class == LONGER
+    let place = place_in_owned(leaf, rest);
+    if rest.len() > SLICE_BYTES
         && let Place::At(_, slot) = place
         && leaf.kinds().of(slot) == LAYER
     {
@@ -381,16 +401,29 @@ pub(crate) fn latch_covering(leaf: &Node, seen: Seen, slice: u64, class: u64) ->
     Some(place)
 }
 
-/// What a latched leaf has for the key, whose slice and class are at a place.
+/// Where the rest of a key is, or would be, in a leaf the caller owns.
+#[inline]
+pub(crate) fn place_in_owned(leaf: &Node, rest: &[u8]) -> Place {
+    let (slice, class) = cut(rest);
+    leaf.search(leaf.permutation(), slice, class, |slot| {
+        owned_suffix(leaf, slot).cmp(&rest[SLICE_BYTES..])
+    })
+}
+
+/// What a latched leaf has for the key, whose rest is at a place.
+#[inline]
 fn entry(key: &[u8], site: Site<'_>, place: Place) -> Entry {
     match place {
-        Place::Before(position) => Entry::Absent { position },
-        Place::At(position, slot) => {
-            let rest = &key[site.offset..];
-            if rest.len() > SLICE_BYTES && owned_suffix(site.leaf, slot) != &rest[SLICE_BYTES..] {
-                Entry::Clash { slot }
+        Place::At(position, slot) => Entry::Present { position, slot },
+        Place::Before(position) => {
+            let (leaf, (slice, class)) = (site.leaf, cut(&key[site.offset..]));
+            let is_clash = class == LONGER
+                && leaf.longer(leaf.permutation(), leaf.kinds(), slice).count()
+                    == SUFFIXES_OF_A_SLICE;
+            if is_clash {
+                Entry::Clash { position }
             } else {
-                Entry::Present { position, slot }
+                Entry::Absent { position }
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::bag::Bag;
 use crate::memory::Memory;
 use crate::node::{NODE_BYTES, Node};
-use crate::slice::{LAYER, SUFFIX, class_of_kind};
+use crate::slice::{LAYER, LONGER, SUFFIX, SUFFIXES_OF_A_SLICE, class_of_kind};
 use crate::tree::Tree;
 use crate::version::{is_deleted, is_inner};
 use core::fmt;
@@ -227,16 +227,31 @@ impl Verifier<'_> {
             self.stats.bag_bytes_used += bag.bytes() as u64;
             check(bag.is_sound(), address, "has an overfull bag")?;
         }
-        let mut before = None;
+        let mut before: Option<(u64, u64, Option<&[u8]>)> = None;
         let mut suffix_bytes = 0;
+        let mut suffixes_of_slice = 0;
         for position in 0..permutation.count() {
             let slot = permutation.slot(position);
             let (slice, kind) = (leaf.key(slot), leaf.kinds().of(slot));
             check(kind <= LAYER, address, "has an entry of unknown kind")?;
             check(range.holds(slice), address, "has a key it does not cover")?;
-            let order = Some((slice, class_of_kind(kind)));
-            check(before < order, address, "has entries out of order")?;
-            before = order;
+            let suffix = self.check_suffix(bag, slot, kind, address)?;
+            suffix_bytes += suffix.map_or(0, |suffix| Bag::stored_bytes(suffix.len()));
+            let order = (slice, class_of_kind(kind), suffix);
+            check(before < Some(order), address, "has entries out of order")?;
+            let goes_on = before.is_some_and(|before| (before.0, before.1) == (slice, LONGER));
+            suffixes_of_slice = if goes_on { suffixes_of_slice + 1 } else { 1 };
+            check(
+                !goes_on || suffix.is_some() && before.is_some_and(|before| before.2.is_some()),
+                address,
+                "has a layer and other entries for what goes on behind a slice",
+            )?;
+            check(
+                suffixes_of_slice <= SUFFIXES_OF_A_SLICE,
+                address,
+                "has too many suffixes of a slice",
+            )?;
+            before = Some(order);
             if kind < SUFFIX {
                 let unused = 64 - 8 * kind as u32;
                 let padding = if unused == 64 {
@@ -256,17 +271,6 @@ impl Verifier<'_> {
             } else {
                 self.stats.entries += 1;
             }
-            if kind == SUFFIX {
-                let Some(bag) = bag else {
-                    return Err(Corruption {
-                        node: address,
-                        what: "has a suffix but no bag",
-                    });
-                };
-                let inside = bag.holds(bag.word(slot));
-                check(inside, address, "has a suffix outside its bag")?;
-                suffix_bytes += Bag::stored_bytes_of(bag.word(slot));
-            }
         }
         check(
             bag.is_none_or(|bag| suffix_bytes <= bag.used_bytes()),
@@ -274,5 +278,28 @@ impl Verifier<'_> {
             "has suffixes in one place",
         )?;
         Ok(())
+    }
+
+    /// The suffix of an entry, if it is of that kind.
+    fn check_suffix<'b>(
+        &self,
+        bag: Option<Bag>,
+        slot: usize,
+        kind: u64,
+        leaf: u64,
+    ) -> Result<Option<&'b [u8]>, Corruption> {
+        if kind != SUFFIX {
+            return Ok(None);
+        }
+        let Some(bag) = bag else {
+            return Err(Corruption {
+                node: leaf,
+                what: "has a suffix but no bag",
+            });
+        };
+        let word = bag.word(slot);
+        check(bag.holds(word), leaf, "has a suffix outside its bag")?;
+        // SAFETY: a word of this bag, which a quiescent tree keeps.
+        Ok(Some(unsafe { bag.suffix(word) }))
     }
 }

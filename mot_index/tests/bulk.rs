@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{TestMemory, any_key, layered_key};
+use common::{TestMemory, any_key, layered_key, suffixed_key};
 use mot_index::{BulkError, Cursor, MAX_KEY_BYTES, Tree, TreePart, TreeRoot, may_part};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -102,6 +102,19 @@ proptest! {
     #[test]
     fn layered_keys(keys in prop::collection::vec(layered_key(), 0..1000)) {
         load(keys);
+    }
+
+    #[test]
+    fn suffixed_keys(keys in prop::collection::vec(suffixed_key(), 0..100)) {
+        load(keys);
+    }
+
+    #[test]
+    fn parts_of_suffixed_keys(
+        keys in prop::collection::vec(suffixed_key(), 0..60),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+    ) {
+        load_parts(keys, &cuts);
     }
 
     #[test]
@@ -277,4 +290,37 @@ fn entries_take_little_memory() {
         (0..10u64).map(move |line| [&key[..], &line.to_be_bytes()].concat())
     });
     assert!(density(lines) < 55.0);
+}
+
+/// What is loaded at once has the shape of what was put in key by key: layers for more keys than stay in a leaf, and no others.
+#[test]
+fn loaded_and_inserted_keys_have_the_same_layers() {
+    for of_a_slice in 1..8 {
+        let mut keys: Vec<Vec<u8>> = (0..40 * of_a_slice)
+            .map(|number| format!("slice{:03}, number {}", number % 40, number / 40).into_bytes())
+            .collect();
+        let root = TreeRoot::new();
+        let memory = TestMemory::new();
+        // SAFETY: one thread; memory is reclaimed only by `quiesce`, between calls.
+        let tree = unsafe { Tree::new(&root, &memory) };
+        for key in &keys {
+            assert_eq!(tree.insert(key, 1), Ok(None));
+            memory.quiesce();
+        }
+        let inserted = tree.verify().expect("the tree is sound");
+        // SAFETY: nobody else uses the tree.
+        unsafe { tree.clear() };
+        keys.sort();
+        tree.bulk_load(keys.iter().map(|key| (key, 1)))
+            .expect("loads");
+        let loaded = tree.verify().expect("the tree is sound");
+        // SAFETY: nobody else uses the tree.
+        unsafe { tree.clear() };
+        // As many as may stay move to a layer as well where their leaf was full.
+        assert!(loaded.layers == inserted.layers || of_a_slice == 4);
+        // ", number " is a slice more that they share.
+        let layers = if of_a_slice > 4 { 1 + 2 * 40 } else { 1 };
+        assert_eq!(loaded.layers, layers, "{of_a_slice}");
+        assert!(loaded.bytes_used <= inserted.bytes_used);
+    }
 }

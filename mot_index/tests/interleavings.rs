@@ -112,6 +112,14 @@ impl Shared {
         self.with(|tree| tree.remove(key));
     }
 
+    /// Inserts keys that share their first slice, and makes it lead to a layer: as more keys do, which go again.
+    fn insert_layer(&self, keys: &[&[u8]]) {
+        let more: Vec<Vec<u8>> = (0..5).map(|at| [&keys[0][..8], &[at]].concat()).collect();
+        keys.iter().for_each(|key| self.insert(key));
+        more.iter().for_each(|key| self.insert(key));
+        more.iter().for_each(|key| self.remove(key));
+    }
+
     /// Inserts keys at spots found before, together.
     fn insert_at_spots(&self, keys: &[Vec<u8>]) {
         self.with(|tree| {
@@ -463,9 +471,10 @@ fn unlink_first() {
     shared.finish(&kept);
 }
 
-/// Two keys share a slice: the first moves to a layer of its own, which goes again.
+/// A layer of one key gets another, which goes again.
 fn layers() {
     let shared = Arc::new(Shared::default());
+    shared.insert_layer(&[b"a prefix, one"]);
     let (first, second) = (b"a prefix, one".to_vec(), b"a prefix, two".to_vec());
     let other = b"b".to_vec();
     shared.insert(&first);
@@ -491,7 +500,9 @@ fn layers() {
 /// A scan reads on in a leaf behind a layer, while the slots of entries on both sides of that are used again on the other side.
 fn reuse_beside_layer(direction: Direction) {
     let shared = Arc::new(Shared::default());
-    let kept = [&b"a"[..], b"in a layer, one", b"in a layer, two", b"y"].map(<[u8]>::to_vec);
+    let layer = [&b"in a layer, one"[..], b"in a layer, two"];
+    let kept = [&b"a"[..], layer[0], layer[1], b"y"].map(<[u8]>::to_vec);
+    shared.insert_layer(&layer);
     kept.iter().for_each(|key| shared.insert(key));
     shared.insert(b"b");
     shared.insert(b"x, with a suffix");
@@ -514,9 +525,9 @@ fn reuse_beside_layer(direction: Direction) {
 fn split_beside_layer(direction: Direction) {
     let shared = Arc::new(Shared::default());
     let mut keys: Vec<Vec<u8>> = (0..14u8).map(|at| vec![b'c' + at]).collect();
-    keys.iter().for_each(|key| shared.insert(key));
     let layer = [&b"j in a layer, one"[..], b"j in a layer, two"].map(<[u8]>::to_vec);
-    layer.iter().for_each(|key| shared.insert(key));
+    shared.insert_layer(&[&layer[0], &layer[1]]);
+    keys.iter().for_each(|key| shared.insert(key));
     let for_scan = keys.clone();
     threads(vec![
         work(&shared, move |shared| {
@@ -684,3 +695,9 @@ mod seen {
 
 #[path = "interleavings/programs.rs"]
 mod programs;
+
+#[path = "interleavings/suffixes.rs"]
+mod suffixes;
+
+#[path = "interleavings/slices.rs"]
+mod slices;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{TestMemory, any_key, layered_key, long_key, number_key, random_key};
+use common::{TestMemory, any_key, layered_key, long_key, number_key, random_key, suffixed_key};
 use mot_index::{Batch, Bound, Change, Cursor, Direction, Tree, TreeRoot};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -274,6 +274,16 @@ proptest! {
     }
 
     #[test]
+    fn suffixed_keys(ops in prop::collection::vec(op(suffixed_key()), 0..400)) {
+        run(ops);
+    }
+
+    #[test]
+    fn few_suffixed_keys(ops in prop::collection::vec(op(suffixed_key()), 0..40)) {
+        run(ops);
+    }
+
+    #[test]
     fn random_keys(ops in prop::collection::vec(op(random_key()), 0..400)) {
         run(ops);
     }
@@ -383,4 +393,85 @@ fn a_decision_that_panics_changes_nothing() {
     check_whole(&tree, &model);
     // SAFETY: nobody else uses the tree.
     unsafe { tree.clear() };
+}
+
+/// Up to six keys behind one slice, beside other slices: every scan from every place near them, to every other one, in batches of all sizes; as they
+/// come, go and come again, with and without the layer that more of them have made.
+#[test]
+fn every_range_among_keys_that_share_a_slice() {
+    let slice = b"a slice!";
+    let key = |tail: &[u8]| [&slice[..], tail].concat();
+    let tails: [&[u8]; 6] = [b"b", b"b\0", b"d, far on", b"d, farther on", b"f", b"h"];
+    let around: [&[u8]; 4] = [b"a", slice, b"a slice", b"a slice\"beyond"];
+    let mut places: Vec<Vec<u8>> = around.iter().map(|key| key.to_vec()).collect();
+    for tail in tails {
+        places.extend([key(tail), key(&[tail, b"\0"].concat())]);
+    }
+    places.extend([b"", &b"c"[..], b"d", b"d, far", b"z"].map(key));
+    places.push(b"b".to_vec());
+    for orders in [[0, 1, 2, 3, 4, 5], [5, 3, 1, 4, 2, 0], [2, 5, 0, 4, 1, 3]] {
+        let root = TreeRoot::new();
+        let memory = TestMemory::new();
+        // SAFETY: one thread; memory is reclaimed only by `quiesce`, between calls.
+        let tree = unsafe { Tree::new(&root, &memory) };
+        let mut model = Model::new();
+        let mut change = |insert: bool, key: Vec<u8>| {
+            let value = key.len() as u64;
+            apply(
+                &tree,
+                &mut model,
+                if insert {
+                    Op::Insert(key, value)
+                } else {
+                    Op::Remove(key)
+                },
+            );
+            memory.quiesce();
+            tree.verify().expect("the tree is sound");
+            for direction in [Direction::Forward, Direction::Backward] {
+                for place in &places {
+                    for bound in [Bound::Included(place), Bound::Excluded(place)] {
+                        let expected = expected(&model, bound, direction);
+                        for capacity in 1..8 {
+                            check_until(&tree, &expected, (bound, direction), capacity, &places);
+                        }
+                    }
+                }
+            }
+        };
+        around.iter().for_each(|key| change(true, key.to_vec()));
+        orders.iter().for_each(|at| change(true, key(tails[*at])));
+        orders[..4]
+            .iter()
+            .for_each(|at| change(false, key(tails[*at])));
+        orders[..2]
+            .iter()
+            .for_each(|at| change(true, key(tails[*at])));
+        // SAFETY: nobody else uses the tree.
+        unsafe { tree.clear() };
+    }
+}
+
+/// A full leaf with as many suffixes of a slice as may stay gives them a layer and is not cut; with fewer it is cut.
+#[test]
+fn a_full_leaf_moves_what_is_about_to_go() {
+    for suffixes in [3, 4] {
+        let root = TreeRoot::new();
+        let memory = TestMemory::new();
+        // SAFETY: one thread; memory is reclaimed only by `quiesce`, between calls.
+        let tree = unsafe { Tree::new(&root, &memory) };
+        let mut model = Model::new();
+        let ends = (suffixes..16).map(|at: usize| vec![at as u8 * 10; 8]);
+        let behind = (0..suffixes).map(|at| [&[75; 8][..], &[at as u8]].concat());
+        for key in behind.chain(ends) {
+            apply(&tree, &mut model, Op::Insert(key, 1));
+            memory.quiesce();
+        }
+        check_whole(&tree, &model);
+        let stats = tree.verify().expect("the tree is sound");
+        let shape = (stats.layers, stats.leaves, stats.inner_nodes);
+        assert_eq!(shape, if suffixes == 4 { (2, 2, 0) } else { (1, 2, 1) });
+        // SAFETY: nobody else uses the tree.
+        unsafe { tree.clear() };
+    }
 }

@@ -7,9 +7,10 @@ use std::collections::HashSet;
 
 type Make = fn(&mut StdRng, usize) -> Vec<Vec<u8>>;
 
-pub const KINDS: [(&str, Make); 4] = [
+pub const KINDS: [(&str, Make); 5] = [
     ("integers", integers),
     ("composites", composites),
+    ("rows", rows),
     ("urls", urls),
     ("emails", emails),
 ];
@@ -104,6 +105,17 @@ fn composites(_: &mut StdRng, count: usize) -> Vec<Vec<u8>> {
             .concat()
     };
     (0..count as u32).map(key).collect()
+}
+
+/// Entries of an index on a number that is not unique: most numbers have two rows or three, and behind the number is the row's, five bytes.
+fn rows(random: &mut StdRng, count: usize) -> Vec<Vec<u8>> {
+    let numbers: Vec<u64> = (0..count * 2 / 5).map(|_| random.random()).collect();
+    (0..count)
+        .map(|row| {
+            let number = numbers[row % numbers.len()];
+            [&number.to_be_bytes()[..], &(row as u64).to_be_bytes()[3..]].concat()
+        })
+        .collect()
 }
 
 fn word(random: &mut StdRng, least: usize, most: usize) -> String {

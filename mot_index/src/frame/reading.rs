@@ -2,10 +2,11 @@
 
 use crate::bag::Bag;
 use crate::batch::{Direction, Entries};
-use crate::node::Node;
+use crate::node::{Node, Place};
 use crate::permutation::Permutation;
 use crate::slice::{LAYER, SLICE_BYTES, SUFFIX};
 use crate::version::Seen;
+use core::cmp::Ordering;
 use core::ops::Range;
 
 /// The kind of a key that ends with its slice.
@@ -41,20 +42,33 @@ impl<'a> Reading<'a> {
         unsafe { bag.suffix(bag.word(slot)) }
     }
 
-    /// Puts entries, counted in the direction, into a batch until that is full or one of them leads to a layer: which is the first not read, and
-    /// the layer's address or 0. All of it is to be validated; `None` if the leaf has changed.
+    /// Where in the leaf the rest of a key is, or would be, in a bag that is read under the leaf's version. To be validated: the place means
+    /// nothing if the leaf has changed.
+    #[inline]
+    pub(super) fn search(&self, slice: u64, class: u64, suffix: &[u8]) -> Place {
+        let mut bag = None;
+        self.leaf.search(self.permutation, slice, class, |slot| {
+            // Without a bag the leaf has changed, whatever is said here.
+            let bag = bag.get_or_insert_with(|| self.bag());
+            bag.map_or(Ordering::Less, |bag| self.suffix(bag, slot).cmp(suffix))
+        })
+    }
+
+    /// Puts entries, counted in the direction, into a batch until that is full or one of them leads to a layer. All of it is to be validated;
+    /// `None` if the leaf has changed.
     #[inline(always)]
     pub(super) fn put_into(
         &self,
         entries: &mut Entries,
         numbers: Range<usize>,
         direction: Direction,
-    ) -> Option<(usize, u64)> {
+    ) -> Option<Put<'a>> {
         let leaf = self.leaf;
         let kinds = leaf.kinds();
         let (mut read, count) = (numbers.start, numbers.end);
         let mut layer = 0;
         let mut bag = None;
+        let mut suffix: &[u8] = &[];
         if read == 0 {
             Bag::prefetch(leaf.bag());
         }
@@ -70,7 +84,8 @@ impl<'a> Reading<'a> {
                         Some(bag) => bag,
                         None => *bag.insert(self.bag()?),
                     };
-                    entries.push(leaf.key(slot), self.suffix(from, slot), leaf.value(slot));
+                    suffix = self.suffix(from, slot);
+                    entries.push(leaf.key(slot), suffix, leaf.value(slot));
                     read += 1;
                 }
                 0..=SLICE => {
@@ -83,8 +98,22 @@ impl<'a> Reading<'a> {
                 _ => return None,
             }
         }
-        Some((read, layer))
+        Some(Put {
+            read,
+            layer,
+            suffix,
+        })
     }
+}
+
+/// How far putting entries into a batch came.
+pub(super) struct Put<'a> {
+    /// The number of the first entry not read.
+    pub(super) read: usize,
+    /// The address of the layer the last one read leads to, or 0.
+    pub(super) layer: u64,
+    /// The last one's suffix, if it has one.
+    pub(super) suffix: &'a [u8],
 }
 
 /// The slot of an entry, counted in the direction of a scan.

@@ -37,7 +37,7 @@ impl<'a> Frame<'a> {
         entries.push_slice(self.last_slice());
         let reached = reading.put_into(entries, 0..count, direction);
         entries.pop_slice();
-        let is_read = reached == Some((count, 0))
+        let is_read = reached.is_some_and(|put| put.read == count && put.layer == 0)
             && (layer.is_still(seen) || is_broken("index: validating a small layer"));
         if !is_read {
             entries.go_back(mark);

@@ -137,6 +137,21 @@ pub fn layered_key() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+/// Keys of few slices, each with up to a dozen keys that go on behind it: about as many as share a leaf, and more, which have a layer. Suffixes
+/// part in their first byte or behind further slices.
+pub fn suffixed_key() -> impl Strategy<Value = Vec<u8>> {
+    let slice = prop_oneof![Just(*b"12345678"), Just(*b"12345679"), Just([0; 8])];
+    let slices = prop_oneof![
+        4 => prop::collection::vec(slice.clone(), 1..=1),
+        1 => prop::collection::vec(slice, 0..4),
+    ];
+    let tail = prop_oneof![
+        3 => prop::collection::vec(prop_oneof![Just(0), Just(b'a'), Just(0xFF)], 0..3),
+        1 => prop::collection::vec(prop_oneof![Just(0), Just(1)], 7..10),
+    ];
+    (slices, tail).prop_map(|(slices, tail)| [&slices.concat()[..], &tail].concat())
+}
+
 /// Eight-byte numbers close to one another.
 pub fn number_key() -> impl Strategy<Value = Vec<u8>> {
     (0u64..400).prop_map(|number| number.to_be_bytes().to_vec())
@@ -166,6 +181,7 @@ pub fn any_key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         4 => number_key(),
         4 => layered_key(),
+        2 => suffixed_key(),
         2 => random_key(),
         1 => long_key(),
     ]

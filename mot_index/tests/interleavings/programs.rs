@@ -21,11 +21,11 @@ struct Program {
 
 /// A scan.
 #[derive(Clone, Debug)]
-struct Asked {
-    direction: Direction,
-    bound: Option<(Vec<u8>, bool)>,
-    until: Option<Vec<u8>>,
-    capacity: usize,
+pub(super) struct Asked {
+    pub(super) direction: Direction,
+    pub(super) bound: Option<(Vec<u8>, bool)>,
+    pub(super) until: Option<Vec<u8>>,
+    pub(super) capacity: usize,
 }
 
 /// Keys of few slices, so that they share layers, with ends of every length.
@@ -138,7 +138,7 @@ fn program(seed: u64) -> Program {
 }
 
 /// Scans and compares with what must be seen and what may be.
-fn scan(shared: &Shared, asked: &Asked, kept: &[Vec<u8>], perhaps: &[Vec<u8>]) {
+pub(super) fn scan(shared: &Shared, asked: &Asked, kept: &[Vec<u8>], perhaps: &[Vec<u8>]) {
     let forward = asked.direction == Direction::Forward;
     let mut batch = Batch::with_capacity(asked.capacity);
     let mut seen: Vec<Vec<u8>> = Vec::new();
@@ -242,10 +242,10 @@ fn run(seed: u64) {
 }
 
 /// Interleavings of one program.
-const TURNS: u64 = 8;
+pub(super) const TURNS: u64 = 8;
 
 /// A program and the number of its turn; says which failed.
-struct Turn(u64);
+pub(super) struct Turn(pub(super) u64);
 
 impl Drop for Turn {
     fn drop(&mut self) {

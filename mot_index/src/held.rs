@@ -1,0 +1,89 @@
+//! Keys of a bulk load that wait for those behind them, which say how deep they belong.
+//!
+//! As many keys as make a layer ([`LAYER_KEYS`]), one behind the other, are looked at together: what all of them share is what the first and the last
+//! share, and so deep each of them belongs at least. A key is ready when all such runs with it have been looked at.
+
+use crate::layer::LAYER_KEYS;
+use crate::slice::shared_layers;
+use std::collections::VecDeque;
+
+/// The last keys that came, fewer than make a layer.
+pub(crate) struct Held<'k, K> {
+    keys: VecDeque<Waiting<K>>,
+    /// The key behind the part.
+    after: Option<&'k [u8]>,
+}
+
+struct Waiting<K> {
+    key: K,
+    value: u64,
+    /// How many layers it shares with the key before it, and with the last one before the part.
+    shared: usize,
+    shared_with_before: usize,
+    /// How deep it belongs, as far as is known.
+    depth: usize,
+}
+
+/// A key that may be placed.
+pub(crate) struct Ready<K> {
+    pub(crate) key: K,
+    pub(crate) value: u64,
+    /// In which layer.
+    pub(crate) depth: usize,
+    /// How many layers it shares with the key behind it.
+    pub(crate) shared: usize,
+}
+
+impl<'k, K: AsRef<[u8]>> Held<'k, K> {
+    pub(crate) fn new(after: Option<&'k [u8]>) -> Self {
+        Held {
+            keys: VecDeque::with_capacity(LAYER_KEYS),
+            after,
+        }
+    }
+
+    /// The last key that came and is still held.
+    pub(crate) fn last(&self) -> Option<&[u8]> {
+        self.keys.back().map(|last| last.key.as_ref())
+    }
+
+    /// Holds the next key, which shares so many layers with the one before it (the first one: with the last key before the part), and lets one go.
+    pub(crate) fn hold(&mut self, key: K, value: u64, shared: usize) -> Option<Ready<K>> {
+        let with_before = self
+            .keys
+            .back()
+            .map_or(shared, |last| last.shared_with_before.min(shared));
+        let with_after = self
+            .after
+            .map_or(0, |after| shared_layers(key.as_ref(), after));
+        self.keys.push_back(Waiting {
+            key,
+            value,
+            shared,
+            shared_with_before: with_before,
+            // Layers that go on in a neighbour are layers, however few keys they have here.
+            depth: with_before.max(with_after),
+        });
+        if self.keys.len() < LAYER_KEYS {
+            return None;
+        }
+        let with_next = self.keys.iter().skip(1).map(|key| key.shared);
+        let together = with_next.min().unwrap_or(0);
+        for key in &mut self.keys {
+            key.depth = key.depth.max(together);
+        }
+        self.release(0)
+    }
+
+    /// Lets the first key go that is held; if it is the last one, it shares so many layers with the key behind the part.
+    pub(crate) fn release(&mut self, shared_after: usize) -> Option<Ready<K>> {
+        let first = self.keys.pop_front()?;
+        let shared = self.keys.front().map_or(shared_after, |next| next.shared);
+        Some(Ready {
+            key: first.key,
+            value: first.value,
+            depth: first.depth,
+            shared,
+        })
+    }
+}
