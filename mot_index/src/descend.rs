@@ -100,13 +100,13 @@ impl AtParent for AskBeside {
 
 /// The leaf of a layer that is the goal, and its clean version at a moment when it was; `None` when
 /// the layer is gone, which is a reason to start at the first layer again.
-#[inline]
+#[inline(always)]
 pub(crate) fn reach_leaf(root: &Node, goal: Goal) -> Option<(&Node, Seen)> {
     reach_leaf_by(root, goal, &mut PassBy)
 }
 
 /// The same, with something to do at the leaf's parent.
-#[inline]
+#[inline(always)]
 pub(crate) fn reach_leaf_by<'a>(
     root: &'a Node,
     goal: Goal,

@@ -319,7 +319,7 @@ impl Node {
 
     /// Where an entry is or would be, in a permutation of this leaf. `order` says of the slot of an entry of kind `SUFFIX` how its suffix lies to
     /// the one looked for; it is asked only about entries of the slice, and only if the class is [`LONGER`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn search(
         &self,
         permutation: Permutation,
@@ -386,7 +386,7 @@ impl Node {
     }
 
     /// The index of the child that covers a slice: separators are the least slices right of them.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn route(&self, slice: u64) -> usize {
         let cells = self.cells[SEPARATORS..]
             .first_chunk()

@@ -59,7 +59,7 @@ impl Permutation {
     }
 
     /// How many of the slots in a bit set have entries.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn count_of(self, slots: u32) -> usize {
         debug_assert!(slots < 1 << LEAF_ENTRIES);
         let count = self.count();
