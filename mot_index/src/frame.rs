@@ -388,10 +388,24 @@ impl<'a> Frame<'a> {
             // The first of another parent's leaves.
             self.ask_ahead(direction, wanted);
         }
-        if !self.skip_read(direction)? {
+        if !self.begins_behind_last(direction) && !self.skip_read(direction)? {
             self.read_anew(direction)?;
         }
         Ok(true)
+    }
+
+    /// Whether the leaf's first entry lies behind the last one that counted, so that nothing is to be skipped; as good as always. Not validated:
+    /// nothing is passed by for it.
+    #[inline]
+    fn begins_behind_last(&self, direction: Direction) -> bool {
+        let Some(last) = self.last.filter(|_| self.permutation.count() > 0) else {
+            return true;
+        };
+        let first = self.leaf.key(self.slot(0, direction));
+        match direction {
+            Direction::Forward => first > last.slice,
+            Direction::Backward => first < last.slice,
+        }
     }
 }
 
