@@ -13,6 +13,7 @@ use crate::row::{
     Anchor, Head, LatchedAnchor, VersionRef, counted_as_top, counted_early, flags, unlink,
 };
 use crate::session::Session;
+use crate::sync::is_broken;
 use crate::table::{IndexRef, TableRef};
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -212,7 +213,8 @@ pub(crate) fn leave(
 ) {
     // As in `end_cleaning`.
     let lists_free_slots = keeps_free_list(session);
-    let gives_away = head.may_be_given_away() && !head.has(Head::CLEANING);
+    let is_cleaned = head.has(Head::CLEANING) && !is_broken("reclaim: the slot of a cleaner");
+    let gives_away = head.may_be_given_away() && !is_cleaned;
     latched.head = if gives_away { Head::empty() } else { head };
     drop(latched);
     if gives_away && lists_free_slots {
