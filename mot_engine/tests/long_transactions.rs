@@ -448,6 +448,30 @@ fn locks_of_others_between_the_states_stay() {
     }
 }
 
+/// An old snapshot needs many states of the row, which lie below those of the transaction.
+#[test]
+fn a_row_of_which_an_old_snapshot_needs_many_states() {
+    let place = Place::new();
+    let slot = place.slots[0];
+    let mut snapshots = Vec::new();
+    for _ in 0..CHANGES {
+        snapshots.push(reader(&place.world).snapshot(0));
+        let mut short = place.begin();
+        short.update(slot, next_b);
+        short.commit();
+    }
+    let mut long = place.begin();
+    for _ in 0..CHANGES {
+        long.update(slot, |row| Row {
+            c: Some(row.c.unwrap_or(0) + 1),
+            ..row
+        });
+    }
+    took_few(long.roll_back(), CHANGES);
+    drop(snapshots);
+    place.has([often(START[0], CHANGES, next_b), START[1]]);
+}
+
 /// A key that is deleted and inserted again and again has so many slots; each is looked at once by each insert.
 #[test]
 fn a_key_deleted_and_inserted_again() {

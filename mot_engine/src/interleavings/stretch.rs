@@ -1,8 +1,8 @@
 //! A transaction that changes one row several times, and takes its states out all at once, beside those who lock, read and sweep the row.
 
 use super::chains::{insert, update};
-use super::{Me, Place, thread, value_of};
-use crate::{LockStrength, Locked, Newest, Session, Slot, Transaction, VersionRef, Xid};
+use super::{Me, Place, image, thread, value_of};
+use crate::{CommandId, LockStrength, Locked, Newest, Session, Slot, Transaction, VersionRef, Xid};
 use mot_model::{explore, finds, threads};
 
 const FIRST: u64 = 1;
@@ -130,8 +130,65 @@ fn locks_and_readers_do_not_mind() {
     explore("stretches, taken back", 1_500, || beside_others(false));
 }
 
+/// A new row, locked and changed by who made it, and taken back: its lock goes after its states. Somebody else sweeps, two others make rows, perhaps
+/// in its slot.
+fn a_new_row_taken_back() {
+    let place = Place::new();
+    let session = place.join();
+    threads(vec![
+        thread(&place, |place| {
+            let session = place.join();
+            let me = place.world.begin();
+            let xid = Xid(me.xid);
+            let mut work = Transaction::new();
+            let made = work.insert(&session, place.table, &image(FIRST), xid, CommandId(1));
+            let (slot, seen) = made.unwrap();
+            let strength = LockStrength::Update;
+            let locked = lock(place, &session, &me, &mut work, slot, seen, strength);
+            assert_eq!(locked, Locked::Done);
+            update(place, &session, &me, &mut work, slot, LAST);
+            me.abort();
+            work.abort(&session);
+        }),
+        thread(&place, |place| sweep(place, &place.join())),
+        thread(&place, |place| insert_and_read(place, 10)),
+        thread(&place, |place| insert_and_read(place, 11)),
+    ]);
+    sweep(&place, &session);
+    let mut problems = Vec::new();
+    let me = Me::nobody(&place.world);
+    let report = session
+        .check(place.table, &me, |problem| problems.push(problem))
+        .unwrap();
+    assert!(problems.is_empty(), "{problems:?}");
+    assert_eq!(report.rows, 2);
+    assert_eq!(report.versions, 2);
+}
+
+fn insert_and_read(place: &Place, value: u64) {
+    let session = place.join();
+    let slot = insert(place, &session, value);
+    let snapshot = Me::nobody(&place.world).snapshot();
+    let seen = session.visible(place.table, slot, &snapshot);
+    assert_eq!(value_of(seen.expect("the row is there").image()), value);
+}
+
+#[test]
+fn a_slot_is_given_away_once() {
+    explore(
+        "stretches, a new row taken back",
+        3_000,
+        a_new_row_taken_back,
+    );
+}
+
 mod seen {
     use super::*;
+
+    #[test]
+    fn the_slot_of_a_cleaner() {
+        finds("reclaim: the slot of a cleaner", RUNS, a_new_row_taken_back);
+    }
 
     const RUNS: usize = 40_000;
 

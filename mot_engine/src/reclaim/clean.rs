@@ -9,8 +9,11 @@ use crate::index::RemainingKeys;
 use crate::key::KeyBuffer;
 use crate::memory::Purpose;
 use crate::pause::{Point, reach};
-use crate::row::{Anchor, Head, VersionRef, counted_as_top, counted_early, flags, unlink};
+use crate::row::{
+    Anchor, Head, LatchedAnchor, VersionRef, counted_as_top, counted_early, flags, unlink,
+};
 use crate::session::Session;
+use crate::sync::is_broken;
 use crate::table::{IndexRef, TableRef};
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -151,8 +154,12 @@ pub(crate) fn clean_row(
         if taken.cleaning {
             head = head.with_flags(Head::CLEANING);
         }
-        latched.head = head;
-        drop(latched);
+        if taken.count > 0 {
+            leave(session, table, slot, latched, head);
+        } else {
+            latched.head = head;
+            drop(latched);
+        }
         if taken.cleaning {
             finish_cleaning(session, table, slot, anchor, &taken);
         }
@@ -194,6 +201,26 @@ fn finish_cleaning(session: &Session, table: TableRef, slot: Slot, anchor: &Anch
 /// An entry whose key could not be computed is still there: the slot stays unused for ever rather than lead a reader astray. Only replay on a
 /// standby puts another row there, because the primary did: so who comes by an entry compares.
 const ENTRY_STAYS: u64 = Head::ENTRY_LEFT | Head::KEYS_MOVED;
+
+/// Stores the head of a chain after something was taken out of it under this latch: without that the slot may be in its taker's hands, empty, too.
+/// If nothing is left of the row, and nobody is cleaning it, the slot is given back: a row lock may go last, after the states.
+pub(crate) fn leave(
+    session: &Session,
+    table: TableRef,
+    slot: Slot,
+    mut latched: LatchedAnchor<'_>,
+    head: Head,
+) {
+    // As in `end_cleaning`.
+    let lists_free_slots = keeps_free_list(session);
+    let is_cleaned = head.has(Head::CLEANING) && !is_broken("reclaim: the slot of a cleaner");
+    let gives_away = head.may_be_given_away() && !is_cleaned;
+    latched.head = if gives_away { Head::empty() } else { head };
+    drop(latched);
+    if gives_away && lists_free_slots {
+        crate::table::free_slot(table, slot);
+    }
+}
 
 /// Ends the CLEANING: everything is removed, or not all of it (`complete`).
 pub(super) fn end_cleaning(

@@ -16,7 +16,7 @@ mod stretch;
 mod sweep;
 mod tail;
 
-pub(crate) use clean::{clean_row, prune_row, tidy_row, without_stale_lock_flag};
+pub(crate) use clean::{clean_row, leave, prune_row, tidy_row, without_stale_lock_flag};
 pub use old::{OldSnapshot, OldSnapshots};
 pub(crate) use stretch::{Part, take_states_out};
 pub use sweep::Sweep;

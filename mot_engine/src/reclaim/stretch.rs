@@ -7,7 +7,7 @@
 //! reader that stands on one walks on, and a run is walked after it is cut off. What stays is others' to take out meanwhile: no run is walked
 //! past its end.
 
-use super::clean::{Uncounted, end_cleaning, remove_entry, without_stale_lock_flag};
+use super::clean::{Uncounted, end_cleaning, leave, remove_entry, without_stale_lock_flag};
 use crate::ids::Slot;
 use crate::index::RemainingKeys;
 use crate::key::KeyBuffer;
@@ -165,9 +165,13 @@ pub(crate) fn take_states_out(
             return;
         }
         let mut taken = Runs::with_room_for(count);
-        match cut_off(anchor, &part, &mut note, &mut taken) {
-            Cut::Off { cleaning } => {
+        match cut_off(session, table, slot, anchor, &part, &mut note, &mut taken) {
+            Cut::Off { cleaning, all } => {
                 finish(session, table, slot, anchor, &taken, cleaning);
+                // Another look would walk all that is below.
+                if all {
+                    return;
+                }
             }
             Cut::Refused => {
                 table.set_dirty(slot);
@@ -180,6 +184,8 @@ pub(crate) fn take_states_out(
 enum Cut {
     Off {
         cleaning: bool,
+        /// None is left for another round.
+        all: bool,
     },
     /// Somebody else is cleaning the row.
     Refused,
@@ -187,6 +193,9 @@ enum Cut {
 
 /// Takes runs out of the chain.
 fn cut_off(
+    session: &Session,
+    table: TableRef,
+    slot: Slot,
     anchor: &Anchor,
     part: &impl Fn(VersionRef) -> Part,
     note: &mut impl FnMut(&mut Head, VersionRef),
@@ -213,8 +222,10 @@ fn cut_off(
         return Cut::Refused;
     }
     let start = head;
+    let mut all = true;
     each_run(start, part, |above, run| {
         let has_room = taken.add(run);
+        all = has_room;
         if has_room {
             match above {
                 Some(above) => above.replace_next(run.end),
@@ -227,8 +238,12 @@ fn cut_off(
     if cleaning {
         head = head.with_flags(Head::CLEANING);
     }
-    latched.head = head;
-    Cut::Off { cleaning }
+    if taken.first.is_some() {
+        leave(session, table, slot, latched, head);
+    } else {
+        latched.head = head;
+    }
+    Cut::Off { cleaning, all }
 }
 
 /// Removes the entries of what was cut off, retires it, and ends the CLEANING. Returns how many versions it was.

@@ -6,6 +6,7 @@ mod prefetch;
 mod strength;
 mod version;
 
+pub(crate) use anchor::LatchedAnchor;
 pub use anchor::{Anchor, Head};
 pub(crate) use chain::{Judged, counted_as_top, counted_early, judge_maker, unlink};
 pub use chain::{JudgedVersion, Newest, is_visible, judge, newest, oldest_needed, visible};

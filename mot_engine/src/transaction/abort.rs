@@ -2,10 +2,12 @@
 
 use super::commit::unlock;
 use super::{Kind, Operation, Own, Transaction};
+use crate::ids::Slot;
 use crate::pause::{Point, reach};
 use crate::reclaim::{Part, take_states_out};
 use crate::row::{Head, VersionRef, flags};
 use crate::session::Session;
+use crate::table::TableRef;
 use std::sync::atomic::Ordering;
 
 impl Transaction {
@@ -64,8 +66,10 @@ impl Transaction {
     fn undo_from(&self, session: &Session, first: usize) {
         reach(Point::AbortBeforeUndo);
         let _pin = session.local.pin();
+        let mut undone = Undone::default();
         for operation in self.operations[first..].iter().rev() {
             match operation.kind() {
+                Kind::Insert | Kind::Update | Kind::Delete if undone.has(operation) => {}
                 Kind::Insert | Kind::Update | Kind::Delete => {
                     undo_row(session, &self.own, operation, first, self.is_logged);
                 }
@@ -85,6 +89,24 @@ impl Transaction {
             }
             reach(Point::AbortBetweenRows);
         }
+    }
+}
+
+/// Rows known at once of which all states were taken back.
+const ROWS_UNDONE: usize = 16;
+
+/// Rows of which the first operation that came by took all states back: another one would look for its own among all that old snapshots need.
+#[derive(Default)]
+struct Undone {
+    rows: [Option<(TableRef, Slot)>; ROWS_UNDONE],
+}
+
+impl Undone {
+    /// Whether the row of this operation is one of them; it is from now on.
+    fn has(&mut self, operation: &Operation) -> bool {
+        let row = Some((operation.table, operation.slot()));
+        let known = &mut self.rows[operation.slot().0 as usize % ROWS_UNDONE];
+        std::mem::replace(known, row) == row
     }
 }
 

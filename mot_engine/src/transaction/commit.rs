@@ -8,7 +8,7 @@ use super::log::committed_below;
 use super::{Kind, Litter, Operation, Own, Transaction};
 use crate::memory::Purpose;
 use crate::pause::{Point, reach};
-use crate::reclaim::{Part, prune_row, take_states_out, without_stale_lock_flag};
+use crate::reclaim::{Part, leave, prune_row, take_states_out, without_stale_lock_flag};
 use crate::row::{Anchor, VersionRef, flags, unlink};
 use crate::session::Session;
 use crate::table::TableRef;
@@ -235,14 +235,15 @@ pub(super) fn unlock(session: &Session, own: &Own, operation: &Operation) {
     let Some(anchor) = operation.table.anchor(operation.slot()) else {
         return;
     };
-    let mut latched = anchor.latch();
+    let latched = anchor.latch();
     let mut head = latched.head;
     let Some(entry) = own.find(head, operation) else {
         return;
     };
     unlink(&mut head, entry);
-    latched.head = without_stale_lock_flag(head);
-    drop(latched);
+    // The row may be gone: its states were taken back before.
+    let (table, slot) = (operation.table, operation.slot());
+    leave(session, table, slot, latched, without_stale_lock_flag(head));
     // SAFETY: just unlinked.
     unsafe {
         session
