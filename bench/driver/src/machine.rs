@@ -16,6 +16,9 @@ const FLUSHES: usize = 100;
 /// Bytes of one: a page of WAL.
 const FLUSH_BYTES: usize = 8192;
 
+/// Nanoseconds for which a guest's idle processor polls (`.ci/bench` sets it).
+const HALT_POLL: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
+
 /// What stands at the head of the report.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Machine {
@@ -25,6 +28,9 @@ pub(crate) struct Machine {
     pub kernel: String,
     /// Median time to write and flush 8 KiB where the server's files are, milliseconds.
     pub flush_ms: Option<f64>,
+    /// How long an idle processor of a guest looks for work before it halts, microseconds; none of it on other machines.
+    #[serde(default)]
+    pub halt_poll_us: Option<f64>,
     /// Load average of the last minute when the run began: noise of others.
     pub load_before: f64,
     pub postgresql: String,
@@ -61,6 +67,10 @@ impl Machine {
             memory_mb: memory_kilobytes().unwrap_or_default() / 1024,
             kernel: word_of("/proc/sys/kernel/osrelease"),
             flush_ms: flush_milliseconds(rig.cluster.directory()),
+            halt_poll_us: word_of(HALT_POLL)
+                .parse()
+                .ok()
+                .map(|nanoseconds: f64| nanoseconds / 1e3),
             load_before: word_of("/proc/loadavg").parse().unwrap_or_default(),
             postgresql: row.get(0),
             version: row.get::<_, i32>(1).unsigned_abs(),

@@ -64,6 +64,12 @@ fn machine(text: &mut String, latest: &Latest<'_>) {
         .flush_ms
         .map_or("not known".to_owned(), |flush| format!("{flush:.2} ms"));
     line!(text, "| write and flush of 8 KiB | {flush} |");
+    if let Some(poll) = machine.halt_poll_us {
+        line!(
+            text,
+            "| idle processors poll before they halt | {poll:.0} µs |"
+        );
+    }
     line!(text, "| load average before | {:.2} |", machine.load_before);
     line!(text, "| PostgreSQL | {} |", machine.postgresql);
     line!(
