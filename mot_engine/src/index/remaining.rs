@@ -19,15 +19,12 @@ fn hash(key: &[u8]) -> u64 {
     hasher.finish()
 }
 
-fn has_keys(version: &VersionRef) -> bool {
-    !version.is_lock() && !version.is_tombstone()
-}
-
 impl RemainingKeys {
     /// Of what a chain has now. The caller is pinned and has set the anchor's CLEANING, so nobody else takes a version with keys out, and what is
     /// new comes on top. `None` if there are none, or if process memory does not suffice: then the chain is to be walked.
     pub(crate) fn of(head: Head, definition: &IndexDefinition) -> Option<RemainingKeys> {
-        let chain = || std::iter::successors(head.version(), VersionRef::next).filter(has_keys);
+        let chain =
+            || std::iter::successors(head.version(), VersionRef::next).filter(VersionRef::has_keys);
         let top = chain().next()?;
         let mut versions = Vec::new();
         let mut key = KeyBuffer::new();

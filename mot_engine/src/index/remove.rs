@@ -104,7 +104,7 @@ fn chain_has_key(
         if let Some(remaining) = remaining.filter(|remaining| remaining.top() == version) {
             return remaining.have(definition, key, scratch);
         }
-        if !version.is_lock() && !version.is_tombstone() {
+        if version.has_keys() {
             encode_row_if_any(definition, version.image(), scratch)?;
             if scratch.as_slice() == key {
                 return Ok(true);

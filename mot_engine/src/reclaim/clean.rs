@@ -86,7 +86,7 @@ impl Taken {
             self.full = true;
             return;
         }
-        let has_keys = version.flags() & (flags::LOCK_ONLY | flags::TOMBSTONE) == 0;
+        let has_keys = version.has_keys();
         let needs_cleaning =
             has_keys && (head.has(Head::KEYS_MOVED) || !other_keys(*head, version));
         if needs_cleaning && self.busy {
@@ -111,7 +111,7 @@ impl Taken {
 fn other_keys(head: Head, version: VersionRef) -> bool {
     let mut at = head.version();
     while let Some(other) = at {
-        if other != version && other.flags() & (flags::LOCK_ONLY | flags::TOMBSTONE) == 0 {
+        if other != version && other.has_keys() {
             return true;
         }
         at = other.next();

@@ -135,10 +135,6 @@ fn may_lie_between(version: VersionRef) -> bool {
     version.flags() & (flags::LOCK_ONLY | flags::ABORTED) != 0
 }
 
-fn has_keys(version: VersionRef) -> bool {
-    version.flags() & (flags::LOCK_ONLY | flags::TOMBSTONE) == 0
-}
-
 /// Takes the states of a row that `part` means out of its chain, with the index entries only they needed, retires them, and gives the slot back if
 /// the chain is empty then. If somebody else is cleaning the row they stay behind for the sweeper. `note` is told of each, latched, before that, and
 /// may change the head's flags; what it does must not change `part`'s answer. Neither asks a `Clock`. The caller is pinned, and the log is not being
@@ -207,14 +203,14 @@ fn cut_off(
     each_run(head, part, |_, run| {
         for version in run.iter() {
             note(&mut head, version);
-            have_keys |= has_keys(version);
+            have_keys |= version.has_keys();
         }
         true
     });
     let others_have_keys = || {
         // If KEYS_MOVED is not set they are the same keys.
         std::iter::successors(head.version(), VersionRef::next)
-            .any(|version| has_keys(version) && part(version) != Part::Meant)
+            .any(|version| version.has_keys() && part(version) != Part::Meant)
     };
     let cleaning = have_keys && (head.has(Head::KEYS_MOVED) || !others_have_keys());
     if cleaning && head.has(Head::CLEANING) {
@@ -291,7 +287,7 @@ fn remove_all_entries(
     anchor: &Anchor,
     taken: &Runs,
 ) -> bool {
-    let versions = || taken.versions().filter(|version| has_keys(*version));
+    let versions = || taken.versions().filter(|version| version.has_keys());
     // Few among few are looked for sooner than gathered.
     let mut chain = std::iter::successors(anchor.head().version(), VersionRef::next);
     let are_many = versions().nth(FEW).is_some() && chain.nth(FEW).is_some();

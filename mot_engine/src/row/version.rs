@@ -294,6 +294,11 @@ impl VersionRef {
             == u64::from(flags::COMMITTED) << FLAGS_SHIFT
     }
 
+    /// Whether it has keys: it is a state of the row, and not its end.
+    pub(crate) fn has_keys(&self) -> bool {
+        self.flags() & (flags::LOCK_ONLY | flags::TOMBSTONE) == 0
+    }
+
     /// Whether it says that the row is deleted.
     pub fn is_tombstone(&self) -> bool {
         self.flags() & flags::TOMBSTONE != 0

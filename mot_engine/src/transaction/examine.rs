@@ -29,6 +29,8 @@ const ROWS_KNOWN: usize = 8;
 #[derive(Default)]
 pub(super) struct Known {
     rows: [Option<KnownRow>; ROWS_KNOWN],
+    /// Most transactions know of none, and have none to forget.
+    is_used: bool,
 }
 
 #[derive(Copy, Clone)]
@@ -69,6 +71,7 @@ impl Known {
         let is_upon = before.filter(|row| head.version() == Some(row.state));
         // What it holds stood in the way of nobody else's when it took it, and of all others' since.
         let strength = held.map_or(strength, |held| held.max(strength));
+        self.is_used = true;
         self.rows[Known::place(slot)] = Some(KnownRow {
             table,
             slot,
@@ -80,7 +83,9 @@ impl Known {
 
     /// States are taken back, and their memory may be used again.
     pub(super) fn forget(&mut self) {
-        self.rows = [None; ROWS_KNOWN];
+        if std::mem::take(&mut self.is_used) {
+            self.rows = [None; ROWS_KNOWN];
+        }
     }
 }
 
