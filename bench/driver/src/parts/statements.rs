@@ -1,7 +1,7 @@
 //! Single prepared statements through pgbench, beside what the protocol costs without a table.
 //!
-//! Writing statements run under asynchronous and synchronous commit. `select_1` and `xid` (a statement that only takes a transaction
-//! id) are the floors. A round is one run of every statement by every side with one number of clients, the floors among them: what is
+//! Writing statements run under asynchronous and synchronous commit. `select_1`, `xid` (a statement that only takes a transaction
+//! id) and `record` (one that also writes one WAL record, of no table) are the floors. A round is one run of every statement by every side with one number of clients, the floors among them: what is
 //! compared lies close together in time, and the rounds of one figure lie apart.
 
 use super::Bench;
@@ -99,9 +99,15 @@ pub(crate) const WORKS: [Work; 8] = [
 ];
 
 /// The floors: name, script, whether the kind of commit matters.
-pub(crate) const FLOORS: [(&str, bool, &str); 2] = [
+pub(crate) const FLOORS: [(&str, bool, &str); 3] = [
     ("select_1", false, "SELECT 1;\n"),
     ("xid", true, "SELECT pg_current_xact_id();\n"),
+    // Without a record of its own a transaction is not flushed at its commit, whatever kind that is.
+    (
+        "record",
+        true,
+        "SELECT pg_logical_emit_message(true, '', '');\n",
+    ),
 ];
 
 /// How a reading statement's setting is called.
