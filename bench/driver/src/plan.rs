@@ -4,6 +4,9 @@ use std::fmt;
 use std::time::Duration;
 use tpcc::scale::Scale;
 
+/// Rows whose memory is taken: so many that the arena's unit, 2 MiB, is a byte a row.
+const MEMORY_ROWS: i64 = 2_000_000;
+
 /// The forms of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -154,7 +157,7 @@ impl Plan {
             ingest_rows: 1_000_000,
             ingest_clients: &[1, 2, 8],
             scan_rows: 2_000_000,
-            memory_rows: 1_000_000,
+            memory_rows: MEMORY_ROWS,
             shared_buffers: "4GB",
             part_limit: Duration::from_secs(4 * 3600),
         }
@@ -194,7 +197,7 @@ impl Plan {
             ingest_rows: 300_000,
             ingest_clients: &[8],
             scan_rows: 500_000,
-            memory_rows: 300_000,
+            memory_rows: MEMORY_ROWS,
             shared_buffers: "2GB",
             part_limit: Duration::from_secs(20 * 60),
             ..Self::full()
