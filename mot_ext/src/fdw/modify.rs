@@ -344,7 +344,15 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
         state.fields.enter();
         (*slot).tts_tableOid = state.target.oid();
         // An UPDATE has taken the row out of another partition.
-        let is_moved = (*state.node).operation == pg_sys::CmdType::CMD_UPDATE;
+        let operation = (*state.node).operation;
+        let is_moved = operation == pg_sys::CmdType::CMD_UPDATE;
+        if operation == pg_sys::CmdType::CMD_MERGE && !(*info).ri_WithCheckOptions.is_null() {
+            // Which of its actions has made the row, and so which policies it is held to, is not told.
+            errors::unsupported(
+                "MERGE actions that put a row into a memory-optimized partition of a table with row security",
+                "Use INSERT ... ON CONFLICT, or UPDATE and INSERT.",
+            );
+        }
         check_policies(estate, info, slot, !is_moved);
         check(estate, info, slot, true);
         let old = pg_sys::MemoryContextSwitchTo(per_tuple_memory(estate));
