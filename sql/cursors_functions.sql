@@ -125,6 +125,49 @@ BEGIN
 END $d$$q$);
 SELECT same('SELECT * FROM cu ORDER BY id');
 SELECT * FROM cu ORDER BY id;
+-- Declared SCROLL, a cursor keeps its rows in a node above the scan.
+SELECT same($q$DO $d$
+DECLARE c SCROLL CURSOR FOR SELECT * FROM cu WHERE id > 4 ORDER BY id; r record;
+BEGIN
+  OPEN c;
+  FETCH c INTO r;
+  UPDATE cu SET v = 'scrolled ' || r.id WHERE CURRENT OF c;
+  MOVE RELATIVE 2 FROM c;
+  FETCH c INTO r;
+  UPDATE cu SET v = 'scrolled ' || r.id WHERE CURRENT OF c;
+  FETCH c INTO r;
+  DELETE FROM cu WHERE CURRENT OF c;
+  UPDATE cu SET v = 'deleted ' || r.id WHERE CURRENT OF c;
+  CLOSE c;
+END $d$$q$);
+SELECT same('SELECT * FROM cu ORDER BY id');
+SELECT same($q$DO $d$
+DECLARE c SCROLL CURSOR FOR SELECT * FROM cu; r record;
+BEGIN
+  OPEN c;
+  FETCH LAST FROM c INTO r;
+  MOVE NEXT FROM c;
+  UPDATE cu SET v = 'beyond' WHERE CURRENT OF c;
+END $d$$q$);
+SELECT same($q$DO $d$
+DECLARE c SCROLL CURSOR FOR SELECT x.* FROM cu x JOIN t USING (id); r record;
+BEGIN
+  OPEN c;
+  FETCH c INTO r;
+  UPDATE cu SET v = 'joined' WHERE CURRENT OF c;
+END $d$$q$);
+-- Moved backward, it is not where the scan is.
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT * FROM cu ORDER BY id;
+FETCH 3 FROM c;
+FETCH PRIOR FROM c;
+SAVEPOINT s;
+UPDATE cu SET v = 'back' WHERE CURRENT OF c;
+ROLLBACK TO s;
+FETCH 3 FROM c;
+UPDATE cu SET v = v || ' and on' WHERE CURRENT OF c RETURNING *;
+FETCH NEXT FROM c;
+ROLLBACK;
 EXPLAIN (COSTS OFF) UPDATE cu SET v = 'x' WHERE CURRENT OF c;
 EXPLAIN (COSTS OFF) SELECT * FROM cu WHERE ctid = '(0,2)';
 EXPLAIN (COSTS OFF) SELECT * FROM cu WHERE ctid = '(0,2)' AND id = 2;

@@ -117,6 +117,14 @@ SELECT same('SELECT * FROM t WHERE c COLLATE fdw_index_scan.loose = ''K3''');
 SELECT same('SELECT * FROM t WHERE c COLLATE fdw_index_scan.loose IN (''K3'', ''k4'')');
 SELECT same('SELECT * FROM t WHERE c COLLATE fdw_index_scan.loose > ''K38''');
 SELECT same('SELECT * FROM t WHERE c COLLATE fdw_index_scan.loose LIKE ''K3%''') LIKE 'same: %' AS same;
+-- texts of two collations, and nobody says by which they are compared: 42P22 on both sides, in words that say for what it was wanted
+CREATE COLLATION german (provider = icu, locale = 'de');
+SELECT twin('tc', 'id int PRIMARY KEY, c text COLLATE "C" UNIQUE, d text COLLATE fdw_index_scan.german UNIQUE');
+SELECT same('INSERT INTO tc SELECT i, ''k'' || i, ''k'' || i FROM generate_series(1, 30) i');
+SELECT left(outcome(place, 'SELECT a.id FROM tc a JOIN tc b ON ' || condition || ' ORDER BY a.id'), 12), condition
+FROM unnest(ARRAY['a.c = b.d', 'a.c < b.d', 'a.c = b.d AND b.id = 3', 'a.c = b.d COLLATE "C" AND b.id = 3', 'a.d > b.c AND b.id = 3']) condition, unnest(ARRAY['fdw_index_scan', 'fdw_index_scan_heap']) place;
+SELECT left(outcome(place, 'SELECT id FROM tc WHERE ' || condition), 12), condition
+FROM unnest(ARRAY['c = (SELECT d FROM tc WHERE id = 3)', 'c >= (SELECT d FROM tc WHERE id = 3)', 'c = ANY (SELECT d FROM tc)', 'c COLLATE "C" = (SELECT d FROM tc WHERE id = 3)', 'd ^@ (SELECT c FROM tc WHERE id = 3)']) condition, unnest(ARRAY['fdw_index_scan', 'fdw_index_scan_heap']) place;
 -- ends of ranges about as long as a key can be, and longer than any; ordinary tables have no index for such values
 SELECT twin('l', 't text COLLATE "C" NOT NULL, u text COLLATE "C", b bytea, p bpchar COLLATE "C", n numeric, s varbit, id int');
 SELECT same('INSERT INTO l SELECT repeat(''a'', i) || c, repeat(''a'', i) || c, decode(repeat(''00'', i / 2) || ''61'', ''hex''), repeat('' '', i) || c || ''  '',

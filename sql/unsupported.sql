@@ -11,6 +11,12 @@ EXCEPTION WHEN OTHERS THEN
 END $$;
 CREATE FOREIGN TABLE un (a int PRIMARY KEY, b text, c point, d int4range, e int[], f json) SERVER mot;
 CREATE TABLE un_heap (a int PRIMARY KEY, b text);
+CREATE TABLE un_parent (a int, b text, c point, d int4range, e int[], f json);
+ALTER TABLE un INHERIT un_parent;
+CREATE FUNCTION un_function() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+SET client_min_messages = error;
+CREATE PUBLICATION un_publication;
+RESET client_min_messages;
 CREATE TABLE un_parted (a int) PARTITION BY LIST (a);
 CREATE FOREIGN TABLE un_part PARTITION OF un_parted DEFAULT SERVER mot;
 CREATE TYPE un_enum AS ENUM ('x', 'y');
@@ -62,14 +68,28 @@ SELECT command || E'\n  ' || pg_temp.refused(command) AS "command and answer" FR
   'DROP INDEX CONCURRENTLY un_pkey',
   'REINDEX INDEX CONCURRENTLY un_pkey',
   'REINDEX TABLE CONCURRENTLY un',
+  'CREATE RULE r AS ON INSERT TO un DO ALSO INSERT INTO un_heap VALUES (NEW.a)',
+  'CREATE RULE r AS ON UPDATE TO un DO INSTEAD NOTHING',
+  'CREATE CONSTRAINT TRIGGER t AFTER INSERT ON un DEFERRABLE FOR EACH ROW EXECUTE FUNCTION un_function()',
+  'CREATE CONSTRAINT TRIGGER t AFTER INSERT ON un_parted FOR EACH ROW EXECUTE FUNCTION un_function()',
+  'CREATE TRIGGER t AFTER INSERT ON un REFERENCING NEW TABLE AS n EXECUTE FUNCTION un_function()',
+  'CREATE TRIGGER t AFTER UPDATE ON un REFERENCING OLD TABLE AS o FOR EACH ROW EXECUTE FUNCTION un_function()',
+  'CREATE PUBLICATION un_publication2 FOR TABLE un_heap, un',
+  'ALTER PUBLICATION un_publication ADD TABLE un',
   'SELECT * FROM un TABLESAMPLE system (10)',
+  'SELECT * FROM un_parent TABLESAMPLE system (0)',
+  'SELECT * FROM un_parted TABLESAMPLE bernoulli (0)',
   'MERGE INTO un USING un_heap h ON un.a = h.a WHEN MATCHED THEN DELETE',
   'MERGE INTO un_parted p USING un_heap h ON p.a = h.a WHEN MATCHED THEN DELETE',
   'INSERT INTO un_parted VALUES (1) ON CONFLICT (a) DO UPDATE SET a = 2'
 ]) WITH ORDINALITY AS c(command, n) ORDER BY n;
 \set VERBOSITY default
+COPY un TO STDOUT;
+COPY un (a, b) TO STDOUT WITH (FORMAT csv);
 SELECT rows FROM mot.check('un');
 DROP FOREIGN TABLE un;
-DROP TABLE un_heap, un_parted;
+DROP TABLE un_heap, un_parted, un_parent;
+DROP PUBLICATION un_publication;
+DROP FUNCTION un_function;
 DROP TYPE un_enum;
 DROP COLLATION un_insensitive;

@@ -200,9 +200,20 @@ unsafe fn alter_mot_table(statement: &Statement, node: *mut pg_sys::AlterTableSt
 /// Subcommands that core would refuse with less of an explanation, or accept and forget.
 fn refuse_unsupported(subtype: pg_sys::AlterTableType::Type) {
     let (what, hint) = match subtype {
-        AT_EnableRowSecurity | AT_ForceRowSecurity => (
+        AT_EnableRowSecurity
+        | AT_DisableRowSecurity
+        | AT_ForceRowSecurity
+        | AT_NoForceRowSecurity => (
             "row-level security is",
             "Use a view with security_barrier over the table.",
+        ),
+        AT_EnableRule | AT_EnableAlwaysRule | AT_EnableReplicaRule | AT_DisableRule => (
+            "rules are",
+            "Use a trigger, or a view over the table that has the rule.",
+        ),
+        AT_SetCompression => (
+            "SET COMPRESSION is",
+            "Leave it out: nothing in a memory-optimized table is compressed.",
         ),
         AT_ReplicaIdentity => (
             "replica identities are",

@@ -1,4 +1,4 @@
-//! VACUUM, ANALYZE, REINDEX, CLUSTER, LOCK, COPY FREEZE and COMMENT on memory-optimized tables: what tools run without asking
+//! VACUUM, ANALYZE, REINDEX, CLUSTER, LOCK, COPY and COMMENT on memory-optimized tables: what tools run without asking
 //! what kind of table it is.
 //!
 //! | statement | here |
@@ -8,6 +8,7 @@
 //! | REINDEX | accepted, does nothing: an index has no file that could rot, and each start builds it anew |
 //! | CLUSTER | 0A000 |
 //! | LOCK TABLE | works; core refuses foreign tables |
+//! | COPY ... TO | 0A000, but for COPY (query) TO |
 //! | COPY ... FREEZE | FREEZE is ignored, with a NOTICE: rows need no freezing, and are seen when the transaction commits |
 //! | COMMENT ON TABLE | works; core asks for COMMENT ON FOREIGN TABLE |
 use super::refuse::{raise, unsupported};
@@ -38,7 +39,16 @@ pub unsafe fn comment(statement: &Statement, node: *mut pg_sys::CommentStmt) -> 
 pub unsafe fn copy(statement: &Statement, node: *mut pg_sys::CopyStmt) -> bool {
     // SAFETY: a live node of this type.
     unsafe {
-        if !(*node).is_from || (*node).relation.is_null() {
+        if (*node).relation.is_null() {
+            return false;
+        }
+        if !(*node).is_from {
+            if identity::is_mot_table(identity::lookup((*node).relation)) {
+                unsupported(
+                    "COPY table TO is not supported on memory-optimized tables",
+                    "Use COPY (SELECT * FROM table) TO.",
+                );
+            }
             return false;
         }
         let options = nodes::items::<pg_sys::DefElem>((*node).options);
@@ -233,20 +243,6 @@ pub unsafe fn cluster(node: *mut pg_sys::ClusterStmt) -> bool {
             unsupported(
                 "CLUSTER is not supported on memory-optimized tables",
                 "An index already gives rows in its order, from memory.",
-            );
-        }
-    }
-    false
-}
-
-/// CREATE POLICY on a memory-optimized table.
-pub unsafe fn create_policy(node: *mut pg_sys::CreatePolicyStmt) -> bool {
-    // SAFETY: a live node of this type.
-    unsafe {
-        if identity::is_mot_table(identity::lookup((*node).table)) {
-            unsupported(
-                "row-level security is not supported on memory-optimized tables",
-                "Use a view with security_barrier over the table.",
             );
         }
     }

@@ -11,7 +11,8 @@
 //! | `drop` | DROP and the object access hook |
 //! | `database` | CREATE DATABASE and DROP DATABASE |
 //! | `preload` | refuses DDL where the library is not preloaded |
-//! | `maintenance` | VACUUM, REINDEX, LOCK, COPY FREEZE, COMMENT |
+//! | `maintenance` | VACUUM, REINDEX, LOCK, COPY, COMMENT |
+//! | `attached` | what triggers a table can have; no rules, policies, publications |
 //! | `am` | the index access method and its operator classes |
 //! | `definition`, `storage` | catalog rows to engine definitions, and every call that changes engine storage |
 //! | `check` | `mot.check`, sizes, storages |
@@ -24,6 +25,7 @@
 
 mod alter;
 mod am;
+mod attached;
 mod check;
 mod constraints;
 mod create_table;

@@ -6,7 +6,7 @@
 //! - The hook function itself is a plain frame (nothing to drop), since such an error jumps over it. Everything that looks
 //!   closer runs inside `handle`, which is guarded; there each PostgreSQL function is called through its guard.
 //! - A plan may be cached (`readOnlyTree`), and a handler rewrites what it is given: handlers always work on a copy.
-use super::{alter, create_table, database, drop, index, maintenance, nodes};
+use super::{alter, attached, create_table, database, drop, index, maintenance, nodes};
 use crate::pg::fields::FieldKeeper;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::prelude::*;
@@ -106,6 +106,10 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
             | T_ClusterStmt
             | T_LockStmt
             | T_CreatePolicyStmt
+            | T_CreateTrigStmt
+            | T_RuleStmt
+            | T_CreatePublicationStmt
+            | T_AlterPublicationStmt
             | T_CreatedbStmt
     )
 }
@@ -136,7 +140,17 @@ unsafe extern "C-unwind" fn handle(statement: *const Statement) -> bool {
             T_ReindexStmt => maintenance::reindex(statement, node.cast()),
             T_ClusterStmt => maintenance::cluster(node.cast()),
             T_LockStmt => maintenance::lock(statement, node.cast()),
-            T_CreatePolicyStmt => maintenance::create_policy(node.cast()),
+            T_CreatePolicyStmt => attached::create_policy(node.cast()),
+            T_CreateTrigStmt => attached::create_trigger(node.cast()),
+            T_RuleStmt => attached::create_rule(node.cast()),
+            T_CreatePublicationStmt => {
+                let node = node.cast::<pg_sys::CreatePublicationStmt>();
+                attached::publish((*node).pubobjects)
+            }
+            T_AlterPublicationStmt => {
+                let node = node.cast::<pg_sys::AlterPublicationStmt>();
+                attached::publish((*node).pubobjects)
+            }
             T_CreatedbStmt => database::create(node.cast()),
             _ => false,
         };

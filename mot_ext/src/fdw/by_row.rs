@@ -13,7 +13,7 @@ use crate::errors;
 use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 
 /// `tid = tid`, fixed in pg_operator.
 const TID_EQUAL: u32 = pg_sys::TIDEqualOperator;
@@ -34,7 +34,62 @@ fn cursor_row(cursor: &str, table: pg_sys::Oid) -> Option<pg_sys::ItemPointerDat
         let node = node.cast::<pg_sys::CurrentOfExpr>();
         (*node).xpr.type_ = pg_sys::NodeTag::T_CurrentOfExpr;
         (*node).cursor_name = pg_sys::pnstrdup(cursor.as_ptr().cast(), cursor.len());
-        pg_sys::execCurrentOf(node, std::ptr::null_mut(), table, &raw mut tid).then_some(tid)
+        let Some(below) = BelowMaterial::of((*node).cursor_name) else {
+            return pg_sys::execCurrentOf(node, std::ptr::null_mut(), table, &raw mut tid)
+                .then_some(tid);
+        };
+        let is_found = pg_sys::execCurrentOf(node, std::ptr::null_mut(), table, &raw mut tid);
+        if !below.is_there() {
+            errors::unsupported(
+                "WHERE CURRENT OF cursors over memory-optimized tables that have been moved backward",
+                "Change the row by its key.",
+            );
+        }
+        is_found.then_some(tid)
+    }
+}
+
+/// A cursor that was declared SCROLL. Its plan cannot run backward, so core put a node above it that keeps its rows, which core's search for the
+/// cursor's scan does not look below: while this lives, the plan without that node stands in its place.
+struct BelowMaterial {
+    query: *mut pg_sys::QueryDesc,
+    material: *mut pg_sys::MaterialState,
+}
+
+impl BelowMaterial {
+    /// `None`: the cursor's plan has no such node, or there is no such cursor, or it is held over the end of its transaction.
+    unsafe fn of(cursor: *const c_char) -> Option<BelowMaterial> {
+        // SAFETY: a portal that core finds is live, and its query is, if it has one; the cast follows the tag.
+        unsafe {
+            let portal = pg_sys::GetPortalByName(cursor);
+            if portal.is_null() || (*portal).queryDesc.is_null() {
+                return None;
+            }
+            let query = (*portal).queryDesc;
+            let top = (*query).planstate;
+            if top.is_null() || (*top).type_ != pg_sys::NodeTag::T_MaterialState {
+                return None;
+            }
+            let material = top.cast::<pg_sys::MaterialState>();
+            (*query).planstate = (*top).lefttree;
+            Some(BelowMaterial { query, material })
+        }
+    }
+
+    /// Whether the scan is where the cursor is: the row was the last that the node got from below.
+    unsafe fn is_there(&self) -> bool {
+        // SAFETY: a running plan's node.
+        unsafe {
+            let rows = (*self.material).tuplestorestate;
+            rows.is_null() || pg_sys::tuplestore_ateof(rows)
+        }
+    }
+}
+
+impl Drop for BelowMaterial {
+    fn drop(&mut self) {
+        // SAFETY: nothing ran since `of` but a look at the plan's states.
+        unsafe { (*self.query).planstate = self.material.cast() };
     }
 }
 

@@ -170,7 +170,7 @@ unsafe fn match_clause(
                     return None;
                 };
                 if argument == right && is_prefix_operator(operator) {
-                    if !compares_bytes((*op).inputcollid) {
+                    if !compares_bytes(index, column, (*op).inputcollid) {
                         return None;
                     }
                     let pattern = prefix_of_pattern(operator, argument)?;
@@ -281,18 +281,36 @@ unsafe fn strategy(
         keys::kind(right)?;
         let test = Test::from_number(number);
         let fits = if test == Test::Equal {
-            compares_bytes(collation)
+            compares_bytes(index, column, collation)
         } else {
-            keys::is_key_order_collation(collation)
+            keys::is_key_order_collation(collation) && is_decided(index, column, collation)
         };
         fits.then_some((test, right))
     }
 }
 
 /// Whether values are equal under the collation, or none, exactly if their bytes are.
-unsafe fn compares_bytes(collation: pg_sys::Oid) -> bool {
+unsafe fn compares_bytes(
+    index: *const pg_sys::IndexOptInfo,
+    column: usize,
+    collation: pg_sys::Oid,
+) -> bool {
     // SAFETY: a catalog look-up.
-    collation == pg_sys::InvalidOid || unsafe { pg_sys::get_collation_isdeterministic(collation) }
+    unsafe {
+        is_decided(index, column, collation)
+            && (collation == pg_sys::InvalidOid || pg_sys::get_collation_isdeterministic(collation))
+    }
+}
+
+/// Not whether texts of two collations are compared and nobody says by which: the operator raises 42P22.
+unsafe fn is_decided(
+    index: *const pg_sys::IndexOptInfo,
+    column: usize,
+    collation: pg_sys::Oid,
+) -> bool {
+    // SAFETY: the index has a collation, or none, for each key column.
+    collation != pg_sys::InvalidOid
+        || unsafe { *(*index).indexcollations.add(column) } == pg_sys::InvalidOid
 }
 
 fn is_prefix_operator(operator: pg_sys::Oid) -> bool {

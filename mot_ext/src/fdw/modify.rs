@@ -4,7 +4,8 @@
 //! transaction changed the row meanwhile, READ COMMITTED evaluates the statement again over its newest state (EvalPlanQual, with
 //! the state core made for heap tables), and the new row is computed from that.
 //!
-//! Core checks neither NOT NULL nor CHECK nor partition bounds for foreign tables: that happens here, before a row is stored.
+//! Core checks neither NOT NULL nor CHECK nor partition bounds for foreign tables, nor the policies of a parent that the row comes by: that happens
+//! here, before a row is stored.
 use super::expressions::per_tuple_memory;
 use super::triggers::{self, Hidden, Planned};
 use super::write::{Fate, Inserted, Target};
@@ -282,6 +283,28 @@ impl Modify {
     }
 }
 
+/// Raises if the new row is not one that the policies of the table named in the statement, which has row security, let in. (A view's CHECK OPTION is
+/// core's task.)
+unsafe fn check_policies(
+    estate: *mut pg_sys::EState,
+    info: *mut pg_sys::ResultRelInfo,
+    slot: *mut pg_sys::TupleTableSlot,
+    is_insert: bool,
+) {
+    // SAFETY: an initialized result relation and a filled slot of its row type.
+    unsafe {
+        if (*info).ri_WithCheckOptions.is_null() {
+            return;
+        }
+        let kind = if is_insert {
+            pg_sys::WCOKind::WCO_RLS_INSERT_CHECK
+        } else {
+            pg_sys::WCOKind::WCO_RLS_UPDATE_CHECK
+        };
+        pg_sys::ExecWithCheckOptions(kind, info, slot, estate);
+    }
+}
+
 /// Raises what the new row violates: NOT NULL, CHECK, partition bounds.
 pub unsafe fn check(
     estate: *mut pg_sys::EState,
@@ -319,6 +342,18 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
         let state = state(info);
         state.hidden.show();
         state.fields.enter();
+        (*slot).tts_tableOid = state.target.oid();
+        // An UPDATE has taken the row out of another partition.
+        let operation = (*state.node).operation;
+        let is_moved = operation == pg_sys::CmdType::CMD_UPDATE;
+        if operation == pg_sys::CmdType::CMD_MERGE && !(*info).ri_WithCheckOptions.is_null() {
+            // Which of its actions has made the row, and so which policies it is held to, is not told.
+            errors::unsupported(
+                "MERGE actions that put a row into a memory-optimized partition of a table with row security",
+                "Use INSERT ... ON CONFLICT, or UPDATE and INSERT.",
+            );
+        }
+        check_policies(estate, info, slot, !is_moved);
         check(estate, info, slot, true);
         let old = pg_sys::MemoryContextSwitchTo(per_tuple_memory(estate));
         let image = tuple::form(slot);
@@ -379,6 +414,8 @@ unsafe fn update(
         let scanned = seen;
         let mut slot = slot;
         loop {
+            (*slot).tts_tableOid = state.target.oid();
+            check_policies(estate, info, slot, false);
             check(estate, info, slot, false);
             let old = pg_sys::MemoryContextSwitchTo(per_tuple_memory(estate));
             let image = tuple::form(slot);

@@ -1,6 +1,6 @@
 //! How many rows: from the engine's exact count and PostgreSQL's statistics about values.
 use super::{by_row, conditions, short_range};
-use crate::relation;
+use crate::{errors, relation};
 use mot_engine::TableRef;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -27,6 +27,14 @@ pub unsafe extern "C-unwind" fn get_foreign_rel_size(
 ) {
     // SAFETY: the planner's own structures; the relation is locked since parse analysis.
     unsafe {
+        // Core refuses one of the table itself; that of a table which it inherits from comes here, and core would forget it.
+        let entry = *(*root).simple_rte_array.add((*rel).relid as usize);
+        if !(*entry).tablesample.is_null() {
+            errors::unsupported(
+                "samples (TABLESAMPLE) of tables that memory-optimized tables inherit from",
+                "Take the sample of the heap tables one by one (FROM ONLY), or use a condition such as random() < 0.01.",
+            );
+        }
         let relation = pg_sys::table_open(relid, pg_sys::NoLock as i32);
         let table = relation::table(relation);
         pg_sys::table_close(relation, pg_sys::NoLock as i32);

@@ -132,7 +132,7 @@ pub fn answers(
     }
     let breaks_rule = |state: Option<&str>| {
         state.is_some_and(|state| {
-            state.starts_with("23") || ["40001", "55P03", "P0001"].contains(&state)
+            state.starts_with("23") || ["40001", "44000", "55P03", "P0001"].contains(&state)
         })
     };
     if statement.locks_several && breaks_rule(heap) && breaks_rule(mot) {

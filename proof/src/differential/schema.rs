@@ -1,5 +1,6 @@
 //! Random tables: types, keys, unique constraints, checks, defaults, indexes. Small domains, so that rows collide.
 
+use super::around::Around;
 use super::triggers;
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -194,6 +195,7 @@ pub struct Table {
     constraints: Vec<String>,
     indexes: Vec<String>,
     triggers: Vec<String>,
+    pub around: Around,
 }
 
 impl Table {
@@ -268,10 +270,12 @@ impl Table {
             constraints,
             indexes,
             triggers: Vec::new(),
+            around: Around::default(),
         };
         if !table.set_column().is_unique {
             table.triggers = triggers::draw(rng, &table);
         }
+        table.around = Around::draw(rng, &table);
         table
     }
 
@@ -316,6 +320,7 @@ impl Table {
         std::iter::once(table)
             .chain(self.indexes.iter().cloned())
             .chain(self.triggers.iter().cloned())
+            .chain(self.around.create(self))
             .collect()
     }
 

@@ -96,8 +96,9 @@ impl Source<'_> {
         };
         let returning = if rng.random() { " RETURNING *" } else { "" };
         let rows = rows.join(", ");
+        let (target, _) = self.target(rng, table);
         Statement::plain(format!(
-            "INSERT INTO {name} ({}) VALUES {rows}{conflict}{returning}",
+            "INSERT INTO {target} ({}) VALUES {rows}{conflict}{returning}",
             names.join(", ")
         ))
     }
@@ -106,6 +107,7 @@ impl Source<'_> {
         let table = self.table(rng);
         let name = &table.name;
         let one_row = rng.random_ratio(3, 5);
+        let (target, has_twins) = self.target(rng, table);
         let set = assignments(rng, table, one_row);
         let (from, filter) = if one_row {
             (String::new(), by_key(rng, table))
@@ -125,9 +127,9 @@ impl Source<'_> {
         };
         Statement {
             is_ordered: false,
-            locks_several: !one_row,
+            locks_several: !one_row || has_twins,
             ..Statement::plain(format!(
-                "UPDATE {name} SET {set}{from} WHERE {filter}{returning}"
+                "UPDATE {target} SET {set}{from} WHERE {filter}{returning}"
             ))
         }
     }
@@ -136,6 +138,7 @@ impl Source<'_> {
         let table = self.table(rng);
         let name = &table.name;
         let one_row = rng.random_ratio(3, 5);
+        let (target, has_twins) = self.target(rng, table);
         let (using, filter) = if one_row {
             (String::new(), by_key(rng, table))
         } else if self.may_join(table) && rng.random_ratio(1, 4) {
@@ -161,9 +164,9 @@ impl Source<'_> {
         };
         Statement {
             is_ordered: false,
-            locks_several: !one_row,
+            locks_several: !one_row || has_twins,
             ..Statement::plain(format!(
-                "DELETE FROM {name}{using} WHERE {filter}{returning}"
+                "DELETE FROM {target}{using} WHERE {filter}{returning}"
             ))
         }
     }
@@ -173,18 +176,19 @@ impl Source<'_> {
         let table = self.table(rng);
         let name = &table.name;
         let filter = condition(rng, table, &format!("{name}."));
+        let (target, _) = self.target(rng, table);
         let text = match rng.random_range(0..3) {
             0 => format!(
-                "WITH gone AS (DELETE FROM {name} WHERE {filter} AND {} RETURNING *) SELECT * FROM gone",
+                "WITH gone AS (DELETE FROM {target} WHERE {filter} AND {} RETURNING *) SELECT * FROM gone",
                 condition(rng, table, &format!("{name}."))
             ),
             1 => format!(
-                "WITH new AS (UPDATE {name} SET {} WHERE {filter} RETURNING {}) SELECT (SELECT count(*) FROM {name}), * FROM new",
+                "WITH new AS (UPDATE {target} SET {} WHERE {filter} RETURNING {}) SELECT (SELECT count(*) FROM {name}), * FROM new",
                 assignments(rng, table, false),
                 table.key_list()
             ),
             _ => format!(
-                "WITH gone AS (DELETE FROM {name} WHERE {filter} RETURNING *) INSERT INTO {name} SELECT * FROM gone ON CONFLICT DO NOTHING RETURNING *"
+                "WITH gone AS (DELETE FROM {target} WHERE {filter} RETURNING *) INSERT INTO {name} SELECT * FROM gone ON CONFLICT DO NOTHING RETURNING *"
             ),
         };
         Statement {

@@ -88,7 +88,8 @@ fn condition_on(rng: &mut SmallRng, column: &Column, prefix: &str) -> String {
     }
 }
 
-fn condition(rng: &mut SmallRng, table: &Table, prefix: &str) -> String {
+/// A condition on columns of a table.
+pub fn condition(rng: &mut SmallRng, table: &Table, prefix: &str) -> String {
     let one = |rng: &mut SmallRng| {
         let column = if rng.random() {
             &table.columns[0]
@@ -133,6 +134,14 @@ impl Source<'_> {
             74..=83 => self.select(rng, true),
             84..=95 => self.execute(rng),
             _ => self.cursor(rng),
+        }
+    }
+
+    /// What a statement names in the table's place, and whether that may have several rows of a key.
+    fn target(&self, rng: &mut SmallRng, table: &Table) -> (String, bool) {
+        match table.around.other(rng, table) {
+            Some(other) if !other.joins || self.may_join(table) => (other.name, other.has_twins),
+            _ => (table.name.clone(), false),
         }
     }
 

@@ -36,8 +36,9 @@ impl Source<'_> {
             };
         }
         let filter = condition(rng, table, "");
+        let (target, _) = self.target(rng, table);
         let (text, is_ordered) = match rng.random_range(0..10) {
-            0..=2 => (format!("SELECT * FROM {name} WHERE {filter}"), false),
+            0..=2 => (format!("SELECT * FROM {target} WHERE {filter}"), false),
             3..=4 => {
                 let direction = if rng.random() { " DESC" } else { "" };
                 let key = key.replace(", ", &format!("{direction}, "));
@@ -62,7 +63,7 @@ impl Source<'_> {
                 if column.kind.is_ordered() {
                     list += &format!(", min({column_name}), max({column_name})");
                 }
-                (format!("SELECT {list} FROM {name} WHERE {filter}"), true)
+                (format!("SELECT {list} FROM {target} WHERE {filter}"), true)
             }
             6 => {
                 let column = &table.any(rng).name;
