@@ -13,6 +13,7 @@ use super::{serializable, triggers, tuple};
 use crate::clock::PgClock;
 use crate::errors;
 use crate::pg::executor::compute_stored_generated;
+use crate::pg::version;
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
 use mot_engine::key::{KeyBuffer, encode_row};
@@ -21,10 +22,6 @@ use mot_engine::{
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-
-/// `WCO_VIEW_CONFLICT_CHECK`: the row in the way has to be one of the view that the statement names. Minor releases of 2026 brought it; before them no
-/// check of a statement is of this kind.
-const VIEW_CONFLICT_CHECK: pg_sys::WCOKind::Type = 6;
 
 /// Inserts the row, or does what the statement says about the row that has its key. NULL: nothing was done.
 pub unsafe fn insert_or_resolve(
@@ -189,7 +186,7 @@ unsafe fn update_existing(
         (*context).ecxt_innertuple = excluded;
         (*context).ecxt_outertuple = std::ptr::null_mut();
         if !(*info).ri_WithCheckOptions.is_null() {
-            pg_sys::ExecWithCheckOptions(VIEW_CONFLICT_CHECK, info, existing, estate);
+            pg_sys::ExecWithCheckOptions(version::VIEW_CONFLICT_CHECK, info, existing, estate);
         }
         if !passes((*set).oc_WhereClause, context) {
             return Some(std::ptr::null_mut());

@@ -1,6 +1,11 @@
 //! Statements that run.
 use pgrx::pg_sys;
 
+/// `WCO_VIEW_CONFLICT_CHECK`: the row in the way of ON CONFLICT DO UPDATE has to be one of the view that the statement names. Minor releases of 2026
+/// brought it, not all headers have it; where core does not, no check of a statement is of this kind.
+pub const VIEW_CONFLICT_CHECK: pg_sys::WCOKind::Type =
+    pg_sys::WCOKind::WCO_RLS_MERGE_DELETE_CHECK + 1;
+
 /// Runs a plan to its end.
 pub unsafe fn run_to_end(query: *mut pg_sys::QueryDesc) {
     let forward = pg_sys::ScanDirection::ForwardScanDirection;
