@@ -326,7 +326,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         };
         let mut bag = None;
         if let Some(suffix) = suffix {
-            match enlarge(self.memory, leaf, suffix.len()) {
+            match enlarge(self.memory, leaf, suffix.len(), 1) {
                 Ok(new) => bag = new,
                 Err(full) => {
                     self.release(key, site);
