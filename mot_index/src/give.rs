@@ -74,10 +74,9 @@ impl<'a, M: Memory> Tree<'a, M> {
         let right = (index < parent.count()).then_some((Side::Right, index + 1, index));
         let mut sides = [right, left].map(|side| {
             let (side, child, separator) = side?;
-            let child = parent.child(child);
-            Node::prefetch(child);
             // SAFETY: a child of an owned node.
-            let taker = unsafe { Node::at(child) }.expect("an inner node has children");
+            let taker = unsafe { Node::at(parent.child(child)) };
+            let taker = taker.expect("an inner node has children");
             Some((taker, side, separator))
         });
         // Whoever changes them meanwhile: it is looked at again under the latch.
@@ -86,20 +85,22 @@ impl<'a, M: Memory> Tree<'a, M> {
         if room(&sides[1]) > room(&sides[0]) {
             sides.swap(0, 1);
         }
-        sides
-            .into_iter()
-            .flatten()
-            .find_map(|(taker, side, index)| {
-                if room_of(taker) < ROOM_WORTH_GIVING || !taker.version.try_latch() {
-                    return None;
-                }
-                let gift = choose(leaf, taker, side, index);
-                let given = gift.and_then(|gift| self.move_over(leaf, parent, &gift, slice));
-                if given.is_none() {
-                    taker.version.unlatch(0);
-                }
-                given
-            })
+        for (taker, side, index) in sides.into_iter().flatten() {
+            if room_of(taker) < ROOM_WORTH_GIVING {
+                break;
+            }
+            Node::prefetch(taker.address());
+            if !taker.version.try_latch() {
+                continue;
+            }
+            let gift = choose(leaf, taker, side, index);
+            let given = gift.and_then(|gift| self.move_over(leaf, parent, &gift, slice));
+            if given.is_some() {
+                return given;
+            }
+            taker.version.unlatch(0);
+        }
+        None
     }
 
     /// Moves what is given; `None`, and nothing has changed, if memory is full. All three nodes are owned.

@@ -156,6 +156,12 @@ impl Node {
         prefetch(address, NODE_BYTES);
     }
 
+    /// The same of its version and its second word.
+    #[inline(always)]
+    pub(crate) fn prefetch_head(address: u64) {
+        prefetch(address, 16);
+    }
+
     /// The same of what a leaf of [`SMALL_LEAF`] entries or fewer has.
     #[inline(always)]
     pub(crate) fn prefetch_small_leaf(address: u64) {

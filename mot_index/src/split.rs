@@ -90,6 +90,11 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
         let slice = cut_key(rest).0;
         let cut = choose_cut(leaf, position, slice);
+        if cut.run == Run::None {
+            // Who may be asked to take some. What they have room for is in the first line.
+            Node::prefetch_head(leaf.next());
+            Node::prefetch_head(leaf.previous());
+        }
         let mut chain = Chain::new();
         chain.push(leaf);
         if !leaf.is(site.root) {
