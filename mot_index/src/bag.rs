@@ -342,12 +342,18 @@ pub(crate) fn with_reserve(bytes: usize, entries: usize) -> usize {
         .max(bytes)
 }
 
-/// A bag for one more suffix in an owned leaf, if its bag has no room: a copy of what the current
+/// Copies the suffix of a slot of an owned leaf to a slot of a bag of the caller's.
+pub(crate) fn copy_suffix_to(leaf: &Node, from: usize, bag: &mut Bag, to: usize) {
+    bag.put(to, owned_suffix(leaf, from));
+}
+
+/// A bag for the suffixes of `coming` more entries in an owned leaf, if its bag has no room: a copy of what the current
 /// bag holds for the leaf's entries, with room for `more` bytes.
 pub(crate) fn enlarge<M: Memory>(
     memory: &M,
     leaf: &Node,
     more: usize,
+    coming: usize,
 ) -> Result<Option<Bag>, OutOfMemory> {
     // SAFETY: as in `owned_bag`.
     let current = unsafe { Bag::at(leaf.bag()) };
@@ -358,7 +364,7 @@ pub(crate) fn enlarge<M: Memory>(
     let entries = permutation.count();
     let kept = suffix_bytes(leaf, permutation, 0..entries);
     let wanted = kept + Bag::stored_bytes(more);
-    let mut bytes = with_reserve(wanted, entries + 1);
+    let mut bytes = with_reserve(wanted, entries + coming);
     let is_whole = current.is_some_and(|bag| bag.used_bytes() == kept);
     if current.is_some() && !is_whole {
         // Entries come and go here: a leaf that is nearly full is not to rebuild its bag for each.

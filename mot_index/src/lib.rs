@@ -25,6 +25,7 @@ mod cursor;
 mod cut;
 mod descend;
 mod frame;
+mod give;
 mod held;
 mod join;
 mod lanes;
@@ -58,5 +59,7 @@ pub use tree::{Tree, TreeRoot};
 pub use update::Change;
 pub use verify::{Corruption, TreeStats};
 
+#[cfg(feature = "model")]
+pub use give::noted::{Given, given};
 #[cfg(feature = "crossbeam")]
 pub use map::{CrossbeamMemory, Map};

@@ -1,15 +1,18 @@
 //! Reading entries in order, a leaf at a time.
 //!
 //! A leaf is read under one version (`frame.rs`), so its entries belong to one moment. The next leaf is found
-//! by the link read under that version, and is right for this reason: keys move only to the right, into new
-//! leaves, and a leaf's range grows only by the range of an emptied neighbour.
+//! by the link read under that version, and is right for this reason: keys move to new leaves, to the right, or to a neighbour that has room
+//! (`give.rs`), and all leaves whose ranges that changes say so in their versions; a leaf's range grows otherwise only by that of an emptied
+//! neighbour.
 //!
-//! - Forward: what was right of the leaf when the link was read is still in the next leaf or
+//! - Once the next leaf was opened, the one the scan comes from is validated: if its range has changed, entries may have gone past the
+//!   scan from one to the other, and it goes down again.
+//! - Forward: what was right of the leaf when the link was read is then still in the next leaf or
 //!   right of it. If that was deleted, its content has gone elsewhere: the scan goes down again.
 //! - Backward: the previous leaf may have been split since, so it is taken only if it says, under the version it is then read under,
 //!   that its next leaf is the one the scan comes from; else the scan goes down again.
 //! - Going down again resumes behind the last entry read (or at the bound), so no entry that stays
-//!   is missed or read twice. A leaf's range may have grown to the side the scan comes from, so
+//!   is missed or read twice. A leaf's range may grow to the side the scan comes from, so where a leaf is read anew
 //!   entries that do not lie behind the last one read are skipped.
 //!
 //! Layers are read depth first: the scan enters a layer when it comes to its entry, and then reads on in the leaf above. If
@@ -205,4 +208,4 @@ fn enter<'a>(
 
 #[cfg(test)]
 #[path = "scan_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -1,6 +1,7 @@
 //! What scans do when the tree changes between two leaves, step by step.
 
 use super::*;
+use crate::give::noted::given;
 use crate::memory::Memory;
 use crate::permutation::LEAF_ENTRIES;
 use crate::tree::TreeRoot;
@@ -8,7 +9,7 @@ use core::alloc::Layout;
 use core::ptr::NonNull;
 
 /// A memory that gives nothing back before the process ends: every epoch is pinned for ever.
-struct Keeping;
+pub(crate) struct Keeping;
 
 impl Memory for Keeping {
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
@@ -76,16 +77,52 @@ fn without_a_change_the_neighbour_follows() {
 }
 
 #[test]
-fn a_key_put_where_the_scan_has_been_is_not_read() {
+fn a_leaf_that_goes_behind_a_scan_sends_it_down_again() {
     // The second leaf covers what the first one covered, once that is empty.
-    let seen = after_one_leaf(Direction::Forward, |tree| {
+    let went = after_one_leaf(Direction::Forward, |tree| {
         remove(tree, 0..150);
         remove(tree, 150..170);
         // One before what was read last, and the last one itself.
         assert_eq!(tree.insert(&5u64.to_be_bytes(), 5), Ok(None));
         assert_eq!(tree.insert(&140u64.to_be_bytes(), 14), Ok(None));
     });
-    assert_eq!(seen.ok().and_then(|seen| seen.first().copied()), Some(170));
+    assert!(went.is_err());
+}
+
+#[test]
+fn entries_given_past_a_scan_send_it_down_again() {
+    // The second of three leaves is full, and has room beside it where the scan has been.
+    let give = |tree: &Tree<'_, Keeping>| {
+        let before = given();
+        assert_eq!(tree.insert(&225u64.to_be_bytes(), 1), Ok(None));
+        assert_ne!(given(), before);
+    };
+    let left = after_one_leaf(Direction::Forward, |tree| {
+        remove(tree, 0..60);
+        give(tree);
+    });
+    assert!(left.is_err());
+    let right = after_one_leaf(Direction::Backward, |tree| {
+        remove(tree, 390..450);
+        give(tree);
+    });
+    assert!(right.is_err());
+}
+
+#[test]
+fn entries_given_ahead_of_a_scan_are_read_where_they_came() {
+    let right = after_one_leaf(Direction::Forward, |tree| {
+        remove(tree, 390..450);
+        assert_eq!(tree.insert(&225u64.to_be_bytes(), 1), Ok(None));
+    });
+    let seen: Vec<u64> = (150..230)
+        .step_by(10)
+        .chain([225])
+        .chain((230..270).step_by(10))
+        .collect();
+    let mut seen = seen;
+    seen.sort();
+    assert_eq!(right.ok(), Some(seen));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Making room in a full leaf.
 //!
+//! Before a leaf is split it gives a layer what one slice has too much of (`layer.rs`), or, where it would be halved, entries to a neighbour (`give.rs`).
+//!
 //! The writer owns the full leaf. It latches ancestors from below until one has room or is the root
 //! of the layer, allocates every node it will need, and only then makes them dirty and rearranges
 //! them: from there on it neither waits nor fails. A full root gives its content to a new node and
@@ -63,8 +65,8 @@ struct Supplies<'a> {
 }
 
 impl<'a, M: Memory> Tree<'a, M> {
-    /// Makes a layer of some of its entries if the leaf is full, or else splits it. Returns the leaf that then covers the slice of `rest`, latched and
-    /// with room, and the position in it. On `Err` the latch has been given back.
+    /// Makes a layer of some of its entries if the leaf is full, or gives some to a neighbour, or else splits it. Returns the leaf that then covers the
+    /// slice of `rest`, latched and with room, and the position in it. On `Err` the latch has been given back.
     pub(crate) fn make_room(
         &self,
         site: Site<'a>,
@@ -87,12 +89,27 @@ impl<'a, M: Memory> Tree<'a, M> {
             }
         }
         let slice = cut_key(rest).0;
+        let cut = choose_cut(leaf, position, slice);
+        if cut.run == Run::None {
+            // Who may be asked to take some. What they have room for is in the first line.
+            Node::prefetch_head(leaf.next());
+            Node::prefetch_head(leaf.previous());
+        }
         let mut chain = Chain::new();
         chain.push(leaf);
+        if !leaf.is(site.root) {
+            let parent = self.latch_parent(site.root, slice, leaf);
+            if cut.run == Run::None
+                && let Some(leaf) = self.give(leaf, parent, slice)
+            {
+                let position = absent_at(place_in_owned(leaf, rest));
+                return Ok((Site { leaf, ..site }, position));
+            }
+            chain.push(parent);
+        }
         while is_full(chain.top()) && !chain.top().is(site.root) {
             chain.push(self.latch_parent(site.root, slice, chain.top()));
         }
-        let cut = choose_cut(leaf, position, slice);
         let supplies = match self.supply(&chain, site.root, leaf, &cut) {
             Ok(supplies) => supplies,
             Err(full) => {

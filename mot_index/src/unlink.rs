@@ -3,7 +3,8 @@
 //! Whoever takes the last entry out of a leaf owns its latch and unlinks it before giving the latch
 //! back, so no empty leaf is ever seen unlatched. Latches are taken in one order: lower layers
 //! before upper ones, children before parents, a leaf before its left neighbour. Nobody waits for
-//! one against that order, so nobody waits for ever.
+//! one against that order, so nobody waits for ever. What goes is dirty from before its parent's
+//! latch is given back until it is marked as deleted.
 
 use crate::descend::{Goal, reach_leaf};
 use crate::memory::Memory;
@@ -11,7 +12,7 @@ use crate::node::Node;
 use crate::permutation::Permutation;
 use crate::slice::{LAYER, LONGER, SLICE_BYTES, cut};
 use crate::split::Chain;
-use crate::sync::{Ordering, Wait};
+use crate::sync::{Ordering, Wait, is_broken};
 use crate::tree::Tree;
 use crate::update::Site;
 use crate::version::{CHANGE, SPLIT, is_deleted, is_inner, same_range};
@@ -115,6 +116,11 @@ impl<'a, M: Memory> Tree<'a, M> {
             previous.version.unlatch(0);
         }
         let top = chain.pop().expect("the chain has a parent");
+        // Before the parent's latch is given back: from then on the leaves that were beside this one may give each other entries, and a
+        // scan that comes from this one must notice (`give.rs`).
+        if !is_broken("index: dirty before others give past a leaf that goes") {
+            chain.iter().for_each(|node| node.version.make_dirty());
+        }
         top.version.make_dirty();
         let layer_is_empty = top.count() == 0;
         if layer_is_empty {

@@ -247,10 +247,10 @@ fn split() {
     shared.finish(&all);
 }
 
-/// The same of a leaf that is not the root: nothing but the count tells of it.
+/// The same of a leaf that is not the root, beside another full one: nothing but the count tells of it.
 fn split_below_root() {
     let shared = Arc::new(Shared::default());
-    let mut keys: Vec<Vec<u8>> = (0..17).map(|at| number(at * 10)).collect();
+    let mut keys: Vec<Vec<u8>> = (0..30).map(|at| number(at * 10)).collect();
     keys.iter().for_each(|key| shared.insert(key));
     let for_get = keys.clone();
     threads(vec![
@@ -268,7 +268,7 @@ fn split_below_root() {
 /// The same, the keys looked up together.
 fn split_beside_many() {
     let shared = Arc::new(Shared::default());
-    let mut keys: Vec<Vec<u8>> = (0..17).map(|at| number(at * 10)).collect();
+    let mut keys: Vec<Vec<u8>> = (0..30).map(|at| number(at * 10)).collect();
     keys.iter().for_each(|key| shared.insert(key));
     let for_get = keys.clone();
     threads(vec![
@@ -306,9 +306,9 @@ fn unlink_beside_many() {
 /// Keys go to spots in leaves that are split, and unlinked, meanwhile.
 fn spots_beside_writers() {
     let shared = Arc::new(Shared::default());
-    let keys: Vec<Vec<u8>> = (0..17).map(|at| number(at * 10)).collect();
+    let keys: Vec<Vec<u8>> = (0..30).map(|at| number(at * 10)).collect();
     keys.iter().for_each(|key| shared.insert(key));
-    // Filled upwards: the first leaf is full, the second has two.
+    // Filled upwards: both leaves are full.
     let (kept, going) = keys.split_at(15);
     let (kept, going) = (kept.to_vec(), going.to_vec());
     threads(vec![
@@ -692,6 +692,9 @@ mod seen {
         );
     }
 }
+
+#[path = "interleavings/giving.rs"]
+mod giving;
 
 #[path = "interleavings/programs.rs"]
 mod programs;

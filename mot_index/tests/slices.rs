@@ -38,9 +38,13 @@ impl Shape {
                 .map(|_| *alphabet.choose(random).expect("not empty"))
                 .collect()
         };
-        let slices = (0..random.random_range(1..=6))
-            .map(|_| bytes(random, 8))
-            .collect();
+        let count = if random.random_bool(0.2) {
+            // Leaves enough that they give to one another.
+            random.random_range(20..60)
+        } else {
+            random.random_range(1..=6)
+        };
+        let slices = (0..count).map(|_| bytes(random, 8)).collect();
         let most = *[1, 2, 3, 9, 17].choose(random).expect("not empty");
         let tails = (0..random.random_range(3..40))
             .map(|_| {

@@ -186,10 +186,12 @@ fn put(direction: Direction) {
 fn split_twice() {
     let name = |at: usize| format!("{at:08} and more").into_bytes();
     let mut all: Vec<Vec<u8>> = (0..15).map(|at| name(at * 100)).collect();
-    // Halved, and then halved again.
-    let coming: Vec<Vec<u8>> = [50, 150, 250, 350, 450, 550, 650, 660, 160]
-        .map(name)
-        .to_vec();
+    // Halved, and then, when the other half has taken what it may, halved again.
+    let coming: Vec<Vec<u8>> = [
+        50, 150, 250, 350, 450, 550, 650, 660, 160, 260, 170, 360, 270, 460, 370, 180,
+    ]
+    .map(name)
+    .to_vec();
     let shared = with(&all);
     let (for_get, new) = (all[14].clone(), coming.clone());
     threads(vec![

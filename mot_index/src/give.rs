@@ -1,0 +1,287 @@
+//! Giving entries of a full leaf to a neighbour, instead of splitting it.
+//!
+//! A leaf that would be halved asks the leaves beside it below the same parent first, as in a B*-tree: if one of them has room, it takes
+//! as many of the entries next to it as make both about equally full, and the separator between the two moves along. Leaves that are filled
+//! in no order are so four fifths full instead of seven tenths. A run is cut where it is, as ever: what it leaves behind is full.
+//!
+//! The writer owns the full leaf and latches the parent, as for a split. While it does, no child of the parent can be unlinked, added or
+//! linked to others: all of that is done under the parent's latch. So the children beside the leaf are the leaves it is linked with, and they
+//! stay that. Both are only tried for, since one of them is the leaf's right neighbour and against the order; who fails, or finds no room,
+//! splits. What the taker's bag needs is allocated before anything is changed; the giver's stays, and is rebuilt when it has no room
+//! (if no suffix is left in it, it goes). Then parent, giver and taker are made dirty, *all three before the first store*, and what was moved
+//! is counted when they are made clean, in any order:
+//!
+//! - A descent takes the child's clean version before it validates the parent's. If the child's is one from behind the move, the parent
+//!   was dirty before it, and the validation fails. If the parent's is one from behind the move, the child was dirty before it, and its
+//!   version is waited for. So nobody comes by an old separator to a new leaf or the other way about. The parent counts a *change*: it
+//!   covers what it covered, but who read the old separator and comes to validate only later must notice.
+//! - The giver counts a *split*: its range has become smaller. Who held its version, a reader, a waiting writer or a spot, goes down again.
+//! - The taker counts a *split* as well. Look-ups would not need that: what it had it has, and what it took is in slots that were free, as
+//!   with an insert. But a scan that has read it, and goes on to the giver, would miss what went past it.
+//!
+//! That is why a scan, once it has opened the next leaf, validates the one it comes from (`Frame::advance`), in both directions. Say `k` is there
+//! all the time, and the scan goes forward from the leaf `a` it has read to `b`. `k` was not in `a`, so it was in what is right of it.
+//! If it is now in `b` or right of it, the scan will come to it. It came to the left of `b` only if `b` gave it to its left neighbour of that
+//! time. Either that was `a`, which was dirty then and counted; or `a` had another right neighbour, because it was split, and counted
+//! that; or `a` was unlinked, and is dirty from before its parent's latch was given back, without which nobody could give past it (`unlink.rs`).
+//! In each case `a` was dirty before `b` was clean again without `k`; the scan has read that, or what followed, with acquire, so it reads
+//! `a` dirty or counted or deleted, and goes down again behind the last entry it counted. Backward it is the same with sides exchanged, but for
+//! new leaves: they come between `b` and `a`, and then `b` does not name `a` as its next leaf, unless they are gone again.
+//! What they gave to `a` before, `a` has counted, and what they gave to `b`, `b` has.
+//!
+//! Read twice is nothing: an entry comes behind the scan only to leaves that count it, and who is sent down goes on behind the last one.
+//!
+//! Contract: nothing waits or fails from the first dirty node on. Entries of one slice stay together, so not every number can be given.
+
+use crate::bag::{copy_suffix_to, enlarge, has_suffixes, owned_bag, suffix_bytes};
+use crate::memory::Memory;
+use crate::node::{NO_SLOT, Node};
+use crate::permutation::LEAF_ENTRIES;
+use crate::slice::SUFFIX;
+use crate::sync::is_broken;
+use crate::tree::Tree;
+use crate::version::{CHANGE, SPLIT};
+use core::ops::Range;
+
+/// Free slots from which on a neighbour is given entries: with fewer, leaves are fuller, but more often rearranged (two: 25.5 bytes an entry instead
+/// of 26.5, and inserts slower by a twelfth).
+const ROOM_WORTH_GIVING: usize = 4;
+/// The same for a leaf with suffixes, of which those that move are copied, and those that stay with the next one that comes.
+const ROOM_WORTH_COPYING: usize = 5;
+
+/// On which side of the leaf the neighbour is that takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
+}
+
+/// What a leaf gives to which neighbour.
+struct Gift<'a> {
+    taker: &'a Node,
+    side: Side,
+    /// The positions of the entries in the giver.
+    moved: Range<usize>,
+    /// The least slice of the right one of the two behind the move, and which of the parent's separators says so.
+    separator: u64,
+    index: usize,
+}
+
+impl<'a, M: Memory> Tree<'a, M> {
+    /// Gives entries of a full leaf to a child beside it of its parent, both of which the caller owns. Returns the leaf that then covers the
+    /// slice, latched and with room, and gives the other latches back; `None`, and nothing has changed, if neither side has room to be had.
+    pub(crate) fn give(&self, leaf: &'a Node, parent: &'a Node, slice: u64) -> Option<&'a Node> {
+        let index = parent.route(slice);
+        debug_assert!(parent.child(index) == leaf.address());
+        let left = index.checked_sub(1).map(|left| (Side::Left, left, left));
+        let right = (index < parent.count()).then_some((Side::Right, index + 1, index));
+        let mut sides = [right, left].map(|side| {
+            let (side, child, separator) = side?;
+            // SAFETY: a child of an owned node.
+            let taker = unsafe { Node::at(parent.child(child)) };
+            let taker = taker.expect("an inner node has children");
+            Some((taker, side, separator))
+        });
+        // Whoever changes them meanwhile: it is looked at again under the latch.
+        let room =
+            |side: &Option<(&Node, Side, usize)>| side.map_or(0, |(taker, ..)| room_of(taker));
+        if room(&sides[1]) > room(&sides[0]) {
+            sides.swap(0, 1);
+        }
+        for (taker, side, index) in sides.into_iter().flatten() {
+            if room_of(taker) < room_worth_giving(leaf) {
+                break;
+            }
+            Node::prefetch(taker.address());
+            if !taker.version.try_latch() {
+                continue;
+            }
+            let gift = choose(leaf, taker, side, index);
+            let given = gift.and_then(|gift| self.move_over(leaf, parent, &gift, slice));
+            if given.is_some() {
+                return given;
+            }
+            taker.version.unlatch(0);
+        }
+        None
+    }
+
+    /// Moves what is given; `None`, and nothing has changed, if memory is full. All three nodes are owned.
+    fn move_over(
+        &self,
+        leaf: &'a Node,
+        parent: &Node,
+        gift: &Gift<'a>,
+        slice: u64,
+    ) -> Option<&'a Node> {
+        let (taker, permutation, kinds) = (gift.taker, leaf.permutation(), leaf.kinds());
+        let bytes = suffix_bytes(leaf, permutation, gift.moved.clone());
+        let mut bag = None;
+        let mut replaced = 0;
+        if bytes > 0 {
+            let new = enlarge(self.memory, taker, bytes, gift.moved.len()).ok()?;
+            if new.is_some() {
+                replaced = taker.bag();
+            }
+            bag = Some(new.unwrap_or_else(|| owned_bag(taker)));
+        }
+        parent.version.make_dirty();
+        leaf.version.make_dirty();
+        taker.version.make_dirty();
+        let mut taken = taker.permutation();
+        let mut taken_kinds = taker.kinds();
+        let first = match gift.side {
+            Side::Right => 0,
+            Side::Left => taken.count(),
+        };
+        for (number, position) in gift.moved.clone().enumerate() {
+            let from = permutation.slot(position);
+            let to;
+            (taken, to) = taken.insert(first + number);
+            taker.set_key(to, leaf.key(from));
+            taker.set_value(to, leaf.value(from));
+            taken_kinds = taken_kinds.with(to, kinds.of(from));
+            if let Some(bag) = bag.as_mut().filter(|_| kinds.of(from) == SUFFIX) {
+                copy_suffix_to(leaf, from, bag, to);
+            }
+            if from == kinds.last() {
+                leaf.set_kinds(kinds.with_last(NO_SLOT));
+            }
+        }
+        taker.set_kinds(taken_kinds);
+        if let Some(bag) = bag {
+            taker.set_bag(bag.cell());
+        }
+        taker.set_permutation(taken);
+        leaf.set_permutation(match gift.side {
+            Side::Right => permutation.truncate(gift.moved.start),
+            Side::Left => gift
+                .moved
+                .clone()
+                .fold(permutation, |left, _| left.remove(0)),
+        });
+        let mut given_up = 0;
+        if bytes > 0 && !has_suffixes(leaf) {
+            given_up = leaf.bag();
+            leaf.set_bag(0);
+        }
+        parent.set_separator(gift.index, gift.separator);
+        noted::give(gift.side == Side::Right, bytes > 0);
+
+        let is_takers = (gift.side == Side::Right) == (slice >= gift.separator);
+        let (took, gave) = (
+            unless(is_broken("index: counting what a leaf took"), SPLIT),
+            unless(is_broken("index: counting what a leaf gave"), SPLIT),
+        );
+        let target = if is_takers {
+            taker.version.make_clean(took);
+            leaf.version.unlatch(gave);
+            taker
+        } else {
+            leaf.version.make_clean(gave);
+            taker.version.unlatch(took);
+            leaf
+        };
+        let moved = is_broken("index: counting that a separator moved");
+        parent.version.unlatch(unless(moved, CHANGE));
+        self.retire_bag(replaced);
+        self.retire_bag(given_up);
+        Some(target)
+    }
+}
+
+/// The free slots of a leaf; under its latch, or to be looked at again.
+fn room_of(leaf: &Node) -> usize {
+    LEAF_ENTRIES - leaf.permutation().count()
+}
+
+/// How many a neighbour must have for a leaf that is owned to give.
+fn room_worth_giving(leaf: &Node) -> usize {
+    if leaf.bag() == 0 {
+        ROOM_WORTH_GIVING
+    } else {
+        ROOM_WORTH_COPYING
+    }
+}
+
+fn unless(broken: bool, count: u64) -> u64 {
+    if broken { 0 } else { count }
+}
+
+/// Chooses what a full leaf gives to a neighbour, both owned: about half of the room there, one slot of which is left for an entry to come, whosever that
+/// is. `None` if there is no room, or if entries of one slice, which stay together, are too many.
+fn choose<'a>(leaf: &Node, taker: &'a Node, side: Side, index: usize) -> Option<Gift<'a>> {
+    let room = room_of(taker);
+    if room < room_worth_giving(leaf) {
+        return None;
+    }
+    let permutation = leaf.permutation();
+    let key = |position: usize| leaf.key(permutation.slot(position));
+    let boundary = |count: usize| match side {
+        Side::Left => count,
+        Side::Right => LEAF_ENTRIES - count,
+    };
+    let half = room / 2;
+    let count = (0..room)
+        .flat_map(|distance| [half.wrapping_sub(distance), half + distance])
+        .find(|count| {
+            (1..room).contains(count) && key(boundary(*count) - 1) < key(boundary(*count))
+        })?;
+    let boundary = boundary(count);
+    Some(Gift {
+        taker,
+        side,
+        moved: match side {
+            Side::Left => 0..boundary,
+            Side::Right => boundary..LEAF_ENTRIES,
+        },
+        separator: key(boundary),
+        index,
+    })
+}
+
+/// How often leaves gave, for tests that want to have come here.
+#[cfg(any(test, feature = "model"))]
+pub(crate) mod noted {
+    use core::cell::Cell;
+
+    /// Entries given by the threads of a test, which are one thread under a model.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Given {
+        /// To the right neighbour.
+        pub right: u64,
+        /// To the left one.
+        pub left: u64,
+        /// Of both, with suffixes among them.
+        pub suffixes: u64,
+    }
+
+    thread_local! {
+        static GIVEN: Cell<Given> = const { Cell::new(Given { right: 0, left: 0, suffixes: 0 }) };
+    }
+
+    pub(super) fn give(to_the_right: bool, with_suffixes: bool) {
+        GIVEN.with(|given| {
+            let mut now = given.get();
+            now.right += u64::from(to_the_right);
+            now.left += u64::from(!to_the_right);
+            now.suffixes += u64::from(with_suffixes);
+            given.set(now);
+        });
+    }
+
+    /// How often leaves gave to others on this thread.
+    pub fn given() -> Given {
+        GIVEN.with(Cell::get)
+    }
+}
+
+/// Nothing is noted but in tests.
+#[cfg(not(any(test, feature = "model")))]
+mod noted {
+    pub(super) fn give(_: bool, _: bool) {}
+}
+
+#[cfg(test)]
+#[path = "give_tests.rs"]
+mod tests;
