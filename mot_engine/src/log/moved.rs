@@ -5,7 +5,8 @@
 //! that was costly: the base's stretches of [`MATCH_BYTES`] are entered in a small table, and after each difference the nearest stretch of the new
 //! body that is in it, and not behind what was copied already, is where copying goes on. Linear in the bodies. The form is the same.
 
-use super::delta::{EDITS_MAX, Encoder, GAP_BYTES, common_prefix, common_suffix};
+use super::delta::{EDITS_MAX, GAP_BYTES, common_prefix, common_suffix};
+use super::edits::Encoder;
 
 /// Shortest stretch looked for at another place.
 const MATCH_BYTES: usize = 8;
