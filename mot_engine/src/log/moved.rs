@@ -175,6 +175,24 @@ mod tests {
         assert!(bytes_of(&value, &null) <= 8 + 12);
     }
 
+    /// What both begin and end with is not looked at, and makes no difference.
+    #[test]
+    fn what_stays_beside_parts_that_moved_costs_nothing() {
+        let parts: Vec<Vec<u8>> = (10..13).map(|seed| noise(seed, 20)).collect();
+        let (base, new) = (
+            [&parts[0][..], &parts[1]].concat(),
+            [&parts[2][..], &parts[0]].concat(),
+        );
+        let alone = bytes_of(&base, &new);
+        for (before, behind) in [(0, 1000), (30, 0), (30, 5), (30, 8), (30, 1000)] {
+            let around = |middle: &[u8]| {
+                let (before, behind) = (noise(20, before), noise(21, behind));
+                [&before[..], middle, &behind].concat()
+            };
+            assert_eq!(bytes_of(&around(&base), &around(&new)), alone);
+        }
+    }
+
     #[test]
     fn numbers_that_grow_at_two_places_cost_themselves() {
         let parts: Vec<Vec<u8>> = (0..5).map(|seed| noise(seed, 60)).collect();
