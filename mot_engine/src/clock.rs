@@ -45,6 +45,10 @@ pub trait Snapshot {
     fn sees_younger(&self) -> bool {
         false
     }
+    /// Whether it may judge rows before they are asked for, as one may that is registered and tells the same whenever it is asked.
+    fn may_judge_ahead(&self) -> bool {
+        true
+    }
     /// A scan has found nothing to see for a while, in a table that was emptied or a queue whose head nobody swept yet, and goes on. Called unpinned and
     /// with no latch held, so that memory can be reclaimed meanwhile; may unwind, which ends the scan where it is.
     #[inline]
@@ -73,5 +77,9 @@ impl<C: Clock> Snapshot for Now<'_, C> {
 
     fn sees_younger(&self) -> bool {
         true
+    }
+
+    fn may_judge_ahead(&self) -> bool {
+        false
     }
 }

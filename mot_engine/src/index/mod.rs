@@ -34,7 +34,7 @@ pub(crate) use enter::enter_key;
 pub(crate) use enter::{EntryOutcome, probe_key};
 pub(crate) use gather::{Allowance, Gatherer, Harvest};
 pub(crate) use keys::Sorter;
-pub(crate) use posting::{only_slot, slots_len, slots_of};
+pub(crate) use posting::{only_slot, slots_of};
 pub use ranges::EntryRange;
 pub(crate) use remaining::RemainingKeys;
 pub(crate) use remove::{clear_tree, remove_key};

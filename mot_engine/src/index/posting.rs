@@ -165,11 +165,6 @@ pub(crate) fn only_slot(value: u64) -> Option<Slot> {
     (value & BLOCK_TAG == 0).then_some(Slot(value >> 1))
 }
 
-/// At most so many slots.
-pub(crate) fn slots_len(value: u64) -> usize {
-    Posting::of(value).map_or(1, |block| block.cells().len())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

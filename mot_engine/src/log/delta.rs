@@ -12,8 +12,10 @@
 //! its base is an error. `encode` gives up (None) when the delta would not be shorter than the body. `encode_update` keeps the same
 //! contract and looks harder (`moved.rs`).
 
+use super::edits::Encoder;
 use super::moved;
-use super::varint::{Cursor, put};
+use super::runs::high_bits;
+use super::varint::Cursor;
 use crate::errors::EngineError;
 
 /// Most edits of one delta: what fits beside the kind in the operation byte.
@@ -30,146 +32,20 @@ const SPLICE_BYTES_MAX: usize = 16;
 /// A delta longer than this is worth a second look: some columns' new values, where nothing has moved, take less.
 const COSTLY_BYTES: usize = 20;
 
-/// A delta under construction.
-pub(super) struct Encoder<'a> {
-    new: &'a [u8],
-    out: &'a mut Vec<u8>,
-    /// First base byte no edit has covered.
-    base_position: usize,
-    edits: usize,
-}
-
-impl<'a> Encoder<'a> {
-    /// Without an edit.
-    pub(super) fn new(new: &'a [u8], out: &'a mut Vec<u8>) -> Self {
-        Encoder {
-            new,
-            out,
-            base_position: 0,
-            edits: 0,
-        }
-    }
-
-    /// How many edits there are.
-    pub(super) fn edits(&self) -> usize {
-        self.edits
-    }
-
-    /// Where the bytes written so far end.
-    pub(super) fn end(&self) -> usize {
-        self.out.len()
-    }
-
-    /// Base bytes up to `base_start` stay; then `drop` of them give way to `new[add]`.
-    pub(super) fn edit(&mut self, base_start: usize, drop: usize, add: std::ops::Range<usize>) {
-        put(self.out, (base_start - self.base_position) as u64);
-        if drop == add.len() {
-            put(self.out, (add.len() as u64) << 1);
-        } else {
-            put(self.out, (add.len() as u64) << 1 | 1);
-            put(self.out, drop as u64);
-        }
-        self.out.extend_from_slice(&self.new[add]);
-        self.base_position = base_start + drop;
-        self.edits += 1;
-    }
-
-    /// Edits that turn `base[base_start..]` into `new[new_start..]`, `length` bytes of each, until
-    /// there are `edits_most` of them in all.
-    fn replace_differences(
-        &mut self,
-        base: &[u8],
-        base_start: usize,
-        new_start: usize,
-        length: usize,
-        edits_most: usize,
-    ) {
-        let old = &base[base_start..base_start + length];
-        let new = &self.new[new_start..new_start + length];
-        let mut position = 0;
-        loop {
-            position += common_prefix(&old[position..], &new[position..]);
-            if position == length {
-                return;
-            }
-            let start = position;
-            let mut end = difference_end(old, new, start);
-            if self.edits + 1 >= edits_most {
-                // The last edit allowed: it takes all the rest.
-                end = length - common_suffix(&old[start..], &new[start..]);
-            }
-            self.edit(
-                base_start + start,
-                end - start,
-                new_start + start..new_start + end,
-            );
-            position = end;
-        }
-    }
-}
-
-/// Where a difference that begins at `start` ends: it goes on over equal stretches of up to [`GAP_BYTES`]. The bodies are equally long.
-fn difference_end(old: &[u8], new: &[u8], start: usize) -> usize {
-    const WORD: usize = size_of::<u64>();
-    const LONG_GAP: usize = GAP_BYTES + 1;
-    const _: () = assert!(LONG_GAP == size_of::<u32>());
-    let mut end = start + 1;
-    // By words: values that are new differ in each byte, nearly.
-    while let (Some(a), Some(b)) = (chunk(old, end), chunk(new, end)) {
-        let equal = lowest_zero_byte(u64::from_le_bytes(a) ^ u64::from_le_bytes(b));
-        end += equal.unwrap_or(WORD);
-        if equal.is_none() {
-            continue;
-        }
-        let (Some(a), Some(b)) = (chunk(old, end), chunk(new, end)) else {
-            break;
-        };
-        let differing = u32::from_le_bytes(a) ^ u32::from_le_bytes(b);
-        if differing == 0 {
-            return end;
-        }
-        end += differing.trailing_zeros() as usize / 8 + 1;
-    }
-    let mut look = end;
-    while look < old.len() && look - end <= GAP_BYTES {
-        if old[look] != new[look] {
-            end = look + 1;
-        }
-        look += 1;
-    }
-    end
-}
-
-/// The `N` bytes from `at` on, if there are so many.
-#[inline]
-fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..)?.first_chunk().copied()
-}
-
-/// The number of the lowest byte that is zero.
-#[inline]
-fn lowest_zero_byte(word: u64) -> Option<usize> {
-    const EACH: u64 = 0x0101_0101_0101_0101;
-    // Exact for the lowest, as nothing borrows from below it.
-    let zero = word.wrapping_sub(EACH) & !word & EACH << 7;
-    (zero != 0).then(|| zero.trailing_zeros() as usize / 8)
-}
-
 /// Appends the delta and tells its number of edits, or leaves `out` alone when the full body is as
 /// short. The caller has checked that `out` has room for `new.len()` more bytes or may grow.
 pub fn encode(base: &[u8], new: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let start = out.len();
-    let prefix = common_prefix(base, new);
-    if prefix == base.len() && prefix == new.len() {
-        return Some(0);
+    let mut encoder = Encoder::new(new, out);
+    if base.len() == new.len() {
+        encoder.replace_differences(base, 0, 0, new.len(), EDITS_MAX);
+        return finish(encoder.edits(), start, new, out);
     }
+    let prefix = common_prefix(base, new);
     let suffix = common_suffix(&base[prefix..], &new[prefix..]);
     let old_middle = base.len() - prefix - suffix;
     let new_middle = new.len() - prefix - suffix;
-    let mut encoder = Encoder::new(new, out);
-    if old_middle == new_middle {
-        encoder.replace_differences(base, prefix, prefix, new_middle, EDITS_MAX);
-    } else if new_middle <= SPLICE_BYTES_MAX || old_middle == 0 {
+    if new_middle <= SPLICE_BYTES_MAX || old_middle == 0 {
         encoder.edit(prefix, old_middle, prefix..prefix + new_middle);
     } else {
         // One change of length somewhere inside: before it bytes compare at equal offsets, after it
@@ -190,7 +66,15 @@ pub fn encode(base: &[u8], new: &[u8], out: &mut Vec<u8>) -> Option<usize> {
         );
         encoder.replace_differences(base, old_tail - after, new_tail - after, after, EDITS_MAX);
     }
-    let edits = encoder.edits;
+    finish(encoder.edits(), start, new, out)
+}
+
+/// The number of edits, if they are worth while; else what was appended goes.
+#[inline]
+fn finish(edits: usize, start: usize, new: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+    if edits == 0 {
+        return Some(0);
+    }
     if edits > EDITS_MAX || out.len() - start >= new.len() {
         out.truncate(start);
         return None;
@@ -243,12 +127,17 @@ fn best_cut(old: &[u8], new: &[u8], shared: usize) -> usize {
     best
 }
 
+/// The `N` bytes from `at` on, if there are so many.
+#[inline]
+fn chunk<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
 /// A bit for each of the eight bytes from `at` on that differ, if there are so many.
 #[inline]
 fn differing_bytes(a: &[u8], b: &[u8], at: usize) -> Option<u64> {
-    const LOW: u64 = 0x7F7F_7F7F_7F7F_7F7F;
     let differing = u64::from_le_bytes(chunk(a, at)?) ^ u64::from_le_bytes(chunk(b, at)?);
-    Some((((differing & LOW) + LOW) | differing) & !LOW)
+    Some(high_bits(differing))
 }
 
 /// Bytes compared at once as long as they are equal.
@@ -380,6 +269,7 @@ fn misfit() -> EngineError {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::varint::put;
     use super::*;
 
     type Encode = fn(&[u8], &[u8], &mut Vec<u8>) -> Option<usize>;
@@ -464,17 +354,27 @@ mod tests {
             .expect("there is a cut")
     }
 
-    /// What `difference_end` is, byte by byte.
-    fn difference_end_by_bytes(old: &[u8], new: &[u8], start: usize) -> usize {
-        let mut end = start + 1;
-        let mut look = end;
-        while look < old.len() && look - end <= GAP_BYTES {
-            if old[look] != new[look] {
-                end = look + 1;
+    /// What `encode` makes of equally long bodies, byte by byte: where the edits are, and the bytes, if they are fewer than the body's.
+    fn encode_by_bytes(base: &[u8], new: &[u8]) -> (usize, Option<Vec<u8>>) {
+        let differing: Vec<usize> = (0..new.len()).filter(|at| base[*at] != new[*at]).collect();
+        let mut edits: Vec<std::ops::Range<usize>> = Vec::new();
+        for at in differing {
+            let is_last = edits.len() == EDITS_MAX;
+            match edits.last_mut() {
+                Some(edit) if is_last || at - edit.end <= GAP_BYTES => edit.end = at + 1,
+                _ => edits.push(at..at + 1),
             }
-            look += 1;
         }
-        end
+        let mut bytes = Vec::new();
+        let mut position = 0;
+        for edit in &edits {
+            put(&mut bytes, (edit.start - position) as u64);
+            put(&mut bytes, 2 * edit.len() as u64);
+            bytes.extend_from_slice(&new[edit.clone()]);
+            position = edit.end;
+        }
+        let is_shorter = edits.is_empty() || bytes.len() < new.len();
+        (edits.len(), is_shorter.then_some(bytes))
     }
 
     proptest! {
@@ -500,8 +400,11 @@ mod tests {
                 let (a, b) = (&old[..=start], &new[..=start]);
                 let suffix = a.iter().rev().zip(b.iter().rev()).take_while(|(x, y)| x == y).count();
                 prop_assert_eq!(common_suffix(a, b), suffix);
-                let end = difference_end_by_bytes(&old, &new, start);
-                prop_assert_eq!(difference_end(&old, &new, start), end);
+                let mut bytes = vec![0xEE];
+                let edits = encode(&old[start..], &new[start..], &mut bytes);
+                let (wanted, wanted_bytes) = encode_by_bytes(&old[start..], &new[start..]);
+                prop_assert_eq!(edits, wanted_bytes.is_some().then_some(wanted));
+                prop_assert_eq!(&bytes[1..], wanted_bytes.unwrap_or_default());
                 let (longer, shorter) = (&old[..], &new[start..]);
                 for (a, b) in [(longer, shorter), (shorter, longer)] {
                     let shared = shorter.len();

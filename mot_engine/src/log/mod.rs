@@ -11,8 +11,10 @@
 mod definitions;
 mod delta;
 mod describe;
+mod edits;
 mod moved;
 mod read;
+mod runs;
 mod varint;
 mod write;
 

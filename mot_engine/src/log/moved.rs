@@ -3,9 +3,11 @@
 //!
 //! `delta.rs` compares at equal offsets and finds one change of length, which is all that most updates need. This is the second opinion where
 //! that was costly: the base's stretches of [`MATCH_BYTES`] are entered in a small table, and after each difference the nearest stretch of the new
-//! body that is in it, and not behind what was copied already, is where copying goes on. Linear in the bodies. The form is the same.
+//! body that is in it, and not behind what was copied already, is where copying goes on. Linear in what lies between the bytes with which both begin
+//! and those with which both end: a long text beside some numbers costs nothing. The form is the same.
 
-use super::delta::{EDITS_MAX, Encoder, GAP_BYTES, common_prefix, common_suffix};
+use super::delta::{EDITS_MAX, GAP_BYTES, common_prefix, common_suffix};
+use super::edits::Encoder;
 
 /// Shortest stretch looked for at another place.
 const MATCH_BYTES: usize = 8;
@@ -22,10 +24,11 @@ const EDIT_BYTES_MAX: usize = 6;
 struct Stretches([u16; 1 << TABLE_BITS]);
 
 impl Stretches {
-    fn of(base: &[u8]) -> Self {
+    /// Those of `base[from..]`.
+    fn of(base: &[u8], from: usize) -> Self {
         let mut places = [0; 1 << TABLE_BITS];
-        for (position, stretch) in base.windows(MATCH_BYTES).enumerate().rev() {
-            places[place(stretch)] = position as u16 + 1;
+        for (ahead, stretch) in base[from..].windows(MATCH_BYTES).enumerate().rev() {
+            places[place(stretch)] = (from + ahead) as u16 + 1;
         }
         Stretches(places)
     }
@@ -55,18 +58,30 @@ pub(super) fn encode(
     if base.len() > BODY_BYTES_MAX || new.len() > BODY_BYTES_MAX {
         return None;
     }
+    let begin = common_prefix(base, new);
+    let end = common_suffix(&base[begin..], &new[begin..]);
+    // A stretch may end among the bytes with which both end.
+    let end = end.saturating_sub(MATCH_BYTES - 1);
+    let (base, new) = (&base[..base.len() - end], &new[..new.len() - end]);
     let start = out.len();
-    let edits = append(base, new, start + bytes_max, out);
+    let edits = append(base, new, begin, start + bytes_max, out);
     if edits.is_none() {
         out.truncate(start);
     }
     edits
 }
 
-fn append(base: &[u8], new: &[u8], end_max: usize, out: &mut Vec<u8>) -> Option<usize> {
-    let stretches = Stretches::of(base);
+/// `begin` bytes at the beginning are the same.
+fn append(
+    base: &[u8],
+    new: &[u8],
+    begin: usize,
+    end_max: usize,
+    out: &mut Vec<u8>,
+) -> Option<usize> {
+    let stretches = Stretches::of(base, begin);
     let mut encoder = Encoder::new(new, out);
-    let (mut old_at, mut new_at) = (0, 0);
+    let (mut old_at, mut new_at) = (begin, begin);
     loop {
         let equal = common_prefix(&base[old_at..], &new[new_at..]);
         old_at += equal;
@@ -158,6 +173,24 @@ mod tests {
         let value = body(&[], &[&keys, &noise(3, 8), &rest]);
         assert!(bytes_of(&null, &value) <= 8 + 12);
         assert!(bytes_of(&value, &null) <= 8 + 12);
+    }
+
+    /// What both begin and end with is not looked at, and makes no difference.
+    #[test]
+    fn what_stays_beside_parts_that_moved_costs_nothing() {
+        let parts: Vec<Vec<u8>> = (10..13).map(|seed| noise(seed, 20)).collect();
+        let (base, new) = (
+            [&parts[0][..], &parts[1]].concat(),
+            [&parts[2][..], &parts[0]].concat(),
+        );
+        let alone = bytes_of(&base, &new);
+        for (before, behind) in [(0, 1000), (30, 0), (30, 5), (30, 8), (30, 1000)] {
+            let around = |middle: &[u8]| {
+                let (before, behind) = (noise(20, before), noise(21, behind));
+                [&before[..], middle, &behind].concat()
+            };
+            assert_eq!(bytes_of(&around(&base), &around(&new)), alone);
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@
 //! when `has_room` says no. A body is everything of the image after the stamp.
 
 use super::delta;
+use super::edits::ROOM_BEYOND;
 use super::varint::{put, zigzag};
 use super::{BaseLsn, LOG_HEADER_BYTES, LOG_RECORD_BYTES_MAX, RecordKind, put_header};
 use crate::errors::EngineError;
@@ -163,7 +164,7 @@ impl RowsWriter {
     fn reserve(&mut self, body_bytes: usize) -> Result<(), EngineError> {
         // An unfinished difference can be half as long again as its body before it is given up; a second one stays below its body.
         self.bytes
-            .try_reserve(OPERATION_BYTES_MAX + 3 * body_bytes)
+            .try_reserve(OPERATION_BYTES_MAX + ROOM_BEYOND + 3 * body_bytes)
             .map_err(|_| EngineError::OutOfProcessMemory)
     }
 

@@ -1,7 +1,7 @@
 //! Taking versions out of one row, with the index entries only they needed, and giving the slot back when nothing is left.
 
 use super::OldSnapshots;
-use super::tail::cut_tail;
+use super::tail::{cut_replaced, cut_tail};
 use crate::engine::State;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
@@ -362,6 +362,9 @@ pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize
     let mut horizon = session.horizon();
     if crate::sync::is_broken("rows: the horizon") {
         horizon = Xid(u64::MAX);
+    }
+    if cut_replaced(session, table, anchor, horizon) {
+        return 1;
     }
     let old = session.old_snapshots();
     let any = || {

@@ -2,9 +2,54 @@
 
 use super::stretch::{Run, Runs, finish};
 use crate::ids::{Slot, Xid};
+use crate::memory::Purpose;
 use crate::row::{Anchor, Head, VersionRef, flags, oldest_needed};
 use crate::session::Session;
 use crate::table::TableRef;
+use std::sync::atomic::Ordering;
+
+/// `cut_tail` for a row as most are in which a commit left something: two states with the same keys, of which everybody sees the newer one. Nothing
+/// is to be done with it then, which is noted. `false`: it is another kind of row, and nothing has happened.
+pub(super) fn cut_replaced(
+    session: &Session,
+    table: TableRef,
+    anchor: &Anchor,
+    horizon: Xid,
+) -> bool {
+    if newest_and_replaced(anchor.head(), horizon).is_none() {
+        return false;
+    }
+    let mut latched = anchor.latch();
+    let Some((newest, replaced)) = newest_and_replaced(latched.head, horizon) else {
+        return false;
+    };
+    newest.replace_next(None);
+    latched.head = latched.head.with_flags(Head::AT_REST);
+    drop(latched);
+    // SAFETY: unlinked above under the latch, by us alone.
+    unsafe {
+        session
+            .local
+            .retire(replaced.block(), replaced.block_bytes(), Purpose::Rows)
+    };
+    let stale = &table.counters().stale_versions;
+    stale.fetch_sub(1, Ordering::Relaxed);
+    true
+}
+
+/// The two states of a chain of no more, both committed and neither the row's end, of which the newer one is below the horizon and no key of theirs
+/// differs.
+fn newest_and_replaced(head: Head, horizon: Xid) -> Option<(VersionRef, VersionRef)> {
+    const MORE_TO_DO: u64 = Head::KEYS_MOVED | Head::HAS_LOCKS | Head::CLEANING | Head::ENTRY_LEFT;
+    const PLAIN: u32 = flags::COMMITTED;
+    const TELLING: u32 =
+        PLAIN | flags::ABORTED | flags::TOMBSTONE | flags::LOCK_ONLY | flags::APPLYING;
+    let is_plain = |version: &VersionRef| version.flags() & TELLING == PLAIN;
+    let newest = head.version().filter(|_| !head.has(MORE_TO_DO))?;
+    let replaced = newest.next().filter(is_plain)?;
+    let is_last = is_plain(&newest) && newest.xid() < horizon && replaced.next().is_none();
+    is_last.then_some((newest, replaced))
+}
 
 /// Takes out all that lies below the oldest version anybody needs, at once: the chain is short then, and whoever looks whether it still has
 /// a key walks over few versions. One by one, each of n versions with a key of its own would be looked for among those left: n²/2 steps.

@@ -1,15 +1,17 @@
 //! Rows through an index, in key order.
 
+use super::found::Found;
+use super::pending::{Coming, Pending};
 use super::points::Points;
 use super::range::KeyRange;
 use crate::clock::Snapshot;
 use crate::errors::EngineError;
 use crate::ids::Slot;
-use crate::index::{only_slot, slots_of};
+use crate::index::only_slot;
 use crate::key::{KeyBuffer, encode_row};
 use crate::memory::Urgency;
 use crate::pause::{Point, reach};
-use crate::row::{self, Head, VersionRef};
+use crate::row::{self, Anchor, Head, VersionRef};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::{Batch, Bound, Direction, Tree};
@@ -29,17 +31,12 @@ enum Begin {
     Excluded,
 }
 
-/// How many rows ahead an anchor is asked for: about what one memory access costs in rows.
-const AHEAD_ANCHOR: usize = 16;
-/// How many rows ahead a version is asked for, its anchor having arrived.
-const AHEAD_VERSION: usize = 8;
-
 /// A scan through an index. Reusable: `start` begins anew and keeps the memory.
 ///
 /// Either of a range, or of many whole keys of a unique index ([`start_points`](IndexScan::start_points)), whose misses then overlap.
 ///
 /// Entries are read in batches. A batch's slots are taken out of the tree's values while pinned, for a posting block may be gone a moment
-/// later; rows are looked up one by one.
+/// later. Rows are looked up some at once, under one pin, and handed out one by one.
 pub struct IndexScan {
     place: Option<(TableRef, IndexRef)>,
     direction: Direction,
@@ -55,8 +52,10 @@ pub struct IndexScan {
     points: Points,
     /// Nothing more is to be read from the tree.
     is_done: bool,
-    /// Slots read and not looked up yet, with the number of their key in the batch; the next one last.
-    pending: Vec<(u32, Slot)>,
+    /// Rows whose entries were read and that are not looked up yet, with the number of their key in the batch.
+    pending: Pending,
+    /// Rows looked up and not handed out yet.
+    found: Found,
     scratch: KeyBuffer,
 }
 
@@ -80,7 +79,8 @@ impl IndexScan {
             is_point: false,
             points: Points::default(),
             is_done: true,
-            pending: Vec::new(),
+            pending: Pending::default(),
+            found: Found::default(),
             scratch: KeyBuffer::new(),
         }
     }
@@ -146,11 +146,7 @@ impl IndexScan {
         let _pin = session.local.pin();
         self.read(session, table, index)?;
         reach(Point::ScanAfterEntries);
-        if let Some((_, slot)) = self.pending.last()
-            && let Some(anchor) = table.anchor(*slot)
-        {
-            row::prefetch_anchor(anchor);
-        }
+        self.pending.ask_for_next();
         Ok(())
     }
 
@@ -166,6 +162,7 @@ impl IndexScan {
         debug_assert!(index.is_unique());
         count_scan(index);
         self.place = None;
+        self.found.clear();
         let _pin = session.local.pin();
         let memory = session.tree_memory(Urgency::Ordinary);
         // SAFETY: pinned.
@@ -180,11 +177,14 @@ impl IndexScan {
             self.is_point = true;
             self.is_done = true;
             self.begin_key.extend_from_slice(key);
-            push_slots(value, 0, &mut self.pending)?;
+            self.pending.push(table, value, 0)?;
             return self.next(session, snapshot);
         };
+        let Some(anchor) = table.anchor(slot) else {
+            return Ok(None);
+        };
         let scratch = &mut self.scratch;
-        let seen = visible_with_key(session, table, index, slot, snapshot, scratch, || key)?;
+        let seen = visible_with_key(session, index, slot, anchor, snapshot, scratch, || key)?;
         Ok(seen.map(|version| (slot, version)))
     }
 
@@ -208,6 +208,7 @@ impl IndexScan {
         self.place = Some((table, index));
         self.direction = direction;
         self.pending.clear();
+        self.found.clear();
         self.batch.clear();
         self.batch.set_capacity(FIRST_ENTRIES);
         self.begin_key.clear();
@@ -218,8 +219,22 @@ impl IndexScan {
         self.points.clear();
     }
 
-    /// The next row the snapshot sees.
+    /// The next row the snapshot sees. Every call of a scan is given the same snapshot, registered from the first call to the last (or one that
+    /// does not judge ahead: [`Snapshot::may_judge_ahead`]).
+    #[inline]
     pub fn next<S: Snapshot>(
+        &mut self,
+        session: &Session,
+        snapshot: &S,
+    ) -> Result<Option<(Slot, VersionRef)>, EngineError> {
+        match self.found.next() {
+            Some(found) => Ok(Some(found)),
+            None => self.look(session, snapshot),
+        }
+    }
+
+    /// Looks the next rows up, and gives the first.
+    fn look<S: Snapshot>(
         &mut self,
         session: &Session,
         snapshot: &S,
@@ -227,14 +242,30 @@ impl IndexScan {
         let Some((table, index)) = self.place else {
             return Ok(None);
         };
+        let mut wanted = self.found.begin(snapshot.may_judge_ahead());
         let mut pin = session.local.pin();
         let mut has_read = false;
         loop {
-            while let Some((key, slot)) = self.pending.pop() {
-                self.look_ahead(table);
-                if let Some(version) = self.check(session, table, index, key, slot, snapshot)? {
-                    return Ok(Some((slot, version)));
+            while wanted > 0
+                && let Some(coming) = self.pending.pop()
+            {
+                self.pending.ask_ahead();
+                match self.check(session, index, &coming, snapshot) {
+                    Ok(None) => {}
+                    Ok(Some(version)) => {
+                        self.found.push(coming.slot, version);
+                        wanted -= 1;
+                    }
+                    Err(error) if self.found.is_empty() => return Err(error),
+                    // Its turn comes when those before it were handed out.
+                    Err(_) => {
+                        self.pending.push_back(coming);
+                        break;
+                    }
                 }
+            }
+            if !self.found.is_empty() {
+                return Ok(self.found.next());
             }
             if self.is_done {
                 return Ok(None);
@@ -247,51 +278,17 @@ impl IndexScan {
             }
             self.read(session, table, index)?;
             reach(Point::ScanAfterEntries);
-            if self.pending.len() > 1 {
-                self.look_at_first(table);
-            }
+            self.pending.ask_for_first();
         }
     }
 
     /// Whether `next` would find nothing more, without looking.
     #[inline]
     pub fn is_exhausted(&self) -> bool {
-        self.is_done && self.pending.is_empty()
+        self.is_done && self.pending.is_empty() && self.found.is_empty()
     }
 
-    /// Asks for the memory of rows to come. What is pending is in the reverse of its order.
-    #[inline]
-    fn look_ahead(&self, table: TableRef) {
-        let left = self.pending.len();
-        if left >= AHEAD_ANCHOR
-            && let Some(anchor) = table.anchor(self.pending[left - AHEAD_ANCHOR].1)
-        {
-            row::prefetch_anchor(anchor);
-        }
-        if left >= AHEAD_VERSION
-            && let Some(anchor) = table.anchor(self.pending[left - AHEAD_VERSION].1)
-        {
-            row::prefetch_version(anchor);
-        }
-    }
-
-    /// Asks for the memory of the first rows of a fresh batch.
-    fn look_at_first(&self, table: TableRef) {
-        let first = self.pending.len().saturating_sub(AHEAD_ANCHOR);
-        for (_, slot) in self.pending[first..].iter().rev() {
-            if let Some(anchor) = table.anchor(*slot) {
-                row::prefetch_anchor(anchor);
-            }
-        }
-        let first = self.pending.len().saturating_sub(AHEAD_VERSION);
-        for (_, slot) in self.pending[first..].iter().rev() {
-            if let Some(anchor) = table.anchor(*slot) {
-                row::prefetch_version(anchor);
-            }
-        }
-    }
-
-    /// Reads the next entries; their slots are pending then. Pinned.
+    /// Reads the next entries; their rows are pending then, of which there were none. Pinned.
     fn read(
         &mut self,
         session: &Session,
@@ -309,7 +306,7 @@ impl IndexScan {
         if self.is_point {
             self.is_done = true;
             if let Some(value) = tree.get(&self.begin_key) {
-                push_slots(value, 0, pending)?;
+                pending.push(table, value, 0)?;
             }
             return Ok(());
         }
@@ -328,11 +325,11 @@ impl IndexScan {
             self.is_done = true;
             count -= 1;
         }
-        let pending = &mut self.pending;
-        for number in 0..count {
-            push_slots(self.batch.get(number).1, number as u32, pending)?;
+        // The next one last.
+        for number in (0..count).rev() {
+            let value = self.batch.get(number).1;
+            self.pending.push(table, value, number as u32)?;
         }
-        pending.reverse();
         if !self.is_done && count > 0 {
             self.begin = Begin::Excluded;
             self.begin_key.clear();
@@ -356,16 +353,15 @@ impl IndexScan {
     fn check<S: Snapshot>(
         &mut self,
         session: &Session,
-        table: TableRef,
         index: IndexRef,
-        key: u32,
-        slot: Slot,
+        coming: &Coming,
         snapshot: &S,
     ) -> Result<Option<VersionRef>, EngineError> {
+        let Coming { key, slot, anchor } = *coming;
         let (batch, points, begin_key) = (&self.batch, &self.points, &self.begin_key);
         let is_point = self.is_point;
         let scratch = &mut self.scratch;
-        visible_with_key(session, table, index, slot, snapshot, scratch, || {
+        visible_with_key(session, index, slot, anchor, snapshot, scratch, || {
             if is_point {
                 &begin_key[..]
             } else if !points.is_empty() {
@@ -387,16 +383,13 @@ fn count_scan(index: IndexRef) {
 #[inline]
 fn visible_with_key<'k, S: Snapshot>(
     session: &Session,
-    table: TableRef,
     index: IndexRef,
     slot: Slot,
+    anchor: &Anchor,
     snapshot: &S,
     scratch: &mut KeyBuffer,
     key: impl FnOnce() -> &'k [u8],
 ) -> Result<Option<VersionRef>, EngineError> {
-    let Some(anchor) = table.anchor(slot) else {
-        return Ok(None);
-    };
     let Some(version) = row::visible(anchor, snapshot) else {
         return Ok(None);
     };
@@ -411,17 +404,4 @@ fn visible_with_key<'k, S: Snapshot>(
         crate::index::append_slot(scratch, slot)?;
     }
     Ok((scratch.as_slice() == key()).then_some(version))
-}
-
-/// Takes a value's slots out, while its posting block is protected.
-pub(super) fn push_slots(
-    value: u64,
-    key: u32,
-    pending: &mut Vec<(u32, Slot)>,
-) -> Result<(), EngineError> {
-    pending
-        .try_reserve(crate::index::slots_len(value))
-        .map_err(|_| EngineError::OutOfProcessMemory)?;
-    slots_of(value, |slot| pending.push((key, slot)));
-    Ok(())
 }

@@ -1,8 +1,7 @@
 //! Many whole keys of a unique index, looked up together so that their misses overlap.
 
-use super::index_scan::push_slots;
+use super::pending::Pending;
 use crate::errors::EngineError;
-use crate::ids::Slot;
 use crate::index::slots_of;
 use crate::row;
 use crate::table::TableRef;
@@ -48,12 +47,12 @@ impl Points {
         &self.bytes[start..self.ends[number]]
     }
 
-    /// Looks some up; their slots are pending then. Whether those were the last. Pinned.
+    /// Looks some up; their rows are pending then, of which there were none. Whether those were the last. Pinned.
     pub(super) fn look_up<M: mot_index::Memory>(
         &mut self,
         tree: &Tree<'_, M>,
         table: TableRef,
-        pending: &mut Vec<(u32, Slot)>,
+        pending: &mut Pending,
     ) -> Result<bool, EngineError> {
         let first = self.next;
         let at_once = if first == 0 {
@@ -79,12 +78,12 @@ impl Points {
             },
         );
         self.next += count;
-        for (number, value) in values[..count].iter().enumerate() {
+        // The next one last.
+        for (number, value) in values[..count].iter().enumerate().rev() {
             if let Some(value) = value {
-                push_slots(*value, (first + number) as u32, pending)?;
+                pending.push(table, *value, (first + number) as u32)?;
             }
         }
-        pending.reverse();
         Ok(self.next == self.ends.len())
     }
 }

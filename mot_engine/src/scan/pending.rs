@@ -1,0 +1,124 @@
+//! Rows whose entries were read and that are not looked up yet.
+//!
+//! Their anchors are kept with them: those live as long as the table, and are asked for, looked at for the version, and read, each some rows later.
+
+use crate::errors::EngineError;
+use crate::ids::Slot;
+use crate::index::{only_slot, slots_of};
+use crate::row::{self, Anchor};
+use crate::table::TableRef;
+
+/// How many rows ahead an anchor is asked for: about what one memory access costs in rows.
+const AHEAD_ANCHOR: usize = 16;
+/// How many rows ahead a version is asked for, its anchor having arrived.
+pub(super) const AHEAD_VERSION: usize = 8;
+
+/// A row behind an entry.
+#[derive(Copy, Clone)]
+pub(super) struct Coming {
+    /// The number of the entry's key.
+    pub(super) key: u32,
+    pub(super) slot: Slot,
+    pub(super) anchor: &'static Anchor,
+}
+
+/// Rows to be looked up.
+#[derive(Default)]
+pub(super) struct Pending {
+    /// The next one last.
+    rows: Vec<Coming>,
+}
+
+impl Pending {
+    pub(super) fn clear(&mut self) {
+        self.rows.clear();
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Takes an entry's slots out of its value, while its posting block is protected. They come before all that are there.
+    #[inline]
+    pub(super) fn push(
+        &mut self,
+        table: TableRef,
+        value: u64,
+        key: u32,
+    ) -> Result<(), EngineError> {
+        match only_slot(value) {
+            Some(slot) => self.push_row(table, slot, key),
+            None => self.push_all(table, value, key),
+        }
+    }
+
+    #[inline(always)]
+    fn push_row(&mut self, table: TableRef, slot: Slot, key: u32) -> Result<(), EngineError> {
+        // Without an anchor there is no row.
+        if let Some(anchor) = table.anchor(slot) {
+            self.rows
+                .try_reserve(1)
+                .map_err(|_| EngineError::OutOfProcessMemory)?;
+            self.rows.push(Coming { key, slot, anchor });
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn push_all(&mut self, table: TableRef, value: u64, key: u32) -> Result<(), EngineError> {
+        let first = self.rows.len();
+        let mut pushed = Ok(());
+        slots_of(value, |slot| {
+            if pushed.is_ok() {
+                pushed = self.push_row(table, slot, key);
+            }
+        });
+        // In the order of the block, as in the rest.
+        self.rows[first..].reverse();
+        pushed
+    }
+
+    /// The next row.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<Coming> {
+        self.rows.pop()
+    }
+
+    /// Puts back what was just taken.
+    pub(super) fn push_back(&mut self, coming: Coming) {
+        self.rows.push(coming);
+    }
+
+    /// Asks for the next row's anchor.
+    #[inline]
+    pub(super) fn ask_for_next(&self) {
+        if let Some(coming) = self.rows.last() {
+            row::prefetch_anchor(coming.anchor);
+        }
+    }
+
+    /// Asks for the memory of rows to come, one of each.
+    #[inline]
+    pub(super) fn ask_ahead(&self) {
+        let ahead = |by: usize| self.rows.get(self.rows.len().wrapping_sub(by));
+        if let Some(coming) = ahead(AHEAD_ANCHOR) {
+            row::prefetch_anchor(coming.anchor);
+        }
+        if let Some(coming) = ahead(AHEAD_VERSION) {
+            row::prefetch_version(coming.anchor);
+        }
+    }
+
+    /// Asks for the memory of the first rows, if there are several.
+    pub(super) fn ask_for_first(&self) {
+        if self.rows.len() < 2 {
+            return;
+        }
+        for coming in self.rows.iter().rev().take(AHEAD_ANCHOR) {
+            row::prefetch_anchor(coming.anchor);
+        }
+        for coming in self.rows.iter().rev().take(AHEAD_VERSION) {
+            row::prefetch_version(coming.anchor);
+        }
+    }
+}
