@@ -194,11 +194,23 @@ fn give_past_a_leaf_that_goes(direction: Direction) {
         .filter(|at| !takers.contains(at) && !(15..30).contains(at))
         .map(|at| keys[at].clone())
         .collect();
-    let for_scan = kept.clone();
+    // The scan begins in the leaf that goes: nothing it does before matters.
+    let edge = going.clone();
+    let behind: Vec<Vec<u8>> = (kept.iter())
+        .filter(|key| (**key > edge) == forward)
+        .cloned()
+        .collect();
     threads(vec![
         work(&shared, move |shared| shared.remove(&going)),
         work(&shared, move |shared| shared.insert(&coming)),
-        work(&shared, move |shared| shared.scan(direction, &for_scan)),
+        work(&shared, move |shared| {
+            let mut batch = Batch::with_capacity(32);
+            shared.with(|tree| tree.scan_batch(Bound::Included(&edge), direction, &mut batch));
+            let seen: Vec<Vec<u8>> = batch.iter().map(|(key, _)| key.to_vec()).collect();
+            for key in &behind {
+                assert!(seen.contains(key), "{key:?} was there all the time");
+            }
+        }),
     ]);
     shared.finish(&[kept, vec![new]].concat());
 }
