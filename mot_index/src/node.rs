@@ -313,7 +313,7 @@ impl Node {
     }
 
     /// The slots of the entries that go on behind a slice, in a permutation of this leaf: one that leads to a layer, or some with suffixes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn longer(&self, permutation: Permutation, kinds: Kinds, slice: u64) -> Slots {
         let mut longer = 0;
         for slot in Slots(lanes::equal(self.slices(), slice) & ALL_SLOTS) {
@@ -321,6 +321,13 @@ impl Node {
             longer |= u32::from(is_there) << slot;
         }
         Slots(longer)
+    }
+
+    /// Whether so many entries go on behind a slice, in a permutation of this leaf; for a leaf of which few slots have the slice a look at those.
+    #[inline(always)]
+    pub(crate) fn has_longer(&self, permutation: Permutation, slice: u64, count: usize) -> bool {
+        let equal = Slots(lanes::equal(self.slices(), slice) & ALL_SLOTS);
+        equal.count() >= count && self.longer(permutation, self.kinds(), slice).count() == count
     }
 
     /// Where an entry is or would be, in a permutation of this leaf. `order` says of the slot of an entry of kind `SUFFIX` how its suffix lies to

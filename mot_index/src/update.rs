@@ -417,9 +417,8 @@ fn entry(key: &[u8], site: Site<'_>, place: Place) -> Entry {
         Place::At(position, slot) => Entry::Present { position, slot },
         Place::Before(position) => {
             let (leaf, (slice, class)) = (site.leaf, cut(&key[site.offset..]));
-            let is_clash = class == LONGER
-                && leaf.longer(leaf.permutation(), leaf.kinds(), slice).count()
-                    == SUFFIXES_OF_A_SLICE;
+            let is_clash =
+                class == LONGER && leaf.has_longer(leaf.permutation(), slice, SUFFIXES_OF_A_SLICE);
             if is_clash {
                 Entry::Clash { position }
             } else {

@@ -74,7 +74,7 @@ impl Case {
     }
 
     /// One that makes the full leaf give: in its middle, and in no run.
-    fn new(self) -> Vec<u8> {
+    fn comes(self) -> Vec<u8> {
         self.key(265)
     }
 }
@@ -83,10 +83,10 @@ impl Case {
 fn give_beside_a_get(case: Case) {
     let (shared, mut keys) = case.two_leaves(2);
     threads(vec![
-        work(&shared, move |shared| shared.insert(&case.new())),
+        work(&shared, move |shared| shared.insert(&case.comes())),
         work(&shared, move |shared| shared.get_present(&case.moved())),
     ]);
-    keys.push(case.new());
+    keys.push(case.comes());
     shared.finish(&keys);
 }
 
@@ -94,20 +94,20 @@ fn give_beside_a_get(case: Case) {
 fn give_beside_gets(case: Case) {
     let (shared, mut keys) = case.two_leaves(2);
     threads(vec![
-        work(&shared, move |shared| shared.insert(&case.new())),
+        work(&shared, move |shared| shared.insert(&case.comes())),
         work(&shared, move |shared| {
             shared.get_present(&case.moved());
             case.staying()
                 .iter()
                 .for_each(|key| shared.get_present(key));
-            shared.get_perhaps(&case.new());
+            shared.get_perhaps(&case.comes());
         }),
         work(&shared, move |shared| {
             let [stays, beside] = case.staying();
             shared.get_present_together(&[&case.moved(), &stays, &beside]);
         }),
     ]);
-    keys.push(case.new());
+    keys.push(case.comes());
     shared.finish(&keys);
 }
 
@@ -116,10 +116,10 @@ fn give_beside_a_scan(case: Case, direction: Direction) {
     let (shared, mut keys) = case.two_leaves(2);
     let for_scan = keys.clone();
     threads(vec![
-        work(&shared, move |shared| shared.insert(&case.new())),
+        work(&shared, move |shared| shared.insert(&case.comes())),
         work(&shared, move |shared| shared.scan(direction, &for_scan)),
     ]);
-    keys.push(case.new());
+    keys.push(case.comes());
     shared.finish(&keys);
 }
 
@@ -148,10 +148,10 @@ fn give_beside_writers(case: Case) {
         if case.right { 205 } else { 335 },
         case.beside() + 5,
     ]);
-    keys.push(case.new());
+    keys.push(case.comes());
     keys.extend(coming.iter().cloned());
     threads(vec![
-        work(&shared, move |shared| shared.insert(&case.new())),
+        work(&shared, move |shared| shared.insert(&case.comes())),
         work(&shared, move |shared| shared.insert_at_spots(&coming)),
         work(&shared, move |shared| {
             shared.remove(&case.moved());
@@ -168,11 +168,11 @@ fn give_beside_an_unlink(case: Case, direction: Direction) {
     keys.retain(|key| *key != going);
     let for_scan = keys.clone();
     threads(vec![
-        work(&shared, move |shared| shared.insert(&case.new())),
+        work(&shared, move |shared| shared.insert(&case.comes())),
         work(&shared, move |shared| shared.remove(&going)),
         work(&shared, move |shared| shared.scan(direction, &for_scan)),
     ]);
-    keys.push(case.new());
+    keys.push(case.comes());
     shared.finish(&keys);
 }
 
@@ -208,7 +208,7 @@ fn give_beside_a_range(case: Case) {
     let (shared, mut keys) = case.two_leaves(2);
     let wanted = case.keys([320, 330, 340]);
     threads(vec![
-        work(&shared, move |shared| shared.insert(&case.new())),
+        work(&shared, move |shared| shared.insert(&case.comes())),
         work(&shared, move |shared| {
             for direction in [Direction::Forward, Direction::Backward] {
                 let (from, until) = match direction {
@@ -228,7 +228,7 @@ fn give_beside_a_range(case: Case) {
             }
         }),
     ]);
-    keys.push(case.new());
+    keys.push(case.comes());
     shared.finish(&keys);
 }
 
