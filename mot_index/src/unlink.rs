@@ -187,7 +187,7 @@ impl<'a, M: Memory> Tree<'a, M> {
 
 /// Takes the content of a dirty root's only child into the root, if it has only one and that is free. A latch is only tried for here, as it is
 /// against the order. Returns the child, marked as deleted and still to be retired.
-fn pull_up<'a>(root: &'a Node) -> Option<&'a Node> {
+fn pull_up(root: &Node) -> Option<&Node> {
     if root.count() > 0 {
         return None;
     }

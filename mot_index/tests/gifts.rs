@@ -78,7 +78,7 @@ fn seconds() -> f64 {
 fn what_stays_is_seen_beside_leaves_that_give() {
     for (shape, range) in (0..5).flat_map(|shape| [(shape, 240u64), (shape, 2400)]) {
         let shared = Shared::default();
-        let is_kept = |at: u64| at % 4 == 0 && at / 60 % 2 == 0;
+        let is_kept = |at: u64| at.is_multiple_of(4) && (at / 60).is_multiple_of(2);
         let keys: Vec<Vec<u8>> = (0..range).map(|at| key(shape, at)).collect();
         for at in (0..range).filter(|at| is_kept(*at)) {
             shared.with(|tree| tree.insert(&keys[at as usize], at).expect("room"));
