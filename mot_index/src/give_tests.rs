@@ -79,3 +79,73 @@ fn programs_at_random_over_leaves_that_give() {
     println!("{now:?}");
     assert!(now.right > before.right && now.left > before.left && now.suffixes > before.suffixes);
 }
+
+/// A leaf is rearranged no more than once for an insert, and hardly ever so often, whatever the order.
+#[test]
+fn gifts_are_few_for_the_inserts() {
+    const INSERTS: u64 = if cfg!(miri) { 500 } else { 40_000 };
+    type Order = fn(&mut StdRng, u64) -> Vec<(bool, u64)>;
+    let orders: [(&str, Order); 6] = [
+        ("in no order", |random, _| vec![(true, random.random())]),
+        ("nearly ascending", |random, at| {
+            vec![(true, at * 1000 + random.random_range(0..20_000))]
+        }),
+        ("nearly descending", |random, at| {
+            vec![(true, (1 << 40) - at * 1000 + random.random_range(0..20_000))]
+        }),
+        ("towards the middle", |_, at| {
+            let middle = 1 << 40;
+            vec![(
+                true,
+                if at % 2 == 0 {
+                    middle - (1 << 30) + at * 999
+                } else {
+                    middle + (1 << 30) - at * 1001
+                },
+            )]
+        }),
+        ("skewed", |random, _| {
+            let bits = random.random_range(4..40);
+            vec![(true, random.random::<u64>() >> bits)]
+        }),
+        ("in and out", |_, at| {
+            let key = |at: u64| at.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            if at < 3_000 {
+                vec![(true, key(at))]
+            } else {
+                vec![(true, key(at)), (false, key(at - 3_000))]
+            }
+        }),
+    ];
+    for (name, order) in orders {
+        for suffix in [&b""[..], b"suffix"] {
+            let mut random = StdRng::seed_from_u64(1);
+            let root = TreeRoot::new();
+            // SAFETY: nothing is ever freed.
+            let tree = unsafe { Tree::new(&root, &Keeping) };
+            let before = given();
+            let mut inserts = 0;
+            for at in 0..INSERTS {
+                for (insert, number) in order(&mut random, at) {
+                    let key = [&number.to_be_bytes()[..], suffix].concat();
+                    if insert {
+                        inserts += u64::from(tree.insert(&key, at) == Ok(None));
+                    } else {
+                        tree.remove(&key);
+                    }
+                }
+            }
+            let now = given();
+            let gifts = now.right + now.left - before.right - before.left;
+            let stats = tree.verify().expect("the tree is sound");
+            println!(
+                "{name}: {gifts} gifts, {inserts} inserts, {} entries in {} leaves",
+                stats.entries, stats.leaves
+            );
+            assert!(
+                gifts * 3 < inserts.max(300),
+                "{name}: {gifts} for {inserts}"
+            );
+        }
+    }
+}

@@ -123,41 +123,31 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
         top.version.make_dirty();
         let layer_is_empty = top.count() == 0;
+        let mut pulled = None;
         if layer_is_empty {
             debug_assert!(top.is(root) && next == 0);
             top.become_leaf();
             top.version.make_clean(SPLIT);
         } else {
             top.remove_child(top.route(slice));
-            let pulled = if top.is(root) {
-                self.pull_up(top)
-            } else {
-                false
-            };
-            top.version.unlatch(if pulled { SPLIT } else { CHANGE });
+            if top.is(root) {
+                pulled = pull_up(top);
+            }
+            let count = if pulled.is_some() { SPLIT } else { CHANGE };
+            top.version.unlatch(count);
+        }
+        // All of them before the first is retired: that may take its time, and who has met one that is dirty waits.
+        for node in chain.iter() {
+            node.version.unlatch_deleted();
         }
         while let Some(node) = chain.pop() {
-            self.delete(node);
+            self.retire_deleted(node);
+        }
+        if let Some(child) = pulled {
+            // Its bag, if any, is the root's now.
+            self.retire_node(child);
         }
         layer_is_empty
-    }
-
-    /// Takes the content of a dirty root's only child into the root, if it has only one and that is
-    /// free. A latch is only tried for here, as it is against the order.
-    fn pull_up(&self, root: &Node) -> bool {
-        if root.count() > 0 {
-            return false;
-        }
-        // SAFETY: the child of an owned node.
-        let child = unsafe { Node::at(root.child(0)) }.expect("an inner node has children");
-        if !child.version.try_latch() {
-            return false;
-        }
-        root.take_content(child);
-        child.version.unlatch_deleted();
-        // Its bag, if any, is the root's now.
-        self.retire_node(child);
-        true
     }
 
     /// Latches the left neighbour of an owned leaf, if there is one.
@@ -179,15 +169,36 @@ impl<'a, M: Memory> Tree<'a, M> {
 
     /// Marks an unlinked node as deleted, gives its latch back and retires it.
     fn delete(&self, node: &Node) {
-        let bag = if is_inner(node.version.owned()) {
+        node.version.unlatch_deleted();
+        self.retire_deleted(node);
+    }
+
+    /// Retires a node that is marked as deleted, which nobody changes any more, and its bag.
+    fn retire_deleted(&self, node: &Node) {
+        let bag = if is_inner(node.version.stable()) {
             0
         } else {
             node.bag()
         };
-        node.version.unlatch_deleted();
         self.retire_bag(bag);
         self.retire_node(node);
     }
+}
+
+/// Takes the content of a dirty root's only child into the root, if it has only one and that is free. A latch is only tried for here, as it is
+/// against the order. Returns the child, marked as deleted and still to be retired.
+fn pull_up(root: &Node) -> Option<&Node> {
+    if root.count() > 0 {
+        return None;
+    }
+    // SAFETY: the child of an owned node.
+    let child = unsafe { Node::at(root.child(0)) }.expect("an inner node has children");
+    if !child.version.try_latch() {
+        return None;
+    }
+    root.take_content(child);
+    child.version.unlatch_deleted();
+    Some(child)
 }
 
 /// The slot of the entry that leads to the layer of a slice; without the latch to be validated.
@@ -196,3 +207,7 @@ fn layer_slot(leaf: &Node, permutation: Permutation, slice: u64) -> Option<usize
     let slot = leaf.longer(permutation, kinds, slice).first()?;
     (kinds.of(slot) == LAYER).then_some(slot)
 }
+
+#[cfg(test)]
+#[path = "unlink_tests.rs"]
+mod tests;

@@ -185,6 +185,12 @@ impl Version {
         self.0.store(word | DELETED, Ordering::Release);
     }
 
+    /// Whether the node is being rearranged, or goes; for checks.
+    #[cfg(test)]
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.0.load(Ordering::Acquire) & DIRTY != 0
+    }
+
     /// Whether the node is latched; for checks of a quiescent tree.
     pub(crate) fn is_owned(&self) -> bool {
         self.0.load(Ordering::Acquire) & (LATCHED | DIRTY) != 0

@@ -693,6 +693,9 @@ mod seen {
     }
 }
 
+#[path = "interleavings/gifts.rs"]
+mod gifts;
+
 #[path = "interleavings/giving.rs"]
 mod giving;
 
