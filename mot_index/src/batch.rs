@@ -165,10 +165,10 @@ impl Entries {
         self.capacity.saturating_sub(self.ends.len())
     }
 
-    /// About how many leaves are still to be read: they are two thirds full.
+    /// About how many leaves are still to be read: they are four fifths full (`give.rs`).
     #[inline]
     pub(crate) fn leaves_wanted(&self) -> usize {
-        self.room() / (LEAF_ENTRIES * 2 / 3)
+        self.room() / (LEAF_ENTRIES * 4 / 5)
     }
 
     #[inline]
