@@ -114,8 +114,9 @@ fn recovery_does_not_wait_for_its_checkpoint() {
         let stayed = server.cluster.kill_postmaster().expect("runs");
         assert_eq!(stayed, 0, "an orphan would have kept the memory");
         server.cluster.start_and_wait().expect("starts");
-        assert!(server.is_true(LAGS));
         server.verify();
+        // Not before a statement has read the table: where no WAL is to be replayed the worker loads it, and what is covered is not known until then.
+        assert!(server.is_true(LAGS));
         server.add(more);
     }
     server.crash();
