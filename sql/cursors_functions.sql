@@ -125,7 +125,7 @@ BEGIN
 END $d$$q$);
 SELECT same('SELECT * FROM cu ORDER BY id');
 SELECT * FROM cu ORDER BY id;
--- Declared SCROLL, a cursor keeps its rows in a node above the scan.
+-- Declared SCROLL, a cursor keeps its rows in a node above the scan. Errors name it, and from 16 on its name is not its variable's.
 SELECT same($q$DO $d$
 DECLARE c SCROLL CURSOR FOR SELECT * FROM cu WHERE id > 4 ORDER BY id; r record;
 BEGIN
@@ -144,7 +144,7 @@ SELECT same('SELECT * FROM cu ORDER BY id');
 SELECT same($q$DO $d$
 DECLARE c SCROLL CURSOR FOR SELECT * FROM cu; r record;
 BEGIN
-  OPEN c;
+  c := 'c'; OPEN c;
   FETCH LAST FROM c INTO r;
   MOVE NEXT FROM c;
   UPDATE cu SET v = 'beyond' WHERE CURRENT OF c;
@@ -152,7 +152,7 @@ END $d$$q$);
 SELECT same($q$DO $d$
 DECLARE c SCROLL CURSOR FOR SELECT x.* FROM cu x JOIN t USING (id); r record;
 BEGIN
-  OPEN c;
+  c := 'c'; OPEN c;
   FETCH c INTO r;
   UPDATE cu SET v = 'joined' WHERE CURRENT OF c;
 END $d$$q$);
