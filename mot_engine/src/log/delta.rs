@@ -33,7 +33,8 @@ const SPLICE_BYTES_MAX: usize = 16;
 const COSTLY_BYTES: usize = 20;
 
 /// Appends the delta and tells its number of edits, or leaves `out` alone when the full body is as
-/// short. The caller has checked that `out` has room for `new.len()` more bytes or may grow.
+/// short. `out` grows unless the caller has reserved room for what an unfinished delta can take
+/// (`RowsWriter::reserve`).
 pub fn encode(base: &[u8], new: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let start = out.len();
     let mut encoder = Encoder::new(new, out);

@@ -49,7 +49,7 @@ impl Test {
     }
 
     /// Whom a writer of this strength must wait for.
-    pub(super) fn busy(&self, model: &ModelRow, top: u64, strength: LockStrength) -> Vec<u64> {
+    fn busy(&self, model: &ModelRow, top: u64, strength: LockStrength) -> Vec<u64> {
         let mut busy: Vec<u64> = model
             .locks
             .iter()
@@ -73,7 +73,7 @@ impl Test {
     }
 
     /// What a writer or locker finds that need not wait: `None` if nothing is in its way.
-    pub(super) fn obstacle(
+    fn obstacle(
         &self,
         model: &ModelRow,
         top: u64,
@@ -98,6 +98,23 @@ impl Test {
         } else {
             Written::Gone
         })
+    }
+
+    /// What is in the way of a writer or locker that saw the state at `seen`, and whom it must wait for.
+    pub(super) fn in_the_way(
+        &self,
+        model: &ModelRow,
+        top: u64,
+        seen: usize,
+        strength: LockStrength,
+    ) -> (Option<Written>, Vec<u64>) {
+        let obstacle = self.obstacle(model, top, seen, strength);
+        let busy = match obstacle {
+            // It stays changed, however another's transaction ends.
+            Some(Written::Changed | Written::Gone) => Vec::new(),
+            _ => self.busy(model, top, strength),
+        };
+        (obstacle, busy)
     }
 
     /// What making the entries of a row may answer: for each unique index in order, everything any other row could cause.

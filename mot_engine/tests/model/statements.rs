@@ -102,12 +102,7 @@ impl Test {
         };
         let running = self.running[t].as_ref().unwrap();
         let (xid, cid, top) = (*running.levels.last().unwrap(), running.cid, running.me.top);
-        let obstacle = self.obstacle(model, top, at, strength);
-        let busy = match obstacle {
-            // It stays changed, however another's transaction ends.
-            Some(Written::Changed | Written::Gone) => Vec::new(),
-            _ => self.busy(model, top, strength),
-        };
+        let (obstacle, busy) = self.in_the_way(model, top, at, strength);
         let clock = running.me.clone();
         let work = &mut self.running[t].as_mut().unwrap().work;
         let (session, table) = (&self.session, self.table);
@@ -194,12 +189,7 @@ impl Test {
         let model = &self.rows[&slot];
         let running = self.running[t].as_ref().unwrap();
         let (xid, top) = (*running.levels.last().unwrap(), running.me.top);
-        let obstacle = self.obstacle(model, top, at, strength);
-        let busy = match obstacle {
-            // It stays changed, however another's transaction ends.
-            Some(Written::Changed | Written::Gone) => Vec::new(),
-            _ => self.busy(model, top, strength),
-        };
+        let (obstacle, busy) = self.in_the_way(model, top, at, strength);
         let clock = running.me.clone();
         let work = &mut self.running[t].as_mut().unwrap().work;
         let locked = work

@@ -139,18 +139,7 @@ fn run(seed: u64) {
             let at = random.random_range(near.start..near.end.min(all.len()));
             all[at].clone()
         };
-        let asked = Asked {
-            direction: if random.random() {
-                Direction::Forward
-            } else {
-                Direction::Backward
-            },
-            bound: random
-                .random_bool(0.6)
-                .then(|| (place(random), random.random())),
-            until: random.random_bool(0.5).then(|| place(random)),
-            capacity: *[1, 3, 7, 16, 40, 200].choose(random).expect("some"),
-        };
+        let asked = Asked::draw(random, place, (0.6, 0.5), &[1, 3, 7, 16, 40, 200]);
         let (kept, perhaps) = (kept.clone(), perhaps.clone());
         works.push(work(&shared, move |shared| {
             scan(shared, &asked, &kept, &perhaps)

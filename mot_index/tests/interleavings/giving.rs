@@ -309,51 +309,40 @@ mod seen {
 
     const RUNS: usize = 40_000;
 
+    /// Sees that the model notices the missing step in each case.
+    fn finds_in_each(step: &'static str, model: impl Fn(Case) + Copy + Send + Sync + 'static) {
+        for case in CASES {
+            finds(step, RUNS, move || model(case));
+        }
+    }
+
     #[test]
     fn dirty_while_entries_move() {
-        for case in CASES {
-            finds("index: dirty while it is rearranged", RUNS, move || {
-                give_beside_a_get(case)
-            });
-        }
+        finds_in_each("index: dirty while it is rearranged", give_beside_a_get);
     }
 
     #[test]
     fn counting_what_a_leaf_gave() {
-        for case in CASES {
-            finds("index: counting what a leaf gave", RUNS, move || {
-                give_beside_a_get(case)
-            });
-        }
+        finds_in_each("index: counting what a leaf gave", give_beside_a_get);
     }
 
     #[test]
     fn counting_that_a_separator_moved() {
-        for case in CASES {
-            finds("index: counting that a separator moved", RUNS, move || {
-                give_beside_a_get(case)
-            });
-        }
+        finds_in_each("index: counting that a separator moved", give_beside_a_get);
     }
 
     #[test]
     fn counting_what_a_leaf_took() {
-        for case in CASES {
-            finds("index: counting what a leaf took", RUNS, move || {
-                give_beside_a_scan(case, past(case))
-            });
-        }
+        finds_in_each("index: counting what a leaf took", |case| {
+            give_beside_a_scan(case, past(case))
+        });
     }
 
     #[test]
     fn validating_the_leaf_a_scan_comes_from() {
-        for case in CASES {
-            finds(
-                "index: validating the leaf a scan comes from",
-                RUNS,
-                move || give_beside_a_scan(case, past(case)),
-            );
-        }
+        finds_in_each("index: validating the leaf a scan comes from", |case| {
+            give_beside_a_scan(case, past(case))
+        });
     }
 
     #[test]

@@ -28,6 +28,29 @@ pub(super) struct Asked {
     pub(super) capacity: usize,
 }
 
+impl Asked {
+    /// With a bound and an end so often, at places, and a batch of one of the sizes.
+    pub(super) fn draw(
+        random: &mut StdRng,
+        place: impl Fn(&mut StdRng) -> Vec<u8>,
+        (bounded, ended): (f64, f64),
+        capacities: &[usize],
+    ) -> Self {
+        Asked {
+            direction: if random.random() {
+                Direction::Forward
+            } else {
+                Direction::Backward
+            },
+            bound: random
+                .random_bool(bounded)
+                .then(|| (place(random), random.random())),
+            until: random.random_bool(ended).then(|| place(random)),
+            capacity: *capacities.choose(random).expect("not empty"),
+        }
+    }
+}
+
 /// Keys of few slices, so that they share layers, with ends of every length.
 fn key(random: &mut StdRng) -> Vec<u8> {
     const SLICES: [&[u8; 8]; 4] = [
@@ -115,18 +138,7 @@ fn program(seed: u64) -> Program {
                     [deep, &key(random)].concat()
                 }
             };
-            Asked {
-                direction: if random.random() {
-                    Direction::Forward
-                } else {
-                    Direction::Backward
-                },
-                bound: random
-                    .random_bool(0.5)
-                    .then(|| (some(random), random.random())),
-                until: random.random_bool(0.4).then(|| some(random)),
-                capacity: *[1, 2, 3, 5, 16, 100].choose(random).expect("not empty"),
-            }
+            Asked::draw(random, some, (0.5, 0.4), &[1, 2, 3, 5, 16, 100])
         })
         .collect();
     Program {

@@ -136,18 +136,7 @@ fn program(seed: u64) -> Program {
                 }
                 4 => Step::Own(own.choose(random).expect("some").clone(), random.random()),
                 5 if !kept.is_empty() => Step::Again(kept.choose(random).expect("some").clone()),
-                8 | 9 => Step::Scan(Asked {
-                    direction: if random.random() {
-                        Direction::Forward
-                    } else {
-                        Direction::Backward
-                    },
-                    bound: random
-                        .random_bool(0.6)
-                        .then(|| (anything(random), random.random())),
-                    until: random.random_bool(0.5).then(|| anything(random)),
-                    capacity: *[1, 2, 3, 5, 16].choose(random).expect("some"),
-                }),
+                8 | 9 => Step::Scan(Asked::draw(random, anything, (0.6, 0.5), &[1, 2, 3, 5, 16])),
                 _ => Step::Get(anything(random)),
             });
         }
