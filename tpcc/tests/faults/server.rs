@@ -110,10 +110,11 @@ impl Server {
             .unwrap_or_else(|error| panic!("{sql}: {error:?}"));
     }
 
+    /// As `IS TRUE` has it: what is not known (NULL) is not true. A position of a worker that still loads is not, yet.
     pub fn is_true(&self, sql: &str) -> bool {
         let row = self.client().query_one(sql, &[]);
-        row.unwrap_or_else(|error| panic!("{sql}: {error:?}"))
-            .get(0)
+        let row = row.unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+        row.get::<_, Option<bool>>(0) == Some(true)
     }
 
     /// Commits so many more rows.
