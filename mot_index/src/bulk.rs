@@ -14,12 +14,13 @@
 use crate::bag::Bag;
 use crate::held::{Held, Ready};
 use crate::memory::{Memory, OutOfMemory};
-use crate::node::{INNER_KEYS, Node};
+use crate::node::{INNER_KEYS, Node, Window};
 use crate::permutation::{LEAF_ENTRIES, Permutation};
 use crate::slice::{
     LAYER, LONGER, MAX_KEY_BYTES, SLICE_BYTES, SUFFIX, compare, cut, shared_layers,
 };
 use crate::tree::Tree;
+use crate::update::assert_value;
 use crate::version::{DIRTY, LATCHED};
 use core::cmp::Ordering;
 use core::fmt;
@@ -80,6 +81,9 @@ impl<M: Memory> Tree<'_, M> {
     /// Builds a stretch of a tree, to be joined with those before and behind it: see
     /// [`Tree::join_parts`]. `before` is the last key of the part before, `after` the first key of
     /// the part behind; [`may_part`] must allow the cuts there. On `Err` nothing was changed.
+    ///
+    /// # Panics
+    /// If a value is greater than [`crate::MAX_VALUE`].
     pub fn build_part<K: AsRef<[u8]>>(
         &self,
         before: Option<&[u8]>,
@@ -100,6 +104,7 @@ impl<M: Memory> Tree<'_, M> {
             if bytes.len() > MAX_KEY_BYTES {
                 return Err(BulkError::KeyTooLong(part.entries));
             }
+            assert_value(value);
             let previous = held.last().or(before);
             let (order, shared) = previous.map_or((Ordering::Less, 0), |key| compare(key, bytes));
             if order.is_ge() {
@@ -329,8 +334,12 @@ impl<'a> LayerBuilder<'a> {
         value: u64,
     ) -> Result<(), OutOfMemory> {
         let leaf = match self.leaf {
-            Some(leaf) if !leaf.permutation().is_full() => leaf,
-            _ => self.begin_leaf(tree, slice)?,
+            Some(leaf) if leaf.permutation().is_full() => {
+                self.begin_leaf(tree, Some(leaf), slice)?
+            }
+            Some(leaf) if leaf.holds(slice) => leaf,
+            Some(leaf) => self.widen_last(tree, leaf)?,
+            None => self.begin_leaf(tree, None, slice)?,
         };
         let slot = leaf.permutation().count();
         leaf.fill(slot, slice, kind, value);
@@ -340,22 +349,25 @@ impl<'a> LayerBuilder<'a> {
         Ok(())
     }
 
-    /// Goes on in a new leaf, into which entries of the same slice move along.
+    /// Goes on in a new leaf behind the full one, into which entries of the same slice move along. The first of a layer may become its root, and is wide.
     fn begin_leaf<M: Memory>(
         &mut self,
         tree: &Tree<'a, M>,
+        full: Option<&'a Node>,
         slice: u64,
     ) -> Result<&'a Node, OutOfMemory> {
-        let Some(old) = self.leaf else {
-            return self.hang_in(tree, slice);
+        let Some(old) = full else {
+            return self.hang_in(tree, None, slice);
         };
+        // What comes next is probably like what came last.
+        let window = old.window_with(slice);
         let kept = (0..LEAF_ENTRIES)
             .take_while(|slot| old.key(*slot) < slice)
             .count();
         let ends = self.suffix_ends;
         old.set_permutation(Permutation::first(kept));
         self.finish_leaf(tree)?;
-        let new = self.hang_in(tree, slice)?;
+        let new = self.hang_in(tree, window, slice)?;
         let from = ends[kept - 1];
         self.suffixes.drain(..from);
         self.suffix_ends = [0; LEAF_ENTRIES];
@@ -374,14 +386,41 @@ impl<'a> LayerBuilder<'a> {
     fn hang_in<M: Memory>(
         &mut self,
         tree: &Tree<'a, M>,
+        window: Option<Window>,
         slice: u64,
     ) -> Result<&'a Node, OutOfMemory> {
-        let new = tree.create_node(0)?;
+        let new = tree.create_leaf(window, 0)?;
         if let Err(full) = self.add_leaf(tree, slice, new) {
             tree.free_node(new);
             return Err(full);
         }
         Ok(new)
+    }
+
+    /// Puts a wide leaf in the place of the last one, which is narrow, and so not the first.
+    fn widen_last<M: Memory>(
+        &mut self,
+        tree: &Tree<'a, M>,
+        narrow: &'a Node,
+    ) -> Result<&'a Node, OutOfMemory> {
+        let wide = tree.create_node(LATCHED | DIRTY)?;
+        narrow.version.latch();
+        wide.take_content(narrow);
+        wide.version.unlatch(0);
+        if let Some(leaves) = &mut self.edge {
+            leaves.last_mut().expect("it is in there").address = wide.address();
+        } else {
+            let parent = self.spine.first().expect("another leaf is before it");
+            parent.set_child(parent.count(), wide.address());
+        }
+        // SAFETY: a leaf of this layer, which nobody else has seen.
+        let previous = unsafe { Node::at(narrow.previous()) };
+        previous
+            .expect("another leaf is before it")
+            .set_next(wide.address());
+        tree.free_node(narrow);
+        self.leaf = Some(wide);
+        Ok(wide)
     }
 
     /// Where the suffix of a slot of `leaf` begins among those of all.

@@ -166,7 +166,7 @@ pub(crate) fn look_up<'a>(leaf: &'a Node, seen: &mut Seen, rest: &[u8]) -> Optio
         let found = if class < LONGER {
             let found = match leaf.find(leaf.permutation(), slice, class) {
                 None => Found::Nothing,
-                Some(slot) => Found::Value(leaf.value(slot)),
+                Some(value) => Found::Value(value),
             };
             leaf.is_still(*seen).then_some(found)
         } else {

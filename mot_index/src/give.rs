@@ -67,9 +67,25 @@ struct Gift<'a> {
     index: usize,
 }
 
+impl Gift<'_> {
+    /// Whether the taker holds all of it, and `coming`, should that be the taker's.
+    fn fits(&self, leaf: &Node, coming: u64) -> bool {
+        let permutation = leaf.permutation();
+        let mut slices = (self.moved.clone()).map(|position| leaf.key(permutation.slot(position)));
+        slices.all(|slice| self.taker.holds(slice))
+            && (self.taker.holds(coming) || !self.is_takers(coming))
+    }
+
+    /// Whether a slice is the taker's behind the move.
+    fn is_takers(&self, slice: u64) -> bool {
+        (self.side == Side::Right) == (slice >= self.separator)
+    }
+}
+
 impl<'a, M: Memory> Tree<'a, M> {
     /// Gives entries of a full leaf to a child beside it of its parent, both of which the caller owns. Returns the leaf that then covers the
-    /// slice, latched and with room, and gives the other latches back; `None`, and nothing has changed, if neither side has room to be had.
+    /// slice, latched and with room, and gives the other latches back; `None`, and nothing has changed, if neither side has room to be had, or
+    /// is narrow and does not hold what it would get.
     pub(crate) fn give(&self, leaf: &'a Node, parent: &'a Node, slice: u64) -> Option<&'a Node> {
         let index = parent.route(slice);
         debug_assert!(parent.child(index) == leaf.address());
@@ -96,7 +112,7 @@ impl<'a, M: Memory> Tree<'a, M> {
             if !taker.version.try_latch() {
                 continue;
             }
-            let gift = choose(leaf, taker, side, index);
+            let gift = choose(leaf, taker, side, index).filter(|gift| gift.fits(leaf, slice));
             let given = gift.and_then(|gift| self.move_over(leaf, parent, &gift, slice));
             if given.is_some() {
                 return given;
@@ -168,12 +184,11 @@ impl<'a, M: Memory> Tree<'a, M> {
         parent.set_separator(gift.index, gift.separator);
         noted::give(gift.side == Side::Right, bytes > 0);
 
-        let is_takers = (gift.side == Side::Right) == (slice >= gift.separator);
         let (took, gave) = (
             unless(is_broken("index: counting what a leaf took"), SPLIT),
             unless(is_broken("index: counting what a leaf gave"), SPLIT),
         );
-        let target = if is_takers {
+        let target = if gift.is_takers(slice) {
             taker.version.make_clean(took);
             leaf.version.unlatch(gave);
             taker

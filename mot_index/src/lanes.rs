@@ -1,10 +1,10 @@
-//! Comparing sixteen cells of a node with a slice at once.
+//! Comparing sixteen cells of a node, or halves of cells, with a slice at once.
 //!
 //! A loop that stops at the place looked for is mispredicted once a node. These have no branch: with AVX2, looked for when the program
-//! runs, four cells at a time, else one by one. The vector loads are in `asm!`, for Rust has no vectors of atomics; each
+//! runs, four cells or eight halves at a time, else one by one. The vector loads are in `asm!`, for Rust has no vectors of atomics; each
 //! cell is loaded whole, as it is aligned. As with every read without the latch, the caller validates the version.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Cells compared.
 pub(crate) const LANES: usize = 16;
@@ -36,6 +36,39 @@ pub(crate) fn at_most(cells: &[AtomicU64; LANES], bound: u64) -> u32 {
     each(cells, |cell| cell <= bound)
 }
 
+/// The same of halves of cells.
+pub(crate) mod halves {
+    #[cfg(all(
+        target_arch = "x86_64",
+        not(any(miri, feature = "jitter", feature = "model"))
+    ))]
+    use super::avx2;
+    use super::{AtomicU32, LANES, Ordering};
+
+    /// Bit `i`: half `i` is `wanted`.
+    #[inline(always)]
+    pub(crate) fn equal(halves: &[AtomicU32; LANES], wanted: u32) -> u32 {
+        vector!(avx2::equal_halves(halves, wanted));
+        each(halves, |half| half == wanted)
+    }
+
+    /// Bit `i`: half `i` is `bound` or less.
+    #[inline(always)]
+    pub(crate) fn at_most(halves: &[AtomicU32; LANES], bound: u32) -> u32 {
+        vector!(avx2::halves_at_most(halves, bound));
+        each(halves, |half| half <= bound)
+    }
+
+    #[inline(always)]
+    pub(super) fn each(halves: &[AtomicU32; LANES], is: impl Fn(u32) -> bool) -> u32 {
+        let mut bits = 0;
+        for (lane, half) in halves.iter().enumerate() {
+            bits |= u32::from(is(half.load(Ordering::Relaxed))) << lane;
+        }
+        bits
+    }
+}
+
 #[inline(always)]
 fn each(cells: &[AtomicU64; LANES], is: impl Fn(u64) -> bool) -> u32 {
     let mut bits = 0;
@@ -50,11 +83,13 @@ fn each(cells: &[AtomicU64; LANES], is: impl Fn(u64) -> bool) -> u32 {
     not(any(miri, feature = "jitter", feature = "model"))
 ))]
 mod avx2 {
-    use super::{AtomicU64, LANES};
+    use super::{AtomicU32, AtomicU64, LANES};
     use core::arch::asm;
 
     /// Turns the order of unsigned numbers into that of signed ones.
     const SIGN: u64 = 1 << 63;
+    /// The same for halves.
+    const SIGN_OF_HALF: u32 = 1 << 31;
 
     #[inline(always)]
     pub(super) fn equal(cells: &[AtomicU64; LANES], wanted: u64) -> u32 {
@@ -117,6 +152,57 @@ mod avx2 {
         }
         !(a | b << 4 | c << 8 | d << 12) & 0xFFFF
     }
+
+    #[inline(always)]
+    pub(super) fn equal_halves(halves: &[AtomicU32; LANES], wanted: u32) -> u32 {
+        let (a, b): (u32, u32);
+        // SAFETY: reads the 64 bytes of `halves`, as in `equal`.
+        unsafe {
+            asm!(
+                "vmovd xmm0, {wanted:e}",
+                "vpbroadcastd ymm0, xmm0",
+                "vpcmpeqd ymm1, ymm0, ymmword ptr [{halves}]",
+                "vpcmpeqd ymm2, ymm0, ymmword ptr [{halves} + 32]",
+                "vmovmskps {a:e}, ymm1",
+                "vmovmskps {b:e}, ymm2",
+                "vzeroupper",
+                wanted = in(reg) wanted,
+                halves = in(reg) halves.as_ptr(),
+                a = out(reg) a, b = out(reg) b,
+                out("xmm0") _, out("xmm1") _, out("xmm2") _,
+                options(nostack, preserves_flags),
+            );
+        }
+        a | b << 8
+    }
+
+    #[inline(always)]
+    pub(super) fn halves_at_most(halves: &[AtomicU32; LANES], bound: u32) -> u32 {
+        let (a, b): (u32, u32);
+        // SAFETY: as in `equal_halves`.
+        unsafe {
+            asm!(
+                "vmovd xmm0, {bound:e}",
+                "vmovd xmm3, {sign:e}",
+                "vpbroadcastd ymm0, xmm0",
+                "vpbroadcastd ymm3, xmm3",
+                "vpxor ymm1, ymm3, ymmword ptr [{halves}]",
+                "vpxor ymm2, ymm3, ymmword ptr [{halves} + 32]",
+                "vpcmpgtd ymm1, ymm1, ymm0",
+                "vpcmpgtd ymm2, ymm2, ymm0",
+                "vmovmskps {a:e}, ymm1",
+                "vmovmskps {b:e}, ymm2",
+                "vzeroupper",
+                bound = in(reg) bound ^ SIGN_OF_HALF,
+                sign = in(reg) SIGN_OF_HALF,
+                halves = in(reg) halves.as_ptr(),
+                a = out(reg) a, b = out(reg) b,
+                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+                options(nostack, preserves_flags),
+            );
+        }
+        !(a | b << 8) & 0xFFFF
+    }
 }
 
 #[cfg(test)]
@@ -144,6 +230,33 @@ mod tests {
             assert_eq!(
                 at_most(&cells, number),
                 each(&cells, |cell| cell <= number),
+                "{number}"
+            );
+        }
+    }
+
+    #[test]
+    fn all_ways_compare_halves_alike() {
+        let numbers = [
+            0,
+            1,
+            2,
+            1 << 30,
+            (1 << 31) - 1,
+            1 << 31,
+            u32::MAX - 1,
+            u32::MAX,
+        ];
+        let cells: [AtomicU32; LANES] =
+            core::array::from_fn(|lane| AtomicU32::new(numbers[lane * 3 % numbers.len()]));
+        for number in numbers {
+            assert_eq!(
+                halves::equal(&cells, number),
+                halves::each(&cells, |half| half == number)
+            );
+            assert_eq!(
+                halves::at_most(&cells, number),
+                halves::each(&cells, |half| half <= number),
                 "{number}"
             );
         }

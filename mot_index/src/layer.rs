@@ -92,8 +92,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         let (permutation, kinds) = (leaf.permutation(), leaf.kinds());
         let slot = |position: usize| permutation.slot(position);
         let first = (0..=LEAF_ENTRIES - COUNT).find(|first| {
-            leaf.key(slot(*first)) == leaf.key(slot(first + COUNT - 1))
-                && kinds.of(slot(*first)) == SUFFIX
+            kinds.of(slot(*first)) == SUFFIX
+                && leaf.key(slot(*first)) == leaf.key(slot(first + COUNT - 1))
         });
         let Some(first) = first else {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! An ordered concurrent map of byte keys to 64-bit values: a trie of B+trees.
+//! An ordered concurrent map of byte keys to 48-bit values: a trie of B+trees.
 //!
 //! The structure is the one of Mao, Kohler and Morris, *Cache Craftiness for Fast Multicore
 //! Key-Value Storage* (EuroSys 2012), written from the paper. `README.md` beside this crate
@@ -44,6 +44,7 @@ mod unlink;
 mod update;
 mod verify;
 mod version;
+mod widen;
 
 #[cfg(feature = "crossbeam")]
 mod map;
@@ -52,7 +53,7 @@ pub use batch::{Batch, Bound, Direction};
 pub use bulk::{BulkError, TreePart, may_part};
 pub use cursor::Cursor;
 pub use memory::{Memory, OutOfMemory};
-pub use node::NODE_BYTES;
+pub use node::{MAX_VALUE, NARROW_LEAF_BYTES, NODE_BYTES};
 pub use slice::MAX_KEY_BYTES;
 pub use spot::Spot;
 pub use tree::{Tree, TreeRoot};
@@ -63,3 +64,5 @@ pub use verify::{Corruption, TreeStats};
 pub use give::noted::{Given, given};
 #[cfg(feature = "crossbeam")]
 pub use map::{CrossbeamMemory, Map};
+#[cfg(feature = "model")]
+pub use widen::noted::widened;

@@ -12,7 +12,7 @@
 use crate::bag::{Bag, copy_suffixes, owned_suffix, suffix_bytes, with_reserve};
 use crate::cut::{Cut, Run, choose_cut};
 use crate::memory::{Memory, OutOfMemory};
-use crate::node::{INNER_KEYS, Kinds, NO_SLOT, Node, Place};
+use crate::node::{INNER_KEYS, Kinds, NO_SLOT, Node, Place, Window};
 use crate::permutation::Permutation;
 use crate::slice::{SUFFIX, cut as cut_key};
 use crate::sync::Wait;
@@ -59,6 +59,9 @@ impl<'a> Chain<'a> {
 
 /// The memory a split needs, all of it before anything is changed.
 struct Supplies<'a> {
+    /// The leaf right of the cut.
+    right: &'a Node,
+    /// For the full nodes above.
     nodes: Chain<'a>,
     right_bag: Option<Bag>,
     left_bag: Option<Bag>,
@@ -66,7 +69,7 @@ struct Supplies<'a> {
 
 impl<'a, M: Memory> Tree<'a, M> {
     /// Makes a layer of some of its entries if the leaf is full, or gives some to a neighbour, or else splits it. Returns the leaf that then covers the
-    /// slice of `rest`, latched and with room, and the position in it. On `Err` the latch has been given back.
+    /// slice of `rest`, latched and with room (but perhaps narrow, and not one to hold the slice), and the position in it. On `Err` the latch has been given back.
     pub(crate) fn make_room(
         &self,
         site: Site<'a>,
@@ -110,7 +113,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         while is_full(chain.top()) && !chain.top().is(site.root) {
             chain.push(self.latch_parent(site.root, slice, chain.top()));
         }
-        let supplies = match self.supply(&chain, site.root, leaf, &cut) {
+        let supplies = match self.supply(&chain, site.root, leaf, &cut, slice) {
             Ok(supplies) => supplies,
             Err(full) => {
                 for node in chain.iter() {
@@ -170,13 +173,15 @@ impl<'a, M: Memory> Tree<'a, M> {
         root: &Node,
         leaf: &Node,
         cut: &Cut,
+        slice: u64,
     ) -> Result<Supplies<'a>, OutOfMemory> {
         let mut supplies = Supplies {
+            right: self.create_leaf(window_of_right(leaf, cut, slice), LATCHED | DIRTY)?,
             nodes: Chain::new(),
             right_bag: None,
             left_bag: None,
         };
-        let full = chain.iter().filter(|node| is_full(node)).count();
+        let full_above = chain.iter().filter(|node| is_full(node)).count() - 1;
         let below_root = usize::from(is_full(chain.top()) && chain.top().is(root));
         let permutation = leaf.permutation();
         let (left, right) = (cut.left, permutation.count() - cut.left);
@@ -190,7 +195,7 @@ impl<'a, M: Memory> Tree<'a, M> {
             }
         };
         let result = (|| {
-            for _ in 0..full + below_root {
+            for _ in 0..full_above + below_root {
                 supplies.nodes.push(self.create_node(LATCHED | DIRTY)?);
             }
             if right_bytes > 0 {
@@ -206,6 +211,7 @@ impl<'a, M: Memory> Tree<'a, M> {
             Ok(())
         })();
         if let Err(full) = result {
+            self.free_node(supplies.right);
             while let Some(node) = supplies.nodes.pop() {
                 self.free_node(node);
             }
@@ -244,7 +250,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
         let mut nodes = path.iter();
         let left = nodes.next().expect("the chain begins with the leaf");
-        let right = next_node();
+        let right = supplies.right;
         let old_bag = split_leaf(
             left,
             right,
@@ -299,6 +305,13 @@ fn is_full(node: &Node) -> bool {
     } else {
         node.permutation().is_full()
     }
+}
+
+/// What the new leaf right of a cut shares, if it is to be narrow, where a key of a slice is to come. By all that the full leaf has, for what comes next is as likely like the
+/// one half as like the other.
+fn window_of_right(leaf: &Node, cut: &Cut, slice: u64) -> Option<Window> {
+    let is_all_of_it = cut.left == 0 && slice < cut.separator;
+    leaf.window_with(if is_all_of_it { leaf.key(0) } else { slice })
 }
 
 /// Moves all entries from position `keep` on to a new leaf and links it in. Returns the cell of

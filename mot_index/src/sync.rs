@@ -7,17 +7,26 @@
 pub(crate) use core::sync::atomic::AtomicU64;
 pub(crate) use core::sync::atomic::Ordering;
 #[cfg(not(feature = "model"))]
-pub(crate) use core::sync::atomic::{AtomicU32, fence};
+pub(crate) use core::sync::atomic::{AtomicU16, AtomicU32, fence};
 #[cfg(all(feature = "jitter", not(feature = "model")))]
 pub(crate) use jitter::AtomicU64;
 #[cfg(feature = "model")]
-pub(crate) use mot_model::{AtomicU32, AtomicU64, fence, is_broken};
+pub(crate) use mot_model::{AtomicU16, AtomicU32, AtomicU64, fence, is_broken};
 
 /// Whether a model's test wants this step left out, to see that the model notices.
 #[cfg(not(feature = "model"))]
 #[inline(always)]
 pub(crate) const fn is_broken(_step: &'static str) -> bool {
     false
+}
+
+/// A load of bits that never change since others know of the word. For a model no step, so that it has more of them for the others.
+#[inline(always)]
+pub(crate) fn load_constant(word: &AtomicU64) -> u64 {
+    #[cfg(feature = "model")]
+    return word.load_constant();
+    #[cfg(not(feature = "model"))]
+    word.load(Ordering::Relaxed)
 }
 
 /// Rounds of waiting that only pause the core. A latch is held for well under a microsecond, so a

@@ -2,9 +2,8 @@
 
 use crate::bag::Bag;
 use crate::memory::{Memory, OutOfMemory};
-use crate::node::{NODE_LAYOUT, Node};
+use crate::node::{NARROW_LAYOUT, NODE_LAYOUT, Node, Window};
 use crate::sync::{AtomicU64, Ordering, is_broken};
-use core::ptr::NonNull;
 
 /// The root of a tree: what is in shared memory besides the nodes. All zero bytes are an empty
 /// tree.
@@ -76,19 +75,33 @@ impl<'a, M: Memory> Tree<'a, M> {
         self.root.first_layer()
     }
 
-    /// A new empty leaf with these version flags.
+    /// A new empty leaf with these version flags, which may become anything.
     pub(crate) fn create_node(&self, flags: u64) -> Result<&'a Node, OutOfMemory> {
-        let block = self.memory.allocate(NODE_LAYOUT).ok_or(OutOfMemory)?;
-        debug_assert!(block.addr().get().is_multiple_of(NODE_LAYOUT.align()));
+        self.create_leaf(None, flags)
+    }
+
+    /// A new empty leaf with these version flags: a narrow one, if there is a window, which must never be the root of a layer.
+    pub(crate) fn create_leaf(
+        &self,
+        window: Option<Window>,
+        flags: u64,
+    ) -> Result<&'a Node, OutOfMemory> {
+        let layout = if window.is_some() {
+            NARROW_LAYOUT
+        } else {
+            NODE_LAYOUT
+        };
+        let block = self.memory.allocate(layout).ok_or(OutOfMemory)?;
+        debug_assert!(block.addr().get().is_multiple_of(layout.align()));
         // SAFETY: the block is new and ours; it is freed only after it was unlinked and every
         // reader of this epoch is gone, or by us while nobody else has seen it.
-        Ok(unsafe { Node::create(block, flags) })
+        Ok(unsafe { Node::create(block, window, flags) })
     }
 
     /// Gives back a node that nobody else has seen.
     pub(crate) fn free_node(&self, node: &Node) {
         // SAFETY: our callers pass nodes from `create_node` that were never published, once.
-        unsafe { self.memory.free(block_of(node), NODE_LAYOUT) }
+        unsafe { self.memory.free(node.block(), node.layout()) }
     }
 
     /// Gives back a node that was unlinked and marked as deleted.
@@ -98,7 +111,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
         // SAFETY: our callers have unlinked the node from its parent and its neighbours and mark it
         // as deleted once, so nobody who pins from now on can reach it.
-        unsafe { self.memory.retire(block_of(node), NODE_LAYOUT) }
+        unsafe { self.memory.retire(node.block(), node.layout()) }
     }
 
     /// Gives back a bag that nobody else has seen.
@@ -117,9 +130,4 @@ impl<'a, M: Memory> Tree<'a, M> {
             }
         }
     }
-}
-
-fn block_of(node: &Node) -> NonNull<u8> {
-    let ptr = core::ptr::with_exposed_provenance_mut::<u8>(node.address() as usize);
-    NonNull::new(ptr).expect("a node has an address")
 }

@@ -151,7 +151,7 @@ impl<'a, M: Memory> Tree<'a, M> {
     }
 
     /// Latches the left neighbour of an owned leaf, if there is one.
-    fn latch_previous(&self, leaf: &Node) -> Option<&'a Node> {
+    pub(crate) fn latch_previous(&self, leaf: &Node) -> Option<&'a Node> {
         let mut wait = Wait::new();
         loop {
             // SAFETY: the neighbour of a leaf that is in the list is in the list at that moment,

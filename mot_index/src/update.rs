@@ -10,7 +10,7 @@ use crate::bag::{Bag, enlarge, owned_bag, owned_suffix};
 use crate::descend::{Found, Goal, look_up, reach_leaf};
 use crate::layer::{LAYER_KEYS, NewLayer};
 use crate::memory::{Memory, OutOfMemory};
-use crate::node::{Node, Place};
+use crate::node::{MAX_VALUE, Node, Place};
 use crate::permutation::LEAF_ENTRIES;
 use crate::slice::{LAYER, LONGER, MAX_KEY_BYTES, SLICE_BYTES, SUFFIX, SUFFIXES_OF_A_SLICE, cut};
 use crate::sync::{Ordering, is_broken};
@@ -22,7 +22,7 @@ use crate::version::{CHANGE, LATCHED, Seen, same_range};
 pub enum Change {
     /// Leave it as it is (or absent).
     Keep,
-    /// Make this the key's value.
+    /// Make this the key's value: [`MAX_VALUE`] at most.
     Set(u64),
     /// Take the entry out.
     Remove,
@@ -79,7 +79,7 @@ impl<'a, M: Memory> Tree<'a, M> {
     /// absent; where that must not fail, use [`Tree::update_present`].
     ///
     /// # Panics
-    /// If the key is longer than [`MAX_KEY_BYTES`].
+    /// If the key is longer than [`MAX_KEY_BYTES`], or the value greater than [`MAX_VALUE`].
     pub fn update<R>(
         &self,
         key: &[u8],
@@ -100,7 +100,7 @@ impl<'a, M: Memory> Tree<'a, M> {
     }
 
     /// The rest of an update, once the key's leaf is latched, and where its slice and class are is known.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn decide_at<R>(
         &self,
         key: &[u8],
@@ -138,7 +138,7 @@ impl<'a, M: Memory> Tree<'a, M> {
     /// Sets the value of a key; returns the one it had.
     ///
     /// # Panics
-    /// If the key is longer than [`MAX_KEY_BYTES`].
+    /// If the key is longer than [`MAX_KEY_BYTES`], or the value greater than [`MAX_VALUE`].
     pub fn insert(&self, key: &[u8], value: u64) -> Result<Option<u64>, OutOfMemory> {
         self.update(key, |old| (Change::Set(value), old))
     }
@@ -232,8 +232,9 @@ impl<'a, M: Memory> Tree<'a, M> {
         match change {
             Change::Keep => return result,
             Change::Set(value) => {
-                leaf.set_value(slot, value);
-                leaf.version.unlatch(0);
+                assert_value(value);
+                let count = leaf.replace_value(slot, value);
+                leaf.version.unlatch(count);
             }
             Change::Remove => {
                 leaf.set_permutation(leaf.permutation().remove(position));
@@ -300,6 +301,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         let Change::Set(value) = change else {
             return Ok(result);
         };
+        assert_value(value);
         core::mem::forget(undo);
         layer.set_value(value);
         let given_up = layer.replace(leaf, first, count);
@@ -318,6 +320,11 @@ impl<'a, M: Memory> Tree<'a, M> {
         let rest = &key[site.offset..];
         let (slice, class) = cut(rest);
         let (site, position) = self.make_room(site, position, rest)?;
+        let site = if site.leaf.holds(slice) {
+            site
+        } else {
+            self.widen(key, site)?
+        };
         let leaf = site.leaf;
         let suffix = if class == LONGER {
             Some(&rest[SLICE_BYTES..])
@@ -345,6 +352,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         let Change::Set(value) = change else {
             return Ok(result);
         };
+        assert_value(value);
         core::mem::forget(undo);
         let (permutation, slot) = leaf.permutation().insert(position);
         leaf.fill(
@@ -375,6 +383,14 @@ pub(crate) fn assert_length(key: &[u8]) {
         key.len() <= MAX_KEY_BYTES,
         "a key of {} bytes is too long",
         key.len()
+    );
+}
+
+#[inline]
+pub(crate) fn assert_value(value: u64) {
+    assert!(
+        value <= MAX_VALUE,
+        "a value of more than 48 bits: {value:#x}"
     );
 }
 

@@ -2,7 +2,7 @@
 
 use crate::bag::Bag;
 use crate::memory::Memory;
-use crate::node::{NODE_BYTES, Node};
+use crate::node::Node;
 use crate::slice::{LAYER, LONGER, SUFFIX, SUFFIXES_OF_A_SLICE, class_of_kind};
 use crate::tree::Tree;
 use crate::version::{is_deleted, is_inner};
@@ -15,6 +15,8 @@ pub struct TreeStats {
     pub entries: u64,
     /// Leaves of all layers.
     pub leaves: u64,
+    /// Narrow ones among them, which take [`crate::NARROW_LEAF_BYTES`] instead of [`crate::NODE_BYTES`].
+    pub narrow_leaves: u64,
     /// Inner nodes of all layers.
     pub inner_nodes: u64,
     /// Layers, the first included.
@@ -139,8 +141,11 @@ impl Verifier<'_> {
         self.stats.layers += 1;
         self.leaves.clear();
         self.leaf_level = None;
+        let node = node_at(root, root)?;
+        let may_become_inner = !node.version.is_narrow();
+        check(may_become_inner, root, "is a layer's root but narrow")?;
         self.check_node(
-            node_at(root, root)?,
+            node,
             Range {
                 low: None,
                 high: None,
@@ -174,7 +179,7 @@ impl Verifier<'_> {
         check(!node.version.is_owned(), address, "is latched")?;
         let version = node.version.stable();
         check(!is_deleted(version), address, "is deleted but reachable")?;
-        self.stats.bytes_used += NODE_BYTES as u64;
+        self.stats.bytes_used += node.layout().size() as u64;
         if !is_inner(version) {
             let depth = *self.leaf_level.get_or_insert(level);
             check(
@@ -212,6 +217,7 @@ impl Verifier<'_> {
     fn check_leaf(&mut self, leaf: &Node, range: Range) -> Result<(), Corruption> {
         let address = leaf.address();
         self.stats.leaves += 1;
+        self.stats.narrow_leaves += u64::from(leaf.version.is_narrow());
         self.leaves.push(address);
         let permutation = leaf.permutation();
         check(

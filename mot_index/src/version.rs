@@ -5,6 +5,7 @@
 //! bit  1      DIRTY    the owner is rearranging it: readers wait
 //! bit  2      DELETED  unlinked for good: whoever meets it starts again
 //! bit  3      INNER    the node is an inner node, else a leaf
+//! bit  4      NARROW   the node is, for as long as it lives, a narrow leaf (`node/narrow.rs`)
 //! bits 8..36  changes  counts rearrangements that kept the node's key range
 //! bits 36..64 splits   counts rearrangements after which a key may belong elsewhere
 //! ```
@@ -15,15 +16,17 @@
 //! so waiting for a clean version always ends.
 //!
 //! Not every change moves the counters. An insert into a free slot is published by the one store
-//! of the permutation and a value by its own store; neither can mislead a reader who holds the
-//! version, because every slot that is free now was freed under an earlier version.
+//! of the permutation and a wide leaf's value by its own store; neither can mislead a reader who holds the
+//! version, because every slot that is free now was freed under an earlier version. A narrow leaf's value is two
+//! stores, and counts a change.
 
-use crate::sync::{AtomicU64, Ordering, Wait, fence, is_broken};
+use crate::sync::{AtomicU64, Ordering, Wait, fence, is_broken, load_constant};
 
 pub(crate) const LATCHED: u64 = 1;
 pub(crate) const DIRTY: u64 = 1 << 1;
 pub(crate) const DELETED: u64 = 1 << 2;
 pub(crate) const INNER: u64 = 1 << 3;
+pub(crate) const NARROW: u64 = 1 << 4;
 /// Added to count a change that kept the node's key range. An overflow of the 28 bits runs into the
 /// split counter, where it costs a reader a needless restart.
 pub(crate) const CHANGE: u64 = 1 << 8;
@@ -58,6 +61,12 @@ impl Version {
     /// The word of a node nobody else has seen: `flags` of this module.
     pub(crate) fn new(flags: u64) -> Self {
         Version(AtomicU64::new(flags))
+    }
+
+    /// Whether the node is a narrow leaf.
+    #[inline(always)]
+    pub(crate) fn is_narrow(&self) -> bool {
+        load_constant(&self.0) & NARROW != 0
     }
 
     /// Waits until the node is clean and returns its version.

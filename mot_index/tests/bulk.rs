@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::{TestMemory, any_key, layered_key, suffixed_key};
+use common::{TestMemory, any_key, half_alike_key, layered_key, suffixed_key};
 use mot_index::{BulkError, Cursor, MAX_KEY_BYTES, Tree, TreePart, TreeRoot, may_part};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 
 /// Loads the keys, then checks that the tree is what it should be and can be changed.
@@ -102,6 +103,19 @@ proptest! {
     #[test]
     fn layered_keys(keys in prop::collection::vec(layered_key(), 0..1000)) {
         load(keys);
+    }
+
+    #[test]
+    fn half_alike_keys(keys in prop::collection::vec(half_alike_key(), 0..1000)) {
+        load(keys);
+    }
+
+    #[test]
+    fn parts_of_half_alike_keys(
+        keys in prop::collection::vec(half_alike_key(), 0..600),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20),
+    ) {
+        load_parts(keys, &cuts);
     }
 
     #[test]
@@ -272,9 +286,29 @@ fn entries_take_little_memory() {
     let seed = 5;
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
+    // Too far apart for narrow leaves.
     assert!(density((0..100_000).map(|_| number(random.random()))) < 27.0);
-    assert!(density((0..100_000).map(number)) < 20.6);
-    assert!(density((0..100_000).rev().map(number)) < 20.6);
+    // Numbers of eight bytes, and of four, in no order.
+    let mut numbers: Vec<u64> = (0..100_000).collect();
+    numbers.shuffle(&mut random);
+    assert!(density(numbers.iter().map(|at| number(*at))) < 20.0);
+    assert!(
+        density(
+            numbers
+                .iter()
+                .map(|at| (*at as u32 * 7).to_be_bytes().to_vec())
+        ) < 20.0
+    );
+    // Orders and lines of them.
+    assert!(
+        density(
+            numbers
+                .iter()
+                .map(|at| number(((at / 10) << 32) | (at % 10)))
+        ) < 20.0
+    );
+    assert!(density((0..100_000).map(number)) < 16.0);
+    assert!(density((0..100_000).rev().map(number)) < 16.0);
     // Lines of orders: ten districts, each a run that ascends in the middle of the others.
     let lines = (0..10_000u64).flat_map(|order| {
         let district = order % 10;

@@ -1,7 +1,7 @@
 //! The tree under the scheduler of `mot_model`: readers, writers and scans in many interleavings, with the memory orderings that the code
 //! asks for and no stronger ones. `cargo test -p mot_index --features model --test interleavings -- --nocapture` prints how many.
 
-use mot_index::{Batch, Bound, Change, Cursor, Direction, Memory, Tree, TreeRoot};
+use mot_index::{Batch, Bound, Change, Cursor, Direction, MAX_VALUE, Memory, Tree, TreeRoot};
 use mot_model::{Ordering, explore, fence, finds, threads};
 use std::alloc::Layout;
 use std::collections::BTreeSet;
@@ -202,9 +202,10 @@ impl Shared {
 
 /// A value that names its key.
 fn value_of(key: &[u8]) -> u64 {
-    key.iter().fold(7, |value: u64, byte| {
-        value.wrapping_mul(257) + u64::from(*byte) + 1
-    })
+    let value = key.iter().fold(7, |value: u64, byte| {
+        value.wrapping_mul(257).wrapping_add(u64::from(*byte) + 1)
+    });
+    value & MAX_VALUE
 }
 
 fn number(number: u64) -> Vec<u8> {
@@ -698,6 +699,9 @@ mod gifts;
 
 #[path = "interleavings/giving.rs"]
 mod giving;
+
+#[path = "interleavings/narrow.rs"]
+mod narrow;
 
 #[path = "interleavings/programs.rs"]
 mod programs;

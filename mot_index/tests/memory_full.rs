@@ -8,19 +8,26 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 
-/// Keys that make every kind of allocation: leaves, inner nodes, bags, layers, chains of layers; slices with about as many as make a layer.
+/// Keys that make every kind of allocation: leaves, narrow ones and wide ones in their places, inner nodes, bags, layers, chains of layers; slices with about as many as make a layer.
 fn keys(seed: u64) -> Vec<Vec<u8>> {
     println!("seed {seed:#x}");
     let mut random = StdRng::seed_from_u64(seed);
     (0..1500)
-        .map(|number: u64| match number % 6 {
+        .map(|number: u64| match number % 7 {
             0 => number.to_be_bytes().to_vec(),
             1 => random.random::<u64>().to_be_bytes().to_vec(),
             2 => format!("a shared beginning, then {}", random.random_range(0..300)).into_bytes(),
             3 => (0..random.random_range(0..24))
                 .map(|_| random.random_range(0..2))
                 .collect(),
-            4 => format!("slice {:02} and {}", number / 6 % 60, number).into_bytes(),
+            4 => format!("slice {:02} and {}", number / 7 % 60, number).into_bytes(),
+            // Narrow leaves, and keys that they do not hold.
+            5 => [
+                (1 << 24) | (number as u32 / 300),
+                random.random_range(0..100),
+            ]
+            .map(u32::to_be_bytes)
+            .concat(),
             _ => [random.random::<u64>(), number]
                 .map(u64::to_be_bytes)
                 .concat(),

@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::{TestMemory, any_key, layered_key, long_key, number_key, random_key, suffixed_key};
+use common::{
+    TestMemory, any_key, half_alike_key, layered_key, long_key, number_key, random_key,
+    suffixed_key, value,
+};
 use mot_index::{Batch, Bound, Change, Cursor, Direction, Tree, TreeRoot};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
@@ -38,11 +41,11 @@ fn op(key: impl Strategy<Value = Vec<u8>> + 'static) -> impl Strategy<Value = Op
     let decision = prop_oneof![
         Just(Decision::Keep),
         Just(Decision::Remove),
-        any::<u64>().prop_map(Decision::Set)
+        value().prop_map(Decision::Set)
     ];
     let direction = prop_oneof![Just(Direction::Forward), Just(Direction::Backward)];
     prop_oneof![
-        5 => (key.clone(), any::<u64>()).prop_map(|(key, value)| Op::Insert(key, value)),
+        5 => (key.clone(), value()).prop_map(|(key, value)| Op::Insert(key, value)),
         3 => key.clone().prop_map(Op::Remove),
         1 => key.clone().prop_map(Op::Get),
         2 => (key.clone(), decision).prop_map(|(key, decision)| Op::Update(key, decision)),
@@ -270,6 +273,11 @@ proptest! {
 
     #[test]
     fn layered_keys(ops in prop::collection::vec(op(layered_key()), 0..800)) {
+        run(ops);
+    }
+
+    #[test]
+    fn half_alike_keys(ops in prop::collection::vec(op(half_alike_key()), 0..1000)) {
         run(ops);
     }
 

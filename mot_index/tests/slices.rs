@@ -4,7 +4,9 @@
 mod common;
 
 use common::TestMemory;
-use mot_index::{Batch, Bound, Change, Cursor, Direction, OutOfMemory, Tree, TreeRoot, may_part};
+use mot_index::{
+    Batch, Bound, Change, Cursor, Direction, MAX_VALUE, OutOfMemory, Tree, TreeRoot, may_part,
+};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
@@ -163,7 +165,7 @@ fn at_spots(tree: &Map<'_>, model: &mut Model, shape: &Shape, random: &mut StdRn
     let pairs = keys.iter().map(|key| (*tree, &key[..]));
     Tree::find_spots(pairs, |number, spot| spots[number] = Some(spot));
     for (key, spot) in keys.iter().zip(spots) {
-        let value = random.random();
+        let value = random.random_range(0..=MAX_VALUE);
         let change = decide(random, value);
         let known = model.get(key).copied();
         let old = match spot {
@@ -215,7 +217,7 @@ fn run(seed: u64) {
         let key = shape.key(random);
         match random.random_range(0..100) {
             0..25 => {
-                let value = random.random();
+                let value = random.random_range(0..=MAX_VALUE);
                 if falling {
                     assert_eq!(tree.remove(&key), model.remove(&key));
                 } else {
@@ -228,7 +230,7 @@ fn run(seed: u64) {
                 let key = from.map_or(key, |(key, _)| key.clone());
                 assert_eq!(tree.remove(&key), model.remove(&key));
                 if random.random_bool(0.4) {
-                    let value = random.random();
+                    let value = random.random_range(0..=MAX_VALUE);
                     assert_eq!(tree.insert(&key, value), Ok(model.insert(key, value)));
                 }
             }

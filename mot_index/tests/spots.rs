@@ -20,7 +20,7 @@ fn changes(
     key: BoxedStrategy<Vec<u8>>,
     most: usize,
 ) -> impl Strategy<Value = Vec<(usize, Vec<u8>, Option<u64>)>> {
-    let value = prop_oneof![2 => any::<u64>().prop_map(Some), 1 => Just(None)];
+    let value = prop_oneof![2 => common::value().prop_map(Some), 1 => Just(None)];
     prop::collection::vec((0..TREES, key, value), 0..most)
 }
 

@@ -26,6 +26,11 @@ macro_rules! atomic {
                 self.0.load(Ordering::Relaxed) as u64
             }
 
+            /// What never changes since others know of it, which no order of theirs makes another: no step of the run.
+            pub fn load_constant(&self) -> $int {
+                self.0.load(Ordering::Relaxed)
+            }
+
             /// As in the standard library.
             pub fn load(&self, order: Ordering) -> $int {
                 if !switch() {

@@ -7,8 +7,9 @@ use std::collections::HashSet;
 
 type Make = fn(&mut StdRng, usize) -> Vec<Vec<u8>>;
 
-pub const KINDS: [(&str, Make); 5] = [
+pub const KINDS: [(&str, Make); 6] = [
     ("integers", integers),
+    ("ids", ids),
     ("composites", composites),
     ("rows", rows),
     ("urls", urls),
@@ -92,6 +93,12 @@ fn distinct(count: usize, mut make: impl FnMut() -> Vec<u8>) -> Vec<Vec<u8>> {
 /// Eight random bytes.
 fn integers(random: &mut StdRng, count: usize) -> Vec<Vec<u8>> {
     distinct(count, || random.random::<u64>().to_be_bytes().to_vec())
+}
+
+/// Numbers of eight bytes as a sequence gives them out.
+fn ids(_: &mut StdRng, count: usize) -> Vec<Vec<u8>> {
+    let id = |at: u64| ((at + 1) ^ 1 << 63).to_be_bytes().to_vec();
+    (0..count as u64).map(id).collect()
 }
 
 /// TPC-C's order lines: warehouse, district, order, number, four bytes each.

@@ -2,7 +2,7 @@
 
 use crate::bag::Bag;
 use crate::batch::{Direction, Entries};
-use crate::node::{Node, Place};
+use crate::node::{EntriesOfLeaf, Form, Node, Place, by_form};
 use crate::permutation::Permutation;
 use crate::slice::{LAYER, SLICE_BYTES, SUFFIX};
 use crate::version::Seen;
@@ -89,10 +89,11 @@ impl<'a> Reading<'a> {
                     read += 1;
                 }
                 0..=SLICE => {
-                    read += entries.push_run(count - read, |number| {
-                        let slot = slot_at(self.permutation, read + number, direction);
+                    let slot = |number| slot_at(self.permutation, read + number, direction);
+                    read += by_form!(leaf, leaf => entries.push_run(count - read, |number| {
+                        let slot = slot(number);
                         (leaf.key(slot), kinds.of(slot), leaf.value(slot))
-                    });
+                    }));
                 }
                 // No leaf any more.
                 _ => return None,

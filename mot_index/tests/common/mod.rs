@@ -1,7 +1,7 @@
 //! A memory that counts, poisons and can be made full, and keys that stress the trie.
 #![allow(dead_code)] // Each test file uses its part.
 
-use mot_index::Memory;
+use mot_index::{MAX_VALUE, Memory};
 use proptest::prelude::*;
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
@@ -157,6 +157,32 @@ pub fn number_key() -> impl Strategy<Value = Vec<u8>> {
     (0u64..400).prop_map(|number| number.to_be_bytes().to_vec())
 }
 
+/// Numbers of eight bytes of which many have the upper half in common, of four bytes, and such with a few bytes more: narrow leaves, and keys that they do not
+/// hold.
+pub fn half_alike_key() -> impl Strategy<Value = Vec<u8>> {
+    let half = prop_oneof![8 => 0u32..3, 1 => Just(u32::MAX), 1 => any::<u32>()];
+    let tail = prop_oneof![3 => Just(0usize), 1 => 1..3usize];
+    (
+        half,
+        0u32..60,
+        prop_oneof![3 => Just(8usize), 1 => Just(4)],
+        tail,
+    )
+        .prop_map(|(upper, lower, bytes, tail)| {
+            let mut key = [upper, lower].map(u32::to_be_bytes).concat();
+            if bytes == 4 {
+                key.drain(..4);
+            }
+            key.extend(&[7, 7][..tail]);
+            key
+        })
+}
+
+/// Any value an entry may have.
+pub fn value() -> impl Strategy<Value = u64> {
+    0..=MAX_VALUE
+}
+
 /// Keys of 0 to 40 random bytes.
 pub fn random_key() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..40)
@@ -180,6 +206,7 @@ pub fn long_key() -> impl Strategy<Value = Vec<u8>> {
 pub fn any_key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         4 => number_key(),
+        2 => half_alike_key(),
         4 => layered_key(),
         2 => suffixed_key(),
         2 => random_key(),

@@ -1,0 +1,48 @@
+//! The kinds of a leaf's entries.
+
+use super::NO_SLOT;
+use crate::permutation::LEAF_ENTRIES;
+use crate::slice::LAYER;
+#[cfg(doc)]
+use crate::slice::SUFFIX;
+
+/// Bits of a kind in the kinds cell; slot 15's field names the slot that was filled last.
+const KIND_BITS: usize = 4;
+const KIND: u64 = 0xF;
+
+/// The kinds of a leaf's entries by slot, and the slot that was filled last.
+#[derive(Clone, Copy)]
+pub(crate) struct Kinds(pub(super) u64);
+
+impl Kinds {
+    /// Those of a leaf that has none.
+    pub(super) const NONE: Kinds = Kinds((NO_SLOT as u64) << (KIND_BITS * LEAF_ENTRIES));
+
+    #[inline]
+    pub(crate) fn of(self, slot: usize) -> u64 {
+        (self.0 >> (KIND_BITS * slot)) & KIND
+    }
+
+    /// Whether an entry may lead to a layer; one that was taken out counts until its slot is used again.
+    #[inline]
+    pub(crate) fn may_have_layers(self) -> bool {
+        // Of all kinds only `LAYER`, 1010, has these two bits.
+        const HIGHEST: u64 = 0x0888_8888_8888_8888;
+        self.0 & self.0 << 2 & HIGHEST != 0
+    }
+
+    pub(crate) fn with(self, slot: usize, kind: u64) -> Self {
+        debug_assert!(slot < LEAF_ENTRIES && kind <= LAYER);
+        Kinds(self.0 & !(KIND << (KIND_BITS * slot)) | kind << (KIND_BITS * slot))
+    }
+
+    /// The slot that was filled last, or [`NO_SLOT`].
+    pub(crate) fn last(self) -> usize {
+        self.of(LEAF_ENTRIES) as usize
+    }
+
+    pub(crate) fn with_last(self, slot: usize) -> Self {
+        const SHIFT: usize = KIND_BITS * LEAF_ENTRIES;
+        Kinds(self.0 & !(KIND << SHIFT) | (slot as u64) << SHIFT)
+    }
+}

@@ -1,0 +1,210 @@
+//! Narrow leaves: entries of ten bytes instead of sixteen, where all slices of the leaf are alike but for 32 bits.
+//!
+//! The slices of a leaf lie close to each other: of whole numbers that are given out in some order, or drawn from a few billion, a leaf's differ in
+//! the lower half alone, those of four-byte columns in the upper half, those of two such columns (an order, a line of it) in the lower bits of both. Such a leaf keeps what they share once (its [`Window`]) and of each slice the
+//! 32 bits in which they may differ; of values it keeps 48 bits, as no value has more ([`MAX_VALUE`]). Eight of 32 bits are compared at once
+//! where a wide leaf compares four.
+//!
+//! ```text
+//! 0..48     as in every leaf: version, permutation, kinds, bag, next, previous
+//! 48..56    what the slices share; zeros in the window
+//! 56..116   15 slices' bits in the window
+//! 116..176  15 values, the lower 32 bits
+//! 176..206  15 values, the upper 16 bits
+//! 206, 207  by how many bits each half of the window is shifted
+//! ```
+//!
+//! A leaf is made narrow when a full one is split (or a tree is built) and all its slices and the one to come would fit (`split.rs`, `bulk.rs`). A key that does not fit comes
+//! later: then a wide leaf takes the place of the narrow one (`widen.rs`), at most once for each split. The root of a layer is never narrow, as
+//! it may become an inner node.
+//!
+//! Where it differs from a wide leaf for those who use it:
+//! - A value is two stores, so to replace one that readers may look at is a change they must notice (`Node::replace_value`).
+//! - What it shares never changes, so it is no atomic.
+
+use super::leaf::{EntriesOfLeaf, HEAD_CELLS};
+use crate::lanes::{LANES, halves};
+use crate::permutation::LEAF_ENTRIES;
+use crate::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use core::ptr::NonNull;
+
+/// Bits of a slice in each half of a window.
+const HALF_BITS: u32 = u16::BITS;
+
+/// Where the halves of a window may lie, in the order in which they are tried: over the lower half of a slice, for numbers of eight bytes; over the upper, for those of
+/// four, behind which are zeros; over the lower parts of both, for two of those; and in between, for text that begins alike.
+const SHIFTS: [[u8; 2]; 6] = [[0, 16], [32, 48], [0, 32], [8, 24], [16, 32], [24, 40]];
+
+/// The greatest value of an entry: what narrow leaves have room for, and more than any address.
+pub const MAX_VALUE: u64 = (1 << (u32::BITS + u16::BITS)) - 1;
+
+/// What slices share that are alike but for two times 16 bits, and where those are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    /// Zeros in the window.
+    shared: u64,
+    /// Of the lower half and of the upper one.
+    shifts: [u8; 2],
+}
+
+impl Window {
+    /// The first window in which all of some slices (one at least) differ, if there is one.
+    pub(crate) fn over(slices: impl IntoIterator<Item = u64>) -> Option<Self> {
+        let mut slices = slices.into_iter();
+        let first = slices.next()?;
+        let varying = slices.fold(0, |varying, slice| varying | (slice ^ first));
+        let window = |shifts: [u8; 2]| Window { shared: 0, shifts };
+        let found =
+            (SHIFTS.into_iter().map(window)).find(|window| varying & !window.mask() == 0)?;
+        Some(Window {
+            shared: first & !found.mask(),
+            ..found
+        })
+    }
+
+    /// Ones in the window.
+    #[inline(always)]
+    fn mask(self) -> u64 {
+        let [lower, upper] = self.shifts;
+        u64::from(u16::MAX) << lower | u64::from(u16::MAX) << upper
+    }
+
+    /// Whether a slice is like the others but for the window.
+    #[inline(always)]
+    pub(crate) fn holds(self, slice: u64) -> bool {
+        slice & !self.mask() == self.shared
+    }
+
+    /// The bits of a slice in the window.
+    #[inline(always)]
+    fn part(self, slice: u64) -> u32 {
+        let [lower, upper] = self.shifts.map(|shift| (slice >> shift) as u16);
+        u32::from(upper) << HALF_BITS | u32::from(lower)
+    }
+
+    /// The slice of which these are the bits in the window. A greater part has a greater slice.
+    #[inline(always)]
+    fn slice(self, part: u32) -> u64 {
+        let [lower, upper] = self.shifts;
+        self.shared | u64::from(part as u16) << lower | u64::from(part >> HALF_BITS) << upper
+    }
+
+    /// The greatest part whose slice is this one or less; `None` if all are greater.
+    #[inline(always)]
+    fn greatest_to(self, slice: u64) -> Option<u32> {
+        if self.holds(slice) {
+            Some(self.part(slice))
+        } else {
+            self.greatest_before(slice)
+        }
+    }
+
+    /// The same for a slice the window does not hold.
+    #[cold]
+    fn greatest_before(self, slice: u64) -> Option<u32> {
+        let foreign = (slice ^ self.shared) & !self.mask();
+        // The highest bit in which it is unlike the others decides, but for the bits of the window above that.
+        let bit = foreign.ilog2();
+        let below = (self.mask() & ((1 << bit) - 1)).count_ones();
+        let lower = (1_u64 << below) - 1;
+        let part = u64::from(self.part(slice));
+        let greatest = if slice >> bit & 1 == 1 {
+            // All that have the same bits above are less, whatever is below.
+            part | lower
+        } else {
+            (part & !lower).checked_sub(1)?
+        };
+        Some(greatest as u32)
+    }
+}
+
+/// A narrow leaf. See the module.
+#[repr(C)]
+pub(crate) struct Narrow {
+    head: [AtomicU64; 2 + HEAD_CELLS],
+    shared: u64,
+    /// First the parts of slices, then the lower halves of values: a look at sixteen parts reads one of the latter.
+    halves: [AtomicU32; 2 * LEAF_ENTRIES],
+    upper: [AtomicU16; LEAF_ENTRIES],
+    shifts: [u8; 2],
+}
+
+const _: () = assert!(LANES <= 2 * LEAF_ENTRIES);
+
+impl Narrow {
+    /// Makes a block that has the begin of a leaf, and zeros behind it, a narrow one.
+    ///
+    /// # Safety
+    /// The block is as large as a `Narrow`, and nobody else uses it.
+    pub(super) unsafe fn begin(block: NonNull<u8>, window: Window) {
+        let narrow = block.cast::<Narrow>().as_ptr();
+        // SAFETY: the caller's promise.
+        unsafe {
+            (&raw mut (*narrow).shared).write(window.shared);
+            (&raw mut (*narrow).shifts).write(window.shifts);
+        }
+    }
+
+    #[inline(always)]
+    fn window(&self) -> Window {
+        Window {
+            shared: self.shared,
+            shifts: self.shifts,
+        }
+    }
+
+    fn parts(&self) -> &[AtomicU32; LANES] {
+        self.halves.first_chunk().expect("so many halves")
+    }
+}
+
+impl EntriesOfLeaf for &Narrow {
+    #[inline(always)]
+    fn holds(&self, slice: u64) -> bool {
+        self.window().holds(slice)
+    }
+
+    #[inline(always)]
+    fn key(&self, slot: usize) -> u64 {
+        let part = self.halves[slot].load(Ordering::Relaxed);
+        self.window().slice(part)
+    }
+
+    fn set_key(&self, slot: usize, slice: u64) {
+        debug_assert!(self.holds(slice));
+        let part = self.window().part(slice);
+        self.halves[slot].store(part, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn value(&self, slot: usize) -> u64 {
+        let lower = self.halves[LEAF_ENTRIES + slot].load(Ordering::Acquire);
+        let upper = self.upper[slot].load(Ordering::Acquire);
+        u64::from(upper) << u32::BITS | u64::from(lower)
+    }
+
+    fn set_value(&self, slot: usize, value: u64) {
+        debug_assert!(value <= MAX_VALUE);
+        self.halves[LEAF_ENTRIES + slot].store(value as u32, Ordering::Release);
+        self.upper[slot].store((value >> u32::BITS) as u16, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn equal(&self, slice: u64) -> u32 {
+        if self.holds(slice) {
+            halves::equal(self.parts(), self.window().part(slice))
+        } else {
+            0
+        }
+    }
+
+    #[inline(always)]
+    fn at_most(&self, slice: u64) -> u32 {
+        let greatest = self.window().greatest_to(slice);
+        greatest.map_or(0, |part| halves::at_most(self.parts(), part))
+    }
+}
+
+#[cfg(test)]
+#[path = "narrow_tests.rs"]
+mod tests;
