@@ -67,6 +67,9 @@ impl From<OutOfMemory> for BulkError {
 impl<M: Memory> Tree<'_, M> {
     /// Builds an empty tree from entries in strictly ascending order of their keys and returns how
     /// many there were. Nodes are filled completely. On `Err` nothing was changed.
+    ///
+    /// # Panics
+    /// If a value is greater than [`crate::MAX_VALUE`].
     pub fn bulk_load<K: AsRef<[u8]>>(
         &self,
         entries: impl IntoIterator<Item = (K, u64)>,

@@ -63,7 +63,7 @@ impl Memory for CrossbeamMemory<'_> {
     }
 }
 
-/// An ordered concurrent map of byte keys to 64-bit values.
+/// An ordered concurrent map of byte keys to 48-bit values.
 ///
 /// Every method pins the epoch for its duration. What needs memory panics through
 /// [`std::alloc::handle_alloc_error`] if the heap is full, as other maps do.
@@ -110,6 +110,9 @@ impl Map {
     }
 
     /// Sets the value of a key; returns the one it had.
+    ///
+    /// # Panics
+    /// As [`Tree::insert`].
     pub fn insert(&self, key: &[u8], value: u64) -> Option<u64> {
         self.with_tree(|tree| unwrap(tree.insert(key, value)))
     }
@@ -119,7 +122,7 @@ impl Map {
         self.with_tree(|tree| tree.remove(key))
     }
 
-    /// Decides about the entry of a key, see [`Tree::update`].
+    /// Decides about the entry of a key, see [`Tree::update`], which tells when it panics.
     pub fn update<R>(&self, key: &[u8], decide: impl FnMut(Option<u64>) -> (Change, R)) -> R {
         self.with_tree(|tree| unwrap(tree.update(key, decide)))
     }

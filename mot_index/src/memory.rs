@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 ///
 /// A tree asks for three kinds of blocks: nodes ([`crate::NODE_BYTES`] bytes, aligned to 32), narrow leaves
 /// ([`crate::NARROW_LEAF_BYTES`] bytes, aligned to 16) and suffix bags (a multiple of 32 bytes, aligned to 16). Every block is given back with the layout
-/// it was asked with. A tree can only use addresses of 48 bits for bags and layers, which is all that systems hand out unasked.
+/// it was asked with. A tree uses addresses of 48 bits only, for more is as if memory were full: that is all that systems hand out unasked.
 pub trait Memory {
     /// A block for `layout`, its content undefined; `None` when memory is full.
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>>;

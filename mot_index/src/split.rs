@@ -70,16 +70,29 @@ struct Supplies<'a> {
 impl<'a, M: Memory> Tree<'a, M> {
     /// Makes a layer of some of its entries if the leaf is full, or gives some to a neighbour, or else splits it. Returns the leaf that then covers the
     /// slice of `rest`, latched and with room (but perhaps narrow, and not one to hold the slice), and the position in it. On `Err` the latch has been given back.
+    #[inline]
     pub(crate) fn make_room(
         &self,
         site: Site<'a>,
         position: usize,
         rest: &[u8],
     ) -> Result<(Site<'a>, usize), OutOfMemory> {
-        let leaf = site.leaf;
-        if !leaf.permutation().is_full() {
-            return Ok((site, position));
+        if site.leaf.permutation().is_full() {
+            self.make_room_in_full(site, position, rest)
+        } else {
+            Ok((site, position))
         }
+    }
+
+    /// The same for a full leaf. Apart from most inserts, which have room.
+    #[inline(never)]
+    fn make_room_in_full(
+        &self,
+        site: Site<'a>,
+        position: usize,
+        rest: &[u8],
+    ) -> Result<(Site<'a>, usize), OutOfMemory> {
+        let leaf = site.leaf;
         match self.move_some(leaf) {
             Ok(false) => {}
             Ok(true) => {

@@ -3,13 +3,13 @@
 //! No other module names `core::sync::atomic`, so that other atomics can be put in their place here:
 //! the features `jitter` and `model` do so, for tests.
 
-#[cfg(not(any(feature = "jitter", feature = "model")))]
-pub(crate) use core::sync::atomic::AtomicU64;
 pub(crate) use core::sync::atomic::Ordering;
 #[cfg(not(feature = "model"))]
-pub(crate) use core::sync::atomic::{AtomicU16, AtomicU32, fence};
+pub(crate) use core::sync::atomic::fence;
+#[cfg(not(any(feature = "jitter", feature = "model")))]
+pub(crate) use core::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 #[cfg(all(feature = "jitter", not(feature = "model")))]
-pub(crate) use jitter::AtomicU64;
+pub(crate) use jitter::{AtomicU16, AtomicU32, AtomicU64};
 #[cfg(feature = "model")]
 pub(crate) use mot_model::{AtomicU16, AtomicU32, AtomicU64, fence, is_broken};
 
@@ -127,23 +127,39 @@ mod jitter {
         }
     }
 
-    #[derive(Default)]
-    #[repr(transparent)]
-    pub(crate) struct AtomicU64(atomic::AtomicU64);
+    macro_rules! atomic {
+        ($name:ident, $int:ty) => {
+            #[derive(Default)]
+            #[repr(transparent)]
+            pub(crate) struct $name(atomic::$name);
+
+            impl $name {
+                pub(crate) fn load(&self, order: Ordering) -> $int {
+                    perhaps_yield();
+                    self.0.load(order)
+                }
+
+                pub(crate) fn store(&self, word: $int, order: Ordering) {
+                    perhaps_yield();
+                    self.0.store(word, order);
+                }
+            }
+        };
+    }
+
+    atomic!(AtomicU16, u16);
+    atomic!(AtomicU32, u32);
+    atomic!(AtomicU64, u64);
+
+    impl AtomicU32 {
+        pub(crate) const fn new(word: u32) -> Self {
+            AtomicU32(atomic::AtomicU32::new(word))
+        }
+    }
 
     impl AtomicU64 {
         pub(crate) const fn new(word: u64) -> Self {
             AtomicU64(atomic::AtomicU64::new(word))
-        }
-
-        pub(crate) fn load(&self, order: Ordering) -> u64 {
-            perhaps_yield();
-            self.0.load(order)
-        }
-
-        pub(crate) fn store(&self, word: u64, order: Ordering) {
-            perhaps_yield();
-            self.0.store(word, order);
         }
 
         pub(crate) fn compare_exchange(

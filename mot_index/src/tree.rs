@@ -2,7 +2,7 @@
 
 use crate::bag::Bag;
 use crate::memory::{Memory, OutOfMemory};
-use crate::node::{NARROW_LAYOUT, NODE_LAYOUT, Node, Window};
+use crate::node::{MAX_VALUE, NARROW_LAYOUT, NODE_LAYOUT, Node, Window};
 use crate::sync::{AtomicU64, Ordering, is_broken};
 
 /// The root of a tree: what is in shared memory besides the nodes. All zero bytes are an empty
@@ -93,6 +93,12 @@ impl<'a, M: Memory> Tree<'a, M> {
         };
         let block = self.memory.allocate(layout).ok_or(OutOfMemory)?;
         debug_assert!(block.addr().get().is_multiple_of(layout.align()));
+        if block.addr().get() as u64 > MAX_VALUE {
+            // Narrow leaves have no room for it, should it become the root of a layer; no system we know hands out such addresses unasked.
+            // SAFETY: the block is new and ours alone.
+            unsafe { self.memory.free(block, layout) };
+            return Err(OutOfMemory);
+        }
         // SAFETY: the block is new and ours; it is freed only after it was unlinked and every
         // reader of this epoch is gone, or by us while nobody else has seen it.
         Ok(unsafe { Node::create(block, window, flags) })

@@ -118,6 +118,9 @@ impl<'a, M: Memory> Tree<'a, M> {
     }
 
     /// Like [`Tree::update`], but only if the key has an entry; `None` if not. Never needs memory.
+    ///
+    /// # Panics
+    /// If the value is greater than [`MAX_VALUE`].
     pub fn update_present<R>(
         &self,
         key: &[u8],

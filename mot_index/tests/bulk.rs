@@ -3,11 +3,12 @@
 mod common;
 
 use common::{TestMemory, any_key, half_alike_key, layered_key, suffixed_key};
-use mot_index::{BulkError, Cursor, MAX_KEY_BYTES, Tree, TreePart, TreeRoot, may_part};
+use mot_index::{BulkError, Cursor, MAX_KEY_BYTES, MAX_VALUE, Tree, TreePart, TreeRoot, may_part};
 use proptest::prelude::*;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Loads the keys, then checks that the tree is what it should be and can be changed.
 fn load(keys: Vec<Vec<u8>>) {
@@ -356,5 +357,104 @@ fn loaded_and_inserted_keys_have_the_same_layers() {
         let layers = if of_a_slice > 4 { 1 + 2 * 40 } else { 1 };
         assert_eq!(loaded.layers, layers, "{of_a_slice}");
         assert!(loaded.bytes_used <= inserted.bytes_used);
+    }
+}
+
+/// Some regions whose leaves are narrow, each begun amid a leaf, and the same below a slice.
+fn regions() -> Vec<Vec<u8>> {
+    let numbers = (0..140u64).map(|at| (((at / 37) << 32) | (at % 37 * 3)).to_be_bytes());
+    let first: Vec<Vec<u8>> = numbers.clone().map(|key| key.to_vec()).collect();
+    let below = numbers.map(|key| {
+        [
+            &b"~ a layer"[..8],
+            &key,
+            &b"and more"[..key[7] as usize % 8],
+        ]
+        .concat()
+    });
+    first.into_iter().chain(below).collect()
+}
+
+#[test]
+fn parts_fail_without_a_trace() {
+    let keys = regions();
+    for cuts in [&[][..], &[50, 170], &[20, 33, 41, 150, 200, 201, 202, 279]] {
+        let mut fail_at = 0;
+        let mut narrow = None;
+        while narrow.is_none() {
+            let root = TreeRoot::new();
+            let memory = TestMemory::new();
+            // SAFETY: one thread; memory is reclaimed only by `quiesce`, between calls.
+            let tree = unsafe { Tree::new(&root, &memory) };
+            memory.fail_between(fail_at, fail_at + 1);
+            match build_parts(&tree, &keys, cuts).and_then(|parts| tree.join_parts(parts)) {
+                Ok(count) => {
+                    assert_eq!(count, keys.len() as u64);
+                    assert_eq!(memory.allocations(), fail_at, "all have failed once");
+                    narrow = Some(tree.verify().expect("the tree is sound").narrow_leaves);
+                    // SAFETY: nobody else uses the tree.
+                    unsafe { tree.clear() };
+                }
+                Err(error) => assert_eq!(error, BulkError::OutOfMemory),
+            }
+            assert!(root.is_empty());
+            assert_eq!(memory.bytes_live(), 0);
+            fail_at += 1;
+        }
+        assert!(narrow > Some(0), "no leaf is narrow");
+    }
+}
+
+#[test]
+fn a_value_too_great_leaves_nothing_behind() {
+    let keys = regions();
+    for great in [0, 7, 45, 200] {
+        let root = TreeRoot::new();
+        let memory = TestMemory::new();
+        // SAFETY: one thread; memory is reclaimed only by `quiesce`, between calls.
+        let tree = unsafe { Tree::new(&root, &memory) };
+        let value = |at| {
+            if at == great {
+                MAX_VALUE + 1
+            } else {
+                MAX_VALUE
+            }
+        };
+        let entries = keys.iter().zip((0..).map(value));
+        let outcome = catch_unwind(AssertUnwindSafe(|| tree.bulk_load(entries)));
+        assert!(outcome.is_err());
+        assert!(root.is_empty());
+        assert_eq!(memory.bytes_live(), 0);
+    }
+}
+
+/// An insert whose decision is a value too great did not happen, be its leaf widened for it, split, or of its own.
+#[test]
+fn a_decision_too_great_changes_nothing() {
+    let keys = regions();
+    let mut random = StdRng::seed_from_u64(5);
+    for round in 0..40 {
+        let root = TreeRoot::new();
+        let memory = TestMemory::new();
+        // SAFETY: one thread; memory is reclaimed only by `quiesce`, between calls.
+        let tree = unsafe { Tree::new(&root, &memory) };
+        let mut order: Vec<&Vec<u8>> = keys.iter().collect();
+        if round > 0 {
+            order.shuffle(&mut random);
+        }
+        for (number, key) in order.iter().enumerate() {
+            for known in [None, Some(MAX_VALUE)] {
+                let great = catch_unwind(AssertUnwindSafe(|| tree.insert(key, MAX_VALUE + 1)));
+                assert!(great.is_err());
+                assert_eq!(tree.get(key), known);
+                assert_eq!(tree.insert(key, MAX_VALUE), Ok(known));
+            }
+            let stats = tree.verify().expect("the tree is sound");
+            assert_eq!(stats.entries, number as u64 + 1);
+            memory.quiesce();
+            assert_eq!(stats.bytes_used as usize, memory.bytes_live());
+        }
+        // SAFETY: nobody else uses the tree.
+        unsafe { tree.clear() };
     }
 }

@@ -1,7 +1,7 @@
 //! Four threads at once: keys of one thread are checked fully, shared ones for sanity, scans for
 //! order and for entries nobody touches.
 
-use mot_index::{Bound, Change, Cursor, Direction, Memory, Tree, TreeRoot};
+use mot_index::{Batch, Bound, Change, Cursor, Direction, Memory, Tree, TreeRoot};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::alloc::Layout;
@@ -98,9 +98,20 @@ enum Shape {
     Layers,
     /// Strings that are alone on their slices, or not.
     Text,
+    /// Numbers of regions far from each other: narrow leaves, and keys of the next region that these do not hold.
+    Regions,
+    /// Numbers in the upper half of a slice, and some with a bit in the lower one.
+    Halves,
 }
 
-const SHAPES: [Shape; 4] = [Shape::Number, Shape::Deep, Shape::Layers, Shape::Text];
+const SHAPES: [Shape; 6] = [
+    Shape::Number,
+    Shape::Deep,
+    Shape::Layers,
+    Shape::Text,
+    Shape::Regions,
+    Shape::Halves,
+];
 
 impl Shape {
     fn key(self, number: u64) -> Vec<u8> {
@@ -111,6 +122,12 @@ impl Shape {
             Shape::Text => {
                 format!("{:07}{}", number / 3, "abc".repeat(number as usize % 3 + 1)).into_bytes()
             }
+            Shape::Regions => (((number / 60) << 32) | (number % 60))
+                .to_be_bytes()
+                .to_vec(),
+            Shape::Halves => (number << 32 | u64::from(number % 41 == 5))
+                .to_be_bytes()
+                .to_vec(),
         }
     }
 }
@@ -222,6 +239,88 @@ fn shared_keys_change_hands_whole() {
         });
         assert_eq!(left.1, balance.into_inner());
         shared.finish(left.0);
+    }
+}
+
+/// A value of which each part tells of the others.
+fn whole_value(part: u64) -> u64 {
+    part << 32 | part << 16 | part
+}
+
+fn assert_whole(value: u64) {
+    assert_eq!(value, whole_value(value & 0xFFFF), "{value:#x} is of two");
+}
+
+/// Values are replaced, where leaves are narrow by two stores, and nobody sees half of one.
+#[test]
+fn values_are_read_whole() {
+    const RANGE: u64 = 240;
+    for shape in SHAPES {
+        let shared = Shared::default();
+        let is_kept = |number: u64| number.is_multiple_of(3);
+        for number in (0..RANGE).filter(|number| is_kept(*number)) {
+            shared.with(|tree| {
+                tree.insert(&shape.key(number), whole_value(1))
+                    .expect("room")
+            });
+        }
+        let writing = AtomicBool::new(true);
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..2)
+                .map(|thread| {
+                    let shared = &shared;
+                    scope.spawn(move || {
+                        let mut random = StdRng::seed_from_u64(41 + thread);
+                        for _ in 0..ROUNDS / 2 {
+                            let number = random.random_range(0..RANGE);
+                            let value = whole_value(random.random_range(0..1 << 16));
+                            let key = shape.key(number);
+                            // What is not kept comes and goes, and with it leaves that are narrow or widened.
+                            let insert = is_kept(number) || random.random();
+                            if let Some(old) = shared.with(|tree| match insert {
+                                true => tree.insert(&key, value).expect("room"),
+                                false => tree.remove(&key),
+                            }) {
+                                assert_whole(old);
+                            }
+                        }
+                    })
+                })
+                .collect();
+            for direction in [Direction::Forward, Direction::Backward] {
+                let (shared, writing) = (&shared, &writing);
+                scope.spawn(move || {
+                    let mut random = StdRng::seed_from_u64(43);
+                    let mut batch = Batch::with_capacity(1);
+                    while writing.load(Ordering::Relaxed) {
+                        let number = random.random_range(0..RANGE / 3) * 3;
+                        let key = shape.key(number);
+                        shared.with(|tree| {
+                            assert_whole(tree.get(&key).expect("it is kept"));
+                            let keys = [&key[..], &shape.key(number + 3), &shape.key(0)];
+                            tree.get_many(
+                                keys.len(),
+                                |at| keys[at],
+                                |at, value| {
+                                    assert!(value.is_some() || at == 1);
+                                    value.into_iter().for_each(assert_whole);
+                                },
+                            );
+                            batch.set_capacity(random.random_range(1..40));
+                            tree.scan_batch(Bound::Included(&key), direction, &mut batch);
+                            batch.iter().for_each(|(_, value)| assert_whole(value));
+                        });
+                    }
+                });
+            }
+            for writer in writers {
+                writer.join().expect("the writer is content");
+            }
+            writing.store(false, Ordering::Relaxed);
+        });
+        let stats = shared.with(|tree| tree.verify().expect("the tree is sound"));
+        println!("{shape:?}: {stats:?}");
+        shared.finish(stats.entries);
     }
 }
 

@@ -60,10 +60,18 @@ fn key(shape: u64, at: u64) -> Vec<u8> {
         ]
         .concat(),
         3 => (at * 100).to_be_bytes().to_vec(),
-        _ => [
+        4 => [
             &b"a slice."[..],
             &(at / 2).to_be_bytes(),
             &b"xyz"[..1 + at as usize % 2],
+        ]
+        .concat(),
+        // Narrow leaves, with the window over the lower half or over the upper one, and keys that these do not hold.
+        5 => (((at / 60) << 32) | (at % 60)).to_be_bytes().to_vec(),
+        6 => (at << 32 | u64::from(at % 41 == 5)).to_be_bytes().to_vec(),
+        _ => [
+            &(((at / 100) << 32) | (at % 100 / 2)).to_be_bytes()[..],
+            &b"xy"[..1 + at as usize % 2],
         ]
         .concat(),
     }
@@ -76,7 +84,7 @@ fn seconds() -> f64 {
 
 #[test]
 fn what_stays_is_seen_beside_leaves_that_give() {
-    for (shape, range) in (0..5).flat_map(|shape| [(shape, 240u64), (shape, 2400)]) {
+    for (shape, range) in (0..8).flat_map(|shape| [(shape, 240u64), (shape, 2400)]) {
         let shared = Shared::default();
         let is_kept = |at: u64| at.is_multiple_of(4) && (at / 60).is_multiple_of(2);
         let keys: Vec<Vec<u8>> = (0..range).map(|at| key(shape, at)).collect();

@@ -3,10 +3,13 @@
 mod common;
 
 use common::TestMemory;
-use mot_index::{BulkError, Change, OutOfMemory, Tree, TreeRoot};
+use mot_index::{BulkError, Change, Memory, OutOfMemory, Tree, TreeRoot};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use std::alloc::Layout;
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::ptr::NonNull;
 
 /// Keys that make every kind of allocation: leaves, narrow ones and wide ones in their places, inner nodes, bags, layers, chains of layers; slices with about as many as make a layer.
 fn keys(seed: u64) -> Vec<Vec<u8>> {
@@ -154,4 +157,38 @@ fn bulk_load_fails_without_a_trace() {
         }
         fail_at += 1;
     }
+}
+
+/// Blocks at an address that no value has room for.
+#[derive(Default)]
+struct Beyond {
+    allocated: Cell<u64>,
+    freed: Cell<u64>,
+}
+
+impl Memory for Beyond {
+    fn allocate(&self, _: Layout) -> Option<NonNull<u8>> {
+        self.allocated.set(self.allocated.get() + 1);
+        NonNull::new(std::ptr::without_provenance_mut(1 << 60))
+    }
+
+    unsafe fn free(&self, ptr: NonNull<u8>, _: Layout) {
+        assert_eq!(ptr.addr().get(), 1 << 60);
+        self.freed.set(self.freed.get() + 1);
+    }
+
+    unsafe fn retire(&self, _: NonNull<u8>, _: Layout) {
+        unreachable!("nothing was published");
+    }
+}
+
+#[test]
+fn nodes_are_not_made_where_no_value_can_lead() {
+    let (root, memory) = (TreeRoot::new(), Beyond::default());
+    // SAFETY: one thread, and nothing is reclaimed.
+    let tree = unsafe { Tree::new(&root, &memory) };
+    assert_eq!(tree.insert(b"key", 1), Err(OutOfMemory));
+    assert!(tree.bulk_load([(b"key", 1)]).is_err());
+    assert!(root.is_empty());
+    assert_eq!((memory.allocated.get(), memory.freed.get()), (2, 2));
 }

@@ -31,6 +31,29 @@ struct Shape {
     long: usize,
 }
 
+/// Slices of few regions: all are alike but for 32 bits in a row, or those of each region are. So leaves are narrow, and slices come that they do not hold.
+fn half_alike(random: &mut StdRng) -> Vec<Vec<u8>> {
+    let shift = *[0, 0, 8, 16, 20, 24, 32, 32]
+        .choose(random)
+        .expect("not empty");
+    let spread = random.random_range(5..=32);
+    let regions: Vec<u64> = (0..random.random_range(1..=5))
+        .map(|region| match random.random_range(0..3) {
+            0 => random.random(),
+            1 => region << 56 | region,
+            _ => 1 << random.random_range(0..64),
+        })
+        .collect();
+    (0..random.random_range(20..120))
+        .map(|_| {
+            let region = *regions.choose(random).expect("not empty");
+            let bits = u64::MAX >> (64 - spread);
+            let slice = region & !(bits << shift) | (random.random::<u64>() & bits) << shift;
+            slice.to_be_bytes().to_vec()
+        })
+        .collect()
+}
+
 impl Shape {
     fn new(random: &mut StdRng) -> Self {
         let alphabets: [&[u8]; 5] = [b"\0", b"\0\x01", b"\0\xFF", b"ab", b"abcdefgh"];
@@ -46,7 +69,11 @@ impl Shape {
         } else {
             random.random_range(1..=6)
         };
-        let slices = (0..count).map(|_| bytes(random, 8)).collect();
+        let slices = if random.random_bool(0.3) {
+            half_alike(random)
+        } else {
+            (0..count).map(|_| bytes(random, 8)).collect()
+        };
         let most = *[1, 2, 3, 9, 17].choose(random).expect("not empty");
         let tails = (0..random.random_range(3..40))
             .map(|_| {

@@ -85,7 +85,8 @@ impl<'a> Reading<'a> {
                         None => *bag.insert(self.bag()?),
                     };
                     suffix = self.suffix(from, slot);
-                    entries.push(leaf.key(slot), suffix, leaf.value(slot));
+                    let (slice, value) = by_form!(leaf, leaf => (leaf.key(slot), leaf.value(slot)));
+                    entries.push(slice, suffix, value);
                     read += 1;
                 }
                 0..=SLICE => {

@@ -1,6 +1,6 @@
 //! A node as a leaf: entries in slots, their order, and the leaves beside it.
 
-use super::narrow::Narrow;
+use super::narrow::NarrowEntries;
 use super::wide::Wide;
 use super::{Kinds, Node, Window};
 use crate::permutation::{LEAF_ENTRIES, Permutation};
@@ -82,7 +82,7 @@ pub(crate) trait EntriesOfLeaf {
 
 /// A leaf by its form.
 pub(crate) enum Form<'n> {
-    Narrow(&'n Narrow),
+    Narrow(NarrowEntries<'n>),
     Wide(Wide<'n>),
 }
 
@@ -102,7 +102,7 @@ impl Node {
     #[inline(always)]
     pub(crate) fn form(&self) -> Form<'_> {
         match self.narrow() {
-            Some(narrow) => Form::Narrow(narrow),
+            Some(narrow) => Form::Narrow(NarrowEntries::of(narrow)),
             None => Form::Wide(Wide(self)),
         }
     }

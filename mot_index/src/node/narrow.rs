@@ -158,41 +158,58 @@ impl Narrow {
     }
 }
 
-impl EntriesOfLeaf for &Narrow {
+/// The entries of a narrow leaf. What they share is read once for all of them: behind a load that acquires it would be loaded anew.
+#[derive(Clone, Copy)]
+pub(crate) struct NarrowEntries<'n> {
+    leaf: &'n Narrow,
+    window: Window,
+}
+
+impl<'n> NarrowEntries<'n> {
+    #[inline(always)]
+    pub(super) fn of(leaf: &'n Narrow) -> Self {
+        NarrowEntries {
+            leaf,
+            window: leaf.window(),
+        }
+    }
+}
+
+impl EntriesOfLeaf for NarrowEntries<'_> {
     #[inline(always)]
     fn holds(&self, slice: u64) -> bool {
-        self.window().holds(slice)
+        self.window.holds(slice)
     }
 
     #[inline(always)]
     fn key(&self, slot: usize) -> u64 {
-        let part = self.halves[slot].load(Ordering::Relaxed);
-        self.window().slice(part)
+        let part = self.leaf.halves[slot].load(Ordering::Relaxed);
+        self.window.slice(part)
     }
 
     fn set_key(&self, slot: usize, slice: u64) {
         debug_assert!(self.holds(slice));
-        let part = self.window().part(slice);
-        self.halves[slot].store(part, Ordering::Release);
+        let part = self.window.part(slice);
+        self.leaf.halves[slot].store(part, Ordering::Release);
     }
 
     #[inline(always)]
     fn value(&self, slot: usize) -> u64 {
-        let lower = self.halves[LEAF_ENTRIES + slot].load(Ordering::Acquire);
-        let upper = self.upper[slot].load(Ordering::Acquire);
+        let lower = self.leaf.halves[LEAF_ENTRIES + slot].load(Ordering::Acquire);
+        let upper = self.leaf.upper[slot].load(Ordering::Acquire);
         u64::from(upper) << u32::BITS | u64::from(lower)
     }
 
     fn set_value(&self, slot: usize, value: u64) {
         debug_assert!(value <= MAX_VALUE);
-        self.halves[LEAF_ENTRIES + slot].store(value as u32, Ordering::Release);
-        self.upper[slot].store((value >> u32::BITS) as u16, Ordering::Release);
+        self.leaf.halves[LEAF_ENTRIES + slot].store(value as u32, Ordering::Release);
+        self.leaf.upper[slot].store((value >> u32::BITS) as u16, Ordering::Release);
     }
 
     #[inline(always)]
     fn equal(&self, slice: u64) -> u32 {
         if self.holds(slice) {
-            halves::equal(self.parts(), self.window().part(slice))
+            halves::equal(self.leaf.parts(), self.window.part(slice))
         } else {
             0
         }
@@ -200,8 +217,8 @@ impl EntriesOfLeaf for &Narrow {
 
     #[inline(always)]
     fn at_most(&self, slice: u64) -> u32 {
-        let greatest = self.window().greatest_to(slice);
-        greatest.map_or(0, |part| halves::at_most(self.parts(), part))
+        let greatest = self.window.greatest_to(slice);
+        greatest.map_or(0, |part| halves::at_most(self.leaf.parts(), part))
     }
 }
 

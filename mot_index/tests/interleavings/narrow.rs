@@ -147,6 +147,68 @@ fn widen_beside_its_end(half: Half, direction: Direction) {
     shared.finish(&keys);
 }
 
+/// Two leaves beside each other are widened at once: each wants the latch that the other has, or its link.
+fn widen_beside_a_widening(fill: u64, direction: Direction) {
+    let half = Half::Upper;
+    let (shared, mut keys) = half.three_leaves([2, fill, 13]);
+    let right = number((half.third() + 55) << 32 | 1);
+    let for_scan = keys.clone();
+    keys.extend([half.foreign(0), right.clone()]);
+    threads(vec![
+        work(&shared, move |shared| shared.insert(&half.foreign(0))),
+        work(&shared, move |shared| shared.insert(&right)),
+        work(&shared, move |shared| shared.scan(direction, &for_scan)),
+    ]);
+    shared.finish(&keys);
+}
+
+/// A layer below the narrow leaf loses its last key, and its entry in there.
+fn widen_beside_the_end_of_a_layer(half: Half, direction: Direction) {
+    let (shared, mut keys) = half.three_leaves([2, 8, 2]);
+    let below = [&half.key(165)[..], b"below"].concat();
+    shared.insert_layer(&[&below]);
+    let for_scan = keys.clone();
+    let going = below.clone();
+    threads(vec![
+        work(&shared, move |shared| shared.insert(&half.foreign(0))),
+        work(&shared, move |shared| shared.remove(&going)),
+        work(&shared, move |shared| {
+            shared.get_perhaps(&below);
+            shared.scan(direction, &for_scan);
+        }),
+    ]);
+    keys.push(half.foreign(0));
+    shared.finish(&keys);
+}
+
+/// The narrow leaf has suffixes, whose bag goes along, and the foreign key brings one, for which it has room or not.
+fn widen_beside_readers_of_suffixes(half: Half, coming: &'static [u8], direction: Direction) {
+    let (shared, mut keys) = half.three_leaves([2, 8, 2]);
+    let suffixed = [&half.key(165)[..], b"behind"].concat();
+    let foreign = [&half.foreign(0)[..], coming].concat();
+    shared.insert(&suffixed);
+    keys.push(suffixed.clone());
+    let for_scan = keys.clone();
+    keys.push(foreign.clone());
+    threads(vec![
+        work(&shared, move |shared| {
+            shared.insert(&foreign);
+            // Its slot is another's then.
+            shared.remove(&half.key(160));
+            shared.insert(&[&half.key(160)[..], b"later"].concat());
+        }),
+        work(&shared, move |shared| shared.get_present(&suffixed)),
+        work(&shared, move |shared| {
+            let gone = half.key(160);
+            let always: Vec<_> = for_scan.into_iter().filter(|key| *key != gone).collect();
+            shared.scan(direction, &always);
+        }),
+    ]);
+    keys.retain(|key| *key != half.key(160));
+    keys.push([&half.key(160)[..], b"later"].concat());
+    shared.finish(&keys);
+}
+
 /// The root takes the entries of a narrow leaf that is left alone.
 fn pull_up_beside_others(half: Half, direction: Direction) {
     let (shared, mut keys) = half.three_leaves([1, 3, 0]);
@@ -261,6 +323,34 @@ fn narrow_leaves_are_widened_beside_neighbours_that_change() {
         explore("index, a narrow leaf pulled up", 1_000, move || {
             pull_up_beside_others(half, direction)
         });
+    }
+}
+
+#[test]
+fn narrow_leaves_are_widened_beside_each_other() {
+    for direction in BOTH {
+        for fill in FILLS {
+            explore_widening("index, a widening beside a widening", 1_000, move || {
+                widen_beside_a_widening(fill, direction)
+            });
+        }
+    }
+}
+
+#[test]
+fn narrow_leaves_are_widened_above_what_changes_below() {
+    for (half, direction) in HALVES
+        .into_iter()
+        .flat_map(|half| BOTH.map(|to| (half, to)))
+    {
+        explore_widening("index, a widening beside a layer's end", 1_000, move || {
+            widen_beside_the_end_of_a_layer(half, direction)
+        });
+        for coming in [&b"x"[..], &[b'x'; 200]] {
+            explore_widening("index, a widening beside suffixes", 500, move || {
+                widen_beside_readers_of_suffixes(half, coming, direction)
+            });
+        }
     }
 }
 
