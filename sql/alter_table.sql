@@ -197,3 +197,19 @@ ALTER TABLE alt_second ADD PRIMARY KEY (b);
 CREATE UNIQUE INDEX alt_second_b ON alt_second (b);
 ALTER TABLE alt_second ADD PRIMARY KEY USING INDEX alt_second_b;
 DROP FOREIGN TABLE alt_second;
+-- A new column with a default would have to be filled where rows of the table are values of a column, too.
+CREATE FOREIGN TABLE rt (a int, b text) SERVER mot;
+CREATE TABLE rt_holder (r rt);
+INSERT INTO rt_holder VALUES ('(1,x)');
+ALTER TABLE rt ADD COLUMN c int;
+ALTER TABLE rt ADD COLUMN d int DEFAULT 5;
+ALTER TABLE rt ADD COLUMN d int GENERATED ALWAYS AS (a + 1) STORED;
+ALTER TABLE rt ADD COLUMN d serial;
+SELECT * FROM rt_holder;
+DROP TABLE rt_holder;
+CREATE FOREIGN TABLE rt_holder (r rt[]) SERVER mot;
+ALTER TABLE rt ADD COLUMN d int DEFAULT 5;
+DROP FOREIGN TABLE rt_holder;
+ALTER TABLE rt ADD COLUMN d int DEFAULT 5;
+\d rt
+DROP FOREIGN TABLE rt;

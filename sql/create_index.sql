@@ -124,3 +124,21 @@ SELECT rows, entries FROM mot.check('ci3');
 CREATE INDEX ci3_b ON ci3 (b);
 SELECT rows, entries FROM mot.check('ci3');
 DROP FOREIGN TABLE ci3;
+-- Operator classes by btree's names mean the type's own order.
+CREATE FOREIGN TABLE oc (a int, b text, c varchar(5), d bigint) SERVER mot;
+CREATE INDEX oc_a ON oc (a int4_ops DESC, c varchar_ops, b text_ops);
+CREATE INDEX oc_d ON oc (d pg_catalog.int8_ops);
+CREATE INDEX ON oc (d int4_ops);
+CREATE INDEX ON oc (b text_pattern_ops);
+CREATE INDEX ON oc (a nope_ops);
+SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 'oc'::regclass ORDER BY 1;
+-- A heap table like a memory-optimized one has btrees.
+ALTER TABLE oc ADD PRIMARY KEY (a), ADD UNIQUE (b, d);
+CREATE TABLE oc_heap (LIKE oc INCLUDING ALL);
+SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 'oc_heap'::regclass ORDER BY 1;
+SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'oc_heap'::regclass AND contype <> 'n' ORDER BY 1;
+INSERT INTO oc_heap VALUES (1, 'x', 'y', 2);
+INSERT INTO oc_heap VALUES (1, 'x', 'y', 2);
+CREATE INDEX ON oc_heap USING mot (a);
+DROP TABLE oc_heap;
+DROP FOREIGN TABLE oc;

@@ -110,3 +110,11 @@ INSERT INTO dt_template VALUES (2, 'original');
 DROP DATABASE mot_regress_copy;
 DROP DATABASE mot_regress_template;
 SELECT count(*) FROM mot.storages() WHERE database NOT IN (SELECT oid FROM pg_database);
+-- A list in which tables of both kinds inherit from each other.
+CREATE FOREIGN TABLE dl (a int) SERVER mot;
+CREATE TABLE dl_heap () INHERITS (dl);
+CREATE TABLE dl_parted (a int) PARTITION BY LIST (a);
+CREATE FOREIGN TABLE dl_part PARTITION OF dl_parted DEFAULT SERVER mot;
+DROP TABLE dl;
+DROP TABLE dl_parted, dl, dl_heap, dl_part;
+SELECT count(*) FROM pg_class WHERE relname LIKE 'dl%';

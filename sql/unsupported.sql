@@ -84,8 +84,6 @@ SELECT command || E'\n  ' || pg_temp.refused(command) AS "command and answer" FR
   'INSERT INTO un_parted VALUES (1) ON CONFLICT (a) DO UPDATE SET a = 2'
 ]) WITH ORDINALITY AS c(command, n) ORDER BY n;
 \set VERBOSITY default
-COPY un TO STDOUT;
-COPY un (a, b) TO STDOUT WITH (FORMAT csv);
 SELECT rows FROM mot.check('un');
 DROP FOREIGN TABLE un;
 DROP TABLE un_heap, un_parted, un_parent;

@@ -360,34 +360,6 @@ unsafe fn refuse_reference(constraint: *mut pg_sys::Constraint) {
     }
 }
 
-/// ALTER DOMAIN: core does not look for the domain in foreign tables when a constraint is added.
-pub unsafe fn domain(statement: &Statement, node: *mut pg_sys::AlterDomainStmt) -> bool {
-    // SAFETY: a live node of this type.
-    unsafe {
-        // 'C' ADD CONSTRAINT, 'V' VALIDATE CONSTRAINT, 'O' SET NOT NULL.
-        let looks_at_rows = match (*node).subtype as u8 {
-            b'C' => !(*(*node).def.cast::<pg_sys::Constraint>()).skip_validation,
-            b'V' | b'O' => true,
-            _ => false,
-        };
-        if !looks_at_rows {
-            return false;
-        }
-        let type_name = pg_sys::makeTypeNameFromNameList((*node).typeName);
-        let domain = pg_sys::typenameTypeId(std::ptr::null_mut(), type_name);
-        let users = retype::tables_with_type(domain);
-        if users.is_empty() {
-            return false;
-        }
-        statement.run(nodes::copy(node));
-        pg_sys::CommandCounterIncrement();
-        for table in users {
-            rows::verify_domain(table, domain);
-        }
-        true
-    }
-}
-
 /// REASSIGN OWNED: core gives tables away, but not the indexes of foreign tables.
 pub unsafe fn reassign_owned(statement: &Statement, node: *mut pg_sys::Node) -> bool {
     // SAFETY: a live node.

@@ -6,7 +6,7 @@
 //! the transaction and frees memory at commit only.
 use super::refuse::unsupported;
 use super::utility::Statement;
-use super::{database, identity, nodes, storage};
+use super::{database, identity, inheritance, nodes, storage};
 use pgrx::pg_sys::{self, ObjectType::*};
 use pgrx::prelude::*;
 use std::cell::Cell;
@@ -86,17 +86,13 @@ pub unsafe fn statement(statement: &Statement, node: *mut pg_sys::DropStmt) -> b
                 if ours.is_empty() {
                     return false;
                 }
-                // Memory-optimized tables first: as partitions they would go with their parent.
-                let first = nodes::copy(node);
-                (*first).removeType = OBJECT_FOREIGN_TABLE;
-                (*first).objects = nodes::list(&ours);
-                statement.run(nodes::copy(first));
-                if !others.is_empty() {
-                    pg_sys::CommandCounterIncrement();
-                    let rest = nodes::copy(node);
-                    (*rest).objects = nodes::list(&others);
-                    statement.run(nodes::copy(rest));
-                }
+                // Memory-optimized tables first: as partitions they would go with their parent. But for those that inherit from them.
+                let (below, others): (Vec<_>, Vec<_>) = others
+                    .into_iter()
+                    .partition(|names| inherits_from(named(*names), &ours));
+                drop_some(statement, node, OBJECT_TABLE, &below);
+                drop_some(statement, node, OBJECT_FOREIGN_TABLE, &ours);
+                drop_some(statement, node, OBJECT_TABLE, &others);
                 true
             }
             OBJECT_INDEX if (*node).concurrent => {
@@ -112,6 +108,37 @@ pub unsafe fn statement(statement: &Statement, node: *mut pg_sys::DropStmt) -> b
             }
             _ => false,
         }
+    }
+}
+
+/// Drops some of a statement's tables, as tables of a kind.
+unsafe fn drop_some(
+    statement: &Statement,
+    node: *mut pg_sys::DropStmt,
+    kind: pg_sys::ObjectType::Type,
+    objects: &[*mut pg_sys::List],
+) {
+    if objects.is_empty() {
+        return;
+    }
+    // SAFETY: a live node of this type; the statement gets a copy of its own.
+    unsafe {
+        let some = nodes::copy(node);
+        (*some).removeType = kind;
+        (*some).objects = nodes::list(objects);
+        statement.run(nodes::copy(some));
+        pg_sys::CommandCounterIncrement();
+    }
+}
+
+/// Whether a relation inherits from one of those that are named, at any depth.
+unsafe fn inherits_from(relation: pg_sys::Oid, named_ones: &[*mut pg_sys::List]) -> bool {
+    // SAFETY: live lists of String nodes.
+    unsafe {
+        named_ones.iter().any(|names| {
+            let children = inheritance::find_all(named(*names), pg_sys::NoLock as i32);
+            children[1..].contains(&relation)
+        })
     }
 }
 

@@ -19,7 +19,7 @@ pub unsafe fn create(statement: &Statement, node: *mut pg_sys::IndexStmt) -> boo
     // SAFETY: a live node of this type.
     unsafe {
         if !identity::is_mot_table(identity::lookup((*node).relation)) {
-            return false;
+            return of_copied_table(statement, node);
         }
         if (*node).concurrent {
             // Writers are few and short here; what remains of CONCURRENTLY is its promise not to run in a transaction.
@@ -39,6 +39,20 @@ pub unsafe fn create(statement: &Statement, node: *mut pg_sys::IndexStmt) -> boo
         );
         identity::recheck(relid);
         define(relid, node, false);
+        true
+    }
+}
+
+/// An index of a heap table made like a memory-optimized one (LIKE ... INCLUDING INDEXES), which core copies with its access method.
+unsafe fn of_copied_table(statement: &Statement, node: *mut pg_sys::IndexStmt) -> bool {
+    // SAFETY: a live node of this type.
+    unsafe {
+        if !statement.is_part() || nodes::text((*node).accessMethod) != identity::NAME {
+            return false;
+        }
+        let node = nodes::copy(node);
+        (*node).accessMethod = nodes::pstrdup("btree");
+        statement.run(node);
         true
     }
 }

@@ -142,7 +142,7 @@ unsafe fn operator_class(
 ) -> pg_sys::Oid {
     // SAFETY: a live IndexElem; catalog look-ups.
     unsafe {
-        let class = if (*element).opclass.is_null() {
+        let class = if (*element).opclass.is_null() || names_default_order(element, type_oid, am) {
             pg_sys::GetDefaultOpClass(type_oid, am)
         } else {
             pg_sys::ResolveOpClass((*element).opclass, type_oid, c"mot".as_ptr(), am)
@@ -166,6 +166,25 @@ unsafe fn operator_class(
             refuse();
         }
         class
+    }
+}
+
+/// Whether an element names btree's operator class for the type's own order (`int4_ops`), and none of ours: it means ours for the type.
+unsafe fn names_default_order(
+    element: *mut pg_sys::IndexElem,
+    type_oid: pg_sys::Oid,
+    am: pg_sys::Oid,
+) -> bool {
+    // SAFETY: a live IndexElem with a class's name; catalog look-ups.
+    unsafe {
+        if pg_sys::get_opclass_oid(am, (*element).opclass, true) != pg_sys::InvalidOid {
+            return false;
+        }
+        let named = pg_sys::get_opclass_oid(pg_sys::BTREE_AM_OID, (*element).opclass, true);
+        let order = pg_sys::lookup_type_cache(type_oid, pg_sys::TYPECACHE_BTREE_OPFAMILY as i32);
+        named != pg_sys::InvalidOid
+            && pg_sys::get_opclass_family(named) == (*order).btree_opf
+            && pg_sys::IsBinaryCoercible(type_oid, pg_sys::get_opclass_input_type(named))
     }
 }
 

@@ -1,5 +1,4 @@
-//! VACUUM, ANALYZE, REINDEX, CLUSTER, LOCK, COPY and COMMENT on memory-optimized tables: what tools run without asking
-//! what kind of table it is.
+//! VACUUM, ANALYZE, REINDEX, CLUSTER and COMMENT on memory-optimized tables: what tools run without asking what kind of table it is.
 //!
 //! | statement | here |
 //! |---|---|
@@ -7,9 +6,6 @@
 //! | ANALYZE without a list | also analyzes the memory-optimized tables, which core leaves out |
 //! | REINDEX | accepted, does nothing: an index has no file that could rot, and each start builds it anew |
 //! | CLUSTER | 0A000 |
-//! | LOCK TABLE | works; core refuses foreign tables |
-//! | COPY ... TO | 0A000, but for COPY (query) TO |
-//! | COPY ... FREEZE | FREEZE is ignored, with a NOTICE: rows need no freezing, and are seen when the transaction commits |
 //! | COMMENT ON TABLE | works; core asks for COMMENT ON FOREIGN TABLE |
 use super::refuse::{raise, unsupported};
 use super::utility::Statement;
@@ -30,45 +26,6 @@ pub unsafe fn comment(statement: &Statement, node: *mut pg_sys::CommentStmt) -> 
         }
         let node = nodes::copy(node);
         (*node).objtype = OBJECT_FOREIGN_TABLE;
-        statement.run(node);
-        true
-    }
-}
-
-/// COPY ... FROM with FREEZE.
-pub unsafe fn copy(statement: &Statement, node: *mut pg_sys::CopyStmt) -> bool {
-    // SAFETY: a live node of this type.
-    unsafe {
-        if (*node).relation.is_null() {
-            return false;
-        }
-        if !(*node).is_from {
-            if identity::is_mot_table(identity::lookup((*node).relation)) {
-                unsupported(
-                    "COPY table TO is not supported on memory-optimized tables",
-                    "Use COPY (SELECT * FROM table) TO.",
-                );
-            }
-            return false;
-        }
-        let options = nodes::items::<pg_sys::DefElem>((*node).options);
-        let (freeze, _): (Vec<_>, Vec<_>) = options
-            .into_iter()
-            .partition(|option| nodes::text((**option).defname) == "freeze");
-        if freeze.is_empty() || !identity::is_mot_table(identity::lookup((*node).relation)) {
-            return false;
-        }
-        for option in &freeze {
-            if pg_sys::defGetBoolean(*option) {
-                notice!("FREEZE has no effect: rows of a memory-optimized table need no freezing");
-            }
-        }
-        let node = nodes::copy(node);
-        let kept: Vec<_> = nodes::items::<pg_sys::DefElem>((*node).options)
-            .into_iter()
-            .filter(|option| nodes::text((**option).defname) != "freeze")
-            .collect();
-        (*node).options = nodes::list(&kept);
         statement.run(node);
         true
     }
@@ -247,67 +204,6 @@ pub unsafe fn cluster(node: *mut pg_sys::ClusterStmt) -> bool {
         }
     }
     false
-}
-
-/// LOCK TABLE with memory-optimized tables in its list, each in its turn.
-pub unsafe fn lock(statement: &Statement, node: *mut pg_sys::LockStmt) -> bool {
-    // SAFETY: a live node of this type.
-    unsafe {
-        let relations = nodes::items::<pg_sys::RangeVar>((*node).relations);
-        if !relations
-            .iter()
-            .any(|relation| identity::is_mot_table(identity::lookup(*relation)))
-        {
-            return false;
-        }
-        pg_sys::RequireTransactionBlock(statement.is_top_level(), c"LOCK TABLE".as_ptr());
-        for relation in relations {
-            let relid = identity::lookup(relation);
-            if identity::is_mot_table(relid) {
-                lock_table(relation, relid, (*node).mode, (*node).nowait);
-            } else {
-                let one = nodes::copy(node);
-                (*one).relations = nodes::list(&[nodes::copy(relation)]);
-                statement.run(one);
-            }
-        }
-        true
-    }
-}
-
-/// Core's LockTableAclCheck and lock, for one table.
-unsafe fn lock_table(
-    relation: *mut pg_sys::RangeVar,
-    relid: pg_sys::Oid,
-    mode: pg_sys::LOCKMODE,
-    nowait: bool,
-) {
-    // SAFETY: catalog look-ups, then the lock; the name is checked again under the lock, as core does.
-    unsafe {
-        let acl =
-            pg_sys::pg_class_aclcheck(relid, pg_sys::GetUserId(), version::lock_privileges(mode));
-        if acl != pg_sys::AclResult::ACLCHECK_OK {
-            pg_sys::aclcheck_error(acl, OBJECT_FOREIGN_TABLE, (*relation).relname);
-        }
-        let flags = if nowait {
-            pg_sys::RVROption::RVR_NOWAIT
-        } else {
-            0
-        };
-        let locked =
-            pg_sys::RangeVarGetRelidExtended(relation, mode, flags, None, std::ptr::null_mut());
-        if locked != relid {
-            raise(
-                PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
-                format!(
-                    "relation \"{}\" was replaced meanwhile",
-                    nodes::text((*relation).relname)
-                ),
-                None,
-                Some("Try again.".into()),
-            );
-        }
-    }
 }
 
 /// Whether a boolean option of a statement is given and on.

@@ -7,11 +7,12 @@
 //! | `constraints` | takes PRIMARY KEY and UNIQUE out of definitions |
 //! | `index`, `index_columns` | CREATE INDEX and the indexes behind constraints |
 //! | `alter`, `rows`, `retype`, `ownership` | ALTER TABLE and what it must do to rows and indexes |
+//! | `domain` | ALTER DOMAIN: values in rows that a new constraint forbids |
 //! | `partition` | ATTACH PARTITION and PARTITION OF: rows that the new bounds leave in the wrong place |
 //! | `drop` | DROP and the object access hook |
 //! | `database` | CREATE DATABASE and DROP DATABASE |
 //! | `preload` | refuses DDL where the library is not preloaded |
-//! | `maintenance` | VACUUM, REINDEX, LOCK, COPY, COMMENT |
+//! | `maintenance`, `lock`, `copy` | VACUUM, REINDEX, COMMENT; LOCK; COPY |
 //! | `attached` | what triggers a table can have; no rules, policies, publications |
 //! | `am` | the index access method and its operator classes |
 //! | `definition`, `storage` | catalog rows to engine definitions, and every call that changes engine storage |
@@ -28,15 +29,18 @@ mod am;
 mod attached;
 mod check;
 mod constraints;
+mod copy;
 mod create_table;
 mod create_table_as;
 pub mod database;
 mod definition;
+mod domain;
 mod drop;
 mod identity;
 mod index;
 mod index_columns;
 mod inheritance;
+mod lock;
 mod maintenance;
 mod nodes;
 mod ownership;

@@ -95,6 +95,7 @@ pub unsafe fn make_true(before: &Picture) {
             .map(|column| format!("{} = DEFAULT", nodes::quoted(&column.name)))
             .collect();
         if !fill.is_empty() {
+            refuse_if_stored_elsewhere(before.relation);
             let generated: Vec<i16> = (before.columns.len()..after.columns.len())
                 .filter(|position| after.columns[*position].generated)
                 .map(|position| position as i16 + 1)
@@ -152,6 +153,17 @@ pub unsafe fn make_true(before: &Picture) {
     }
 }
 
+/// Raises 0A000 when the table's row type is stored in a table: nobody fills the new columns there. Core asks that of tables that it rewrites.
+unsafe fn refuse_if_stored_elsewhere(relation: pg_sys::Oid) {
+    // SAFETY: the caller has locked the table; its name is in the message because there is no name of a type.
+    unsafe {
+        let table = pg_sys::table_open(relation, pg_sys::NoLock as i32);
+        let row_type = (*(*table).rd_rel).reltype;
+        pg_sys::find_composite_type_dependencies(row_type, table, std::ptr::null());
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+    }
+}
+
 /// Whether a row of the table does not pass a condition that the catalog says all pass. The planner may believe the catalog
 /// (`constraint_exclusion`) and answer without looking; it does not see through a subquery with OFFSET.
 unsafe fn breaks(table: &str, condition: &str) -> bool {
@@ -200,55 +212,6 @@ fn partition_bounds(relation: pg_sys::Oid) -> Option<String> {
             format!("could not read the bounds of a partition: {error}"),
         )
     })
-}
-
-/// Judges the rows of a table by a domain's constraints, in every column of that domain, or of one over it.
-pub unsafe fn verify_domain(relation: pg_sys::Oid, domain: pg_sys::Oid) {
-    // SAFETY: the table is locked here to keep writers out, as core does for heap tables.
-    unsafe {
-        let table = pg_sys::table_open(relation, pg_sys::ShareLock as i32);
-        let name = nodes::qualified_name(table);
-        let base = nodes::text(pg_sys::format_type_be_qualified(pg_sys::getBaseType(
-            domain,
-        )));
-        let columns: Vec<(String, String)> = nodes::attributes(table)
-            .iter()
-            .filter(|attribute| !attribute.attisdropped && is_over(attribute.atttypid, domain))
-            .map(|attribute| {
-                (
-                    nodes::quoted(&nodes::name(&attribute.attname)),
-                    nodes::text(pg_sys::format_type_be_qualified(attribute.atttypid)),
-                )
-            })
-            .collect();
-        pg_sys::table_close(table, pg_sys::NoLock as i32);
-        for (column, domain_name) in columns {
-            // The cast through the base type is what makes the domain look again; OFFSET 0 keeps it from being skipped.
-            any_row(&format!(
-                "SELECT count(judged) FROM (SELECT {column}::{base}::{domain_name} AS judged FROM ONLY {name} OFFSET 0) AS rows"
-            ));
-        }
-    }
-}
-
-/// Whether a type is the domain, or a domain over it at any depth.
-fn is_over(type_oid: pg_sys::Oid, domain: pg_sys::Oid) -> bool {
-    type_oid == domain
-        || Spi::get_one_with_args::<bool>(
-            "WITH RECURSIVE under(typ) AS (
-                 SELECT $1
-                 UNION
-                 SELECT t.typbasetype FROM under u JOIN pg_catalog.pg_type t ON t.oid = u.typ WHERE t.typtype = 'd'
-             )
-             SELECT $2 IN (SELECT typ FROM under)",
-            &[type_oid.into(), domain.into()],
-        )
-        .unwrap_or_else(|error| {
-            violated(
-                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-                format!("could not read the catalog: {error}"),
-            )
-        }) == Some(true)
 }
 
 /// The text of a CHECK constraint's condition.
@@ -384,7 +347,7 @@ unsafe fn take_rules_away(run: *mut pg_sys::QueryDesc, checks: usize) {
 }
 
 /// Whether a query gives a row.
-unsafe fn any_row(query: &str) -> bool {
+pub unsafe fn any_row(query: &str) -> bool {
     // SAFETY: as `execute`.
     unsafe { execute(query, 1) > 0 }
 }

@@ -6,7 +6,9 @@
 //! - The hook function itself is a plain frame (nothing to drop), since such an error jumps over it. Everything that looks
 //!   closer runs inside `handle`, which is guarded; there each PostgreSQL function is called through its guard.
 //! - A plan may be cached (`readOnlyTree`), and a handler rewrites what it is given: handlers always work on a copy.
-use super::{alter, attached, create_table, database, drop, index, maintenance, nodes};
+use super::{
+    alter, attached, copy, create_table, database, domain, drop, index, lock, maintenance, nodes,
+};
 use crate::pg::fields::FieldKeeper;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::prelude::*;
@@ -131,15 +133,15 @@ unsafe extern "C-unwind" fn handle(statement: *const Statement) -> bool {
             T_CreateTableAsStmt => create_table::from_query(statement, node.cast()),
             T_IndexStmt => index::create(statement, node.cast()),
             T_AlterTableStmt => alter::table(statement, node.cast()),
-            T_AlterDomainStmt => alter::domain(statement, node.cast()),
+            T_AlterDomainStmt => domain::alter(statement, node.cast()),
             T_ReassignOwnedStmt => alter::reassign_owned(statement, node),
             T_DropStmt => drop::statement(statement, node.cast()),
             T_CommentStmt => maintenance::comment(statement, node.cast()),
-            T_CopyStmt => maintenance::copy(statement, node.cast()),
+            T_CopyStmt => copy::statement(statement, node.cast()),
             T_VacuumStmt => maintenance::vacuum(statement, node.cast()),
             T_ReindexStmt => maintenance::reindex(statement, node.cast()),
             T_ClusterStmt => maintenance::cluster(node.cast()),
-            T_LockStmt => maintenance::lock(statement, node.cast()),
+            T_LockStmt => lock::statement(statement, node.cast()),
             T_CreatePolicyStmt => attached::create_policy(node.cast()),
             T_CreateTrigStmt => attached::create_trigger(node.cast()),
             T_RuleStmt => attached::create_rule(node.cast()),
@@ -169,6 +171,11 @@ impl Statement {
     /// Whether the statement stands alone or at the top of a multi-statement string.
     pub fn is_top_level(&self) -> bool {
         self.context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_TOPLEVEL
+    }
+
+    /// Whether core has made it as a part of another statement.
+    pub fn is_part(&self) -> bool {
+        self.context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_SUBCOMMAND
     }
 
     /// The text of the query string.

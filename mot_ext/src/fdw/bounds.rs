@@ -5,6 +5,7 @@
 //! A NULL argument, or one no value of the column can equal, makes the scan empty.
 use super::conditions::Test;
 use super::expressions::Value;
+use super::prefixes::Prefixes;
 use super::private::Key;
 use crate::errors;
 use crate::keys::{self, IntegerBound};
@@ -40,10 +41,7 @@ pub struct Bounds {
     is_one_point: bool,
     /// Leading columns that the prefixes fix.
     fixed_columns: usize,
-    prefixes: Vec<Vec<u8>>,
-    next: usize,
-    /// The prefix of the range last given.
-    current: usize,
+    prefixes: Prefixes,
     low: Option<End>,
     high: Option<End>,
     scratch: KeyBuffer,
@@ -96,9 +94,7 @@ impl Bounds {
             is_point,
             is_one_point,
             fixed_columns: keys.iter().filter(fixes).count(),
-            prefixes: Vec::new(),
-            next: 0,
-            current: 0,
+            prefixes: Prefixes::new(),
             low: None,
             high: None,
             scratch: KeyBuffer::new(),
@@ -112,14 +108,9 @@ impl Bounds {
 
     /// Evaluates the arguments and begins anew.
     pub unsafe fn begin(&mut self, context: *mut pg_sys::ExprContext) {
-        self.next = 0;
         self.low = None;
         self.high = None;
-        match self.prefixes.first_mut() {
-            Some(first) => first.clear(),
-            None => self.prefixes.push(Vec::new()),
-        }
-        self.prefixes.truncate(1);
+        self.prefixes.begin();
         for position in 0..self.conditions.len() {
             // SAFETY: the compiled argument belongs to the node whose context this is.
             let added = unsafe { self.add(position, context) };
@@ -134,14 +125,12 @@ impl Bounds {
         }
     }
 
-    /// All keys, if they are whole ones of a unique index, several, and none was given yet; then they all are.
+    /// All keys, if they are whole ones of a unique index, several but not very many, and none was given yet; then they all are.
     pub fn take_points(&mut self) -> Option<impl DoubleEndedIterator<Item = &[u8]>> {
-        let count = self.prefixes.len();
-        if !self.is_point || count < 2 || self.next > 0 {
+        if !self.is_point {
             return None;
         }
-        self.next = count;
-        Some(self.prefixes.iter().map(|prefix| &prefix[..]))
+        self.prefixes.take_all()
     }
 
     /// Whether what is asked for is one whole key: then [`Bounds::point`] gives it without the detour over ranges.
@@ -187,17 +176,9 @@ impl Bounds {
         direction: Direction,
         range: &mut KeyRange,
     ) -> Result<bool, EngineError> {
-        let count = self.prefixes.len();
-        if self.next >= count {
+        let Some(prefix) = self.prefixes.next(direction) else {
             return Ok(false);
-        }
-        let at = match direction {
-            Direction::Forward => self.next,
-            Direction::Backward => count - 1 - self.next,
         };
-        self.next += 1;
-        self.current = at;
-        let prefix = &mut self.prefixes[at];
         if self.is_point {
             range.set_point(prefix)?;
             return Ok(true);
@@ -222,7 +203,7 @@ impl Bounds {
 
     /// What the keys of the range last given begin with: so many columns, in this encoding.
     pub fn prefix(&self) -> (usize, &[u8]) {
-        (self.fixed_columns, &self.prefixes[self.current])
+        (self.fixed_columns, self.prefixes.current())
     }
 
     /// Takes one condition in; false when no row can pass.
@@ -410,16 +391,11 @@ impl Bounds {
         }
         found.sort_unstable();
         found.dedup();
-        let old = std::mem::take(&mut self.prefixes);
-        for prefix in &old {
-            for value in &found {
-                let mut longer = Vec::with_capacity(prefix.len() + value.len());
-                longer.extend_from_slice(prefix);
-                longer.extend_from_slice(value);
-                self.prefixes.push(longer);
-            }
+        if found.is_empty() {
+            return Ok(false);
         }
-        Ok(!self.prefixes.is_empty())
+        self.prefixes.multiply(found);
+        Ok(true)
     }
 
     fn encode(&mut self, column: &KeyColumn, value: KeyValue<'_>) -> Result<(), EngineError> {
@@ -441,9 +417,7 @@ impl Bounds {
     }
 
     fn extend_prefixes(&mut self) {
-        for prefix in &mut self.prefixes {
-            prefix.extend_from_slice(self.scratch.as_slice());
-        }
+        self.prefixes.extend(self.scratch.as_slice());
     }
 }
 

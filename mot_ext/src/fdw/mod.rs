@@ -1,7 +1,7 @@
 //! The foreign-data wrapper `mot`: how PostgreSQL's planner and executor reach memory-optimized tables.
 //!
 //! Files follow the order of `FdwRoutine`: `handler`; planning (`size`, `short_range`, `paths`, `conditions`, `by_row`, `plan`); scanning (`scan`,
-//! `bounds`, `filter`, `parallel`, `serializable`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `patch`, `upsert`, `triggers`, `routing`); `lock_rows`;
+//! `bounds`, `prefixes`, `filter`, `parallel`, `serializable`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `patch`, `upsert`, `triggers`, `routing`); `lock_rows`;
 //! `explain`; `analyze`; `truncate`. `private` is what the planner tells the executor, `tuple` is between rows and slots.
 //!
 //! - Rows are handed out in place: a slot points into the arena. The statement's registered snapshot keeps every version it can
@@ -26,6 +26,7 @@ mod parallel;
 mod patch;
 mod paths;
 mod plan;
+mod prefixes;
 pub mod private;
 mod routing;
 mod scan;

@@ -342,7 +342,11 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
         let state = state(info);
         state.hidden.show();
         state.fields.enter();
-        (*slot).tts_tableOid = state.target.oid();
+        let table = state.target.oid();
+        if std::mem::replace(&mut (*slot).tts_tableOid, table) != table {
+            // COPY: a BEFORE row trigger's new row does not say its table, and core has computed the generated columns, which may ask for it.
+            compute_generated(estate, info, slot, pg_sys::CmdType::CMD_INSERT);
+        }
         // An UPDATE has taken the row out of another partition.
         let operation = (*state.node).operation;
         let is_moved = operation == pg_sys::CmdType::CMD_UPDATE;
@@ -409,7 +413,8 @@ unsafe fn update(
             if !triggers::fire_before_update(state.node, estate, info, &raw mut old, slot) {
                 return std::ptr::null_mut();
             }
-            compute_generated(estate, info, slot);
+            (*slot).tts_tableOid = state.target.oid();
+            compute_generated(estate, info, slot, pg_sys::CmdType::CMD_UPDATE);
         }
         let scanned = seen;
         let mut slot = slot;
@@ -461,22 +466,23 @@ unsafe fn compute_new_row(
         tuple::store_copy(old_slot, version, state.target.oid());
         let slot = pg_sys::ExecGetUpdateNewTuple(info, output, old_slot);
         (*slot).tts_tableOid = state.target.oid();
-        compute_generated(estate, info, slot);
+        compute_generated(estate, info, slot, pg_sys::CmdType::CMD_UPDATE);
         slot
     }
 }
 
-/// Computes the generated columns of a row's new state.
+/// Computes the generated columns of a row's new state, which says its table already.
 unsafe fn compute_generated(
     estate: *mut pg_sys::EState,
     info: *mut pg_sys::ResultRelInfo,
     slot: *mut pg_sys::TupleTableSlot,
+    command: pg_sys::CmdType::Type,
 ) {
     // SAFETY: an initialized result relation and a filled slot of its row type.
     unsafe {
         let constraints = (*(*slot).tts_tupleDescriptor).constr;
         if !constraints.is_null() && (*constraints).has_generated_stored {
-            compute_stored_generated(info, estate, slot, pg_sys::CmdType::CMD_UPDATE);
+            compute_stored_generated(info, estate, slot, command);
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::fdw::expressions::{Value, get_tid};
 use crate::fdw::private::Private;
 use crate::fdw::serializable::Reading;
 use crate::fdw::tuple;
+use crate::pg::interrupts;
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
     Direction, EngineError, IndexRef, IndexScan, KeyRange, RowScan, Session, SharedRowScan, Slot,
@@ -14,7 +15,8 @@ use mot_engine::{
 };
 use pgrx::pg_sys;
 
-/// Where rows come from.
+/// Where rows come from. One per scan, where it stays: a box would be one more allocation for each.
+#[allow(clippy::large_enum_variant)]
 pub(super) enum Source {
     Rows(Rows),
     /// One row, by its identity; asked for once.
@@ -211,6 +213,10 @@ impl IndexSource {
                 }
                 self.is_in_range = true;
                 continue;
+            }
+            // There may be very many ranges without a row.
+            if interrupts::is_pending() {
+                interrupts::check_for_interrupts();
             }
             if !self.bounds.next_range(self.direction, &mut self.range)? {
                 return Ok(None);

@@ -1,0 +1,185 @@
+//! ALTER DOMAIN: what a domain says from now on, of the values that memory-optimized tables hold.
+//!
+//! Core looks for the domain in tables with storage only. What is new after its part is judged here as core judges it: the new condition
+//! alone, over the values as the base type has them, in every column of the domain or of one over it. (Not by a cast to the domain: that
+//! asks all of its conditions, and rows may break one that is NOT VALID.)
+use super::alter::violated;
+use super::utility::Statement;
+use super::{nodes, retype, rows};
+use crate::pg::violation;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+/// What a domain says of its values.
+#[derive(Default)]
+struct Promises {
+    /// Its valid CHECK constraints.
+    checks: Vec<Check>,
+    is_not_null: bool,
+    /// By which its conditions compare texts; invalid for values that have no collation.
+    collation: pg_sys::Oid,
+}
+
+struct Check {
+    constraint: pg_sys::Oid,
+    /// In which the value is called VALUE.
+    condition: String,
+}
+
+/// ALTER DOMAIN.
+pub unsafe fn alter(statement: &Statement, node: *mut pg_sys::AlterDomainStmt) -> bool {
+    // SAFETY: a live node of this type.
+    unsafe {
+        // 'C' ADD CONSTRAINT, 'V' VALIDATE CONSTRAINT, 'O' SET NOT NULL.
+        let looks_at_rows = match (*node).subtype as u8 {
+            b'C' => !(*(*node).def.cast::<pg_sys::Constraint>()).skip_validation,
+            b'V' | b'O' => true,
+            _ => false,
+        };
+        if !looks_at_rows {
+            return false;
+        }
+        let type_name = pg_sys::makeTypeNameFromNameList((*node).typeName);
+        let domain = pg_sys::typenameTypeId(std::ptr::null_mut(), type_name);
+        let users = retype::tables_with_type(domain);
+        if users.is_empty() {
+            return false;
+        }
+        let before = Promises::of(domain);
+        statement.run(nodes::copy(node));
+        pg_sys::CommandCounterIncrement();
+        let added = Promises::of(domain).beyond(&before);
+        for table in users {
+            added.verify(table, domain);
+        }
+        true
+    }
+}
+
+impl Promises {
+    fn of(domain: pg_sys::Oid) -> Promises {
+        let of_domain = "
+            SELECT t.typnotnull, b.typcollation
+              FROM pg_catalog.pg_type t JOIN pg_catalog.pg_type b ON b.oid = t.typbasetype WHERE t.oid = $1";
+        let of_checks = "
+            SELECT c.oid, pg_catalog.pg_get_expr(c.conbin, 0)
+              FROM pg_catalog.pg_constraint c WHERE c.contypid = $1 AND c.contype = 'c' AND c.convalidated ORDER BY c.oid";
+        Spi::connect(|client| -> Result<Promises, pgrx::spi::Error> {
+            let mut found = Promises::default();
+            for row in client.select(of_domain, None, &[domain.into()])? {
+                found.is_not_null = row.get(1)?.unwrap_or(false);
+                found.collation = row.get(2)?.unwrap_or(pg_sys::InvalidOid);
+            }
+            for row in client.select(of_checks, None, &[domain.into()])? {
+                if let (Some(constraint), Some(condition)) = (row.get(1)?, row.get(2)?) {
+                    found.checks.push(Check {
+                        constraint,
+                        condition,
+                    });
+                }
+            }
+            Ok(found)
+        })
+        .unwrap_or_else(|error| {
+            violated(
+                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+                format!("could not read a domain's constraints: {error}"),
+            )
+        })
+    }
+
+    /// What was not said before.
+    fn beyond(mut self, before: &Promises) -> Promises {
+        let is_known = |check: &Check| {
+            before
+                .checks
+                .iter()
+                .any(|known| known.constraint == check.constraint)
+        };
+        self.checks.retain(|check| !is_known(check));
+        self.is_not_null &= !before.is_not_null;
+        self
+    }
+
+    /// Raises if a value of the domain in the table breaks it.
+    unsafe fn verify(&self, relation: pg_sys::Oid, domain: pg_sys::Oid) {
+        if self.checks.is_empty() && !self.is_not_null {
+            return;
+        }
+        // SAFETY: the table is locked here to keep writers out, as core does for heap tables, and open until the end.
+        unsafe {
+            let table = pg_sys::table_open(relation, pg_sys::ShareLock as i32);
+            let name = nodes::qualified_name(table);
+            let short_name = nodes::name(&(*(*table).rd_rel).relname);
+            let base = self.base_of(domain);
+            for (position, attribute) in nodes::attributes(table).iter().enumerate() {
+                if attribute.attisdropped || !is_over(attribute.atttypid, domain) {
+                    continue;
+                }
+                let column = nodes::name(&attribute.attname);
+                let quoted = nodes::quoted(&column);
+                let break_off = |code, what: &str| -> ! {
+                    let number = position as i16 + 1;
+                    let message =
+                        format!("column \"{column}\" of table \"{short_name}\" contains {what}");
+                    violation::raise_for_column(code, table, number, &message)
+                };
+                let values = format!("SELECT {quoted}::{base} AS value FROM ONLY {name} OFFSET 0");
+                if self.is_not_null
+                    && rows::any_row(&format!(
+                        "SELECT 1 FROM ({values}) AS judged WHERE pg_catalog.num_nulls(value) > 0 LIMIT 1"
+                    ))
+                {
+                    break_off(PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION, "null values");
+                }
+                for check in &self.checks {
+                    if rows::any_row(&format!(
+                        "SELECT 1 FROM ({values}) AS judged WHERE NOT ({}) LIMIT 1",
+                        check.condition
+                    )) {
+                        let what = "values that violate the new constraint";
+                        break_off(PgSqlErrorCode::ERRCODE_CHECK_VIOLATION, what);
+                    }
+                }
+            }
+            pg_sys::table_close(table, pg_sys::NoLock as i32);
+        }
+    }
+
+    /// The base type that the domain's conditions are about, with its length and collation.
+    unsafe fn base_of(&self, domain: pg_sys::Oid) -> String {
+        // SAFETY: catalog look-ups; both names are palloc'd strings.
+        unsafe {
+            let mut typmod = -1;
+            let base = pg_sys::getBaseTypeAndTypmod(domain, &raw mut typmod);
+            // Without the length `character` would be one of 1.
+            let flags = pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN | pg_sys::FORMAT_TYPE_FORCE_QUALIFY;
+            let base = nodes::text(pg_sys::format_type_extended(base, typmod, flags as u16));
+            if self.collation == pg_sys::InvalidOid {
+                return base;
+            }
+            let collation = nodes::text(pg_sys::generate_collation_name(self.collation));
+            format!("{base} COLLATE {collation}")
+        }
+    }
+}
+
+/// Whether a type is the domain, or a domain over it at any depth.
+fn is_over(type_oid: pg_sys::Oid, domain: pg_sys::Oid) -> bool {
+    type_oid == domain
+        || Spi::get_one_with_args::<bool>(
+            "WITH RECURSIVE under(typ) AS (
+                 SELECT $1
+                 UNION
+                 SELECT t.typbasetype FROM under u JOIN pg_catalog.pg_type t ON t.oid = u.typ WHERE t.typtype = 'd'
+             )
+             SELECT $2 IN (SELECT typ FROM under)",
+            &[type_oid.into(), domain.into()],
+        )
+        .unwrap_or_else(|error| {
+            violated(
+                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+                format!("could not read the catalog: {error}"),
+            )
+        }) == Some(true)
+}

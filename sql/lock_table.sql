@@ -1,0 +1,47 @@
+-- LOCK TABLE reaches what it reaches of heap tables: what inherits from the table, and what a view reads.
+CREATE TABLE lt_heap (a int);
+CREATE FOREIGN TABLE lt (a int) SERVER mot;
+CREATE FOREIGN TABLE lt_child () INHERITS (lt) SERVER mot;
+CREATE FOREIGN TABLE lt_other (a int) SERVER mot;
+CREATE VIEW lt_view AS SELECT * FROM lt_heap WHERE a IN (SELECT a FROM ONLY lt_other);
+CREATE VIEW lt_outer AS WITH c AS (SELECT a, (SELECT max(a) FROM lt) AS m FROM lt_view) SELECT * FROM c;
+CREATE VIEW lt_locks AS SELECT relation::regclass::text, mode FROM pg_locks
+WHERE relation::regclass::text ~ '^lt' AND relation::regclass::text <> 'lt_locks' AND pid = pg_backend_pid();
+BEGIN;
+LOCK TABLE lt;
+SELECT * FROM lt_locks ORDER BY 1;
+ROLLBACK;
+BEGIN;
+LOCK TABLE ONLY lt IN SHARE MODE;
+SELECT * FROM lt_locks ORDER BY 1;
+ROLLBACK;
+BEGIN;
+LOCK TABLE lt_view IN EXCLUSIVE MODE NOWAIT;
+SELECT * FROM lt_locks ORDER BY 1;
+ROLLBACK;
+BEGIN;
+LOCK TABLE lt_heap, lt_outer IN EXCLUSIVE MODE;
+SELECT * FROM lt_locks ORDER BY 1;
+ROLLBACK;
+LOCK TABLE lt_view;
+-- By the rights of the view's owner, unless it says otherwise.
+CREATE ROLE lt_locker;
+CREATE VIEW lt_simple AS SELECT * FROM lt_other;
+CREATE VIEW lt_invoker WITH (security_invoker) AS SELECT * FROM lt_other;
+GRANT UPDATE ON lt_simple, lt_invoker TO lt_locker;
+SET ROLE lt_locker;
+BEGIN;
+LOCK TABLE lt_simple;
+SELECT count(*) FROM pg_locks WHERE relation = 'lt_other'::regclass;
+ROLLBACK;
+BEGIN;
+LOCK TABLE lt_invoker;
+ROLLBACK;
+BEGIN;
+LOCK TABLE lt_other;
+ROLLBACK;
+RESET ROLE;
+DROP VIEW lt_simple, lt_invoker, lt_locks, lt_outer, lt_view;
+DROP ROLE lt_locker;
+DROP FOREIGN TABLE lt_child, lt, lt_other;
+DROP TABLE lt_heap;

@@ -1,0 +1,55 @@
+-- Lists for several columns of an index: very many combinations. They are not made before they are looked up.
+CREATE FOREIGN TABLE mv (a int NOT NULL, b int, c int, d int) SERVER mot;
+INSERT INTO mv SELECT i % 97, nullif(i % 31, 7), i % 11, i FROM generate_series(1, 40000) i;
+CREATE INDEX mv_abc ON mv (a, b DESC, c);
+CREATE UNIQUE INDEX mv_adb ON mv (a, d, c);
+CREATE TABLE mv_heap AS SELECT * FROM mv;
+ANALYZE mv, mv_heap;
+SET plan_cache_mode = force_generic_plan;
+PREPARE three(int[], int[], int[]) AS SELECT a, b, c, d FROM mv WHERE a = ANY ($1) AND b = ANY ($2) AND c = ANY ($3) ORDER BY a, b DESC, c;
+PREPARE three_backward(int[], int[], int[]) AS SELECT a, b, c, d FROM mv WHERE a = ANY ($1) AND b = ANY ($2) AND c = ANY ($3) ORDER BY a DESC, b, c DESC;
+PREPARE then_one(int[], int[], int) AS SELECT a, b, c, d FROM mv WHERE a = ANY ($1) AND b = ANY ($2) AND c = $3 ORDER BY a, b DESC, c;
+PREPARE then_range(int[], int[], int) AS SELECT a, b, c, d FROM mv WHERE a = ANY ($1) AND b = ANY ($2) AND c > $3 ORDER BY a, b DESC, c;
+PREPARE then_range_backward(int[], int[], int) AS SELECT a, b, c, d FROM mv WHERE a = ANY ($1) AND b = ANY ($2) AND c > $3 ORDER BY a DESC, b, c DESC;
+PREPARE around_null(int[], int[]) AS SELECT a, b, c, d FROM mv WHERE a = ANY ($1) AND b IS NULL AND c = ANY ($2) ORDER BY a, c;
+PREPARE whole_keys(int[], int[], int[]) AS SELECT a, b, c, d FROM mv WHERE a = ANY ($1) AND d = ANY ($2) AND c = ANY ($3) ORDER BY a, d, c;
+PREPARE one(int[], int[], int[]) AS SELECT a, b, c FROM mv WHERE a = ANY ($1) AND b = ANY ($2) AND c = ANY ($3) ORDER BY a, b DESC, c LIMIT 1;
+EXPLAIN (COSTS OFF) EXECUTE three('{}', '{}', '{}');
+EXPLAIN (COSTS OFF) EXECUTE three_backward('{}', '{}', '{}');
+EXPLAIN (COSTS OFF) EXECUTE then_one('{}', '{}', 1);
+EXPLAIN (COSTS OFF) EXECUTE then_range('{}', '{}', 1);
+EXPLAIN (COSTS OFF) EXECUTE around_null('{}', '{}');
+EXPLAIN (COSTS OFF) EXECUTE whole_keys('{}', '{}', '{}');
+-- The statement gives what the heap table's rows would be, in the same order.
+CREATE FUNCTION pg_temp.lists(count int) RETURNS text LANGUAGE sql AS 'SELECT quote_literal(array_agg(i ORDER BY i % 13, i)::text) FROM generate_series(-5, count) i';
+CREATE FUNCTION pg_temp.compared(statement text, condition text, sorted text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE got text[]; wanted text[]; found record;
+BEGIN
+  FOR found IN EXECUTE statement LOOP
+    got := got || concat_ws(',', found.a, found.b, found.c);
+  END LOOP;
+  EXECUTE format('SELECT array_agg(concat_ws('','', a, b, c) ORDER BY %s) FROM mv_heap WHERE %s', sorted, condition) INTO wanted;
+  RETURN format('%s rows, %s', cardinality(got), CASE WHEN got = wanted THEN 'as on the heap table' ELSE 'DIFFERENT' END);
+END $$;
+SELECT name, pg_temp.compared(format('EXECUTE %s(%s)', name, arguments), condition, sorted) FROM (VALUES
+  ('three', concat_ws(',', pg_temp.lists(60), pg_temp.lists(25), pg_temp.lists(6)), 'a <= 60 AND b <= 25 AND c <= 6', 'a, b DESC, c'),
+  ('three_backward', concat_ws(',', pg_temp.lists(60), pg_temp.lists(25), pg_temp.lists(6)), 'a <= 60 AND b <= 25 AND c <= 6', 'a DESC, b, c DESC'),
+  ('three', concat_ws(',', pg_temp.lists(5000), pg_temp.lists(3), pg_temp.lists(3)), 'b <= 3 AND c <= 3', 'a, b DESC, c'),
+  ('then_one', concat_ws(',', pg_temp.lists(90), pg_temp.lists(80), '4'), 'a <= 90 AND b <= 80 AND c = 4', 'a, b DESC, c'),
+  ('then_range', concat_ws(',', pg_temp.lists(90), pg_temp.lists(80), '6'), 'a <= 90 AND b <= 80 AND c > 6', 'a, b DESC, c'),
+  ('then_range_backward', concat_ws(',', pg_temp.lists(90), pg_temp.lists(80), '6'), 'a <= 90 AND b <= 80 AND c > 6', 'a DESC, b, c DESC'),
+  ('around_null', concat_ws(',', pg_temp.lists(5000), pg_temp.lists(5)), 'b IS NULL AND c <= 5', 'a, c'),
+  ('whole_keys', concat_ws(',', pg_temp.lists(40), pg_temp.lists(300), pg_temp.lists(8)), 'a <= 40 AND d <= 300 AND c <= 8', 'a, d, c')
+) AS cases(name, arguments, condition, sorted);
+-- The first row of nine million combinations, at once.
+SELECT array_agg(i)::text AS list FROM generate_series(0, 2999) i \gset
+SET statement_timeout = '500ms';
+EXECUTE one(:'list', :'list', '{0}');
+-- A search for what is not there can be ended.
+SELECT array_agg(-i)::text AS list FROM generate_series(1, 3000) i \gset
+EXECUTE one(:'list', :'list', '{0}');
+RESET statement_timeout;
+RESET plan_cache_mode;
+DEALLOCATE ALL;
+DROP TABLE mv_heap;
+DROP FOREIGN TABLE mv;
