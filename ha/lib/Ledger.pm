@@ -46,7 +46,7 @@ wal_keep_size = 256MB
 restart_after_crash = on
 );
 
-# A primary that may be streamed from and archives, with the schema and its first rows. `conf` adds settings.
+# A primary that may be streamed from and archives, with the schema and its first rows. `conf` adds settings; `next_xid`: it begins with that.
 sub new_primary
 {
 	my ($name, %params) = @_;
@@ -56,9 +56,19 @@ sub new_primary
 		has_archiving    => $params{archiving} // 0,
 		extra            => [ '-E', 'UTF8', '--locale=C.UTF-8' ]);
 	$node->append_conf('postgresql.conf', $settings . ($params{conf} // ''));
+	begin_at($node, $params{next_xid}) if defined $params{next_xid};
 	$node->start;
 	make_schema($node);
 	return $node;
+}
+
+# Lets a cluster that was never started begin with a transaction id in the first file of its commit log, which is given its whole length.
+sub begin_at
+{
+	my ($node, $xid) = @_;
+	system_or_bail($node->installed_command('pg_resetwal'), '-x', $xid, $node->data_dir);
+	truncate($node->data_dir . '/pg_xact/0000', 262144) or die;
+	return;
 }
 
 sub make_schema

@@ -89,6 +89,7 @@ impl Server {
             threads: 1,
             pace: Pace::unlimited(),
             progress: &self.progress,
+            outcomes: &mut |_| Ok(Vec::new()),
             flush: &mut |_| Ok(end),
         };
         let written = write(&self.session, &self.disk, &mut context).unwrap();
@@ -217,6 +218,7 @@ fn only_ranges_with_a_change_are_written() {
         threads: 1,
         pace: Pace::unlimited(),
         progress: &progress,
+        outcomes: &mut |_| Ok(Vec::new()),
         flush: &mut |_| Ok(end),
     };
     let session = recovered.1.join().unwrap();
@@ -311,6 +313,7 @@ fn a_failed_attempt_forgets_no_change() {
         threads: 1,
         pace: Pace::unlimited(),
         progress: &server.progress,
+        outcomes: &mut |_| Ok(Vec::new()),
         flush: &mut |_| Err(mot_engine::EngineError::OutOfProcessMemory),
     };
     write(&server.session, &server.disk, &mut context).unwrap_err();

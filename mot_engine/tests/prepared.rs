@@ -166,7 +166,7 @@ fn promoted(
     for (lsn, xid, record) in &wal.records {
         replayer.apply(s, record, *lsn, *xid).unwrap();
     }
-    /// Nobody runs: what `EndOfRecovery` says.
+    /// Nobody runs: what `EndedClock` says.
     struct Nobody<'a>(&'a World);
     impl mot_engine::Clock for Nobody<'_> {
         fn is_current(&self, _: Xid) -> bool {

@@ -191,6 +191,7 @@ fn a_checkpoint_tells_that_the_last_logged_change_was_rolled_back() {
             threads: 1,
             pace: Pace::unlimited(),
             progress: &progress,
+            outcomes: &mut |_| Ok(Vec::new()),
             flush: &mut |_| Ok(Lsn(end)),
         };
         write(s, &disk, &mut context).unwrap();

@@ -49,6 +49,23 @@ fn did_commit(xid: Xid) -> bool {
     unsafe { pg_sys::TransactionIdDidCommit(narrow(xid)) }
 }
 
+/// The clock about transactions that have ended, whatever the server still knows of who is running.
+pub struct EndedClock;
+
+impl Clock for EndedClock {
+    fn is_current(&self, _xid: Xid) -> bool {
+        false
+    }
+
+    fn is_in_progress(&self, _xid: Xid) -> bool {
+        false
+    }
+
+    fn did_commit(&self, xid: Xid) -> bool {
+        did_commit(xid)
+    }
+}
+
 /// One of PostgreSQL's MVCC snapshots.
 #[derive(Clone, Copy, Debug)]
 pub struct PgSnapshot<'a> {

@@ -136,6 +136,17 @@ pub fn unsupported(what: &str, hint: &str) -> ! {
     )
 }
 
+/// Raises 0A000 in the new cluster of a pg_upgrade, which would have the table without its rows.
+pub fn binary_upgrade() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_FEATURE_NOT_SUPPORTED,
+        "pg_upgrade does not bring the rows of memory-optimized tables along",
+        "The tables would be empty in the new cluster. The old cluster is as it was.",
+        "Use pg_dump --include-foreign-data=mot and a new cluster; or keep the rows in heap tables meanwhile, and drop the memory-optimized ones."
+    )
+}
+
 /// Raises 53200: a transaction that is to be prepared holds more row locks than are kept for one.
 pub fn too_many_prepared_locks(rows: usize, rows_max: usize) -> ! {
     raise_report!(

@@ -48,4 +48,5 @@ pub extern "C-unwind" fn _PG_init() {
     ddl::init();
     compiled::init();
     fdw::commit_order::init();
+    xact::init();
 }

@@ -12,6 +12,7 @@
 //!   one of its operations.
 //! - `mot.row_bytes_exactly()` is beside them: what an ending at a point left in memory, to the byte.
 //! - `mot.plant_ended_process(pid)`: this session takes a process that has ended for the one that has this pid now (`pg/owner.rs`).
+//! - `mot.run_at_pre_commit(statement)` does what another extension might: it runs a statement when this session's transaction is about to commit.
 //! - A session that ends without `mot.resume` gives its lock up: a point left armed by it stops nobody but workers.
 use crate::pg::interrupts;
 use crate::{pg, session, shmem};
@@ -19,7 +20,9 @@ use mot_engine::Session;
 use mot_engine::memory::Purpose;
 use mot_engine::pause::{Point, Raise, set_hook, set_refusals};
 use pgrx::prelude::*;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard};
 
 /// How often a sleeping worker looks whether it may go on, in milliseconds.
 const POLL_MS: i64 = 5;
@@ -285,4 +288,41 @@ fn row_bytes_exactly() -> i64 {
 #[pg_extern(volatile)]
 fn request_checkpoint() {
     pg::request_checkpoint();
+}
+
+/// What runs when this session's transaction is about to commit.
+static AT_PRE_COMMIT: Mutex<Option<String>> = Mutex::new(None);
+static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
+
+fn at_pre_commit() -> MutexGuard<'static, Option<String>> {
+    AT_PRE_COMMIT
+        .lock()
+        .unwrap_or_else(|lock| lock.into_inner())
+}
+
+/// Runs a statement when this session's next transaction, or this one, is about to commit.
+#[pg_extern(volatile)]
+fn run_at_pre_commit(statement: String) {
+    if !IS_REGISTERED.swap(true, Ordering::Relaxed) {
+        // SAFETY: registered once per process; the library is never unloaded.
+        unsafe { pg_sys::RegisterXactCallback(Some(on_transaction), std::ptr::null_mut()) };
+    }
+    *at_pre_commit() = Some(statement);
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
+    if event != pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT {
+        return;
+    }
+    let Some(statement) = at_pre_commit().take() else {
+        return;
+    };
+    // SAFETY: inside a transaction, which has no statement any more that would have a snapshot; an abort takes it back.
+    unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot()) };
+    if let Err(error) = Spi::run(&statement) {
+        refuse(&error.to_string());
+    }
+    // SAFETY: pushed above.
+    unsafe { pg_sys::PopActiveSnapshot() };
 }

@@ -100,7 +100,7 @@ unsafe impl Sync for Claimed {}
 static CLAIMED: Claimed = Claimed(Cell::new(false));
 
 /// Puts the entries back, if nobody has yet. May raise, and the process may be ended in the midst; then the next caller tries again.
-/// In a transaction that has registered its callbacks: its abort gives the claim up (`give_up`).
+/// In a transaction: its abort gives the claim up (`give_up`).
 pub fn put_back() {
     // Joined before the claim: nothing of it can fail while the others wait.
     let session = session::session();

@@ -1,11 +1,12 @@
 //! The engine's transaction beside PostgreSQL's.
 //!
-//! Protocol, by event. A backend registers the callbacks when it first touches a table; a transaction without work here
-//! costs one test per event.
+//! Protocol, by event. The callbacks are registered when the server preloads the library, so they run behind those that others register later, or
+//! when they are first used: what such a callback writes at PRE_COMMIT is logged, too. What one writes that runs behind ours is refused. A transaction
+//! without work here costs one test per event.
 //!
 //! | event | what happens | may raise |
 //! |---|---|---|
-//! | PRE_COMMIT | the storages of a dropped database are dropped; the surviving write set goes to the WAL, between DELAY_CHKPT_START and the last row marked | yes |
+//! | PRE_COMMIT | the storages of a dropped database are dropped; the surviving write set goes to the WAL, between DELAY_CHKPT_START and the last row marked; from here on nothing may be written | yes |
 //! | COMMIT | versions are stamped, locks unlinked, dropped storage freed | no |
 //! | ABORT | own versions, entries, locks and definitions are unlinked | no |
 //! | sub COMMIT | operations of the level belong to the level above | no |
@@ -51,7 +52,7 @@ static CURRENT: Local = Local(UnsafeCell::new(None));
 pub fn current() -> &'static mut Transaction {
     let transaction = match existing() {
         Some(transaction) => transaction,
-        None => register(),
+        None => begin_to_work(),
     };
     if let Err(error) = transaction.set_level(pg::nest_level()) {
         errors::raise(error);
@@ -65,16 +66,22 @@ fn existing() -> Option<&'static mut Transaction> {
     unsafe { (*CURRENT.0.get()).as_mut() }
 }
 
-#[cold]
-fn register() -> &'static mut Transaction {
-    session::join();
-    // SAFETY: registered once per process (the cell is empty only now); the callbacks live as long as the library, which
-    // PostgreSQL never unloads.
+/// Registers the callbacks, for every process; called once, while the server preloads libraries.
+pub fn init() {
+    // SAFETY: plain variables; called before any fork; the callbacks live as long as the library, which PostgreSQL never unloads.
     unsafe {
-        pg_sys::RegisterXactCallback(Some(on_transaction), std::ptr::null_mut());
-        pg_sys::RegisterSubXactCallback(Some(on_subtransaction), std::ptr::null_mut());
-        (*CURRENT.0.get()).insert(Transaction::new())
+        if pg_sys::process_shared_preload_libraries_in_progress {
+            pg_sys::RegisterXactCallback(Some(on_transaction), std::ptr::null_mut());
+            pg_sys::RegisterSubXactCallback(Some(on_subtransaction), std::ptr::null_mut());
+        }
     }
+}
+
+#[cold]
+fn begin_to_work() -> &'static mut Transaction {
+    session::join();
+    // SAFETY: one thread, and nobody holds a reference into the empty cell.
+    unsafe { (*CURRENT.0.get()).insert(Transaction::new()) }
 }
 
 /// The full id of the current (sub)transaction, assigned if need be: the stamp of a write.
@@ -127,10 +134,6 @@ fn begin_to_write() {
         interrupts::sleep_ms(READY_POLL_MS);
         interrupts::check_for_interrupts();
     }
-    // An abort has to find the claim.
-    if existing().is_none() {
-        register();
-    }
     prepared_locks::put_back();
     MAY_WRITE.0.set(true);
 }
@@ -156,11 +159,17 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
         return;
     };
     match event {
-        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT if transaction.has_changes() => {
-            log(transaction);
+        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => {
+            if transaction.has_changes() {
+                log(transaction);
+            }
+            transaction.seal();
         }
-        pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE if !transaction.is_empty() => {
-            prepare(transaction);
+        pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
+            if !transaction.is_empty() {
+                prepare(transaction);
+            }
+            transaction.seal();
         }
         pg_sys::XactEvent::XACT_EVENT_PREPARE => {
             if let Some(session) = session::existing()
@@ -168,6 +177,7 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
             {
                 transaction.give_up(session);
             }
+            transaction.unseal();
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT => {
             if let Some(session) = session::existing()
@@ -175,6 +185,7 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
             {
                 transaction.commit(session);
             }
+            transaction.unseal();
         }
         pg_sys::XactEvent::XACT_EVENT_ABORT | pg_sys::XactEvent::XACT_EVENT_PARALLEL_ABORT => {
             if let Some(session) = session::existing() {
@@ -184,6 +195,7 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
                 }
                 crate::relation::forget_all();
             }
+            transaction.unseal();
         }
         _ => {}
     }

@@ -129,6 +129,8 @@ pub struct BlockBuilder {
     rows: u32,
     /// The least LSN of a row since `begin` that has a version not known to be committed.
     open_from: Option<Lsn>,
+    /// Makers of versions not known to be committed, since the builder was made; some more than once.
+    open: Vec<Xid>,
     /// Largest LSN of any row since the builder was made.
     lsn_max: Lsn,
 }
@@ -145,6 +147,7 @@ impl BlockBuilder {
             lsn_before: 0,
             rows: 0,
             open_from: None,
+            open: Vec::new(),
             lsn_max: Lsn(0),
         }
     }
@@ -179,6 +182,26 @@ impl BlockBuilder {
         self.open_from
     }
 
+    /// Who made versions of any block so far that are not known to be committed; some are named more than once.
+    pub fn take_open(&mut self) -> Vec<Xid> {
+        std::mem::take(&mut self.open)
+    }
+
+    fn note_open(&mut self, xid: Xid) -> Result<(), EngineError> {
+        if self.open.last() == Some(&xid) {
+            return Ok(());
+        }
+        if self.open.len() == self.open.capacity() {
+            self.open.sort_unstable();
+            self.open.dedup();
+            self.open
+                .try_reserve(self.open.len().max(64))
+                .map_err(|_| EngineError::OutOfProcessMemory)?;
+        }
+        self.open.push(xid);
+        Ok(())
+    }
+
     /// Largest LSN of any row of any block so far.
     pub fn lsn_max(&self) -> Lsn {
         self.lsn_max
@@ -209,6 +232,7 @@ impl BlockBuilder {
         for version in versions {
             if !version.committed {
                 self.open_from = Some(self.open_from.map_or(lsn, |least| least.min(lsn)));
+                self.note_open(version.xid)?;
             }
             self.body.push(
                 if version.committed { FLAG_COMMITTED } else { 0 }

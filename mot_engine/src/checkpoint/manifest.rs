@@ -4,13 +4,14 @@
 //!  0 u32 magic "MOTM", u32 version = 3, u64 length of the whole file
 //! 16 u64 system identifier, u64 redo LSN, u64 flushed LSN, u64 generation, u64 settled xid,
 //! 56 u64 next table id, u64 next index id, u32 timeline, u32 flags (1: final), u32 tables, u32 files
-//! 88 u32 slots of a range, u32 reserved = 0
+//! 88 u32 slots of a range, u32 transactions known to have committed
 //! 96 tables, each: u64 id, u32 database, u32 relation, u64 creator xid, u64 dropper xid,
 //!        u64 slots end, u64 rows, u32 indexes, u32 ranges, then indexes, each:
 //!        u64 id, u64 creator xid, u64 dropper xid, u32 length, definition (key/README.md), then parts of ranges, each:
 //!        u32 number, u32 position of its file below, u32 first block, u32 blocks, u64 offset, u64 bytes, u64 rows,
 //!        u64 rows of the range, u64 since, u64 open from (all bits: nothing is open), u32 entries, u32 digest (CRC32C of its block headers)
 //!    files, each: u64 generation, u32 number, u32 blocks, u64 bytes, u64 settled xid, u32 digest
+//!    transactions known to have committed, ascending: u64 xid
 //!    u32 CRC32C of everything before
 //! ```
 //! Xids are 0 where the definition is settled (creator) or stands (dropper). A file's blocks and digest are 0
@@ -69,6 +70,9 @@ pub struct Manifest {
     pub tables: Vec<TableEntry>,
     /// Every file with rows.
     pub files: Vec<FileEntry>,
+    /// Makers of versions that the files do not call committed, and of definitions, that have committed all the same, as became known behind
+    /// the walk: at least those whose commit record lies before `redo`. No later log tells of them, and the commit log may be cut off. Ascending.
+    pub committed: Vec<Xid>,
 }
 
 /// A table's storage.
@@ -182,6 +186,17 @@ impl Manifest {
         self.tables.iter().map(of).sum()
     }
 
+    /// Whether it has work of transactions whose outcome it does not tell, or tells in `committed` alone.
+    pub fn has_open(&self) -> bool {
+        let is_open = |creator: Xid, dropper: Xid| creator.is_some() || dropper.is_some();
+        self.tables.iter().any(|table| {
+            let mut indexes = table.indexes.iter();
+            is_open(table.creator, table.dropper)
+                || indexes.any(|index| is_open(index.creator, index.dropper))
+                || table.ranges.iter().any(|part| part.open_from.is_some())
+        })
+    }
+
     /// The stored form.
     pub fn to_bytes(&self) -> Result<Vec<u8>, EngineError> {
         let mut out = Vec::new();
@@ -202,7 +217,7 @@ impl Manifest {
         let flags = if self.is_final { FLAG_FINAL } else { 0 };
         let (tables, files) = (self.tables.len() as u32, self.files.len() as u32);
         u32s(&mut out, &[self.timeline, flags, tables, files]);
-        u32s(&mut out, &[self.range_slots, 0]);
+        u32s(&mut out, &[self.range_slots, self.committed.len() as u32]);
         for table in &self.tables {
             table.write(&mut out)?;
         }
@@ -212,6 +227,9 @@ impl Manifest {
             u32s(&mut out, &[file.number, blocks]);
             u64s(&mut out, &[file.bytes, file.settled.0]);
             u32s(&mut out, &[digest]);
+        }
+        for xid in &self.committed {
+            u64s(&mut out, &[xid.0]);
         }
         let length = out.len() as u64 + 4;
         out[8..16].copy_from_slice(&length.to_le_bytes());
@@ -372,13 +390,13 @@ fn read(cursor: &mut Cursor<'_>, version: u32) -> Result<Manifest, EngineError> 
         range_slots: 0,
         tables: Vec::new(),
         files: Vec::new(),
+        committed: Vec::new(),
     };
     let (tables, files) = (cursor.u32()?, cursor.u32()?);
+    let mut committed = 0;
     if version != MANIFEST_VERSION_WHOLE_FILES {
         manifest.range_slots = cursor.u32()?;
-        if cursor.u32()? != 0 {
-            return Err(unknown_flags());
-        }
+        committed = cursor.u32()?;
     }
     for _ in 0..tables {
         manifest.tables.push(TableEntry::read(cursor, version)?);
@@ -416,6 +434,14 @@ fn read(cursor: &mut Cursor<'_>, version: u32) -> Result<Manifest, EngineError> 
             }
         };
         manifest.files.push(file);
+    }
+    for _ in 0..committed {
+        manifest.committed.push(Xid(cursor.u64()?));
+    }
+    if !manifest.committed.is_sorted() {
+        return Err(EngineError::Corrupt {
+            what: "manifest has transactions out of order",
+        });
     }
     Ok(manifest)
 }

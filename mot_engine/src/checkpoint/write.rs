@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::block::BlockBuilder;
 use super::files::{io_error, manifest_draft_name, manifest_name, remove_attempt};
-use super::manifest::{Manifest, RangeEntry, TableEntry};
+use super::manifest::{IndexEntry, Manifest, RangeEntry, TableEntry};
 use super::pace::Pace;
 use super::progress::{CheckpointProgress, Phase};
 use super::reuse::{self, Counts, Plan, Unit};
@@ -27,6 +27,9 @@ use crate::table::RANGE_SLOTS;
 
 /// A thread more, and so a file, is worth so many rows.
 const ROWS_PER_THREAD: u64 = if cfg!(test) { 1 } else { 16 << 10 };
+
+/// Tells which of some transactions, ascending, have committed, in that order.
+pub type Outcomes<'a> = dyn FnMut(&[Xid]) -> Result<Vec<Xid>, EngineError> + 'a;
 
 /// What the caller knows about a checkpoint.
 pub struct CheckpointContext<'a> {
@@ -48,6 +51,9 @@ pub struct CheckpointContext<'a> {
     pub pace: Pace<'a>,
     /// Where it is told how far it has come.
     pub progress: &'a CheckpointProgress,
+    /// Called once, after the walk and before `flush`: of these transactions those that have committed. Among them are all whose commit record
+    /// lies before `redo`: a recovery does not replay it, and may find that the commit log was cut off since.
+    pub outcomes: &'a mut Outcomes<'a>,
     /// Called once, after all rows are durable and before the manifest is: makes durable all WAL
     /// inserted so far (at least up to the LSN given) and tells up to where. In recovery: tells the
     /// replay position. WAL inserted so far, not only the rows' records: commit records that made
@@ -120,6 +126,8 @@ struct ThreadResult<'a> {
     /// Yet to be made durable.
     file: RowsFile<'a>,
     lsn_max: Lsn,
+    /// Makers of versions not known to be committed.
+    open: Vec<Xid>,
     /// Ranges with the position of their table; their file is `file`.
     ranges: Vec<(usize, RangeEntry)>,
 }
@@ -203,8 +211,10 @@ fn write_rows<S: RowSource>(
     for (table, range) in kept {
         tables[table].ranges.push(range);
     }
+    let mut open = makers_of_definitions(&tables);
     let mut lsn_max = Lsn(0);
     for result in results {
+        open.extend(result.open);
         lsn_max = lsn_max.max(result.lsn_max);
         for (table, mut range) in result.ranges {
             if range.blocks > 0 {
@@ -234,6 +244,10 @@ fn write_rows<S: RowSource>(
         .map_err(io_error("could not sync", "."))?;
 
     progress.enter(Phase::FlushingWal);
+    open.sort_unstable();
+    open.dedup();
+    // Before the flush, which makes their commit records durable.
+    let committed = (context.outcomes)(&open)?;
     let flushed = (context.flush)(lsn_max)?;
     if flushed < lsn_max {
         return Err(EngineError::Corrupt {
@@ -254,9 +268,23 @@ fn write_rows<S: RowSource>(
         range_slots: RANGE_SLOTS as u32,
         tables,
         files,
+        committed,
     };
     written.flushed = manifest.flushed;
     Ok((manifest, written))
+}
+
+/// Who created or dropped a table or an index, where that is not settled.
+fn makers_of_definitions(tables: &[TableEntry]) -> Vec<Xid> {
+    let of_index = |index: &IndexEntry| [index.creator, index.dropper];
+    tables
+        .iter()
+        .flat_map(|table| {
+            let own = [table.creator, table.dropper].into_iter();
+            own.chain(table.indexes.iter().flat_map(of_index))
+        })
+        .filter(|xid| xid.is_some())
+        .collect()
 }
 
 /// What the threads of a checkpoint share.
@@ -340,6 +368,7 @@ impl<'d, S: RowSource> Job<'_, '_, 'd, S> {
         Ok(ThreadResult {
             file,
             lsn_max: block.lsn_max(),
+            open: block.take_open(),
             ranges,
         })
     }

@@ -292,6 +292,11 @@ impl Standby<'_> {
             threads: 1,
             pace: Pace::unlimited(),
             progress: &progress,
+            outcomes: &mut |open| {
+                let committed = outcomes.committed.borrow();
+                let has_committed = |xid: &Xid| committed.contains(&xid.0);
+                Ok(open.iter().copied().filter(has_committed).collect())
+            },
             // The log up to here was read from the disk.
             flush: &mut |_| Ok(Lsn(at.lsn)),
         };

@@ -194,7 +194,13 @@ fn outcome(xid: u64, clock: &impl Clock, below: Xid) -> Outcome {
     }
 }
 
-fn settle_definitions(session: &Session, clock: &impl Clock, below: Xid, finished: &mut Finished) {
+/// Settles or dooms the definitions that transactions below `below` created or dropped.
+pub(super) fn settle_definitions(
+    session: &Session,
+    clock: &impl Clock,
+    below: Xid,
+    finished: &mut Finished,
+) {
     let catalog = session.catalog();
     for walk in session.tables() {
         // At a promotion the reclaimer may be freeing what it settled itself.

@@ -10,8 +10,10 @@
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
+use super::finish::{Finished, settle_definitions};
 use super::rows;
 use crate::checkpoint::{Manifest, blocks_of, on_threads};
+use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::engine::Engine;
 use crate::errors::EngineError;
@@ -44,6 +46,24 @@ pub struct Loaded {
 
 /// Where the log says that a definition of a checkpoint is: anywhere before its redo position.
 const DEFINITION_LSN: u64 = 1;
+
+/// Transactions that the manifest knows to have committed. Of the others nothing is known yet.
+#[derive(Copy, Clone)]
+pub(super) struct Known<'a>(&'a [Xid]);
+
+impl Clock for Known<'_> {
+    fn is_current(&self, _xid: Xid) -> bool {
+        false
+    }
+
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        !self.did_commit(xid)
+    }
+
+    fn did_commit(&self, xid: Xid) -> bool {
+        self.0.binary_search(&xid).is_ok()
+    }
+}
 
 /// A table on its way in, with its indexes and what was gathered for them.
 pub(super) struct Loading {
@@ -144,7 +164,8 @@ pub fn load(
     raise_ids(&session, manifest.next_table, manifest.next_index);
 
     let allowance = crate::index::gathering_allowance(&session);
-    let (rows, read) = rows::load(engine, &files, &blocks, &tables, &allowance, threads)?;
+    let known = Known(&manifest.committed);
+    let (rows, read) = rows::load(engine, &files, &blocks, &tables, known, &allowance, threads)?;
     if read != manifest.rows_in_files() {
         return Err(EngineError::Damaged {
             file: crate::checkpoint::manifest_name(manifest.generation),
@@ -153,6 +174,7 @@ pub fn load(
     }
 
     build_indexes(&session, tables, threads)?;
+    settle_definitions(&session, &known, Xid(u64::MAX), &mut Finished::default());
     // What is between the two is no record of ours; and if a crash lost it, other records may take its place.
     let certain = manifest.redo.min(manifest.flushed);
     progress

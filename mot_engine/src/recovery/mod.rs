@@ -10,6 +10,7 @@
 //! - After `ArenaFull` from `apply` the same record may be applied again, once there is room; after `TooManyIndexes`, once
 //!   `settle_dropped_indexes` has found some.
 //! - `settle` is called by the reclaimer of a standby, beside replay.
+//! - `ParallelReplayer::judge_below` is called, drained, before the server's commit log is cut off.
 //! - `finish` is called once, when replay (if any) is over (drained) and before the first writer.
 //!
 //! README.md beside this file has the protocol of parallel replay.
@@ -22,6 +23,7 @@ mod positions;
 mod queue;
 mod replay;
 mod rows;
+mod verdicts;
 
 #[cfg(test)]
 mod crash_test;

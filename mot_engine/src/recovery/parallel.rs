@@ -14,6 +14,8 @@
 use super::lanes::{Lanes, Stopper};
 use super::queue::{Trouble, cost};
 use super::replay::{Replayer, came_to};
+use super::verdicts::judge_below;
+use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Xid};
@@ -118,6 +120,23 @@ impl ParallelReplayer {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Called before the server's commit log is cut off at `below`, with nothing handed over that is not applied (`drain`): judges what older
+    /// transactions left (`verdicts.rs`). Returns how many versions got a verdict.
+    pub fn judge_below(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        below: Xid,
+        threads: usize,
+    ) -> Result<u64, EngineError> {
+        // Tables may go.
+        self.here.forget_tables();
+        if let Some(lanes) = &self.lanes {
+            lanes.queue.definitions_change();
+        }
+        judge_below(session, clock, below, threads)
     }
 
     /// The end of the record that the last error is about, if that is an earlier one than was given.

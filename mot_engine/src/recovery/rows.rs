@@ -2,10 +2,11 @@
 
 use std::sync::atomic::Ordering;
 
-use super::load::{Loading, write_version};
+use super::load::{Known, Loading, write_version};
 use crate::checkpoint::{
     BlockPlace, BlockReader, Damage, OpenRows, VersionEntry, on_threads, read_block, units_of,
 };
+use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot};
@@ -22,6 +23,7 @@ pub(super) fn load(
     files: &[OpenRows],
     blocks: &[BlockPlace],
     tables: &[Loading],
+    known: Known<'_>,
     allowance: &Allowance,
     threads: usize,
 ) -> Result<(u64, u64), EngineError> {
@@ -31,6 +33,7 @@ pub(super) fn load(
         let session = engine.join_for_recovery()?;
         let mut loader = Loader {
             session: &session,
+            known,
             rows: 0,
             rows_read: 0,
             row_bytes: 0,
@@ -149,6 +152,7 @@ impl From<EngineError> for RowError {
 /// One thread's way of putting rows in.
 struct Loader<'a> {
     session: &'a Session,
+    known: Known<'a>,
     /// Live rows of all blocks, put in or not.
     rows_read: u64,
     /// Of the block.
@@ -201,7 +205,11 @@ impl Loader<'_> {
                 },
                 flags::LOGGED
                     | flags::KEYS_CHANGED
-                    | if entry.committed { flags::COMMITTED } else { 0 },
+                    | if entry.committed || self.known.did_commit(entry.xid) {
+                        flags::COMMITTED
+                    } else {
+                        0
+                    },
             )?;
             version.set_next(head);
             head = head.with_address(version.address());

@@ -227,6 +227,7 @@ fn checkpoints_beside_writers_fit_the_log() {
                 threads: 1,
                 pace: Pace::unlimited(),
                 progress: &progress,
+                outcomes: &mut |_| Ok(Vec::new()),
                 flush: &mut |_| Ok(Lsn(shared.with(|server| server.end))),
             };
             for _ in 0..40 {

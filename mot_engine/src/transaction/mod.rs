@@ -247,6 +247,8 @@ pub struct Transaction {
     level: u32,
     /// Some of its rows were logged.
     is_logged: bool,
+    /// The log will be told no more of it.
+    is_sealed: bool,
     writers: log::Writers,
 }
 
@@ -286,9 +288,19 @@ impl Transaction {
         self.operations.len()
     }
 
+    /// The transaction is about to end well, and what it did, if anything, is logged: nothing more can be done in it.
+    pub fn seal(&mut self) {
+        self.is_sealed = true;
+    }
+
+    /// It has ended: the next one begins.
+    pub fn unseal(&mut self) {
+        self.is_sealed = false;
+    }
+
     /// Room to record an operation of this transaction id.
     fn reserve(&mut self, xid: Xid) -> Result<(), EngineError> {
-        if self.is_logged {
+        if self.is_logged || self.is_sealed {
             return Err(EngineError::Corrupt {
                 what: "a row is changed after its transaction's changes were logged",
             });

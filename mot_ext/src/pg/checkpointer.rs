@@ -5,6 +5,8 @@
 //! buffers, with a wait event of that name, and stops doing so as soon as somebody waits. That is what is looked at here.
 //!
 //! The wait event of a process that ended in its sleep (because the postmaster is gone) stays, so its process number is looked at, too.
+use super::interrupts;
+use super::version::is_own_virtual;
 use mot_engine::checkpoint;
 use pgrx::pg_sys;
 use std::ptr::NonNull;
@@ -16,6 +18,9 @@ unsafe extern "C" {
 }
 
 const WRITE_DELAY: u32 = pg_sys::WaitEventTimeout::WAIT_EVENT_CHECKPOINT_WRITE_DELAY;
+
+/// Between two looks whether commits are through, in milliseconds.
+const POLL_MS: i64 = 1;
 
 /// The checkpointer's place among the processes.
 #[derive(Clone, Copy)]
@@ -68,4 +73,28 @@ pub fn time_to_spread(since_previous: Option<Duration>) -> Duration {
     let (seconds, target) = unsafe { (CheckPointTimeout, CheckPointCompletionTarget) };
     let timeout = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
     checkpoint::time_to_spread(timeout, since_previous, target)
+}
+
+/// Waits until the transactions that were between their commit record and the commit log are past that, as the checkpointer does behind its choice of
+/// a redo position: what is committed before that position is in the commit log then. May raise.
+pub fn wait_for_commits_under_way() {
+    let mut count = 0;
+    // SAFETY: collects under ProcArrayLock into memory of this context; every slot up to the count is set.
+    let mut under_way: Vec<pg_sys::VirtualTransactionId> = unsafe {
+        let found = pg_sys::GetVirtualXIDsDelayingChkpt(&mut count, super::DELAY_START);
+        let others = (0..count.max(0) as usize).map(|place| found.add(place).read());
+        // The checkpoint worker has the flag up all the time.
+        let others = others.filter(|transaction| !is_own_virtual(transaction));
+        let others = others.collect();
+        pg_sys::pfree(found.cast());
+        others
+    };
+    let (all, count) = (under_way.as_mut_ptr(), under_way.len() as i32);
+    let are_there = || {
+        // SAFETY: the list outlives the call.
+        unsafe { pg_sys::HaveVirtualXIDsDelayingChkpt(all, count, super::DELAY_START) }
+    };
+    while count > 0 && are_there() {
+        interrupts::sleep_ms(POLL_MS);
+    }
 }

@@ -1,4 +1,5 @@
 //! The write-ahead log: records of our own resource manager. README.md beside this file describes the mechanism.
+pub mod commit_log;
 pub mod emit;
 pub mod reader;
 pub mod replay;

@@ -28,12 +28,18 @@ pub struct OwnRecord<'a> {
 /// Largest page header of the WAL: a record that ends at a page boundary is followed by one.
 const PAGE_HEADER_BYTES_MAX: u64 = size_of::<pg_sys::XLogLongPageHeaderData>() as u64;
 
-/// Calls `visit` with each of our records that begins in `[from, to)`. An error text says why `to` could not be reached.
-pub fn read_gap(
-    from: Lsn,
-    to: Lsn,
-    mut visit: impl FnMut(OwnRecord<'_>),
-) -> Result<GapRead, String> {
+/// What a gap is read for.
+pub trait GapVisitor {
+    /// One of our records.
+    fn own(&mut self, record: OwnRecord<'_>);
+    /// Whether commit records are of interest.
+    fn wants_commits(&self) -> bool;
+    /// A transaction or subtransaction committed.
+    fn committed(&mut self, xid: pg_sys::TransactionId);
+}
+
+/// Shows `visitor` what begins in `[from, to)`. An error text says why `to` could not be reached.
+pub fn read_gap(from: Lsn, to: Lsn, visitor: &mut impl GapVisitor) -> Result<GapRead, String> {
     let mut found = GapRead::default();
     if from >= to {
         return Ok(found);
@@ -52,7 +58,7 @@ pub fn read_gap(
         if reader.is_null() {
             return Err("out of memory for a WAL reader".into());
         }
-        let outcome = walk(reader, from, to, &mut found, &mut visit);
+        let outcome = walk(reader, from, to, &mut found, visitor);
         pg_sys::XLogReaderFree(reader);
         outcome.map(|()| found)
     }
@@ -65,7 +71,7 @@ unsafe fn walk(
     from: Lsn,
     to: Lsn,
     found: &mut GapRead,
-    visit: &mut impl FnMut(OwnRecord<'_>),
+    visitor: &mut impl GapVisitor,
 ) -> Result<(), String> {
     // SAFETY: the caller's promise; a decoded record is valid until the next read.
     unsafe {
@@ -99,15 +105,46 @@ unsafe fn walk(
             found.records += 1;
             if (*record).xl_rmid == RMGR_ID {
                 found.own_records += 1;
-                visit(OwnRecord {
+                visitor.own(OwnRecord {
                     data: own_data(reader),
                     end: Lsn((*reader).EndRecPtr),
                     xid: (*record).xl_xid,
                 });
+            } else if u32::from((*record).xl_rmid) == pg_sys::RmgrIds::RM_XACT_ID
+                && visitor.wants_commits()
+            {
+                tell_commit(reader, visitor);
             }
             if reached >= to.0 {
                 return Ok(());
             }
+        }
+    }
+}
+
+/// Tells of the transactions that the record commits, if it is one that does.
+///
+/// # Safety
+/// `reader` has a decoded record of PostgreSQL's transactions.
+unsafe fn tell_commit(reader: *mut pg_sys::XLogReaderState, visitor: &mut impl GapVisitor) {
+    // SAFETY: the caller's promise; the parsed form points into the record, which stays until the next read.
+    unsafe {
+        let decoded = (*reader).record;
+        let info = (*decoded).header.xl_info;
+        let kind = u32::from(info) & pg_sys::XLOG_XACT_OPMASK;
+        let is_prepared = kind == pg_sys::XLOG_XACT_COMMIT_PREPARED;
+        if kind != pg_sys::XLOG_XACT_COMMIT && !is_prepared {
+            return;
+        }
+        let mut parsed = pg_sys::xl_xact_parsed_commit::default();
+        pg_sys::ParseCommitRecord(info, (*decoded).main_data.cast(), &mut parsed);
+        visitor.committed(if is_prepared {
+            parsed.twophase_xid
+        } else {
+            (*decoded).header.xl_xid
+        });
+        for subtransaction in 0..parsed.nsubxacts.max(0) as usize {
+            visitor.committed(parsed.subxacts.add(subtransaction).read_unaligned());
         }
     }
 }

@@ -85,6 +85,23 @@ impl Replay {
         self.until_done(session, end, |replayer| replayer.drain(&mut pause));
     }
 
+    /// The commit log will tell no more of transactions below `below` from the record on that ends at `at`: what they left is judged first.
+    pub fn judge_below(&mut self, session: &Session, clock: &impl Clock, below: Xid, at: Lsn) {
+        self.drain(session);
+        let threads = settings::load_threads();
+        match self.replayer.judge_below(session, clock, below, threads) {
+            Ok(judged) => ereport!(
+                PgLogLevel::DEBUG1,
+                PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+                format!(
+                    "mot judged {judged} row versions of transactions before {}",
+                    below.0
+                )
+            ),
+            Err(error) => errors::replay_stops(&show_lsn(at), error),
+        }
+    }
+
     fn until_done(
         &mut self,
         session: &Session,

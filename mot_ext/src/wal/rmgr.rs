@@ -6,17 +6,18 @@
 //! - `rm_redo` applies one record, or hands it over to threads (`replay`); a row that already has it is skipped, so replay may begin anywhere.
 //! - `rm_cleanup` runs when replay has ended; it waits until everything is applied. Recovery is not over for PostgreSQL yet: its last checkpoint follows.
 //! - An error in any of them is FATAL for the startup process: the server does not start, and says why. Nothing is skipped.
+use super::commit_log;
 use super::reader;
 use super::replay::{self, Replay, Stopwatch};
 use super::{RMGR_ID, RMGR_NAME};
-use crate::clock;
+use crate::clock::{self, EndedClock};
 use crate::errors;
 use crate::pg;
 use crate::pg::{interrupts, slot};
 use crate::session;
 use crate::shmem;
 use crate::workers::load;
-use mot_engine::{Lsn, State};
+use mot_engine::{Lsn, State, Xid};
 use pgrx::prelude::*;
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char};
@@ -50,6 +51,7 @@ pub fn init() {
     unsafe {
         if pg_sys::process_shared_preload_libraries_in_progress {
             pg_sys::RegisterCustomRmgr(RMGR_ID, RMGR.0.get());
+            commit_log::init();
         }
     }
 }
@@ -64,6 +66,11 @@ static REPLAYER: Redo = Redo(UnsafeCell::new(None));
 fn replayer() -> &'static mut Replay {
     // SAFETY: see `Redo`; no caller keeps the reference across a callback of PostgreSQL.
     unsafe { (*REPLAYER.0.get()).get_or_insert_with(Replay::new) }
+}
+
+/// Judges what transactions below `below` left; they have ended where the log is, before the record that ends at `at`.
+pub(super) fn judge_below(below: Xid, at: Lsn) {
+    replayer().judge_below(session::join_uncounted(), &EndedClock, below, at);
 }
 
 struct Watch(UnsafeCell<Stopwatch>);

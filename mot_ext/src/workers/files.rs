@@ -6,7 +6,7 @@
 //! - Old generations go when the new one is complete, except while somebody may be copying them (`copies`).
 use super::checkpointer::server_is_stopping;
 use super::copies;
-use crate::clock;
+use crate::clock::{self, PgClock};
 use crate::errors;
 use crate::pg::checkpointer::{self, Checkpointer};
 use crate::pg::{self, interrupts};
@@ -16,7 +16,7 @@ use crate::shmem::{self, CheckpointStats};
 use crate::wal::reader::show_lsn;
 use mot_engine::checkpoint::{self, CheckpointContext, Manifest, Pace, Phase, Timer};
 use mot_engine::disk::{DirectoryDisk, Disk};
-use mot_engine::{Engine, EngineError, Lsn, Xid};
+use mot_engine::{Clock, Engine, EngineError, Lsn, Xid};
 use pgrx::prelude::*;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -209,7 +209,7 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
         false => checkpointer::time_to_spread(under_way.since_previous).mul_f64(SPREAD),
     };
     let disk = open()?;
-    let mut flush = flush;
+    let (mut outcomes, mut flush) = (committed_among, flush);
     let mut context = CheckpointContext {
         // SAFETY: reads the control file's copy in shared memory; never raises.
         system_id: unsafe { pg_sys::GetSystemIdentifier() },
@@ -221,6 +221,7 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
         threads: settings::CHECKPOINT_WORKERS.get() as usize,
         pace: Pace::limited(settings::checkpoint_bandwidth(), &timer).spread_over(spread, &timer),
         progress,
+        outcomes: &mut outcomes,
         flush: &mut flush,
     };
     let written = checkpoint::write(session, &disk, &mut context)?;
@@ -274,6 +275,22 @@ fn settled() -> Xid {
     clock::widen(unsafe { pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut()) })
 }
 
+/// Those of `open` that have committed, certainly all whose commit record lies before the redo position: whose commit is under way is waited for, as the
+/// server's own checkpoint does before it writes the commit log. A transaction that the commit log knows no more stays open; while the server runs it
+/// is cut off far behind what the reclaimer has judged. May raise.
+fn committed_among(open: &[Xid]) -> Result<Vec<Xid>, EngineError> {
+    if open.is_empty() {
+        return Ok(Vec::new());
+    }
+    // SAFETY: reads shared state; never raises. What was replayed is in the commit log.
+    if !unsafe { pg_sys::RecoveryInProgress() } {
+        checkpointer::wait_for_commits_under_way();
+    }
+    let oldest = clock::widen(pg::version::oldest_clog_xid());
+    let has_committed = |xid: &Xid| *xid >= oldest && PgClock.did_commit(*xid);
+    Ok(open.iter().copied().filter(has_committed).collect())
+}
+
 /// Makes the WAL inserted so far durable, at least up to `rows`, and answers up to where it is.
 fn flush(rows: Lsn) -> Result<Lsn, EngineError> {
     // SAFETY: positions are shared; XLogFlush in recovery raises the minimum recovery point instead. May raise.
@@ -288,8 +305,10 @@ fn flush(rows: Lsn) -> Result<Lsn, EngineError> {
         loop {
             let replayed = Lsn(pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()));
             if replayed >= rows || shmem::control().redo_ended.load(Ordering::SeqCst) {
-                pg_sys::XLogFlush(replayed.0);
-                return Ok(replayed);
+                // What is being replayed may have told the commit log already, and so us: no recovery may end before it.
+                let end = pg_sys::GetCurrentReplayRecPtr(std::ptr::null_mut());
+                pg_sys::XLogFlush(end);
+                return Ok(replayed.max(Lsn(end)));
             }
             if super::shutdown_asked() || start.elapsed() > REPLAY_WAIT {
                 return Err(EngineError::Corrupt {

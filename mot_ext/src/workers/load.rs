@@ -8,17 +8,18 @@
 //! replays on what that has loaded. If the recovery ends without a record, nobody calls `rm_cleanup`: the worker finishes (`finish_standby`);
 //! until then nobody writes (`xact::write_xid`).
 use super::{files, watch};
-use crate::clock::{self, PgClock};
+use crate::clock::{self, EndedClock, PgClock};
 use crate::errors;
 use crate::pg::{self, interrupts, slot};
 use crate::session;
 use crate::settings;
 use crate::shmem;
-use crate::wal::reader::{self, show_lsn};
+use crate::wal::commit_log::Outcomes;
+use crate::wal::reader::{self, GapVisitor, OwnRecord, show_lsn};
 use crate::wal::replay::Replay;
 use mot_engine::checkpoint::Manifest;
 use mot_engine::recovery;
-use mot_engine::{Clock, EngineError, Lsn, State, Xid};
+use mot_engine::{EngineError, Lsn, Session, State};
 use pgrx::prelude::*;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -68,13 +69,11 @@ pub fn load_for_replay(replay: &mut Replay, to: Lsn) -> Result<(), String> {
     let Some(manifest) = load()? else {
         return Ok(());
     };
-    replay_gap(&manifest, replay, to)?;
+    let was_read = replay_gap(&manifest, replay, to, Behind::Replay)?;
     if !manifest.is_final {
         return Ok(());
     }
-    let gap_records = &shmem::control().recovery.gap_records;
-    let redo = if gap_records.load(Ordering::Relaxed) > 0 {
-        // What was read is not in the checkpoint's files, and must be read again.
+    let redo = if is_gap_needed(&manifest, was_read) {
         manifest.redo
     } else {
         // Where a shutdown's checkpoint begins, rather than where it ends: there another timeline may begin.
@@ -87,6 +86,13 @@ pub fn load_for_replay(replay: &mut Replay, to: Lsn) -> Result<(), String> {
     control.covered.store(redo.0, Ordering::SeqCst);
     control.gap_is_read.store(true, Ordering::SeqCst);
     Ok(())
+}
+
+/// Whether what was read behind the checkpoint must be read again, should it be loaded again: its files have neither the records of ours nor the ends
+/// of transactions that were prepared in it.
+fn is_gap_needed(manifest: &Manifest, was_read: bool) -> bool {
+    let gap_records = &shmem::control().recovery.gap_records;
+    was_read && (gap_records.load(Ordering::Relaxed) > 0 || manifest.has_open())
 }
 
 /// In the checkpoint worker, after `load_standby`: the recovery is over, and there was no record. Statements may read meanwhile, and nobody
@@ -147,23 +153,71 @@ pub fn load() -> Result<Option<Manifest>, String> {
     Ok(Some(manifest))
 }
 
-/// Reads and applies the WAL between the checkpoint and `to`.
-pub fn replay_gap(manifest: &Manifest, replay: &mut Replay, to: Lsn) -> Result<(), String> {
+/// What follows a gap.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Behind {
+    /// PostgreSQL replays on.
+    Replay,
+    /// Nothing: the server was shut down there.
+    Nothing,
+}
+
+/// The WAL of a gap on its way in.
+struct Gap<'a> {
+    replay: &'a mut Replay,
+    session: &'static Session,
+    own_records: &'a Cell<u64>,
+    is_reading: &'a Cell<bool>,
+    outcomes: Outcomes,
+}
+
+impl GapVisitor for Gap<'_> {
+    fn own(&mut self, record: OwnRecord<'_>) {
+        self.own_records.set(self.own_records.get() + 1);
+        self.is_reading.set(false);
+        let xid = clock::widen(record.xid);
+        self.replay
+            .apply(self.session, record.data, record.end, xid);
+        self.is_reading.set(true);
+    }
+
+    fn wants_commits(&self) -> bool {
+        self.outcomes.are_wanted()
+    }
+
+    fn committed(&mut self, xid: pg_sys::TransactionId) {
+        self.outcomes.add(clock::widen(xid));
+    }
+}
+
+/// Reads and applies the WAL between the checkpoint and `to`. False: there is none, or nothing of ours is in it.
+pub fn replay_gap(
+    manifest: &Manifest,
+    replay: &mut Replay,
+    to: Lsn,
+    behind: Behind,
+) -> Result<bool, String> {
     if manifest.redo >= to {
-        return Ok(());
+        return Ok(false);
     }
     let session = session::join_uncounted();
     let start = Instant::now();
     let (own_records, is_reading) = (Cell::new(0u64), Cell::new(true));
     let read = pg::catch(|| {
-        let read = reader::read_gap(manifest.redo, to, |record| {
-            own_records.set(own_records.get() + 1);
-            is_reading.set(false);
-            replay.apply(session, record.data, record.end, clock::widen(record.xid));
-            is_reading.set(true);
-        });
+        let mut gap = Gap {
+            replay,
+            session,
+            own_records: &own_records,
+            is_reading: &is_reading,
+            outcomes: Outcomes::of_files(behind == Behind::Nothing),
+        };
+        let read = reader::read_gap(manifest.redo, to, &mut gap);
         is_reading.set(false);
-        replay.drain(session);
+        gap.replay.drain(session);
+        // Else there is nothing that they could be outcomes of.
+        if read.is_ok() && (own_records.get() > 0 || manifest.has_open()) {
+            gap.outcomes.tell(gap.replay, session, to);
+        }
         read
     });
     match read {
@@ -187,11 +241,11 @@ pub fn replay_gap(manifest: &Manifest, replay: &mut Replay, to: Lsn) -> Result<(
                     )
                 );
             }
-            Ok(())
+            Ok(true)
         }
         Err(error) if !is_reading.get() => Err(error),
         // Written when the last writer was gone, and no start has taken that mark off since: nothing of ours is in the gap.
-        Ok(Err(_)) | Err(_) if manifest.is_final && own_records.get() == 0 => Ok(()),
+        Ok(Err(_)) | Err(_) if manifest.is_final && own_records.get() == 0 => Ok(false),
         Ok(Err(error)) | Err(error) => Err(format!(
             "the WAL from {} to {} is needed and cannot be read: {error} (max_slot_wal_keep_size, or dropping the slot \"mot\", lets PostgreSQL remove it; with the files back in pg_wal, from an archive, the start succeeds)",
             show_lsn(manifest.redo),
@@ -235,16 +289,14 @@ fn take_over() -> Result<Option<Manifest>, String> {
 pub fn load_in_worker() -> Result<(), String> {
     let is_warm = shmem::control().taken_over.load(Ordering::SeqCst);
     let loaded = if is_warm {
-        take_over()?
+        take_over()?.map(|manifest| (manifest, false))
     } else {
         load_and_replay()?
     };
-    if let Some(manifest) = loaded {
+    if let Some((manifest, was_read)) = loaded {
         // SAFETY: reads a shared position; never raises.
         let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
-        let gap = &shmem::control().recovery.gap_records;
-        let replayed = gap.load(Ordering::Relaxed) > 0;
-        let from = if replayed {
+        let from = if is_gap_needed(&manifest, was_read) {
             manifest.redo
         } else {
             manifest.redo.max(redo)
@@ -266,14 +318,15 @@ pub fn load_single_user() -> Result<(), String> {
     finish_after_clean_start()
 }
 
-fn load_and_replay() -> Result<Option<Manifest>, String> {
-    let loaded = load()?;
-    if let Some(manifest) = &loaded {
-        // SAFETY: reads a shared position; never raises.
-        let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
-        replay_gap(manifest, &mut Replay::new(), redo)?;
-    }
-    Ok(loaded)
+/// The checkpoint, and whether there was a gap behind it.
+fn load_and_replay() -> Result<Option<(Manifest, bool)>, String> {
+    let Some(manifest) = load()? else {
+        return Ok(None);
+    };
+    // SAFETY: reads a shared position; never raises.
+    let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
+    let was_read = replay_gap(&manifest, &mut Replay::new(), redo, Behind::Nothing)?;
+    Ok(Some((manifest, was_read)))
 }
 
 /// Replay is over: transactions of before are finished and their processes gone, but for prepared ones. Their outcome is read from the
@@ -286,7 +339,8 @@ pub fn finish_after_replay() -> Result<(), String> {
     let session = session::join_uncounted();
     let open_from = clock::widen(pg_sys::TransactionId::from_inner(pg::oldest_prepared_xid()));
     let threads = settings::load_threads();
-    recovery::finish_beside_prepared(session, &EndOfRecovery, open_from, threads)
+    // Nobody is running any more, even where the server still remembers the transactions of a primary that is gone.
+    recovery::finish_beside_prepared(session, &EndedClock, open_from, threads)
         .map_err(|error| error.to_string())?;
     shmem::engine().expect("preloaded").set_state(State::Ready);
     Ok(())
@@ -305,22 +359,4 @@ fn finish_after_clean_start() -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     shmem::engine().expect("preloaded").set_state(State::Ready);
     Ok(())
-}
-
-/// The clock when replay has ended: nobody is running any more, even where the server still remembers the transactions
-/// of a primary that is gone.
-struct EndOfRecovery;
-
-impl Clock for EndOfRecovery {
-    fn is_current(&self, _xid: Xid) -> bool {
-        false
-    }
-
-    fn is_in_progress(&self, _xid: Xid) -> bool {
-        false
-    }
-
-    fn did_commit(&self, xid: Xid) -> bool {
-        PgClock.did_commit(xid)
-    }
 }

@@ -18,7 +18,8 @@ impl World {
         steps: u64,
         flush: &mut dyn FnMut(Lsn) -> Result<Lsn, EngineError>,
     ) -> Result<checkpoint::Written, EngineError> {
-        let redo = Lsn(self.wal.borrow().end);
+        let wal = Rc::clone(&self.wal);
+        let redo = Lsn(wal.borrow().end);
         for _ in 0..self.random.below(steps + 1) {
             self.step();
         }
@@ -46,6 +47,11 @@ impl World {
             threads: 1,
             pace: Pace::unlimited(),
             progress: &progress,
+            outcomes: &mut |open| {
+                let committed = wal.borrow().committed();
+                let has_committed = |xid: &Xid| committed.contains(&xid.0);
+                Ok(open.iter().copied().filter(has_committed).collect())
+            },
             flush,
         };
         let written = write_from(&source, disk, &mut context, base.as_ref())?;

@@ -97,6 +97,14 @@ pub(super) enum Entry {
     Commit { xid: u64 },
 }
 
+impl Entry {
+    /// 0: of no transaction.
+    fn xid(&self) -> u64 {
+        let (Entry::Record { xid, .. } | Entry::Commit { xid }) = self;
+        *xid
+    }
+}
+
 /// A row's place and what a transaction left there.
 type Effect = ((RelationKey, TableId, u64), Option<Vec<u8>>);
 
@@ -181,6 +189,8 @@ struct Open {
     /// Relations locked exclusively.
     locked: Option<RelationKey>,
     logged: bool,
+    /// Its commit record is written, and nobody was told yet.
+    ended: bool,
 }
 
 /// An engine in an arena of its own, and transactions running on it.

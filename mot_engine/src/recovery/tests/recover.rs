@@ -37,11 +37,11 @@ impl World {
         let lanes = [0, 2, 3][random.below(3) as usize];
         let mut replayer = ParallelReplayer::new(engine, lanes, 2);
         let mut next_xid = 10;
-        for (lsn, entry) in &wal.entries {
-            let (Entry::Record { xid, .. } | Entry::Commit { xid }) = entry;
+        for (position, (lsn, entry)) in wal.entries.iter().enumerate() {
+            let xid = entry.xid();
             // An xid that left no trace in the log is used again.
             next_xid = next_xid.max(xid + 1);
-            if let Entry::Record { xid, bytes } = entry
+            if let Entry::Record { bytes, .. } = entry
                 && *lsn > from.min(at)
             {
                 let how = HandOver {
@@ -50,7 +50,7 @@ impl World {
                     has_readers: random.below(2) == 0,
                 };
                 replayer
-                    .apply(&session, bytes, Lsn(*lsn), Xid(*xid), how, &mut || {})
+                    .apply(&session, bytes, Lsn(*lsn), Xid(xid), how, &mut || {})
                     .unwrap_or_else(|error| panic!("{error}"));
             }
             replayed(Replayed {
@@ -58,6 +58,22 @@ impl World {
                 wal: &wal,
                 lsn: *lsn,
             })?;
+            // Here the server that wrote the log cut its commit log off: what is older is asked for in vain from now on.
+            if random.below(40) == 0 {
+                let later = wal.entries[position + 1..].iter();
+                let later = later.map(|(_, entry)| entry.xid());
+                let below = later.filter(|xid| *xid != 0).min().unwrap_or(next_xid);
+                replayer.drain(&mut || {}).expect("applies");
+                let clock = TestClock {
+                    outcomes: &outcomes,
+                    me: 0,
+                };
+                replayer
+                    .judge_below(&session, &clock, Xid(below), 2)
+                    .expect("judges");
+                let committed = &mut outcomes.committed.borrow_mut();
+                committed.retain(|xid| *xid >= below);
+            }
         }
         replayer.drain(&mut || {}).expect("applies");
         finish(

@@ -15,6 +15,7 @@ impl World {
             storages: Vec::new(),
             locked: None,
             logged: false,
+            ended: false,
         });
         self.open.len() - 1
     }
@@ -36,7 +37,18 @@ impl World {
     }
 
     pub(super) fn commit(&mut self, at: usize) {
+        if !self.open[at].ended {
+            self.write_commit_record(at);
+        }
         let mut open = self.open.remove(at);
+        self.outcomes.running.borrow_mut().remove(&open.xid);
+        open.transaction.commit(&self.session);
+    }
+
+    /// From here on it has committed; others learn that later, as where a commit waits for a standby.
+    fn write_commit_record(&mut self, at: usize) {
+        let open = &mut self.open[at];
+        open.ended = true;
         let clock = TestClock {
             outcomes: &self.outcomes,
             me: open.xid,
@@ -62,9 +74,7 @@ impl World {
             wal.storages.push((lsn, key, table));
         }
         drop(wal);
-        self.outcomes.running.borrow_mut().remove(&open.xid);
         self.outcomes.committed.borrow_mut().insert(open.xid);
-        open.transaction.commit(&self.session);
     }
 
     /// One random step of one transaction.
@@ -77,8 +87,9 @@ impl World {
         let at = self.random.below(self.open.len() as u64) as usize;
         if self.open[at].logged {
             match dice {
-                0..70 => self.commit(at),
-                70..85 => self.abort(at),
+                0..55 => self.commit(at),
+                55..70 if !self.open[at].ended => self.write_commit_record(at),
+                70..85 if !self.open[at].ended => self.abort(at),
                 _ => {}
             }
             return;

@@ -86,3 +86,26 @@ pub fn local_transaction() -> *mut u32 {
         return &raw mut (*pg_sys::MyProc).vxid.lxid;
     }
 }
+
+/// The oldest transaction that the commit log still knows.
+pub fn oldest_clog_xid() -> pg_sys::TransactionId {
+    // SAFETY: an aligned word in shared memory that is there from before any process starts.
+    unsafe {
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        let oldest = &raw const (*pg_sys::ShmemVariableCache).oldestClogXid;
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        let oldest = &raw const (*pg_sys::TransamVariables).oldestClogXid;
+        oldest.read_volatile()
+    }
+}
+
+/// Whether a virtual transaction is this process's.
+pub fn is_own_virtual(transaction: &pg_sys::VirtualTransactionId) -> bool {
+    // SAFETY: this process's own PGPROC; the caller has one.
+    unsafe {
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        return transaction.backendId == (*pg_sys::MyProc).backendId;
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        return transaction.procNumber == (*pg_sys::MyProc).vxid.procNumber;
+    }
+}

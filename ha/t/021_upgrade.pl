@@ -1,0 +1,36 @@
+# pg_upgrade copies files and definitions: the new cluster would have memory-optimized tables without rows. It stops, and the old cluster is as it was.
+use strict;
+use warnings;
+
+use Ledger;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+my $old = new_primary('old');
+my $digest = digest($old);
+$old->stop('fast');
+
+# Whether the new server has the library preloaded or not.
+for my $libraries ('mot', '')
+{
+	my $new = PostgreSQL::Test::Cluster->new('new' . $libraries);
+	$new->init(extra => [ '-E', 'UTF8', '--locale=C.UTF-8' ]);
+	$new->append_conf('postgresql.conf', "shared_preload_libraries = '$libraries'\nmot.max_memory = '192MB'\n");
+	my $bin = $old->config_data('--bindir');
+	chdir $PostgreSQL::Test::Utils::tmp_check or die;
+	$old->command_fails(
+		[
+			$old->installed_command('pg_upgrade'), '--no-sync', '-d', $old->data_dir, '-D', $new->data_dir, '-b', $bin, '-B', $bin,
+			'-s', $new->host, '-p', $old->port, '-P', $new->port
+		],
+		"pg_upgrade stops with '$libraries' preloaded");
+	my $log = join('', map { slurp_file($_) } glob($new->data_dir . '/pg_upgrade_output.d/*/log/*'));
+	like($log, qr/pg_upgrade does not bring the rows of memory-optimized tables along/, 'and says why');
+}
+
+$old->start;
+is(digest($old), $digest, 'the old cluster is as it was');
+sound($old, 'after pg_upgrade');
+no_crash($old);
+done_testing();

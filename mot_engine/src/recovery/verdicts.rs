@@ -1,0 +1,123 @@
+//! Verdicts while replay goes on, before the server cuts its commit log off.
+//!
+//! Replay asks nobody what became of a transaction; `finish`, the sweeper and readers ask later. But the log also says where the server that wrote it
+//! cut its commit log off, and when that is replayed the outcomes of the transactions before it can be told no more: a recovery reads "not committed"
+//! where nothing is left. So whoever replays judges what they left, right before.
+//!
+//! Contract: everything that the log has of transactions below `below` is applied, and they have ended there. Readers and the sweeper may be at
+//! work beside it: a verdict is a hint that anybody may set.
+
+use std::ops::Range;
+
+use super::finish::{Finished, settle_definitions};
+use crate::checkpoint::on_threads;
+use crate::clock::Clock;
+use crate::errors::EngineError;
+use crate::ids::{Slot, Xid};
+use crate::row::{Anchor, Head, Judged, VersionRef, flags, judge_maker};
+use crate::session::Session;
+use crate::table::TableRef;
+
+/// Slots a thread looks at at a time.
+const UNIT_SLOTS: u64 = 1 << 16;
+/// Slots looked at under one pin.
+const SLOTS_PER_PIN: u64 = 1024;
+
+/// Judges what transactions below `below` made and nobody has judged: versions, tables and indexes. What the clock takes for running stays
+/// open. `threads` look for it; the clock is asked by the caller's thread alone. Returns how many versions got a verdict.
+pub(super) fn judge_below(
+    session: &Session,
+    clock: &impl Clock,
+    below: Xid,
+    threads: usize,
+) -> Result<u64, EngineError> {
+    settle_definitions(session, clock, below, &mut Finished::default());
+    let mut judged = 0;
+    for walk in session.tables() {
+        let table = walk.table();
+        for slot in open_slots(session, table, below, threads)? {
+            let _pin = session.local.pin();
+            let Some(anchor) = table.anchor(slot) else {
+                continue;
+            };
+            for version in versions(anchor).filter(|version| is_open(*version, below)) {
+                match judge_maker(version, clock) {
+                    Judged::Running | Judged::Mine => {}
+                    Judged::Committed | Judged::Aborted => judged += 1,
+                }
+            }
+            // The sweeper may have passed by when there was nothing to take out yet.
+            table.set_dirty(slot);
+        }
+    }
+    Ok(judged)
+}
+
+/// A row's versions, newest first. The caller is pinned.
+fn versions(anchor: &Anchor) -> impl Iterator<Item = VersionRef> {
+    std::iter::successors(anchor.head().version(), |version| version.next())
+}
+
+fn is_open(version: VersionRef, below: Xid) -> bool {
+    version.flags() & (flags::COMMITTED | flags::ABORTED) == 0 && version.xid() < below
+}
+
+/// A table handed to threads.
+struct Shared(TableRef);
+
+// SAFETY: a storage of atomics, kept alive by the caller's walk.
+unsafe impl Sync for Shared {}
+
+/// The rows with a version that is to be judged.
+fn open_slots(
+    session: &Session,
+    table: TableRef,
+    below: Xid,
+    threads: usize,
+) -> Result<Vec<Slot>, EngineError> {
+    let end = table.slots_end().0;
+    let units = end.div_ceil(UNIT_SLOTS) as usize;
+    let engine = session.engine();
+    let shared = Shared(table);
+    let shared = &shared;
+    let found = on_threads(threads, units, |_, next| {
+        let session = engine.join_for_recovery()?;
+        let mut open = Vec::new();
+        while let Some(unit) = next.take() {
+            let first = unit as u64 * UNIT_SLOTS;
+            let slots = first..end.min(first + UNIT_SLOTS);
+            look(&session, shared.0, slots, below, &mut open)?;
+        }
+        Ok(open)
+    })?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+fn look(
+    session: &Session,
+    table: TableRef,
+    slots: Range<u64>,
+    below: Xid,
+    open: &mut Vec<Slot>,
+) -> Result<(), EngineError> {
+    let mut from = slots.start;
+    while from < slots.end {
+        let _pin = session.local.pin();
+        let to = slots.end.min(from + SLOTS_PER_PIN);
+        for slot in (from..to).map(Slot) {
+            let Some(anchor) = table.anchor(slot) else {
+                continue;
+            };
+            if anchor.head().has(Head::AT_REST)
+                || !versions(anchor).any(|version| is_open(version, below))
+            {
+                continue;
+            }
+            open.try_reserve(1)
+                .map_err(|_| EngineError::OutOfProcessMemory)?;
+            open.push(slot);
+        }
+        from = to;
+    }
+    Ok(())
+}
