@@ -17,7 +17,7 @@ use Time::HiRes qw(usleep);
 our @EXPORT = qw(
   new_primary new_standby unpack_backup
   is_full pick start_load stop_load start_readers stop_readers start_checkpoints stop_checkpoints
-  promote crash wait_gone process agrees sound digest same_rows wait_replayed caught_up no_crash
+  promote crash wait_gone process agrees sound digest same_rows wait_replayed wait_archived caught_up no_crash
 );
 
 my $here = abs_path(dirname(__FILE__) . '/..');
@@ -320,6 +320,16 @@ sub digest
 {
 	my ($node) = @_;
 	return $node->safe_psql('postgres', 'SELECT * FROM digest');
+}
+
+# Waits until every WAL file up to now, this one ended, is whole in the primary's archive.
+sub wait_archived
+{
+	my ($primary) = @_;
+	my $last = $primary->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())');
+	$primary->safe_psql('postgres', 'SELECT pg_switch_wal()');
+	$primary->poll_query_until('postgres', "SELECT last_archived_wal >= '$last' FROM pg_stat_archiver") or die 'not archived';
+	return;
 }
 
 # Waits until `$standby` has replayed what `$node` has written, with whatever lies between them (cascades, archives).

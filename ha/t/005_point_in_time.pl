@@ -52,9 +52,7 @@ prepare_mark('behind', 103);
 $primary->safe_psql('postgres', q(COMMIT PREPARED 'across'));
 mark();
 stop_load($load);
-my $last = $primary->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())');
-$primary->safe_psql('postgres', 'SELECT pg_switch_wal()');
-$primary->poll_query_until('postgres', "SELECT last_archived_wal >= '$last' FROM pg_stat_archiver") or die 'not archived';
+wait_archived($primary);
 
 # The marks up to the target, those of prepared transactions, and who is still prepared.
 my @targets = (

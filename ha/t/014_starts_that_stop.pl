@@ -34,6 +34,7 @@ $standby->append_conf('postgresql.conf', "hot_standby = on\n");
 is($standby->start(fail_ok => 1), 0, 'a standby that lacks WAL behind a final checkpoint does not start');
 ok($standby->log_contains('the WAL from [0-9A-F/]+ to [0-9A-F/]+ is needed and cannot be read'), 'and says which');
 # With what is missing it does.
+wait_archived($primary);
 system_or_bail('sh', '-c', 'cp ' . $primary->archive_dir . '/0000* ' . $standby->data_dir . '/pg_wal/');
 $standby->start;
 same_rows($primary, $standby, 'with its WAL back from an archive');

@@ -73,6 +73,8 @@ sub lose_slot
 	stop_readers($readers);
 	ok($checkpoint->pumpable, "$name: a checkpoint waits while ours fails");
 	is($node->safe_psql('postgres', 'SELECT redo_lsn FROM pg_control_checkpoint()'), $redo, "$name: and has not completed");
+	# Nothing is taken away before it is in the archive.
+	wait_archived($primary);
 	$node->safe_psql('postgres', 'SELECT pg_terminate_backend(worker_pid) FROM mot.stat_checkpoint');
 	$checkpoint->finish;
 	ok($node->log_contains('invalidating (obsolete replication )?slot "mot"', $seen), "$name: the WAL of the slot of a worker that was ended is taken away");
@@ -116,6 +118,7 @@ $standby->stop('fast');
 $seen = -s $standby->logfile;
 is($standby->start(fail_ok => 1), 0, 'a standby that lost its WAL at its shutdown does not start');
 like(slurp_file($standby->logfile, $seen), qr/is needed and cannot be read: .*max_slot_wal_keep_size/, 'and names the setting');
+wait_archived($primary);
 system_or_bail('sh', '-c', 'cp -n ' . $primary->archive_dir . '/0000* ' . $standby->data_dir . '/pg_wal/');
 $standby->start;
 same_rows($primary, $standby, 'with its WAL back from the archive');
