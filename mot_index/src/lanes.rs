@@ -86,6 +86,23 @@ mod avx2 {
     use super::{AtomicU32, AtomicU64, LANES};
     use core::arch::asm;
 
+    /// Instructions with vectors. `vzeroupper`, without which the SSE code that follows would be slow, takes the upper halves of all sixteen: a
+    /// build for processors that have them may keep something in any.
+    macro_rules! with_vectors {
+        ($($instruction:literal,)+ $($name:ident = $kind:ident(reg) $operand:expr,)+) => {
+            asm!(
+                $($instruction,)+
+                "vzeroupper",
+                $($name = $kind(reg) $operand,)+
+                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+                out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+                out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+                out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+                options(nostack, preserves_flags),
+            )
+        };
+    }
+
     /// Turns the order of unsigned numbers into that of signed ones.
     const SIGN: u64 = 1 << 63;
     /// The same for halves.
@@ -97,7 +114,7 @@ mod avx2 {
         // SAFETY: reads the 128 bytes of `cells`, with instructions the caller has looked for; the registers it
         // changes are named. Without `nomem` the compiler moves no other access over it.
         unsafe {
-            asm!(
+            with_vectors!(
                 "vmovq xmm0, {wanted}",
                 "vpbroadcastq ymm0, xmm0",
                 "vpcmpeqq ymm1, ymm0, ymmword ptr [{cells}]",
@@ -108,12 +125,9 @@ mod avx2 {
                 "vmovmskpd {b:e}, ymm2",
                 "vmovmskpd {c:e}, ymm3",
                 "vmovmskpd {d:e}, ymm4",
-                "vzeroupper",
                 wanted = in(reg) wanted,
                 cells = in(reg) cells.as_ptr(),
                 a = out(reg) a, b = out(reg) b, c = out(reg) c, d = out(reg) d,
-                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
-                options(nostack, preserves_flags),
             );
         }
         a | b << 4 | c << 8 | d << 12
@@ -124,7 +138,7 @@ mod avx2 {
         let (a, b, c, d): (u32, u32, u32, u32);
         // SAFETY: as in `equal`.
         unsafe {
-            asm!(
+            with_vectors!(
                 "vmovq xmm0, {bound}",
                 "vmovq xmm5, {sign}",
                 "vpbroadcastq ymm0, xmm0",
@@ -141,13 +155,10 @@ mod avx2 {
                 "vmovmskpd {b:e}, ymm2",
                 "vmovmskpd {c:e}, ymm3",
                 "vmovmskpd {d:e}, ymm4",
-                "vzeroupper",
                 bound = in(reg) bound ^ SIGN,
                 sign = in(reg) SIGN,
                 cells = in(reg) cells.as_ptr(),
                 a = out(reg) a, b = out(reg) b, c = out(reg) c, d = out(reg) d,
-                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
-                options(nostack, preserves_flags),
             );
         }
         !(a | b << 4 | c << 8 | d << 12) & 0xFFFF
@@ -158,19 +169,16 @@ mod avx2 {
         let (a, b): (u32, u32);
         // SAFETY: reads the 64 bytes of `halves`, as in `equal`.
         unsafe {
-            asm!(
+            with_vectors!(
                 "vmovd xmm0, {wanted:e}",
                 "vpbroadcastd ymm0, xmm0",
                 "vpcmpeqd ymm1, ymm0, ymmword ptr [{halves}]",
                 "vpcmpeqd ymm2, ymm0, ymmword ptr [{halves} + 32]",
                 "vmovmskps {a:e}, ymm1",
                 "vmovmskps {b:e}, ymm2",
-                "vzeroupper",
                 wanted = in(reg) wanted,
                 halves = in(reg) halves.as_ptr(),
                 a = out(reg) a, b = out(reg) b,
-                out("xmm0") _, out("xmm1") _, out("xmm2") _,
-                options(nostack, preserves_flags),
             );
         }
         a | b << 8
@@ -181,7 +189,7 @@ mod avx2 {
         let (a, b): (u32, u32);
         // SAFETY: as in `equal_halves`.
         unsafe {
-            asm!(
+            with_vectors!(
                 "vmovd xmm0, {bound:e}",
                 "vmovd xmm3, {sign:e}",
                 "vpbroadcastd ymm0, xmm0",
@@ -192,13 +200,10 @@ mod avx2 {
                 "vpcmpgtd ymm2, ymm2, ymm0",
                 "vmovmskps {a:e}, ymm1",
                 "vmovmskps {b:e}, ymm2",
-                "vzeroupper",
                 bound = in(reg) bound ^ SIGN_OF_HALF,
                 sign = in(reg) SIGN_OF_HALF,
                 halves = in(reg) halves.as_ptr(),
                 a = out(reg) a, b = out(reg) b,
-                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-                options(nostack, preserves_flags),
             );
         }
         !(a | b << 8) & 0xFFFF
