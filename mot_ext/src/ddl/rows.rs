@@ -3,7 +3,7 @@
 //! All work is SQL inside the statement's transaction, under the latest snapshot (as core's own table rewrites and scans are,
 //! also in REPEATABLE READ): the caller's lock keeps other writers out.
 use super::alter::violated;
-use super::{nodes, storage};
+use super::{nodes, retype, storage};
 use crate::pg::{version, violation};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -153,8 +153,11 @@ pub unsafe fn make_true(before: &Picture) {
     }
 }
 
-/// Raises 0A000 when the table's row type is stored in a table: nobody fills the new columns there. Core asks that of tables that it rewrites.
+/// Raises 0A000 when the table's row type is stored in a table: nobody fills the new columns there. Core asks that of tables that it rewrites, since 16
+/// without a look at foreign ones.
 unsafe fn refuse_if_stored_elsewhere(relation: pg_sys::Oid) {
+    // SAFETY: catalog look-ups.
+    unsafe { retype::refuse_if_embedded(relation) };
     // SAFETY: the caller has locked the table; its name is in the message because there is no name of a type.
     unsafe {
         let table = pg_sys::table_open(relation, pg_sys::NoLock as i32);
