@@ -314,6 +314,9 @@ pub(crate) fn suffix_bytes(
     permutation: Permutation,
     positions: Range<usize>,
 ) -> usize {
+    if !leaf.kinds().may_have_suffixes() {
+        return 0;
+    }
     suffix_slots(leaf, permutation, positions)
         .map(|slot| Bag::stored_bytes(word_length(owned_bag(leaf).word(slot))))
         .sum()

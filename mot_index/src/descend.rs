@@ -183,6 +183,32 @@ pub(crate) fn look_up<'a>(leaf: &'a Node, seen: &mut Seen, rest: &[u8]) -> Optio
     }
 }
 
+/// The leaf changed while it was looked at.
+pub(crate) struct Changed;
+
+/// The root of the layer of what goes on behind a slice, if the leaf has one. For who latches the leaf if there is none: nothing says that there still
+/// is none.
+#[inline(always)]
+pub(crate) fn look_for_layer<'a>(
+    leaf: &'a Node,
+    seen: Seen,
+    slice: u64,
+) -> Result<Option<&'a Node>, Changed> {
+    let permutation = leaf.permutation();
+    let kinds = leaf.kinds();
+    let layer =
+        (leaf.longer(permutation, kinds, slice).first()).filter(|first| kinds.of(*first) != SUFFIX);
+    let Some(slot) = layer else {
+        return Ok(None);
+    };
+    let address = leaf.value(slot);
+    if !leaf.is_still(seen) {
+        return Err(Changed);
+    }
+    // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
+    Ok(unsafe { Node::at(address) })
+}
+
 /// Looks for what goes on behind a slice; `None` when the leaf changed.
 ///
 /// Which slots have such entries is read first and validated before the bag is followed; from there on these slots are the entries they were for

@@ -217,7 +217,7 @@ impl<'a> Frame<'a> {
             }),
         };
         let (before, slot) = match place {
-            Place::Before(position) => (position, None),
+            Place::Before(position, _) => (position, None),
             Place::At(position, slot) => (position, Some((slot, self.leaf.kinds().of(slot)))),
         };
         self.read = match direction {
@@ -437,8 +437,8 @@ fn entries_to(end: &[u8], reading: Reading<'_>, direction: Direction) -> (usize,
     match (reading.search(slice, class, suffix), direction) {
         (Place::At(position, _), Direction::Forward) => (position + 1, true),
         (Place::At(position, _), Direction::Backward) => (count - position, true),
-        (Place::Before(position), Direction::Forward) => (position, position < count),
-        (Place::Before(position), Direction::Backward) => (count - position, position > 0),
+        (Place::Before(position, _), Direction::Forward) => (position, position < count),
+        (Place::Before(position, _), Direction::Backward) => (count - position, position > 0),
     }
 }
 

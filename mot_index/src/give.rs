@@ -70,6 +70,9 @@ struct Gift<'a> {
 impl Gift<'_> {
     /// Whether the taker holds all of it, and `coming`, should that be the taker's.
     fn fits(&self, leaf: &Node, coming: u64) -> bool {
+        if !self.taker.version.is_narrow() {
+            return true;
+        }
         let permutation = leaf.permutation();
         let mut slices = (self.moved.clone()).map(|position| leaf.key(permutation.slot(position)));
         slices.all(|slice| self.taker.holds(slice))
@@ -150,12 +153,12 @@ impl<'a, M: Memory> Tree<'a, M> {
             Side::Right => 0,
             Side::Left => taken.count(),
         };
+        let mut pairs = [(0, 0); LEAF_ENTRIES];
         for (number, position) in gift.moved.clone().enumerate() {
             let from = permutation.slot(position);
             let to;
             (taken, to) = taken.insert(first + number);
-            taker.set_key(to, leaf.key(from));
-            taker.set_value(to, leaf.value(from));
+            pairs[number] = (from, to);
             taken_kinds = taken_kinds.with(to, kinds.of(from));
             if let Some(bag) = bag.as_mut().filter(|_| kinds.of(from) == SUFFIX) {
                 copy_suffix_to(leaf, from, bag, to);
@@ -164,6 +167,7 @@ impl<'a, M: Memory> Tree<'a, M> {
                 leaf.set_kinds(kinds.with_last(NO_SLOT));
             }
         }
+        taker.take_entries(leaf, pairs.into_iter().take(gift.moved.len()));
         taker.set_kinds(taken_kinds);
         if let Some(bag) = bag {
             taker.set_bag(bag.cell());

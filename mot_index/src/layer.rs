@@ -90,6 +90,9 @@ impl<'a, M: Memory> Tree<'a, M> {
     pub(crate) fn move_some(&self, leaf: &Node) -> Result<bool, OutOfMemory> {
         const COUNT: usize = SUFFIXES_OF_A_SLICE;
         let (permutation, kinds) = (leaf.permutation(), leaf.kinds());
+        if !kinds.may_have_suffixes() {
+            return Ok(false);
+        }
         let slot = |position: usize| permutation.slot(position);
         let first = (0..=LEAF_ENTRIES - COUNT).find(|first| {
             kinds.of(slot(*first)) == SUFFIX

@@ -307,7 +307,7 @@ impl<'a, M: Memory> Tree<'a, M> {
 /// The position of a key that is in no owned leaf.
 fn absent_at(place: Place) -> usize {
     match place {
-        Place::Before(position) => position,
+        Place::Before(position, _) => position,
         Place::At(..) => unreachable!("the key was absent under the latch"),
     }
 }
@@ -341,10 +341,9 @@ fn split_leaf(
     let moved = permutation.count() - keep;
     let mut right_kinds = right.kinds();
     let mut right_last = NO_SLOT;
+    right.take_entries(left, (0..moved).map(|to| (permutation.slot(keep + to), to)));
     for to in 0..moved {
         let slot = permutation.slot(keep + to);
-        right.set_key(to, left.key(slot));
-        right.set_value(to, left.value(slot));
         right_kinds = right_kinds.with(to, kinds.of(slot));
         if kinds.of(slot) == SUFFIX {
             let bag = right_bag.as_mut();
@@ -385,7 +384,8 @@ fn replace_left_bag(
     mut left_bag: Option<Bag>,
 ) -> u64 {
     let old = left.bag();
-    let keeps_suffix = (0..kept.count()).any(|position| kinds.of(kept.slot(position)) == SUFFIX);
+    let keeps_suffix = kinds.may_have_suffixes()
+        && (0..kept.count()).any(|position| kinds.of(kept.slot(position)) == SUFFIX);
     if moved == 0 || (left_bag.is_none() && keeps_suffix) {
         return 0;
     }

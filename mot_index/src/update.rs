@@ -7,7 +7,7 @@
 //! unwind, [`Undo`] leaves the tree as if it had answered `Keep`.
 
 use crate::bag::{Bag, enlarge, owned_bag, owned_suffix};
-use crate::descend::{Found, Goal, look_up, reach_leaf};
+use crate::descend::{Changed, Goal, look_for_layer, reach_leaf};
 use crate::layer::{LAYER_KEYS, NewLayer};
 use crate::memory::{Memory, OutOfMemory};
 use crate::node::{MAX_VALUE, Node, Place};
@@ -91,7 +91,7 @@ impl<'a, M: Memory> Tree<'a, M> {
                 Some(found) => break found,
                 None => {
                     if let Some(site) = self.install_root()? {
-                        break (site, Place::Before(0));
+                        break (site, Place::Before(0, 0));
                     }
                 }
             }
@@ -108,7 +108,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         place: Place,
         mut decide: impl FnMut(Option<u64>) -> (Change, R),
     ) -> Result<R, OutOfMemory> {
-        match entry(key, site, place) {
+        match entry(place) {
             Entry::Present { position, slot } => {
                 Ok(self.change_present(key, site, position, slot, |value| decide(Some(value))))
             }
@@ -127,7 +127,7 @@ impl<'a, M: Memory> Tree<'a, M> {
         decide: impl FnMut(u64) -> (Change, R),
     ) -> Option<R> {
         let (site, place) = self.latch_leaf(key)?;
-        match entry(key, site, place) {
+        match entry(place) {
             Entry::Present { position, slot } => {
                 Some(self.change_present(key, site, position, slot, decide))
             }
@@ -160,22 +160,22 @@ impl<'a, M: Memory> Tree<'a, M> {
             'layer: loop {
                 let rest = &key[offset..];
                 let (slice, class) = cut(rest);
-                let Some((leaf, mut seen)) = reach_leaf(root, Goal::Slice(slice)) else {
+                let Some((leaf, seen)) = reach_leaf(root, Goal::Slice(slice)) else {
                     continue 'tree;
                 };
                 // Look before latching where a layer may lie below, so that those who pass
                 // through do not contend for the latches of the upper layers.
                 if class == LONGER {
-                    match look_up(leaf, &mut seen, rest) {
-                        None => continue 'layer,
-                        Some(Found::Layer(layer)) => {
+                    match look_for_layer(leaf, seen, slice) {
+                        Err(Changed) => continue 'layer,
+                        Ok(Some(layer)) => {
                             Node::prefetch(layer.address());
                             root = layer;
                             offset += SLICE_BYTES;
                             continue 'layer;
                         }
                         // Before the latch, which no later access overtakes.
-                        Some(Found::Nothing | Found::Value(_)) => {
+                        Ok(None) => {
                             Bag::prefetch_to_put(leaf.bag(), rest.len() - SLICE_BYTES);
                         }
                     }
@@ -429,20 +429,12 @@ pub(crate) fn place_in_owned(leaf: &Node, rest: &[u8]) -> Place {
     })
 }
 
-/// What a latched leaf has for the key, whose rest is at a place.
+/// What a latched leaf has for the key whose place in it this is.
 #[inline]
-fn entry(key: &[u8], site: Site<'_>, place: Place) -> Entry {
+fn entry(place: Place) -> Entry {
     match place {
         Place::At(position, slot) => Entry::Present { position, slot },
-        Place::Before(position) => {
-            let (leaf, (slice, class)) = (site.leaf, cut(&key[site.offset..]));
-            let is_clash =
-                class == LONGER && leaf.has_longer(leaf.permutation(), slice, SUFFIXES_OF_A_SLICE);
-            if is_clash {
-                Entry::Clash { position }
-            } else {
-                Entry::Absent { position }
-            }
-        }
+        Place::Before(position, SUFFIXES_OF_A_SLICE) => Entry::Clash { position },
+        Place::Before(position, _) => Entry::Absent { position },
     }
 }

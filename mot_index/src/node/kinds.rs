@@ -31,6 +31,14 @@ impl Kinds {
         self.0 & self.0 << 2 & HIGHEST != 0
     }
 
+    /// Whether an entry may have a suffix; likewise.
+    #[inline]
+    pub(crate) fn may_have_suffixes(self) -> bool {
+        // Of all kinds only `SUFFIX`, 1001, has these two bits.
+        const HIGHEST: u64 = 0x0888_8888_8888_8888;
+        self.0 & self.0 << 3 & HIGHEST != 0
+    }
+
     pub(crate) fn with(self, slot: usize, kind: u64) -> Self {
         debug_assert!(slot < LEAF_ENTRIES && kind <= LAYER);
         Kinds(self.0 & !(KIND << (KIND_BITS * slot)) | kind << (KIND_BITS * slot))

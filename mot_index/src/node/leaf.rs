@@ -25,8 +25,8 @@ pub(crate) const NO_SLOT: usize = LEAF_ENTRIES;
 pub(crate) enum Place {
     /// The entry of this slice, class and suffix, or the one that leads to the layer where it would be; at this position and in this slot.
     At(usize, usize),
-    /// No such entry; it would go to this position.
-    Before(usize),
+    /// No such entry; it would go to this position. If it has a suffix: so many others of its slice have.
+    Before(usize, usize),
 }
 
 /// A set of slots.
@@ -37,11 +37,6 @@ impl Slots {
     #[inline]
     pub(crate) fn first(self) -> Option<usize> {
         (self.0 != 0).then_some(self.0.trailing_zeros() as usize)
-    }
-
-    #[inline]
-    pub(crate) fn count(self) -> usize {
-        self.0.count_ones() as usize
     }
 }
 
@@ -72,6 +67,9 @@ pub(crate) trait EntriesOfLeaf {
 
     /// Stores the value of an entry that no reader looks at yet, or of a dirty leaf.
     fn set_value(&self, slot: usize, value: u64);
+
+    /// The slice of the first slot, and ones where any slot's differs from it, used or not.
+    fn first_and_differing(&self) -> [u64; 2];
 
     /// Bit `i`: slot `i`, used or not, has the slice. Bits behind those of the slots mean nothing.
     fn equal(&self, slice: u64) -> u32;
@@ -149,9 +147,8 @@ impl Node {
 
     /// What a narrow leaf would share that holds all that this full leaf does and one slice more; `None` if there is none.
     pub(crate) fn window_with(&self, slice: u64) -> Option<Window> {
-        by_form!(self, entries => {
-            Window::over((0..LEAF_ENTRIES).map(|slot| entries.key(slot)).chain([slice]))
-        })
+        let [first, differing] = by_form!(self, entries => entries.first_and_differing());
+        Window::by(first, differing | (slice ^ first))
     }
 
     #[inline]
@@ -176,6 +173,17 @@ impl Node {
     pub(crate) fn set_value(&self, slot: usize, value: u64) {
         debug_assert!(slot < LEAF_ENTRIES);
         by_form!(self, entries => entries.set_value(slot, value))
+    }
+
+    /// Stores slices and values of entries of another leaf, which this one holds, in slots that no reader looks at yet: pairs of a slot there and one here.
+    #[inline]
+    pub(crate) fn take_entries(&self, leaf: &Node, slots: impl Iterator<Item = (usize, usize)>) {
+        by_form!(leaf, theirs => by_form!(self, ours => {
+            for (from, to) in slots {
+                ours.set_key(to, theirs.key(from));
+                ours.set_value(to, theirs.value(from));
+            }
+        }));
     }
 
     /// Stores the value of an entry that readers may look at. Returns what the owner counts when it gives the latch back: a narrow leaf's value is
@@ -255,13 +263,6 @@ impl Node {
         Slots(longer)
     }
 
-    /// Whether so many entries go on behind a slice, in a permutation of this leaf; for a leaf of which few slots have the slice a look at those.
-    #[inline(always)]
-    pub(crate) fn has_longer(&self, permutation: Permutation, slice: u64, count: usize) -> bool {
-        self.slots_of(slice).count() >= count
-            && self.longer(permutation, self.kinds(), slice).count() == count
-    }
-
     /// Where an entry is or would be, in a permutation of this leaf. `order` says of the slot of an entry of kind `SUFFIX` how its suffix lies to
     /// the one looked for; it is asked only about entries of the slice, and only if the class is [`LONGER`].
     #[inline(always)]
@@ -276,6 +277,7 @@ impl Node {
             by_form!(self, entries => (entries.equal(slice), entries.at_most(slice)));
         let equal = Slots(equal & ALL_SLOTS);
         let mut less = at_most & ALL_SLOTS & !equal.0;
+        let mut suffixes = 0;
         let kinds = self.kinds();
         for slot in equal {
             let kind = kinds.of(slot);
@@ -284,6 +286,7 @@ impl Node {
                 && let Some(position) = permutation.position(slot)
             {
                 if kind == SUFFIX {
+                    suffixes += 1;
                     lies = order(slot);
                 }
                 if lies.is_eq() {
@@ -292,6 +295,6 @@ impl Node {
             }
             less |= u32::from(lies.is_lt()) << slot;
         }
-        Place::Before(permutation.count_of(less))
+        Place::Before(permutation.count_of(less), suffixes)
     }
 }

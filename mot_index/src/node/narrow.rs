@@ -48,14 +48,11 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The first window in which all of some slices (one at least) differ, if there is one.
-    pub(crate) fn over(slices: impl IntoIterator<Item = u64>) -> Option<Self> {
-        let mut slices = slices.into_iter();
-        let first = slices.next()?;
-        let varying = slices.fold(0, |varying, slice| varying | (slice ^ first));
+    /// The first window in which all of some slices differ, if there is one: by one of them, and ones where any other differs from it.
+    pub(crate) fn by(first: u64, differing: u64) -> Option<Self> {
         let window = |shifts: [u8; 2]| Window { shared: 0, shifts };
         let found =
-            (SHIFTS.into_iter().map(window)).find(|window| varying & !window.mask() == 0)?;
+            (SHIFTS.into_iter().map(window)).find(|window| differing & !window.mask() == 0)?;
         Some(Window {
             shared: first & !found.mask(),
             ..found
@@ -204,6 +201,16 @@ impl EntriesOfLeaf for NarrowEntries<'_> {
         debug_assert!(value <= MAX_VALUE);
         self.leaf.halves[LEAF_ENTRIES + slot].store(value as u32, Ordering::Release);
         self.leaf.upper[slot].store((value >> u32::BITS) as u16, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn first_and_differing(&self) -> [u64; 2] {
+        let parts = &self.leaf.halves[..LEAF_ENTRIES];
+        let part = |slot: usize| parts[slot].load(Ordering::Relaxed);
+        let first = part(0);
+        let differing = (1..LEAF_ENTRIES).fold(0, |bits, slot| bits | (part(slot) ^ first));
+        let slice = self.window.slice(first);
+        [slice, self.window.slice(first ^ differing) ^ slice]
     }
 
     #[inline(always)]

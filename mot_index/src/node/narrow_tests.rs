@@ -22,6 +22,12 @@ fn slices() -> impl Strategy<Value = Vec<u64>> {
     })
 }
 
+/// The window of some slices.
+fn window_over(slices: &[u64]) -> Option<Window> {
+    let differing = slices.iter().map(|slice| slice ^ slices[0]);
+    Window::by(slices[0], differing.fold(0, |all, bits| all | bits))
+}
+
 fn leaf(window: Option<Window>) -> (&'static Node, NonNull<u8>, Layout) {
     let layout = if window.is_some() {
         NARROW_LAYOUT
@@ -39,14 +45,39 @@ fn leaf(window: Option<Window>) -> (&'static Node, NonNull<u8>, Layout) {
 fn place(leaf: &Node, slice: u64, class: u64) -> (usize, Option<usize>) {
     match leaf.search(leaf.permutation(), slice, class, |_| cmp::Ordering::Equal) {
         Place::At(position, slot) => (position, Some(slot)),
-        Place::Before(position) => (position, None),
+        Place::Before(position, _) => (position, None),
     }
 }
 
 proptest! {
+    /// What comes of a full leaf and one slice more is the same whatever the leaf's form.
+    #[test]
+    fn leaves_of_both_forms_tell_the_same_window(slices in slices(), others in prop::collection::vec(any::<u64>(), 4)) {
+        let Some(window) = window_over(&slices) else {
+            return Ok(());
+        };
+        let leaves = [Some(window), None].map(leaf);
+        let all: Vec<u64> = slices.iter().copied().cycle().take(LEAF_ENTRIES).collect();
+        for (leaf, ..) in leaves {
+            for (slot, slice) in all.iter().enumerate() {
+                leaf.set_key(slot, *slice);
+            }
+        }
+        for coming in slices.iter().copied().chain(others) {
+            let wanted = window_over(&[&all[..], &[coming]].concat());
+            for (leaf, ..) in leaves {
+                prop_assert_eq!(leaf.window_with(coming), wanted);
+            }
+        }
+        for (_, block, layout) in leaves {
+            // SAFETY: allocated above with this layout, and not used any more.
+            unsafe { std::alloc::dealloc(block.as_ptr(), layout) };
+        }
+    }
+
     #[test]
     fn a_window_tells_slices_from_their_parts_and_keeps_their_order(slices in slices(), others in prop::collection::vec(any::<u64>(), 8)) {
-        let Some(window) = Window::over(slices.iter().copied()) else {
+        let Some(window) = window_over(&slices) else {
             let varying = slices.iter().fold(0, |varying, slice| varying | (slice ^ slices[0]));
             prop_assert!(varying >> 32 != 0, "the lower half would do");
             prop_assert!(varying << 32 != 0, "the upper half would do");
@@ -76,7 +107,7 @@ proptest! {
     ) {
         slices.sort_unstable();
         slices.dedup();
-        let Some(window) = Window::over(slices.iter().copied()) else {
+        let Some(window) = window_over(&slices) else {
             return Ok(());
         };
         let leaves = [Some(window), None].map(leaf);
@@ -125,7 +156,7 @@ proptest! {
 
 #[test]
 fn windows_lie_where_keys_differ() {
-    let at = |slices: &[u64]| Window::over(slices.iter().copied()).map(|window| window.shifts);
+    let at = |slices: &[u64]| window_over(&slices).map(|window| window.shifts);
     // Numbers of eight bytes, also with gaps, and only one.
     assert_eq!(at(&[5 << 40 | 1, 5 << 40 | 0xFFFF_FFFF]), Some([0, 16]));
     assert_eq!(at(&[256, 512]), Some([0, 16]));

@@ -48,6 +48,13 @@ impl EntriesOfLeaf for Wide<'_> {
     }
 
     #[inline(always)]
+    fn first_and_differing(&self) -> [u64; 2] {
+        let first = self.key(0);
+        let differing = (1..LEAF_ENTRIES).fold(0, |bits, slot| bits | (self.key(slot) ^ first));
+        [first, differing]
+    }
+
+    #[inline(always)]
     fn equal(&self, slice: u64) -> u32 {
         lanes::equal(self.slices(), slice)
     }
