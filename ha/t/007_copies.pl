@@ -27,7 +27,10 @@ sub checkpoints
 sub copy_of
 {
 	my ($to, @list) = @_;
-	system_or_bail('cp', '-a', $primary->data_dir, $to);
+	# As with any copy of a running server, files may go while it lists them; the log has what they were.
+	IPC::Run::run([ 'cp', '-a', $primary->data_dir, $to ], '2>', \my $errors);
+	my @errors = grep { !/: No such file or directory$/ } split(/\n/, $errors);
+	die "@errors" if @errors;
 	unlink("$to/postmaster.pid");
 	unlink(glob("$to/mot/*"));
 	return [ grep { system('cp', "$directory/$_", "$to/mot/") != 0 } @list ];
