@@ -62,6 +62,9 @@ command_fails_like(
 	qr/this standby's checkpoint of memory-optimized tables is behind.*HINT:  Try again/s, 'refused, with the way out');
 my ($code, undef, $error) = $standby->psql('postgres', q(SET statement_timeout = '300ms'; SELECT pg_backup_start('low', true)));
 like($error, qr/statement timeout/, 'pg_backup_start waits, interruptibly');
+# A slow machine has its time from here on, a backup that waits for the next checkpoint included.
+$standby->append_conf('postgresql.conf', "authentication_timeout = 60s\n");
+$standby->reload;
 $standby->safe_psql('postgres', 'SELECT pg_terminate_backend(worker_pid) FROM mot.stat_checkpoint');
 $standby->poll_query_until('postgres', q(SELECT covered_lsn >= (SELECT redo_lsn FROM pg_control_checkpoint()) FROM mot.stat_checkpoint))
   or die 'no checkpoint';
@@ -71,7 +74,7 @@ restored('later', 'from a backup after the refusal');
 # Its checkpoints fail when it has long been running (here: it may not write into their directory), and its restartpoints go on.
 my $behind_again = q(SELECT covered_lsn < (SELECT redo_lsn FROM pg_control_checkpoint()) FROM mot.stat_checkpoint);
 my @backup = ('pg_basebackup', '-h', $standby->host, '-p', $standby->port, '--checkpoint', 'fast', '--no-sync');
-$standby->append_conf('postgresql.conf', "mot.checkpoint_bandwidth = 0\n");
+$standby->append_conf('postgresql.conf', "mot.checkpoint_bandwidth = 0\nauthentication_timeout = 4s\n");
 $standby->reload;
 chmod 0500, $standby->data_dir . '/mot' or die;
 $primary->safe_psql('postgres', 'UPDATE twin_heap SET k = k + 1; UPDATE twin_mot SET k = k + 1; CHECKPOINT');
@@ -86,6 +89,8 @@ like($error, qr/statement timeout/, 'and pg_backup_start waits');
 	SET statement_timeout = '300ms'; SELECT pg_backup_start('low', true)));
 like($error, qr/statement timeout/, 'also when the worker is gone');
 chmod 0700, $standby->data_dir . '/mot' or die;
+$standby->append_conf('postgresql.conf', "authentication_timeout = 60s\n");
+$standby->reload;
 $standby->poll_query_until('postgres', $behind_again, 'f') or die 'no checkpoint';
 $standby->backup('good_again');
 restored('good_again', 'from a backup after checkpoints that failed');
