@@ -189,11 +189,11 @@ pub(crate) struct Changed;
 /// The root of the layer of what goes on behind a slice, if the leaf has one. For who latches the leaf if there is none: nothing says that there still
 /// is none.
 #[inline(always)]
-pub(crate) fn look_for_layer<'a>(
-    leaf: &'a Node,
+pub(crate) fn look_for_layer(
+    leaf: &Node,
     seen: Seen,
     slice: u64,
-) -> Result<Option<&'a Node>, Changed> {
+) -> Result<Option<&Node>, Changed> {
     let permutation = leaf.permutation();
     let kinds = leaf.kinds();
     let layer =

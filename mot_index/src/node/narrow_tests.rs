@@ -156,7 +156,7 @@ proptest! {
 
 #[test]
 fn windows_lie_where_keys_differ() {
-    let at = |slices: &[u64]| window_over(&slices).map(|window| window.shifts);
+    let at = |slices: &[u64]| window_over(slices).map(|window| window.shifts);
     // Numbers of eight bytes, also with gaps, and only one.
     assert_eq!(at(&[5 << 40 | 1, 5 << 40 | 0xFFFF_FFFF]), Some([0, 16]));
     assert_eq!(at(&[256, 512]), Some([0, 16]));
