@@ -46,7 +46,12 @@ pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) ->
                 return true;
             }
             refuse_reference_in_command(command);
-            if (*command).subtype == AT_AlterColumnType {
+            let changes_values = match (*command).subtype {
+                AT_AlterColumnType => true,
+                AT_AddColumn => rows::adds_content(relid, (*command).def.cast()),
+                _ => false,
+            };
+            if changes_values {
                 retype::refuse_if_embedded(relid);
             }
         }

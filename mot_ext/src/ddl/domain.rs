@@ -3,9 +3,8 @@
 //! Core looks for the domain in tables with storage only. What is new after its part is judged here as core judges it: the new condition
 //! alone, over the values as the base type has them, in every column of the domain or of one over it. (Not by a cast to the domain: that
 //! asks all of its conditions, and rows may break one that is NOT VALID.)
-use super::alter::violated;
 use super::utility::Statement;
-use super::{nodes, retype, rows};
+use super::{latest, nodes, retype};
 use crate::pg::violation;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -64,28 +63,23 @@ impl Promises {
         let of_checks = "
             SELECT c.oid, pg_catalog.pg_get_expr(c.conbin, 0)
               FROM pg_catalog.pg_constraint c WHERE c.contypid = $1 AND c.contype = 'c' AND c.convalidated ORDER BY c.oid";
-        Spi::connect(|client| -> Result<Promises, pgrx::spi::Error> {
-            let mut found = Promises::default();
-            for row in client.select(of_domain, None, &[domain.into()])? {
-                found.is_not_null = row.get(1)?.unwrap_or(false);
-                found.collation = row.get(2)?.unwrap_or(pg_sys::InvalidOid);
-            }
-            for row in client.select(of_checks, None, &[domain.into()])? {
-                if let (Some(constraint), Some(condition)) = (row.get(1)?, row.get(2)?) {
-                    found.checks.push(Check {
-                        constraint,
-                        condition,
-                    });
-                }
-            }
-            Ok(found)
-        })
-        .unwrap_or_else(|error| {
-            violated(
-                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-                format!("could not read a domain's constraints: {error}"),
-            )
-        })
+        let mut found = Promises::default();
+        for (is_not_null, collation) in
+            latest::select(of_domain, &[domain.into()], |row| (row.get(1), row.get(2)))
+        {
+            found.is_not_null = is_not_null.unwrap_or(false);
+            found.collation = collation.unwrap_or(pg_sys::InvalidOid);
+        }
+        let checks = latest::select(of_checks, &[domain.into()], |row| {
+            let constraint = row.get(1)?;
+            let condition = row.get(2)?;
+            Some(Check {
+                constraint,
+                condition,
+            })
+        });
+        found.checks = checks.into_iter().flatten().collect();
+        found
     }
 
     /// What was not said before.
@@ -126,14 +120,14 @@ impl Promises {
                 };
                 let values = format!("SELECT {quoted}::{base} AS value FROM ONLY {name} OFFSET 0");
                 if self.is_not_null
-                    && rows::any_row(&format!(
+                    && latest::any_row(&format!(
                         "SELECT 1 FROM ({values}) AS judged WHERE pg_catalog.num_nulls(value) > 0 LIMIT 1"
                     ))
                 {
                     break_off(PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION, "null values");
                 }
                 for check in &self.checks {
-                    if rows::any_row(&format!(
+                    if latest::any_row(&format!(
                         "SELECT 1 FROM ({values}) AS judged WHERE NOT ({}) LIMIT 1",
                         check.condition
                     )) {
@@ -167,7 +161,7 @@ impl Promises {
 /// Whether a type is the domain, or a domain over it at any depth.
 fn is_over(type_oid: pg_sys::Oid, domain: pg_sys::Oid) -> bool {
     type_oid == domain
-        || Spi::get_one_with_args::<bool>(
+        || latest::select(
             "WITH RECURSIVE under(typ) AS (
                  SELECT $1
                  UNION
@@ -175,11 +169,6 @@ fn is_over(type_oid: pg_sys::Oid, domain: pg_sys::Oid) -> bool {
              )
              SELECT $2 IN (SELECT typ FROM under)",
             &[type_oid.into(), domain.into()],
-        )
-        .unwrap_or_else(|error| {
-            violated(
-                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-                format!("could not read the catalog: {error}"),
-            )
-        }) == Some(true)
+            |row| row.get::<bool>(1) == Some(true),
+        ) == [true]
 }

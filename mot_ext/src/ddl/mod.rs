@@ -17,6 +17,7 @@
 //! | `am` | the index access method and its operator classes |
 //! | `definition`, `storage` | catalog rows to engine definitions, and every call that changes engine storage |
 //! | `check` | `mot.check`, sizes, storages |
+//! | `latest` | queries under the latest snapshot, as core reads catalogs |
 //! | `identity`, `nodes`, `inheritance`, `refuse` | whose relation it is; parse trees; errors |
 //!
 //! The hooks are installed only when the library is preloaded; without it the handlers answer (so `\d` and pg_dump work), tables cannot
@@ -40,6 +41,7 @@ mod identity;
 mod index;
 mod index_columns;
 mod inheritance;
+mod latest;
 mod lock;
 mod maintenance;
 mod nodes;

@@ -2,8 +2,8 @@
 //!
 //! Core gives the indexes of a heap table to its new owner, those of a foreign table not. An index is not in pg_shdepend, so
 //! nothing but this keeps the column right.
+use super::latest;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
 /// Gives a table's indexes to the table's owner.
 pub unsafe fn follow(relid: pg_sys::Oid) {
@@ -17,7 +17,7 @@ pub unsafe fn follow_all() {
     unsafe { follow_where("", &[]) }
 }
 
-unsafe fn follow_where(condition: &str, arguments: &[pgrx::datum::DatumWithOid]) {
+unsafe fn follow_where(condition: &str, arguments: &[latest::Argument]) {
     let query = format!(
         "SELECT x.oid, t.relowner FROM pg_catalog.pg_index i
          JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
@@ -25,19 +25,10 @@ unsafe fn follow_where(condition: &str, arguments: &[pgrx::datum::DatumWithOid])
          JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
          WHERE t.relkind = 'f' AND m.amname = 'mot' AND x.relowner <> t.relowner {condition}"
     );
-    let astray = Spi::connect(|client| -> Result<Vec<_>, pgrx::spi::Error> {
-        let mut astray = Vec::new();
-        for row in client.select(&query, None, arguments)? {
-            if let (Some(index), Some(owner)) =
-                (row.get::<pg_sys::Oid>(1)?, row.get::<pg_sys::Oid>(2)?)
-            {
-                astray.push((index, owner));
-            }
-        }
-        Ok(astray)
-    })
-    .unwrap_or_else(|error| error!("could not read the indexes' owners: {error}"));
-    for (index, owner) in astray {
+    let astray = latest::select(&query, arguments, |row| {
+        row.get::<pg_sys::Oid>(1).zip(row.get::<pg_sys::Oid>(2))
+    });
+    for (index, owner) in astray.into_iter().flatten() {
         // SAFETY: core's own step for the indexes of a heap table.
         unsafe {
             pg_sys::ATExecChangeOwner(index, owner, true, pg_sys::AccessExclusiveLock as i32);

@@ -5,10 +5,9 @@
 //! Core then changes the catalog; it would also try to make the column's indexes anew, which it refuses to do on a foreign
 //! table, so they are dropped before and made again after, in the same transaction.
 use super::refuse::unsupported;
-use super::{nodes, rows};
+use super::{latest, nodes, rows};
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
-use pgrx::prelude::*;
 
 /// Commands that make dropped indexes again.
 pub struct SetAside(Vec<String>);
@@ -77,20 +76,10 @@ unsafe fn indexes_over(relid: pg_sys::Oid, column: i16) -> Vec<(String, String)>
         LEFT JOIN pg_catalog.pg_constraint c ON c.conindid = i.indexrelid AND c.contype IN ('p', 'u')
         WHERE i.indrelid = $1 AND $2 = ANY (i.indkey::int2[])
         ORDER BY i.indexrelid";
-    Spi::connect(
-        |client| -> Result<Vec<(String, String)>, pgrx::spi::Error> {
-            let mut found = Vec::new();
-            for row in client.select(query, None, &[relid.into(), column.into()])? {
-                if let (Some(drop), Some(create)) = (row.get::<String>(1)?, row.get::<String>(2)?) {
-                    found.push((drop, create));
-                }
-            }
-            Ok(found)
-        },
-    )
-    .unwrap_or_else(|error| {
-        unsupported(format!("could not read the indexes: {error}"), "Try again.")
-    })
+    let found = latest::select(query, &[relid.into(), column.into()], |row| {
+        row.get::<String>(1).zip(row.get::<String>(2))
+    });
+    found.into_iter().flatten().collect()
 }
 
 /// Whether a type change alters stored values: core's ATColumnChangeRequiresRewrite.
@@ -158,7 +147,7 @@ unsafe fn needs_rewrite(
 }
 
 /// The memory-optimized tables with a column of a type, or of a type made from it: a domain over it, an array, range or
-/// composite type of it, at any depth.
+/// composite type of it, the row type of a table that inherits or has its columns from it, at any depth.
 pub fn tables_with_type(type_oid: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     let query = "
         WITH RECURSIVE made_from(typ) AS (
@@ -174,6 +163,12 @@ pub fn tables_with_type(type_oid: pg_sys::Oid) -> Vec<pg_sys::Oid> {
                 UNION ALL
                 SELECT c.reltype FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
                  WHERE a.atttypid = m.typ AND a.attnum > 0 AND NOT a.attisdropped AND c.reltype <> 0
+                UNION ALL
+                SELECT c.reltype FROM pg_catalog.pg_class p JOIN pg_catalog.pg_inherits i ON i.inhparent = p.oid
+                  JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
+                 WHERE p.reltype = m.typ AND c.reltype <> 0
+                UNION ALL
+                SELECT c.reltype FROM pg_catalog.pg_class c WHERE c.reloftype = m.typ AND c.reltype <> 0
             ) AS next(typ)
         )
         SELECT DISTINCT a.attrelid
@@ -183,20 +178,12 @@ pub fn tables_with_type(type_oid: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         JOIN pg_catalog.pg_foreign_server s ON s.oid = f.ftserver
         JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid = s.srvfdw
         WHERE w.fdwname = 'mot'";
-    Spi::connect(|client| -> Result<Vec<pg_sys::Oid>, pgrx::spi::Error> {
-        let mut found = Vec::new();
-        for row in client.select(query, None, &[type_oid.into()])? {
-            found.extend(row.get::<pg_sys::Oid>(1)?);
-        }
-        Ok(found)
-    })
-    .unwrap_or_else(|error| {
-        unsupported(format!("could not read the catalog: {error}"), "Try again.")
-    })
+    let found = latest::select(query, &[type_oid.into()], |row| row.get::<pg_sys::Oid>(1));
+    found.into_iter().flatten().collect()
 }
 
-/// Raises 0A000 when a relation's row type is stored in a memory-optimized table: core does not look there before it changes
-/// an attribute's type, and stored values would be misread.
+/// Raises 0A000 when a relation's row type is stored in a memory-optimized table: core (since 16) does not look there before it changes
+/// an attribute's type, and stored values would be misread; nor before it adds a column with content, which stored values would not have.
 pub unsafe fn refuse_if_embedded(relid: pg_sys::Oid) {
     // SAFETY: a catalog look-up.
     let row_type = unsafe { pg_sys::get_rel_type_id(relid) };

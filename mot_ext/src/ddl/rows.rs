@@ -3,7 +3,7 @@
 //! All work is SQL inside the statement's transaction, under the latest snapshot (as core's own table rewrites and scans are,
 //! also in REPEATABLE READ): the caller's lock keeps other writers out.
 use super::alter::violated;
-use super::{nodes, retype, storage};
+use super::{latest, nodes, retype, storage};
 use crate::pg::{version, violation};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -110,7 +110,7 @@ pub unsafe fn make_true(before: &Picture) {
             }
             let quoted = nodes::quoted(&column.name);
             // Not IS NULL: the planner believes the constraint, which is in the catalog already, and answers without looking.
-            if any_row(&format!(
+            if latest::any_row(&format!(
                 "SELECT 1 FROM ONLY {name} WHERE pg_catalog.num_nulls({quoted}) > 0 LIMIT 1"
             )) {
                 let table = pg_sys::table_open(before.relation, pg_sys::NoLock as i32);
@@ -167,15 +167,40 @@ unsafe fn refuse_if_stored_elsewhere(relation: pg_sys::Oid) {
     }
 }
 
+/// Whether rows of a table that core keeps start with something else than NULL in a new column, or must be judged by its domain: core's question before it
+/// refuses such a column in a table whose row type is stored elsewhere. For types that are no types (serial) and for unknown ones, too: core knows better.
+pub unsafe fn adds_content(relation: pg_sys::Oid, column: *mut pg_sys::ColumnDef) -> bool {
+    // SAFETY: a live ColumnDef as parsed; catalog look-ups.
+    unsafe {
+        let kind = pg_sys::get_rel_relkind(relation) as u8;
+        if kind != pg_sys::RELKIND_RELATION && kind != pg_sys::RELKIND_PARTITIONED_TABLE {
+            return false;
+        }
+        let has_source = nodes::items::<pg_sys::Constraint>((*column).constraints)
+            .into_iter()
+            .any(|constraint| {
+                matches!(
+                    (*constraint).contype,
+                    pg_sys::ConstrType::CONSTR_DEFAULT
+                        | pg_sys::ConstrType::CONSTR_IDENTITY
+                        | pg_sys::ConstrType::CONSTR_GENERATED
+                )
+            });
+        if has_source || !(*column).raw_default.is_null() {
+            return true;
+        }
+        let type_oid = pg_sys::LookupTypeNameOid(std::ptr::null_mut(), (*column).typeName, true);
+        type_oid == pg_sys::InvalidOid
+            || pg_sys::get_typtype(type_oid) as u8 == pg_sys::TYPTYPE_DOMAIN
+    }
+}
+
 /// Whether a row of the table does not pass a condition that the catalog says all pass. The planner may believe the catalog
 /// (`constraint_exclusion`) and answer without looking; it does not see through a subquery with OFFSET.
-unsafe fn breaks(table: &str, condition: &str) -> bool {
-    // SAFETY: as `any_row`.
-    unsafe {
-        any_row(&format!(
-            "SELECT 1 FROM (SELECT ({condition}) AS passes FROM ONLY {table} OFFSET 0) AS judged WHERE NOT passes LIMIT 1"
-        ))
-    }
+fn breaks(table: &str, condition: &str) -> bool {
+    latest::any_row(&format!(
+        "SELECT 1 FROM (SELECT ({condition}) AS passes FROM ONLY {table} OFFSET 0) AS judged WHERE NOT passes LIMIT 1"
+    ))
 }
 
 /// Judges the rows of a partition, or of one below the default partition, by its bounds.
@@ -205,32 +230,30 @@ pub unsafe fn verify_partition(relation: pg_sys::Oid, is_default: bool) {
 
 /// The text of what a partition's rows must pass, its parents' bounds included; `None`: anything.
 fn partition_bounds(relation: pg_sys::Oid) -> Option<String> {
-    Spi::get_one_with_args::<String>(
+    let found = latest::select(
         "SELECT pg_catalog.pg_get_partition_constraintdef($1)",
         &[relation.into()],
-    )
-    .unwrap_or_else(|error| {
-        violated(
-            PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-            format!("could not read the bounds of a partition: {error}"),
-        )
-    })
+        |row| row.get::<String>(1),
+    );
+    found.into_iter().flatten().next()
 }
 
 /// The text of a CHECK constraint's condition.
-unsafe fn check_expression(relation: pg_sys::Oid, check: &str) -> String {
-    let text = Spi::get_one_with_args::<String>(
-        "SELECT pg_catalog.pg_get_expr(conbin, conrelid) FROM pg_catalog.pg_constraint
-         WHERE conrelid = $1 AND contype = 'c' AND conname = $2",
-        &[relation.into(), check.into()],
+fn check_expression(relation: pg_sys::Oid, check: &str) -> String {
+    let all = latest::select(
+        "SELECT conname::pg_catalog.text, pg_catalog.pg_get_expr(conbin, conrelid) FROM pg_catalog.pg_constraint
+         WHERE conrelid = $1 AND contype = 'c'",
+        &[relation.into()],
+        |row| row.get::<String>(1).zip(row.get::<String>(2)),
     );
-    match text {
-        Ok(Some(text)) => text,
-        _ => violated(
+    let named = all.into_iter().flatten().find(|(name, _)| name == check);
+    let Some((_, text)) = named else {
+        violated(
             PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
             format!("constraint \"{check}\" does not exist"),
-        ),
-    }
+        )
+    };
+    text
 }
 
 /// Runs an UPDATE of a whole table of which no trigger fires, whatever its ENABLE says, as a rewrite by core fires none. A foreign table
@@ -346,47 +369,6 @@ unsafe fn take_rules_away(run: *mut pg_sys::QueryDesc, checks: usize) {
                 version::pass_all_checks(info, (*(*run).estate).es_query_cxt, checks);
             }
         }
-    }
-}
-
-/// Whether a query gives a row.
-pub unsafe fn any_row(query: &str) -> bool {
-    // SAFETY: as `execute`.
-    unsafe { execute(query, 1) > 0 }
-}
-
-/// Runs one command under the latest snapshot and returns how many rows it processed.
-unsafe fn execute(command: &str, limit: std::ffi::c_long) -> u64 {
-    let command = CString::new(command).expect("identifiers and expressions hold no zero byte");
-    // SAFETY: connect and finish are paired; an error in between ends the transaction, which cleans up.
-    unsafe {
-        pg_sys::SPI_connect();
-        let plan = pg_sys::SPI_prepare(command.as_ptr(), 0, std::ptr::null_mut());
-        if plan.is_null() {
-            violated(
-                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-                format!("could not prepare {command:?}"),
-            );
-        }
-        let result = pg_sys::SPI_execute_snapshot(
-            plan,
-            std::ptr::null_mut(),
-            std::ptr::null(),
-            pg_sys::GetLatestSnapshot(),
-            std::ptr::null_mut(),
-            false,
-            false,
-            limit,
-        );
-        if result < 0 {
-            violated(
-                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-                format!("could not run {command:?}: SPI error {result}"),
-            );
-        }
-        let processed = pg_sys::SPI_processed;
-        pg_sys::SPI_finish();
-        processed
     }
 }
 

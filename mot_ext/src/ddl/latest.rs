@@ -1,0 +1,103 @@
+//! Queries of DDL under the latest snapshot.
+//!
+//! Who holds the locks that DDL takes must see what others committed before it got them. SPI's own snapshot is the transaction's: in REPEATABLE READ
+//! one from before, under which a table that was made since is not there, while its rows would be misread. Core reads catalogs, and validates rows,
+//! under a new snapshot each time, as is done here. What the transaction itself has done is seen, too.
+use super::alter::violated;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use std::ffi::CString;
+
+/// A value that stands for `$1`, `$2` and so on: its type and itself.
+pub struct Argument(pg_sys::Oid, pg_sys::Datum);
+
+impl From<pg_sys::Oid> for Argument {
+    fn from(value: pg_sys::Oid) -> Argument {
+        Argument(pg_sys::OIDOID, pg_sys::Datum::from(value))
+    }
+}
+
+impl From<i16> for Argument {
+    fn from(value: i16) -> Argument {
+        Argument(pg_sys::INT2OID, pg_sys::Datum::from(value))
+    }
+}
+
+/// One row of what a query found.
+pub struct Found {
+    row: pg_sys::HeapTuple,
+    shape: pg_sys::TupleDesc,
+}
+
+impl Found {
+    /// A column, counted from 1, copied; `None`: it is NULL.
+    pub fn get<T: FromDatum>(&self, column: i32) -> Option<T> {
+        let mut is_null = false;
+        // SAFETY: made and used only while SPI holds the rows (`select`); the caller names the column's type as the query has it.
+        unsafe {
+            let value = pg_sys::SPI_getbinval(self.row, self.shape, column, &raw mut is_null);
+            T::from_datum(value, is_null)
+        }
+    }
+}
+
+/// The rows that a query gives, each as `read` makes it.
+pub fn select<T>(query: &str, arguments: &[Argument], read: impl Fn(&Found) -> T) -> Vec<T> {
+    // SAFETY: connect and finish are paired; an error in between ends the transaction, which cleans up.
+    unsafe {
+        let rows = run(query, arguments, 0);
+        let table = pg_sys::SPI_tuptable;
+        let found = (0..rows as usize).map(|position| Found {
+            row: *(*table).vals.add(position),
+            shape: (*table).tupdesc,
+        });
+        let result = found.map(|found| read(&found)).collect();
+        pg_sys::SPI_finish();
+        result
+    }
+}
+
+/// Whether a query gives a row.
+pub fn any_row(query: &str) -> bool {
+    // SAFETY: as in `select`.
+    unsafe {
+        let rows = run(query, &[], 1);
+        pg_sys::SPI_finish();
+        rows > 0
+    }
+}
+
+/// Connects to SPI and runs one query, up to so many rows (0: all); answers how many it gave.
+unsafe fn run(query: &str, arguments: &[Argument], limit: std::ffi::c_long) -> u64 {
+    let text = CString::new(query).expect("identifiers and expressions hold no zero byte");
+    let mut types: Vec<pg_sys::Oid> = arguments.iter().map(|argument| argument.0).collect();
+    let mut values: Vec<pg_sys::Datum> = arguments.iter().map(|argument| argument.1).collect();
+    // SAFETY: the caller finishes; types and values are as many as the arguments, none of them NULL.
+    unsafe {
+        pg_sys::SPI_connect();
+        let plan = pg_sys::SPI_prepare(text.as_ptr(), arguments.len() as i32, types.as_mut_ptr());
+        if plan.is_null() {
+            violated(
+                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+                format!("could not prepare {query:?}"),
+            );
+        }
+        let result = pg_sys::SPI_execute_snapshot(
+            plan,
+            values.as_mut_ptr(),
+            std::ptr::null(),
+            pg_sys::GetLatestSnapshot(),
+            std::ptr::null_mut(),
+            false,
+            false,
+            limit,
+        );
+        if result < 0 {
+            violated(
+                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+                format!("could not run {query:?}: SPI error {result}"),
+            );
+        }
+        pg_sys::SPI_processed
+    }
+}
