@@ -255,3 +255,16 @@ BEGIN;
 DECLARE c CURSOR FOR SELECT * FROM cu_empty;
 DELETE FROM cu_empty WHERE CURRENT OF c;
 ROLLBACK;
+-- What stands behind WHERE CURRENT OF is a function, which may be called with anything.
+SET mot.compiled_statements = always;
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM t;
+FETCH 1 FROM c;
+SELECT mot.cursor_row('c', 'pg_class');
+ROLLBACK;
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM t;
+FETCH 1 FROM c;
+SELECT mot.cursor_row('c', '4294967295');
+ROLLBACK;
+RESET mot.compiled_statements;

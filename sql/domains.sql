@@ -69,3 +69,24 @@ DROP TABLE do_heap;
 DROP FOREIGN TABLE do_mot;
 DROP DOMAIN inner_code_heap, inner_code_mot, code_heap, code_mot, any_code_heap, any_code_mot, bits_heap, bits_mot, price_heap, price_mot, day_heap, day_mot,
   word_heap, word_mot, list_heap, list_mot, number_heap, number_mot;
+-- Values inside of others are not judged: the change is refused, as for heap tables.
+\set VERBOSITY sqlstate
+CREATE DOMAIN inside AS int;
+CREATE TYPE inside_pair AS (a inside, b text);
+CREATE FOREIGN TABLE do_list (v inside[]) SERVER mot;
+INSERT INTO do_list VALUES ('{-1}');
+ALTER DOMAIN inside ADD CHECK (VALUE > 0);
+ALTER DOMAIN inside SET NOT NULL;
+ALTER DOMAIN inside ADD CONSTRAINT later CHECK (VALUE > 0) NOT VALID;
+ALTER DOMAIN inside VALIDATE CONSTRAINT later;
+ALTER DOMAIN inside DROP CONSTRAINT later;
+DROP FOREIGN TABLE do_list;
+CREATE FOREIGN TABLE do_pair (v inside_pair) SERVER mot;
+INSERT INTO do_pair VALUES ('(-1,x)');
+ALTER DOMAIN inside ADD CHECK (VALUE > 0);
+ALTER FOREIGN TABLE do_pair DROP COLUMN v;
+ALTER DOMAIN inside ADD CHECK (VALUE > 0);
+\set VERBOSITY default
+DROP FOREIGN TABLE do_pair;
+DROP TYPE inside_pair;
+DROP DOMAIN inside;

@@ -23,20 +23,24 @@ use pgrx::prelude::*;
 pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) -> bool {
     // SAFETY: a live node of this type.
     unsafe {
-        let relid = identity::lookup((*node).relation);
-        if relid == pg_sys::InvalidOid {
-            return false;
-        }
         match (*node).objtype {
             OBJECT_TABLE | OBJECT_FOREIGN_TABLE | OBJECT_TYPE => {}
             OBJECT_INDEX => {
-                refuse_index_changes(relid, node);
+                refuse_index_changes(identity::lookup((*node).relation), node);
                 return false;
             }
             _ => return false,
         }
+        // Locked as core will lock it before anything is decided by what it is: while a statement waits, a name can come to mean another table,
+        // and a table get its first memory-optimized child.
+        let node = nodes::copy(node);
+        let lock = pg_sys::AlterTableGetLockLevel((*node).cmds);
+        let relid = pg_sys::AlterTableLookupRelation(node, lock);
+        if relid == pg_sys::InvalidOid {
+            return false;
+        }
         if identity::is_mot_table(relid) {
-            alter_mot_table(statement, nodes::copy(node));
+            alter_mot_table(statement, node, relid, lock);
             return true;
         }
         for command in nodes::items::<pg_sys::AlterTableCmd>((*node).cmds) {
@@ -55,7 +59,29 @@ pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) ->
                 retype::refuse_if_embedded(relid);
             }
         }
-        alter_with_mot_children(statement, relid, node)
+        alter_with_mot_children(statement, relid, node, lock)
+    }
+}
+
+/// Whether what a command says of a table it says of the rows of those that inherit, too. Core then locks them all, as we do; it
+/// locks none of them for other commands.
+fn reaches_children(command: &pg_sys::AlterTableCmd) -> bool {
+    match command.subtype {
+        AT_AddConstraint => {
+            // SAFETY: the definition of a live command of this kind.
+            let kind = unsafe { (*command.def.cast::<pg_sys::Constraint>()).contype };
+            !matches!(kind, CONSTR_FOREIGN | CONSTR_UNIQUE | CONSTR_EXCLUSION)
+        }
+        AT_AddColumn
+        | AT_DropColumn
+        | AT_AlterColumnType
+        | AT_SetNotNull
+        | AT_DropNotNull
+        | AT_ValidateConstraint
+        | AT_DropConstraint
+        | AT_AlterConstraint
+        | AT_DropExpression => true,
+        subtype => version::changes_generated_column(subtype),
     }
 }
 
@@ -64,21 +90,20 @@ unsafe fn alter_with_mot_children(
     statement: &Statement,
     relid: pg_sys::Oid,
     node: *mut pg_sys::AlterTableStmt,
+    lock: pg_sys::LOCKMODE,
 ) -> bool {
     // SAFETY: a live node; descendants are locked as core will lock them.
     unsafe {
-        if !(*node)
-            .relation
-            .as_ref()
-            .is_some_and(|relation| relation.inh)
+        let commands = nodes::items::<pg_sys::AlterTableCmd>((*node).cmds);
+        if !(*(*node).relation).inh || !commands.iter().any(|command| reaches_children(&**command))
         {
             return false;
         }
-        let children = mot_descendants(relid, pg_sys::NoLock as i32);
-        if children.is_empty() {
+        let pictures = pictures(relid, true, lock);
+        if pictures.is_empty() {
             return false;
         }
-        for command in nodes::items::<pg_sys::AlterTableCmd>((*node).cmds) {
+        for command in commands {
             match (*command).subtype {
                 AT_AlterColumnType => unsupported(
                     "cannot change a column's type in a table with memory-optimized children",
@@ -89,14 +114,7 @@ unsafe fn alter_with_mot_children(
                 _ => {}
             }
         }
-        let lock = pg_sys::AlterTableGetLockLevel((*node).cmds);
-        let node = nodes::copy(node);
-        let relid = pg_sys::AlterTableLookupRelation(node, lock);
-        let pictures: Vec<Picture> = mot_descendants(relid, lock)
-            .into_iter()
-            .map(|child| Picture::take(child))
-            .collect();
-        statement.run(node);
+        statement.run(nodes::copy(node));
         pg_sys::CommandCounterIncrement();
         for picture in &pictures {
             rows::make_true(picture);
@@ -105,7 +123,22 @@ unsafe fn alter_with_mot_children(
     }
 }
 
-/// The memory-optimized tables that inherit from a table, at any depth.
+/// Pictures of a table, if it is memory-optimized, and of those that inherit from it unless the statement says ONLY. Locks them.
+unsafe fn pictures(relid: pg_sys::Oid, recurses: bool, lock: pg_sys::LOCKMODE) -> Vec<Picture> {
+    // SAFETY: the caller has locked the table itself.
+    unsafe {
+        if !recurses {
+            return vec![Picture::take(relid)];
+        }
+        let tables = mot_descendants(relid, lock);
+        tables
+            .into_iter()
+            .map(|table| Picture::take(table))
+            .collect()
+    }
+}
+
+/// The memory-optimized ones of a table and all that inherit from it, at any depth.
 unsafe fn mot_descendants(relid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Vec<pg_sys::Oid> {
     // SAFETY: a list of oids from core.
     unsafe {
@@ -116,12 +149,14 @@ unsafe fn mot_descendants(relid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Vec<pg_
     }
 }
 
-unsafe fn alter_mot_table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) {
+unsafe fn alter_mot_table(
+    statement: &Statement,
+    node: *mut pg_sys::AlterTableStmt,
+    relid: pg_sys::Oid,
+    lock: pg_sys::LOCKMODE,
+) {
     // SAFETY: a live node that the caller owns.
     unsafe {
-        let lock = pg_sys::AlterTableGetLockLevel((*node).cmds);
-        let relid = pg_sys::AlterTableLookupRelation(node, lock);
-        identity::recheck(relid);
         refuse_read_only(c"ALTER TABLE");
 
         let mut taken = Vec::new();
@@ -169,24 +204,14 @@ unsafe fn alter_mot_table(statement: &Statement, node: *mut pg_sys::AlterTableSt
         let table = nodes::copy((*node).relation);
         let requests = constraints::index_requests(table, &taken);
 
-        let picture = Picture::take(relid);
-        let descendants: Vec<Picture> = if (*(*node).relation).inh {
-            mot_descendants(relid, lock)
-                .into_iter()
-                .filter(|child| *child != relid)
-                .map(|child| Picture::take(child))
-                .collect()
-        } else {
-            Vec::new()
-        };
+        let pictures = pictures(relid, (*(*node).relation).inh, lock);
         let set_aside = retype::set_indexes_aside(relid, &retyped);
         if !kept.is_empty() {
             (*node).cmds = nodes::list(&kept);
             statement.run(node);
             pg_sys::CommandCounterIncrement();
         }
-        rows::make_true(&picture);
-        for picture in &descendants {
+        for picture in &pictures {
             rows::make_true(picture);
         }
         retype::make_indexes_again(&set_aside);
@@ -308,10 +333,17 @@ pub unsafe fn ensure_not_null(
         }
         let relid = (*table).rd_id;
         pg_sys::table_close(table, pg_sys::NoLock as i32);
-        let picture = Picture::take(relid);
-        pg_sys::AlterTableInternal(relid, nodes::list(&commands), true);
+        // ONLY leaves those that inherit alone, where core does not refuse it.
+        let recurses = (*stmt)
+            .relation
+            .as_ref()
+            .is_none_or(|relation| relation.inh);
+        let pictures = pictures(relid, recurses, pg_sys::AccessExclusiveLock as i32);
+        pg_sys::AlterTableInternal(relid, nodes::list(&commands), recurses);
         pg_sys::CommandCounterIncrement();
-        rows::make_true(&picture);
+        for picture in &pictures {
+            rows::make_true(picture);
+        }
         pg_sys::table_open(relid, pg_sys::NoLock as i32)
     }
 }

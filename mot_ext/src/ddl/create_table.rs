@@ -220,7 +220,18 @@ unsafe fn create(
         }
 
         let relid = identity::lookup(table);
-        storage::create(relid);
+        if !identity::is_mot_table(relid) {
+            raise(
+                PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+                format!(
+                    "table \"{}\" is gone before it was complete",
+                    nodes::text((*table).relname)
+                ),
+                Some("An event trigger has dropped or renamed it.".into()),
+                Some("Have the trigger leave new memory-optimized tables their names.".into()),
+            );
+        }
+        storage::create_unless_used(relid);
         for request in requests {
             if !request.existing.is_null() {
                 unsupported(

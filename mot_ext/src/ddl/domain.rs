@@ -2,9 +2,11 @@
 //!
 //! Core looks for the domain in tables with storage only. What is new after its part is judged here as core judges it: the new condition
 //! alone, over the values as the base type has them, in every column of the domain or of one over it. (Not by a cast to the domain: that
-//! asks all of its conditions, and rows may break one that is NOT VALID.)
+//! asks all of its conditions, and rows may break one that is NOT VALID.) Values inside of others (arrays, ranges, composites) are judged by nobody: core
+//! refuses then, and so does this.
+use super::refuse::unsupported;
 use super::utility::Statement;
-use super::{latest, nodes, retype};
+use super::{latest, nodes, retype, row_work};
 use crate::pg::violation;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -107,10 +109,16 @@ impl Promises {
             let short_name = nodes::name(&(*(*table).rd_rel).relname);
             let base = self.base_of(domain);
             for (position, attribute) in nodes::attributes(table).iter().enumerate() {
-                if attribute.attisdropped || !is_over(attribute.atttypid, domain) {
+                if attribute.attisdropped {
                     continue;
                 }
                 let column = nodes::name(&attribute.attname);
+                if !is_over(attribute.atttypid, domain) {
+                    if retype::is_made_from(attribute.atttypid, domain) {
+                        refuse_inside(domain, &short_name, &column);
+                    }
+                    continue;
+                }
                 let quoted = nodes::quoted(&column);
                 let break_off = |code, what: &str| -> ! {
                     let number = position as i16 + 1;
@@ -120,14 +128,14 @@ impl Promises {
                 };
                 let values = format!("SELECT {quoted}::{base} AS value FROM ONLY {name} OFFSET 0");
                 if self.is_not_null
-                    && latest::any_row(&format!(
+                    && row_work::any_row(&format!(
                         "SELECT 1 FROM ({values}) AS judged WHERE pg_catalog.num_nulls(value) > 0 LIMIT 1"
                     ))
                 {
                     break_off(PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION, "null values");
                 }
                 for check in &self.checks {
-                    if latest::any_row(&format!(
+                    if row_work::any_row(&format!(
                         "SELECT 1 FROM ({values}) AS judged WHERE NOT ({}) LIMIT 1",
                         check.condition
                     )) {
@@ -156,6 +164,16 @@ impl Promises {
             format!("{base} COLLATE {collation}")
         }
     }
+}
+
+/// As core says it of heap tables.
+unsafe fn refuse_inside(domain: pg_sys::Oid, table: &str, column: &str) -> ! {
+    // SAFETY: a catalog look-up that gives a palloc'd string.
+    let name = unsafe { nodes::text(pg_sys::format_type_be(domain)) };
+    unsupported(
+        format!("cannot alter type \"{name}\" because column \"{table}.{column}\" uses it"),
+        "Drop the column, or give it the base type, and alter the domain then.",
+    )
 }
 
 /// Whether a type is the domain, or a domain over it at any depth.

@@ -1,4 +1,4 @@
-//! Queries of DDL under the latest snapshot.
+//! Queries of catalogs under the latest snapshot.
 //!
 //! Who holds the locks that DDL takes must see what others committed before it got them. SPI's own snapshot is the transaction's: in REPEATABLE READ
 //! one from before, under which a table that was made since is not there, while its rows would be misread. Core reads catalogs, and validates rows,
@@ -45,7 +45,7 @@ impl Found {
 pub fn select<T>(query: &str, arguments: &[Argument], read: impl Fn(&Found) -> T) -> Vec<T> {
     // SAFETY: connect and finish are paired; an error in between ends the transaction, which cleans up.
     unsafe {
-        let rows = run(query, arguments, 0);
+        let rows = run(query, arguments);
         let table = pg_sys::SPI_tuptable;
         let found = (0..rows as usize).map(|position| Found {
             row: *(*table).vals.add(position),
@@ -57,18 +57,8 @@ pub fn select<T>(query: &str, arguments: &[Argument], read: impl Fn(&Found) -> T
     }
 }
 
-/// Whether a query gives a row.
-pub fn any_row(query: &str) -> bool {
-    // SAFETY: as in `select`.
-    unsafe {
-        let rows = run(query, &[], 1);
-        pg_sys::SPI_finish();
-        rows > 0
-    }
-}
-
-/// Connects to SPI and runs one query, up to so many rows (0: all); answers how many it gave.
-unsafe fn run(query: &str, arguments: &[Argument], limit: std::ffi::c_long) -> u64 {
+/// Connects to SPI and runs one query; answers how many rows it gave.
+unsafe fn run(query: &str, arguments: &[Argument]) -> u64 {
     let text = CString::new(query).expect("identifiers and expressions hold no zero byte");
     let mut types: Vec<pg_sys::Oid> = arguments.iter().map(|argument| argument.0).collect();
     let mut values: Vec<pg_sys::Datum> = arguments.iter().map(|argument| argument.1).collect();
@@ -90,7 +80,7 @@ unsafe fn run(query: &str, arguments: &[Argument], limit: std::ffi::c_long) -> u
             std::ptr::null_mut(),
             false,
             false,
-            limit,
+            0,
         );
         if result < 0 {
             violated(

@@ -17,6 +17,7 @@
 //! | `am` | the index access method and its operator classes |
 //! | `definition`, `storage` | catalog rows to engine definitions, and every call that changes engine storage |
 //! | `check` | `mot.check`, sizes, storages |
+//! | `row_work` | statements over rows, without privileges, triggers and conditions |
 //! | `latest` | queries under the latest snapshot, as core reads catalogs |
 //! | `identity`, `nodes`, `inheritance`, `refuse` | whose relation it is; parse trees; errors |
 //!
@@ -50,6 +51,7 @@ mod partition;
 mod preload;
 mod refuse;
 mod retype;
+mod row_work;
 mod rows;
 mod storage;
 mod utility;

@@ -146,10 +146,9 @@ unsafe fn needs_rewrite(
     }
 }
 
-/// The memory-optimized tables with a column of a type, or of a type made from it: a domain over it, an array, range or
-/// composite type of it, the row type of a table that inherits or has its columns from it, at any depth.
-pub fn tables_with_type(type_oid: pg_sys::Oid) -> Vec<pg_sys::Oid> {
-    let query = "
+/// The type `$1` and all that are made from it: a domain over it, an array, range or composite type of it, the row type of a table that inherits or has
+/// its columns from it, at any depth.
+const MADE_FROM: &str = "
         WITH RECURSIVE made_from(typ) AS (
             SELECT $1
             UNION
@@ -170,16 +169,29 @@ pub fn tables_with_type(type_oid: pg_sys::Oid) -> Vec<pg_sys::Oid> {
                 UNION ALL
                 SELECT c.reltype FROM pg_catalog.pg_class c WHERE c.reloftype = m.typ AND c.reltype <> 0
             ) AS next(typ)
-        )
+        )";
+
+/// The memory-optimized tables with a column of a type, or of a type made from it.
+pub fn tables_with_type(type_oid: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    let query = format!(
+        "{MADE_FROM}
         SELECT DISTINCT a.attrelid
         FROM made_from m
         JOIN pg_catalog.pg_attribute a ON a.atttypid = m.typ AND a.attnum > 0 AND NOT a.attisdropped
         JOIN pg_catalog.pg_foreign_table f ON f.ftrelid = a.attrelid
         JOIN pg_catalog.pg_foreign_server s ON s.oid = f.ftserver
         JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid = s.srvfdw
-        WHERE w.fdwname = 'mot'";
-    let found = latest::select(query, &[type_oid.into()], |row| row.get::<pg_sys::Oid>(1));
+        WHERE w.fdwname = 'mot'"
+    );
+    let found = latest::select(&query, &[type_oid.into()], |row| row.get::<pg_sys::Oid>(1));
     found.into_iter().flatten().collect()
+}
+
+/// Whether a type is another one, or made from it.
+pub fn is_made_from(type_oid: pg_sys::Oid, from: pg_sys::Oid) -> bool {
+    let query = format!("{MADE_FROM} SELECT $2 IN (SELECT typ FROM made_from)");
+    let arguments = [from.into(), type_oid.into()];
+    latest::select(&query, &arguments, |row| row.get::<bool>(1) == Some(true)) == [true]
 }
 
 /// Raises 0A000 when a relation's row type is stored in a memory-optimized table: core (since 16) does not look there before it changes

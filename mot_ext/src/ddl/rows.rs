@@ -3,7 +3,7 @@
 //! All work is SQL inside the statement's transaction, under the latest snapshot (as core's own table rewrites and scans are,
 //! also in REPEATABLE READ): the caller's lock keeps other writers out.
 use super::alter::violated;
-use super::{latest, nodes, retype, storage};
+use super::{latest, nodes, retype, row_work, storage};
 use crate::pg::{version, violation};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -13,8 +13,16 @@ use std::ffi::CString;
 pub struct Picture {
     relation: pg_sys::Oid,
     columns: Vec<Column>,
-    /// Names of the validated CHECK constraints.
-    checks: Vec<String>,
+    /// The validated CHECK constraints.
+    checks: Vec<Check>,
+}
+
+/// A CHECK constraint, told from others by its oid: a statement may drop one and add another of its name, and core makes one anew whose columns
+/// change their types.
+struct Check {
+    constraint: pg_sys::Oid,
+    name: String,
+    condition: String,
 }
 
 #[derive(Clone)]
@@ -50,22 +58,37 @@ impl Picture {
                         && attribute.attgenerated as u8 == pg_sys::ATTRIBUTE_GENERATED_STORED,
                 })
                 .collect();
-            let mut checks = Vec::new();
-            if let Some(constraints) = (*(*table).rd_att).constr.as_ref() {
-                for position in 0..constraints.num_check as usize {
-                    let check = &*constraints.check.add(position);
-                    if check.ccvalid {
-                        checks.push(nodes::text(check.ccname));
-                    }
-                }
-            }
+            let constraints = (*(*table).rd_att).constr.as_ref();
+            let has_checks = constraints.is_some_and(|constraints| constraints.num_check > 0);
             pg_sys::table_close(table, pg_sys::NoLock as i32);
             Picture {
                 relation,
                 columns,
-                checks,
+                checks: if has_checks {
+                    Check::valid_ones(relation)
+                } else {
+                    Vec::new()
+                },
             }
         }
+    }
+}
+
+impl Check {
+    fn valid_ones(relation: pg_sys::Oid) -> Vec<Check> {
+        let found = latest::select(
+            "SELECT oid, conname::pg_catalog.text, pg_catalog.pg_get_expr(conbin, conrelid) FROM pg_catalog.pg_constraint
+             WHERE conrelid = $1 AND contype = 'c' AND convalidated ORDER BY conname",
+            &[relation.into()],
+            |row| {
+                Some(Check {
+                    constraint: row.get(1)?,
+                    name: row.get(2)?,
+                    condition: row.get(3)?,
+                })
+            },
+        );
+        found.into_iter().flatten().collect()
     }
 }
 
@@ -101,7 +124,7 @@ pub unsafe fn make_true(before: &Picture) {
                 .map(|position| position as i16 + 1)
                 .collect();
             let command = format!("UPDATE ONLY {name} SET {}", fill.join(", "));
-            update_all(&command, before.relation, &generated);
+            row_work::update_all(&command, before.relation, &generated);
         }
         for (position, column) in after.columns.iter().enumerate() {
             let was_not_null = before.columns.get(position).is_some_and(|old| old.not_null);
@@ -110,7 +133,7 @@ pub unsafe fn make_true(before: &Picture) {
             }
             let quoted = nodes::quoted(&column.name);
             // Not IS NULL: the planner believes the constraint, which is in the catalog already, and answers without looking.
-            if latest::any_row(&format!(
+            if row_work::any_row(&format!(
                 "SELECT 1 FROM ONLY {name} WHERE pg_catalog.num_nulls({quoted}) > 0 LIMIT 1"
             )) {
                 let table = pg_sys::table_open(before.relation, pg_sys::NoLock as i32);
@@ -125,20 +148,17 @@ pub unsafe fn make_true(before: &Picture) {
                 );
             }
         }
-        for check in after
-            .checks
-            .iter()
-            .filter(|check| !before.checks.contains(check))
-        {
-            let condition = check_expression(before.relation, check);
-            if breaks(&name, &condition) {
+        for check in &after.checks {
+            let is_known = |old: &Check| old.constraint == check.constraint;
+            if !before.checks.iter().any(is_known) && breaks(&name, &check.condition) {
                 let table = pg_sys::table_open(before.relation, pg_sys::NoLock as i32);
                 violation::raise(
                     PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,
                     table,
-                    &CString::new(check.as_str()).unwrap_or_default(),
+                    &CString::new(check.name.as_str()).unwrap_or_default(),
                     &format!(
-                        "check constraint \"{check}\" of relation \"{short_name}\" is violated by some row"
+                        "check constraint \"{}\" of relation \"{short_name}\" is violated by some row",
+                        check.name
                     ),
                     None,
                 );
@@ -198,7 +218,7 @@ pub unsafe fn adds_content(relation: pg_sys::Oid, column: *mut pg_sys::ColumnDef
 /// Whether a row of the table does not pass a condition that the catalog says all pass. The planner may believe the catalog
 /// (`constraint_exclusion`) and answer without looking; it does not see through a subquery with OFFSET.
 fn breaks(table: &str, condition: &str) -> bool {
-    latest::any_row(&format!(
+    row_work::any_row(&format!(
         "SELECT 1 FROM (SELECT ({condition}) AS passes FROM ONLY {table} OFFSET 0) AS judged WHERE NOT passes LIMIT 1"
     ))
 }
@@ -236,140 +256,6 @@ fn partition_bounds(relation: pg_sys::Oid) -> Option<String> {
         |row| row.get::<String>(1),
     );
     found.into_iter().flatten().next()
-}
-
-/// The text of a CHECK constraint's condition.
-fn check_expression(relation: pg_sys::Oid, check: &str) -> String {
-    let all = latest::select(
-        "SELECT conname::pg_catalog.text, pg_catalog.pg_get_expr(conbin, conrelid) FROM pg_catalog.pg_constraint
-         WHERE conrelid = $1 AND contype = 'c'",
-        &[relation.into()],
-        |row| row.get::<String>(1).zip(row.get::<String>(2)),
-    );
-    let named = all.into_iter().flatten().find(|(name, _)| name == check);
-    let Some((_, text)) = named else {
-        violated(
-            PgSqlErrorCode::ERRCODE_UNDEFINED_OBJECT,
-            format!("constraint \"{check}\" does not exist"),
-        )
-    };
-    text
-}
-
-/// Runs an UPDATE of a whole table of which no trigger fires, whatever its ENABLE says, as a rewrite by core fires none. A foreign table
-/// has no rules.
-///
-/// Triggers are taken away from the started statement, not from the session: `session_replication_role` spares those that are enabled
-/// ALWAYS or for REPLICA, and one of those could keep a row from being filled. CHECK conditions are, too: old rows may break one that is NOT
-/// VALID, and new ones are judged afterwards (`make_true`).
-///
-/// Generated columns are given their expressions: core computes those only that depend on a column that the text assigns to.
-unsafe fn update_all(command: &str, relation: pg_sys::Oid, generated: &[i16]) {
-    let text = CString::new(command).expect("identifiers hold no zero byte");
-    // SAFETY: the caller has locked the table; what is started is ended, or left to the abort of an error.
-    unsafe {
-        pg_sys::PushCopiedSnapshot(pg_sys::GetLatestSnapshot());
-        pg_sys::UpdateActiveSnapshotCommandId();
-        let parsed = nodes::items::<pg_sys::RawStmt>(pg_sys::pg_parse_query(text.as_ptr()));
-        let [parsed] = parsed[..] else {
-            unreachable!("the text is one statement");
-        };
-        let rewritten = nodes::items::<pg_sys::Query>(pg_sys::pg_analyze_and_rewrite_fixedparams(
-            parsed,
-            text.as_ptr(),
-            std::ptr::null(),
-            0,
-            std::ptr::null_mut(),
-        ));
-        let [query] = rewritten[..] else {
-            unreachable!("a foreign table has no rules");
-        };
-        assign_expressions(query, relation, generated);
-        let plan = pg_sys::pg_plan_query(query, text.as_ptr(), 0, std::ptr::null_mut());
-        let checks = number_of_checks(relation);
-        // A compiled form has its conditions in it; what is instrumented does not run compiled.
-        let instruments = if checks > 0 {
-            pg_sys::InstrumentOption::INSTRUMENT_ROWS
-        } else {
-            0
-        };
-        let run = pg_sys::CreateQueryDesc(
-            plan,
-            text.as_ptr(),
-            pg_sys::GetActiveSnapshot(),
-            std::ptr::null_mut(),
-            pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestNone),
-            std::ptr::null_mut(),
-            std::ptr::null_mut(),
-            instruments as i32,
-        );
-        // Triggers are not skipped by flag: core wants to be told of a query before it finds that there is none to fire.
-        pg_sys::ExecutorStart(run, 0);
-        take_rules_away(run, checks);
-        version::run_to_end(run);
-        pg_sys::ExecutorFinish(run);
-        pg_sys::ExecutorEnd(run);
-        pg_sys::FreeQueryDesc(run);
-        pg_sys::PopActiveSnapshot();
-    }
-}
-
-/// Has an UPDATE assign to generated columns what their expressions give of the old row. Where an expression reads a column that is
-/// assigned to as well, core computes it again over the new row.
-unsafe fn assign_expressions(query: *mut pg_sys::Query, relation: pg_sys::Oid, generated: &[i16]) {
-    if generated.is_empty() {
-        return;
-    }
-    // SAFETY: a rewritten UPDATE of this table alone, which is the first in its range table, as it is in expressions of the catalog.
-    unsafe {
-        let table = pg_sys::table_open(relation, pg_sys::NoLock as i32);
-        for column in generated {
-            let expression = pg_sys::build_column_default(table, i32::from(*column));
-            let attribute = &nodes::attributes(table)[*column as usize - 1];
-            let name = pg_sys::pstrdup(attribute.attname.data.as_ptr());
-            let target = pg_sys::makeTargetEntry(expression.cast(), *column, name, false);
-            (*query).targetList = pg_sys::lappend((*query).targetList, target.cast());
-        }
-        pg_sys::table_close(table, pg_sys::NoLock as i32);
-    }
-}
-
-unsafe fn number_of_checks(relation: pg_sys::Oid) -> usize {
-    // SAFETY: the caller has locked the table.
-    unsafe {
-        let table = pg_sys::table_open(relation, pg_sys::NoLock as i32);
-        let constraints = (*(*table).rd_att).constr.as_ref();
-        let number = constraints.map_or(0, |constraints| usize::from(constraints.num_check));
-        pg_sys::table_close(table, pg_sys::NoLock as i32);
-        number
-    }
-}
-
-/// Makes a started statement forget its table's triggers, which the executor reads from its own copy, and its `checks` CHECK conditions.
-unsafe fn take_rules_away(run: *mut pg_sys::QueryDesc, checks: usize) {
-    // SAFETY: a started UPDATE of one table; its plan state is what its tag says.
-    unsafe {
-        let state = (*run).planstate;
-        if state.is_null() {
-            // It runs compiled: the table has neither.
-            return;
-        }
-        if nodes::tag(state) != pg_sys::NodeTag::T_ModifyTableState {
-            violated(
-                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-                "the executor runs an UPDATE in an unknown way".into(),
-            );
-        }
-        let state = state.cast::<pg_sys::ModifyTableState>();
-        (*(*state).rootResultRelInfo).ri_TrigDesc = std::ptr::null_mut();
-        for position in 0..(*state).mt_nrels as usize {
-            let info = (*state).resultRelInfo.add(position);
-            (*info).ri_TrigDesc = std::ptr::null_mut();
-            if checks > 0 {
-                version::pass_all_checks(info, (*(*run).estate).es_query_cxt, checks);
-            }
-        }
-    }
 }
 
 /// Runs one command as if the user had given it, through all hooks.

@@ -17,8 +17,14 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::CStr;
 
-/// Makes the storage of a table that this transaction created.
-pub fn create(relid: pg_sys::Oid) {
+/// Makes the storage of a table that this transaction created, unless an event trigger of the statement has used the table already: that made it.
+pub fn create_unless_used(relid: pg_sys::Oid) {
+    if relation::find(relid).is_none() {
+        create(relid);
+    }
+}
+
+fn create(relid: pg_sys::Oid) {
     let xid = xact::write_xid();
     let made = xact::current().create_table(session::session(), relation::key(relid), xid);
     if let Err(error) = made {

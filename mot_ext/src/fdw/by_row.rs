@@ -105,7 +105,13 @@ unsafe fn row_of_compiled(cursor: &str, table: pg_sys::Oid) -> Option<pg_sys::It
         }
         let (read, current) = crate::compiled::current_row((*portal).queryDesc)?;
         if read != table {
-            let table = CStr::from_ptr(pg_sys::get_rel_name(table)).to_string_lossy();
+            let name = pg_sys::get_rel_name(table);
+            // Whoever calls the function may name any table, or none.
+            let table = if name.is_null() {
+                table.to_u32().to_string()
+            } else {
+                CStr::from_ptr(name).to_string_lossy().into_owned()
+            };
             errors::invalid_cursor(&format!(
                 "cursor \"{cursor}\" is not a simply updatable scan of table \"{table}\""
             ));

@@ -6,6 +6,7 @@
 use super::by_row;
 use super::conditions::{self, Match};
 use super::parallel;
+use super::plan;
 use super::private::{self, Key, items, list};
 use super::short_range;
 use crate::keys;
@@ -304,7 +305,8 @@ pub unsafe fn has_useful_order(
     .any(|direction| unsafe { !useful_order(root, rel, index, direction).is_null() })
 }
 
-/// The order of an index's rows as pathkeys, cut to what the query can use.
+/// The order of an index's rows as pathkeys, cut to what the query can use; none where rows are locked for triggers (`plan.rs`): a merge join would
+/// believe the order and pass over rows behind one that was moved.
 unsafe fn useful_order(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
@@ -313,7 +315,10 @@ unsafe fn useful_order(
 ) -> *mut pg_sys::List {
     // SAFETY: the planner's own structures; the index's column count is put back before anybody else looks.
     unsafe {
-        if (*index).sortopfamily.is_null() || !pg_sys::has_useful_pathkeys(root, rel) {
+        if (*index).sortopfamily.is_null()
+            || !pg_sys::has_useful_pathkeys(root, rel)
+            || plan::lock_for_triggers(root, rel).is_some()
+        {
             return std::ptr::null_mut();
         }
         let columns = (*index).nkeycolumns;

@@ -1,7 +1,8 @@
 //! From a chosen path to a plan node.
 //!
 //! The target of an UPDATE or DELETE with BEFORE row triggers is scanned with locks: a trigger must see the row's newest state as OLD,
-//! which core takes from what the scan returned. Other statements find out at the change itself, and lock only what they change; their
+//! which core takes from what the scan returned. Such a scan promises no order: a row that somebody has moved meanwhile comes out at its old
+//! place with its new key. Other statements find out at the change itself, and lock only what they change; their
 //! AFTER row triggers are fired by us where that was not what the scan saw (`modify.rs`).
 use super::paths::PathPrivate;
 use super::private::{self, items, list};
@@ -59,7 +60,7 @@ unsafe fn is_answered(
 }
 
 /// The lock for rows that BEFORE row triggers will see.
-unsafe fn lock_for_triggers(
+pub unsafe fn lock_for_triggers(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
 ) -> Option<LockStrength> {

@@ -8,13 +8,19 @@ pub const VIEW_CONFLICT_CHECK: pg_sys::WCOKind::Type =
 
 /// Runs a plan to its end.
 pub unsafe fn run_to_end(query: *mut pg_sys::QueryDesc) {
+    // SAFETY: as there.
+    unsafe { run_up_to(query, 0) }
+}
+
+/// Runs a plan, once, up to so many rows (0: all).
+pub unsafe fn run_up_to(query: *mut pg_sys::QueryDesc, rows: u64) {
     let forward = pg_sys::ScanDirection::ForwardScanDirection;
     // SAFETY: a started query; may raise.
     unsafe {
         #[cfg(not(feature = "pg18"))]
-        pg_sys::ExecutorRun(query, forward, 0, true);
+        pg_sys::ExecutorRun(query, forward, rows, true);
         #[cfg(feature = "pg18")]
-        pg_sys::ExecutorRun(query, forward, 0);
+        pg_sys::ExecutorRun(query, forward, rows);
     }
 }
 

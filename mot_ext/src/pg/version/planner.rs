@@ -18,6 +18,22 @@ pub unsafe fn ask_no_privilege(query: *mut pg_sys::Query, target: *mut pg_sys::R
     }
 }
 
+/// Has a finished plan's tables looked at and changed whatever the user's privileges.
+pub unsafe fn ask_none_of_plan(plan: *mut pg_sys::PlannedStmt) {
+    // SAFETY: a fresh plan of the caller's; both lists are of what is named.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        for entry in pgrx::PgList::<pg_sys::RangeTblEntry>::from_pg((*plan).rtable).iter_ptr() {
+            (*entry).requiredPerms = 0;
+        }
+        #[cfg(not(feature = "pg15"))]
+        for info in pgrx::PgList::<pg_sys::RTEPermissionInfo>::from_pg((*plan).permInfos).iter_ptr()
+        {
+            (*info).requiredPerms = 0;
+        }
+    }
+}
+
 /// A condition of a base relation's own, as the planner keeps it.
 pub unsafe fn make_restriction(
     root: *mut pg_sys::PlannerInfo,

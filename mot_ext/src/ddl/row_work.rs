@@ -1,0 +1,171 @@
+//! Statements of ours over a table's rows, for DDL: what core does in its own rewrites and scans of a table.
+//!
+//! - They see what is committed now (`latest` says why) and what the transaction itself has done.
+//! - No privilege is asked, as core asks none: who may alter a table may not be allowed to read it. Functions in conditions and defaults run as
+//!   the user, who must be allowed to call them, in core's scans, too.
+//! - An UPDATE fires no trigger and is judged by no CHECK condition.
+use super::alter::violated;
+use super::nodes;
+use crate::pg::version;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use std::ffi::CString;
+
+/// A planned statement.
+struct RowWork {
+    text: CString,
+    plan: *mut pg_sys::PlannedStmt,
+}
+
+impl RowWork {
+    /// Plans one statement; `amend` may change what its text says. The latest snapshot becomes the active one until the work is run.
+    unsafe fn plan(statement: &str, amend: impl FnOnce(*mut pg_sys::Query)) -> RowWork {
+        let text = CString::new(statement).expect("identifiers and expressions hold no zero byte");
+        // SAFETY: a statement of our own making over tables that have no rules; an error leaves the snapshot to the transaction's abort.
+        unsafe {
+            pg_sys::PushCopiedSnapshot(pg_sys::GetLatestSnapshot());
+            pg_sys::UpdateActiveSnapshotCommandId();
+            let parsed = nodes::items::<pg_sys::RawStmt>(pg_sys::pg_parse_query(text.as_ptr()));
+            let [parsed] = parsed[..] else {
+                unreachable!("the text is one statement");
+            };
+            let rewritten =
+                nodes::items::<pg_sys::Query>(pg_sys::pg_analyze_and_rewrite_fixedparams(
+                    parsed,
+                    text.as_ptr(),
+                    std::ptr::null(),
+                    0,
+                    std::ptr::null_mut(),
+                ));
+            let [query] = rewritten[..] else {
+                unreachable!("a foreign table has no rules");
+            };
+            amend(query);
+            let plan = pg_sys::pg_plan_query(query, text.as_ptr(), 0, std::ptr::null_mut());
+            version::ask_none_of_plan(plan);
+            RowWork { text, plan }
+        }
+    }
+
+    /// Runs it up to so many rows (0: all) once `prepare` has seen the started statement; answers how many there were.
+    unsafe fn run(
+        self,
+        rows: u64,
+        instruments: u32,
+        prepare: impl FnOnce(*mut pg_sys::QueryDesc),
+    ) -> u64 {
+        // SAFETY: a plan of ours under the snapshot that `plan` pushed; what is started is ended, or left to the abort of an error.
+        unsafe {
+            let run = pg_sys::CreateQueryDesc(
+                self.plan,
+                self.text.as_ptr(),
+                pg_sys::GetActiveSnapshot(),
+                std::ptr::null_mut(),
+                pg_sys::CreateDestReceiver(pg_sys::CommandDest::DestNone),
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                instruments as i32,
+            );
+            // Triggers are not skipped by flag: core wants to be told of a query before it finds that there is none to fire.
+            pg_sys::ExecutorStart(run, 0);
+            prepare(run);
+            version::run_up_to(run, rows);
+            let found = (*(*run).estate).es_processed;
+            pg_sys::ExecutorFinish(run);
+            pg_sys::ExecutorEnd(run);
+            pg_sys::FreeQueryDesc(run);
+            pg_sys::PopActiveSnapshot();
+            found
+        }
+    }
+}
+
+/// Whether a query gives a row.
+pub fn any_row(query: &str) -> bool {
+    // SAFETY: a query of our own making over tables that the caller has locked.
+    unsafe { RowWork::plan(query, |_| {}).run(1, 0, |_| {}) > 0 }
+}
+
+/// Runs an UPDATE of a whole table of which no trigger fires, whatever its ENABLE says, as a rewrite by core fires none. A foreign table
+/// has no rules.
+///
+/// Triggers are taken away from the started statement, not from the session: `session_replication_role` spares those that are enabled
+/// ALWAYS or for REPLICA, and one of those could keep a row from being filled. CHECK conditions are, too: old rows may break one that is NOT
+/// VALID, and new ones are judged afterwards (`make_true`).
+///
+/// Generated columns are given their expressions: core computes those only that depend on a column that the text assigns to.
+pub unsafe fn update_all(command: &str, relation: pg_sys::Oid, generated: &[i16]) {
+    // SAFETY: the caller has locked the table; what is started is ended, or left to the abort of an error.
+    unsafe {
+        let work = RowWork::plan(command, |query| {
+            assign_expressions(query, relation, generated)
+        });
+        let checks = number_of_checks(relation);
+        // A compiled form has its conditions in it; what is instrumented does not run compiled.
+        let instruments = if checks > 0 {
+            pg_sys::InstrumentOption::INSTRUMENT_ROWS
+        } else {
+            0
+        };
+        work.run(0, instruments, |run| take_rules_away(run, checks));
+        pg_sys::CommandCounterIncrement();
+    }
+}
+
+/// Has an UPDATE assign to generated columns what their expressions give of the old row. Where an expression reads a column that is
+/// assigned to as well, core computes it again over the new row.
+unsafe fn assign_expressions(query: *mut pg_sys::Query, relation: pg_sys::Oid, generated: &[i16]) {
+    if generated.is_empty() {
+        return;
+    }
+    // SAFETY: a rewritten UPDATE of this table alone, which is the first in its range table, as it is in expressions of the catalog.
+    unsafe {
+        let table = pg_sys::table_open(relation, pg_sys::NoLock as i32);
+        for column in generated {
+            let expression = pg_sys::build_column_default(table, i32::from(*column));
+            let attribute = &nodes::attributes(table)[*column as usize - 1];
+            let name = pg_sys::pstrdup(attribute.attname.data.as_ptr());
+            let target = pg_sys::makeTargetEntry(expression.cast(), *column, name, false);
+            (*query).targetList = pg_sys::lappend((*query).targetList, target.cast());
+        }
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+    }
+}
+
+unsafe fn number_of_checks(relation: pg_sys::Oid) -> usize {
+    // SAFETY: the caller has locked the table.
+    unsafe {
+        let table = pg_sys::table_open(relation, pg_sys::NoLock as i32);
+        let constraints = (*(*table).rd_att).constr.as_ref();
+        let number = constraints.map_or(0, |constraints| usize::from(constraints.num_check));
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+        number
+    }
+}
+
+/// Makes a started statement forget its table's triggers, which the executor reads from its own copy, and its `checks` CHECK conditions.
+unsafe fn take_rules_away(run: *mut pg_sys::QueryDesc, checks: usize) {
+    // SAFETY: a started UPDATE of one table; its plan state is what its tag says.
+    unsafe {
+        let state = (*run).planstate;
+        if state.is_null() {
+            // It runs compiled: the table has neither.
+            return;
+        }
+        if nodes::tag(state) != pg_sys::NodeTag::T_ModifyTableState {
+            violated(
+                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+                "the executor runs an UPDATE in an unknown way".into(),
+            );
+        }
+        let state = state.cast::<pg_sys::ModifyTableState>();
+        (*(*state).rootResultRelInfo).ri_TrigDesc = std::ptr::null_mut();
+        for position in 0..(*state).mt_nrels as usize {
+            let info = (*state).resultRelInfo.add(position);
+            (*info).ri_TrigDesc = std::ptr::null_mut();
+            if checks > 0 {
+                version::pass_all_checks(info, (*(*run).estate).es_query_cxt, checks);
+            }
+        }
+    }
+}
