@@ -361,3 +361,24 @@ SELECT rows FROM mot.check('cs');
 SELECT * FROM cs ORDER BY id;
 DROP TABLE cs, cs_log;
 DROP FUNCTION cs_alias, cs_depth, cs_log, cs_run, cs_sql;
+-- A cast to json of the users', which functions of json call, is SQL that could change the table under the statement: the table is in use.
+CREATE TYPE cs_mood AS ENUM ('a', 'b');
+CREATE FOREIGN TABLE cs_json (id int PRIMARY KEY, m cs_mood, x text) SERVER mot;
+INSERT INTO cs_json VALUES (1, 'a', 'old'), (2, 'b', 'old');
+CREATE FUNCTION cs_to_json(cs_mood) RETURNS json LANGUAGE plpgsql AS $$ BEGIN
+  EXECUTE current_setting('cs.command'); RETURN '"new"'; END $$;
+CREATE CAST (cs_mood AS json) WITH FUNCTION cs_to_json(cs_mood);
+SET cs.command = 'CREATE INDEX cs_json_x ON cs_json (x)';
+UPDATE cs_json SET x = to_json(m)::text WHERE id = 1;
+INSERT INTO cs_json VALUES (3, 'a', json_build_array('a'::cs_mood)::text);
+SET cs.command = 'TRUNCATE cs_json';
+INSERT INTO cs_json VALUES (3, 'a', to_json('a'::cs_mood)::text);
+SET cs.command = 'SELECT 1';
+UPDATE cs_json SET x = to_json(m)::text WHERE id = 1 RETURNING *;
+SELECT id FROM cs_json WHERE m > 'a' ORDER BY id;
+SELECT max(m), min(m) FROM cs_json;
+SELECT rows FROM mot.check('cs_json');
+DROP FOREIGN TABLE cs_json;
+DROP CAST (cs_mood AS json);
+DROP FUNCTION cs_to_json;
+DROP TYPE cs_mood;

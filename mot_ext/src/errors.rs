@@ -486,6 +486,16 @@ pub fn report_orphans_unknown() {
     );
 }
 
+/// Says that no statement will run compiled.
+pub fn report_statements_hidden() {
+    tell(
+        PgLogLevel::WARNING,
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        "mot runs all statements by the general executor: pg_stat_statements hides which libraries were loaded before it".into(),
+        "List pg_stat_statements right after mot in shared_preload_libraries, and other libraries behind it.",
+    );
+}
+
 /// Says that files of older checkpoints could not be removed.
 pub fn report_files_stay(error: &EngineError) {
     tell(

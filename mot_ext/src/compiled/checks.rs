@@ -2,7 +2,7 @@
 //!
 //! Compiled once with the statement: a relation whose conditions are others makes the form unfit (`Frame::fits` compares them with the
 //! row type). Only whether a row passes is found out here; when one does not, core finds the words.
-use super::plain::{Scope, is_plain};
+use super::plain::{Scope, calls_functions, is_plain};
 use crate::fdw::evaluate;
 use crate::pg::version::is_enforced;
 use pgrx::pg_sys;
@@ -13,6 +13,8 @@ const ROW: Scope = Scope::Table(1);
 /// The conditions of one table.
 pub struct Checks {
     conditions: Vec<*mut pg_sys::ExprState>,
+    /// Whether a condition calls functions.
+    pub calls_functions: bool,
 }
 
 impl Checks {
@@ -24,11 +26,15 @@ impl Checks {
     /// Compiles the conditions of an open relation, in the current context; `None` if one is not plain.
     pub unsafe fn compile(relation: pg_sys::Relation) -> Option<Checks> {
         let mut conditions = Vec::new();
+        let mut calls = false;
         // SAFETY: an open relation's constraints; the nodes made of their text are ours.
         unsafe {
             let constraints = (*(*relation).rd_att).constr;
             if constraints.is_null() {
-                return Some(Checks { conditions });
+                return Some(Checks {
+                    conditions,
+                    calls_functions: false,
+                });
             }
             for at in 0..usize::from((*constraints).num_check) {
                 let check = &*(*constraints).check.add(at);
@@ -41,11 +47,15 @@ impl Checks {
                 if !is_plain(condition, ROW) {
                     return None;
                 }
+                calls |= calls_functions(condition);
                 let planned = pg_sys::expression_planner(condition.cast());
                 conditions.push(pg_sys::ExecInitExpr(planned, std::ptr::null_mut()));
             }
         }
-        Some(Checks { conditions })
+        Some(Checks {
+            conditions,
+            calls_functions: calls,
+        })
     }
 
     /// Whether a row passes all of them; NULL passes. The row stays in the context.

@@ -31,6 +31,8 @@ pub struct Frame {
     /// Fills the row for the client; NULL: none is asked for.
     pub projection: *mut pg_sys::ProjectionInfo,
     pub(super) result_type: pg_sys::TupleDesc,
+    /// An expression calls functions.
+    pub(super) calls_functions: bool,
 }
 
 impl Frame {
@@ -82,7 +84,9 @@ impl Frame {
                     (kind, projection)
                 }
             };
+            let checks_call = checks.as_ref().is_some_and(|checks| checks.calls_functions);
             Some(Frame {
+                calls_functions: checks_call || shape.calls_functions(),
                 context,
                 execution,
                 estate,

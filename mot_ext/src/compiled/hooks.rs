@@ -4,9 +4,11 @@
 //!   this library. What is ours runs in guarded functions of [`super::statement`].
 //! - Kept plan states ([`super::tree`]) are core's own: core runs and finishes them, only Start and End are ours.
 //! - A compiled statement has no tree of plan states. Everyone between us and core who might look at one must not be there: with
-//!   a hook of another library below ours, or an unknown one above, every statement takes the general path.
+//!   a hook of another library below ours, or an unknown one above, every statement takes the general path. Only outermost hooks can be seen, so
+//!   pg_stat_statements, which hides what it was loaded after, has to come right behind us.
 #![allow(ffi_unwind_calls)]
 use super::{cache, shape};
+use crate::errors;
 use crate::pg;
 use crate::settings::{self, CompiledStatements};
 use pgrx::pg_sys;
@@ -23,8 +25,8 @@ struct Previous {
 
 struct Hooks {
     previous: Cell<Previous>,
-    /// The outermost ExecutorStart hook that was looked at, and whether it bears with compiled statements.
-    outermost: Cell<(usize, bool)>,
+    /// The outermost hooks that were looked at (Start, Run, Finish, End), and whether they bear with compiled statements.
+    outermost: Cell<([usize; 4], bool)>,
 }
 
 // SAFETY: written while libraries are loaded; each process runs PostgreSQL's code on one thread.
@@ -37,7 +39,7 @@ static HOOKS: Hooks = Hooks {
         finish: None,
         end: None,
     }),
-    outermost: Cell::new((0, false)),
+    outermost: Cell::new(([0; 4], false)),
 };
 
 unsafe extern "C-unwind" {
@@ -78,6 +80,10 @@ pub fn init() {
         pg_sys::ExecutorRun_hook = Some(run);
         pg_sys::ExecutorFinish_hook = Some(finish);
         pg_sys::ExecutorEnd_hook = Some(end);
+    }
+    let behind = preloaded_after_us();
+    if behind.iter().skip(1).any(|name| name == STATEMENTS) {
+        errors::report_statements_hidden();
     }
 }
 
@@ -131,22 +137,35 @@ fn others_bear_with_it() -> bool {
     {
         return false;
     }
-    // SAFETY: a plain variable of this process.
-    let outermost = unsafe { pg_sys::ExecutorStart_hook };
-    let address = outermost.map_or(0, |hook| hook as usize);
-    if address == start as *const () as usize {
-        return true;
-    }
+    // SAFETY: plain variables of this process.
+    let outermost = unsafe {
+        [
+            pg_sys::ExecutorStart_hook.map_or(0, |hook| hook as usize),
+            pg_sys::ExecutorRun_hook.map_or(0, |hook| hook as usize),
+            pg_sys::ExecutorFinish_hook.map_or(0, |hook| hook as usize),
+            pg_sys::ExecutorEnd_hook.map_or(0, |hook| hook as usize),
+        ]
+    };
     let (seen, verdict) = HOOKS.outermost.get();
-    if seen == address {
+    if seen == outermost {
         return verdict;
     }
-    let verdict = bears_with_it(address);
-    HOOKS.outermost.set((address, verdict));
+    let ours = [
+        start as *const () as usize,
+        run as *const () as usize,
+        finish as *const () as usize,
+        end as *const () as usize,
+    ];
+    let verdict = outermost
+        .iter()
+        .zip(ours)
+        .all(|(hook, ours)| *hook == ours || bears_with_it(*hook));
+    HOOKS.outermost.set((outermost, verdict));
     verdict
 }
 
-/// pg_stat_statements counts rows and time, and looks at no plan state. auto_explain does; another library may.
+/// pg_stat_statements counts rows and time, and looks at no plan state. auto_explain does; another library may, so none may stand hidden between
+/// pg_stat_statements and us.
 fn bears_with_it(hook: usize) -> bool {
     // SAFETY: dladdr fills the structure for an address in a loaded library; the setting's value is not kept.
     unsafe {
@@ -157,7 +176,26 @@ fn bears_with_it(hook: usize) -> bool {
         let name = CStr::from_ptr(found.dli_fname).to_bytes();
         name.ends_with(b"/pg_stat_statements.so")
             && pg::setting(c"auto_explain.log_min_duration").is_none()
+            && preloaded_after_us().first().map(String::as_str) == Some(STATEMENTS)
     }
+}
+
+const STATEMENTS: &str = "pg_stat_statements";
+
+/// The names of the libraries that the server preloads behind this one, in their order.
+fn preloaded_after_us() -> Vec<String> {
+    let list = pg::setting(c"shared_preload_libraries")
+        .map(|list| list.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    list.split(',')
+        .map(|entry| {
+            let file = entry.trim().trim_matches('"');
+            let name = file.rsplit('/').next().unwrap_or(file);
+            name.trim_end_matches(".so").to_owned()
+        })
+        .skip_while(|name| name != "mot")
+        .skip(1)
+        .collect()
 }
 
 unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {

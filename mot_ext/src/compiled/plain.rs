@@ -6,10 +6,11 @@
 //! aggregates and executor parameters only in a tree of core's nodes.
 //!
 //! - A polymorphic function keeps what it found out about its arguments' types as long as its expression lives
-//!   (`jsonb_populate_record` the row type), and may call their casts. ALTER TYPE makes no new plan, so calls take and give the
-//!   server's own types, and enums.
+//!   (`jsonb_populate_record` the row type), and may call their casts (`to_json` one to json, in any language). ALTER TYPE makes no new plan, so calls
+//!   take and give the server's own types, and enums where the function is one of enums.
 //! - `query_to_xml` and the like run any SQL, also SQL that changes the table under the statement. All of them are restricted to
-//!   the leader of a parallel query; of what is, only sequences and `random` are let through.
+//!   the leader of a parallel query; of what is, only sequences and `random` are let through. No other is known that does; a statement that calls functions holds
+//!   its table open all the same ([`calls_functions`]), so that DDL from within finds it in use.
 use crate::fdw::items;
 use crate::pg::version::is_of_the_row;
 use pgrx::pg_sys;
@@ -81,13 +82,13 @@ unsafe extern "C-unwind" fn is_unplain(node: *mut pg_sys::Node, scope: *mut c_vo
                 let call = &*node.cast::<pg_sys::FuncExpr>();
                 !call.funcretset
                     && is_own_function(call.funcid)
-                    && has_lasting_types(call.args, call.funcresulttype)
+                    && has_lasting_types(call.funcid, call.args, call.funcresulttype)
             }
             T_OpExpr | T_DistinctExpr | T_NullIfExpr => {
                 let call = &*node.cast::<pg_sys::OpExpr>();
                 !call.opretset
                     && is_own_function(call.opfuncid)
-                    && has_lasting_types(call.args, call.opresulttype)
+                    && has_lasting_types(call.opfuncid, call.args, call.opresulttype)
             }
             T_ScalarArrayOpExpr => {
                 let call = &*node.cast::<pg_sys::ScalarArrayOpExpr>();
@@ -124,14 +125,38 @@ pub fn is_lasting_type(oid: pg_sys::Oid) -> bool {
         || unsafe { pg_sys::get_typtype(oid) } as u8 == pg_sys::TYPTYPE_ENUM
 }
 
-/// Whether no ALTER TYPE changes what a function may remember of its arguments and result.
-unsafe fn has_lasting_types(arguments: *mut pg_sys::List, result: pg_sys::Oid) -> bool {
-    // SAFETY: a call's arguments.
+/// Whether no ALTER TYPE changes what a function may remember of its arguments and result, and no cast of theirs is the users'.
+unsafe fn has_lasting_types(
+    function: pg_sys::Oid,
+    arguments: *mut pg_sys::List,
+    result: pg_sys::Oid,
+) -> bool {
     is_lasting_type(result)
+        // SAFETY: a call's arguments.
         && unsafe { items::<pg_sys::Node>(arguments) }
             .into_iter()
-            // SAFETY: an expression.
-            .all(|argument| is_lasting_type(unsafe { pg_sys::exprType(argument) }))
+            .enumerate()
+            .all(|(position, argument)| {
+                // SAFETY: an expression.
+                let kind = unsafe { pg_sys::exprType(argument) };
+                takes(function, position, kind)
+            })
+}
+
+/// Whether a function may be given a type: its own ones, and enums where it asks for one by name. Others could look for a cast of the enum's.
+fn takes(function: pg_sys::Oid, position: usize, kind: pg_sys::Oid) -> bool {
+    if is_own_type(kind) {
+        return kind != pg_sys::RECORDOID;
+    }
+    let mut declared = std::ptr::null_mut();
+    let mut count = 0;
+    // SAFETY: a catalog look-up that gives as many types as it says.
+    unsafe {
+        pg_sys::get_func_signature(function, &raw mut declared, &raw mut count);
+        is_lasting_type(kind)
+            && position < count as usize
+            && *declared.add(position) == pg_sys::ANYENUMOID
+    }
 }
 
 /// An aggregate of the server's own over lasting types; its arguments are walked by the caller.
@@ -145,8 +170,28 @@ unsafe fn is_plain_aggregate(call: &pg_sys::Aggref) -> bool {
             && is_lasting_type(call.aggtype)
             && items::<pg_sys::TargetEntry>(call.args)
                 .into_iter()
-                .all(|argument| is_lasting_type(pg_sys::exprType((*argument).expr.cast())))
+                .enumerate()
+                .all(|(position, argument)| {
+                    let kind = pg_sys::exprType((*argument).expr.cast());
+                    takes(call.aggfnoid, position, kind)
+                })
     }
+}
+
+/// Whether an expression, or a list of them, calls functions by name. (What operators and casts call are comparisons and computations of the server's own types.)
+pub unsafe fn calls_functions(node: *mut pg_sys::Node) -> bool {
+    // SAFETY: an expression of a finished plan, or a list.
+    unsafe { is_call(node, std::ptr::null_mut()) }
+}
+
+/// The walker: true ends the walk.
+unsafe extern "C-unwind" fn is_call(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    // SAFETY: as `is_unplain`.
+    !node.is_null()
+        && unsafe {
+            (*node).type_ == T_FuncExpr
+                || pg_sys::expression_tree_walker(node, Some(is_call), context)
+        }
 }
 
 /// A subquery that gives a value or a verdict; its plan is looked at with the others of the statement.

@@ -1,5 +1,5 @@
 //! From a finished plan to what a compiled statement has to do; `None` where only core's executor will do.
-use super::plain::{Scope, are_plain, is_plain};
+use super::plain::{Scope, are_plain, calls_functions, is_plain};
 use crate::fdw::private;
 use crate::fdw::{Private, items};
 use crate::wait::WaitPolicy;
@@ -107,6 +107,35 @@ impl Shape {
                 _ => None,
             }
         }
+    }
+}
+
+impl Shape {
+    /// Whether an expression of the statement calls functions.
+    pub unsafe fn calls_functions(&self) -> bool {
+        // SAFETY: lists of the plan that this is the shape of.
+        unsafe {
+            let calls = |target: &*mut pg_sys::TargetEntry| calls_functions((**target).expr.cast());
+            let scan = match &self.verb {
+                Verb::Insert { values, .. } => {
+                    return values.iter().any(calls) || self.sends_calls();
+                }
+                Verb::Select { scan, .. } | Verb::Change { scan, .. } => &**scan,
+            };
+            calls_functions(scan.scan.plan.qual.cast())
+                || calls_functions(scan.fdw_exprs.cast())
+                || calls_functions(scan.fdw_recheck_quals.cast())
+                || self.sends_calls()
+        }
+    }
+
+    /// Whether what the client gets calls functions.
+    unsafe fn sends_calls(&self) -> bool {
+        let targets = self.targets.as_deref().unwrap_or_default();
+        targets
+            .iter()
+            // SAFETY: as above.
+            .any(|target| unsafe { calls_functions((**target).expr.cast()) })
     }
 }
 

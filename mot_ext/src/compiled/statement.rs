@@ -4,7 +4,7 @@
 //! - It stands in core's protocol as a query descriptor with an executor state of ours and no plan state. Between two executions
 //!   it holds no PostgreSQL resource: no open relation, no snapshot, no lock.
 //! - While an execution may be suspended (a cursor, a portal) it holds the relation open, as core does: DDL in the same session
-//!   must find it in use. One that goes from Start to End in one go does not.
+//!   must find it in use; so it does while an execution calls functions, whatever those may come to. One that goes from Start to End in one go without does not.
 //! - One execution at a time: a statement that runs itself again (a function in a cursor's loop) takes the general path.
 use super::change::Change;
 use super::client::{Client, Wire};
@@ -43,7 +43,7 @@ pub struct Statement {
     wire: Option<Wire>,
     /// Keeps what an error says beside its message.
     fields: FieldKeeper,
-    /// Open while the execution may be suspended; NULL otherwise.
+    /// Open while the execution may be suspended or calls functions; NULL otherwise.
     opened: pg_sys::Relation,
     /// Last use, for the cache.
     pub used: u64,
@@ -137,7 +137,7 @@ impl Statement {
                     change.start(PgSnapshot::new((*query).snapshot));
                 }
             }
-            self.opened = if may_be_suspended(query) {
+            self.opened = if self.frame.calls_functions || may_be_suspended(query) {
                 pg_sys::RelationIdGetRelation(self.frame.relation)
             } else {
                 std::ptr::null_mut()

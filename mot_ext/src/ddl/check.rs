@@ -236,7 +236,16 @@ fn index_bytes(opened: &Opened, index: IndexRef) -> i64 {
         .unwrap_or_else(|error| errors::raise(error)) as i64
 }
 
-/// Every storage that exists for the caller, of all databases.
+extension_sql!(
+    r#"
+REVOKE EXECUTE ON FUNCTION mot.storages() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION mot.storages() TO pg_monitor;
+"#,
+    name = "rights_on_storages",
+    requires = [storages, "views"]
+);
+
+/// Every storage that exists for the caller, of all databases. For pg_monitor.
 #[pg_extern(strict, volatile, parallel_unsafe)]
 #[allow(clippy::type_complexity)]
 fn storages() -> TableIterator<

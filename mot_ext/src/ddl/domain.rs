@@ -5,6 +5,7 @@
 //! asks all of its conditions, and rows may break one that is NOT VALID.) Values inside of others (arrays, ranges, composites) are judged by nobody: core
 //! refuses then, and so does this.
 use super::refuse::unsupported;
+use super::search_path::within_catalog;
 use super::utility::Statement;
 use super::{latest, nodes, retype, row_work};
 use crate::pg::violation;
@@ -107,7 +108,8 @@ impl Promises {
             let table = pg_sys::table_open(relation, pg_sys::ShareLock as i32);
             let name = nodes::qualified_name(table);
             let short_name = nodes::name(&(*(*table).rd_rel).relname);
-            let base = self.base_of(domain);
+            // It stands in a text that is read under this path.
+            let base = within_catalog(|| self.base_of(domain));
             for (position, attribute) in nodes::attributes(table).iter().enumerate() {
                 if attribute.attisdropped {
                     continue;

@@ -1,9 +1,10 @@
-//! Queries of catalogs under the latest snapshot.
+//! Queries of catalogs under the latest snapshot, and under `pg_catalog` alone (`search_path`).
 //!
 //! Who holds the locks that DDL takes must see what others committed before it got them. SPI's own snapshot is the transaction's: in REPEATABLE READ
 //! one from before, under which a table that was made since is not there, while its rows would be misread. Core reads catalogs, and validates rows,
 //! under a new snapshot each time, as is done here. What the transaction itself has done is seen, too.
 use super::alter::violated;
+use super::search_path::within_catalog;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::CString;
@@ -44,7 +45,7 @@ impl Found {
 /// The rows that a query gives, each as `read` makes it.
 pub fn select<T>(query: &str, arguments: &[Argument], read: impl Fn(&Found) -> T) -> Vec<T> {
     // SAFETY: connect and finish are paired; an error in between ends the transaction, which cleans up.
-    unsafe {
+    within_catalog(|| unsafe {
         let rows = run(query, arguments);
         let table = pg_sys::SPI_tuptable;
         let found = (0..rows as usize).map(|position| Found {
@@ -54,7 +55,7 @@ pub fn select<T>(query: &str, arguments: &[Argument], read: impl Fn(&Found) -> T
         let result = found.map(|found| read(&found)).collect();
         pg_sys::SPI_finish();
         result
-    }
+    })
 }
 
 /// Connects to SPI and runs one query; answers how many rows it gave.

@@ -7,13 +7,12 @@
 //! | REINDEX | accepted, does nothing: an index has no file that could rot, and each start builds it anew |
 //! | CLUSTER | 0A000 |
 //! | COMMENT ON TABLE | works; core asks for COMMENT ON FOREIGN TABLE |
-use super::refuse::{raise, unsupported};
+use super::refuse::unsupported;
 use super::utility::Statement;
-use super::{drop, identity, nodes};
+use super::{drop, identity, latest, nodes};
 use crate::pg::version;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::pg_sys::{self, ObjectType::*, ReindexObjectType::*};
-use pgrx::prelude::*;
 
 /// COMMENT ON TABLE.
 pub unsafe fn comment(statement: &Statement, node: *mut pg_sys::CommentStmt) -> bool {
@@ -122,26 +121,12 @@ unsafe fn all_tables() -> Vec<*mut pg_sys::VacuumRelation> {
     // SAFETY: a snapshot is what the query needs, and VACUUM comes without one.
     let oids = unsafe {
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-        let oids = Spi::connect(|client| -> Result<Vec<pg_sys::Oid>, pgrx::spi::Error> {
-            let mut oids = Vec::new();
-            for row in client.select(query, None, &[])? {
-                oids.extend(row.get::<pg_sys::Oid>(1)?);
-            }
-            Ok(oids)
-        })
-        .unwrap_or_else(|error| {
-            raise(
-                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-                format!("could not list the memory-optimized tables: {error}"),
-                None,
-                None,
-            )
-        });
+        let oids = latest::select(query, &[], |row| row.get::<pg_sys::Oid>(1));
         pg_sys::PopActiveSnapshot();
         oids
     };
     let mut targets = Vec::new();
-    for oid in oids {
+    for oid in oids.into_iter().flatten() {
         // SAFETY: a catalog look-up, and a fresh node.
         unsafe {
             if version::may_maintain(oid) {

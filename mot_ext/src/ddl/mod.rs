@@ -19,6 +19,7 @@
 //! | `check` | `mot.check`, sizes, storages |
 //! | `row_work` | statements over rows, without privileges, triggers and conditions |
 //! | `latest` | queries under the latest snapshot, as core reads catalogs |
+//! | `search_path` | whose operators the text of our own statements means |
 //! | `identity`, `nodes`, `inheritance`, `refuse` | whose relation it is; parse trees; errors |
 //!
 //! The hooks are installed only when the library is preloaded; without it the handlers answer (so `\d` and pg_dump work), tables cannot
@@ -53,6 +54,7 @@ mod refuse;
 mod retype;
 mod row_work;
 mod rows;
+mod search_path;
 mod storage;
 mod utility;
 

@@ -161,13 +161,13 @@ const MADE_FROM: &str = "
                 SELECT r.rngmultitypid FROM pg_catalog.pg_range r WHERE r.rngtypid = m.typ
                 UNION ALL
                 SELECT c.reltype FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid
-                 WHERE a.atttypid = m.typ AND a.attnum > 0 AND NOT a.attisdropped AND c.reltype <> 0
+                 WHERE a.atttypid = m.typ AND a.attnum > 0 AND NOT a.attisdropped AND c.reltype <> 0::pg_catalog.oid
                 UNION ALL
                 SELECT c.reltype FROM pg_catalog.pg_class p JOIN pg_catalog.pg_inherits i ON i.inhparent = p.oid
                   JOIN pg_catalog.pg_class c ON c.oid = i.inhrelid
-                 WHERE p.reltype = m.typ AND c.reltype <> 0
+                 WHERE p.reltype = m.typ AND c.reltype <> 0::pg_catalog.oid
                 UNION ALL
-                SELECT c.reltype FROM pg_catalog.pg_class c WHERE c.reloftype = m.typ AND c.reltype <> 0
+                SELECT c.reltype FROM pg_catalog.pg_class c WHERE c.reloftype = m.typ AND c.reltype <> 0::pg_catalog.oid
             ) AS next(typ)
         )";
 

@@ -3,9 +3,11 @@
 //! - They see what is committed now (`latest` says why) and what the transaction itself has done.
 //! - No privilege is asked, as core asks none: who may alter a table may not be allowed to read it. Functions in conditions and defaults run as
 //!   the user, who must be allowed to call them, in core's scans, too.
+//! - Their text means the server's own operators (`search_path`); planned and run they are under the session's path, as functions that users wrote expect.
 //! - An UPDATE fires no trigger and is judged by no CHECK condition.
 use super::alter::violated;
 use super::nodes;
+use super::search_path::within_catalog;
 use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -29,14 +31,15 @@ impl RowWork {
             let [parsed] = parsed[..] else {
                 unreachable!("the text is one statement");
             };
-            let rewritten =
+            let rewritten = within_catalog(|| {
                 nodes::items::<pg_sys::Query>(pg_sys::pg_analyze_and_rewrite_fixedparams(
                     parsed,
                     text.as_ptr(),
                     std::ptr::null(),
                     0,
                     std::ptr::null_mut(),
-                ));
+                ))
+            });
             let [query] = rewritten[..] else {
                 unreachable!("a foreign table has no rules");
             };

@@ -81,21 +81,38 @@ pub unsafe fn insert_or_resolve(
             if state.conflict == pg_sys::OnConflictAction::ONCONFLICT_NOTHING {
                 return std::ptr::null_mut();
             }
-            match target.lock(row, version, LockStrength::NoKeyUpdate) {
+            match lock(&target, row, version, &mut queue) {
                 Locked::Done => {}
-                Locked::Busy(xid) => {
-                    let strength = LockStrength::NoKeyUpdate;
-                    target.wait(row, xid, strength, WaitPolicy::Block, &mut queue);
+                Locked::Changed => {
+                    refuse_under_old_snapshot("concurrent update");
                     continue;
                 }
-                Locked::Changed | Locked::Gone | Locked::SelfModified(_) => continue,
+                Locked::Gone => {
+                    refuse_under_old_snapshot("concurrent delete");
+                    continue;
+                }
+                Locked::SelfModified(_) => continue,
+                Locked::Busy(_) => unreachable!("it was waited for"),
             }
-            queue.release();
             if let Some(result) = update_existing(estate, info, state, slot, row, version) {
                 return result;
             }
         }
     }
+}
+
+/// Locks the row that is in the way, in the state that was found, or says what became of it; waits for those who hold it, and has left their queue in any case:
+/// the row may be in nobody's way any more, and what comes next may wait for others.
+fn lock(target: &Target, row: Slot, version: VersionRef, queue: &mut RowLockQueue) -> Locked {
+    let strength = LockStrength::NoKeyUpdate;
+    let locked = loop {
+        match target.lock(row, version, strength) {
+            Locked::Busy(xid) => target.wait(row, xid, strength, WaitPolicy::Block, queue),
+            locked => break locked,
+        };
+    };
+    queue.release();
+    locked
 }
 
 /// The indexes the statement names; none: all.

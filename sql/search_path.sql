@@ -1,0 +1,52 @@
+-- What DDL asks of catalogs and rows calls the server's own operators and functions, whatever the path: nobody's better fitting ones run as whoever alters a table.
+CREATE FUNCTION sp_called() RETURNS void LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING 'called by %', current_query(); END $$;
+CREATE FUNCTION sp_ne(oid, int) RETURNS bool LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN PERFORM public.sp_called(); RETURN true; END $$;
+CREATE OPERATOR <> (LEFTARG = oid, RIGHTARG = int, FUNCTION = sp_ne);
+CREATE FUNCTION sp_eq(oid, oid) RETURNS bool LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN PERFORM public.sp_called(); RETURN $1::text OPERATOR(pg_catalog.=) $2::text; END $$;
+CREATE OPERATOR = (LEFTARG = oid, RIGHTARG = oid, FUNCTION = sp_eq);
+CREATE FUNCTION sp_gt(int, int) RETURNS bool LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN PERFORM public.sp_called(); RETURN true; END $$;
+CREATE OPERATOR > (LEFTARG = int, RIGHTARG = int, FUNCTION = sp_gt);
+CREATE FUNCTION num_nulls(VARIADIC int[]) RETURNS int LANGUAGE plpgsql AS $$ BEGIN PERFORM public.sp_called(); RETURN 0; END $$;
+SET search_path = public, pg_catalog;
+CREATE TABLE sp_plain (a int);
+ALTER TABLE sp_plain ADD COLUMN b int DEFAULT 0;
+CREATE DOMAIN sp_domain AS int;
+CREATE FOREIGN TABLE sp_mot (a int, d sp_domain) SERVER mot;
+INSERT INTO sp_mot VALUES (-1, -1), (1, NULL);
+ALTER DOMAIN sp_domain ADD CHECK (VALUE OPERATOR(pg_catalog.>) 0);
+ALTER DOMAIN sp_domain SET NOT NULL;
+ALTER TABLE sp_mot ADD CHECK (a OPERATOR(pg_catalog.>) 0);
+ALTER TABLE sp_mot ALTER d SET NOT NULL;
+ALTER TABLE sp_mot ADD COLUMN c int DEFAULT 5;
+ALTER TABLE sp_mot ALTER c TYPE bigint;
+CREATE INDEX ON sp_mot (c);
+ANALYZE;
+SELECT rows FROM mot.check('sp_mot');
+-- Conditions mean what they meant: with the users' operators where they were written with them, by whatever path they are read.
+ALTER TABLE sp_mot ADD CONSTRAINT theirs CHECK (a OPERATOR(public.>) 0);
+RESET search_path;
+ALTER TABLE sp_mot DROP CONSTRAINT theirs, ADD CONSTRAINT theirs CHECK (a OPERATOR(public.>) 0);
+CREATE COLLATION sp_letters (provider = icu, locale = 'en');
+CREATE DOMAIN sp_text AS text COLLATE sp_letters;
+CREATE FOREIGN TABLE sp_texts (t sp_text) SERVER mot;
+INSERT INTO sp_texts VALUES ('B');
+ALTER DOMAIN sp_text ADD CHECK (VALUE < 'b');
+ALTER DOMAIN sp_text ADD CHECK (VALUE > 'b');
+-- A function that a condition calls runs under the session's path, as in core's own scans.
+CREATE FUNCTION sp_small(int) RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RETURN $1 < (SELECT max(a) + 10 FROM sp_plain); END $$;
+INSERT INTO sp_plain VALUES (1);
+ALTER TABLE sp_mot ADD CHECK (sp_small(a));
+DROP FOREIGN TABLE sp_mot, sp_texts;
+DROP TABLE sp_plain;
+DROP DOMAIN sp_domain, sp_text;
+DROP COLLATION sp_letters;
+DROP OPERATOR <> (oid, int);
+DROP OPERATOR public.= (oid, oid);
+DROP OPERATOR public.> (int, int);
+DROP FUNCTION sp_ne, sp_eq, sp_gt, public.num_nulls(VARIADIC int[]), sp_small, sp_called;
+-- What there is of all databases is for those who watch servers.
+CREATE ROLE sp_nobody;
+SET ROLE sp_nobody;
+SELECT count(*) FROM mot.storages();
+RESET ROLE;
+DROP ROLE sp_nobody;
