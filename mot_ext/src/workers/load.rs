@@ -349,12 +349,8 @@ pub fn finish_after_replay() -> Result<(), String> {
 /// There was no replay: PostgreSQL knows already which transactions are prepared, and nobody else can have work in the tables.
 fn finish_after_clean_start() -> Result<(), String> {
     let session = session::join_uncounted();
-    // Below RecentXmin nobody is asked about. Without snapshots nobody keeps it fresh in this process, and a stale one means the opposite
-    // once transaction ids have gone half way round.
-    // SAFETY: computes over the ProcArray; a plain variable of this process.
-    unsafe {
-        pg_sys::RecentXmin = pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut());
-    }
+    // Whose the subtransactions of prepared transactions are is asked below.
+    clock::fresh_horizon();
     recovery::finish(session, &PgClock, settings::load_threads())
         .map_err(|error| error.to_string())?;
     shmem::engine().expect("preloaded").set_state(State::Ready);
