@@ -289,7 +289,10 @@ fn log(transaction: &mut Transaction) {
         return;
     };
     let delay = DelayCheckpoint::begin();
-    let logged = transaction.log(session, &mut WalLog);
+    // Here the current id is the top-level transaction's.
+    let top = pg::full_xid_if_any().map(Xid);
+    let newest = transaction.newest_xid().filter(|xid| Some(*xid) > top);
+    let logged = transaction.log(session, &mut WalLog::naming(newest));
     drop(delay);
     if let Err(error) = logged {
         errors::raise(error);

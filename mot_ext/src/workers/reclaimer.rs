@@ -176,7 +176,7 @@ struct WrittenSoon;
 
 impl Log for WrittenSoon {
     fn append(&mut self, record: &[u8]) -> Lsn {
-        let end = WalLog.append(record);
+        let end = WalLog::default().append(record);
         // SAFETY: asks the WAL writer; never raises.
         unsafe { pg_sys::XLogSetAsyncXactLSN(end.0) };
         end
