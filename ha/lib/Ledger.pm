@@ -62,12 +62,23 @@ sub new_primary
 	return $node;
 }
 
-# Lets a cluster that was never started begin with a transaction id in the first file of its commit log, which is given its whole length.
+# Lets a cluster that was never started begin with a transaction id. Its file of the commit log gets its whole length.
 sub begin_at
 {
 	my ($node, $xid) = @_;
-	system_or_bail($node->installed_command('pg_resetwal'), '-x', $xid, $node->data_dir);
-	truncate($node->data_dir . '/pg_xact/0000', 262144) or die;
+	my @oldest;
+	if ($xid >= 1 << 31)
+	{
+		# What initdb wrote would lie in the future, and numbers would have run out.
+		my ($input, $output) = ("VACUUM (FREEZE)\n", '');
+		IPC::Run::run([ $node->installed_command('postgres'), '--single', '-c', 'shared_preload_libraries=', '-D', $node->data_dir, 'postgres' ],
+			'<', \$input, '>', \$output, '2>&1') or die $output;
+		@oldest = ('-u', $xid);
+	}
+	system_or_bail($node->installed_command('pg_resetwal'), '-x', $xid, @oldest, $node->data_dir);
+	my $file = $node->data_dir . sprintf('/pg_xact/%04X', $xid >> 20);
+	append_to_file($file, '');
+	truncate($file, 262144) or die;
 	return;
 }
 

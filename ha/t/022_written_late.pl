@@ -23,5 +23,26 @@ crash($primary);
 agrees($primary, 'after a crash');
 sound($primary, 'after a crash');
 is($primary->safe_psql('postgres', q(SELECT count(*) FROM twin_mot WHERE note = 'late')), 3, 'and there after a crash');
+
+# Behind our callback, by an extension that was preloaded before: nobody would log it any more. In a session that has touched no memory-optimized table
+# before, and in one that has; at COMMIT and at PREPARE. The session goes on.
+for my $first ('', 'SELECT FROM twin_mot WHERE id = 1;', 'UPDATE twin_mot SET k = k WHERE id = 1;')
+{
+	for my $end ('COMMIT', q(PREPARE TRANSACTION 'late'))
+	{
+		my ($code, $out, $error) = $primary->psql('postgres', qq($first BEGIN; INSERT INTO twin_heap VALUES (9010, 1, 0, 'too late');
+			SELECT mot.run_behind_pre_commit(\$\$INSERT INTO twin_mot VALUES (9010, 1, 0, 'too late')\$\$); $end;
+			INSERT INTO twin_heap VALUES (9011, 1, 0, 'on time'); INSERT INTO twin_mot VALUES (9011, 1, 0, 'on time');
+			DELETE FROM twin_heap WHERE id = 9011; DELETE FROM twin_mot WHERE id = 9011 RETURNING note), on_error_stop => 0);
+		my $what = ($first || 'nothing ') . "before, $end";
+		like($error, qr/a row is changed after its transaction's changes were logged/, "written behind the log: $what");
+		like($out, qr/^on time$/m, "and the next transaction writes: $what");
+	}
+}
+is($primary->safe_psql('postgres', q(SELECT count(*) FROM twin_mot WHERE note = 'too late')), 0, 'nothing of it is there');
+is($primary->safe_psql('postgres', q(SELECT count(*) FROM pg_prepared_xacts)), 0, 'nor prepared');
+same_rows($primary, $standby, 'written behind the log');
+crash($primary);
+same_rows($primary, $standby, 'written behind the log, after a crash');
 no_crash($primary, $standby);
 done_testing();

@@ -159,6 +159,24 @@ fn promoted(
     open_from: u64,
     meanwhile: impl FnOnce(&Session),
 ) -> BTreeMap<i32, i32> {
+    // A standby's counters and rows, before and after its sweeper has come by.
+    let streams = |s: &Session| {
+        let table = s.find_table(TABLE, &reader(world)).unwrap();
+        let streaming = rows(s, world);
+        sweep(s, world, table);
+        assert_eq!(rows(s, world), streaming);
+    };
+    recovered(wal, world, open_from, streams, meanwhile)
+}
+
+/// As `promoted`, of a server that nobody asks before it has recovered but `streams`.
+fn recovered(
+    wal: &Wal,
+    world: &World,
+    open_from: u64,
+    streams: impl FnOnce(&Session),
+    meanwhile: impl FnOnce(&Session),
+) -> BTreeMap<i32, i32> {
     let (_region, engine) = engine(16 << 20);
     engine.set_state(State::Replaying);
     let s = &engine.join().unwrap();
@@ -179,12 +197,9 @@ fn promoted(
             self.0.fate(xid.0) == Fate::Committed
         }
     }
-    // A standby's counters and rows, before and after its sweeper has come by.
-    let table = s.find_table(TABLE, &reader(world)).unwrap();
-    let streaming = rows(s, world);
-    sweep(s, world, table);
-    assert_eq!(rows(s, world), streaming);
-    finish_beside_prepared(s, &Nobody(world), Xid(open_from), 1).unwrap();
+    streams(s);
+    let open = Xid(open_from)..Xid(world.next());
+    finish_beside_prepared(s, &Nobody(world), open, 1).unwrap();
     engine.set_state(State::Ready);
     meanwhile(s);
     let table = s.find_table(TABLE, &reader(world)).unwrap();
@@ -421,6 +436,72 @@ fn bare_row_locks_are_put_back() {
             t.abort(s);
         });
     }
+}
+
+/// Of a transaction whose id the server does not know any more only rows are left (a subtransaction's, in a checkpoint). The id is given out again.
+#[test]
+fn what_bears_a_lost_id_is_not_the_next_owners() {
+    let (_region, engine) = engine(16 << 20);
+    let session = engine.join().unwrap();
+    let mut server = Server::new(&session);
+    let (me, mut t) = (server.world.begin(), Transaction::new());
+    for a in 1..=2 {
+        server.insert(&me, &mut t, a, 0, 0);
+    }
+    server.commit(me, t);
+    let [one, two] = [1, 2].map(|a| server.slot(a).unwrap());
+
+    let (prepared, mut t) = (server.world.begin(), Transaction::new());
+    server.change(&prepared, &mut t, one, Some(a_row(1, 10)), 0);
+    server.insert(&prepared, &mut t, 3, 30, 1);
+    server.prepare(&prepared, t);
+    let (lost, mut t) = (server.world.begin(), Transaction::new());
+    server.change(&lost, &mut t, two, Some(a_row(2, 20)), 0);
+    server.insert(&lost, &mut t, 4, 40, 1);
+    server.log(&mut t, &lost);
+    // The rows are still there where the log is replayed to, under an id that is not.
+    let world = server.world.clone();
+    world.lose_from(lost.top);
+
+    let before: BTreeMap<_, _> = [(1, 0), (2, 0)].into();
+    let found = recovered(
+        &server.wal,
+        &world,
+        prepared.top,
+        |_| (),
+        |s| {
+            let next = world.begin();
+            assert_eq!(next.top, lost.top, "the id is given out again");
+            let table = s.find_table(TABLE, &reader(&world)).unwrap();
+            assert_eq!(rows(s, &world), before);
+            let restarted = Server {
+                s,
+                world: world.clone(),
+                wal: Wal::default(),
+                table,
+            };
+            let mut work = Transaction::new();
+            let busy = Written::Busy(Xid(prepared.top));
+            assert_eq!(restarted.change(&next, &mut work, one, None, 0), busy);
+            let strength = LockStrength::Update;
+            assert_eq!(
+                restarted.lock(&next, &mut work, two, strength),
+                Locked::Done
+            );
+            assert_eq!(
+                restarted.insert(&next, &mut work, 4, 44, 1),
+                Entered::Done,
+                "the key is free"
+            );
+            next.end(Fate::Committed);
+            work.commit(s);
+            let now: BTreeMap<_, _> = [(1, 0), (2, 0), (4, 44)].into();
+            assert_eq!(rows(s, &world), now);
+            prepared.end(Fate::Committed);
+        },
+    );
+    let after: BTreeMap<_, _> = [(1, 10), (2, 0), (3, 30), (4, 44)].into();
+    assert_eq!(found, after);
 }
 
 #[test]

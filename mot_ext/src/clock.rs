@@ -24,6 +24,30 @@ pub fn widen(xid: pg_sys::TransactionId) -> Xid {
     Xid(pg::widen_xid(xid.into_inner(), pg::next_full_xid()))
 }
 
+/// PostgreSQL's horizon: every transaction below it has ended, for everybody's snapshots, too. This process may ask [`PgClock`] from now on.
+///
+/// Whoever asks PostgreSQL who is in progress rests on two variables of its process that only the taking of a snapshot keeps fresh, and is to call
+/// this first, again and again, if it takes none:
+/// - RecentXmin: nobody below it is asked about;
+/// - TransactionXmin: a subtransaction is not followed to its parents from there down, and one whose parent may still tell is asked in pg_subtrans,
+///   which is cut off below.
+///
+/// As a process begins they are 3, and on the circle of 32-bit ids every id of the upper half precedes 3, as it does one that has fallen half a circle behind:
+/// a subtransaction that PostgreSQL does not keep at hand would be its own top, and taken for one that has ended. The horizon is right for both: nobody
+/// below it runs, whatever is followed from an id at or above it ends at a transaction that runs or at one that does not matter, and pg_subtrans reaches
+/// back to it as long as somebody runs whom it would be read for. (Cut off meanwhile, reading it is an error, not an answer.)
+pub fn fresh_horizon() -> Xid {
+    // SAFETY: computes over the ProcArray, of which this process is a member; NULL asks for all databases, which is the safest answer. In recovery it counts
+    // the transactions known to run on the primary. The others are plain variables of this process; where it has a snapshot, it is in the horizon.
+    let oldest = unsafe {
+        let oldest = pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut());
+        pg_sys::RecentXmin = oldest;
+        pg_sys::TransactionXmin = oldest;
+        oldest
+    };
+    widen(oldest)
+}
+
 impl Clock for PgClock {
     fn is_current(&self, xid: Xid) -> bool {
         pg::is_current_xid(xid.0 as u32)

@@ -12,7 +12,8 @@
 //!   one of its operations.
 //! - `mot.row_bytes_exactly()` is beside them: what an ending at a point left in memory, to the byte.
 //! - `mot.plant_ended_process(pid)`: this session takes a process that has ended for the one that has this pid now (`pg/owner.rs`).
-//! - `mot.run_at_pre_commit(statement)` does what another extension might: it runs a statement when this session's transaction is about to commit.
+//! - `mot.run_at_pre_commit(statement)` does what another extension might: it runs a statement when this session's transaction is about to commit,
+//!   and `mot.run_behind_pre_commit(statement)` what one might that was preloaded before this library: when our own callback is through.
 //! - A session that ends without `mot.resume` gives its lock up: a point left armed by it stops nobody but workers.
 use crate::pg::interrupts;
 use crate::{pg, session, shmem};
@@ -290,39 +291,64 @@ fn request_checkpoint() {
     pg::request_checkpoint();
 }
 
-/// What runs when this session's transaction is about to commit.
-static AT_PRE_COMMIT: Mutex<Option<String>> = Mutex::new(None);
+/// A statement that runs when this session's transaction is about to end well.
+struct AtEnd(Mutex<Option<String>>);
+
+/// Ahead of our own callback, as that of a library which registers it after us.
+static AHEAD: AtEnd = AtEnd(Mutex::new(None));
+/// Behind our own, as that of a library which was preloaded before us.
+static BEHIND: AtEnd = AtEnd(Mutex::new(None));
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
-fn at_pre_commit() -> MutexGuard<'static, Option<String>> {
-    AT_PRE_COMMIT
-        .lock()
-        .unwrap_or_else(|lock| lock.into_inner())
+impl AtEnd {
+    fn statement(&self) -> MutexGuard<'_, Option<String>> {
+        self.0.lock().unwrap_or_else(|lock| lock.into_inner())
+    }
+
+    fn run(&self, event: pg_sys::XactEvent::Type) {
+        let is_end = event == pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT
+            || event == pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE;
+        let Some(statement) = is_end.then(|| self.statement().take()).flatten() else {
+            return;
+        };
+        // SAFETY: inside a transaction, which has no statement any more that would have a snapshot; an abort takes it back.
+        unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot()) };
+        if let Err(error) = Spi::run(&statement) {
+            refuse(&error.to_string());
+        }
+        // SAFETY: pushed above.
+        unsafe { pg_sys::PopActiveSnapshot() };
+    }
 }
 
-/// Runs a statement when this session's next transaction, or this one, is about to commit.
+/// Runs a statement when this session's next transaction, or this one, is about to commit or to be prepared.
 #[pg_extern(volatile)]
 fn run_at_pre_commit(statement: String) {
     if !IS_REGISTERED.swap(true, Ordering::Relaxed) {
         // SAFETY: registered once per process; the library is never unloaded.
-        unsafe { pg_sys::RegisterXactCallback(Some(on_transaction), std::ptr::null_mut()) };
+        unsafe { pg_sys::RegisterXactCallback(Some(ahead), std::ptr::null_mut()) };
     }
-    *at_pre_commit() = Some(statement);
+    *AHEAD.statement() = Some(statement);
+}
+
+/// As `run_at_pre_commit`, when our own callback is through.
+#[pg_extern(volatile)]
+fn run_behind_pre_commit(statement: String) {
+    *BEHIND.statement() = Some(statement);
+}
+
+/// Called right before our own callback is registered: callbacks run last in, first out.
+pub fn register_behind() {
+    // SAFETY: in the postmaster, once; the library is never unloaded.
+    unsafe { pg_sys::RegisterXactCallback(Some(behind), std::ptr::null_mut()) };
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
-    if event != pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT {
-        return;
-    }
-    let Some(statement) = at_pre_commit().take() else {
-        return;
-    };
-    // SAFETY: inside a transaction, which has no statement any more that would have a snapshot; an abort takes it back.
-    unsafe { pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot()) };
-    if let Err(error) = Spi::run(&statement) {
-        refuse(&error.to_string());
-    }
-    // SAFETY: pushed above.
-    unsafe { pg_sys::PopActiveSnapshot() };
+unsafe extern "C-unwind" fn ahead(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
+    AHEAD.run(event);
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn behind(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
+    BEHIND.run(event);
 }

@@ -1,8 +1,8 @@
 //! The engine's transaction beside PostgreSQL's.
 //!
 //! Protocol, by event. The callbacks are registered when the server preloads the library, so they run behind those that others register later, or
-//! when they are first used: what such a callback writes at PRE_COMMIT is logged, too. What one writes that runs behind ours is refused. A transaction
-//! without work here costs one test per event.
+//! when they are first used: what such a callback writes at PRE_COMMIT is logged, too. What one writes that runs behind ours (of a library preloaded before
+//! this one) is refused, be it the first that this process ever writes. A transaction without work here costs a test or two per event.
 //!
 //! | event | what happens | may raise |
 //! |---|---|---|
@@ -71,6 +71,8 @@ pub fn init() {
     // SAFETY: plain variables; called before any fork; the callbacks live as long as the library, which PostgreSQL never unloads.
     unsafe {
         if pg_sys::process_shared_preload_libraries_in_progress {
+            #[cfg(debug_assertions)]
+            crate::pauses::register_behind();
             pg_sys::RegisterXactCallback(Some(on_transaction), std::ptr::null_mut());
             pg_sys::RegisterSubXactCallback(Some(on_subtransaction), std::ptr::null_mut());
         }
@@ -81,7 +83,11 @@ pub fn init() {
 fn begin_to_work() -> &'static mut Transaction {
     session::join();
     // SAFETY: one thread, and nobody holds a reference into the empty cell.
-    unsafe { (*CURRENT.0.get()).insert(Transaction::new()) }
+    let transaction = unsafe { (*CURRENT.0.get()).insert(Transaction::new()) };
+    if IS_ENDING.0.get() {
+        transaction.seal();
+    }
+    transaction
 }
 
 /// The full id of the current (sub)transaction, assigned if need be: the stamp of a write.
@@ -104,6 +110,10 @@ unsafe impl Sync for Flag {}
 
 /// The tables have been seen ready for writers; they stay so as long as this process lives.
 static MAY_WRITE: Flag = Flag(Cell::new(false));
+
+/// The log will be told no more of this process's transaction, also where it has none of ours yet: between PRE_COMMIT, or PRE_PREPARE, and its
+/// end, by whichever event.
+static IS_ENDING: Flag = Flag(Cell::new(false));
 
 /// How often a writer looks whether the tables are ready, in milliseconds.
 const READY_POLL_MS: i64 = 5;
@@ -148,10 +158,18 @@ pub fn command_id() -> CommandId {
 unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
     // Ahead of the reference below: the storages of a dropped database are changes of this transaction's.
     match event {
-        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => database::drop_noted(),
+        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => {
+            database::drop_noted();
+            IS_ENDING.0.set(true);
+        }
+        pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => IS_ENDING.0.set(true),
         pg_sys::XactEvent::XACT_EVENT_ABORT => {
+            IS_ENDING.0.set(false);
             database::forget_dropped();
             prepared_locks::give_up();
+        }
+        pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
+            IS_ENDING.0.set(false);
         }
         _ => {}
     }
@@ -271,7 +289,10 @@ fn log(transaction: &mut Transaction) {
         return;
     };
     let delay = DelayCheckpoint::begin();
-    let logged = transaction.log(session, &mut WalLog);
+    // Here the current id is the top-level transaction's.
+    let top = pg::full_xid_if_any().map(Xid);
+    let newest = transaction.newest_xid().filter(|xid| Some(*xid) > top);
+    let logged = transaction.log(session, &mut WalLog::naming(newest));
     drop(delay);
     if let Err(error) = logged {
         errors::raise(error);

@@ -50,21 +50,25 @@ pub fn finish(
     clock: &impl Clock,
     threads: usize,
 ) -> Result<Finished, EngineError> {
-    finish_beside_prepared(session, clock, Xid(u64::MAX), threads)
+    let none = Xid(u64::MAX)..Xid(u64::MAX);
+    finish_beside_prepared(session, clock, none, threads)
 }
 
-/// As `finish`, while transactions from `open_from` on may be prepared: in rows, what is not known to have committed from there on
-/// stays open, and the sweeper judges it when the server can tell which transactions these are. Definitions are judged by the clock
-/// alone: a transaction with definitions is never prepared.
+/// As `finish`, while transactions of `open` may be prepared: in rows, what is not known to have committed of them stays open, and the
+/// sweeper judges it when the server can tell which transactions these are. Definitions are judged by the clock alone: a transaction
+/// with definitions is never prepared.
+///
+/// `open` ends where the server goes on with new ids. A row whose maker's id lies there is all that is left of it, and is taken out: the id will
+/// be another transaction's, and its commit would be taken for the row's.
 pub fn finish_beside_prepared(
     session: &Session,
     clock: &impl Clock,
-    open_from: Xid,
+    open: Range<Xid>,
     threads: usize,
 ) -> Result<Finished, EngineError> {
     let mut finished = Finished::default();
     settle_definitions(session, clock, Xid(u64::MAX), &mut finished);
-    let clock = &BesidePrepared { clock, open_from };
+    let clock = &BesidePrepared { clock, open };
     for walk in session.tables() {
         finish_table(session, clock, walk.table(), threads, &mut finished)?;
     }
@@ -128,7 +132,7 @@ impl Settled {
 /// The clock for rows.
 struct BesidePrepared<'a, C> {
     clock: &'a C,
-    open_from: Xid,
+    open: Range<Xid>,
 }
 
 impl<C: Clock> Clock for BesidePrepared<'_, C> {
@@ -137,11 +141,14 @@ impl<C: Clock> Clock for BesidePrepared<'_, C> {
     }
 
     fn is_in_progress(&self, xid: Xid) -> bool {
-        self.clock.is_in_progress(xid) || (xid >= self.open_from && !self.clock.did_commit(xid))
+        // What the commit log has of ids that were never known is not asked: it may not even have a place for them.
+        xid < self.open.end
+            && (self.clock.is_in_progress(xid)
+                || (self.open.contains(&xid) && !self.clock.did_commit(xid)))
     }
 
     fn did_commit(&self, xid: Xid) -> bool {
-        self.clock.did_commit(xid)
+        xid < self.open.end && self.clock.did_commit(xid)
     }
 }
 

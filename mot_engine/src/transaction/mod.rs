@@ -283,6 +283,11 @@ impl Transaction {
             .any(|operation| operation.kind() != Kind::Lock)
     }
 
+    /// The largest id that rows of it bear: its own, or a subtransaction's.
+    pub fn newest_xid(&self) -> Option<Xid> {
+        self.own.xids.last().map(|own| own.xid)
+    }
+
     /// Operations so far.
     pub fn len(&self) -> usize {
         self.operations.len()

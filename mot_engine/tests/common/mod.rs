@@ -124,6 +124,21 @@ impl World {
         }
     }
 
+    /// The next transaction's id.
+    pub fn next(&self) -> u64 {
+        self.0.lock().unwrap().next
+    }
+
+    /// Loses the ids from here on, with what they stood for, as a crash does of which nothing has reached the log.
+    pub fn lose_from(&self, xid: u64) {
+        let mut state = self.0.lock().unwrap();
+        state.next = xid;
+        state.fates.retain(|id, _| *id < xid);
+        state.tops.retain(|id, _| *id < xid);
+        state.parents.retain(|id, _| *id < xid);
+        state.running.retain(|id| *id < xid);
+    }
+
     pub fn fate(&self, xid: u64) -> Fate {
         self.0
             .lock()

@@ -98,6 +98,19 @@ pub fn oldest_prepared_xid() -> u32 {
     .into_inner()
 }
 
+/// While a record is replayed: this id, too, was given out where the log is. Does what PostgreSQL does with the id in a record's header before it
+/// replays that. May raise.
+pub fn observe_xid(xid: pg_sys::TransactionId) {
+    // SAFETY: the startup process (or the single-user process) in the midst of replay, which alone may. As in core a standby
+    // that can be read, or will be, takes all ids up to this one for running until it learns of their ends.
+    unsafe {
+        pg_sys::AdvanceNextFullTransactionIdPastXid(xid);
+        if pg_sys::standbyState >= pg_sys::HotStandbyState::STANDBY_INITIALIZED {
+            pg_sys::RecordKnownAssignedTransactionIds(xid);
+        }
+    }
+}
+
 /// Asks the checkpointer for a checkpoint and does not wait for it. May raise.
 #[cfg(debug_assertions)]
 pub fn request_checkpoint() {

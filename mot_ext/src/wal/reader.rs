@@ -4,6 +4,7 @@
 //!
 //! Runs in the startup process (inside rm_startup) and in the checkpoint worker (after a clean start). May raise.
 use super::RMGR_ID;
+use super::emit::{NAMED_XID_BYTES, NAMES_XID};
 use crate::pg;
 use mot_engine::Lsn;
 use pgrx::pg_sys;
@@ -149,22 +150,47 @@ unsafe fn tell_commit(reader: *mut pg_sys::XLogReaderState, visitor: &mut impl G
     }
 }
 
-/// The main data of the record the reader stands on.
+/// The engine's record, of ours that the reader stands on.
 ///
 /// # Safety
-/// `reader` has a decoded record, which stays until the next read.
+/// `reader` has a decoded record of ours, which stays until the next read.
 pub unsafe fn own_data<'a>(reader: *mut pg_sys::XLogReaderState) -> &'a [u8] {
     // SAFETY: the caller's promise.
-    unsafe {
+    unsafe { parts(reader).0 }
+}
+
+/// The id that the record names besides its transaction's.
+///
+/// # Safety
+/// As `own_data`.
+pub unsafe fn named_xid(reader: *mut pg_sys::XLogReaderState) -> Option<pg_sys::TransactionId> {
+    // SAFETY: the caller's promise.
+    let named = unsafe { parts(reader).1 };
+    let bytes = named.try_into().ok()?;
+    Some(pg_sys::TransactionId::from_inner(u32::from_le_bytes(bytes)))
+}
+
+/// The engine's record, and the named id's bytes.
+///
+/// # Safety
+/// As `own_data`.
+unsafe fn parts<'a>(reader: *mut pg_sys::XLogReaderState) -> (&'a [u8], &'a [u8]) {
+    // SAFETY: the caller's promise.
+    let (data, info) = unsafe {
         let decoded = (*reader).record;
-        if (*decoded).main_data_len == 0 {
-            return &[];
+        let bytes = (*decoded).main_data_len as usize;
+        if bytes == 0 {
+            return (&[], &[]);
         }
-        std::slice::from_raw_parts(
-            (*decoded).main_data.cast(),
-            (*decoded).main_data_len as usize,
-        )
-    }
+        let data = std::slice::from_raw_parts((*decoded).main_data.cast(), bytes);
+        (data, (*decoded).header.xl_info)
+    };
+    let named = if info & NAMES_XID != 0 {
+        NAMED_XID_BYTES
+    } else {
+        0
+    };
+    data.split_at(data.len().saturating_sub(named))
 }
 
 fn missing(at: Lsn) -> String {

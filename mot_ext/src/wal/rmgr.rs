@@ -125,13 +125,17 @@ fn wait_for_gate() {
 #[pg_guard]
 unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
     // SAFETY: PostgreSQL hands over a reader that stands on a decoded record of ours.
-    let (data, end, xid) = unsafe {
+    let (data, named, end, xid) = unsafe {
         (
             reader::own_data(record),
+            reader::named_xid(record),
             Lsn((*record).EndRecPtr),
             (*(*record).record).header.xl_xid,
         )
     };
+    if let Some(named) = named {
+        pg::observe_xid(named);
+    }
     let began = Instant::now();
     replayer().apply(session::join_uncounted(), data, end, clock::widen(xid));
     // SAFETY: see `Watch`.

@@ -216,7 +216,7 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
         timeline: timeline_of(redo),
         redo,
         generation: checkpoint::next_generation(&disk)?,
-        settled: settled(),
+        settled: clock::fresh_horizon(),
         is_final: last,
         threads: settings::CHECKPOINT_WORKERS.get() as usize,
         pace: Pace::limited(settings::checkpoint_bandwidth(), &timer).spread_over(spread, &timer),
@@ -266,13 +266,6 @@ fn try_begin_from(manifest: &Manifest, redo: Lsn) -> Result<(), EngineError> {
     manifest.flushed = manifest.flushed.max(manifest.redo);
     manifest.is_final = false;
     checkpoint::seal(&disk, &manifest).map_err(located)
-}
-
-/// Every transaction below this is finished.
-fn settled() -> Xid {
-    // SAFETY: computes over the ProcArray, of which this process is a member; NULL asks for all databases. In recovery it
-    // counts the transactions known to run on the primary.
-    clock::widen(unsafe { pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut()) })
 }
 
 /// Those of `open` that have committed, certainly all whose commit record lies before the redo position: whose commit is under way is waited for, as the

@@ -19,7 +19,7 @@ use crate::wal::reader::{self, GapVisitor, OwnRecord, show_lsn};
 use crate::wal::replay::Replay;
 use mot_engine::checkpoint::Manifest;
 use mot_engine::recovery;
-use mot_engine::{EngineError, Lsn, Session, State};
+use mot_engine::{EngineError, Lsn, Session, State, Xid};
 use pgrx::prelude::*;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -333,14 +333,17 @@ fn load_and_replay() -> Result<Option<(Manifest, bool)>, String> {
 /// commit log, slots without a row are free, statements may run.
 ///
 /// PostgreSQL brings prepared transactions back only after this. Until then it can be told from which transaction id on there are any, but
-/// not (without reading its files) the ids of their subtransactions. So what is not known to have committed from there on is left
-/// open in the rows; the reclaimer, writers and readers judge it when PostgreSQL knows again who is in progress.
+/// not (without reading its files) the ids of their subtransactions. So what is not known to have committed from there on, up to the next id
+/// that will be given out, is left open in the rows; the reclaimer, writers and readers judge it when PostgreSQL knows again who is in progress.
+/// Ids from there on are nobody's yet.
 pub fn finish_after_replay() -> Result<(), String> {
     let session = session::join_uncounted();
-    let open_from = clock::widen(pg_sys::TransactionId::from_inner(pg::oldest_prepared_xid()));
+    let from = clock::widen(pg_sys::TransactionId::from_inner(pg::oldest_prepared_xid()));
+    // Asked for them, PostgreSQL has moved this past all their subtransactions.
+    let next = Xid(pg::next_full_xid());
     let threads = settings::load_threads();
     // Nobody is running any more, even where the server still remembers the transactions of a primary that is gone.
-    recovery::finish_beside_prepared(session, &EndedClock, open_from, threads)
+    recovery::finish_beside_prepared(session, &EndedClock, from..next, threads)
         .map_err(|error| error.to_string())?;
     shmem::engine().expect("preloaded").set_state(State::Ready);
     Ok(())
@@ -349,12 +352,8 @@ pub fn finish_after_replay() -> Result<(), String> {
 /// There was no replay: PostgreSQL knows already which transactions are prepared, and nobody else can have work in the tables.
 fn finish_after_clean_start() -> Result<(), String> {
     let session = session::join_uncounted();
-    // Below RecentXmin nobody is asked about. Without snapshots nobody keeps it fresh in this process, and a stale one means the opposite
-    // once transaction ids have gone half way round.
-    // SAFETY: computes over the ProcArray; a plain variable of this process.
-    unsafe {
-        pg_sys::RecentXmin = pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut());
-    }
+    // Whose the subtransactions of prepared transactions are is asked below.
+    clock::fresh_horizon();
     recovery::finish(session, &PgClock, settings::load_threads())
         .map_err(|error| error.to_string())?;
     shmem::engine().expect("preloaded").set_state(State::Ready);

@@ -9,7 +9,7 @@
 //!   primary, and a running one's versions would be taken for an aborted one's.
 //! - An error (the commit log cannot be read) is logged; the next round tries again.
 use super::{reload_if_asked, shutdown_asked};
-use crate::clock::{self, PgClock};
+use crate::clock::{PgClock, fresh_horizon};
 use crate::errors;
 use crate::horizon::survey;
 use crate::pg::{self, interrupts, report};
@@ -94,7 +94,8 @@ impl Reclaimer {
         if !matches!(state, State::Ready | State::Replaying) {
             return false;
         }
-        let horizon = horizon();
+        // Versions superseded by a committed transaction below this are dead to everybody.
+        let horizon = fresh_horizon();
         // Nothing more is dead than at the last round if the horizon stands where it stood.
         let has_moved = horizon > engine.horizon();
         engine.raise_horizon(horizon);
@@ -175,7 +176,7 @@ struct WrittenSoon;
 
 impl Log for WrittenSoon {
     fn append(&mut self, record: &[u8]) -> Lsn {
-        let end = WalLog.append(record);
+        let end = WalLog::default().append(record);
         // SAFETY: asks the WAL writer; never raises.
         unsafe { pg_sys::XLogSetAsyncXactLSN(end.0) };
         end
@@ -199,17 +200,4 @@ fn free_doomed(session: &Session) -> usize {
         Ok(freed) => freed,
         Err(error) => errors::raise(error),
     }
-}
-
-/// Versions superseded by a committed transaction below this are dead to everybody.
-fn horizon() -> Xid {
-    // SAFETY: computes over the ProcArray; NULL asks for all databases, which is the safest answer. RecentXmin says below which
-    // transactions are surely finished; without snapshots nobody else keeps it fresh in this process, and a stale one means
-    // the opposite once transaction ids have gone half way round.
-    let oldest = unsafe {
-        let oldest = pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut());
-        pg_sys::RecentXmin = oldest;
-        oldest
-    };
-    clock::widen(oldest)
 }
