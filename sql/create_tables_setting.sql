@@ -107,3 +107,13 @@ CREATE TABLE cts_off (a int);
 SELECT relkind FROM pg_class WHERE relname = 'cts_off';
 DROP TABLE cts_off, cts_unlogged, cts_partitioned, cts_typed, cts_temp;
 DROP TYPE cts_type;
+-- A WITH that changes rows would have to be rewritten as one of a whole statement.
+CREATE TABLE ct_defaults (a int, state text DEFAULT 'new');
+SET mot.create_tables = on;
+CREATE TABLE ct_with AS WITH i AS (INSERT INTO ct_defaults (a) VALUES (1) RETURNING *) SELECT * FROM i;
+CREATE TABLE ct_with AS WITH d AS (DELETE FROM ct_defaults RETURNING *) SELECT * FROM d;
+CREATE TABLE ct_with AS WITH s AS (SELECT 1 AS a) SELECT * FROM s;
+SELECT * FROM ct_with;
+SELECT * FROM ct_defaults;
+RESET mot.create_tables;
+DROP TABLE ct_with, ct_defaults;

@@ -78,6 +78,12 @@ for my $standby (@standbys, $cascade)
 		$primary->safe_psql('postgres', $sums), $standby->name . ': rows by parallel workers');
 	my ($code, undef, $error) = $standby->psql('postgres', 'UPDATE account_mot SET balance = 0');
 	like($error, qr/cannot execute UPDATE in a read-only transaction/, $standby->name . ': refuses writes');
+	# In core's words, whosever table it is: clients tell a standby by them.
+	for my $table ('account_mot', 'account_heap')
+	{
+		($code, undef, $error) = $standby->psql('postgres', "ALTER TABLE $table ADD COLUMN no int");
+		like($error, qr/cannot execute ALTER TABLE in a read-only transaction/, $standby->name . ": refuses to alter $table");
+	}
 }
 
 # The server above the cascade takes over: the cascade goes on, onto its timeline.

@@ -12,12 +12,13 @@
 use super::refuse::{raise, unsupported};
 use super::rows::{self, Picture};
 use super::utility::{Statement, refuse_read_only};
-use super::{constraints, identity, index, nodes, ownership, partition, retype};
+use super::{constraints, identity, index, latest, nodes, ownership, partition, retype};
 use crate::pg::version;
 use pgrx::pg_sys::AlterTableType::*;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::pg_sys::{self, ConstrType::*, ObjectType::*};
 use pgrx::prelude::*;
+use std::ffi::{CStr, c_char};
 
 /// ALTER TABLE, ALTER FOREIGN TABLE, ALTER INDEX and ALTER TYPE (as far as it alters a composite type's attributes).
 pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) -> bool {
@@ -34,11 +35,17 @@ pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) ->
         // Locked as core will lock it before anything is decided by what it is: while a statement waits, a name can come to mean another table,
         // and a table get its first memory-optimized child.
         let node = nodes::copy(node);
+        let tag = pg_sys::CreateCommandTag(node.cast());
+        refuse_read_only(CStr::from_ptr(pg_sys::GetCommandTagName(tag)));
         let lock = pg_sys::AlterTableGetLockLevel((*node).cmds);
         let relid = pg_sys::AlterTableLookupRelation(node, lock);
         if relid == pg_sys::InvalidOid {
-            return false;
+            say_missing((*node).relation);
+            return true;
         }
+        // Named once and for all: core looks the name up again, after whatever we wait for.
+        (*(*node).relation).schemaname =
+            pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relid));
         if identity::is_mot_table(relid) {
             alter_mot_table(statement, node, relid, lock);
             return true;
@@ -59,30 +66,61 @@ pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) ->
                 retype::refuse_if_embedded(relid);
             }
         }
-        alter_with_mot_children(statement, relid, node, lock)
+        alter_with_mot_children(statement, relid, node, lock);
+        true
     }
+}
+
+/// Core's words for a table that is not there, under IF EXISTS.
+unsafe fn say_missing(relation: *mut pg_sys::RangeVar) {
+    // SAFETY: a live RangeVar.
+    let name = unsafe { nodes::text((*relation).relname) };
+    notice!("relation \"{name}\" does not exist, skipping");
 }
 
 /// Whether what a command says of a table it says of the rows of those that inherit, too. Core then locks them all, as we do; it
 /// locks none of them for other commands.
-fn reaches_children(command: &pg_sys::AlterTableCmd) -> bool {
-    match command.subtype {
-        AT_AddConstraint => {
-            // SAFETY: the definition of a live command of this kind.
-            let kind = unsafe { (*command.def.cast::<pg_sys::Constraint>()).contype };
-            !matches!(kind, CONSTR_FOREIGN | CONSTR_UNIQUE | CONSTR_EXCLUSION)
+unsafe fn reaches_children(relid: pg_sys::Oid, command: &pg_sys::AlterTableCmd) -> bool {
+    // SAFETY: definition and name of a live command are what its kind says.
+    unsafe {
+        match command.subtype {
+            AT_AddConstraint => {
+                let constraint = &*command.def.cast::<pg_sys::Constraint>();
+                matches!(
+                    constraint.contype,
+                    CONSTR_CHECK | CONSTR_NOTNULL | CONSTR_PRIMARY
+                ) && !constraint.is_no_inherit
+            }
+            AT_AddColumn => {
+                let name = (*command.def.cast::<pg_sys::ColumnDef>()).colname;
+                !(command.missing_ok && pg_sys::get_attnum(relid, name) != 0)
+            }
+            AT_AlterColumnType | AT_SetNotNull | AT_DropNotNull => true,
+            AT_ValidateConstraint => inherits(relid, command.name, "cn"),
+            // NOT NULL has constraints of its own since 18.
+            AT_DropConstraint => inherits(relid, command.name, "n"),
+            AT_AlterConstraint => inherits(relid, version::altered_constraint(command), "n"),
+            subtype => version::changes_generated_column(subtype),
         }
-        AT_AddColumn
-        | AT_DropColumn
-        | AT_AlterColumnType
-        | AT_SetNotNull
-        | AT_DropNotNull
-        | AT_ValidateConstraint
-        | AT_DropConstraint
-        | AT_AlterConstraint
-        | AT_DropExpression => true,
-        subtype => version::changes_generated_column(subtype),
     }
+}
+
+/// Whether a table's constraint of that name is of one of these kinds (`pg_constraint.contype`) and may be one of its children, too. One that is NO INHERIT
+/// now may be made to.
+unsafe fn inherits(relid: pg_sys::Oid, name: *const c_char, kinds: &str) -> bool {
+    if name.is_null() {
+        return false;
+    }
+    // SAFETY: a NUL-terminated name of the statement.
+    let wanted = unsafe { nodes::text(name) };
+    let all = latest::select(
+        "SELECT conname::pg_catalog.text, contype::pg_catalog.text FROM pg_catalog.pg_constraint WHERE conrelid = $1",
+        &[relid.into()],
+        |row| row.get::<String>(1).zip(row.get::<String>(2)),
+    );
+    all.into_iter()
+        .flatten()
+        .any(|(found, kind)| found == wanted && kinds.contains(&kind))
 }
 
 /// A heap table whose descendants include memory-optimized ones: core recurses, we look after their rows.
@@ -91,17 +129,19 @@ unsafe fn alter_with_mot_children(
     relid: pg_sys::Oid,
     node: *mut pg_sys::AlterTableStmt,
     lock: pg_sys::LOCKMODE,
-) -> bool {
-    // SAFETY: a live node; descendants are locked as core will lock them.
+) {
+    // SAFETY: a live node of the caller's own; descendants are locked as core will lock them.
     unsafe {
         let commands = nodes::items::<pg_sys::AlterTableCmd>((*node).cmds);
-        if !(*(*node).relation).inh || !commands.iter().any(|command| reaches_children(&**command))
-        {
-            return false;
-        }
-        let pictures = pictures(relid, true, lock);
+        let reaches = |command: &*mut pg_sys::AlterTableCmd| reaches_children(relid, &**command);
+        let pictures = if (*(*node).relation).inh && commands.iter().any(reaches) {
+            pictures(relid, true, lock)
+        } else {
+            Vec::new()
+        };
         if pictures.is_empty() {
-            return false;
+            statement.run(node);
+            return;
         }
         for command in commands {
             match (*command).subtype {
@@ -114,12 +154,11 @@ unsafe fn alter_with_mot_children(
                 _ => {}
             }
         }
-        statement.run(nodes::copy(node));
+        statement.run(node);
         pg_sys::CommandCounterIncrement();
         for picture in &pictures {
             rows::make_true(picture);
         }
-        true
     }
 }
 
@@ -157,8 +196,6 @@ unsafe fn alter_mot_table(
 ) {
     // SAFETY: a live node that the caller owns.
     unsafe {
-        refuse_read_only(c"ALTER TABLE");
-
         let mut taken = Vec::new();
         let mut kept = Vec::new();
         let mut retyped = Vec::new();
@@ -339,7 +376,10 @@ pub unsafe fn ensure_not_null(
             .as_ref()
             .is_none_or(|relation| relation.inh);
         let pictures = pictures(relid, recurses, pg_sys::AccessExclusiveLock as i32);
+        // As core does it: inside another command event triggers are told of, and a list of it must be there.
+        pg_sys::EventTriggerAlterTableStart(stmt.cast());
         pg_sys::AlterTableInternal(relid, nodes::list(&commands), recurses);
+        pg_sys::EventTriggerAlterTableEnd();
         pg_sys::CommandCounterIncrement();
         for picture in &pictures {
             rows::make_true(picture);

@@ -23,6 +23,13 @@ pub unsafe fn run(statement: &Statement, node: *mut pg_sys::CreateTableAsStmt) {
                 "Use CREATE TABLE AS with the query itself.",
             );
         }
+        if (*query).hasModifyingCTE {
+            // Core rewrites INSERT, UPDATE and DELETE in the WITH of a whole statement, and the query becomes a part of one.
+            unsupported(
+                "CREATE TABLE AS with INSERT, UPDATE or DELETE in its WITH cannot create a memory-optimized table",
+                "Create the table first, and INSERT with the same WITH into it.",
+            );
+        }
         let stmt = nodes::make::<pg_sys::CreateStmt>(T_CreateStmt);
         (*stmt).relation = (*into).rel;
         (*stmt).tableElts = column_definitions(into, query);

@@ -5,7 +5,6 @@
 //! asks all of its conditions, and rows may break one that is NOT VALID.) Values inside of others (arrays, ranges, composites) are judged by nobody: core
 //! refuses then, and so does this.
 use super::refuse::unsupported;
-use super::search_path::within_catalog;
 use super::utility::Statement;
 use super::{latest, nodes, retype, row_work};
 use crate::pg::violation;
@@ -18,13 +17,11 @@ struct Promises {
     /// Its valid CHECK constraints.
     checks: Vec<Check>,
     is_not_null: bool,
-    /// By which its conditions compare texts; invalid for values that have no collation.
-    collation: pg_sys::Oid,
 }
 
 struct Check {
     constraint: pg_sys::Oid,
-    /// In which the value is called VALUE.
+    /// As the catalog has it.
     condition: String,
 }
 
@@ -60,19 +57,13 @@ pub unsafe fn alter(statement: &Statement, node: *mut pg_sys::AlterDomainStmt) -
 
 impl Promises {
     fn of(domain: pg_sys::Oid) -> Promises {
-        let of_domain = "
-            SELECT t.typnotnull, b.typcollation
-              FROM pg_catalog.pg_type t JOIN pg_catalog.pg_type b ON b.oid = t.typbasetype WHERE t.oid = $1";
+        let of_domain = "SELECT t.typnotnull FROM pg_catalog.pg_type t WHERE t.oid = $1";
         let of_checks = "
-            SELECT c.oid, pg_catalog.pg_get_expr(c.conbin, 0)
+            SELECT c.oid, c.conbin::pg_catalog.text
               FROM pg_catalog.pg_constraint c WHERE c.contypid = $1 AND c.contype = 'c' AND c.convalidated ORDER BY c.oid";
         let mut found = Promises::default();
-        for (is_not_null, collation) in
-            latest::select(of_domain, &[domain.into()], |row| (row.get(1), row.get(2)))
-        {
-            found.is_not_null = is_not_null.unwrap_or(false);
-            found.collation = collation.unwrap_or(pg_sys::InvalidOid);
-        }
+        let marks = latest::select(of_domain, &[domain.into()], |row| row.get::<bool>(1));
+        found.is_not_null = marks == [Some(true)];
         let checks = latest::select(of_checks, &[domain.into()], |row| {
             let constraint = row.get(1)?;
             let condition = row.get(2)?;
@@ -108,8 +99,6 @@ impl Promises {
             let table = pg_sys::table_open(relation, pg_sys::ShareLock as i32);
             let name = nodes::qualified_name(table);
             let short_name = nodes::name(&(*(*table).rd_rel).relname);
-            // It stands in a text that is read under this path.
-            let base = within_catalog(|| self.base_of(domain));
             for (position, attribute) in nodes::attributes(table).iter().enumerate() {
                 if attribute.attisdropped {
                     continue;
@@ -128,42 +117,22 @@ impl Promises {
                         format!("column \"{column}\" of table \"{short_name}\" contains {what}");
                     violation::raise_for_column(code, table, number, &message)
                 };
-                let values = format!("SELECT {quoted}::{base} AS value FROM ONLY {name} OFFSET 0");
                 if self.is_not_null
                     && row_work::any_row(&format!(
-                        "SELECT 1 FROM ({values}) AS judged WHERE pg_catalog.num_nulls(value) > 0 LIMIT 1"
+                        "SELECT 1 FROM ONLY {name} WHERE pg_catalog.num_nulls({quoted}) > 0 LIMIT 1"
                     ))
                 {
                     break_off(PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION, "null values");
                 }
                 for check in &self.checks {
-                    if row_work::any_row(&format!(
-                        "SELECT 1 FROM ({values}) AS judged WHERE NOT ({}) LIMIT 1",
-                        check.condition
-                    )) {
+                    let condition = nodes::read(&check.condition);
+                    if row_work::any_value_breaks(&name, &quoted, condition) {
                         let what = "values that violate the new constraint";
                         break_off(PgSqlErrorCode::ERRCODE_CHECK_VIOLATION, what);
                     }
                 }
             }
             pg_sys::table_close(table, pg_sys::NoLock as i32);
-        }
-    }
-
-    /// The base type that the domain's conditions are about, with its length and collation.
-    unsafe fn base_of(&self, domain: pg_sys::Oid) -> String {
-        // SAFETY: catalog look-ups; both names are palloc'd strings.
-        unsafe {
-            let mut typmod = -1;
-            let base = pg_sys::getBaseTypeAndTypmod(domain, &raw mut typmod);
-            // Without the length `character` would be one of 1.
-            let flags = pg_sys::FORMAT_TYPE_TYPEMOD_GIVEN | pg_sys::FORMAT_TYPE_FORCE_QUALIFY;
-            let base = nodes::text(pg_sys::format_type_extended(base, typmod, flags as u16));
-            if self.collation == pg_sys::InvalidOid {
-                return base;
-            }
-            let collation = nodes::text(pg_sys::generate_collation_name(self.collation));
-            format!("{base} COLLATE {collation}")
         }
     }
 }

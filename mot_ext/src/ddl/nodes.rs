@@ -4,7 +4,7 @@
 //! caller has just tested guarantees.
 use crate::pg::version;
 use pgrx::pg_sys;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 
 /// The pointers of a list.
 pub unsafe fn items<T>(list: *mut pg_sys::List) -> Vec<*mut T> {
@@ -103,4 +103,11 @@ pub unsafe fn qualified_name(relation: pg_sys::Relation) -> String {
 pub fn quoted(identifier: &str) -> String {
     // SAFETY: the copy is NUL-terminated.
     unsafe { text(pg_sys::quote_identifier(pstrdup(identifier))) }
+}
+
+/// The tree that a catalog has as a string.
+pub unsafe fn read(tree: &str) -> *mut pg_sys::Node {
+    let tree = CString::new(tree).expect("a string of the catalog has no zero byte");
+    // SAFETY: a tree of core's own; it is made in the current context.
+    unsafe { pg_sys::stringToNode(tree.as_ptr()).cast() }
 }

@@ -60,26 +60,44 @@ pub unsafe fn make_indexes_again(set_aside: &SetAside) {
     }
 }
 
-/// For each index over a column: the command that drops it and the one that makes it.
+/// For each index over a column: the command that drops it and the one that makes it, for the session's path.
 unsafe fn indexes_over(relid: pg_sys::Oid, column: i16) -> Vec<(String, String)> {
     let query = "
         SELECT CASE WHEN c.oid IS NULL
                     THEN pg_catalog.format('DROP INDEX %s', i.indexrelid::pg_catalog.regclass)
                     ELSE pg_catalog.format('ALTER TABLE ONLY %s DROP CONSTRAINT %I', i.indrelid::pg_catalog.regclass, c.conname)
                END,
-               CASE WHEN c.oid IS NULL
-                    THEN pg_catalog.pg_get_indexdef(i.indexrelid)
-                    ELSE pg_catalog.format('ALTER TABLE ONLY %s ADD CONSTRAINT %I %s', i.indrelid::pg_catalog.regclass,
+               CASE WHEN c.oid IS NOT NULL
+                    THEN pg_catalog.format('ALTER TABLE ONLY %s ADD CONSTRAINT %I %s', i.indrelid::pg_catalog.regclass,
                                            c.conname, pg_catalog.pg_get_constraintdef(c.oid))
-               END
+               END,
+               i.indexrelid
         FROM pg_catalog.pg_index i
         LEFT JOIN pg_catalog.pg_constraint c ON c.conindid = i.indexrelid AND c.contype IN ('p', 'u')
         WHERE i.indrelid = $1 AND $2 = ANY (i.indkey::int2[])
         ORDER BY i.indexrelid";
     let found = latest::select(query, &[relid.into(), column.into()], |row| {
-        row.get::<String>(1).zip(row.get::<String>(2))
+        (
+            row.get::<String>(1),
+            row.get::<String>(2),
+            row.get::<pg_sys::Oid>(3),
+        )
     });
-    found.into_iter().flatten().collect()
+    found
+        .into_iter()
+        .filter_map(|(drop, constraint, index)| {
+            let create = match (constraint, index) {
+                (Some(create), _) => Some(create),
+                // Collations and operator classes are named as the session's path needs it, so not by the query above.
+                // SAFETY: an index of a locked table; the result is palloc'd.
+                (None, Some(index)) => unsafe {
+                    Some(nodes::text(pg_sys::pg_get_indexdef_string(index)))
+                },
+                (None, None) => None,
+            };
+            drop.zip(create)
+        })
+        .collect()
 }
 
 /// Whether a type change alters stored values: core's ATColumnChangeRequiresRewrite.

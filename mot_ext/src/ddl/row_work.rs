@@ -11,7 +11,7 @@ use super::search_path::within_catalog;
 use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use std::ffi::CString;
+use std::ffi::{CString, c_void};
 
 /// A planned statement.
 struct RowWork {
@@ -87,6 +87,87 @@ impl RowWork {
 pub fn any_row(query: &str) -> bool {
     // SAFETY: a query of our own making over tables that the caller has locked.
     unsafe { RowWork::plan(query, |_| {}).run(1, 0, |_| {}) > 0 }
+}
+
+/// Whether a row of a table does not pass a condition of the catalog's, read by `stringToNode`, whose columns are those of the first table in a query.
+///
+/// A text of it could mean something else when it is read again: `IS DISTINCT FROM`, CASE and NULLIF are written without their operator. The planner may believe the
+/// catalog that all rows pass (`constraint_exclusion`) and answer without looking; it does not see through a subquery with OFFSET.
+pub unsafe fn any_breaks(table: &str, condition: *mut pg_sys::Node) -> bool {
+    let query = format!(
+        "SELECT 1 FROM (SELECT true AS passes FROM ONLY {table} OFFSET 0) AS judged WHERE NOT passes LIMIT 1"
+    );
+    // SAFETY: the caller has locked the table; the subquery's only table is the first in it.
+    unsafe {
+        let work = RowWork::plan(&query, |query| {
+            let (_, entry) = inner(query);
+            (*entry).expr = condition.cast();
+        });
+        work.run(1, 0, |_| {}) > 0
+    }
+}
+
+/// Whether a value in a table's column does not pass a condition of a domain's, in which it is a `CoerceToDomainValue`.
+pub unsafe fn any_value_breaks(table: &str, column: &str, condition: *mut pg_sys::Node) -> bool {
+    let query = format!(
+        "SELECT 1 FROM (SELECT {column} AS value FROM ONLY {table} OFFSET 0) AS judged WHERE true LIMIT 1"
+    );
+    // SAFETY: as in `any_breaks`; the value is given the type under which the condition asks for it, which has the same bytes.
+    unsafe {
+        let work = RowWork::plan(&query, |query| {
+            let (outer, entry) = inner(query);
+            let mut value: *mut pg_sys::Var = std::ptr::null_mut();
+            let condition = value_as_column(condition, (&raw mut value).cast());
+            if let Some(value) = value.as_ref() {
+                let relabelled = pg_sys::makeRelabelType(
+                    (*entry).expr,
+                    value.vartype,
+                    value.vartypmod,
+                    value.varcollid,
+                    pg_sys::CoercionForm::COERCE_IMPLICIT_CAST,
+                );
+                (*entry).expr = relabelled.cast();
+            }
+            let fails = pg_sys::makeBoolExpr(
+                pg_sys::BoolExprType::NOT_EXPR,
+                nodes::list(&[condition]),
+                -1,
+            );
+            (*(*outer).jointree).quals = fails.cast();
+        });
+        work.run(1, 0, |_| {}) > 0
+    }
+}
+
+/// A query of one subquery: itself, and the subquery's first target.
+unsafe fn inner(query: *mut pg_sys::Query) -> (*mut pg_sys::Query, *mut pg_sys::TargetEntry) {
+    // SAFETY: a query of that form (caller).
+    unsafe {
+        let entries = nodes::items::<pg_sys::RangeTblEntry>((*query).rtable);
+        let subquery = (*entries[0]).subquery;
+        let targets = nodes::items::<pg_sys::TargetEntry>((*subquery).targetList);
+        (query, targets[0])
+    }
+}
+
+/// The mutator: what a domain's condition is asked about becomes the first column of the first table, which is left in the context.
+unsafe extern "C-unwind" fn value_as_column(
+    node: *mut pg_sys::Node,
+    context: *mut c_void,
+) -> *mut pg_sys::Node {
+    // SAFETY: an expression's parts, cast by tag; the context is a pointer to a Var.
+    unsafe {
+        if node.is_null() {
+            return node;
+        }
+        if nodes::tag(node) == pg_sys::NodeTag::T_CoerceToDomainValue {
+            let asked = &*node.cast::<pg_sys::CoerceToDomainValue>();
+            let column = pg_sys::makeVar(1, 1, asked.typeId, asked.typeMod, asked.collation, 0);
+            *context.cast::<*mut pg_sys::Var>() = column;
+            return column.cast();
+        }
+        version::mutate(node, value_as_column, context)
+    }
 }
 
 /// Runs an UPDATE of a whole table of which no trigger fires, whatever its ENABLE says, as a rewrite by core fires none. A foreign table

@@ -22,6 +22,7 @@ pub struct Picture {
 struct Check {
     constraint: pg_sys::Oid,
     name: String,
+    /// As the catalog has it.
     condition: String,
 }
 
@@ -77,7 +78,7 @@ impl Picture {
 impl Check {
     fn valid_ones(relation: pg_sys::Oid) -> Vec<Check> {
         let found = latest::select(
-            "SELECT oid, conname::pg_catalog.text, pg_catalog.pg_get_expr(conbin, conrelid) FROM pg_catalog.pg_constraint
+            "SELECT oid, conname::pg_catalog.text, conbin::pg_catalog.text FROM pg_catalog.pg_constraint
              WHERE conrelid = $1 AND contype = 'c' AND convalidated ORDER BY conname",
             &[relation.into()],
             |row| {
@@ -150,7 +151,9 @@ pub unsafe fn make_true(before: &Picture) {
         }
         for check in &after.checks {
             let is_known = |old: &Check| old.constraint == check.constraint;
-            if !before.checks.iter().any(is_known) && breaks(&name, &check.condition) {
+            if !before.checks.iter().any(is_known)
+                && row_work::any_breaks(&name, nodes::read(&check.condition))
+            {
                 let table = pg_sys::table_open(before.relation, pg_sys::NoLock as i32);
                 violation::raise(
                     PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,
@@ -215,9 +218,8 @@ pub unsafe fn adds_content(relation: pg_sys::Oid, column: *mut pg_sys::ColumnDef
     }
 }
 
-/// Whether a row of the table does not pass a condition that the catalog says all pass. The planner may believe the catalog
-/// (`constraint_exclusion`) and answer without looking; it does not see through a subquery with OFFSET.
-fn breaks(table: &str, condition: &str) -> bool {
+/// Whether a row of a table does not pass its bounds as a partition, of which all operators are written out (`row_work::any_breaks`).
+fn breaks_bounds(table: &str, condition: &str) -> bool {
     row_work::any_row(&format!(
         "SELECT 1 FROM (SELECT ({condition}) AS passes FROM ONLY {table} OFFSET 0) AS judged WHERE NOT passes LIMIT 1"
     ))
@@ -234,7 +236,7 @@ pub unsafe fn verify_partition(relation: pg_sys::Oid, is_default: bool) {
         let name = nodes::qualified_name(table);
         let short_name = nodes::name(&(*(*table).rd_rel).relname);
         pg_sys::table_close(table, pg_sys::NoLock as i32);
-        if breaks(&name, &condition) {
+        if breaks_bounds(&name, &condition) {
             let message = if is_default {
                 format!(
                     "updated partition constraint for default partition \"{short_name}\" would be violated by some row"

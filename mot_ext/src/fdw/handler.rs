@@ -26,6 +26,7 @@ fn fdw_handler() -> Internal {
         r.GetForeignRelSize = Some(size::get_foreign_rel_size);
         r.GetForeignPaths = Some(paths::get_foreign_paths);
         r.GetForeignPlan = Some(plan::get_foreign_plan);
+        r.ReparameterizeForeignPathByChild = Some(paths::reparameterize_by_child);
         r.BeginForeignScan = Some(scan::begin_foreign_scan);
         r.IterateForeignScan = Some(scan::iterate_foreign_scan);
         r.ReScanForeignScan = Some(scan::rescan_foreign_scan);

@@ -51,6 +51,29 @@ impl PathPrivate {
     }
 }
 
+/// A path's keys that come from a partitioned table, where the join is done partition by partition (`enable_partitionwise_join`): they come from `child` then.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn reparameterize_by_child(
+    root: *mut pg_sys::PlannerInfo,
+    made: *mut pg_sys::List,
+    child: *mut pg_sys::RelOptInfo,
+) -> *mut pg_sys::List {
+    // SAFETY: the planner's own structures; a path of ours, which others may still use as it is: the adjusted lists are copies.
+    unsafe {
+        let path = PathPrivate::from_list(made);
+        let adjusted = |list: *mut pg_sys::List| {
+            version::adjust_to_child(root, list.cast(), child).cast::<pg_sys::List>()
+        };
+        PathPrivate {
+            plan: path.plan,
+            arguments: adjusted(path.arguments),
+            exact: adjusted(path.exact),
+            rechecks: adjusted(path.rechecks),
+        }
+        .to_list()
+    }
+}
+
 #[pg_guard]
 pub unsafe extern "C-unwind" fn get_foreign_paths(
     root: *mut pg_sys::PlannerInfo,

@@ -186,6 +186,17 @@ pub fn changes_generated_column(_subtype: pg_sys::AlterTableType::Type) -> bool 
     return _subtype == pg_sys::AlterTableType::AT_SetExpression;
 }
 
+/// The constraint that ALTER CONSTRAINT names.
+pub unsafe fn altered_constraint(command: &pg_sys::AlterTableCmd) -> *const std::ffi::c_char {
+    // SAFETY: the definition of a live command of this kind.
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        return (*command.def.cast::<pg_sys::Constraint>()).conname;
+        #[cfg(feature = "pg18")]
+        return (*command.def.cast::<pg_sys::ATAlterConstraint>()).conname;
+    }
+}
+
 /// The description of an index on plain columns that is valid from the begin.
 pub unsafe fn make_index_info(
     keys: usize,

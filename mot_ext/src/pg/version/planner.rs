@@ -18,19 +18,66 @@ pub unsafe fn ask_no_privilege(query: *mut pg_sys::Query, target: *mut pg_sys::R
     }
 }
 
-/// Has a finished plan's tables looked at and changed whatever the user's privileges.
+/// Has a finished plan's tables looked at and changed whatever the user's privileges: as if the first superuser's were asked.
 pub unsafe fn ask_none_of_plan(plan: *mut pg_sys::PlannedStmt) {
+    let superuser = pg_sys::Oid::from(pg_sys::BOOTSTRAP_SUPERUSERID);
     // SAFETY: a fresh plan of the caller's; both lists are of what is named.
     unsafe {
         #[cfg(feature = "pg15")]
         for entry in pgrx::PgList::<pg_sys::RangeTblEntry>::from_pg((*plan).rtable).iter_ptr() {
-            (*entry).requiredPerms = 0;
+            (*entry).checkAsUser = superuser;
         }
         #[cfg(not(feature = "pg15"))]
         for info in pgrx::PgList::<pg_sys::RTEPermissionInfo>::from_pg((*plan).permInfos).iter_ptr()
         {
-            (*info).requiredPerms = 0;
+            (*info).checkAsUser = superuser;
         }
+    }
+}
+
+/// A function that `expression_tree_mutator` calls for the parts of an expression.
+pub type Mutator =
+    unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut std::ffi::c_void) -> *mut pg_sys::Node;
+
+/// A copy of an expression with its parts as the mutator gives them.
+pub unsafe fn mutate(
+    node: *mut pg_sys::Node,
+    mutator: Mutator,
+    context: *mut std::ffi::c_void,
+) -> *mut pg_sys::Node {
+    // SAFETY: an expression, and a mutator for its parts (caller). In 15 the function is declared without its parameters, and called with them.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        return pg_sys::expression_tree_mutator(
+            node,
+            Some(std::mem::transmute::<
+                Mutator,
+                unsafe extern "C-unwind" fn() -> *mut pg_sys::Node,
+            >(mutator)),
+            context,
+        );
+        #[cfg(not(feature = "pg15"))]
+        return pg_sys::expression_tree_mutator_impl(node, Some(mutator), context);
+    }
+}
+
+/// A copy of expressions over a partitioned or inherited table as they are over one of its children: `child` at any depth.
+pub unsafe fn adjust_to_child(
+    root: *mut pg_sys::PlannerInfo,
+    node: *mut pg_sys::Node,
+    child: *mut pg_sys::RelOptInfo,
+) -> *mut pg_sys::Node {
+    // SAFETY: the planner's own structures (caller).
+    unsafe {
+        #[cfg(feature = "pg15")]
+        return pg_sys::adjust_appendrel_attrs_multilevel(
+            root,
+            node,
+            (*child).relids,
+            (*child).top_parent_relids,
+        );
+        #[cfg(not(feature = "pg15"))]
+        return pg_sys::adjust_appendrel_attrs_multilevel(root, node, child, (*child).top_parent);
     }
 }
 

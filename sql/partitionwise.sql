@@ -1,0 +1,27 @@
+-- Joins of partitioned tables partition by partition, where keys of an index come from the other table's partition.
+CREATE TABLE pw_r (id int, x int) PARTITION BY RANGE (id);
+CREATE TABLE pw_r1 PARTITION OF pw_r FOR VALUES FROM (0) TO (1000);
+CREATE FOREIGN TABLE pw_r2 PARTITION OF pw_r FOR VALUES FROM (1000) TO (2000) SERVER mot;
+CREATE TABLE pw_t (id int, y int) PARTITION BY RANGE (id);
+CREATE FOREIGN TABLE pw_t1 PARTITION OF pw_t FOR VALUES FROM (0) TO (1000) SERVER mot;
+CREATE FOREIGN TABLE pw_t2 PARTITION OF pw_t FOR VALUES FROM (1000) TO (2000) SERVER mot;
+CREATE UNIQUE INDEX ON pw_t1 (id);
+CREATE UNIQUE INDEX ON pw_t2 (id);
+CREATE INDEX ON pw_t2 (y);
+CREATE INDEX ON pw_r2 (id);
+INSERT INTO pw_r SELECT i, i % 100 FROM generate_series(0, 1999) i;
+INSERT INTO pw_t SELECT i, i FROM generate_series(0, 1999) i;
+ANALYZE pw_r, pw_t;
+SET enable_partitionwise_join = on;
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+EXPLAIN (COSTS OFF) SELECT count(*), sum(t.y) FROM pw_r r JOIN pw_t t ON r.id = t.id WHERE r.x = 5;
+SELECT count(*), sum(t.y) FROM pw_r r JOIN pw_t t ON r.id = t.id WHERE r.x = 5;
+SELECT count(*), sum(t.y) FROM pw_r r JOIN pw_t t ON r.id = t.id AND t.y <= r.id + 1 WHERE r.x = 5;
+SELECT count(*), sum(t.y) FROM pw_r r LEFT JOIN pw_t t ON r.id = t.id AND r.x = t.y WHERE r.x = 5;
+SELECT count(*), sum(t.y), sum(u.y) FROM pw_r r JOIN pw_t t ON r.id = t.id JOIN pw_t u ON u.id = t.id WHERE r.x = 5;
+SET enable_memoize = off;
+SELECT count(*), sum(r.x) FROM pw_t t JOIN pw_r r ON r.id = t.id WHERE t.y BETWEEN 990 AND 1010;
+UPDATE pw_t t SET y = -t.y FROM pw_r r WHERE r.id = t.id AND r.x = 5;
+SELECT count(*), sum(y) FROM pw_t WHERE y < 0;
+DROP TABLE pw_r, pw_t;
