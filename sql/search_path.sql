@@ -33,10 +33,12 @@ INSERT INTO sp_texts VALUES ('B');
 ALTER DOMAIN sp_text ADD CHECK (VALUE < 'b');
 ALTER DOMAIN sp_text ADD CHECK (VALUE > 'b');
 -- Conditions that are written without their operator, over a type whose `=` is its own, and which has a cast to text.
+SET client_min_messages = warning;
 CREATE TYPE sp_ci;
 CREATE FUNCTION sp_ci_in(cstring) RETURNS sp_ci LANGUAGE internal IMMUTABLE STRICT AS 'textin';
 CREATE FUNCTION sp_ci_out(sp_ci) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'textout';
 CREATE TYPE sp_ci (INPUT = sp_ci_in, OUTPUT = sp_ci_out, LIKE = text, CATEGORY = 'S');
+RESET client_min_messages;
 CREATE CAST (sp_ci AS text) WITHOUT FUNCTION AS IMPLICIT;
 CREATE FUNCTION sp_ci_eq(sp_ci, sp_ci) RETURNS bool LANGUAGE sql IMMUTABLE AS $$ SELECT pg_catalog.lower($1::text) OPERATOR(pg_catalog.=) pg_catalog.lower($2::text) $$;
 CREATE OPERATOR public.= (LEFTARG = sp_ci, RIGHTARG = sp_ci, FUNCTION = sp_ci_eq);
