@@ -78,6 +78,7 @@ unsafe extern "C-unwind" {
     fn tliOfPointInHistory(position: u64, history: *mut pg_sys::List) -> u32;
     #[cfg(debug_assertions)]
     fn RequestCheckpoint(flags: c_int);
+    fn GetOldestRestartPoint(redo: *mut u64, timeline: *mut u32);
     fn PrescanPreparedTransactions(
         xids: *mut *mut pg_sys::TransactionId,
         count: *mut c_int,
@@ -96,6 +97,17 @@ pub fn oldest_prepared_xid() -> u32 {
         })
     }
     .into_inner()
+}
+
+/// The redo position of PostgreSQL's newest complete checkpoint or restartpoint. May raise.
+pub fn completed_redo() -> u64 {
+    let (mut redo, mut timeline) = (0, 0);
+    // SAFETY: copies two values from shared memory, under a lock; errors pass the guard.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        pg_sys::ffi::pg_guard_ffi_boundary(|| GetOldestRestartPoint(&mut redo, &mut timeline));
+    }
+    redo
 }
 
 /// Asks the checkpointer for a checkpoint and does not wait for it. May raise.
