@@ -101,7 +101,7 @@ fn timeline_of(position: Lsn) -> u32 {
             }
         }
     }
-    pg::timeline_of(position.0, timeline)
+    pg::timeline::timeline_of(position.0, timeline)
 }
 
 /// An engine's error with the place of its file in the data directory.
