@@ -522,6 +522,21 @@ pub fn report_files_stay(error: &EngineError) {
     );
 }
 
+/// Says that checkpoints were passed by of which a copy has not all files.
+pub fn report_passed_by(count: usize, redo: mot_engine::Lsn) {
+    tell(
+        PgLogLevel::WARNING,
+        PgSqlErrorCode::ERRCODE_WARNING,
+        format!(
+            "mot has removed {count} checkpoints of its tables whose files are missing or too short, and loads an older one"
+        ),
+        &format!(
+            "A copy of a running server may have them so, and nothing is lost: the older one is complete, and everything from {} on is replayed.",
+            crate::wal::reader::show_lsn(redo)
+        ),
+    );
+}
+
 /// Says that a checkpoint had to be written as a whole.
 pub fn report_base_lost(error: &str) {
     tell(

@@ -45,12 +45,27 @@ pub fn open() -> Result<DirectoryDisk, EngineError> {
     })
 }
 
-/// The newest complete checkpoint of this cluster that lies in its history; `None` if there is no checkpoint at all.
-pub fn newest(disk: &DirectoryDisk) -> Result<Option<Manifest>, EngineError> {
+/// The newest complete checkpoint of this cluster that lies in its history; `None` if there is no checkpoint at all. In a recovery, which replays from
+/// `replayed_from` on, those are passed by, and taken away, that a copier met before they were complete.
+pub fn newest(
+    disk: &DirectoryDisk,
+    replayed_from: Option<Lsn>,
+) -> Result<Option<Manifest>, EngineError> {
     // SAFETY: reads the control file's copy in shared memory; never raises.
     let system_id = unsafe { pg_sys::GetSystemIdentifier() };
     let in_history = |timeline, redo| timeline_of(redo) == timeline;
-    let newest = checkpoint::newest(disk, system_id, in_history).map_err(located)?;
+    let newest = match replayed_from {
+        None => checkpoint::newest(disk, system_id, in_history).map_err(located)?,
+        Some(redo) => {
+            let found = checkpoint::newest_for_replay(disk, system_id, in_history, redo);
+            let (newest, passed) = found.map_err(located)?;
+            if !passed.is_empty() {
+                checkpoint::remove_passed(disk, &passed).map_err(located)?;
+                errors::report_passed_by(passed.len(), redo);
+            }
+            newest
+        }
+    };
     if newest.is_none() && !checkpoint::generations(disk).map_err(located)?.is_empty() {
         return Err(EngineError::Damaged {
             file: DIRECTORY.into(),
