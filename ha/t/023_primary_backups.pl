@@ -164,6 +164,8 @@ append_to_file($newest, 'damaged');
 $primary->start;
 (undef, undef, $error) = $primary->psql('postgres', q(SET statement_timeout = '60s'; SELECT pg_backup_start('low', true)));
 like($error, qr/could not be loaded/, 'pg_backup_start says that the tables could not be loaded');
+is($primary->safe_psql('postgres', q(SELECT active FROM pg_replication_slots WHERE slot_name = 'mot')), 't',
+	'the slot is held all the same: what is idle for long may be taken away (18)');
 $run = begin_backup('failed');
 ok(!ended($run), 'a base backup fails');
 like(slurp_file($primary->logfile), qr/WARNING:.*mot has ended the WAL sender/, 'and the log says why');

@@ -198,10 +198,19 @@ impl Worker {
             return;
         }
         let covered = shmem::control().covered.load(Ordering::SeqCst);
-        if covered == 0 {
+        let held = if covered != 0 {
+            pg::catch(|| slot::hold(Lsn(covered)))
+        } else if shmem::engine().expect("preloaded").state() == State::Failed {
+            // The WAL behind the files that could not be loaded may be needed when they are repaired.
+            pg::catch(slot::hold_as_is).map(|is_held| {
+                if !is_held {
+                    self.retry_slot_at = Some(Instant::now() + files::RETRY);
+                }
+            })
+        } else {
             return;
-        }
-        if let Err(error) = pg::catch(|| slot::hold(Lsn(covered))) {
+        };
+        if let Err(error) = held {
             self.retry_slot_at = Some(Instant::now() + files::RETRY);
             errors::tell(
                 PgLogLevel::WARNING,
