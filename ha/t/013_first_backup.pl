@@ -3,6 +3,7 @@
 use strict;
 use warnings;
 
+use IPC::Run;
 use Ledger;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -95,7 +96,25 @@ $standby->poll_query_until('postgres', $behind_again, 'f') or die 'no checkpoint
 $standby->backup('good_again');
 restored('good_again', 'from a backup after checkpoints that failed');
 
-# Promoted meanwhile: a primary's own checkpoint waits for ours.
+# They fail when a WAL sender has been let in: the restartpoint that its backup begins with waits.
+my ($in, $out) = ("IDENTIFY_SYSTEM;\n", '');
+my $sender = IPC::Run::start([ 'psql', '-XAt', '-d', $standby->connstr('postgres') . ' replication=true' ], '<', \$in, '>', \$out, '2>&1',
+	IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+$sender->pump until $out =~ /\n/;
+chmod 0500, $standby->data_dir . '/mot' or die;
+$primary->safe_psql('postgres', 'UPDATE twin_heap SET k = k + 1; UPDATE twin_mot SET k = k + 1; CHECKPOINT');
+wait_replayed($primary, $standby);
+my $failed = $standby->safe_psql('postgres', 'SELECT checkpoints_failed FROM mot.stat_checkpoint');
+$in = "BASE_BACKUP (CHECKPOINT 'fast');\n";
+$sender->pump_nb;
+$standby->poll_query_until('postgres', "SELECT checkpoints_failed > $failed + 1 FROM mot.stat_checkpoint") or die 'nothing was tried';
+is($standby->safe_psql('postgres', $behind_again), 'f', 'no restartpoint passes by ours while a base backup may begin with it');
+chmod 0700, $standby->data_dir . '/mot' or die;
+$in = "\\q\n";
+$sender->finish;
+like($out, qr/PGDATA|base\/1|backup_label/, 'and the backup goes on when there is room');
+
+# Promoted meanwhile: a primary's own checkpoint waits for ours (023: also if ours fails).
 fall_behind();
 $standby->append_conf('postgresql.conf', "mot.checkpoint_bandwidth = '256kB'\n");
 $standby->start;

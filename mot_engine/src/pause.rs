@@ -117,6 +117,8 @@ points! {
     CheckpointSyncManifest = "checkpoint-sync-manifest", AsResult;
     /// The manifest has its name; that is to be made durable.
     CheckpointSyncManifestDirectory = "checkpoint-sync-manifest-directory", AsResult;
+    /// The rows are written, some of transactions that may be open; the commit log is to be asked what has become of these.
+    CheckpointBeforeOutcomes = "checkpoint-before-outcomes", Forbidden;
 }
 
 /// Whether a test wants the operation at a point refused.

@@ -439,6 +439,32 @@ pub const HINT_CHECKPOINT_FAILED: &str = "It is tried again every few seconds, a
 /// The same, while PostgreSQL's checkpoints have to wait.
 pub const HINT_CHECKPOINT_FAILED_GATE_SHUT: &str = "It is tried again every few seconds; PostgreSQL's checkpoints wait for it, since nothing else keeps the WAL that a restart needs: there is no replication slot \"mot\", or max_slot_wal_keep_size is not -1. Make room in the directory \"mot\" of the data directory, or look after its disk.";
 
+/// The same, while a base backup waits.
+pub const HINT_CHECKPOINT_FAILED_BACKUP_WAITS: &str = "It is tried again every few seconds; PostgreSQL's checkpoints wait for it, since a base backup is under way, which else could not be restored if it has just begun. Make room in the directory \"mot\" of the data directory, or look after its disk, or end the backup (pg_terminate_backend; pg_stat_replication has its WAL sender).";
+
+/// Says that a base backup was ended.
+pub fn report_base_backup_ended(pid: i32) {
+    tell(
+        PgLogLevel::WARNING,
+        PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!(
+            "mot has ended the WAL sender with PID {pid}: a base backup by it could not be restored, or not surely"
+        ),
+        "A base backup needs a complete checkpoint of memory-optimized tables, and their checkpoint worker until it has begun. Lines before this one say what prevents that. Take the backup anew.",
+    );
+}
+
+/// Raises 55000: a backup has begun that could not be restored.
+pub fn backup_not_whole() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "the backup has begun without a complete checkpoint of memory-optimized tables",
+        "A copy of the files would lack WAL: their checkpoint worker was not running when the backup began.",
+        "End the backup (pg_backup_stop, or the session) and begin it anew."
+    )
+}
+
 /// Says that the tables are loaded but that it cannot be noted that statements, or replay, begin.
 pub fn report_begin_failed(error: &EngineError) {
     const HINT: &str = "It is tried again every few seconds; statements on memory-optimized tables, or replay, wait meanwhile. Make room in the directory \"mot\" of the data directory, or look after its disk.";
@@ -503,6 +529,21 @@ pub fn report_files_stay(error: &EngineError) {
         PgSqlErrorCode::ERRCODE_IO_ERROR,
         format!("mot could not remove files of older checkpoints: {error}"),
         "The newest checkpoint is complete. It is tried again after the next one; until then the files take space. A damaged manifest of an older checkpoint may be deleted.",
+    );
+}
+
+/// Says that checkpoints were passed by of which a copy has not all files.
+pub fn report_passed_by(count: usize, redo: mot_engine::Lsn) {
+    tell(
+        PgLogLevel::WARNING,
+        PgSqlErrorCode::ERRCODE_WARNING,
+        format!(
+            "mot has removed {count} checkpoints of its tables whose files are missing or too short, and loads an older one"
+        ),
+        &format!(
+            "A copy of a running server may have them so, and nothing is lost: the older one is complete, and everything from {} on is replayed.",
+            crate::wal::reader::show_lsn(redo)
+        ),
     );
 }
 

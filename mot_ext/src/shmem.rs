@@ -42,6 +42,8 @@ pub struct Control {
     pub gap_is_read: AtomicBool,
     /// Sessions that may be copying checkpoint files (`workers::copies`).
     pub copiers: AtomicU32,
+    /// Sessions that are in the transaction in which they begin a backup (`workers::copies`).
+    pub beginners: AtomicU32,
     /// On a standby: our checkpoint is not behind PostgreSQL's, and stays so (`workers::first_copy`).
     pub copies_are_whole: AtomicBool,
     /// Redo position of the newest complete checkpoint.

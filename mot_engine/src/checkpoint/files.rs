@@ -174,6 +174,50 @@ pub fn newest(
     Ok(None)
 }
 
+/// As [`newest`], for a recovery that replays everything from `replayed_from` on, and which generations it has passed by.
+///
+/// A copier that was slower than checkpoints may have met a manifest and not the files of rows that it names: they were not there yet when it came by where they
+/// are listed. What it met when it began is whole, since nothing is removed while anybody copies. So a checkpoint whose files are missing or too short is
+/// passed by for an older whole one, but only if that covers `replayed_from`: replay brings everything behind it. Any other damage is an error.
+pub fn newest_for_replay(
+    disk: &dyn Disk,
+    system_id: u64,
+    mut in_history: impl FnMut(u32, Lsn) -> bool,
+    replayed_from: Lsn,
+) -> Result<(Option<Manifest>, Vec<u64>), EngineError> {
+    let error = match newest(disk, system_id, &mut in_history) {
+        Ok(manifest) => return Ok((manifest, Vec::new())),
+        Err(error) => error,
+    };
+    let mut passed = Vec::new();
+    for generation in generations(disk)? {
+        let manifest = parse_manifest(disk, generation)?;
+        if manifest.system_id != system_id {
+            return Err(error);
+        }
+        let is_whole = manifest.files.iter().try_for_each(|file| {
+            let opened = open_rows(disk, file);
+            opened.map(drop)
+        });
+        match is_whole {
+            Err(EngineError::Damaged { .. }) => passed.push(generation),
+            Err(other) => return Err(other),
+            Ok(()) if !in_history(manifest.timeline, manifest.redo) => {}
+            Ok(()) if manifest.redo < replayed_from => return Err(error),
+            Ok(()) => return Ok((Some(manifest), passed)),
+        }
+    }
+    Err(error)
+}
+
+/// Takes away, durably, the manifests of generations that were passed by: the next start must not meet them, since its replay may begin later.
+pub fn remove_passed(disk: &dyn Disk, generations: &[u64]) -> Result<(), EngineError> {
+    let names = generations
+        .iter()
+        .map(|generation| manifest_name(*generation));
+    remove_all(disk, &names.collect::<Vec<_>>()).map(drop)
+}
+
 /// Removes all checkpoints but the `keep` newest ones and those `must_stay` names, files that no staying one
 /// names, and what interrupted writes left. Call it only when no checkpoint is being written. Gives the number
 /// of files removed. Nothing is removed if a staying manifest cannot be read: what it needs is not known.

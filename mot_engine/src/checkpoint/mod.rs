@@ -27,7 +27,8 @@ mod tests;
 
 pub use block::{BLOCK_BYTES, BlockBuilder, BlockHeader, BlockReader, VersionEntry};
 pub use files::{
-    generations, manifest_name, newest, next_generation, read_manifest, remove_old, rows_name,
+    generations, manifest_name, newest, newest_for_replay, next_generation, read_manifest,
+    remove_old, remove_passed, rows_name,
 };
 pub use manifest::{FileEntry, IndexEntry, Manifest, RangeEntry, TableEntry, WholeFile};
 pub use pace::{Pace, Timer, time_to_spread};

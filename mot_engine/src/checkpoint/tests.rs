@@ -1,5 +1,6 @@
 //! Files: what is written is read; blocks and manifests damaged at will. What the tests of faults and of reuse share.
 
+mod copies;
 mod faults;
 mod reuse;
 

@@ -12,6 +12,7 @@ pub mod predicate;
 pub mod report;
 pub mod slot;
 pub mod sxact;
+pub mod timeline;
 pub mod title;
 pub mod version;
 pub mod violation;
@@ -21,7 +22,7 @@ use mot_engine::key::AttributeLayout;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::prelude::PgTryBuilder;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_int};
 use std::panic::AssertUnwindSafe;
 
 unsafe extern "C" {
@@ -61,23 +62,9 @@ unsafe extern "C" {
 unsafe extern "C-unwind" {
     /// Enters the shared invalidation array; may raise FATAL.
     fn SharedInvalBackendInit(send_only: bool);
-    fn read_local_xlog_page_no_wait(
-        state: *mut pg_sys::XLogReaderState,
-        page: u64,
-        bytes: c_int,
-        record: u64,
-        buffer: *mut c_char,
-    ) -> c_int;
-    fn wal_segment_open(
-        state: *mut pg_sys::XLogReaderState,
-        segment: u64,
-        timeline: *mut pg_sys::TimeLineID,
-    );
-    fn wal_segment_close(state: *mut pg_sys::XLogReaderState);
-    fn readTimeLineHistory(timeline: u32) -> *mut pg_sys::List;
-    fn tliOfPointInHistory(position: u64, history: *mut pg_sys::List) -> u32;
     #[cfg(debug_assertions)]
     fn RequestCheckpoint(flags: c_int);
+    fn GetOldestRestartPoint(redo: *mut u64, timeline: *mut u32);
     fn PrescanPreparedTransactions(
         xids: *mut *mut pg_sys::TransactionId,
         count: *mut c_int,
@@ -111,6 +98,17 @@ pub fn observe_xid(xid: pg_sys::TransactionId) {
     }
 }
 
+/// The redo position of PostgreSQL's newest complete checkpoint or restartpoint. May raise.
+pub fn completed_redo() -> u64 {
+    let (mut redo, mut timeline) = (0, 0);
+    // SAFETY: copies two values from shared memory, under a lock; errors pass the guard.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        pg_sys::ffi::pg_guard_ffi_boundary(|| GetOldestRestartPoint(&mut redo, &mut timeline));
+    }
+    redo
+}
+
 /// Asks the checkpointer for a checkpoint and does not wait for it. May raise.
 #[cfg(debug_assertions)]
 pub fn request_checkpoint() {
@@ -120,26 +118,6 @@ pub fn request_checkpoint() {
     #[allow(ffi_unwind_calls)]
     unsafe {
         pg_sys::ffi::pg_guard_ffi_boundary(|| RequestCheckpoint(IMMEDIATE | FORCE));
-    }
-}
-
-/// The timeline on which `position` lies, in the history of `timeline`. May raise; the history is read from PGDATA into the
-/// current memory context.
-pub fn timeline_of(position: u64, timeline: u32) -> u32 {
-    // SAFETY: both take plain values and the list just made; errors pass the guard.
-    #[allow(ffi_unwind_calls)]
-    unsafe {
-        let history = pg_sys::ffi::pg_guard_ffi_boundary(|| readTimeLineHistory(timeline));
-        pg_sys::ffi::pg_guard_ffi_boundary(|| tliOfPointInHistory(position, history))
-    }
-}
-
-/// PostgreSQL's own routine for reading local WAL, as bare function pointers for its reader.
-pub fn local_wal_routine() -> pg_sys::XLogReaderRoutine {
-    pg_sys::XLogReaderRoutine {
-        page_read: Some(read_local_xlog_page_no_wait),
-        segment_open: Some(wal_segment_open),
-        segment_close: Some(wal_segment_close),
     }
 }
 

@@ -43,6 +43,32 @@ pub fn is_unlimited() -> bool {
     unsafe { pg_sys::max_slot_wal_keep_size_mb < 0 }
 }
 
+/// Whether the slot keeps its WAL although nobody holds it: since 18 the server may take one away that was idle for long.
+pub fn stays_idle() -> bool {
+    #[cfg(feature = "pg18")]
+    // SAFETY: a plain setting.
+    if unsafe { pg_sys::idle_replication_slot_timeout_secs } > 0 {
+        return false;
+    }
+    is_unlimited()
+}
+
+/// Acquires the slot where it is, so that it is not taken for an idle one. Answers whether there is one that keeps WAL.
+pub fn hold_as_is() -> bool {
+    // SAFETY: as below.
+    unsafe {
+        if !exists() {
+            return false;
+        }
+        version::acquire_slot(NAME.as_ptr());
+        let is_lost = version::is_slot_invalidated();
+        if is_lost {
+            pg_sys::ReplicationSlotRelease();
+        }
+        !is_lost
+    }
+}
+
 /// Acquires the slot, making it if it is missing or was invalidated, so that it keeps the WAL from `from` on.
 pub fn hold(from: Lsn) {
     // SAFETY: the process has a PGPROC and no slot; StartupReplicationSlots has run (the caller waits for recovery to be

@@ -46,7 +46,7 @@ pub fn read_gap(from: Lsn, to: Lsn, visitor: &mut impl GapVisitor) -> Result<Gap
         return Ok(found);
     }
     let mut end_of_wal = pg_sys::ReadLocalXLogPageNoWaitPrivate { end_of_wal: false };
-    let mut routine = pg::local_wal_routine();
+    let mut routine = pg::timeline::local_wal_routine();
     // SAFETY: the routine and the private data live until the reader is freed below. An error that unwinds leaks the reader to
     // its memory context, which dies with the caller's transaction or process.
     unsafe {

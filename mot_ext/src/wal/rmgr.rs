@@ -111,7 +111,7 @@ fn wait_for_gate() {
     while !shmem::control().gate_is_held.load(Ordering::SeqCst) {
         if told.elapsed() > WORKER_WAIT {
             told = Instant::now();
-            let may_go_on = slot::exists() && slot::is_unlimited();
+            let may_go_on = slot::exists() && slot::stays_idle();
             errors::report_no_worker(may_go_on);
             if may_go_on {
                 return;

@@ -7,7 +7,7 @@
 //!   (max_slot_wal_keep_size), it is held, since nothing else would keep the WAL.
 //! - The last checkpoint of a crash recovery completes before ours if the slot keeps the WAL (`may_lag`).
 //! - Writes nothing while the state is Failed, Empty or Loading, so that no good checkpoint is replaced by a partial one.
-use super::{files, gate, load, orphans, restartpoint};
+use super::{copies, files, first_copy, gate, load, orphans, restartpoint};
 use crate::errors;
 use crate::pg::{self, interrupts, report, slot};
 use crate::session;
@@ -33,6 +33,10 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
         .copies_are_whole
         .store(false, Ordering::SeqCst);
     gate::hold();
+    // Nobody held the gate before.
+    if !first_copy::is_covered() {
+        copies::end_base_backups();
+    }
     // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in, first out).
     unsafe { pg_sys::before_shmem_exit(Some(on_exit), pg_sys::Datum::from(0)) };
     let control = shmem::control();
@@ -47,7 +51,7 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
         stalls: StallWatch::default(),
         orphans: orphans::Watch::default(),
     };
-    while !super::shutdown_asked() {
+    while !must_leave() {
         super::reload_if_asked();
         worker.turn();
         interrupts::sleep_ms(TURN_MS);
@@ -58,6 +62,15 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
     // Not 0, which would mean "never start again": an administrator may have ended just this worker.
     // SAFETY: ends the process; its exit callbacks leave the gate and the engine.
     unsafe { pg_sys::proc_exit(1) };
+}
+
+/// Whether this process was told to end, and may. Told alone it stays at the gate while a backup may be about to begin; but where slots have a limit that
+/// may have been the reason, and the checkpointer waits for its end.
+fn must_leave() -> bool {
+    super::shutdown_asked()
+        && (!copies::may_begin()
+            || (slot::is_held() && !slot::is_unlimited())
+            || server_is_stopping())
 }
 
 /// Whether the whole server shuts down, and not only this worker was told to end: the postmaster says so in its lock file.
@@ -80,6 +93,7 @@ unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum)
     shmem::control()
         .copies_are_whole
         .store(false, Ordering::SeqCst);
+    copies::end_base_backups_to_come();
     gate::leave();
 }
 
@@ -102,23 +116,25 @@ impl Worker {
         self.stalls.look();
         self.load_without_redo();
         self.hold_slot();
-        // Without a slot that surely keeps it nothing else keeps the WAL that a failed checkpoint leaves needed: the gate stays
-        // shut until a try succeeds or the server shuts down.
-        while !self.cover(redo) && !slot::keeps_wal() && !super::shutdown_asked() {
+        // Without a slot that surely keeps it nothing else keeps the WAL that a failed checkpoint leaves needed, and a backup does not bring it along: the
+        // gate stays shut until a try succeeds or the server shuts down.
+        while !self.cover(redo) && !may_pass_uncovered() && !must_leave() {
             interrupts::sleep_ms(TURN_MS);
             super::reload_if_asked();
             self.stalls.look();
+        }
+        let is_covered = redo.0 <= shmem::control().covered.load(Ordering::SeqCst);
+        if !is_covered && !recovery_in_progress() && copies::base_backup_is_running() {
+            copies::end_base_backups();
         }
         gate::close_turn();
         let is_guarded = recovery_in_progress() && may_checkpoint();
         // Every restartpoint that completes after `redo` was read waits for us, if the gate was shut before. (Without a slot there is no gate.)
         // Told before the gate opens: a restartpoint that goes on although our checkpoint failed is one that no backup may begin from.
         let control = shmem::control();
-        let are_whole = is_guarded
-            && (was_shut || !slot::is_held())
-            && redo.0 <= control.covered.load(Ordering::SeqCst);
+        let are_whole = is_guarded && (was_shut || !slot::is_held()) && is_covered;
         control.copies_are_whole.store(are_whole, Ordering::SeqCst);
-        if restartpoint_waits || !is_guarded {
+        if (restartpoint_waits && (is_covered || !copies::may_begin())) || !is_guarded {
             restartpoint::open();
         }
         if is_guarded {
@@ -182,10 +198,19 @@ impl Worker {
             return;
         }
         let covered = shmem::control().covered.load(Ordering::SeqCst);
-        if covered == 0 {
+        let held = if covered != 0 {
+            pg::catch(|| slot::hold(Lsn(covered)))
+        } else if shmem::engine().expect("preloaded").state() == State::Failed {
+            // The WAL behind the files that could not be loaded may be needed when they are repaired.
+            pg::catch(slot::hold_as_is).map(|is_held| {
+                if !is_held {
+                    self.retry_slot_at = Some(Instant::now() + files::RETRY);
+                }
+            })
+        } else {
             return;
-        }
-        if let Err(error) = pg::catch(|| slot::hold(Lsn(covered))) {
+        };
+        if let Err(error) = held {
             self.retry_slot_at = Some(Instant::now() + files::RETRY);
             errors::tell(
                 PgLogLevel::WARNING,
@@ -260,10 +285,12 @@ impl Worker {
         control.checkpoint.failed.fetch_add(1, Ordering::Relaxed);
         report::error_without_jump(
             &format!("mot checkpoint at redo {} failed: {error}", show_lsn(redo)),
-            if slot::keeps_wal() {
-                errors::HINT_CHECKPOINT_FAILED
-            } else {
+            if !slot::keeps_wal() {
                 errors::HINT_CHECKPOINT_FAILED_GATE_SHUT
+            } else if copies::may_begin() {
+                errors::HINT_CHECKPOINT_FAILED_BACKUP_WAITS
+            } else {
+                errors::HINT_CHECKPOINT_FAILED
             },
         );
         false
@@ -305,6 +332,12 @@ impl Worker {
         restartpoint::open();
         gate::leave();
     }
+}
+
+/// Whether PostgreSQL's checkpoint may complete although ours has failed: the WAL between the two is kept, and no backup begins with it. (A standby's
+/// backups begin with restartpoints, which have a gate of their own.)
+fn may_pass_uncovered() -> bool {
+    slot::keeps_wal() && (recovery_in_progress() || !copies::may_begin())
 }
 
 /// Whether the state of the tables may be written down, and the server can tell which transactions are running.

@@ -13,7 +13,11 @@
 //! - A session counts itself once (`COPYING`), in shared memory, and takes itself out at its end in any case.
 //! - The worker removes a generation only after it has seen the count at 0. Who counts itself later lists later, and finds
 //!   the generations that stay.
+//!
+//! A backup brings the WAL from the redo position of the checkpoint that it begins with, and no slot: no such checkpoint may complete before ours
+//! covers its redo position (`first_copy`). A WAL sender is in the state BACKUP, a session among the beginners, before it asks for that checkpoint.
 use super::first_copy;
+use crate::errors;
 use crate::shmem;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -33,6 +37,8 @@ enum Copying {
 struct Local {
     previous: Cell<pg_sys::object_access_hook_type>,
     copying: Cell<Copying>,
+    /// Among the beginners.
+    begins: Cell<bool>,
     registered: Cell<bool>,
 }
 
@@ -42,6 +48,7 @@ unsafe impl Sync for Local {}
 static LOCAL: Local = Local {
     previous: Cell::new(None),
     copying: Cell::new(Copying::No),
+    begins: Cell::new(false),
     registered: Cell::new(false),
 };
 
@@ -110,6 +117,9 @@ unsafe extern "C-unwind" fn begin(until_exit: bool) {
     } else if LOCAL.copying.get() == Copying::No {
         LOCAL.copying.set(Copying::Backup);
     }
+    if !until_exit && !LOCAL.begins.replace(true) {
+        shmem::control().beginners.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 fn end() {
@@ -118,24 +128,41 @@ fn end() {
     }
 }
 
+/// The transaction with `pg_backup_start` is over, so its checkpoint is, too.
+fn end_beginning() {
+    if LOCAL.begins.replace(false) {
+        shmem::control().beginners.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 #[pg_guard]
 unsafe extern "C-unwind" fn on_exit(_code: c_int, _arg: pg_sys::Datum) {
+    end_beginning();
     end();
 }
 
 #[pg_guard]
 unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
-    let ends = matches!(
-        event,
-        pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_ABORT
-    );
-    if !ends || LOCAL.copying.get() != Copying::Backup {
-        return;
-    }
     // SAFETY: reads a variable of this process.
-    let status = unsafe { pg_sys::get_backup_status() };
-    if status == pg_sys::SessionBackupState::SESSION_BACKUP_NONE {
-        end();
+    let status = || unsafe { pg_sys::get_backup_status() };
+    match event {
+        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT | pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE
+            if LOCAL.begins.get()
+                && status() == pg_sys::SessionBackupState::SESSION_BACKUP_RUNNING =>
+        {
+            first_copy::check_beginning();
+        }
+        pg_sys::XactEvent::XACT_EVENT_COMMIT
+        | pg_sys::XactEvent::XACT_EVENT_ABORT
+        | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
+            end_beginning();
+            if LOCAL.copying.get() == Copying::Backup
+                && status() == pg_sys::SessionBackupState::SESSION_BACKUP_NONE
+            {
+                end();
+            }
+        }
+        _ => {}
     }
 }
 
@@ -144,15 +171,53 @@ pub fn may_be_under_way() -> bool {
     shmem::control().copiers.load(Ordering::SeqCst) > 0 || base_backup_is_running()
 }
 
-fn base_backup_is_running() -> bool {
+/// Whether somebody may be waiting for the checkpoint that a backup begins with. A base backup counts until its end: nobody tells when it has begun.
+pub fn may_begin() -> bool {
+    shmem::control().beginners.load(Ordering::SeqCst) > 0 || base_backup_is_running()
+}
+
+pub fn base_backup_is_running() -> bool {
+    let is_backup = |sender: &(i32, pg_sys::WalSndState::Type)| {
+        sender.1 == pg_sys::WalSndState::WALSNDSTATE_BACKUP
+    };
+    senders().any(|sender| is_backup(&sender))
+}
+
+/// Ends the base backups of WAL senders, which could not be restored, and says so in the log.
+pub fn end_base_backups() {
+    end_senders(|state| state == pg_sys::WalSndState::WALSNDSTATE_BACKUP);
+}
+
+/// Also WAL senders that may yet begin one: those that do not stream.
+pub fn end_base_backups_to_come() {
+    end_senders(|state| {
+        state == pg_sys::WalSndState::WALSNDSTATE_BACKUP
+            || state == pg_sys::WalSndState::WALSNDSTATE_STARTUP
+    });
+}
+
+fn end_senders(is_meant: impl Fn(pg_sys::WalSndState::Type) -> bool) {
+    for (pid, _) in senders().filter(|(_, state)| is_meant(*state)) {
+        // SAFETY: a signal to a process of this server, as pg_terminate_backend sends it.
+        if unsafe { libc::kill(pid, libc::SIGTERM) } == 0 {
+            errors::report_base_backup_ended(pid);
+        }
+    }
+}
+
+/// WAL senders: process and state.
+fn senders() -> impl Iterator<Item = (i32, pg_sys::WalSndState::Type)> {
     // SAFETY: the array has max_wal_senders elements, in shared memory; a torn read is only an old or a new state.
     unsafe {
         let senders = (&raw const (*pg_sys::WalSndCtl).walsnds).cast::<pg_sys::WalSnd>();
-        (0..pg_sys::max_wal_senders as usize).any(|i| {
-            let sender = senders.add(i);
-            (&raw const (*sender).pid).read_volatile() != 0
-                && (&raw const (*sender).state).read_volatile()
-                    == pg_sys::WalSndState::WALSNDSTATE_BACKUP
-        })
+        (0..pg_sys::max_wal_senders as usize)
+            .map(move |i| {
+                let sender = senders.add(i);
+                (
+                    (&raw const (*sender).pid).read_volatile(),
+                    (&raw const (*sender).state).read_volatile(),
+                )
+            })
+            .filter(|(pid, _)| *pid != 0)
     }
 }

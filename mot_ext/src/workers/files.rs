@@ -16,6 +16,7 @@ use crate::shmem::{self, CheckpointStats};
 use crate::wal::reader::show_lsn;
 use mot_engine::checkpoint::{self, CheckpointContext, Manifest, Pace, Phase, Timer};
 use mot_engine::disk::{DirectoryDisk, Disk};
+use mot_engine::pause::{Point, reach};
 use mot_engine::{Clock, Engine, EngineError, Lsn, Xid};
 use pgrx::prelude::*;
 use std::path::Path;
@@ -44,12 +45,27 @@ pub fn open() -> Result<DirectoryDisk, EngineError> {
     })
 }
 
-/// The newest complete checkpoint of this cluster that lies in its history; `None` if there is no checkpoint at all.
-pub fn newest(disk: &DirectoryDisk) -> Result<Option<Manifest>, EngineError> {
+/// The newest complete checkpoint of this cluster that lies in its history; `None` if there is no checkpoint at all. In a recovery, which replays from
+/// `replayed_from` on, those are passed by, and taken away, that a copier met before they were complete.
+pub fn newest(
+    disk: &DirectoryDisk,
+    replayed_from: Option<Lsn>,
+) -> Result<Option<Manifest>, EngineError> {
     // SAFETY: reads the control file's copy in shared memory; never raises.
     let system_id = unsafe { pg_sys::GetSystemIdentifier() };
     let in_history = |timeline, redo| timeline_of(redo) == timeline;
-    let newest = checkpoint::newest(disk, system_id, in_history).map_err(located)?;
+    let newest = match replayed_from {
+        None => checkpoint::newest(disk, system_id, in_history).map_err(located)?,
+        Some(redo) => {
+            let found = checkpoint::newest_for_replay(disk, system_id, in_history, redo);
+            let (newest, passed) = found.map_err(located)?;
+            if !passed.is_empty() {
+                checkpoint::remove_passed(disk, &passed).map_err(located)?;
+                errors::report_passed_by(passed.len(), redo);
+            }
+            newest
+        }
+    };
     if newest.is_none() && !checkpoint::generations(disk).map_err(located)?.is_empty() {
         return Err(EngineError::Damaged {
             file: DIRECTORY.into(),
@@ -101,7 +117,7 @@ fn timeline_of(position: Lsn) -> u32 {
             }
         }
     }
-    pg::timeline_of(position.0, timeline)
+    pg::timeline::timeline_of(position.0, timeline)
 }
 
 /// An engine's error with the place of its file in the data directory.
@@ -209,7 +225,10 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
         false => checkpointer::time_to_spread(under_way.since_previous).mul_f64(SPREAD),
     };
     let disk = open()?;
-    let (mut outcomes, mut flush) = (committed_among, flush);
+    // Before the walk: what older transactions left is judged.
+    let known_from = clog_begins();
+    let mut outcomes = |open: &[Xid]| committed_among(open, known_from);
+    let mut flush = flush;
     let mut context = CheckpointContext {
         // SAFETY: reads the control file's copy in shared memory; never raises.
         system_id: unsafe { pg_sys::GetSystemIdentifier() },
@@ -268,18 +287,32 @@ fn try_begin_from(manifest: &Manifest, redo: Lsn) -> Result<(), EngineError> {
     checkpoint::seal(&disk, &manifest).map_err(located)
 }
 
+/// The commit log has all transactions from here on. May raise.
+fn clog_begins() -> Xid {
+    clock::widen(pg::version::oldest_clog_xid())
+}
+
 /// Those of `open` that have committed, certainly all whose commit record lies before the redo position: whose commit is under way is waited for, as the
-/// server's own checkpoint does before it writes the commit log. A transaction that the commit log knows no more stays open; while the server runs it
-/// is cut off far behind what the reclaimer has judged. May raise.
-fn committed_among(open: &[Xid]) -> Result<Vec<Xid>, EngineError> {
+/// server's own checkpoint does before it writes the commit log. May raise.
+///
+/// A transaction that the commit log knew no more when the walk began, which is below `known_from`, stays open; while the server runs it is cut off far behind
+/// what the reclaimer has judged. A standby may replay a cut behind the walk: what is older is judged first (`wal::commit_log`), but the walk did not see that. So
+/// the attempt fails where one of `open` lies between the two, and the next walk sees it.
+fn committed_among(open: &[Xid], known_from: Xid) -> Result<Vec<Xid>, EngineError> {
     if open.is_empty() {
         return Ok(Vec::new());
     }
+    reach(Point::CheckpointBeforeOutcomes);
     // SAFETY: reads shared state; never raises. What was replayed is in the commit log.
     if !unsafe { pg_sys::RecoveryInProgress() } {
         checkpointer::wait_for_commits_under_way();
     }
-    let oldest = clock::widen(pg::version::oldest_clog_xid());
+    let oldest = clog_begins();
+    if open.iter().any(|xid| (known_from..oldest).contains(xid)) {
+        return Err(EngineError::Corrupt {
+            what: "the commit log was cut off beside it",
+        });
+    }
     let has_committed = |xid: &Xid| *xid >= oldest && PgClock.did_commit(*xid);
     Ok(open.iter().copied().filter(has_committed).collect())
 }

@@ -1,4 +1,4 @@
-//! Base backups of a standby wait until one can be whole.
+//! Base backups wait until one can be whole.
 //!
 //! A base backup begins at PostgreSQL's redo position R and brings the WAL from there on. While the standby can be read our checkpoint is never behind R
 //! (`restartpoint`). When it has just begun it may be: R moved while nobody could read (`hot_standby = off`, a restartpoint during the start), or the
@@ -10,13 +10,23 @@
 //! - a session that calls `pg_backup_start` (`copies`): as long as it likes to.
 //!
 //! The worker says so anew at each turn: not while its checkpoints fail (a full disk; a restartpoint goes on then, see `restartpoint`), nor from its
-//! end, whatever ended it, to the first good turn of the next one. One window is left: a checkpoint of ours that fails in the restartpoint that
-//! a backup begins with, after it was let in.
+//! end, whatever ended it, to the first good turn of the next one. A restartpoint whose checkpoint of ours fails does not go on while somebody who was
+//! let in before may be about to begin a backup.
 //!
-//! Nobody waits on a primary, after a promotion, or on a server on which the worker never began (no room among `max_worker_processes`). Where the tables
-//! could not be loaded it is not worth waiting: the failure is raised.
+//! A primary's checkpoint waits for ours at the gate, but not for ever if ours fails: the slot keeps the WAL. While somebody may be about to begin a
+//! backup (`copies::may_begin`) it does wait, and the backup with it, cancellable: for the disk to have room again, for instance. That is for the worker
+//! to do, so:
+//!
+//! - while the worker does not stand at the gate, WAL senders and `pg_backup_start` wait for it, as above;
+//! - a worker that is told to end stays while somebody may be about to begin a backup (`Worker::must_leave`);
+//! - whatever else makes it leave, or keeps it from writing a checkpoint at all (the tables could not be loaded, the server shuts down), WAL senders
+//!   with a base backup are ended; who streams is not. A worker that begins looks whether one has slipped through;
+//! - a session is told by an error when the transaction with its `pg_backup_start` commits.
+//!
+//! Nobody waits on a server on which the worker never began (no room among `max_worker_processes`). Where the tables
+//! could not be loaded it is not worth waiting: the failure is raised, to a primary's sessions, and on a standby to all.
 use crate::errors;
-use crate::pg::interrupts;
+use crate::pg::{self, interrupts};
 use crate::shmem;
 use mot_engine::State;
 use pgrx::pg_sys;
@@ -84,6 +94,19 @@ unsafe extern "C-unwind" fn wait_as_sender() {
 
 /// Ends a WAL sender whose standby takes longer for its checkpoint than a client may be kept waiting.
 fn come_again() -> ! {
+    // SAFETY: reads shared state; never raises.
+    if !unsafe { pg_sys::RecoveryInProgress() } {
+        ErrorReport::new(
+            PgSqlErrorCode::ERRCODE_CANNOT_CONNECT_NOW,
+            "the checkpoint worker of memory-optimized tables is not running",
+            pgrx::function_name!(),
+        )
+        .set_detail("A base backup that begins without it would lack WAL; standbys wait, too.")
+        .set_hint(
+            "PostgreSQL starts it again after a second; if that fails, the server log says why.",
+        )
+        .report(PgLogLevel::FATAL);
+    }
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_CANNOT_CONNECT_NOW,
         "this standby's checkpoint of memory-optimized tables is behind PostgreSQL's",
@@ -109,14 +132,46 @@ fn may_begin() -> bool {
         return true;
     };
     let control = shmem::control();
-    if control.copies_are_whole.load(Ordering::SeqCst)
-        // SAFETY: reads shared state; never raises.
-        || !unsafe { pg_sys::RecoveryInProgress() }
-    {
+    let has_begun = control.checkpoint.worker_pid.load(Ordering::Relaxed) != 0;
+    let has_failed = engine.state() == State::Failed;
+    // SAFETY: reads shared state; never raises.
+    if !unsafe { pg_sys::RecoveryInProgress() } {
+        // SAFETY: a plain variable of this process.
+        if has_failed && !unsafe { pg_sys::am_walsender } {
+            errors::load_failed(&control.failure());
+        }
+        return control.gate_is_held.load(Ordering::SeqCst) || !has_begun;
+    }
+    if control.copies_are_whole.load(Ordering::SeqCst) {
         return true;
     }
-    if engine.state() == State::Failed {
+    if has_failed {
         errors::load_failed(&control.failure());
     }
-    control.checkpoint.worker_pid.load(Ordering::Relaxed) == 0
+    !has_begun
+}
+
+/// Whether the newest complete checkpoint of PostgreSQL's is not behind ours: a copy that begins with it has all its WAL.
+pub fn is_covered() -> bool {
+    pg::completed_redo() <= shmem::control().covered.load(Ordering::SeqCst)
+}
+
+/// In a session, after `pg_backup_start` and before the transaction commits: the backup is whole, or an error says that it is not. With a worker
+/// at the gate it is.
+pub fn check_beginning() {
+    while shmem::control()
+        .checkpoint
+        .worker_pid
+        .load(Ordering::Relaxed)
+        != 0
+        && !is_covered()
+    {
+        // On a primary our checkpoint may have to wait for what this transaction has logged.
+        // SAFETY: reads shared state; never raises.
+        if !unsafe { pg_sys::RecoveryInProgress() } {
+            errors::backup_not_whole();
+        }
+        interrupts::sleep_ms(POLL_MS);
+        interrupts::check_for_interrupts();
+    }
 }

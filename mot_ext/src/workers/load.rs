@@ -66,7 +66,7 @@ pub fn load_standby() -> Result<(), String> {
 /// A final mark is taken off: it speaks of the WAL up to the shutdown's checkpoint, from where replay goes on. If PostgreSQL's redo position then moves
 /// on without a checkpoint of ours (a standby that cannot be read), the gap that the next start finds is not empty.
 pub fn load_for_replay(replay: &mut Replay, to: Lsn) -> Result<(), String> {
-    let Some(manifest) = load()? else {
+    let Some(manifest) = load(Some(to))? else {
         return Ok(());
     };
     let was_read = replay_gap(&manifest, replay, to, Behind::Replay)?;
@@ -101,8 +101,8 @@ pub fn finish_standby() -> Result<(), String> {
     finish_after_clean_start()
 }
 
-/// Loads the newest checkpoint; `None` if there never was one.
-pub fn load() -> Result<Option<Manifest>, String> {
+/// Loads the newest checkpoint; `None` if there never was one. A recovery tells from where it replays.
+fn load(replayed_from: Option<Lsn>) -> Result<Option<Manifest>, String> {
     let engine = shmem::engine().expect("preloaded");
     if shmem::control().taken_over.load(Ordering::SeqCst) {
         return Err("the memory of the last run was taken over, but the server recovers; the next start loads the tables".into());
@@ -110,7 +110,7 @@ pub fn load() -> Result<Option<Manifest>, String> {
     engine.set_state(State::Loading);
     let start = Instant::now();
     let disk = files::open().map_err(|e| e.to_string())?;
-    let Some(manifest) = files::newest(&disk).map_err(|e| e.to_string())? else {
+    let Some(manifest) = files::newest(&disk, replayed_from).map_err(|e| e.to_string())? else {
         // Tables without rows would be the silent end of those that were there.
         if slot::exists() {
             return Err(errors::no_checkpoint());
@@ -261,7 +261,7 @@ fn take_over() -> Result<Option<Manifest>, String> {
     engine.set_state(State::Loading);
     let start = Instant::now();
     let disk = files::open().map_err(|e| e.to_string())?;
-    let manifest = files::newest(&disk).map_err(|e| e.to_string())?;
+    let manifest = files::newest(&disk, None).map_err(|e| e.to_string())?;
     let manifest = manifest.filter(|manifest| manifest.is_final);
     let Some(manifest) = manifest else {
         return Err("the memory of the last run was taken over, but there is no final checkpoint; the next start loads the tables".into());
@@ -320,7 +320,7 @@ pub fn load_single_user() -> Result<(), String> {
 
 /// The checkpoint, and whether there was a gap behind it.
 fn load_and_replay() -> Result<Option<(Manifest, bool)>, String> {
-    let Some(manifest) = load()? else {
+    let Some(manifest) = load(None)? else {
         return Ok(None);
     };
     // SAFETY: reads a shared position; never raises.
