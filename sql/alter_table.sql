@@ -302,3 +302,55 @@ DROP FOREIGN TABLE alt_closed;
 DROP DOMAIN alt_domain;
 DROP OWNED BY alt_owner;
 DROP ROLE alt_owner;
+-- Tables that have their columns from a type, and those that inherit from them.
+CREATE TYPE alt_row AS (a int, b int);
+CREATE TABLE alt_typed OF alt_row;
+CREATE FOREIGN TABLE alt_child () INHERITS (alt_typed) SERVER mot;
+INSERT INTO alt_child VALUES (1, 1000000);
+ALTER TYPE alt_row ALTER ATTRIBUTE b TYPE text CASCADE;
+CREATE DOMAIN alt_filled AS int NOT NULL;
+ALTER TYPE alt_row ADD ATTRIBUTE c alt_filled CASCADE;
+ALTER TYPE alt_row ADD ATTRIBUTE c int CASCADE;
+SELECT * FROM alt_child;
+DROP TYPE alt_row CASCADE;
+DROP DOMAIN alt_filled;
+-- A column that the same statement drops is not there for IF NOT EXISTS.
+CREATE TABLE alt_parent (a int, b int);
+CREATE FOREIGN TABLE alt_child () INHERITS (alt_parent) SERVER mot;
+INSERT INTO alt_child VALUES (1, 1);
+ALTER TABLE alt_parent DROP COLUMN b, ADD COLUMN IF NOT EXISTS b int NOT NULL DEFAULT 5;
+SELECT * FROM alt_child;
+ALTER TABLE alt_child NO INHERIT alt_parent;
+ALTER TABLE alt_child DROP COLUMN b, ADD COLUMN IF NOT EXISTS b int DEFAULT 6 UNIQUE;
+INSERT INTO alt_child VALUES (2, 6);
+SELECT * FROM alt_child;
+DROP TABLE alt_parent, alt_child;
+-- Of a heap table alone an error says where it is, and event triggers are fired for a table that is not there, too.
+CREATE TABLE alt_heap (a int);
+ALTER TABLE alt_heap ADD COLUMN c nosuch;
+DROP TABLE alt_heap;
+CREATE FUNCTION alt_refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no DDL'; END $$;
+CREATE EVENT TRIGGER alt_refuse ON ddl_command_start WHEN TAG IN ('ALTER TABLE') EXECUTE FUNCTION alt_refuse();
+ALTER TABLE IF EXISTS alt_missing ADD COLUMN x int;
+DROP EVENT TRIGGER alt_refuse;
+ALTER TABLE IF EXISTS alt_missing ADD COLUMN x int;
+DROP FUNCTION alt_refuse;
+-- A condition as deep as the stack allows, and deeper.
+CREATE DOMAIN alt_deep AS int;
+CREATE FOREIGN TABLE alt_deeps (a alt_deep) SERVER mot;
+INSERT INTO alt_deeps VALUES (1);
+DO $$ DECLARE terms int; BEGIN
+  FOREACH terms IN ARRAY ARRAY[100, 500, 1000, 1500, 2000, 3000, 5000] LOOP
+    BEGIN
+      EXECUTE 'ALTER DOMAIN alt_deep ADD CHECK (VALUE' || repeat(' + 1', terms) || ' > 0)';
+    EXCEPTION WHEN statement_too_complex THEN NULL;
+    END;
+    BEGIN
+      EXECUTE 'SELECT a' || repeat(' + 1', terms) || ' FROM alt_deeps';
+    EXCEPTION WHEN statement_too_complex THEN NULL;
+    END;
+  END LOOP;
+END $$;
+SELECT * FROM alt_deeps;
+DROP FOREIGN TABLE alt_deeps;
+DROP DOMAIN alt_deep;

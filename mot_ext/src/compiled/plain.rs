@@ -13,6 +13,7 @@
 //!   its table open all the same ([`calls_functions`]), so that DDL from within finds it in use.
 use crate::fdw::items;
 use crate::pg::version::is_of_the_row;
+use pgrx::pg_guard;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 use std::ffi::c_void;
@@ -52,6 +53,7 @@ pub unsafe fn is_plain(node: *mut pg_sys::Node, scope: Scope) -> bool {
 }
 
 /// The walker: true ends the walk.
+#[pg_guard]
 unsafe extern "C-unwind" fn is_unplain(node: *mut pg_sys::Node, scope: *mut c_void) -> bool {
     if node.is_null() {
         return false;
@@ -185,6 +187,7 @@ pub unsafe fn calls_functions(node: *mut pg_sys::Node) -> bool {
 }
 
 /// The walker: true ends the walk.
+#[pg_guard]
 unsafe extern "C-unwind" fn is_call(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
     // SAFETY: as `is_unplain`.
     !node.is_null()

@@ -11,7 +11,7 @@
 //! The comparison, rather than the text of the statement, decides what is verified: it sees inherited and implied changes too.
 use super::refuse::{raise, unsupported};
 use super::rows::{self, Picture};
-use super::utility::{Statement, refuse_read_only};
+use super::utility::{Next, Statement, refuse_read_only};
 use super::{constraints, identity, index, latest, nodes, ownership, partition, retype};
 use crate::pg::version;
 use pgrx::pg_sys::AlterTableType::*;
@@ -20,17 +20,18 @@ use pgrx::pg_sys::{self, ConstrType::*, ObjectType::*};
 use pgrx::prelude::*;
 use std::ffi::{CStr, c_char};
 
-/// ALTER TABLE, ALTER FOREIGN TABLE, ALTER INDEX and ALTER TYPE (as far as it alters a composite type's attributes).
-pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) -> bool {
+/// ALTER TABLE, ALTER FOREIGN TABLE, ALTER INDEX and ALTER TYPE (as far as it alters a composite type's attributes). What is for core alone goes on
+/// with the table named as it was locked.
+pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) -> Next {
     // SAFETY: a live node of this type.
     unsafe {
         match (*node).objtype {
             OBJECT_TABLE | OBJECT_FOREIGN_TABLE | OBJECT_TYPE => {}
             OBJECT_INDEX => {
                 refuse_index_changes(identity::lookup((*node).relation), node);
-                return false;
+                return Next::PassOn;
             }
-            _ => return false,
+            _ => return Next::PassOn,
         }
         // Locked as core will lock it before anything is decided by what it is: while a statement waits, a name can come to mean another table,
         // and a table get its first memory-optimized child.
@@ -40,21 +41,21 @@ pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) ->
         let lock = pg_sys::AlterTableGetLockLevel((*node).cmds);
         let relid = pg_sys::AlterTableLookupRelation(node, lock);
         if relid == pg_sys::InvalidOid {
-            say_missing((*node).relation);
-            return true;
+            // IF EXISTS: core says so, and event triggers are fired.
+            return Next::PassOn;
         }
         // Named once and for all: core looks the name up again, after whatever we wait for.
         (*(*node).relation).schemaname =
             pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relid));
         if identity::is_mot_table(relid) {
             alter_mot_table(statement, node, relid, lock);
-            return true;
+            return Next::Done;
         }
         for command in nodes::items::<pg_sys::AlterTableCmd>((*node).cmds) {
             if (*command).subtype == AT_AttachPartition {
                 // It comes alone.
                 partition::attach(statement, relid, node, (*command).def.cast());
-                return true;
+                return Next::Done;
             }
             refuse_reference_in_command(command);
             let changes_values = match (*command).subtype {
@@ -66,21 +67,40 @@ pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) ->
                 retype::refuse_if_embedded(relid);
             }
         }
-        alter_with_mot_children(statement, relid, node, lock);
-        true
+        if alter_with_mot_children(statement, relid, node, lock) {
+            Next::Done
+        } else {
+            Next::PassOnAs(node.cast())
+        }
     }
 }
 
-/// Core's words for a table that is not there, under IF EXISTS.
-unsafe fn say_missing(relation: *mut pg_sys::RangeVar) {
-    // SAFETY: a live RangeVar.
-    let name = unsafe { nodes::text((*relation).relname) };
-    notice!("relation \"{name}\" does not exist, skipping");
+/// Whether ADD COLUMN IF NOT EXISTS will find the column. Core drops columns of the statement first.
+unsafe fn finds_column(
+    relid: pg_sys::Oid,
+    command: &pg_sys::AlterTableCmd,
+    all: &[*mut pg_sys::AlterTableCmd],
+) -> bool {
+    // SAFETY: live commands; the definition of this one is a column's.
+    unsafe {
+        let name = (*command.def.cast::<pg_sys::ColumnDef>()).colname;
+        let is_dropped = |other: &*mut pg_sys::AlterTableCmd| {
+            (**other).subtype == AT_DropColumn
+                && CStr::from_ptr((**other).name) == CStr::from_ptr(name)
+        };
+        command.missing_ok
+            && pg_sys::get_attnum(relid, name) != pg_sys::InvalidAttrNumber as i16
+            && !all.iter().any(is_dropped)
+    }
 }
 
 /// Whether what a command says of a table it says of the rows of those that inherit, too. Core then locks them all, as we do; it
 /// locks none of them for other commands.
-unsafe fn reaches_children(relid: pg_sys::Oid, command: &pg_sys::AlterTableCmd) -> bool {
+unsafe fn reaches_children(
+    relid: pg_sys::Oid,
+    command: &pg_sys::AlterTableCmd,
+    all: &[*mut pg_sys::AlterTableCmd],
+) -> bool {
     // SAFETY: definition and name of a live command are what its kind says.
     unsafe {
         match command.subtype {
@@ -91,23 +111,28 @@ unsafe fn reaches_children(relid: pg_sys::Oid, command: &pg_sys::AlterTableCmd) 
                     CONSTR_CHECK | CONSTR_NOTNULL | CONSTR_PRIMARY
                 ) && !constraint.is_no_inherit
             }
-            AT_AddColumn => {
-                let name = (*command.def.cast::<pg_sys::ColumnDef>()).colname;
-                !(command.missing_ok && pg_sys::get_attnum(relid, name) != 0)
-            }
+            AT_AddColumn => !finds_column(relid, command, all),
             AT_AlterColumnType | AT_SetNotNull | AT_DropNotNull => true,
-            AT_ValidateConstraint => inherits(relid, command.name, "cn"),
+            AT_ValidateConstraint => may_inherit(relid, command.name, "cn", false),
             // NOT NULL has constraints of its own since 18.
-            AT_DropConstraint => inherits(relid, command.name, "n"),
-            AT_AlterConstraint => inherits(relid, version::altered_constraint(command), "n"),
+            AT_DropConstraint => may_inherit(relid, command.name, "n", false),
+            AT_AlterConstraint => {
+                // It may be made by the same statement.
+                may_inherit(relid, version::altered_constraint(command), "n", true)
+            }
             subtype => version::changes_generated_column(subtype),
         }
     }
 }
 
-/// Whether a table's constraint of that name is of one of these kinds (`pg_constraint.contype`) and may be one of its children, too. One that is NO INHERIT
-/// now may be made to.
-unsafe fn inherits(relid: pg_sys::Oid, name: *const c_char, kinds: &str) -> bool {
+/// Whether a table's constraint of that name is of one of these kinds (`pg_constraint.contype`), so that it may be one of its children, too, or be made to; `otherwise`
+/// if there is none.
+unsafe fn may_inherit(
+    relid: pg_sys::Oid,
+    name: *const c_char,
+    kinds: &str,
+    otherwise: bool,
+) -> bool {
     if name.is_null() {
         return false;
     }
@@ -118,9 +143,14 @@ unsafe fn inherits(relid: pg_sys::Oid, name: *const c_char, kinds: &str) -> bool
         &[relid.into()],
         |row| row.get::<String>(1).zip(row.get::<String>(2)),
     );
-    all.into_iter()
+    let mut named = all
+        .into_iter()
         .flatten()
-        .any(|(found, kind)| found == wanted && kinds.contains(&kind))
+        .filter(|(name, _)| *name == wanted);
+    match named.next() {
+        Some((_, kind)) => kinds.contains(&kind),
+        None => otherwise,
+    }
 }
 
 /// A heap table whose descendants include memory-optimized ones: core recurses, we look after their rows.
@@ -129,19 +159,26 @@ unsafe fn alter_with_mot_children(
     relid: pg_sys::Oid,
     node: *mut pg_sys::AlterTableStmt,
     lock: pg_sys::LOCKMODE,
-) {
+) -> bool {
     // SAFETY: a live node of the caller's own; descendants are locked as core will lock them.
     unsafe {
         let commands = nodes::items::<pg_sys::AlterTableCmd>((*node).cmds);
-        let reaches = |command: &*mut pg_sys::AlterTableCmd| reaches_children(relid, &**command);
-        let pictures = if (*(*node).relation).inh && commands.iter().any(reaches) {
+        // INHERIT of a constraint, which 18 has, does not ask for ONLY; for a type nobody can say it.
+        let recurses = |command: &pg_sys::AlterTableCmd| {
+            (*(*node).relation).inh
+                || command.subtype == AT_AlterConstraint
+                || (*node).objtype == OBJECT_TYPE
+        };
+        let reaches = |command: &*mut pg_sys::AlterTableCmd| {
+            recurses(&**command) && reaches_children(relid, &**command, &commands)
+        };
+        let pictures = if commands.iter().any(reaches) {
             pictures(relid, true, lock)
         } else {
             Vec::new()
         };
         if pictures.is_empty() {
-            statement.run(node);
-            return;
+            return false;
         }
         for command in commands {
             match (*command).subtype {
@@ -159,6 +196,7 @@ unsafe fn alter_with_mot_children(
         for picture in &pictures {
             rows::make_true(picture);
         }
+        true
     }
 }
 
@@ -177,12 +215,27 @@ unsafe fn pictures(relid: pg_sys::Oid, recurses: bool, lock: pg_sys::LOCKMODE) -
     }
 }
 
-/// The memory-optimized ones of a table and all that inherit from it, at any depth.
+/// The memory-optimized ones of a table and all that inherit from it, at any depth; of a composite type, of the tables that have their columns from it.
 unsafe fn mot_descendants(relid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Vec<pg_sys::Oid> {
-    // SAFETY: a list of oids from core.
+    // SAFETY: lists of oids from core, and catalog look-ups.
     unsafe {
-        let all = super::inheritance::find_all(relid, lock);
-        all.into_iter()
+        let tables = if pg_sys::get_rel_relkind(relid) as u8 == pg_sys::RELKIND_COMPOSITE_TYPE {
+            let typed = latest::select(
+                "SELECT oid FROM pg_catalog.pg_class WHERE reloftype = $1 ORDER BY oid",
+                &[pg_sys::get_rel_type_id(relid).into()],
+                |row| row.get::<pg_sys::Oid>(1),
+            );
+            let typed: Vec<_> = typed.into_iter().flatten().collect();
+            for table in &typed {
+                pg_sys::LockRelationOid(*table, lock);
+            }
+            typed
+        } else {
+            vec![relid]
+        };
+        tables
+            .into_iter()
+            .flat_map(|table| super::inheritance::find_all(table, lock))
             .filter(|child| identity::is_mot_table(*child))
             .collect()
     }
@@ -199,7 +252,8 @@ unsafe fn alter_mot_table(
         let mut taken = Vec::new();
         let mut kept = Vec::new();
         let mut retyped = Vec::new();
-        for command in nodes::items::<pg_sys::AlterTableCmd>((*node).cmds) {
+        let commands = nodes::items::<pg_sys::AlterTableCmd>((*node).cmds);
+        for command in commands.iter().copied() {
             match (*command).subtype {
                 AT_AddConstraint => {
                     let constraint = (*command).def.cast::<pg_sys::Constraint>();
@@ -212,10 +266,7 @@ unsafe fn alter_mot_table(
                 }
                 AT_AddColumn => {
                     let column = (*command).def.cast::<pg_sys::ColumnDef>();
-                    if (*command).missing_ok
-                        && pg_sys::get_attnum(relid, (*column).colname)
-                            != pg_sys::InvalidAttrNumber as i16
-                    {
+                    if finds_column(relid, &*command, &commands) {
                         // IF NOT EXISTS, and it does: core says so and its constraints are not made.
                         constraints::take_from_column(column);
                     } else {

@@ -23,7 +23,7 @@ pub unsafe fn run(statement: &Statement, node: *mut pg_sys::CreateTableAsStmt) {
                 "Use CREATE TABLE AS with the query itself.",
             );
         }
-        if (*query).hasModifyingCTE {
+        if (*query).hasModifyingCTE && !(*into).skipData {
             // Core rewrites INSERT, UPDATE and DELETE in the WITH of a whole statement, and the query becomes a part of one.
             unsupported(
                 "CREATE TABLE AS with INSERT, UPDATE or DELETE in its WITH cannot create a memory-optimized table",

@@ -151,6 +151,7 @@ unsafe fn inner(query: *mut pg_sys::Query) -> (*mut pg_sys::Query, *mut pg_sys::
 }
 
 /// The mutator: what a domain's condition is asked about becomes the first column of the first table, which is left in the context.
+#[pg_guard]
 unsafe extern "C-unwind" fn value_as_column(
     node: *mut pg_sys::Node,
     context: *mut c_void,

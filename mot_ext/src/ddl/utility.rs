@@ -29,6 +29,23 @@ pub struct Statement {
     completion: *mut pg_sys::QueryCompletion,
 }
 
+/// Who goes on with a statement.
+pub enum Next {
+    /// Nobody: it is done.
+    Done,
+    /// PostgreSQL, as it came.
+    PassOn,
+    /// PostgreSQL, with another parse tree, in the memory of the statement.
+    PassOnAs(*mut pg_sys::Node),
+}
+
+impl From<bool> for Next {
+    /// Whether it is done.
+    fn from(is_done: bool) -> Next {
+        if is_done { Next::Done } else { Next::PassOn }
+    }
+}
+
 struct Previous(Cell<pg_sys::ProcessUtility_hook_type>);
 // SAFETY: written once in the postmaster while it loads libraries; each process runs PostgreSQL's code on one thread.
 unsafe impl Sync for Previous {}
@@ -70,7 +87,7 @@ unsafe extern "C-unwind" fn process_utility(
     destination: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    let statement = Statement {
+    let mut statement = Statement {
         plan,
         query_string,
         read_only_tree,
@@ -82,7 +99,7 @@ unsafe extern "C-unwind" fn process_utility(
     };
     // SAFETY: PostgreSQL passes a live plan with a utility statement.
     unsafe {
-        if concerns_tables((*(*plan).utilityStmt).type_) && handle(&statement) {
+        if concerns_tables((*(*plan).utilityStmt).type_) && handle(&mut statement) {
             return;
         }
         pass_on_unguarded(&statement);
@@ -116,48 +133,58 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
     )
 }
 
-/// Lets a handler do the statement; false when it is for PostgreSQL alone.
+/// Lets a handler do the statement; false when it is for PostgreSQL alone, perhaps with another parse tree.
 #[pg_guard]
-unsafe extern "C-unwind" fn handle(statement: *const Statement) -> bool {
+unsafe extern "C-unwind" fn handle(passed: *mut Statement) -> bool {
     // SAFETY: `process_utility` passes its own frame's statement; each cast follows the node's tag.
     unsafe {
-        let statement = &*statement;
+        let statement = &*passed;
         let node = statement.node();
         // Clients look at the names of table and constraint when a unique index cannot be built.
         let fields =
             PgMemoryContexts::CurrentMemoryContext.leak_and_drop_on_delete(FieldKeeper::of_names());
         (*fields).enter();
-        let is_done = match nodes::tag(node) {
-            T_CreateStmt => create_table::plain(statement, node.cast()),
-            T_CreateForeignTableStmt => create_table::foreign(statement, node.cast()),
-            T_CreateTableAsStmt => create_table::from_query(statement, node.cast()),
-            T_IndexStmt => index::create(statement, node.cast()),
-            T_AlterTableStmt => alter::table(statement, node.cast()),
-            T_AlterDomainStmt => domain::alter(statement, node.cast()),
-            T_ReassignOwnedStmt => alter::reassign_owned(statement, node),
-            T_DropStmt => drop::statement(statement, node.cast()),
-            T_CommentStmt => maintenance::comment(statement, node.cast()),
-            T_CopyStmt => copy::statement(statement, node.cast()),
-            T_VacuumStmt => maintenance::vacuum(statement, node.cast()),
-            T_ReindexStmt => maintenance::reindex(statement, node.cast()),
-            T_ClusterStmt => maintenance::cluster(node.cast()),
-            T_LockStmt => lock::statement(statement, node.cast()),
-            T_CreatePolicyStmt => attached::create_policy(node.cast()),
-            T_CreateTrigStmt => attached::create_trigger(node.cast()),
-            T_RuleStmt => attached::create_rule(node.cast()),
-            T_CreatePublicationStmt => {
-                let node = node.cast::<pg_sys::CreatePublicationStmt>();
-                attached::publish((*node).pubobjects)
-            }
-            T_AlterPublicationStmt => {
-                let node = node.cast::<pg_sys::AlterPublicationStmt>();
-                attached::publish((*node).pubobjects)
-            }
-            T_CreatedbStmt => database::create(node.cast()),
-            _ => false,
+        let next = 'next: {
+            Next::from(match nodes::tag(node) {
+                T_CreateStmt => create_table::plain(statement, node.cast()),
+                T_CreateForeignTableStmt => create_table::foreign(statement, node.cast()),
+                T_CreateTableAsStmt => create_table::from_query(statement, node.cast()),
+                T_IndexStmt => index::create(statement, node.cast()),
+                T_AlterTableStmt => break 'next alter::table(statement, node.cast()),
+                T_AlterDomainStmt => domain::alter(statement, node.cast()),
+                T_ReassignOwnedStmt => alter::reassign_owned(statement, node),
+                T_DropStmt => drop::statement(statement, node.cast()),
+                T_CommentStmt => maintenance::comment(statement, node.cast()),
+                T_CopyStmt => copy::statement(statement, node.cast()),
+                T_VacuumStmt => maintenance::vacuum(statement, node.cast()),
+                T_ReindexStmt => maintenance::reindex(statement, node.cast()),
+                T_ClusterStmt => maintenance::cluster(node.cast()),
+                T_LockStmt => lock::statement(statement, node.cast()),
+                T_CreatePolicyStmt => attached::create_policy(node.cast()),
+                T_CreateTrigStmt => attached::create_trigger(node.cast()),
+                T_RuleStmt => attached::create_rule(node.cast()),
+                T_CreatePublicationStmt => {
+                    let node = node.cast::<pg_sys::CreatePublicationStmt>();
+                    attached::publish((*node).pubobjects)
+                }
+                T_AlterPublicationStmt => {
+                    let node = node.cast::<pg_sys::AlterPublicationStmt>();
+                    attached::publish((*node).pubobjects)
+                }
+                T_CreatedbStmt => database::create(node.cast()),
+                _ => false,
+            })
         };
         (*fields).leave();
-        is_done
+        match next {
+            Next::Done => true,
+            Next::PassOn => false,
+            Next::PassOnAs(node) => {
+                let plan = statement.plan_of(node);
+                (*passed).plan = plan;
+                false
+            }
+        }
     }
 }
 
@@ -201,14 +228,23 @@ impl Statement {
         }
     }
 
-    /// Runs another parse tree in this statement's place.
-    pub unsafe fn run<T>(&self, node: *mut T) {
+    /// This statement's plan with another parse tree.
+    unsafe fn plan_of<T>(&self, node: *mut T) -> *mut pg_sys::PlannedStmt {
         // SAFETY: the copy of the plan differs in its statement only; the caller owns the node.
         unsafe {
             let plan = nodes::make::<pg_sys::PlannedStmt>(T_PlannedStmt);
             std::ptr::copy_nonoverlapping(self.plan, plan, 1);
             (*plan).utilityStmt = node.cast();
             debug_assert!(is_a((*plan).utilityStmt, nodes::tag(node)));
+            plan
+        }
+    }
+
+    /// Runs another parse tree in this statement's place.
+    pub unsafe fn run<T>(&self, node: *mut T) {
+        // SAFETY: the caller owns the node.
+        unsafe {
+            let plan = self.plan_of(node);
             let previous = PREVIOUS.0.get();
             let this = *self;
             match previous {

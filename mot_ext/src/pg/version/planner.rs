@@ -171,6 +171,7 @@ pub unsafe fn returns_old_values(returning: *mut pg_sys::List) -> bool {
 
 /// The walker: true ends the walk.
 #[cfg(feature = "pg18")]
+#[pgrx::pg_guard]
 unsafe extern "C-unwind" fn asks_for_old(
     node: *mut pg_sys::Node,
     context: *mut std::ffi::c_void,
