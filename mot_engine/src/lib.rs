@@ -12,6 +12,7 @@ mod all_committed;
 pub mod check;
 pub mod checkpoint;
 pub mod clock;
+mod decoded;
 pub mod disk;
 pub mod engine;
 pub mod errors;

@@ -466,6 +466,48 @@ fn memory_returns_to_its_level_after_churn_and_drop() {
     assert_eq!(used(session), empty);
 }
 
+/// Each truncate makes each index anew, under an id of its own. What a session has decoded stays until it ends.
+#[test]
+fn a_session_decodes_no_more_definitions_than_there_are_different_keys() {
+    let (_region, engine) = common::engine(32 << 20);
+    let session = &engine.join().unwrap();
+    let world = World::new();
+    let mut table = filled(session, &world, 0);
+    let mut work = Transaction::new();
+    let me = world.begin();
+    let by_a = common::definition(101, true, &[(1, false)]);
+    let by_b_and_a = common::definition(102, false, &[(2, false), (1, false)]);
+    let first = index(session, &me, &mut work, table, &by_a);
+    index(session, &me, &mut work, table, &by_b_and_a);
+    commit(session, &me, &mut work);
+    let mut ids = std::collections::HashSet::new();
+    let mut decoded = std::collections::HashSet::new();
+    let kept = session.definition(first).unwrap();
+    for _ in 0..2000 {
+        let me = world.begin();
+        table = work
+            .truncate_table(session, &me, table, Xid(me.top))
+            .unwrap();
+        commit(session, &me, &mut work);
+        mot_engine::transaction::free_doomed(session, || ());
+        for index in session.indexes(table, &common::reader(&world)) {
+            let known = session.definition(index).unwrap();
+            let made = if index.relation_oid() == 101 {
+                &by_a
+            } else {
+                &by_b_and_a
+            };
+            assert_eq!((&known.columns, known.unique), (&made.columns, made.unique));
+            ids.insert(index.id());
+            decoded.insert(std::ptr::from_ref(known));
+        }
+    }
+    assert_eq!(ids.len(), 4000);
+    assert_eq!(decoded.len(), 2);
+    // The index is long gone.
+    assert_eq!(kept.columns, by_a.columns);
+}
+
 #[test]
 fn a_full_arena_leaves_everything_usable() {
     let (_region, engine) = common::engine(mot_engine::memory::ARENA_BYTES_MIN);

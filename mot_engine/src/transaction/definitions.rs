@@ -63,7 +63,7 @@ impl Transaction {
     ) -> Result<TableRef, EngineError> {
         let fresh = self.create_table(session, table.key(), xid)?;
         for index in session.indexes(table, clock) {
-            let definition = session.definition(index)?.clone();
+            let definition = IndexDefinition::from_bytes(index.definition_bytes())?;
             self.create_index(session, clock, fresh, &definition, xid)?;
         }
         self.drop_table(session, table, xid)?;
