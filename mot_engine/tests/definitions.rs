@@ -4,11 +4,11 @@ mod common;
 
 use common::{Fate, Me, Positions, Row, Snap, TABLE, World, check, image, row, sweep};
 use mot_engine::key::IndexDefinition;
-use mot_engine::memory::Purpose;
+use mot_engine::memory::{Purpose, Urgency};
 use mot_engine::transaction::log_and_free_doomed;
 use mot_engine::{
-    Build, CommandId, Direction, EngineError, Entered, IndexRef, IndexScan, KeyRange, Log, Lsn,
-    RowScan, Session, TableRef, Transaction, Written, Xid,
+    Build, CommandId, Direction, EngineError, Entered, IndexRef, IndexScan, KeyRange, LockStrength,
+    Locked, Log, Lsn, RowScan, Session, TableRef, Transaction, Written, Xid,
 };
 
 fn commit(session: &Session, me: &Me, work: &mut Transaction) {
@@ -513,7 +513,7 @@ fn a_full_arena_leaves_everything_usable() {
     let (_region, engine) = common::engine(mot_engine::memory::ARENA_BYTES_MIN);
     let session = &engine.join().unwrap();
     let world = World::new();
-    let table = filled(session, &world, 0);
+    let mut table = filled(session, &world, 0);
     let mut work = Transaction::new();
     let me = world.begin();
     index(
@@ -566,10 +566,60 @@ fn a_full_arena_leaves_everything_usable() {
         assert!(matches!(full, EngineError::ArenaFull(_)), "{full}");
         let report = check(session, table, &common::reader(&world));
         assert!(report.rows > 1000, "{report:?}");
-        // Reading and deleting go on; then there is room again.
+        // Not a block is left of any size.
+        let mut ballast = Vec::new();
+        for bytes in (16..=4096).rev().step_by(16) {
+            while let Ok(block) =
+                session
+                    .memory()
+                    .allocate(bytes, Purpose::Other, Urgency::Ordinary)
+            {
+                ballast.push((block, bytes));
+            }
+        }
+        // Reading, deleting and truncating go on; then there is room again.
         let me = world.begin();
-        change_all(session, &me, &mut work, table, 1, |_| None);
-        commit(session, &me, &mut work);
+        match round {
+            0 => change_all(session, &me, &mut work, table, 1, |_| None),
+            // As DELETE does behind a BEFORE ROW trigger, or that met a concurrent update.
+            1 => {
+                let snap = me.snapshot(1);
+                let mut scan = RowScan::new(table);
+                while let Some((slot, seen)) = scan.next(session, &snap) {
+                    let (xid, cid) = (Xid(me.top), CommandId(1));
+                    let mut lock =
+                        |strength| work.lock(session, &me, table, slot, seen, strength, xid);
+                    // A lock that no deletion needs is not worth the reserve.
+                    let refused = lock(LockStrength::NoKeyUpdate);
+                    assert!(
+                        matches!(refused, Err(EngineError::ArenaFull(_))),
+                        "{refused:?}"
+                    );
+                    assert_eq!(lock(LockStrength::Update).unwrap(), Locked::Done);
+                    let written = work
+                        .delete(session, &me, table, slot, seen, xid, cid)
+                        .unwrap();
+                    assert!(matches!(written, Written::Done(_)), "{written:?}");
+                }
+            }
+            _ => {
+                let xid = Xid(me.top);
+                work.truncate_table(session, &me, table, xid).unwrap();
+                abort(session, &me, &mut work);
+                let me = world.begin();
+                let xid = Xid(me.top);
+                table = work.truncate_table(session, &me, table, xid).unwrap();
+                commit(session, &me, &mut work);
+                mot_engine::transaction::free_doomed(session, || ());
+            }
+        }
+        if work.has_changes() {
+            commit(session, &me, &mut work);
+        }
+        for (block, bytes) in ballast {
+            // SAFETY: allocated above; this test's alone.
+            unsafe { session.memory().free(block, bytes, Purpose::Other) };
+        }
         sweep(session, &world, table);
         session.memory().collect();
         let report = check(session, table, &common::reader(&world));

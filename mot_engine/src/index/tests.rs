@@ -9,7 +9,7 @@ use crate::all_committed::AllCommitted;
 use crate::engine::Engine;
 use crate::ids::{CommandId, IndexId, RelationKey, Slot, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
-use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region};
+use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
 use crate::scan::{Direction, IndexScan, KeyRange};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
@@ -110,9 +110,15 @@ fn parts_make_the_whole_index() {
             );
             for threads in [1, 3] {
                 let id = IndexId(100 + threads as u64);
-                let again =
-                    IndexRef::allocate(&session.local, id, table.0, &definition(50, unique), 0)
-                        .expect("memory");
+                let again = IndexRef::allocate(
+                    &session.local,
+                    id,
+                    table.0,
+                    &definition(50, unique),
+                    0,
+                    Urgency::Ordinary,
+                )
+                .expect("memory");
                 build_unjudged(session, table, again, threads).expect("builds");
                 assert_eq!(slots_of(session, table, again), order);
                 // SAFETY: never published.
@@ -145,8 +151,15 @@ fn a_duplicate_leaves_nothing_behind() {
         // Recovery keeps both under one key until the log has been replayed.
         let definition = definition(10, true);
         let id = IndexId(100);
-        let index =
-            IndexRef::allocate(&session.local, id, table.0, &definition, 0).expect("memory");
+        let index = IndexRef::allocate(
+            &session.local,
+            id,
+            table.0,
+            &definition,
+            0,
+            Urgency::Ordinary,
+        )
+        .expect("memory");
         build_unjudged(session, table, index, 2).expect("builds");
         assert_eq!(index.entry_count_estimate(), ROWS + 1);
         assert_eq!(slots_of(session, table, index).len() as u64, ROWS + 1);
@@ -191,8 +204,15 @@ fn gathered_keys_make_the_whole_index() {
         ] {
             let definition = definition(50, unique);
             let id = IndexId(100 + number);
-            let index =
-                IndexRef::allocate(&session.local, id, table.0, &definition, 0).expect("memory");
+            let index = IndexRef::allocate(
+                &session.local,
+                id,
+                table.0,
+                &definition,
+                0,
+                Urgency::Ordinary,
+            )
+            .expect("memory");
             let harvest = gathered(session, table, index, bytes);
             assert_eq!(harvest.is_given_up(), bytes < u64::MAX);
             build_gathered(session, table, index, harvest, threads).expect("builds");
