@@ -4,8 +4,8 @@ use super::build::{Build, build_gathered, build_unjudged, turn_bytes};
 use super::gather::{Allowance, Gatherer, Harvest};
 use super::keys::Sorter;
 use super::plan::Plan;
-use crate::Transaction;
 use crate::all_committed::AllCommitted;
+use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::ids::{CommandId, IndexId, RelationKey, Slot, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
@@ -13,6 +13,9 @@ use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
 use crate::scan::{Direction, IndexScan, KeyRange};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
+use crate::{Newest, Transaction, Written};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 const KEY: RelationKey = RelationKey {
     database: 1,
@@ -125,6 +128,79 @@ fn parts_make_the_whole_index() {
                 unsafe { crate::transaction::free_index(session, again) };
             }
         }
+        transaction.commit(session);
+        session
+            .check(table, &AllCommitted, |problem| panic!("{problem:?}"))
+            .expect("looks at all");
+    });
+}
+
+/// A clock that raises, as PostgreSQL's does when the commit log cannot be read, after it was asked so often.
+struct Raising(Cell<u32>);
+
+impl Clock for Raising {
+    fn is_current(&self, _xid: Xid) -> bool {
+        false
+    }
+    fn is_in_progress(&self, _xid: Xid) -> bool {
+        false
+    }
+    fn did_commit(&self, _xid: Xid) -> bool {
+        true
+    }
+    fn is_cancelled(&self) -> bool {
+        match self.0.get().checked_sub(1) {
+            Some(left) => self.0.set(left),
+            None => resume_unwind(Box::new("the clock")),
+        }
+        false
+    }
+}
+
+#[test]
+fn a_clock_that_raises_leaves_nothing_behind() {
+    with_table(0..ROWS, |session, table| {
+        // Some keys lead to two rows, of which one is deleted.
+        let mut transaction = Transaction::new();
+        for number in 0..ROWS / 3 {
+            let slot = Slot(number * 3);
+            let seen = session.newest(&AllCommitted, table, slot);
+            let Newest::Live(seen) = seen else {
+                panic!("{seen:?}")
+            };
+            let (xid, cid) = (Xid(4), CommandId(0));
+            let deleted = transaction.delete(session, &AllCommitted, table, slot, seen, xid, cid);
+            assert!(matches!(deleted, Ok(Written::Done(_))));
+            transaction
+                .insert(session, table, &image(number * 3), xid, cid)
+                .expect("memory");
+        }
+        transaction.commit(session);
+        let bytes = || {
+            session.memory().flush();
+            let memory = session.memory().memory();
+            [Purpose::Index, Purpose::Catalog].map(|purpose| memory.purpose_bytes(purpose))
+        };
+        let before = bytes();
+        let mut raised = 0;
+        for asked in (0..).step_by(211) {
+            let clock = Raising(Cell::new(asked));
+            let built = catch_unwind(AssertUnwindSafe(|| {
+                transaction.create_index(session, &clock, table, &definition(10, true), Xid(5))
+            }));
+            match built {
+                Err(_) => {
+                    assert_eq!(bytes(), before, "asked {asked} times");
+                    raised += 1;
+                }
+                Ok(built) => {
+                    let built = built.expect("builds");
+                    assert!(matches!(built, Build::Done(_)), "{built:?}");
+                    break;
+                }
+            }
+        }
+        assert!(raised > 30, "raised {raised} times");
         transaction.commit(session);
         session
             .check(table, &AllCommitted, |problem| panic!("{problem:?}"))

@@ -111,26 +111,19 @@ impl Transaction {
                 .next_index_id
                 .fetch_add(1, Ordering::Relaxed),
         );
-        let index = IndexRef::allocate(&session.local, id, table.0, definition, xid.0, urgency)?;
         // Until it is published: whoever takes a version out removes the entries of the indexes he finds.
         let _quiet = Quiet::begin(table);
-        let outcome = build(session, clock, table, index);
-        let published = match outcome {
-            Ok(done @ (Build::Done(_) | Build::DoneBesideOlder(_))) => {
-                publish_index(table, index).map(|()| done)
-            }
-            other => other,
+        let index = Unpublished {
+            session,
+            index: IndexRef::allocate(&session.local, id, table.0, definition, xid.0, urgency)?,
         };
-        match published {
-            Ok(Build::Done(_) | Build::DoneBesideOlder(_)) => {
-                self.push(Kind::CreateIndex, table, Slot(0), index.address());
-            }
-            _ => {
-                // SAFETY: never published.
-                unsafe { free_index(session, index) };
-            }
+        let built = build(session, clock, table, index.index)?;
+        if let Build::Done(_) | Build::DoneBesideOlder(_) = built {
+            publish_index(table, index.index)?;
+            let index = index.keep();
+            self.push(Kind::CreateIndex, table, Slot(0), index.address());
         }
-        published
+        Ok(built)
     }
 
     /// Drops the index with this oid; `false` if the table has none.
@@ -150,6 +143,27 @@ impl Transaction {
         index.storage().dropped.store(xid.0, Ordering::Release);
         self.push(Kind::DropIndex, table, Slot(0), index.address());
         Ok(true)
+    }
+}
+
+/// An index that is freed, with what it holds, unless it is published: also when the clock unwinds out of its build.
+struct Unpublished<'a> {
+    session: &'a Session,
+    index: IndexRef,
+}
+
+impl Unpublished<'_> {
+    fn keep(self) -> IndexRef {
+        let index = self.index;
+        std::mem::forget(self);
+        index
+    }
+}
+
+impl Drop for Unpublished<'_> {
+    fn drop(&mut self) {
+        // SAFETY: never published.
+        unsafe { free_index(self.session, self.index) };
     }
 }
 
