@@ -1,6 +1,7 @@
 //! How much memory an index takes.
 
 use crate::clock::Clock;
+use crate::engine::State;
 use crate::errors::EngineError;
 use crate::memory::Urgency;
 use crate::reclaim::Quiet;
@@ -24,7 +25,8 @@ impl Session {
         is_still: Still,
     ) -> Result<u64, EngineError> {
         let _quiet = Quiet::begin(table);
-        let _pin = (is_still == Still(false)).then(|| self.local.pin());
+        let may_change = is_still == Still(false) || self.engine().state() == State::Replaying;
+        let _pin = may_change.then(|| self.local.pin());
         let memory = self.tree_memory(Urgency::Ordinary);
         // SAFETY: pinned, or nobody changes the tree (caller, `_quiet`): no node that is reached is given back.
         let tree = unsafe { Tree::new(&index.storage().root, &memory) };
