@@ -4,11 +4,12 @@
 //! not `Send`. After a PostgreSQL error jumped over Rust frames, [`Session::reset`] releases what they held.
 
 use crate::clock::{Clock, Snapshot};
+use crate::decoded::{Decoded, Definitions};
 use crate::engine::{Engine, SessionLine};
 use crate::errors::EngineError;
-use crate::ids::{IndexId, RelationKey, Slot, Xid};
+use crate::ids::{RelationKey, Slot, Xid};
 use crate::index::KEYS_TOGETHER;
-use crate::key::{FixedKey, HasNull, IndexDefinition, KeyBuffer, encode_row, none_if_too_long};
+use crate::key::{HasNull, IndexDefinition, KeyBuffer, encode_row, none_if_too_long};
 use crate::memory::{LocalMemory, Purpose, TooManyParticipants, Urgency};
 use crate::reclaim::OldSnapshots;
 use crate::row::{self, Newest, VersionRef};
@@ -16,7 +17,7 @@ use crate::sync::{Ordering, order_unless_broken};
 use crate::table::{Catalog, IndexRef, SlotBatches, TableRef, Walk};
 use crate::transaction::Litter;
 use std::alloc::Layout;
-use std::cell::{Cell, RefCell, UnsafeCell};
+use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 
 /// Allocation and retirement for index nodes.
@@ -50,13 +51,6 @@ impl mot_index::Memory for NodeMemory<'_> {
     }
 }
 
-/// What a session knows of an index.
-struct Decoded {
-    definition: IndexDefinition,
-    /// Most keys are some numbers at fixed places.
-    fixed: Option<FixedKey>,
-}
-
 /// Key buffers of a session: two to work with, and those of a row's keys that are entered together.
 pub(crate) const KEY_BUFFERS: usize = 2 + KEYS_TOGETHER;
 
@@ -66,8 +60,7 @@ pub struct Session {
     pub(crate) local: LocalMemory,
     line: &'static SessionLine,
     pub(crate) batches: RefCell<SlotBatches>,
-    /// Decoded definitions by index id. Entries are never taken out before the session ends, so references to them stay good.
-    definitions: UnsafeCell<Vec<Option<Box<Decoded>>>>,
+    definitions: Definitions,
     /// Key buffers for the writers' paths: lent out by `with_keys`.
     keys: RefCell<[KeyBuffer; KEY_BUFFERS]>,
     logging: Cell<u64>,
@@ -100,7 +93,7 @@ impl Session {
             local,
             line,
             batches: RefCell::default(),
-            definitions: UnsafeCell::new(Vec::new()),
+            definitions: Definitions::new(),
             keys: RefCell::new([const { KeyBuffer::new() }; KEY_BUFFERS]),
             logging: Cell::new(logging),
             own_horizon: Cell::new(Xid::NONE),
@@ -249,7 +242,8 @@ impl Session {
         )
     }
 
-    /// The index's definition, decoded once per session.
+    /// The index's definition, decoded once per session: its reference is good as long as that, whatever becomes of the index. Without the
+    /// index's oid: indexes of the same columns share it.
     pub fn definition(&self, index: IndexRef) -> Result<&IndexDefinition, EngineError> {
         self.decoded(index).map(|decoded| &decoded.definition)
     }
@@ -281,26 +275,10 @@ impl Session {
         none_if_too_long(encoded, key)
     }
 
+    #[inline]
     fn decoded(&self, index: IndexRef) -> Result<&Decoded, EngineError> {
-        let IndexId(id) = index.id();
-        // SAFETY: the session is used by one thread and this is the only place that touches the cell; boxes are never moved or dropped
-        // while the session lives, so the reference handed out outlives later calls.
-        let cache = unsafe { &mut *self.definitions.get() };
-        let place = id as usize;
-        if cache.len() <= place {
-            cache
-                .try_reserve(place + 1 - cache.len())
-                .map_err(|_| EngineError::OutOfProcessMemory)?;
-            cache.resize_with(place + 1, || None);
-        }
-        if cache[place].is_none() {
-            let definition = IndexDefinition::from_bytes(index.definition_bytes())?;
-            let fixed = FixedKey::of(&definition);
-            cache[place] = Some(Box::new(Decoded { definition, fixed }));
-        }
-        let decoded: *const Decoded = &**cache[place].as_ref().expect("just filled");
-        // SAFETY: see above.
-        Ok(unsafe { &*decoded })
+        self.definitions
+            .get(index.id(), || index.definition_bytes())
     }
 
     /// The error for a tree that found no room.

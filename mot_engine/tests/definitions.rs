@@ -4,11 +4,11 @@ mod common;
 
 use common::{Fate, Me, Positions, Row, Snap, TABLE, World, check, image, row, sweep};
 use mot_engine::key::IndexDefinition;
-use mot_engine::memory::Purpose;
+use mot_engine::memory::{Purpose, Urgency};
 use mot_engine::transaction::log_and_free_doomed;
 use mot_engine::{
-    Build, CommandId, Direction, EngineError, Entered, IndexRef, IndexScan, KeyRange, Log, Lsn,
-    RowScan, Session, TableRef, Transaction, Written, Xid,
+    Build, CommandId, Direction, EngineError, Entered, IndexRef, IndexScan, KeyRange, LockStrength,
+    Locked, Log, Lsn, RowScan, Session, TableRef, Transaction, Written, Xid,
 };
 
 fn commit(session: &Session, me: &Me, work: &mut Transaction) {
@@ -466,12 +466,54 @@ fn memory_returns_to_its_level_after_churn_and_drop() {
     assert_eq!(used(session), empty);
 }
 
+/// Each truncate makes each index anew, under an id of its own. What a session has decoded stays until it ends.
+#[test]
+fn a_session_decodes_no_more_definitions_than_there_are_different_keys() {
+    let (_region, engine) = common::engine(32 << 20);
+    let session = &engine.join().unwrap();
+    let world = World::new();
+    let mut table = filled(session, &world, 0);
+    let mut work = Transaction::new();
+    let me = world.begin();
+    let by_a = common::definition(101, true, &[(1, false)]);
+    let by_b_and_a = common::definition(102, false, &[(2, false), (1, false)]);
+    let first = index(session, &me, &mut work, table, &by_a);
+    index(session, &me, &mut work, table, &by_b_and_a);
+    commit(session, &me, &mut work);
+    let mut ids = std::collections::HashSet::new();
+    let mut decoded = std::collections::HashSet::new();
+    let kept = session.definition(first).unwrap();
+    for _ in 0..2000 {
+        let me = world.begin();
+        table = work
+            .truncate_table(session, &me, table, Xid(me.top))
+            .unwrap();
+        commit(session, &me, &mut work);
+        mot_engine::transaction::free_doomed(session, || ());
+        for index in session.indexes(table, &common::reader(&world)) {
+            let known = session.definition(index).unwrap();
+            let made = if index.relation_oid() == 101 {
+                &by_a
+            } else {
+                &by_b_and_a
+            };
+            assert_eq!((&known.columns, known.unique), (&made.columns, made.unique));
+            ids.insert(index.id());
+            decoded.insert(std::ptr::from_ref(known));
+        }
+    }
+    assert_eq!(ids.len(), 4000);
+    assert_eq!(decoded.len(), 2);
+    // The index is long gone.
+    assert_eq!(kept.columns, by_a.columns);
+}
+
 #[test]
 fn a_full_arena_leaves_everything_usable() {
     let (_region, engine) = common::engine(mot_engine::memory::ARENA_BYTES_MIN);
     let session = &engine.join().unwrap();
     let world = World::new();
-    let table = filled(session, &world, 0);
+    let mut table = filled(session, &world, 0);
     let mut work = Transaction::new();
     let me = world.begin();
     index(
@@ -524,10 +566,60 @@ fn a_full_arena_leaves_everything_usable() {
         assert!(matches!(full, EngineError::ArenaFull(_)), "{full}");
         let report = check(session, table, &common::reader(&world));
         assert!(report.rows > 1000, "{report:?}");
-        // Reading and deleting go on; then there is room again.
+        // Not a block is left of any size.
+        let mut ballast = Vec::new();
+        for bytes in (16..=4096).rev().step_by(16) {
+            while let Ok(block) =
+                session
+                    .memory()
+                    .allocate(bytes, Purpose::Other, Urgency::Ordinary)
+            {
+                ballast.push((block, bytes));
+            }
+        }
+        // Reading, deleting and truncating go on; then there is room again.
         let me = world.begin();
-        change_all(session, &me, &mut work, table, 1, |_| None);
-        commit(session, &me, &mut work);
+        match round {
+            0 => change_all(session, &me, &mut work, table, 1, |_| None),
+            // As DELETE does behind a BEFORE ROW trigger, or that met a concurrent update.
+            1 => {
+                let snap = me.snapshot(1);
+                let mut scan = RowScan::new(table);
+                while let Some((slot, seen)) = scan.next(session, &snap) {
+                    let (xid, cid) = (Xid(me.top), CommandId(1));
+                    let mut lock =
+                        |strength| work.lock(session, &me, table, slot, seen, strength, xid);
+                    // A lock that no deletion needs is not worth the reserve.
+                    let refused = lock(LockStrength::NoKeyUpdate);
+                    assert!(
+                        matches!(refused, Err(EngineError::ArenaFull(_))),
+                        "{refused:?}"
+                    );
+                    assert_eq!(lock(LockStrength::Update).unwrap(), Locked::Done);
+                    let written = work
+                        .delete(session, &me, table, slot, seen, xid, cid)
+                        .unwrap();
+                    assert!(matches!(written, Written::Done(_)), "{written:?}");
+                }
+            }
+            _ => {
+                let xid = Xid(me.top);
+                work.truncate_table(session, &me, table, xid).unwrap();
+                abort(session, &me, &mut work);
+                let me = world.begin();
+                let xid = Xid(me.top);
+                table = work.truncate_table(session, &me, table, xid).unwrap();
+                commit(session, &me, &mut work);
+                mot_engine::transaction::free_doomed(session, || ());
+            }
+        }
+        if work.has_changes() {
+            commit(session, &me, &mut work);
+        }
+        for (block, bytes) in ballast {
+            // SAFETY: allocated above; this test's alone.
+            unsafe { session.memory().free(block, bytes, Purpose::Other) };
+        }
         sweep(session, &world, table);
         session.memory().collect();
         let report = check(session, table, &common::reader(&world));

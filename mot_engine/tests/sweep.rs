@@ -287,7 +287,7 @@ fn a_sweep_says_what_it_was_kept_out_of() {
     let index = place.session.indexes(place.table, &clock)[0];
     place
         .session
-        .index_bytes(&clock, place.table, index)
+        .index_bytes(&clock, place.table, index, mot_engine::Still(true))
         .unwrap();
     let met: Sweep = met.get();
     assert!(met.groups_kept_out > 0, "{met:?}");

@@ -141,21 +141,15 @@ fn build_as_planned<C: Crew>(
     session: &Session,
     index: IndexRef,
 ) -> Result<Build, EngineError> {
-    let mut stretches = Stretches::default();
-    let outcome = plan
-        .run(crew, &mut stretches)
-        .and_then(|()| match stretches.duplicate.take() {
-            Some(slots) => Ok(Build::Duplicate { slots }),
-            None => stretches.join(session, index).map(|()| {
-                if stretches.has_met_keyless {
-                    Build::DoneBesideOlder(index)
-                } else {
-                    Build::Done(index)
-                }
-            }),
-        });
-    if !matches!(outcome, Ok(Build::Done(_) | Build::DoneBesideOlder(_))) {
-        stretches.free(session, index);
+    let mut stretches = Stretches::new(session, index);
+    plan.run(crew, &mut stretches)?;
+    if let Some(slots) = stretches.duplicate {
+        return Ok(Build::Duplicate { slots });
     }
-    outcome
+    stretches.join()?;
+    Ok(if stretches.has_met_keyless {
+        Build::DoneBesideOlder(index)
+    } else {
+        Build::Done(index)
+    })
 }

@@ -323,7 +323,7 @@ pub(super) struct Groups<'a> {
     go_on: &'a dyn Fn() -> Result<(), EngineError>,
     asked_at: usize,
     next: usize,
-    /// Values with a posting block: they are to be freed if the index does not come about.
+    /// Values with a posting block: they are to be freed if the index does not come about. Freed here unless they are taken out.
     pub(super) postings: Vec<u64>,
     pub(super) stopped: Option<Stopped>,
 }
@@ -355,6 +355,15 @@ impl Groups<'_> {
         };
         self.postings.push(block.value());
         Ok(block.value())
+    }
+}
+
+impl Drop for Groups<'_> {
+    fn drop(&mut self) {
+        for block in self.postings.drain(..).filter_map(Posting::of) {
+            // SAFETY: never published.
+            unsafe { block.free(&self.session.local) };
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::ids::Slot;
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
 use mot_index::{BulkError, Tree, TreePart};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -71,9 +72,10 @@ pub(super) struct Plan {
     runs: Option<Vec<Keys>>,
 }
 
-/// The stretches of the tree built so far, in order.
-#[derive(Default)]
-pub(super) struct Stretches {
+/// The stretches of the tree built so far, in order. What is not joined is freed.
+pub(super) struct Stretches<'a> {
+    session: &'a Session,
+    index: IndexRef,
     parts: Vec<TreePart>,
     postings: Vec<u64>,
     entries: i64,
@@ -161,7 +163,7 @@ impl Plan {
     pub(super) fn run<C: Crew>(
         &self,
         crew: &C,
-        stretches: &mut Stretches,
+        stretches: &mut Stretches<'_>,
     ) -> Result<(), EngineError> {
         let parts = self.splitters.parts();
         // The last part of the turn before, and the last key of what is built.
@@ -202,7 +204,7 @@ impl Plan {
         &self,
         crew: &C,
         parts: std::ops::Range<usize>,
-        stretches: &mut Stretches,
+        stretches: &mut Stretches<'_>,
     ) -> Result<Vec<Mutex<Vec<Keys>>>, EngineError> {
         let has_met_keyless = AtomicBool::new(false);
         let units = self.slots_end.div_ceil(SIZES.unit_slots) as usize;
@@ -272,11 +274,11 @@ impl Plan {
         parts: &[Keys],
         before: Option<&[u8]>,
         after: Option<&[u8]>,
-        stretches: &mut Stretches,
+        stretches: &mut Stretches<'_>,
     ) -> Result<(), EngineError> {
         let built: Vec<Mutex<Option<Built>>> = parts.iter().map(|_| Mutex::new(None)).collect();
         let target = &self.target;
-        let outcome = crew.run(parts.len(), |session, clock, unit| {
+        let work = |session: &Session, clock: &C::Clock, unit: usize| {
             let previous = unit.checked_sub(1).and_then(|unit| parts[unit].last());
             let next = parts.get(unit + 1).and_then(Keys::first);
             let previous = previous.as_ref().map(AsRef::as_ref).or(before);
@@ -293,8 +295,9 @@ impl Plan {
                 Ok(part) => (part, None),
                 Err(error) => (TreePart::default(), Some(Stopped::Failed(error))),
             };
-            let stopped = groups.stopped.or(failure);
-            *lock(&built[unit]) = Some((part, groups.postings, stopped));
+            let stopped = groups.stopped.take().or(failure);
+            let postings = std::mem::take(&mut groups.postings);
+            *lock(&built[unit]) = Some((part, postings, stopped));
             if !C::REPORTS_DUPLICATES {
                 let progress = session.engine().progress();
                 progress
@@ -302,8 +305,10 @@ impl Plan {
                     .fetch_add(parts[unit].len() as u64, Ordering::Relaxed);
             }
             Ok(())
-        });
-        let mut failure = outcome.err();
+        };
+        // The clock may unwind; the stretches know then, too, what was built.
+        let outcome = catch_unwind(AssertUnwindSafe(|| crew.run(parts.len(), work)));
+        let mut failure = None;
         for (keys, built) in parts.iter().zip(built) {
             let Some((part, postings, stopped)) =
                 built.into_inner().unwrap_or_else(|lock| lock.into_inner())
@@ -321,35 +326,52 @@ impl Plan {
                 None => {}
             }
         }
-        failure.map_or(Ok(()), Err)
+        match outcome {
+            Ok(outcome) => outcome.and(failure.map_or(Ok(()), Err)),
+            Err(unwinding) => resume_unwind(unwinding),
+        }
     }
 }
 
-impl Stretches {
-    pub(super) fn join(&mut self, session: &Session, index: IndexRef) -> Result<(), EngineError> {
-        let memory = session.new_tree_memory();
-        // SAFETY: nobody else uses the tree (caller).
-        let tree = unsafe { Tree::new(&index.storage().root, &memory) };
-        tree.join_parts(std::mem::take(&mut self.parts))
-            .map_err(|error| failed(session, error))?;
-        index
-            .storage()
-            .counters
-            .entries
-            .store(self.entries, Ordering::Relaxed);
-        Ok(())
+impl<'a> Stretches<'a> {
+    /// Of an index that nobody else uses before they are dropped.
+    pub(super) fn new(session: &'a Session, index: IndexRef) -> Stretches<'a> {
+        Stretches {
+            session,
+            index,
+            parts: Vec::new(),
+            postings: Vec::new(),
+            entries: 0,
+            duplicate: None,
+            has_met_keyless: false,
+        }
     }
 
-    pub(super) fn free(&mut self, session: &Session, index: IndexRef) {
-        let memory = session.new_tree_memory();
-        // SAFETY: nobody else uses the tree (caller).
-        let tree = unsafe { Tree::new(&index.storage().root, &memory) };
+    pub(super) fn join(&mut self) -> Result<(), EngineError> {
+        let memory = self.session.new_tree_memory();
+        // SAFETY: nobody else uses the tree (`new`).
+        let tree = unsafe { Tree::new(&self.index.storage().root, &memory) };
+        tree.join_parts(std::mem::take(&mut self.parts))
+            .map_err(|error| failed(self.session, error))?;
+        // The tree's now.
+        self.postings.clear();
+        let counters = &self.index.storage().counters;
+        counters.entries.store(self.entries, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Drop for Stretches<'_> {
+    fn drop(&mut self) {
+        let memory = self.session.new_tree_memory();
+        // SAFETY: nobody else uses the tree (`new`).
+        let tree = unsafe { Tree::new(&self.index.storage().root, &memory) };
         for part in self.parts.drain(..) {
             tree.free_part(part);
         }
         for block in self.postings.drain(..).filter_map(Posting::of) {
             // SAFETY: never published.
-            unsafe { block.free(&session.local) };
+            unsafe { block.free(&self.session.local) };
         }
     }
 }

@@ -124,14 +124,18 @@ pub(crate) unsafe fn clear_tree(session: &Session, index: IndexRef) {
     // SAFETY: nobody else uses it (caller).
     let tree = unsafe { Tree::new(&index.storage().root, &memory) };
     if index.is_unique() {
-        free_postings(session, &tree);
+        // SAFETY: nobody else uses it (caller).
+        unsafe { free_postings(session, &tree) };
     }
     // SAFETY: nobody else uses it (caller).
     unsafe { tree.clear() };
 }
 
-fn free_postings(session: &Session, tree: &Tree<'_, crate::session::NodeMemory<'_>>) {
-    let _pin = session.local.pin();
+/// Not pinned: a walk through a large tree would keep everybody from reusing memory.
+///
+/// # Safety
+/// Nobody else uses the tree.
+unsafe fn free_postings(session: &Session, tree: &Tree<'_, crate::session::NodeMemory<'_>>) {
     let mut cursor = mot_index::Cursor::new();
     cursor.seek(mot_index::Bound::Start, mot_index::Direction::Forward);
     while let Some((_, value)) = cursor.next(tree) {

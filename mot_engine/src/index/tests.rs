@@ -4,15 +4,18 @@ use super::build::{Build, build_gathered, build_unjudged, turn_bytes};
 use super::gather::{Allowance, Gatherer, Harvest};
 use super::keys::Sorter;
 use super::plan::Plan;
-use crate::Transaction;
 use crate::all_committed::AllCommitted;
+use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::ids::{CommandId, IndexId, RelationKey, Slot, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
-use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region};
+use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
 use crate::scan::{Direction, IndexScan, KeyRange};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
+use crate::{Newest, Transaction, Written};
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 const KEY: RelationKey = RelationKey {
     database: 1,
@@ -110,15 +113,94 @@ fn parts_make_the_whole_index() {
             );
             for threads in [1, 3] {
                 let id = IndexId(100 + threads as u64);
-                let again =
-                    IndexRef::allocate(&session.local, id, table.0, &definition(50, unique), 0)
-                        .expect("memory");
+                let again = IndexRef::allocate(
+                    &session.local,
+                    id,
+                    table.0,
+                    &definition(50, unique),
+                    0,
+                    Urgency::Ordinary,
+                )
+                .expect("memory");
                 build_unjudged(session, table, again, threads).expect("builds");
                 assert_eq!(slots_of(session, table, again), order);
                 // SAFETY: never published.
                 unsafe { crate::transaction::free_index(session, again) };
             }
         }
+        transaction.commit(session);
+        session
+            .check(table, &AllCommitted, |problem| panic!("{problem:?}"))
+            .expect("looks at all");
+    });
+}
+
+/// A clock that raises, as PostgreSQL's does when the commit log cannot be read, after it was asked so often.
+struct Raising(Cell<u32>);
+
+impl Clock for Raising {
+    fn is_current(&self, _xid: Xid) -> bool {
+        false
+    }
+    fn is_in_progress(&self, _xid: Xid) -> bool {
+        false
+    }
+    fn did_commit(&self, _xid: Xid) -> bool {
+        true
+    }
+    fn is_cancelled(&self) -> bool {
+        match self.0.get().checked_sub(1) {
+            Some(left) => self.0.set(left),
+            None => resume_unwind(Box::new("the clock")),
+        }
+        false
+    }
+}
+
+#[test]
+fn a_clock_that_raises_leaves_nothing_behind() {
+    with_table(0..ROWS, |session, table| {
+        // Some keys lead to two rows, of which one is deleted.
+        let mut transaction = Transaction::new();
+        for number in 0..ROWS / 3 {
+            let slot = Slot(number * 3);
+            let seen = session.newest(&AllCommitted, table, slot);
+            let Newest::Live(seen) = seen else {
+                panic!("{seen:?}")
+            };
+            let (xid, cid) = (Xid(4), CommandId(0));
+            let deleted = transaction.delete(session, &AllCommitted, table, slot, seen, xid, cid);
+            assert!(matches!(deleted, Ok(Written::Done(_))));
+            transaction
+                .insert(session, table, &image(number * 3), xid, cid)
+                .expect("memory");
+        }
+        transaction.commit(session);
+        let bytes = || {
+            session.memory().flush();
+            let memory = session.memory().memory();
+            [Purpose::Index, Purpose::Catalog].map(|purpose| memory.purpose_bytes(purpose))
+        };
+        let before = bytes();
+        let mut raised = 0;
+        for asked in (0..).step_by(211) {
+            let clock = Raising(Cell::new(asked));
+            let built = catch_unwind(AssertUnwindSafe(|| {
+                transaction.create_index(session, &clock, table, &definition(10, true), Xid(5))
+            }));
+            match built {
+                Err(_) => {
+                    assert_eq!(bytes(), before, "asked {asked} times");
+                    raised += 1;
+                }
+                Ok(built) => {
+                    let built = built.expect("builds");
+                    assert!(matches!(built, Build::Done(_)), "{built:?}");
+                    break;
+                }
+            }
+        }
+        assert!(raised > 30, "raised {raised} times");
         transaction.commit(session);
         session
             .check(table, &AllCommitted, |problem| panic!("{problem:?}"))
@@ -145,8 +227,15 @@ fn a_duplicate_leaves_nothing_behind() {
         // Recovery keeps both under one key until the log has been replayed.
         let definition = definition(10, true);
         let id = IndexId(100);
-        let index =
-            IndexRef::allocate(&session.local, id, table.0, &definition, 0).expect("memory");
+        let index = IndexRef::allocate(
+            &session.local,
+            id,
+            table.0,
+            &definition,
+            0,
+            Urgency::Ordinary,
+        )
+        .expect("memory");
         build_unjudged(session, table, index, 2).expect("builds");
         assert_eq!(index.entry_count_estimate(), ROWS + 1);
         assert_eq!(slots_of(session, table, index).len() as u64, ROWS + 1);
@@ -191,8 +280,15 @@ fn gathered_keys_make_the_whole_index() {
         ] {
             let definition = definition(50, unique);
             let id = IndexId(100 + number);
-            let index =
-                IndexRef::allocate(&session.local, id, table.0, &definition, 0).expect("memory");
+            let index = IndexRef::allocate(
+                &session.local,
+                id,
+                table.0,
+                &definition,
+                0,
+                Urgency::Ordinary,
+            )
+            .expect("memory");
             let harvest = gathered(session, table, index, bytes);
             assert_eq!(harvest.is_given_up(), bytes < u64::MAX);
             build_gathered(session, table, index, harvest, threads).expect("builds");

@@ -17,6 +17,8 @@ const DEFINITION_FORM: u8 = 1;
 
 /// Bytes before the columns: form, flags, relation, column count, attribute count.
 const HEADER_BYTES: usize = 10;
+/// Where in them the index's oid is.
+pub(crate) const RELATION_BYTES: std::ops::Range<usize> = 2..6;
 const COLUMN_BYTES: usize = 4;
 const ATTRIBUTE_BYTES: usize = 4;
 

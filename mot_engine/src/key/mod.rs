@@ -23,6 +23,7 @@ mod prefix;
 mod tests;
 
 pub use buffer::KeyBuffer;
+pub(crate) use definition::RELATION_BYTES;
 pub use definition::{
     AttributeLayout, INDEX_COLUMNS_MAX, IndexDefinition, KeyColumn, KeyKind, TABLE_ATTRIBUTES_MAX,
     fixed_starts,

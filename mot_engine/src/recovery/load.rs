@@ -131,7 +131,13 @@ pub fn load(
 
     let mut tables: Vec<Loading> = Vec::new();
     for entry in &manifest.tables {
-        let table = allocate_table(&session, entry.id, entry.key, entry.creator)?;
+        let table = allocate_table(
+            &session,
+            entry.id,
+            entry.key,
+            entry.creator,
+            Urgency::Ordinary,
+        )?;
         let storage = table.storage();
         storage.dropped.store(entry.dropper.0, Ordering::Relaxed);
         storage.created_lsn.store(DEFINITION_LSN, Ordering::Relaxed);
@@ -147,6 +153,7 @@ pub fn load(
                 table.0,
                 &index_entry.definition,
                 index_entry.creator.0,
+                Urgency::Ordinary,
             )?;
             let storage = index.storage();
             storage

@@ -209,7 +209,7 @@ impl Replayer {
         match change {
             DefinitionChange::CreateTable { table: id, key } => {
                 if session.catalog().hold_of(key, id).is_none() {
-                    let table = allocate_table(session, id, key, xid)?;
+                    let table = allocate_table(session, id, key, xid, Urgency::Ordinary)?;
                     table.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
                     session.catalog().link(table);
                     self.tables.insert(id, Some(table));
@@ -243,7 +243,14 @@ impl Replayer {
                         max: INDEXES_PER_TABLE_MAX,
                     });
                 }
-                let index = IndexRef::allocate(&session.local, id, table.0, &definition, xid.0)?;
+                let index = IndexRef::allocate(
+                    &session.local,
+                    id,
+                    table.0,
+                    &definition,
+                    xid.0,
+                    Urgency::Ordinary,
+                )?;
                 index.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
                 let _quiet = Quiet::begin(table);
                 let built = crate::index::build_unjudged(session, table, index, self.threads)

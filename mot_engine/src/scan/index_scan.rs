@@ -131,6 +131,16 @@ impl IndexScan {
         Ok(())
     }
 
+    /// Ends the scan, whose memory may be long in being needed again: that of very many keys is given back.
+    pub fn end(&mut self) {
+        if !self.points.is_empty() {
+            self.place = None;
+            self.pending.clear();
+            self.found.clear();
+            self.points.trim();
+        }
+    }
+
     /// Begins a look-up of one full key of a unique index, as an entry of it has it: `next` gives the row, if the snapshot sees one; it sees several
     /// if the index was made after it and found all but one of them deleted. The tree is looked into here, and the row's memory asked for: what the
     /// caller does before `next` overlaps with that.

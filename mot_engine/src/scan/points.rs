@@ -12,6 +12,9 @@ const FIRST_POINTS: usize = 16;
 /// Keys looked up at once, later.
 const POINTS_AT_ONCE: usize = 64;
 
+/// Bytes of keys whose memory is kept for the next scan.
+const BYTES_KEPT: usize = 64 << 10;
+
 /// Whole keys, one behind the other.
 #[derive(Default)]
 pub(super) struct Points {
@@ -30,6 +33,13 @@ impl Points {
         self.bytes.clear();
         self.ends.clear();
         self.next = 0;
+    }
+
+    /// Forgets all of them, and gives back the memory of very many.
+    pub(super) fn trim(&mut self) {
+        self.clear();
+        self.bytes.shrink_to(BYTES_KEPT);
+        self.ends.shrink_to(BYTES_KEPT / size_of::<usize>());
     }
 
     pub(super) fn push(&mut self, key: &[u8]) -> Result<(), EngineError> {
@@ -85,5 +95,27 @@ impl Points {
             }
         }
         Ok(self.next == self.ends.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BYTES_KEPT, Points};
+
+    #[test]
+    fn the_memory_of_very_many_keys_is_given_back() {
+        let mut points = Points::default();
+        let held =
+            |points: &Points| points.bytes.capacity() + points.ends.capacity() * size_of::<usize>();
+        for round in 0..3 {
+            for number in 0..100_000_u64 >> (round * 6) {
+                points.push(&number.to_be_bytes()).expect("memory");
+            }
+            assert_eq!(points.key(5), 5_u64.to_be_bytes());
+            points.trim();
+            assert!(points.is_empty());
+            // What few need stays.
+            assert!((1..=2 * BYTES_KEPT).contains(&held(&points)));
+        }
     }
 }

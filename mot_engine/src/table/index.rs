@@ -131,17 +131,14 @@ impl IndexRef {
         table: NonNull<TableStorage>,
         definition: &IndexDefinition,
         created: u64,
+        urgency: Urgency,
     ) -> Result<IndexRef, EngineError> {
         let mut bytes = Vec::new();
         bytes
             .try_reserve(definition.bytes_len())
             .map_err(|_| EngineError::OutOfProcessMemory)?;
         definition.write_bytes(&mut bytes)?;
-        let block = memory.allocate(
-            block_bytes(bytes.len()),
-            Purpose::Catalog,
-            Urgency::Ordinary,
-        )?;
+        let block = memory.allocate(block_bytes(bytes.len()), Purpose::Catalog, urgency)?;
         let storage = block.cast::<IndexStorage>();
         // SAFETY: the block is ours and large enough for the header and the bytes.
         unsafe {

@@ -26,6 +26,16 @@ impl Transaction {
         key: RelationKey,
         xid: Xid,
     ) -> Result<TableRef, EngineError> {
+        self.create_table_of(session, key, xid, Urgency::Ordinary)
+    }
+
+    fn create_table_of(
+        &mut self,
+        session: &Session,
+        key: RelationKey,
+        xid: Xid,
+        urgency: Urgency,
+    ) -> Result<TableRef, EngineError> {
         self.reserve(xid)?;
         let id = TableId(
             session
@@ -33,7 +43,7 @@ impl Transaction {
                 .next_table_id
                 .fetch_add(1, Ordering::Relaxed),
         );
-        let table = allocate_table(session, id, key, xid)?;
+        let table = allocate_table(session, id, key, xid, urgency)?;
         session.catalog().link(table);
         self.push(Kind::CreateTable, table, Slot(0), 0);
         Ok(table)
@@ -53,7 +63,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// A new, empty storage with the same indexes in place of the old one.
+    /// A new, empty storage with the same indexes in place of the old one. May use the arena's reserve: it takes a header for each, and more
+    /// than that comes back after commit.
     pub fn truncate_table(
         &mut self,
         session: &Session,
@@ -61,10 +72,11 @@ impl Transaction {
         table: TableRef,
         xid: Xid,
     ) -> Result<TableRef, EngineError> {
-        let fresh = self.create_table(session, table.key(), xid)?;
+        let urgency = Urgency::Reserve;
+        let fresh = self.create_table_of(session, table.key(), xid, urgency)?;
         for index in session.indexes(table, clock) {
-            let definition = session.definition(index)?.clone();
-            self.create_index(session, clock, fresh, &definition, xid)?;
+            let definition = IndexDefinition::from_bytes(index.definition_bytes())?;
+            self.create_index_of(session, clock, fresh, &definition, xid, urgency)?;
         }
         self.drop_table(session, table, xid)?;
         Ok(fresh)
@@ -79,6 +91,18 @@ impl Transaction {
         definition: &IndexDefinition,
         xid: Xid,
     ) -> Result<Build, EngineError> {
+        self.create_index_of(session, clock, table, definition, xid, Urgency::Ordinary)
+    }
+
+    fn create_index_of(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        definition: &IndexDefinition,
+        xid: Xid,
+        urgency: Urgency,
+    ) -> Result<Build, EngineError> {
         definition.validate()?;
         self.reserve(xid)?;
         let id = IndexId(
@@ -87,26 +111,19 @@ impl Transaction {
                 .next_index_id
                 .fetch_add(1, Ordering::Relaxed),
         );
-        let index = IndexRef::allocate(&session.local, id, table.0, definition, xid.0)?;
         // Until it is published: whoever takes a version out removes the entries of the indexes he finds.
         let _quiet = Quiet::begin(table);
-        let outcome = build(session, clock, table, index);
-        let published = match outcome {
-            Ok(done @ (Build::Done(_) | Build::DoneBesideOlder(_))) => {
-                publish_index(table, index).map(|()| done)
-            }
-            other => other,
+        let index = Unpublished {
+            session,
+            index: IndexRef::allocate(&session.local, id, table.0, definition, xid.0, urgency)?,
         };
-        match published {
-            Ok(Build::Done(_) | Build::DoneBesideOlder(_)) => {
-                self.push(Kind::CreateIndex, table, Slot(0), index.address());
-            }
-            _ => {
-                // SAFETY: never published.
-                unsafe { free_index(session, index) };
-            }
+        let built = build(session, clock, table, index.index)?;
+        if let Build::Done(_) | Build::DoneBesideOlder(_) = built {
+            publish_index(table, index.index)?;
+            let index = index.keep();
+            self.push(Kind::CreateIndex, table, Slot(0), index.address());
         }
-        published
+        Ok(built)
     }
 
     /// Drops the index with this oid; `false` if the table has none.
@@ -129,17 +146,37 @@ impl Transaction {
     }
 }
 
+/// An index that is freed, with what it holds, unless it is published: also when the clock unwinds out of its build.
+struct Unpublished<'a> {
+    session: &'a Session,
+    index: IndexRef,
+}
+
+impl Unpublished<'_> {
+    fn keep(self) -> IndexRef {
+        let index = self.index;
+        std::mem::forget(self);
+        index
+    }
+}
+
+impl Drop for Unpublished<'_> {
+    fn drop(&mut self) {
+        // SAFETY: never published.
+        unsafe { free_index(self.session, self.index) };
+    }
+}
+
 /// A table's storage, linked to nothing.
 pub(crate) fn allocate_table(
     session: &Session,
     id: TableId,
     key: RelationKey,
     created: Xid,
+    urgency: Urgency,
 ) -> Result<TableRef, EngineError> {
     let bytes = size_of::<TableStorage>();
-    let block = session
-        .local
-        .allocate(bytes, Purpose::Catalog, Urgency::Ordinary)?;
+    let block = session.local.allocate(bytes, Purpose::Catalog, urgency)?;
     let storage = block.cast::<TableStorage>();
     // SAFETY: the block is ours and that large; all-zero is an empty storage, to which identity and creator are added before anybody
     // can reach it.

@@ -29,6 +29,18 @@ pub enum Locked {
     SelfModified(CommandId),
 }
 
+/// What a full arena still has room for: rows are deleted there to make room, and a DELETE locks a row first if a trigger is to see it, or if it
+/// was changed meanwhile. So does SELECT FOR UPDATE, which often comes before one. A lock takes what the tombstone does, and both come back
+/// when the transaction has ended.
+fn urgency(strength: LockStrength) -> Urgency {
+    match strength {
+        LockStrength::Update => Urgency::Reserve,
+        LockStrength::KeyShare | LockStrength::Share | LockStrength::NoKeyUpdate => {
+            Urgency::Ordinary
+        }
+    }
+}
+
 const LOCK_IMAGE: [u8; IMAGE_BYTES_MIN] = [0; IMAGE_BYTES_MIN];
 
 /// A lock entry, unpublished.
@@ -57,7 +69,7 @@ impl Transaction {
         })
     }
 
-    /// Locks a row in the state seen, until the (sub)transaction ends.
+    /// Locks a row in the state seen, until the (sub)transaction ends. May use the arena's reserve, as `delete` does, where it is as strong.
     #[allow(clippy::too_many_arguments)]
     pub fn lock(
         &mut self,
@@ -88,7 +100,7 @@ impl Transaction {
             }
             let entry = match fresh.version() {
                 Some(entry) => entry,
-                None => fresh.insert(lock_entry(session, slot, strength, xid, Urgency::Ordinary)?),
+                None => fresh.insert(lock_entry(session, slot, strength, xid, urgency(strength))?),
             };
             reach(Point::LockBeforePublish);
             entry.set_next(head);

@@ -17,6 +17,7 @@ use super::examine::{data_below, newest_data};
 use super::{Kind, Operation, Own, Transaction};
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot};
+use crate::key::IndexDefinition;
 use crate::log::{Base, DefinitionsWriter, RowsWriter};
 use crate::pause::{Point, reach};
 use crate::row::{Anchor, VersionRef, flags};
@@ -110,7 +111,7 @@ impl Transaction {
         let mut last = Lsn::NONE;
         self.is_logged = true;
         for operation in &self.operations {
-            define(operation, session, &mut self.writers.definitions)?;
+            define(operation, &mut self.writers.definitions)?;
         }
         if !self.writers.definitions.is_empty() {
             last = append(session, log, self.writers.definitions.record());
@@ -298,18 +299,15 @@ fn mark_definition(operation: &Operation, lsn: Lsn) {
     word.store(lsn.0, Ordering::Release);
 }
 
-fn define(
-    operation: &Operation,
-    session: &Session,
-    definitions: &mut DefinitionsWriter,
-) -> Result<(), EngineError> {
+fn define(operation: &Operation, definitions: &mut DefinitionsWriter) -> Result<(), EngineError> {
     let table = operation.table.id();
     match operation.kind() {
         Kind::CreateTable => definitions.create_table(table, operation.table.key()),
         Kind::DropTable => definitions.drop_table(table),
         Kind::CreateIndex => {
             let index = operation.index();
-            definitions.create_index(index.id(), table, session.definition(index)?)
+            let definition = IndexDefinition::from_bytes(index.definition_bytes())?;
+            definitions.create_index(index.id(), table, &definition)
         }
         Kind::DropIndex => definitions.drop_index(operation.index().id(), table),
         Kind::Insert | Kind::Update | Kind::Delete | Kind::Lock => Ok(()),

@@ -80,6 +80,10 @@ impl Change {
         self.is_done = false;
     }
 
+    pub fn end(&mut self) {
+        self.scan.end();
+    }
+
     pub fn move_to(&mut self, table: TableRef) {
         self.scan.move_to(table);
         self.change.target.table = table;

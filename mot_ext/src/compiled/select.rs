@@ -75,6 +75,10 @@ impl Select {
         self.current = None;
     }
 
+    pub fn end(&mut self) {
+        self.scan.end();
+    }
+
     pub fn move_to(&mut self, table: TableRef) {
         self.scan.move_to(table);
         if let Some((target, _, _)) = &mut self.lock {

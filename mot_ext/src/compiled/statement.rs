@@ -213,6 +213,7 @@ impl Statement {
         // SAFETY: as for `run`.
         unsafe {
             self.running = None;
+            self.end_work();
             if !self.opened.is_null() {
                 pg_sys::RelationClose(self.opened);
             }
@@ -228,10 +229,19 @@ impl Statement {
         if let Some(wire) = &mut self.wire {
             wire.trim();
         }
+        self.end_work();
         // SAFETY: the statement's own contexts; nobody runs it.
         unsafe {
             empty(self.frame.per_row());
             empty(self.frame.execution);
+        }
+    }
+
+    fn end_work(&mut self) {
+        match &mut self.work {
+            Work::Select(select) => select.end(),
+            Work::Insert(_) => {}
+            Work::Change(change) => change.end(),
         }
     }
 

@@ -207,6 +207,9 @@ impl Tree {
                     sort.sort_Done = false;
                 }
             }
+            for scan in &self.scans {
+                scan_state(scan.node).end();
+            }
             for aggregate in &self.aggregates {
                 has_spilled |= (**aggregate).hash_ever_spilled;
             }

@@ -8,7 +8,7 @@ use crate::clock::PgClock;
 use crate::pg::version;
 use crate::wal::replay;
 use crate::{errors, relation, session};
-use mot_engine::{IndexRef, TableRef};
+use mot_engine::{IndexRef, Still, TableRef};
 use pgrx::prelude::*;
 use pgrx::{PgRelation, pg_sys};
 
@@ -19,6 +19,8 @@ const PROBLEMS_SHOWN_MAX: usize = 20;
 struct Opened {
     table: pg_sys::Relation,
     storage: TableRef,
+    /// Locked against changes, which a standby does not allow.
+    is_still: Still,
 }
 
 impl Opened {
@@ -51,6 +53,7 @@ impl Opened {
             Opened {
                 table,
                 storage: relation::table(table),
+                is_still: Still(lock == pg_sys::ShareLock),
             }
         }
     }
@@ -232,7 +235,7 @@ fn table_bytes(opened: &Opened) -> i64 {
 
 fn index_bytes(opened: &Opened, index: IndexRef) -> i64 {
     session::session()
-        .index_bytes(&PgClock, opened.storage, index)
+        .index_bytes(&PgClock, opened.storage, index, opened.is_still)
         .unwrap_or_else(|error| errors::raise(error)) as i64
 }
 

@@ -9,6 +9,7 @@ use super::prefixes::Prefixes;
 use super::private::Key;
 use crate::errors;
 use crate::keys::{self, IntegerBound};
+use crate::pg::interrupts;
 use mot_engine::key::{
     IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_end, encode_string_prefix,
     encode_value,
@@ -49,6 +50,16 @@ pub struct Bounds {
 
 /// Bytes of a prefix that are looked for: with a NULL mark they are no longer than a key may be. The prefix stays a filter.
 const PREFIX_BYTES_MAX: usize = mot_engine::key::KEY_BYTES_MAX - 1;
+
+/// Elements of a list that are encoded, or compared, between two looks at interrupts.
+const ELEMENTS_PER_LOOK: usize = 4096;
+
+/// May raise.
+fn look_at_interrupts() {
+    if interrupts::is_pending() {
+        interrupts::check_for_interrupts();
+    }
+}
 
 /// What an argument says about a column.
 enum Argument<'a> {
@@ -123,6 +134,11 @@ impl Bounds {
                 Err(error) => errors::raise(error),
             }
         }
+    }
+
+    /// Ends an execution: the memory of very many keys is not kept for the next, which may be long in coming.
+    pub fn end(&mut self) {
+        self.prefixes.end();
     }
 
     /// All keys, if they are whole ones of a unique index, several but not very many, and none was given yet; then they all are.
@@ -381,6 +397,9 @@ impl Bounds {
             );
             let _ = element_type;
             for at in 0..count as usize {
+                if at.is_multiple_of(ELEMENTS_PER_LOOK) {
+                    look_at_interrupts();
+                }
                 if let Argument::Value(value) =
                     argument(column, kind, *values.add(at), *nulls.add(at))
                     && self.encode_if_possible(column, value)?
@@ -389,7 +408,14 @@ impl Bounds {
                 }
             }
         }
-        found.sort_unstable();
+        let mut compared = 0_usize;
+        found.sort_unstable_by(|a, b| {
+            compared += 1;
+            if compared.is_multiple_of(ELEMENTS_PER_LOOK) {
+                look_at_interrupts();
+            }
+            a.cmp(b)
+        });
         found.dedup();
         if found.is_empty() {
             return Ok(false);

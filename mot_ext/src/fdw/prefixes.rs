@@ -8,6 +8,9 @@ use pgrx::pg_sys;
 /// Prefixes that tests of several columns are multiplied out to.
 const MULTIPLIED_MAX: usize = 4096;
 
+/// Prefixes whose memory is kept for the next execution.
+const KEPT_MAX: usize = 1024;
+
 /// The prefixes, and how far they were given.
 pub struct Prefixes {
     multiplied: Vec<Vec<u8>>,
@@ -46,6 +49,13 @@ impl Prefixes {
     /// None: no row can pass.
     pub fn clear(&mut self) {
         self.multiplied.clear();
+    }
+
+    /// None, and gives back the memory of very many.
+    pub fn end(&mut self) {
+        if self.multiplied.len() > KEPT_MAX || !self.factors.is_empty() {
+            *self = Prefixes::new();
+        }
     }
 
     /// Fixes the next column to one value.

@@ -111,6 +111,15 @@ impl Scan {
         self.rewind();
     }
 
+    /// Ends an execution, before another begins anew: the memory of a very long list of keys is not kept for it.
+    #[inline]
+    pub fn end(&mut self) {
+        if let Source::Index(source) = &mut self.source {
+            source.bounds.end();
+            source.scan.end();
+        }
+    }
+
     /// Drops rows by a filter of the same table from now on.
     pub fn set_filter(&mut self, filter: Option<Filter>) {
         self.filter = filter.map(Box::new);
