@@ -82,6 +82,17 @@ fn slots_of(session: &Session, table: TableRef, index: IndexRef) -> Vec<u64> {
         .collect()
 }
 
+/// The header of an index that nobody will find.
+fn unpublished(
+    session: &Session,
+    table: TableRef,
+    id: IndexId,
+    definition: &IndexDefinition,
+) -> IndexRef {
+    let (local, urgency) = (&session.local, Urgency::Ordinary);
+    IndexRef::allocate(local, id, table.0, definition, 0, urgency).expect("memory")
+}
+
 /// Many parts and turns, one thread and several: the same index, every row once and in order.
 #[test]
 fn parts_make_the_whole_index() {
@@ -113,15 +124,7 @@ fn parts_make_the_whole_index() {
             );
             for threads in [1, 3] {
                 let id = IndexId(100 + threads as u64);
-                let again = IndexRef::allocate(
-                    &session.local,
-                    id,
-                    table.0,
-                    &definition(50, unique),
-                    0,
-                    Urgency::Ordinary,
-                )
-                .expect("memory");
+                let again = unpublished(session, table, id, &definition(50, unique));
                 build_unjudged(session, table, again, threads).expect("builds");
                 assert_eq!(slots_of(session, table, again), order);
                 // SAFETY: never published.
@@ -139,14 +142,14 @@ fn parts_make_the_whole_index() {
 struct Raising(Cell<u32>);
 
 impl Clock for Raising {
-    fn is_current(&self, _xid: Xid) -> bool {
-        false
+    fn is_current(&self, xid: Xid) -> bool {
+        AllCommitted.is_current(xid)
     }
-    fn is_in_progress(&self, _xid: Xid) -> bool {
-        false
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        AllCommitted.is_in_progress(xid)
     }
-    fn did_commit(&self, _xid: Xid) -> bool {
-        true
+    fn did_commit(&self, xid: Xid) -> bool {
+        Clock::did_commit(&AllCommitted, xid)
     }
     fn is_cancelled(&self) -> bool {
         match self.0.get().checked_sub(1) {
@@ -227,15 +230,7 @@ fn a_duplicate_leaves_nothing_behind() {
         // Recovery keeps both under one key until the log has been replayed.
         let definition = definition(10, true);
         let id = IndexId(100);
-        let index = IndexRef::allocate(
-            &session.local,
-            id,
-            table.0,
-            &definition,
-            0,
-            Urgency::Ordinary,
-        )
-        .expect("memory");
+        let index = unpublished(session, table, id, &definition);
         build_unjudged(session, table, index, 2).expect("builds");
         assert_eq!(index.entry_count_estimate(), ROWS + 1);
         assert_eq!(slots_of(session, table, index).len() as u64, ROWS + 1);
@@ -280,15 +275,7 @@ fn gathered_keys_make_the_whole_index() {
         ] {
             let definition = definition(50, unique);
             let id = IndexId(100 + number);
-            let index = IndexRef::allocate(
-                &session.local,
-                id,
-                table.0,
-                &definition,
-                0,
-                Urgency::Ordinary,
-            )
-            .expect("memory");
+            let index = unpublished(session, table, id, &definition);
             let harvest = gathered(session, table, index, bytes);
             assert_eq!(harvest.is_given_up(), bytes < u64::MAX);
             build_gathered(session, table, index, harvest, threads).expect("builds");

@@ -144,36 +144,9 @@ unsafe extern "C-unwind" fn handle(passed: *mut Statement) -> bool {
         let fields =
             PgMemoryContexts::CurrentMemoryContext.leak_and_drop_on_delete(FieldKeeper::of_names());
         (*fields).enter();
-        let next = 'next: {
-            Next::from(match nodes::tag(node) {
-                T_CreateStmt => create_table::plain(statement, node.cast()),
-                T_CreateForeignTableStmt => create_table::foreign(statement, node.cast()),
-                T_CreateTableAsStmt => create_table::from_query(statement, node.cast()),
-                T_IndexStmt => index::create(statement, node.cast()),
-                T_AlterTableStmt => break 'next alter::table(statement, node.cast()),
-                T_AlterDomainStmt => domain::alter(statement, node.cast()),
-                T_ReassignOwnedStmt => alter::reassign_owned(statement, node),
-                T_DropStmt => drop::statement(statement, node.cast()),
-                T_CommentStmt => maintenance::comment(statement, node.cast()),
-                T_CopyStmt => copy::statement(statement, node.cast()),
-                T_VacuumStmt => maintenance::vacuum(statement, node.cast()),
-                T_ReindexStmt => maintenance::reindex(statement, node.cast()),
-                T_ClusterStmt => maintenance::cluster(node.cast()),
-                T_LockStmt => lock::statement(statement, node.cast()),
-                T_CreatePolicyStmt => attached::create_policy(node.cast()),
-                T_CreateTrigStmt => attached::create_trigger(node.cast()),
-                T_RuleStmt => attached::create_rule(node.cast()),
-                T_CreatePublicationStmt => {
-                    let node = node.cast::<pg_sys::CreatePublicationStmt>();
-                    attached::publish((*node).pubobjects)
-                }
-                T_AlterPublicationStmt => {
-                    let node = node.cast::<pg_sys::AlterPublicationStmt>();
-                    attached::publish((*node).pubobjects)
-                }
-                T_CreatedbStmt => database::create(node.cast()),
-                _ => false,
-            })
+        let next = match nodes::tag(node) {
+            T_AlterTableStmt => alter::table(statement, node.cast()),
+            _ => Next::from(is_done_here(statement, node)),
         };
         (*fields).leave();
         match next {
@@ -184,6 +157,41 @@ unsafe extern "C-unwind" fn handle(passed: *mut Statement) -> bool {
                 (*passed).plan = plan;
                 false
             }
+        }
+    }
+}
+
+/// Does a statement that is not ALTER TABLE; false when it is for PostgreSQL alone.
+unsafe fn is_done_here(statement: &Statement, node: *mut pg_sys::Node) -> bool {
+    // SAFETY: a live statement and its node; each cast follows the node's tag.
+    unsafe {
+        match nodes::tag(node) {
+            T_CreateStmt => create_table::plain(statement, node.cast()),
+            T_CreateForeignTableStmt => create_table::foreign(statement, node.cast()),
+            T_CreateTableAsStmt => create_table::from_query(statement, node.cast()),
+            T_IndexStmt => index::create(statement, node.cast()),
+            T_AlterDomainStmt => domain::alter(statement, node.cast()),
+            T_ReassignOwnedStmt => alter::reassign_owned(statement, node),
+            T_DropStmt => drop::statement(statement, node.cast()),
+            T_CommentStmt => maintenance::comment(statement, node.cast()),
+            T_CopyStmt => copy::statement(statement, node.cast()),
+            T_VacuumStmt => maintenance::vacuum(statement, node.cast()),
+            T_ReindexStmt => maintenance::reindex(statement, node.cast()),
+            T_ClusterStmt => maintenance::cluster(node.cast()),
+            T_LockStmt => lock::statement(statement, node.cast()),
+            T_CreatePolicyStmt => attached::create_policy(node.cast()),
+            T_CreateTrigStmt => attached::create_trigger(node.cast()),
+            T_RuleStmt => attached::create_rule(node.cast()),
+            T_CreatePublicationStmt => {
+                let node = node.cast::<pg_sys::CreatePublicationStmt>();
+                attached::publish((*node).pubobjects)
+            }
+            T_AlterPublicationStmt => {
+                let node = node.cast::<pg_sys::AlterPublicationStmt>();
+                attached::publish((*node).pubobjects)
+            }
+            T_CreatedbStmt => database::create(node.cast()),
+            _ => false,
         }
     }
 }
