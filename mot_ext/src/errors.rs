@@ -1,20 +1,24 @@
 //! Every error of the extension: SQLSTATE, message, detail and hint in one place, in PostgreSQL's style (message without a
 //! capital or a full stop, detail and hint as sentences).
-use crate::pg::{self, interrupts, report};
+use crate::pg::{self, interrupts, report, text};
 use mot_engine::EngineError;
 use mot_engine::memory::ArenaFull;
 use pgrx::prelude::*;
 
-/// Raises what the report says; the report's level must be ERROR or higher.
+/// Raises what the report says; the report's level must be ERROR or higher. Names of the user's are in those of level ERROR only.
 macro_rules! raise_report {
     ($level:expr, $code:ident, $message:expr, $detail:expr, $hint:expr) => {{
-        let report = pg_sys::panic::ErrorReport::new(
-            PgSqlErrorCode::$code,
-            $message,
-            pgrx::function_name!(),
-        );
+        let message: String = $message.into();
         let detail: String = $detail.into();
         let hint: String = $hint.into();
+        report::raise_unless_utf8(
+            PgSqlErrorCode::$code,
+            &message,
+            Some(detail.as_str()).filter(|text| !text.is_empty()),
+            Some(hint.as_str()).filter(|text| !text.is_empty()),
+        );
+        let report =
+            pg_sys::panic::ErrorReport::new(PgSqlErrorCode::$code, message, pgrx::function_name!());
         let report = if detail.is_empty() {
             report
         } else {
@@ -160,6 +164,17 @@ pub fn too_many_prepared_locks(rows: usize, rows_max: usize) -> ! {
     )
 }
 
+/// Raises HV00D: a table, or another object of the wrapper's, has an option.
+pub fn invalid_option(name: &str) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_FDW_INVALID_OPTION_NAME,
+        format!("invalid option \"{name}\""),
+        "",
+        "Memory-optimized tables have no options."
+    )
+}
+
 /// Raises 24000: WHERE CURRENT OF means no row.
 pub fn invalid_cursor(message: &str) -> ! {
     raise_report!(
@@ -203,11 +218,11 @@ pub fn plan_of_other_columns(
         format!("Query provides a value for a dropped column at ordinal position {number}.")
     } else {
         // SAFETY: catalog look-ups that give palloc'd strings.
-        let name = |oid| unsafe { std::ffi::CStr::from_ptr(pg_sys::format_type_be(oid)) };
+        let name = |oid| unsafe { text::from_c(pg_sys::format_type_be(oid)) };
         format!(
             "Table has type {} at ordinal position {number}, but query expects {}.",
-            name(attribute.atttypid).to_string_lossy(),
-            name(expected).to_string_lossy()
+            name(attribute.atttypid),
+            name(expected)
         )
     };
     raise_report!(
@@ -268,16 +283,7 @@ pub fn definition_not_preloaded() -> ! {
 
 fn preload_hint() -> String {
     // SAFETY: a setting's current value: NULL or a C string that lives until it is changed, which needs this thread.
-    let current = unsafe {
-        let current = pg_sys::shared_preload_libraries_string;
-        if current.is_null() {
-            String::new()
-        } else {
-            std::ffi::CStr::from_ptr(current)
-                .to_string_lossy()
-                .into_owned()
-        }
-    };
+    let current = unsafe { text::from_c(pg_sys::shared_preload_libraries_string) };
     let list = if current.trim().is_empty() {
         "mot".into()
     } else {
@@ -294,7 +300,7 @@ pub fn load_failed(why: &str) -> ! {
         PgLogLevel::ERROR,
         ERRCODE_DATA_CORRUPTED,
         "memory-optimized tables could not be loaded at server start",
-        format!("{why}."),
+        format!("{}.", text::foreign(why)),
         "Nothing is lost or overwritten. Put the damaged file back into the directory \"mot\" of the data directory, or restore the cluster from a backup, and restart the server."
     )
 }

@@ -2,6 +2,7 @@
 //!
 //! Figures are read without stopping anybody; they are exact when nothing is written meanwhile.
 use crate::clock::PgClock;
+use crate::pg::text;
 use crate::session;
 use crate::shmem;
 use mot_engine::State;
@@ -321,7 +322,7 @@ fn recovery_usage() -> TableIterator<
     let failure = control.failure();
     TableIterator::once((
         state,
-        (!failure.is_empty()).then_some(failure),
+        (!failure.is_empty()).then(|| text::foreign(&failure)),
         figure(&progress.rows_total),
         figure(&progress.rows_loaded),
         figure(&progress.bytes_total),

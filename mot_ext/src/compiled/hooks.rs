@@ -9,7 +9,7 @@
 #![allow(ffi_unwind_calls)]
 use super::{cache, shape};
 use crate::errors;
-use crate::pg;
+use crate::pg::{self, text};
 use crate::settings::{self, CompiledStatements};
 use pgrx::pg_sys;
 use std::cell::Cell;
@@ -185,7 +185,7 @@ const STATEMENTS: &str = "pg_stat_statements";
 /// The names of the libraries that the server preloads behind this one, in their order.
 fn preloaded_after_us() -> Vec<String> {
     let list = pg::setting(c"shared_preload_libraries")
-        .map(|list| list.to_string_lossy().into_owned())
+        .map(|list| text::decode(list.to_bytes()))
         .unwrap_or_default();
     list.split(',')
         .map(|entry| {

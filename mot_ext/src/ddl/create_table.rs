@@ -6,6 +6,7 @@ use super::utility::Statement;
 use super::{
     alter, constraints, create_table_as, identity, index, nodes, partition, refuse, storage,
 };
+use crate::pg::report;
 use crate::settings;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
@@ -166,10 +167,10 @@ pub unsafe fn ignore_tablespace(name: *const std::ffi::c_char) {
     // SAFETY: a NUL-terminated name of the statement.
     unsafe {
         pg_sys::get_tablespace_oid(name, false);
-        notice!(
+        report::notice(&format!(
             "tablespace \"{}\" has no effect: the table is kept in memory",
             nodes::text(name)
-        );
+        ));
     }
 }
 

@@ -8,7 +8,7 @@ use super::index_columns::{choose_name, column_names, resolve};
 use super::refuse::{raise, unsupported};
 use super::utility::{Statement, refuse_read_only};
 use super::{alter, identity, nodes, storage};
-use crate::pg::version;
+use crate::pg::{report, version};
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::prelude::*;
@@ -236,10 +236,10 @@ pub unsafe fn constraint_using_index(relid: pg_sys::Oid, request: &Request) {
         (*stmt).indexParams = nodes::list(&elements);
         let mut name = request.existing;
         if !(*stmt).idxname.is_null() && nodes::text((*stmt).idxname) != wanted {
-            notice!(
+            report::notice(&format!(
                 "ALTER TABLE / ADD CONSTRAINT USING INDEX will rename index \"{wanted}\" to \"{}\"",
                 nodes::text((*stmt).idxname)
-            );
+            ));
             pg_sys::RenameRelationInternal(oid, (*stmt).idxname, false, true);
             name = (*stmt).idxname;
         }

@@ -4,7 +4,7 @@
 use super::nodes;
 use super::refuse::{raise, unsupported};
 use crate::keys;
-use crate::pg::version;
+use crate::pg::{text, version};
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::pg_sys::{self, SortByDir::*, SortByNulls::*};
 use pgrx::prelude::*;
@@ -210,11 +210,8 @@ pub unsafe fn column_names(elements: &[*mut pg_sys::IndexElem]) -> Vec<*mut c_ch
         while names.contains(&name) {
             number += 1;
             let suffix = number.to_string();
-            let mut keep = (pg_sys::NAMEDATALEN as usize - 1 - suffix.len()).min(original.len());
-            while !original.is_char_boundary(keep) {
-                keep -= 1;
-            }
-            name = format!("{}{suffix}", &original[..keep]);
+            let room = pg_sys::NAMEDATALEN as usize - 1 - suffix.len();
+            name = format!("{}{suffix}", text::clip(&original, room));
         }
         names.push(name);
     }

@@ -5,9 +5,9 @@
 //! under a new snapshot each time, as is done here. What the transaction itself has done is seen, too.
 use super::alter::violated;
 use super::search_path::within_catalog;
+use crate::pg::text;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use std::ffi::CString;
 
 /// A value that stands for `$1`, `$2` and so on: its type and itself.
 pub struct Argument(pg_sys::Oid, pg_sys::Datum);
@@ -24,6 +24,35 @@ impl From<i16> for Argument {
     }
 }
 
+/// A value that a query gives.
+pub trait Value {
+    /// Of a datum that is not NULL; the caller names its type as the query has it.
+    unsafe fn of(datum: pg_sys::Datum) -> Self;
+}
+
+impl Value for bool {
+    unsafe fn of(datum: pg_sys::Datum) -> bool {
+        datum.value() as u8 != 0
+    }
+}
+
+impl Value for pg_sys::Oid {
+    unsafe fn of(datum: pg_sys::Datum) -> pg_sys::Oid {
+        pg_sys::Oid::from(datum.value() as u32)
+    }
+}
+
+/// A text, in whatever encoding: pgrx takes UTF-8 alone.
+impl Value for String {
+    unsafe fn of(datum: pg_sys::Datum) -> String {
+        // SAFETY: a varlena (caller); what is expanded goes with SPI's memory.
+        unsafe {
+            let plain = pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr());
+            text::decode(pgrx::varlena_to_byte_slice(plain))
+        }
+    }
+}
+
 /// One row of what a query found.
 pub struct Found {
     row: pg_sys::HeapTuple,
@@ -32,12 +61,12 @@ pub struct Found {
 
 impl Found {
     /// A column, counted from 1, copied; `None`: it is NULL.
-    pub fn get<T: FromDatum>(&self, column: i32) -> Option<T> {
+    pub fn get<T: Value>(&self, column: i32) -> Option<T> {
         let mut is_null = false;
         // SAFETY: made and used only while SPI holds the rows (`select`); the caller names the column's type as the query has it.
         unsafe {
             let value = pg_sys::SPI_getbinval(self.row, self.shape, column, &raw mut is_null);
-            T::from_datum(value, is_null)
+            (!is_null).then(|| T::of(value))
         }
     }
 }
@@ -60,7 +89,7 @@ pub fn select<T>(query: &str, arguments: &[Argument], read: impl Fn(&Found) -> T
 
 /// Connects to SPI and runs one query; answers how many rows it gave.
 unsafe fn run(query: &str, arguments: &[Argument]) -> u64 {
-    let text = CString::new(query).expect("identifiers and expressions hold no zero byte");
+    let text = text::to_c(query);
     let mut types: Vec<pg_sys::Oid> = arguments.iter().map(|argument| argument.0).collect();
     let mut values: Vec<pg_sys::Datum> = arguments.iter().map(|argument| argument.1).collect();
     // SAFETY: the caller finishes; types and values are as many as the arguments, none of them NULL.

@@ -2,9 +2,9 @@
 //!
 //! All of it is unsafe in the same way: pointers must be live nodes of the type the caller names, which the node tag the
 //! caller has just tested guarantees.
-use crate::pg::version;
+use crate::pg::{text, version};
 use pgrx::pg_sys;
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{c_char, c_void};
 
 /// The pointers of a list.
 pub unsafe fn items<T>(list: *mut pg_sys::List) -> Vec<*mut T> {
@@ -52,21 +52,15 @@ pub unsafe fn string(node: *mut pg_sys::Node) -> *mut c_char {
     unsafe { (*node.cast::<pg_sys::String>()).sval }
 }
 
-/// A C string as Rust text, for messages and comparisons.
+/// A C string as Rust text, for messages and comparisons, and to be handed back by `pstrdup`: nothing of it is lost, whatever the encoding.
 pub unsafe fn text(string: *const c_char) -> String {
-    if string.is_null() {
-        return String::new();
-    }
-    // SAFETY: a NUL-terminated string, by contract.
-    unsafe { CStr::from_ptr(string) }
-        .to_string_lossy()
-        .into_owned()
+    // SAFETY: NULL or a NUL-terminated string, by contract.
+    unsafe { text::from_c(string) }
 }
 
 /// A C string in the current memory context.
 pub unsafe fn pstrdup(text: &str) -> *mut c_char {
-    // SAFETY: pnstrdup copies the given bytes and ends them.
-    unsafe { pg_sys::pnstrdup(text.as_ptr().cast(), text.len() as pg_sys::Size) }
+    text::to_palloc(text)
 }
 
 /// A column or relation name's array as text.
@@ -107,7 +101,7 @@ pub fn quoted(identifier: &str) -> String {
 
 /// The tree that a catalog has as a string.
 pub unsafe fn read(tree: &str) -> *mut pg_sys::Node {
-    let tree = CString::new(tree).expect("a string of the catalog has no zero byte");
+    let tree = text::to_c(tree);
     // SAFETY: a tree of core's own; it is made in the current context.
     unsafe { pg_sys::stringToNode(tree.as_ptr()).cast() }
 }

@@ -1,4 +1,5 @@
 //! What memory-optimized tables do not support, said in one way.
+use crate::pg::report;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
@@ -19,7 +20,9 @@ pub fn raise(
     detail: Option<String>,
     hint: Option<String>,
 ) -> ! {
-    let mut report = ErrorReport::new(code, message.into(), "mot");
+    let message = message.into();
+    report::raise_unless_utf8(code, &message, detail.as_deref(), hint.as_deref());
+    let mut report = ErrorReport::new(code, message, "mot");
     if let Some(detail) = detail {
         report = report.set_detail(detail);
     }

@@ -8,7 +8,7 @@
 use super::alter::violated;
 use super::nodes;
 use super::search_path::within_catalog;
-use crate::pg::version;
+use crate::pg::{text, version};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::{CString, c_void};
@@ -22,7 +22,7 @@ struct RowWork {
 impl RowWork {
     /// Plans one statement; `amend` may change what its text says. The latest snapshot becomes the active one until the work is run.
     unsafe fn plan(statement: &str, amend: impl FnOnce(*mut pg_sys::Query)) -> RowWork {
-        let text = CString::new(statement).expect("identifiers and expressions hold no zero byte");
+        let text = text::to_c(statement);
         // SAFETY: a statement of our own making over tables that have no rules; an error leaves the snapshot to the transaction's abort.
         unsafe {
             pg_sys::PushCopiedSnapshot(pg_sys::GetLatestSnapshot());

@@ -4,10 +4,9 @@
 //! also in REPEATABLE READ): the caller's lock keeps other writers out.
 use super::alter::violated;
 use super::{latest, nodes, retype, row_work, storage};
-use crate::pg::{version, violation};
+use crate::pg::{text, version, violation};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use std::ffi::CString;
 
 /// What the catalog promised about the rows before the statement.
 pub struct Picture {
@@ -158,7 +157,7 @@ pub unsafe fn make_true(before: &Picture) {
                 violation::raise(
                     PgSqlErrorCode::ERRCODE_CHECK_VIOLATION,
                     table,
-                    &CString::new(check.name.as_str()).unwrap_or_default(),
+                    &text::to_c(&check.name),
                     &format!(
                         "check constraint \"{}\" of relation \"{short_name}\" is violated by some row",
                         check.name
@@ -262,10 +261,17 @@ fn partition_bounds(relation: pg_sys::Oid) -> Option<String> {
 
 /// Runs one command as if the user had given it, through all hooks.
 pub unsafe fn run_command(command: &str) {
-    if let Err(error) = Spi::run(command) {
-        violated(
-            PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-            format!("could not run {command:?}: {error}"),
-        );
+    let text = text::to_c(command);
+    // SAFETY: connect and finish are paired; an error in between ends the transaction, which cleans up.
+    unsafe {
+        pg_sys::SPI_connect();
+        let result = pg_sys::SPI_execute(text.as_ptr(), false, 0);
+        if result < 0 {
+            violated(
+                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+                format!("could not run \"{command}\": SPI error {result}"),
+            );
+        }
+        pg_sys::SPI_finish();
     }
 }

@@ -10,7 +10,7 @@
 use super::paths::{self, ENTRY_TO_ROW_COST, PathPrivate};
 use super::private::{self, items};
 use crate::errors;
-use crate::pg::version;
+use crate::pg::{text, version};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::{CStr, c_char};
@@ -23,7 +23,7 @@ CREATE FUNCTION mot.cursor_row(refcursor, regclass) RETURNS tid
   STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION mot.cursor_row(refcursor, regclass) IS 'the ctid of the row of a table that a cursor is on; for WHERE CURRENT OF';
 ")]
-fn cursor_row(cursor: &str, table: pg_sys::Oid) -> Option<pg_sys::ItemPointerData> {
+fn cursor_row(cursor: &[u8], table: pg_sys::Oid) -> Option<pg_sys::ItemPointerData> {
     let mut tid = pg_sys::ItemPointerData::default();
     // SAFETY: a node of our own; with a name core does not look at the expression context.
     unsafe {
@@ -95,7 +95,7 @@ impl Drop for BelowMaterial {
 
 /// The row of a cursor whose query runs in its compiled form, which core cannot look into; raises what core would. `None`: core
 /// knows about the cursor.
-unsafe fn row_of_compiled(cursor: &str, table: pg_sys::Oid) -> Option<pg_sys::ItemPointerData> {
+unsafe fn row_of_compiled(cursor: &[u8], table: pg_sys::Oid) -> Option<pg_sys::ItemPointerData> {
     // SAFETY: core copies nothing and keeps nothing of the name; a portal it finds is live.
     unsafe {
         let name = pg_sys::pnstrdup(cursor.as_ptr().cast(), cursor.len());
@@ -104,13 +104,14 @@ unsafe fn row_of_compiled(cursor: &str, table: pg_sys::Oid) -> Option<pg_sys::It
             return None;
         }
         let (read, current) = crate::compiled::current_row((*portal).queryDesc)?;
+        let cursor = text::decode(cursor);
         if read != table {
             let name = pg_sys::get_rel_name(table);
             // Whoever calls the function may name any table, or none.
             let table = if name.is_null() {
                 table.to_u32().to_string()
             } else {
-                CStr::from_ptr(name).to_string_lossy().into_owned()
+                text::from_c(name)
             };
             errors::invalid_cursor(&format!(
                 "cursor \"{cursor}\" is not a simply updatable scan of table \"{table}\""

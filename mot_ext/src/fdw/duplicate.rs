@@ -1,5 +1,5 @@
 //! A unique key met twice, in core's words.
-use crate::pg::violation;
+use crate::pg::{text, violation};
 use crate::stats;
 use pgrx::pg_sys;
 use std::ffi::CStr;
@@ -27,14 +27,10 @@ pub unsafe fn raise(table: pg_sys::Relation, index: u32, row: *mut pg_sys::HeapT
         let name = CStr::from_ptr((*(*index).rd_rel).relname.data.as_ptr());
         let message = format!(
             "duplicate key value violates unique constraint \"{}\"",
-            name.to_string_lossy()
+            text::from_c(name.as_ptr())
         );
-        let detail = (!description.is_null()).then(|| {
-            format!(
-                "Key {} already exists.",
-                CStr::from_ptr(description).to_string_lossy()
-            )
-        });
+        let detail = (!description.is_null())
+            .then(|| format!("Key {} already exists.", text::from_c(description)));
         let name = name.to_owned();
         violation::raise(
             pgrx::PgSqlErrorCode::ERRCODE_UNIQUE_VIOLATION,

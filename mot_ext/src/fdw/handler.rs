@@ -7,6 +7,7 @@ use super::{
     truncate,
 };
 use crate::errors;
+use crate::pg::text;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use pgrx::{Array, Internal};
@@ -66,21 +67,15 @@ CREATE FUNCTION mot.fdw_validator(text[], oid) RETURNS void
   STRICT LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION mot.fdw_validator(text[], oid) IS 'checks options of memory-optimized tables: there are none';
 ")]
-fn fdw_validator(options: Array<'_, &str>, catalog: pg_sys::Oid) {
+fn fdw_validator(options: Array<'_, &[u8]>, catalog: pg_sys::Oid) {
     // It is called for a table without options, too, and where the library is not preloaded.
     // SAFETY: a plain flag, set when the server starts.
     if catalog == pg_sys::ForeignTableRelationId && unsafe { pg_sys::IsBinaryUpgrade } {
         errors::binary_upgrade();
     }
     if let Some(option) = options.iter().flatten().next() {
-        let name = option.split('=').next().unwrap_or_default();
-        pg_sys::panic::ErrorReport::new(
-            PgSqlErrorCode::ERRCODE_FDW_INVALID_OPTION_NAME,
-            format!("invalid option \"{name}\""),
-            pgrx::function_name!(),
-        )
-        .set_hint("Memory-optimized tables have no options.")
-        .report(PgLogLevel::ERROR);
+        let name = option.split(|byte| *byte == b'=').next();
+        errors::invalid_option(&text::decode(name.unwrap_or_default()));
     }
 }
 

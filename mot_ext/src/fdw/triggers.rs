@@ -1,8 +1,7 @@
 //! Row triggers, where core needs help with them.
 use crate::errors;
-use crate::pg::version;
+use crate::pg::{text, version};
 use pgrx::pg_sys;
-use std::ffi::CStr;
 
 /// Whether BEFORE row triggers run for each row that a command changes. They are shown the row as it will be changed: the plan's scan locks it
 /// first, see plan.rs.
@@ -73,8 +72,8 @@ impl Planned {
         let now = unsafe { Planned::of(relation, command) };
         if (now.before && !self.before) || (now.any && !self.any) {
             // SAFETY: as above; a name ends with 0.
-            let name = unsafe { CStr::from_ptr((*(*relation).rd_rel).relname.data.as_ptr()) };
-            errors::plan_without_triggers(&name.to_string_lossy());
+            let name = unsafe { text::from_c((*(*relation).rd_rel).relname.data.as_ptr()) };
+            errors::plan_without_triggers(&name);
         }
     }
 }

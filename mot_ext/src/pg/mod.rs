@@ -12,6 +12,7 @@ pub mod predicate;
 pub mod report;
 pub mod slot;
 pub mod sxact;
+pub mod text;
 pub mod timeline;
 pub mod title;
 pub mod version;

@@ -1,6 +1,6 @@
 //! The process title that `ps` shows, behind the server's own prefix.
+use super::text;
 use pgrx::pg_sys;
-use std::ffi::CString;
 
 /// The activity shown now.
 pub fn current() -> String {
@@ -12,16 +12,13 @@ pub fn current() -> String {
             return String::new();
         }
         let bytes = std::slice::from_raw_parts(text.cast::<u8>(), length.max(0) as usize);
-        String::from_utf8_lossy(bytes).into_owned()
+        text::decode(bytes)
     }
 }
 
 /// Shows another activity, if the server shows any.
 pub fn show(activity: &str) {
-    // A title with a zero byte is none.
-    let Ok(activity) = CString::new(activity) else {
-        return;
-    };
+    let activity = text::to_c(activity);
     // SAFETY: a plain setting; the function copies the text and never raises.
     unsafe {
         if pg_sys::update_process_title {

@@ -10,13 +10,12 @@ mod watch;
 
 use crate::clock::narrow;
 use crate::errors;
-use crate::pg::interrupts;
+use crate::pg::{interrupts, text};
 use crate::relation::Relation;
 use crate::stats;
 use mot_engine::pause::{Point, reach};
 use mot_engine::{LockStrength, Slot, Xid};
 use pgrx::prelude::*;
-use std::ffi::CStr;
 
 /// What to do when the row is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,9 +143,7 @@ impl RowLockQueue {
     fn not_available(&self) -> ! {
         let name = self.relation.with(|relation| {
             // SAFETY: the relation is open; its name is a NUL-terminated array.
-            unsafe { CStr::from_ptr((*(*relation).rd_rel).relname.data.as_ptr()) }
-                .to_string_lossy()
-                .into_owned()
+            unsafe { text::from_c((*(*relation).rd_rel).relname.data.as_ptr()) }
         });
         errors::row_not_available(&name)
     }
