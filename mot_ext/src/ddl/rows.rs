@@ -4,7 +4,7 @@
 //! also in REPEATABLE READ): the caller's lock keeps other writers out.
 use super::alter::violated;
 use super::{latest, nodes, retype, row_work, storage};
-use crate::pg::{version, violation};
+use crate::pg::{guard, version, violation};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::CString;
@@ -262,7 +262,7 @@ fn partition_bounds(relation: pg_sys::Oid) -> Option<String> {
 
 /// Runs one command as if the user had given it, through all hooks.
 pub unsafe fn run_command(command: &str) {
-    if let Err(error) = Spi::run(command) {
+    if let Err(error) = guard::without_context(|| Spi::run(command)) {
         violated(
             PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
             format!("could not run {command:?}: {error}"),
