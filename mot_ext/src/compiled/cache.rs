@@ -83,8 +83,7 @@ fn existing() -> Option<&'static mut Cache> {
 
 /// Begins a query in its compiled form, or with the states kept of its plan, making either if it comes again; false: core's executor
 /// runs it with states of its own.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, serial: u64) -> bool {
+pub unsafe fn start(query: *mut pg_sys::QueryDesc, serial: u64) -> bool {
     // SAFETY: core's query descriptor; a form in the map stays where it is.
     unsafe {
         let functions = LOCAL.functions_generation.get();
@@ -271,8 +270,7 @@ pub fn current_row(
 }
 
 /// Runs a query for which `is_running` holds.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn run(
+pub unsafe fn run(
     query: *mut pg_sys::QueryDesc,
     direction: pg_sys::ScanDirection::Type,
     rows_max: u64,
@@ -287,8 +285,7 @@ pub unsafe extern "C-unwind" fn run(
 }
 
 /// Ends a query for which `is_running` holds.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn end(query: *mut pg_sys::QueryDesc) {
+pub unsafe fn end(query: *mut pg_sys::QueryDesc) {
     let cache = cache();
     let Some(at) = cache.find(query) else {
         return;

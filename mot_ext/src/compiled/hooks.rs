@@ -1,7 +1,7 @@
 //! The executor's hooks: who runs a statement.
 //!
 //! - Each hook is a plain frame with nothing to drop: an error of a statement that is not ours jumps over it, as it would without
-//!   this library. What is ours runs in guarded functions of [`super::statement`].
+//!   this library. What is ours runs guarded ([`crate::pg::guard`]).
 //! - Kept plan states ([`super::tree`]) are core's own: core runs and finishes them, only Start and End are ours.
 //! - A compiled statement has no tree of plan states. Everyone between us and core who might look at one must not be there: with
 //!   a hook of another library below ours, or an unknown one above, every statement takes the general path. Only outermost hooks can be seen, so
@@ -9,7 +9,7 @@
 #![allow(ffi_unwind_calls)]
 use super::{cache, shape};
 use crate::errors;
-use crate::pg::{self, text};
+use crate::pg::{self, guard, text};
 use crate::settings::{self, CompiledStatements};
 use pgrx::pg_sys;
 use std::cell::Cell;
@@ -203,7 +203,7 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
     unsafe {
         crate::horizon::tell();
         if let Some(serial) = candidate(query, flags)
-            && cache::start(query, serial)
+            && guard::run(|| cache::start(query, serial))
         {
             return;
         }
@@ -232,7 +232,7 @@ unsafe extern "C-unwind" fn run(
     // SAFETY: as core calls it.
     unsafe {
         if is_compiled(query) {
-            return cache::run(query, direction, count);
+            return guard::run(|| cache::run(query, direction, count));
         }
         match HOOKS.previous.get().run {
             Some(next) => next(query, direction, count, execute_once),
@@ -250,7 +250,7 @@ unsafe extern "C-unwind" fn run(
     // SAFETY: as core calls it.
     unsafe {
         if is_compiled(query) {
-            return cache::run(query, direction, count);
+            return guard::run(|| cache::run(query, direction, count));
         }
         match HOOKS.previous.get().run {
             Some(next) => next(query, direction, count),
@@ -276,7 +276,7 @@ unsafe extern "C-unwind" fn end(query: *mut pg_sys::QueryDesc) {
     // SAFETY: as core calls it. Plan states that are kept must not be taken down.
     unsafe {
         if cache::is_running(query) {
-            return cache::end(query);
+            return guard::run(|| cache::end(query));
         }
         match HOOKS.previous.get().end {
             Some(next) => next(query),

@@ -15,7 +15,6 @@ use super::select::Select;
 use super::shape::{Shape, Verb};
 use crate::clock::PgSnapshot;
 use crate::pg;
-use crate::pg::fields::FieldKeeper;
 use crate::pg::version;
 use crate::relation;
 use crate::xact;
@@ -41,8 +40,6 @@ pub struct Statement {
     rights: Rights,
     /// Sends rows past core's receiver; `None` if it cannot send such rows.
     wire: Option<Wire>,
-    /// Keeps what an error says beside its message.
-    fields: FieldKeeper,
     /// Open while the execution may be suspended or calls functions; NULL otherwise.
     opened: pg_sys::Relation,
     /// Last use, for the cache.
@@ -99,7 +96,6 @@ impl Statement {
                 storage_generation,
                 functions_generation,
                 running: None,
-                fields: FieldKeeper::new(),
                 opened: std::ptr::null_mut(),
                 used: 0,
             })
@@ -180,8 +176,6 @@ impl Statement {
             (*estate).es_processed = 0;
             (*estate).es_direction = direction;
             (*query).already_executed = true;
-            // The keeper stays where it is: statements are boxed.
-            self.fields.enter();
             let gets_rows = !self.frame.projection.is_null();
             within(self.frame.execution, || {
                 let moves = direction != pg_sys::ScanDirection::NoMovementScanDirection;
@@ -200,7 +194,6 @@ impl Statement {
                 }
                 client.end();
             });
-            self.fields.leave();
             version::sum_up(estate);
             if !timing.is_null() {
                 pg_sys::InstrStopNode(timing, (*estate).es_processed as f64);

@@ -5,7 +5,7 @@
 //! under a new snapshot each time, as is done here. What the transaction itself has done is seen, too.
 use super::alter::violated;
 use super::search_path::within_catalog;
-use crate::pg::text;
+use crate::pg::{guard, text};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -75,7 +75,7 @@ impl Found {
 pub fn select<T>(query: &str, arguments: &[Argument], read: impl Fn(&Found) -> T) -> Vec<T> {
     // SAFETY: connect and finish are paired; an error in between ends the transaction, which cleans up.
     within_catalog(|| unsafe {
-        let rows = run(query, arguments);
+        let rows = guard::without_context(|| run(query, arguments));
         let table = pg_sys::SPI_tuptable;
         let found = (0..rows as usize).map(|position| Found {
             row: *(*table).vals.add(position),

@@ -4,7 +4,7 @@
 //! also in REPEATABLE READ): the caller's lock keeps other writers out.
 use super::alter::violated;
 use super::{latest, nodes, retype, row_work, storage};
-use crate::pg::{text, version, violation};
+use crate::pg::{guard, text, version, violation};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -265,7 +265,7 @@ pub unsafe fn run_command(command: &str) {
     // SAFETY: connect and finish are paired; an error in between ends the transaction, which cleans up.
     unsafe {
         pg_sys::SPI_connect();
-        let result = pg_sys::SPI_execute(text.as_ptr(), false, 0);
+        let result = guard::without_context(|| pg_sys::SPI_execute(text.as_ptr(), false, 0));
         if result < 0 {
             violated(
                 PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,

@@ -4,15 +4,14 @@
 //! - A statement that has nothing to do with us reaches the previous hook (or PostgreSQL) untouched, through a call without
 //!   pgrx's guard: its errors travel as they would without this library.
 //! - The hook function itself is a plain frame (nothing to drop), since such an error jumps over it. Everything that looks
-//!   closer runs inside `handle`, which is guarded; there each PostgreSQL function is called through its guard.
+//!   closer runs inside `handle`, guarded by [`crate::pg::guard`]; there each PostgreSQL function is called through its guard.
 //! - A plan may be cached (`readOnlyTree`), and a handler rewrites what it is given: handlers always work on a copy.
 use super::{
     alter, attached, copy, create_table, database, domain, drop, index, lock, maintenance, nodes,
 };
-use crate::pg::fields::FieldKeeper;
+use crate::pg::guard;
 use pgrx::pg_sys::NodeTag::*;
-use pgrx::prelude::*;
-use pgrx::{PgMemoryContexts, is_a, pg_sys};
+use pgrx::{is_a, pg_sys};
 use std::cell::Cell;
 use std::ffi::c_char;
 
@@ -99,7 +98,7 @@ unsafe extern "C-unwind" fn process_utility(
     };
     // SAFETY: PostgreSQL passes a live plan with a utility statement.
     unsafe {
-        if concerns_tables((*(*plan).utilityStmt).type_) && handle(&mut statement) {
+        if concerns_tables((*(*plan).utilityStmt).type_) && guard::run(|| handle(&mut statement)) {
             return;
         }
         pass_on_unguarded(&statement);
@@ -134,27 +133,21 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
 }
 
 /// Lets a handler do the statement; false when it is for PostgreSQL alone, perhaps with another parse tree.
-#[pg_guard]
-unsafe extern "C-unwind" fn handle(passed: *mut Statement) -> bool {
+unsafe fn handle(passed: &mut Statement) -> bool {
     // SAFETY: `process_utility` passes its own frame's statement; each cast follows the node's tag.
     unsafe {
         let statement = &*passed;
         let node = statement.node();
-        // Clients look at the names of table and constraint when a unique index cannot be built.
-        let fields =
-            PgMemoryContexts::CurrentMemoryContext.leak_and_drop_on_delete(FieldKeeper::of_names());
-        (*fields).enter();
         let next = match nodes::tag(node) {
             T_AlterTableStmt => alter::table(statement, node.cast()),
             _ => Next::from(is_done_here(statement, node)),
         };
-        (*fields).leave();
         match next {
             Next::Done => true,
             Next::PassOn => false,
             Next::PassOnAs(node) => {
                 let plan = statement.plan_of(node);
-                (*passed).plan = plan;
+                passed.plan = plan;
                 false
             }
         }

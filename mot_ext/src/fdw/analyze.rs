@@ -4,32 +4,32 @@
 use super::size;
 use super::tuple;
 use crate::clock::PgSnapshot;
+use crate::pg::guard::guarded;
 use crate::relation;
 use crate::session;
 use mot_engine::RowScan;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 use std::ffi::c_int;
 
 /// Rows between two looks at interrupts.
 const ROWS_PER_INTERRUPT_CHECK: u64 = 1024;
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn analyze_foreign_table(
+pub unsafe fn analyze_foreign_table(
     relation: pg_sys::Relation,
     sampler: *mut pg_sys::AcquireSampleRowsFunc,
     pages: *mut pg_sys::BlockNumber,
 ) -> bool {
     // SAFETY: as core calls it, with an open relation and two places to fill.
     unsafe {
-        *sampler = Some(acquire_sample_rows);
+        *sampler = Some(guarded!(acquire_sample_rows(
+            relation, level, rows, wanted, live, dead
+        )));
         *pages = size::pages(relation::table(relation));
     }
     true
 }
 
-#[pg_guard]
-unsafe extern "C-unwind" fn acquire_sample_rows(
+unsafe fn acquire_sample_rows(
     relation: pg_sys::Relation,
     _level: c_int,
     rows: *mut pg_sys::HeapTuple,

@@ -14,18 +14,15 @@ use super::tuple;
 use super::write::{Fate, Target};
 use crate::errors;
 use crate::pg::executor::compute_stored_generated;
-use crate::pg::fields::FieldKeeper;
 use crate::pg::{self, version};
 use mot_engine::{CommandId, Slot, VersionRef};
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
 /// A running direct modification.
 struct Direct {
     scan: Scan,
     change: Change,
     counts_rows: bool,
-    fields: FieldKeeper,
 }
 
 /// What a direct UPDATE or DELETE does to each row its scan finds.
@@ -55,8 +52,7 @@ unsafe fn tag<T>(node: *mut T) -> pg_sys::NodeTag {
     unsafe { (*node.cast::<pg_sys::Node>()).type_ }
 }
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn plan_direct_modify(
+pub unsafe fn plan_direct_modify(
     _root: *mut pg_sys::PlannerInfo,
     plan: *mut pg_sys::ModifyTable,
     rti: pg_sys::Index,
@@ -141,11 +137,7 @@ unsafe fn nulls_like(targets: *mut pg_sys::List) -> *mut pg_sys::List {
     }
 }
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn begin_direct_modify(
-    node: *mut pg_sys::ForeignScanState,
-    flags: std::ffi::c_int,
-) {
+pub unsafe fn begin_direct_modify(node: *mut pg_sys::ForeignScanState, flags: std::ffi::c_int) {
     if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0 {
         return;
     }
@@ -191,7 +183,6 @@ pub unsafe extern "C-unwind" fn begin_direct_modify(
             scan: Scan::new(node, &private, &argument_values),
             change,
             counts_rows: private.counts_rows(),
-            fields: FieldKeeper::new(),
         };
         (*node).fdw_state = keep(node, direct).cast();
     }
@@ -234,8 +225,7 @@ unsafe fn complete(
     }
 }
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn iterate_direct_modify(
+pub unsafe fn iterate_direct_modify(
     node: *mut pg_sys::ForeignScanState,
 ) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: a node that went through Begin; the contexts emptied between two rows are core's per-tuple ones.
@@ -257,7 +247,6 @@ pub unsafe extern "C-unwind" fn iterate_direct_modify(
                 tuple::clear(slot);
                 return slot;
             };
-            direct.fields.enter();
             let command = CommandId((*estate).es_output_cid);
             let info = (*node).resultRelInfo;
             let changed =
@@ -266,7 +255,6 @@ pub unsafe extern "C-unwind" fn iterate_direct_modify(
                     .apply(&mut direct.scan, context, command, row, version, |new| {
                         complete(estate, info, new)
                     });
-            direct.fields.leave();
             let Some(result) = changed else {
                 if !instrument.is_null() {
                     (*instrument).nfiltered1 += 1.0;

@@ -4,10 +4,8 @@
 //! up in the plan, or a condition would read `a = $0`.
 use super::private::{Private, items, list};
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn explain_foreign_scan(
+pub unsafe fn explain_foreign_scan(
     node: *mut pg_sys::ForeignScanState,
     es: *mut pg_sys::ExplainState,
 ) {
@@ -19,8 +17,7 @@ pub unsafe extern "C-unwind" fn explain_foreign_scan(
 }
 
 /// As for a scan; core does not know the filter any more.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn explain_direct_modify(
+pub unsafe fn explain_direct_modify(
     node: *mut pg_sys::ForeignScanState,
     es: *mut pg_sys::ExplainState,
 ) {

@@ -7,6 +7,7 @@ use super::{
     truncate,
 };
 use crate::errors;
+use crate::pg::guard::guarded;
 use crate::pg::text;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -24,40 +25,76 @@ fn fdw_handler() -> Internal {
         let routine = pg_sys::palloc0(size_of::<pg_sys::FdwRoutine>()).cast::<pg_sys::FdwRoutine>();
         let r = &mut *routine;
         r.type_ = pg_sys::NodeTag::T_FdwRoutine;
-        r.GetForeignRelSize = Some(size::get_foreign_rel_size);
-        r.GetForeignPaths = Some(paths::get_foreign_paths);
-        r.GetForeignPlan = Some(plan::get_foreign_plan);
-        r.ReparameterizeForeignPathByChild = Some(paths::reparameterize_by_child);
-        r.BeginForeignScan = Some(scan::begin_foreign_scan);
-        r.IterateForeignScan = Some(scan::iterate_foreign_scan);
-        r.ReScanForeignScan = Some(scan::rescan_foreign_scan);
-        r.EndForeignScan = Some(scan::end_foreign_scan);
-        r.IsForeignScanParallelSafe = Some(parallel::is_foreign_scan_parallel_safe);
-        r.EstimateDSMForeignScan = Some(parallel::estimate_dsm_foreign_scan);
-        r.InitializeDSMForeignScan = Some(parallel::initialize_dsm_foreign_scan);
-        r.ReInitializeDSMForeignScan = Some(parallel::reinitialize_dsm_foreign_scan);
-        r.InitializeWorkerForeignScan = Some(parallel::initialize_worker_foreign_scan);
-        r.ShutdownForeignScan = Some(parallel::shutdown_foreign_scan);
-        r.AddForeignUpdateTargets = Some(modify::add_foreign_update_targets);
-        r.PlanForeignModify = Some(modify::plan_foreign_modify);
-        r.BeginForeignModify = Some(modify::begin_foreign_modify);
-        r.ExecForeignInsert = Some(modify::exec_foreign_insert);
-        r.ExecForeignUpdate = Some(modify::exec_foreign_update);
-        r.ExecForeignDelete = Some(modify::exec_foreign_delete);
-        r.EndForeignModify = Some(modify::end_foreign_modify);
-        r.BeginForeignInsert = Some(modify::begin_foreign_insert);
-        r.EndForeignInsert = Some(modify::end_foreign_modify);
-        r.IsForeignRelUpdatable = Some(routing::is_foreign_rel_updatable);
-        r.PlanDirectModify = Some(direct_modify::plan_direct_modify);
-        r.BeginDirectModify = Some(direct_modify::begin_direct_modify);
-        r.IterateDirectModify = Some(direct_modify::iterate_direct_modify);
-        r.EndDirectModify = Some(scan::end_foreign_scan);
-        r.GetForeignRowMarkType = Some(lock_rows::get_foreign_row_mark_type);
-        r.RefetchForeignRow = Some(lock_rows::refetch_foreign_row);
-        r.ExplainForeignScan = Some(explain::explain_foreign_scan);
-        r.ExplainDirectModify = Some(explain::explain_direct_modify);
-        r.AnalyzeForeignTable = Some(analyze::analyze_foreign_table);
-        r.ExecForeignTruncate = Some(truncate::exec_foreign_truncate);
+        r.GetForeignRelSize = Some(guarded!(size::get_foreign_rel_size(root, rel, relid)));
+        r.GetForeignPaths = Some(guarded!(paths::get_foreign_paths(root, rel, relid)));
+        r.GetForeignPlan = Some(guarded!(plan::get_foreign_plan(
+            root, rel, relid, path, targets, clauses, outer_plan
+        )));
+        r.ReparameterizeForeignPathByChild =
+            Some(guarded!(paths::reparameterize_by_child(root, made, child)));
+        r.BeginForeignScan = Some(guarded!(scan::begin_foreign_scan(node, flags)));
+        r.IterateForeignScan = Some(guarded!(scan::iterate_foreign_scan(node)));
+        r.ReScanForeignScan = Some(guarded!(scan::rescan_foreign_scan(node)));
+        r.EndForeignScan = Some(guarded!(scan::end_foreign_scan(node)));
+        r.IsForeignScanParallelSafe = Some(guarded!(parallel::is_foreign_scan_parallel_safe(
+            root, rel, entry
+        )));
+        r.EstimateDSMForeignScan =
+            Some(guarded!(parallel::estimate_dsm_foreign_scan(node, context)));
+        r.InitializeDSMForeignScan = Some(guarded!(parallel::initialize_dsm_foreign_scan(
+            node, context, shared
+        )));
+        r.ReInitializeDSMForeignScan = Some(guarded!(parallel::reinitialize_dsm_foreign_scan(
+            node, context, shared
+        )));
+        r.InitializeWorkerForeignScan = Some(guarded!(parallel::initialize_worker_foreign_scan(
+            node, toc, shared
+        )));
+        r.ShutdownForeignScan = Some(guarded!(parallel::shutdown_foreign_scan(node)));
+        r.AddForeignUpdateTargets = Some(guarded!(modify::add_foreign_update_targets(
+            root, rti, entry, relation
+        )));
+        r.PlanForeignModify = Some(guarded!(modify::plan_foreign_modify(
+            root, plan, rti, number
+        )));
+        r.BeginForeignModify = Some(guarded!(modify::begin_foreign_modify(
+            node, info, private, subplan, flags
+        )));
+        r.ExecForeignInsert = Some(guarded!(modify::exec_foreign_insert(
+            estate, info, slot, plan_slot
+        )));
+        r.ExecForeignUpdate = Some(guarded!(modify::exec_foreign_update(
+            estate, info, slot, plan_slot
+        )));
+        r.ExecForeignDelete = Some(guarded!(modify::exec_foreign_delete(
+            estate, info, slot, plan_slot
+        )));
+        r.EndForeignModify = Some(guarded!(modify::end_foreign_modify(estate, info)));
+        r.BeginForeignInsert = Some(guarded!(modify::begin_foreign_insert(node, info)));
+        r.EndForeignInsert = Some(guarded!(modify::end_foreign_modify(estate, info)));
+        r.IsForeignRelUpdatable = Some(guarded!(routing::is_foreign_rel_updatable(relation)));
+        r.PlanDirectModify = Some(guarded!(direct_modify::plan_direct_modify(
+            root, plan, rti, number
+        )));
+        r.BeginDirectModify = Some(guarded!(direct_modify::begin_direct_modify(node, flags)));
+        r.IterateDirectModify = Some(guarded!(direct_modify::iterate_direct_modify(node)));
+        r.EndDirectModify = Some(guarded!(scan::end_foreign_scan(node)));
+        r.GetForeignRowMarkType = Some(guarded!(lock_rows::get_foreign_row_mark_type(
+            entry, strength
+        )));
+        r.RefetchForeignRow = Some(guarded!(lock_rows::refetch_foreign_row(
+            estate, mark, identity, slot, updated
+        )));
+        r.ExplainForeignScan = Some(guarded!(explain::explain_foreign_scan(node, es)));
+        r.ExplainDirectModify = Some(guarded!(explain::explain_direct_modify(node, es)));
+        r.AnalyzeForeignTable = Some(guarded!(analyze::analyze_foreign_table(
+            relation, sampler, pages
+        )));
+        r.ExecForeignTruncate = Some(guarded!(truncate::exec_foreign_truncate(
+            relations,
+            behavior,
+            restart_sequences
+        )));
         Internal::from(Some(pg_sys::Datum::from(routine)))
     }
 }

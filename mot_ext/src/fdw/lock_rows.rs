@@ -6,17 +6,13 @@
 use super::tuple;
 use super::write::{Skipped, Target, refuse_under_old_snapshot};
 use crate::clock::PgSnapshot;
-use crate::pg::fields::FieldKeeper;
 use crate::test_switch::{self, Step};
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use mot_engine::pause::{Point, reach};
 use mot_engine::{LockStrength, Locked, Slot, VersionRef};
-use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn get_foreign_row_mark_type(
+pub unsafe fn get_foreign_row_mark_type(
     _entry: *mut pg_sys::RangeTblEntry,
     strength: pg_sys::LockClauseStrength::Type,
 ) -> pg_sys::RowMarkType::Type {
@@ -51,8 +47,7 @@ pub fn policy(policy: pg_sys::LockWaitPolicy::Type) -> WaitPolicy {
     }
 }
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn refetch_foreign_row(
+pub unsafe fn refetch_foreign_row(
     estate: *mut pg_sys::EState,
     mark: *mut pg_sys::ExecRowMark,
     identity: pg_sys::Datum,
@@ -78,36 +73,13 @@ pub unsafe extern "C-unwind" fn refetch_foreign_row(
         };
         // A row that this command, or a function it called, changed is not returned, as in nodeLockRows.
         let policy = policy((*mark).waitPolicy);
-        let fields = fields_of(estate, mark);
-        fields.enter();
         let outcome = lock(&target, row, seen, strength, policy, For::Reading);
-        fields.leave();
         if let Outcome::Locked(version) = outcome {
             *updated = version != seen;
             // What nodeLockRows notes for its own tables: WHERE CURRENT OF looks here.
             (*mark).curCtid = tid;
             tuple::store_copy(slot, version, target.oid());
         }
-    }
-}
-
-/// Keeps what an error says of the row that was waited for. It hangs on the row mark, at the place core leaves for wrappers.
-unsafe fn fields_of<'a>(
-    mut estate: *mut pg_sys::EState,
-    mark: *mut pg_sys::ExecRowMark,
-) -> &'a mut FieldKeeper {
-    // SAFETY: core's row mark, of a live query. Nobody else writes `ermExtra`.
-    unsafe {
-        if (*mark).ermExtra.is_null() {
-            // Marks are the outermost query's, also while a part of it is evaluated again.
-            while let Some(again) = (*estate).es_epq_active.as_ref() {
-                estate = again.parentestate;
-            }
-            let keeper = PgMemoryContexts::For((*estate).es_query_cxt)
-                .leak_and_drop_on_delete(FieldKeeper::new());
-            (*mark).ermExtra = keeper.cast();
-        }
-        &mut *(*mark).ermExtra.cast()
     }
 }
 

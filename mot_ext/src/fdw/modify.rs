@@ -13,13 +13,11 @@ use super::{private, routing, tuple, upsert};
 use crate::clock::{PgClock, PgSnapshot};
 use crate::errors;
 use crate::pg::executor::compute_stored_generated;
-use crate::pg::fields::FieldKeeper;
 use crate::pg::version;
 use crate::xact;
 use mot_engine::{Clock, CommandId, Newest, Slot, VersionRef};
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
 /// One result relation of a statement.
 pub struct Modify {
@@ -31,7 +29,6 @@ pub struct Modify {
     identity: i16,
     /// For RETURNING: the row as changed, or as deleted.
     pub tuple: pg_sys::HeapTupleData,
-    fields: FieldKeeper,
     /// The scan locked the rows: their newest state is what it returned.
     is_locked: bool,
     /// Of BEFORE row triggers, which core does not see: it would fire them for a row that a join gives once more.
@@ -41,8 +38,7 @@ pub struct Modify {
 
 const IDENTITY: &std::ffi::CStr = c"ctid";
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn add_foreign_update_targets(
+pub unsafe fn add_foreign_update_targets(
     root: *mut pg_sys::PlannerInfo,
     rti: pg_sys::Index,
     _entry: *mut pg_sys::RangeTblEntry,
@@ -64,8 +60,7 @@ pub unsafe extern "C-unwind" fn add_foreign_update_targets(
 }
 
 /// An INSERT's plan is told by its serial; UPDATE and DELETE row by row remember for which triggers they were planned.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn plan_foreign_modify(
+pub unsafe fn plan_foreign_modify(
     root: *mut pg_sys::PlannerInfo,
     plan: *mut pg_sys::ModifyTable,
     rti: pg_sys::Index,
@@ -118,7 +113,6 @@ unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRe
             conflict,
             identity,
             tuple: tuple::empty(),
-            fields: FieldKeeper::new(),
             is_locked: fires_before,
             fires_before,
             hidden: Hidden::none(),
@@ -142,8 +136,7 @@ unsafe fn keep_indexes_closed(info: *mut pg_sys::ResultRelInfo, context: pg_sys:
     }
 }
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn begin_foreign_modify(
+pub unsafe fn begin_foreign_modify(
     node: *mut pg_sys::ModifyTableState,
     info: *mut pg_sys::ResultRelInfo,
     private: *mut pg_sys::List,
@@ -162,8 +155,7 @@ pub unsafe extern "C-unwind" fn begin_foreign_modify(
 
 /// COPY, and a partition that a row is routed to. Of an UPDATE that changes the partition's own rows, too, it may have its state already, with
 /// triggers hidden from core until the next row.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn begin_foreign_insert(
+pub unsafe fn begin_foreign_insert(
     node: *mut pg_sys::ModifyTableState,
     info: *mut pg_sys::ResultRelInfo,
 ) {
@@ -178,12 +170,7 @@ pub unsafe extern "C-unwind" fn begin_foreign_insert(
 }
 
 /// Nothing to do: the state goes with the query's memory context.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn end_foreign_modify(
-    _estate: *mut pg_sys::EState,
-    _info: *mut pg_sys::ResultRelInfo,
-) {
-}
+pub unsafe fn end_foreign_modify(_estate: *mut pg_sys::EState, _info: *mut pg_sys::ResultRelInfo) {}
 
 unsafe fn state<'a>(info: *mut pg_sys::ResultRelInfo) -> &'a mut Modify {
     // SAFETY: Begin stored it; it lives as long as the query's memory context.
@@ -330,8 +317,7 @@ pub unsafe fn check(
     }
 }
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn exec_foreign_insert(
+pub unsafe fn exec_foreign_insert(
     estate: *mut pg_sys::EState,
     info: *mut pg_sys::ResultRelInfo,
     slot: *mut pg_sys::TupleTableSlot,
@@ -341,7 +327,6 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
     unsafe {
         let state = state(info);
         state.hidden.show();
-        state.fields.enter();
         let table = state.target.oid();
         if std::mem::replace(&mut (*slot).tts_tableOid, table) != table {
             // COPY: a BEFORE row trigger's new row does not say its table, and core has computed the generated columns, which may ask for it.
@@ -373,13 +358,11 @@ pub unsafe extern "C-unwind" fn exec_foreign_insert(
             upsert::insert_or_resolve(estate, info, state, slot, image)
         };
         pg_sys::MemoryContextSwitchTo(old);
-        state.fields.leave();
         result
     }
 }
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn exec_foreign_update(
+pub unsafe fn exec_foreign_update(
     estate: *mut pg_sys::EState,
     info: *mut pg_sys::ResultRelInfo,
     slot: *mut pg_sys::TupleTableSlot,
@@ -388,22 +371,6 @@ pub unsafe extern "C-unwind" fn exec_foreign_update(
     // SAFETY: as core calls it.
     unsafe {
         let state = state(info);
-        state.fields.enter();
-        let result = update(estate, info, state, slot, plan_slot);
-        state.fields.leave();
-        result
-    }
-}
-
-unsafe fn update(
-    estate: *mut pg_sys::EState,
-    info: *mut pg_sys::ResultRelInfo,
-    state: &mut Modify,
-    slot: *mut pg_sys::TupleTableSlot,
-    plan_slot: *mut pg_sys::TupleTableSlot,
-) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: as core calls ExecForeignUpdate.
-    unsafe {
         let Some((row, mut seen)) = state.identify(plan_slot, state.command(estate)) else {
             return std::ptr::null_mut();
         };
@@ -487,8 +454,7 @@ unsafe fn compute_generated(
     }
 }
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn exec_foreign_delete(
+pub unsafe fn exec_foreign_delete(
     estate: *mut pg_sys::EState,
     info: *mut pg_sys::ResultRelInfo,
     slot: *mut pg_sys::TupleTableSlot,

@@ -15,14 +15,12 @@ use crate::pg::version;
 use mot_engine::SharedRowScan;
 use mot_engine::pause::{Point, reach};
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 use std::ffi::c_void;
 
 /// What the leader does beside reading, for each worker, as a part of its time: core's own reckoning (`get_parallel_divisor`).
 const LEADER_SHARE_LOST: f64 = 0.3;
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn is_foreign_scan_parallel_safe(
+pub unsafe fn is_foreign_scan_parallel_safe(
     _root: *mut pg_sys::PlannerInfo,
     _rel: *mut pg_sys::RelOptInfo,
     _entry: *mut pg_sys::RangeTblEntry,
@@ -66,8 +64,7 @@ pub unsafe fn add_path(
     }
 }
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn estimate_dsm_foreign_scan(
+pub unsafe fn estimate_dsm_foreign_scan(
     _node: *mut pg_sys::ForeignScanState,
     _context: *mut pg_sys::ParallelContext,
 ) -> pg_sys::Size {
@@ -75,8 +72,7 @@ pub unsafe extern "C-unwind" fn estimate_dsm_foreign_scan(
 }
 
 /// The leader begins, before it launches workers.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn initialize_dsm_foreign_scan(
+pub unsafe fn initialize_dsm_foreign_scan(
     node: *mut pg_sys::ForeignScanState,
     _context: *mut pg_sys::ParallelContext,
     shared: *mut c_void,
@@ -90,8 +86,7 @@ pub unsafe extern "C-unwind" fn initialize_dsm_foreign_scan(
 }
 
 /// The leader begins again, when all workers have ended.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn reinitialize_dsm_foreign_scan(
+pub unsafe fn reinitialize_dsm_foreign_scan(
     node: *mut pg_sys::ForeignScanState,
     _context: *mut pg_sys::ParallelContext,
     shared: *mut c_void,
@@ -112,8 +107,7 @@ unsafe fn begin(node: *mut pg_sys::ForeignScanState, shared: &'static SharedRowS
 }
 
 /// A worker joins.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn initialize_worker_foreign_scan(
+pub unsafe fn initialize_worker_foreign_scan(
     node: *mut pg_sys::ForeignScanState,
     _toc: *mut pg_sys::shm_toc,
     shared: *mut c_void,
@@ -123,8 +117,7 @@ pub unsafe extern "C-unwind" fn initialize_worker_foreign_scan(
 }
 
 /// Before the shared memory goes.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn shutdown_foreign_scan(node: *mut pg_sys::ForeignScanState) {
+pub unsafe fn shutdown_foreign_scan(node: *mut pg_sys::ForeignScanState) {
     // SAFETY: a node of ours; one that only was explained has no state, one that changes rows has another.
     unsafe {
         let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();

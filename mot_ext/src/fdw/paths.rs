@@ -52,8 +52,7 @@ impl PathPrivate {
 }
 
 /// A path's keys that come from a partitioned table, where the join is done partition by partition (`enable_partitionwise_join`): they come from `child` then.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn reparameterize_by_child(
+pub unsafe fn reparameterize_by_child(
     root: *mut pg_sys::PlannerInfo,
     made: *mut pg_sys::List,
     child: *mut pg_sys::RelOptInfo,
@@ -74,8 +73,7 @@ pub unsafe extern "C-unwind" fn reparameterize_by_child(
     }
 }
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn get_foreign_paths(
+pub unsafe fn get_foreign_paths(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
     _relid: pg_sys::Oid,

@@ -9,10 +9,8 @@ use super::private::{self, items, list};
 use super::triggers;
 use mot_engine::LockStrength;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn get_foreign_plan(
+pub unsafe fn get_foreign_plan(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
     _relid: pg_sys::Oid,

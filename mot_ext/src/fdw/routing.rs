@@ -111,8 +111,7 @@ unsafe extern "C-unwind" fn forget(context: *mut c_void) {
     local().statements.retain(|other| *other != context.cast());
 }
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn is_foreign_rel_updatable(relation: pg_sys::Relation) -> c_int {
+pub unsafe fn is_foreign_rel_updatable(relation: pg_sys::Relation) -> c_int {
     let routing = local();
     // SAFETY: an open relation.
     unsafe {

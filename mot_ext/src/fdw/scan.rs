@@ -20,7 +20,6 @@ use super::serializable::{self, Reader};
 use super::tuple;
 use crate::clock::PgSnapshot;
 use crate::errors;
-use crate::pg::fields::FieldKeeper;
 use crate::pg::interrupts;
 use crate::relation;
 use crate::session;
@@ -43,8 +42,6 @@ pub struct Scan {
     row_lock: Option<RowLock>,
     /// Drops rows before anybody sees them.
     filter: Option<Box<Filter>>,
-    /// Keeps what an error says of a row to lock that was waited for.
-    lock_fields: FieldKeeper,
     /// In a SERIALIZABLE transaction.
     reader: Option<Box<Reader>>,
 }
@@ -92,7 +89,6 @@ impl Scan {
             is_sought: false,
             row_lock: None,
             filter: None,
-            lock_fields: FieldKeeper::new(),
             reader: None,
         }
     }

@@ -3,7 +3,6 @@ use super::{by_row, conditions, short_range};
 use crate::{errors, relation};
 use mot_engine::TableRef;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
 
 /// Live rows of a table.
@@ -19,8 +18,7 @@ pub fn pages(table: TableRef) -> u32 {
         .min(u64::from(u32::MAX - 1)) as u32
 }
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn get_foreign_rel_size(
+pub unsafe fn get_foreign_rel_size(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
     relid: pg_sys::Oid,

@@ -3,10 +3,8 @@ use super::private::items;
 use super::serializable;
 use crate::ddl;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn exec_foreign_truncate(
+pub unsafe fn exec_foreign_truncate(
     relations: *mut pg_sys::List,
     _behavior: pg_sys::DropBehavior::Type,
     _restart_sequences: bool,

@@ -1,11 +1,11 @@
-//! PostgreSQL by hand: functions the bindings lack, functions called per row without pgrx's guard, and what differs between
-//! major versions ([`version`]). Nothing else declares an extern.
+//! PostgreSQL by hand: functions the bindings lack, functions called per row without pgrx's guard, how errors of users pass ([`guard`]), and
+//! what differs between major versions ([`version`]). Nothing else declares an extern.
 //!
 //! pgrx wraps each bound function in a thread check and a `sigsetjmp`. That is right wherever PostgreSQL may raise an error;
 //! the functions declared `extern "C"` here are those proven (by reading their source in 15 to 18) never to raise one.
 pub mod checkpointer;
 pub mod executor;
-pub mod fields;
+pub mod guard;
 pub mod interrupts;
 pub mod owner;
 pub mod predicate;

@@ -12,7 +12,6 @@ use crate::wait::WaitPolicy;
 use mot_engine::{LockStrength, Slot, VersionRef};
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
 /// For the target of an UPDATE or DELETE with row triggers: rows are locked as they are returned. The node's filter is taken over
 /// from it, so that rows it drops are not locked and no condition is evaluated twice.
@@ -52,11 +51,7 @@ pub unsafe fn state<'a>(node: *mut pg_sys::ForeignScanState) -> &'a mut Scan {
     unsafe { &mut *(*node).fdw_state.cast::<Scan>() }
 }
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn begin_foreign_scan(
-    node: *mut pg_sys::ForeignScanState,
-    flags: std::ffi::c_int,
-) {
+pub unsafe fn begin_foreign_scan(node: *mut pg_sys::ForeignScanState, flags: std::ffi::c_int) {
     if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0 {
         return;
     }
@@ -89,8 +84,7 @@ pub unsafe fn keep<T>(node: *mut pg_sys::ForeignScanState, value: T) -> *mut T {
     PgMemoryContexts::For(context).leak_and_drop_on_delete(value)
 }
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn iterate_foreign_scan(
+pub unsafe fn iterate_foreign_scan(
     node: *mut pg_sys::ForeignScanState,
 ) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: a node that went through Begin; its scan slot is of the heap kind.
@@ -144,9 +138,7 @@ unsafe fn lock_row(
             return false;
         }
         let (strength, policy, purpose) = (lock.strength, WaitPolicy::Block, For::Changing);
-        scan.lock_fields.enter();
         let outcome = lock_rows::lock(&lock.target, row, version, strength, policy, purpose);
-        scan.lock_fields.leave();
         match outcome {
             Outcome::Locked(newest) if newest == version => true,
             Outcome::Locked(newest) => {
@@ -161,12 +153,10 @@ unsafe fn lock_row(
     }
 }
 
-#[pg_guard]
-pub unsafe extern "C-unwind" fn rescan_foreign_scan(node: *mut pg_sys::ForeignScanState) {
+pub unsafe fn rescan_foreign_scan(node: *mut pg_sys::ForeignScanState) {
     // SAFETY: a node that went through Begin.
     unsafe { state(node) }.rewind();
 }
 
 /// Nothing to do: the state goes with the query's memory context.
-#[pg_guard]
-pub unsafe extern "C-unwind" fn end_foreign_scan(_node: *mut pg_sys::ForeignScanState) {}
+pub unsafe fn end_foreign_scan(_node: *mut pg_sys::ForeignScanState) {}
