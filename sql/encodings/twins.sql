@@ -1,4 +1,4 @@
--- Included by encodings.sql with two words in the variables a and b; of errors it shows all texts if the variable texts says so, else the
+-- Included by encodings.sql and encodings_messages.sql with two words in the variables a and b; of errors it shows all texts if the variable texts says so, else the
 -- code.
 \set ECHO none
 SET client_min_messages = error;
