@@ -122,10 +122,10 @@ BEGIN
                 e.kind = PG_DATATYPE_NAME, e.rule = CONSTRAINT_NAME, e.context = PG_EXCEPTION_CONTEXT;
             caught := 'as another';
     END;
-    -- The last lines of the context are this function's and its caller's.
+    -- The last lines of the context are this function's and its caller's. 18 has another word for an expression of PL/pgSQL's.
     RETURN format(E'%s %s, caught %s\ndetail: %s\nhint: %s\nnames: %s\n%s', e.code, e.message, caught, e.detail, e.hint,
         concat_ws(' ', e.schema, e.relation, e.attribute, e.kind, e.rule),
-        regexp_replace(e.context, E'\n?[^\n]*SQL statement[^\n]*\nPL.pgSQL function eu_said.*$', ''));
+        regexp_replace(replace(e.context, 'PL/pgSQL expression', 'SQL expression'), E'\n?[^\n]*SQL statement[^\n]*\nPL.pgSQL function eu_said.*$', ''));
 END $$;
 -- What a command says of the heap tables, and whether it says the same of the others: on the general path, in the compiled form, and then again.
 CREATE FUNCTION eu_compare(command text) RETURNS text LANGUAGE plpgsql AS $$
