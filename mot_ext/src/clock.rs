@@ -24,6 +24,18 @@ pub fn widen(xid: pg_sys::TransactionId) -> Xid {
     Xid(pg::widen_xid(xid.into_inner(), pg::next_full_xid()))
 }
 
+/// The full id of one of PostgreSQL's 32-bit ids that is at most `next` and less than 2^32 behind it: for ids of a long stretch of the log, which may be
+/// further back than PostgreSQL itself ever has to look.
+pub fn widen_before(xid: pg_sys::TransactionId, next: Xid) -> Xid {
+    let xid = xid.into_inner();
+    let behind = u64::from((next.0 as u32).wrapping_sub(xid));
+    Xid(match next.0.checked_sub(behind) {
+        Some(full) if xid >= pg_sys::FirstNormalTransactionId.into_inner() => full,
+        // Special ids keep their value, and there is none before the first.
+        _ => pg::widen_xid(xid, next.0),
+    })
+}
+
 /// PostgreSQL's horizon: every transaction below it has ended, for everybody's snapshots, too. This process may ask [`PgClock`] from now on.
 ///
 /// Whoever asks PostgreSQL who is in progress rests on two variables of its process that only the taking of a snapshot keeps fresh, and is to call

@@ -445,6 +445,9 @@ pub const HINT_CHECKPOINT_FAILED: &str = "It is tried again every few seconds, a
 /// The same, while PostgreSQL's checkpoints have to wait.
 pub const HINT_CHECKPOINT_FAILED_GATE_SHUT: &str = "It is tried again every few seconds; PostgreSQL's checkpoints wait for it, since nothing else keeps the WAL that a restart needs: there is no replication slot \"mot\", or max_slot_wal_keep_size is not -1. Make room in the directory \"mot\" of the data directory, or look after its disk.";
 
+/// The same, while the server's shutdown has to wait.
+pub const HINT_CHECKPOINT_FAILED_SHUTDOWN_WAITS: &str = "The shutdown waits for it, since nothing else keeps the WAL that the next start needs: there is no replication slot \"mot\", or max_slot_wal_keep_size is not -1. It is tried again every few seconds: make room in the directory \"mot\" of the data directory, or look after its disk. Or stop the server in mode immediate: nothing is lost, the next start recovers.";
+
 /// The same, while a base backup waits.
 pub const HINT_CHECKPOINT_FAILED_BACKUP_WAITS: &str = "It is tried again every few seconds; PostgreSQL's checkpoints wait for it, since a base backup is under way, which else could not be restored if it has just begun. Make room in the directory \"mot\" of the data directory, or look after its disk, or end the backup (pg_terminate_backend; pg_stat_replication has its WAL sender).";
 

@@ -34,6 +34,8 @@ pub struct Control {
     pub gate_is_held: AtomicBool,
     /// rm_startup ran: this start replays WAL.
     pub redo_began: AtomicBool,
+    /// The process that it runs in; 0 before.
+    pub replays_in: AtomicU32,
     /// Somebody loads the tables, or has: the startup process or the checkpoint worker, whoever claimed it first (`workers::load`).
     pub load_is_claimed: AtomicBool,
     /// rm_cleanup ran: everything is replayed, though recovery may not be over for PostgreSQL.

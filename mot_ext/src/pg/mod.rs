@@ -334,6 +334,19 @@ pub fn is_orphaned() -> bool {
     is_under_postmaster() && unsafe { libc::getppid() != pg_sys::PostmasterPid }
 }
 
+/// The same for a process that its end has just woken: this process may not have another parent yet. For its main thread.
+pub fn is_postmaster_gone() -> bool {
+    #[allow(ffi_unwind_calls)]
+    unsafe extern "C-unwind" {
+        fn PostmasterIsAliveInternal() -> bool;
+    }
+    // SAFETY: looks whether the pipe that the postmaster holds open has come to its end; errors pass the guard.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        is_under_postmaster() && !pg_sys::ffi::pg_guard_ffi_boundary(|| PostmasterIsAliveInternal())
+    }
+}
+
 /// Brings a process without a transaction back to a sane state after it caught a PostgreSQL error.
 pub fn clean_up_after_error() {
     // SAFETY: what every auxiliary process of PostgreSQL does after a caught error; neither call raises.

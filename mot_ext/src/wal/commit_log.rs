@@ -8,7 +8,8 @@
 //!    that our own is registered in: what older transactions left is judged first (`ParallelReplayer::judge_below`). They had all ended when VACUUM cut
 //!    there, and what they had to log, commit records included, lies before.
 //! 2. **The gap**, which we read before PostgreSQL begins to replay (`workers::load::replay_gap`): the outcomes of its transactions are in files
-//!    that may be gone by now. Commit records of the gap are read, too, then ([`Outcomes`]).
+//!    that may be gone by now, or be there again without them: a recovery makes a file anew that it has something to write to. So the files say
+//!    nothing about the gap; its commit records do, which are read with it, and so are the records that cut the commit log off ([`Outcomes`]).
 use super::replay::Replay;
 use super::rmgr;
 use crate::clock::widen;
@@ -44,8 +45,7 @@ pub fn init() {
 unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
     // SAFETY: PostgreSQL hands over a reader that stands on a decoded record; nothing to drop is in this frame.
     unsafe {
-        let info = u32::from((*(*record).record).header.xl_info) & !pg_sys::XLR_INFO_MASK;
-        if info == pg_sys::CLOG_TRUNCATE {
+        if is_cut(record) {
             judge_first(record);
         }
         if let Some(previous) = PREVIOUS.0.get() {
@@ -56,15 +56,32 @@ unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn judge_first(record: *mut pg_sys::XLogReaderState) {
-    // SAFETY: the record is one of a truncation, which holds this; it need not be aligned.
-    let (truncation, end) = unsafe {
+    // SAFETY: the record is one of a truncation.
+    let (oldest, end) = unsafe { (oldest_kept(record), Lsn((*record).EndRecPtr)) };
+    rmgr::judge_below(widen(oldest), end);
+}
+
+/// Whether a record of the commit log cuts it off.
+///
+/// # Safety
+/// `record` has a decoded record of PostgreSQL's commit log.
+pub unsafe fn is_cut(record: *mut pg_sys::XLogReaderState) -> bool {
+    // SAFETY: the caller's promise.
+    let info = unsafe { (*(*record).record).header.xl_info };
+    u32::from(info) & !pg_sys::XLR_INFO_MASK == pg_sys::CLOG_TRUNCATE
+}
+
+/// The oldest transaction that the commit log keeps behind the record, which cuts it off. All older ones had ended before.
+///
+/// # Safety
+/// `record` has a decoded record for which `is_cut` holds.
+pub unsafe fn oldest_kept(record: *mut pg_sys::XLogReaderState) -> pg_sys::TransactionId {
+    // SAFETY: the caller's promise; the record holds this, and need not be aligned.
+    unsafe {
         let data = (*(*record).record).main_data;
-        (
-            data.cast::<pg_sys::xl_clog_truncate>().read_unaligned(),
-            Lsn((*record).EndRecPtr),
-        )
-    };
-    rmgr::judge_below(widen(truncation.oldestXact), end);
+        data.cast::<pg_sys::xl_clog_truncate>().read_unaligned()
+    }
+    .oldestXact
 }
 
 /// Transactions to a file of the commit log (`SLRU_PAGES_PER_SEGMENT` pages of two bits each).
@@ -76,55 +93,65 @@ const FILES: u64 = (1 << 32) / XIDS_PER_FILE;
 const WORD_XIDS: u64 = u64::BITS as u64;
 const PART_WORDS: u64 = 512;
 
-/// What the commit log had of a gap's transactions and may have no more: a bit for each one that committed.
+/// What the log itself says of a gap's transactions: a bit for each one that committed in it, and below which id all had ended.
+///
+/// Who had committed before the gap is known by the checkpoint (its list of those that the walk found open). So of a transaction that is open in a row
+/// when the gap is in, one of these is true:
+/// - its commit record is in the gap: it has a bit, as its subtransactions have, which that record names;
+/// - it had ended where the commit log was cut off in the gap, and has no bit: it did not commit. (A prepared one is never below a cut.);
+/// - it is prepared, or its commit record lies behind the gap: it stays open.
+///
+/// At most a bit for each transaction of the gap is in memory: 4 KiB for 32,768 of them.
 pub struct Outcomes {
-    /// The commit log has all from here on.
-    below: Xid,
-    /// Nothing is replayed behind the gap.
-    is_all: bool,
+    /// All transactions below had ended by the end of the gap, and their commit records, if they have any, are not behind it.
+    ended_below: Xid,
     parts: BTreeMap<u64, Box<[u64; PART_WORDS as usize]>>,
 }
 
 impl Outcomes {
-    /// None are known yet. Looks which files are there.
-    pub fn of_files(is_all: bool) -> Outcomes {
-        let mut first = pg::next_full_xid() / XIDS_PER_FILE;
-        for _ in 0..FILES {
-            let is_there = |file: u64| Path::new(&format!("pg_xact/{:04X}", file % FILES)).exists();
-            if first == 0 || !is_there(first - 1) {
-                break;
-            }
-            first -= 1;
-        }
+    /// Of a gap behind which PostgreSQL replays, or nothing comes (`is_all`): then all have ended of which the commit log has no file any more, and
+    /// nobody could be asked about them. None are known yet.
+    ///
+    /// Where replay follows, nothing tells that but the gap: a file may be missing that was cut off behind the gap, and the server's own limit is
+    /// that of a moment after the position from which it replays.
+    pub fn of_gap(is_all: bool) -> Outcomes {
         Outcomes {
-            below: Xid(first * XIDS_PER_FILE),
-            is_all,
+            ended_below: if is_all { files_begin() } else { Xid(0) },
             parts: BTreeMap::new(),
         }
     }
 
-    /// Whether commit records are of interest.
-    pub fn are_wanted(&self) -> bool {
-        self.below > Xid(0)
-    }
-
     /// A transaction or subtransaction committed.
     pub fn add(&mut self, xid: Xid) {
-        if xid >= self.below {
-            return;
-        }
         let (part, word, bit) = place(xid);
         let part = self.parts.entry(part);
         part.or_insert_with(|| Box::new([0; PART_WORDS as usize]))[word] |= bit;
     }
 
-    /// Tells the rows, when the gap up to `at` is in. Those of other transactions stay open if replay goes on, which may have their commit records; else
-    /// they did not commit.
-    pub fn tell(&self, replay: &mut Replay, session: &Session, at: Lsn) {
-        if self.are_wanted() && (self.is_all || !self.parts.is_empty()) {
-            replay.judge_below(session, self, self.below, at);
+    /// The commit log was cut off: all transactions below had ended.
+    pub fn cut(&mut self, below: Xid) {
+        self.ended_below = self.ended_below.max(below);
+    }
+
+    /// Tells the rows, when the gap up to `at` is in. The ids of all its transactions are below `next`.
+    pub fn tell(&self, replay: &mut Replay, session: &Session, next: Xid, at: Lsn) {
+        if !self.parts.is_empty() || self.ended_below > Xid(0) {
+            replay.judge_below(session, self, next, at);
         }
     }
+}
+
+/// The first transaction of the oldest file of the commit log, of those that reach up to the next id without a break.
+fn files_begin() -> Xid {
+    let mut first = pg::next_full_xid() / XIDS_PER_FILE;
+    for _ in 0..FILES {
+        let is_there = |file: u64| Path::new(&format!("pg_xact/{:04X}", file % FILES)).exists();
+        if first == 0 || !is_there(first - 1) {
+            break;
+        }
+        first -= 1;
+    }
+    Xid(first * XIDS_PER_FILE)
 }
 
 /// Part, word in it, and bit in that.
@@ -143,7 +170,7 @@ impl Clock for Outcomes {
     }
 
     fn is_in_progress(&self, xid: Xid) -> bool {
-        !self.is_all && !self.did_commit(xid)
+        xid >= self.ended_below && !self.did_commit(xid)
     }
 
     fn did_commit(&self, xid: Xid) -> bool {

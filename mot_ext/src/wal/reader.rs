@@ -4,6 +4,7 @@
 //!
 //! Runs in the startup process (inside rm_startup) and in the checkpoint worker (after a clean start). May raise.
 use super::RMGR_ID;
+use super::commit_log;
 use super::emit::{NAMED_XID_BYTES, NAMES_XID};
 use crate::pg;
 use mot_engine::Lsn;
@@ -33,10 +34,10 @@ const PAGE_HEADER_BYTES_MAX: u64 = size_of::<pg_sys::XLogLongPageHeaderData>() a
 pub trait GapVisitor {
     /// One of our records.
     fn own(&mut self, record: OwnRecord<'_>);
-    /// Whether commit records are of interest.
-    fn wants_commits(&self) -> bool;
     /// A transaction or subtransaction committed.
     fn committed(&mut self, xid: pg_sys::TransactionId);
+    /// The commit log was cut off below `oldest`.
+    fn cut(&mut self, oldest: pg_sys::TransactionId);
 }
 
 /// Shows `visitor` what begins in `[from, to)`. An error text says why `to` could not be reached.
@@ -111,10 +112,12 @@ unsafe fn walk(
                     end: Lsn((*reader).EndRecPtr),
                     xid: (*record).xl_xid,
                 });
-            } else if u32::from((*record).xl_rmid) == pg_sys::RmgrIds::RM_XACT_ID
-                && visitor.wants_commits()
-            {
+            } else if u32::from((*record).xl_rmid) == pg_sys::RmgrIds::RM_XACT_ID {
                 tell_commit(reader, visitor);
+            } else if u32::from((*record).xl_rmid) == pg_sys::RmgrIds::RM_CLOG_ID
+                && commit_log::is_cut(reader)
+            {
+                visitor.cut(commit_log::oldest_kept(reader));
             }
             if reached >= to.0 {
                 return Ok(());

@@ -83,6 +83,9 @@ static STOPWATCH: Watch = Watch(UnsafeCell::new(Stopwatch::new()));
 #[pg_guard]
 unsafe extern "C-unwind" fn startup() {
     let control = shmem::control();
+    control
+        .replays_in
+        .store(std::process::id(), Ordering::SeqCst);
     control.redo_began.store(true, Ordering::SeqCst);
     if pg::is_under_postmaster() {
         // The worker must hold its gate before this recovery's last checkpoint; the postmaster sleeps until it is told.

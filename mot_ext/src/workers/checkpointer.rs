@@ -4,11 +4,12 @@
 //! - Has no database connection and never opens a transaction: it touches no catalog.
 //! - A failed checkpoint is an ERROR line in the log and a retry. While the slot keeps the WAL, PostgreSQL's checkpoint
 //!   completes meanwhile; without a slot (wal_level = minimal), or with one whose WAL the server may take away
-//!   (max_slot_wal_keep_size), it is held, since nothing else would keep the WAL.
+//!   (max_slot_wal_keep_size), it is held, since nothing else would keep the WAL. So is the server's shutdown then.
 //! - The last checkpoint of a crash recovery completes before ours if the slot keeps the WAL (`may_lag`).
 //! - Writes nothing while the state is Failed, Empty or Loading, so that no good checkpoint is replaced by a partial one.
 use super::{copies, files, first_copy, gate, load, orphans, restartpoint};
 use crate::errors;
+use crate::pg::checkpointer::Checkpointer;
 use crate::pg::{self, interrupts, report, slot};
 use crate::session;
 use crate::shmem;
@@ -73,6 +74,17 @@ fn must_leave() -> bool {
             || server_is_stopping())
 }
 
+/// Whether this process may leave, `must_leave`, although PostgreSQL's checkpoint is not covered. Not where the WAL that the next start needs would then be
+/// nobody's: the server's shutdown waits for this process (`stop -m immediate` does not, and no checkpoint completes then), and so does whoever told
+/// it alone to end. But a slot with a limit may be what the checkpointer told it for, as above; a shutdown does not wait for the checkpointer before it
+/// has waited for this process.
+///
+/// A standby's restartpoint at its shutdown waits for nobody, whatever is done here (README.md, limits).
+fn may_leave_uncovered() -> bool {
+    must_leave()
+        && (slot::keeps_wal() || has_restartpoints() || (slot::is_held() && !server_is_stopping()))
+}
+
 /// Whether the whole server shuts down, and not only this worker was told to end: the postmaster says so in its lock file.
 pub(crate) fn server_is_stopping() -> bool {
     /// PM_STATUS of `miscadmin.h`: the eighth line.
@@ -94,6 +106,13 @@ unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum)
         .copies_are_whole
         .store(false, Ordering::SeqCst);
     copies::end_base_backups_to_come();
+    // The postmaster is gone. The checkpointer may not have noticed: waiting at our gate, it would complete a checkpoint that removes WAL.
+    if pg::is_postmaster_gone()
+        && !slot::keeps_wal()
+        && let Some(checkpointer) = Checkpointer::find()
+    {
+        checkpointer.end_at_once();
+    }
     gate::leave();
 }
 
@@ -117,8 +136,8 @@ impl Worker {
         self.load_without_redo();
         self.hold_slot();
         // Without a slot that surely keeps it nothing else keeps the WAL that a failed checkpoint leaves needed, and a backup does not bring it along: the
-        // gate stays shut until a try succeeds or the server shuts down.
-        while !self.cover(redo) && !may_pass_uncovered() && !must_leave() {
+        // gate stays shut until a try succeeds, also when the server shuts down.
+        while !self.cover(redo) && !may_pass_uncovered() && !may_leave_uncovered() {
             interrupts::sleep_ms(TURN_MS);
             super::reload_if_asked();
             self.stalls.look();
@@ -247,9 +266,8 @@ impl Worker {
     /// surely keep it, and the checkpoint that was loaded must not say that there is nothing to read. A checkpoint that a backup may begin
     /// from is always a later one: it waits as ever. At the end of an archive recovery PostgreSQL waits for no checkpoint.
     fn may_lag(&self) -> bool {
-        // SAFETY: reads shared state under a spinlock; never raises.
-        let state = unsafe { pg_sys::GetRecoveryState() };
-        if state != pg_sys::RecoveryState::RECOVERY_STATE_CRASH || !self.slot_is_counted {
+        if recovery_state() != pg_sys::RecoveryState::RECOVERY_STATE_CRASH || !self.slot_is_counted
+        {
             return false;
         }
         // A limit on the slot's WAL that the checkpointer has read already must not be overlooked.
@@ -286,7 +304,10 @@ impl Worker {
         report::error_without_jump(
             &format!("mot checkpoint at redo {} failed: {error}", show_lsn(redo)),
             if !slot::keeps_wal() {
-                errors::HINT_CHECKPOINT_FAILED_GATE_SHUT
+                match must_leave() && server_is_stopping() && !may_leave_uncovered() {
+                    true => errors::HINT_CHECKPOINT_FAILED_SHUTDOWN_WAITS,
+                    false => errors::HINT_CHECKPOINT_FAILED_GATE_SHUT,
+                }
             } else if copies::may_begin() {
                 errors::HINT_CHECKPOINT_FAILED_BACKUP_WAITS
             } else {
@@ -300,7 +321,7 @@ impl Worker {
     fn finish(&mut self) {
         let control = shmem::control();
         control.closing.store(true, Ordering::SeqCst);
-        while control.participants.load(Ordering::SeqCst) > 0 {
+        while control.participants.load(Ordering::SeqCst) > 0 || recovery_may_checkpoint() {
             // A checkpoint of PostgreSQL's may still be under way.
             self.turn();
             interrupts::sleep_ms(TURN_MS);
@@ -310,7 +331,7 @@ impl Worker {
             let _held = gate::open_turn();
             // SAFETY: reads a shared position; never raises. No writer is left, so everything logged is before it.
             let end = Lsn(unsafe { pg_sys::GetXLogInsertRecPtr() });
-            if self.write(end, true) {
+            if self.write_last(end) {
                 match files::fingerprint() {
                     Ok(newest) => {
                         let generation = newest.map_or(0, |(generation, _)| generation);
@@ -331,6 +352,23 @@ impl Worker {
         }
         restartpoint::open();
         gate::leave();
+    }
+
+    /// Writes the last checkpoint: as often as it takes where the slot does not keep the WAL, which PostgreSQL's last one would remove. False: it failed, and
+    /// the slot does.
+    fn write_last(&mut self, end: Lsn) -> bool {
+        while !self.write(end, true) {
+            if slot::keeps_wal() {
+                return false;
+            }
+            while self
+                .retry_checkpoint_at
+                .is_some_and(|at| Instant::now() < at)
+            {
+                interrupts::sleep_ms(TURN_MS);
+            }
+        }
+        true
     }
 }
 
@@ -362,6 +400,29 @@ fn may_use_slots() -> bool {
 fn hot_standby_active() -> bool {
     // SAFETY: reads a shared flag; never raises.
     unsafe { pg_sys::HotStandbyActive() }
+}
+
+fn recovery_state() -> pg_sys::RecoveryState::Type {
+    // SAFETY: reads shared state under a spinlock; never raises.
+    unsafe { pg_sys::GetRecoveryState() }
+}
+
+/// Whether the server replays as a standby does: its checkpoints are restartpoints.
+fn has_restartpoints() -> bool {
+    recovery_state() == pg_sys::RecoveryState::RECOVERY_STATE_ARCHIVE
+        && !shmem::control().redo_ended.load(Ordering::SeqCst)
+}
+
+/// Whether the last checkpoint of a recovery may yet come, and would remove WAL that nothing else keeps. Told to end, the startup process does so
+/// between two records; behind the last one it goes on. (With a slot that has a limit it is not waited for: that checkpoint may wait for the slot.)
+fn recovery_may_checkpoint() -> bool {
+    let control = shmem::control();
+    let replays_in = control.replays_in.load(Ordering::SeqCst);
+    replays_in != 0
+        && !slot::is_held()
+        && recovery_in_progress()
+        // SAFETY: sends no signal, but asks whether there is the process.
+        && unsafe { libc::kill(replays_in as libc::pid_t, 0) } == 0
 }
 
 fn recovery_in_progress() -> bool {

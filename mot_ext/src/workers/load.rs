@@ -169,24 +169,26 @@ struct Gap<'a> {
     own_records: &'a Cell<u64>,
     is_reading: &'a Cell<bool>,
     outcomes: Outcomes,
+    /// No id in the gap is past it. (PostgreSQL's redo position comes with the next id of a moment after it.)
+    next: Xid,
 }
 
 impl GapVisitor for Gap<'_> {
     fn own(&mut self, record: OwnRecord<'_>) {
         self.own_records.set(self.own_records.get() + 1);
         self.is_reading.set(false);
-        let xid = clock::widen(record.xid);
+        let xid = clock::widen_before(record.xid, self.next);
         self.replay
             .apply(self.session, record.data, record.end, xid);
         self.is_reading.set(true);
     }
 
-    fn wants_commits(&self) -> bool {
-        self.outcomes.are_wanted()
+    fn committed(&mut self, xid: pg_sys::TransactionId) {
+        self.outcomes.add(clock::widen_before(xid, self.next));
     }
 
-    fn committed(&mut self, xid: pg_sys::TransactionId) {
-        self.outcomes.add(clock::widen(xid));
+    fn cut(&mut self, oldest: pg_sys::TransactionId) {
+        self.outcomes.cut(clock::widen_before(oldest, self.next));
     }
 }
 
@@ -209,14 +211,15 @@ pub fn replay_gap(
             session,
             own_records: &own_records,
             is_reading: &is_reading,
-            outcomes: Outcomes::of_files(behind == Behind::Nothing),
+            outcomes: Outcomes::of_gap(behind == Behind::Nothing),
+            next: Xid(pg::next_full_xid()),
         };
         let read = reader::read_gap(manifest.redo, to, &mut gap);
         is_reading.set(false);
         gap.replay.drain(session);
         // Else there is nothing that they could be outcomes of.
         if read.is_ok() && (own_records.get() > 0 || manifest.has_open()) {
-            gap.outcomes.tell(gap.replay, session, to);
+            gap.outcomes.tell(gap.replay, session, gap.next, to);
         }
         read
     });
