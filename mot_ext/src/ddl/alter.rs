@@ -58,7 +58,7 @@ pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) ->
         for command in nodes::items::<pg_sys::AlterTableCmd>((*node).cmds) {
             if (*command).subtype == AT_AttachPartition {
                 // It comes alone.
-                partition::attach(statement, relid, node, (*command).def.cast());
+                partition::attach(statement, relid, node);
                 return Next::Done;
             }
             refuse_reference_in_command(command);
