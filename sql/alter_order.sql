@@ -104,6 +104,19 @@ SELECT * FROM ao_compare(
     'ALTER TABLE ao ADD COLUMN t ao_text GENERATED ALWAYS AS (NULL) STORED'],
   'INSERT INTO ao (a) VALUES (3)',
   'SELECT string_agg(ao::text, '' '' ORDER BY a) FROM ao');
+-- Types that there is no cast to: core looks for one in tables that it would rewrite.
+SELECT * FROM ao_compare(
+  'CREATE FOREIGN TABLE ao (a int, b varchar(10), c timestamptz, d text) SERVER mot; INSERT INTO ao VALUES (1, ''one'', ''2026-01-01'', ''a longer text'')',
+  ARRAY[
+    'ALTER TABLE ao ALTER b TYPE int',
+    'ALTER TABLE ao ALTER d TYPE bytea',
+    'ALTER TABLE ao ALTER d TYPE int[]',
+    'ALTER TABLE ao ALTER c TYPE box',
+    'ALTER TABLE ao ALTER a TYPE date',
+    'ALTER TABLE ao ALTER d TYPE ao_text',
+    'ALTER TABLE ao ALTER d TYPE ao_given'],
+  '',
+  'SELECT string_agg(ao::text, '' '' ORDER BY a) FROM ao');
 -- What was a generated column is none when another is added.
 SELECT * FROM ao_compare(
   'CREATE FOREIGN TABLE ao (a int, g int GENERATED ALWAYS AS (a * 2) STORED) SERVER mot; INSERT INTO ao VALUES (1), (2)',

@@ -4,11 +4,16 @@
 //! through: a longer or no limit of a varchar, varchar to text, a wider numeric precision, a domain without constraints.
 //! Core then changes the catalog, of tables that inherit, too; it would also try to make the column's indexes anew, which it refuses to do on
 //! a foreign table, so they are dropped before and made again after, in the same transaction (`set_aside`).
-use super::refuse::unsupported;
+use super::refuse::{raise, unsupported};
 use super::{latest, nodes};
 use pgrx::pg_sys;
 use pgrx::pg_sys::AlterTableType::AT_AlterColumnType;
 use pgrx::pg_sys::NodeTag::*;
+use pgrx::prelude::*;
+
+/// What can be done instead.
+const ANOTHER_COLUMN: &str =
+    "Add a column of the new type, fill it with UPDATE, drop the old one and rename it.";
 
 /// Refuses type changes that need a rewrite. What the others' types are is said in them once and for all: core reads their names again.
 pub unsafe fn refuse_rewrites(relid: pg_sys::Oid, commands: &[*mut pg_sys::AlterTableCmd]) {
@@ -25,14 +30,31 @@ pub unsafe fn refuse_rewrites(relid: pg_sys::Oid, commands: &[*mut pg_sys::Alter
                         "changing the type of column \"{}\" needs a rewrite, which memory-optimized tables do not support",
                         nodes::text((**command).name)
                     ),
-                    "Add a column of the new type, fill it with UPDATE, drop the old one and rename it.",
+                    ANOTHER_COLUMN,
                 );
             }
         }
     }
 }
 
-/// Whether a type change alters stored values: core's ATColumnChangeRequiresRewrite.
+/// Core's error.
+unsafe fn refuse_without_cast(relid: pg_sys::Oid, attnum: i16, new_type: pg_sys::Oid) -> ! {
+    // SAFETY: catalog look-ups that give palloc'd strings.
+    let (column, new_type) = unsafe {
+        (
+            nodes::text(pg_sys::get_attname(relid, attnum, false)),
+            nodes::text(pg_sys::format_type_be(new_type)),
+        )
+    };
+    raise(
+        PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+        format!("column \"{column}\" cannot be cast automatically to type {new_type}"),
+        None,
+        Some(ANOTHER_COLUMN.into()),
+    )
+}
+
+/// Whether a type change alters stored values, or raises if there is no cast: core's ATColumnChangeRequiresRewrite.
 unsafe fn needs_rewrite(
     relid: pg_sys::Oid,
     attnum: i16,
@@ -79,8 +101,8 @@ unsafe fn needs_rewrite(
             -1,
         );
         if coerced.is_null() {
-            // No such cast: core says it best.
-            return false;
+            // Core looks for a cast where it has to rewrite, so not for a foreign table.
+            refuse_without_cast(relid, attnum, new_type);
         }
         let mut expression: *mut pg_sys::Node = pg_sys::expression_planner(coerced.cast()).cast();
         loop {
