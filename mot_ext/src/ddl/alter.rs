@@ -1,18 +1,22 @@
 //! ALTER TABLE on memory-optimized tables.
 //!
 //! Core alters a foreign table's catalog rows and never looks at its rows: it neither fills a new column, nor verifies a new
-//! NOT NULL or CHECK, nor rewrites for a new type. So the statement runs in four steps, in one transaction:
+//! NOT NULL or CHECK, nor rewrites for a new type. So the statement runs in five steps, in one transaction:
 //!
 //! 1. subcommands are sorted: index constraints are taken out, what has no meaning is dropped, what is unsupported refused;
 //! 2. a picture of the table is taken;
 //! 3. core alters;
-//! 4. whatever differs from the picture is made true of the rows (`rows`), and the index constraints are made.
+//! 4. whatever differs from the picture is made true of the rows (`rows`), and the index constraints are made;
+//! 5. core sets the defaults that are for rows to come (`starting_values`).
 //!
 //! The comparison, rather than the text of the statement, decides what is verified: it sees inherited and implied changes too.
 use super::refuse::{raise, unsupported};
 use super::rows::{self, Picture};
 use super::utility::{Next, Statement, refuse_read_only};
-use super::{constraints, identity, index, latest, nodes, ownership, partition, retype};
+use super::{
+    constraints, identity, index, inheritance, latest, nodes, ownership, partition, retype,
+    set_aside, starting_values,
+};
 use crate::pg::version;
 use pgrx::pg_sys::AlterTableType::*;
 use pgrx::pg_sys::NodeTag::*;
@@ -54,17 +58,18 @@ pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) ->
         for command in nodes::items::<pg_sys::AlterTableCmd>((*node).cmds) {
             if (*command).subtype == AT_AttachPartition {
                 // It comes alone.
-                partition::attach(statement, relid, node, (*command).def.cast());
+                partition::attach(statement, relid, node);
                 return Next::Done;
             }
             refuse_reference_in_command(command);
-            let changes_values = match (*command).subtype {
-                AT_AlterColumnType => true,
-                AT_AddColumn => rows::adds_content(relid, (*command).def.cast()),
-                _ => false,
-            };
-            if changes_values {
-                retype::refuse_if_embedded(relid);
+            match (*command).subtype {
+                AT_AlterColumnType => retype::refuse_if_embedded(relid),
+                AT_AddColumn if rows::adds_content(relid, (*command).def.cast()) => {
+                    for table in inheritance::tables_of(relid) {
+                        retype::refuse_if_embedded(table);
+                    }
+                }
+                _ => {}
             }
         }
         if alter_with_mot_children(statement, relid, node, lock) {
@@ -162,7 +167,7 @@ unsafe fn alter_with_mot_children(
 ) -> bool {
     // SAFETY: a live node of the caller's own; descendants are locked as core will lock them.
     unsafe {
-        let commands = nodes::items::<pg_sys::AlterTableCmd>((*node).cmds);
+        let mut commands = nodes::items::<pg_sys::AlterTableCmd>((*node).cmds);
         // INHERIT of a constraint, which 18 has, does not ask for ONLY; for a type nobody can say it.
         let recurses = |command: &pg_sys::AlterTableCmd| {
             (*(*node).relation).inh
@@ -180,7 +185,7 @@ unsafe fn alter_with_mot_children(
         if pictures.is_empty() {
             return false;
         }
-        for command in commands {
+        for command in commands.iter().copied() {
             match (*command).subtype {
                 AT_AlterColumnType => unsupported(
                     "cannot change a column's type in a table with memory-optimized children",
@@ -191,11 +196,14 @@ unsafe fn alter_with_mot_children(
                 _ => {}
             }
         }
+        let later = starting_values::take(&mut commands);
+        (*node).cmds = nodes::list(&commands);
         statement.run(node);
         pg_sys::CommandCounterIncrement();
         for picture in &pictures {
             rows::make_true(picture);
         }
+        starting_values::alter(statement, node, &later, relid, lock);
         true
     }
 }
@@ -207,36 +215,10 @@ unsafe fn pictures(relid: pg_sys::Oid, recurses: bool, lock: pg_sys::LOCKMODE) -
         if !recurses {
             return vec![Picture::take(relid)];
         }
-        let tables = mot_descendants(relid, lock);
+        let tables = inheritance::mot_tables(relid, lock);
         tables
             .into_iter()
             .map(|table| Picture::take(table))
-            .collect()
-    }
-}
-
-/// The memory-optimized ones of a table and all that inherit from it, at any depth; of a composite type, of the tables that have their columns from it.
-unsafe fn mot_descendants(relid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Vec<pg_sys::Oid> {
-    // SAFETY: lists of oids from core, and catalog look-ups.
-    unsafe {
-        let tables = if pg_sys::get_rel_relkind(relid) as u8 == pg_sys::RELKIND_COMPOSITE_TYPE {
-            let typed = latest::select(
-                "SELECT oid FROM pg_catalog.pg_class WHERE reloftype = $1 ORDER BY oid",
-                &[pg_sys::get_rel_type_id(relid).into()],
-                |row| row.get::<pg_sys::Oid>(1),
-            );
-            let typed: Vec<_> = typed.into_iter().flatten().collect();
-            for table in &typed {
-                pg_sys::LockRelationOid(*table, lock);
-            }
-            typed
-        } else {
-            vec![relid]
-        };
-        tables
-            .into_iter()
-            .flat_map(|table| super::inheritance::find_all(table, lock))
-            .filter(|child| identity::is_mot_table(*child))
             .collect()
     }
 }
@@ -251,7 +233,6 @@ unsafe fn alter_mot_table(
     unsafe {
         let mut taken = Vec::new();
         let mut kept = Vec::new();
-        let mut retyped = Vec::new();
         let commands = nodes::items::<pg_sys::AlterTableCmd>((*node).cmds);
         for command in commands.iter().copied() {
             match (*command).subtype {
@@ -273,7 +254,6 @@ unsafe fn alter_mot_table(
                         taken.extend(constraints::take_from_column(column));
                     }
                 }
-                AT_AlterColumnType => retyped.push(command),
                 AT_SetRelOptions => {
                     super::create_table::ignore_storage_parameters((*command).def.cast());
                     continue;
@@ -293,7 +273,10 @@ unsafe fn alter_mot_table(
         let requests = constraints::index_requests(table, &taken);
 
         let pictures = pictures(relid, (*(*node).relation).inh, lock);
-        let set_aside = retype::set_indexes_aside(relid, &retyped);
+        retype::refuse_rewrites(relid, &commands);
+        let tables: Vec<_> = pictures.iter().map(Picture::relation).collect();
+        let indexes = set_aside::set_aside(&tables, &commands);
+        let later = starting_values::take(&mut kept);
         if !kept.is_empty() {
             (*node).cmds = nodes::list(&kept);
             statement.run(node);
@@ -302,8 +285,7 @@ unsafe fn alter_mot_table(
         for picture in &pictures {
             rows::make_true(picture);
         }
-        retype::make_indexes_again(&set_aside);
-        ownership::follow(relid);
+        indexes.make_again();
 
         for request in requests {
             if request.existing.is_null() {
@@ -312,6 +294,8 @@ unsafe fn alter_mot_table(
                 index::constraint_using_index(relid, &request);
             }
         }
+        starting_values::alter(statement, node, &later, relid, lock);
+        ownership::follow(relid);
     }
 }
 

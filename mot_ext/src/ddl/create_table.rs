@@ -209,15 +209,15 @@ unsafe fn create(
         let requests = constraints::index_requests(table, &taken);
 
         let partition_of = if (*base).partbound.is_null() {
-            std::ptr::null_mut()
+            None
         } else {
-            nodes::copy(base)
+            Some(partition::lock_parent(base))
         };
 
         statement.run(node);
         pg_sys::CommandCounterIncrement();
-        if !partition_of.is_null() {
-            partition::verify_parents_default(partition_of);
+        if let Some(parent) = partition_of {
+            partition::verify_default(parent, &[]);
         }
 
         let relid = identity::lookup(table);

@@ -82,6 +82,22 @@ pub unsafe fn define(
     stmt: *mut pg_sys::IndexStmt,
     is_alter_table: bool,
 ) -> pg_sys::Oid {
+    // SAFETY: the caller's promises are the same.
+    unsafe { make(relid, stmt, is_alter_table, true) }
+}
+
+/// Makes an index again that an ALTER TABLE has dropped for a while: no right is asked, as core asks none.
+pub unsafe fn define_again(relid: pg_sys::Oid, stmt: *mut pg_sys::IndexStmt) -> pg_sys::Oid {
+    // SAFETY: the caller's promises are those of `define`.
+    unsafe { make(relid, stmt, true, false) }
+}
+
+unsafe fn make(
+    relid: pg_sys::Oid,
+    stmt: *mut pg_sys::IndexStmt,
+    is_alter_table: bool,
+    asks_rights: bool,
+) -> pg_sys::Oid {
     // SAFETY: a live statement that the caller owns; the table is open and locked for the whole function.
     unsafe {
         let mut table = pg_sys::table_open(relid, pg_sys::NoLock as i32);
@@ -94,7 +110,9 @@ pub unsafe fn define(
         };
         pg_sys::CheckTableNotInUse(table, what.as_ptr());
         check_supported(stmt);
-        check_namespace(namespace);
+        if asks_rights {
+            check_namespace(namespace);
+        }
 
         if (*stmt).primary {
             refuse_second_primary_key(table);

@@ -7,6 +7,7 @@
 //! | `constraints` | takes PRIMARY KEY and UNIQUE out of definitions |
 //! | `index`, `index_columns` | CREATE INDEX and the indexes behind constraints |
 //! | `alter`, `rows`, `retype`, `ownership` | ALTER TABLE and what it must do to rows and indexes |
+//! | `set_aside`, `starting_values` | what is dropped before core's part, and what is done after it |
 //! | `domain` | ALTER DOMAIN: values in rows that a new constraint forbids |
 //! | `partition` | ATTACH PARTITION and PARTITION OF: rows that the new bounds leave in the wrong place |
 //! | `drop` | DROP and the object access hook |
@@ -55,6 +56,8 @@ mod retype;
 mod row_work;
 mod rows;
 mod search_path;
+mod set_aside;
+mod starting_values;
 mod storage;
 mod utility;
 

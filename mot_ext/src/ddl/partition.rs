@@ -3,29 +3,44 @@
 //! Core accepts a foreign table as a partition without a look at its rows, and passes foreign tables over when a new partition takes
 //! values from the default one. Queries then go by the bounds and miss such rows. So core makes the partition, and then every
 //! memory-optimized table whose bounds that narrowed is judged by them: the new partition, and what is below the default one.
-use super::utility::Statement;
-use super::{identity, inheritance, nodes, rows};
+//!
+//! No name is read again after core's part, which waits for locks: it may mean another table then (isolation/specs/ddl_waits_partitions).
+use super::refuse::raise;
+use super::utility::{Statement, refuse_read_only};
+use super::{identity, inheritance, latest, nodes, rows};
 use pgrx::pg_sys;
 use pgrx::pg_sys::AlterTableType::*;
+use pgrx::prelude::*;
+use std::ffi::CStr;
 
-/// ALTER TABLE ... ATTACH PARTITION.
+/// ALTER TABLE ... ATTACH PARTITION, of a parent that is locked: nobody else gives it partitions.
 pub unsafe fn attach(
     statement: &Statement,
     parent: pg_sys::Oid,
     node: *mut pg_sys::AlterTableStmt,
-    command: *mut pg_sys::PartitionCmd,
 ) {
-    // SAFETY: live nodes; core has locked parent and partition when it returns.
+    // SAFETY: a live node; core has locked parent and partition when it returns.
     unsafe {
-        let partition = nodes::copy((*command).name);
+        let before = partitions(parent);
         statement.run(nodes::copy(node));
         pg_sys::CommandCounterIncrement();
-        let partition = identity::lookup(partition);
-        for table in memory_optimized(partition) {
+        let mut attached = partitions(parent);
+        attached.retain(|partition| !before.contains(partition));
+        for table in attached.iter().flat_map(|new| memory_optimized(*new)) {
             rows::verify_partition(table, false);
         }
-        verify_default(parent, partition);
+        verify_default(parent, &attached);
     }
+}
+
+/// The partitions right below a table.
+fn partitions(parent: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    let found = latest::select(
+        "SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent = $1",
+        &[parent.into()],
+        |row| row.get::<pg_sys::Oid>(1),
+    );
+    found.into_iter().flatten().collect()
 }
 
 /// Whether an ALTER TABLE attaches a partition so that rows of memory-optimized tables have to be looked at.
@@ -62,32 +77,74 @@ unsafe fn holds_ours(partition: pg_sys::Oid) -> bool {
             .any(identity::is_mot_table)
 }
 
-/// CREATE [FOREIGN] TABLE ... PARTITION OF, of whatever kind.
+/// CREATE [FOREIGN] TABLE ... PARTITION OF, of whatever kind; the statement is the caller's own copy.
 pub unsafe fn create(statement: &Statement, node: *mut pg_sys::CreateStmt) {
     // SAFETY: a live node with bounds.
     unsafe {
-        let parent = nodes::copy(node);
+        // What core asks first, of the new table.
+        let table = nodes::copy((*node).relation);
+        let mut existing = pg_sys::InvalidOid;
+        let namespace = pg_sys::RangeVarGetAndCheckCreationNamespace(
+            table,
+            pg_sys::NoLock as i32,
+            &raw mut existing,
+        );
+        if (*node).if_not_exists && existing != pg_sys::InvalidOid {
+            // Core says so, and looks at no parent.
+            (*table).schemaname = pg_sys::get_namespace_name(namespace);
+            statement.run(node);
+            refuse_another(table, existing);
+            return;
+        }
+        let parent = lock_parent(node);
         statement.run(node);
         pg_sys::CommandCounterIncrement();
-        verify_parents_default(parent);
+        verify_default(parent, &[]);
     }
 }
 
-/// After core has made a partition: the rows of the default one.
-pub unsafe fn verify_parents_default(node: *mut pg_sys::CreateStmt) {
-    // SAFETY: a live node with bounds, so with one parent, which core has locked.
+/// Raises if a table that was there before a statement with IF NOT EXISTS is not there after: the statement may have made a partition unseen.
+unsafe fn refuse_another(table: *mut pg_sys::RangeVar, existing: pg_sys::Oid) {
+    // SAFETY: a live name.
+    if unsafe { identity::lookup(table) } != existing {
+        raise(
+            PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+            "the table was replaced by a concurrent statement",
+            None,
+            Some("Try again.".into()),
+        );
+    }
+}
+
+/// Locks the parent that a CREATE [FOREIGN] TABLE ... PARTITION OF names, as core will, and has the statement, which is the caller's own copy, name it once
+/// and for all.
+pub unsafe fn lock_parent(node: *mut pg_sys::CreateStmt) -> pg_sys::Oid {
+    // SAFETY: a live node with bounds, so with one parent.
     unsafe {
-        for parent in nodes::items::<pg_sys::RangeVar>((*node).inhRelations) {
-            verify_default(identity::lookup(parent), pg_sys::InvalidOid);
-        }
+        let tag = pg_sys::CreateCommandTag(node.cast());
+        refuse_read_only(CStr::from_ptr(pg_sys::GetCommandTagName(tag)));
+        let parents = nodes::items::<pg_sys::RangeVar>((*node).inhRelations);
+        let [name] = parents[..] else {
+            unreachable!("a partition has one parent");
+        };
+        let parent = pg_sys::RangeVarGetRelidExtended(
+            name,
+            pg_sys::AccessExclusiveLock as i32,
+            0,
+            None,
+            std::ptr::null_mut(),
+        );
+        (*name).schemaname = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(parent));
+        parent
     }
 }
 
-unsafe fn verify_default(parent: pg_sys::Oid, new: pg_sys::Oid) {
+/// After core has made or attached a partition: the rows of the default one, unless that is new and judged.
+pub unsafe fn verify_default(parent: pg_sys::Oid, judged: &[pg_sys::Oid]) {
     // SAFETY: the parent is locked.
     unsafe {
         let default = inheritance::default_partition(parent);
-        if default == pg_sys::InvalidOid || default == new {
+        if default == pg_sys::InvalidOid || judged.contains(&default) {
             return;
         }
         for table in memory_optimized(default) {

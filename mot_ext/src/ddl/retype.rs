@@ -2,105 +2,59 @@
 //!
 //! A stored row is a PostgreSQL tuple and is never rewritten, so only a change that leaves every value's bytes alone is let
 //! through: a longer or no limit of a varchar, varchar to text, a wider numeric precision, a domain without constraints.
-//! Core then changes the catalog; it would also try to make the column's indexes anew, which it refuses to do on a foreign
-//! table, so they are dropped before and made again after, in the same transaction.
-use super::refuse::unsupported;
-use super::{latest, nodes, rows};
+//! Core then changes the catalog, of tables that inherit, too; it would also try to make the column's indexes anew, which it refuses to do on
+//! a foreign table, so they are dropped before and made again after, in the same transaction (`set_aside`).
+use super::refuse::{raise, unsupported};
+use super::{latest, nodes};
 use pgrx::pg_sys;
+use pgrx::pg_sys::AlterTableType::AT_AlterColumnType;
 use pgrx::pg_sys::NodeTag::*;
+use pgrx::prelude::*;
 
-/// Commands that make dropped indexes again.
-pub struct SetAside(Vec<String>);
+/// What can be done instead.
+const ANOTHER_COLUMN: &str =
+    "Add a column of the new type, fill it with UPDATE, drop the old one and rename it.";
 
-/// Refuses type changes that need a rewrite, and drops the indexes over the columns of those that do not.
-pub unsafe fn set_indexes_aside(
-    relid: pg_sys::Oid,
-    commands: &[*mut pg_sys::AlterTableCmd],
-) -> SetAside {
-    let mut again = Vec::new();
-    // SAFETY: live ALTER COLUMN TYPE commands; the caller has locked the table exclusively.
+/// Refuses type changes that need a rewrite. What the others' types are is said in them once and for all: core reads their names again.
+pub unsafe fn refuse_rewrites(relid: pg_sys::Oid, commands: &[*mut pg_sys::AlterTableCmd]) {
+    // SAFETY: live commands of the caller's own; the definition of one that changes a type is a column's.
     unsafe {
-        let mut columns: Vec<i16> = Vec::new();
         for command in commands {
-            let attnum = pg_sys::get_attnum(relid, (**command).name);
-            if attnum <= 0 {
+            if (**command).subtype != AT_AlterColumnType {
                 continue;
             }
-            if needs_rewrite(relid, attnum, (**command).def.cast()) {
+            let attnum = pg_sys::get_attnum(relid, (**command).name);
+            if attnum > 0 && needs_rewrite(relid, attnum, (**command).def.cast()) {
                 unsupported(
                     format!(
                         "changing the type of column \"{}\" needs a rewrite, which memory-optimized tables do not support",
                         nodes::text((**command).name)
                     ),
-                    "Add a column of the new type, fill it with UPDATE, drop the old one and rename it.",
+                    ANOTHER_COLUMN,
                 );
             }
-            columns.push(attnum);
         }
-        for column in columns {
-            for (drop, create) in indexes_over(relid, column) {
-                if !again.contains(&create) {
-                    rows::run_command(&drop);
-                    again.push(create);
-                }
-            }
-        }
-        if !again.is_empty() {
-            pg_sys::CommandCounterIncrement();
-        }
-    }
-    SetAside(again)
-}
-
-/// Makes again what `set_indexes_aside` dropped.
-pub unsafe fn make_indexes_again(set_aside: &SetAside) {
-    for command in &set_aside.0 {
-        // SAFETY: the text comes from PostgreSQL's own deparser.
-        unsafe { rows::run_command(command) };
     }
 }
 
-/// For each index over a column: the command that drops it and the one that makes it, for the session's path.
-unsafe fn indexes_over(relid: pg_sys::Oid, column: i16) -> Vec<(String, String)> {
-    let query = "
-        SELECT CASE WHEN c.oid IS NULL
-                    THEN pg_catalog.format('DROP INDEX %s', i.indexrelid::pg_catalog.regclass)
-                    ELSE pg_catalog.format('ALTER TABLE ONLY %s DROP CONSTRAINT %I', i.indrelid::pg_catalog.regclass, c.conname)
-               END,
-               CASE WHEN c.oid IS NOT NULL
-                    THEN pg_catalog.format('ALTER TABLE ONLY %s ADD CONSTRAINT %I %s', i.indrelid::pg_catalog.regclass,
-                                           c.conname, pg_catalog.pg_get_constraintdef(c.oid))
-               END,
-               i.indexrelid
-        FROM pg_catalog.pg_index i
-        LEFT JOIN pg_catalog.pg_constraint c ON c.conindid = i.indexrelid AND c.contype IN ('p', 'u')
-        WHERE i.indrelid = $1 AND $2 = ANY (i.indkey::int2[])
-        ORDER BY i.indexrelid";
-    let found = latest::select(query, &[relid.into(), column.into()], |row| {
+/// Core's error.
+unsafe fn refuse_without_cast(relid: pg_sys::Oid, attnum: i16, new_type: pg_sys::Oid) -> ! {
+    // SAFETY: catalog look-ups that give palloc'd strings.
+    let (column, new_type) = unsafe {
         (
-            row.get::<String>(1),
-            row.get::<String>(2),
-            row.get::<pg_sys::Oid>(3),
+            nodes::text(pg_sys::get_attname(relid, attnum, false)),
+            nodes::text(pg_sys::format_type_be(new_type)),
         )
-    });
-    found
-        .into_iter()
-        .filter_map(|(drop, constraint, index)| {
-            let create = match (constraint, index) {
-                (Some(create), _) => Some(create),
-                // Collations and operator classes are named as the session's path needs it, so not by the query above.
-                // SAFETY: an index of a locked table; the result is palloc'd.
-                (None, Some(index)) => unsafe {
-                    Some(nodes::text(pg_sys::pg_get_indexdef_string(index)))
-                },
-                (None, None) => None,
-            };
-            drop.zip(create)
-        })
-        .collect()
+    };
+    raise(
+        PgSqlErrorCode::ERRCODE_DATATYPE_MISMATCH,
+        format!("column \"{column}\" cannot be cast automatically to type {new_type}"),
+        None,
+        Some(ANOTHER_COLUMN.into()),
+    )
 }
 
-/// Whether a type change alters stored values: core's ATColumnChangeRequiresRewrite.
+/// Whether a type change alters stored values, or raises if there is no cast: core's ATColumnChangeRequiresRewrite.
 unsafe fn needs_rewrite(
     relid: pg_sys::Oid,
     attnum: i16,
@@ -129,6 +83,12 @@ unsafe fn needs_rewrite(
             &raw mut new_type,
             &raw mut new_typmod,
         );
+        let type_name = &mut *(*definition).typeName;
+        type_name.names = std::ptr::null_mut();
+        type_name.typmods = std::ptr::null_mut();
+        type_name.arrayBounds = std::ptr::null_mut();
+        type_name.typeOid = new_type;
+        type_name.typemod = new_typmod;
         let column = pg_sys::makeVar(1, attnum, old_type, old_typmod, old_collation, 0);
         let coerced = pg_sys::coerce_to_target_type(
             std::ptr::null_mut(),
@@ -141,8 +101,8 @@ unsafe fn needs_rewrite(
             -1,
         );
         if coerced.is_null() {
-            // No such cast: core says it best.
-            return false;
+            // Core looks for a cast where it has to rewrite, so not for a foreign table.
+            refuse_without_cast(relid, attnum, new_type);
         }
         let mut expression: *mut pg_sys::Node = pg_sys::expression_planner(coerced.cast()).cast();
         loop {

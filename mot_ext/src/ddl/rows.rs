@@ -2,7 +2,6 @@
 //!
 //! All work is SQL inside the statement's transaction, under the latest snapshot (as core's own table rewrites and scans are,
 //! also in REPEATABLE READ): the caller's lock keeps other writers out.
-use super::alter::violated;
 use super::{latest, nodes, retype, row_work, storage};
 use crate::pg::{guard, text, version, violation};
 use pgrx::pg_sys;
@@ -37,6 +36,11 @@ struct Column {
 }
 
 impl Picture {
+    /// The table.
+    pub fn relation(&self) -> pg_sys::Oid {
+        self.relation
+    }
+
     /// The table as it is; the caller has locked it.
     pub unsafe fn take(relation: pg_sys::Oid) -> Picture {
         // SAFETY: the caller holds a lock, so the relation opens without one.
@@ -53,7 +57,7 @@ impl Picture {
                         && !version::is_virtual(attribute)
                         && (attribute.atthasdef
                             || attribute.attidentity != 0
-                            || has_constrained_or_default_domain(attribute.atttypid)),
+                            || has_content(attribute.atttypid)),
                     generated: !attribute.attisdropped
                         && attribute.attgenerated as u8 == pg_sys::ATTRIBUTE_GENERATED_STORED,
                 })
@@ -92,12 +96,13 @@ impl Check {
     }
 }
 
-unsafe fn has_constrained_or_default_domain(type_oid: pg_sys::Oid) -> bool {
-    // SAFETY: catalog look-ups.
+/// Whether a new column starts with something else than NULL because of its type, which may have a default even if it is no domain, or must be judged by it.
+unsafe fn has_content(type_oid: pg_sys::Oid) -> bool {
+    // SAFETY: catalog look-ups; the default is read by its type's input function.
     unsafe {
-        pg_sys::get_typtype(type_oid) as u8 == pg_sys::TYPTYPE_DOMAIN
-            && (pg_sys::DomainHasConstraints(type_oid)
-                || !pg_sys::get_typdefault(type_oid).is_null())
+        let is_domain = pg_sys::get_typtype(type_oid) as u8 == pg_sys::TYPTYPE_DOMAIN;
+        (is_domain && pg_sys::DomainHasConstraints(type_oid))
+            || !pg_sys::get_typdefault(type_oid).is_null()
     }
 }
 
@@ -189,13 +194,19 @@ unsafe fn refuse_if_stored_elsewhere(relation: pg_sys::Oid) {
     }
 }
 
-/// Whether rows of a table that core keeps start with something else than NULL in a new column, or must be judged by its domain: core's question before it
+/// Whether rows of a table that core keeps start with something else than NULL in a new column, or must be judged by its type: core's question before it
 /// refuses such a column in a table whose row type is stored elsewhere. For types that are no types (serial) and for unknown ones, too: core knows better.
+/// Of a composite type the same is asked for the tables that have their columns from it.
 pub unsafe fn adds_content(relation: pg_sys::Oid, column: *mut pg_sys::ColumnDef) -> bool {
     // SAFETY: a live ColumnDef as parsed; catalog look-ups.
     unsafe {
         let kind = pg_sys::get_rel_relkind(relation) as u8;
-        if kind != pg_sys::RELKIND_RELATION && kind != pg_sys::RELKIND_PARTITIONED_TABLE {
+        if !matches!(
+            kind,
+            pg_sys::RELKIND_RELATION
+                | pg_sys::RELKIND_PARTITIONED_TABLE
+                | pg_sys::RELKIND_COMPOSITE_TYPE
+        ) {
             return false;
         }
         let has_source = nodes::items::<pg_sys::Constraint>((*column).constraints)
@@ -212,8 +223,7 @@ pub unsafe fn adds_content(relation: pg_sys::Oid, column: *mut pg_sys::ColumnDef
             return true;
         }
         let type_oid = pg_sys::LookupTypeNameOid(std::ptr::null_mut(), (*column).typeName, true);
-        type_oid == pg_sys::InvalidOid
-            || pg_sys::get_typtype(type_oid) as u8 == pg_sys::TYPTYPE_DOMAIN
+        type_oid == pg_sys::InvalidOid || has_content(type_oid)
     }
 }
 
@@ -257,21 +267,4 @@ fn partition_bounds(relation: pg_sys::Oid) -> Option<String> {
         |row| row.get::<String>(1),
     );
     found.into_iter().flatten().next()
-}
-
-/// Runs one command as if the user had given it, through all hooks.
-pub unsafe fn run_command(command: &str) {
-    let text = text::to_c(command);
-    // SAFETY: connect and finish are paired; an error in between ends the transaction, which cleans up.
-    unsafe {
-        pg_sys::SPI_connect();
-        let result = guard::without_context(|| pg_sys::SPI_execute(text.as_ptr(), false, 0));
-        if result < 0 {
-            violated(
-                PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-                format!("could not run \"{command}\": SPI error {result}"),
-            );
-        }
-        pg_sys::SPI_finish();
-    }
 }

@@ -241,6 +241,29 @@ impl Statement {
         }
     }
 
+    /// Has core alter a locked table once more, as a part of this statement: event triggers are not fired again, and no name is looked up.
+    pub unsafe fn alter_further(
+        &self,
+        node: *mut pg_sys::AlterTableStmt,
+        relid: pg_sys::Oid,
+        lock: pg_sys::LOCKMODE,
+    ) {
+        // SAFETY: the caller owns the node and holds the lock; event triggers are told as core tells them.
+        unsafe {
+            let mut context = pg_sys::AlterTableUtilityContext {
+                pstmt: self.plan_of(node),
+                queryString: self.query_string,
+                relid,
+                params: self.params,
+                queryEnv: self.query_environment,
+            };
+            pg_sys::EventTriggerAlterTableStart(node.cast());
+            pg_sys::EventTriggerAlterTableRelid(relid);
+            pg_sys::AlterTable(node, lock, &raw mut context);
+            pg_sys::EventTriggerAlterTableEnd();
+        }
+    }
+
     /// Runs another parse tree in this statement's place.
     pub unsafe fn run<T>(&self, node: *mut T) {
         // SAFETY: the caller owns the node.
