@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `utility` | the ProcessUtility hook and who handles which statement |
 //! | `create_table`, `create_table_as` | CREATE FOREIGN TABLE, and CREATE TABLE [AS] under `mot.create_tables` |
+//! | `made` | what a CREATE TABLE has made, and what it has found |
 //! | `constraints` | takes PRIMARY KEY and UNIQUE out of definitions |
 //! | `index`, `index_columns` | CREATE INDEX and the indexes behind constraints |
 //! | `alter`, `rows`, `retype`, `ownership` | ALTER TABLE and what it must do to rows and indexes |
@@ -45,6 +46,7 @@ mod index_columns;
 mod inheritance;
 mod latest;
 mod lock;
+mod made;
 mod maintenance;
 mod nodes;
 mod ownership;
