@@ -12,7 +12,9 @@
 use super::refuse::{raise, unsupported};
 use super::rows::{self, Picture};
 use super::utility::{Next, Statement, refuse_read_only};
-use super::{constraints, identity, index, latest, nodes, ownership, partition, retype};
+use super::{
+    constraints, event_triggers, identity, index, latest, nodes, ownership, partition, retype,
+};
 use crate::pg::version;
 use pgrx::pg_sys::AlterTableType::*;
 use pgrx::pg_sys::NodeTag::*;
@@ -291,6 +293,10 @@ unsafe fn alter_mot_table(
         }
         let table = nodes::copy((*node).relation);
         let requests = constraints::index_requests(table, &taken);
+        // Core fires event triggers for what it gets.
+        let whole = kept
+            .is_empty()
+            .then(|| event_triggers::Command::begin_alter(statement, node, relid));
 
         let pictures = pictures(relid, (*(*node).relation).inh, lock);
         let set_aside = retype::set_indexes_aside(relid, &retyped);
@@ -311,6 +317,9 @@ unsafe fn alter_mot_table(
             } else {
                 index::constraint_using_index(relid, &request);
             }
+        }
+        if let Some(whole) = whole {
+            whole.end();
         }
     }
 }
@@ -428,7 +437,9 @@ pub unsafe fn ensure_not_null(
             .is_none_or(|relation| relation.inh);
         let pictures = pictures(relid, recurses, pg_sys::AccessExclusiveLock as i32);
         // As core does it: inside another command event triggers are told of, and a list of it must be there.
-        pg_sys::EventTriggerAlterTableStart(stmt.cast());
+        let alter = nodes::make::<pg_sys::AlterTableStmt>(T_AlterTableStmt);
+        (*alter).objtype = OBJECT_TABLE;
+        pg_sys::EventTriggerAlterTableStart(alter.cast());
         pg_sys::AlterTableInternal(relid, nodes::list(&commands), recurses);
         pg_sys::EventTriggerAlterTableEnd();
         pg_sys::CommandCounterIncrement();

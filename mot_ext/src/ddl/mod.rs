@@ -12,6 +12,7 @@
 //! | `partition` | ATTACH PARTITION and PARTITION OF: rows that the new bounds leave in the wrong place |
 //! | `drop` | DROP and the object access hook |
 //! | `database` | CREATE DATABASE and DROP DATABASE |
+//! | `event_triggers` | event triggers of statements that core does not get |
 //! | `preload` | refuses DDL where the library is not preloaded |
 //! | `maintenance`, `lock`, `copy` | VACUUM, REINDEX, COMMENT; LOCK; COPY |
 //! | `attached` | what triggers a table can have; no rules, policies, publications |
@@ -40,6 +41,7 @@ pub mod database;
 mod definition;
 mod domain;
 mod drop;
+mod event_triggers;
 mod identity;
 mod index;
 mod index_columns;
