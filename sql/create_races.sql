@@ -46,3 +46,53 @@ DROP DATABASE cr_copy;
 DROP DATABASE cr_template;
 DROP FUNCTION cr_connect;
 DROP EXTENSION dblink;
+
+-- Publications send nothing of memory-optimized tables: none names a table that has them below it, and none comes below a table that one names.
+SET client_min_messages = error;
+CREATE TABLE cr_parted (a int, b int) PARTITION BY LIST (a);
+CREATE TABLE cr_mid PARTITION OF cr_parted FOR VALUES IN (1, 2) PARTITION BY LIST (b);
+CREATE FOREIGN TABLE cr_leaf PARTITION OF cr_mid FOR VALUES IN (1) SERVER mot;
+CREATE TABLE cr_heap (a int);
+CREATE TABLE cr_parent (a int);
+CREATE FOREIGN TABLE cr_child () INHERITS (cr_parent) SERVER mot;
+CREATE PUBLICATION cr_publication FOR TABLE cr_heap, cr_parted;
+CREATE PUBLICATION cr_publication FOR TABLE ONLY cr_parted;
+CREATE PUBLICATION cr_publication FOR TABLE cr_mid;
+CREATE PUBLICATION cr_publication FOR TABLE cr_parent;
+CREATE PUBLICATION cr_publication FOR TABLE cr_none;
+CREATE PUBLICATION cr_publication FOR TABLE cr_heap, ONLY cr_parent;
+ALTER PUBLICATION cr_publication ADD TABLE cr_parted;
+ALTER PUBLICATION cr_publication SET TABLE cr_mid;
+ALTER PUBLICATION cr_publication DROP TABLE cr_leaf;
+ALTER TABLE cr_mid DETACH PARTITION cr_leaf;
+ALTER PUBLICATION cr_publication ADD TABLE cr_parted;
+ALTER TABLE cr_mid ATTACH PARTITION cr_leaf FOR VALUES IN (1);
+CREATE FOREIGN TABLE cr_new PARTITION OF cr_mid FOR VALUES IN (2) SERVER mot;
+CREATE TABLE cr_mid2 (a int, b int) PARTITION BY LIST (b);
+ALTER TABLE cr_mid2 ATTACH PARTITION cr_leaf FOR VALUES IN (1);
+ALTER TABLE cr_parted ATTACH PARTITION cr_mid2 FOR VALUES IN (3);
+-- Heap partitions may come.
+CREATE TABLE cr_part PARTITION OF cr_mid FOR VALUES IN (3);
+-- One that is published no more.
+ALTER PUBLICATION cr_publication DROP TABLE cr_parted;
+ALTER TABLE cr_parted ATTACH PARTITION cr_mid2 FOR VALUES IN (3);
+INSERT INTO cr_parted VALUES (3, 1);
+SELECT tableoid::regclass, * FROM cr_parted;
+-- All tables: memory-optimized ones are left out.
+CREATE PUBLICATION cr_all FOR ALL TABLES;
+SELECT tablename FROM pg_publication_tables WHERE pubname = 'cr_all' AND tablename LIKE 'cr\_%' ORDER BY 1;
+DROP PUBLICATION cr_all;
+-- Somebody else's.
+CREATE ROLE cr_role;
+SELECT format('GRANT CREATE ON DATABASE %I TO cr_role', current_database()) \gexec
+SET ROLE cr_role;
+CREATE PUBLICATION cr_others FOR TABLE cr_parted;
+CREATE PUBLICATION cr_others FOR TABLE cr_leaf;
+RESET ROLE;
+DROP OWNED BY cr_role;
+DROP ROLE cr_role;
+DROP PUBLICATION cr_publication;
+DROP TABLE cr_parted, cr_heap;
+DROP FOREIGN TABLE cr_child;
+DROP TABLE cr_parent;
+RESET client_min_messages;

@@ -5,7 +5,8 @@
 use super::made::Watch;
 use super::utility::Statement;
 use super::{
-    alter, constraints, create_table_as, identity, index, nodes, partition, refuse, storage,
+    alter, attached, constraints, create_table_as, identity, index, nodes, partition, refuse,
+    storage,
 };
 use crate::settings;
 use pgrx::pg_sys;
@@ -234,6 +235,7 @@ unsafe fn create(
             );
         }
         if !partition_of.is_null() {
+            attached::refuse_published(relid);
             partition::verify_parents_default(partition_of);
         }
         storage::create_unless_used(relid);

@@ -4,7 +4,7 @@
 //! values from the default one. Queries then go by the bounds and miss such rows. So core makes the partition, and then every
 //! memory-optimized table whose bounds that narrowed is judged by them: the new partition, and what is below the default one.
 use super::utility::Statement;
-use super::{identity, inheritance, nodes, rows};
+use super::{attached, identity, inheritance, nodes, rows};
 use pgrx::pg_sys;
 use pgrx::pg_sys::AlterTableType::*;
 
@@ -21,7 +21,11 @@ pub unsafe fn attach(
         statement.run(nodes::copy(node));
         pg_sys::CommandCounterIncrement();
         let partition = identity::lookup(partition);
-        for table in memory_optimized(partition) {
+        let tables = memory_optimized(partition);
+        if !tables.is_empty() {
+            attached::refuse_published(partition);
+        }
+        for table in tables {
             rows::verify_partition(table, false);
         }
         verify_default(parent, partition);

@@ -188,7 +188,8 @@ unsafe fn is_done_here(statement: &Statement, node: *mut pg_sys::Node) -> bool {
             }
             T_AlterPublicationStmt => {
                 let node = node.cast::<pg_sys::AlterPublicationStmt>();
-                attached::publish((*node).pubobjects)
+                (*node).action != pg_sys::AlterPublicationAction::AP_DropObjects
+                    && attached::publish((*node).pubobjects)
             }
             T_CreatedbStmt => database::create(node.cast()),
             _ => false,
