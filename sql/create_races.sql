@@ -96,3 +96,45 @@ DROP TABLE cr_parted, cr_heap;
 DROP FOREIGN TABLE cr_child;
 DROP TABLE cr_parent;
 RESET client_min_messages;
+
+-- A wrapper of another name, and a second one: their tables are memory-optimized all the same.
+CREATE FOREIGN TABLE cr_named (a int PRIMARY KEY, b int) SERVER mot;
+INSERT INTO cr_named VALUES (1, 1), (2, 2);
+ALTER FOREIGN DATA WRAPPER mot RENAME TO cr_wrapper;
+ALTER FUNCTION mot.fdw_handler RENAME TO cr_handler;
+CREATE FOREIGN DATA WRAPPER cr_second HANDLER mot.cr_handler;
+CREATE SERVER cr_second FOREIGN DATA WRAPPER cr_second;
+CREATE FOREIGN TABLE cr_two (a int PRIMARY KEY, b int) SERVER cr_second;
+INSERT INTO cr_two VALUES (1, 1), (2, 2);
+CREATE TYPE cr_row AS (x int);
+ALTER TABLE cr_named ADD COLUMN c int DEFAULT 3;
+ALTER TABLE cr_two ADD COLUMN c int DEFAULT 3, ADD COLUMN r cr_row;
+SELECT * FROM cr_named;
+SELECT * FROM cr_two;
+ALTER TABLE cr_named ALTER b TYPE text;
+ALTER TABLE cr_two ALTER b TYPE text;
+ALTER TYPE cr_row ALTER ATTRIBUTE x TYPE text;
+CREATE UNIQUE INDEX cr_two_b ON cr_two (b);
+INSERT INTO cr_two VALUES (3, 2);
+SELECT rows, entries FROM mot.check('cr_named');
+SELECT rows, entries FROM mot.check('cr_two');
+ANALYZE;
+SELECT relname, reltuples FROM pg_class WHERE relname IN ('cr_named', 'cr_two') ORDER BY 1;
+-- But the handler is theirs.
+ALTER FOREIGN DATA WRAPPER cr_wrapper NO HANDLER;
+ALTER FOREIGN DATA WRAPPER cr_second HANDLER mot.cr_handler;
+ALTER FOREIGN DATA WRAPPER cr_second VALIDATOR mot.fdw_validator;
+-- A wrapper that has none may get it, and not lose it.
+CREATE FOREIGN DATA WRAPPER cr_third;
+ALTER FOREIGN DATA WRAPPER cr_third HANDLER mot.cr_handler;
+ALTER FOREIGN DATA WRAPPER cr_third NO HANDLER;
+DROP FOREIGN DATA WRAPPER cr_third;
+SET client_min_messages = warning;
+DROP SERVER cr_second CASCADE;
+RESET client_min_messages;
+DROP FOREIGN DATA WRAPPER cr_second;
+DROP FOREIGN TABLE cr_named;
+DROP TYPE cr_row;
+ALTER FUNCTION mot.cr_handler RENAME TO fdw_handler;
+ALTER FOREIGN DATA WRAPPER cr_wrapper RENAME TO mot;
+SELECT count(*) FROM mot.storages() s LEFT JOIN pg_class c ON c.oid = s.relation WHERE c.oid IS NULL;

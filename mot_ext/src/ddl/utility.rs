@@ -7,7 +7,8 @@
 //!   closer runs inside `handle`, which is guarded; there each PostgreSQL function is called through its guard.
 //! - A plan may be cached (`readOnlyTree`), and a handler rewrites what it is given: handlers always work on a copy.
 use super::{
-    alter, attached, copy, create_table, database, domain, drop, index, lock, maintenance, nodes,
+    alter, attached, copy, create_table, database, domain, drop, identity, index, lock,
+    maintenance, nodes,
 };
 use crate::pg::fields::FieldKeeper;
 use pgrx::pg_sys::NodeTag::*;
@@ -130,6 +131,7 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
             | T_CreatePublicationStmt
             | T_AlterPublicationStmt
             | T_CreatedbStmt
+            | T_AlterFdwStmt
     )
 }
 
@@ -192,6 +194,7 @@ unsafe fn is_done_here(statement: &Statement, node: *mut pg_sys::Node) -> bool {
                     && attached::publish((*node).pubobjects)
             }
             T_CreatedbStmt => database::create(node.cast()),
+            T_AlterFdwStmt => identity::refuse_other_handler(node.cast()),
             _ => false,
         }
     }
