@@ -138,3 +138,23 @@ DROP TYPE cr_row;
 ALTER FUNCTION mot.cr_handler RENAME TO fdw_handler;
 ALTER FOREIGN DATA WRAPPER cr_wrapper RENAME TO mot;
 SELECT count(*) FROM mot.storages() s LEFT JOIN pg_class c ON c.oid = s.relation WHERE c.oid IS NULL;
+
+-- A library that looks at plan states is not loaded while a query runs that has none.
+CREATE FOREIGN TABLE cr_read (a int PRIMARY KEY) SERVER mot;
+INSERT INTO cr_read VALUES (1), (2);
+SET mot.compiled_statements = always;
+SET auto_explain.log_min_duration = 0;
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM cr_read WHERE a = 1;
+FETCH c;
+LOAD 'auto_explain';
+ROLLBACK;
+BEGIN;
+DECLARE c CURSOR FOR SELECT * FROM cr_read WHERE a = 2;
+FETCH c;
+CLOSE c;
+LOAD 'auto_explain';
+DECLARE c CURSOR FOR SELECT * FROM cr_read WHERE a = 2;
+FETCH c;
+COMMIT;
+DROP FOREIGN TABLE cr_read;

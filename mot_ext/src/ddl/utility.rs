@@ -10,6 +10,7 @@ use super::{
     alter, attached, copy, create_table, database, domain, drop, identity, index, lock,
     maintenance, nodes,
 };
+use crate::compiled;
 use crate::pg::fields::FieldKeeper;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::prelude::*;
@@ -132,6 +133,7 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
             | T_AlterPublicationStmt
             | T_CreatedbStmt
             | T_AlterFdwStmt
+            | T_LoadStmt
     )
 }
 
@@ -195,6 +197,10 @@ unsafe fn is_done_here(statement: &Statement, node: *mut pg_sys::Node) -> bool {
             }
             T_CreatedbStmt => database::create(node.cast()),
             T_AlterFdwStmt => identity::refuse_other_handler(node.cast()),
+            T_LoadStmt => {
+                compiled::refuse_other_hooks();
+                false
+            }
             _ => false,
         }
     }
