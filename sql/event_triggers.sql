@@ -50,3 +50,92 @@ DROP EVENT TRIGGER et;
 DROP FUNCTION et_use;
 SELECT count(*) FROM mot.storages() s LEFT JOIN pg_class c ON c.oid = s.relation WHERE c.oid IS NULL;
 DROP FOREIGN TABLE et_indexed, et_filled, et_null, et_altered, et_keyed, et_nullable;
+
+-- Statements of which core gets nothing to run fire them all the same, as on a heap table.
+CREATE FUNCTION et_start() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE NOTICE '% begins', tg_tag;
+  IF current_setting('et.refuses', true) = 'on' THEN RAISE 'no definitions today'; END IF;
+END $$;
+CREATE FUNCTION et_end() RETURNS event_trigger LANGUAGE plpgsql AS $$
+DECLARE r record;
+BEGIN
+  FOR r IN SELECT * FROM pg_event_trigger_ddl_commands() LOOP
+    RAISE NOTICE '% ends: % of % %', tg_tag, r.command_tag, r.object_type, r.object_identity;
+  END LOOP;
+END $$;
+CREATE TABLE et_heap (a int, b int NOT NULL, c int NOT NULL);
+CREATE FOREIGN TABLE et_mot (a int, b int NOT NULL, c int NOT NULL) SERVER mot;
+CREATE EVENT TRIGGER et_start ON ddl_command_start EXECUTE FUNCTION et_start();
+CREATE EVENT TRIGGER et_end ON ddl_command_end EXECUTE FUNCTION et_end();
+CREATE INDEX et_heap_a ON et_heap (a);
+CREATE INDEX et_mot_a ON et_mot (a);
+CREATE INDEX IF NOT EXISTS et_heap_a ON et_heap (a);
+CREATE INDEX IF NOT EXISTS et_mot_a ON et_mot (a);
+CREATE INDEX CONCURRENTLY et_heap_ab ON et_heap (a, b);
+CREATE INDEX CONCURRENTLY et_mot_ab ON et_mot (a, b);
+ALTER TABLE et_heap ADD PRIMARY KEY (b);
+ALTER TABLE et_mot ADD PRIMARY KEY (b);
+ALTER TABLE et_heap ADD UNIQUE (a), ADD CONSTRAINT et_heap_two UNIQUE (a, c);
+ALTER TABLE et_mot ADD UNIQUE (a), ADD CONSTRAINT et_mot_two UNIQUE (a, c);
+CREATE UNIQUE INDEX et_heap_c ON et_heap (c);
+CREATE UNIQUE INDEX et_mot_c ON et_mot (c);
+ALTER TABLE et_heap ADD UNIQUE USING INDEX et_heap_c;
+ALTER TABLE et_mot ADD UNIQUE USING INDEX et_mot_c;
+CREATE FOREIGN TABLE et_null (a int) SERVER mot;
+ALTER TABLE et_null ADD PRIMARY KEY (a);
+DROP FOREIGN TABLE et_null;
+ALTER TABLE et_heap SET (fillfactor = 50);
+ALTER TABLE et_mot SET (fillfactor = 50);
+-- Inside another statement.
+SET mot.create_tables = on;
+CREATE SCHEMA et_schema CREATE TABLE inside (a int) CREATE INDEX inside_a ON inside (a);
+RESET mot.create_tables;
+-- What they refuse is not done.
+SET et.refuses = on;
+CREATE INDEX et_mot_refused ON et_mot (b);
+ALTER TABLE et_mot ADD CONSTRAINT et_mot_refused UNIQUE (b);
+SET et.refuses = off;
+-- After an error, also inside a statement that goes on, the next one is told of its own alone.
+INSERT INTO et_mot VALUES (1, 1, 1), (2, 2, 2);
+CREATE UNIQUE INDEX et_mot_failed ON et_mot ((1));
+CREATE FUNCTION et_fail() RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+  BEGIN
+    ALTER TABLE et_mot ADD CONSTRAINT et_mot_a UNIQUE (c, b);
+  EXCEPTION WHEN OTHERS THEN RAISE NOTICE '%', SQLERRM;
+  END;
+  CREATE INDEX et_mot_last ON et_mot (c, a);
+  RETURN 1;
+END $$;
+CREATE TABLE et_result AS SELECT et_fail();
+SELECT relname FROM pg_class WHERE relname LIKE 'et\_mot%' ORDER BY 1;
+DROP EVENT TRIGGER et_start;
+DROP EVENT TRIGGER et_end;
+-- One that makes the very table at the beginning: IF NOT EXISTS passes it by as it is.
+CREATE FUNCTION et_first() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('et.kind', true) <> '' AND to_regclass('et_raced') IS NULL AND current_setting('et.inside', true) IS DISTINCT FROM 'on' THEN
+    PERFORM set_config('et.inside', 'on', true);
+    EXECUTE format(current_setting('et.kind'), 'et_raced');
+    PERFORM set_config('et.inside', 'off', true);
+  END IF;
+END $$;
+CREATE EVENT TRIGGER et_first ON ddl_command_start WHEN TAG IN ('CREATE FOREIGN TABLE') EXECUTE FUNCTION et_first();
+SET et.kind = 'CREATE FOREIGN TABLE %s (a int, b int) SERVER mot';
+CREATE FOREIGN TABLE IF NOT EXISTS et_raced (a int PRIMARY KEY, b int UNIQUE) SERVER mot;
+SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 'et_raced'::regclass;
+DROP FOREIGN TABLE et_raced;
+SET et.kind = 'CREATE TABLE %s (a int, b int)';
+CREATE FOREIGN TABLE IF NOT EXISTS et_raced (a int PRIMARY KEY, b int UNIQUE) SERVER mot;
+SELECT relkind FROM pg_class WHERE relname = 'et_raced';
+DROP TABLE et_raced;
+-- And one that makes others is none of its business.
+CREATE FOREIGN TABLE IF NOT EXISTS et_other (a int PRIMARY KEY, b int UNIQUE) SERVER mot;
+SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 'et_other'::regclass ORDER BY 1;
+DROP EVENT TRIGGER et_first;
+SET client_min_messages = warning;
+DROP SCHEMA et_schema CASCADE;
+DROP FOREIGN TABLE et_mot, et_other;
+DROP TABLE et_heap, et_result, et_raced;
+DROP FUNCTION et_start, et_end, et_fail, et_first;

@@ -234,6 +234,17 @@ pub fn plan_of_other_columns(
     )
 }
 
+/// A library is to be loaded while a compiled query is open.
+pub fn statement_open() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_IN_USE,
+        "cannot load a library while a compiled query is open",
+        "The library could look for plan states, which compiled queries on memory-optimized tables do not have.",
+        "Close cursors first, or load the library when the session begins (session_preload_libraries)."
+    )
+}
+
 /// Raises 55000: a plan would run whose index was dropped since.
 pub fn index_dropped() -> ! {
     raise_report!(

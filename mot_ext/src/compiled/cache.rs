@@ -9,6 +9,7 @@ use super::entry::{Entry, Form, SerialHasher};
 use super::statement::{Statement, Uncompiled};
 use super::tree::Tree;
 use super::watch;
+use crate::errors;
 use crate::pg;
 use crate::settings::{self, CompiledStatements};
 use pgrx::pg_sys;
@@ -266,6 +267,19 @@ pub fn current_row(
         // SAFETY: a running statement stays in the map.
         Form::Compiled(statement) => unsafe { (*statement).current_row() },
         Form::Kept(_) => None,
+    }
+}
+
+/// Raises 55006 while a compiled form runs: a library that is about to be loaded may look for its plan states, which are not there.
+pub fn refuse_other_hooks() {
+    let runs = existing().is_some_and(|cache| {
+        cache
+            .running
+            .iter()
+            .any(|form| matches!(form, Form::Compiled(_)))
+    });
+    if runs {
+        errors::statement_open();
     }
 }
 

@@ -19,7 +19,7 @@ mod survey;
 mod tree;
 mod watch;
 
-pub use cache::current_row;
+pub use cache::{current_row, refuse_other_hooks};
 
 /// Installs the executor hooks while the server loads its libraries; a library loaded later has no tables to serve.
 pub fn init() {

@@ -14,8 +14,8 @@ use super::refuse::{raise, unsupported};
 use super::rows::{self, Picture};
 use super::utility::{Next, Statement, refuse_read_only};
 use super::{
-    constraints, identity, index, inheritance, latest, nodes, ownership, partition, retype,
-    set_aside, starting_values,
+    constraints, event_triggers, identity, index, inheritance, latest, nodes, ownership, partition,
+    retype, set_aside, starting_values,
 };
 use crate::pg::version;
 use pgrx::pg_sys::AlterTableType::*;
@@ -271,6 +271,10 @@ unsafe fn alter_mot_table(
         }
         let table = nodes::copy((*node).relation);
         let requests = constraints::index_requests(table, &taken);
+        // Core fires event triggers for what it gets.
+        let whole = kept
+            .is_empty()
+            .then(|| event_triggers::Command::begin_alter(statement, node, relid));
 
         let pictures = pictures(relid, (*(*node).relation).inh, lock);
         retype::refuse_rewrites(relid, &commands);
@@ -296,6 +300,9 @@ unsafe fn alter_mot_table(
         }
         starting_values::alter(statement, node, &later, relid, lock);
         ownership::follow(relid);
+        if let Some(whole) = whole {
+            whole.end();
+        }
     }
 }
 
@@ -412,7 +419,9 @@ pub unsafe fn ensure_not_null(
             .is_none_or(|relation| relation.inh);
         let pictures = pictures(relid, recurses, pg_sys::AccessExclusiveLock as i32);
         // As core does it: inside another command event triggers are told of, and a list of it must be there.
-        pg_sys::EventTriggerAlterTableStart(stmt.cast());
+        let alter = nodes::make::<pg_sys::AlterTableStmt>(T_AlterTableStmt);
+        (*alter).objtype = OBJECT_TABLE;
+        pg_sys::EventTriggerAlterTableStart(alter.cast());
         pg_sys::AlterTableInternal(relid, nodes::list(&commands), recurses);
         pg_sys::EventTriggerAlterTableEnd();
         pg_sys::CommandCounterIncrement();

@@ -4,7 +4,8 @@
 //! catalog machinery serves it. The engine owns what is behind it, and only the foreign-data wrapper reads it. What is left
 //! for an access method is to describe itself and to survive being called where core treats all indexes alike:
 //!
-//! - `REINDEX` and friends call `ambuild`: there is nothing on disk to build, and statistics stay as they are (-1).
+//! - `REINDEX` and friends call `ambuild`: there is nothing on disk to build, and statistics stay as they are (-1). So does what keeps older
+//!   snapshots from the index (`indcheckxmin`), which core takes away after a build that met no broken HOT chain.
 //! - `ANALYZE` calls `amvacuumcleanup`; NULL is an answer.
 //! - `ambulkdelete`, `amgetbitmap` and `amcanreturn` stay NULL: core then never tries to scan the table through a table
 //!   access method a foreign table does not have (it would dereference NULL), or reports an error.
@@ -70,14 +71,15 @@ extension_sql_file!(
 #[pg_guard]
 unsafe extern "C-unwind" fn ambuild(
     heap: pg_sys::Relation,
-    _index: pg_sys::Relation,
-    _info: *mut pg_sys::IndexInfo,
+    index: pg_sys::Relation,
+    info: *mut pg_sys::IndexInfo,
 ) -> *mut pg_sys::IndexBuildResult {
-    // SAFETY: core passes open relations; the result is a plain struct in a fresh zeroed block.
+    // SAFETY: core passes open relations and what it knows of the index; the result is a plain struct in a fresh zeroed block.
     unsafe {
         if (*(*heap).rd_rel).relkind != pg_sys::RELKIND_FOREIGN_TABLE as std::ffi::c_char {
             only_for_mot_tables();
         }
+        (*info).ii_BrokenHotChain = (*(*index).rd_index).indcheckxmin;
         let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())
             .cast::<pg_sys::IndexBuildResult>();
         (*result).heap_tuples = -1.0;

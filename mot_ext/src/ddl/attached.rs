@@ -2,7 +2,8 @@
 //!
 //! Core lets foreign tables have some triggers, and refuses the rest in the words for objects of a wrong kind (42809, 22023).
 use super::refuse::unsupported;
-use super::{identity, inheritance, nodes};
+use super::{identity, inheritance, latest, nodes};
+use crate::pg::version;
 use pgrx::pg_sys;
 
 /// CREATE POLICY on a memory-optimized table.
@@ -65,21 +66,90 @@ pub unsafe fn create_trigger(node: *mut pg_sys::CreateTrigStmt) -> bool {
     false
 }
 
-/// CREATE and ALTER PUBLICATION that name a memory-optimized table. (One of all tables, or of a schema's, leaves them out, as it does all foreign tables.)
+/// CREATE PUBLICATION, and ALTER PUBLICATION that adds or sets tables: refused where a memory-optimized table is named, or is below a table that is. (One of
+/// all tables, or of a schema's, leaves foreign tables out, and so what a partitioned table has in them.)
 pub unsafe fn publish(objects: *mut pg_sys::List) -> bool {
     // SAFETY: the objects of a live statement.
     unsafe {
         for object in nodes::items::<pg_sys::PublicationObjSpec>(objects) {
             let table = (*object).pubtable;
-            if !table.is_null() && identity::is_mot_table(identity::lookup((*table).relation)) {
-                unsupported(
-                    "publications of memory-optimized tables are not supported",
-                    "Physical replication carries memory-optimized tables; logical decoding does not.",
-                );
+            if !table.is_null() && publishes_mot_table((*table).relation) {
+                refuse_publication();
             }
         }
     }
     false
+}
+
+/// Raises 0A000 if a new partition, which is memory-optimized or has such tables below it, has come below a published table.
+pub unsafe fn refuse_published(partition: pg_sys::Oid) {
+    let published = latest::select(
+        "WITH RECURSIVE above(relation) AS (
+            SELECT $1
+            UNION
+            SELECT i.inhparent FROM above JOIN pg_catalog.pg_inherits i ON i.inhrelid = above.relation
+        )
+        SELECT r.prrelid FROM above JOIN pg_catalog.pg_publication_rel r ON r.prrelid = above.relation LIMIT 1",
+        &[partition.into()],
+        |row| row.get::<pg_sys::Oid>(1),
+    );
+    if !published.is_empty() {
+        refuse_publication();
+    }
+}
+
+fn refuse_publication() -> ! {
+    unsupported(
+        "publications of memory-optimized tables are not supported",
+        "Physical replication carries memory-optimized tables; logical decoding does not.",
+    )
+}
+
+/// Whether the publication of a table would mean changes of memory-optimized ones.
+unsafe fn publishes_mot_table(relation: *mut pg_sys::RangeVar) -> bool {
+    // SAFETY: a live name; catalog look-ups and locks that last to the end of the transaction.
+    unsafe {
+        let relid = identity::lookup(relation);
+        if relid == pg_sys::InvalidOid {
+            return false;
+        }
+        match pg_sys::get_rel_relkind(relid) as u8 {
+            // What is not his core will refuse, and it is not locked for it.
+            pg_sys::RELKIND_PARTITIONED_TABLE if version::owns_class(relid) => {
+                partitions_include_mot_table(relation)
+            }
+            // Core adds those that inherit, as they are now.
+            pg_sys::RELKIND_RELATION if (*relation).inh => {
+                inheritance::find_all(relid, pg_sys::NoLock as i32)
+                    .into_iter()
+                    .any(identity::is_mot_table)
+            }
+            _ => identity::is_mot_table(relid),
+        }
+    }
+}
+
+/// Whether a partitioned table has memory-optimized partitions, at any depth. Partitioned tables are locked against new partitions on the way: who waits
+/// for that finds the table published (`refuse_published`).
+unsafe fn partitions_include_mot_table(relation: *mut pg_sys::RangeVar) -> bool {
+    // SAFETY: a live name; oids of relations, which may go as long as they are not locked.
+    unsafe {
+        let lock = pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE;
+        let root = pg_sys::RangeVarGetRelidExtended(relation, lock, 0, None, std::ptr::null_mut());
+        let mut locked = vec![root];
+        loop {
+            let all = inheritance::find_all(root, pg_sys::NoLock as i32);
+            let is_new = |table: &&pg_sys::Oid| {
+                !locked.contains(*table)
+                    && pg_sys::get_rel_relkind(**table) as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
+            };
+            let Some(new) = all.iter().find(is_new).copied() else {
+                return all.into_iter().any(identity::is_mot_table);
+            };
+            pg_sys::LockRelationOid(new, lock);
+            locked.push(new);
+        }
+    }
 }
 
 unsafe fn reaches_mot_table(relid: pg_sys::Oid) -> bool {

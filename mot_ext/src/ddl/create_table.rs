@@ -2,9 +2,11 @@
 //!
 //! Core makes the table; its PRIMARY KEY and UNIQUE constraints are taken out first and made as indexes afterwards, its
 //! storage in the engine in between, all in the statement's transaction.
+use super::made::Watch;
 use super::utility::Statement;
 use super::{
-    alter, constraints, create_table_as, identity, index, nodes, partition, refuse, storage,
+    alter, attached, constraints, create_table_as, identity, index, nodes, partition, refuse,
+    storage,
 };
 use crate::pg::report;
 use crate::settings;
@@ -198,15 +200,13 @@ unsafe fn create(
                 "Create the table in another schema, or a temporary heap table.",
             );
         }
-        if (*base).if_not_exists && existing != pg_sys::InvalidOid {
-            statement.run(node);
-            return None;
-        }
         // Named once and for all: what the rest of the statement does must mean this table.
         (*relation).schemaname = pg_sys::get_namespace_name(namespace);
         let table = nodes::copy(relation);
-        // Wrong constraints are refused before anything is made.
-        let requests = constraints::index_requests(table, &taken);
+        let if_not_exists = (*base).if_not_exists;
+        // Wrong constraints are refused before anything is made. Of a table that is there already nothing is asked.
+        let requests = (existing == pg_sys::InvalidOid || !if_not_exists)
+            .then(|| constraints::index_requests(table, &taken));
 
         let partition_of = if (*base).partbound.is_null() {
             None
@@ -214,14 +214,17 @@ unsafe fn create(
             Some(partition::lock_parent(base))
         };
 
+        let watch = Watch::begin();
         statement.run(node);
         pg_sys::CommandCounterIncrement();
-        if let Some(parent) = partition_of {
-            partition::verify_default(parent, &[]);
-        }
-
+        let made = watch.made();
+        drop(watch);
         let relid = identity::lookup(table);
-        if !identity::is_mot_table(relid) {
+        if made.is_none() && if_not_exists && relid != pg_sys::InvalidOid {
+            // Core has found a table of that name, whatever was or was not there a moment before, and said so.
+            return None;
+        }
+        if made != Some(relid) {
             raise(
                 PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
                 format!(
@@ -232,8 +235,12 @@ unsafe fn create(
                 Some("Have the trigger leave new memory-optimized tables their names.".into()),
             );
         }
+        if let Some(parent) = partition_of {
+            attached::refuse_published(relid);
+            partition::verify_default(parent, &[]);
+        }
         storage::create_unless_used(relid);
-        for request in requests {
+        for request in requests.unwrap_or_else(|| constraints::index_requests(table, &taken)) {
             if !request.existing.is_null() {
                 unsupported(
                     "cannot use an existing index in CREATE TABLE",

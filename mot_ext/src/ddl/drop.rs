@@ -6,7 +6,7 @@
 //! the transaction and frees memory at commit only.
 use super::refuse::unsupported;
 use super::utility::Statement;
-use super::{database, identity, inheritance, nodes, storage};
+use super::{database, identity, inheritance, made, nodes, storage};
 use pgrx::pg_sys::{self, ObjectType::*};
 use pgrx::prelude::*;
 use std::cell::Cell;
@@ -42,10 +42,12 @@ unsafe extern "C-unwind" fn object_access(
         }
         if access == pg_sys::ObjectAccessType::OAT_DROP && sub_object == 0 {
             dropped(class, object);
-        } else if access == pg_sys::ObjectAccessType::OAT_POST_CREATE
-            && class == pg_sys::DatabaseRelationId
-        {
-            database_created();
+        } else if access == pg_sys::ObjectAccessType::OAT_POST_CREATE && sub_object == 0 {
+            if class == pg_sys::RelationRelationId {
+                made::note(object);
+            } else if class == pg_sys::DatabaseRelationId {
+                database_created();
+            }
         }
     }
 }

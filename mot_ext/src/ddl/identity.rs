@@ -1,21 +1,69 @@
 //! Which catalog objects are ours.
-use super::nodes;
-use super::refuse::raise;
+//!
+//! A foreign table is ours if its wrapper's handler is: names can be changed, and a handler have several wrappers. Nobody takes it from a wrapper
+//! (`refuse_other_handler`), for that would make its tables somebody else's, and leave their rows.
+use super::refuse::{raise, unsupported};
+use super::{latest, nodes};
+use crate::fdw;
 use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-/// Name of the foreign-data wrapper, of its only server, and of the access method.
+/// Name of the server that comes with the extension, and of the access method.
 pub const NAME: &str = "mot";
 
-/// Whether a foreign server belongs to our wrapper.
+/// Whether a foreign server belongs to a wrapper of ours.
 pub fn is_mot_server(server: pg_sys::Oid) -> bool {
     // SAFETY: catalog look-ups; both return palloc'd structs or raise.
     unsafe {
         let server = pg_sys::GetForeignServer(server);
         let wrapper = pg_sys::GetForeignDataWrapper((*server).fdwid);
-        nodes::text((*wrapper).fdwname) == NAME
+        fdw::is_handler((*wrapper).fdwhandler)
     }
+}
+
+/// Our handlers, for the list of an SQL condition on `pg_foreign_data_wrapper.fdwhandler`; one, unless somebody has made another function of ours.
+pub fn handlers() -> String {
+    let all = latest::select(
+        "SELECT DISTINCT fdwhandler FROM pg_catalog.pg_foreign_data_wrapper",
+        &[],
+        |row| row.get::<pg_sys::Oid>(1),
+    );
+    let ours: Vec<_> = all
+        .into_iter()
+        .flatten()
+        .filter(|handler| fdw::is_handler(*handler))
+        .map(|handler| format!("'{}'", handler.to_u32()))
+        .collect();
+    if ours.is_empty() {
+        // Which nothing is equal to.
+        return "NULL".into();
+    }
+    ours.join(", ")
+}
+
+/// Whether ALTER FOREIGN DATA WRAPPER names a handler, or none, for a wrapper of ours.
+pub unsafe fn changes_handler(node: *mut pg_sys::AlterFdwStmt) -> bool {
+    // SAFETY: a live node of this type; its options are DefElem nodes.
+    unsafe {
+        let is_named = nodes::items::<pg_sys::DefElem>((*node).func_options)
+            .into_iter()
+            .any(|option| nodes::text((*option).defname) == "handler");
+        let wrapper = pg_sys::GetForeignDataWrapperByName((*node).fdwname, true);
+        is_named && !wrapper.is_null() && fdw::is_handler((*wrapper).fdwhandler)
+    }
+}
+
+/// ALTER FOREIGN DATA WRAPPER that would make memory-optimized tables foreign.
+pub unsafe fn refuse_other_handler(node: *mut pg_sys::AlterFdwStmt) -> bool {
+    // SAFETY: a live node of this type.
+    if unsafe { changes_handler(node) } {
+        unsupported(
+            "the handler of memory-optimized tables cannot be changed",
+            "Drop the tables, and then the foreign-data wrapper.",
+        );
+    }
+    false
 }
 
 /// Whether a relation is a memory-optimized table. `InvalidOid` is not.

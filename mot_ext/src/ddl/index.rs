@@ -7,7 +7,7 @@ use super::constraints::Request;
 use super::index_columns::{choose_name, column_names, resolve};
 use super::refuse::{raise, unsupported};
 use super::utility::{Statement, refuse_read_only};
-use super::{alter, identity, nodes, storage};
+use super::{alter, event_triggers, identity, nodes, storage};
 use crate::pg::{report, version};
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
@@ -21,6 +21,9 @@ pub unsafe fn create(statement: &Statement, node: *mut pg_sys::IndexStmt) -> boo
         if !identity::is_mot_table(identity::lookup((*node).relation)) {
             return of_copied_table(statement, node);
         }
+        refuse_read_only(c"CREATE INDEX");
+        let node = nodes::copy(node);
+        let command = event_triggers::Command::begin(statement, node);
         if (*node).concurrent {
             // Writers are few and short here; what remains of CONCURRENTLY is its promise not to run in a transaction.
             pg_sys::PreventInTransactionBlock(
@@ -28,8 +31,6 @@ pub unsafe fn create(statement: &Statement, node: *mut pg_sys::IndexStmt) -> boo
                 c"CREATE INDEX CONCURRENTLY".as_ptr(),
             );
         }
-        refuse_read_only(c"CREATE INDEX");
-        let node = nodes::copy(node);
         let relid = pg_sys::RangeVarGetRelidExtended(
             (*node).relation,
             pg_sys::ShareLock as i32,
@@ -38,7 +39,8 @@ pub unsafe fn create(statement: &Statement, node: *mut pg_sys::IndexStmt) -> boo
             std::ptr::null_mut(),
         );
         identity::recheck(relid);
-        define(relid, node, false);
+        command.has_made(define(relid, node, false));
+        command.end();
         true
     }
 }

@@ -113,15 +113,18 @@ unsafe fn analyze(
 
 /// Every memory-optimized table of the database that the user may analyze, as ANALYZE targets.
 unsafe fn all_tables() -> Vec<*mut pg_sys::VacuumRelation> {
-    let query = "
+    // SAFETY: a snapshot is what the queries need, and VACUUM comes without one.
+    let oids = unsafe {
+        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        let query = format!(
+            "
         SELECT f.ftrelid FROM pg_catalog.pg_foreign_table f
         JOIN pg_catalog.pg_foreign_server s ON s.oid = f.ftserver
         JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid = s.srvfdw
-        WHERE w.fdwname = 'mot' ORDER BY f.ftrelid";
-    // SAFETY: a snapshot is what the query needs, and VACUUM comes without one.
-    let oids = unsafe {
-        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-        let oids = latest::select(query, &[], |row| row.get::<pg_sys::Oid>(1));
+        WHERE w.fdwhandler IN ({}) ORDER BY f.ftrelid",
+            identity::handlers()
+        );
+        let oids = latest::select(&query, &[], |row| row.get::<pg_sys::Oid>(1));
         pg_sys::PopActiveSnapshot();
         oids
     };

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `utility` | the ProcessUtility hook and who handles which statement |
 //! | `create_table`, `create_table_as` | CREATE FOREIGN TABLE, and CREATE TABLE [AS] under `mot.create_tables` |
+//! | `made` | what a CREATE TABLE has made, and what it has found |
 //! | `constraints` | takes PRIMARY KEY and UNIQUE out of definitions |
 //! | `index`, `index_columns` | CREATE INDEX and the indexes behind constraints |
 //! | `alter`, `rows`, `retype`, `ownership` | ALTER TABLE and what it must do to rows and indexes |
@@ -12,6 +13,7 @@
 //! | `partition` | ATTACH PARTITION and PARTITION OF: rows that the new bounds leave in the wrong place |
 //! | `drop` | DROP and the object access hook |
 //! | `database` | CREATE DATABASE and DROP DATABASE |
+//! | `event_triggers` | event triggers of statements that core does not get |
 //! | `preload` | refuses DDL where the library is not preloaded |
 //! | `maintenance`, `lock`, `copy` | VACUUM, REINDEX, COMMENT; LOCK; COPY |
 //! | `attached` | what triggers a table can have; no rules, policies, publications |
@@ -40,12 +42,14 @@ pub mod database;
 mod definition;
 mod domain;
 mod drop;
+mod event_triggers;
 mod identity;
 mod index;
 mod index_columns;
 mod inheritance;
 mod latest;
 mod lock;
+mod made;
 mod maintenance;
 mod nodes;
 mod ownership;

@@ -7,7 +7,7 @@
 //! No name is read again after core's part, which waits for locks: it may mean another table then (isolation/specs/ddl_waits_partitions).
 use super::refuse::raise;
 use super::utility::{Statement, refuse_read_only};
-use super::{identity, inheritance, latest, nodes, rows};
+use super::{attached, identity, inheritance, latest, nodes, rows};
 use pgrx::pg_sys;
 use pgrx::pg_sys::AlterTableType::*;
 use pgrx::prelude::*;
@@ -24,12 +24,18 @@ pub unsafe fn attach(
         let before = partitions(parent);
         statement.run(nodes::copy(node));
         pg_sys::CommandCounterIncrement();
-        let mut attached = partitions(parent);
-        attached.retain(|partition| !before.contains(partition));
-        for table in attached.iter().flat_map(|new| memory_optimized(*new)) {
-            rows::verify_partition(table, false);
+        let mut new = partitions(parent);
+        new.retain(|partition| !before.contains(partition));
+        for partition in &new {
+            let tables = memory_optimized(*partition);
+            if !tables.is_empty() {
+                attached::refuse_published(*partition);
+            }
+            for table in tables {
+                rows::verify_partition(table, false);
+            }
         }
-        verify_default(parent, &attached);
+        verify_default(parent, &new);
     }
 }
 

@@ -70,6 +70,7 @@ unsafe fn changes_definition(statement: *mut pg_sys::Node) -> bool {
                 let statement = statement.cast::<pg_sys::CreateStmt>();
                 partition::narrows_ours(&*statement)
             }
+            T_AlterFdwStmt => identity::changes_handler(statement.cast()),
             T_AlterDomainStmt => {
                 let statement = statement.cast::<pg_sys::AlterDomainStmt>();
                 // ADD CONSTRAINT, VALIDATE CONSTRAINT, SET NOT NULL: rows would have to be looked at.

@@ -159,7 +159,8 @@ pub fn tables_with_type(type_oid: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         JOIN pg_catalog.pg_foreign_table f ON f.ftrelid = a.attrelid
         JOIN pg_catalog.pg_foreign_server s ON s.oid = f.ftserver
         JOIN pg_catalog.pg_foreign_data_wrapper w ON w.oid = s.srvfdw
-        WHERE w.fdwname = 'mot'"
+        WHERE w.fdwhandler IN ({})",
+        super::identity::handlers()
     );
     let found = latest::select(&query, &[type_oid.into()], |row| row.get::<pg_sys::Oid>(1));
     found.into_iter().flatten().collect()

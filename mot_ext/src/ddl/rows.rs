@@ -3,7 +3,7 @@
 //! All work is SQL inside the statement's transaction, under the latest snapshot (as core's own table rewrites and scans are,
 //! also in REPEATABLE READ): the caller's lock keeps other writers out.
 use super::{latest, nodes, retype, row_work, storage};
-use crate::pg::{guard, text, version, violation};
+use crate::pg::{text, version, violation};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 

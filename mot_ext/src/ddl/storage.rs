@@ -64,10 +64,17 @@ pub unsafe fn materialize(table: pg_sys::Relation) -> TableRef {
 pub unsafe fn build_index(table: pg_sys::Relation, index: pg_sys::Oid) {
     // SAFETY: the table is open and locked against writers; the index is locked by whoever made it.
     unsafe {
-        let Some(storage) = relation::find((*table).rd_id) else {
-            // A copied table at its first use: with its storage it gets all the indexes the catalog knows, this one too.
-            materialize(table);
-            return;
+        let storage = match relation::find((*table).rd_id) {
+            Some(storage) => storage,
+            None => {
+                // A copied table at its first use. Whoever makes its storage makes the indexes that he sees: this one, if it is we.
+                let storage = materialize(table);
+                let made = session::session().find_index(storage, index.to_u32(), &PgClock);
+                if made.is_some() {
+                    return;
+                }
+                storage
+            }
         };
         let index = pg_sys::index_open(index, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
         let definition = definition::index_definition(table, index);

@@ -7,8 +7,10 @@
 //!   closer runs inside `handle`, guarded by [`crate::pg::guard`]; there each PostgreSQL function is called through its guard.
 //! - A plan may be cached (`readOnlyTree`), and a handler rewrites what it is given: handlers always work on a copy.
 use super::{
-    alter, attached, copy, create_table, database, domain, drop, index, lock, maintenance, nodes,
+    alter, attached, copy, create_table, database, domain, drop, identity, index, lock,
+    maintenance, nodes,
 };
+use crate::compiled;
 use crate::pg::guard;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::{is_a, pg_sys};
@@ -129,6 +131,8 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
             | T_CreatePublicationStmt
             | T_AlterPublicationStmt
             | T_CreatedbStmt
+            | T_AlterFdwStmt
+            | T_LoadStmt
     )
 }
 
@@ -181,9 +185,15 @@ unsafe fn is_done_here(statement: &Statement, node: *mut pg_sys::Node) -> bool {
             }
             T_AlterPublicationStmt => {
                 let node = node.cast::<pg_sys::AlterPublicationStmt>();
-                attached::publish((*node).pubobjects)
+                (*node).action != pg_sys::AlterPublicationAction::AP_DropObjects
+                    && attached::publish((*node).pubobjects)
             }
             T_CreatedbStmt => database::create(node.cast()),
+            T_AlterFdwStmt => identity::refuse_other_handler(node.cast()),
+            T_LoadStmt => {
+                compiled::refuse_other_hooks();
+                false
+            }
             _ => false,
         }
     }

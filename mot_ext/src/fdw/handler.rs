@@ -12,6 +12,7 @@ use crate::pg::text;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use pgrx::{Array, Internal};
+use std::ffi::CStr;
 
 #[pg_extern(sql = "
 CREATE FUNCTION mot.fdw_handler() RETURNS fdw_handler
@@ -96,6 +97,47 @@ fn fdw_handler() -> Internal {
             restart_sequences
         )));
         Internal::from(Some(pg_sys::Datum::from(routine)))
+    }
+}
+
+/// Whether a function is the handler above, under whatever name.
+///
+/// Only what bears our symbol is called: a handler of another library would have that loaded, which may be gone.
+pub fn is_handler(function: pg_sys::Oid) -> bool {
+    const SYMBOL: &CStr = c"fdw_handler_wrapper";
+    // SAFETY: a catalog's row, released when its text was compared; the routine is the handler's own copy.
+    unsafe {
+        let none = pg_sys::Datum::from(0);
+        let procedures = pg_sys::SysCacheIdentifier::PROCOID as i32;
+        let row =
+            pg_sys::SearchSysCache(procedures, pg_sys::Datum::from(function), none, none, none);
+        if row.is_null() {
+            return false;
+        }
+        let mut is_null = false;
+        let source = pg_sys::SysCacheGetAttr(
+            procedures,
+            row,
+            pg_sys::Anum_pg_proc_prosrc as i16,
+            &raw mut is_null,
+        );
+        let is_meant = !is_null && {
+            let text = pg_sys::text_to_cstring(source.cast_mut_ptr());
+            let is_meant = CStr::from_ptr(text) == SYMBOL;
+            pg_sys::pfree(text.cast());
+            is_meant
+        };
+        pg_sys::ReleaseSysCache(row);
+        if !is_meant {
+            return false;
+        }
+        let routine = pg_sys::GetFdwRoutine(function);
+        let ours = scan::begin_foreign_scan as *const () as usize;
+        let is_ours = (*routine)
+            .BeginForeignScan
+            .is_some_and(|begin| begin as usize == ours);
+        pg_sys::pfree(routine.cast());
+        is_ours
     }
 }
 

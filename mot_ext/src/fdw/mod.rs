@@ -42,6 +42,7 @@ mod write;
 pub use direct_modify::{Change, check_columns};
 pub use expressions::{Value, evaluate, passes, project, project_to};
 pub use filter::{Filter, Verdict};
+pub use handler::is_handler;
 pub use lock_rows::{
     For as LockFor, Outcome as LockOutcome, lock as lock_row, policy as wait_policy,
     strength as lock_strength,
