@@ -41,7 +41,7 @@ DELETE FROM again_heap t USING (VALUES (1), (3)) d(x) WHERE t.id = 1 AND bump_he
 DELETE FROM again_mot t USING (VALUES (1), (3)) d(x) WHERE t.id = 1 AND bump_mot(d.x) RETURNING *;
 RESET enable_hashjoin;
 RESET enable_mergejoin;
--- Each row is of the command that COPY is: a trigger's cursor, of a later command, sees those before it and not those after.
+-- Each row is of the command that COPY is: a cursor of a trigger's, which is a later command, sees all of them when it is read.
 CREATE TABLE seen (of text, id int, rows int);
 CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS
 $$ DECLARE n int; c refcursor;
