@@ -77,3 +77,13 @@ DROP FUNCTION bump_back_heap, bump_back_mot, bump_heap, bump_mot;
 DROP TABLE again_heap, seen;
 DROP FOREIGN TABLE again_mot;
 DROP FUNCTION look;
+-- Rows keep their makers' ids for ever: one that has the 32 bits of ours is not ours, nor one of the time when we had none.
+BEGIN;
+SELECT mot.is_own('3'), mot.is_own('4294967299');
+SELECT pg_current_xact_id() AS id \gset
+SAVEPOINT sub;
+CREATE TEMP TABLE made (id int);
+SELECT mot.is_own(:'id'), mot.is_own((:id + 4294967296)::text), mot.is_own(xmin::text), mot.is_own((xmin::text::int8 + 4294967296)::text), xmin::text <> :'id' AS is_subtransaction
+FROM pg_class WHERE oid = 'made'::regclass;
+COMMIT;
+SELECT mot.is_own(:'id');

@@ -173,7 +173,8 @@ impl Target {
             });
             if let Written::Done(version) = written {
                 queue.release();
-                match or_raise(xact::current().enter(session, &PgClock, self.table, slot, version)) {
+                match or_raise(xact::current().enter(session, &PgClock, self.table, slot, version))
+                {
                     Entered::Done => {}
                     Entered::Duplicate(index) => self.duplicate(index, Some(seen), version),
                     Entered::Busy(by) => {
