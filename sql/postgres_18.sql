@@ -155,6 +155,9 @@ SELECT same('INSERT INTO %s VALUES (1, 5) ON CONFLICT (id) DO NOTHING RETURNING 
 INSERT INTO p18_t VALUES (1, 5) ON CONFLICT (id) DO UPDATE SET a = excluded.a RETURNING old.a;
 INSERT INTO p18_t VALUES (1, 5) ON CONFLICT (id) DO UPDATE SET a = excluded.a RETURNING old IS NULL;
 SELECT same('SELECT * FROM %s');
+-- The old row's system columns, too.
+WITH before AS (SELECT id, ctid AS place, xmin AS maker FROM p18_t), changed AS (UPDATE p18_t SET a = a + 1 RETURNING id, old.ctid AS place, old.xmin AS maker)
+SELECT count(*), count(*) FILTER (WHERE before.place = changed.place AND before.maker = changed.maker) AS same FROM before JOIN changed USING (id);
 -- A join that gives nothing is left out: the planner believes our unique indexes.
 EXPLAIN (COSTS OFF) SELECT h.a FROM p18_h h LEFT JOIN p18_t t ON t.id = h.a;
 -- COPY gives up when too much is wrong.
@@ -179,3 +182,28 @@ DELETE FROM p18_child;
 ALTER TABLE p18_parent ALTER CONSTRAINT nn INHERIT;
 INSERT INTO p18_child VALUES (NULL);
 DROP TABLE p18_parent CASCADE;
+-- Pruning as the executor starts leaves relations out: what was planned for the others is theirs.
+CREATE TABLE p18_parted (k int, v int) PARTITION BY LIST (k);
+CREATE TABLE p18_heap PARTITION OF p18_parted FOR VALUES IN (1);
+CREATE FOREIGN TABLE p18_mot PARTITION OF p18_parted FOR VALUES IN (2) SERVER mot;
+CREATE FOREIGN TABLE p18_fires PARTITION OF p18_parted FOR VALUES IN (3) SERVER mot;
+CREATE FUNCTION p18_tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '% of %', TG_OP, OLD; RETURN coalesce(NEW, OLD); END $$;
+CREATE TRIGGER tell BEFORE UPDATE OR DELETE ON p18_fires FOR EACH ROW EXECUTE FUNCTION p18_tell();
+INSERT INTO p18_parted VALUES (1, 1), (2, 2), (3, 3);
+SET my.k = '2';
+UPDATE p18_parted SET v = v + 1 WHERE k = current_setting('my.k')::int RETURNING *;
+DELETE FROM p18_parted WHERE k = current_setting('my.k')::int RETURNING *;
+SET my.k = '3';
+UPDATE p18_parted SET v = v + 1 WHERE k = current_setting('my.k')::int RETURNING *;
+DELETE FROM p18_parted WHERE k = current_setting('my.k')::int RETURNING *;
+SET plan_cache_mode = force_generic_plan;
+INSERT INTO p18_parted VALUES (2, 2), (3, 3);
+PREPARE p18_change (int) AS UPDATE p18_parted SET v = v + 1 WHERE k = $1 RETURNING *;
+EXECUTE p18_change (3);
+EXECUTE p18_change (2);
+EXECUTE p18_change (1);
+DEALLOCATE p18_change;
+RESET plan_cache_mode;
+RESET my.k;
+DROP TABLE p18_parted;
+DROP FUNCTION p18_tell;

@@ -62,7 +62,7 @@ pub fn fresh_horizon() -> Xid {
 
 impl Clock for PgClock {
     fn is_current(&self, xid: Xid) -> bool {
-        pg::is_current_xid(xid.0 as u32)
+        pg::is_current_xid(xid.0)
     }
 
     fn is_in_progress(&self, xid: Xid) -> bool {
@@ -167,7 +167,7 @@ impl Snapshot for PgSnapshot<'_> {
     }
 
     fn own(&self, xid: Xid, cid: CommandId) -> Option<bool> {
-        pg::is_current_xid(xid.0 as u32).then_some(cid.0 < self.command)
+        pg::is_current_xid(xid.0).then_some(cid.0 < self.command)
     }
 
     /// `XidInMVCCSnapshot`, arm by arm.

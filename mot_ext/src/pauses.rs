@@ -14,6 +14,7 @@
 //! - `mot.plant_ended_process(pid)`: this session takes a process that has ended for the one that has this pid now (`pg/owner.rs`).
 //! - `mot.run_at_pre_commit(statement)` does what another extension might: it runs a statement when this session's transaction is about to commit,
 //!   and `mot.run_behind_pre_commit(statement)` what one might that was preloaded before this library: when our own callback is through.
+//! - `mot.is_own(id)`: whether a row whose maker has this id, as text, is one of this transaction's.
 //! - A session that ends without `mot.resume` gives its lock up: a point left armed by it stops nobody but workers.
 use crate::pg::interrupts;
 use crate::{pg, session, shmem};
@@ -177,6 +178,13 @@ fn refuse(message: &str) -> ! {
 }
 
 /// Stops the next arrivals at a point until this session resumes it.
+/// Whether a row whose maker has the id is one of this transaction's.
+#[pg_extern]
+fn is_own(id: &str) -> bool {
+    let id = id.parse().expect("an id");
+    mot_engine::Clock::is_current(&crate::clock::PgClock, mot_engine::Xid(id))
+}
+
 #[pg_extern(volatile)]
 fn pause_at(point: &str, times: default!(i32, 1)) {
     let point = named(point);

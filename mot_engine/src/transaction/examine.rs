@@ -148,7 +148,7 @@ pub(super) fn examine(
                 held = held.max(Some(version.strength()));
                 Some(Found::Clear { held })
             }
-            Judged::Mine => Some(Found::SelfModified(version.cid())),
+            Judged::Mine => Some(Found::SelfModified(first_above(seen, version, clock))),
             Judged::Committed if version == seen => Some(Found::Clear { held }),
             Judged::Committed if version.is_tombstone() => Some(Found::Gone),
             Judged::Committed if !strength.conflicts(version.strength()) => {
@@ -176,6 +176,24 @@ pub(super) fn examine(
         (None, None) if has_passed_committed => Found::Changed,
         (None, None) => Found::Gone,
     }
+}
+
+/// The command of the oldest of this transaction's states above `seen`, which `newest` is one of: heapam's cmax of what was seen. A later command may have changed
+/// the row again.
+fn first_above(seen: VersionRef, newest: VersionRef, clock: &impl Clock) -> CommandId {
+    let (mut first, mut at) = (newest.cid(), newest.next());
+    while let Some(version) = at.filter(|version| *version != seen) {
+        at = version.next();
+        if version.is_lock() {
+            continue;
+        }
+        match judge_maker(version, clock) {
+            Judged::Mine => first = version.cid(),
+            Judged::Aborted => {}
+            Judged::Running | Judged::Committed => break,
+        }
+    }
+    first
 }
 
 /// The newest data version at or below `at` that is not known to be aborted.

@@ -82,16 +82,25 @@ impl Test {
     ) -> Option<Written> {
         // A KEY SHARE locker passes over committed changes that left the keys alone, to the state it saw.
         let mut has_passed = false;
+        // The oldest of the own states above the one seen.
+        let mut own = None;
         for (position, version) in model.versions.iter().enumerate().rev() {
             match self.world.fate(version.xid) {
                 Fate::Aborted => continue,
                 Fate::Running if self.world.top(version.xid) != top => continue,
+                Fate::Running if position != seen => {
+                    own = Some(Written::SelfModified(CommandId(version.cid)));
+                    continue;
+                }
+                _ if own.is_some() => return own,
                 _ if position == seen => return None,
-                Fate::Running => return Some(Written::SelfModified(CommandId(version.cid))),
                 Fate::Committed if version.row.is_none() => return Some(Written::Gone),
                 Fate::Committed if !strength.conflicts(version.strength) => has_passed = true,
                 Fate::Committed => return Some(Written::Changed),
             }
+        }
+        if own.is_some() {
+            return own;
         }
         Some(if has_passed {
             Written::Changed

@@ -34,6 +34,8 @@ pub struct Modify {
     /// Of BEFORE row triggers, which core does not see: it would fire them for a row that a join gives once more.
     fires_before: bool,
     pub hidden: Hidden,
+    /// Of COPY, which has no plan and sets no command in its executor state: the command as it began. Statements of triggers come after it.
+    copy_command: Option<CommandId>,
 }
 
 const IDENTITY: &std::ffi::CStr = c"ctid";
@@ -116,6 +118,7 @@ unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRe
             is_locked: fires_before,
             fires_before,
             hidden: Hidden::none(),
+            copy_command: plan.is_null().then(xact::command_id),
         };
         let state = PgMemoryContexts::For((*estate).es_query_cxt).leak_and_drop_on_delete(state);
         (*info).ri_FdwState = state.cast();
@@ -136,18 +139,40 @@ unsafe fn keep_indexes_closed(info: *mut pg_sys::ResultRelInfo, context: pg_sys:
     }
 }
 
+/// What `plan_foreign_modify` said of this relation; NULL: nothing. Not the list that Begin is handed: 18 picks that by the relation's number among those
+/// that pruning left, from lists that have all of them, and so hands over a neighbour's.
+unsafe fn private_of(
+    plan: *const pg_sys::ModifyTable,
+    info: *const pg_sys::ResultRelInfo,
+) -> *const pg_sys::List {
+    // SAFETY: two lists of the plan side by side, of relations and of what was planned for them.
+    unsafe {
+        let (relations, lists) = ((*plan).resultRelations, (*plan).fdwPrivLists);
+        let wanted = (*info).ri_RangeTableIndex as i32;
+        if relations.is_null() || lists.is_null() {
+            return std::ptr::null();
+        }
+        (0..(*relations).length.min((*lists).length) as usize)
+            .find(|at| (*(*relations).elements.add(*at)).int_value == wanted)
+            .map_or(std::ptr::null(), |at| {
+                (*(*lists).elements.add(at)).ptr_value.cast_const().cast()
+            })
+    }
+}
+
 pub unsafe fn begin_foreign_modify(
     node: *mut pg_sys::ModifyTableState,
     info: *mut pg_sys::ResultRelInfo,
-    private: *mut pg_sys::List,
+    _private: *mut pg_sys::List,
     _subplan: std::ffi::c_int,
     flags: std::ffi::c_int,
 ) {
     if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY == 0 {
         // SAFETY: as core calls it: what plan_foreign_modify gave for an open relation.
         unsafe {
-            let command = (*(*node).ps.plan.cast::<pg_sys::ModifyTable>()).operation;
-            private::planned_triggers(private).check((*info).ri_RelationDesc, command);
+            let plan = (*node).ps.plan.cast::<pg_sys::ModifyTable>();
+            private::planned_triggers(private_of(plan, info))
+                .check((*info).ri_RelationDesc, (*plan).operation);
             begin(node, info);
         }
     }
@@ -178,15 +203,12 @@ unsafe fn state<'a>(info: *mut pg_sys::ResultRelInfo) -> &'a mut Modify {
 }
 
 impl Modify {
-    /// The command that stamps the statement's writes. COPY sets none in its executor state.
+    /// The command that stamps the statement's writes.
     pub fn command(&self, estate: *mut pg_sys::EState) -> CommandId {
         // SAFETY: live executor structures.
         unsafe {
-            if (*self.node).ps.plan.is_null() {
-                xact::command_id()
-            } else {
-                CommandId((*estate).es_output_cid)
-            }
+            self.copy_command
+                .unwrap_or(CommandId((*estate).es_output_cid))
         }
     }
 
@@ -397,6 +419,10 @@ pub unsafe fn exec_foreign_update(
             match fate {
                 Fate::Done(new) => {
                     tuple::show(slot, &mut state.tuple, new, state.target.oid());
+                    if version::returns_old(info) {
+                        // What core put there has the columns alone.
+                        tuple::store_copy((*info).ri_oldTupleSlot, seen, state.target.oid());
+                    }
                     if seen != scanned && !(*info).ri_TrigDesc.is_null() {
                         let mut old = state.old_row(seen);
                         triggers::fire_after_update(estate, info, &raw mut old, slot);

@@ -66,10 +66,15 @@ pub unsafe fn encode_row_by_row(triggers: Planned) -> *mut pg_sys::List {
     unsafe { integers(&[MARK, serial as i32, (serial >> 32) as i32, triggers]) }
 }
 
-/// The row triggers that a change row by row was planned for, by its `fdw_private`.
+/// The row triggers that a change row by row was planned for, by its `fdw_private`; none, if that is not one of ours.
 pub unsafe fn planned_triggers(list: *const pg_sys::List) -> Planned {
-    // SAFETY: a list that `encode_row_by_row` built.
-    let triggers = unsafe { (*(*list).elements.add(TRIGGERS as usize)).int_value };
+    // SAFETY: a list; one with our mark is one that `encode_row_by_row` built.
+    let triggers = unsafe {
+        match serial(list) {
+            Some(_) => (*(*list).elements.add(TRIGGERS as usize)).int_value,
+            None => 0,
+        }
+    };
     Planned {
         before: triggers & BEFORE != 0,
         any: triggers & ANY != 0,

@@ -198,7 +198,12 @@ impl Reader {
 
     /// A row was found. Locks it, and looks who has changed it.
     pub fn found(&self, table: TableRef, row: Slot, version: VersionRef) {
-        let maker = narrow(version.xid());
+        // Asked only whether it is ours, for no lock is needed then. An id of an earlier turn of the circle is not, though it has the same 32 bits.
+        let maker = if PgClock.is_current(version.xid()) {
+            narrow(version.xid())
+        } else {
+            pg_sys::FrozenTransactionId
+        };
         if !test_switch::skips(Step::PredicateLocks) {
             // SAFETY: see the field.
             unsafe {

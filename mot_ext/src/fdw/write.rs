@@ -88,7 +88,7 @@ impl Target {
             let made = xact::current().insert(self.session, self.table, image, xid, command);
             let (slot, version) = or_raise(made);
             let Some(is_arbiter) = passes_over else {
-                self.enter(slot, None, version, &mut queue);
+                self.enter(slot, version, &mut queue);
                 return self.inserted(version);
             };
             match or_raise(xact::current().enter(self.session, &PgClock, self.table, slot, version))
@@ -115,22 +115,26 @@ impl Target {
         Inserted::Done(version)
     }
 
-    /// Makes the index entries of a version just installed over `seen`; a duplicate is an error.
-    fn enter(
-        &self,
-        slot: Slot,
-        seen: Option<VersionRef>,
-        version: VersionRef,
-        queue: &mut RowLockQueue,
-    ) {
+    /// Makes the index entries of a new row; a duplicate is an error. It may wait with the row in place: nothing leads to it but the entries that it has made
+    /// so far, as in a heap table.
+    fn enter(&self, slot: Slot, version: VersionRef, queue: &mut RowLockQueue) {
         loop {
             let entered = xact::current().enter(self.session, &PgClock, self.table, slot, version);
             match or_raise(entered) {
                 Entered::Done => return,
                 Entered::Busy(xid) => queue.wait_for_transaction(slot, xid),
-                Entered::Duplicate(index) => self.duplicate(index, seen, version),
+                Entered::Duplicate(index) => self.duplicate(index, None, version),
             }
         }
+    }
+
+    /// A new state of a row wants a key that a running transaction holds. Not waiting with the state in place: an entry of an earlier state of the row, which
+    /// somebody still sees, may lead others to it by a key that it has no entry for yet; they would wait for us, and we maybe for them. It is taken back,
+    /// and the row locked meanwhile, so that nobody else changes it (if somebody was quicker, the next attempt finds out).
+    fn wait_for_key(&self, slot: Slot, seen: VersionRef, by: Xid, queue: &mut RowLockQueue) {
+        xact::current().retract(self.session);
+        let _: Locked = self.lock(slot, seen, LockStrength::Update);
+        queue.wait_for_transaction(slot, by);
     }
 
     fn duplicate(&self, index: IndexRef, seen: Option<VersionRef>, version: VersionRef) -> ! {
@@ -169,7 +173,15 @@ impl Target {
             });
             if let Written::Done(version) = written {
                 queue.release();
-                self.enter(slot, Some(seen), version, &mut queue);
+                match or_raise(xact::current().enter(session, &PgClock, self.table, slot, version))
+                {
+                    Entered::Done => {}
+                    Entered::Duplicate(index) => self.duplicate(index, Some(seen), version),
+                    Entered::Busy(by) => {
+                        self.wait_for_key(slot, seen, by, &mut queue);
+                        continue;
+                    }
+                }
                 if self.is_serializable {
                     serializable::updated(self.oid(), self.table, slot, seen, version);
                 }

@@ -45,6 +45,9 @@ unsafe extern "C" {
     /// Reads one field of the current transaction state; raises nothing.
     #[link_name = "GetCurrentFullTransactionIdIfAny"]
     fn get_full_xid_if_any() -> pg_sys::FullTransactionId;
+    /// Reads one field of the top transaction's state; raises nothing.
+    #[link_name = "GetTopFullTransactionIdIfAny"]
+    fn get_top_full_xid_if_any() -> pg_sys::FullTransactionId;
     /// Reads a variable of this process, and sets a flag. Raises in parallel workers only.
     #[link_name = "GetCurrentCommandId"]
     fn get_current_command_id(used: bool) -> pg_sys::CommandId;
@@ -128,10 +131,21 @@ const PMSIGNAL_BACKGROUND_WORKER_CHANGE: c_int = 5;
 #[cfg(feature = "pg18")]
 const PMSIGNAL_BACKGROUND_WORKER_CHANGE: c_int = 6;
 
-/// Whether `xid` is this transaction or a live subtransaction of it.
-pub fn is_current_xid(xid: u32) -> bool {
+/// Whether `xid` is this transaction or a live subtransaction of it. PostgreSQL tells by 32 bits; rows keep the ids of their makers for ever, and a row
+/// of an earlier turn of the circle is not ours.
+pub fn is_current_xid(xid: u64) -> bool {
     // SAFETY: never raises; reads process-local state only.
-    unsafe { transaction_id_is_current(pg_sys::TransactionId::from_inner(xid)) }
+    let is_on_circle =
+        unsafe { transaction_id_is_current(pg_sys::TransactionId::from_inner(xid as u32)) };
+    // A transaction's own ids are all within half a circle of the top one's, which is there if any is; a parallel worker has its leader's.
+    is_on_circle && top_full_xid_if_any().is_some_and(|top| widen_xid(xid as u32, top) == xid)
+}
+
+/// The 64-bit id of the current transaction, if it has one.
+fn top_full_xid_if_any() -> Option<u64> {
+    // SAFETY: never raises; reads process-local state only.
+    let xid = unsafe { get_top_full_xid_if_any() };
+    (xid.value != 0).then_some(xid.value)
 }
 
 /// Nesting depth of the current subtransaction; 1 is the top transaction.

@@ -169,6 +169,23 @@ pub unsafe fn returns_old_values(returning: *mut pg_sys::List) -> bool {
     unsafe { asks_for_old(returning.cast(), std::ptr::null_mut()) }
 }
 
+/// Whether the relation's RETURNING asks for old values; before 18 nobody can.
+#[cfg(not(feature = "pg18"))]
+pub unsafe fn returns_old(_info: *const pg_sys::ResultRelInfo) -> bool {
+    false
+}
+
+/// Whether the relation's RETURNING asks for old values.
+#[cfg(feature = "pg18")]
+pub unsafe fn returns_old(info: *const pg_sys::ResultRelInfo) -> bool {
+    // SAFETY: an initialized result relation.
+    unsafe {
+        let returning = (*info).ri_projectReturning;
+        !returning.is_null()
+            && u32::from((*returning).pi_state.flags) & pg_sys::EEO_FLAG_HAS_OLD != 0
+    }
+}
+
 /// The walker: true ends the walk.
 #[cfg(feature = "pg18")]
 #[pgrx::pg_guard]
