@@ -107,13 +107,13 @@ fn timeline_of(position: Lsn) -> u32 {
     // SAFETY: reads shared positions.
     unsafe {
         if !pg_sys::RecoveryInProgress() {
-            timeline = pg_sys::GetWALInsertionTimeLine();
+            timeline = pg::version::insertion_timeline();
         } else {
             let replayed = pg_sys::GetXLogReplayRecPtr(&mut timeline);
             timeline = timeline.max(pg_sys::recoveryTargetTLI);
             if shmem::control().redo_ended.load(Ordering::SeqCst) && position.0 >= replayed {
                 // Chosen by now if there is a redo position at or after the end of replay; 0 before.
-                timeline = timeline.max(pg_sys::GetWALInsertionTimeLine());
+                timeline = timeline.max(pg::version::insertion_timeline());
             }
         }
     }
