@@ -165,7 +165,7 @@ impl Worker {
             PgLogLevel::LOG,
             PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
             format!("mot could not load its tables: {error}"),
-            "Nothing is lost or overwritten. Put the damaged file back into the directory \"mot\" of the data directory, or restore the cluster from a backup, and restart the server.",
+            errors::hint_for_failed_load(),
         );
     }
 
