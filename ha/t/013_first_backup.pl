@@ -61,6 +61,9 @@ $standby->start;
 command_fails_like(
 	[ 'pg_basebackup', '-D', $primary->backup_dir . '/refused', '-h', $standby->host, '-p', $standby->port, '--checkpoint', 'fast', '--no-sync' ],
 	qr/this standby's checkpoint of memory-optimized tables is behind.*HINT:  Try again/s, 'refused, with the way out');
+# A connection for logical replication may say BASE_BACKUP as well.
+command_fails_like([ 'psql', '-XAt', '-d', $standby->connstr('postgres') . ' replication=database', '-c', q(BASE_BACKUP (CHECKPOINT 'fast')) ],
+	qr/this standby's checkpoint of memory-optimized tables is behind.*HINT:  Try again/s, 'refused to a connection with a database, too');
 my ($code, undef, $error) = $standby->psql('postgres', q(SET statement_timeout = '300ms'; SELECT pg_backup_start('low', true)));
 like($error, qr/statement timeout/, 'pg_backup_start waits, interruptibly');
 # A slow machine has its time from here on, a backup that waits for the next checkpoint included.
@@ -96,23 +99,77 @@ $standby->poll_query_until('postgres', $behind_again, 'f') or die 'no checkpoint
 $standby->backup('good_again');
 restored('good_again', 'from a backup after checkpoints that failed');
 
+# Connects a WAL sender, which has said something when this returns.
+sub sender
+{
+	my ($replication, $first) = @_;
+	my %sender = (in => "$first;\n", out => '');
+	$sender{run} = IPC::Run::start([ 'psql', '-XAt', '-d', $standby->connstr('postgres') . " replication=$replication" ], '<', \$sender{in}, '>',
+		\$sender{out}, '2>&1', IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+	$sender{run}->pump until $sender{out} =~ /\n/;
+	return \%sender;
+}
+
+# It says something more, and ends.
+sub ended
+{
+	my ($sender, $last) = @_;
+	$sender->{in} = "$last;\n\\q\n";
+	$sender->{run}->finish;
+	return $sender->{out};
+}
+
+# They fail while WAL senders idle that were let in before. A restartpoint passes by, and none of them begins a backup there; who copies a table for a
+# subscription goes on.
+my @idle = map { sender($_, 'IDENTIFY_SYSTEM') } 'true', 'database';
+my $copies = sender('database', 'BEGIN READ ONLY; SELECT 1');
+my $log = -s $standby->logfile;
+chmod 0500, $standby->data_dir . '/mot' or die;
+$primary->safe_psql('postgres', 'UPDATE twin_heap SET k = k + 1; UPDATE twin_mot SET k = k + 1; CHECKPOINT');
+wait_replayed($primary, $standby);
+$standby->safe_psql('postgres', 'CHECKPOINT');
+is($standby->safe_psql('postgres', $behind_again), 't', 'a restartpoint passes by while senders idle');
+for my $sender (@idle)
+{
+	my $said = ended($sender, q(BASE_BACKUP (CHECKPOINT 'fast', LABEL 'slipped')));
+	# Not is or like: they would show a backup's bytes.
+	ok($said !~ qr/PGDATA|base\/1|backup_label/, 'no backup begins there');
+	ok($said =~ qr/terminating connection|server closed the connection/, 'but the connection is ended');
+}
+like(ended($copies, 'SELECT 1 + 1'), qr/^2$/m, 'a transaction of a subscriber goes on');
+like(slurp_file($standby->logfile, $log), qr/mot has ended the WAL sender/, 'and the log says so');
+chmod 0700, $standby->data_dir . '/mot' or die;
+$standby->poll_query_until('postgres', $behind_again, 'f') or die 'no checkpoint';
+
+# An error of PostgreSQL's in our checkpoint gives up the lock at which restartpoints wait.
+my $asks = sender('true', 'IDENTIFY_SYSTEM');
+$primary->safe_psql('postgres', 'UPDATE twin_heap SET k = k + 1; UPDATE twin_mot SET k = k + 1; CHECKPOINT');
+wait_replayed($primary, $standby);
+$standby->safe_psql('postgres', q(SELECT mot.fail_at('checkpoint-after-redo', 1000)));
+$log = -s $standby->logfile;
+my $said = ended($asks, q(BASE_BACKUP (CHECKPOINT 'fast')));
+ok($standby->log_contains('failed at checkpoint-after-redo', $log), 'our checkpoint has failed with an error');
+ok($said !~ qr/PGDATA|base\/1|backup_label/, 'no backup begins at a restartpoint that went on for an error');
+ok($said =~ qr/terminating connection|server closed the connection/, 'its connection is ended');
+$standby->safe_psql('postgres', q(SELECT mot.resume('checkpoint-after-redo')));
+$standby->poll_query_until('postgres', $behind_again, 'f') or die 'no checkpoint';
+$standby->backup('after_errors');
+restored('after_errors', 'from a backup after all of these');
+
 # They fail when a WAL sender has been let in: the restartpoint that its backup begins with waits.
-my ($in, $out) = ("IDENTIFY_SYSTEM;\n", '');
-my $sender = IPC::Run::start([ 'psql', '-XAt', '-d', $standby->connstr('postgres') . ' replication=true' ], '<', \$in, '>', \$out, '2>&1',
-	IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
-$sender->pump until $out =~ /\n/;
+my $sender = sender('true', 'IDENTIFY_SYSTEM');
 chmod 0500, $standby->data_dir . '/mot' or die;
 $primary->safe_psql('postgres', 'UPDATE twin_heap SET k = k + 1; UPDATE twin_mot SET k = k + 1; CHECKPOINT');
 wait_replayed($primary, $standby);
 my $failed = $standby->safe_psql('postgres', 'SELECT checkpoints_failed FROM mot.stat_checkpoint');
-$in = "BASE_BACKUP (CHECKPOINT 'fast');\n";
-$sender->pump_nb;
+$sender->{in} = "BASE_BACKUP (CHECKPOINT 'fast');\n";
+$sender->{run}->pump_nb;
 $standby->poll_query_until('postgres', "SELECT checkpoints_failed > $failed + 1 FROM mot.stat_checkpoint") or die 'nothing was tried';
 is($standby->safe_psql('postgres', $behind_again), 'f', 'no restartpoint passes by ours while a base backup may begin with it');
 chmod 0700, $standby->data_dir . '/mot' or die;
-$in = "\\q\n";
-$sender->finish;
-like($out, qr/PGDATA|base\/1|backup_label/, 'and the backup goes on when there is room');
+$sender->{in} = "\\q\n";
+$sender->{run}->finish;
+like($sender->{out}, qr/PGDATA|base\/1|backup_label/, 'and the backup goes on when there is room');
 
 # Promoted meanwhile: a primary's own checkpoint waits for ours (023: also if ours fails).
 fall_behind();

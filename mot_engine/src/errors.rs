@@ -63,6 +63,15 @@ pub enum EngineError {
     /// A file is damaged.
     #[error("file \"{file}\" is damaged: {what}")]
     Damaged { file: String, what: String },
+    /// A checkpoint of a cluster with another system identifier.
+    #[error(
+        "file \"{file}\" was written by a database cluster with the system identifier {written_by}, and this one has {own}"
+    )]
+    OtherCluster {
+        file: String,
+        written_by: u64,
+        own: u64,
+    },
     /// An operating-system error on a file.
     #[error("{action} \"{file}\": {source}")]
     Io {

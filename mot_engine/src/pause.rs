@@ -108,7 +108,7 @@ points! {
     /// The reclaimer is about to free dropped tables and indexes.
     ReclaimBeforeDoomed = "reclaim-before-doomed", Forbidden;
     /// The checkpoint worker knows its redo position; it has looked at no row.
-    CheckpointAfterRedo = "checkpoint-after-redo", Forbidden;
+    CheckpointAfterRedo = "checkpoint-after-redo", Allowed;
     /// A file of rows is written; it is to be made durable.
     CheckpointSyncRows = "checkpoint-sync-rows", AsResult;
     /// The files of rows are durable; their names are to be.

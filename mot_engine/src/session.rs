@@ -216,6 +216,14 @@ impl Session {
             .find(|index| index.relation_oid() == relation && self.index_exists(*index, clock))
     }
 
+    /// Indexes of a standby that lack rows for snapshots from before they were replayed, by their oids, each with the transaction that made it: a
+    /// snapshot to which that is not surely over must not use it. What the server that made them knows of its own snapshots is in its catalog.
+    pub fn indexes_kept_from_older(&self, table: TableRef) -> Vec<(u32, Xid)> {
+        let _pin = self.local.pin();
+        let kept = |index: IndexRef| Some((index.relation_oid(), index.kept_from_older()?));
+        table.all_indexes().filter_map(kept).collect()
+    }
+
     /// Whether any index that writers of the table maintain has a column that `is_meant`, by its number in the table. True for as long as the
     /// caller's lock keeps others from making indexes.
     pub fn has_key_on(

@@ -4,6 +4,7 @@ use crate::pg::{self, interrupts, report, text};
 use mot_engine::EngineError;
 use mot_engine::memory::ArenaFull;
 use pgrx::prelude::*;
+use std::sync::atomic::Ordering;
 
 /// Raises what the report says; the report's level must be ERROR or higher. Names of the user's are in those of level ERROR only.
 macro_rules! raise_report {
@@ -116,7 +117,8 @@ pub fn raise(error: EngineError) -> ! {
         EngineError::Corrupt { .. }
         | EngineError::LogMismatch { .. }
         | EngineError::BaseMismatch { .. }
-        | EngineError::Damaged { .. } => raise_report!(
+        | EngineError::Damaged { .. }
+        | EngineError::OtherCluster { .. } => raise_report!(
             PgLogLevel::ERROR,
             ERRCODE_DATA_CORRUPTED,
             message,
@@ -312,8 +314,32 @@ pub fn load_failed(why: &str) -> ! {
         ERRCODE_DATA_CORRUPTED,
         "memory-optimized tables could not be loaded at server start",
         format!("{}.", text::foreign(why)),
-        "Nothing is lost or overwritten. Put the damaged file back into the directory \"mot\" of the data directory, or restore the cluster from a backup, and restart the server."
+        hint_for_failed_load()
     )
+}
+
+/// What to do where the tables could not be loaded.
+pub fn hint_for_failed_load() -> &'static str {
+    if crate::shmem::control()
+        .is_of_another_cluster
+        .load(Ordering::Relaxed)
+    {
+        "Nothing is lost or overwritten. If this very server got a new system identifier (from pg_createsubscriber, for instance), set mot.adopt_system_identifier to the one in the file and restart it, once. If the directory \"mot\" of the data directory came from another server, put the right one back."
+    } else {
+        "Nothing is lost or overwritten. Put the damaged file back into the directory \"mot\" of the data directory, or restore the cluster from a backup, and restart the server."
+    }
+}
+
+/// Says that a checkpoint of a cluster with another identifier is taken for this one's.
+pub fn report_adopted(written_by: u64) {
+    tell(
+        PgLogLevel::LOG,
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        format!(
+            "mot takes over the checkpoint of the database cluster with the system identifier {written_by}, as mot.adopt_system_identifier asks for"
+        ),
+        "From now on it has this cluster's identifier, and the setting has no effect.",
+    );
 }
 
 /// Raises 57P03: the load takes longer than `mot.load_timeout`.

@@ -4,6 +4,7 @@
 //! they keep their defaults, and nothing reads them because nothing is mapped.
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
 use pgrx::pg_sys;
+use std::ffi::CString;
 
 /// Whether the arena asks for huge pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PostgresGucEnum)]
@@ -52,6 +53,8 @@ const DAY_MS: i32 = 24 * 3600 * 1000;
 pub static MAX_MEMORY_MIB: GucSetting<i32> = GucSetting::<i32>::new(4096);
 pub static HUGE_PAGES: GucSetting<HugePages> = GucSetting::<HugePages>::new(HugePages::Try);
 pub static WARM_RESTART: GucSetting<bool> = GucSetting::<bool>::new(false);
+pub static ADOPT_SYSTEM_IDENTIFIER: GucSetting<Option<CString>> =
+    GucSetting::<Option<CString>>::new(None);
 pub static CREATE_TABLES: GucSetting<bool> = GucSetting::<bool>::new(false);
 pub static COMPILED_STATEMENTS: GucSetting<CompiledStatements> =
     GucSetting::<CompiledStatements>::new(CompiledStatements::On);
@@ -193,8 +196,22 @@ pub fn init() {
         GucContext::Sighup,
         GucFlags::UNIT_MS,
     );
+    GucRegistry::define_string_guc(
+        c"mot.adopt_system_identifier",
+        c"System identifier that this server had when it was shut down last.",
+        c"For a server that got a new one (pg_createsubscriber): the start takes over its checkpoint of memory-optimized tables, which has the old one.",
+        &ADOPT_SYSTEM_IDENTIFIER,
+        GucContext::Postmaster,
+        plain,
+    );
     // SAFETY: called once, after all settings of the prefix are defined, in the postmaster.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"mot".as_ptr()) };
+}
+
+/// The identifier that this server had before, if the administrator says so.
+pub fn adopted_system_identifier() -> Option<u64> {
+    let text = ADOPT_SYSTEM_IDENTIFIER.get()?;
+    text.to_str().ok()?.trim().parse().ok()
 }
 
 /// What a checkpoint may write in a second, in bytes; 0 is no limit.

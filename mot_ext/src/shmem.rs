@@ -48,6 +48,8 @@ pub struct Control {
     pub beginners: AtomicU32,
     /// On a standby: our checkpoint is not behind PostgreSQL's, and stays so (`workers::first_copy`).
     pub copies_are_whole: AtomicBool,
+    /// The tables could not be loaded because their checkpoint is that of a cluster with another system identifier.
+    pub is_of_another_cluster: AtomicBool,
     /// Redo position of the newest complete checkpoint.
     pub covered: AtomicU64,
     /// Generation of the last checkpoint, once that is written; 0 before.

@@ -161,11 +161,11 @@ pub fn newest(
     for generation in generations(disk)? {
         let manifest = read_manifest(disk, generation)?;
         if manifest.system_id != system_id {
-            let name = manifest_name(generation);
-            return Err(damaged(
-                &name,
-                Damage("manifest belongs to another database cluster"),
-            ));
+            return Err(EngineError::OtherCluster {
+                file: manifest_name(generation),
+                written_by: manifest.system_id,
+                own: system_id,
+            });
         }
         if in_history(manifest.timeline, manifest.redo) {
             return Ok(Some(manifest));

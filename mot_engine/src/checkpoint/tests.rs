@@ -292,10 +292,10 @@ fn what_is_written_is_read() {
                 .is_none(),
             "not in the history"
         );
-        assert!(
-            newest(&disk, SYSTEM + 1, |_, _| true).is_err(),
-            "another cluster"
-        );
+        assert!(matches!(
+            newest(&disk, SYSTEM + 1, |_, _| true),
+            Err(EngineError::OtherCluster { written_by: SYSTEM, own, .. }) if own == SYSTEM + 1
+        ));
     }
 }
 

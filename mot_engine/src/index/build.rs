@@ -27,8 +27,8 @@ use crate::table::{IndexRef, TableRef};
 pub enum Build {
     /// The index is filled.
     Done(IndexRef),
-    /// It is, but for states of rows that have no key: a column was NULL in them that is NOT NULL now. A snapshot older than that may see rows it would not
-    /// find through this index.
+    /// It is, but for states of rows that have no key: a column was NULL in them that is NOT NULL now, or (where the log is replayed) they have a key that is
+    /// too long. A snapshot older than that may see rows it would not find through this index.
     DoneBesideOlder(IndexRef),
     /// Two live rows have the same key of a unique index; nothing was built.
     Duplicate {
@@ -55,16 +55,16 @@ pub(crate) fn build(
 }
 
 /// Fills an empty index while tables are being loaded: from rows of different moments, among which two may have the same key until the
-/// log is replayed. So nothing is judged and nothing counts as a duplicate. As for `build`, the caller keeps the sweeper out.
+/// log is replayed. So nothing is judged and nothing counts as a duplicate: it answers `Done` or `DoneBesideOlder`. As for `build`, the caller keeps the sweeper out.
 pub(crate) fn build_unjudged(
     session: &Session,
     table: TableRef,
     index: IndexRef,
     threads: usize,
-) -> Result<(), EngineError> {
+) -> Result<Build, EngineError> {
     let engine = session.engine();
     let bytes = turn_bytes(session);
-    let built = if is_small(table) {
+    if is_small(table) {
         let crew = Alone::<_, false> {
             session,
             clock: &Unjudged(engine),
@@ -72,14 +72,11 @@ pub(crate) fn build_unjudged(
         build_by(&crew, session, table, index, bytes)
     } else {
         build_by(&Threads { engine, threads }, session, table, index, bytes)
-    };
-    match built? {
-        Build::Done(_) | Build::DoneBesideOlder(_) => Ok(()),
-        Build::Duplicate { .. } => unreachable!("none is reported"),
     }
 }
 
-/// As `build_unjudged`, from the keys that were gathered while the rows were loaded.
+/// As `build_unjudged`, from the keys that were gathered while the rows were loaded. Nobody has a snapshot from before: whoever can read has one that is not older
+/// than the newest of what is loaded.
 pub(crate) fn build_gathered(
     session: &Session,
     table: TableRef,
@@ -88,7 +85,7 @@ pub(crate) fn build_gathered(
     threads: usize,
 ) -> Result<(), EngineError> {
     let Some(runs) = harvest.reap() else {
-        return build_unjudged(session, table, index, threads);
+        return build_unjudged(session, table, index, threads).map(drop);
     };
     let engine = session.engine();
     let bytes = turn_bytes(session) * (100 - SIZES.gathered_percent.min(90)) / 100;
@@ -102,10 +99,7 @@ pub(crate) fn build_gathered(
     } else {
         build_as_planned(plan, &Threads { engine, threads }, session, index)
     };
-    match built? {
-        Build::Done(_) | Build::DoneBesideOlder(_) => Ok(()),
-        Build::Duplicate { .. } => unreachable!("none is reported"),
-    }
+    built.map(drop)
 }
 
 /// What gathered keys may take of process memory.

@@ -28,7 +28,7 @@ use super::load::{raise_ids, write_version};
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
-use crate::index::enter_row;
+use crate::index::{Build, enter_row};
 use crate::key::key_attributes_unchanged;
 use crate::limits::INDEXES_PER_TABLE_MAX;
 use crate::log::{BaseLsn, Change, DefinitionChange, Record, apply_delta};
@@ -254,7 +254,12 @@ impl Replayer {
                 index.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
                 let _quiet = Quiet::begin(table);
                 let built = crate::index::build_unjudged(session, table, index, self.threads)
-                    .and_then(|()| publish_index(table, index));
+                    .and_then(|built| {
+                        if matches!(built, Build::DoneBesideOlder(_)) {
+                            index.keep_from_older(xid);
+                        }
+                        publish_index(table, index)
+                    });
                 if built.is_err() {
                     // SAFETY: never published.
                     unsafe { crate::transaction::free_index(session, index) };

@@ -6,7 +6,7 @@
 
 use super::storage::{TableRef, TableStorage};
 use crate::errors::EngineError;
-use crate::ids::{IndexId, TableId};
+use crate::ids::{IndexId, TableId, Xid};
 use crate::key::IndexDefinition;
 use crate::memory::{LocalMemory, Purpose, Urgency};
 use mot_index::TreeRoot;
@@ -33,6 +33,8 @@ pub(crate) struct IndexStorage {
     pub(crate) next_doomed: AtomicU64,
     /// For who frees it: a table may be gone before its doomed index is.
     pub(crate) table_id: TableId,
+    /// Its maker, if replay built it beside states of rows that have no key in it: a snapshot that may be older must not use it. 0: there are none.
+    pub(crate) kept_from_older: AtomicU64,
     pub(crate) counters: IndexCounters,
     // definition bytes follow
 }
@@ -104,6 +106,18 @@ impl IndexRef {
         self.storage().dropped.load(Ordering::Acquire) != 0
     }
 
+    /// From whom it is kept, if it is: those with snapshots that are not younger than this transaction.
+    pub(crate) fn kept_from_older(self) -> Option<Xid> {
+        let xid = self.storage().kept_from_older.load(Ordering::Acquire);
+        (xid != 0).then_some(Xid(xid))
+    }
+
+    /// Keeps it, made by `maker`, from snapshots that may be older. Before it is published.
+    pub(crate) fn keep_from_older(self, maker: Xid) {
+        let word = &self.storage().kept_from_older;
+        word.store(maker.0, Ordering::Release);
+    }
+
     pub(crate) fn form(self, has_null: bool) -> EntryForm {
         let storage = self.storage();
         if storage.unique && (!has_null || storage.nulls_not_distinct) {
@@ -151,6 +165,7 @@ impl IndexRef {
                 dropped_lsn: AtomicU64::new(0),
                 next_doomed: AtomicU64::new(0),
                 table_id: TableRef(table).id(),
+                kept_from_older: AtomicU64::new(0),
                 counters: IndexCounters::default(),
                 relation: definition.relation,
                 unique: definition.unique,

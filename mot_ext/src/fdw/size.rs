@@ -1,7 +1,9 @@
 //! How many rows: from the engine's exact count and PostgreSQL's statistics about values.
+use super::private::items;
 use super::{by_row, conditions, short_range};
-use crate::{errors, relation};
-use mot_engine::TableRef;
+use crate::clock::widen;
+use crate::{errors, relation, session};
+use mot_engine::{TableRef, Xid};
 use pgrx::pg_sys;
 use std::sync::atomic::Ordering;
 
@@ -36,6 +38,7 @@ pub unsafe fn get_foreign_rel_size(
         let relation = pg_sys::table_open(relid, pg_sys::NoLock as i32);
         let table = relation::table(relation);
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
+        leave_out_young_indexes(root, rel, table);
         (*rel).tuples = row_count(table);
         (*rel).pages = pages(table);
         by_row::replace_current_of(root, rel, relid);
@@ -44,5 +47,31 @@ pub unsafe fn get_foreign_rel_size(
             (*rel).rows = 1.0;
         }
         short_range::bound(root, rel);
+    }
+}
+
+/// Takes the indexes from the planner that lack rows for snapshots as old as this session's oldest one, as core does where `indcheckxmin` is set: a plan
+/// made so is kept only until its session's snapshots are younger. The catalog knows of the primary's snapshots alone, these are of a standby's, which
+/// go on when it is promoted.
+unsafe fn leave_out_young_indexes(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    table: TableRef,
+) {
+    let kept = session::session().indexes_kept_from_older(table);
+    if kept.is_empty() {
+        return;
+    }
+    // SAFETY: the planner's own structures, and a plain variable of this process.
+    unsafe {
+        let oldest = widen(pg_sys::TransactionXmin);
+        for index in items::<pg_sys::IndexOptInfo>((*rel).indexlist) {
+            let oid = (*index).indexoid.to_u32();
+            let is_young = |(of, maker): &(u32, Xid)| *of == oid && *maker >= oldest;
+            if kept.iter().any(is_young) {
+                (*rel).indexlist = pg_sys::list_delete_ptr((*rel).indexlist, index.cast());
+                (*(*root).glob).transientPlan = true;
+            }
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! The view `mot.stat_horizon`: who holds row versions back, and which.
 use super::{line, local_xid, processes};
+use crate::clock::widen;
 use crate::shmem;
 use pgrx::prelude::*;
 
@@ -12,13 +13,14 @@ fn told_snapshots() -> SetOfIterator<'static, i32> {
     let mut pids = Vec::new();
     for (place, process) in processes().iter().enumerate() {
         // SAFETY: words that their process writes; an old answer is good enough here.
-        let (pid, xid) = unsafe {
+        let (pid, xid, xmin) = unsafe {
             (
                 (&raw const process.pid).read_volatile(),
                 (&raw const process.xid).read_volatile(),
+                widen((&raw const process.xmin).read_volatile()),
             )
         };
-        let is_told = line(place).is_some_and(|line| line.read(local_xid(process)).is_some());
+        let is_told = line(place).is_some_and(|line| line.read(local_xid(process), xmin).is_some());
         if pid != 0 && xid == pg_sys::InvalidTransactionId && is_told {
             pids.push(pid);
         }

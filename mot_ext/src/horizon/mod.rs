@@ -4,6 +4,8 @@ mod survey;
 mod tell;
 
 pub use survey::survey;
+#[cfg(debug_assertions)]
+pub use tell::plant_stale;
 pub use tell::{Told, tell};
 
 use crate::pg::version::local_transaction_of as local_xid;

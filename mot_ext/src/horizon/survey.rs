@@ -45,7 +45,7 @@ pub fn survey() -> Option<OldSnapshots> {
             continue;
         }
         let told_exactly = (xid == pg_sys::InvalidTransactionId && told.len() < TOLD_MAX)
-            .then(|| line(place)?.read(local_xid(process)))
+            .then(|| line(place)?.read(local_xid(process), widen(xmin)))
             .flatten();
         match told_exactly {
             Some(bounds) => told.push(bounds),

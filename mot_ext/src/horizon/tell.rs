@@ -25,8 +25,9 @@ impl Told {
         self.lxid.store(lxid, Ordering::Release);
     }
 
-    /// What was told of a local transaction.
-    pub(super) fn read(&self, lxid: u32) -> Option<OldSnapshot> {
+    /// What was told of a local transaction whose process has this `xmin` in its PGPROC. Local ids come again, after 2^32 transactions of a process, and a line is
+    /// written only by those that tell; but the only snapshot of one that has told has the `xmin` that its process shows.
+    pub(super) fn read(&self, lxid: u32, xmin: Xid) -> Option<OldSnapshot> {
         if lxid == 0 || self.lxid.load(Ordering::Acquire) != lxid {
             return None;
         }
@@ -35,7 +36,7 @@ impl Told {
             xmax: Xid(self.xmax.load(Ordering::Relaxed)),
         };
         fence(Ordering::Acquire);
-        (self.lxid.load(Ordering::Relaxed) == lxid).then_some(bounds)
+        (self.lxid.load(Ordering::Relaxed) == lxid && bounds.xmin == xmin).then_some(bounds)
     }
 }
 
@@ -114,5 +115,22 @@ unsafe extern "C-unwind" fn tell_once() {
 unsafe extern "C-unwind" fn clear(_code: std::ffi::c_int, place: pg_sys::Datum) {
     if let Some(line) = line(place.value()) {
         line.lxid.store(0, Ordering::Release);
+    }
+}
+
+/// For tests: leaves in this process's line what an older transaction with the same local id would have told.
+#[cfg(debug_assertions)]
+pub fn plant_stale() {
+    // SAFETY: a backend's own PGPROC; it is one of the array.
+    let (lxid, place) = unsafe {
+        let mine = pg_sys::MyProc;
+        (
+            local_xid(&*mine),
+            mine.offset_from(processes().as_ptr()) as usize,
+        )
+    };
+    if let Some(line) = line(place) {
+        let (xmin, xmax) = (Xid(3), Xid(4));
+        line.write(lxid, OldSnapshot { xmin, xmax });
     }
 }

@@ -19,7 +19,11 @@ use mot_engine::pause::{Point, reach};
 use mot_engine::{Lsn, State};
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How long a standby lets no WAL sender in before a restartpoint passes by a checkpoint that failed: who was let in last is among the senders by then, where it is
+/// found.
+const LAST_LET_IN: Duration = Duration::from_secs(1);
 
 /// Length of a turn at the gate: what a PostgreSQL checkpoint may wait longer than without us, in milliseconds.
 const TURN_MS: i64 = 10;
@@ -49,6 +53,8 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
         slot_is_counted: false,
         retry_checkpoint_at: None,
         retry_slot_at: None,
+        was_shut: false,
+        no_sender_since: Some(Instant::now()),
         stalls: StallWatch::default(),
         orphans: orphans::Watch::default(),
     };
@@ -122,6 +128,10 @@ struct Worker {
     slot_is_counted: bool,
     retry_checkpoint_at: Option<Instant>,
     retry_slot_at: Option<Instant>,
+    /// The gate for restartpoints was shut when this turn began, and has been since.
+    was_shut: bool,
+    /// Since when no WAL sender is let in; None: they are.
+    no_sender_since: Option<Instant>,
     stalls: StallWatch,
     orphans: orphans::Watch,
 }
@@ -130,7 +140,8 @@ impl Worker {
     /// One turn at the gate.
     fn turn(&mut self) {
         let restartpoint_waits = restartpoint::is_waiting();
-        let was_shut = restartpoint::is_shut();
+        self.was_shut = restartpoint::is_shut();
+        let began_uncovered = has_gate() && !first_copy::is_covered();
         let redo = gate::open_turn();
         self.stalls.look();
         self.load_without_redo();
@@ -143,7 +154,13 @@ impl Worker {
             self.stalls.look();
         }
         let is_covered = redo.0 <= shmem::control().covered.load(Ordering::SeqCst);
-        if !is_covered && !recovery_in_progress() && copies::base_backup_is_running() {
+        // On a standby nobody is let in who would begin one meanwhile: whoever did it has slipped through, and has copied files of before this turn.
+        let may_run = if recovery_in_progress() {
+            !began_uncovered
+        } else {
+            is_covered
+        };
+        if !may_run && copies::base_backup_is_running() {
             copies::end_base_backups();
         }
         gate::close_turn();
@@ -151,17 +168,50 @@ impl Worker {
         // Every restartpoint that completes after `redo` was read waits for us, if the gate was shut before. (Without a slot there is no gate.)
         // Told before the gate opens: a restartpoint that goes on although our checkpoint failed is one that no backup may begin from.
         let control = shmem::control();
-        let are_whole = is_guarded && (was_shut || !slot::is_held()) && is_covered;
+        let are_whole = is_guarded && (self.was_shut || !slot::is_held()) && is_covered;
         control.copies_are_whole.store(are_whole, Ordering::SeqCst);
-        if (restartpoint_waits && (is_covered || !copies::may_begin())) || !is_guarded {
+        self.no_sender_since = match self.no_sender_since {
+            _ if are_whole => None,
+            None => Some(Instant::now()),
+            since => since,
+        };
+        let may_pass = is_covered || (self.lets_nobody_in() && !copies::may_begin());
+        if (restartpoint_waits && may_pass) || !is_guarded {
+            if is_guarded && !is_covered {
+                // They would be told of this restartpoint, and begin with it.
+                copies::end_base_backups_to_come();
+            }
             restartpoint::open();
         }
         if is_guarded {
             restartpoint::shut();
+            if has_gate() && !first_copy::is_covered() && copies::base_backup_is_running() {
+                copies::end_base_backups();
+            }
         }
         if !super::shutdown_asked() {
             self.orphans.look();
         }
+    }
+
+    /// Whether nobody has been let in for so long that whoever was before is known.
+    fn lets_nobody_in(&self) -> bool {
+        self.no_sender_since
+            .is_some_and(|since| since.elapsed() > LAST_LET_IN)
+    }
+
+    /// After an error: with all locks of this process it has given up the gate's, and a restartpoint that waited there goes on, covered or not. Nobody may begin a
+    /// backup from it.
+    fn shut_again(&mut self) {
+        if !self.was_shut || restartpoint::is_shut() {
+            return;
+        }
+        self.was_shut = false;
+        shmem::control()
+            .copies_are_whole
+            .store(false, Ordering::SeqCst);
+        copies::end_base_backups_to_come();
+        restartpoint::shut();
     }
 
     /// Loads the tables if no redo does it: PostgreSQL calls no resource manager after a clean shutdown, nor before a standby has a record.
@@ -184,7 +234,7 @@ impl Worker {
             PgLogLevel::LOG,
             PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
             format!("mot could not load its tables: {error}"),
-            "Nothing is lost or overwritten. Put the damaged file back into the directory \"mot\" of the data directory, or restore the cluster from a backup, and restart the server.",
+            errors::hint_for_failed_load(),
         );
     }
 
@@ -257,7 +307,6 @@ impl Worker {
         {
             return false;
         }
-        reach(Point::CheckpointAfterRedo);
         self.write(redo, false)
     }
 
@@ -277,11 +326,18 @@ impl Worker {
 
     fn write(&mut self, redo: Lsn, last: bool) -> bool {
         let control = shmem::control();
-        let error = match pg::catch(|| files::write(redo, last)) {
+        let write = || {
+            if !last {
+                reach(Point::CheckpointAfterRedo);
+            }
+            files::write(redo, last)
+        };
+        let error = match pg::catch(write) {
             Ok(Ok(())) => {
                 self.retry_checkpoint_at = None;
                 control.covered.store(redo.0, Ordering::SeqCst);
                 if let Err(error) = pg::catch(|| slot::advance(redo)) {
+                    self.shut_again();
                     ereport!(
                         PgLogLevel::WARNING,
                         PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
@@ -291,7 +347,10 @@ impl Worker {
                 return true;
             }
             Ok(Err(error)) => error.to_string(),
-            Err(error) => error,
+            Err(error) => {
+                self.shut_again();
+                error
+            }
         };
         if pg::is_orphaned() {
             // That was why.
@@ -370,6 +429,11 @@ impl Worker {
         }
         true
     }
+}
+
+/// Whether restartpoints have a gate.
+fn has_gate() -> bool {
+    recovery_in_progress() && slot::is_held()
 }
 
 /// Whether PostgreSQL's checkpoint may complete although ours has failed: the WAL between the two is kept, and no backup begins with it. (A standby's

@@ -18,6 +18,7 @@
 //! covers its redo position (`first_copy`). A WAL sender is in the state BACKUP, a session among the beginners, before it asks for that checkpoint.
 use super::first_copy;
 use crate::errors;
+use crate::pg::version::local_transaction_of;
 use crate::shmem;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -185,19 +186,30 @@ pub fn base_backup_is_running() -> bool {
 
 /// Ends the base backups of WAL senders, which could not be restored, and says so in the log.
 pub fn end_base_backups() {
-    end_senders(|state| state == pg_sys::WalSndState::WALSNDSTATE_BACKUP);
+    end_senders(|_, state| state == pg_sys::WalSndState::WALSNDSTATE_BACKUP);
 }
 
 /// Also WAL senders that may yet begin one: those that do not stream.
 pub fn end_base_backups_to_come() {
-    end_senders(|state| {
+    end_senders(|pid, state| {
         state == pg_sys::WalSndState::WALSNDSTATE_BACKUP
-            || state == pg_sys::WalSndState::WALSNDSTATE_STARTUP
+            || (state == pg_sys::WalSndState::WALSNDSTATE_STARTUP && !copies_a_table(pid))
     });
 }
 
-fn end_senders(is_meant: impl Fn(pg_sys::WalSndState::Type) -> bool) {
-    for (pid, _) in senders().filter(|(_, state)| is_meant(*state)) {
+/// Whether a WAL sender is a subscriber's in a transaction, in which it copies a table, perhaps for hours: BASE_BACKUP is refused there.
+fn copies_a_table(pid: i32) -> bool {
+    // SAFETY: looks through the ProcArray under its lock; the process may end, its PGPROC stays.
+    unsafe {
+        let process = pg_sys::BackendPidGetProc(pid);
+        !process.is_null()
+            && (*process).databaseId != pg_sys::InvalidOid
+            && local_transaction_of(&*process) != 0
+    }
+}
+
+fn end_senders(is_meant: impl Fn(i32, pg_sys::WalSndState::Type) -> bool) {
+    for (pid, _) in senders().filter(|(pid, state)| is_meant(*pid, *state)) {
         // SAFETY: a signal to a process of this server, as pg_terminate_backend sends it.
         if unsafe { libc::kill(pid, libc::SIGTERM) } == 0 {
             errors::report_base_backup_ended(pid);

@@ -55,10 +55,10 @@ pub fn newest(
     let system_id = unsafe { pg_sys::GetSystemIdentifier() };
     let in_history = |timeline, redo| timeline_of(redo) == timeline;
     let newest = match replayed_from {
-        None => checkpoint::newest(disk, system_id, in_history).map_err(located)?,
+        None => newest_after_shutdown(disk, system_id, in_history).map_err(foreign)?,
         Some(redo) => {
             let found = checkpoint::newest_for_replay(disk, system_id, in_history, redo);
-            let (newest, passed) = found.map_err(located)?;
+            let (newest, passed) = found.map_err(foreign)?;
             if !passed.is_empty() {
                 checkpoint::remove_passed(disk, &passed).map_err(located)?;
                 errors::report_passed_by(passed.len(), redo);
@@ -81,6 +81,38 @@ pub fn newest(
         });
     }
     Ok(newest)
+}
+
+/// The newest checkpoint after a clean shutdown; one of a cluster with the identifier that an administrator says this one had, only if that wrote it when its
+/// last writer was gone. It bears the own identifier from then on: the start takes the final mark off before the first statement (`begin_from`).
+fn newest_after_shutdown(
+    disk: &DirectoryDisk,
+    system_id: u64,
+    in_history: impl Fn(u32, Lsn) -> bool,
+) -> Result<Option<Manifest>, EngineError> {
+    match checkpoint::newest(disk, system_id, &in_history) {
+        Err(error @ EngineError::OtherCluster { written_by, .. })
+            if settings::adopted_system_identifier() == Some(written_by) =>
+        {
+            let newest = checkpoint::newest(disk, written_by, &in_history)?;
+            let manifest = newest.filter(|manifest| manifest.is_final).ok_or(error)?;
+            errors::report_adopted(written_by);
+            Ok(Some(Manifest {
+                system_id,
+                ..manifest
+            }))
+        }
+        other => other,
+    }
+}
+
+/// `located`, and it is remembered for the hint whether the checkpoint is another cluster's.
+fn foreign(error: EngineError) -> EngineError {
+    if matches!(error, EngineError::OtherCluster { .. }) {
+        let control = shmem::control();
+        control.is_of_another_cluster.store(true, Ordering::Relaxed);
+    }
+    located(error)
 }
 
 /// Generation and manifest of the newest complete checkpoint, unread. Files only: for the postmaster.
@@ -107,13 +139,13 @@ fn timeline_of(position: Lsn) -> u32 {
     // SAFETY: reads shared positions.
     unsafe {
         if !pg_sys::RecoveryInProgress() {
-            timeline = pg_sys::GetWALInsertionTimeLine();
+            timeline = pg::version::insertion_timeline();
         } else {
             let replayed = pg_sys::GetXLogReplayRecPtr(&mut timeline);
             timeline = timeline.max(pg_sys::recoveryTargetTLI);
             if shmem::control().redo_ended.load(Ordering::SeqCst) && position.0 >= replayed {
                 // Chosen by now if there is a redo position at or after the end of replay; 0 before.
-                timeline = timeline.max(pg_sys::GetWALInsertionTimeLine());
+                timeline = timeline.max(pg::version::insertion_timeline());
             }
         }
     }
@@ -122,7 +154,9 @@ fn timeline_of(position: Lsn) -> u32 {
 
 /// An engine's error with the place of its file in the data directory.
 pub fn located(mut error: EngineError) -> EngineError {
-    if let EngineError::Io { file, .. } | EngineError::Damaged { file, .. } = &mut error
+    if let EngineError::Io { file, .. }
+    | EngineError::Damaged { file, .. }
+    | EngineError::OtherCluster { file, .. } = &mut error
         && file != DIRECTORY
     {
         *file = match file.as_str() {

@@ -6,12 +6,14 @@
 //! perhaps months later. So whoever may take one waits until the worker says that its checkpoint covers R and that it holds restartpoints:
 //!
 //! - a WAL sender at the end of its authentication: PostgreSQL lets nobody in between its command BASE_BACKUP and the first file. So a cascaded standby
-//!   waits, too; both are told to come again (57P03) rather than run into `authentication_timeout`;
+//!   waits, too, and a logical subscriber, whose connection may say BASE_BACKUP as well; all are told to come again (57P03) rather than run into
+//!   `authentication_timeout`;
 //! - a session that calls `pg_backup_start` (`copies`): as long as it likes to.
 //!
 //! The worker says so anew at each turn: not while its checkpoints fail (a full disk; a restartpoint goes on then, see `restartpoint`), nor from its
 //! end, whatever ended it, to the first good turn of the next one. A restartpoint whose checkpoint of ours fails does not go on while somebody who was
-//! let in before may be about to begin a backup.
+//! let in before has asked for a backup. When it does go on, WAL senders that were let in and do not stream yet are ended, and whoever slipped through and begins
+//! a backup from it all the same is, too; so are they if an error has opened the gate (`restartpoint`).
 //!
 //! A primary's checkpoint waits for ours at the gate, but not for ever if ours fails: the slot keeps the WAL. While somebody may be about to begin a
 //! backup (`copies::may_begin`) it does wait, and the backup with it, cancellable: for the disk to have room again, for instance. That is for the worker
@@ -71,7 +73,7 @@ unsafe extern "C-unwind" fn authenticated(port: *mut pg_sys::Port, status: c_int
         if let Some(previous) = PREVIOUS.0.get() {
             previous(port, status);
         }
-        if status == STATUS_OK && pg_sys::am_walsender && !pg_sys::am_db_walsender {
+        if status == STATUS_OK && pg_sys::am_walsender {
             wait_as_sender();
         }
     }
@@ -101,7 +103,7 @@ fn come_again() -> ! {
             "the checkpoint worker of memory-optimized tables is not running",
             pgrx::function_name!(),
         )
-        .set_detail("A base backup that begins without it would lack WAL; standbys wait, too.")
+        .set_detail("A base backup that begins without it would lack WAL; standbys and subscribers wait, too.")
         .set_hint(
             "PostgreSQL starts it again after a second; if that fails, the server log says why.",
         )
@@ -112,7 +114,7 @@ fn come_again() -> ! {
         "this standby's checkpoint of memory-optimized tables is behind PostgreSQL's",
         pgrx::function_name!(),
     )
-    .set_detail("Until the next one is complete a base backup of it would lack WAL; cascaded standbys wait, too. The first one after a start may take long.")
+    .set_detail("Until the next one is complete a base backup of it would lack WAL; cascaded standbys and subscribers wait, too. The first one after a start may take long.")
     .set_hint("Try again when mot.stat_progress_checkpoint is empty; if its checkpoints fail, the server log says why. mot.checkpoint_bandwidth, if set, makes it slow: ending the worker (mot.stat_checkpoint.worker_pid) lets it finish at full speed.")
     .report(PgLogLevel::FATAL);
     unreachable!("a report of level FATAL ends the process")

@@ -51,7 +51,7 @@ pub fn shut() {
         return;
     }
     // SAFETY: this process has the slot, so it stays; waits for a slot's write at most. An error, later, releases the lock
-    // (`pg::catch`), and the next turn takes it again.
+    // (`pg::catch`): who waited goes through then, and the worker ends whoever might begin a backup from there (`Worker::shut_again`).
     unsafe {
         pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
         pg_sys::ReplicationSlotMarkDirty();

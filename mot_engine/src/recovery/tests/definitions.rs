@@ -229,6 +229,75 @@ fn keys_too_long_for_an_index_of_another_time() {
     }
 }
 
+/// What a standby's old snapshots see is gone on the server that made the index, to which they are unknown: replay meets it, and keeps the index from them. There is
+/// nothing to keep it from where every state has a key.
+#[test]
+fn an_index_over_states_that_only_a_standby_has() {
+    const INDEX: u32 = 1000;
+    let key = RELATIONS[0];
+    for (length, is_kept) in [(KEY_BYTES_MAX + 1, true), (20, false)] {
+        let mut world = World::new(1);
+        let mut by_text = index(INDEX, 1, false);
+        by_text.columns[0].kind = KeyKind::Text;
+        by_text.layout[0] = AttributeLayout {
+            len: -1,
+            align: 4,
+            by_value: false,
+        };
+        world.run(|session, _, open| {
+            let made = open.transaction.create_table(session, key, Xid(open.xid));
+            open.storages.push((key, Some(made.expect("memory").id())));
+        });
+        let (long, short) = (text_image(length), text_image(10));
+        world.run(|session, clock, open| {
+            let table = session.find_table(key, clock).expect("exists");
+            let (xid, cid) = (Xid(open.xid), CommandId(1));
+            let inserted = open.transaction.insert(session, table, &long, xid, cid);
+            let (slot, _) = inserted.expect("memory");
+            open.touched.insert((key, table.id(), slot.0));
+        });
+        world.run(|session, clock, open| {
+            let table = session.find_table(key, clock).expect("exists");
+            let (xid, cid, slot) = (Xid(open.xid), CommandId(1), Slot(0));
+            let Newest::Live(seen) = session.newest(clock, table, slot) else {
+                panic!("no row");
+            };
+            let updated = open
+                .transaction
+                .update(session, clock, table, slot, seen, &short, xid, cid);
+            assert!(matches!(updated, Ok(Written::Done(_))));
+            open.touched.insert((key, table.id(), slot.0));
+        });
+        world.sweep();
+        let mut maker = 0;
+        world.run(|session, clock, open| {
+            maker = open.xid;
+            let table = session.find_table(key, clock).expect("exists");
+            let built = open
+                .transaction
+                .create_index(session, clock, table, &by_text, Xid(maker));
+            assert!(matches!(built, Ok(Build::Done(_))));
+            assert_eq!(session.indexes_kept_from_older(table), []);
+        });
+        for has_readers in [true, false] {
+            let (_region, engine) = arena();
+            let session = engine.join().expect("joins");
+            engine.set_state(State::Replaying);
+            let mut replayer = Replayer::new(1);
+            replayer.set_has_readers(has_readers);
+            for (lsn, entry) in &world.wal.borrow().entries {
+                if let Entry::Record { xid, bytes } = entry {
+                    let applied = replayer.apply(&session, bytes, Lsn(*lsn), Xid(*xid));
+                    applied.expect("applies");
+                }
+            }
+            let kept = session.indexes_kept_from_older(session.tables()[0].table());
+            let expected: &[(u32, Xid)] = &[(INDEX, Xid(maker))];
+            assert_eq!(kept, if is_kept { expected } else { &[] });
+        }
+    }
+}
+
 /// A log that makes and drops tables, as jobs do that make one each time: how many there are is no matter to the next one.
 #[cfg(debug_assertions)]
 #[test]

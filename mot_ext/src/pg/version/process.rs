@@ -109,3 +109,15 @@ pub fn is_own_virtual(transaction: &pg_sys::VirtualTransactionId) -> bool {
         return transaction.procNumber == (*pg_sys::MyProc).vxid.procNumber;
     }
 }
+
+/// The timeline on which this server inserts WAL; 0 while its recovery has not chosen it.
+pub fn insertion_timeline() -> u32 {
+    // SAFETY: both read a value of shared memory. The one that 15 and 16 have asserts, in builds with assertions, that recovery is over; what it answers is
+    // the same before.
+    unsafe {
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        return pg_sys::GetWALInsertionTimeLine();
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        return pg_sys::GetWALInsertionTimeLineIfSet();
+    }
+}
