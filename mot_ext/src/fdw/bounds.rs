@@ -121,7 +121,9 @@ impl Bounds {
     pub unsafe fn begin(&mut self, context: *mut pg_sys::ExprContext) {
         self.low = None;
         self.high = None;
-        self.prefixes.begin();
+        if let Err(error) = self.prefixes.begin() {
+            errors::raise(error);
+        }
         for position in 0..self.conditions.len() {
             // SAFETY: the compiled argument belongs to the node whose context this is.
             let added = unsafe { self.add(position, context) };
@@ -141,12 +143,15 @@ impl Bounds {
         self.prefixes.end();
     }
 
-    /// All keys, if they are whole ones of a unique index, several but not very many, and none was given yet; then they all are.
-    pub fn take_points(&mut self) -> Option<impl DoubleEndedIterator<Item = &[u8]>> {
+    /// The next keys in the direction, if they are whole ones of a unique index, and several: some thousands at most, which count as given.
+    pub fn take_points(
+        &mut self,
+        direction: Direction,
+    ) -> Result<Option<impl Iterator<Item = &[u8]>>, EngineError> {
         if !self.is_point {
-            return None;
+            return Ok(None);
         }
-        self.prefixes.take_all()
+        self.prefixes.take(direction)
     }
 
     /// Whether what is asked for is one whole key: then [`Bounds::point`] gives it without the detour over ranges.
@@ -237,7 +242,7 @@ impl Bounds {
                     return Ok(false);
                 }
                 self.encode(&column, KeyValue::Null)?;
-                self.extend_prefixes();
+                self.extend_prefixes()?;
                 return Ok(true);
             }
             Test::IsNotNull => {
@@ -257,7 +262,7 @@ impl Bounds {
         let kind = condition.argument_kind.unwrap_or(column.kind);
         if key.test == Test::AnyOf {
             // SAFETY: an array of the operator's argument type, not NULL.
-            return unsafe { self.add_any(&column, kind, key.argument_type, datum) };
+            return unsafe { self.add_any(&column, kind, datum) };
         }
         // SAFETY: a value of the operator's argument type, not NULL.
         let argument = unsafe { argument(&column, kind, datum, false) };
@@ -269,7 +274,7 @@ impl Bounds {
                 if !self.encode_if_possible(&column, value)? {
                     return Ok(false);
                 }
-                self.extend_prefixes();
+                self.extend_prefixes()?;
             }
             Test::Prefix => {
                 let Argument::Value(KeyValue::Bytes(bytes)) = argument else {
@@ -372,12 +377,11 @@ impl Bounds {
         &mut self,
         column: &KeyColumn,
         kind: KeyKind,
-        element_type: pg_sys::Oid,
         array: pg_sys::Datum,
     ) -> Result<bool, EngineError> {
-        let mut found: Vec<Vec<u8>> = Vec::new();
+        let mut found = self.prefixes.list();
         // SAFETY: an array datum whose elements are of this type or one that is binary the same; deconstruct_array fills the
-        // three places.
+        // three places, of which nothing is used once what it made is given back.
         unsafe {
             let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
             let stored_type = (*array).elemtype;
@@ -395,8 +399,8 @@ impl Bounds {
                 &mut nulls,
                 &mut count,
             );
-            let _ = element_type;
-            for at in 0..count as usize {
+            let count = count as usize;
+            for at in 0..count {
                 if at.is_multiple_of(ELEMENTS_PER_LOOK) {
                     look_at_interrupts();
                 }
@@ -404,23 +408,26 @@ impl Bounds {
                     argument(column, kind, *values.add(at), *nulls.add(at))
                     && self.encode_if_possible(column, value)?
                 {
-                    found.push(self.scratch.as_slice().to_vec());
+                    let encoded = self.scratch.as_slice();
+                    if found.is_empty() {
+                        // The others will be as long, of most types.
+                        let is_fixed = column.kind.width() > 0;
+                        let alike = if is_fixed { count - at } else { 1 };
+                        found.reserve(count - at, encoded.len().saturating_mul(alike))?;
+                    }
+                    found.push(encoded, &[])?;
                 }
             }
-        }
-        let mut compared = 0_usize;
-        found.sort_unstable_by(|a, b| {
-            compared += 1;
-            if compared.is_multiple_of(ELEMENTS_PER_LOOK) {
-                look_at_interrupts();
+            if count > 0 {
+                pg_sys::pfree(values.cast());
+                pg_sys::pfree(nulls.cast());
             }
-            a.cmp(b)
-        });
-        found.dedup();
+        }
+        found.sort(look_at_interrupts)?;
         if found.is_empty() {
             return Ok(false);
         }
-        self.prefixes.multiply(found);
+        self.prefixes.multiply(found)?;
         Ok(true)
     }
 
@@ -442,8 +449,8 @@ impl Bounds {
         }
     }
 
-    fn extend_prefixes(&mut self) {
-        self.prefixes.extend(self.scratch.as_slice());
+    fn extend_prefixes(&mut self) -> Result<(), EngineError> {
+        self.prefixes.extend(self.scratch.as_slice())
     }
 }
 
