@@ -8,7 +8,7 @@ use super::expressions::Value;
 use super::prefixes::Prefixes;
 use super::private::Key;
 use crate::errors;
-use crate::keys::{self, IntegerBound};
+use crate::keys::{self, Converted};
 use crate::pg::interrupts;
 use mot_engine::key::{
     IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_end, encode_string_prefix,
@@ -64,6 +64,8 @@ fn look_at_interrupts() {
 /// What an argument says about a column.
 enum Argument<'a> {
     Value(KeyValue<'a>),
+    /// No value of the column is equal to it; this one is the first that is more.
+    JustBelow(KeyValue<'a>),
     /// Below or above all values of the column.
     Below,
     Above,
@@ -304,8 +306,13 @@ impl Bounds {
     ) -> Result<bool, EngineError> {
         self.exclude_null(column)?;
         let is_upper = matches!(test, Test::Less | Test::LessEqual);
+        let mut is_inclusive = matches!(test, Test::LessEqual | Test::GreaterEqual);
         let value = match argument {
             Argument::Value(value) => value,
+            Argument::JustBelow(value) => {
+                is_inclusive = !is_upper;
+                value
+            }
             Argument::Below => return Ok(!is_upper),
             Argument::Above => return Ok(is_upper),
             Argument::Null => return Ok(false),
@@ -315,7 +322,7 @@ impl Bounds {
         encode_end(column, value, &mut self.scratch)?;
         let end = End {
             key: self.scratch.as_slice().to_vec(),
-            is_inclusive: matches!(test, Test::LessEqual | Test::GreaterEqual),
+            is_inclusive,
         };
         if is_upper != column.descending {
             self.lower_high(end);
@@ -465,12 +472,13 @@ unsafe fn argument<'a>(
     if is_null {
         return Argument::Null;
     }
-    let is_integer = |kind| matches!(kind, KeyKind::Int2 | KeyKind::Int4 | KeyKind::Int8);
-    if kind != column.kind && is_integer(kind) && is_integer(column.kind) {
-        return match keys::integer_bound(column.kind, kind, datum) {
-            IntegerBound::Within(value) => Argument::Value(KeyValue::Fixed(value)),
-            IntegerBound::Below => Argument::Below,
-            IntegerBound::Above => Argument::Above,
+    if kind != column.kind {
+        // SAFETY: a value of the kind, which the planner takes only if it can be converted.
+        return match unsafe { keys::converted(column.kind, kind, datum) } {
+            Converted::Same(value) => Argument::Value(KeyValue::Fixed(value)),
+            Converted::JustBelow(value) => Argument::JustBelow(KeyValue::Fixed(value)),
+            Converted::Below => Argument::Below,
+            Converted::Above => Argument::Above,
         };
     }
     // SAFETY: the operator's argument type is the column's, or of the same bytes.
