@@ -108,20 +108,75 @@ unsafe fn varlena_payload<'a>(pointer: *mut pg_sys::varlena) -> &'a [u8] {
     }
 }
 
-/// An integer of one width as a bound for a column of another.
+/// A value of another type as a column's values are compared with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IntegerBound {
-    /// The column can hold the value.
-    Within(u64),
+pub enum Converted {
+    /// As this value of the column's type is.
+    Same(u64),
+    /// Equal to none: more than all those before this one, less than it and all behind.
+    JustBelow(u64),
     /// Smaller than every value of the column.
     Below,
     /// Larger than every value of the column.
     Above,
 }
 
-/// Converts the argument of a cross-type integer comparison (`int4 column < int8 argument`) to the column's width.
-pub fn integer_bound(column: KeyKind, argument: KeyKind, datum: pg_sys::Datum) -> IntegerBound {
+const fn is_integer(kind: KeyKind) -> bool {
+    matches!(kind, KeyKind::Int2 | KeyKind::Int4 | KeyKind::Int8)
+}
+
+/// Whether values of a type can stand for values of a key column's type where btree's family compares the two: [`converted`] says how.
+///
+/// Not those where an order of the column's values is not the order that the operator sees: as one of time with zone, two values of `timestamp` may be one and
+/// the same, and so may two dates.
+pub fn converts(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
+    use KeyKind::{Date, Float4, Float8, Timestamp, TimestampTz};
+    match (kind(column), kind(argument)) {
+        (Some(column), Some(argument)) if is_integer(column) => is_integer(argument),
+        (Some(column), Some(argument)) => matches!(
+            (column, argument),
+            (Float4, Float8)
+                | (Float8, Float4)
+                | (Date, Timestamp)
+                | (Timestamp, Date)
+                | (TimestampTz, Date | Timestamp)
+        ),
+        _ => false,
+    }
+}
+
+/// Converts the argument of a comparison with a column of another kind; [`converts`] said that it can be. It depends on the session's time zone, as
+/// the comparison itself does.
+pub unsafe fn converted(column: KeyKind, argument: KeyKind, datum: pg_sys::Datum) -> Converted {
+    use KeyKind::{Date, Float4, Float8, Timestamp, TimestampTz};
     let bits = datum.value() as u64;
+    let mut overflow = 0;
+    match (column, argument) {
+        (Float4, Float8) => float4(f64::from_bits(bits)),
+        (Float8, Float4) => Converted::Same(f64::from(f32::from_bits(bits as u32)).to_bits()),
+        (Date, Timestamp) => date(bits as i64),
+        // SAFETY: pure functions of a date, or of a time, and the session's time zone; what overflows they say instead of raising.
+        (Timestamp, Date) => unsafe {
+            let converted = pg_sys::date2timestamp_opt_overflow(bits as i32, &raw mut overflow);
+            instant(converted, overflow)
+        },
+        // SAFETY: as above.
+        (TimestampTz, Date) => unsafe {
+            let converted = pg_sys::date2timestamptz_opt_overflow(bits as i32, &raw mut overflow);
+            instant(converted, overflow)
+        },
+        // SAFETY: as above.
+        (TimestampTz, Timestamp) => unsafe {
+            let converted =
+                pg_sys::timestamp2timestamptz_opt_overflow(bits as i64, &raw mut overflow);
+            instant(converted, overflow)
+        },
+        _ => integer(column, argument, bits),
+    }
+}
+
+fn integer(column: KeyKind, argument: KeyKind, bits: u64) -> Converted {
+    debug_assert!(is_integer(column) && is_integer(argument));
     let value = match argument {
         KeyKind::Int2 => i64::from(bits as i16),
         KeyKind::Int4 => i64::from(bits as i32),
@@ -133,11 +188,59 @@ pub fn integer_bound(column: KeyKind, argument: KeyKind, datum: pg_sys::Datum) -
         _ => (i64::MIN, i64::MAX),
     };
     if value < low {
-        IntegerBound::Below
+        Converted::Below
     } else if value > high {
-        IntegerBound::Above
+        Converted::Above
     } else {
-        IntegerBound::Within(value as u64)
+        Converted::Same(value as u64)
+    }
+}
+
+/// Among the values of `float4`, which are compared as the `float8` they are.
+fn float4(value: f64) -> Converted {
+    let nearest = value as f32;
+    let same = f64::from(nearest);
+    let bits = |value: f32| u64::from(value.to_bits());
+    if same == value || value.is_nan() {
+        Converted::Same(bits(nearest))
+    } else if same > value {
+        Converted::JustBelow(bits(nearest))
+    } else {
+        Converted::JustBelow(bits(nearest.next_up()))
+    }
+}
+
+/// The infinite dates and times, which btree orders before and behind all others: the extreme integers.
+const DATE_FIRST: i32 = i32::MIN;
+const DATE_LAST: i32 = i32::MAX;
+const TIME_FIRST: i64 = i64::MIN;
+const TIME_LAST: i64 = i64::MAX;
+const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
+
+/// Among dates, which are compared as the time when they begin.
+fn date(time: i64) -> Converted {
+    let same = |date: i32| Converted::Same(date as u32 as u64);
+    match time {
+        TIME_FIRST => same(DATE_FIRST),
+        TIME_LAST => same(DATE_LAST),
+        _ => {
+            // Far from the ends of i32: times are less than 300,000 years from the epoch.
+            let day = time.div_euclid(MICROSECONDS_PER_DAY) as i32;
+            if time.rem_euclid(MICROSECONDS_PER_DAY) == 0 {
+                same(day)
+            } else {
+                Converted::JustBelow((day + 1) as u32 as u64)
+            }
+        }
+    }
+}
+
+/// Among times: what overflows lies beyond all finite ones, and not beyond the infinite ones.
+fn instant(time: i64, overflow: i32) -> Converted {
+    match overflow {
+        0 => Converted::Same(time as u64),
+        1.. => Converted::JustBelow(TIME_LAST as u64),
+        _ => Converted::JustBelow((TIME_FIRST + 1) as u64),
     }
 }
 

@@ -16,6 +16,7 @@ mod definition;
 mod encode;
 mod fixed;
 mod image;
+mod list;
 mod numeric;
 mod prefix;
 
@@ -35,6 +36,7 @@ pub use encode::{
 };
 pub use fixed::FixedKey;
 pub use image::{Attribute, BODY_OFFSET_BYTES, IMAGE_HEADER_BYTES, ImageReader};
+pub use list::KeyList;
 pub use prefix::{prefix_number, prefix_numbers};
 
 pub use crate::limits::KEY_BYTES_MAX;

@@ -3,7 +3,8 @@
 -- Indexes of memory-optimized tables are ordinary pg_index rows of this access method, so that \d, pg_dump, DROP, RENAME
 -- and ON CONFLICT treat them as any other index; the memory behind them belongs to the engine and only the foreign-data
 -- wrapper reads it. Strategies and the support function are btree's: 1 <, 2 <=, 3 =, 4 >=, 5 >; 1 the comparison.
--- Families hold operators of one type, except the integers, whose cross-type comparisons are exact in every width.
+-- Families hold operators of one type, except the integers, whose cross-type comparisons are exact in every width. The planner is told of btree's
+-- families instead (src/fdw/relation_info.rs), which hold the comparisons of other types that an index answers.
 CREATE ACCESS METHOD mot TYPE INDEX HANDLER mot.index_handler;
 COMMENT ON ACCESS METHOD mot IS 'index of a memory-optimized table';
 

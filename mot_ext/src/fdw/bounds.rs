@@ -8,7 +8,7 @@ use super::expressions::Value;
 use super::prefixes::Prefixes;
 use super::private::Key;
 use crate::errors;
-use crate::keys::{self, IntegerBound};
+use crate::keys::{self, Converted};
 use crate::pg::interrupts;
 use mot_engine::key::{
     IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_end, encode_string_prefix,
@@ -64,6 +64,8 @@ fn look_at_interrupts() {
 /// What an argument says about a column.
 enum Argument<'a> {
     Value(KeyValue<'a>),
+    /// No value of the column is equal to it; this one is the first that is more.
+    JustBelow(KeyValue<'a>),
     /// Below or above all values of the column.
     Below,
     Above,
@@ -121,7 +123,9 @@ impl Bounds {
     pub unsafe fn begin(&mut self, context: *mut pg_sys::ExprContext) {
         self.low = None;
         self.high = None;
-        self.prefixes.begin();
+        if let Err(error) = self.prefixes.begin() {
+            errors::raise(error);
+        }
         for position in 0..self.conditions.len() {
             // SAFETY: the compiled argument belongs to the node whose context this is.
             let added = unsafe { self.add(position, context) };
@@ -141,12 +145,15 @@ impl Bounds {
         self.prefixes.end();
     }
 
-    /// All keys, if they are whole ones of a unique index, several but not very many, and none was given yet; then they all are.
-    pub fn take_points(&mut self) -> Option<impl DoubleEndedIterator<Item = &[u8]>> {
+    /// The next keys in the direction, if they are whole ones of a unique index, and several: some thousands at most, which count as given.
+    pub fn take_points(
+        &mut self,
+        direction: Direction,
+    ) -> Result<Option<impl Iterator<Item = &[u8]>>, EngineError> {
         if !self.is_point {
-            return None;
+            return Ok(None);
         }
-        self.prefixes.take_all()
+        self.prefixes.take(direction)
     }
 
     /// Whether what is asked for is one whole key: then [`Bounds::point`] gives it without the detour over ranges.
@@ -237,7 +244,7 @@ impl Bounds {
                     return Ok(false);
                 }
                 self.encode(&column, KeyValue::Null)?;
-                self.extend_prefixes();
+                self.extend_prefixes()?;
                 return Ok(true);
             }
             Test::IsNotNull => {
@@ -257,7 +264,7 @@ impl Bounds {
         let kind = condition.argument_kind.unwrap_or(column.kind);
         if key.test == Test::AnyOf {
             // SAFETY: an array of the operator's argument type, not NULL.
-            return unsafe { self.add_any(&column, kind, key.argument_type, datum) };
+            return unsafe { self.add_any(&column, kind, datum) };
         }
         // SAFETY: a value of the operator's argument type, not NULL.
         let argument = unsafe { argument(&column, kind, datum, false) };
@@ -269,7 +276,7 @@ impl Bounds {
                 if !self.encode_if_possible(&column, value)? {
                     return Ok(false);
                 }
-                self.extend_prefixes();
+                self.extend_prefixes()?;
             }
             Test::Prefix => {
                 let Argument::Value(KeyValue::Bytes(bytes)) = argument else {
@@ -299,8 +306,13 @@ impl Bounds {
     ) -> Result<bool, EngineError> {
         self.exclude_null(column)?;
         let is_upper = matches!(test, Test::Less | Test::LessEqual);
+        let mut is_inclusive = matches!(test, Test::LessEqual | Test::GreaterEqual);
         let value = match argument {
             Argument::Value(value) => value,
+            Argument::JustBelow(value) => {
+                is_inclusive = !is_upper;
+                value
+            }
             Argument::Below => return Ok(!is_upper),
             Argument::Above => return Ok(is_upper),
             Argument::Null => return Ok(false),
@@ -310,7 +322,7 @@ impl Bounds {
         encode_end(column, value, &mut self.scratch)?;
         let end = End {
             key: self.scratch.as_slice().to_vec(),
-            is_inclusive: matches!(test, Test::LessEqual | Test::GreaterEqual),
+            is_inclusive,
         };
         if is_upper != column.descending {
             self.lower_high(end);
@@ -372,12 +384,11 @@ impl Bounds {
         &mut self,
         column: &KeyColumn,
         kind: KeyKind,
-        element_type: pg_sys::Oid,
         array: pg_sys::Datum,
     ) -> Result<bool, EngineError> {
-        let mut found: Vec<Vec<u8>> = Vec::new();
+        let mut found = self.prefixes.list();
         // SAFETY: an array datum whose elements are of this type or one that is binary the same; deconstruct_array fills the
-        // three places.
+        // three places, of which nothing is used once what it made is given back.
         unsafe {
             let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
             let stored_type = (*array).elemtype;
@@ -395,8 +406,8 @@ impl Bounds {
                 &mut nulls,
                 &mut count,
             );
-            let _ = element_type;
-            for at in 0..count as usize {
+            let count = count as usize;
+            for at in 0..count {
                 if at.is_multiple_of(ELEMENTS_PER_LOOK) {
                     look_at_interrupts();
                 }
@@ -404,23 +415,26 @@ impl Bounds {
                     argument(column, kind, *values.add(at), *nulls.add(at))
                     && self.encode_if_possible(column, value)?
                 {
-                    found.push(self.scratch.as_slice().to_vec());
+                    let encoded = self.scratch.as_slice();
+                    if found.is_empty() {
+                        // The others will be as long, of most types.
+                        let is_fixed = column.kind.width() > 0;
+                        let alike = if is_fixed { count - at } else { 1 };
+                        found.reserve(count - at, encoded.len().saturating_mul(alike))?;
+                    }
+                    found.push(encoded, &[])?;
                 }
             }
-        }
-        let mut compared = 0_usize;
-        found.sort_unstable_by(|a, b| {
-            compared += 1;
-            if compared.is_multiple_of(ELEMENTS_PER_LOOK) {
-                look_at_interrupts();
+            if count > 0 {
+                pg_sys::pfree(values.cast());
+                pg_sys::pfree(nulls.cast());
             }
-            a.cmp(b)
-        });
-        found.dedup();
+        }
+        found.sort(look_at_interrupts)?;
         if found.is_empty() {
             return Ok(false);
         }
-        self.prefixes.multiply(found);
+        self.prefixes.multiply(found)?;
         Ok(true)
     }
 
@@ -442,8 +456,8 @@ impl Bounds {
         }
     }
 
-    fn extend_prefixes(&mut self) {
-        self.prefixes.extend(self.scratch.as_slice());
+    fn extend_prefixes(&mut self) -> Result<(), EngineError> {
+        self.prefixes.extend(self.scratch.as_slice())
     }
 }
 
@@ -458,12 +472,13 @@ unsafe fn argument<'a>(
     if is_null {
         return Argument::Null;
     }
-    let is_integer = |kind| matches!(kind, KeyKind::Int2 | KeyKind::Int4 | KeyKind::Int8);
-    if kind != column.kind && is_integer(kind) && is_integer(column.kind) {
-        return match keys::integer_bound(column.kind, kind, datum) {
-            IntegerBound::Within(value) => Argument::Value(KeyValue::Fixed(value)),
-            IntegerBound::Below => Argument::Below,
-            IntegerBound::Above => Argument::Above,
+    if kind != column.kind {
+        // SAFETY: a value of the kind, which the planner takes only if it can be converted.
+        return match unsafe { keys::converted(column.kind, kind, datum) } {
+            Converted::Same(value) => Argument::Value(KeyValue::Fixed(value)),
+            Converted::JustBelow(value) => Argument::JustBelow(KeyValue::Fixed(value)),
+            Converted::Below => Argument::Below,
+            Converted::Above => Argument::Above,
         };
     }
     // SAFETY: the operator's argument type is the column's, or of the same bytes.

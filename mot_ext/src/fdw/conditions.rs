@@ -3,8 +3,9 @@
 //! An index answers tests of its leading columns by one value each (`=`, `= ANY`, `IS NULL`), then tests of the next column by a
 //! range (`<` to `>`, `IS NOT NULL`, a string prefix). Tests of later columns stay filters.
 //!
-//! - Only operators of the index's own family are taken, so the key's byte order is the operator's order. Families that hold
-//!   several types are the integers; the executor converts such arguments.
+//! - Only operators of the index's family are taken, so the key's byte order is the operator's order. It is btree's (`relation_info`), which compares
+//!   values of several types; of those it takes what the executor converts exactly (`keys::converts`).
+//! - A comparison of rows, `(a, b) > (1, 2)`, bounds its first column, the values it begins with included, and stays a filter.
 //! - A text comparison other than `=` is taken only under a collation that orders by bytes. `=` is the same in every
 //!   deterministic collation. `LIKE 'abc%'` is a byte prefix under each of them; it stays a filter as well.
 use super::private::items;
@@ -58,8 +59,10 @@ pub struct Condition {
     pub argument: *mut pg_sys::Expr,
     pub argument_type: pg_sys::Oid,
     pub clause: *mut pg_sys::RestrictInfo,
-    /// The clause with the column on the left, for EXPLAIN and re-checks.
+    /// The clause with the column on the left, or what is answered of it, for EXPLAIN and re-checks.
     pub expression: *mut pg_sys::Expr,
+    /// The index answers the clause wholly, so that it need not be a filter.
+    pub is_exact: bool,
 }
 
 /// The conditions an index answers, by column.
@@ -143,17 +146,19 @@ unsafe fn match_clause(
             return None;
         }
         let clause = (*rinfo).clause;
-        let condition = |test, argument, argument_type| Condition {
+        let condition = |test: Test, argument, argument_type| Condition {
             column,
             test,
             argument,
             argument_type,
             clause: rinfo,
             expression: clause,
+            is_exact: test != Test::Prefix,
         };
         let is_column = |node: *mut pg_sys::Expr| {
             pg_sys::match_index_to_operand(node.cast(), column as i32, index)
         };
+        let usable = |argument: *mut pg_sys::Expr| is_outside(root, rel, argument);
         match tag(clause) {
             pg_sys::NodeTag::T_OpExpr => {
                 let op = clause.cast::<pg_sys::OpExpr>();
@@ -161,7 +166,6 @@ unsafe fn match_clause(
                 let [left, right] = arguments[..] else {
                     return None;
                 };
-                let usable = |argument: *mut pg_sys::Expr| is_outside(root, rel, argument);
                 let (argument, operator) = if is_column(left) && usable(right) {
                     (right, (*op).opno)
                 } else if is_column(right) && usable(left) {
@@ -197,6 +201,39 @@ unsafe fn match_clause(
                 let (test, argument_type) = strategy(index, column, (*op).opno, (*op).inputcollid)?;
                 (test == Test::Equal).then(|| condition(Test::AnyOf, right, argument_type))
             }
+            pg_sys::NodeTag::T_RowCompareExpr => {
+                let row = clause.cast::<pg_sys::RowCompareExpr>();
+                let left = *items::<pg_sys::Expr>((*row).largs).first()?;
+                let right = *items::<pg_sys::Expr>((*row).rargs).first()?;
+                let first = |list: *mut pg_sys::List| (*(*list).elements).oid_value;
+                let (operator, collation) = (first((*row).opnos), first((*row).inputcollids));
+                let (operand, argument, operator) = if is_column(left) && usable(right) {
+                    (left, right, operator)
+                } else if is_column(right) && usable(left) {
+                    (right, left, pg_sys::get_commutator(operator))
+                } else {
+                    return None;
+                };
+                let (test, argument_type) = strategy(index, column, operator, collation)?;
+                // Rows that begin with the same value may pass by what follows.
+                let test = match test {
+                    Test::Less | Test::LessEqual => Test::LessEqual,
+                    Test::Greater | Test::GreaterEqual => Test::GreaterEqual,
+                    _ => return None,
+                };
+                let mut found = condition(test, argument, argument_type);
+                found.is_exact = false;
+                found.expression = comparison(
+                    index,
+                    column,
+                    test,
+                    operand,
+                    argument,
+                    argument_type,
+                    collation,
+                )?;
+                Some(found)
+            }
             pg_sys::NodeTag::T_NullTest => {
                 let test = clause.cast::<pg_sys::NullTest>();
                 if (*test).argisrow || !is_column((*test).arg) {
@@ -219,6 +256,41 @@ unsafe fn match_clause(
             }
             _ => None,
         }
+    }
+}
+
+/// An operator of the index's family between the column and an argument, as an expression.
+unsafe fn comparison(
+    index: *mut pg_sys::IndexOptInfo,
+    column: usize,
+    test: Test,
+    operand: *mut pg_sys::Expr,
+    argument: *mut pg_sys::Expr,
+    argument_type: pg_sys::Oid,
+    collation: pg_sys::Oid,
+) -> Option<*mut pg_sys::Expr> {
+    // SAFETY: the index has a family and an input type for each key column; the expression is the planner's.
+    unsafe {
+        let operator = pg_sys::get_opfamily_member(
+            *(*index).opfamily.add(column),
+            *(*index).opcintype.add(column),
+            argument_type,
+            test as i16,
+        );
+        if operator == pg_sys::InvalidOid {
+            return None;
+        }
+        let made = pg_sys::make_opclause(
+            operator,
+            pg_sys::BOOLOID,
+            false,
+            operand,
+            argument,
+            pg_sys::InvalidOid,
+            collation,
+        );
+        pg_sys::set_opfuncid(made.cast());
+        Some(made)
     }
 }
 
@@ -279,6 +351,9 @@ unsafe fn strategy(
             return None;
         }
         keys::kind(right)?;
+        if right != left && !keys::converts(left, right) {
+            return None;
+        }
         let test = Test::from_number(number);
         let fits = if test == Test::Equal {
             compares_bytes(index, column, collation)
@@ -362,9 +437,4 @@ unsafe fn prefix_of_pattern(
         );
         Some(made.cast())
     }
-}
-
-/// Whether the index answers the clause wholly, so that it need not be a filter.
-pub fn is_exact(condition: &Condition) -> bool {
-    condition.test != Test::Prefix
 }

@@ -1,6 +1,6 @@
 //! The foreign-data wrapper `mot`: how PostgreSQL's planner and executor reach memory-optimized tables.
 //!
-//! Files follow the order of `FdwRoutine`: `handler`; planning (`size`, `short_range`, `paths`, `conditions`, `by_row`, `plan`); scanning (`scan`,
+//! Files follow the order of `FdwRoutine`: `handler`; planning (`size`, `short_range`, `paths`, `conditions`, `by_row`, `plan`, `relation_info`); scanning (`scan`,
 //! `bounds`, `prefixes`, `filter`, `parallel`, `serializable`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `patch`, `upsert`, `triggers`, `routing`); `lock_rows`;
 //! `explain`; `analyze`; `truncate`. `private` is what the planner tells the executor, `tuple` is between rows and slots.
 //!
@@ -28,6 +28,7 @@ mod paths;
 mod plan;
 mod prefixes;
 pub mod private;
+pub mod relation_info;
 mod routing;
 mod scan;
 mod serializable;

@@ -222,7 +222,7 @@ unsafe fn add_index_path(
             .collect();
         let exact: Vec<_> = conditions
             .iter()
-            .filter(|condition| conditions::is_exact(condition))
+            .filter(|condition| condition.is_exact)
             .map(|condition| condition.clause)
             .collect();
         let answered: Vec<_> = conditions
@@ -254,7 +254,7 @@ unsafe fn add_index_path(
         let steps = (*rel).tuples.max(2.0).log(NODE_FANOUT).ceil();
         let descent = searches * steps * DESCENT_STEP_COST * pg_sys::cpu_operator_cost;
         let filter = (*rel).baserestrictcost;
-        let filters = (own.len() as f64 - conditions.len() as f64).max(0.0);
+        let filters = (own.len() as f64 - exact.len() as f64).max(0.0);
         let per_row = pg_sys::cpu_index_tuple_cost
             + pg_sys::cpu_tuple_cost * ENTRY_TO_ROW_COST
             + filters * pg_sys::cpu_operator_cost;

@@ -1,147 +1,174 @@
 //! The prefixes of keys that a scan's tests fix: one for each combination of what the leading columns may be, in key order.
 //!
-//! They are multiplied out, column by column, unless `= ANY` tests of several columns make very many of them. Then what the last
-//! columns may be is kept apart, and each prefix made when its turn comes.
-use mot_engine::Direction;
+//! They are multiplied out, column by column, as long as they are some thousands. What the columns behind those may be is kept apart, and each
+//! prefix made when its turn comes. So a list that a client gives is in memory once, and all of it is asked for in a way that may fail.
+use mot_engine::key::KeyList;
+use mot_engine::{Direction, EngineError};
 use pgrx::pg_sys;
 
-/// Prefixes that tests of several columns are multiplied out to.
+/// Prefixes that are multiplied out, and that are given at once.
 const MULTIPLIED_MAX: usize = 4096;
 
-/// Prefixes whose memory is kept for the next execution.
-const KEPT_MAX: usize = 1024;
+/// Bytes whose memory is kept for the next execution.
+const BYTES_KEPT: usize = 64 << 10;
 
 /// The prefixes, and how far they were given.
 pub struct Prefixes {
-    multiplied: Vec<Vec<u8>>,
+    multiplied: KeyList,
     /// What the fixed columns behind those of `multiplied` may be, one column after the other.
-    factors: Vec<Vec<Vec<u8>>>,
-    /// One of `multiplied` and a value of each of `factors`: the prefix last given, if there are factors.
+    factors: Vec<KeyList>,
+    /// The prefix last given.
     combined: Vec<u8>,
     next: usize,
-    /// The one of `multiplied` last given, if there are none.
-    current: usize,
+    /// Nothing but memory, between two calls.
+    spare: KeyList,
 }
 
 impl Prefixes {
     /// None.
     pub fn new() -> Prefixes {
         Prefixes {
-            multiplied: Vec::new(),
+            multiplied: KeyList::new(),
             factors: Vec::new(),
             combined: Vec::new(),
             next: 0,
-            current: 0,
+            spare: KeyList::new(),
         }
     }
 
     /// The empty prefix, of no column.
-    pub fn begin(&mut self) {
+    pub fn begin(&mut self) -> Result<(), EngineError> {
         self.next = 0;
         self.factors.clear();
-        match self.multiplied.first_mut() {
-            Some(first) => first.clear(),
-            None => self.multiplied.push(Vec::new()),
-        }
-        self.multiplied.truncate(1);
+        self.multiplied.clear();
+        self.multiplied.push(&[], &[])
     }
 
     /// None: no row can pass.
     pub fn clear(&mut self) {
+        self.factors.clear();
         self.multiplied.clear();
     }
 
     /// None, and gives back the memory of very many.
     pub fn end(&mut self) {
-        if self.multiplied.len() > KEPT_MAX || !self.factors.is_empty() {
+        let held = self.multiplied.held_bytes() + self.spare.held_bytes();
+        if held > BYTES_KEPT || !self.factors.is_empty() {
             *self = Prefixes::new();
         }
     }
 
+    /// An empty list, for [`Prefixes::multiply`].
+    pub fn list(&mut self) -> KeyList {
+        self.spare.clear();
+        std::mem::take(&mut self.spare)
+    }
+
     /// Fixes the next column to one value.
-    pub fn extend(&mut self, value: &[u8]) {
-        if !self.factors.is_empty() {
-            self.factors.push(vec![value.to_vec()]);
-            return;
+    pub fn extend(&mut self, value: &[u8]) -> Result<(), EngineError> {
+        if self.multiplied.len() == 1 && self.factors.is_empty() {
+            return self.multiplied.append_to_last(value);
         }
-        for prefix in &mut self.multiplied {
-            prefix.extend_from_slice(value);
-        }
+        let mut values = self.list();
+        values.push(value, &[])?;
+        self.multiply(values)
     }
 
     /// Fixes the next column to any of several values, which are in key order, without repetition.
-    pub fn multiply(&mut self, values: Vec<Vec<u8>>) {
+    pub fn multiply(&mut self, values: KeyList) -> Result<(), EngineError> {
         let count = self.multiplied.len().saturating_mul(values.len());
-        let is_too_many = self.multiplied.len() > 1 && count > MULTIPLIED_MAX;
-        if is_too_many || !self.factors.is_empty() {
+        if count > MULTIPLIED_MAX || !self.factors.is_empty() {
+            self.factors
+                .try_reserve(1)
+                .map_err(|_| EngineError::OutOfProcessMemory)?;
             self.factors.push(values);
-            return;
+            return Ok(());
         }
-        let shorter = std::mem::take(&mut self.multiplied);
-        for prefix in &shorter {
-            for value in &values {
-                let mut longer = Vec::with_capacity(prefix.len() + value.len());
-                longer.extend_from_slice(prefix);
-                longer.extend_from_slice(value);
-                self.multiplied.push(longer);
+        let is_first = self.multiplied.len() == 1 && self.multiplied.get(0).is_empty();
+        let longer = if is_first {
+            values
+        } else {
+            let mut longer = KeyList::new();
+            for prefix in 0..self.multiplied.len() {
+                for value in 0..values.len() {
+                    longer.push(self.multiplied.get(prefix), values.get(value))?;
+                }
             }
-        }
+            longer
+        };
+        self.spare = std::mem::replace(&mut self.multiplied, longer);
+        Ok(())
     }
 
-    /// All, if they are several, all made, and none was given yet; then they all are.
-    pub fn take_all(&mut self) -> Option<impl DoubleEndedIterator<Item = &[u8]>> {
-        let count = self.multiplied.len();
-        if count < 2 || self.next > 0 || !self.factors.is_empty() {
-            return None;
-        }
-        self.next = count;
-        Some(self.multiplied.iter().map(|prefix| &prefix[..]))
+    /// The next ones in the direction, no more than some thousands, if there are several; else `None`, and [`Prefixes::next`] gives what there is.
+    pub fn take(
+        &mut self,
+        direction: Direction,
+    ) -> Result<Option<impl Iterator<Item = &[u8]>>, EngineError> {
+        let (list, direction) = if self.factors.is_empty() {
+            let count = self.multiplied.len();
+            if count < 2 || self.next > 0 {
+                return Ok(None);
+            }
+            self.next = count;
+            (&self.multiplied, direction)
+        } else {
+            let mut taken = self.list();
+            while taken.len() < MULTIPLIED_MAX && self.combine(direction) {
+                taken.push(&self.combined, &[])?;
+            }
+            self.spare = taken;
+            if self.spare.is_empty() {
+                return Ok(None);
+            }
+            (&self.spare, Direction::Forward)
+        };
+        let count = list.len();
+        Ok(Some(
+            (0..count).map(move |turn| list.get(at(turn, count, direction))),
+        ))
     }
 
     /// The next one in the direction. What the caller appends he takes away again.
     pub fn next(&mut self, direction: Direction) -> Option<&mut Vec<u8>> {
-        let turn = self.next;
-        let count = self.multiplied.len();
-        if !self.factors.is_empty() {
-            self.combine(turn, direction)?;
-            self.next += 1;
-            return Some(&mut self.combined);
-        }
-        if turn >= count {
-            return None;
-        }
-        self.next += 1;
-        self.current = at(turn, count, direction);
-        Some(&mut self.multiplied[self.current])
+        self.combine(direction).then_some(&mut self.combined)
     }
 
     /// The one last given.
     pub fn current(&self) -> &[u8] {
-        if self.factors.is_empty() {
-            &self.multiplied[self.current]
-        } else {
-            &self.combined
-        }
+        &self.combined
     }
 
-    /// Makes the one whose turn it is: the last column's values follow each other fastest. `None`: all had their turn.
-    fn combine(&mut self, turn: usize, direction: Direction) -> Option<()> {
-        let mut places = [0; pg_sys::INDEX_MAX_KEYS as usize];
-        let mut rest = turn;
-        for (place, values) in places.iter_mut().zip(&self.factors).rev() {
-            *place = at(rest % values.len(), values.len(), direction);
-            rest /= values.len();
+    /// Makes the one whose turn it is: the last column's values follow each other fastest. False: all had their turn.
+    fn combine(&mut self, direction: Direction) -> bool {
+        let turn = self.next;
+        let count = self.multiplied.len();
+        if self.factors.is_empty() {
+            if turn >= count {
+                return false;
+            }
+            let place = at(turn, count, direction);
+            self.combined.clear();
+            self.combined.extend_from_slice(self.multiplied.get(place));
+        } else {
+            let mut places = [0; pg_sys::INDEX_MAX_KEYS as usize];
+            let mut rest = turn;
+            for (place, values) in places.iter_mut().zip(&self.factors).rev() {
+                *place = at(rest % values.len(), values.len(), direction);
+                rest /= values.len();
+            }
+            if rest >= count {
+                return false;
+            }
+            let first = at(rest, count, direction);
+            self.combined.clear();
+            self.combined.extend_from_slice(self.multiplied.get(first));
+            for (place, values) in places.iter().zip(&self.factors) {
+                self.combined.extend_from_slice(values.get(*place));
+            }
         }
-        if rest >= self.multiplied.len() {
-            return None;
-        }
-        let first = at(rest, self.multiplied.len(), direction);
-        self.combined.clear();
-        self.combined.extend_from_slice(&self.multiplied[first]);
-        for (place, values) in places.iter().zip(&self.factors) {
-            self.combined.extend_from_slice(&values[*place]);
-        }
-        Some(())
+        self.next += 1;
+        true
     }
 }
 

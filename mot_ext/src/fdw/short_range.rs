@@ -91,9 +91,7 @@ unsafe fn is_between_unknowns(
 pub fn answers_all(found: &Match, clauses: &[*mut pg_sys::RestrictInfo]) -> bool {
     let is_answered = |clause: &*mut pg_sys::RestrictInfo| {
         found.conditions.iter().any(|condition| {
-            condition.clause == *clause
-                && conditions::is_exact(condition)
-                && condition.test != Test::AnyOf
+            condition.clause == *clause && condition.is_exact && condition.test != Test::AnyOf
         })
     };
     clauses.iter().all(is_answered)

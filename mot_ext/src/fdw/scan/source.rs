@@ -203,14 +203,9 @@ impl IndexSource {
             // Rows of several keys: their misses overlap.
             if snapshot.may_read_ahead()
                 && self.index.is_unique()
-                && let Some(keys) = self.bounds.take_points()
+                && let Some(keys) = self.bounds.take_points(self.direction)?
             {
-                match self.direction {
-                    Direction::Forward => self.scan.start_points(table, self.index, keys)?,
-                    Direction::Backward => {
-                        self.scan.start_points(table, self.index, keys.rev())?;
-                    }
-                }
+                self.scan.start_points(table, self.index, keys)?;
                 self.is_in_range = true;
                 continue;
             }

@@ -287,6 +287,10 @@ pub unsafe fn set_order(am: *mut pg_sys::IndexAmRoutine) {
 }
 
 /// `CompareType` numbers "less" to "greater" as btree numbers its strategies.
+///
+/// "Equal" is answered in one direction only. The families of all access methods that know their `=` as one count for what a join by it may be
+/// merged with, and values of two types are put into one equivalence only where those are the same: ours hold one type each where btree's hold
+/// several, so heap tables, too, would be joined without (`fdw/relation_info.rs`).
 #[cfg(feature = "pg18")]
 mod order {
     use pgrx::pg_sys::{CompareType, Oid, StrategyNumber};
@@ -296,7 +300,7 @@ mod order {
         _family: Oid,
     ) -> CompareType::Type {
         match strategy {
-            1..=5 => CompareType::Type::from(strategy),
+            1 | 2 | 4 | 5 => CompareType::Type::from(strategy),
             _ => CompareType::COMPARE_INVALID,
         }
     }
