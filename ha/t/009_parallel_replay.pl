@@ -105,6 +105,11 @@ FROM bulk_heap HAVING count(*) > 0));
 		if ($code != 0 || ($out ne '' && $out !~ /\|t$/)) { fail($standby->name . ": a part of the bulk was seen: $out $error"); last }
 		$looks++;
 		$has_all = $out =~ /^t\|t$/;
+		# Meanwhile sizes can be asked for, and a check that proves nothing says so.
+		my ($size_code, $size, $size_error) = $standby->psql('postgres', q(SELECT mot.total_size('bulk') > 0));
+		my ($check_code, $check, $check_error) = $standby->psql('postgres', q(SELECT mot.check('bulk')));
+		my $is_told = $check_code == 0 || $check_error =~ /was changed by replay while it was checked/;
+		if ($size_code != 0 || !$is_told) { fail($standby->name . ": while it replays: $size_error $check_error"); last }
 	}
 }
 ok($looks >= @standbys, "$looks looks at a bulk load that is replayed");

@@ -5,7 +5,7 @@
 
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Xid};
-use crate::limits::SESSIONS_MAX;
+use crate::limits::{SESSIONS_MAX, SESSIONS_NOT_OF_CLIENTS};
 use crate::memory::{Memory, Purpose, Urgency};
 use crate::recovery::{Positions, Reached};
 use crate::rest::TakenOver;
@@ -227,13 +227,18 @@ impl Engine {
 
     /// Joins this process or thread.
     pub fn join(self) -> Result<Session, EngineError> {
-        Session::join(self)
+        Session::join(self, 0)
+    }
+
+    /// Joins a process that serves a client. The last places are not for such ([`SESSIONS_NOT_OF_CLIENTS`]).
+    pub fn join_for_client(self) -> Result<Session, EngineError> {
+        Session::join(self, SESSIONS_NOT_OF_CLIENTS)
     }
 
     /// Joins a process or thread that brings back what was there before: the arena's reserve is open to it. What fit the primary, or this
     /// server before it stopped, must not fail for rows that came in another order.
     pub fn join_for_recovery(self) -> Result<Session, EngineError> {
-        let session = Session::join(self)?;
+        let session = Session::join(self, 0)?;
         session.local.use_reserve();
         Ok(session)
     }

@@ -41,7 +41,7 @@ pub use clock::{Clock, Now, Snapshot};
 pub use engine::{Engine, State};
 pub use errors::EngineError;
 pub use ids::{CommandId, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
-pub use index::{Build, EntryRange, Still};
+pub use index::{Build, EntryRange};
 pub use reclaim::{OldSnapshot, OldSnapshots, Sweep};
 pub use rest::{NotTakenOver, TakenOver};
 pub use row::{LockStrength, Newest, VersionRef};

@@ -21,3 +21,7 @@ pub const LOG_RECORD_BYTES_OF_LONG_ROW_MAX: usize = 512 << 20;
 
 /// Sessions (processes and threads) joined to the engine at once.
 pub const SESSIONS_MAX: usize = if cfg!(feature = "model") { 8 } else { 2048 };
+
+/// Of these, how many are left to recovery, workers and a checkpoint's threads (256 at most), however many clients there are: a checkpoint
+/// that could not join would fail, and so would the next, while the log piles up.
+pub const SESSIONS_NOT_OF_CLIENTS: usize = if cfg!(feature = "model") { 0 } else { 320 };

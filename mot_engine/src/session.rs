@@ -10,6 +10,7 @@ use crate::errors::EngineError;
 use crate::ids::{RelationKey, Slot, Xid};
 use crate::index::KEYS_TOGETHER;
 use crate::key::{HasNull, IndexDefinition, KeyBuffer, encode_row, none_if_too_long};
+use crate::limits::SESSIONS_MAX;
 use crate::memory::{LocalMemory, Purpose, TooManyParticipants, Urgency};
 use crate::reclaim::OldSnapshots;
 use crate::row::{self, Newest, VersionRef};
@@ -75,18 +76,21 @@ pub struct Session {
 }
 
 impl Session {
-    pub(crate) fn join(engine: Engine) -> Result<Session, EngineError> {
-        let local = engine.memory().join()?;
+    /// Leaves so many places to others.
+    pub(crate) fn join(engine: Engine, places: usize) -> Result<Session, EngineError> {
+        let local = engine.memory().join_leaving(places)?;
+        let max = SESSIONS_MAX - places;
         let line = engine
             .root()
             .sessions
             .iter()
+            .take(max)
             .find(|line| {
                 line.taken
                     .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed)
                     .is_ok()
             })
-            .ok_or(TooManyParticipants)?;
+            .ok_or(TooManyParticipants { max })?;
         let logging = line.logging.load(Ordering::Relaxed);
         Ok(Session {
             engine,

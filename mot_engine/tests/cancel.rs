@@ -6,7 +6,7 @@ use common::{Asked, Me, Row, TABLE, World, check, image};
 use mot_engine::memory::Purpose;
 use mot_engine::{
     Build, CommandId, Direction, EngineError, Entered, IndexRef, IndexScan, KeyRange, RowScan,
-    Session, Snapshot, Still, TableRef, Transaction, Xid,
+    Session, Snapshot, TableRef, Transaction, Xid,
 };
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -140,22 +140,19 @@ fn checks_end_when_asked_to() {
     assert!(questions > steps, "only {questions} questions");
 
     let clock = impatient(&me, 1);
-    let bytes = session.index_bytes(&clock, table, index, Still(true));
+    let bytes = session.index_bytes(&clock, index);
     assert!(matches!(bytes, Err(EngineError::Cancelled)));
-    // Only where replay may change the tree meanwhile is it walked pinned.
-    for still in [true, false] {
-        let questions = Cell::new(0);
-        let clock = Asked {
-            me: &me,
-            is_cancelled: || {
-                questions.set(questions.get() + 1);
-                assert_eq!(session.memory().is_pinned(), !still);
-                false
-            },
-        };
-        let bytes = session.index_bytes(&clock, table, index, Still(still));
-        assert!(bytes.unwrap() > 0 && questions.get() > 1);
-    }
+    let questions = Cell::new(0);
+    let clock = Asked {
+        me: &me,
+        is_cancelled: || {
+            questions.set(questions.get() + 1);
+            assert!(!session.memory().is_pinned());
+            false
+        },
+    };
+    let bytes = session.index_bytes(&clock, index);
+    assert!(bytes.unwrap() > 0 && questions.get() > 1);
 }
 
 /// A snapshot whose user loses patience after so many questions, as PostgreSQL's does: by unwinding.

@@ -189,7 +189,8 @@ fn the_table_of_participants_is_finite_and_reusable() {
     let mut locals: Vec<_> = (0..EPOCH_PARTICIPANTS_MAX)
         .map(|_| memory.join().unwrap())
         .collect();
-    assert_eq!(memory.join().err(), Some(TooManyParticipants));
+    let max = EPOCH_PARTICIPANTS_MAX;
+    assert_eq!(memory.join().err(), Some(TooManyParticipants { max }));
     assert_eq!(
         memory.report().epochs.participants,
         EPOCH_PARTICIPANTS_MAX as u64

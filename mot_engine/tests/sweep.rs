@@ -276,7 +276,7 @@ fn a_sweep_says_what_it_was_kept_out_of() {
     let slots: Vec<Slot> = (0..300).map(|a| place.add(numbered(a, 0))).collect();
     slots.iter().for_each(|slot| place.delete(*slot));
     let (me, met) = (common::reader(&place.world), Cell::default());
-    // Who walks a whole index is asked in the midst of it.
+    // Who checks a table is asked in the midst of it.
     let clock = Asked {
         me: &me,
         is_cancelled: || {
@@ -284,10 +284,9 @@ fn a_sweep_says_what_it_was_kept_out_of() {
             false
         },
     };
-    let index = place.session.indexes(place.table, &clock)[0];
     place
         .session
-        .index_bytes(&clock, place.table, index, mot_engine::Still(true))
+        .check(place.table, &clock, |problem| panic!("{problem:?}"))
         .unwrap();
     let met: Sweep = met.get();
     assert!(met.groups_kept_out > 0, "{met:?}");

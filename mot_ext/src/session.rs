@@ -10,7 +10,7 @@ use crate::pg::{self, interrupts};
 use crate::settings;
 use crate::shmem;
 use crate::workers::load;
-use mot_engine::{Session, State};
+use mot_engine::{Engine, EngineError, Session, State};
 use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::Ordering;
@@ -74,7 +74,7 @@ pub fn join() -> &'static Session {
     if is_closing() {
         errors::closing();
     }
-    store()
+    store(Engine::join_for_client)
 }
 
 /// Counts this process among those the last checkpoint waits for; false if it was counted already.
@@ -121,15 +121,15 @@ pub fn join_uncounted() -> &'static Session {
     if let Some(session) = existing() {
         return session;
     }
-    let session = store();
+    let session = store(Engine::join);
     // SAFETY: registered once per process; the callback takes no argument.
     unsafe { pg_sys::on_shmem_exit(Some(leave), pg_sys::Datum::from(0)) };
     session
 }
 
-fn store() -> &'static Session {
+fn store(join: impl FnOnce(Engine) -> Result<Session, EngineError>) -> &'static Session {
     let engine = shmem::engine().expect("preloaded");
-    let session = engine.join().unwrap_or_else(|error| errors::raise(error));
+    let session = join(engine).unwrap_or_else(|error| errors::raise(error));
     #[cfg(debug_assertions)]
     crate::pauses::init();
     // SAFETY: one thread, and nobody holds a reference into the empty cell.

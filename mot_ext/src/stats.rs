@@ -144,6 +144,8 @@ fn index_usage() -> TableIterator<
         {
             continue;
         }
+        // No lock keeps an index that exists now.
+        let _pin = session.memory().pin();
         for index in session.indexes(table, &PgClock) {
             rows.push((
                 pg_sys::Oid::from(table.key().relation),

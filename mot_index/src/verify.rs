@@ -1,12 +1,15 @@
 //! Checking the structure of a tree nobody is changing.
+//!
+//! If somebody does change it, a check says that something is wrong, or not, but it follows no address that it has not validated: what was read
+//! of a node is believed, and followed, only if the node's version stands.
 
 use crate::bag::Bag;
 use crate::memory::Memory;
-use crate::node::Node;
+use crate::node::{INNER_KEYS, Node};
 use crate::slice::{LAYER, LONGER, SUFFIX, SUFFIXES_OF_A_SLICE, class_of_kind};
 use crate::tree::Tree;
-use crate::version::{is_deleted, is_inner};
-use core::fmt;
+use crate::version::{Seen, is_deleted, is_inner};
+use core::{array, fmt};
 
 /// What a tree consists of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,7 +91,7 @@ impl<M: Memory> Tree<'_, M> {
     /// equal depth, no empty nodes, no latch left behind.
     ///
     /// Only a tree that nobody changes during the call can be checked: otherwise it may report
-    /// changes in progress as corruption.
+    /// changes in progress as corruption. The caller need be pinned only if somebody may change it.
     pub fn verify(&self) -> Result<TreeStats, Corruption> {
         let outcome = self.verify_while(&mut || true)?;
         Ok(outcome.expect("nobody asked to stop"))
@@ -126,9 +129,18 @@ fn check(condition: bool, node: u64, what: &'static str) -> Result<(), Corruptio
     }
 }
 
-/// The node at an address found in a tree that nobody changes.
+/// Whether a node is as it was when what was read of it was begun to be read: before that nothing in it is an address.
+fn check_still(node: &Node, seen: Seen) -> Result<(), Corruption> {
+    check(
+        node.version.is_still(seen),
+        node.address(),
+        "is being changed",
+    )
+}
+
+/// The node at an address that was read under a validated version, or is the root's.
 fn node_at<'n>(address: u64, holder: u64) -> Result<&'n Node, Corruption> {
-    // SAFETY: addresses in nodes of a quiescent tree are those of nodes.
+    // SAFETY: addresses in nodes of a tree are those of nodes, and those that are retired meanwhile stay: whoever is to meet such is pinned.
     let node = unsafe { Node::at(address) };
     node.ok_or(Corruption {
         node: holder,
@@ -177,27 +189,28 @@ impl Verifier<'_> {
         }
         let address = node.address();
         check(!node.version.is_owned(), address, "is latched")?;
-        let version = node.version.stable();
-        check(!is_deleted(version), address, "is deleted but reachable")?;
+        let seen = node.version.stable();
+        check(!is_deleted(seen), address, "is deleted but reachable")?;
         self.stats.bytes_used += node.layout().size() as u64;
-        if !is_inner(version) {
+        if !is_inner(seen) {
             let depth = *self.leaf_level.get_or_insert(level);
             check(
                 depth == level,
                 address,
                 "is a leaf at another depth than others",
             )?;
-            return Ok(self.check_leaf(node, range)?);
+            let outcome = self.check_leaf(node, seen, range);
+            check_still(node, seen)?;
+            return Ok(outcome?);
         }
         self.stats.inner_nodes += 1;
         let count = node.count();
+        let separators: [u64; INNER_KEYS] = array::from_fn(|index| node.separator(index));
+        let children: [u64; INNER_KEYS + 1] = array::from_fn(|index| node.child(index));
+        check_still(node, seen)?;
         let mut low = range.low;
-        for index in 0..=count {
-            let high = if index < count {
-                Some(node.separator(index))
-            } else {
-                range.high
-            };
+        for (index, child) in children.into_iter().take(count + 1).enumerate() {
+            let high = separators[..count].get(index).copied().or(range.high);
             if index < count {
                 let ascending = low.is_none_or(|low| Some(low) < high);
                 check(ascending, address, "has separators out of order")?;
@@ -207,14 +220,15 @@ impl Verifier<'_> {
                     "has a separator it does not cover",
                 )?;
             }
-            let child = node_at(node.child(index), address)?;
+            let child = node_at(child, address)?;
             self.check_node(child, Range { low, high }, level + 1)?;
             low = high;
         }
         Ok(())
     }
 
-    fn check_leaf(&mut self, leaf: &Node, range: Range) -> Result<(), Corruption> {
+    /// What it found counts only if the leaf is still as it was seen.
+    fn check_leaf(&mut self, leaf: &Node, seen: Seen, range: Range) -> Result<(), Corruption> {
         let address = leaf.address();
         self.stats.leaves += 1;
         self.stats.narrow_leaves += u64::from(leaf.version.is_narrow());
@@ -226,8 +240,10 @@ impl Verifier<'_> {
             "has an invalid permutation",
         )?;
         check(permutation.count() > 0, address, "is an empty leaf")?;
-        // SAFETY: the bag of a leaf of a quiescent tree.
-        let bag = unsafe { Bag::at(leaf.bag()) };
+        let cell = leaf.bag();
+        check_still(leaf, seen)?;
+        // SAFETY: read under a validated version, of a tree that nobody changes or in a pinned epoch.
+        let bag = unsafe { Bag::at(cell) };
         if let Some(bag) = bag {
             self.stats.bytes_used += bag.bytes() as u64;
             self.stats.bag_bytes_used += bag.bytes() as u64;
@@ -305,7 +321,7 @@ impl Verifier<'_> {
         };
         let word = bag.word(slot);
         check(bag.holds(word), leaf, "has a suffix outside its bag")?;
-        // SAFETY: a word of this bag, which a quiescent tree keeps.
+        // SAFETY: a word of this bag, which stays as long as its leaf is looked at.
         Ok(Some(unsafe { bag.suffix(word) }))
     }
 }

@@ -700,6 +700,9 @@ mod gifts;
 #[path = "interleavings/giving.rs"]
 mod giving;
 
+#[path = "interleavings/looks.rs"]
+mod looks;
+
 #[path = "interleavings/narrow.rs"]
 mod narrow;
 

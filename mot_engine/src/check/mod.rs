@@ -1,7 +1,12 @@
 //! Proving a table's invariants: what `mot.check(table)` runs, and every test calls after everything.
 //!
 //! Contract: the caller holds at least ShareLock on the relation (nobody writes; readers may run), so chains and trees stand still but for
-//! hints, row locks and the sweeper, which is kept out. The transaction's own unfinished changes are checked like the others.
+//! hints, row locks and the sweeper, which is kept out. The transaction's own unfinished changes are checked like the others. Of the indexes those
+//! are looked at that exist for the caller: its lock keeps them, but not one that another transaction is making, beside which it may stand, and which
+//! is freed when that is rolled back.
+//!
+//! While the log is replayed no lock keeps anything still. Then what is found counts only if nothing was replayed meanwhile, which is for the caller
+//! to see; but nothing is read that may have been given back.
 //!
 //! What is proved:
 //! - Chains: versions lie in the arena, belong to the row, end, and have an image of sensible length.
@@ -83,6 +88,7 @@ struct Check<'a, C: Clock, V: FnMut(Problem)> {
     session: &'a Session,
     clock: &'a C,
     table: TableRef,
+    indexes: Vec<IndexRef>,
     visit: V,
     report: CheckReport,
     key: KeyBuffer,
@@ -107,6 +113,7 @@ impl Session {
             session: self,
             clock,
             table,
+            indexes: self.indexes(table, clock),
             visit,
             report: CheckReport::default(),
             key: KeyBuffer::new(),
@@ -116,8 +123,8 @@ impl Session {
             counted_early: 0,
         };
         check.rows()?;
-        for index in table.all_indexes() {
-            check.index(index)?;
+        for at in 0..check.indexes.len() {
+            check.index(check.indexes[at])?;
         }
         check.free_list()?;
         Ok(check.report)
@@ -245,7 +252,8 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
 
     /// Every index leads from the version's key to the row.
     fn entered(&mut self, slot: Slot, version: VersionRef) -> Result<(), EngineError> {
-        for index in self.table.all_indexes() {
+        for at in 0..self.indexes.len() {
+            let index = self.indexes[at];
             let definition = self.session.definition(index)?;
             let has_null = encode_row_if_any(definition, version.image(), &mut self.key)?.0;
             if self.key.is_empty() {
@@ -275,8 +283,10 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         let memory = self.session.tree_memory(Urgency::Ordinary);
         let id = index.id();
         {
-            let _pin = self.session.local.pin();
-            // SAFETY: pinned for the call.
+            // A walk through a large tree would keep everybody from reusing memory.
+            let _pin = self.replaying.then(|| self.session.local.pin());
+            // SAFETY: pinned, or nobody changes the tree, so that no node is given back: writers are kept out by the caller's lock, the sweeper by
+            // `Quiet`.
             let tree = unsafe { Tree::new(&index.storage().root, &memory) };
             match tree.verify_while(&mut || !self.clock.is_cancelled()) {
                 Ok(Some(_)) => {}
@@ -399,12 +409,6 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             };
             seen.any |= has_key;
             if verdict == Judged::Aborted {
-                // While the log is replayed, the state on top counts, whatever its verdict.
-                if self.replaying && newest {
-                    self.counted_early += counted_as_top(version).1;
-                } else if !self.replaying && version.flags() & flags::COUNTED_EARLY != 0 {
-                    self.counted_early += counted_early(version).1;
-                }
                 continue;
             }
             seen.other |= !has_key && !version.is_tombstone();

@@ -38,7 +38,6 @@ pub(crate) use posting::{only_slot, slots_of};
 pub use ranges::EntryRange;
 pub(crate) use remaining::RemainingKeys;
 pub(crate) use remove::{clear_tree, remove_key};
-pub use size::Still;
 pub(crate) use together::{KEYS_TOGETHER, Obstacle, enter_row};
 
 use crate::errors::EngineError;

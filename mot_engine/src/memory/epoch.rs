@@ -23,10 +23,13 @@ pub(super) const EPOCHS_TO_SAFETY: u64 = 2;
 /// The first epoch; 0 in a line means "not pinned".
 const FIRST_EPOCH: u64 = 1;
 
-/// Every line of the epoch table is taken.
+/// Every line of the epoch table is taken that the caller may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("more than {EPOCH_PARTICIPANTS_MAX} processes or threads use the arena at once")]
-pub struct TooManyParticipants;
+#[error("more than {max} processes or threads use the arena at once")]
+pub struct TooManyParticipants {
+    /// The lines that it may have.
+    pub max: usize,
+}
 
 /// One line: written by its owner alone.
 #[repr(C, align(64))]
@@ -121,10 +124,13 @@ impl Memory {
         &self.header().epochs
     }
 
-    /// Takes the lowest free line for this process.
-    pub(super) fn claim_participant(self) -> Result<&'static Participant, TooManyParticipants> {
+    /// Takes the lowest free line for this process, of the first `max`.
+    pub(super) fn claim_participant(
+        self,
+        max: usize,
+    ) -> Result<&'static Participant, TooManyParticipants> {
         let table = self.epochs();
-        for (number, participant) in table.participants.iter().enumerate() {
+        for (number, participant) in table.participants.iter().take(max).enumerate() {
             let claimed = participant.owner.load(Ordering::Relaxed) == 0
                 && participant
                     .owner
@@ -137,7 +143,7 @@ impl Memory {
                 return Ok(participant);
             }
         }
-        Err(TooManyParticipants)
+        Err(TooManyParticipants { max })
     }
 
     /// Gives a line back.

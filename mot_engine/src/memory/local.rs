@@ -8,9 +8,9 @@ use super::account::{PURPOSES, Purpose};
 use super::arena::{ArenaFull, Memory, Urgency};
 use super::cache::Cache;
 use super::chunk::SPAN_BYTES;
-use super::epoch::{EPOCHS_TO_SAFETY, Participant, TooManyParticipants};
+use super::epoch::{EPOCH_PARTICIPANTS_MAX, EPOCHS_TO_SAFETY, Participant, TooManyParticipants};
 use super::garbage::{Garbage, Retired};
-use super::orphan::ORPHAN_PAGE_BYTES;
+use super::orphan::{ORPHAN_PAGE_BYTES, ORPHANS_PER_PAGE, PAGES_PER_VISIT};
 use super::placement::{InHaste, Kernel, LinuxKernel, Placement};
 use super::size_class::{
     BLOCK_ALIGN, SMALL_BYTES_MAX, block_bytes, class_bytes, class_of, layout_bytes,
@@ -20,6 +20,7 @@ use std::alloc::Layout;
 use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
+use std::time::{Duration, Instant};
 
 /// Retired blocks between two attempts to free some: the scan of the epoch table costs then little for each.
 const COLLECT_EVERY_BLOCKS: usize = 64;
@@ -28,9 +29,14 @@ const COLLECT_EVERY_BYTES: usize = 1 << 20;
 /// Looks at who is pinned before the waiter sleeps between them: most pins end in microseconds.
 const LOOKS_BEFORE_SLEEP: u32 = 64;
 /// Pause between further looks.
-const LOOK_PAUSE: std::time::Duration = std::time::Duration::from_millis(1);
-/// Attempts when leaving: enough for two epochs to pass when nobody is pinned.
+const LOOK_PAUSE: Duration = Duration::from_millis(1);
+/// Attempts after which all is freed, when nobody is pinned: two epochs have passed.
 const COLLECTS_ON_LEAVE: usize = 3;
+/// Blocks that may stay behind without anybody waiting: what one visit to the orphans frees.
+const FEW_BLOCKS: usize = PAGES_PER_VISIT * ORPHANS_PER_PAGE;
+/// How long a process that leaves waits for those who are pinned, before it leaves more than that to others: nearly all pins are shorter, and
+/// orphans take memory that a full arena may not have.
+const PATIENCE_ON_LEAVE: Duration = Duration::from_secs(1);
 
 /// Debug builds overwrite freed blocks with this, so that a reader of freed memory shows.
 #[cfg(debug_assertions)]
@@ -60,6 +66,13 @@ pub struct LocalMemory {
     not_send: PhantomData<*mut ()>,
 }
 
+/// How much garbage a process had at a moment.
+#[derive(Copy, Clone, Debug)]
+pub struct GarbageAt {
+    blocks: usize,
+    bytes: usize,
+}
+
 /// Keeps what is reachable now from being reused; dropping it ends that.
 #[must_use]
 pub struct Pin<'a> {
@@ -82,14 +95,27 @@ impl Memory {
         self.join_with(Box::new(LinuxKernel))
     }
 
+    /// Enters the arena, if that leaves so many places to those who `join`.
+    pub fn join_leaving(self, places: usize) -> Result<LocalMemory, TooManyParticipants> {
+        self.join_as(Box::new(LinuxKernel), EPOCH_PARTICIPANTS_MAX - places)
+    }
+
     /// Enters the arena on a machine of the caller's own making.
     pub fn join_with(self, kernel: Box<dyn Kernel>) -> Result<LocalMemory, TooManyParticipants> {
+        self.join_as(kernel, EPOCH_PARTICIPANTS_MAX)
+    }
+
+    fn join_as(
+        self,
+        kernel: Box<dyn Kernel>,
+        places: usize,
+    ) -> Result<LocalMemory, TooManyParticipants> {
         Ok(LocalMemory {
             memory: self,
             kernel,
             cache: UnsafeCell::new(Cache::new(self)),
             garbage: UnsafeCell::default(),
-            participant: self.claim_participant()?,
+            participant: self.claim_participant(places)?,
             retired_blocks: Cell::new(0),
             retired_bytes: Cell::new(0),
             pins: Cell::new(0),
@@ -306,6 +332,59 @@ impl LocalMemory {
         freed
     }
 
+    /// Frees all that may be freed now: a single visit frees some of what gone processes left. For who has the time. `pause` is called meanwhile; it
+    /// may unwind or not return.
+    pub fn collect_all(&self, mut pause: impl FnMut()) {
+        let mut in_vain = 0;
+        // What is left behind meanwhile is for the next time: the caller may have other work.
+        let visits = 2 * (COLLECTS_ON_LEAVE + self.memory.orphan_blocks() / FEW_BLOCKS);
+        for _ in 0..visits {
+            in_vain = if self.collect() > 0 { 0 } else { in_vain + 1 };
+            if in_vain == COLLECTS_ON_LEAVE {
+                break;
+            }
+            pause();
+        }
+    }
+
+    /// How much garbage there is: for [`LocalMemory::settle_garbage`].
+    #[inline]
+    pub fn garbage(&self) -> GarbageAt {
+        GarbageAt {
+            blocks: self.garbage_blocks(),
+            bytes: self.garbage_bytes(),
+        }
+    }
+
+    /// For the end of what may have retired much, since `before`: frees it, if the caller is not pinned. Else it would stay until this process
+    /// retires more, and nobody else could reach it. If somebody is pinned, and much is left, this waits as long as there is patience.
+    #[inline]
+    pub fn settle_garbage(&self, before: GarbageAt, patience: Duration) {
+        let is_much = self.garbage_blocks() >= before.blocks + COLLECT_EVERY_BLOCKS
+            || self.garbage_bytes() >= before.bytes + COLLECT_EVERY_BYTES;
+        if is_much && !self.is_pinned() {
+            self.collect_patiently(patience);
+        }
+    }
+
+    /// Collects until little is left, or patience is at its end.
+    #[cold]
+    fn collect_patiently(&self, patience: Duration) {
+        for _ in 0..COLLECTS_ON_LEAVE {
+            self.collect();
+        }
+        let is_much =
+            || self.garbage_blocks() > FEW_BLOCKS || self.garbage_bytes() > 2 * COLLECT_EVERY_BYTES;
+        if !is_much() || self.is_pinned() || cfg!(feature = "model") {
+            return;
+        }
+        let begun = Instant::now();
+        while is_much() && begun.elapsed() < patience {
+            std::thread::sleep(LOOK_PAUSE);
+            self.collect();
+        }
+    }
+
     /// Waits until all who are pinned now have unpinned: what was made unreachable before is used by nobody then. The caller is not pinned.
     /// `pause` is called meanwhile; it may unwind or not return.
     pub fn wait_for_pinned(&self, mut pause: impl FnMut()) {
@@ -325,11 +404,9 @@ impl LocalMemory {
     }
 
     /// Gives back all that this process holds: its cache, its counts, and its garbage, to be freed by whoever collects
-    /// next. For a process that will be idle.
+    /// next. For a process that will be idle. If somebody is pinned and the garbage is much, it waits up to a second.
     pub fn flush(&self) {
-        for _ in 0..COLLECTS_ON_LEAVE {
-            self.collect();
-        }
+        self.collect_patiently(PATIENCE_ON_LEAVE);
         while let Some((retired, stamp)) = self.with_garbage(Garbage::pop) {
             self.orphan(retired, stamp);
         }

@@ -40,7 +40,7 @@ pub use chunk::{CHUNK_BYTES, SPAN_BYTES};
 pub use epoch::{EPOCH_PARTICIPANTS_MAX, TooManyParticipants};
 pub use kept::{Found, KeptError, KeptPlace, MARK_WORDS, Mark, Unmarked, remove_kept};
 pub use latch::{Latch, LatchGuard, latches_held};
-pub use local::{LocalMemory, Pin};
+pub use local::{GarbageAt, LocalMemory, Pin};
 pub use placement::{Binding, Kernel, LinuxKernel, NODES_MAX, Placement};
 pub use region::{HugePages, Region, RegionError};
 pub use rest::Unrest;

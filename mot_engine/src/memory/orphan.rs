@@ -16,12 +16,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Size of a page, a size class.
 pub(super) const ORPHAN_PAGE_BYTES: usize = 4096;
-/// Entries of a page.
-const ENTRIES: usize = (ORPHAN_PAGE_BYTES - 32) / 24;
+/// Blocks that a page tells of.
+pub(super) const ORPHANS_PER_PAGE: usize = (ORPHAN_PAGE_BYTES - 32) / 24;
 /// Pages in the header: room for 10,816 blocks, what some hundred processes leave behind.
 const STOCK_PAGES: usize = 64;
 /// Pages freed by one visit: bounds what one process does for others.
-const PAGES_PER_VISIT: usize = 4;
+pub(super) const PAGES_PER_VISIT: usize = 4;
 
 /// The purpose sits in the top byte of the size.
 const PURPOSE_SHIFT: u32 = 56;
@@ -42,7 +42,7 @@ pub(super) struct OrphanPage {
     count: Word32,
     _pad: Word32,
     _pad2: Word64,
-    entries: [Entry; ENTRIES],
+    entries: [Entry; ORPHANS_PER_PAGE],
 }
 const _: () = assert!(size_of::<OrphanPage>() <= ORPHAN_PAGE_BYTES);
 
@@ -118,7 +118,7 @@ impl Memory {
                 self.link_page(page);
             }
             let head = self.page(orphans.head.load(Ordering::Relaxed));
-            let page = head.filter(|page| (page.count.get() as usize) < ENTRIES);
+            let page = head.filter(|page| (page.count.get() as usize) < ORPHANS_PER_PAGE);
             let page = page.or_else(|| {
                 let page = self.page(orphans.stock.get())?;
                 orphans.stock.set(page.next.get());
@@ -158,7 +158,12 @@ impl Memory {
         self.orphans().head.load(Ordering::Relaxed) != 0
     }
 
-    /// Hands everything that may be freed in epoch `now` to `free`: entries, and pages that came from the arena. Does
+    /// How many blocks there are, about.
+    pub(super) fn orphan_blocks(self) -> usize {
+        self.orphans().blocks.get() as usize
+    }
+
+    /// Hands some of what may be freed in epoch `now` to `free`: entries, and pages that came from the arena. Does
     /// nothing while another process is at it.
     pub(super) fn collect_orphans(self, now: u64, mut free: impl FnMut(Retired)) -> usize {
         let mut freed = 0;

@@ -6,7 +6,7 @@
 use super::catalog::Catalog;
 use super::storage::TableRef;
 use crate::errors::EngineError;
-use crate::ids::{Slot, TableId};
+use crate::ids::{RelationKey, Slot, TableId};
 use crate::memory::{LocalMemory, Urgency};
 use std::sync::atomic::Ordering;
 
@@ -19,6 +19,8 @@ const BATCHES_MAX: usize = 32;
 
 struct Batch {
     table: TableRef,
+    /// As in the table, which may be gone when they are asked for.
+    key: RelationKey,
     id: TableId,
     /// Taken from the end: next and end.
     next: u64,
@@ -75,6 +77,7 @@ impl SlotBatches {
             .map_err(|_| EngineError::OutOfProcessMemory)?;
         self.batches.push(Batch {
             table,
+            key: table.key(),
             id: table.id(),
             next: 0,
             end: 0,
@@ -129,7 +132,7 @@ impl Batch {
 
     /// The session holds no relation lock here: the table may be gone.
     fn give_back_if_alive(self, catalog: &Catalog) {
-        if let Some(walk) = catalog.hold(self.id) {
+        if let Some(walk) = catalog.hold_of(self.key, self.id) {
             self.give_back(walk.table());
         }
     }

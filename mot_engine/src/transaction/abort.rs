@@ -1,6 +1,7 @@
 //! Taking work back: wholly, to a savepoint, or the last operation. Nothing here can fail.
 
 use super::commit::unlock;
+use super::pinned::Pinned;
 use super::{Kind, Operation, Own, Transaction};
 use crate::ids::Slot;
 use crate::pause::{Point, reach};
@@ -9,6 +10,11 @@ use crate::row::{Head, VersionRef, flags};
 use crate::session::Session;
 use crate::table::TableRef;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long whoever has taken very much back waits for those who are pinned, to free it: a session may be idle from now on, and what failed
+/// because the arena was full shall not keep it so.
+const PATIENCE: Duration = Duration::from_millis(20);
 
 impl Transaction {
     /// The transaction aborted.
@@ -65,9 +71,10 @@ impl Transaction {
 
     fn undo_from(&self, session: &Session, first: usize) {
         reach(Point::AbortBeforeUndo);
-        let _pin = session.local.pin();
+        let mut pinned = Pinned::begin(session);
         let mut undone = Undone::default();
         for operation in self.operations[first..].iter().rev() {
+            pinned.step();
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete if undone.has(operation) => {}
                 Kind::Insert | Kind::Update | Kind::Delete => {
@@ -89,6 +96,7 @@ impl Transaction {
             }
             reach(Point::AbortBetweenRows);
         }
+        pinned.end(PATIENCE);
     }
 }
 

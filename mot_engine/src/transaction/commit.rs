@@ -5,6 +5,7 @@
 
 use super::examine::data_below;
 use super::log::committed_below;
+use super::pinned::Pinned;
 use super::{Kind, Litter, Operation, Own, Transaction};
 use crate::memory::Purpose;
 use crate::pause::{Point, reach};
@@ -13,16 +14,18 @@ use crate::row::{Anchor, VersionRef, flags, unlink};
 use crate::session::Session;
 use crate::table::TableRef;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 impl Transaction {
     /// The transaction committed.
     pub fn commit(&mut self, session: &Session) {
         reach(Point::CommitBeforeStamps);
-        let pin = session.local.pin();
+        let mut pinned = Pinned::begin(session);
         let mut counts = Counts::default();
         let mut litter = session.litter.borrow_mut();
         litter.begin();
         for operation in &self.operations {
+            pinned.step();
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete => {
                     let grown = commit_row(session, &self.own, operation, &mut litter);
@@ -60,7 +63,7 @@ impl Transaction {
                 session.catalog().doom(operation.table);
             }
         }
-        drop(pin);
+        pinned.end(Duration::ZERO);
         session
             .engine()
             .transactions()

@@ -12,6 +12,9 @@
 //! The session's `logging` mark is up from before the first record is appended until the last row is marked, so that a checkpoint that waits
 //! for it finds every row whose record lies before its redo position marked. How a row is
 //! marked so that LSN and flag are never seen apart: [`Anchor::mark_version`]; why that matters: checkpoint/README.md.
+//!
+//! Nobody's garbage is freed while a session is pinned, and to append a record can take long. So it is pinned while it walks chains, and not while it
+//! appends and marks: what is kept meanwhile is [`Changed`].
 
 use super::examine::{data_below, newest_data};
 use super::{Kind, Operation, Own, Transaction};
@@ -19,6 +22,7 @@ use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot};
 use crate::key::IndexDefinition;
 use crate::log::{Base, DefinitionsWriter, RowsWriter};
+use crate::memory::Pin;
 use crate::pause::{Point, reach};
 use crate::row::{Anchor, VersionRef, flags};
 use crate::session::Session;
@@ -49,8 +53,8 @@ pub(super) struct Writers {
     order: Vec<Changed>,
 }
 
-/// A row to be logged: its operation, and the last state. That stays what it is until the transaction ends: nobody else puts a state on a row we
-/// own, and we change nothing more.
+/// A row to be logged: its operation, and the last state. That stays what it is, and where it is, until the transaction ends: nobody else puts a
+/// state on a row we own, or takes out what runs, and we change nothing more. Its anchor lives as long as the table. So neither needs a pin.
 #[derive(Copy, Clone)]
 struct Changed {
     table: TableRef,
@@ -107,7 +111,6 @@ impl Transaction {
         session.begin_logging();
         let mark = Mark(session);
         let round = early.unwrap_or_else(|| session.engine().round());
-        let _pin = session.local.pin();
         let mut last = Lsn::NONE;
         self.is_logged = true;
         for operation in &self.operations {
@@ -121,8 +124,9 @@ impl Transaction {
             }
         }
         for some in self.operations.chunks(OPERATIONS_SORTED) {
+            let pin = session.local.pin();
             self.writers.list(&self.own, some)?;
-            if let Some(end) = self.writers.log_rows(session, log, round)? {
+            if let Some(end) = self.writers.log_rows(session, pin, log, round)? {
                 last = end;
             }
         }
@@ -185,9 +189,10 @@ impl Writers {
     }
 
     /// Logs and marks the listed rows. Returns the end of the last record.
-    fn log_rows(
+    fn log_rows<'a>(
         &mut self,
-        session: &Session,
+        session: &'a Session,
+        mut pin: Pin<'a>,
         log: &mut impl Log,
         round: u64,
     ) -> Result<Option<Lsn>, EngineError> {
@@ -196,13 +201,16 @@ impl Writers {
         for position in 0..self.order.len() {
             let changed = self.order[position];
             if !self.rows.has_room(changed.version.image_bytes()) {
+                drop(pin);
                 let end = append(session, log, self.rows.record());
                 mark_rows(&self.order[unmarked..position], end, round);
                 (unmarked, last) = (position, Some(end));
                 self.rows.clear();
+                pin = session.local.pin();
             }
             describe(&changed, &mut self.rows)?;
         }
+        drop(pin);
         if !self.rows.is_empty() {
             let end = append(session, log, self.rows.record());
             reach(Point::CommitBeforeMarks);

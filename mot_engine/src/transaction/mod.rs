@@ -18,6 +18,7 @@ mod insert;
 mod litter;
 mod lock;
 mod log;
+mod pinned;
 mod prepare;
 mod update;
 

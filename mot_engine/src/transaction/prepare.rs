@@ -20,6 +20,7 @@
 use super::commit::{Counts, base_below, last_own, live_bytes, trim};
 use super::examine::{data_below, newest_data};
 use super::lock::lock_entry;
+use super::pinned::Pinned;
 use super::{Fresh, Kind, Operation, Own, Transaction};
 use crate::errors::EngineError;
 use crate::ids::{RelationKey, Slot, Xid};
@@ -28,6 +29,7 @@ use crate::pause::{Point, reach};
 use crate::row::{Head, LockStrength, flags};
 use crate::session::Session;
 use crate::table::TableRef;
+use std::time::Duration;
 
 /// Why a transaction cannot be prepared.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -141,9 +143,10 @@ impl Transaction {
     /// The transaction is prepared: it is no longer this session's. Cannot fail.
     pub fn give_up(&mut self, session: &Session) {
         reach(Point::PrepareBeforeGivingUp);
-        let pin = session.local.pin();
+        let mut pinned = Pinned::begin(session);
         let mut counts = Counts::default();
         for operation in &self.operations {
+            pinned.step();
             if operation.kind().is_data() {
                 let grown = give_up_row(session, &self.own, operation);
                 counts.add(operation, grown);
@@ -151,7 +154,7 @@ impl Transaction {
             operation.table.set_dirty(operation.slot());
         }
         counts.flush();
-        drop(pin);
+        pinned.end(Duration::ZERO);
         self.clear();
     }
 }

@@ -1,14 +1,14 @@
 //! `mot.check`: proves that a table's rows, indexes and catalog agree; sizes; and which storages exist.
 //!
-//! The check holds ShareLock: readers go on, writers wait. On a standby that lock does not exist; there the check is exact only
-//! while replay stands still (`pg_wal_replay_pause`).
+//! The check holds ShareLock: readers go on, writers wait. On a standby that lock does not exist; there it is exact only while replay stands
+//! still (`pg_wal_replay_pause`): what it finds while replay goes on proves nothing, and it says so instead. Sizes hold AccessShareLock, everywhere.
 use super::refuse::raise;
 use super::{definition, identity, nodes};
 use crate::clock::PgClock;
 use crate::pg::version;
 use crate::wal::replay;
-use crate::{errors, relation, session};
-use mot_engine::{IndexRef, Still, TableRef};
+use crate::{errors, relation, session, shmem};
+use mot_engine::{IndexRef, State, TableRef};
 use pgrx::prelude::*;
 use pgrx::{PgRelation, pg_sys};
 
@@ -19,13 +19,26 @@ const PROBLEMS_SHOWN_MAX: usize = 20;
 struct Opened {
     table: pg_sys::Relation,
     storage: TableRef,
-    /// Locked against changes, which a standby does not allow.
-    is_still: Still,
 }
 
 impl Opened {
-    /// Opens the user's own memory-optimized table; raises for anything else.
+    /// Opens the user's own memory-optimized table; raises for anything else. It can be changed meanwhile.
     fn owned(relid: pg_sys::Oid) -> Opened {
+        Opened::owned_with(relid, pg_sys::AccessShareLock)
+    }
+
+    /// The same of one that nobody changes meanwhile, as far as a standby allows that.
+    fn owned_and_still(relid: pg_sys::Oid) -> Opened {
+        // SAFETY: reads shared state.
+        let lock = if unsafe { pg_sys::RecoveryInProgress() } {
+            pg_sys::AccessShareLock
+        } else {
+            pg_sys::ShareLock
+        };
+        Opened::owned_with(relid, lock)
+    }
+
+    fn owned_with(relid: pg_sys::Oid, lock: u32) -> Opened {
         // SAFETY: catalog look-ups, then a lock and an open relation.
         unsafe {
             let name = pg_sys::get_rel_name(relid);
@@ -44,16 +57,10 @@ impl Opened {
                     name,
                 );
             }
-            let lock = if pg_sys::RecoveryInProgress() {
-                pg_sys::AccessShareLock
-            } else {
-                pg_sys::ShareLock
-            };
             let table = pg_sys::table_open(relid, lock as pg_sys::LOCKMODE);
             Opened {
                 table,
                 storage: relation::table(table),
-                is_still: Still(lock == pg_sys::ShareLock),
             }
         }
     }
@@ -66,6 +73,36 @@ impl Drop for Opened {
             // SAFETY: opened above, and nobody else closes it.
             unsafe { pg_sys::table_close(self.table, pg_sys::NoLock as pg_sys::LOCKMODE) };
         }
+    }
+}
+
+/// Where replay stands.
+struct Stand {
+    state: State,
+    /// The end of the last record that was replayed.
+    replayed: u64,
+}
+
+impl Stand {
+    /// Once all is applied that was replayed.
+    fn wait() -> Stand {
+        let state = shmem::engine().map_or(State::Empty, |engine| engine.state());
+        // SAFETY: reads a shared position under a spinlock; never raises.
+        let replayed = unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) };
+        // Handed over before the record counted as replayed.
+        replay::wait_until_applied();
+        Stand { state, replayed }
+    }
+
+    /// Whether replay has begun with another record since, was in the midst of one, or is over.
+    fn has_moved(&self) -> bool {
+        if self.state != State::Replaying {
+            return false;
+        }
+        let state = shmem::engine().map_or(State::Empty, |engine| engine.state());
+        // SAFETY: as above. The end of the record that is being replayed, or was last.
+        let begun = unsafe { pg_sys::GetCurrentReplayRecPtr(std::ptr::null_mut()) };
+        state != self.state || begun != self.replayed
     }
 }
 
@@ -83,9 +120,8 @@ fn check_table(
         name!(slots_free, i64),
     ),
 > {
-    let opened = Opened::owned(table.oid());
-    // On a standby: what stands still here stands still in the tables.
-    replay::wait_until_applied();
+    let opened = Opened::owned_and_still(table.oid());
+    let stand = Stand::wait();
     let mut shown = Vec::new();
     let report = session::session()
         .check(opened.storage, &PgClock, |problem| {
@@ -102,6 +138,14 @@ fn check_table(
     if problems > 0 {
         // SAFETY: an open relation.
         let name = unsafe { nodes::name(&(*(*opened.table).rd_rel).relname) };
+        if stand.has_moved() {
+            raise(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("memory-optimized table \"{name}\" was changed by replay while it was checked"),
+                None,
+                Some("Pause replay with pg_wal_replay_pause(), and check the table again when pg_get_wal_replay_pause_state() says \"paused\".".into()),
+            );
+        }
         raise(
             PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
             format!("memory-optimized table \"{name}\" is damaged: {problems} problems found"),
@@ -213,7 +257,7 @@ fn index_size(index: PgRelation) -> i64 {
     let opened = Opened::owned(relid);
     session::session()
         .find_index(opened.storage, index.oid().to_u32(), &PgClock)
-        .map_or(0, |index| index_bytes(&opened, index))
+        .map_or(0, index_bytes)
 }
 
 /// Bytes of a table's rows, row directory and indexes. Walks the indexes.
@@ -221,11 +265,7 @@ fn index_size(index: PgRelation) -> i64 {
 fn total_size(table: PgRelation) -> i64 {
     let opened = Opened::owned(table.oid());
     let indexes = session::session().indexes(opened.storage, &PgClock);
-    table_bytes(&opened)
-        + indexes
-            .into_iter()
-            .map(|index| index_bytes(&opened, index))
-            .sum::<i64>()
+    table_bytes(&opened) + indexes.into_iter().map(index_bytes).sum::<i64>()
 }
 
 fn table_bytes(opened: &Opened) -> i64 {
@@ -233,9 +273,9 @@ fn table_bytes(opened: &Opened) -> i64 {
     (rows + opened.storage.anchor_bytes()) as i64
 }
 
-fn index_bytes(opened: &Opened, index: IndexRef) -> i64 {
+fn index_bytes(index: IndexRef) -> i64 {
     session::session()
-        .index_bytes(&PgClock, opened.storage, index, opened.is_still)
+        .index_bytes(&PgClock, index)
         .unwrap_or_else(|error| errors::raise(error)) as i64
 }
 

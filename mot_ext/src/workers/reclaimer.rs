@@ -108,7 +108,7 @@ impl Reclaimer {
             // A dropped table that somebody walked until now does not wait for the horizon to move.
             let freed = free_doomed(session);
             // What was taken out last is free once nobody reads it any more.
-            session.memory().collect();
+            session.memory().collect_all(end_if_asked);
             return freed > 0;
         }
         reach(Point::ReclaimAfterHorizon);
@@ -129,7 +129,7 @@ impl Reclaimer {
             self.sweeps_left = QUIET_SWEEPS;
         }
         self.has_settled = true;
-        session.memory().collect();
+        session.memory().collect_all(end_if_asked);
         if minds_old {
             let took = processor_time().saturating_sub(time_before);
             self.minds_again_at = Instant::now() + took * OLD_PAUSE_FACTOR;

@@ -1,0 +1,222 @@
+//! How large a tree is, asked while others change it.
+//!
+//! A [`Measure`] goes from leaf to leaf and knows where it stands by slices, not by addresses: between two steps its caller need not be pinned,
+//! so that a walk through a large tree keeps nobody from reusing memory.
+//!
+//! - Each leaf is gone down to from its layer's root; where the next one begins is told by the separators on the way. The bytes of an inner node
+//!   are counted on the way to the first leaf below it.
+//! - The layers that a leaf leads to are gone into before the next leaf, depth first. One that is gone by then has no bytes.
+//! - What is read of a node counts, and is followed, only if the node's version stands; else it is read again. That ends: each time somebody
+//!   else got on.
+//! - Nodes that split, merge or move what they have meanwhile may be counted twice or not at all. In a tree that nobody changes each counts once.
+
+use crate::bag::Bag;
+use crate::descend::{Goal, look_for_layer, reach_leaf};
+use crate::memory::Memory;
+use crate::node::{NODE_BYTES, Node};
+use crate::slice::LAYER;
+use crate::tree::Tree;
+use crate::version::{Seen, is_deleted, is_inner, same_range};
+
+/// How far the walk has come in a layer.
+struct Stand {
+    /// The slice behind which the layer lies, in the layer above it. Of no meaning for the first layer.
+    slice: u64,
+    /// Where the next leaf begins; `None` behind the last one.
+    next: Option<u64>,
+    /// Slices behind which layers lie that the last leaf leads to and that were not gone into yet.
+    layers: Vec<u64>,
+}
+
+impl Stand {
+    fn before(slice: u64) -> Stand {
+        Stand {
+            slice,
+            next: Some(0),
+            layers: Vec::new(),
+        }
+    }
+}
+
+/// A walk through a tree that adds up its bytes. See [`Tree::measure`].
+pub struct Measure {
+    bytes: u64,
+    stands: Vec<Stand>,
+}
+
+impl Default for Measure {
+    fn default() -> Self {
+        Measure {
+            bytes: 0,
+            stands: vec![Stand::before(0)],
+        }
+    }
+}
+
+impl Measure {
+    /// A walk that begins at the first leaf.
+    pub fn new() -> Measure {
+        Measure::default()
+    }
+
+    /// Bytes of the nodes and bags met so far, as they were allocated.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// A leaf, and what was learned on the way.
+struct Reached<'a> {
+    leaf: &'a Node,
+    seen: Seen,
+    /// Where the next leaf begins.
+    high: Option<u64>,
+    /// Inner nodes whose first leaf it is.
+    begun: u64,
+}
+
+impl<M: Memory> Tree<'_, M> {
+    /// Lets a walk go on for so many leaves; `false` if it has come to the end. The tree may be changed meanwhile, and between two calls.
+    pub fn measure(&self, measure: &mut Measure, leaves: usize) -> bool {
+        let mut roots = Vec::new();
+        for _ in 0..leaves {
+            if !self.measure_leaf(measure, &mut roots) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Goes on for a leaf or to the next layer. `roots` are those of the first of the walk's layers, as far as they are known.
+    fn measure_leaf<'t>(&'t self, measure: &mut Measure, roots: &mut Vec<&'t Node>) -> bool {
+        let Measure { bytes, stands } = measure;
+        if !self.find_roots(stands, roots) {
+            return !stands.is_empty();
+        }
+        let (Some(stand), Some(root)) = (stands.last_mut(), roots.last().copied()) else {
+            return false;
+        };
+        if let Some(slice) = stand.layers.pop() {
+            stands.push(Stand::before(slice));
+            return true;
+        }
+        let Some(begin) = stand.next else {
+            stands.pop();
+            roots.pop();
+            return !stands.is_empty();
+        };
+        match reach_from(root, begin) {
+            Some(reached) => {
+                if let Some(leaf_bytes) = bytes_of_leaf(&reached, &mut stand.layers) {
+                    *bytes += leaf_bytes + reached.begun * NODE_BYTES as u64;
+                    stand.next = reached.high;
+                }
+            }
+            // The layer is gone, or another node is its root by now.
+            None => roots.clear(),
+        }
+        true
+    }
+
+    /// Finds the roots that are not known; `false` if a layer is gone: then the walk stands in the one above it.
+    fn find_roots<'t>(&'t self, stands: &mut Vec<Stand>, roots: &mut Vec<&'t Node>) -> bool {
+        while roots.len() < stands.len() {
+            let root = match roots.last() {
+                None => self.first_layer(),
+                Some(above) => layer_behind(above, stands[roots.len()].slice),
+            };
+            let Some(root) = root else {
+                stands.truncate(roots.len());
+                return false;
+            };
+            roots.push(root);
+        }
+        true
+    }
+}
+
+/// The root of the layer behind a slice of the layer above, if it is there.
+fn layer_behind(above: &Node, slice: u64) -> Option<&Node> {
+    loop {
+        let (leaf, seen) = reach_leaf(above, Goal::Slice(slice))?;
+        if let Ok(layer) = look_for_layer(leaf, seen, slice)
+            && (layer.is_some() || leaf.is_still(seen))
+        {
+            return layer;
+        }
+    }
+}
+
+/// The leaf that covers a slice; `None` when the layer is gone. As [`reach_leaf`], but it looks at the separators, too.
+fn reach_from(root: &Node, slice: u64) -> Option<Reached<'_>> {
+    'layer: loop {
+        let mut node = root;
+        let mut seen = node.version.stable();
+        if is_deleted(seen) {
+            return None;
+        }
+        let (mut low, mut high, mut begun) = (0, None, 0);
+        while is_inner(seen) {
+            let count = node.count();
+            let index = node.route(slice).min(count);
+            let left = (index > 0).then(|| node.separator(index - 1));
+            let right = (index < count).then(|| node.separator(index));
+            let address = node.child(index);
+            if node.is_still(seen) {
+                // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
+                let child = unsafe { Node::at(address) }.expect("an inner node has children");
+                let child_seen = child.version.stable();
+                if node.is_still(seen) {
+                    if is_deleted(child_seen) {
+                        continue 'layer;
+                    }
+                    begun += u64::from(low == slice);
+                    low = left.unwrap_or(low);
+                    high = right.or(high);
+                    (node, seen) = (child, child_seen);
+                    continue;
+                }
+            }
+            let now = node.version.stable();
+            if !same_range(seen, now) {
+                continue 'layer;
+            }
+            seen = now;
+        }
+        return Some(Reached {
+            leaf: node,
+            seen,
+            high,
+            begun,
+        });
+    }
+}
+
+/// The bytes of a leaf and its bag, and, in `layers`, the slices behind which it leads to layers. `None` if it covers something else by now.
+fn bytes_of_leaf(reached: &Reached<'_>, layers: &mut Vec<u64>) -> Option<u64> {
+    let leaf = reached.leaf;
+    let mut seen = reached.seen;
+    loop {
+        layers.clear();
+        let permutation = leaf.permutation();
+        let kinds = leaf.kinds();
+        let slots = (0..permutation.count()).map(|position| permutation.slot(position));
+        layers.extend(
+            slots
+                .filter(|slot| kinds.of(*slot) == LAYER)
+                .map(|slot| leaf.key(slot)),
+        );
+        let cell = leaf.bag();
+        if leaf.is_still(seen) {
+            // SAFETY: read under a validated version in the pinned epoch (`Tree::new`).
+            let bag = unsafe { Bag::at(cell) };
+            return Some(leaf.layout().size() as u64 + bag.map_or(0, |bag| bag.bytes() as u64));
+        }
+        let now = leaf.version.stable();
+        if !same_range(seen, now) {
+            layers.clear();
+            return None;
+        }
+        seen = now;
+    }
+}
