@@ -88,12 +88,9 @@ impl Test {
             match self.world.fate(version.xid) {
                 Fate::Aborted => continue,
                 Fate::Running if self.world.top(version.xid) != top => continue,
-                Fate::Running if position != seen => {
-                    own = Some(Written::SelfModified(CommandId(version.cid)));
-                    continue;
-                }
-                _ if own.is_some() => return own,
-                _ if position == seen => return None,
+                Fate::Running if position == seen => return own,
+                Fate::Running => own = Some(Written::SelfModified(CommandId(version.cid))),
+                Fate::Committed if own.is_some() || position == seen => return own,
                 Fate::Committed if version.row.is_none() => return Some(Written::Gone),
                 Fate::Committed if !strength.conflicts(version.strength) => has_passed = true,
                 Fate::Committed => return Some(Written::Changed),
