@@ -33,7 +33,7 @@ fn fdw_handler() -> Internal {
         )));
         r.ReparameterizeForeignPathByChild =
             Some(guarded!(paths::reparameterize_by_child(root, made, child)));
-        r.BeginForeignScan = Some(guarded!(scan::begin_foreign_scan(node, flags)));
+        r.BeginForeignScan = Some(begin_scan());
         r.IterateForeignScan = Some(guarded!(scan::iterate_foreign_scan(node)));
         r.ReScanForeignScan = Some(guarded!(scan::rescan_foreign_scan(node)));
         r.EndForeignScan = Some(guarded!(scan::end_foreign_scan(node)));
@@ -100,6 +100,18 @@ fn fdw_handler() -> Internal {
     }
 }
 
+/// The callback that tells our routine from another library's of the same symbol.
+fn begin_scan() -> unsafe extern "C-unwind" fn(*mut pg_sys::ForeignScanState, std::ffi::c_int) {
+    guarded!(scan::begin_foreign_scan(node, flags))
+}
+
+/// Whether a wrapper's routine is what the handler above makes.
+pub unsafe fn is_routine(routine: *const pg_sys::FdwRoutine) -> bool {
+    // SAFETY: a live routine; its callbacks are compared.
+    let begin = unsafe { (*routine).BeginForeignScan };
+    begin.is_some_and(|begin| begin as usize == begin_scan() as usize)
+}
+
 /// Whether a function is the handler above, under whatever name.
 ///
 /// Only what bears our symbol is called: a handler of another library would have that loaded, which may be gone.
@@ -132,10 +144,7 @@ pub fn is_handler(function: pg_sys::Oid) -> bool {
             return false;
         }
         let routine = pg_sys::GetFdwRoutine(function);
-        let ours = scan::begin_foreign_scan as *const () as usize;
-        let is_ours = (*routine)
-            .BeginForeignScan
-            .is_some_and(|begin| begin as usize == ours);
+        let is_ours = is_routine(routine);
         pg_sys::pfree(routine.cast());
         is_ours
     }

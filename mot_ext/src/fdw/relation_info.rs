@@ -5,7 +5,7 @@
 //! - That proof is kept from an index where it would not hold: under a snapshot that may be older than the index, for such a snapshot may see several
 //!   rows of one key (a heap table's planner takes it there); and where the query compares in a way in which values are equal that are not the
 //!   same, for a key is unique by its bytes: by a nondeterministic collation, or times without zone as times with it. Core asks whether uniqueness is `immediate` before each such proof, and for nothing else.
-use super::paths;
+use super::handler;
 use super::private::items;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -43,8 +43,7 @@ unsafe extern "C-unwind" fn get_relation_info(
         if wrapper.is_null() || (*rel).indexlist.is_null() {
             return;
         }
-        let ours = paths::get_foreign_paths as *const () as usize;
-        if (*wrapper).GetForeignPaths.map(|paths| paths as usize) == Some(ours) {
+        if handler::is_routine(wrapper) {
             describe_indexes(root, rel);
         }
     }
