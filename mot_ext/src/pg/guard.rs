@@ -9,6 +9,8 @@
 //!   comes once.
 //! - An error that passes a frame of this kind further in is raised anew there. So the innermost one alone notes it.
 //! - Errors of Rust code are none of PostgreSQL's yet: pgrx raises them.
+//! - PostgreSQL may keep the stack as it finds it: for what workers report, as long as a parallel plan lives that began below a callback (a sub-select of a
+//!   condition), and its frame has ended by then. So entries lie in no frame: they stay, and say nothing while they are nobody's.
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::{CaughtError, ErrorReportWithLevel, pgrx_extern_c_guard};
 use pgrx::{PgLogLevel, PgSqlErrorCode};
@@ -37,11 +39,70 @@ unsafe extern "C-unwind" {
 /// more than these goes on as pgrx has it.
 const NOTED_MAX: usize = 64;
 
-/// A callback under way. It is an entry of PostgreSQL's error context stack.
+/// Bytes of texts of the errors that are kept, but for the newest.
+const NOTED_BYTES_MAX: usize = 8 << 20;
+
+/// A callback under way, with its entry of PostgreSQL's error context stack.
 struct Guard {
-    entry: pg_sys::ErrorContextCallback,
+    entry: *mut pg_sys::ErrorContextCallback,
     /// Errors raised below, the newest last; most were caught below, too.
     noted: ManuallyDrop<Vec<Noted>>,
+}
+
+/// The entries of this process, one for each guard of those one within another. They are never given back.
+struct Entries(UnsafeCell<Pool>);
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for Entries {}
+static ENTRIES: Entries = Entries(UnsafeCell::new(Pool {
+    entries: Vec::new(),
+    used: 0,
+}));
+
+struct Pool {
+    entries: Vec<*mut pg_sys::ErrorContextCallback>,
+    used: usize,
+}
+
+impl Pool {
+    /// Puts the next entry on PostgreSQL's stack.
+    #[inline]
+    unsafe fn push(&mut self, guard: *mut Guard) {
+        if self.used == self.entries.len() {
+            self.grow();
+        }
+        let entry = self.entries[self.used];
+        self.used += 1;
+        // SAFETY: entries live for ever, and this one is nobody's; a variable of this process.
+        unsafe {
+            (*guard).entry = entry;
+            (*entry).arg = guard.cast();
+            (*entry).previous = pg_sys::error_context_stack;
+            pg_sys::error_context_stack = entry;
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.entries
+            .push(Box::into_raw(Box::new(pg_sys::ErrorContextCallback {
+                previous: std::ptr::null_mut(),
+                callback: Some(on_error),
+                arg: std::ptr::null_mut(),
+            })));
+    }
+
+    /// Takes the last entry, and all that was pushed later, off the stack. From now on it leads nowhere.
+    #[inline]
+    unsafe fn pop(&mut self, guard: *mut Guard) {
+        self.used -= 1;
+        // SAFETY: as above.
+        unsafe {
+            let entry = (*guard).entry;
+            pg_sys::error_context_stack = (*entry).previous;
+            (*entry).previous = std::ptr::null_mut();
+            (*entry).arg = std::ptr::null_mut();
+        }
+    }
 }
 
 /// Runs a callback's body. A PostgreSQL error in it goes on as it came, a panic as pgrx's `#[pg_guard]` has it.
@@ -51,22 +112,16 @@ struct Guard {
 #[inline]
 pub unsafe fn run<R>(body: impl FnOnce() -> R) -> R {
     let mut guard = Guard {
-        entry: pg_sys::ErrorContextCallback {
-            previous: std::ptr::null_mut(),
-            callback: Some(on_error),
-            arg: std::ptr::null_mut(),
-        },
+        entry: std::ptr::null_mut(),
         noted: ManuallyDrop::new(Vec::new()),
     };
     let guard = &raw mut guard;
-    // SAFETY: this frame's own guard, used through the pointer alone; it leaves PostgreSQL's stack before the frame ends, whichever way
-    // the body does. What was pushed later is gone then.
+    // SAFETY: this frame's own guard, used through the pointer alone; its entry leaves PostgreSQL's stack before the frame ends, whichever way
+    // the body does. What was pushed later is gone then. The pool is borrowed for no longer than each of the two calls.
     let (ended, noted) = unsafe {
-        (*guard).entry.arg = guard.cast();
-        (*guard).entry.previous = pg_sys::error_context_stack;
-        pg_sys::error_context_stack = &raw mut (*guard).entry;
+        (*ENTRIES.0.get()).push(guard);
         let ended = catch_unwind(AssertUnwindSafe(body));
-        pg_sys::error_context_stack = (*guard).entry.previous;
+        (*ENTRIES.0.get()).pop(guard);
         (ended, ManuallyDrop::take(&mut (*guard).noted))
     };
     match ended {
@@ -129,7 +184,7 @@ unsafe fn is_innermost(guard: *mut Guard) -> Option<bool> {
     // SAFETY: live entries, the guard's own among them.
     unsafe {
         let mut entry = pg_sys::error_context_stack;
-        while !entry.is_null() && entry != &raw mut (*guard).entry {
+        while !entry.is_null() && entry != (*guard).entry {
             if (*entry).callback.map_or(0, |callback| callback as usize) == ours {
                 if !(*entry).arg.is_null() {
                     return None;
@@ -143,11 +198,12 @@ unsafe fn is_innermost(guard: *mut Guard) -> Option<bool> {
 }
 
 unsafe fn note(noted: &mut Vec<Noted>, error: &pg_sys::ErrorData, is_users: bool) {
-    if noted.len() == NOTED_MAX {
-        noted.remove(0);
-    }
     // SAFETY: a live error (caller).
     noted.push(unsafe { Noted::new(error, is_users) });
+    let mut bytes: usize = noted.iter().map(Noted::bytes).sum();
+    while noted.len() > 1 && (noted.len() > NOTED_MAX || bytes > NOTED_BYTES_MAX) {
+        bytes -= noted.remove(0).bytes();
+    }
 }
 
 /// An error as it was raised, with texts of its own.
@@ -195,6 +251,17 @@ impl Noted {
         error.message_id = std::ptr::null();
         error.assoc_context = std::ptr::null_mut();
         Noted(error)
+    }
+
+    /// Bytes of its texts.
+    fn bytes(&self) -> usize {
+        let mut error = self.0;
+        texts(&mut error)
+            .into_iter()
+            .filter(|text| !text.is_null())
+            // SAFETY: a C string of this error's.
+            .map(|text| unsafe { CStr::from_ptr(*text) }.count_bytes())
+            .sum()
     }
 
     /// Whether pgrx made this report of it.
