@@ -208,11 +208,10 @@ unsafe fn create(
         let requests = (existing == pg_sys::InvalidOid || !if_not_exists)
             .then(|| constraints::index_requests(table, &taken));
 
-        let partition_of = if (*base).partbound.is_null() {
-            None
-        } else {
-            Some(partition::lock_parent(base))
-        };
+        let is_partition = !(*base).partbound.is_null();
+        let is_there = if_not_exists && existing != pg_sys::InvalidOid;
+        // Of a table that is there already core looks at no parent.
+        let partition_of = (is_partition && !is_there).then(|| partition::lock_parent(base));
 
         let watch = Watch::begin();
         statement.run(node);
@@ -234,6 +233,10 @@ unsafe fn create(
                 Some("An event trigger has dropped or renamed it.".into()),
                 Some("Have the trigger leave new memory-optimized tables their names.".into()),
             );
+        }
+        if is_partition && partition_of.is_none() {
+            // What was there went before core looked: the new partition takes values unseen.
+            partition::refuse_replaced();
         }
         if let Some(parent) = partition_of {
             attached::refuse_published(relid);

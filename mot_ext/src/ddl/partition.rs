@@ -113,13 +113,18 @@ pub unsafe fn create(statement: &Statement, node: *mut pg_sys::CreateStmt) {
 unsafe fn refuse_another(table: *mut pg_sys::RangeVar, existing: pg_sys::Oid) {
     // SAFETY: a live name.
     if unsafe { identity::lookup(table) } != existing {
-        raise(
-            PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
-            "the table was replaced by a concurrent statement",
-            None,
-            Some("Try again.".into()),
-        );
+        refuse_replaced();
     }
+}
+
+/// A statement with IF NOT EXISTS found a table that was gone when core looked for it.
+pub fn refuse_replaced() -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+        "the table was replaced by a concurrent statement",
+        None,
+        Some("Try again.".into()),
+    )
 }
 
 /// Locks the parent that a CREATE [FOREIGN] TABLE ... PARTITION OF names, as core will, and has the statement, which is the caller's own copy, name it once

@@ -19,11 +19,18 @@ pub unsafe fn take(
             .filter(|command| (***command).subtype == AT_AddColumn)
             .map(|command| nodes::text((*(**command).def.cast::<pg_sys::ColumnDef>()).colname))
             .collect();
+        let identity_added: Vec<String> = commands
+            .iter()
+            .filter(|command| (***command).subtype == AT_AddIdentity)
+            .map(|command| nodes::text((**command).name))
+            .collect();
         let is_of_new_column = |command: &pg_sys::AlterTableCmd| {
-            // DROP DEFAULT comes before columns are added.
             let sets = match command.subtype {
+                // DROP DEFAULT comes before columns are added.
                 AT_ColumnDefault => !command.def.is_null(),
                 AT_AddIdentity => true,
+                // Of an identity that the column is added with, rows that are there get values by it.
+                AT_SetIdentity => identity_added.contains(&nodes::text(command.name)),
                 _ => false,
             };
             sets && added.contains(&nodes::text(command.name))
