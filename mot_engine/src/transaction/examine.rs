@@ -148,7 +148,7 @@ pub(super) fn examine(
                 held = held.max(Some(version.strength()));
                 Some(Found::Clear { held })
             }
-            Judged::Mine => Some(Found::SelfModified(first_above(seen, version, clock))),
+            Judged::Mine => Some(Found::SelfModified(changed_by(seen, version, clock))),
             Judged::Committed if version == seen => Some(Found::Clear { held }),
             Judged::Committed if version.is_tombstone() => Some(Found::Gone),
             Judged::Committed if !strength.conflicts(version.strength()) => {
@@ -178,11 +178,15 @@ pub(super) fn examine(
     }
 }
 
-/// The command of the oldest of this transaction's states above `seen`, which `newest` is one of: heapam's cmax of what was seen. A later command may have changed
-/// the row again.
-fn first_above(seen: VersionRef, newest: VersionRef, clock: &impl Clock) -> CommandId {
+/// The command that a writer is told of where this transaction changed the row after `seen`; `newest` is its newest state. As in heapam: that which changed what was
+/// seen (its cmax), though a later one may have changed the row again; where another transaction changed it first, that of the newest, for there heapam follows
+/// the states to their end.
+fn changed_by(seen: VersionRef, newest: VersionRef, clock: &impl Clock) -> CommandId {
     let (mut first, mut at) = (newest.cid(), newest.next());
-    while let Some(version) = at.filter(|version| *version != seen) {
+    while let Some(version) = at {
+        if version == seen {
+            return first;
+        }
         at = version.next();
         if version.is_lock() {
             continue;
@@ -193,7 +197,7 @@ fn first_above(seen: VersionRef, newest: VersionRef, clock: &impl Clock) -> Comm
             Judged::Running | Judged::Committed => break,
         }
     }
-    first
+    newest.cid()
 }
 
 /// The newest data version at or below `at` that is not known to be aborted.

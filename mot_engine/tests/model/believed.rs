@@ -82,22 +82,27 @@ impl Test {
     ) -> Option<Written> {
         // A KEY SHARE locker passes over committed changes that left the keys alone, to the state it saw.
         let mut has_passed = false;
-        // The oldest of the own states above the one seen.
-        let mut own = None;
+        // The oldest of the own states above the one seen, and the newest.
+        let (mut own, mut newest_own) = (None, None);
         for (position, version) in model.versions.iter().enumerate().rev() {
             match self.world.fate(version.xid) {
                 Fate::Aborted => continue,
                 Fate::Running if self.world.top(version.xid) != top => continue,
                 Fate::Running if position == seen => return own,
-                Fate::Running => own = Some(Written::SelfModified(CommandId(version.cid))),
-                Fate::Committed if own.is_some() || position == seen => return own,
+                Fate::Running => {
+                    own = Some(Written::SelfModified(CommandId(version.cid)));
+                    newest_own = newest_own.or(own);
+                }
+                Fate::Committed if position == seen => return own,
+                // Another transaction's change came first.
+                Fate::Committed if own.is_some() => return newest_own,
                 Fate::Committed if version.row.is_none() => return Some(Written::Gone),
                 Fate::Committed if !strength.conflicts(version.strength) => has_passed = true,
                 Fate::Committed => return Some(Written::Changed),
             }
         }
         if own.is_some() {
-            return own;
+            return newest_own;
         }
         Some(if has_passed {
             Written::Changed
