@@ -87,3 +87,16 @@ SELECT mot.is_own(:'id'), mot.is_own((:id + 4294967296)::text), mot.is_own(xmin:
 FROM pg_class WHERE oid = 'made'::regclass;
 COMMIT;
 SELECT mot.is_own(:'id');
+-- A DELETE from several tables of which one has triggers.
+CREATE TABLE several (k int, v int) PARTITION BY LIST (k);
+CREATE TABLE several_heap PARTITION OF several FOR VALUES IN (1);
+CREATE FOREIGN TABLE several_mot PARTITION OF several FOR VALUES IN (2) SERVER mot;
+CREATE FOREIGN TABLE several_fires PARTITION OF several FOR VALUES IN (3) SERVER mot;
+CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '% of %', TG_OP, OLD; RETURN coalesce(NEW, OLD); END $$;
+CREATE TRIGGER tell BEFORE UPDATE OR DELETE ON several_fires FOR EACH ROW EXECUTE FUNCTION tell();
+INSERT INTO several VALUES (1, 1), (2, 2), (3, 3), (2, 4), (3, 5);
+UPDATE several SET v = v + 10 WHERE v < 4 RETURNING *;
+DELETE FROM several WHERE v > 10 RETURNING *;
+DELETE FROM several s USING (VALUES (4), (5)) d(v) WHERE s.v = d.v RETURNING *;
+DROP TABLE several;
+DROP FUNCTION tell;

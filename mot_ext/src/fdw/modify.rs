@@ -58,6 +58,12 @@ pub unsafe fn add_foreign_update_targets(
             0,
         );
         pg_sys::add_row_identity_var(root, var, rti, IDENTITY.as_ptr());
+        let query = &*(*root).parse;
+        if query.commandType == pg_sys::CmdType::CMD_DELETE && query.resultRelation != rti as i32 {
+            // The whole row, as core names it for UPDATE and for tables with triggers: of a DELETE from several it wants it of all, if one of them has triggers.
+            let row = pg_sys::makeVar(rti as i32, 0, pg_sys::RECORDOID, -1, pg_sys::InvalidOid, 0);
+            pg_sys::add_row_identity_var(root, row, rti, c"wholerow".as_ptr());
+        }
     }
 }
 
