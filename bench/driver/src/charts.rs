@@ -102,22 +102,30 @@ pub(crate) fn draw_all(record: &Record, directory: &Path) -> Result<Vec<Chart>> 
             title: bars.title,
         });
     }
-    for (part, file, title) in [
+    for (part, work, file, title) in [
         (
             tpcc::PART,
+            endurance::WORK,
             "tpcc-seconds.svg",
             "TPC-C by procedures, transactions in each second",
         ),
         (
             endurance::PART,
+            endurance::WORK,
             "endurance.svg",
             "TPC-C with checkpoints, transactions in each second",
+        ),
+        (
+            endurance::PART,
+            endurance::READS,
+            "endurance-machine.svg",
+            "What the machine gave beside it: a probe's reads of memory in a millisecond of processor time",
         ),
     ] {
         let curves: Vec<&Curve> = record
             .curves
             .iter()
-            .filter(|curve| curve.part == part && curve.work == endurance::WORK)
+            .filter(|curve| curve.part == part && curve.work == work)
             .collect();
         // The first setting is the one that goals speak of.
         let curves: Vec<&Curve> = curves
@@ -259,11 +267,7 @@ fn draw_lines(title: &str, curves: &[&Curve], path: &Path) -> Drawn {
         .x_label_area_size(40)
         .y_label_area_size(72)
         .build_cartesian_2d(0..seconds, 0..top + top / 10 + 1)?;
-    chart
-        .configure_mesh()
-        .x_desc("seconds")
-        .y_desc("transactions")
-        .draw()?;
+    chart.configure_mesh().x_desc("seconds").draw()?;
     for curve in curves {
         let shade = colour(curve.side);
         let points: Vec<(usize, u64)> = curve.per_second.iter().copied().enumerate().collect();

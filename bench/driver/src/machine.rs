@@ -66,7 +66,7 @@ impl Machine {
             cores: std::thread::available_parallelism().map_or(1, |cores| cores.get()),
             memory_mb: memory_kilobytes().unwrap_or_default() / 1024,
             kernel: word_of("/proc/sys/kernel/osrelease"),
-            flush_ms: flush_milliseconds(rig.cluster.directory()),
+            flush_ms: flush_milliseconds(rig.cluster.directory(), FLUSHES),
             halt_poll_us: word_of(HALT_POLL)
                 .parse()
                 .ok()
@@ -127,13 +127,13 @@ fn commit() -> String {
     }
 }
 
-/// How long the disk takes to have a page for good.
-fn flush_milliseconds(directory: &Path) -> Option<f64> {
+/// How long the disk takes to have a page for good: the middle one of `flushes`. `None` if it takes none.
+pub(crate) fn flush_milliseconds(directory: &Path, flushes: usize) -> Option<f64> {
     let path = directory.join("flush.probe");
     let mut file = std::fs::File::create(&path).ok()?;
     let page = [1u8; FLUSH_BYTES];
-    let mut times = Vec::with_capacity(FLUSHES);
-    for _ in 0..FLUSHES {
+    let mut times = Vec::with_capacity(flushes);
+    for _ in 0..flushes {
         let begin = Instant::now();
         file.write_all(&page).ok()?;
         file.sync_data().ok()?;

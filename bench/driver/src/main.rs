@@ -14,6 +14,7 @@ mod mariadb;
 mod parts;
 mod pgbench;
 mod plan;
+mod probe;
 mod record;
 mod report;
 mod rig;

@@ -135,6 +135,22 @@ impl Judge<'_> {
         self.worst(&asked, &found, || None);
     }
 
+    /// How what the machine gave to the probe beside the long run changed from its first five minutes to its last.
+    fn machine_over_the_hour(&self) -> Option<String> {
+        let setting = tpcc::setting(self.plan.tpcc_main());
+        let of = |work: &str| {
+            let place = Place::new(endurance::PART, work, &setting);
+            let curve = self.record.curve(&place, Side::Mot)?;
+            let share = last_over_first(&curve.per_second, COMPARED_SECONDS)?;
+            Some(format!("{work} {share:.2}"))
+        };
+        let all: Option<Vec<String>> = endurance::BESIDE.iter().map(|(work, _)| of(work)).collect();
+        let all = all?.join(", ");
+        Some(format!(
+            "the same of the machine, by a probe beside it: {all}"
+        ))
+    }
+
     pub(super) fn endurance(&mut self) {
         let place = Place::new(
             endurance::PART,
@@ -156,7 +172,8 @@ impl Judge<'_> {
         };
         if curve.len() >= LONG_SECONDS {
             let found = last_over_first(curve, COMPARED_SECONDS).map(Figure::single);
-            self.goal(&asked, found, None);
+            let note = self.machine_over_the_hour();
+            self.goal(&asked, found, note);
         } else {
             // The same share of what there is.
             let compared = curve.len() * COMPARED_SECONDS / LONG_SECONDS;

@@ -5,6 +5,7 @@
 
 use super::Bench;
 use super::tpcc::{load_both, options, run_watched, setting, target};
+use crate::probe::{self, Probe, Sample};
 use crate::record::{Place, quantity};
 use crate::side::Side;
 use tpcc::cluster::Shutdown;
@@ -14,6 +15,16 @@ use tpcc::terminal::Mode;
 
 pub(crate) const PART: &str = "endurance";
 pub(crate) const WORK: &str = "procedures";
+/// What the machine gave beside it ([`crate::probe`]), as works of this part.
+pub(crate) const BESIDE: [(&str, FromSample); 3] = [
+    (READS, |sample| sample.reads),
+    ("arithmetic in a millisecond", |sample| sample.arithmetic),
+    ("flushes in a second", |sample| sample.flushes),
+];
+/// One of a sample's values.
+type FromSample = fn(&Sample) -> u64;
+/// The one of them that says most: data of an hour are in memory and in no cache.
+pub(crate) const READS: &str = "memory reads in a millisecond";
 /// Seconds whose mean is looked at.
 const WINDOW: usize = 60;
 /// Distance of two windows.
@@ -38,18 +49,22 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
             duration,
             ..options(bench.rig, at, Mode::Procedures, 0, None)
         };
-        let (measured, per_second) = run_watched(
-            &bench.rig.cluster,
-            &target(bench.rig, side)?,
-            &options,
-            false,
-        )?;
+        let target = target(bench.rig, side)?;
+        let probe = Probe::begin(bench.rig.cluster.directory())?;
+        let ran = run_watched(&bench.rig.cluster, &target, &options, false);
+        let beside = probe.end()?;
+        let (measured, per_second) = ran?;
         bench.record.add(
             &place,
             side,
             quantity::PER_SECOND,
             measured.report.tpm_total / 60.0,
         );
+        for (work, of) in BESIDE {
+            let curve = in_seconds(beside.iter().map(of), per_second.len());
+            let place = Place::new(PART, work, setting(at));
+            bench.record.add_curve(&place, side, curve);
+        }
         bench.record.add_curve(&place, side, per_second);
     }
     bench.notes.push(format!(
@@ -59,6 +74,15 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         plan.endurance[1].as_secs()
     ));
     Ok(())
+}
+
+/// A value for each second: the newest sample's.
+fn in_seconds(samples: impl Iterator<Item = u64>, seconds: usize) -> Vec<u64> {
+    let each = probe::INTERVAL.as_secs() as usize;
+    samples
+        .flat_map(|sample| std::iter::repeat_n(sample, each))
+        .take(seconds)
+        .collect()
 }
 
 fn mean(values: &[u64]) -> f64 {
@@ -94,6 +118,12 @@ mod tests {
         // Half of the worst minute is missing; the whole's mean is 95.
         let expected = (50.0f64 - 95.0).abs() / 95.0;
         assert!((variation(&curve).unwrap() - expected).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_sample_stands_for_the_seconds_after_it() {
+        let curve = in_seconds([7, 9].into_iter(), 12);
+        assert_eq!(curve, [7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 9, 9]);
     }
 
     #[test]
