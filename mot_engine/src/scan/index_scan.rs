@@ -8,7 +8,7 @@ use crate::clock::Snapshot;
 use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::index::only_slot;
-use crate::key::{KeyBuffer, encode_row};
+use crate::key::KeyBuffer;
 use crate::memory::Urgency;
 use crate::pause::{Point, reach};
 use crate::row::{self, Anchor, Head, VersionRef};
@@ -408,8 +408,7 @@ fn visible_with_key<'k, S: Snapshot>(
     if !snapshot.sees_younger() && !anchor.head().has(Head::KEYS_MOVED) {
         return Ok(Some(version));
     }
-    let definition = session.definition(index)?;
-    let has_null = encode_row(definition, version.image(), scratch)?.0;
+    let has_null = session.encode_key(index, version.image(), scratch)?.0;
     if index.form(has_null) == EntryForm::Suffixed {
         crate::index::append_slot(scratch, slot)?;
     }
