@@ -1,7 +1,7 @@
 //! Goals of single statements: through the protocol, in PL/pgSQL, and on one row.
 
 use super::{Asked, Judge, Wanted};
-use crate::parts::statements::{PART, reading, writing};
+use crate::parts::statements::{PART, RECORD_ASKED, reading, writing};
 use crate::parts::{hot_row, plpgsql};
 use crate::record::{Figure, Place, quantity};
 use crate::side::Side;
@@ -62,14 +62,15 @@ impl Judge<'_> {
         ))
     }
 
-    /// What a writing statement could be at most: how the statements of no table that take an id, or also write a WAL record, lie to it.
+    /// What a writing statement could be at most: how the statements of no table that take an id, or also write a WAL record, the latter asked with as many
+    /// parameters, lie to it.
     fn bounds(&self, work: &str, clients: u32, synchronous: bool) -> Option<String> {
         let write = writing(clients, synchronous);
         let of_xid = self.of_floor(work, &write, "xid", &write)?;
-        let of_record = self.of_floor(work, &write, "record", &write)?;
+        let of_record = self.of_floor(work, &write, RECORD_ASKED, &write)?;
         let heap = self.of_heap(work, &write)?;
         Some(format!(
-            "{clients} clients; {:.2} of a statement that only takes an xid, {:.2} of one that also writes a WAL record, which would be {:.2} x heap",
+            "{clients} clients; {:.2} of a statement that only takes an xid, {:.2} of one that is asked with two parameters and writes a WAL record of no table, which would be {:.2} x heap",
             of_xid.value,
             of_record.value,
             heap.value / of_record.value

@@ -1,7 +1,7 @@
 //! Single prepared statements through pgbench, beside what the protocol costs without a table.
 //!
 //! Writing statements run under asynchronous and synchronous commit. `select_1`, `xid` (a statement that only takes a transaction
-//! id) and `record` (one that also writes one WAL record, of no table) are the floors. A round is one run of every statement by every side with one number of clients, the floors among them: what is
+//! id), `record` (one that also writes one WAL record, of no table) and `record_asked` (the same with an INSERT's parameters) are the floors. A round is one run of every statement by every side with one number of clients, the floors among them: what is
 //! compared lies close together in time, and the rounds of one figure lie apart.
 
 use super::Bench;
@@ -99,7 +99,7 @@ pub(crate) const WORKS: [Work; 8] = [
 ];
 
 /// The floors: name, script, whether the kind of commit matters.
-pub(crate) const FLOORS: [(&str, bool, &str); 3] = [
+pub(crate) const FLOORS: [(&str, bool, &str); 4] = [
     ("select_1", false, "SELECT 1;\n"),
     ("xid", true, "SELECT pg_current_xact_id();\n"),
     // Without a record of its own a transaction is not flushed at its commit, whatever kind that is.
@@ -108,7 +108,17 @@ pub(crate) const FLOORS: [(&str, bool, &str); 3] = [
         true,
         "SELECT pg_logical_emit_message(true, '', '');\n",
     ),
+    // What pgbench does for an INSERT it does for this one: the same variables, two parameters, nearly as long a record.
+    (
+        RECORD_ASKED,
+        true,
+        "\\set n :n + 1\n\\set id :client_id * :stride + :n\n\
+         SELECT pg_logical_emit_message(true, :id, :n);\n",
+    ),
 ];
+
+/// The floor under writing statements that are asked with two parameters.
+pub(crate) const RECORD_ASKED: &str = "record_asked";
 
 /// How a reading statement's setting is called.
 pub(crate) fn reading(clients: u32) -> String {
@@ -139,7 +149,7 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         bench.say(&format!("statements, {clients} clients"));
         for round in 0..plan.rounds {
             bench.rig.make_room_for_wal()?;
-            for (name, writes, _) in FLOORS {
+            for (name, writes, _) in FLOORS.into_iter().filter(|floor| floor.0 != RECORD_ASKED) {
                 for synchronous in commits(&plan, clients, writes) {
                     one(bench, name, writes, Side::Floor, clients, synchronous)?;
                 }
@@ -173,6 +183,10 @@ fn one_round(bench: &mut Bench<'_>, work: &Work, clients: u32, round: usize) -> 
     for synchronous in commits(&plan, clients, work.writes) {
         for side in turns(sides, round) {
             refresh(&mut bench.rig.client(side)?, side)?;
+            // What the one before has left behind, dirty pages to write, slows whoever comes next.
+            if side == Side::Mot && work.name == "insert" {
+                one(bench, RECORD_ASKED, true, Side::Floor, clients, synchronous)?;
+            }
             one(bench, work.name, work.writes, side, clients, synchronous)?;
         }
     }
