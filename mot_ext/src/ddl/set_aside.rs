@@ -2,7 +2,8 @@
 //!
 //! Core would make them anew itself, for their keys may have another order, and refuses to on a foreign table. As in core's own doing, no right is asked
 //! for it, no event trigger hears of it, and comments stay. An index that the statement itself drops is left to it.
-use super::{index, nodes};
+use super::{index, nodes, refuse};
+use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys;
 use pgrx::pg_sys::AlterTableType::*;
 use pgrx::pg_sys::NodeTag::*;
@@ -60,6 +61,11 @@ pub unsafe fn set_aside(
             found.extend(of_table.filter(|index| {
                 index.columns.iter().any(|key| retyped.contains(key)) && !is_dropped(index)
             }));
+        }
+        for index in &found {
+            for name in names_of(AT_DropNotNull) {
+                index.refuse_nullable(name);
+            }
         }
         for index in &found {
             index.drop();
@@ -120,6 +126,22 @@ impl Index {
                     pg_sys::GetComment(index, pg_sys::RelationRelationId, 0),
                     pg_sys::GetComment(constraint, PG_CONSTRAINT, 0),
                 ],
+            }
+        }
+    }
+
+    /// Core would ask, but the primary key is not there when it does. Making it again would take the statement's word back in silence.
+    unsafe fn refuse_nullable(&self, column: *const c_char) {
+        // SAFETY: a locked table; the statement is ours.
+        unsafe {
+            let number = pg_sys::get_attnum(self.table, column);
+            if (*self.statement).primary && self.columns.contains(&number) {
+                refuse::raise(
+                    PgSqlErrorCode::ERRCODE_INVALID_TABLE_DEFINITION,
+                    format!("column \"{}\" is in a primary key", nodes::text(column)),
+                    None,
+                    None,
+                );
             }
         }
     }
