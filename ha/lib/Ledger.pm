@@ -17,6 +17,7 @@ use Time::HiRes qw(usleep);
 our @EXPORT = qw(
   new_primary new_standby unpack_backup
   is_full pick start_load stop_load start_readers stop_readers start_checkpoints stop_checkpoints
+  use_up_ids cut_commit_log
   promote crash wait_gone process agrees sound digest same_rows wait_replayed wait_archived caught_up no_crash
 );
 
@@ -79,6 +80,32 @@ sub begin_at
 	my $file = $node->data_dir . sprintf('/pg_xact/%04X', $xid >> 20);
 	append_to_file($file, '');
 	truncate($file, 262144) or die;
+	return;
+}
+
+# Takes so many transaction ids.
+sub use_up_ids
+{
+	my ($node, $count) = @_;
+	$node->safe_psql('postgres', "DO \$\$ BEGIN FOR i IN 1..$count LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END \$\$");
+	return;
+}
+
+# Has VACUUM cut the first file of the commit log off, with ids used up to behind its end. Nothing is cut off before the reclaimer has judged what
+# has ended, which is a matter of moments.
+sub cut_commit_log
+{
+	my ($node, @databases) = @_;
+	my $file = $node->data_dir . '/pg_xact/0000';
+	use_up_ids($node, 600);
+	$node->safe_psql('postgres', q(UPDATE pg_database SET datallowconn = true WHERE datname = 'template0'));
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		$node->safe_psql($_, 'VACUUM (FREEZE)') for qw(postgres template1 template0), @databases;
+		last unless -e $file;
+		usleep(100_000);
+	}
+	ok(!-e $file, $node->name . ': the commit log is cut off');
 	return;
 }
 

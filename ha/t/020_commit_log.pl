@@ -36,16 +36,6 @@ INSERT INTO dropped VALUES (1);
 DROP FOREIGN TABLE dropped;
 ));
 
-sub cut_commit_log
-{
-	my ($node) = @_;
-	$node->safe_psql('postgres', q(DO $$ BEGIN FOR i IN 1..600 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$));
-	$node->safe_psql('postgres', q(UPDATE pg_database SET datallowconn = true WHERE datname = 'template0'));
-	$node->safe_psql($_, 'VACUUM (FREEZE)') for qw(postgres template1 template0);
-	ok(!-e $node->data_dir . "/$first_file", $node->name . ': the commit log is cut off');
-	return;
-}
-
 my $digest = digest($primary);
 my $made = $primary->safe_psql('postgres', 'SELECT count(*), min(v) FROM made');
 

@@ -33,9 +33,7 @@ my $checkpoint = IPC::Run::start([ $standby->installed_command('psql'), '-XAt', 
 	IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
 $standby->safe_psql('postgres', "SELECT mot.wait_until_paused('checkpoint-before-outcomes')");
 
-$primary->safe_psql('postgres', q(DO $$ BEGIN FOR i IN 1..600 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$));
-$primary->safe_psql('postgres', q(UPDATE pg_database SET datallowconn = true WHERE datname = 'template0'));
-$primary->safe_psql($_, 'VACUUM (FREEZE)') for qw(postgres template1 template0);
+cut_commit_log($primary);
 wait_replayed($primary, $standby);
 ok(!-e $standby->data_dir . '/pg_xact/0000', 'the commit log of the standby is cut off');
 $holder->query_safe("SELECT mot.resume('checkpoint-before-outcomes')");

@@ -107,6 +107,10 @@ impl Session {
         })
     }
 
+    pub(crate) fn line(&self) -> &'static SessionLine {
+        self.line
+    }
+
     /// The engine.
     pub fn engine(&self) -> Engine {
         self.engine
@@ -367,6 +371,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.reset();
         self.batches.borrow_mut().give_back(self.catalog());
+        self.end_unjudged();
         self.line.taken.store(0, Ordering::Release);
     }
 }

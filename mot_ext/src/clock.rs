@@ -36,6 +36,12 @@ pub fn widen_before(xid: pg_sys::TransactionId, next: Xid) -> Xid {
     })
 }
 
+/// The oldest transaction that is running, prepared ones included; the next one if none is. Not in recovery. May raise.
+pub fn oldest_active() -> Xid {
+    // SAFETY: looks through the ProcArray under its lock.
+    widen(unsafe { pg_sys::GetOldestActiveTransactionId() })
+}
+
 /// PostgreSQL's horizon: every transaction below it has ended, for everybody's snapshots, too. This process may ask [`PgClock`] from now on.
 ///
 /// Whoever asks PostgreSQL who is in progress rests on two variables of its process that only the taking of a snapshot keeps fresh, and is to call
@@ -45,16 +51,22 @@ pub fn widen_before(xid: pg_sys::TransactionId, next: Xid) -> Xid {
 ///   which is cut off below.
 ///
 /// As a process begins they are 3, and on the circle of 32-bit ids every id of the upper half precedes 3, as it does one that has fallen half a circle behind:
-/// a subtransaction that PostgreSQL does not keep at hand would be its own top, and taken for one that has ended. The horizon is right for both: nobody
-/// below it runs, whatever is followed from an id at or above it ends at a transaction that runs or at one that does not matter, and pg_subtrans reaches
-/// back to it as long as somebody runs whom it would be read for. (Cut off meanwhile, reading it is an error, not an answer.)
+/// a subtransaction that PostgreSQL does not keep at hand would be its own top, and taken for one that has ended. The oldest running transaction is right for
+/// both: nobody below it runs, whatever is followed from an id at or above it ends at a transaction that runs or at one that does not matter, and
+/// pg_subtrans reaches back to it as long as somebody runs whom it would be read for. (Cut off meanwhile, reading it is an error, not an answer.) The horizon
+/// itself is too old: after a start the checkpoint worker shows one that pg_subtrans does not reach back to (`horizon::judged`). On a standby, where it shows
+/// none, the horizon is the oldest that runs, or is read.
 pub fn fresh_horizon() -> Xid {
     // SAFETY: computes over the ProcArray, of which this process is a member; NULL asks for all databases, which is the safest answer. In recovery it counts
     // the transactions known to run on the primary. The others are plain variables of this process; where it has a snapshot, it is in the horizon.
     let oldest = unsafe {
         let oldest = pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut());
-        pg_sys::RecentXmin = oldest;
-        pg_sys::TransactionXmin = oldest;
+        let running = match pg_sys::RecoveryInProgress() {
+            true => oldest,
+            false => pg_sys::GetOldestActiveTransactionId(),
+        };
+        pg_sys::RecentXmin = running;
+        pg_sys::TransactionXmin = running;
         oldest
     };
     widen(oldest)

@@ -603,6 +603,18 @@ pub fn report_base_lost(error: &str) {
     );
 }
 
+/// Says that rows were met that nobody can judge any more.
+pub fn report_lost_outcome(xid: u64) {
+    tell(
+        PgLogLevel::WARNING,
+        PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+        format!(
+            "rows of memory-optimized tables cannot be read: the commit log no longer knows what became of transaction {xid}"
+        ),
+        "Restore from a backup, or bring the missing files of pg_xact back while the server is stopped. Statements that meet such a row fail.",
+    );
+}
+
 /// Why a load fails that finds nothing.
 pub fn no_checkpoint() -> String {
     "the directory \"mot\" of the data directory holds no checkpoint, but there was one: the replication slot \"mot\" exists (who gives up the rows of all memory-optimized tables drops it)".into()

@@ -20,7 +20,7 @@ use crate::wait::heavyweight_mode;
 use crate::{errors, session, shmem};
 use mot_engine::pause::{Point, reach};
 use mot_engine::transaction::{BareLock, hold_row_lock};
-use mot_engine::{LockStrength, RelationKey, Session, Slot, Xid};
+use mot_engine::{Clock, LockStrength, RelationKey, Session, Slot, Xid};
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -123,6 +123,12 @@ pub fn put_back() {
     }
 }
 
+/// Whether some process is putting entries back, so that some may come of transactions that have ended meanwhile. If not, then such ones are all there, or
+/// will be of transactions only that still run.
+pub fn is_under_way() -> bool {
+    shmem::control().prepared_locks.load(Ordering::SeqCst) == UNDER_WAY
+}
+
 /// At the abort of a transaction or subtransaction: leaves the entries to the next writer if this process was to put them back. Not a
 /// matter for a destructor: a process that is ended (FATAL) aborts its transaction and leaves its stack as it is. Calls nothing that can
 /// fail.
@@ -145,6 +151,10 @@ fn put_back_all(session: &Session) {
         let (Some((table, slot)), Some(xid)) = (row_of(&held.locktag), brought_back(held)) else {
             continue;
         };
+        // One that ends may have its locks still. Its outcome may not be asked for any more (`is_under_way`).
+        if !PgClock.is_in_progress(xid) {
+            continue;
+        }
         let Some(storage) = session.find_table(table, &PgClock) else {
             continue;
         };

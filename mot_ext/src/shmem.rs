@@ -8,6 +8,7 @@
 //! - Not preloaded: nothing is mapped, `engine()` answers `None`, and touching a table raises 55000.
 use crate::errors;
 use crate::horizon::Told;
+use crate::horizon::judged::Judged;
 use crate::settings::{self, HUGE_PAGES, MAX_MEMORY_MIB};
 use crate::warm;
 use mot_engine::checkpoint::CheckpointProgress;
@@ -62,6 +63,8 @@ pub struct Control {
     pub recovery: RecoveryStats,
     /// Backends' only snapshots, by the backend's place among PostgreSQL's processes.
     pub told_snapshots: [Told; TOLD_LINES],
+    /// What the commit log must be kept for.
+    pub judged: Judged,
     /// Where tests stop processes.
     #[cfg(debug_assertions)]
     pub pauses: crate::pauses::Pauses,

@@ -15,6 +15,7 @@
 //! | PREPARE | the transaction is given up: its versions stay, owned by its xid | no |
 //! | PARALLEL_* | as COMMIT and ABORT of a transaction that wrote nothing: parallel workers only read | no |
 //!
+//! - From its first write on a transaction is marked as not judged yet (mot_engine/src/reclaim/unjudged.rs), until COMMIT, ABORT or PREPARE is through.
 //! - COMMIT and ABORT run when PostgreSQL has decided: they call no PostgreSQL function that can raise, allocate nothing that
 //!   can fail, and never panic; a panic there would take the server down.
 //! - At COMMIT, and at ABORT, the transaction's xid is already out of the ProcArray, and its locks are still held: whoever
@@ -95,12 +96,15 @@ pub fn write_xid() -> Xid {
     if !MAY_WRITE.0.get() {
         begin_to_write();
     }
-    if let Some(assigned) = pg::full_xid_if_any() {
-        return Xid(assigned);
+    let xid = match pg::full_xid_if_any() {
+        Some(assigned) => assigned,
+        // SAFETY: inside a transaction; may raise (on a standby, in a parallel worker).
+        None => unsafe { pg_sys::GetCurrentFullTransactionId() }.value,
+    };
+    if !IS_MARKED.0.get() {
+        mark_unjudged();
     }
-    // SAFETY: inside a transaction; may raise (on a standby, in a parallel worker).
-    let full = unsafe { pg_sys::GetCurrentFullTransactionId() };
-    Xid(full.value)
+    Xid(xid)
 }
 
 struct Flag(Cell<bool>);
@@ -114,6 +118,9 @@ static MAY_WRITE: Flag = Flag(Cell::new(false));
 /// The log will be told no more of this process's transaction, also where it has none of ours yet: between PRE_COMMIT, or PRE_PREPARE, and its
 /// end, by whichever event.
 static IS_ENDING: Flag = Flag(Cell::new(false));
+
+/// This process's transaction is marked as not judged yet.
+static IS_MARKED: Flag = Flag(Cell::new(false));
 
 /// How often a writer looks whether the tables are ready, in milliseconds.
 const READY_POLL_MS: i64 = 5;
@@ -156,6 +163,22 @@ pub fn command_id() -> CommandId {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
+    see_to(event);
+    let is_through = matches!(
+        event,
+        pg_sys::XactEvent::XACT_EVENT_COMMIT
+            | pg_sys::XactEvent::XACT_EVENT_ABORT
+            | pg_sys::XactEvent::XACT_EVENT_PREPARE
+    );
+    if is_through
+        && IS_MARKED.0.replace(false)
+        && let Some(session) = session::existing()
+    {
+        session.end_unjudged();
+    }
+}
+
+fn see_to(event: pg_sys::XactEvent::Type) {
     // Ahead of the reference below: the storages of a dropped database are changes of this transaction's.
     match event {
         pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => {
@@ -244,6 +267,19 @@ unsafe extern "C-unwind" fn on_subtransaction(
             }
         }
         _ => {}
+    }
+}
+
+/// Marks the transaction, by its oldest id. Its first write: it has one.
+#[cold]
+fn mark_unjudged() {
+    // The process's first write may come here before it has work: `current` joins.
+    session::join();
+    // SAFETY: reads variables of this process; never raises.
+    let top = unsafe { pg_sys::GetTopFullTransactionIdIfAny() };
+    if let Some(session) = session::existing() {
+        session.begin_unjudged(Xid(top.value));
+        IS_MARKED.0.set(true);
     }
 }
 

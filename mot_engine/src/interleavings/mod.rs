@@ -8,6 +8,7 @@ mod commit;
 mod epochs;
 mod litter;
 mod stretch;
+mod unjudged;
 
 use crate::memory::{ArenaOptions, HugePages, Memory, Region};
 use crate::{
@@ -29,6 +30,8 @@ struct Server {
     /// Xmins.
     registered: Vec<u64>,
     log_end: u64,
+    /// Nobody knows any more what became of transactions below.
+    forgotten: u64,
     /// What a row holds for whoever takes a snapshot now.
     value: u64,
 }

@@ -15,6 +15,7 @@ mod old;
 mod stretch;
 mod sweep;
 mod tail;
+mod unjudged;
 
 pub(crate) use clean::{clean_row, leave, prune_row, tidy_row, without_stale_lock_flag};
 pub use old::{OldSnapshot, OldSnapshots};

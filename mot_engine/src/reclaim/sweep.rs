@@ -146,10 +146,18 @@ impl Session {
         if anchor.is_at_rest(head) {
             return false;
         }
+        let horizon = self.horizon();
+        let mut below_needed = false;
         let mut at = head.version();
         while let Some(version) = at {
             at = version.next();
+            // What lies below a state that everybody sees is taken out whatever became of its maker, which the server may know no more. Locks are not.
+            if below_needed && !version.is_lock() {
+                continue;
+            }
             let _: Judged = judge_maker(version, clock);
+            let is_committed = version.flags() & crate::row::flags::COMMITTED != 0;
+            below_needed |= is_committed && !version.is_lock() && version.xid() < horizon;
         }
         reach(Point::ReclaimBeforePrune);
         done.versions_removed += prune_row(self, table, slot) as u64;

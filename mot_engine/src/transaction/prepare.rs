@@ -28,6 +28,7 @@ use crate::memory::Urgency;
 use crate::pause::{Point, reach};
 use crate::row::{Head, LockStrength, flags};
 use crate::session::Session;
+use crate::sync::is_broken;
 use crate::table::TableRef;
 use std::time::Duration;
 
@@ -151,7 +152,9 @@ impl Transaction {
                 let grown = give_up_row(session, &self.own, operation);
                 counts.add(operation, grown);
             }
-            operation.table.set_dirty(operation.slot());
+            if !is_broken("prepare: the dirty bit of what it gives up") {
+                operation.table.set_dirty(operation.slot());
+            }
         }
         counts.flush();
         pinned.end(Duration::ZERO);

@@ -1,5 +1,6 @@
 //! Who still needs old row versions. README.md has the protocol and the proof.
 mod holders;
+pub mod judged;
 mod survey;
 mod tell;
 
@@ -19,6 +20,21 @@ fn processes() -> &'static [pg_sys::PGPROC] {
         let all = &*pg_sys::ProcGlobal;
         std::slice::from_raw_parts(all.allProcs, all.allProcCount as usize)
     }
+}
+
+/// ProcArrayLock's place in MainLWLockArray (`storage/lwlocknames.h`).
+const PROC_ARRAY_LOCK: usize = 4;
+
+/// Runs `work` while no transaction ends, no snapshot is taken, and no process comes or goes. It must not raise, nor take long.
+fn while_still<R>(work: impl FnOnce() -> R) -> R {
+    // SAFETY: PostgreSQL's own lock; an error before its release would be cleaned up by the caller (`pg::catch`), and none can come.
+    let lock = unsafe { &raw mut (*pg_sys::MainLWLockArray.add(PROC_ARRAY_LOCK)).lock };
+    // SAFETY: as above.
+    unsafe { pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE) };
+    let result = work();
+    // SAFETY: taken above.
+    unsafe { pg_sys::LWLockRelease(lock) };
+    result
 }
 
 /// A process's line, by its place among [`processes`]; processes beyond the last line tell nothing.

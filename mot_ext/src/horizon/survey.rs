@@ -1,11 +1,8 @@
 //! The reclaimer's question to all processes: what must be kept for whom.
-use super::{line, local_xid, processes};
-use crate::clock::widen;
-use mot_engine::OldSnapshots;
+use super::{judged, line, local_xid, processes, while_still};
+use crate::clock::{oldest_active, widen};
+use mot_engine::{OldSnapshot, OldSnapshots, Xid};
 use pgrx::pg_sys;
-
-/// ProcArrayLock's place in MainLWLockArray (`storage/lwlocknames.h`).
-const PROC_ARRAY_LOCK: usize = 4;
 
 /// Old snapshots told of beyond this number count as not told: each is looked at for each version.
 const TOLD_MAX: usize = 64;
@@ -18,17 +15,20 @@ pub fn survey() -> Option<OldSnapshots> {
     }
     // Room first: nothing may fail under the lock.
     let mut told = Vec::with_capacity(TOLD_MAX);
-    let mut recent = widen(oldest_active());
+    let mut recent = oldest_active();
     let mut slots_xmin = pg_sys::InvalidTransactionId;
     // SAFETY: two words under a shared lock.
     unsafe { pg_sys::ProcArrayGetReplicationSlotXmin(&mut slots_xmin, std::ptr::null_mut()) };
     if slots_xmin != pg_sys::InvalidTransactionId {
         recent = recent.min(widen(slots_xmin));
     }
-    // SAFETY: PostgreSQL's own lock; an error before its release would be cleaned up by the caller (`pg::catch`), and none can come.
-    let lock = unsafe { &raw mut (*pg_sys::MainLWLockArray.add(PROC_ARRAY_LOCK)).lock };
-    // SAFETY: as above.
-    unsafe { pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE) };
+    while_still(|| look(&mut told, &mut recent));
+    Some(OldSnapshots { recent, told })
+}
+
+/// Looks at every process. Allocates nothing.
+fn look(told: &mut Vec<OldSnapshot>, recent: &mut Xid) {
+    let show_judged = judged::shown_by();
     for (place, process) in processes().iter().enumerate() {
         // SAFETY: aligned words and a byte that their process writes.
         let (xmin, xid, flags) = unsafe {
@@ -41,7 +41,10 @@ pub fn survey() -> Option<OldSnapshots> {
         // As in core's horizons: a VACUUM reads no rows of ours, a decoding walsender only catalogs.
         let reads_nothing =
             u32::from(flags) & (pg_sys::PROC_IN_VACUUM | pg_sys::PROC_IN_LOGICAL_DECODING) != 0;
-        if xmin == pg_sys::InvalidTransactionId || reads_nothing {
+        if xmin == pg_sys::InvalidTransactionId
+            || reads_nothing
+            || show_judged.contains(&Some(place))
+        {
             continue;
         }
         let told_exactly = (xid == pg_sys::InvalidTransactionId && told.len() < TOLD_MAX)
@@ -49,16 +52,7 @@ pub fn survey() -> Option<OldSnapshots> {
             .flatten();
         match told_exactly {
             Some(bounds) => told.push(bounds),
-            None => recent = recent.min(widen(xmin)),
+            None => *recent = (*recent).min(widen(xmin)),
         }
     }
-    // SAFETY: taken above.
-    unsafe { pg_sys::LWLockRelease(lock) };
-    Some(OldSnapshots { recent, told })
-}
-
-/// The oldest transaction that is running; the next one if none is.
-fn oldest_active() -> pg_sys::TransactionId {
-    // SAFETY: looks through the ProcArray under its lock; not in recovery.
-    unsafe { pg_sys::GetOldestActiveTransactionId() }
 }

@@ -9,6 +9,7 @@
 //! - Writes nothing while the state is Failed, Empty or Loading, so that no good checkpoint is replaced by a partial one.
 use super::{copies, files, first_copy, gate, load, orphans, restartpoint};
 use crate::errors;
+use crate::horizon::judged;
 use crate::pg::checkpointer::Checkpointer;
 use crate::pg::{self, interrupts, report, slot};
 use crate::session;
@@ -44,6 +45,7 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
     }
     // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in, first out).
     unsafe { pg_sys::before_shmem_exit(Some(on_exit), pg_sys::Datum::from(0)) };
+    judged::begin_to_show(judged::Worker::Checkpointer);
     let control = shmem::control();
     control
         .checkpoint
@@ -71,13 +73,14 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
     unsafe { pg_sys::proc_exit(1) };
 }
 
-/// Whether this process was told to end, and may. Told alone it stays at the gate while a backup may be about to begin; but where slots have a limit that
-/// may have been the reason, and the checkpointer waits for its end.
+/// Whether this process was told to end, and may. Told alone it stays at the gate while a backup may be about to begin, and where no slot keeps the WAL: a
+/// checkpoint of PostgreSQL's might complete without ours before the next worker is there. But where slots have a limit that may have been the reason, and the
+/// checkpointer waits for its end.
 fn must_leave() -> bool {
     super::shutdown_asked()
-        && (!copies::may_begin()
+        && (server_is_stopping()
             || (slot::is_held() && !slot::is_unlimited())
-            || server_is_stopping())
+            || (slot::keeps_wal() && !copies::may_begin()))
 }
 
 /// Whether this process may leave, `must_leave`, although PostgreSQL's checkpoint is not covered. Not where the WAL that the next start needs would then be
@@ -112,6 +115,7 @@ unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum)
         .copies_are_whole
         .store(false, Ordering::SeqCst);
     copies::end_base_backups_to_come();
+    judged::end_to_show(judged::Worker::Checkpointer);
     // The postmaster is gone. The checkpointer may not have noticed: waiting at our gate, it would complete a checkpoint that removes WAL.
     if pg::is_postmaster_gone()
         && !slot::keeps_wal()
@@ -144,6 +148,7 @@ impl Worker {
         let began_uncovered = has_gate() && !first_copy::is_covered();
         let redo = gate::open_turn();
         self.stalls.look();
+        keep_commit_log();
         self.load_without_redo();
         self.hold_slot();
         // Without a slot that surely keeps it nothing else keeps the WAL that a failed checkpoint leaves needed, and a backup does not bring it along: the
@@ -246,6 +251,10 @@ impl Worker {
         }
         // Read first: a recovery that ends after it is met at the next turn.
         let in_recovery = recovery_in_progress();
+        if !in_recovery && !judged::is_told() {
+            // It was when this turn asked, so nobody was told yet what is kept.
+            return None;
+        }
         match shmem::engine().expect("preloaded").state() {
             // Statements run on a standby already, and it may be long until its startup process has a record.
             State::Empty if in_recovery && !hot_standby_active() => None,
@@ -428,6 +437,17 @@ impl Worker {
             }
         }
         true
+    }
+}
+
+/// All of the commit log is needed until the reclaimer knows better. Here where there was nothing to replay; the end of a replay tells itself
+/// (`load::finish_after_replay`), before anybody can cut the commit log off. Not while the server recovers: a standby's is cut off by what it replays
+/// (`wal::commit_log`), and what it showed would go to its primary, with its feedback.
+fn keep_commit_log() {
+    if shmem::engine().expect("preloaded").state() == State::Failed {
+        judged::withdraw();
+    } else if !judged::is_told() && !recovery_in_progress() {
+        judged::tell(files::clog_begins());
     }
 }
 

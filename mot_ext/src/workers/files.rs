@@ -322,7 +322,7 @@ fn try_begin_from(manifest: &Manifest, redo: Lsn) -> Result<(), EngineError> {
 }
 
 /// The commit log has all transactions from here on. May raise.
-fn clog_begins() -> Xid {
+pub(super) fn clog_begins() -> Xid {
     clock::widen(pg::version::oldest_clog_xid())
 }
 

@@ -10,6 +10,7 @@
 use super::{files, watch};
 use crate::clock::{self, EndedClock, PgClock};
 use crate::errors;
+use crate::horizon::judged;
 use crate::pg::{self, interrupts, slot};
 use crate::session;
 use crate::settings;
@@ -348,6 +349,8 @@ pub fn finish_after_replay() -> Result<(), String> {
     // Nobody is running any more, even where the server still remembers the transactions of a primary that is gone.
     recovery::finish_beside_prepared(session, &EndedClock, from..next, threads)
         .map_err(|error| error.to_string())?;
+    // Recovery is not over for PostgreSQL, so nobody cuts the commit log off yet. States below a row's newest one were not looked at.
+    judged::tell(files::clog_begins());
     shmem::engine().expect("preloaded").set_state(State::Ready);
     Ok(())
 }

@@ -8,18 +8,20 @@
 //! - Starts when the server is consistent: before that a standby does not know which transactions are running on the
 //!   primary, and a running one's versions would be taken for an aborted one's.
 //! - An error (the commit log cannot be read) is logged; the next round tries again.
-use super::{reload_if_asked, shutdown_asked};
-use crate::clock::{PgClock, fresh_horizon};
+use super::{files, reload_if_asked, shutdown_asked};
+use crate::clock::{PgClock, fresh_horizon, oldest_active};
 use crate::errors;
-use crate::horizon::survey;
+use crate::horizon::{judged, survey};
 use crate::pg::{self, interrupts, report};
+use crate::prepared_locks;
 use crate::session;
 use crate::settings;
 use crate::wal::emit::WalLog;
 use mot_engine::pause::{Point, reach};
 use mot_engine::recovery::{self, Settled};
-use mot_engine::{Log, Lsn, Session, State, Xid, transaction};
+use mot_engine::{Clock, Log, Lsn, Session, State, Xid, transaction};
 use pgrx::prelude::*;
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// An idle round is as many times longer than a busy one.
@@ -27,8 +29,11 @@ const IDLE_ROUNDS: i64 = 25;
 /// While an old snapshot holds the horizon back, all rows changed since wait, and are visited again and again: a tenth of a processor at
 /// most. Processor time: a sweep that had to wait for one on a busy machine would be paused for as many times longer.
 const OLD_PAUSE_FACTOR: u32 = 10;
+/// The same of sweeps for the commit log's sake alone, while the horizon is older than what was told last: somebody else holds it back, or
+/// `vacuum_defer_cleanup_age` (15) does and it would never move.
+const JUDGE_PAUSE_FACTOR: u32 = 100;
 /// Sweeps after the horizon has come to stand: a transaction below it leaves the ProcArray a moment before it tells the sweeper of its
-/// rows. On an idle server nothing else would ever move the horizon past them.
+/// rows. On an idle server nothing else would ever move the horizon past them. (The first of them takes the horizon to where it comes to stand.)
 const QUIET_SWEEPS: u32 = 2;
 /// Pause after an error, in milliseconds.
 const ERROR_PAUSE_MS: i64 = 5_000;
@@ -41,10 +46,17 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
     // else's place, whose transaction would be taken for an aborted one.
     pg::enter_proc_array();
     let session = session::join_uncounted();
+    // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in, first out).
+    unsafe { pg_sys::before_shmem_exit(Some(on_exit), pg_sys::Datum::from(0)) };
+    judged::begin_to_show(judged::Worker::Reclaimer);
     let mut reclaimer = Reclaimer {
         has_settled: false,
         sweeps_left: 0,
         settled: Settled::default(),
+        swept_below: Xid::NONE,
+        judged_below: Xid::NONE,
+        judges_again_at: Instant::now(),
+        has_reported: false,
         recent: Xid::NONE,
         minds_again_at: Instant::now(),
     };
@@ -80,6 +92,14 @@ struct Reclaimer {
     sweeps_left: u32,
     /// Below this definitions may be settled while replay goes on.
     settled: Settled,
+    /// The horizon when the last sweep began.
+    swept_below: Xid,
+    /// What PostgreSQL was told last that all is judged below.
+    judged_below: Xid,
+    /// Not before this is swept for that alone.
+    judges_again_at: Instant,
+    /// Rows whose transactions' outcomes are lost were met, and reported.
+    has_reported: bool,
     /// Below this, what lies between old snapshots and all others was swept for.
     recent: Xid,
     /// Not before this is swept for that again.
@@ -97,14 +117,19 @@ impl Reclaimer {
         // Versions superseded by a committed transaction below this are dead to everybody.
         let horizon = fresh_horizon();
         // Nothing more is dead than at the last round if the horizon stands where it stood.
-        let has_moved = horizon > engine.horizon();
+        let has_moved = horizon > self.swept_below;
         engine.raise_horizon(horizon);
+        let swept_below = engine.horizon();
         let minds_old = self.mind_old_snapshots(session, horizon);
+        let judged_below = judged_after_a_sweep(session);
+        // What PostgreSQL was told is what holds the horizon back. If it is somebody else, a new word would change little.
+        let holds_back = horizon >= self.judged_below || Instant::now() >= self.judges_again_at;
+        let judges = holds_back && judged_below.is_some_and(|below| below > self.judged_below);
         if has_moved {
             self.sweeps_left = QUIET_SWEEPS;
         } else if self.sweeps_left > 0 {
             self.sweeps_left -= 1;
-        } else if !minds_old && self.has_settled {
+        } else if !minds_old && !judges && self.has_settled {
             // A dropped table that somebody walked until now does not wait for the horizon to move.
             let freed = free_doomed(session);
             // What was taken out last is free once nobody reads it any more.
@@ -120,26 +145,44 @@ impl Reclaimer {
         reach(Point::ReclaimBeforeDoomed);
         let freed = free_doomed(session);
         let mut kept_out = 0;
+        let clock = SweepClock::new();
         for walk in session.tables() {
-            let done = session.sweep(&PgClock, walk.table(), !self.has_settled, end_if_asked);
+            let done = session.sweep(&clock, walk.table(), !self.has_settled, end_if_asked);
             kept_out += done.groups_kept_out;
         }
         if kept_out > 0 {
             // An index build or a check was in the way, maybe of every sweep since the horizon came to stand.
             self.sweeps_left = QUIET_SWEEPS;
         }
-        self.has_settled = true;
-        session.memory().collect_all(end_if_asked);
-        if minds_old {
-            let took = processor_time().saturating_sub(time_before);
-            self.minds_again_at = Instant::now() + took * OLD_PAUSE_FACTOR;
+        if let Some(xid) = clock.lost.get()
+            && !self.has_reported
+        {
+            errors::report_lost_outcome(xid.0);
+            self.has_reported = true;
         }
-        has_moved || minds_old || freed > 0
+        self.has_settled = true;
+        self.swept_below = swept_below;
+        if let Some(below) = judged_below.filter(|_| kept_out == 0) {
+            judged::tell(below);
+            self.judged_below = below;
+            // It was held back to where the sweep before began. Writers prune below it.
+            engine.raise_horizon(fresh_horizon());
+        }
+        session.memory().collect_all(end_if_asked);
+        let took = processor_time().saturating_sub(time_before);
+        let now = Instant::now();
+        if minds_old {
+            self.minds_again_at = now + took * OLD_PAUSE_FACTOR;
+        }
+        self.judges_again_at = now + took * JUDGE_PAUSE_FACTOR;
+        // While somebody is in the way the bound stands, however often this is tried.
+        has_moved || minds_old || (judges && kept_out == 0) || freed > 0
     }
 
     /// Looks what old snapshots see, if one of them holds the horizon back, and it is time for it. False: there is nothing new to know.
     fn mind_old_snapshots(&mut self, session: &Session, horizon: Xid) -> bool {
-        if Instant::now() < self.minds_again_at {
+        // What PostgreSQL was told is judged comes a sweep behind, and holds the horizon back where nobody else does.
+        if horizon >= self.judged_below || Instant::now() < self.minds_again_at {
             return false;
         }
         let Some(old) = survey() else {
@@ -152,6 +195,62 @@ impl Reclaimer {
         }
         is_new
     }
+}
+
+/// The clock of sweeps: a transaction that the commit log knows no more counts as running, so that one row which cannot be judged does not keep all
+/// others from it.
+struct SweepClock {
+    known_from: Xid,
+    /// The oldest such transaction met.
+    lost: Cell<Option<Xid>>,
+}
+
+impl SweepClock {
+    fn new() -> Self {
+        SweepClock {
+            known_from: files::clog_begins(),
+            lost: Cell::new(None),
+        }
+    }
+}
+
+impl Clock for SweepClock {
+    fn is_current(&self, xid: Xid) -> bool {
+        PgClock.is_current(xid)
+    }
+
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        let is_lost = xid < self.known_from;
+        if is_lost {
+            let oldest = self.lost.get().map_or(xid, |lost| lost.min(xid));
+            self.lost.set(Some(oldest));
+        }
+        is_lost || PgClock.is_in_progress(xid)
+    }
+
+    fn did_commit(&self, xid: Xid) -> bool {
+        PgClock.did_commit(xid)
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
+    judged::end_to_show(judged::Worker::Reclaimer);
+}
+
+/// Below which no outcome has to be asked for any more once all that has something to do is swept, from now on; None where nobody wants to know. The
+/// order of the three questions matters: mot_engine/src/reclaim/unjudged.rs.
+fn judged_after_a_sweep(session: &Session) -> Option<Xid> {
+    // SAFETY: reads shared state; never raises.
+    if session.engine().state() != State::Ready || unsafe { pg_sys::RecoveryInProgress() } {
+        return None;
+    }
+    let active = oldest_active();
+    if prepared_locks::is_under_way() {
+        return None;
+    }
+    let marked = session.engine().oldest_unjudged();
+    Some(marked.map_or(active, |marked| marked.min(active)))
 }
 
 /// Processor time that this process has taken.

@@ -155,6 +155,31 @@ impl World {
     }
 }
 
+/// Whoever is asked for an outcome has forgotten it.
+struct NobodyKnows;
+
+impl Clock for NobodyKnows {
+    fn is_current(&self, _: Xid) -> bool {
+        false
+    }
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        panic!("what became of {}?", xid.0)
+    }
+    fn did_commit(&self, xid: Xid) -> bool {
+        panic!("what became of {}?", xid.0)
+    }
+}
+
+impl World {
+    /// Every row's newest state is judged by the end of recovery. The server may forget outcomes from then on: those of what lies below it nobody needs.
+    fn sweep_unasked(&self) {
+        self.engine.raise_horizon(Xid(self.next_xid.get()));
+        for walk in self.session.tables() {
+            self.session.sweep(&NobodyKnows, walk.table(), true, || {});
+        }
+    }
+}
+
 /// Replay has come so far.
 pub(in crate::recovery) struct Replayed<'a> {
     pub(in crate::recovery) session: &'a Session,
@@ -189,6 +214,9 @@ fn run(seed: u64) {
         // What was lost is written anew.
         let kept = world.wal.borrow().entries.last().map_or(0, |(lsn, _)| *lsn);
         world.wal.borrow_mut().end = kept.max(durable);
+        if world.random.below(2) == 0 {
+            world.sweep_unasked();
+        }
         world.check();
     }
 }
