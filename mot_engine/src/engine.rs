@@ -138,7 +138,7 @@ pub(crate) struct SessionLine {
     pub(crate) taken: sync::AtomicU32,
     /// Odd while the session is between appending a log record and marking its rows. Rises by one at each change.
     pub(crate) logging: sync::AtomicU64,
-    /// The transaction whose end the session has not marked yet; 0 if there is none (`reclaim/unjudged.rs`).
+    /// The session's transaction, from its first write until the session has seen to all its rows; 0 if there is none (`reclaim/unjudged.rs`).
     pub(crate) unjudged: sync::AtomicU64,
 }
 

@@ -59,7 +59,7 @@ pub(crate) const KEY_BUFFERS: usize = 2 + KEYS_TOGETHER;
 pub struct Session {
     engine: Engine,
     pub(crate) local: LocalMemory,
-    line: &'static SessionLine,
+    pub(crate) line: &'static SessionLine,
     pub(crate) batches: RefCell<SlotBatches>,
     definitions: Definitions,
     /// Key buffers for the writers' paths: lent out by `with_keys`.
@@ -105,10 +105,6 @@ impl Session {
             litter: RefCell::default(),
             unpublished: Cell::new(None),
         })
-    }
-
-    pub(crate) fn line(&self) -> &'static SessionLine {
-        self.line
     }
 
     /// The engine.

@@ -271,14 +271,9 @@ unsafe extern "C-unwind" fn on_subtransaction(
 }
 
 /// Marks the transaction, by its oldest id. Its first write: it has one.
-#[cold]
 fn mark_unjudged() {
-    // The process's first write may come here before it has work: `current` joins.
-    session::join();
-    // SAFETY: reads variables of this process; never raises.
-    let top = unsafe { pg_sys::GetTopFullTransactionIdIfAny() };
-    if let Some(session) = session::existing() {
-        session.begin_unjudged(Xid(top.value));
+    if let Some(top) = pg::top_full_xid_if_any() {
+        session::join().begin_unjudged(Xid(top));
         IS_MARKED.0.set(true);
     }
 }

@@ -32,13 +32,13 @@ impl Session {
     pub fn begin_unjudged(&self, xid: Xid) {
         debug_assert!(xid != Xid::NONE);
         if !is_broken("unjudged: the mark") {
-            self.line().unjudged.store(xid.0, Ordering::Relaxed);
+            self.line.unjudged.store(xid.0, Ordering::Relaxed);
         }
     }
 
     /// The transaction has ended or was given up, and all its rows are stamped, taken back, or noted for the sweeper.
     pub fn end_unjudged(&self) {
-        self.line().unjudged.store(0, Ordering::Release);
+        self.line.unjudged.store(0, Ordering::Release);
     }
 }
 

@@ -43,19 +43,24 @@ impl Judged {
 
 /// No outcome below will be asked for from now on. May take ProcArrayLock; raises nothing.
 pub fn tell(below: Xid) {
-    let judged = &shmem::control().judged;
-    if below.0 <= judged.below.load(Ordering::Relaxed) {
+    if below <= told() {
         return;
     }
+    let judged = &shmem::control().judged;
     while_still(|| {
         judged.below.fetch_max(below.0, Ordering::Relaxed);
         judged.show();
     });
 }
 
+/// What is told; `Xid::NONE`: nothing.
+pub fn told() -> Xid {
+    Xid(shmem::control().judged.below.load(Ordering::Relaxed))
+}
+
 /// Whether anything is told.
 pub fn is_told() -> bool {
-    shmem::control().judged.below.load(Ordering::Relaxed) != 0
+    told() != Xid::NONE
 }
 
 /// The tables could not be loaded, and nobody will judge anything before a restart, which reads the outcomes from the WAL: VACUUM is not to wait for

@@ -142,7 +142,7 @@ pub fn is_current_xid(xid: u64) -> bool {
 }
 
 /// The 64-bit id of the current transaction, if it has one.
-fn top_full_xid_if_any() -> Option<u64> {
+pub fn top_full_xid_if_any() -> Option<u64> {
     // SAFETY: never raises; reads process-local state only.
     let xid = unsafe { get_top_full_xid_if_any() };
     (xid.value != 0).then_some(xid.value)

@@ -54,7 +54,6 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
         sweeps_left: 0,
         settled: Settled::default(),
         swept_below: Xid::NONE,
-        judged_below: Xid::NONE,
         judges_again_at: Instant::now(),
         has_reported: false,
         recent: Xid::NONE,
@@ -94,8 +93,6 @@ struct Reclaimer {
     settled: Settled,
     /// The horizon when the last sweep began.
     swept_below: Xid,
-    /// What PostgreSQL was told last that all is judged below.
-    judged_below: Xid,
     /// Not before this is swept for that alone.
     judges_again_at: Instant,
     /// Rows whose transactions' outcomes are lost were met, and reported.
@@ -123,8 +120,8 @@ impl Reclaimer {
         let minds_old = self.mind_old_snapshots(session, horizon);
         let judged_below = judged_after_a_sweep(session);
         // What PostgreSQL was told is what holds the horizon back. If it is somebody else, a new word would change little.
-        let holds_back = horizon >= self.judged_below || Instant::now() >= self.judges_again_at;
-        let judges = holds_back && judged_below.is_some_and(|below| below > self.judged_below);
+        let holds_back = horizon >= judged::told() || Instant::now() >= self.judges_again_at;
+        let judges = holds_back && judged_below.is_some_and(|below| below > judged::told());
         if has_moved {
             self.sweeps_left = QUIET_SWEEPS;
         } else if self.sweeps_left > 0 {
@@ -164,7 +161,6 @@ impl Reclaimer {
         self.swept_below = swept_below;
         if let Some(below) = judged_below.filter(|_| kept_out == 0) {
             judged::tell(below);
-            self.judged_below = below;
             // It was held back to where the sweep before began. Writers prune below it.
             engine.raise_horizon(fresh_horizon());
         }
@@ -182,7 +178,7 @@ impl Reclaimer {
     /// Looks what old snapshots see, if one of them holds the horizon back, and it is time for it. False: there is nothing new to know.
     fn mind_old_snapshots(&mut self, session: &Session, horizon: Xid) -> bool {
         // What PostgreSQL was told is judged comes a sweep behind, and holds the horizon back where nobody else does.
-        if horizon >= self.judged_below || Instant::now() < self.minds_again_at {
+        if horizon >= judged::told() || Instant::now() < self.minds_again_at {
             return false;
         }
         let Some(old) = survey() else {
