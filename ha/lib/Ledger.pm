@@ -364,7 +364,7 @@ sub digest
 sub wait_archived
 {
 	my ($primary) = @_;
-	my $last = $primary->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn())');
+	my $last = $primary->safe_psql('postgres', 'SELECT pg_walfile_name(pg_current_wal_lsn() - 1)');
 	$primary->safe_psql('postgres', 'SELECT pg_switch_wal()');
 	$primary->poll_query_until('postgres', "SELECT last_archived_wal >= '$last' FROM pg_stat_archiver") or die 'not archived';
 	return;

@@ -123,7 +123,7 @@ crash($node);
 is_whole($node, $digest, 'after the worker was told to end');
 
 # A slot whose WAL the server may take away is as good as none.
-my $limited = new_primary('limited', conf => "max_slot_wal_keep_size = '16MB'\nwal_keep_size = 0\nmin_wal_size = '32MB'\n");
+my $limited = new_primary('limited', conf => "max_slot_wal_keep_size = '16MB'\nwal_keep_size = 0\nmin_wal_size = '32MB'\nmax_wal_size = '4GB'\n");
 $digest = write_and_fill($limited);
 order_stop($limited);
 waits_and_says_so($limited, 'with a limit for slots');
@@ -132,5 +132,68 @@ stops_by_itself($limited, 'with a limit for slots');
 $limited->start;
 is_whole($limited, $digest, 'with a limit for slots');
 
+# The same at the end of a recovery. The worker does not see that end: it is stopped itself while the server replays, when it holds the slot, and goes on when the
+# last checkpoint of the recovery waits for it and the server is told to shut down.
+for my $id (7001 .. 7004)
+{
+	$limited->safe_psql('postgres', "INSERT INTO $_ VALUES ($id, 7, 0, 'committed')") for qw(twin_heap twin_mot);
+	$limited->safe_psql('postgres', 'SELECT pg_switch_wal()');
+}
+# Time to find the worker in.
+$limited->safe_psql('postgres', 'CREATE TABLE much AS SELECT i, repeat(md5(i::text), 20) AS filler FROM generate_series(1, 150000) i');
+$digest = digest($limited);
+$limited->kill9;
+wait_gone($limited);
+$seen = -s $limited->logfile;
+my $slot_file = $limited->data_dir . '/pg_replslot/mot/state';
+my $slot_before = (stat $slot_file)[1];
+system('pg_ctl', '-D', $limited->data_dir, '-l', $limited->logfile, '-W', '-o', '--cluster-name=limited', 'start');
+my $stopped = stop_worker($limited, sub { my $now = (stat $slot_file)[1]; $now && $now != $slot_before });
+ok(!$limited->log_contains('redo done at', $seen), 'the worker is stopped while the server replays');
+$limited->wait_for_log(qr/checkpoint starting: end-of-recovery/, $seen);
+order_stop($limited);
+wait_told_to_end($stopped);
+kill CONT => $stopped;
+stops_by_itself($limited, 'with a limit for slots, at the end of a recovery');
+$limited->start;
+is_whole($limited, $digest, 'with a limit for slots, after a recovery that was shut down');
+
 no_crash($node, $limited);
 done_testing();
+
+# Stops the checkpoint worker of a server that starts (SIGSTOP) as soon as it has come so far: `$has`. Returns its process id.
+sub stop_worker
+{
+	my ($at, $has) = @_;
+	my $title = 'postgres: ' . $at->name . ': mot checkpointer';
+	for (1 .. 1000 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		if ($has->())
+		{
+			for my $file (glob '/proc/[0-9]*/cmdline')
+			{
+				my ($pid) = $file =~ /(\d+)/;
+				# Some end meanwhile.
+				open(my $process, '<', $file) or next;
+				next unless (readline($process) // '') =~ /^\Q$title/;
+				kill STOP => $pid;
+				return $pid;
+			}
+		}
+		usleep(1_000);
+	}
+	die 'there is no checkpoint worker';
+}
+
+# Waits until SIGTERM is there for a process that is stopped.
+sub wait_told_to_end
+{
+	my ($pid) = @_;
+	for (1 .. 100 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		my ($pending) = slurp_file("/proc/$pid/status") =~ /^ShdPnd:\s*(\w+)/m;
+		return if hex($pending) & 1 << 14;
+		usleep(10_000);
+	}
+	die 'the worker is not told to end';
+}

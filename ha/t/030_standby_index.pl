@@ -31,6 +31,8 @@ my %question = (
 	changed => 'SELECT count(*), sum(coalesce(b, 7)) FROM renamed WHERE a BETWEEN 1 AND 10');
 my %before = (keyless => '10|40', one => '1', by_id => '1|7', longs => '10|50000', changed => '10|40');
 my %after = (keyless => '10|5', one => '0', by_id => '1|0', longs => '0|', changed => '10|5');
+# From 17 on the planner takes IS NULL of a column that is NOT NULL now for false, whatever the snapshot, of heap tables as well: a constant that it does not see.
+$question{one} =~ s/FROM NULL$/FROM nullif(pg_backend_pid(), pg_backend_pid())/ if $primary->pg_version >= 17;
 # Planned anew for each execution, and once for all.
 sub asks
 {

@@ -70,6 +70,14 @@ sub refused
 refused('nobody says whose the checkpoint is');
 $server->append_conf('postgresql.conf', "mot.adopt_system_identifier = '4711'\n");
 refused('it is another one than the administrator says');
+# The server of a start that was refused is lost: the recovery that follows says what to do, and does as the administrator says.
+$server->start;
+$server->safe_psql('postgres', 'UPDATE twin_heap SET k = k; CHECKPOINT; UPDATE twin_heap SET k = k');
+$server->stop('immediate');
+my $refused = -s $server->logfile;
+is($server->start(fail_ok => 1), 0, 'a recovery does not take over a checkpoint of which nobody says whose it is');
+like(slurp_file($server->logfile, $refused), qr/FATAL: .*was written by a database cluster with the system identifier $old.*HINT: [^\n]*mot\.adopt_system_identifier/s,
+	'and says what to do');
 $server->append_conf('postgresql.conf', "mot.adopt_system_identifier = '$old'\n");
 my $log = -s $server->logfile;
 $server->start;

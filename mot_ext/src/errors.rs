@@ -320,15 +320,19 @@ pub fn load_failed(why: &str) -> ! {
 
 /// What to do where the tables could not be loaded.
 pub fn hint_for_failed_load() -> &'static str {
-    if crate::shmem::control()
-        .is_of_another_cluster
-        .load(Ordering::Relaxed)
-    {
-        "Nothing is lost or overwritten. If this very server got a new system identifier (from pg_createsubscriber, for instance), set mot.adopt_system_identifier to the one in the file and restart it, once. If the directory \"mot\" of the data directory came from another server, put the right one back."
+    if is_of_another_cluster() {
+        HINT_ANOTHER_CLUSTER
     } else {
         "Nothing is lost or overwritten. Put the damaged file back into the directory \"mot\" of the data directory, or restore the cluster from a backup, and restart the server."
     }
 }
+
+fn is_of_another_cluster() -> bool {
+    let control = crate::shmem::control();
+    control.is_of_another_cluster.load(Ordering::Relaxed)
+}
+
+const HINT_ANOTHER_CLUSTER: &str = "Nothing is lost or overwritten. If this very server got a new system identifier (from pg_createsubscriber, for instance), set mot.adopt_system_identifier to the one in the file and restart it, once. If the directory \"mot\" of the data directory came from another server, put the right one back.";
 
 /// Says that a checkpoint of a cluster with another identifier is taken for this one's.
 pub fn report_adopted(written_by: u64) {
@@ -338,7 +342,7 @@ pub fn report_adopted(written_by: u64) {
         format!(
             "mot takes over the checkpoint of the database cluster with the system identifier {written_by}, as mot.adopt_system_identifier asks for"
         ),
-        "From now on it has this cluster's identifier, and the setting has no effect.",
+        "Once it is loaded it has this cluster's identifier, and the setting has no effect.",
     );
 }
 
@@ -426,7 +430,11 @@ pub fn load_stops_start(why: &str) -> ! {
         ERRCODE_DATA_CORRUPTED,
         format!("memory-optimized tables could not be loaded: {why}"),
         "The start is stopped so that nothing is skipped in silence; nothing has been changed.",
-        "Put the damaged or missing file back (checkpoints are in the directory \"mot\" of the data directory), or restore the cluster from a backup."
+        if is_of_another_cluster() {
+            HINT_ANOTHER_CLUSTER
+        } else {
+            "Put the damaged or missing file back (checkpoints are in the directory \"mot\" of the data directory), or restore the cluster from a backup."
+        }
     )
 }
 

@@ -92,6 +92,12 @@ pub fn hold(from: Lsn) {
     unsafe { pg_sys::ReplicationSlotSave() };
 }
 
+/// Gives the slot up, which stays where it is. May raise.
+pub fn release() {
+    // SAFETY: this process holds the slot (caller); wakes whoever waits for it.
+    unsafe { pg_sys::ReplicationSlotRelease() }
+}
+
 /// Lets go of the WAL before `to`. PostgreSQL writes the position to disk at its next checkpoint; an older one after a crash
 /// only keeps more.
 pub fn advance(to: Lsn) {

@@ -272,6 +272,10 @@ impl Worker {
         if slot::is_held() || !slot::possible() || !may_use_slots() {
             return;
         }
+        if shmem::control().closing.load(Ordering::SeqCst) && !slot::is_unlimited() {
+            // It was let go.
+            return;
+        }
         if self.retry_slot_at.is_some_and(|at| Instant::now() < at) {
             return;
         }
@@ -390,6 +394,9 @@ impl Worker {
         let control = shmem::control();
         control.closing.store(true, Ordering::SeqCst);
         while control.participants.load(Ordering::SeqCst) > 0 || recovery_may_checkpoint() {
+            if recovery_in_progress() && !has_restartpoints() {
+                let_limited_slot_go();
+            }
             // A checkpoint of PostgreSQL's may still be under way.
             self.turn();
             interrupts::sleep_ms(TURN_MS);
@@ -498,15 +505,29 @@ fn has_restartpoints() -> bool {
 }
 
 /// Whether the last checkpoint of a recovery may yet come, and would remove WAL that nothing else keeps. Told to end, the startup process does so
-/// between two records; behind the last one it goes on. (With a slot that has a limit it is not waited for: that checkpoint may wait for the slot.)
+/// between two records; behind the last one it goes on.
 fn recovery_may_checkpoint() -> bool {
     let control = shmem::control();
     let replays_in = control.replays_in.load(Ordering::SeqCst);
     replays_in != 0
-        && !slot::is_held()
+        && !slot::keeps_wal()
         && recovery_in_progress()
         // SAFETY: sends no signal, but asks whether there is the process.
         && unsafe { libc::kill(replays_in as libc::pid_t, 0) } == 0
+}
+
+/// Gives up a slot with a limit, which keeps nothing for sure: that checkpoint of the recovery may take its WAL away, and would wait for whoever holds it.
+fn let_limited_slot_go() {
+    if !slot::is_held() || slot::is_unlimited() {
+        return;
+    }
+    if let Err(error) = pg::catch(slot::release) {
+        ereport!(
+            PgLogLevel::WARNING,
+            PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+            format!("mot could not release its replication slot: {error}")
+        );
+    }
 }
 
 fn recovery_in_progress() -> bool {

@@ -54,18 +54,15 @@ pub fn newest(
     // SAFETY: reads the control file's copy in shared memory; never raises.
     let system_id = unsafe { pg_sys::GetSystemIdentifier() };
     let in_history = |timeline, redo| timeline_of(redo) == timeline;
-    let newest = match replayed_from {
-        None => newest_after_shutdown(disk, system_id, in_history).map_err(foreign)?,
-        Some(redo) => {
-            let found = checkpoint::newest_for_replay(disk, system_id, in_history, redo);
-            let (newest, passed) = found.map_err(foreign)?;
-            if !passed.is_empty() {
-                checkpoint::remove_passed(disk, &passed).map_err(located)?;
-                errors::report_passed_by(passed.len(), redo);
-            }
-            newest
-        }
+    let find = |system_id| match replayed_from {
+        None => Ok((checkpoint::newest(disk, system_id, in_history)?, Vec::new())),
+        Some(redo) => checkpoint::newest_for_replay(disk, system_id, in_history, redo),
     };
+    let (newest, passed) = find_or_adopt(system_id, find).map_err(foreign)?;
+    if let (Some(redo), false) = (replayed_from, passed.is_empty()) {
+        checkpoint::remove_passed(disk, &passed).map_err(located)?;
+        errors::report_passed_by(passed.len(), redo);
+    }
     if newest.is_none() && !checkpoint::generations(disk).map_err(located)?.is_empty() {
         return Err(EngineError::Damaged {
             file: DIRECTORY.into(),
@@ -83,24 +80,32 @@ pub fn newest(
     Ok(newest)
 }
 
-/// The newest checkpoint after a clean shutdown; one of a cluster with the identifier that an administrator says this one had, only if that wrote it when its
-/// last writer was gone. It bears the own identifier from then on: the start takes the final mark off before the first statement (`begin_from`).
-fn newest_after_shutdown(
-    disk: &DirectoryDisk,
+/// What was found: the checkpoint, and the generations that were passed by.
+type Found = (Option<Manifest>, Vec<u64>);
+
+/// The newest checkpoint of the own identifier; or of the one that an administrator says this cluster had, only if that wrote it when its last writer was gone. It bears
+/// the own identifier as soon as the start takes the final mark off, before the first statement or record (`begin_from`). A start that ended before that, or
+/// was refused, has logged nothing of ours: a recovery that follows it takes the checkpoint over as that start would have.
+fn find_or_adopt(
     system_id: u64,
-    in_history: impl Fn(u32, Lsn) -> bool,
-) -> Result<Option<Manifest>, EngineError> {
-    match checkpoint::newest(disk, system_id, &in_history) {
+    find: impl Fn(u64) -> Result<Found, EngineError>,
+) -> Result<Found, EngineError> {
+    match find(system_id) {
         Err(error @ EngineError::OtherCluster { written_by, .. })
             if settings::adopted_system_identifier() == Some(written_by) =>
         {
-            let newest = checkpoint::newest(disk, written_by, &in_history)?;
-            let manifest = newest.filter(|manifest| manifest.is_final).ok_or(error)?;
-            errors::report_adopted(written_by);
-            Ok(Some(Manifest {
-                system_id,
-                ..manifest
-            }))
+            let (newest, passed) = find(written_by)?;
+            match newest {
+                Some(manifest) if manifest.is_final && passed.is_empty() => {
+                    errors::report_adopted(written_by);
+                    let adopted = Manifest {
+                        system_id,
+                        ..manifest
+                    };
+                    Ok((Some(adopted), passed))
+                }
+                _ => Err(error),
+            }
         }
         other => other,
     }
