@@ -33,6 +33,8 @@ pub struct Control {
     pub closing: AtomicBool,
     /// The checkpoint worker stands at PostgreSQL's checkpoint gates.
     pub gate_is_held: AtomicBool,
+    /// The checkpoint worker has held its slot, or tried in vain, since there was a checkpoint to hold it for.
+    pub slot_is_settled: AtomicBool,
     /// rm_startup ran: this start replays WAL.
     pub redo_began: AtomicBool,
     /// The process that it runs in; 0 before.

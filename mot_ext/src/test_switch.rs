@@ -1,5 +1,5 @@
 //! Bugs on purpose: `mot.test_switch` leaves out one step that isolation rests on, so that the tests which look for such bugs are known to
-//! find them (`proof/tests/seeded_bugs.rs`). Only in builds with debug assertions (`checked`), for superusers; elsewhere [`skips`] is false
+//! find them (`proof/tests/seeded_bugs.rs`); or it makes a worker slow where a race with it is to be lost. Only in builds with debug assertions (`checked`), for superusers; elsewhere [`skips`] is false
 //! at compile time and there is no such setting. The list is [`Step`].
 
 #[cfg(debug_assertions)]
@@ -24,6 +24,9 @@ pub enum Step {
     /// SERIALIZABLE notes what it reads.
     #[cfg_attr(debug_assertions, name = c"skip-predicate-locks")]
     PredicateLocks,
+    /// The checkpoint worker holds its slot at the first turn at which it could.
+    #[cfg_attr(debug_assertions, name = c"skip-prompt-slot")]
+    PromptSlot,
 }
 
 #[cfg(debug_assertions)]
@@ -34,7 +37,7 @@ static SWITCH: GucSetting<Step> = GucSetting::<Step>::new(Step::None);
 pub fn init() {
     GucRegistry::define_enum_guc(
         c"mot.test_switch",
-        c"Breaks isolation on purpose, to try the tests that prove it.",
+        c"Breaks isolation or promptness on purpose, to try the tests that prove it.",
         c"Leaves out one step. Only in builds with debug assertions.",
         &SWITCH,
         GucContext::Suset,
@@ -57,4 +60,41 @@ pub fn skips(step: Step) -> bool {
 #[inline(always)]
 pub fn skips(_: Step) -> bool {
     false
+}
+
+/// Turns of a worker in which it does not come to a step that is skipped at first.
+#[derive(Debug)]
+pub struct Delay {
+    #[cfg(debug_assertions)]
+    turns_left: u32,
+}
+
+impl Delay {
+    /// Half a second of turns if the step is to be skipped, and else none.
+    pub fn of(step: Step) -> Self {
+        #[cfg(debug_assertions)]
+        return Self {
+            turns_left: if skips(step) { 50 } else { 0 },
+        };
+        #[cfg(not(debug_assertions))]
+        {
+            let _ = step;
+            Self {}
+        }
+    }
+
+    /// Whether this turn is one of them.
+    #[cfg(debug_assertions)]
+    pub fn goes_on(&mut self) -> bool {
+        let goes_on = self.turns_left > 0;
+        self.turns_left = self.turns_left.saturating_sub(1);
+        goes_on
+    }
+
+    /// No.
+    #[cfg(not(debug_assertions))]
+    #[inline(always)]
+    pub fn goes_on(&mut self) -> bool {
+        false
+    }
 }

@@ -16,7 +16,7 @@ use crate::pg;
 use crate::pg::{interrupts, slot};
 use crate::session;
 use crate::shmem;
-use crate::workers::load;
+use crate::workers::{checkpointer, load};
 use mot_engine::{Lsn, State, Xid};
 use pgrx::prelude::*;
 use std::cell::UnsafeCell;
@@ -158,12 +158,16 @@ unsafe extern "C-unwind" fn cleanup() {
     replay::report(shmem::engine().expect("preloaded"));
     // SAFETY: see `Redo`. With the replayer its threads end.
     unsafe { *REPLAYER.0.get() = None };
+    if pg::is_under_postmaster() {
+        // While the tables are not ready: from then on the worker may be in the midst of a checkpoint.
+        checkpointer::wait_for_slot();
+    }
     if let Err(error) = load::finish_after_replay() {
         errors::load_stops_start(&error);
     }
     control.redo_ended.store(true, Ordering::SeqCst);
     if !pg::is_under_postmaster() {
-        crate::workers::checkpointer::checkpoint_single_user();
+        checkpointer::checkpoint_single_user();
     }
 }
 

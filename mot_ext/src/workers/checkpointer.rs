@@ -14,6 +14,7 @@ use crate::pg::checkpointer::Checkpointer;
 use crate::pg::{self, interrupts, report, slot};
 use crate::session;
 use crate::shmem;
+use crate::test_switch::{self, Step};
 use crate::wal::reader::show_lsn;
 use crate::wal::stall::StallWatch;
 use mot_engine::pause::{Point, reach};
@@ -35,9 +36,9 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
     super::begin();
     session::join_uncounted();
     // Of a former life of this worker.
-    shmem::control()
-        .copies_are_whole
-        .store(false, Ordering::SeqCst);
+    let control = shmem::control();
+    control.copies_are_whole.store(false, Ordering::SeqCst);
+    control.slot_is_settled.store(false, Ordering::SeqCst);
     gate::hold();
     // Nobody held the gate before.
     if !first_copy::is_covered() {
@@ -46,7 +47,6 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
     // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in, first out).
     unsafe { pg_sys::before_shmem_exit(Some(on_exit), pg_sys::Datum::from(0)) };
     judged::begin_to_show(judged::Worker::Checkpointer);
-    let control = shmem::control();
     control
         .checkpoint
         .worker_pid
@@ -55,6 +55,7 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
         slot_is_counted: false,
         retry_checkpoint_at: None,
         retry_slot_at: None,
+        slot_delay: test_switch::Delay::of(Step::PromptSlot),
         was_shut: false,
         no_sender_since: Some(Instant::now()),
         stalls: StallWatch::default(),
@@ -132,6 +133,8 @@ struct Worker {
     slot_is_counted: bool,
     retry_checkpoint_at: Option<Instant>,
     retry_slot_at: Option<Instant>,
+    /// Turns by which a test delays the slot.
+    slot_delay: test_switch::Delay,
     /// The gate for restartpoints was shut when this turn began, and has been since.
     was_shut: bool,
     /// Since when no WAL sender is let in; None: they are.
@@ -281,6 +284,9 @@ impl Worker {
         }
         let covered = shmem::control().covered.load(Ordering::SeqCst);
         let held = if covered != 0 {
+            if self.slot_delay.goes_on() {
+                return;
+            }
             pg::catch(|| slot::hold(Lsn(covered)))
         } else if shmem::engine().expect("preloaded").state() == State::Failed {
             // The WAL behind the files that could not be loaded may be needed when they are repaired.
@@ -292,6 +298,11 @@ impl Worker {
         } else {
             return;
         };
+        // Before the end of the replay, which waits for this.
+        self.slot_is_counted = held.is_ok() && !shmem::control().redo_ended.load(Ordering::SeqCst);
+        shmem::control()
+            .slot_is_settled
+            .store(true, Ordering::SeqCst);
         if let Err(error) = held {
             self.retry_slot_at = Some(Instant::now() + files::RETRY);
             errors::tell(
@@ -300,9 +311,7 @@ impl Worker {
                 format!("mot could not hold its replication slot: {error}"),
                 "Without the slot, recovery of memory-optimized tables relies on every checkpoint of mot being complete. It is tried again.",
             );
-            return;
         }
-        self.slot_is_counted = !shmem::control().redo_ended.load(Ordering::SeqCst);
     }
 
     /// Writes a checkpoint if PostgreSQL's redo position has passed the covered one. False: it failed, or a failed one is
@@ -514,6 +523,21 @@ fn recovery_may_checkpoint() -> bool {
         && recovery_in_progress()
         // SAFETY: sends no signal, but asks whether there is the process.
         && unsafe { libc::kill(replays_in as libc::pid_t, 0) } == 0
+}
+
+/// At the end of a replay: waits until the worker's turn has come to its slot, so that the recovery's last checkpoint need not wait for ours (`Worker::may_lag`). A short
+/// replay is over within a turn. Not where the worker is not there, or has nothing to hold a slot for.
+pub fn wait_for_slot() {
+    let control = shmem::control();
+    while control.gate_is_held.load(Ordering::SeqCst)
+        && control.covered.load(Ordering::SeqCst) != 0
+        && slot::possible()
+        && !control.closing.load(Ordering::SeqCst)
+        && !control.slot_is_settled.load(Ordering::SeqCst)
+    {
+        interrupts::sleep_ms(1);
+        interrupts::handle_startup_interrupts();
+    }
 }
 
 /// Gives up a slot with a limit, which keeps nothing for sure: that checkpoint of the recovery may take its WAL away, and would wait for whoever holds it.
