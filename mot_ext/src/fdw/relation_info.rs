@@ -76,7 +76,7 @@ unsafe fn may_be_younger(index: pg_sys::Oid) -> bool {
     // SAFETY: the planner has locked the index; an open one has its row of the catalog.
     unsafe {
         let opened = pg_sys::index_open(index, pg_sys::NoLock as pg_sys::LOCKMODE);
-        let made_by = pg_sys::HeapTupleHeaderGetXmin((*(*opened).rd_indextuple).t_data);
+        let made_by = pg_sys::htup::HeapTupleHeaderGetXmin((*(*opened).rd_indextuple).t_data);
         pg_sys::index_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
         !pg_sys::TransactionIdPrecedes(made_by, pg_sys::TransactionXmin)
     }
