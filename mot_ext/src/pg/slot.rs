@@ -25,6 +25,35 @@ pub fn exists() -> bool {
     !unsafe { pg_sys::SearchNamedReplicationSlot(NAME.as_ptr(), true) }.is_null()
 }
 
+/// Where the slot's WAL begins; None if there is no slot, or one that keeps none: it was invalidated, or never got a position.
+fn begins() -> Option<Lsn> {
+    // SAFETY: looks through shared memory under a lock; a slot's place stays. Its position is read under its spinlock, and nothing between can raise.
+    let at = unsafe {
+        let slot = pg_sys::SearchNamedReplicationSlot(NAME.as_ptr(), true);
+        if slot.is_null() {
+            return None;
+        }
+        pg_sys::SpinLockAcquire(&raw mut (*slot).mutex);
+        let at = match version::is_slot_invalidated(slot) {
+            true => 0,
+            false => (*slot).data.restart_lsn,
+        };
+        pg_sys::SpinLockRelease(&raw mut (*slot).mutex);
+        at
+    };
+    (at != 0).then_some(Lsn(at))
+}
+
+/// Whether there is a slot that keeps the WAL from `from` on as long as it is valid.
+pub fn reaches_back_to(from: Lsn) -> bool {
+    begins().is_some_and(|begins| begins <= from)
+}
+
+/// Whether a checkpoint that begins after `at` was complete once: the slot never stands at another place.
+pub fn is_ahead_of(at: Lsn) -> bool {
+    begins().is_some_and(|begins| begins > at)
+}
+
 /// Whether this process holds the slot.
 pub fn is_held() -> bool {
     // SAFETY: a plain variable of this process.
@@ -35,6 +64,11 @@ pub fn is_held() -> bool {
 /// would, at the end of a checkpoint, and end the process that holds the slot.)
 pub fn keeps_wal() -> bool {
     is_held() && is_unlimited()
+}
+
+/// The same when this process is gone, and nobody holds the slot.
+pub fn keeps_wal_alone() -> bool {
+    is_held() && stays_idle()
 }
 
 /// Whether slots keep whatever WAL they need.
@@ -61,7 +95,7 @@ pub fn hold_as_is() -> bool {
             return false;
         }
         version::acquire_slot(NAME.as_ptr());
-        let is_lost = version::is_slot_invalidated();
+        let is_lost = version::is_slot_invalidated(pg_sys::MyReplicationSlot);
         if is_lost {
             pg_sys::ReplicationSlotRelease();
         }
@@ -77,7 +111,7 @@ pub fn hold(from: Lsn) {
         let mut found = exists();
         if found {
             version::acquire_slot(NAME.as_ptr());
-            if version::is_slot_invalidated() {
+            if version::is_slot_invalidated(pg_sys::MyReplicationSlot) {
                 pg_sys::ReplicationSlotRelease();
                 pg_sys::ReplicationSlotDrop(NAME.as_ptr(), true);
                 found = false;

@@ -114,7 +114,8 @@ fn wait_for_gate() {
     while !shmem::control().gate_is_held.load(Ordering::SeqCst) {
         if told.elapsed() > WORKER_WAIT {
             told = Instant::now();
-            let may_go_on = slot::exists() && slot::stays_idle();
+            let covered = Lsn(shmem::control().covered.load(Ordering::SeqCst));
+            let may_go_on = slot::reaches_back_to(covered) && slot::stays_idle();
             errors::report_no_worker(may_go_on);
             if may_go_on {
                 return;

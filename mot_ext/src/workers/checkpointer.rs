@@ -53,6 +53,7 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
         .store(std::process::id(), Ordering::Relaxed);
     let mut worker = Worker {
         slot_is_counted: false,
+        slot_is_new: false,
         retry_checkpoint_at: None,
         retry_slot_at: None,
         slot_delay: test_switch::Delay::of(Step::PromptSlot),
@@ -81,7 +82,7 @@ fn must_leave() -> bool {
     super::shutdown_asked()
         && (server_is_stopping()
             || (slot::is_held() && !slot::is_unlimited())
-            || (slot::keeps_wal() && !copies::may_begin()))
+            || (keeps_wal_alone() && !copies::may_begin()))
 }
 
 /// Whether this process may leave, `must_leave`, although PostgreSQL's checkpoint is not covered. Not where the WAL that the next start needs would then be
@@ -92,7 +93,7 @@ fn must_leave() -> bool {
 /// A standby's restartpoint at its shutdown waits for nobody, whatever is done here (README.md, limits).
 fn may_leave_uncovered() -> bool {
     must_leave()
-        && (slot::keeps_wal() || has_restartpoints() || (slot::is_held() && !server_is_stopping()))
+        && (keeps_wal_alone() || has_restartpoints() || (slot::is_held() && !server_is_stopping()))
 }
 
 /// Whether the whole server shuts down, and not only this worker was told to end: the postmaster says so in its lock file.
@@ -119,7 +120,7 @@ unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum)
     judged::end_to_show(judged::Worker::Checkpointer);
     // The postmaster is gone. The checkpointer may not have noticed: waiting at our gate, it would complete a checkpoint that removes WAL.
     if pg::is_postmaster_gone()
-        && !slot::keeps_wal()
+        && !slot::keeps_wal_alone()
         && let Some(checkpointer) = Checkpointer::find()
     {
         checkpointer.end_at_once();
@@ -131,6 +132,8 @@ struct Worker {
     /// The slot was held before replay had ended, so the last checkpoint of the recovery keeps the slot's WAL. (PostgreSQL asks the slots
     /// before it comes to the gate.)
     slot_is_counted: bool,
+    /// This turn has made the slot.
+    slot_is_new: bool,
     retry_checkpoint_at: Option<Instant>,
     retry_slot_at: Option<Instant>,
     /// Turns by which a test delays the slot.
@@ -156,7 +159,7 @@ impl Worker {
         self.hold_slot();
         // Without a slot that surely keeps it nothing else keeps the WAL that a failed checkpoint leaves needed, and a backup does not bring it along: the
         // gate stays shut until a try succeeds, also when the server shuts down.
-        while !self.cover(redo) && !may_pass_uncovered() && !may_leave_uncovered() {
+        while !self.cover(redo) && !self.may_pass_uncovered() && !may_leave_uncovered() {
             interrupts::sleep_ms(TURN_MS);
             super::reload_if_asked();
             self.stalls.look();
@@ -172,7 +175,8 @@ impl Worker {
             copies::end_base_backups();
         }
         gate::close_turn();
-        let is_guarded = recovery_in_progress() && may_checkpoint();
+        // A crash recovery has none, and the slot's lock would only keep its last checkpoint.
+        let is_guarded = recovery_in_progress() && replays_an_archive() && may_checkpoint();
         // Every restartpoint that completes after `redo` was read waits for us, if the gate was shut before. (Without a slot there is no gate.)
         // Told before the gate opens: a restartpoint that goes on although our checkpoint failed is one that no backup may begin from.
         let control = shmem::control();
@@ -272,6 +276,7 @@ impl Worker {
 
     /// Keeps the WAL that recovery would need.
     fn hold_slot(&mut self) {
+        self.slot_is_new = false;
         if slot::is_held() || !slot::possible() || !may_use_slots() {
             return;
         }
@@ -287,6 +292,7 @@ impl Worker {
             if self.slot_delay.goes_on() {
                 return;
             }
+            self.slot_is_new = !slot::reaches_back_to(Lsn(covered));
             pg::catch(|| slot::hold(Lsn(covered)))
         } else if shmem::engine().expect("preloaded").state() == State::Failed {
             // The WAL behind the files that could not be loaded may be needed when they are repaired.
@@ -335,15 +341,19 @@ impl Worker {
     /// Whether PostgreSQL's checkpoint may complete before ours. The last one of a crash recovery may: the first statement waits for it, and
     /// ours may have to write everything. Until ours follows, right after, a start reads the WAL between the two itself; so the slot must
     /// surely keep it, and the checkpoint that was loaded must not say that there is nothing to read. A checkpoint that a backup may begin
-    /// from is always a later one: it waits as ever. At the end of an archive recovery PostgreSQL waits for no checkpoint.
+    /// from is always a later one: it waits as ever. A standby that is promoted waits for no checkpoint; an archive recovery that comes to its end waits for ours.
     fn may_lag(&self) -> bool {
         if recovery_state() != pg_sys::RecoveryState::RECOVERY_STATE_CRASH || !self.slot_is_counted
         {
             return false;
         }
-        // A limit on the slot's WAL that the checkpointer has read already must not be overlooked.
-        super::reload_if_asked();
-        slot::keeps_wal() && shmem::control().gap_is_read.load(Ordering::SeqCst)
+        keeps_wal() && shmem::control().gap_is_read.load(Ordering::SeqCst)
+    }
+
+    /// Whether PostgreSQL's checkpoint may complete although ours has failed: the WAL between the two is kept, and no backup begins with it. (A standby's
+    /// backups begin with restartpoints, which have a gate of their own.) Not in the turn that has made the slot: PostgreSQL may have asked the slots before.
+    fn may_pass_uncovered(&self) -> bool {
+        !self.slot_is_new && keeps_wal() && (recovery_in_progress() || !copies::may_begin())
     }
 
     fn write(&mut self, redo: Lsn, last: bool) -> bool {
@@ -384,7 +394,7 @@ impl Worker {
         control.checkpoint.failed.fetch_add(1, Ordering::Relaxed);
         report::error_without_jump(
             &format!("mot checkpoint at redo {} failed: {error}", show_lsn(redo)),
-            if !slot::keeps_wal() {
+            if !keeps_wal() {
                 match must_leave() && server_is_stopping() && !may_leave_uncovered() {
                     true => errors::HINT_CHECKPOINT_FAILED_SHUTDOWN_WAITS,
                     false => errors::HINT_CHECKPOINT_FAILED_GATE_SHUT,
@@ -442,7 +452,7 @@ impl Worker {
     /// the slot does.
     fn write_last(&mut self, end: Lsn) -> bool {
         while !self.write(end, true) {
-            if slot::keeps_wal() {
+            if keeps_wal_alone() {
                 return false;
             }
             while self
@@ -472,10 +482,16 @@ fn has_gate() -> bool {
     recovery_in_progress() && slot::is_held()
 }
 
-/// Whether PostgreSQL's checkpoint may complete although ours has failed: the WAL between the two is kept, and no backup begins with it. (A standby's
-/// backups begin with restartpoints, which have a gate of their own.)
-fn may_pass_uncovered() -> bool {
-    slot::keeps_wal() && (recovery_in_progress() || !copies::may_begin())
+/// Whether the slot that this process holds keeps the WAL. A limit that the checkpointer has read already must not be overlooked.
+fn keeps_wal() -> bool {
+    super::reload_if_asked();
+    slot::keeps_wal()
+}
+
+/// The same when this process has left.
+fn keeps_wal_alone() -> bool {
+    super::reload_if_asked();
+    slot::keeps_wal_alone()
 }
 
 /// Whether the state of the tables may be written down, and the server can tell which transactions are running.
@@ -509,8 +525,12 @@ fn recovery_state() -> pg_sys::RecoveryState::Type {
 
 /// Whether the server replays as a standby does: its checkpoints are restartpoints.
 fn has_restartpoints() -> bool {
+    replays_an_archive() && !shmem::control().redo_ended.load(Ordering::SeqCst)
+}
+
+/// Whether the server recovers, or has not ended to, from an archive or as a standby; and not from a crash.
+fn replays_an_archive() -> bool {
     recovery_state() == pg_sys::RecoveryState::RECOVERY_STATE_ARCHIVE
-        && !shmem::control().redo_ended.load(Ordering::SeqCst)
 }
 
 /// Whether the last checkpoint of a recovery may yet come, and would remove WAL that nothing else keeps. Told to end, the startup process does so
@@ -519,7 +539,7 @@ fn recovery_may_checkpoint() -> bool {
     let control = shmem::control();
     let replays_in = control.replays_in.load(Ordering::SeqCst);
     replays_in != 0
-        && !slot::keeps_wal()
+        && !keeps_wal_alone()
         && recovery_in_progress()
         // SAFETY: sends no signal, but asks whether there is the process.
         && unsafe { libc::kill(replays_in as libc::pid_t, 0) } == 0
@@ -545,6 +565,8 @@ fn let_limited_slot_go() {
     if !slot::is_held() || slot::is_unlimited() {
         return;
     }
+    // Its lock is the gate's, and could no longer be given up.
+    restartpoint::open();
     if let Err(error) = pg::catch(slot::release) {
         ereport!(
             PgLogLevel::WARNING,
@@ -562,9 +584,13 @@ fn recovery_in_progress() -> bool {
 /// Single-user mode has no workers: after a recovery there, this process writes the checkpoint itself.
 pub fn checkpoint_single_user() {
     // SAFETY: reads a shared position; never raises.
-    let end = Lsn(unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) });
-    match files::write(end, true) {
-        Ok(()) => shmem::control().covered.store(end.0, Ordering::SeqCst),
+    let mut redo = Lsn(unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) });
+    if replays_an_archive() {
+        // Where the recovery ends another timeline begins, to which that position would belong: one within the last record, behind which nothing of ours is.
+        redo.0 -= 1;
+    }
+    match files::write(redo, true) {
+        Ok(()) => shmem::control().covered.store(redo.0, Ordering::SeqCst),
         Err(error) => ereport!(
             PgLogLevel::FATAL,
             PgSqlErrorCode::ERRCODE_IO_ERROR,

@@ -95,8 +95,13 @@ fn find_or_adopt(
             if settings::adopted_system_identifier() == Some(written_by) =>
         {
             let (newest, passed) = find(written_by)?;
+            // SAFETY: reads a shared position; never raises.
+            let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
             match newest {
-                Some(manifest) if manifest.is_final && passed.is_empty() => {
+                // One that lies ahead is of another server's WAL: rows' LSNs would let replay pass over changes.
+                Some(manifest)
+                    if manifest.is_final && passed.is_empty() && manifest.redo <= redo =>
+                {
                     errors::report_adopted(written_by);
                     let adopted = Manifest {
                         system_id,

@@ -248,8 +248,13 @@ pub fn replay_gap(
             Ok(true)
         }
         Err(error) if !is_reading.get() => Err(error),
-        // Written when the last writer was gone, and no start has taken that mark off since: nothing of ours is in the gap.
-        Ok(Err(_)) | Err(_) if manifest.is_final && own_records.get() == 0 => Ok(false),
+        // Written when the last writer was gone, and no start has taken that mark off since: nothing of ours is in the gap. Not so where files of before were
+        // put in place of those that a later start has left.
+        Ok(Err(_)) | Err(_)
+            if manifest.is_final && own_records.get() == 0 && !slot::is_ahead_of(manifest.redo) =>
+        {
+            Ok(false)
+        }
         Ok(Err(error)) | Err(error) => Err(format!(
             "the WAL from {} to {} is needed and cannot be read: {error} (max_slot_wal_keep_size, or dropping the slot \"mot\", lets PostgreSQL remove it; with the files back in pg_wal, from an archive, the start succeeds)",
             show_lsn(manifest.redo),

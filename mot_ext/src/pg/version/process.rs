@@ -24,11 +24,11 @@ pub unsafe fn acquire_slot(name: *const std::ffi::c_char) {
     }
 }
 
-/// Whether the slot this process holds was invalidated.
-pub unsafe fn is_slot_invalidated() -> bool {
-    // SAFETY: this process holds a slot (caller), so only it changes the data.
+/// Whether a slot was invalidated.
+pub unsafe fn is_slot_invalidated(slot: *const pg_sys::ReplicationSlot) -> bool {
+    // SAFETY: this process holds the slot, so only it changes the data, or its spinlock (caller).
     unsafe {
-        let data = &raw const (*pg_sys::MyReplicationSlot).data;
+        let data = &raw const (*slot).data;
         #[cfg(feature = "pg15")]
         return (*data).restart_lsn == 0 && (*data).invalidated_at != 0;
         #[cfg(not(feature = "pg15"))]
