@@ -18,7 +18,8 @@ UPDATE viewed SET v = v + 1 WHERE id <= 10;
 DELETE FROM viewed WHERE id > 90;
 SELECT schemaname, relname, rows, rows_inserted, rows_updated, rows_deleted FROM mot.stat_tables WHERE relname = 'viewed';
 SELECT relname, indexrelname, is_unique FROM mot.stat_indexes WHERE relname = 'viewed';
-SELECT arena_bytes_used BETWEEN 1 AND arena_bytes_limit AS fits, row_bytes > 0 AS has_rows FROM mot.stat_memory;
+SELECT arena_bytes_used BETWEEN 1 AND arena_bytes_limit AS fits, row_bytes > 0 AS has_rows,
+       block_bytes_free BETWEEN 0 AND arena_bytes_used - row_bytes AS is_part FROM mot.stat_memory;
 CREATE TEMP TABLE before AS SELECT commits, aborts, log_records FROM mot.stat_transactions;
 UPDATE viewed SET v = 0 WHERE id = 1;
 BEGIN;

@@ -161,7 +161,8 @@ is_whole($limited, $digest, 'with a limit for slots, after a recovery that was s
 no_crash($node, $limited);
 done_testing();
 
-# Stops the checkpoint worker of a server that starts (SIGSTOP) as soon as it has come so far: `$has`. Returns its process id.
+# Stops the checkpoint worker of a server that starts (SIGSTOP) as soon as it has come so far, `$has`, and sleeps between two turns: the end of the replay waits for the
+# turn in which it takes its slot. Returns its process id.
 sub stop_worker
 {
 	my ($at, $has) = @_;
@@ -173,9 +174,11 @@ sub stop_worker
 			for my $file (glob '/proc/[0-9]*/cmdline')
 			{
 				my ($pid) = $file =~ /(\d+)/;
-				# Some end meanwhile.
+				# Some end meanwhile. (epoll_wait and epoll_pwait of x86-64, epoll_pwait of ARM.)
 				open(my $process, '<', $file) or next;
 				next unless (readline($process) // '') =~ /^\Q$title/;
+				open(my $call, '<', "/proc/$pid/syscall") or next;
+				next unless (readline($call) // '') =~ /^(?:22|232|281) /;
 				kill STOP => $pid;
 				return $pid;
 			}

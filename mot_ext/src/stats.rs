@@ -49,12 +49,13 @@ fn memory_usage() -> TableIterator<
         name!(index_bytes, i64),
         name!(catalog_bytes, i64),
         name!(other_bytes, i64),
+        name!(block_bytes_free, i64),
         name!(processes, i64),
         name!(garbage_bytes_orphaned, i64),
     ),
 > {
     let memory = session::session().memory().memory();
-    let epochs = memory.report().epochs;
+    let report = memory.report();
     TableIterator::once((
         memory.arena_bytes_used() as i64,
         memory.arena_bytes_limit() as i64,
@@ -63,8 +64,9 @@ fn memory_usage() -> TableIterator<
         memory.purpose_bytes(Purpose::Index),
         memory.purpose_bytes(Purpose::Catalog),
         memory.purpose_bytes(Purpose::Other),
-        epochs.participants as i64,
-        epochs.orphan_bytes as i64,
+        report.block_bytes_free() as i64,
+        report.epochs.participants as i64,
+        report.epochs.orphan_bytes as i64,
     ))
 }
 

@@ -87,6 +87,9 @@ pub(crate) struct Plan {
     pub ingest_clients: &'static [u32],
     pub scan_rows: i64,
     pub memory_rows: i64,
+    /// Rows that are replaced by others again and again, and how often.
+    pub churn_rows: i32,
+    pub churn_times: i32,
     pub shared_buffers: &'static str,
     /// Time after which a part has failed.
     pub part_limit: Duration,
@@ -158,6 +161,8 @@ impl Plan {
             ingest_clients: &[1, 2, 8],
             scan_rows: 2_000_000,
             memory_rows: MEMORY_ROWS,
+            churn_rows: 300_000,
+            churn_times: 100,
             shared_buffers: "4GB",
             part_limit: Duration::from_secs(4 * 3600),
         }
@@ -198,6 +203,8 @@ impl Plan {
             ingest_clients: &[8],
             scan_rows: 500_000,
             memory_rows: MEMORY_ROWS,
+            churn_rows: 50_000,
+            churn_times: 20,
             shared_buffers: "2GB",
             part_limit: Duration::from_secs(20 * 60),
             ..Self::full()
@@ -232,6 +239,8 @@ impl Plan {
             ingest_clients: &[2],
             scan_rows: 1000,
             memory_rows: 2000,
+            churn_rows: 1000,
+            churn_times: 2,
             shared_buffers: "128MB",
             part_limit: Duration::from_secs(5 * 60),
             ..Self::quick()

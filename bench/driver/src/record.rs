@@ -30,6 +30,8 @@ pub(crate) mod quantity {
     pub(crate) const NANOSECONDS: &str = "ns";
     /// Bytes for each row or entry.
     pub(crate) const BYTES: &str = "bytes";
+    /// Millions of bytes.
+    pub(crate) const MEGABYTES: &str = "MB";
 }
 
 /// One quantity, by one side.

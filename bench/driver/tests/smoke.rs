@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Every part of the benchmark.
-const PARTS: [&str; 12] = [
+const PARTS: [&str; 13] = [
     "statements",
     "instructions",
     "hot_row",
@@ -16,6 +16,7 @@ const PARTS: [&str; 12] = [
     "ingest",
     "scan",
     "memory",
+    "churn",
     "sysbench",
     "tpcc",
     "endurance",

@@ -100,6 +100,17 @@ pub struct MemoryReport {
     pub give_back_failures: u64,
 }
 
+impl MemoryReport {
+    /// Bytes of used spans and runs in which nothing lies: free blocks, of which other sizes cannot be made, and what spans have left over. Blocks that
+    /// processes keep for themselves count, and those that wait for readers to leave. Summed up from figures that others change meanwhile.
+    pub fn block_bytes_free(&self) -> u64 {
+        let header = self.chunks.header * CHUNK_BYTES as u64;
+        let in_use: i64 = self.purpose_bytes.iter().sum();
+        let spans = self.arena_bytes_used.saturating_sub(header);
+        spans.saturating_sub(in_use.max(0) as u64)
+    }
+}
+
 impl Memory {
     /// Bytes of the arena taken by spans, runs and the arena's own tables.
     pub fn arena_bytes_used(self) -> u64 {

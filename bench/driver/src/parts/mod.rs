@@ -1,5 +1,6 @@
 //! The parts of the benchmark, each a kind of work.
 
+pub(crate) mod churn;
 pub(crate) mod endurance;
 pub(crate) mod engine;
 pub(crate) mod hot_row;
@@ -49,7 +50,7 @@ pub(crate) struct Part {
 
 /// All parts, in the order in which they run: first what runs without the server, while that holds no memory; the long run is the last.
 /// Each begins with empty schemas.
-pub(crate) const PARTS: [Part; 12] = [
+pub(crate) const PARTS: [Part; 13] = [
     Part {
         name: engine::PART,
         title: "The engine without SQL",
@@ -94,6 +95,11 @@ pub(crate) const PARTS: [Part; 12] = [
         name: memory::PART,
         title: "Memory",
         measure: memory::measure,
+    },
+    Part {
+        name: churn::PART,
+        title: "Memory of a table that changes",
+        measure: churn::measure,
     },
     Part {
         name: sysbench::PART,
