@@ -199,6 +199,13 @@ impl Bag {
         }
     }
 
+    /// From where the suffix begins that a word of this bag names, how many bytes are in the block and never stored to again: those of the suffix, and of
+    /// what was put in before it. A word that was never stored names no bytes, and what follows means nothing.
+    #[inline]
+    pub(crate) fn readable(self, word: u32) -> usize {
+        self.bytes() - word_begin(word)
+    }
+
     /// Whether a word names a suffix within what the bag has used; for checks.
     pub(crate) fn holds(self, word: u32) -> bool {
         let (begin, length) = (word_begin(word), word_length(word));

@@ -295,6 +295,6 @@ impl Node {
             }
             less |= u32::from(lies.is_lt()) << slot;
         }
-        Place::Before(permutation.count_of(less), suffixes)
+        Place::Before(permutation.first_not_in(less), suffixes)
     }
 }
