@@ -23,7 +23,7 @@ use crate::memory::{Memory, OutOfMemory};
 use crate::node::Node;
 use crate::permutation::{LEAF_ENTRIES, Permutation};
 use crate::slice::{MAX_KEY_BYTES, SUFFIX};
-use crate::sync::{AtomicU32, Ordering, prefetch};
+use crate::sync::{AtomicU32, Ordering, prefetch_all};
 use core::alloc::Layout;
 use core::ops::Range;
 use core::ptr::NonNull;
@@ -100,12 +100,8 @@ impl Bag {
         if cell != 0 {
             let header = cell & ADDRESS;
             let room = (cell >> ADDRESS_BITS) * UNIT_BYTES as u64;
-            prefetch(header, HEADER_BYTES);
-            // From the header's last word on: the header may lie in two lines.
-            prefetch(
-                header + room + (HEADER_BYTES - UNIT_BYTES) as u64,
-                FEW_BYTES,
-            );
+            prefetch_all(header, HEADER_BYTES);
+            prefetch_all(header + room + HEADER_BYTES as u64, FEW_BYTES);
         }
     }
 
@@ -116,8 +112,8 @@ impl Bag {
         match room.checked_sub(Bag::stored_bytes(suffix_bytes)) {
             Some(left) => {
                 let header = cell & ADDRESS;
-                prefetch(header, HEADER_BYTES);
-                prefetch(header + (HEADER_BYTES + left) as u64, suffix_bytes);
+                prefetch_all(header, HEADER_BYTES);
+                prefetch_all(header + (HEADER_BYTES + left) as u64, suffix_bytes);
             }
             None => Bag::prefetch(cell),
         }
