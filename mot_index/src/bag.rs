@@ -23,7 +23,7 @@ use crate::memory::{Memory, OutOfMemory};
 use crate::node::Node;
 use crate::permutation::{LEAF_ENTRIES, Permutation};
 use crate::slice::{MAX_KEY_BYTES, SUFFIX};
-use crate::sync::{AtomicU32, Ordering, prefetch};
+use crate::sync::{AtomicU32, Ordering, prefetch_all};
 use core::alloc::Layout;
 use core::ops::Range;
 use core::ptr::NonNull;
@@ -100,12 +100,8 @@ impl Bag {
         if cell != 0 {
             let header = cell & ADDRESS;
             let room = (cell >> ADDRESS_BITS) * UNIT_BYTES as u64;
-            prefetch(header, HEADER_BYTES);
-            // From the header's last word on: the header may lie in two lines.
-            prefetch(
-                header + room + (HEADER_BYTES - UNIT_BYTES) as u64,
-                FEW_BYTES,
-            );
+            prefetch_all(header, HEADER_BYTES);
+            prefetch_all(header + room + HEADER_BYTES as u64, FEW_BYTES);
         }
     }
 
@@ -116,8 +112,8 @@ impl Bag {
         match room.checked_sub(Bag::stored_bytes(suffix_bytes)) {
             Some(left) => {
                 let header = cell & ADDRESS;
-                prefetch(header, HEADER_BYTES);
-                prefetch(header + (HEADER_BYTES + left) as u64, suffix_bytes);
+                prefetch_all(header, HEADER_BYTES);
+                prefetch_all(header + (HEADER_BYTES + left) as u64, suffix_bytes);
             }
             None => Bag::prefetch(cell),
         }
@@ -197,6 +193,13 @@ impl Bag {
             let from = self.block.as_ptr().add(word_begin(word));
             core::slice::from_raw_parts(from, word_length(word))
         }
+    }
+
+    /// From where the suffix begins that a word of this bag names, how many bytes are in the block and never stored to again: those of the suffix, and of
+    /// what was put in before it. A word that was never stored names no bytes, and what follows means nothing.
+    #[inline]
+    pub(crate) fn readable(self, word: u32) -> usize {
+        self.bytes() - word_begin(word)
     }
 
     /// Whether a word names a suffix within what the bag has used; for checks.

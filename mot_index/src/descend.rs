@@ -23,7 +23,7 @@ pub(crate) enum Goal {
 }
 
 impl Goal {
-    #[inline]
+    #[inline(always)]
     fn index_in(self, node: &Node) -> usize {
         match self {
             Goal::Slice(slice) => node.route(slice),

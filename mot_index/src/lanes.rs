@@ -1,23 +1,75 @@
 //! Comparing sixteen cells of a node, or halves of cells, with a slice at once.
 //!
-//! A loop that stops at the place looked for is mispredicted once a node. These have no branch: with AVX2, looked for when the program
-//! runs, four cells or eight halves at a time, else one by one. The vector loads are in `asm!`, for Rust has no vectors of atomics; each
-//! cell is loaded whole, as it is aligned. As with every read without the latch, the caller validates the version.
+//! A loop that stops at the place looked for is mispredicted once a node. These have no branch: with AVX-512 or AVX2 (`lanes/avx512.rs`, `lanes/avx2.rs`), looked
+//! for when the program runs, eight or four cells at a time or twice as many halves, else one by one. The vector loads are in `asm!`, for Rust has no vectors of
+//! atomics; each cell is loaded whole, as it is aligned. As with every read without the latch, the caller validates the version.
+
+#[cfg(all(
+    target_arch = "x86_64",
+    not(any(miri, feature = "jitter", feature = "model"))
+))]
+mod avx2;
+#[cfg(all(
+    target_arch = "x86_64",
+    not(any(miri, feature = "jitter", feature = "model"))
+))]
+mod avx512;
 
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// Cells compared.
 pub(crate) const LANES: usize = 16;
 
+/// Which vectors the processor has, once somebody has looked: a load and a comparison for each search, where std's own question takes twice as many steps for two kinds.
+#[cfg(all(
+    target_arch = "x86_64",
+    not(any(miri, feature = "jitter", feature = "model"))
+))]
+mod vectors {
+    use super::{AtomicU32, Ordering};
+
+    static FOUND: AtomicU32 = AtomicU32::new(UNKNOWN);
+
+    pub(super) const UNKNOWN: u32 = 0;
+    const NONE: u32 = 1;
+    pub(super) const AVX2: u32 = 2;
+    pub(super) const AVX512: u32 = 3;
+
+    #[inline(always)]
+    pub(super) fn found() -> u32 {
+        FOUND.load(Ordering::Relaxed)
+    }
+
+    /// Looks, so that the next search knows.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn look() {
+        let found = if std::arch::is_x86_feature_detected!("avx512f") {
+            AVX512
+        } else if std::arch::is_x86_feature_detected!("avx2") {
+            AVX2
+        } else {
+            NONE
+        };
+        FOUND.store(found, Ordering::Relaxed);
+    }
+}
+
 /// Returns from the function with the vectors' answer, where there are vectors. Checkers want to see each access.
 macro_rules! vector {
-    ($answer:expr) => {
+    ($function:ident($cells:expr, $number:expr)) => {
         #[cfg(all(
             target_arch = "x86_64",
             not(any(miri, feature = "jitter", feature = "model"))
         ))]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            return $answer;
+        {
+            use $crate::lanes::vectors;
+            match vectors::found() {
+                vectors::AVX512 => return $crate::lanes::avx512::$function($cells, $number),
+                vectors::AVX2 => return $crate::lanes::avx2::$function($cells, $number),
+                vectors::UNKNOWN => vectors::look(),
+                _ => {}
+            }
         }
     };
 }
@@ -25,38 +77,47 @@ macro_rules! vector {
 /// Bit `i`: cell `i` is `wanted`.
 #[inline(always)]
 pub(crate) fn equal(cells: &[AtomicU64; LANES], wanted: u64) -> u32 {
-    vector!(avx2::equal(cells, wanted));
+    vector!(equal(cells, wanted));
     each(cells, |cell| cell == wanted)
 }
 
 /// Bit `i`: cell `i` is `bound` or less.
 #[inline(always)]
 pub(crate) fn at_most(cells: &[AtomicU64; LANES], bound: u64) -> u32 {
-    vector!(avx2::at_most(cells, bound));
+    vector!(at_most(cells, bound));
     each(cells, |cell| cell <= bound)
+}
+
+/// Both at once: which are `number`, and which are it or less.
+#[inline(always)]
+pub(crate) fn equal_and_at_most(cells: &[AtomicU64; LANES], number: u64) -> (u32, u32) {
+    vector!(equal_and_at_most(cells, number));
+    (equal(cells, number), at_most(cells, number))
 }
 
 /// The same of halves of cells.
 pub(crate) mod halves {
-    #[cfg(all(
-        target_arch = "x86_64",
-        not(any(miri, feature = "jitter", feature = "model"))
-    ))]
-    use super::avx2;
     use super::{AtomicU32, LANES, Ordering};
 
     /// Bit `i`: half `i` is `wanted`.
     #[inline(always)]
     pub(crate) fn equal(halves: &[AtomicU32; LANES], wanted: u32) -> u32 {
-        vector!(avx2::equal_halves(halves, wanted));
+        vector!(equal_halves(halves, wanted));
         each(halves, |half| half == wanted)
     }
 
     /// Bit `i`: half `i` is `bound` or less.
     #[inline(always)]
     pub(crate) fn at_most(halves: &[AtomicU32; LANES], bound: u32) -> u32 {
-        vector!(avx2::halves_at_most(halves, bound));
+        vector!(halves_at_most(halves, bound));
         each(halves, |half| half <= bound)
+    }
+
+    /// Both at once: which are `number`, and which are it or less.
+    #[inline(always)]
+    pub(crate) fn equal_and_at_most(halves: &[AtomicU32; LANES], number: u32) -> (u32, u32) {
+        vector!(halves_equal_and_at_most(halves, number));
+        (equal(halves, number), at_most(halves, number))
     }
 
     #[inline(always)]
@@ -76,138 +137,6 @@ fn each(cells: &[AtomicU64; LANES], is: impl Fn(u64) -> bool) -> u32 {
         bits |= u32::from(is(cell.load(Ordering::Relaxed))) << lane;
     }
     bits
-}
-
-#[cfg(all(
-    target_arch = "x86_64",
-    not(any(miri, feature = "jitter", feature = "model"))
-))]
-mod avx2 {
-    use super::{AtomicU32, AtomicU64, LANES};
-    use core::arch::asm;
-
-    /// Instructions with vectors. `vzeroupper`, without which the SSE code that follows would be slow, takes the upper halves of all sixteen: a
-    /// build for processors that have them may keep something in any.
-    macro_rules! with_vectors {
-        ($($instruction:literal,)+ $($name:ident = $kind:ident(reg) $operand:expr,)+) => {
-            asm!(
-                $($instruction,)+
-                "vzeroupper",
-                $($name = $kind(reg) $operand,)+
-                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
-                out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
-                out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
-                out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
-                options(nostack, preserves_flags),
-            )
-        };
-    }
-
-    /// Turns the order of unsigned numbers into that of signed ones.
-    const SIGN: u64 = 1 << 63;
-    /// The same for halves.
-    const SIGN_OF_HALF: u32 = 1 << 31;
-
-    #[inline(always)]
-    pub(super) fn equal(cells: &[AtomicU64; LANES], wanted: u64) -> u32 {
-        let (a, b, c, d): (u32, u32, u32, u32);
-        // SAFETY: reads the 128 bytes of `cells`, with instructions the caller has looked for; the registers it
-        // changes are named. Without `nomem` the compiler moves no other access over it.
-        unsafe {
-            with_vectors!(
-                "vmovq xmm0, {wanted}",
-                "vpbroadcastq ymm0, xmm0",
-                "vpcmpeqq ymm1, ymm0, ymmword ptr [{cells}]",
-                "vpcmpeqq ymm2, ymm0, ymmword ptr [{cells} + 32]",
-                "vpcmpeqq ymm3, ymm0, ymmword ptr [{cells} + 64]",
-                "vpcmpeqq ymm4, ymm0, ymmword ptr [{cells} + 96]",
-                "vmovmskpd {a:e}, ymm1",
-                "vmovmskpd {b:e}, ymm2",
-                "vmovmskpd {c:e}, ymm3",
-                "vmovmskpd {d:e}, ymm4",
-                wanted = in(reg) wanted,
-                cells = in(reg) cells.as_ptr(),
-                a = out(reg) a, b = out(reg) b, c = out(reg) c, d = out(reg) d,
-            );
-        }
-        a | b << 4 | c << 8 | d << 12
-    }
-
-    #[inline(always)]
-    pub(super) fn at_most(cells: &[AtomicU64; LANES], bound: u64) -> u32 {
-        let (a, b, c, d): (u32, u32, u32, u32);
-        // SAFETY: as in `equal`.
-        unsafe {
-            with_vectors!(
-                "vmovq xmm0, {bound}",
-                "vmovq xmm5, {sign}",
-                "vpbroadcastq ymm0, xmm0",
-                "vpbroadcastq ymm5, xmm5",
-                "vpxor ymm1, ymm5, ymmword ptr [{cells}]",
-                "vpxor ymm2, ymm5, ymmword ptr [{cells} + 32]",
-                "vpxor ymm3, ymm5, ymmword ptr [{cells} + 64]",
-                "vpxor ymm4, ymm5, ymmword ptr [{cells} + 96]",
-                "vpcmpgtq ymm1, ymm1, ymm0",
-                "vpcmpgtq ymm2, ymm2, ymm0",
-                "vpcmpgtq ymm3, ymm3, ymm0",
-                "vpcmpgtq ymm4, ymm4, ymm0",
-                "vmovmskpd {a:e}, ymm1",
-                "vmovmskpd {b:e}, ymm2",
-                "vmovmskpd {c:e}, ymm3",
-                "vmovmskpd {d:e}, ymm4",
-                bound = in(reg) bound ^ SIGN,
-                sign = in(reg) SIGN,
-                cells = in(reg) cells.as_ptr(),
-                a = out(reg) a, b = out(reg) b, c = out(reg) c, d = out(reg) d,
-            );
-        }
-        !(a | b << 4 | c << 8 | d << 12) & 0xFFFF
-    }
-
-    #[inline(always)]
-    pub(super) fn equal_halves(halves: &[AtomicU32; LANES], wanted: u32) -> u32 {
-        let (a, b): (u32, u32);
-        // SAFETY: reads the 64 bytes of `halves`, as in `equal`.
-        unsafe {
-            with_vectors!(
-                "vmovd xmm0, {wanted:e}",
-                "vpbroadcastd ymm0, xmm0",
-                "vpcmpeqd ymm1, ymm0, ymmword ptr [{halves}]",
-                "vpcmpeqd ymm2, ymm0, ymmword ptr [{halves} + 32]",
-                "vmovmskps {a:e}, ymm1",
-                "vmovmskps {b:e}, ymm2",
-                wanted = in(reg) wanted,
-                halves = in(reg) halves.as_ptr(),
-                a = out(reg) a, b = out(reg) b,
-            );
-        }
-        a | b << 8
-    }
-
-    #[inline(always)]
-    pub(super) fn halves_at_most(halves: &[AtomicU32; LANES], bound: u32) -> u32 {
-        let (a, b): (u32, u32);
-        // SAFETY: as in `equal_halves`.
-        unsafe {
-            with_vectors!(
-                "vmovd xmm0, {bound:e}",
-                "vmovd xmm3, {sign:e}",
-                "vpbroadcastd ymm0, xmm0",
-                "vpbroadcastd ymm3, xmm3",
-                "vpxor ymm1, ymm3, ymmword ptr [{halves}]",
-                "vpxor ymm2, ymm3, ymmword ptr [{halves} + 32]",
-                "vpcmpgtd ymm1, ymm1, ymm0",
-                "vpcmpgtd ymm2, ymm2, ymm0",
-                "vmovmskps {a:e}, ymm1",
-                "vmovmskps {b:e}, ymm2",
-                bound = in(reg) bound ^ SIGN_OF_HALF,
-                sign = in(reg) SIGN_OF_HALF,
-                halves = in(reg) halves.as_ptr(),
-                a = out(reg) a, b = out(reg) b,
-            );
-        }
-        !(a | b << 8) & 0xFFFF
-    }
 }
 
 #[cfg(test)]
@@ -232,6 +161,10 @@ mod tests {
             core::array::from_fn(|lane| AtomicU64::new(numbers[lane * 7 % numbers.len()]));
         for number in numbers {
             assert_eq!(equal(&cells, number), each(&cells, |cell| cell == number));
+            assert_eq!(
+                equal_and_at_most(&cells, number),
+                (equal(&cells, number), at_most(&cells, number))
+            );
             assert_eq!(
                 at_most(&cells, number),
                 each(&cells, |cell| cell <= number),
@@ -260,10 +193,51 @@ mod tests {
                 halves::each(&cells, |half| half == number)
             );
             assert_eq!(
+                halves::equal_and_at_most(&cells, number),
+                (
+                    halves::equal(&cells, number),
+                    halves::at_most(&cells, number)
+                )
+            );
+            assert_eq!(
                 halves::at_most(&cells, number),
                 halves::each(&cells, |half| half <= number),
                 "{number}"
             );
+        }
+    }
+
+    /// A processor with AVX-512 would not come to AVX2 otherwise.
+    #[cfg(all(
+        target_arch = "x86_64",
+        not(any(miri, feature = "jitter", feature = "model"))
+    ))]
+    #[test]
+    fn avx2_compares_as_any_way_does() {
+        if !std::arch::is_x86_feature_detected!("avx2") {
+            return;
+        }
+        let numbers: [u64; LANES] =
+            core::array::from_fn(|lane| 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(lane as u64));
+        let cells = numbers.map(AtomicU64::new);
+        let halves = numbers.map(|number| AtomicU32::new(number as u32));
+        for number in numbers.into_iter().chain([0, 1, u64::MAX]) {
+            let is = |cell| (cell == number, cell <= number);
+            let expected = (
+                each(&cells, |cell| is(cell).0),
+                each(&cells, |cell| is(cell).1),
+            );
+            assert_eq!(avx2::equal_and_at_most(&cells, number), expected);
+            assert_eq!(avx2::equal(&cells, number), expected.0);
+            assert_eq!(avx2::at_most(&cells, number), expected.1);
+            let half = number as u32;
+            let expected = (
+                halves::each(&halves, |each| each == half),
+                halves::each(&halves, |each| each <= half),
+            );
+            assert_eq!(avx2::halves_equal_and_at_most(&halves, half), expected);
+            assert_eq!(avx2::equal_halves(&halves, half), expected.0);
+            assert_eq!(avx2::halves_at_most(&halves, half), expected.1);
         }
     }
 }

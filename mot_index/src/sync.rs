@@ -75,6 +75,13 @@ pub(crate) fn prefetch(address: u64, bytes: usize) {
     }
 }
 
+/// The same, if they do not begin with a line: the last byte may lie in one line more.
+#[inline(always)]
+pub(crate) fn prefetch_all(address: u64, bytes: usize) {
+    prefetch(address, bytes);
+    prefetch_line(address.wrapping_add(bytes as u64).wrapping_sub(1));
+}
+
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 fn prefetch_line(address: u64) {

@@ -372,6 +372,35 @@ fn queues_keep_little_memory() {
     }
 }
 
+/// Keys of all lengths, under layers of all depths: scans put them together from prefixes and suffixes that are copied in larger pieces than they have bytes.
+#[test]
+fn scans_put_keys_of_all_lengths_together() {
+    for depth in [0, 1, 3, 4, 5, 8, 9, 12] {
+        let root = TreeRoot::new();
+        let memory = TestMemory::new();
+        // SAFETY: one thread; memory is reclaimed only by `quiesce`, between calls.
+        let tree = unsafe { Tree::new(&root, &memory) };
+        let mut model = Model::new();
+        for number in 0..if cfg!(miri) { 60 } else { 400 } {
+            let mut key: Vec<u8> = (0..8 * depth).collect();
+            key.extend((number / 3 * 0x0101_0101u64).to_be_bytes());
+            let length = number as usize * 7 % 80;
+            key.extend((0..length).map(|at| (at + number as usize) as u8));
+            if number % 5 == 0 {
+                key.truncate(key.len() - length.min(8) / 2);
+            }
+            assert_eq!(tree.insert(&key, number), Ok(model.insert(key, number)));
+        }
+        check_whole(&tree, &model);
+        for capacity in [1, 2, 50, 1000] {
+            check_scan(&tree, &model, Bound::Start, Direction::Forward, capacity);
+            check_scan(&tree, &model, Bound::End, Direction::Backward, capacity);
+        }
+        // SAFETY: nobody else uses the tree.
+        unsafe { tree.clear() };
+    }
+}
+
 /// What a closure that unwinds leaves behind: nothing.
 #[test]
 fn a_decision_that_panics_changes_nothing() {

@@ -18,6 +18,8 @@ pub trait Ordered: Sync + Send {
     fn change(&self, keys: &Keys);
     /// Reads keys and values of so many entries from each key on.
     fn scan(&self, keys: &Keys, entries: usize);
+    /// The keys that one such scan reads, to see that it is right.
+    fn keys_from(&self, key: &[u8], entries: usize) -> Vec<Vec<u8>>;
 }
 
 type Create = fn() -> Box<dyn Ordered>;
@@ -88,6 +90,14 @@ impl Ordered for Map {
             });
         }
     }
+
+    fn keys_from(&self, key: &[u8], entries: usize) -> Vec<Vec<u8>> {
+        let mut batch = Batch::with_capacity(entries);
+        self.with_tree(|tree| {
+            tree.scan_batch(Bound::Included(key), Direction::Forward, &mut batch);
+        });
+        batch.iter().map(|(key, _)| key.to_vec()).collect()
+    }
 }
 
 impl Ordered for masstree::MassTree<u64> {
@@ -137,6 +147,18 @@ impl Ordered for masstree::MassTree<u64> {
                 black_box(sum);
             }
         }
+    }
+
+    fn keys_from(&self, key: &[u8], entries: usize) -> Vec<Vec<u8>> {
+        use masstree::RangeBound;
+        let mut found = Vec::new();
+        let visit = |key: &[u8], _| {
+            found.push(key.to_vec());
+            found.len() < entries
+        };
+        let (from, guard) = (RangeBound::Included(key), self.guard());
+        self.scan_intra_leaf_batch(from, RangeBound::Unbounded, visit, &guard);
+        found
     }
 }
 
@@ -190,6 +212,12 @@ impl Ordered for congee::U64Congee<usize> {
             }
         }
     }
+
+    fn keys_from(&self, key: &[u8], entries: usize) -> Vec<Vec<u8>> {
+        let mut found = vec![([0u8; 8], 0usize); entries];
+        let count = self.range(number(key), u64::MAX, &mut found, &congee::epoch::pin());
+        found[..count].iter().map(|(key, _)| key.to_vec()).collect()
+    }
 }
 
 impl Ordered for scc::TreeIndex<Box<[u8]>, u64> {
@@ -229,6 +257,12 @@ impl Ordered for scc::TreeIndex<Box<[u8]>, u64> {
             }
         }
     }
+
+    fn keys_from(&self, key: &[u8], entries: usize) -> Vec<Vec<u8>> {
+        let (from, guard): (Box<[u8]>, _) = (key.into(), scc::Guard::new());
+        let found = self.range(from.., &guard).take(entries);
+        found.map(|(key, _)| key.to_vec()).collect()
+    }
 }
 
 impl Ordered for crossbeam_skiplist::SkipMap<Box<[u8]>, u64> {
@@ -261,6 +295,12 @@ impl Ordered for crossbeam_skiplist::SkipMap<Box<[u8]>, u64> {
                     .fold(0, u64::wrapping_add),
             );
         }
+    }
+
+    fn keys_from(&self, key: &[u8], entries: usize) -> Vec<Vec<u8>> {
+        let range = (ops::Bound::Included(key), ops::Bound::Unbounded);
+        let found = self.range::<[u8], _>(range).take(entries);
+        found.map(|entry| entry.key().to_vec()).collect()
     }
 }
 
@@ -295,5 +335,12 @@ impl Ordered for RwLock<BTreeMap<Box<[u8]>, u64>> {
                     .fold(0, u64::wrapping_add),
             );
         }
+    }
+
+    fn keys_from(&self, key: &[u8], entries: usize) -> Vec<Vec<u8>> {
+        let map = self.read().unwrap();
+        let range = (ops::Bound::Included(key), ops::Bound::Unbounded);
+        let found = map.range::<[u8], _>(range).take(entries);
+        found.map(|(key, _)| key.to_vec()).collect()
     }
 }

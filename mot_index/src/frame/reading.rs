@@ -1,7 +1,7 @@
 //! Reading the entries of a leaf into a batch.
 
 use crate::bag::Bag;
-use crate::batch::{Direction, Entries};
+use crate::batch::{Direction, Entries, Suffix};
 use crate::node::{EntriesOfLeaf, Form, Node, Place, by_form};
 use crate::permutation::Permutation;
 use crate::slice::{LAYER, SLICE_BYTES, SUFFIX};
@@ -36,10 +36,13 @@ impl<'a> Reading<'a> {
     /// The suffix of a slot in a bag of this leaf. Whether it is the entry's is for the version to tell, later: an entry that was there when
     /// the bag was the leaf's has it in there.
     #[inline]
-    pub(super) fn suffix(&self, bag: Bag, slot: usize) -> &'a [u8] {
+    pub(super) fn suffix(&self, bag: Bag, slot: usize) -> Suffix<'a> {
         // SAFETY: the epoch in which the bag was read is still pinned (`Tree::new`); a word names bytes within the bag
-        // that never change, whosever they are.
-        unsafe { bag.suffix(bag.word(slot)) }
+        // that never change, whosever they are, and what follows was put in before them.
+        unsafe {
+            let word = bag.word(slot);
+            Suffix::among(bag.suffix(word), bag.readable(word))
+        }
     }
 
     /// Where in the leaf the rest of a key is, or would be, in a bag that is read under the leaf's version. To be validated: the place means
@@ -50,13 +53,15 @@ impl<'a> Reading<'a> {
         self.leaf.search(self.permutation, slice, class, |slot| {
             // Without a bag the leaf has changed, whatever is said here.
             let bag = bag.get_or_insert_with(|| self.bag());
-            bag.map_or(Ordering::Less, |bag| self.suffix(bag, slot).cmp(suffix))
+            bag.map_or(Ordering::Less, |bag| {
+                self.suffix(bag, slot).bytes.cmp(suffix)
+            })
         })
     }
 
     /// Puts entries, counted in the direction, into a batch until that is full or one of them leads to a layer. All of it is to be validated;
     /// `None` if the leaf has changed.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn put_into(
         &self,
         entries: &mut Entries,
@@ -67,7 +72,6 @@ impl<'a> Reading<'a> {
         let kinds = leaf.kinds();
         let (mut read, count) = (numbers.start, numbers.end);
         let mut layer = 0;
-        let mut bag = None;
         let mut suffix: &[u8] = &[];
         if read == 0 {
             Bag::prefetch(leaf.bag());
@@ -80,14 +84,22 @@ impl<'a> Reading<'a> {
                     read += 1;
                 }
                 SUFFIX => {
-                    let from = match bag {
-                        Some(bag) => bag,
-                        None => *bag.insert(self.bag()?),
-                    };
-                    suffix = self.suffix(from, slot);
-                    let (slice, value) = by_form!(leaf, leaf => (leaf.key(slot), leaf.value(slot)));
-                    entries.push(slice, suffix, value);
-                    read += 1;
+                    let bag = self.bag()?;
+                    let mut slots = slots_from(self.permutation, read, direction);
+                    read += by_form!(leaf, leaf => entries.push_longer(count - read, || {
+                        let slot = slots.next().filter(|slot| kinds.of(*slot) == SUFFIX)?;
+                        let found = self.suffix(bag, slot);
+                        suffix = found.bytes;
+                        Some((leaf.key(slot), found, leaf.value(slot)))
+                    }));
+                }
+                SLICE if kinds.are_whole_slices() => {
+                    let mut slots = slots_from(self.permutation, read, direction);
+                    let mut next = || slots.next().expect("slots without an end");
+                    read += by_form!(leaf, leaf => entries.push_whole(count - read, || {
+                        let slot = next();
+                        (leaf.key(slot), leaf.value(slot))
+                    }));
                 }
                 0..=SLICE => {
                     let slot = |number| slot_at(self.permutation, read + number, direction);
@@ -125,4 +137,17 @@ pub(super) fn slot_at(permutation: Permutation, number: usize, direction: Direct
         Direction::Forward => number,
         Direction::Backward => permutation.count() - 1 - number,
     })
+}
+
+/// The slots of entries from one on, counted in the direction of a scan.
+#[inline(always)]
+fn slots_from(
+    permutation: Permutation,
+    number: usize,
+    direction: Direction,
+) -> impl Iterator<Item = usize> {
+    match direction {
+        Direction::Forward => permutation.slots_from(number, true),
+        Direction::Backward => permutation.slots_from(permutation.count() - 1 - number, false),
+    }
 }

@@ -2,25 +2,36 @@
 
 use super::NO_SLOT;
 use crate::permutation::LEAF_ENTRIES;
-use crate::slice::LAYER;
 #[cfg(doc)]
 use crate::slice::SUFFIX;
+use crate::slice::{LAYER, SLICE_BYTES};
 
 /// Bits of a kind in the kinds cell; slot 15's field names the slot that was filled last.
 const KIND_BITS: usize = 4;
 const KIND: u64 = 0xF;
+/// The kind of a key that ends with its slice, in all slots.
+const WHOLE_SLICES: u64 = 0x0888_8888_8888_8888;
+
+const _: () = assert!(WHOLE_SLICES & KIND == SLICE_BYTES as u64);
 
 /// The kinds of a leaf's entries by slot, and the slot that was filled last.
 #[derive(Clone, Copy)]
 pub(crate) struct Kinds(pub(super) u64);
 
 impl Kinds {
-    /// Those of a leaf that has none.
-    pub(super) const NONE: Kinds = Kinds((NO_SLOT as u64) << (KIND_BITS * LEAF_ENTRIES));
+    /// Those of a leaf that has none: slots that were never filled are of the kind most entries are of.
+    pub(super) const NONE: Kinds =
+        Kinds((NO_SLOT as u64) << (KIND_BITS * LEAF_ENTRIES) | WHOLE_SLICES);
 
     #[inline]
     pub(crate) fn of(self, slot: usize) -> u64 {
         (self.0 >> (KIND_BITS * slot)) & KIND
+    }
+
+    /// Whether all entries end with their slices, and all that were taken out and whose slots were not used again did.
+    #[inline(always)]
+    pub(crate) fn are_whole_slices(self) -> bool {
+        (self.0 ^ WHOLE_SLICES) << KIND_BITS == 0
     }
 
     /// Whether an entry may lead to a layer; one that was taken out counts until its slot is used again.

@@ -74,8 +74,8 @@ pub(crate) trait EntriesOfLeaf {
     /// Bit `i`: slot `i`, used or not, has the slice. Bits behind those of the slots mean nothing.
     fn equal(&self, slice: u64) -> u32;
 
-    /// Bit `i`: the slice of slot `i`, used or not, is this one or less. Likewise.
-    fn at_most(&self, slice: u64) -> u32;
+    /// The same, and the same of those that have the slice or a lesser one.
+    fn equal_and_at_most(&self, slice: u64) -> (u32, u32);
 }
 
 /// A leaf by its form.
@@ -273,8 +273,7 @@ impl Node {
         class: u64,
         mut order: impl FnMut(usize) -> cmp::Ordering,
     ) -> Place {
-        let (equal, at_most) =
-            by_form!(self, entries => (entries.equal(slice), entries.at_most(slice)));
+        let (equal, at_most) = by_form!(self, entries => entries.equal_and_at_most(slice));
         let equal = Slots(equal & ALL_SLOTS);
         let mut less = at_most & ALL_SLOTS & !equal.0;
         let mut suffixes = 0;
@@ -295,6 +294,6 @@ impl Node {
             }
             less |= u32::from(lies.is_lt()) << slot;
         }
-        Place::Before(permutation.count_of(less), suffixes)
+        Place::Before(permutation.first_not_in(less), suffixes)
     }
 }

@@ -86,17 +86,7 @@ impl Window {
         self.shared | u64::from(part as u16) << lower | u64::from(part >> HALF_BITS) << upper
     }
 
-    /// The greatest part whose slice is this one or less; `None` if all are greater.
-    #[inline(always)]
-    fn greatest_to(self, slice: u64) -> Option<u32> {
-        if self.holds(slice) {
-            Some(self.part(slice))
-        } else {
-            self.greatest_before(slice)
-        }
-    }
-
-    /// The same for a slice the window does not hold.
+    /// The greatest part whose slice is less than this one, which the window does not hold; `None` if all are greater.
     #[cold]
     fn greatest_before(self, slice: u64) -> Option<u32> {
         let foreign = (slice ^ self.shared) & !self.mask();
@@ -223,9 +213,13 @@ impl EntriesOfLeaf for NarrowEntries<'_> {
     }
 
     #[inline(always)]
-    fn at_most(&self, slice: u64) -> u32 {
-        let greatest = self.window.greatest_to(slice);
-        greatest.map_or(0, |part| halves::at_most(self.leaf.parts(), part))
+    fn equal_and_at_most(&self, slice: u64) -> (u32, u32) {
+        if self.holds(slice) {
+            return halves::equal_and_at_most(self.leaf.parts(), self.window.part(slice));
+        }
+        let greatest = self.window.greatest_before(slice);
+        let at_most = greatest.map_or(0, |part| halves::at_most(self.leaf.parts(), part));
+        (0, at_most)
     }
 }
 

@@ -90,7 +90,7 @@ proptest! {
             prop_assert_eq!(window.slice(window.part(slice)), slice);
         }
         for other in others.iter().copied().chain(near) {
-            let greatest = window.greatest_to(other);
+            let greatest = if window.holds(other) { Some(window.part(other)) } else { window.greatest_before(other) };
             prop_assert!(greatest.is_none_or(|part| window.slice(part) <= other));
             let next = greatest.map_or(Some(0), |part| part.checked_add(1));
             prop_assert!(next.is_none_or(|part| window.slice(part) > other));

@@ -60,7 +60,7 @@ impl EntriesOfLeaf for Wide<'_> {
     }
 
     #[inline(always)]
-    fn at_most(&self, slice: u64) -> u32 {
-        lanes::at_most(self.slices(), slice)
+    fn equal_and_at_most(&self, slice: u64) -> (u32, u32) {
+        lanes::equal_and_at_most(self.slices(), slice)
     }
 }

@@ -1,0 +1,340 @@
+//! The entries of a batch, and how a scan puts them in.
+
+use crate::permutation::LEAF_ENTRIES;
+use crate::slice::SLICE_BYTES;
+
+/// A prefix of up to so many bytes is copied as if it had all of them, in a few moves instead of a call; one of half as many likewise.
+const PREFIX_BYTES: usize = 64;
+
+/// A suffix of up to so many bytes likewise, if there is as much to read.
+const SUFFIX_BYTES: usize = 32;
+
+const _: () = assert!(SUFFIX_BYTES <= PREFIX_BYTES);
+
+/// What goes on behind a slice.
+#[derive(Clone, Copy)]
+pub(crate) struct Suffix<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// From where it begins on so many bytes may be copied: its own, and others that nobody stores to.
+    readable: usize,
+}
+
+impl<'a> Suffix<'a> {
+    /// One that is followed by nothing that may be read.
+    pub(crate) fn alone(bytes: &'a [u8]) -> Self {
+        Suffix {
+            bytes,
+            readable: bytes.len(),
+        }
+    }
+
+    /// One with other bytes behind it.
+    ///
+    /// # Safety
+    /// If there are bytes, so many from where they begin on are in one block with them and are stored to by nobody during `'a`.
+    #[inline(always)]
+    pub(crate) unsafe fn among(bytes: &'a [u8], readable: usize) -> Self {
+        debug_assert!(readable >= bytes.len());
+        Suffix { bytes, readable }
+    }
+
+    /// Copies it.
+    ///
+    /// # Safety
+    /// From `to` on there is room for it, and for [`SUFFIX_BYTES`] at least, outside of its block.
+    #[inline(always)]
+    unsafe fn put(self, to: *mut u8) {
+        let (from, length) = (self.bytes.as_ptr(), self.bytes.len());
+        // SAFETY: the caller has the room; so much may be read.
+        unsafe {
+            if (1..=SUFFIX_BYTES).contains(&length) && self.readable >= SUFFIX_BYTES {
+                core::ptr::copy_nonoverlapping(from, to, SUFFIX_BYTES);
+            } else {
+                core::ptr::copy_nonoverlapping(from, to, length);
+            }
+        }
+    }
+}
+
+/// The entries of a batch, and what those being read have in common.
+pub(crate) struct Entries {
+    keys: Vec<u8>,
+    ends: Vec<Entry>,
+    capacity: usize,
+    /// The slices that lead to the layer being read, in the first `prefix_bytes`; not shorter than [`PREFIX_BYTES`] if there is one.
+    prefix: Vec<u8>,
+    prefix_bytes: usize,
+}
+
+struct Entry {
+    key_end: usize,
+    value: u64,
+}
+
+/// A length of [`Entries`].
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Mark {
+    keys: usize,
+    ends: usize,
+}
+
+impl Entries {
+    pub(super) fn with_capacity(capacity: usize) -> Self {
+        Entries {
+            keys: Vec::new(),
+            ends: Vec::new(),
+            capacity,
+            prefix: Vec::new(),
+            prefix_bytes: 0,
+        }
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    pub(super) fn set_capacity(&mut self, capacity: usize) {
+        self.capacity = capacity;
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    #[inline]
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (&[u8], u64)> {
+        let mut begin = 0;
+        self.ends.iter().map(move |entry| {
+            let key = &self.keys[begin..entry.key_end];
+            begin = entry.key_end;
+            (key, entry.value)
+        })
+    }
+
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> (&[u8], u64) {
+        let entry = &self.ends[index];
+        let begin = if index == 0 {
+            0
+        } else {
+            self.ends[index - 1].key_end
+        };
+        (&self.keys[begin..entry.key_end], entry.value)
+    }
+
+    /// How many entries are still wanted.
+    #[inline]
+    pub(crate) fn room(&self) -> usize {
+        self.capacity.saturating_sub(self.ends.len())
+    }
+
+    /// About how many leaves are still to be read: they are four fifths full (`give.rs`).
+    #[inline]
+    pub(crate) fn leaves_wanted(&self) -> usize {
+        self.room() / (LEAF_ENTRIES * 4 / 5)
+    }
+
+    #[inline]
+    pub(crate) fn is_full(&self) -> bool {
+        self.ends.len() >= self.capacity
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            keys: self.keys.len(),
+            ends: self.ends.len(),
+        }
+    }
+
+    /// Takes out what was put in since the mark.
+    pub(crate) fn go_back(&mut self, mark: Mark) {
+        self.keys.truncate(mark.keys);
+        self.ends.truncate(mark.ends);
+    }
+
+    pub(crate) fn clear_prefix(&mut self) {
+        self.prefix_bytes = 0;
+    }
+
+    /// What is put in from now on lies in the layer of this slice.
+    pub(crate) fn push_slice(&mut self, slice: u64) {
+        let end = self.prefix_bytes + SLICE_BYTES;
+        if self.prefix.len() < end {
+            self.prefix.resize(end.max(PREFIX_BYTES), 0);
+        }
+        self.prefix[self.prefix_bytes..end].copy_from_slice(&slice.to_be_bytes());
+        self.prefix_bytes = end;
+    }
+
+    /// Goes back to the layer above, if there is one.
+    pub(crate) fn pop_slice(&mut self) {
+        self.prefix_bytes = self.prefix_bytes.saturating_sub(SLICE_BYTES);
+    }
+
+    /// Copies the prefix, if there is one, to where a key begins.
+    ///
+    /// # Safety
+    /// From `to` on there is room for the prefix, and for [`PREFIX_BYTES`] at least.
+    #[inline(always)]
+    unsafe fn put_prefix(&self, to: *mut u8) {
+        const HALF: usize = PREFIX_BYTES / 2;
+        let from = self.prefix.as_ptr();
+        debug_assert!(self.prefix_bytes == 0 || self.prefix.len() >= PREFIX_BYTES);
+        // SAFETY: a prefix is in a vector of `PREFIX_BYTES` at least; the caller has the room, in a buffer that is not the prefix.
+        unsafe {
+            if self.prefix_bytes == 0 {
+                // Most layers read are the first.
+            } else if self.prefix_bytes <= HALF {
+                core::ptr::copy_nonoverlapping(from, to, HALF);
+            } else if self.prefix_bytes <= PREFIX_BYTES {
+                core::ptr::copy_nonoverlapping(from, to, PREFIX_BYTES);
+            } else {
+                core::ptr::copy_nonoverlapping(from, to, self.prefix_bytes);
+            }
+        }
+    }
+
+    /// Appends an entry of the layer being read that goes on behind its slice.
+    pub(crate) fn push(&mut self, slice: u64, suffix: &[u8], value: u64) {
+        let mut entry = Some((slice, Suffix::alone(suffix), value));
+        self.push_longer(1, || entry.take());
+    }
+
+    /// Appends entries of the layer being read that go on behind their slices, up to `count` and to the capacity and to the end of what `entry` gives: slice,
+    /// suffix and value of each in turn. Returns how many.
+    #[inline(always)]
+    pub(crate) fn push_longer<'a>(
+        &mut self,
+        count: usize,
+        mut entry: impl FnMut() -> Option<(u64, Suffix<'a>, u64)>,
+    ) -> usize {
+        let count = count.min(self.room());
+        self.ends.reserve(count);
+        let prefix = self.prefix_bytes;
+        let mut end = self.keys.len();
+        let mut pushed = 0;
+        while pushed < count
+            && let Some((slice, suffix, value)) = entry()
+        {
+            let length = suffix.bytes.len();
+            let key_end = end + prefix + SLICE_BYTES + length;
+            if self.keys.capacity() < key_end + PREFIX_BYTES {
+                // SAFETY: all bytes up to `end` are written.
+                unsafe { self.keys.set_len(end) };
+                self.keys.reserve(key_end + PREFIX_BYTES - end);
+            }
+            // SAFETY: there is room for the key, and for a prefix or a suffix behind it; all its bytes are written, none of them in the prefix or the suffix. There is
+            // room for `count` ends.
+            unsafe {
+                let to = self.keys.as_mut_ptr().add(end);
+                if prefix != 0 {
+                    self.put_prefix(to);
+                }
+                let to = to.add(prefix);
+                to.cast::<u64>().write_unaligned(slice.to_be());
+                suffix.put(to.add(SLICE_BYTES));
+                let to = self.ends.as_mut_ptr().add(self.ends.len() + pushed);
+                to.write(Entry { key_end, value });
+            }
+            end = key_end;
+            pushed += 1;
+        }
+        // SAFETY: so many ends and all bytes up to `end` are written.
+        unsafe {
+            self.keys.set_len(end);
+            self.ends.set_len(self.ends.len() + pushed);
+        }
+        pushed
+    }
+
+    /// Appends entries of the layer being read that end with their slices, up to `count` and to the capacity; returns how many.
+    /// `entry` gives slice and value of each in turn. Most leaves have only such.
+    #[inline(always)]
+    pub(crate) fn push_whole(
+        &mut self,
+        count: usize,
+        mut entry: impl FnMut() -> (u64, u64),
+    ) -> usize {
+        let count = count.min(self.room());
+        let prefix = self.prefix_bytes;
+        self.keys
+            .reserve(count * (prefix + SLICE_BYTES) + PREFIX_BYTES);
+        self.ends.reserve(count);
+        let mut end = self.keys.len();
+        // SAFETY: the room for `count` keys of a whole slice was reserved, and for `count` ends; all are written, in their order.
+        unsafe {
+            let keys = self.keys.as_mut_ptr();
+            let mut to = self.ends.as_mut_ptr().add(self.ends.len());
+            let mut put = |at: usize| {
+                let (slice, value) = entry();
+                keys.add(at).cast::<u64>().write_unaligned(slice.to_be());
+                let key_end = at + SLICE_BYTES;
+                to.write(Entry { key_end, value });
+                to = to.add(1);
+                key_end
+            };
+            if prefix == 0 {
+                for _ in 0..count {
+                    end = put(end);
+                }
+            } else if prefix <= PREFIX_BYTES / 2 {
+                // Kept in registers.
+                let begin = self.prefix.as_ptr().cast::<[u8; PREFIX_BYTES / 2]>().read();
+                for _ in 0..count {
+                    keys.add(end).cast::<[u8; PREFIX_BYTES / 2]>().write(begin);
+                    end = put(end + prefix);
+                }
+            } else {
+                for _ in 0..count {
+                    self.put_prefix(keys.add(end));
+                    end = put(end + prefix);
+                }
+            }
+            self.keys.set_len(end);
+            self.ends.set_len(self.ends.len() + count);
+        }
+        count
+    }
+
+    /// Appends entries of the layer being read that end in their slices, up to `count` and to the capacity and before the first that goes
+    /// on behind; returns how many. `entry` gives slice, kind and value of each.
+    #[inline(always)]
+    pub(crate) fn push_run(
+        &mut self,
+        count: usize,
+        entry: impl Fn(usize) -> (u64, u64, u64),
+    ) -> usize {
+        let count = count.min(self.room());
+        let prefix = self.prefix_bytes;
+        self.keys
+            .reserve(count * (prefix + SLICE_BYTES) + PREFIX_BYTES);
+        self.ends.reserve(count);
+        let mut end = self.keys.len();
+        let ends = self.ends.len();
+        let mut pushed = 0;
+        // SAFETY: the room for `count` keys of a whole slice was reserved, and for `count` ends; both are written in their order, so
+        // that no byte before `end` and no entry before `ends + pushed` is left out.
+        unsafe {
+            let keys = self.keys.as_mut_ptr();
+            let to = self.ends.as_mut_ptr().add(ends);
+            while pushed < count {
+                let (slice, kind, value) = entry(pushed);
+                if kind > SLICE_BYTES as u64 {
+                    break;
+                }
+                self.put_prefix(keys.add(end));
+                end += prefix;
+                keys.add(end).cast::<u64>().write_unaligned(slice.to_be());
+                end += kind as usize;
+                to.add(pushed).write(Entry {
+                    key_end: end,
+                    value,
+                });
+                pushed += 1;
+            }
+            self.keys.set_len(end);
+            self.ends.set_len(ends + pushed);
+        }
+        pushed
+    }
+}
