@@ -5,13 +5,16 @@
 //!
 //! - Only operators of the index's family are taken, so the key's byte order is the operator's order. It is btree's (`relation_info`), which compares
 //!   values of several types; of those it takes what the executor converts exactly (`keys::converts`).
-//! - A comparison of rows, `(a, b) > (1, 2)`, bounds its first column, the values it begins with included, and stays a filter.
+//! - A comparison of rows, `(a, b) > (1, 2)`, bounds its columns together, and stays a filter ([`rows`]).
 //! - A text comparison other than `=` is taken only under a collation that orders by bytes. `=` is the same in every
 //!   deterministic collation. `LIKE 'abc%'` is a byte prefix under each of them; it stays a filter as well.
+pub mod rows;
+
 use super::private::items;
 use crate::keys;
 use mot_engine::key::KeyKind;
 use pgrx::pg_sys;
+use rows::Further;
 
 /// A test of one key column. The first five are the strategies of the index's operator classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub enum Test {
     IsNull = 7,
     IsNotNull = 8,
     Prefix = 9,
+    /// The column before is compared as a part of a row, and this one is the next part.
+    RowGoesOn = 10,
 }
 
 impl Test {
@@ -41,6 +46,7 @@ impl Test {
             7 => Test::IsNull,
             8 => Test::IsNotNull,
             9 => Test::Prefix,
+            10 => Test::RowGoesOn,
             other => unreachable!("fdw_private holds the unknown test {other}"),
         }
     }
@@ -52,12 +58,14 @@ impl Test {
 }
 
 /// A clause as a test of a key column.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Condition {
     pub column: usize,
     pub test: Test,
     pub argument: *mut pg_sys::Expr,
     pub argument_type: pg_sys::Oid,
+    /// In a comparison of rows: the columns that it goes on with.
+    pub further: Vec<Further>,
     pub clause: *mut pg_sys::RestrictInfo,
     /// The clause with the column on the left, or what is answered of it, for EXPLAIN and re-checks.
     pub expression: *mut pg_sys::Expr,
@@ -108,7 +116,7 @@ pub unsafe fn match_index(
                 .or(fixing(Test::AnyOf));
             if let Some(condition) = best {
                 equal += usize::from(condition.test == Test::Equal);
-                chosen.push(*condition);
+                chosen.push(condition.clone());
                 continue;
             }
             chosen.extend(found);
@@ -151,6 +159,7 @@ unsafe fn match_clause(
             test,
             argument,
             argument_type,
+            further: Vec::new(),
             clause: rinfo,
             expression: clause,
             is_exact: test != Test::Prefix,
@@ -201,39 +210,7 @@ unsafe fn match_clause(
                 let (test, argument_type) = strategy(index, column, (*op).opno, (*op).inputcollid)?;
                 (test == Test::Equal).then(|| condition(Test::AnyOf, right, argument_type))
             }
-            pg_sys::NodeTag::T_RowCompareExpr => {
-                let row = clause.cast::<pg_sys::RowCompareExpr>();
-                let left = *items::<pg_sys::Expr>((*row).largs).first()?;
-                let right = *items::<pg_sys::Expr>((*row).rargs).first()?;
-                let first = |list: *mut pg_sys::List| (*(*list).elements).oid_value;
-                let (operator, collation) = (first((*row).opnos), first((*row).inputcollids));
-                let (operand, argument, operator) = if is_column(left) && usable(right) {
-                    (left, right, operator)
-                } else if is_column(right) && usable(left) {
-                    (right, left, pg_sys::get_commutator(operator))
-                } else {
-                    return None;
-                };
-                let (test, argument_type) = strategy(index, column, operator, collation)?;
-                // Rows that begin with the same value may pass by what follows.
-                let test = match test {
-                    Test::Less | Test::LessEqual => Test::LessEqual,
-                    Test::Greater | Test::GreaterEqual => Test::GreaterEqual,
-                    _ => return None,
-                };
-                let mut found = condition(test, argument, argument_type);
-                found.is_exact = false;
-                found.expression = comparison(
-                    index,
-                    column,
-                    test,
-                    operand,
-                    argument,
-                    argument_type,
-                    collation,
-                )?;
-                Some(found)
-            }
+            pg_sys::NodeTag::T_RowCompareExpr => rows::match_row(root, rel, index, column, rinfo),
             pg_sys::NodeTag::T_NullTest => {
                 let test = clause.cast::<pg_sys::NullTest>();
                 if (*test).argisrow || !is_column((*test).arg) {
@@ -256,41 +233,6 @@ unsafe fn match_clause(
             }
             _ => None,
         }
-    }
-}
-
-/// An operator of the index's family between the column and an argument, as an expression.
-unsafe fn comparison(
-    index: *mut pg_sys::IndexOptInfo,
-    column: usize,
-    test: Test,
-    operand: *mut pg_sys::Expr,
-    argument: *mut pg_sys::Expr,
-    argument_type: pg_sys::Oid,
-    collation: pg_sys::Oid,
-) -> Option<*mut pg_sys::Expr> {
-    // SAFETY: the index has a family and an input type for each key column; the expression is the planner's.
-    unsafe {
-        let operator = pg_sys::get_opfamily_member(
-            *(*index).opfamily.add(column),
-            *(*index).opcintype.add(column),
-            argument_type,
-            test as i16,
-        );
-        if operator == pg_sys::InvalidOid {
-            return None;
-        }
-        let made = pg_sys::make_opclause(
-            operator,
-            pg_sys::BOOLOID,
-            false,
-            operand,
-            argument,
-            pg_sys::InvalidOid,
-            collation,
-        );
-        pg_sys::set_opfuncid(made.cast());
-        Some(made)
     }
 }
 
