@@ -270,7 +270,12 @@ impl Bounds {
             // SAFETY: an array of the operator's argument type, not NULL.
             return unsafe { self.add_any(&column, kind, datum) };
         }
-        // SAFETY: a value of the operator's argument type, not NULL.
+        let (kind, datum) = match key.test {
+            _ if !keys::kind_lies_near(column.kind, kind) => (kind, datum),
+            Test::Less | Test::LessEqual => (KeyKind::Timestamp, keys::later(datum)),
+            _ => (KeyKind::Timestamp, keys::earlier(datum)),
+        };
+        // SAFETY: a value of the operator's argument type, or of the one it was replaced by, not NULL.
         let argument = unsafe { argument(&column, kind, datum, false) };
         match key.test {
             Test::Equal => {

@@ -4,7 +4,8 @@
 //! range (`<` to `>`, `IS NOT NULL`, a string prefix). Tests of later columns stay filters.
 //!
 //! - Only operators of the index's family are taken, so the key's byte order is the operator's order. It is btree's (`relation_info`), which compares
-//!   values of several types; of those it takes what the executor converts exactly (`keys::converts`).
+//!   values of several types; of those it takes what the executor converts exactly (`keys::converts`),
+//!   or has a range for (`keys::lies_near`): then the comparison stays a filter, too.
 //! - A comparison of rows, `(a, b) > (1, 2)`, bounds its columns together, and stays a filter ([`rows`]).
 //! - A text comparison other than `=` is taken only under a collation that orders by bytes. `=` is the same in every
 //!   deterministic collation. `LIKE 'abc%'` is a byte prefix under each of them; it stays a filter as well.
@@ -191,6 +192,7 @@ unsafe fn match_clause(
                 }
                 let (test, argument_type) = strategy(index, column, operator, (*op).inputcollid)?;
                 let mut found = condition(test, argument, argument_type);
+                found.is_exact &= !is_near(index, column, argument_type);
                 if argument != right {
                     let turned = pg_sys::copyObjectImpl(clause.cast()).cast::<pg_sys::OpExpr>();
                     pg_sys::CommuteOpExpr(turned);
@@ -293,10 +295,11 @@ unsafe fn strategy(
             return None;
         }
         keys::kind(right)?;
-        if right != left && !keys::converts(left, right) {
+        let test = Test::from_number(number);
+        let has_range = test != Test::Equal && keys::lies_near(left, right);
+        if right != left && !keys::converts(left, right) && !has_range {
             return None;
         }
-        let test = Test::from_number(number);
         let fits = if test == Test::Equal {
             compares_bytes(index, column, collation)
         } else {
@@ -304,6 +307,16 @@ unsafe fn strategy(
         };
         fits.then_some((test, right))
     }
+}
+
+/// Whether a range that is too large answers a comparison with this type.
+unsafe fn is_near(
+    index: *const pg_sys::IndexOptInfo,
+    column: usize,
+    argument_type: pg_sys::Oid,
+) -> bool {
+    // SAFETY: the index has an input type for each key column.
+    keys::lies_near(unsafe { *(*index).opcintype.add(column) }, argument_type)
 }
 
 /// Whether values are equal under the collation, or none, exactly if their bytes are.

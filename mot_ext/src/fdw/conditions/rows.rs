@@ -3,7 +3,7 @@
 //! What passes is in the range from the values that are compared with, or up to them, in the order of the index: a row that is beyond them in its first column
 //! passes whatever follows, one that is equal there by what follows, NULL never. So the range is one of keys, and the comparison stays a filter
 //! for what has NULL behind equal values, and for columns that the index does not have.
-use super::{Condition, Test, is_outside, strategy};
+use super::{Condition, Test, is_near, is_outside, strategy};
 use crate::fdw::private::{items, list};
 use crate::pg::version;
 use pgrx::pg_sys;
@@ -57,6 +57,9 @@ pub unsafe fn match_row(
             }
             let collation = oid((*row).inputcollids, at);
             let (test, argument_type) = strategy(index, column, operator, collation)?;
+            if is_near(index, column, argument_type) {
+                return None;
+            }
             Some(Pair {
                 operand,
                 argument,
