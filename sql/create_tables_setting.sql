@@ -115,5 +115,20 @@ CREATE TABLE ct_with AS WITH d AS (DELETE FROM ct_defaults RETURNING *) SELECT *
 CREATE TABLE ct_with AS WITH s AS (SELECT 1 AS a) SELECT * FROM s;
 SELECT * FROM ct_with;
 SELECT * FROM ct_defaults;
+-- Core would make a heap table of it. What makes no table, or none of ours, goes on.
+EXPLAIN ANALYZE CREATE TABLE ct_explained AS SELECT 1 AS a;
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT 1 AS a INTO ct_explained;
+EXPLAIN (ANALYZE OFF, ANALYZE) CREATE TABLE ct_explained AS SELECT 1 AS a WITH NO DATA;
+PREPARE ct_query AS SELECT 1 AS a;
+EXPLAIN ANALYZE CREATE TABLE ct_explained AS EXECUTE ct_query;
+SELECT count(*) FROM pg_class WHERE relname = 'ct_explained';
+EXPLAIN (COSTS OFF) CREATE TABLE ct_explained AS SELECT 1 AS a;
+EXPLAIN (ANALYZE, ANALYZE OFF, COSTS OFF) CREATE TABLE ct_explained AS SELECT 1 AS a;
+DO $$ BEGIN EXECUTE 'EXPLAIN ANALYZE CREATE TEMP TABLE ct_explained AS SELECT 1 AS a'; END $$;
+DO $$ BEGIN EXECUTE 'EXPLAIN ANALYZE CREATE MATERIALIZED VIEW ct_view AS SELECT 1 AS a'; END $$;
+SELECT relname, relkind FROM pg_class WHERE relname IN ('ct_explained', 'ct_view') ORDER BY 1;
 RESET mot.create_tables;
-DROP TABLE ct_with, ct_defaults;
+DO $$ BEGIN EXECUTE 'EXPLAIN ANALYZE CREATE TABLE ct_heap AS SELECT 1 AS a'; END $$;
+DEALLOCATE ct_query;
+DROP MATERIALIZED VIEW ct_view;
+DROP TABLE ct_with, ct_defaults, ct_explained, ct_heap;

@@ -314,8 +314,12 @@ SELECT plan('SELECT * FROM mixed WHERE d <= timestamp ''2024-01-01 12:00''', 'Co
 SELECT plan('SELECT * FROM mixed WHERE f = 1.5::float8', 'Cond|Filter');
 SELECT plan('SELECT * FROM mixed WHERE g < 1.5::float4', 'Cond|Filter');
 SELECT plan('SELECT * FROM mixed WHERE 5::int8 > s', 'Cond|Filter');
--- Filters: the column's values are what would have to be converted, or are compared by another collation.
+-- The column's values are what is converted: a range that has all that may pass, and the filter.
 SELECT plan('SELECT * FROM mixed WHERE ts >= now()', 'Cond|Filter');
+SELECT plan('SELECT * FROM mixed WHERE timestamptz ''2024-03-31 03:00Z'' > d', 'Cond|Filter');
+-- Filters: not even that, or they are compared by another collation.
+SELECT plan('SELECT * FROM mixed WHERE ts = now()', 'Cond|Filter');
+SELECT plan('SELECT * FROM mixed WHERE (ts, id) > (now(), 5)', 'Cond|Filter');
 SELECT plan('SELECT * FROM mixed WHERE d = now()', 'Cond|Filter');
 SELECT plan('SELECT * FROM mixed WHERE n = ''x''::text', 'Cond|Filter');
 SELECT plan('SELECT * FROM mixed WHERE t = ''x''::name', 'Cond|Filter');
@@ -326,6 +330,20 @@ SET enable_bitmapscan = off;
 CALL compare(0, 1500);
 SELECT * FROM differences LIMIT 10;
 SELECT count(*) FROM differences;
+-- The zones farthest from all others.
+CREATE TABLE far AS SELECT z.zone, t.type, r.op, '2024-03-31 00:00Z'::timestamptz + h * interval '1 hour' AS at
+  FROM unnest(ARRAY['ABC167', 'ABC-167', 'ABC167DEF', 'ABC-167DEF', 'Pacific/Apia', 'America/New_York']) z (zone), unnest(ARRAY['ts', 'd']) t (type), unnest(ARRAY['<', '<=', '>', '>=']) r (op),
+    unnest(ARRAY[-340, -172, -168, -167, 0, 1, 167, 168, 172, 340]) h;
+DO $$
+DECLARE f record; result text;
+BEGIN
+  FOR f IN SELECT * FROM planner_knows.far LOOP
+    PERFORM set_config('TimeZone', f.zone, false);
+    result := planner_knows.same(format('SELECT id FROM mixed WHERE %s %s to_timestamp(%s)', f.type, f.op, extract(epoch FROM f.at)));
+    IF result !~ '^same: \d+ rows' THEN INSERT INTO planner_knows.differences VALUES (f::text, result); END IF;
+  END LOOP;
+END $$;
+SELECT * FROM differences LIMIT 10;
 SET TimeZone = 'Europe/Berlin';
 -- Joins by such equalities; not merged, for in no order of the one are all of the others in theirs.
 SET enable_mergejoin = off;

@@ -128,7 +128,7 @@ const fn is_integer(kind: KeyKind) -> bool {
 /// Whether values of a type can stand for values of a key column's type where btree's family compares the two: [`converted`] says how.
 ///
 /// Not those where an order of the column's values is not the order that the operator sees: as one of time with zone, two values of `timestamp` may be one and
-/// the same, and so may two dates.
+/// the same, or the later one earlier, and so may two dates. [`lies_near`] is for these.
 pub fn converts(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
     use KeyKind::{Date, Float4, Float8, Timestamp, TimestampTz};
     match (kind(column), kind(argument)) {
@@ -143,6 +143,43 @@ pub fn converts(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
         ),
         _ => false,
     }
+}
+
+/// Whether a range of values of a key column holds all that stand in an order to a value of this type, and not many others: [`earlier`] and [`later`] give its ends.
+///
+/// A time without zone is compared as the instant that it is in the session's time zone, and that lies no more than the zone's offset from it.
+pub fn lies_near(column: pg_sys::Oid, argument: pg_sys::Oid) -> bool {
+    match (kind(column), kind(argument)) {
+        (Some(column), Some(argument)) => kind_lies_near(column, argument),
+        _ => false,
+    }
+}
+
+/// As [`lies_near`], of kinds.
+pub fn kind_lies_near(column: KeyKind, argument: KeyKind) -> bool {
+    use KeyKind::{Date, Timestamp, TimestampTz};
+    matches!((column, argument), (Timestamp | Date, TimestampTz))
+}
+
+/// More than the offset of any time zone: POSIX allows 167 hours and the rest of one, and summer time another.
+const ZONE_OFFSET_MAX: i64 = 8 * MICROSECONDS_PER_DAY;
+
+/// A time without zone before all those that are this instant, or a later one, in whatever zone.
+pub fn earlier(instant: pg_sys::Datum) -> pg_sys::Datum {
+    moved(instant, -ZONE_OFFSET_MAX)
+}
+
+/// A time without zone behind all those that are this instant, or an earlier one.
+pub fn later(instant: pg_sys::Datum) -> pg_sys::Datum {
+    moved(instant, ZONE_OFFSET_MAX)
+}
+
+fn moved(instant: pg_sys::Datum, by: i64) -> pg_sys::Datum {
+    let moved = match instant.value() as i64 {
+        infinite @ (TIME_FIRST | TIME_LAST) => infinite,
+        finite => finite.saturating_add(by),
+    };
+    pg_sys::Datum::from(moved)
 }
 
 /// Converts the argument of a comparison with a column of another kind; [`converts`] said that it can be. It depends on the session's time zone, as

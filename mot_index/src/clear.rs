@@ -14,11 +14,62 @@ impl<M: Memory> Tree<'_, M> {
     /// # Safety
     /// Nobody else uses the tree during the call, and nobody who used it before is still pinned.
     pub unsafe fn clear(&self) {
-        let root = self.first_layer();
-        self.root.node.store(0, Ordering::Release);
-        if let Some(root) = root {
-            self.free_subtree(root);
+        // SAFETY: the caller's.
+        while !unsafe { self.clear_some(usize::MAX, |_| ()) } {}
+    }
+
+    /// Gives about so many nodes back, the last ones first, and tells `value` the values in them, each once. True: the tree is empty now. Until then
+    /// it can only be cleared further: its nodes say themselves what is left of them.
+    ///
+    /// # Safety
+    /// Nobody else uses the tree from the first of these calls to the last one, and nobody who used it before is still pinned.
+    pub unsafe fn clear_some(&self, nodes: usize, mut value: impl FnMut(u64)) -> bool {
+        // From the root to the node that is the last: layers in leaves' last entries, children in inner nodes' last places.
+        let mut path: Vec<u64> = self.first_layer().map(Node::address).into_iter().collect();
+        let mut left = nodes;
+        while let Some(&address) = path.last() {
+            if left == 0 {
+                return false;
+            }
+            // SAFETY: addresses of nodes of this tree, none of them freed: whoever frees one takes it out of the node that names it.
+            let node = unsafe { Node::at(address) }.expect("children and layers have addresses");
+            if is_inner(node.version.stable()) {
+                path.push(node.child(node.count()));
+                continue;
+            }
+            if let Some(layer) = take_values(node, &mut value) {
+                path.push(layer);
+                continue;
+            }
+            path.pop();
+            // SAFETY: the bag of a leaf nobody else can reach.
+            if let Some(bag) = unsafe { Bag::at(node.bag()) } {
+                self.free_bag(bag);
+            }
+            self.free_node(node);
+            left -= 1;
+            // What named it forgets it; an inner node that names nothing more goes, too.
+            loop {
+                let Some(&above) = path.last() else {
+                    self.root.node.store(0, Ordering::Release);
+                    break;
+                };
+                // SAFETY: as above.
+                let above = unsafe { Node::at(above) }.expect("a node of the path");
+                if !is_inner(above.version.stable()) {
+                    let permutation = above.permutation();
+                    above.set_permutation(permutation.truncate(permutation.count() - 1));
+                    break;
+                }
+                if above.count() > 0 {
+                    above.set_count(above.count() - 1);
+                    break;
+                }
+                path.pop();
+                self.free_node(above);
+            }
         }
+        true
     }
 
     /// Frees a node and everything below it. The caller has made sure that nobody else can reach
@@ -50,4 +101,20 @@ impl<M: Memory> Tree<'_, M> {
             self.free_node(node);
         }
     }
+}
+
+/// Tells the values of a leaf, from the last on, up to a layer: which then is its last entry.
+fn take_values(leaf: &Node, value: &mut impl FnMut(u64)) -> Option<u64> {
+    let permutation = leaf.permutation();
+    let kinds = leaf.kinds();
+    for position in (0..permutation.count()).rev() {
+        let slot = permutation.slot(position);
+        if kinds.of(slot) != LAYER {
+            value(leaf.value(slot));
+        } else if leaf.value(slot) != 0 {
+            leaf.set_permutation(permutation.truncate(position + 1));
+            return Some(leaf.value(slot));
+        }
+    }
+    None
 }

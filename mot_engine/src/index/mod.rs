@@ -37,7 +37,7 @@ pub(crate) use keys::Sorter;
 pub(crate) use posting::{only_slot, slots_of};
 pub use ranges::EntryRange;
 pub(crate) use remaining::RemainingKeys;
-pub(crate) use remove::{clear_tree, remove_key};
+pub(crate) use remove::{clear_some, remove_key};
 pub(crate) use together::{KEYS_TOGETHER, Obstacle, enter_row};
 
 use crate::errors::EngineError;

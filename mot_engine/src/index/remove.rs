@@ -115,33 +115,23 @@ fn chain_has_key(
     Ok(false)
 }
 
-/// Frees every node and posting block of an index.
+/// Nodes of an index that are freed in one go.
+const NODES_AT_A_TIME: usize = 1024;
+
+/// Frees some nodes of an index, and the posting blocks that they name. True: that was all.
 ///
 /// # Safety
 /// Nobody uses the index any more.
-pub(crate) unsafe fn clear_tree(session: &Session, index: IndexRef) {
+pub(crate) unsafe fn clear_some(session: &Session, index: IndexRef) -> bool {
     let memory = session.tree_memory(Urgency::Reserve);
-    // SAFETY: nobody else uses it (caller).
-    let tree = unsafe { Tree::new(&index.storage().root, &memory) };
-    if index.is_unique() {
-        // SAFETY: nobody else uses it (caller).
-        unsafe { free_postings(session, &tree) };
-    }
-    // SAFETY: nobody else uses it (caller).
-    unsafe { tree.clear() };
-}
-
-/// Not pinned: a walk through a large tree would keep everybody from reusing memory.
-///
-/// # Safety
-/// Nobody else uses the tree.
-unsafe fn free_postings(session: &Session, tree: &Tree<'_, crate::session::NodeMemory<'_>>) {
-    let mut cursor = mot_index::Cursor::new();
-    cursor.seek(mot_index::Bound::Start, mot_index::Direction::Forward);
-    while let Some((_, value)) = cursor.next(tree) {
-        if let Some(block) = Posting::of(value) {
-            // SAFETY: nobody uses the tree any more; each block is named by one entry.
-            unsafe { block.retire(&session.local) };
-        }
+    let has_postings = index.is_unique();
+    // SAFETY: nobody else uses the tree (caller); each block is named by one entry, which is gone by then.
+    unsafe {
+        let tree = Tree::new(&index.storage().root, &memory);
+        tree.clear_some(NODES_AT_A_TIME, |value| {
+            if has_postings && let Some(block) = Posting::of(value) {
+                block.retire(&session.local);
+            }
+        })
     }
 }

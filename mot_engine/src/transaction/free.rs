@@ -6,11 +6,15 @@
 //! A server that writes the log first tells it what it frees. Recovery then finds, before the first record that was written with that memory
 //! in use for something else, that it may free the same: it needs no more room than the server had. Definitions of which the log
 //! knows nothing are not told.
+//!
+//! It goes in stretches, and the caller is asked between two of them, who may unwind: what is freed is out of the storage that had it by then, and the rest
+//! is doomed again, as a whole that is only smaller. So whoever takes it next goes on with it, in this process, in another, or after a warm restart, which keeps the
+//! list of what is doomed with everything else. What is told again then was freed before in recovery's eyes, and is no more there.
 
 use super::Log;
 use crate::errors::EngineError;
 use crate::ids::Lsn;
-use crate::index::clear_tree;
+use crate::index::clear_some;
 use crate::log::DefinitionsWriter;
 use crate::memory::Purpose;
 use crate::row::Head;
@@ -21,8 +25,11 @@ use std::sync::atomic::Ordering;
 /// Definitions freed by a call at most, of each kind: their numbers make a record of 130 kB at most.
 const FREED_AT_A_TIME: usize = 4096;
 
+/// Slots whose versions are freed in one go.
+const SLOTS_AT_A_TIME: u64 = 4096;
+
 /// Frees some of what was dropped and is used by nobody, on a server that does not write the log: it replays. The caller is not pinned. `pause` is
-/// called while this waits; it may unwind, and then what is not freed stays doomed. Returns how many tables and indexes it freed.
+/// called while this waits, and again and again; it may unwind, and then what is not freed stays doomed. Returns how many tables and indexes it freed.
 ///
 /// Relation locks keep users away, but not those who only look: an index that is being created, and whose creation is rolled back, may be
 /// looked at by whoever lists the table's indexes, and on a standby replay holds no lock at all. They are pinned, and are waited for.
@@ -42,7 +49,7 @@ pub fn log_and_free_doomed(
 /// What is doomed meanwhile is left to the next call, or the caller might never come back.
 fn free_after(
     session: &Session,
-    pause: impl FnMut(),
+    mut pause: impl FnMut(),
     tell: impl FnOnce(&Doomed<'_>) -> Result<(), EngineError>,
 ) -> Result<usize, EngineError> {
     let mut doomed = Doomed::take(session.catalog());
@@ -51,15 +58,17 @@ fn free_after(
         return Ok(0);
     }
     tell(&doomed)?;
-    session.local.wait_for_pinned(pause);
-    while let Some(index) = doomed.indexes.pop() {
+    session.local.wait_for_pinned(&mut pause);
+    while let Some(index) = doomed.indexes.last() {
         // SAFETY: it was unlinked from its table, its users held relation locks that ended, who else looked at it was waited for, and
         // who takes it from the list is the only one to free it.
-        unsafe { free_index(session, index) };
+        unsafe { free_index_pausing(session, *index, &mut pause) };
+        doomed.indexes.pop();
     }
-    while let Some(table) = doomed.tables.pop() {
+    while let Some(table) = doomed.tables.last() {
         // SAFETY: as above, and nobody walks it.
-        unsafe { free_table(session, table) };
+        unsafe { free_table(session, *table, &mut pause) };
+        doomed.tables.pop();
     }
     Ok(count)
 }
@@ -126,34 +135,57 @@ fn is_logged(created_lsn: u64) -> bool {
 /// Nobody uses it any more.
 pub(crate) unsafe fn free_index(session: &Session, index: IndexRef) {
     // SAFETY: the caller's.
+    unsafe { free_index_pausing(session, index, &mut || ()) };
+}
+
+/// # Safety
+/// As [`free_index`]; nobody but who frees it uses it after `pause` has unwound.
+unsafe fn free_index_pausing(session: &Session, index: IndexRef, pause: &mut impl FnMut()) {
+    // SAFETY: the caller's.
     unsafe {
-        clear_tree(session, index);
+        while !clear_some(session, index) {
+            pause();
+        }
         index.free(&session.local);
     }
 }
 
 /// # Safety
-/// Nobody uses the table any more; a reader of the catalog may still stand on its header.
-unsafe fn free_table(session: &Session, table: TableRef) {
+/// Nobody uses the table any more, nor after `pause` has unwound; a reader of the catalog may still stand on its header.
+unsafe fn free_table(session: &Session, table: TableRef, pause: &mut impl FnMut()) {
+    let storage = table.storage();
     for index in table.all_indexes() {
         // SAFETY: the caller's.
-        unsafe { free_index(session, index) };
-    }
-    let storage = table.storage();
-    let end = table.slots_end().0;
-    storage.directory.for_each(0..end, |_, anchor| {
-        let head: Head = anchor.head();
-        let mut at = head.version();
-        while let Some(version) = at {
-            at = version.next();
-            // SAFETY: nobody uses the table any more (caller).
-            unsafe {
-                session
-                    .local
-                    .free(version.block(), version.block_bytes(), Purpose::Rows)
-            };
+        unsafe { free_index_pausing(session, index, pause) };
+        let address = index.address();
+        for word in &storage.indexes {
+            if word.load(Ordering::Relaxed) == address {
+                word.store(0, Ordering::Relaxed);
+            }
         }
-    });
+    }
+    loop {
+        let end = table.slots_end().0;
+        let from = end.saturating_sub(SLOTS_AT_A_TIME);
+        storage.directory.for_each(from..end, |_, anchor| {
+            let head: Head = anchor.head();
+            let mut at = head.version();
+            while let Some(version) = at {
+                at = version.next();
+                // SAFETY: nobody uses the table any more (caller).
+                unsafe {
+                    session
+                        .local
+                        .free(version.block(), version.block_bytes(), Purpose::Rows)
+                };
+            }
+        });
+        storage.slots_end.store(from, Ordering::Release);
+        if from == 0 {
+            break;
+        }
+        pause();
+    }
     // SAFETY: as above; the header is retired because a reader of the catalog's list may stand on it.
     unsafe {
         storage.directory.free(&session.local);

@@ -234,10 +234,10 @@ unsafe extern "C-unwind" fn run(
         if is_compiled(query) {
             return guard::run(|| cache::run(query, direction, count));
         }
-        match HOOKS.previous.get().run {
+        guard::execution(|| match HOOKS.previous.get().run {
             Some(next) => next(query, direction, count, execute_once),
             None => standard_run(query, direction, count, execute_once),
-        }
+        });
     }
 }
 
@@ -252,10 +252,10 @@ unsafe extern "C-unwind" fn run(
         if is_compiled(query) {
             return guard::run(|| cache::run(query, direction, count));
         }
-        match HOOKS.previous.get().run {
+        guard::execution(|| match HOOKS.previous.get().run {
             Some(next) => next(query, direction, count),
             None => standard_run(query, direction, count),
-        }
+        });
     }
 }
 

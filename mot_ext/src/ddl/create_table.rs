@@ -89,17 +89,49 @@ unsafe impl Sync for HeapNamespaces {}
 pub unsafe fn from_query(statement: &Statement, node: *mut pg_sys::CreateTableAsStmt) -> bool {
     // SAFETY: a live node of this type.
     unsafe {
-        let into = (*node).into;
-        if !settings::CREATE_TABLES.get()
-            || (*node).objtype != pg_sys::ObjectType::OBJECT_TABLE
-            || !(*into).accessMethod.is_null()
-            || (*into).onCommit != pg_sys::OnCommitAction::ONCOMMIT_NOOP
-            || !is_persistent((*into).rel)
-        {
+        let makes_mot = is_to_be_mot(node);
+        if makes_mot {
+            create_table_as::run(statement, node);
+        }
+        makes_mot
+    }
+}
+
+/// EXPLAIN ANALYZE of these makes and fills the table in core, which would be a heap table.
+pub unsafe fn explained(node: *mut pg_sys::ExplainStmt) -> bool {
+    // SAFETY: a live node of this type, whose query parse analysis made; each cast follows a node's tag.
+    unsafe {
+        if !settings::CREATE_TABLES.get() {
             return false;
         }
-        create_table_as::run(statement, node);
-        true
+        let query = (*node).query.cast::<pg_sys::Query>();
+        let made = (*query).utilityStmt;
+        let makes_mot =
+            !made.is_null() && nodes::tag(made) == T_CreateTableAsStmt && is_to_be_mot(made.cast());
+        let runs = nodes::items::<pg_sys::DefElem>((*node).options)
+            .into_iter()
+            .rfind(|option| nodes::text((**option).defname) == "analyze")
+            .is_some_and(|option| pg_sys::defGetBoolean(option));
+        if makes_mot && runs {
+            unsupported(
+                "EXPLAIN ANALYZE cannot create a memory-optimized table",
+                "Use EXPLAIN ANALYZE with the query itself, or set mot.create_tables = off for a heap table.",
+            );
+        }
+        false
+    }
+}
+
+/// Whether CREATE TABLE AS makes a memory-optimized table.
+unsafe fn is_to_be_mot(node: *mut pg_sys::CreateTableAsStmt) -> bool {
+    // SAFETY: a live node of this type.
+    unsafe {
+        let into = (*node).into;
+        settings::CREATE_TABLES.get()
+            && (*node).objtype == pg_sys::ObjectType::OBJECT_TABLE
+            && (*into).accessMethod.is_null()
+            && (*into).onCommit == pg_sys::OnCommitAction::ONCOMMIT_NOOP
+            && is_persistent((*into).rel)
     }
 }
 

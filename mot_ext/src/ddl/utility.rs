@@ -114,6 +114,7 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
         T_CreateStmt
             | T_CreateForeignTableStmt
             | T_CreateTableAsStmt
+            | T_ExplainStmt
             | T_IndexStmt
             | T_AlterTableStmt
             | T_AlterDomainStmt
@@ -166,6 +167,7 @@ unsafe fn is_done_here(statement: &Statement, node: *mut pg_sys::Node) -> bool {
             T_CreateStmt => create_table::plain(statement, node.cast()),
             T_CreateForeignTableStmt => create_table::foreign(statement, node.cast()),
             T_CreateTableAsStmt => create_table::from_query(statement, node.cast()),
+            T_ExplainStmt => create_table::explained(node.cast()),
             T_IndexStmt => index::create(statement, node.cast()),
             T_AlterDomainStmt => domain::alter(statement, node.cast()),
             T_ReassignOwnedStmt => alter::reassign_owned(statement, node),

@@ -3,6 +3,8 @@
 //! The tests that fix columns multiply into key prefixes, sorted and without repetition, so that scanning one after the other
 //! gives rows in index order even for `= ANY`. The tests of the next column become one pair of ends that all prefixes share.
 //! A NULL argument, or one no value of the column can equal, makes the scan empty.
+mod rows;
+
 use super::conditions::Test;
 use super::expressions::Value;
 use super::prefixes::Prefixes;
@@ -251,6 +253,8 @@ impl Bounds {
                 self.exclude_null(&column)?;
                 return Ok(true);
             }
+            // With the part before.
+            Test::RowGoesOn => return Ok(true),
             _ => {}
         }
         let (datum, is_null) = match condition.argument {
@@ -266,7 +270,12 @@ impl Bounds {
             // SAFETY: an array of the operator's argument type, not NULL.
             return unsafe { self.add_any(&column, kind, datum) };
         }
-        // SAFETY: a value of the operator's argument type, not NULL.
+        let (kind, datum) = match key.test {
+            _ if !keys::kind_lies_near(column.kind, kind) => (kind, datum),
+            Test::Less | Test::LessEqual => (KeyKind::Timestamp, keys::later(datum)),
+            _ => (KeyKind::Timestamp, keys::earlier(datum)),
+        };
+        // SAFETY: a value of the operator's argument type, or of the one it was replaced by, not NULL.
         let argument = unsafe { argument(&column, kind, datum, false) };
         match key.test {
             Test::Equal => {
@@ -293,7 +302,18 @@ impl Bounds {
                 self.raise_low(low);
                 self.lower_high(high);
             }
-            test => return self.add_range(&column, test, argument),
+            test => {
+                if let Argument::Value(value) = argument
+                    && self.is_row(position)
+                    // SAFETY: see the caller.
+                    && let Some(end) = unsafe { self.row_end(position, value, context)? }
+                {
+                    self.exclude_null(&column)?;
+                    self.add_end(&column, test, end);
+                    return Ok(true);
+                }
+                return self.add_range(&column, test, argument);
+            }
         }
         Ok(true)
     }
@@ -324,12 +344,17 @@ impl Bounds {
             key: self.scratch.as_slice().to_vec(),
             is_inclusive,
         };
+        self.add_end(column, test, end);
+        Ok(true)
+    }
+
+    fn add_end(&mut self, column: &KeyColumn, test: Test, end: End) {
+        let is_upper = matches!(test, Test::Less | Test::LessEqual);
         if is_upper != column.descending {
             self.lower_high(end);
         } else {
             self.raise_low(end);
         }
-        Ok(true)
     }
 
     /// Leaves NULLs out: they are at one end of the column's keys.

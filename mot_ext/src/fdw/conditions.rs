@@ -4,14 +4,18 @@
 //! range (`<` to `>`, `IS NOT NULL`, a string prefix). Tests of later columns stay filters.
 //!
 //! - Only operators of the index's family are taken, so the key's byte order is the operator's order. It is btree's (`relation_info`), which compares
-//!   values of several types; of those it takes what the executor converts exactly (`keys::converts`).
-//! - A comparison of rows, `(a, b) > (1, 2)`, bounds its first column, the values it begins with included, and stays a filter.
+//!   values of several types; of those it takes what the executor converts exactly (`keys::converts`),
+//!   or has a range for (`keys::lies_near`): then the comparison stays a filter, too.
+//! - A comparison of rows, `(a, b) > (1, 2)`, bounds its columns together, and stays a filter ([`rows`]).
 //! - A text comparison other than `=` is taken only under a collation that orders by bytes. `=` is the same in every
 //!   deterministic collation. `LIKE 'abc%'` is a byte prefix under each of them; it stays a filter as well.
+pub mod rows;
+
 use super::private::items;
 use crate::keys;
 use mot_engine::key::KeyKind;
 use pgrx::pg_sys;
+use rows::Further;
 
 /// A test of one key column. The first five are the strategies of the index's operator classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub enum Test {
     IsNull = 7,
     IsNotNull = 8,
     Prefix = 9,
+    /// The column before is compared as a part of a row, and this one is the next part.
+    RowGoesOn = 10,
 }
 
 impl Test {
@@ -41,6 +47,7 @@ impl Test {
             7 => Test::IsNull,
             8 => Test::IsNotNull,
             9 => Test::Prefix,
+            10 => Test::RowGoesOn,
             other => unreachable!("fdw_private holds the unknown test {other}"),
         }
     }
@@ -52,12 +59,14 @@ impl Test {
 }
 
 /// A clause as a test of a key column.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Condition {
     pub column: usize,
     pub test: Test,
     pub argument: *mut pg_sys::Expr,
     pub argument_type: pg_sys::Oid,
+    /// In a comparison of rows: the columns that it goes on with.
+    pub further: Vec<Further>,
     pub clause: *mut pg_sys::RestrictInfo,
     /// The clause with the column on the left, or what is answered of it, for EXPLAIN and re-checks.
     pub expression: *mut pg_sys::Expr,
@@ -108,7 +117,7 @@ pub unsafe fn match_index(
                 .or(fixing(Test::AnyOf));
             if let Some(condition) = best {
                 equal += usize::from(condition.test == Test::Equal);
-                chosen.push(*condition);
+                chosen.push(condition.clone());
                 continue;
             }
             chosen.extend(found);
@@ -151,6 +160,7 @@ unsafe fn match_clause(
             test,
             argument,
             argument_type,
+            further: Vec::new(),
             clause: rinfo,
             expression: clause,
             is_exact: test != Test::Prefix,
@@ -182,6 +192,7 @@ unsafe fn match_clause(
                 }
                 let (test, argument_type) = strategy(index, column, operator, (*op).inputcollid)?;
                 let mut found = condition(test, argument, argument_type);
+                found.is_exact &= !is_near(index, column, argument_type);
                 if argument != right {
                     let turned = pg_sys::copyObjectImpl(clause.cast()).cast::<pg_sys::OpExpr>();
                     pg_sys::CommuteOpExpr(turned);
@@ -201,39 +212,7 @@ unsafe fn match_clause(
                 let (test, argument_type) = strategy(index, column, (*op).opno, (*op).inputcollid)?;
                 (test == Test::Equal).then(|| condition(Test::AnyOf, right, argument_type))
             }
-            pg_sys::NodeTag::T_RowCompareExpr => {
-                let row = clause.cast::<pg_sys::RowCompareExpr>();
-                let left = *items::<pg_sys::Expr>((*row).largs).first()?;
-                let right = *items::<pg_sys::Expr>((*row).rargs).first()?;
-                let first = |list: *mut pg_sys::List| (*(*list).elements).oid_value;
-                let (operator, collation) = (first((*row).opnos), first((*row).inputcollids));
-                let (operand, argument, operator) = if is_column(left) && usable(right) {
-                    (left, right, operator)
-                } else if is_column(right) && usable(left) {
-                    (right, left, pg_sys::get_commutator(operator))
-                } else {
-                    return None;
-                };
-                let (test, argument_type) = strategy(index, column, operator, collation)?;
-                // Rows that begin with the same value may pass by what follows.
-                let test = match test {
-                    Test::Less | Test::LessEqual => Test::LessEqual,
-                    Test::Greater | Test::GreaterEqual => Test::GreaterEqual,
-                    _ => return None,
-                };
-                let mut found = condition(test, argument, argument_type);
-                found.is_exact = false;
-                found.expression = comparison(
-                    index,
-                    column,
-                    test,
-                    operand,
-                    argument,
-                    argument_type,
-                    collation,
-                )?;
-                Some(found)
-            }
+            pg_sys::NodeTag::T_RowCompareExpr => rows::match_row(root, rel, index, column, rinfo),
             pg_sys::NodeTag::T_NullTest => {
                 let test = clause.cast::<pg_sys::NullTest>();
                 if (*test).argisrow || !is_column((*test).arg) {
@@ -256,41 +235,6 @@ unsafe fn match_clause(
             }
             _ => None,
         }
-    }
-}
-
-/// An operator of the index's family between the column and an argument, as an expression.
-unsafe fn comparison(
-    index: *mut pg_sys::IndexOptInfo,
-    column: usize,
-    test: Test,
-    operand: *mut pg_sys::Expr,
-    argument: *mut pg_sys::Expr,
-    argument_type: pg_sys::Oid,
-    collation: pg_sys::Oid,
-) -> Option<*mut pg_sys::Expr> {
-    // SAFETY: the index has a family and an input type for each key column; the expression is the planner's.
-    unsafe {
-        let operator = pg_sys::get_opfamily_member(
-            *(*index).opfamily.add(column),
-            *(*index).opcintype.add(column),
-            argument_type,
-            test as i16,
-        );
-        if operator == pg_sys::InvalidOid {
-            return None;
-        }
-        let made = pg_sys::make_opclause(
-            operator,
-            pg_sys::BOOLOID,
-            false,
-            operand,
-            argument,
-            pg_sys::InvalidOid,
-            collation,
-        );
-        pg_sys::set_opfuncid(made.cast());
-        Some(made)
     }
 }
 
@@ -351,10 +295,11 @@ unsafe fn strategy(
             return None;
         }
         keys::kind(right)?;
-        if right != left && !keys::converts(left, right) {
+        let test = Test::from_number(number);
+        let has_range = test != Test::Equal && keys::lies_near(left, right);
+        if right != left && !keys::converts(left, right) && !has_range {
             return None;
         }
-        let test = Test::from_number(number);
         let fits = if test == Test::Equal {
             compares_bytes(index, column, collation)
         } else {
@@ -362,6 +307,16 @@ unsafe fn strategy(
         };
         fits.then_some((test, right))
     }
+}
+
+/// Whether a range that is too large answers a comparison with this type.
+unsafe fn is_near(
+    index: *const pg_sys::IndexOptInfo,
+    column: usize,
+    argument_type: pg_sys::Oid,
+) -> bool {
+    // SAFETY: the index has an input type for each key column.
+    keys::lies_near(unsafe { *(*index).opcintype.add(column) }, argument_type)
 }
 
 /// Whether values are equal under the collation, or none, exactly if their bytes are.

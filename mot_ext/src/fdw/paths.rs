@@ -4,7 +4,7 @@
 //! heap pays for a page, a memory row pays as a cache miss, far below `cpu_tuple_cost`. An index's order is offered as pathkeys,
 //! both ways, as far as the key's byte order is the collation's order.
 use super::by_row;
-use super::conditions::{self, Match};
+use super::conditions::{self, Match, Test};
 use super::parallel;
 use super::plan;
 use super::private::{self, Key, items, list};
@@ -207,19 +207,26 @@ unsafe fn add_index_path(
     // SAFETY: the planner's own structures.
     unsafe {
         let conditions = &found.conditions;
-        let keys: Vec<Key> = conditions
-            .iter()
-            .map(|condition| Key {
+        let mut keys = Vec::new();
+        let mut arguments = Vec::new();
+        for condition in conditions {
+            keys.push(Key {
                 column: condition.column,
                 test: condition.test,
                 argument_type: condition.argument_type,
-            })
-            .collect();
-        let arguments: Vec<_> = conditions
-            .iter()
-            .filter(|condition| condition.test.has_argument())
-            .map(|condition| condition.argument)
-            .collect();
+            });
+            if condition.test.has_argument() {
+                arguments.push(condition.argument);
+            }
+            for further in &condition.further {
+                keys.push(Key {
+                    column: further.column,
+                    test: Test::RowGoesOn,
+                    argument_type: further.argument_type,
+                });
+                arguments.push(further.argument);
+            }
+        }
         let exact: Vec<_> = conditions
             .iter()
             .filter(|condition| condition.is_exact)
@@ -277,7 +284,7 @@ unsafe fn array_lengths(
 ) -> f64 {
     conditions
         .iter()
-        .filter(|condition| condition.test == conditions::Test::AnyOf)
+        .filter(|condition| condition.test == Test::AnyOf)
         // SAFETY: an expression of array type.
         .map(|condition| unsafe { version::array_length(root, condition.argument.cast()) })
         .product()

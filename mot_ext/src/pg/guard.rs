@@ -9,19 +9,24 @@
 //!   comes once.
 //! - An error that passes a frame of this kind further in is raised anew there. So the innermost one alone notes it.
 //! - Errors of Rust code are none of PostgreSQL's yet: pgrx raises them.
-//! - PostgreSQL may keep the stack as it finds it: for what workers report, as long as a parallel plan lives that began below a callback (a sub-select of a
-//!   condition), and its frame has ended by then. So entries lie in no frame: they stay, and say nothing while they are nobody's.
+//! - Errors of parallel workers are raised by the leader, wherever it looks at interrupts, through the stack that there was when their plan began. If
+//!   a callback catches one that began later, it is not on that stack. So every execution has an entry too ([`execution`]), on each stack that
+//!   a plan in it finds: whoever of us is first on the stack notes the error for the callback that catches it, which raises it again from there. By
+//!   then the execution is under way yet, since its workers are.
+//! - Such a stack is kept as long as the plan lives, and a callback that it began below (a sub-select of a condition) may have ended by then. So entries of
+//!   callbacks lie in no frame: they stay, and say nothing while they are nobody's, but lead on to the execution they were in.
+mod noted;
+
+use noted::Noted;
+use pgrx::PgLogLevel;
 use pgrx::pg_sys;
-use pgrx::pg_sys::panic::{CaughtError, ErrorReportWithLevel, pgrx_extern_c_guard};
-use pgrx::{PgLogLevel, PgSqlErrorCode};
+use pgrx::pg_sys::panic::{CaughtError, pgrx_extern_c_guard};
 use std::any::Any;
 use std::cell::UnsafeCell;
-use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Mutex;
 
 unsafe extern "C-unwind" {
     /// Copies the error that is being raised; may raise that memory is out.
@@ -91,17 +96,58 @@ impl Pool {
             })));
     }
 
-    /// Takes the last entry, and all that was pushed later, off the stack. From now on it leads nowhere.
+    /// Takes the last entry, and all that was pushed later, off the stack. From now on it leads to the execution that it is in, or nowhere.
     #[inline]
     unsafe fn pop(&mut self, guard: *mut Guard) {
         self.used -= 1;
         // SAFETY: as above.
         unsafe {
             let entry = (*guard).entry;
-            pg_sys::error_context_stack = (*entry).previous;
-            (*entry).previous = std::ptr::null_mut();
+            let previous = (*entry).previous;
+            pg_sys::error_context_stack = previous;
+            if previous.is_null() || !is(previous, on_error_in_execution) {
+                (*entry).previous = std::ptr::null_mut();
+            }
             (*entry).arg = std::ptr::null_mut();
         }
+    }
+
+    /// The innermost callback under way.
+    fn innermost(&self) -> Option<*mut Guard> {
+        let entry = self.entries[..self.used].last()?;
+        // SAFETY: entries live for ever.
+        Some(unsafe { (**entry).arg.cast() })
+    }
+}
+
+type OnError = unsafe extern "C-unwind" fn(*mut c_void);
+
+/// Whether an entry is one with this function.
+#[inline]
+unsafe fn is(entry: *mut pg_sys::ErrorContextCallback, on_error: OnError) -> bool {
+    // SAFETY: a live entry (caller).
+    unsafe { (*entry).callback.map_or(0, |callback| callback as usize) == on_error as usize }
+}
+
+/// Runs an execution of PostgreSQL's, in which parallel plans may begin.
+///
+/// # Safety
+/// `body` is PostgreSQL's, and nothing is left to drop here or in its caller should it raise.
+#[inline]
+#[allow(ffi_unwind_calls)]
+pub unsafe fn execution(body: impl FnOnce()) {
+    // SAFETY: as PostgreSQL's own frames have entries: whoever catches an error sets the stack back to what it was.
+    unsafe {
+        let mut entry = pg_sys::ErrorContextCallback {
+            previous: pg_sys::error_context_stack,
+            callback: Some(on_error_in_execution),
+            arg: std::ptr::null_mut(),
+        };
+        let entry = &raw mut entry;
+        (*entry).arg = entry.cast();
+        pg_sys::error_context_stack = entry;
+        body();
+        pg_sys::error_context_stack = (*entry).previous;
     }
 }
 
@@ -140,11 +186,11 @@ pub fn without_context<R>(body: impl FnOnce() -> R) -> R {
             unsafe { pg_sys::error_context_stack = self.0 };
         }
     }
-    // SAFETY: as above. An entry without an argument is a mark, which says nothing by itself; it is popped before its frame ends.
+    // SAFETY: as above. A mark says nothing by itself; it is popped before its frame ends.
     unsafe {
         let mut mark = pg_sys::ErrorContextCallback {
             previous: pg_sys::error_context_stack,
-            callback: Some(on_error),
+            callback: Some(mark),
             arg: std::ptr::null_mut(),
         };
         let _pop = Pop(mark.previous);
@@ -153,161 +199,80 @@ pub fn without_context<R>(body: impl FnOnce() -> R) -> R {
     }
 }
 
+unsafe extern "C-unwind" fn mark(_nobody: *mut c_void) {}
+
 /// `errfinish` calls it for everything that is reported while a callback of ours runs.
-#[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" fn on_error(guard: *mut c_void) {
-    let guard = guard.cast::<Guard>();
-    if guard.is_null() {
-        return;
+    if !guard.is_null() {
+        // SAFETY: called with the argument of a live entry on the stack.
+        unsafe { on_error_at((*guard.cast::<Guard>()).entry) }
     }
-    // SAFETY: called with the argument of a live entry on the stack. The copy is made, and given back, outside of the error's own
-    // context, which `CopyErrorData` does not want; should memory be out, an error jumps over this frame, which has nothing to drop then.
+}
+
+/// `errfinish` calls it for everything that is reported in an execution.
+unsafe extern "C-unwind" fn on_error_in_execution(entry: *mut c_void) {
+    // SAFETY: as above.
+    unsafe { on_error_at(entry.cast()) }
+}
+
+#[allow(ffi_unwind_calls)]
+unsafe fn on_error_at(entry: *mut pg_sys::ErrorContextCallback) {
+    // SAFETY: live entries of the stack. The copy is made, and given back, outside of the error's own context, which `CopyErrorData` does not
+    // want; should memory be out, an error jumps over this frame, which has nothing to drop then.
     unsafe {
-        let Some(is_users) = is_innermost(guard) else {
+        let Some(guard) = (*ENTRIES.0.get()).innermost() else {
             return;
         };
+        let Some((first, is_users)) = first_of_us((*guard).entry) else {
+            return;
+        };
+        if first != entry {
+            return;
+        }
         let old = pg_sys::CurrentMemoryContext;
         pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;
         let error = copy_error();
         if (*error).elevel == PgLogLevel::ERROR as c_int {
-            note(&mut (*guard).noted, &*error, is_users);
+            let from = if first == (*guard).entry {
+                std::ptr::null_mut()
+            } else {
+                first
+            };
+            let noted = &mut (*guard).noted;
+            noted.push(Noted::new(&*error, is_users, from));
+            let mut bytes: usize = noted.iter().map(Noted::bytes).sum();
+            while noted.len() > 1 && (noted.len() > NOTED_MAX || bytes > NOTED_BYTES_MAX) {
+                bytes -= noted.remove(0).bytes();
+            }
         }
         free_error(error);
         pg_sys::CurrentMemoryContext = old;
     }
 }
 
-/// `None`: there is a guard further in. Otherwise whether all statements under way between it and the error are the user's.
-unsafe fn is_innermost(guard: *mut Guard) -> Option<bool> {
-    let ours = on_error as *const () as usize;
+/// The entry that notes what is being raised: the innermost callback's, or the first of ours on a stack that it is not on. And whether all
+/// statements under way between it and the error are the user's.
+unsafe fn first_of_us(
+    innermost: *mut pg_sys::ErrorContextCallback,
+) -> Option<(*mut pg_sys::ErrorContextCallback, bool)> {
+    let mut first = None;
     let mut is_users = true;
-    // SAFETY: live entries, the guard's own among them.
+    // SAFETY: live entries.
     unsafe {
         let mut entry = pg_sys::error_context_stack;
-        while !entry.is_null() && entry != (*guard).entry {
-            if (*entry).callback.map_or(0, |callback| callback as usize) == ours {
-                if !(*entry).arg.is_null() {
-                    return None;
-                }
-                is_users = false;
+        while !entry.is_null() {
+            if entry == innermost {
+                return Some((entry, is_users));
             }
+            let is_ours = is(entry, on_error_in_execution) || is(entry, on_error);
+            if first.is_none() && is_ours && !(*entry).arg.is_null() {
+                first = Some((entry, is_users));
+            }
+            is_users &= !is(entry, mark);
             entry = (*entry).previous;
         }
     }
-    Some(is_users)
-}
-
-unsafe fn note(noted: &mut Vec<Noted>, error: &pg_sys::ErrorData, is_users: bool) {
-    // SAFETY: a live error (caller).
-    noted.push(unsafe { Noted::new(error, is_users) });
-    let mut bytes: usize = noted.iter().map(Noted::bytes).sum();
-    while noted.len() > 1 && (noted.len() > NOTED_MAX || bytes > NOTED_BYTES_MAX) {
-        bytes -= noted.remove(0).bytes();
-    }
-}
-
-/// An error as it was raised, with texts of its own.
-struct Noted(pg_sys::ErrorData);
-
-/// The texts that an error owns.
-fn texts(error: &mut pg_sys::ErrorData) -> [&mut *mut c_char; 12] {
-    [
-        &mut error.message,
-        &mut error.detail,
-        &mut error.detail_log,
-        &mut error.hint,
-        &mut error.context,
-        &mut error.backtrace,
-        &mut error.schema_name,
-        &mut error.table_name,
-        &mut error.column_name,
-        &mut error.datatype_name,
-        &mut error.constraint_name,
-        &mut error.internalquery,
-    ]
-}
-
-impl Noted {
-    unsafe fn new(error: &pg_sys::ErrorData, is_users: bool) -> Noted {
-        let mut error = *error;
-        if !is_users {
-            error.context = std::ptr::null_mut();
-            error.internalquery = std::ptr::null_mut();
-            (error.cursorpos, error.internalpos) = (0, 0);
-        }
-        // SAFETY: each is NULL or a C string of the error's.
-        unsafe {
-            for text in texts(&mut error) {
-                if !text.is_null() {
-                    *text = CStr::from_ptr(*text).to_owned().into_raw();
-                }
-            }
-            for name in [&mut error.filename, &mut error.funcname, &mut error.domain] {
-                *name = for_ever(*name);
-            }
-        }
-        // Nobody looks at these when it is raised again.
-        error.context_domain = std::ptr::null();
-        error.message_id = std::ptr::null();
-        error.assoc_context = std::ptr::null_mut();
-        Noted(error)
-    }
-
-    /// Bytes of its texts.
-    fn bytes(&self) -> usize {
-        let mut error = self.0;
-        texts(&mut error)
-            .into_iter()
-            .filter(|text| !text.is_null())
-            // SAFETY: a C string of this error's.
-            .map(|text| unsafe { CStr::from_ptr(*text) }.count_bytes())
-            .sum()
-    }
-
-    /// Whether pgrx made this report of it.
-    fn is(&self, report: &ErrorReportWithLevel) -> bool {
-        let text = |text: *const c_char| {
-            // SAFETY: NULL or a C string of this error's.
-            (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy())
-        };
-        let error = &self.0;
-        report.level() == PgLogLevel::ERROR
-            && report.sql_error_code() == PgSqlErrorCode::from(error.sqlerrcode)
-            && report.line_number() == error.lineno as u32
-            && report.function_name() == text(error.funcname).as_deref()
-            && text(error.message).is_none_or(|message| report.message() == message)
-            && report.detail() == text(error.detail).as_deref()
-            && report.hint() == text(error.hint).as_deref()
-    }
-}
-
-impl Drop for Noted {
-    fn drop(&mut self) {
-        for text in texts(&mut self.0) {
-            if !text.is_null() {
-                // SAFETY: made by `into_raw`.
-                drop(unsafe { CString::from_raw(*text) });
-            }
-        }
-    }
-}
-
-/// The names of source files, functions and message domains: PostgreSQL keeps the pointers it is given.
-static NAMES: Mutex<BTreeSet<&'static CStr>> = Mutex::new(BTreeSet::new());
-
-unsafe fn for_ever(name: *const c_char) -> *const c_char {
-    if name.is_null() {
-        return name;
-    }
-    // SAFETY: a C string (caller).
-    let name = unsafe { CStr::from_ptr(name) };
-    let mut names = NAMES.lock().unwrap_or_else(|lock| lock.into_inner());
-    if let Some(known) = names.get(name) {
-        return known.as_ptr();
-    }
-    let kept: &'static CStr = Box::leak(name.to_owned().into_boxed_c_str());
-    names.insert(kept);
-    kept.as_ptr()
+    first
 }
 
 /// The error raised last. Nothing may be left to drop when PostgreSQL jumps.
@@ -339,7 +304,10 @@ unsafe fn raise(mut noted: Vec<Noted>, payload: Box<dyn Any + Send>) -> ! {
             // to drop here.
             unsafe {
                 let raised = (*RAISED.0.get()).insert(found);
-                throw_error(&raw mut raised.0);
+                if !raised.from.is_null() {
+                    pg_sys::error_context_stack = raised.from;
+                }
+                throw_error(&raw mut raised.error);
             }
             unreachable!("an error was raised, and PostgreSQL went on");
         }

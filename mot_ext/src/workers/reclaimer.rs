@@ -280,8 +280,13 @@ impl Log for WrittenSoon {
 
 /// Frees dropped tables and indexes; the log is told if this server writes one. Right after recovery it may not yet: a later round frees.
 fn free_doomed(session: &Session) -> usize {
+    // A large table takes its time, in which a shutdown is not to wait, nor what others may prune.
+    let between_stretches = || {
+        end_if_asked();
+        session.engine().raise_horizon(fresh_horizon());
+    };
     if session.engine().state() == State::Replaying {
-        return transaction::free_doomed(session, end_if_asked);
+        return transaction::free_doomed(session, between_stretches);
     }
     // SAFETY: reads shared state, and makes this process ready to write WAL once recovery is over.
     if unsafe { pg_sys::RecoveryInProgress() } {
@@ -291,7 +296,7 @@ fn free_doomed(session: &Session) -> usize {
     let Some(_counted) = session::Counted::begin() else {
         return 0;
     };
-    match transaction::log_and_free_doomed(session, &mut WrittenSoon, end_if_asked) {
+    match transaction::log_and_free_doomed(session, &mut WrittenSoon, between_stretches) {
         Ok(freed) => freed,
         Err(error) => errors::raise(error),
     }

@@ -35,6 +35,25 @@ pub unsafe fn ask_none_of_plan(plan: *mut pg_sys::PlannedStmt) {
     }
 }
 
+/// An empty comparison of rows, with btree's number for what it asks.
+pub unsafe fn row_comparison(number: u32) -> *mut pg_sys::RowCompareExpr {
+    // SAFETY: zeroed memory of the node's size in the current memory context.
+    unsafe {
+        let bytes = size_of::<pg_sys::RowCompareExpr>();
+        let row = pg_sys::palloc0(bytes).cast::<pg_sys::RowCompareExpr>();
+        (*row).xpr.type_ = pg_sys::NodeTag::T_RowCompareExpr;
+        #[cfg(not(feature = "pg18"))]
+        {
+            (*row).rctype = number as pg_sys::RowCompareType::Type;
+        }
+        #[cfg(feature = "pg18")]
+        {
+            (*row).cmptype = number as pg_sys::CompareType::Type;
+        }
+        row
+    }
+}
+
 /// A function that `expression_tree_mutator` calls for the parts of an expression.
 pub type Mutator =
     unsafe extern "C-unwind" fn(*mut pg_sys::Node, *mut std::ffi::c_void) -> *mut pg_sys::Node;

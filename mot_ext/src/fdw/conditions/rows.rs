@@ -1,0 +1,177 @@
+//! Comparisons of rows, `(a, b) > (1, 2)`: as many of their leading columns as the index has one behind the other, in one direction.
+//!
+//! What passes is in the range from the values that are compared with, or up to them, in the order of the index: a row that is beyond them in its first column
+//! passes whatever follows, one that is equal there by what follows, NULL never. So the range is one of keys, and the comparison stays a filter
+//! for what has NULL behind equal values, and for columns that the index does not have.
+use super::{Condition, Test, is_near, is_outside, strategy};
+use crate::fdw::private::{items, list};
+use crate::pg::version;
+use pgrx::pg_sys;
+
+/// A column that a comparison of rows goes on with.
+#[derive(Clone, Copy)]
+pub struct Further {
+    pub column: usize,
+    pub argument: *mut pg_sys::Expr,
+    pub argument_type: pg_sys::Oid,
+}
+
+/// A pair of columns that an index column answers.
+struct Pair {
+    operand: *mut pg_sys::Expr,
+    argument: *mut pg_sys::Expr,
+    argument_type: pg_sys::Oid,
+    operator: pg_sys::Oid,
+    collation: pg_sys::Oid,
+    family: pg_sys::Oid,
+    test: Test,
+}
+
+/// A comparison of rows as a test of a key column and those behind it.
+pub unsafe fn match_row(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    index: *mut pg_sys::IndexOptInfo,
+    column: usize,
+    rinfo: *mut pg_sys::RestrictInfo,
+) -> Option<Condition> {
+    // SAFETY: the planner's own structures; the clause is of this type, and has as many of each list as columns.
+    unsafe {
+        let row = (*rinfo).clause.cast::<pg_sys::RowCompareExpr>();
+        let left = items::<pg_sys::Expr>((*row).largs);
+        let right = items::<pg_sys::Expr>((*row).rargs);
+        let oid = |list: *mut pg_sys::List, at: usize| (*(*list).elements.add(at)).oid_value;
+        let is_column = |node: *mut pg_sys::Expr, column: usize| {
+            pg_sys::match_index_to_operand(node.cast(), column as i32, index)
+        };
+        let pair = |at: usize, is_turned: bool| {
+            let column = column + at;
+            let (operand, argument, operator) = if is_turned {
+                let operator = pg_sys::get_commutator(oid((*row).opnos, at));
+                (right[at], left[at], operator)
+            } else {
+                (left[at], right[at], oid((*row).opnos, at))
+            };
+            if !is_column(operand, column) || !is_outside(root, rel, argument) {
+                return None;
+            }
+            let collation = oid((*row).inputcollids, at);
+            let (test, argument_type) = strategy(index, column, operator, collation)?;
+            if is_near(index, column, argument_type) {
+                return None;
+            }
+            Some(Pair {
+                operand,
+                argument,
+                argument_type,
+                operator,
+                collation,
+                family: *(*index).opfamily.add(column),
+                test,
+            })
+        };
+        let (first, is_turned) = match pair(0, false) {
+            Some(first) => (first, false),
+            None => (pair(0, true)?, true),
+        };
+        let test = first.test;
+        let (loose, is_strict) = match test {
+            Test::Less => (Test::LessEqual, true),
+            Test::Greater => (Test::GreaterEqual, true),
+            Test::LessEqual | Test::GreaterEqual => (test, false),
+            _ => return None,
+        };
+        let is_reverse = |at: usize| {
+            let reverse = (*index).reverse_sort;
+            (!reverse.is_null()).then(|| *reverse.add(column + at))
+        };
+        let columns = ((*index).nkeycolumns as usize - column).min(left.len());
+        let mut pairs = vec![first];
+        for at in 1..columns {
+            let Some(next) = pair(at, is_turned) else {
+                break;
+            };
+            let goes_on = is_reverse(at).is_some() && is_reverse(at) == is_reverse(0);
+            if !goes_on || next.test != test {
+                break;
+            }
+            pairs.push(next);
+        }
+        let is_whole = pairs.len() == left.len();
+        let answered = if is_whole && is_strict { test } else { loose };
+        let further = pairs[1..]
+            .iter()
+            .enumerate()
+            .map(|(at, pair)| Further {
+                column: column + 1 + at,
+                argument: pair.argument,
+                argument_type: pair.argument_type,
+            })
+            .collect();
+        let expression = if is_whole && !is_turned {
+            (*rinfo).clause
+        } else {
+            shorter(index, column, &pairs, answered)?
+        };
+        Some(Condition {
+            column,
+            test: answered,
+            argument: pairs[0].argument,
+            argument_type: pairs[0].argument_type,
+            further,
+            clause: rinfo,
+            expression,
+            is_exact: false,
+        })
+    }
+}
+
+/// The part of a comparison that is answered, the index's columns on the left.
+unsafe fn shorter(
+    index: *mut pg_sys::IndexOptInfo,
+    column: usize,
+    pairs: &[Pair],
+    test: Test,
+) -> Option<*mut pg_sys::Expr> {
+    // SAFETY: the index has a family and an input type for each key column; the expressions are the planner's.
+    unsafe {
+        let mut operators = Vec::new();
+        for (at, pair) in pairs.iter().enumerate() {
+            let operator = if pair.test == test {
+                pair.operator
+            } else {
+                let input = *(*index).opcintype.add(column + at);
+                let number = test as i16;
+                pg_sys::get_opfamily_member(pair.family, input, pair.argument_type, number)
+            };
+            if operator == pg_sys::InvalidOid {
+                return None;
+            }
+            operators.push(operator);
+        }
+        if let [pair] = pairs {
+            let made = pg_sys::make_opclause(
+                operators[0],
+                pg_sys::BOOLOID,
+                false,
+                pair.operand,
+                pair.argument,
+                pg_sys::InvalidOid,
+                pair.collation,
+            );
+            pg_sys::set_opfuncid(made.cast());
+            return Some(made);
+        }
+        let made = version::row_comparison(test as u32);
+        for (pair, operator) in pairs.iter().zip(operators) {
+            (*made).opnos = pg_sys::lappend_oid((*made).opnos, operator);
+            (*made).opfamilies = pg_sys::lappend_oid((*made).opfamilies, pair.family);
+            (*made).inputcollids = pg_sys::lappend_oid((*made).inputcollids, pair.collation);
+        }
+        let of =
+            |side: fn(&Pair) -> *mut pg_sys::Expr| -> Vec<_> { pairs.iter().map(side).collect() };
+        (*made).largs = list(&of(|pair| pair.operand));
+        (*made).rargs = list(&of(|pair| pair.argument));
+        Some(made.cast())
+    }
+}
