@@ -42,7 +42,15 @@ impl Survey {
         // SAFETY: a state, cast by tag.
         unsafe {
             match (*state).type_ {
-                T_ForeignScanState => self.scans.push(state.cast()),
+                // One of no relation takes its rows from one below it.
+                T_ForeignScanState
+                    if (*(*state).plan.cast::<pg_sys::ForeignScan>())
+                        .scan
+                        .scanrelid
+                        > 0 =>
+                {
+                    self.scans.push(state.cast());
+                }
                 T_SortState => self.sorts.push(state.cast()),
                 T_AggState => {
                     let aggregate = state.cast::<pg_sys::AggState>();

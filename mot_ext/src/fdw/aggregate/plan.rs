@@ -1,0 +1,151 @@
+//! When aggregates are offered to the planner, and their plan node.
+use super::call::Call;
+use crate::fdw::filter::Compiler;
+use crate::fdw::private::{self, items};
+use crate::pg::version;
+use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
+use pgrx::pg_sys;
+use pgrx::pg_sys::NodeTag::{T_Aggref, T_ForeignPath, T_ProjectionPath};
+use std::ffi::c_void;
+
+/// What one aggregate costs for a row, in `cpu_operator_cost`s: core's own is one and more.
+const AGGREGATE_COST: f64 = 0.25;
+/// Of a row's `cpu_tuple_cost`: what a row costs that goes into no slot.
+const ROW_SAVED: f64 = 0.5;
+
+/// Whether a relation of the planner is what aggregates give.
+pub unsafe fn is_path(rel: *mut pg_sys::RelOptInfo) -> bool {
+    // SAFETY: the planner's own structure.
+    unsafe { (*rel).reloptkind == pg_sys::RelOptKind::RELOPT_UPPER_REL }
+}
+
+pub unsafe fn get_foreign_upper_paths(
+    root: *mut pg_sys::PlannerInfo,
+    stage: pg_sys::UpperRelationKind::Type,
+    input: *mut pg_sys::RelOptInfo,
+    output: *mut pg_sys::RelOptInfo,
+    _extra: *mut c_void,
+) {
+    // SAFETY: the planner's own structures.
+    unsafe {
+        if stage != pg_sys::UpperRelationKind::UPPERREL_GROUP_AGG
+            || COMPILED_STATEMENTS.get() == CompiledStatements::Off
+            || !is_path(output)
+            || !is_of_whole_table(root, input)
+        {
+            return;
+        }
+        let Some(below) = cheapest(input) else {
+            return;
+        };
+        let Some(aggregates) = aggregates(root, input, output) else {
+            return;
+        };
+        let count = f64::from((*aggregates).length);
+        let per_row =
+            count * AGGREGATE_COST * pg_sys::cpu_operator_cost - ROW_SAVED * pg_sys::cpu_tuple_cost;
+        let all = ((*below).total_cost + (*below).rows * per_row).max((*below).startup_cost);
+        let target = (*(*output).reltarget).cost;
+        let startup = all + target.startup;
+        let cost = version::Cost {
+            rows: 1.0,
+            startup,
+            total: startup + target.per_tuple + pg_sys::cpu_tuple_cost,
+        };
+        let path = version::foreign_upper_path(root, output, cost, below, aggregates);
+        (*path).path.parallel_safe = (*output).consider_parallel && (*below).parallel_safe;
+        pg_sys::add_path(output, path.cast());
+    }
+}
+
+/// Whether the query is one of aggregates, over rows of one table of ours as the scan gives them.
+unsafe fn is_of_whole_table(
+    root: *mut pg_sys::PlannerInfo,
+    input: *mut pg_sys::RelOptInfo,
+) -> bool {
+    // SAFETY: the planner's own structures.
+    unsafe {
+        let query = &*(*root).parse;
+        query.hasAggs
+            && query.groupClause.is_null()
+            && query.groupingSets.is_null()
+            && query.rowMarks.is_null()
+            && !(*root).hasPseudoConstantQuals
+            && (*input).reloptkind == pg_sys::RelOptKind::RELOPT_BASEREL
+            && (*input).rtekind == pg_sys::RTEKind::RTE_RELATION
+    }
+}
+
+/// The cheapest scan that needs nothing from elsewhere. (A table with children is no single scan.)
+unsafe fn cheapest(input: *mut pg_sys::RelOptInfo) -> Option<*mut pg_sys::Path> {
+    // SAFETY: the planner's own structures; casts by tag.
+    unsafe {
+        items::<pg_sys::Path>((*input).pathlist)
+            .into_iter()
+            .map(|path| match (*path).type_ {
+                T_ProjectionPath => (*path.cast::<pg_sys::ProjectionPath>()).subpath,
+                _ => path,
+            })
+            .filter(|path| {
+                let path = &**path;
+                path.type_ == T_ForeignPath && path.parent == input && path.param_info.is_null()
+            })
+            .min_by(|one, other| (**one).total_cost.total_cmp(&(**other).total_cost))
+    }
+}
+
+/// The query's aggregates as a target list; `None` if one takes core.
+unsafe fn aggregates(
+    root: *mut pg_sys::PlannerInfo,
+    input: *mut pg_sys::RelOptInfo,
+    output: *mut pg_sys::RelOptInfo,
+) -> Option<*mut pg_sys::List> {
+    const FLAGS: u32 = pg_sys::PVC_INCLUDE_AGGREGATES
+        | pg_sys::PVC_RECURSE_WINDOWFUNCS
+        | pg_sys::PVC_INCLUDE_PLACEHOLDERS;
+    // SAFETY: the planner's own structures; the relation is locked since parse analysis. Casts by tag.
+    unsafe {
+        let mut targets = std::ptr::null_mut();
+        for expressions in [
+            (*(*output).reltarget).exprs.cast::<pg_sys::Node>(),
+            (*(*root).parse).havingQual,
+        ] {
+            let found = pg_sys::pull_var_clause(expressions, FLAGS as i32);
+            targets = pg_sys::add_to_flat_tlist(targets, found);
+        }
+        let entry = *(*root).simple_rte_array.add((*input).relid as usize);
+        let relation = pg_sys::table_open((*entry).relid, pg_sys::NoLock as i32);
+        let mut compiler = Compiler::new((*input).relid, (*relation).rd_att);
+        let found = items::<pg_sys::TargetEntry>(targets);
+        let are_ours = found.iter().all(|target| {
+            let expression = (**target).expr.cast::<pg_sys::Node>();
+            (*expression).type_ == T_Aggref
+                && Call::new(&mut compiler, &*expression.cast::<pg_sys::Aggref>()).is_some()
+        });
+        pg_sys::table_close(relation, pg_sys::NoLock as i32);
+        (are_ours && !found.is_empty()).then_some(targets)
+    }
+}
+
+/// The plan node, over the scan's.
+pub unsafe fn plan(
+    root: *mut pg_sys::PlannerInfo,
+    path: *mut pg_sys::ForeignPath,
+    targets: *mut pg_sys::List,
+    below: *mut pg_sys::Plan,
+) -> *mut pg_sys::ForeignScan {
+    // SAFETY: the planner's own structures; a path that was made above.
+    unsafe {
+        pg_sys::make_foreignscan(
+            targets,
+            // Planning has made it a list.
+            (*(*root).parse).havingQual.cast(),
+            0,
+            std::ptr::null_mut(),
+            private::encode(pg_sys::InvalidOid, false, &[]),
+            (*path).fdw_private,
+            std::ptr::null_mut(),
+            below,
+        )
+    }
+}
