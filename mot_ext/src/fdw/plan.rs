@@ -23,7 +23,7 @@ pub unsafe fn get_foreign_plan(
     // SAFETY: the planner's own structures; the path is one of ours.
     unsafe {
         if aggregate::is_path(rel) {
-            return aggregate::plan(root, path, targets, outer_plan);
+            return aggregate::plan(path, targets, outer_plan);
         }
         let private_lists = PathPrivate::from_list((*path).fdw_private);
         if let Some(strength) = lock_for_triggers(root, rel) {

@@ -34,7 +34,6 @@ impl Call {
         // SAFETY: an aggregate of the planner's or of a finished plan; casts by tag.
         unsafe {
             let is_plain = call.aggkind as u8 == AGGKIND_NORMAL
-                && call.aggsplit == pg_sys::AggSplit::AGGSPLIT_SIMPLE
                 && call.agglevelsup == 0
                 && call.aggdirectargs.is_null()
                 && call.aggorder.is_null()
@@ -44,6 +43,14 @@ impl Call {
                 return None;
             }
             let (function, input) = function(call.aggfnoid)?;
+            let is_computed = match call.aggsplit {
+                pg_sys::AggSplit::AGGSPLIT_SIMPLE => true,
+                pg_sys::AggSplit::AGGSPLIT_INITIAL_SERIAL => function.is_its_own_part(input),
+                _ => false,
+            };
+            if !is_computed {
+                return None;
+            }
             let arguments = items::<pg_sys::TargetEntry>(call.args);
             let argument = match (function, &arguments[..]) {
                 (Function::CountRows, []) => Argument::Nothing,

@@ -22,6 +22,21 @@ pub enum Function {
     Any,
 }
 
+impl Function {
+    /// Whether what a parallel worker hands on, core's transition value, is what the aggregate gives. The others' are internal to core's functions.
+    pub fn is_its_own_part(self, input: Input) -> bool {
+        match self {
+            Function::CountRows
+            | Function::Count
+            | Function::Sum
+            | Function::All
+            | Function::Any => true,
+            Function::Smallest | Function::Largest => input != Input::Numeric,
+            Function::SumExact | Function::Average => false,
+        }
+    }
+}
+
 /// What an aggregate's argument is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Input {

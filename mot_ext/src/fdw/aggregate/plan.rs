@@ -1,7 +1,7 @@
 //! When aggregates are offered to the planner, and their plan node.
 use super::call::Call;
 use crate::fdw::filter::Compiler;
-use crate::fdw::private::{self, items};
+use crate::fdw::private::{self, items, list};
 use crate::pg::version;
 use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
 use pgrx::pg_sys;
@@ -10,8 +10,8 @@ use std::ffi::c_void;
 
 /// What one aggregate costs for a row, in `cpu_operator_cost`s: core's own is one and more.
 const AGGREGATE_COST: f64 = 0.25;
-/// Of a row's `cpu_tuple_cost`: what a row costs that goes into no slot.
-const ROW_SAVED: f64 = 0.5;
+/// Of the scan's cost: what it costs to look at rows by the group, and to put none into a slot. (Measured: bench/BOUNDS.md.)
+const BY_THE_GROUP: f64 = 0.6;
 
 /// Whether a relation of the planner is what aggregates give.
 pub unsafe fn is_path(rel: *mut pg_sys::RelOptInfo) -> bool {
@@ -28,23 +28,33 @@ pub unsafe fn get_foreign_upper_paths(
 ) {
     // SAFETY: the planner's own structures.
     unsafe {
-        if stage != pg_sys::UpperRelationKind::UPPERREL_GROUP_AGG
-            || COMPILED_STATEMENTS.get() == CompiledStatements::Off
+        // For workers: what each adds up by itself. Core's nodes above add those up, and have the conditions of HAVING.
+        let is_partial = match stage {
+            pg_sys::UpperRelationKind::UPPERREL_GROUP_AGG => false,
+            pg_sys::UpperRelationKind::UPPERREL_PARTIAL_GROUP_AGG => true,
+            _ => return,
+        };
+        if COMPILED_STATEMENTS.get() == CompiledStatements::Off
             || !is_path(output)
             || !is_of_whole_table(root, input)
         {
             return;
         }
-        let Some(below) = cheapest(input) else {
+        let (paths, having) = match is_partial {
+            true => ((*input).partial_pathlist, std::ptr::null_mut()),
+            // Planning has made it a list.
+            false => ((*input).pathlist, (*(*root).parse).havingQual),
+        };
+        let Some(below) = cheapest(input, paths) else {
             return;
         };
-        let Some(aggregates) = aggregates(root, input, output) else {
+        let Some(aggregates) = aggregates(root, input, output, having) else {
             return;
         };
         let count = f64::from((*aggregates).length);
-        let per_row =
-            count * AGGREGATE_COST * pg_sys::cpu_operator_cost - ROW_SAVED * pg_sys::cpu_tuple_cost;
-        let all = ((*below).total_cost + (*below).rows * per_row).max((*below).startup_cost);
+        let per_row = count * AGGREGATE_COST * pg_sys::cpu_operator_cost;
+        let (begin, end) = ((*below).startup_cost, (*below).total_cost);
+        let all = begin + (end - begin) * BY_THE_GROUP + (*below).rows * per_row;
         let target = (*(*output).reltarget).cost;
         let startup = all + target.startup;
         let cost = version::Cost {
@@ -52,9 +62,15 @@ pub unsafe fn get_foreign_upper_paths(
             startup,
             total: startup + target.per_tuple + pg_sys::cpu_tuple_cost,
         };
-        let path = version::foreign_upper_path(root, output, cost, below, aggregates);
+        let private = list(&[aggregates, having.cast()]);
+        let path = version::foreign_upper_path(root, output, cost, below, private);
         (*path).path.parallel_safe = (*output).consider_parallel && (*below).parallel_safe;
-        pg_sys::add_path(output, path.cast());
+        (*path).path.parallel_workers = (*below).parallel_workers;
+        if !is_partial {
+            pg_sys::add_path(output, path.cast());
+        } else if (*path).path.parallel_safe {
+            pg_sys::add_partial_path(output, path.cast());
+        }
     }
 }
 
@@ -77,10 +93,13 @@ unsafe fn is_of_whole_table(
 }
 
 /// The cheapest scan that needs nothing from elsewhere. (A table with children is no single scan.)
-unsafe fn cheapest(input: *mut pg_sys::RelOptInfo) -> Option<*mut pg_sys::Path> {
+unsafe fn cheapest(
+    input: *mut pg_sys::RelOptInfo,
+    paths: *mut pg_sys::List,
+) -> Option<*mut pg_sys::Path> {
     // SAFETY: the planner's own structures; casts by tag.
     unsafe {
-        items::<pg_sys::Path>((*input).pathlist)
+        items::<pg_sys::Path>(paths)
             .into_iter()
             .map(|path| match (*path).type_ {
                 T_ProjectionPath => (*path.cast::<pg_sys::ProjectionPath>()).subpath,
@@ -99,6 +118,7 @@ unsafe fn aggregates(
     root: *mut pg_sys::PlannerInfo,
     input: *mut pg_sys::RelOptInfo,
     output: *mut pg_sys::RelOptInfo,
+    having: *mut pg_sys::Node,
 ) -> Option<*mut pg_sys::List> {
     const FLAGS: u32 = pg_sys::PVC_INCLUDE_AGGREGATES
         | pg_sys::PVC_RECURSE_WINDOWFUNCS
@@ -106,10 +126,7 @@ unsafe fn aggregates(
     // SAFETY: the planner's own structures; the relation is locked since parse analysis. Casts by tag.
     unsafe {
         let mut targets = std::ptr::null_mut();
-        for expressions in [
-            (*(*output).reltarget).exprs.cast::<pg_sys::Node>(),
-            (*(*root).parse).havingQual,
-        ] {
+        for expressions in [(*(*output).reltarget).exprs.cast::<pg_sys::Node>(), having] {
             let found = pg_sys::pull_var_clause(expressions, FLAGS as i32);
             targets = pg_sys::add_to_flat_tlist(targets, found);
         }
@@ -129,21 +146,20 @@ unsafe fn aggregates(
 
 /// The plan node, over the scan's.
 pub unsafe fn plan(
-    root: *mut pg_sys::PlannerInfo,
     path: *mut pg_sys::ForeignPath,
     targets: *mut pg_sys::List,
     below: *mut pg_sys::Plan,
 ) -> *mut pg_sys::ForeignScan {
     // SAFETY: the planner's own structures; a path that was made above.
     unsafe {
+        let parts = items::<pg_sys::List>((*path).fdw_private);
         pg_sys::make_foreignscan(
             targets,
-            // Planning has made it a list.
-            (*(*root).parse).havingQual.cast(),
+            parts[1],
             0,
             std::ptr::null_mut(),
             private::encode(pg_sys::InvalidOid, false, &[]),
-            (*path).fdw_private,
+            parts[0],
             std::ptr::null_mut(),
             below,
         )
