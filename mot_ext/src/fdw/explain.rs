@@ -81,11 +81,17 @@ unsafe fn explain_index(
 unsafe fn explain_aggregates(plan: *mut pg_sys::ForeignScan, es: *mut pg_sys::ExplainState) {
     // SAFETY: live EXPLAIN structures; a node whose rows are aggregates.
     unsafe {
-        let texts: Vec<_> = items::<pg_sys::TargetEntry>((*plan).fdw_scan_tlist)
-            .into_iter()
-            .map(|target| deparse((*target).expr.cast(), plan, es))
-            .collect();
-        pg_sys::ExplainPropertyList(c"Aggregates".as_ptr(), list(&texts), es);
+        for (label, of_aggregates) in [(c"Group Key", false), (c"Aggregates", true)] {
+            let texts: Vec<_> = items::<pg_sys::TargetEntry>((*plan).fdw_scan_tlist)
+                .into_iter()
+                .map(|target| (*target).expr.cast::<pg_sys::Node>())
+                .filter(|node| ((**node).type_ == pg_sys::NodeTag::T_Aggref) == of_aggregates)
+                .map(|node| deparse(node, plan, es))
+                .collect();
+            if !texts.is_empty() {
+                pg_sys::ExplainPropertyList(label.as_ptr(), list(&texts), es);
+            }
+        }
     }
 }
 

@@ -41,6 +41,7 @@ pub mod tuple;
 mod upsert;
 mod write;
 
+pub use aggregate::end as end_aggregate;
 pub use direct_modify::{Change, check_columns};
 pub use expressions::{Value, evaluate, passes, project, project_to};
 pub use filter::{Filter, Verdict};

@@ -88,10 +88,17 @@ impl Accumulator {
     }
 
     /// One number.
+    #[inline]
     pub fn add_number(&mut self, value: i64) {
-        let mut values = [0; ROWS];
-        values[0] = value;
-        self.add_numbers(1, &values);
+        let is_first = self.count == 0;
+        self.count += 1;
+        let known = self.number.value;
+        let value = i128::from(value);
+        self.number.value = match self.function {
+            Function::Smallest | Function::All if !is_first => known.min(value),
+            Function::Largest | Function::Any if !is_first => known.max(value),
+            _ => known + value,
+        };
     }
 
     /// The numerics of some rows.
@@ -103,8 +110,9 @@ impl Accumulator {
         }
     }
 
+    /// One numeric.
     #[inline]
-    unsafe fn add_one_fixed(&mut self, new: Fixed) {
+    pub unsafe fn add_one_fixed(&mut self, new: Fixed) {
         let is_first = self.count == 0;
         self.count += 1;
         let known = self.number;
@@ -222,14 +230,12 @@ impl Accumulator {
                     let count = numeric::of_integer(self.count.into());
                     numeric::call(pg_sys::F_NUMERIC_DIV, sum, count)
                 }
-                (Function::Smallest | Function::Largest, Input::Numeric) => match self.beyond {
+                (_, Input::Numeric) => match self.beyond {
                     Some(beyond) => copied(beyond),
                     None => self.number.to_numeric(),
                 },
-                (_, Input::Number(Kind::Bool)) => pg_sys::Datum::from(self.number.value != 0),
-                (_, Input::Number(Kind::Int2)) => pg_sys::Datum::from(self.number.value as i16),
-                (_, Input::Number(Kind::Int4)) => pg_sys::Datum::from(self.number.value as i32),
-                _ => pg_sys::Datum::from(self.number.value as i64),
+                (_, Input::Number(kind)) => kind.to_datum(self.number.value as i64),
+                (_, Input::Anything) => unreachable!("only counts have no value"),
             })
         }
     }

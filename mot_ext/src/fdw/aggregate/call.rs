@@ -1,6 +1,7 @@
 //! An aggregate of a query, as it is evaluated here.
 use super::functions::{Function, Input, function};
-use crate::fdw::filter::{Compiler, Condition, Kind, Number};
+use super::grouping::Key;
+use crate::fdw::filter::{self, Compiler, Condition, Kind, Number};
 use crate::fdw::private::items;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
@@ -110,6 +111,45 @@ impl Call {
                     }
                 },
             }
+        }
+    }
+}
+
+impl Key {
+    /// A column of GROUP BY that is compared by the operator; `None`: it takes core.
+    pub unsafe fn new(
+        compiler: &mut Compiler,
+        node: *mut pg_sys::Node,
+        equality: pg_sys::Oid,
+    ) -> Option<Key> {
+        // SAFETY: an expression of the planner's; a catalog look-up.
+        unsafe {
+            let key = Key::of(compiler, node)?;
+            let compares = filter::function(pg_sys::get_opcode(equality))?;
+            let is_equality = matches!(
+                compares,
+                filter::Function::Compare(filter::Comparison::Equal, left, right) if left == key.kind && right == key.kind
+            );
+            is_equality.then_some(key)
+        }
+    }
+
+    /// Of an expression of a plan that was made so.
+    pub unsafe fn of(compiler: &mut Compiler, node: *mut pg_sys::Node) -> Option<Key> {
+        // SAFETY: an expression.
+        unsafe {
+            let kind = match pg_sys::exprType(node) {
+                pg_sys::BOOLOID => Kind::Bool,
+                pg_sys::INT2OID => Kind::Int2,
+                pg_sys::INT4OID | pg_sys::DATEOID => Kind::Int4,
+                pg_sys::INT8OID | pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID => Kind::Int8,
+                _ => return None,
+            };
+            let number = compiler.number(node, kind)?;
+            compiler
+                .parameters
+                .is_empty()
+                .then_some(Key { number, kind })
         }
     }
 }

@@ -1,13 +1,12 @@
-//! The node that runs: takes the rows of the scan below it by the group, adds them up, and gives one row.
-use super::accumulate::{Accumulator, Fixeds};
-use super::call::{Argument, Call, argument_of};
-use super::numeric::Fixed;
+//! The node that runs: takes the rows of the scan below it by the group, adds them up, and gives what comes of them.
+use super::accumulate::Accumulator;
+use super::call::Call;
+use super::grouped::Grouping;
+use super::grouping::{self, Key};
 use super::rights;
-use crate::fdw::expressions::{evaluate, passes};
-use crate::fdw::filter::{
-    Compiler, Found, Group, Groups, Lacking, Layout, Number, Numbers, Parameters, ROWS, Rows,
-    members, payload,
-};
+use super::running::{General, Running};
+use crate::fdw::expressions::passes;
+use crate::fdw::filter::{Compiler, Group, Groups as RowGroup, Layout, Parameters, Rows, members};
 use crate::fdw::private::items;
 use crate::fdw::scan::{keep, state as scan_state};
 use crate::fdw::tuple;
@@ -20,39 +19,33 @@ struct Aggregation {
     /// The scan's node.
     below: *mut pg_sys::ForeignScanState,
     calls: Vec<Running>,
+    /// What the calls have seen, where there is no GROUP BY.
+    accumulators: Vec<Accumulator>,
+    grouping: Option<Grouping>,
+    /// What the node's columns are.
+    outputs: Vec<Output>,
     layout: Layout,
     /// There are none: who compiles wants them.
     parameters: Parameters,
     group: Group,
     /// Arguments are core's to evaluate, as conditions are: under a plan from before `mot.compiled_statements` became `off`.
     is_general: bool,
-    /// The row was given.
-    is_done: bool,
+    phase: Phase,
 }
 
-/// An aggregate under way.
-struct Running {
-    call: Call,
-    general: General,
-    /// Core's form of FILTER; NULL if there is none.
-    general_filter: *mut pg_sys::ExprState,
-    accumulator: Accumulator,
-    /// Of the group: the rows that FILTER lets pass and whose value is not NULL, and their values.
-    rows: Rows,
-    values: Values,
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// No row was read.
+    Start,
+    /// Rows were read, and what they gave is given.
+    Giving,
+    End,
 }
 
-enum Values {
-    None,
-    Numbers(Box<Numbers>),
-    Fixed(Box<Fixeds>),
-}
-
-/// How core comes to an argument's value.
-enum General {
-    Nothing,
-    Column(i32),
-    Expression(*mut pg_sys::ExprState),
+#[derive(Clone, Copy)]
+enum Output {
+    Key(usize),
+    Aggregate(usize),
 }
 
 /// Whether a node computes aggregates. No other of ours is of no relation.
@@ -75,12 +68,13 @@ pub unsafe fn begin(node: *mut pg_sys::ForeignScanState, flags: std::ffi::c_int)
     // SAFETY: an initialized node of a plan of ours, as is the one below it; the current memory context is the query's.
     unsafe {
         let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
-        let aggregates: Vec<_> = items::<pg_sys::TargetEntry>((*plan).fdw_scan_tlist)
-            .into_iter()
-            .map(|target| (*target).expr.cast::<pg_sys::Aggref>())
-            .collect();
+        let (aggregates, keys): (Vec<_>, Vec<_>) =
+            items::<pg_sys::TargetEntry>((*plan).fdw_scan_tlist)
+                .into_iter()
+                .map(|target| (*target).expr.cast::<pg_sys::Node>())
+                .partition(|node| (**node).type_ == pg_sys::NodeTag::T_Aggref);
         for aggregate in &aggregates {
-            rights::check((**aggregate).aggfnoid);
+            rights::check((*aggregate.cast::<pg_sys::Aggref>()).aggfnoid);
         }
         if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0 {
             return;
@@ -93,32 +87,51 @@ pub unsafe fn begin(node: *mut pg_sys::ForeignScanState, flags: std::ffi::c_int)
         let mut compiler = Compiler::new(scanned, row_type);
         let context = (*(*node).ss.ps.state).es_query_cxt;
         let mut calls = Vec::with_capacity(aggregates.len());
+        let parent = below.cast();
+        let compiled = |expression| pg_sys::ExecInitExpr(expression, parent);
         for aggregate in aggregates {
+            let aggregate = aggregate.cast::<pg_sys::Aggref>();
             let call = Call::new(&mut compiler, &*aggregate)
                 .expect("what was planned as an aggregate of ours is one");
-            let parent = below.cast();
-            let compiled = |expression| pg_sys::ExecInitExpr(expression, parent);
-            calls.push(Running {
-                general: General::of(&call, || compiled(argument_of(&*aggregate))),
-                general_filter: compiled((*aggregate).aggfilter),
-                accumulator: Accumulator::new(call.function, call.input, context),
-                rows: 0,
-                values: match call.argument {
-                    Argument::Number(_) => Values::Numbers(Box::new([0; ROWS])),
-                    Argument::Numeric(_) => Values::Fixed(Box::new([Fixed::default(); ROWS])),
-                    Argument::Nothing | Argument::Presence(_) => Values::None,
-                },
-                call,
-            });
+            calls.push(Running::new(call, &*aggregate, compiled));
         }
+        let keys: Vec<_> = keys
+            .into_iter()
+            .map(|node| {
+                let key = Key::of(&mut compiler, node)
+                    .expect("what was planned as a column of GROUP BY is one");
+                let general = General::of_number(&key.number, || compiled(node.cast()));
+                (key, general)
+            })
+            .collect();
+        let grouping = (!keys.is_empty()).then(|| Grouping::new(keys, calls.len(), context));
+        let (mut keys, mut aggregates) = (0.., 0..);
+        let outputs = items::<pg_sys::TargetEntry>((*plan).fdw_scan_tlist)
+            .into_iter()
+            .filter_map(
+                |target| match (*(*target).expr.cast::<pg_sys::Node>()).type_ {
+                    pg_sys::NodeTag::T_Aggref => aggregates.next().map(Output::Aggregate),
+                    _ => keys.next().map(Output::Key),
+                },
+            )
+            .collect();
         let aggregation = Aggregation {
             below,
+            accumulators: match grouping {
+                Some(_) => Vec::new(),
+                None => calls
+                    .iter()
+                    .map(|running| running.accumulator(context))
+                    .collect(),
+            },
+            grouping,
+            outputs,
             calls,
             layout: Layout::new(row_type, compiler.columns),
             parameters: compiler.parameters,
             group: Group::new(),
             is_general: COMPILED_STATEMENTS.get() == CompiledStatements::Off,
-            is_done: false,
+            phase: Phase::Start,
         };
         (*node).fdw_state = keep(node, aggregation).cast();
     }
@@ -127,27 +140,30 @@ pub unsafe fn begin(node: *mut pg_sys::ForeignScanState, flags: std::ffi::c_int)
 /// Begins anew. The scan below does so by itself, or when it is asked for rows.
 pub unsafe fn rewind(node: *mut pg_sys::ForeignScanState) {
     // SAFETY: a node that went through Begin.
-    unsafe { state(node) }.is_done = false;
+    unsafe { state(node) }.phase = Phase::Start;
 }
 
-/// The one row, then none; the current memory context is the node's for a row.
+/// Ends an execution, before another begins anew: groups that were not given are not kept for it.
+pub unsafe fn end(node: *mut pg_sys::ForeignScanState) {
+    // SAFETY: a node that went through Begin.
+    unsafe {
+        if let Some(grouping) = &mut state(node).grouping {
+            grouping.groups.begin();
+        }
+    }
+}
+
+/// The next row; the current memory context is the node's for a row.
 pub unsafe fn iterate(node: *mut pg_sys::ForeignScanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: a node that went through Begin; its scan slot has a column for each aggregate.
+    // SAFETY: a node that went through Begin; its scan slot has a column for each aggregate and each column of GROUP BY.
     unsafe {
         let slot = (*node).ss.ss_ScanTupleSlot;
         let aggregation = state(node);
         tuple::clear(slot);
-        if std::mem::replace(&mut aggregation.is_done, true) {
-            return slot;
+        match aggregation.next() {
+            Some((values, group)) => aggregation.put(slot, values, group),
+            None => slot,
         }
-        aggregation.run();
-        for (at, running) in aggregation.calls.iter_mut().enumerate() {
-            let result = running.accumulator.result();
-            *(*slot).tts_values.add(at) = result.unwrap_or(pg_sys::Datum::from(0));
-            *(*slot).tts_isnull.add(at) = result.is_none();
-            running.accumulator.clear();
-        }
-        pg_sys::ExecStoreVirtualTuple(slot)
     }
 }
 
@@ -170,6 +186,65 @@ pub unsafe fn recheck(
 }
 
 impl Aggregation {
+    /// The next row to give: a group's values and number, or those of all rows.
+    unsafe fn next(&mut self) -> Option<(grouping::Values, usize)> {
+        // SAFETY: the node below went through Begin.
+        unsafe {
+            if self.phase == Phase::Start {
+                for accumulator in &mut self.accumulators {
+                    accumulator.clear();
+                }
+                if let Some(grouping) = &mut self.grouping {
+                    grouping.begin();
+                }
+                self.run();
+                self.phase = Phase::Giving;
+            }
+            while self.phase == Phase::Giving {
+                let Some(grouping) = &mut self.grouping else {
+                    self.phase = Phase::End;
+                    return Some((grouping::Values::default(), 0));
+                };
+                if let Some(found) = grouping.groups.next() {
+                    return Some(found);
+                }
+                if grouping.groups.begin_next() {
+                    pg_sys::ExecReScan(self.below.cast());
+                    self.run();
+                } else {
+                    self.phase = Phase::End;
+                }
+            }
+            None
+        }
+    }
+
+    /// Puts a row into the node's slot.
+    unsafe fn put(
+        &mut self,
+        slot: *mut pg_sys::TupleTableSlot,
+        values: grouping::Values,
+        group: usize,
+    ) -> *mut pg_sys::TupleTableSlot {
+        // SAFETY: the slot has as many columns as there are outputs.
+        unsafe {
+            for (at, output) in self.outputs.iter().enumerate() {
+                let result = match (*output, &mut self.grouping) {
+                    (Output::Key(key), Some(grouping)) => grouping.key(key, &values),
+                    (Output::Aggregate(call), Some(grouping)) => {
+                        grouping.groups.accumulator(group, call).result()
+                    }
+                    (Output::Aggregate(call) | Output::Key(call), None) => {
+                        self.accumulators[call].result()
+                    }
+                };
+                *(*slot).tts_values.add(at) = result.unwrap_or(pg_sys::Datum::from(0));
+                *(*slot).tts_isnull.add(at) = result.is_none();
+            }
+            pg_sys::ExecStoreVirtualTuple(slot)
+        }
+    }
+
     /// Takes all rows of the scan.
     unsafe fn run(&mut self) {
         // SAFETY: the node below went through Begin.
@@ -182,9 +257,6 @@ impl Aggregation {
             let instrument = (*below).instrument;
             if !instrument.is_null() {
                 pg_sys::InstrStartNode(instrument);
-            }
-            for running in &mut self.calls {
-                running.accumulator.clear();
             }
             let mut passed = 0;
             let scan = scan_state(self.below);
@@ -208,6 +280,9 @@ impl Aggregation {
     unsafe fn take_group(&mut self) -> u64 {
         // SAFETY: the rows are the scan's, whose snapshot keeps them; context and conditions are its node's.
         unsafe {
+            if let Some(grouping) = &mut self.grouping {
+                grouping.make_room();
+            }
             let below = &mut (*self.below).ss.ps;
             let context = below.ps_ExprContext;
             let all = self.group.all();
@@ -223,8 +298,13 @@ impl Aggregation {
             if asked != 0 || self.is_general || !self.evaluate(passing, context) {
                 return self.take_each(passing | unsure, asked);
             }
-            for running in &mut self.calls {
-                running.add_group();
+            match &mut self.grouping {
+                Some(grouping) => grouping.add_group(passing, &self.calls),
+                None => {
+                    for (running, accumulator) in self.calls.iter().zip(&mut self.accumulators) {
+                        running.add_group(accumulator);
+                    }
+                }
             }
             let passed = passing.count_ones();
             if !below.instrument.is_null() {
@@ -236,16 +316,24 @@ impl Aggregation {
 
     /// Evaluates arguments and FILTERs for rows of the group; false: core has to be asked about one.
     unsafe fn evaluate(&mut self, rows: Rows, context: *mut pg_sys::ExprContext) -> bool {
-        let groups = Groups {
+        let groups = RowGroup {
             group: &self.group,
             layout: &self.layout,
             parameters: &self.parameters,
             context,
         };
-        self.calls
-            .iter_mut()
-            // SAFETY: rows of the layout's table.
-            .all(|running| unsafe { running.evaluate(&groups, rows) })
+        // SAFETY: rows of the layout's table.
+        unsafe {
+            let is_sure = self
+                .grouping
+                .as_mut()
+                .is_none_or(|grouping| grouping.evaluate(&groups, rows));
+            is_sure
+                && self
+                    .calls
+                    .iter_mut()
+                    .all(|running| running.evaluate(&groups, rows))
+        }
     }
 
     /// Takes some of the group's rows one by one, those that core is asked about when it was; how many passed the conditions.
@@ -266,8 +354,14 @@ impl Aggregation {
                         && passes(below.qual, context));
                 if is_passed {
                     passed += 1;
-                    for running in &mut self.calls {
-                        running.add_row(slot, context);
+                    let group = match &mut self.grouping {
+                        Some(grouping) => grouping.find(slot, context, &self.calls),
+                        None => Some(&mut self.accumulators[..]),
+                    };
+                    if let Some(group) = group {
+                        for (running, accumulator) in self.calls.iter().zip(group) {
+                            running.add_row(accumulator, slot, context);
+                        }
                     }
                 }
                 if interrupts::is_pending() {
@@ -282,146 +376,4 @@ impl Aggregation {
             passed
         }
     }
-}
-
-impl Running {
-    /// Evaluates FILTER and argument for rows of a group; false: core has to be asked about one.
-    #[inline]
-    unsafe fn evaluate(&mut self, groups: &Groups<'_>, rows: Rows) -> bool {
-        let mut rows = rows;
-        // SAFETY: rows of the layout's table.
-        unsafe {
-            if let Some(filter) = &self.call.filter {
-                let answer = groups.condition(filter, rows);
-                if answer.unsure != 0 {
-                    return false;
-                }
-                rows = answer.yes;
-            }
-            let lacking = match (&self.call.argument, &mut self.values) {
-                (Argument::Number(number), Values::Numbers(values)) => {
-                    groups.numbers(number, rows, values)
-                }
-                (Argument::Numeric(column), Values::Fixed(values)) => {
-                    numerics(groups, *column, rows, values)
-                }
-                (Argument::Presence(column), _) => presence(groups, *column, rows),
-                _ => Lacking::default(),
-            };
-            self.rows = rows & !lacking.null;
-            lacking.unsure == 0
-        }
-    }
-
-    /// Adds what was evaluated of the group.
-    #[inline]
-    unsafe fn add_group(&mut self) {
-        match &self.values {
-            Values::None => self.accumulator.add_rows(self.rows.count_ones()),
-            Values::Numbers(values) => self.accumulator.add_numbers(self.rows, values),
-            // SAFETY: numbers of the rows.
-            Values::Fixed(values) => unsafe { self.accumulator.add_fixed(self.rows, values) },
-        }
-    }
-
-    /// Adds the row in the slot, as core evaluates FILTER and argument.
-    unsafe fn add_row(
-        &mut self,
-        slot: *mut pg_sys::TupleTableSlot,
-        context: *mut pg_sys::ExprContext,
-    ) {
-        // SAFETY: the slot has the row, and is the context's; what is evaluated lives until the next row.
-        unsafe {
-            let old = pg_sys::MemoryContextSwitchTo((*context).ecxt_per_tuple_memory);
-            let is_counted = self.general_filter.is_null() || {
-                let (answer, is_null) = evaluate(self.general_filter, context);
-                !is_null && answer.value() & 1 != 0
-            };
-            let value = match is_counted {
-                true => self.general.value(slot, context),
-                false => None,
-            };
-            if let Some(value) = value {
-                match (&self.call.argument, self.call.input) {
-                    (Argument::Numeric(_), _) => {
-                        let flat = pg_sys::pg_detoast_datum(value.cast_mut_ptr());
-                        let fixed = payload(flat.cast()).and_then(Fixed::read);
-                        self.accumulator.add_numeric(flat.into(), fixed);
-                    }
-                    (Argument::Number(_), super::functions::Input::Number(kind)) => {
-                        self.accumulator.add_number(kind.of_datum(value));
-                    }
-                    _ => self.accumulator.add_rows(1),
-                }
-            }
-            pg_sys::MemoryContextSwitchTo(old);
-        }
-    }
-}
-
-impl General {
-    unsafe fn of(call: &Call, compiled: impl FnOnce() -> *mut pg_sys::ExprState) -> General {
-        match &call.argument {
-            Argument::Nothing => General::Nothing,
-            Argument::Presence(column)
-            | Argument::Numeric(column)
-            | Argument::Number(Number::Column(column, _)) => General::Column(*column as i32 + 1),
-            Argument::Number(_) => General::Expression(compiled()),
-        }
-    }
-
-    /// The argument's value; `None`: NULL.
-    unsafe fn value(
-        &self,
-        slot: *mut pg_sys::TupleTableSlot,
-        context: *mut pg_sys::ExprContext,
-    ) -> Option<pg_sys::Datum> {
-        // SAFETY: as for `add_row`; a column is taken out of the row before it is read.
-        unsafe {
-            let (value, is_null) = match *self {
-                General::Nothing => (pg_sys::Datum::from(0), false),
-                General::Column(number) => {
-                    if i32::from((*slot).tts_nvalid) < number {
-                        pg_sys::slot_getsomeattrs_int(slot, number);
-                    }
-                    let at = number as usize - 1;
-                    (*(*slot).tts_values.add(at), *(*slot).tts_isnull.add(at))
-                }
-                General::Expression(state) => evaluate(state, context),
-            };
-            (!is_null).then_some(value)
-        }
-    }
-}
-
-/// Of which rows a column is NULL.
-unsafe fn presence(groups: &Groups<'_>, column: usize, rows: Rows) -> Lacking {
-    let mut lacking = Lacking::default();
-    for at in members(rows) {
-        // SAFETY: a row of the layout's table.
-        match unsafe { groups.layout.find(&groups.group.row(at), column) } {
-            Found::At(_) => {}
-            Found::Null => lacking.null |= 1 << at,
-            Found::Younger => lacking.unsure |= 1 << at,
-        }
-    }
-    lacking
-}
-
-/// The values of a column of type numeric; core has to be asked about those that do not fit.
-unsafe fn numerics(groups: &Groups<'_>, column: usize, rows: Rows, values: &mut Fixeds) -> Lacking {
-    let mut lacking = Lacking::default();
-    for at in members(rows) {
-        // SAFETY: a row of the layout's table; the column is a varlena.
-        match unsafe { groups.layout.find(&groups.group.row(at), column) } {
-            // SAFETY: as above.
-            Found::At(place) => match unsafe { payload(place) }.and_then(Fixed::read) {
-                Some(value) => values[at] = value,
-                None => lacking.unsure |= 1 << at,
-            },
-            Found::Null => lacking.null |= 1 << at,
-            Found::Younger => lacking.unsure |= 1 << at,
-        }
-    }
-    lacking
 }

@@ -1,5 +1,6 @@
 //! When aggregates are offered to the planner, and their plan node.
 use super::call::Call;
+use super::grouping::{self, Key};
 use crate::fdw::filter::Compiler;
 use crate::fdw::private::{self, items, list};
 use crate::pg::version;
@@ -48,21 +49,30 @@ pub unsafe fn get_foreign_upper_paths(
         let Some(below) = cheapest(input, paths) else {
             return;
         };
-        let Some(aggregates) = aggregates(root, input, output, having) else {
+        let Some(targets) = targets(root, input, output, having) else {
             return;
         };
-        let count = f64::from((*aggregates).length);
+        let groups = if (*(*root).parse).groupClause.is_null() {
+            1.0
+        } else {
+            let Some(groups) = groups(root, input, (*below).rows, targets).filter(|_| !is_partial)
+            else {
+                return;
+            };
+            groups
+        };
+        let count = f64::from((*targets).length);
         let per_row = count * AGGREGATE_COST * pg_sys::cpu_operator_cost;
         let (begin, end) = ((*below).startup_cost, (*below).total_cost);
         let all = begin + (end - begin) * BY_THE_GROUP + (*below).rows * per_row;
         let target = (*(*output).reltarget).cost;
         let startup = all + target.startup;
         let cost = version::Cost {
-            rows: 1.0,
+            rows: groups,
             startup,
-            total: startup + target.per_tuple + pg_sys::cpu_tuple_cost,
+            total: startup + groups * (target.per_tuple + pg_sys::cpu_tuple_cost),
         };
-        let private = list(&[aggregates, having.cast()]);
+        let private = list(&[targets, having.cast()]);
         let path = version::foreign_upper_path(root, output, cost, below, private);
         (*path).path.parallel_safe = (*output).consider_parallel && (*below).parallel_safe;
         (*path).path.parallel_workers = (*below).parallel_workers;
@@ -83,7 +93,6 @@ unsafe fn is_of_whole_table(
     unsafe {
         let query = &*(*root).parse;
         query.hasAggs
-            && query.groupClause.is_null()
             && query.groupingSets.is_null()
             && query.rowMarks.is_null()
             && !(*root).hasPseudoConstantQuals
@@ -113,8 +122,38 @@ unsafe fn cheapest(
     }
 }
 
-/// The query's aggregates as a target list; `None` if one takes core.
-unsafe fn aggregates(
+/// How many groups are expected; `None`: more than fit into memory, or the scan's rows may not be the same the next time.
+unsafe fn groups(
+    root: *mut pg_sys::PlannerInfo,
+    input: *mut pg_sys::RelOptInfo,
+    rows: f64,
+    targets: *mut pg_sys::List,
+) -> Option<f64> {
+    // SAFETY: the planner's own structures.
+    unsafe {
+        let is_repeatable = |clause: &*mut pg_sys::RestrictInfo| {
+            let clause = (**clause).clause.cast();
+            !pg_sys::contain_volatile_functions(clause) && !pg_sys::contain_subplans(clause)
+        };
+        let clauses = items::<pg_sys::RestrictInfo>((*input).baserestrictinfo);
+        if !clauses.iter().all(is_repeatable) {
+            return None;
+        }
+        let keys: Vec<_> = items::<pg_sys::TargetEntry>(targets)
+            .into_iter()
+            .map(|target| (*target).expr.cast::<pg_sys::Node>())
+            .filter(|expression| (**expression).type_ != T_Aggref)
+            .collect();
+        let aggregates = (*targets).length as usize - keys.len();
+        let none = std::ptr::null_mut();
+        let groups = pg_sys::estimate_num_groups(root, list(&keys), rows, none, none.cast());
+        let bytes = groups * grouping::bytes_of_group(aggregates) as f64;
+        (bytes <= grouping::memory_limit() as f64).then_some(groups)
+    }
+}
+
+/// The columns of GROUP BY and the query's aggregates as a target list; `None` if one takes core.
+unsafe fn targets(
     root: *mut pg_sys::PlannerInfo,
     input: *mut pg_sys::RelOptInfo,
     output: *mut pg_sys::RelOptInfo,
@@ -125,22 +164,50 @@ unsafe fn aggregates(
         | pg_sys::PVC_INCLUDE_PLACEHOLDERS;
     // SAFETY: the planner's own structures; the relation is locked since parse analysis. Casts by tag.
     unsafe {
-        let mut targets = std::ptr::null_mut();
-        for expressions in [(*(*output).reltarget).exprs.cast::<pg_sys::Node>(), having] {
-            let found = pg_sys::pull_var_clause(expressions, FLAGS as i32);
+        let target = &*(*output).reltarget;
+        let mut keys = Vec::new();
+        let mut others = Vec::new();
+        for (at, expression) in items::<pg_sys::Node>(target.exprs).into_iter().enumerate() {
+            let place = match target.sortgrouprefs.is_null() {
+                true => 0,
+                false => *target.sortgrouprefs.add(at),
+            };
+            let clause = pg_sys::get_sortgroupref_clause_noerr(place, (*(*root).parse).groupClause);
+            match place == 0 || clause.is_null() {
+                true => others.push(expression),
+                false => keys.push((expression, (*clause).eqop)),
+            }
+        }
+        let found: Vec<_> = keys.iter().map(|(expression, _)| *expression).collect();
+        let key_targets = pg_sys::add_to_flat_tlist(std::ptr::null_mut(), list(&found));
+        let has_all_keys = keys.len() == items::<c_void>((*(*root).parse).groupClause).len();
+        if !has_all_keys || keys.len() > grouping::KEYS_MAX {
+            return None;
+        }
+        others.push(having);
+        let mut targets = pg_sys::list_copy(key_targets);
+        for expression in others {
+            let found = pg_sys::pull_var_clause(expression, FLAGS as i32);
             targets = pg_sys::add_to_flat_tlist(targets, found);
         }
         let entry = *(*root).simple_rte_array.add((*input).relid as usize);
         let relation = pg_sys::table_open((*entry).relid, pg_sys::NoLock as i32);
         let mut compiler = Compiler::new((*input).relid, (*relation).rd_att);
+        let are_keys_ours = keys
+            .into_iter()
+            .all(|(expression, equality)| Key::new(&mut compiler, expression, equality).is_some());
         let found = items::<pg_sys::TargetEntry>(targets);
         let are_ours = found.iter().all(|target| {
-            let expression = (**target).expr.cast::<pg_sys::Node>();
-            (*expression).type_ == T_Aggref
-                && Call::new(&mut compiler, &*expression.cast::<pg_sys::Aggref>()).is_some()
+            let expression = (**target).expr;
+            match (*expression.cast::<pg_sys::Node>()).type_ {
+                T_Aggref => {
+                    Call::new(&mut compiler, &*expression.cast::<pg_sys::Aggref>()).is_some()
+                }
+                _ => !pg_sys::tlist_member(expression, key_targets).is_null(),
+            }
         });
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
-        (are_ours && !found.is_empty()).then_some(targets)
+        (are_keys_ours && are_ours && !found.is_empty()).then_some(targets)
     }
 }
 

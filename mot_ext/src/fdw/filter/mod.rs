@@ -29,7 +29,7 @@ use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
 pub use compile::Compiler;
 pub use group::{Group, Groups, Lacking, Numbers, ROWS, Rows, members};
 use mot_engine::VersionRef;
-pub use operators::Kind;
+pub use operators::{Comparison, Function, Kind, function};
 pub use parameters::Parameters;
 use pgrx::pg_sys;
 use program::Place;
