@@ -45,7 +45,7 @@ pub use index::{Build, EntryRange};
 pub use reclaim::{OldSnapshot, OldSnapshots, Sweep};
 pub use rest::{NotTakenOver, TakenOver};
 pub use row::{LockStrength, Newest, VersionRef};
-pub use scan::{Direction, IndexScan, KeyRange, RowScan, SharedRowScan};
+pub use scan::{Direction, GROUP_ROWS_MAX, IndexScan, KeyRange, RowScan, SharedRowScan};
 pub use session::Session;
 pub use table::{IndexRef, TableRef, Walk};
 pub use transaction::{Entered, Locked, Log, Transaction, Written};

@@ -3,8 +3,9 @@
 use mot_engine::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
 use mot_engine::{
-    Build, Clock, CommandId, Direction, Engine, Entered, IndexScan, KeyRange, LockStrength, Locked,
-    Log, Lsn, RelationKey, RowScan, Session, Snapshot, TableRef, Transaction, Written, Xid,
+    Build, Clock, CommandId, Direction, Engine, Entered, GROUP_ROWS_MAX, IndexScan, KeyRange,
+    LockStrength, Locked, Log, Lsn, RelationKey, RowScan, Session, Snapshot, TableRef, Transaction,
+    Written, Xid,
 };
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -153,9 +154,36 @@ const TABLE: RelationKey = RelationKey {
 
 fn all(session: &Session, table: TableRef, snapshot: &Snap<'_>) -> Vec<(i32, i32)> {
     let mut scan = RowScan::new(table);
-    std::iter::from_fn(|| scan.next(session, snapshot))
+    let rows: Vec<_> = std::iter::from_fn(|| scan.next(session, snapshot))
         .map(|(_, v)| values(v.image()))
-        .collect()
+        .collect();
+    for single in [0, 1, 9] {
+        assert_eq!(all_by_groups(session, table, snapshot, single), rows);
+    }
+    rows
+}
+
+/// Some rows one by one, the others as they are looked up together.
+fn all_by_groups(
+    session: &Session,
+    table: TableRef,
+    snapshot: &Snap<'_>,
+    single: usize,
+) -> Vec<(i32, i32)> {
+    let mut scan = RowScan::new(table);
+    let mut rows: Vec<_> = std::iter::from_fn(|| scan.next(session, snapshot))
+        .take(single)
+        .map(|(_, v)| values(v.image()))
+        .collect();
+    loop {
+        let group = scan.next_group(session, snapshot);
+        if group.len() == 0 {
+            break;
+        }
+        assert!(group.len() <= GROUP_ROWS_MAX);
+        rows.extend(group.map(|v| values(v.image())));
+    }
+    rows
 }
 
 fn by_index(

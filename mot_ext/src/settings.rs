@@ -82,7 +82,7 @@ pub fn init() {
     GucRegistry::define_enum_guc(
         c"mot.compiled_statements",
         c"Runs simple statements on memory-optimized tables without the general executor.",
-        c"\"on\" compiles a plan when it is used again, \"always\" at first use; \"off\" sends every statement through the general executor, and every condition. The result is the same.",
+        c"\"on\" compiles a plan when it is used again, \"always\" at first use; \"off\" sends every statement through the general executor, every condition and every aggregate. The result is the same.",
         &COMPILED_STATEMENTS,
         GucContext::Userset,
         plain,

@@ -15,5 +15,5 @@ mod shared;
 pub use index_scan::IndexScan;
 pub use mot_index::Direction;
 pub use range::KeyRange;
-pub use row_scan::RowScan;
+pub use row_scan::{ROWS_MAX as GROUP_ROWS_MAX, RowScan};
 pub use shared::SharedRowScan;

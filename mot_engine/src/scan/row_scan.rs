@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 /// Rows of the first group: a LIMIT may want no more.
 const FIRST_ROWS: usize = 8;
 /// Rows of a group at most.
-const ROWS_MAX: usize = 64;
+pub const ROWS_MAX: usize = 64;
 /// Slots looked at under one pin at most: an emptied table must not hold reclamation up.
 const SLOTS_PER_PIN: u64 = 4096;
 
@@ -74,6 +74,27 @@ impl RowScan {
         let found = self.found[self.given];
         self.given += 1;
         found
+    }
+
+    /// The rows that come next, as many as were looked up together; none at the end. As `next`, which may be called for those that come after.
+    #[inline]
+    pub fn next_group<S: Snapshot>(
+        &mut self,
+        session: &Session,
+        snapshot: &S,
+    ) -> impl ExactSizeIterator<Item = VersionRef> + '_ {
+        while self.given == self.count && self.next < self.end {
+            // Whoever asks for groups wants all rows.
+            self.group = ROWS_MAX;
+            self.look(session, snapshot);
+            if self.count == 0 {
+                snapshot.between_groups();
+            }
+        }
+        let group = std::mem::replace(&mut self.given, self.count)..self.count;
+        self.found[group]
+            .iter()
+            .map(|found| found.expect("a row was found").1)
     }
 
     fn look<S: Snapshot>(&mut self, session: &Session, snapshot: &S) {

@@ -103,6 +103,9 @@ unsafe fn is_kept(node: *mut pg_sys::Plan, found: &mut Vec<Position>) -> bool {
         match (*node).type_ {
             T_ForeignScan => {
                 let scan = &*node.cast::<pg_sys::ForeignScan>();
+                if is_aggregate(scan) {
+                    return are_plain(scan.fdw_scan_tlist, Scope::Tree);
+                }
                 found.push(scan.scan.scanrelid);
                 is_scan(scan)
             }
@@ -164,6 +167,18 @@ unsafe fn is_kept(node: *mut pg_sys::Plan, found: &mut Vec<Position>) -> bool {
             T_SubqueryScan => true,
             _ => false,
         }
+    }
+}
+
+/// Aggregates of ours over a scan, which is looked at by itself.
+unsafe fn is_aggregate(scan: &pg_sys::ForeignScan) -> bool {
+    // SAFETY: a scan node.
+    unsafe {
+        scan.scan.scanrelid == 0
+            && scan.fdw_exprs.is_null()
+            && !scan.scan.plan.lefttree.is_null()
+            && (*scan.scan.plan.lefttree).type_ == T_ForeignScan
+            && private::serial(scan.fdw_private).is_some()
     }
 }
 

@@ -12,6 +12,8 @@ use std::ffi::c_void;
 pub struct Survey {
     seen: Vec<*mut pg_sys::PlanState>,
     pub scans: Vec<*mut pg_sys::ForeignScanState>,
+    /// Aggregates of ours over one of those.
+    pub totals: Vec<*mut pg_sys::ForeignScanState>,
     pub sorts: Vec<*mut pg_sys::SortState>,
     pub aggregates: Vec<*mut pg_sys::AggState>,
     /// Subplans whose rows somebody keeps in a hash table.
@@ -42,7 +44,14 @@ impl Survey {
         // SAFETY: a state, cast by tag.
         unsafe {
             match (*state).type_ {
-                T_ForeignScanState => self.scans.push(state.cast()),
+                // One of no relation takes its rows from one below it.
+                T_ForeignScanState => {
+                    let plan = (*state).plan.cast::<pg_sys::ForeignScan>();
+                    match (*plan).scan.scanrelid {
+                        0 => self.totals.push(state.cast()),
+                        _ => self.scans.push(state.cast()),
+                    }
+                }
                 T_SortState => self.sorts.push(state.cast()),
                 T_AggState => {
                     let aggregate = state.cast::<pg_sys::AggState>();

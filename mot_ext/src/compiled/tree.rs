@@ -17,7 +17,7 @@ use super::rights::Rights;
 use super::statement::Uncompiled;
 use super::survey::Survey;
 use crate::clock::PgSnapshot;
-use crate::fdw::{items, scan_state};
+use crate::fdw::{end_aggregate, items, scan_state};
 use crate::pg::{self, version};
 use crate::relation;
 use pgrx::pg_sys;
@@ -44,6 +44,7 @@ pub struct Tree {
     root: *mut pg_sys::PlanState,
     result_type: pg_sys::TupleDesc,
     scans: Vec<Scanned>,
+    totals: Vec<*mut pg_sys::ForeignScanState>,
     sorts: Vec<*mut pg_sys::SortState>,
     aggregates: Vec<*mut pg_sys::AggState>,
     /// `work_mem` and `hash_mem_multiplier` that a node remembers; `None`: none does.
@@ -127,6 +128,7 @@ impl Tree {
                 root: (*own).planstate,
                 result_type: (*own).tupDesc,
                 scans,
+                totals: found.totals,
                 sorts: found.sorts,
                 aggregates: found.aggregates,
                 memory_limit: found.remembers_memory_limit.then(memory_settings),
@@ -209,6 +211,9 @@ impl Tree {
             }
             for scan in &self.scans {
                 scan_state(scan.node).end();
+            }
+            for totals in &self.totals {
+                end_aggregate(*totals);
             }
             for aggregate in &self.aggregates {
                 has_spilled |= (**aggregate).hash_ever_spilled;

@@ -2,6 +2,7 @@
 //!
 //! Core does not tell a wrapper the nodes above its own, which the names of a nested loop's parameters come from; they are looked
 //! up in the plan, or a condition would read `a = $0`.
+use super::aggregate;
 use super::private::{Private, items, list};
 use pgrx::pg_sys;
 
@@ -12,6 +13,9 @@ pub unsafe fn explain_foreign_scan(
     // SAFETY: a node of a plan of ours.
     unsafe {
         let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
+        if aggregate::is_aggregate(node) {
+            return explain_aggregates(plan, es);
+        }
         explain_index(plan, &Private::new((*plan).fdw_private), es);
     }
 }
@@ -73,6 +77,24 @@ unsafe fn explain_index(
     }
 }
 
+/// The aggregates, one after the other.
+unsafe fn explain_aggregates(plan: *mut pg_sys::ForeignScan, es: *mut pg_sys::ExplainState) {
+    // SAFETY: live EXPLAIN structures; a node whose rows are aggregates.
+    unsafe {
+        for (label, of_aggregates) in [(c"Group Key", false), (c"Aggregates", true)] {
+            let texts: Vec<_> = items::<pg_sys::TargetEntry>((*plan).fdw_scan_tlist)
+                .into_iter()
+                .map(|target| (*target).expr.cast::<pg_sys::Node>())
+                .filter(|node| ((**node).type_ == pg_sys::NodeTag::T_Aggref) == of_aggregates)
+                .map(|node| deparse(node, plan, es))
+                .collect();
+            if !texts.is_empty() {
+                pg_sys::ExplainPropertyList(label.as_ptr(), list(&texts), es);
+            }
+        }
+    }
+}
+
 unsafe fn explain_clauses(
     label: &std::ffi::CStr,
     clauses: *mut pg_sys::List,
@@ -85,6 +107,19 @@ unsafe fn explain_clauses(
     // SAFETY: clauses of the plan node, in which Vars speak of its relation.
     unsafe {
         let node = pg_sys::make_ands_explicit(clauses);
+        let text = deparse(node.cast(), plan, es);
+        pg_sys::ExplainPropertyText(label.as_ptr(), text, es);
+    }
+}
+
+/// The text of an expression of the plan node.
+unsafe fn deparse(
+    node: *mut pg_sys::Node,
+    plan: *mut pg_sys::ForeignScan,
+    es: *mut pg_sys::ExplainState,
+) -> *mut std::ffi::c_char {
+    // SAFETY: as for the callers.
+    unsafe {
         let above = ancestors(es, plan.cast());
         let context = pg_sys::set_deparse_context_plan((*es).deparse_cxt, plan.cast(), above);
         let tables = if (*es).rtable.is_null() {
@@ -92,9 +127,7 @@ unsafe fn explain_clauses(
         } else {
             (*(*es).rtable).length
         };
-        let text =
-            pg_sys::deparse_expression(node.cast(), context, tables > 1 || (*es).verbose, false);
-        pg_sys::ExplainPropertyText(label.as_ptr(), text, es);
+        pg_sys::deparse_expression(node, context, tables > 1 || (*es).verbose, false)
     }
 }
 

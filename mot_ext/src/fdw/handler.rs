@@ -3,8 +3,8 @@
 //! The handler answers without `shared_preload_libraries`: `DROP`, `\d` and `pg_dump` may call it. The first touch of a table's
 //! storage is what raises 55000.
 use super::{
-    analyze, direct_modify, explain, lock_rows, modify, parallel, paths, plan, routing, scan, size,
-    truncate,
+    aggregate, analyze, direct_modify, explain, lock_rows, modify, parallel, paths, plan, routing,
+    scan, size, truncate,
 };
 use crate::errors;
 use crate::pg::guard::guarded;
@@ -31,11 +31,15 @@ fn fdw_handler() -> Internal {
         r.GetForeignPlan = Some(guarded!(plan::get_foreign_plan(
             root, rel, relid, path, targets, clauses, outer_plan
         )));
+        r.GetForeignUpperPaths = Some(guarded!(aggregate::get_foreign_upper_paths(
+            root, stage, input, output, extra
+        )));
         r.ReparameterizeForeignPathByChild =
             Some(guarded!(paths::reparameterize_by_child(root, made, child)));
         r.BeginForeignScan = Some(begin_scan());
         r.IterateForeignScan = Some(guarded!(scan::iterate_foreign_scan(node)));
         r.ReScanForeignScan = Some(guarded!(scan::rescan_foreign_scan(node)));
+        r.RecheckForeignScan = Some(guarded!(aggregate::recheck(node, slot)));
         r.EndForeignScan = Some(guarded!(scan::end_foreign_scan(node)));
         r.IsForeignScanParallelSafe = Some(guarded!(parallel::is_foreign_scan_parallel_safe(
             root, rel, entry

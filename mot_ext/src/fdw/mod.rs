@@ -1,7 +1,7 @@
 //! The foreign-data wrapper `mot`: how PostgreSQL's planner and executor reach memory-optimized tables.
 //!
 //! Files follow the order of `FdwRoutine`: `handler`; planning (`size`, `short_range`, `paths`, `conditions`, `by_row`, `plan`, `relation_info`); scanning (`scan`,
-//! `bounds`, `prefixes`, `filter`, `parallel`, `serializable`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `patch`, `upsert`, `triggers`, `routing`); `lock_rows`;
+//! `bounds`, `prefixes`, `filter`, `aggregate`, `parallel`, `serializable`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `patch`, `upsert`, `triggers`, `routing`); `lock_rows`;
 //! `explain`; `analyze`; `truncate`. `private` is what the planner tells the executor, `tuple` is between rows and slots.
 //!
 //! - Rows are handed out in place: a slot points into the arena. The statement's registered snapshot keeps every version it can
@@ -9,6 +9,7 @@
 //! - Every callback is guarded: an error PostgreSQL raises below unwinds as a panic, so destructors run. What outlives a
 //!   callback and owns process memory hangs on a memory context (`leak_and_drop_on_delete`), which also goes at an error.
 //! - The engine never waits; the loops in `write` and `lock_rows` wait and call it again, as heapam does.
+mod aggregate;
 mod analyze;
 mod bounds;
 mod by_row;
@@ -40,6 +41,7 @@ pub mod tuple;
 mod upsert;
 mod write;
 
+pub use aggregate::end as end_aggregate;
 pub use direct_modify::{Change, check_columns};
 pub use expressions::{Value, evaluate, passes, project, project_to};
 pub use filter::{Filter, Verdict};

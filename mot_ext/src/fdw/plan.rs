@@ -4,6 +4,7 @@
 //! which core takes from what the scan returned. Such a scan promises no order: a row that somebody has moved meanwhile comes out at its old
 //! place with its new key. Other statements find out at the change itself, and lock only what they change; their
 //! AFTER row triggers are fired by us where that was not what the scan saw (`modify.rs`).
+use super::aggregate;
 use super::paths::PathPrivate;
 use super::private::{self, items, list};
 use super::triggers;
@@ -21,6 +22,9 @@ pub unsafe fn get_foreign_plan(
 ) -> *mut pg_sys::ForeignScan {
     // SAFETY: the planner's own structures; the path is one of ours.
     unsafe {
+        if aggregate::is_path(rel) {
+            return aggregate::plan(path, targets, outer_plan);
+        }
         let private_lists = PathPrivate::from_list((*path).fdw_private);
         if let Some(strength) = lock_for_triggers(root, rel) {
             private::add_row_lock(private_lists.plan, strength);

@@ -14,7 +14,7 @@ pub use node::{
 };
 
 use super::expressions::Value;
-use super::filter::{Filter, Verdict};
+use super::filter::{Filter, Group, Verdict};
 use super::private::Private;
 use super::serializable::{self, Reader};
 use super::tuple;
@@ -192,6 +192,54 @@ impl Scan {
         self.is_sought = sought.unwrap_or_else(|error| errors::raise(error));
     }
 
+    /// Begins, if it has not begun.
+    #[inline]
+    unsafe fn begin(&mut self, context: *mut pg_sys::ExprContext) {
+        if !self.is_started {
+            self.is_started = true;
+            match &mut self.source {
+                Source::Rows(rows) => {
+                    if let Some(reader) = &self.reader {
+                        reader.begin_all();
+                    }
+                    rows.begin(self.table);
+                }
+                Source::Row { is_read, .. } => *is_read = false,
+                // SAFETY: the arguments were compiled for the node whose context this is.
+                Source::Index(source) => unsafe { source.begin(context) },
+            }
+        }
+    }
+
+    /// Fills a group with the next rows the snapshot sees, whatever the filter says of them; false: there are no more behind these.
+    pub unsafe fn fill(&mut self, group: &mut Group, context: *mut pg_sys::ExprContext) -> bool {
+        group.clear();
+        if let Source::Rows(_) = self.source
+            && self.reader.is_none()
+        {
+            // SAFETY: as for `next`.
+            unsafe { self.begin(context) };
+            let Source::Rows(rows) = &mut self.source else {
+                unreachable!("a scan's rows come from where they came from");
+            };
+            rows.next_group(self.session, self.table, &self.snapshot, group);
+            return group.length() > 0;
+        }
+        while !group.is_full() {
+            // SAFETY: as for `next`.
+            let Some((_, version)) = (unsafe { self.next(context) }) else {
+                return false;
+            };
+            group.push(version);
+        }
+        true
+    }
+
+    /// The filter, if rows are dropped by one.
+    pub fn filter(&self) -> Option<&Filter> {
+        self.filter.as_deref()
+    }
+
     /// The next row the snapshot sees.
     #[inline]
     pub unsafe fn next(&mut self, context: *mut pg_sys::ExprContext) -> Option<(Slot, VersionRef)> {
@@ -214,20 +262,8 @@ impl Scan {
             let found = source.scan.next(session, &self.snapshot);
             return found.unwrap_or_else(|error| errors::raise(error));
         }
-        if !self.is_started {
-            self.is_started = true;
-            match &mut self.source {
-                Source::Rows(rows) => {
-                    if let Some(reader) = &self.reader {
-                        reader.begin_all();
-                    }
-                    rows.begin(self.table);
-                }
-                Source::Row { is_read, .. } => *is_read = false,
-                // SAFETY: the arguments were compiled for the node whose context this is.
-                Source::Index(source) => unsafe { source.begin(context) },
-            }
-        }
+        // SAFETY: as for this function.
+        unsafe { self.begin(context) };
         let Some(reader) = &self.reader else {
             // SAFETY: as for this function.
             return unsafe {

@@ -93,6 +93,11 @@ impl Type {
         self.is_number() && self != Type::Float
     }
 
+    /// A number of a fixed point, or of a time.
+    pub fn is_plain(self) -> bool {
+        self.has_exact_sum() || matches!(self, Type::Date | Type::Timestamp)
+    }
+
     /// Has comparisons, min and max.
     pub fn is_ordered(self) -> bool {
         !matches!(

@@ -133,7 +133,7 @@ impl Compiler {
     }
 
     /// An expression whose value is of the kind.
-    unsafe fn number(&mut self, node: *mut pg_sys::Node, kind: Kind) -> Option<Number> {
+    pub unsafe fn number(&mut self, node: *mut pg_sys::Node, kind: Kind) -> Option<Number> {
         // SAFETY: an expression of a finished plan; casts by tag.
         unsafe {
             match (*node).type_ {
@@ -228,7 +228,7 @@ impl Compiler {
     }
 
     /// A column of the table: its place, and how its type is stored (bytes, by value).
-    unsafe fn column(&mut self, column: &pg_sys::Var) -> Option<(usize, (i16, bool))> {
+    pub unsafe fn column(&mut self, column: &pg_sys::Var) -> Option<(usize, (i16, bool))> {
         // SAFETY: the table's row type; only a column that it has is looked at.
         unsafe {
             let count = (*self.row_type).natts;

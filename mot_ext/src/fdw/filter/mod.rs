@@ -17,6 +17,7 @@
 //!
 //! `mot.compiled_statements = off` leaves every condition to core.
 mod compile;
+mod group;
 mod operators;
 mod parameters;
 mod program;
@@ -25,12 +26,16 @@ mod row;
 use super::expressions::passes;
 use super::private::items;
 use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
-use compile::Compiler;
+pub use compile::Compiler;
+pub use group::{Group, Groups, Lacking, Numbers, ROWS, Rows, members};
 use mot_engine::VersionRef;
-use parameters::Parameters;
+pub use operators::{Comparison, Function, Kind, function};
+pub use parameters::Parameters;
 use pgrx::pg_sys;
-use program::{Condition, Place};
-use row::{Layout, Row};
+use program::Place;
+pub use program::{Condition, Number, payload};
+use row::Row;
+pub use row::{Found, Layout};
 
 /// Conditions of a scan.
 pub struct Filter {
@@ -127,6 +132,18 @@ impl Filter {
             Ok(false) => Verdict::Fails,
             Err(program::Unsure) => Verdict::Unsure,
         }
+    }
+
+    /// Looks at a group of rows, which the caller's snapshot keeps: those that pass, and those that core has to be asked about.
+    pub unsafe fn look_at(&self, group: &Group, context: *mut pg_sys::ExprContext) -> (Rows, Rows) {
+        let groups = Groups {
+            group,
+            layout: &self.layout,
+            parameters: &self.parameters,
+            context,
+        };
+        // SAFETY: rows of the filter's table, and the context of its node or statement.
+        unsafe { groups.passing(&self.conditions, group.all()) }
     }
 
     /// Asks core's expression about an unsure row, which is in the context's slot. Where core evaluates the conditions itself it passes.

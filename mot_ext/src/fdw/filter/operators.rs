@@ -40,6 +40,18 @@ impl Kind {
         }
     }
 
+    /// The datum of a number.
+    pub fn to_datum(self, number: i64) -> pg_sys::Datum {
+        match self {
+            Kind::Int2 => pg_sys::Datum::from(number as i16),
+            Kind::Int4 => pg_sys::Datum::from(number as i32),
+            Kind::Int8 => pg_sys::Datum::from(number),
+            Kind::Bool => pg_sys::Datum::from(number != 0),
+            Kind::Char => pg_sys::Datum::from(number as u8 as i8),
+            Kind::Oid => pg_sys::Datum::from(number as u32),
+        }
+    }
+
     /// The number that is stored at `place`.
     #[inline]
     pub unsafe fn read(self, place: *const u8) -> i64 {

@@ -49,6 +49,10 @@ impl Parameters {
         self.0.len() - 1
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Forgets the values.
     pub fn forget(&mut self) {
         for parameter in &mut self.0 {

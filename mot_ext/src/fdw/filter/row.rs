@@ -141,6 +141,15 @@ impl Column {
 }
 
 impl Row {
+    /// No row: none of its columns are looked at.
+    pub fn none() -> Row {
+        Row {
+            data: std::ptr::null(),
+            present: std::ptr::null(),
+            columns: 0,
+        }
+    }
+
     /// The row a version holds.
     #[inline]
     pub fn of(version: VersionRef) -> Row {

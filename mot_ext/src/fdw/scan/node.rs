@@ -1,6 +1,7 @@
 //! The scan as a node of a plan: core's callbacks, and the lock of rows for a statement with row triggers.
 
 use super::Scan;
+use crate::fdw::aggregate;
 use crate::fdw::expressions::{Value, passes};
 use crate::fdw::filter::Verdict;
 use crate::fdw::lock_rows::{self, For, Outcome};
@@ -52,6 +53,11 @@ pub unsafe fn state<'a>(node: *mut pg_sys::ForeignScanState) -> &'a mut Scan {
 }
 
 pub unsafe fn begin_foreign_scan(node: *mut pg_sys::ForeignScanState, flags: std::ffi::c_int) {
+    // SAFETY: an initialized node of a plan of ours.
+    if unsafe { aggregate::is_aggregate(node) } {
+        // SAFETY: as above.
+        return unsafe { aggregate::begin(node, flags) };
+    }
     if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0 {
         return;
     }
@@ -89,6 +95,9 @@ pub unsafe fn iterate_foreign_scan(
 ) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: a node that went through Begin; its scan slot is of the heap kind.
     unsafe {
+        if aggregate::is_aggregate(node) {
+            return aggregate::iterate(node);
+        }
         let slot = (*node).ss.ss_ScanTupleSlot;
         let scan = state(node);
         let context = (*node).ss.ps.ps_ExprContext;
@@ -155,7 +164,13 @@ unsafe fn lock_row(
 
 pub unsafe fn rescan_foreign_scan(node: *mut pg_sys::ForeignScanState) {
     // SAFETY: a node that went through Begin.
-    unsafe { state(node) }.rewind();
+    unsafe {
+        if aggregate::is_aggregate(node) {
+            aggregate::rewind(node);
+        } else {
+            state(node).rewind();
+        }
+    }
 }
 
 /// Nothing to do: the state goes with the query's memory context.

@@ -4,6 +4,7 @@ use crate::clock::{PgClock, PgSnapshot};
 use crate::errors;
 use crate::fdw::bounds::Bounds;
 use crate::fdw::expressions::{Value, get_tid};
+use crate::fdw::filter::Group;
 use crate::fdw::private::Private;
 use crate::fdw::serializable::Reading;
 use crate::fdw::tuple;
@@ -55,6 +56,31 @@ impl Rows {
                 return Some(found);
             }
             self.scan = Some(self.shared?.take(table)?);
+        }
+    }
+}
+
+impl Rows {
+    /// Adds the rows that are looked up together next; none at the end.
+    #[inline]
+    pub(super) fn next_group<S: Snapshot>(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        snapshot: &S,
+        group: &mut Group,
+    ) {
+        while let Some(scan) = &mut self.scan {
+            for version in scan.next_group(session, snapshot) {
+                group.push(version);
+            }
+            if group.length() > 0 {
+                return;
+            }
+            let Some(shared) = self.shared else {
+                return;
+            };
+            self.scan = shared.take(table);
         }
     }
 }

@@ -99,6 +99,18 @@ pub fn may_create_in(namespace: pg_sys::Oid) -> pg_sys::AclResult::Type {
     }
 }
 
+/// Whether a user may call a function.
+pub fn may_execute(function: pg_sys::Oid, user: pg_sys::Oid) -> pg_sys::AclResult::Type {
+    let mode = pg_sys::ACL_EXECUTE as pg_sys::AclMode;
+    // SAFETY: a catalog look-up; may raise.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        return pg_sys::pg_proc_aclcheck(function, user, mode);
+        #[cfg(not(feature = "pg15"))]
+        return pg_sys::object_aclcheck(pg_sys::ProcedureRelationId, function, user, mode);
+    }
+}
+
 /// The attributes of a row type, `natts` of them one behind the other.
 pub unsafe fn attributes(descriptor: pg_sys::TupleDesc) -> *const pg_sys::FormData_pg_attribute {
     // SAFETY: a live descriptor; since 18 the attributes follow their compact forms, of which there are as many.

@@ -175,6 +175,34 @@ pub unsafe fn foreign_path(
     }
 }
 
+/// A path for what is made of a scan's rows, over a path of the scan.
+pub unsafe fn foreign_upper_path(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    cost: Cost,
+    below: *mut pg_sys::Path,
+    private: *mut pg_sys::List,
+) -> *mut pg_sys::ForeignPath {
+    // SAFETY: the planner's own structures (caller). No path is disabled but by what is below, and none stands for a join.
+    unsafe {
+        pg_sys::create_foreign_upper_path(
+            root,
+            rel,
+            (*rel).reltarget,
+            cost.rows,
+            #[cfg(feature = "pg18")]
+            (*below).disabled_nodes,
+            cost.startup,
+            cost.total,
+            std::ptr::null_mut(),
+            below,
+            #[cfg(any(feature = "pg17", feature = "pg18"))]
+            std::ptr::null_mut(),
+            private,
+        )
+    }
+}
+
 /// Whether RETURNING asks for old values, as it can since 18.
 #[cfg(not(feature = "pg18"))]
 pub unsafe fn returns_old_values(_returning: *mut pg_sys::List) -> bool {

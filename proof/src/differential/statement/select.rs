@@ -55,12 +55,19 @@ impl Source<'_> {
             5 => {
                 let column = table.any(rng);
                 let column_name = &column.name;
-                let mut list =
-                    format!("count(*), count({column_name}), count(DISTINCT {column_name})");
-                if column.kind.has_exact_sum() {
-                    list += &format!(", sum({column_name}), avg({column_name}::numeric)");
+                let mut list = format!("count(*), count({column_name})");
+                // With core's alone all of them are core's.
+                let is_core = rng.random();
+                if is_core {
+                    list += &format!(", count(DISTINCT {column_name})");
+                } else if rng.random() {
+                    list += &format!(" FILTER (WHERE {})", condition(rng, table, ""));
                 }
-                if column.kind.is_ordered() {
+                if column.kind.has_exact_sum() {
+                    let kind = if is_core { "::numeric" } else { "" };
+                    list += &format!(", sum({column_name}), avg({column_name}{kind})");
+                }
+                if column.kind.is_ordered() && (is_core || column.kind.is_plain()) {
                     list += &format!(", min({column_name}), max({column_name})");
                 }
                 (format!("SELECT {list} FROM {target} WHERE {filter}"), true)

@@ -1,0 +1,270 @@
+//! What an aggregate has seen so far, and its result.
+//!
+//! Sums of integers are kept in 128 bits, sums of numerics in a fixed point of as many ([`Fixed`]); what does not fit there is added by core's `numeric_add`, which
+//! is exact, too, so that the order does not matter. Results are core's: a bigint cut as core's addition would be, a numeric by its own functions.
+use super::functions::{Function, Input};
+use super::numeric::{self, Fixed};
+use crate::fdw::filter::{Kind, Numbers, ROWS, Rows, members};
+use pgrx::pg_sys;
+
+/// Numerics of a group's rows.
+pub type Fixeds = [Fixed; ROWS];
+
+/// Values that are not NULL, added up.
+pub struct Accumulator {
+    function: Function,
+    input: Input,
+    /// Of values, or of rows.
+    count: i64,
+    /// The sum, or the smallest or largest value.
+    number: Fixed,
+    /// A numeric that belongs to the sum beside `number`, or, of a smallest or largest one, stands in its place.
+    beyond: Option<pg_sys::Datum>,
+    /// Where that is kept.
+    context: pg_sys::MemoryContext,
+}
+
+impl Accumulator {
+    pub fn new(function: Function, input: Input, context: pg_sys::MemoryContext) -> Accumulator {
+        Accumulator {
+            function,
+            input,
+            count: 0,
+            number: Fixed::default(),
+            beyond: None,
+            context,
+        }
+    }
+
+    /// Forgets what it has seen.
+    pub unsafe fn clear(&mut self) {
+        self.count = 0;
+        self.number = Fixed::default();
+        if let Some(beyond) = self.beyond.take() {
+            // SAFETY: this value's own copy.
+            unsafe { pg_sys::pfree(beyond.cast_mut_ptr()) }
+        }
+    }
+
+    /// Values whose number does not matter.
+    #[inline]
+    pub fn add_rows(&mut self, count: u32) {
+        self.count += i64::from(count);
+    }
+
+    /// The numbers of some rows.
+    #[inline]
+    pub fn add_numbers(&mut self, rows: Rows, values: &Numbers) {
+        if rows == 0 {
+            return;
+        }
+        let is_first = self.count == 0;
+        self.count += i64::from(rows.count_ones());
+        let known = self.number.value as i64;
+        match self.function {
+            Function::Smallest | Function::All => {
+                let least = least(rows, values);
+                self.number.value = if is_first { least } else { least.min(known) }.into();
+            }
+            Function::Largest | Function::Any => {
+                let most = most(rows, values);
+                self.number.value = if is_first { most } else { most.max(known) }.into();
+            }
+            _ if self.input == Input::Number(Kind::Int8) => {
+                for at in members(rows) {
+                    self.number.value += i128::from(values[at]);
+                }
+            }
+            // The sum of a group's cannot overflow.
+            _ => {
+                let sum: i64 = if rows == Rows::MAX {
+                    values.iter().sum()
+                } else {
+                    members(rows).map(|at| values[at]).sum()
+                };
+                self.number.value += i128::from(sum);
+            }
+        }
+    }
+
+    /// One number.
+    #[inline]
+    pub fn add_number(&mut self, value: i64) {
+        let is_first = self.count == 0;
+        self.count += 1;
+        let known = self.number.value;
+        let value = i128::from(value);
+        self.number.value = match self.function {
+            Function::Smallest | Function::All if !is_first => known.min(value),
+            Function::Largest | Function::Any if !is_first => known.max(value),
+            _ => known + value,
+        };
+    }
+
+    /// The numerics of some rows.
+    #[inline]
+    pub unsafe fn add_fixed(&mut self, rows: Rows, values: &Fixeds) {
+        for at in members(rows) {
+            // SAFETY: as there.
+            unsafe { self.add_one_fixed(values[at]) }
+        }
+    }
+
+    /// One numeric.
+    #[inline]
+    pub unsafe fn add_one_fixed(&mut self, new: Fixed) {
+        let is_first = self.count == 0;
+        self.count += 1;
+        let known = self.number;
+        let is_taken = match self.function {
+            // Of equal ones core takes the later, which may show more digits.
+            Function::Smallest => is_first || new.value <= known.value,
+            Function::Largest => is_first || new.value >= known.value,
+            _ => {
+                let scale = known.scale.max(new.scale);
+                match known.value.checked_add(new.value) {
+                    Some(value) => self.number = Fixed { value, scale },
+                    None => {
+                        self.number = new;
+                        // SAFETY: as there.
+                        unsafe { self.put_beyond(known.to_numeric(), pg_sys::F_NUMERIC_ADD) }
+                    }
+                }
+                return;
+            }
+        };
+        if self.beyond.is_some() {
+            // SAFETY: as there.
+            unsafe { self.choose(new.to_numeric()) }
+        } else if is_taken {
+            self.number = new;
+        }
+    }
+
+    /// A numeric.
+    pub unsafe fn add_numeric(&mut self, value: pg_sys::Datum, fixed: Option<Fixed>) {
+        // SAFETY: a numeric that is not compressed or elsewhere (caller).
+        unsafe {
+            if let Some(fixed) = fixed {
+                return self.add_one_fixed(fixed);
+            }
+            let is_first = self.count == 0;
+            self.count += 1;
+            if !matches!(self.function, Function::Smallest | Function::Largest) {
+                return self.put_beyond(value, pg_sys::F_NUMERIC_ADD);
+            }
+            if self.beyond.is_none() && !is_first {
+                let known = self.number.to_numeric();
+                self.beyond = Some(self.copy(known));
+            }
+            self.choose(value);
+        }
+    }
+
+    unsafe fn choose(&mut self, value: pg_sys::Datum) {
+        let function = match self.function {
+            Function::Smallest => pg_sys::F_NUMERIC_SMALLER,
+            _ => pg_sys::F_NUMERIC_LARGER,
+        };
+        // SAFETY: as there.
+        unsafe { self.put_beyond(value, function) }
+    }
+
+    /// Combines the numeric beyond with another one.
+    unsafe fn put_beyond(&mut self, value: pg_sys::Datum, function: u32) {
+        // SAFETY: numerics; what was kept is this value's own.
+        unsafe {
+            let Some(known) = self.beyond else {
+                self.beyond = Some(self.copy(value));
+                return;
+            };
+            let combined = numeric::call(function, known, value);
+            let kept = self.copy(combined);
+            self.beyond = Some(kept);
+            pg_sys::pfree(known.cast_mut_ptr());
+        }
+    }
+
+    unsafe fn copy(&self, value: pg_sys::Datum) -> pg_sys::Datum {
+        // SAFETY: a varlena; the context outlives this value.
+        unsafe {
+            let old = pg_sys::MemoryContextSwitchTo(self.context);
+            let copy = copied(value);
+            pg_sys::MemoryContextSwitchTo(old);
+            copy
+        }
+    }
+
+    /// The sum of numerics, in the current memory context.
+    unsafe fn numeric_sum(&self) -> pg_sys::Datum {
+        // SAFETY: core's functions; may raise.
+        unsafe {
+            let sum = self.number.to_numeric();
+            match self.beyond {
+                Some(beyond) => numeric::call(pg_sys::F_NUMERIC_ADD, beyond, sum),
+                None => sum,
+            }
+        }
+    }
+
+    /// The aggregate's result, in the current memory context; `None`: NULL.
+    pub unsafe fn result(&self) -> Option<pg_sys::Datum> {
+        let is_count = matches!(self.function, Function::CountRows | Function::Count);
+        if self.count == 0 && !is_count {
+            return None;
+        }
+        // SAFETY: core's functions; may raise.
+        unsafe {
+            Some(match (self.function, self.input) {
+                (Function::CountRows | Function::Count, _) => pg_sys::Datum::from(self.count),
+                (Function::Sum, _) => pg_sys::Datum::from(self.number.value as i64),
+                (Function::SumExact, Input::Numeric) => self.numeric_sum(),
+                (Function::SumExact, _) => numeric::of_integer(self.number.value),
+                (Function::Average, input) => {
+                    let sum = match input {
+                        Input::Numeric => self.numeric_sum(),
+                        Input::Number(Kind::Int8) => numeric::of_integer(self.number.value),
+                        // Core adds these up in 64 bits.
+                        _ => numeric::of_integer((self.number.value as i64).into()),
+                    };
+                    let count = numeric::of_integer(self.count.into());
+                    numeric::call(pg_sys::F_NUMERIC_DIV, sum, count)
+                }
+                (_, Input::Numeric) => match self.beyond {
+                    Some(beyond) => copied(beyond),
+                    None => self.number.to_numeric(),
+                },
+                (_, Input::Number(kind)) => kind.to_datum(self.number.value as i64),
+                (_, Input::Anything) => unreachable!("only counts have no value"),
+            })
+        }
+    }
+}
+
+/// A copy of a numeric, in the current memory context.
+unsafe fn copied(value: pg_sys::Datum) -> pg_sys::Datum {
+    // SAFETY: a varlena that is not compressed or elsewhere; as much is read as it has.
+    unsafe {
+        let value = value.cast_mut_ptr::<u8>();
+        let bytes = pgrx::varsize_any(value.cast());
+        let copy = pg_sys::palloc(bytes).cast::<u8>();
+        copy.copy_from_nonoverlapping(value, bytes);
+        pg_sys::Datum::from(copy)
+    }
+}
+
+#[inline]
+fn least(rows: Rows, values: &Numbers) -> i64 {
+    if rows == Rows::MAX {
+        return values.iter().copied().fold(i64::MAX, i64::min);
+    }
+    members(rows).fold(i64::MAX, |known, at| known.min(values[at]))
+}
+
+#[inline]
+fn most(rows: Rows, values: &Numbers) -> i64 {
+    if rows == Rows::MAX {
+        return values.iter().copied().fold(i64::MIN, i64::max);
+    }
+    members(rows).fold(i64::MIN, |known, at| known.max(values[at]))
+}
