@@ -20,6 +20,9 @@ const INDEX_WORKS: [(&str, &str); 3] = [
 ];
 /// Rounds within one run of the index's bench, which tells their median: the first has memory of its own to touch.
 const INDEX_ROUNDS: &str = "rounds=3";
+/// Keys whose scans begin with their first bytes: from whole ones the `masstree` crate (0.9.5) begins at another key, where almost all is in the cache, and so reads
+/// other entries than were asked for (the bench says so below its table).
+const SCANNED_FROM_A_PREFIX: (&str, &str, &str) = ("urls", "scan of 100", "from=16");
 /// The kinds of keys, as the bench calls them, are this part's settings; the goals ask for all that were measured.
 pub(crate) const TPCC: &str = "TPC-C in the engine";
 /// Its setting.
@@ -38,29 +41,22 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
     if form == Form::Quick {
         words.push("keys=500000");
     }
+    let (prefixed, scan, from) = SCANNED_FROM_A_PREFIX;
+    let scans = [words.as_slice(), &[prefixed, "scan100", from]].concat();
     for _ in 0..rounds {
-        let text = cargo_bench(
-            &[
-                "-p",
-                "mot_index",
-                "--features",
-                "crossbeam",
-                "--bench",
-                "compare",
-            ],
-            &words,
-        )?;
-        let times = parse_index(&text);
-        if times.is_empty() {
-            return Err(Failure::unexpected(format!(
-                "the index's bench printed no table: {text}"
-            )));
-        }
+        let is_prefixed = |keys: &str, work: &str| (keys, work) == (prefixed, scan);
+        let mut times = index_times(&words)?;
+        times.retain(|(keys, work, ..)| !is_prefixed(keys, work));
+        let more = index_times(&scans)?.into_iter();
+        times.extend(more.filter(|(keys, work, ..)| is_prefixed(keys, work)));
         for (keys, work, side, nanos) in times {
             let place = Place::new(PART, work, keys);
             bench.record.add(&place, side, quantity::NANOSECONDS, nanos);
         }
     }
+    bench.notes.push(format!(
+        "scans of {prefixed} begin with their first 16 bytes: from whole ones masstree reads other keys than were asked for; of composites it leaves the first out"
+    ));
     bench.say("TPC-C in the engine");
     let rounds_word = format!("rounds={rounds}");
     let words = ["tpcc", "threads=1", &rounds_word];
@@ -82,6 +78,26 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         "for a second of a thread's processor time; masstree and MOT's index take turns in each round".into(),
     );
     Ok(())
+}
+
+/// What the index's bench finds.
+fn index_times(words: &[&str]) -> Result<Vec<Time>> {
+    let target = [
+        "-p",
+        "mot_index",
+        "--features",
+        "crossbeam",
+        "--bench",
+        "compare",
+    ];
+    let text = cargo_bench(&target, words)?;
+    let times = parse_index(&text);
+    if times.is_empty() {
+        return Err(Failure::unexpected(format!(
+            "the index's bench printed no table: {text}"
+        )));
+    }
+    Ok(times)
 }
 
 /// What a bench prints.
@@ -114,8 +130,11 @@ fn cells(line: &str) -> Option<Vec<&str>> {
     Some(inner.split('|').map(str::trim).collect())
 }
 
-/// Keys, work, side, nanoseconds: out of tables whose head names the keys and the works, and whose lines name the map.
-fn parse_index(text: &str) -> Vec<(String, &'static str, Side, f64)> {
+/// Keys, work, side, nanoseconds.
+type Time = (String, &'static str, Side, f64);
+
+/// Out of tables whose head names the keys and the works, and whose lines name the map.
+fn parse_index(text: &str) -> Vec<Time> {
     let mut times = Vec::new();
     let mut head: Vec<&str> = Vec::new();
     for cells in text.lines().filter_map(cells) {
