@@ -231,7 +231,16 @@ CLOSE c;
 DECLARE c CURSOR FOR SELECT count(*), sum(id) FROM m;
 FETCH ALL c;
 ROLLBACK;
--- 15 asks for SELECT of the columns; core does.
+BEGIN;
+DECLARE c CURSOR FOR SELECT count(*) FROM m;
+FETCH c;
+UPDATE m SET b = 1 WHERE CURRENT OF c;
+ROLLBACK;
+-- Conditions on system columns, by a row's place, and none at all.
+SELECT count(*), sum(id) FROM m WHERE tableoid = 'm'::regclass AND ctid IS NOT NULL AND xmin IS NOT NULL AND id < 4;
+SELECT count(*), sum(id), e FROM m WHERE ctid = (SELECT ctid FROM m WHERE id = 7) GROUP BY e;
+SELECT x.id, (SELECT count(*) FROM m WHERE m.e = x.e) AS c FROM (SELECT id, e FROM m WHERE id < 4) x ORDER BY 1;
+-- SELECT of the columns is asked for; core does.
 CREATE ROLE aggregates_user;
 GRANT USAGE ON SCHEMA aggregates TO aggregates_user;
 GRANT SELECT (id, a) ON m TO aggregates_user;
