@@ -141,9 +141,11 @@ EXPLAIN (COSTS OFF) SELECT count(*), sum(b), min(c) FROM m WHERE b % 10 = 3;
 EXPLAIN (COSTS OFF, VERBOSE) SELECT sum(b) + 1, avg(m) * 2, count(*) FILTER (WHERE e), 'x' FROM m WHERE id BETWEEN 5 AND 9 HAVING max(b) > 1;
 EXPLAIN (COSTS OFF, FORMAT json) SELECT count(*), sum(b) FROM m;
 EXPLAIN (COSTS OFF, ANALYZE, TIMING OFF, SUMMARY OFF) SELECT count(b) FROM m WHERE id <= 200 AND t = 'ab' AND f >= 0;
-EXPLAIN (COSTS OFF) SELECT max(id) FROM m;
+-- Core's plans of these are not the same in all versions.
+CREATE FUNCTION plan_of(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || statement; END $$;
+SELECT bool_or(line LIKE '%Aggregates:%') AS inside FROM plan_of($$SELECT max(id) FROM m$$) line;
 -- What is not.
-EXPLAIN (COSTS OFF) SELECT count(DISTINCT b) FROM m;
+SELECT bool_or(line LIKE '%Aggregates:%') AS inside FROM plan_of($$SELECT count(DISTINCT b) FROM m$$) line;
 EXPLAIN (COSTS OFF) SELECT sum(f) FROM m;
 EXPLAIN (COSTS OFF) SELECT a.x FROM (SELECT count(*) AS x FROM m, heap) a;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM m WHERE current_setting('x.y', true) IS NULL;
@@ -164,7 +166,7 @@ SELECT h.id, (SELECT string_agg(x::text, ' ' ORDER BY x) FROM (SELECT m.id % 2, 
 EXPLAIN (COSTS OFF) SELECT a, b, c, count(*) FROM m GROUP BY a, b, c;
 EXPLAIN (COSTS OFF) SELECT t, count(*) FROM m GROUP BY t;
 EXPLAIN (COSTS OFF) SELECT e, count(*) FROM m WHERE random() < 2 GROUP BY e;
-EXPLAIN (COSTS OFF) SELECT e, count(*) FROM m WHERE id > (SELECT min(h.id) FROM heap h WHERE h.a = m.a) GROUP BY e;
+SELECT bool_or(line LIKE '%Aggregates:%') AS inside FROM plan_of($$SELECT e, count(*) FROM m WHERE id > (SELECT min(h.id) FROM heap h WHERE h.a = m.a) GROUP BY e$$) line;
 -- More groups than were expected, and than fit: the rows are read several times.
 CREATE FOREIGN TABLE many (k int8, v int, n numeric) SERVER mot;
 INSERT INTO many SELECT i % 5, i, i FROM generate_series(1, 100) i;
@@ -173,7 +175,6 @@ INSERT INTO many SELECT i % 6007 * 1000003::int8, i, i FROM generate_series(1, 2
 INSERT INTO many SELECT NULL, i, 1e30 FROM generate_series(1, 3) i;
 CREATE TABLE many_heap AS SELECT * FROM many;
 SET work_mem = '64kB';
-CREATE FUNCTION plan_of(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || statement; END $$;
 SELECT count(*) > 0 AS several_times FROM plan_of('SELECT k, count(*), sum(v), sum(n) FROM many GROUP BY k') p WHERE p ~ 'Foreign Scan on many .*loops=\d\d';
 SELECT count(*), count(DISTINCT k), sum(c), sum(s), sum(n) FROM (SELECT k, count(*) AS c, sum(v) AS s, sum(n) AS n FROM many GROUP BY k) x;
 (SELECT k, count(*), sum(v), max(n) FROM many GROUP BY k EXCEPT SELECT k, count(*), sum(v), max(n) FROM many_heap GROUP BY k) UNION ALL
