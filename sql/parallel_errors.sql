@@ -53,7 +53,8 @@ EXCEPTION WHEN OTHERS OR query_canceled THEN
     GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT, details = PG_EXCEPTION_DETAIL, hints = PG_EXCEPTION_HINT,
         col = COLUMN_NAME, con = CONSTRAINT_NAME, typ = PG_DATATYPE_NAME, tab = TABLE_NAME, sch = SCHEMA_NAME, context = PG_EXCEPTION_CONTEXT;
     RETURN NEXT concat_ws(' | ', code, message, details, hints, col, con, typ, tab, sch);
-    RETURN QUERY SELECT string_to_table(context, E'\n');
+    -- 18 calls it by another name.
+    RETURN QUERY SELECT string_to_table(replace(context, 'PL/pgSQL expression', 'SQL expression'), E'\n');
 END $$;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;

@@ -4,6 +4,7 @@
 //! up in the plan, or a condition would read `a = $0`.
 use super::aggregate;
 use super::private::{Private, items, list};
+use crate::pg::version;
 use pgrx::pg_sys;
 
 pub unsafe fn explain_foreign_scan(
@@ -122,11 +123,7 @@ unsafe fn deparse(
     unsafe {
         let above = ancestors(es, plan.cast());
         let context = pg_sys::set_deparse_context_plan((*es).deparse_cxt, plan.cast(), above);
-        let tables = if (*es).rtable.is_null() {
-            0
-        } else {
-            (*(*es).rtable).length
-        };
+        let tables = version::tables_explained(es);
         pg_sys::deparse_expression(node, context, tables > 1 || (*es).verbose, false)
     }
 }

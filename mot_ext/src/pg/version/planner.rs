@@ -265,3 +265,19 @@ pub fn is_of_the_row(_column: &pg_sys::Var) -> bool {
     #[cfg(feature = "pg18")]
     return _column.varreturningtype == pg_sys::VarReturningType::VAR_RETURNING_DEFAULT;
 }
+
+/// The tables, functions and subqueries of a statement that is explained: with more than one, columns are shown with theirs.
+pub unsafe fn tables_explained(es: *mut pg_sys::ExplainState) -> i32 {
+    // SAFETY: the state of an EXPLAIN under way (caller).
+    unsafe {
+        // Without the entry that stands for GROUP BY.
+        #[cfg(feature = "pg18")]
+        return (*es).rtable_size;
+        #[cfg(not(feature = "pg18"))]
+        if (*es).rtable.is_null() {
+            0
+        } else {
+            (*(*es).rtable).length
+        }
+    }
+}
