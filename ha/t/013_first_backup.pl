@@ -148,7 +148,8 @@ wait_replayed($primary, $standby);
 $standby->safe_psql('postgres', q(SELECT mot.fail_at('checkpoint-after-redo', 1000)));
 $log = -s $standby->logfile;
 my $said = ended($asks, q(BASE_BACKUP (CHECKPOINT 'fast')));
-ok($standby->log_contains('failed at checkpoint-after-redo', $log), 'our checkpoint has failed with an error');
+# The sender is ended before the log says why.
+$standby->wait_for_log(qr/failed at checkpoint-after-redo/, $log);
 ok($said !~ qr/PGDATA|base\/1|backup_label/, 'no backup begins at a restartpoint that went on for an error');
 ok($said =~ qr/terminating connection|server closed the connection/, 'its connection is ended');
 $standby->safe_psql('postgres', q(SELECT mot.resume('checkpoint-after-redo')));
