@@ -19,7 +19,8 @@ impl<M: Memory> Tree<'_, M> {
     }
 
     /// Gives about so many nodes back, the last ones first, and tells `value` the values in them, each once. True: the tree is empty now. Until then
-    /// it can only be cleared further: its nodes say themselves what is left of them.
+    /// it can only be cleared further: its nodes say themselves what is left of them. That is so, too, when `value` or the memory unwinds: the value or the
+    /// nodes it was about may be lost then, but none is told or given back twice.
     ///
     /// # Safety
     /// Nobody else uses the tree from the first of these calls to the last one, and nobody who used it before is still pinned.
@@ -41,16 +42,11 @@ impl<M: Memory> Tree<'_, M> {
                 path.push(layer);
                 continue;
             }
-            path.pop();
-            // SAFETY: the bag of a leaf nobody else can reach.
-            if let Some(bag) = unsafe { Bag::at(node.bag()) } {
-                self.free_bag(bag);
-            }
-            self.free_node(node);
             left -= 1;
-            // What named it forgets it; an inner node that names nothing more goes, too.
+            // What named it forgets it before it is freed; an inner node that names nothing more goes with it.
+            let mut kept = path.len() - 1;
             loop {
-                let Some(&above) = path.last() else {
+                let Some(above) = kept.checked_sub(1).map(|at| path[at]) else {
                     self.root.node.store(0, Ordering::Release);
                     break;
                 };
@@ -65,8 +61,12 @@ impl<M: Memory> Tree<'_, M> {
                     above.set_count(above.count() - 1);
                     break;
                 }
-                path.pop();
-                self.free_node(above);
+                kept -= 1;
+            }
+            for forgotten in path.drain(kept..).rev() {
+                // SAFETY: as above; what named it has forgotten it, so that it is freed here and nowhere else.
+                let forgotten = unsafe { Node::at(forgotten) }.expect("a node of the path");
+                self.free_forgotten(forgotten);
             }
         }
         true
@@ -93,13 +93,20 @@ impl<M: Memory> Tree<'_, M> {
                         // In a part of a tree, a layer that has not been joined yet.
                         .filter(|layer| *layer != 0),
                 );
-                // SAFETY: the bag of a leaf nobody else can reach.
-                if let Some(bag) = unsafe { Bag::at(node.bag()) } {
-                    self.free_bag(bag);
-                }
             }
-            self.free_node(node);
+            self.free_forgotten(node);
         }
+    }
+
+    /// Frees a node that nobody else can reach, and its bag.
+    fn free_forgotten(&self, node: &Node) {
+        if !is_inner(node.version.stable()) {
+            // SAFETY: the bag of a leaf nobody else can reach.
+            if let Some(bag) = unsafe { Bag::at(node.bag()) } {
+                self.free_bag(bag);
+            }
+        }
+        self.free_node(node);
     }
 }
 
@@ -110,6 +117,8 @@ fn take_values(leaf: &Node, value: &mut impl FnMut(u64)) -> Option<u64> {
     for position in (0..permutation.count()).rev() {
         let slot = permutation.slot(position);
         if kinds.of(slot) != LAYER {
+            // Forgotten first: were `value` to unwind, whoever goes on would tell it again.
+            leaf.set_permutation(permutation.truncate(position));
             value(leaf.value(slot));
         } else if leaf.value(slot) != 0 {
             leaf.set_permutation(permutation.truncate(position + 1));

@@ -2,7 +2,9 @@
 //!
 //! A loop that stops at the place looked for is mispredicted once a node. These have no branch: with AVX-512 or AVX2 (`lanes/avx512.rs`, `lanes/avx2.rs`), looked
 //! for when the program runs, eight or four cells at a time or twice as many halves, else one by one. The vector loads are in `asm!`, for Rust has no vectors of
-//! atomics; each cell is loaded whole, as it is aligned. As with every read without the latch, the caller validates the version.
+//! atomics. No manual promises that a load of many cells reads each of them whole while somebody writes. It need not: a cell that is written meanwhile belongs to a
+//! slot that the permutation does not name, whose lane the caller masks out, or its rewriting moves the version, which the caller validates as with every
+//! read without the latch.
 
 #[cfg(all(
     target_arch = "x86_64",

@@ -9,7 +9,8 @@
 //!
 //! It goes in stretches, and the caller is asked between two of them, who may unwind: what is freed is out of the storage that had it by then, and the rest
 //! is doomed again, as a whole that is only smaller. So whoever takes it next goes on with it, in this process, in another, or after a warm restart, which keeps the
-//! list of what is doomed with everything else. What is told again then was freed before in recovery's eyes, and is no more there.
+//! list of what is doomed with everything else. Whatever unwinds here, a panic within the memory too, nothing may be freed twice: what names a block forgets it
+//! before it is freed, so that at worst a little is lost. What is told again then was freed before in recovery's eyes, and is no more there.
 
 use super::Log;
 use crate::errors::EngineError;
@@ -62,13 +63,21 @@ fn free_after(
     while let Some(index) = doomed.indexes.last() {
         // SAFETY: it was unlinked from its table, its users held relation locks that ended, who else looked at it was waited for, and
         // who takes it from the list is the only one to free it.
-        unsafe { free_index_pausing(session, *index, &mut pause) };
-        doomed.indexes.pop();
+        unsafe {
+            let index = *index;
+            clear_index(session, index, &mut pause);
+            doomed.indexes.pop();
+            index.free(&session.local);
+        }
     }
     while let Some(table) = doomed.tables.last() {
         // SAFETY: as above, and nobody walks it.
-        unsafe { free_table(session, *table, &mut pause) };
-        doomed.tables.pop();
+        unsafe {
+            let table = *table;
+            clear_table(session, table, &mut pause);
+            doomed.tables.pop();
+            free_cleared_table(session, table);
+        }
     }
     Ok(count)
 }
@@ -135,38 +144,45 @@ fn is_logged(created_lsn: u64) -> bool {
 /// Nobody uses it any more.
 pub(crate) unsafe fn free_index(session: &Session, index: IndexRef) {
     // SAFETY: the caller's.
-    unsafe { free_index_pausing(session, index, &mut || ()) };
-}
-
-/// # Safety
-/// As [`free_index`]; nobody but who frees it uses it after `pause` has unwound.
-unsafe fn free_index_pausing(session: &Session, index: IndexRef, pause: &mut impl FnMut()) {
-    // SAFETY: the caller's.
     unsafe {
-        while !clear_some(session, index) {
-            pause();
-        }
+        clear_index(session, index, &mut || ());
         index.free(&session.local);
     }
 }
 
+/// Frees all of an index but its header.
+///
+/// # Safety
+/// As [`free_index`]; nobody but who frees it uses it after `pause` has unwound.
+unsafe fn clear_index(session: &Session, index: IndexRef, pause: &mut impl FnMut()) {
+    // SAFETY: the caller's.
+    while !unsafe { clear_some(session, index) } {
+        pause();
+    }
+}
+
+/// Frees a table's indexes and its rows' versions.
+///
 /// # Safety
 /// Nobody uses the table any more, nor after `pause` has unwound; a reader of the catalog may still stand on its header.
-unsafe fn free_table(session: &Session, table: TableRef, pause: &mut impl FnMut()) {
+unsafe fn clear_table(session: &Session, table: TableRef, pause: &mut impl FnMut()) {
     let storage = table.storage();
     for index in table.all_indexes() {
         // SAFETY: the caller's.
-        unsafe { free_index_pausing(session, index, pause) };
+        unsafe { clear_index(session, index, pause) };
         let address = index.address();
         for word in &storage.indexes {
             if word.load(Ordering::Relaxed) == address {
                 word.store(0, Ordering::Relaxed);
             }
         }
+        // SAFETY: the caller's; its table names it no more.
+        unsafe { index.free(&session.local) };
     }
     loop {
         let end = table.slots_end().0;
         let from = end.saturating_sub(SLOTS_AT_A_TIME);
+        storage.slots_end.store(from, Ordering::Release);
         storage.directory.for_each(from..end, |_, anchor| {
             let head: Head = anchor.head();
             let mut at = head.version();
@@ -180,13 +196,18 @@ unsafe fn free_table(session: &Session, table: TableRef, pause: &mut impl FnMut(
                 };
             }
         });
-        storage.slots_end.store(from, Ordering::Release);
         if from == 0 {
             break;
         }
         pause();
     }
-    // SAFETY: as above; the header is retired because a reader of the catalog's list may stand on it.
+}
+
+/// # Safety
+/// As for [`clear_table`], which came to its end; nothing but its catalog's readers names the table.
+unsafe fn free_cleared_table(session: &Session, table: TableRef) {
+    let storage = table.storage();
+    // SAFETY: the caller's; the header is retired because a reader of the catalog's list may stand on it.
     unsafe {
         storage.directory.free(&session.local);
         session

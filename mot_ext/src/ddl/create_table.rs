@@ -97,8 +97,8 @@ pub unsafe fn from_query(statement: &Statement, node: *mut pg_sys::CreateTableAs
     }
 }
 
-/// EXPLAIN ANALYZE of these makes and fills the table in core, which would be a heap table.
-pub unsafe fn explained(node: *mut pg_sys::ExplainStmt) -> bool {
+/// EXPLAIN ANALYZE of these makes and fills the table in core, which would be a heap table. One that is there already core passes by.
+pub unsafe fn explained(statement: &Statement, node: *mut pg_sys::ExplainStmt) -> bool {
     // SAFETY: a live node of this type, whose query parse analysis made; each cast follows a node's tag.
     unsafe {
         if !settings::CREATE_TABLES.get() {
@@ -112,13 +112,38 @@ pub unsafe fn explained(node: *mut pg_sys::ExplainStmt) -> bool {
             .into_iter()
             .rfind(|option| nodes::text((**option).defname) == "analyze")
             .is_some_and(|option| pg_sys::defGetBoolean(option));
-        if makes_mot && runs {
+        if !makes_mot || !runs {
+            return false;
+        }
+        if !passes_by(made.cast()) {
             unsupported(
                 "EXPLAIN ANALYZE cannot create a memory-optimized table",
                 "Use EXPLAIN ANALYZE with the query itself, or set mot.create_tables = off for a heap table.",
             );
         }
-        false
+        let watch = Watch::begin();
+        statement.run(nodes::copy(node));
+        if !watch.is_nothing_made() {
+            raise(
+                PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+                "the table was dropped by a concurrent statement",
+                None,
+                Some("Try again.".into()),
+            );
+        }
+        true
+    }
+}
+
+/// Whether CREATE TABLE AS finds a relation of its name, and is content.
+unsafe fn passes_by(node: *mut pg_sys::CreateTableAsStmt) -> bool {
+    // SAFETY: a live node of this type; the name is looked up on a copy, as in `is_persistent`.
+    unsafe {
+        let relation = (*(*node).into).rel;
+        (*node).if_not_exists && {
+            let namespace = pg_sys::RangeVarGetCreationNamespace(nodes::copy(relation));
+            pg_sys::get_relname_relid((*relation).relname, namespace) != pg_sys::InvalidOid
+        }
     }
 }
 

@@ -34,6 +34,11 @@ impl Watch {
             .into_iter()
             .find(|relation| identity::is_mot_table(*relation))
     }
+
+    /// Whether no relation at all was made.
+    pub fn is_nothing_made(&self) -> bool {
+        NOTED.0.borrow().as_ref().is_none_or(Vec::is_empty)
+    }
 }
 
 impl Drop for Watch {

@@ -167,7 +167,7 @@ unsafe fn is_done_here(statement: &Statement, node: *mut pg_sys::Node) -> bool {
             T_CreateStmt => create_table::plain(statement, node.cast()),
             T_CreateForeignTableStmt => create_table::foreign(statement, node.cast()),
             T_CreateTableAsStmt => create_table::from_query(statement, node.cast()),
-            T_ExplainStmt => create_table::explained(node.cast()),
+            T_ExplainStmt => create_table::explained(statement, node.cast()),
             T_IndexStmt => index::create(statement, node.cast()),
             T_AlterDomainStmt => domain::alter(statement, node.cast()),
             T_ReassignOwnedStmt => alter::reassign_owned(statement, node),

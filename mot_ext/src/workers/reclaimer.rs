@@ -35,6 +35,8 @@ const JUDGE_PAUSE_FACTOR: u32 = 100;
 /// Sweeps after the horizon has come to stand: a transaction below it leaves the ProcArray a moment before it tells the sweeper of its
 /// rows. On an idle server nothing else would ever move the horizon past them. (The first of them takes the horizon to where it comes to stand.)
 const QUIET_SWEEPS: u32 = 2;
+/// While a large table is freed the horizon is taken no more often than this: a question to all of the ProcArray, where a stretch takes less than a millisecond.
+const HORIZON_EVERY: Duration = Duration::from_millis(50);
 /// Pause after an error, in milliseconds.
 const ERROR_PAUSE_MS: i64 = 5_000;
 
@@ -281,9 +283,13 @@ impl Log for WrittenSoon {
 /// Frees dropped tables and indexes; the log is told if this server writes one. Right after recovery it may not yet: a later round frees.
 fn free_doomed(session: &Session) -> usize {
     // A large table takes its time, in which a shutdown is not to wait, nor what others may prune.
+    let mut taken_at = Instant::now();
     let between_stretches = || {
         end_if_asked();
-        session.engine().raise_horizon(fresh_horizon());
+        if taken_at.elapsed() >= HORIZON_EVERY {
+            session.engine().raise_horizon(fresh_horizon());
+            taken_at = Instant::now();
+        }
     };
     if session.engine().state() == State::Replaying {
         return transaction::free_doomed(session, between_stretches);

@@ -211,6 +211,7 @@ impl Entries {
         let count = count.min(self.room());
         self.ends.reserve(count);
         let prefix = self.prefix_bytes;
+        let ends = self.ends.len();
         let mut end = self.keys.len();
         let mut pushed = 0;
         while pushed < count
@@ -219,8 +220,11 @@ impl Entries {
             let length = suffix.bytes.len();
             let key_end = end + prefix + SLICE_BYTES + length;
             if self.keys.capacity() < key_end + PREFIX_BYTES {
-                // SAFETY: all bytes up to `end` are written.
-                unsafe { self.keys.set_len(end) };
+                // SAFETY: all bytes up to `end` are written, and so many ends. Counted together, or, were this to unwind, the next key would begin too early.
+                unsafe {
+                    self.keys.set_len(end);
+                    self.ends.set_len(ends + pushed);
+                }
                 self.keys.reserve(key_end + PREFIX_BYTES - end);
             }
             // SAFETY: there is room for the key, and for a prefix or a suffix behind it; all its bytes are written, none of them in the prefix or the suffix. There is
@@ -233,7 +237,7 @@ impl Entries {
                 let to = to.add(prefix);
                 to.cast::<u64>().write_unaligned(slice.to_be());
                 suffix.put(to.add(SLICE_BYTES));
-                let to = self.ends.as_mut_ptr().add(self.ends.len() + pushed);
+                let to = self.ends.as_mut_ptr().add(ends + pushed);
                 to.write(Entry { key_end, value });
             }
             end = key_end;
@@ -242,7 +246,7 @@ impl Entries {
         // SAFETY: so many ends and all bytes up to `end` are written.
         unsafe {
             self.keys.set_len(end);
-            self.ends.set_len(self.ends.len() + pushed);
+            self.ends.set_len(ends + pushed);
         }
         pushed
     }
@@ -336,5 +340,31 @@ impl Entries {
             self.ends.set_len(ends + pushed);
         }
         pushed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Entries, Suffix};
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+    #[test]
+    fn what_unwinds_leaves_no_bytes_to_the_next_key() {
+        let long = [7; 1000];
+        let suffixes: [&[u8]; 3] = [b"a", &long, b"b"];
+        let mut entries = Entries::with_capacity(10);
+        let mut left = suffixes.iter();
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            entries.push_longer(suffixes.len() + 1, || {
+                let Some(suffix) = left.next() else {
+                    resume_unwind(Box::new(()))
+                };
+                Some((1, Suffix::alone(suffix), 1))
+            })
+        }));
+        assert!(ended.is_err());
+        entries.push(2, b"next", 2);
+        let (key, value) = entries.get(entries.len() - 1);
+        assert_eq!((key, value), (&b"\0\0\0\0\0\0\0\x02next"[..], 2));
     }
 }

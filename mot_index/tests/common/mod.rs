@@ -51,6 +51,15 @@ impl TestMemory {
         live - retired
     }
 
+    /// Gives up what is live and will not be freed any more.
+    pub fn lose_all(&self) {
+        for (address, layout) in self.live.take() {
+            let block = std::ptr::with_exposed_provenance_mut(address);
+            // SAFETY: a live block of this layout, which nobody uses again (caller).
+            unsafe { std::alloc::dealloc(block, layout) };
+        }
+    }
+
     /// Frees what was retired: no operation is running.
     pub fn quiesce(&self) {
         for (block, layout) in self.retired.take() {
@@ -94,7 +103,9 @@ impl Memory for TestMemory {
         let block = NonNull::new(unsafe { std::alloc::alloc(layout) })?;
         // SAFETY: the block is new; content of any kind must do.
         unsafe { block.as_ptr().write_bytes(0xA5, layout.size()) };
-        self.live.borrow_mut().insert(block.addr().get(), layout);
+        self.live
+            .borrow_mut()
+            .insert(block.expose_provenance().get(), layout);
         Some(block)
     }
 
