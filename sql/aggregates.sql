@@ -206,6 +206,50 @@ BEGIN
   RETURN total;
 END $$;
 SELECT grouped_up(19000), grouped_up(0);
+-- Under a cursor, what a condition looks at can change between two passes. Where it can, there is one pass: core's.
+SET my.least = 0;
+CREATE FUNCTION inside(statement text) RETURNS boolean LANGUAGE sql AS $$ SELECT bool_or(line LIKE '%Aggregates:%') FROM aggregates.plan(statement) line $$;
+SELECT inside('SELECT k, count(*) FROM many WHERE v >= 0 GROUP BY k') AS immutable, inside('SELECT k, count(*) FROM many WHERE v >= current_setting(''my.least'')::int GROUP BY k') AS setting,
+  inside('SELECT e, count(*) FROM m WHERE tz > d GROUP BY e') AS zone, inside('SELECT e, count(*) FROM m WHERE tz > now() GROUP BY e') AS now, inside('SELECT e, count(*) FROM m WHERE xmax = 0 GROUP BY e') AS mark,
+  inside('SELECT e, count(*) FILTER (WHERE tz > d) FROM m GROUP BY e') AS filter, inside('SELECT (tz > d), count(*) FROM m GROUP BY 1') AS key, inside('SELECT e, count(*) FROM m WHERE tableoid > 0 GROUP BY e') AS same;
+CREATE FUNCTION fetched(relation text, condition text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE c refcursor; r record; groups bigint := 0; rows_ numeric := 0; sums numeric := 0;
+BEGIN
+  SET LOCAL my.least = 0;
+  OPEN c FOR EXECUTE format('SELECT k, count(*) AS c, sum(v) AS s FROM aggregates.%I WHERE %s GROUP BY k', relation, condition);
+  LOOP
+    FETCH c INTO r;
+    EXIT WHEN NOT FOUND;
+    groups := groups + 1;
+    rows_ := rows_ + r.c;
+    sums := sums + r.s;
+    SET LOCAL my.least = 1000000;
+  END LOOP;
+  RETURN format('%s groups of %s rows, %s', groups, rows_, sums);
+END $$;
+SELECT fetched('many_heap', 'v >= 0') AS heap, fetched('many', 'v >= 0') AS mot;
+SELECT fetched('many', 'v >= current_setting(''my.least'')::int') <> fetched('many_heap', 'v >= 0') AS differs;
+-- A variable that changes while the groups of its first value are given.
+CREATE FUNCTION varied(low int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE groups bigint := 0; total numeric := 0; r record; c CURSOR (lowest int) FOR SELECT k, count(*) AS c FROM aggregates.many WHERE v > lowest AND v > low GROUP BY k;
+BEGIN
+  FOR r IN SELECT k, count(*) AS c FROM aggregates.many WHERE v > low GROUP BY k LOOP
+    low := 10000000;
+    groups := groups + 1;
+    total := total + r.c;
+  END LOOP;
+  low := 0;
+  FOR r IN c (10000) LOOP
+    low := 10000000;
+    groups := groups + 1;
+    total := total + r.c;
+  END LOOP;
+  RETURN format('%s groups of %s rows', groups, total);
+END $$;
+SELECT varied(0);
+-- A parameter from a join, for each of whose values the groups are left half given, or are all given.
+SELECT h.id, x.* FROM (VALUES (0), (19000), (5)) h (id), LATERAL (SELECT count(*), sum(c) FROM (SELECT k, count(*) AS c FROM many WHERE v > h.id GROUP BY k) x) x ORDER BY 1;
+SELECT h.id, EXISTS (SELECT k FROM many WHERE v > h.id GROUP BY k HAVING count(*) > 2), (SELECT count(*) FROM (SELECT k FROM many WHERE v > h.id GROUP BY k LIMIT 2000) x) FROM (VALUES (0), (19000), (5)) h (id) ORDER BY 1;
 RESET plan_cache_mode;
 RESET work_mem;
 DROP FOREIGN TABLE many;
