@@ -171,7 +171,7 @@ unsafe fn groups(
         let none = std::ptr::null_mut();
         let groups = pg_sys::estimate_num_groups(root, list(&keys), rows, none, none.cast());
         let bytes = groups * grouping::bytes_of_group(aggregates) as f64;
-        (bytes <= grouping::memory_limit() as f64).then_some(groups)
+        (bytes * grouping::TIMES_FITTING <= grouping::memory_limit() as f64).then_some(groups)
     }
 }
 
