@@ -15,7 +15,13 @@ pub unsafe fn explain_foreign_scan(
     unsafe {
         let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
         if aggregate::is_aggregate(node) {
-            return explain_aggregates(plan, es);
+            explain_aggregates(plan, es);
+            let passes = aggregate::passes_over_rows(node);
+            if (*es).analyze && passes > 1 {
+                let label = c"Passes".as_ptr();
+                pg_sys::ExplainPropertyInteger(label, std::ptr::null(), passes.into(), es);
+            }
+            return;
         }
         explain_index(plan, &Private::new((*plan).fdw_private), es);
     }

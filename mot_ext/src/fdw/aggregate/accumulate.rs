@@ -1,7 +1,7 @@
 //! What an aggregate has seen so far, and its result.
 //!
 //! Sums of integers are kept in 128 bits, sums of numerics in a fixed point of as many ([`Fixed`]); what does not fit there is added by core's `numeric_add`, which
-//! is exact, too, so that the order does not matter. Results are core's: a bigint cut as core's addition would be, a numeric by its own functions.
+//! is exact, too, so that the order does not matter, but for one error: a sum that leaves the range of numeric on the way (22003), where core looks at the last sum only. Results are core's: a bigint cut as core's addition would be, a numeric by its own functions.
 use super::functions::{Function, Input};
 use super::numeric::{self, Fixed};
 use crate::fdw::filter::{Kind, Numbers, ROWS, Rows, members};
@@ -10,29 +10,51 @@ use pgrx::pg_sys;
 /// Numerics of a group's rows.
 pub type Fixeds = [Fixed; ROWS];
 
+/// Numerics of accumulators, which do not fit into these.
+pub struct Kept {
+    context: pg_sys::MemoryContext,
+    /// What they take.
+    pub bytes: usize,
+}
+
+impl Kept {
+    /// In the memory context, as long as that lives.
+    pub unsafe fn new(context: pg_sys::MemoryContext) -> *mut Kept {
+        // SAFETY: memory of a plain value's size.
+        unsafe {
+            let kept = pg_sys::MemoryContextAlloc(context, size_of::<Kept>()).cast::<Kept>();
+            kept.write(Kept { context, bytes: 0 });
+            kept
+        }
+    }
+}
+
 /// Values that are not NULL, added up.
 pub struct Accumulator {
     function: Function,
     input: Input,
     /// Of values, or of rows.
     count: i64,
+    /// Whether a numeric is in `number`.
+    has_fixed: bool,
     /// The sum, or the smallest or largest value.
     number: Fixed,
-    /// A numeric that belongs to the sum beside `number`, or, of a smallest or largest one, stands in its place.
+    /// Beside it, of the numerics that do not fit there: no numeric is equal to one that does.
     beyond: Option<pg_sys::Datum>,
     /// Where that is kept.
-    context: pg_sys::MemoryContext,
+    kept: *mut Kept,
 }
 
 impl Accumulator {
-    pub fn new(function: Function, input: Input, context: pg_sys::MemoryContext) -> Accumulator {
+    pub fn new(function: Function, input: Input, kept: *mut Kept) -> Accumulator {
         Accumulator {
             function,
             input,
             count: 0,
             number: Fixed::default(),
+            has_fixed: false,
             beyond: None,
-            context,
+            kept,
         }
     }
 
@@ -40,9 +62,10 @@ impl Accumulator {
     pub unsafe fn clear(&mut self) {
         self.count = 0;
         self.number = Fixed::default();
+        self.has_fixed = false;
         if let Some(beyond) = self.beyond.take() {
             // SAFETY: this value's own copy.
-            unsafe { pg_sys::pfree(beyond.cast_mut_ptr()) }
+            unsafe { self.free(beyond) }
         }
     }
 
@@ -62,6 +85,7 @@ impl Accumulator {
         self.count += i64::from(rows.count_ones());
         let known = self.number.value as i64;
         match self.function {
+            Function::CountRows | Function::Count => {}
             Function::Smallest | Function::All => {
                 let least = least(rows, values);
                 self.number.value = if is_first { least } else { least.min(known) }.into();
@@ -97,6 +121,7 @@ impl Accumulator {
         self.number.value = match self.function {
             Function::Smallest | Function::All if !is_first => known.min(value),
             Function::Largest | Function::Any if !is_first => known.max(value),
+            Function::CountRows | Function::Count => return,
             _ => known + value,
         };
     }
@@ -113,8 +138,9 @@ impl Accumulator {
     /// One numeric.
     #[inline]
     pub unsafe fn add_one_fixed(&mut self, new: Fixed) {
-        let is_first = self.count == 0;
+        let is_first = !self.has_fixed;
         self.count += 1;
+        self.has_fixed = true;
         let known = self.number;
         let is_taken = match self.function {
             // Of equal ones core takes the later, which may show more digits.
@@ -133,10 +159,7 @@ impl Accumulator {
                 return;
             }
         };
-        if self.beyond.is_some() {
-            // SAFETY: as there.
-            unsafe { self.choose(new.to_numeric()) }
-        } else if is_taken {
+        if is_taken {
             self.number = new;
         }
     }
@@ -148,26 +171,18 @@ impl Accumulator {
             if let Some(fixed) = fixed {
                 return self.add_one_fixed(fixed);
             }
-            let is_first = self.count == 0;
             self.count += 1;
-            if !matches!(self.function, Function::Smallest | Function::Largest) {
-                return self.put_beyond(value, pg_sys::F_NUMERIC_ADD);
-            }
-            if self.beyond.is_none() && !is_first {
-                let known = self.number.to_numeric();
-                self.beyond = Some(self.copy(known));
-            }
-            self.choose(value);
+            self.put_beyond(value, self.combining());
         }
     }
 
-    unsafe fn choose(&mut self, value: pg_sys::Datum) {
-        let function = match self.function {
+    /// Core's function that combines two numerics.
+    fn combining(&self) -> u32 {
+        match self.function {
             Function::Smallest => pg_sys::F_NUMERIC_SMALLER,
-            _ => pg_sys::F_NUMERIC_LARGER,
-        };
-        // SAFETY: as there.
-        unsafe { self.put_beyond(value, function) }
+            Function::Largest => pg_sys::F_NUMERIC_LARGER,
+            _ => pg_sys::F_NUMERIC_ADD,
+        }
     }
 
     /// Combines the numeric beyond with another one.
@@ -181,28 +196,42 @@ impl Accumulator {
             let combined = numeric::call(function, known, value);
             let kept = self.copy(combined);
             self.beyond = Some(kept);
-            pg_sys::pfree(known.cast_mut_ptr());
+            self.free(known);
         }
     }
 
     unsafe fn copy(&self, value: pg_sys::Datum) -> pg_sys::Datum {
         // SAFETY: a varlena; the context outlives this value.
         unsafe {
-            let old = pg_sys::MemoryContextSwitchTo(self.context);
+            let kept = &mut *self.kept;
+            let old = pg_sys::MemoryContextSwitchTo(kept.context);
             let copy = copied(value);
             pg_sys::MemoryContextSwitchTo(old);
+            kept.bytes += pg_sys::GetMemoryChunkSpace(copy.cast_mut_ptr());
             copy
         }
     }
 
-    /// The sum of numerics, in the current memory context.
-    unsafe fn numeric_sum(&self) -> pg_sys::Datum {
+    unsafe fn free(&self, copy: pg_sys::Datum) {
+        // SAFETY: what `copy` made.
+        unsafe {
+            (*self.kept).bytes -= pg_sys::GetMemoryChunkSpace(copy.cast_mut_ptr());
+            pg_sys::pfree(copy.cast_mut_ptr());
+        }
+    }
+
+    /// The sum of numerics, or the smallest or largest one, in the current memory context.
+    unsafe fn numeric(&self) -> pg_sys::Datum {
         // SAFETY: core's functions; may raise.
         unsafe {
-            let sum = self.number.to_numeric();
             match self.beyond {
-                Some(beyond) => numeric::call(pg_sys::F_NUMERIC_ADD, beyond, sum),
-                None => sum,
+                None => self.number.to_numeric(),
+                Some(beyond) if !self.has_fixed => copied(beyond),
+                Some(beyond) => {
+                    let number = self.number.to_numeric();
+                    // It may be `beyond` itself.
+                    copied(numeric::call(self.combining(), beyond, number))
+                }
             }
         }
     }
@@ -218,11 +247,11 @@ impl Accumulator {
             Some(match (self.function, self.input) {
                 (Function::CountRows | Function::Count, _) => pg_sys::Datum::from(self.count),
                 (Function::Sum, _) => pg_sys::Datum::from(self.number.value as i64),
-                (Function::SumExact, Input::Numeric) => self.numeric_sum(),
+                (Function::SumExact, Input::Numeric) => self.numeric(),
                 (Function::SumExact, _) => numeric::of_integer(self.number.value),
                 (Function::Average, input) => {
                     let sum = match input {
-                        Input::Numeric => self.numeric_sum(),
+                        Input::Numeric => self.numeric(),
                         Input::Number(Kind::Int8) => numeric::of_integer(self.number.value),
                         // Core adds these up in 64 bits.
                         _ => numeric::of_integer((self.number.value as i64).into()),
@@ -230,10 +259,7 @@ impl Accumulator {
                     let count = numeric::of_integer(self.count.into());
                     numeric::call(pg_sys::F_NUMERIC_DIV, sum, count)
                 }
-                (_, Input::Numeric) => match self.beyond {
-                    Some(beyond) => copied(beyond),
-                    None => self.number.to_numeric(),
-                },
+                (_, Input::Numeric) => self.numeric(),
                 (_, Input::Number(kind)) => kind.to_datum(self.number.value as i64),
                 (_, Input::Anything) => unreachable!("only counts have no value"),
             })

@@ -1,5 +1,5 @@
 //! GROUP BY over the rows of a scan: from a row's values to its group, and the aggregates of each.
-use super::accumulate::Accumulator;
+use super::accumulate::{Accumulator, Kept};
 use super::grouping::{self, Groups, Key};
 use super::running::{General, Running, Values};
 use crate::fdw::filter::{Groups as RowGroup, Numbers, ROWS, Rows, members};
@@ -15,39 +15,38 @@ pub struct Grouping {
     found: Box<[usize; ROWS]>,
     /// Bytes that the groups may take.
     limit: usize,
-    /// Where an accumulator keeps what does not fit.
-    context: pg_sys::MemoryContext,
+    /// The most passes that an execution took.
+    pub passes: u32,
 }
 
 impl Grouping {
     /// Of the keys, for so many aggregates.
-    pub fn new(
-        keys: Vec<(Key, General)>,
-        aggregates: usize,
-        context: pg_sys::MemoryContext,
-    ) -> Grouping {
+    pub fn new(keys: Vec<(Key, General)>, aggregates: usize, kept: *mut Kept) -> Grouping {
         Grouping {
             columns: keys.iter().map(|_| (Box::new([0; ROWS]), 0)).collect(),
             keys,
-            groups: Groups::new(aggregates),
+            groups: Groups::new(aggregates, kept),
             values: Box::new([grouping::Values::default(); ROWS]),
             found: Box::new([0; ROWS]),
             limit: 0,
-            context,
+            passes: 0,
         }
     }
 
     /// Begins to read all rows.
     pub unsafe fn begin(&mut self) {
         self.limit = grouping::memory_limit();
+        self.passes = self.passes.max(1);
         // SAFETY: as there.
-        unsafe { self.groups.begin() }
+        unsafe { self.groups.begin(self.limit) }
     }
 
-    /// Before the rows of a group are taken.
-    pub unsafe fn make_room(&mut self) {
+    /// Begins to read all rows again, for groups that did not fit; false: all were given.
+    pub unsafe fn begin_next(&mut self) -> bool {
         // SAFETY: as there.
-        unsafe { self.groups.make_room(self.limit) }
+        let is_more = unsafe { self.groups.begin_next(self.limit) };
+        self.passes = self.passes.max(self.groups.pass);
+        is_more
     }
 
     /// A key's value as a datum; `None`: NULL.
@@ -74,10 +73,9 @@ impl Grouping {
     /// Adds what was evaluated of the rows.
     pub unsafe fn add_group(&mut self, rows: Rows, calls: &[Running]) {
         let mut there = 0;
+        let kept = self.groups.kept;
         for at in members(rows) {
-            let new = calls
-                .iter()
-                .map(|running| running.accumulator(self.context));
+            let new = calls.iter().map(|running| running.accumulator(kept));
             if let Some(group) = self.groups.find(self.values[at], new) {
                 self.found[at] = group;
                 there |= 1 << at;
@@ -124,9 +122,8 @@ impl Grouping {
                 None => values.null |= 1 << at,
             }
         }
-        let new = calls
-            .iter()
-            .map(|running| running.accumulator(self.context));
+        let kept = self.groups.kept;
+        let new = calls.iter().map(|running| running.accumulator(kept));
         let group = self.groups.find(values, new)?;
         Some(self.groups.accumulators_of(group))
     }

@@ -2,7 +2,10 @@
 //!
 //! Core's spill to files when there are more groups than fit. Here the rows are read again: a pass takes only groups whose hashes lie in a range, which is cut in two
 //! whenever the table is full; the next pass begins where this one's range ended. Rows and conditions are the same in each pass (the planner offers nothing else).
-use super::accumulate::Accumulator;
+//!
+//! Hashes are spread evenly, so a pass tells how large a range the next one may take to fit at once. Where that would come to more than [`PASSES_MAX`] passes,
+//! the rest is divided among those that are left, and takes the memory that it takes: reading a large table a hundred times is worse.
+use super::accumulate::{Accumulator, Kept};
 use crate::errors;
 use crate::fdw::filter::{Kind, Number, Numbers, ROWS, Rows, members};
 use mot_engine::EngineError;
@@ -10,6 +13,12 @@ use pgrx::pg_sys;
 
 /// Columns that a group is of at most.
 pub const KEYS_MAX: usize = 2;
+/// Passes over the rows at most.
+const PASSES_MAX: u32 = 8;
+/// Of what fits, how much the next pass's range is made for: what it comes to differs a little.
+const FILLED: f64 = 0.8;
+/// How often the expected groups have to fit for the path to be offered, for expectations err.
+pub const TIMES_FITTING: f64 = 4.0;
 /// Places of an empty table.
 const PLACES_MIN: usize = 64;
 
@@ -38,8 +47,14 @@ pub struct Groups {
     /// Hashes that this pass takes: from, and up to.
     first: u64,
     last: u64,
+    /// This pass's number, from 1.
+    pub pass: u32,
+    /// Bytes that this pass may take; `None`: what it needs.
+    limit: Option<usize>,
     /// The next group to give.
     given: usize,
+    /// Where accumulators keep what does not fit into them.
+    pub kept: *mut Kept,
 }
 
 impl Values {
@@ -77,7 +92,7 @@ pub fn memory_limit() -> usize {
 }
 
 impl Groups {
-    pub fn new(aggregates: usize) -> Groups {
+    pub fn new(aggregates: usize, kept: *mut Kept) -> Groups {
         Groups {
             places: Vec::new(),
             hashes: Vec::new(),
@@ -86,26 +101,53 @@ impl Groups {
             aggregates,
             first: 0,
             last: u64::MAX,
+            pass: 1,
+            limit: None,
             given: 0,
+            kept,
         }
     }
 
     /// Begins the first pass.
-    pub unsafe fn begin(&mut self) {
+    pub unsafe fn begin(&mut self, limit: usize) {
         // SAFETY: as there.
         unsafe { self.clear() };
         (self.first, self.last) = (0, u64::MAX);
+        (self.pass, self.limit) = (1, Some(limit));
     }
 
     /// Begins the next pass; false: all groups were given.
-    pub unsafe fn begin_next(&mut self) -> bool {
+    pub unsafe fn begin_next(&mut self, limit: usize) -> bool {
+        if self.last == u64::MAX {
+            // SAFETY: as there.
+            unsafe { self.clear() };
+            return false;
+        }
+        let width = (self.last - self.first) as f64 + 1.0;
+        // SAFETY: as there.
+        let bytes = unsafe { self.bytes() } as f64;
+        let fitting = width / bytes.max(1.0) * (limit as f64 * FILLED);
+        let rest = u64::MAX - self.last;
+        let share = rest / u64::from(PASSES_MAX.saturating_sub(self.pass).max(1));
         // SAFETY: as there.
         unsafe { self.clear() };
-        let is_more = self.last != u64::MAX;
-        if is_more {
-            (self.first, self.last) = (self.last + 1, u64::MAX);
-        }
-        is_more
+        self.pass += 1;
+        self.first = self.last + 1;
+        // A cast of what is too large gives the largest.
+        let wanted = (fitting as u64).max(share).max(1);
+        self.limit = (fitting >= share as f64 && self.pass < PASSES_MAX).then_some(limit);
+        self.last = match self.pass < PASSES_MAX {
+            true => self.last.saturating_add(wanted),
+            false => u64::MAX,
+        };
+        true
+    }
+
+    /// Bytes that the groups take.
+    unsafe fn bytes(&self) -> usize {
+        // SAFETY: what is counted there lives as long as the node.
+        let kept = unsafe { (*self.kept).bytes };
+        self.values.len() * bytes_of_group(self.aggregates) + kept
     }
 
     /// Forgets the groups, and gives their memory back.
@@ -122,12 +164,20 @@ impl Groups {
     }
 
     /// Before rows are added, which may all be of new groups.
-    pub unsafe fn make_room(&mut self, limit: usize) {
-        let groups_max = (limit / bytes_of_group(self.aggregates)).max(2 * ROWS);
-        while self.values.len() + ROWS > groups_max && self.last > self.first {
-            self.last = self.first + (self.last - self.first) / 2;
-            // SAFETY: as there.
-            unsafe { self.keep_range() };
+    pub unsafe fn make_room(&mut self) {
+        if let Some(limit) = self.limit {
+            let room = ROWS * bytes_of_group(self.aggregates);
+            loop {
+                // SAFETY: as there.
+                let bytes = unsafe { self.bytes() };
+                let is_full = bytes + room > limit && self.values.len() > ROWS;
+                if !is_full || self.last == self.first {
+                    break;
+                }
+                self.last = self.first + (self.last - self.first) / 2;
+                // SAFETY: as there.
+                unsafe { self.keep_range() };
+            }
         }
         if let Err(error) = self.reserve() {
             errors::raise(error);
@@ -162,6 +212,10 @@ impl Groups {
 
     /// Makes room for a group of each row.
     fn reserve(&mut self) -> Result<(), EngineError> {
+        // Places hold 32 bits.
+        if self.values.len() + ROWS >= u32::MAX as usize {
+            return Err(EngineError::OutOfProcessMemory);
+        }
         let no_memory = |_| EngineError::OutOfProcessMemory;
         self.hashes.try_reserve(ROWS).map_err(no_memory)?;
         self.values.try_reserve(ROWS).map_err(no_memory)?;

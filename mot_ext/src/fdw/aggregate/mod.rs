@@ -33,5 +33,5 @@ mod plan;
 mod rights;
 mod running;
 
-pub use node::{begin, end, is_aggregate, iterate, recheck, rewind};
+pub use node::{begin, end, is_aggregate, iterate, passes_over_rows, recheck, rewind};
 pub use plan::{get_foreign_upper_paths, is_path, plan};

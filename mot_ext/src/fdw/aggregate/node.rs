@@ -1,5 +1,5 @@
 //! The node that runs: takes the rows of the scan below it by the group, adds them up, and gives what comes of them.
-use super::accumulate::Accumulator;
+use super::accumulate::{Accumulator, Kept};
 use super::call::Call;
 use super::grouped::Grouping;
 use super::grouping::{self, Key};
@@ -85,7 +85,7 @@ pub unsafe fn begin(node: *mut pg_sys::ForeignScanState, flags: std::ffi::c_int)
             .scanrelid;
         let row_type = (*(*below).ss.ss_currentRelation).rd_att;
         let mut compiler = Compiler::new(scanned, row_type);
-        let context = (*(*node).ss.ps.state).es_query_cxt;
+        let kept = Kept::new((*(*node).ss.ps.state).es_query_cxt);
         let mut calls = Vec::with_capacity(aggregates.len());
         let parent = below.cast();
         let compiled = |expression| pg_sys::ExecInitExpr(expression, parent);
@@ -104,7 +104,7 @@ pub unsafe fn begin(node: *mut pg_sys::ForeignScanState, flags: std::ffi::c_int)
                 (key, general)
             })
             .collect();
-        let grouping = (!keys.is_empty()).then(|| Grouping::new(keys, calls.len(), context));
+        let grouping = (!keys.is_empty()).then(|| Grouping::new(keys, calls.len(), kept));
         let (mut keys, mut aggregates) = (0.., 0..);
         let outputs = items::<pg_sys::TargetEntry>((*plan).fdw_scan_tlist)
             .into_iter()
@@ -121,7 +121,7 @@ pub unsafe fn begin(node: *mut pg_sys::ForeignScanState, flags: std::ffi::c_int)
                 Some(_) => Vec::new(),
                 None => calls
                     .iter()
-                    .map(|running| running.accumulator(context))
+                    .map(|running| running.accumulator(kept))
                     .collect(),
             },
             grouping,
@@ -143,12 +143,23 @@ pub unsafe fn rewind(node: *mut pg_sys::ForeignScanState) {
     unsafe { state(node) }.phase = Phase::Start;
 }
 
+/// How many passes over the rows GROUP BY took at most in an execution; 0: none, or no GROUP BY.
+pub unsafe fn passes_over_rows(node: *mut pg_sys::ForeignScanState) -> u32 {
+    // SAFETY: a node that went through Begin, which makes no state for EXPLAIN alone.
+    unsafe {
+        match (*node).fdw_state.is_null() {
+            true => 0,
+            false => state(node).grouping.as_ref().map_or(0, |it| it.passes),
+        }
+    }
+}
+
 /// Ends an execution, before another begins anew: groups that were not given are not kept for it.
 pub unsafe fn end(node: *mut pg_sys::ForeignScanState) {
     // SAFETY: a node that went through Begin.
     unsafe {
         if let Some(grouping) = &mut state(node).grouping {
-            grouping.groups.begin();
+            grouping.begin();
         }
     }
 }
@@ -208,7 +219,7 @@ impl Aggregation {
                 if let Some(found) = grouping.groups.next() {
                     return Some(found);
                 }
-                if grouping.groups.begin_next() {
+                if grouping.begin_next() {
                     pg_sys::ExecReScan(self.below.cast());
                     self.run();
                 } else {
@@ -260,8 +271,13 @@ impl Aggregation {
             }
             let mut passed = 0;
             let scan = scan_state(self.below);
+            let context = (*below).ps_ExprContext;
+            // What sums allocate goes with the group of rows.
+            let memory = (*context).ecxt_per_tuple_memory;
+            let old = pg_sys::MemoryContextSwitchTo(memory);
             loop {
-                let is_more = scan.fill(&mut self.group, (*below).ps_ExprContext);
+                pg_sys::MemoryContextReset(memory);
+                let is_more = scan.fill(&mut self.group, context);
                 passed += self.take_group();
                 if interrupts::is_pending() {
                     interrupts::check_for_interrupts();
@@ -270,6 +286,7 @@ impl Aggregation {
                     break;
                 }
             }
+            pg_sys::MemoryContextSwitchTo(old);
             if !instrument.is_null() {
                 pg_sys::InstrStopNode(instrument, passed as f64);
             }
@@ -281,7 +298,7 @@ impl Aggregation {
         // SAFETY: the rows are the scan's, whose snapshot keeps them; context and conditions are its node's.
         unsafe {
             if let Some(grouping) = &mut self.grouping {
-                grouping.make_room();
+                grouping.groups.make_room();
             }
             let below = &mut (*self.below).ss.ps;
             let context = below.ps_ExprContext;

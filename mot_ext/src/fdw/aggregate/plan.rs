@@ -122,7 +122,29 @@ unsafe fn cheapest(
     }
 }
 
-/// How many groups are expected; `None`: more than fit into memory, or the scan's rows may not be the same the next time.
+/// Whether an expression over a table's row gives the same in each pass over the rows, between which the user's other commands run: under a cursor a setting can
+/// change that a stable function looks at, and who locks or deletes a row leaves marks in its system columns.
+unsafe fn is_repeatable(expression: *mut pg_sys::Node, table: pg_sys::Index) -> bool {
+    const CHANGING: [i32; 4] = [
+        pg_sys::MinTransactionIdAttributeNumber,
+        pg_sys::MinCommandIdAttributeNumber,
+        pg_sys::MaxTransactionIdAttributeNumber,
+        pg_sys::MaxCommandIdAttributeNumber,
+    ];
+    // SAFETY: an expression of the planner's.
+    unsafe {
+        let mut columns = std::ptr::null_mut();
+        pg_sys::pull_varattnos(expression, table, &raw mut columns);
+        let is_read = |column: i32| {
+            pg_sys::bms_is_member(column - pg_sys::FirstLowInvalidHeapAttributeNumber, columns)
+        };
+        !pg_sys::contain_mutable_functions(expression)
+            && !pg_sys::contain_subplans(expression)
+            && !CHANGING.into_iter().any(is_read)
+    }
+}
+
+/// How many groups are expected; `None`: more than fit into memory, or the rows or what is made of them may not be the same the next time.
 unsafe fn groups(
     root: *mut pg_sys::PlannerInfo,
     input: *mut pg_sys::RelOptInfo,
@@ -131,12 +153,13 @@ unsafe fn groups(
 ) -> Option<f64> {
     // SAFETY: the planner's own structures.
     unsafe {
-        let is_repeatable = |clause: &*mut pg_sys::RestrictInfo| {
-            let clause = (**clause).clause.cast();
-            !pg_sys::contain_volatile_functions(clause) && !pg_sys::contain_subplans(clause)
-        };
         let clauses = items::<pg_sys::RestrictInfo>((*input).baserestrictinfo);
-        if !clauses.iter().all(is_repeatable) {
+        let are_repeatable = clauses
+            .into_iter()
+            .map(|clause| (*clause).clause.cast())
+            .chain([targets.cast()])
+            .all(|expression| is_repeatable(expression, (*input).relid));
+        if !are_repeatable {
             return None;
         }
         let keys: Vec<_> = items::<pg_sys::TargetEntry>(targets)
@@ -148,7 +171,7 @@ unsafe fn groups(
         let none = std::ptr::null_mut();
         let groups = pg_sys::estimate_num_groups(root, list(&keys), rows, none, none.cast());
         let bytes = groups * grouping::bytes_of_group(aggregates) as f64;
-        (bytes <= grouping::memory_limit() as f64).then_some(groups)
+        (bytes * grouping::TIMES_FITTING <= grouping::memory_limit() as f64).then_some(groups)
     }
 }
 

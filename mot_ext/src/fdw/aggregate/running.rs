@@ -1,5 +1,5 @@
 //! An aggregate that runs: FILTER and argument of rows, many at a time or one by one.
-use super::accumulate::{Accumulator, Fixeds};
+use super::accumulate::{Accumulator, Fixeds, Kept};
 use super::call::{Argument, Call, argument_of};
 use super::functions::Input;
 use super::numeric::Fixed;
@@ -56,8 +56,8 @@ impl Running {
     }
 
     /// A new accumulator.
-    pub fn accumulator(&self, context: pg_sys::MemoryContext) -> Accumulator {
-        Accumulator::new(self.call.function, self.call.input, context)
+    pub fn accumulator(&self, kept: *mut Kept) -> Accumulator {
+        Accumulator::new(self.call.function, self.call.input, kept)
     }
 
     /// Evaluates FILTER and argument for rows of a group; false: core has to be asked about one.
