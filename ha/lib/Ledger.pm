@@ -18,7 +18,7 @@ our @EXPORT = qw(
   new_primary new_standby unpack_backup
   is_full pick start_load stop_load start_readers stop_readers start_checkpoints stop_checkpoints
   use_up_ids cut_commit_log
-  promote crash wait_gone process agrees sound digest same_rows wait_replayed wait_archived caught_up no_crash
+  promote crash wait_gone process agrees sound is_whole digest same_rows wait_replayed wait_archived caught_up no_crash
 );
 
 my $here = abs_path(dirname(__FILE__) . '/..');
@@ -385,6 +385,16 @@ sub caught_up
 	my ($standby, $lsn) = @_;
 	$standby->poll_query_until('postgres', "SELECT pg_last_wal_replay_lsn() >= '$lsn'::pg_lsn")
 	  or die $standby->name . " did not replay up to $lsn";
+	return;
+}
+
+# All rows that there were, equal in both kinds of table, and sound.
+sub is_whole
+{
+	my ($at, $digest, $what) = @_;
+	is(digest($at), $digest, $at->name . ": all rows $what");
+	agrees($at, $what);
+	sound($at, $what);
 	return;
 }
 

@@ -63,15 +63,6 @@ sub stops_by_itself
 	return;
 }
 
-sub is_whole
-{
-	my ($at, $digest, $what) = @_;
-	is(digest($at), $digest, $at->name . ": all rows $what");
-	agrees($at, $what);
-	sound($at, $what);
-	return;
-}
-
 # Somebody who cannot wait for room.
 my $digest = write_and_fill($node);
 order_stop($node);

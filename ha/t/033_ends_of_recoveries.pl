@@ -25,15 +25,6 @@ sub write_rows
 	return digest($at);
 }
 
-sub is_whole
-{
-	my ($at, $digest, $what) = @_;
-	is(digest($at), $digest, $at->name . ": all rows $what");
-	agrees($at, $what);
-	sound($at, $what);
-	return;
-}
-
 # A slot with a limit is given up by a worker that is told to end while PostgreSQL's last checkpoint of the recovery is under way: not with its lock,
 # for which that checkpoint would wait for ever. The worker is kept in the checkpoint before (it may not write) until the stop is ordered.
 my $limited = new_primary('limited', conf => "wal_keep_size = 0\nmin_wal_size = '32MB'\nmax_wal_size = '4GB'\n");

@@ -7,6 +7,14 @@
 //!   (max_slot_wal_keep_size), it is held, since nothing else would keep the WAL. So is the server's shutdown then.
 //! - The last checkpoint of a crash recovery completes before ours if the slot keeps the WAL (`may_lag`).
 //! - Writes nothing while the state is Failed, Empty or Loading, so that no good checkpoint is replaced by a partial one.
+use super::leave::{
+    keeps_wal, keeps_wal_alone, let_limited_slot_go, may_leave_uncovered, must_leave,
+    recovery_may_checkpoint,
+};
+use super::stage::{
+    has_restartpoints, hot_standby_active, recovery_in_progress, recovery_state,
+    replays_an_archive, server_is_stopping,
+};
 use super::{copies, files, first_copy, gate, load, orphans, restartpoint};
 use crate::errors;
 use crate::horizon::judged;
@@ -73,41 +81,6 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
     // Not 0, which would mean "never start again": an administrator may have ended just this worker.
     // SAFETY: ends the process; its exit callbacks leave the gate and the engine.
     unsafe { pg_sys::proc_exit(1) };
-}
-
-/// Whether this process was told to end, and may. Told alone it stays at the gate while a backup may be about to begin, and where no slot keeps the WAL: a
-/// checkpoint of PostgreSQL's might complete without ours before the next worker is there. But where slots have a limit that may have been the reason, and the
-/// checkpointer waits for its end.
-fn must_leave() -> bool {
-    super::shutdown_asked()
-        && (server_is_stopping()
-            || (slot::is_held() && !slot::is_unlimited())
-            || (keeps_wal_alone() && !copies::may_begin()))
-}
-
-/// Whether this process may leave, `must_leave`, although PostgreSQL's checkpoint is not covered. Not where the WAL that the next start needs would then be
-/// nobody's: the server's shutdown waits for this process (`stop -m immediate` does not, and no checkpoint completes then), and so does whoever told
-/// it alone to end. But a slot with a limit may be what the checkpointer told it for, as above; a shutdown does not wait for the checkpointer before it
-/// has waited for this process.
-///
-/// A standby's restartpoint at its shutdown waits for nobody, whatever is done here (README.md, limits).
-fn may_leave_uncovered() -> bool {
-    must_leave()
-        && (keeps_wal_alone() || has_restartpoints() || (slot::is_held() && !server_is_stopping()))
-}
-
-/// Whether the whole server shuts down, and not only this worker was told to end: the postmaster says so in its lock file.
-pub(crate) fn server_is_stopping() -> bool {
-    /// PM_STATUS of `miscadmin.h`: the eighth line.
-    const STATUS_LINE: usize = 7;
-    match std::fs::read_to_string("postmaster.pid") {
-        Ok(text) => text
-            .lines()
-            .nth(STATUS_LINE)
-            .is_some_and(|line| line.trim() == "stopping"),
-        // Without the file nobody can say; a last checkpoint too many does no harm.
-        Err(_) => true,
-    }
 }
 
 #[pg_guard]
@@ -482,18 +455,6 @@ fn has_gate() -> bool {
     recovery_in_progress() && slot::is_held()
 }
 
-/// Whether the slot that this process holds keeps the WAL. A limit that the checkpointer has read already must not be overlooked.
-fn keeps_wal() -> bool {
-    super::reload_if_asked();
-    slot::keeps_wal()
-}
-
-/// The same when this process has left.
-fn keeps_wal_alone() -> bool {
-    super::reload_if_asked();
-    slot::keeps_wal_alone()
-}
-
 /// Whether the state of the tables may be written down, and the server can tell which transactions are running.
 ///
 /// Read after the redo position: a state that says "replayed" then speaks of everything before it.
@@ -513,38 +474,6 @@ fn may_use_slots() -> bool {
         || !recovery_in_progress()
 }
 
-fn hot_standby_active() -> bool {
-    // SAFETY: reads a shared flag; never raises.
-    unsafe { pg_sys::HotStandbyActive() }
-}
-
-fn recovery_state() -> pg_sys::RecoveryState::Type {
-    // SAFETY: reads shared state under a spinlock; never raises.
-    unsafe { pg_sys::GetRecoveryState() }
-}
-
-/// Whether the server replays as a standby does: its checkpoints are restartpoints.
-fn has_restartpoints() -> bool {
-    replays_an_archive() && !shmem::control().redo_ended.load(Ordering::SeqCst)
-}
-
-/// Whether the server recovers, or has not ended to, from an archive or as a standby; and not from a crash.
-fn replays_an_archive() -> bool {
-    recovery_state() == pg_sys::RecoveryState::RECOVERY_STATE_ARCHIVE
-}
-
-/// Whether the last checkpoint of a recovery may yet come, and would remove WAL that nothing else keeps. Told to end, the startup process does so
-/// between two records; behind the last one it goes on.
-fn recovery_may_checkpoint() -> bool {
-    let control = shmem::control();
-    let replays_in = control.replays_in.load(Ordering::SeqCst);
-    replays_in != 0
-        && !keeps_wal_alone()
-        && recovery_in_progress()
-        // SAFETY: sends no signal, but asks whether there is the process.
-        && unsafe { libc::kill(replays_in as libc::pid_t, 0) } == 0
-}
-
 /// At the end of a replay: waits until the worker's turn has come to its slot, so that the recovery's last checkpoint need not wait for ours (`Worker::may_lag`). A short
 /// replay is over within a turn. Not where the worker is not there, or has nothing to hold a slot for.
 pub fn wait_for_slot() {
@@ -558,27 +487,6 @@ pub fn wait_for_slot() {
         interrupts::sleep_ms(1);
         interrupts::handle_startup_interrupts();
     }
-}
-
-/// Gives up a slot with a limit, which keeps nothing for sure: that checkpoint of the recovery may take its WAL away, and would wait for whoever holds it.
-fn let_limited_slot_go() {
-    if !slot::is_held() || slot::is_unlimited() {
-        return;
-    }
-    // Its lock is the gate's, and could no longer be given up.
-    restartpoint::open();
-    if let Err(error) = pg::catch(slot::release) {
-        ereport!(
-            PgLogLevel::WARNING,
-            PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-            format!("mot could not release its replication slot: {error}")
-        );
-    }
-}
-
-fn recovery_in_progress() -> bool {
-    // SAFETY: reads shared state; never raises.
-    unsafe { pg_sys::RecoveryInProgress() }
 }
 
 /// Single-user mode has no workers: after a recovery there, this process writes the checkpoint itself.

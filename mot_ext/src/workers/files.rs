@@ -4,8 +4,8 @@
 //! - The directory is `mot` under PGDATA, so base backups, pg_rewind and file copies carry it along.
 //! - Rows that nobody changed are not written again: a checkpoint of an idle mot is a manifest.
 //! - Old generations go when the new one is complete, except while somebody may be copying them (`copies`).
-use super::checkpointer::server_is_stopping;
 use super::copies;
+use super::stage::server_is_stopping;
 use crate::clock::{self, PgClock};
 use crate::errors;
 use crate::pg::checkpointer::{self, Checkpointer};

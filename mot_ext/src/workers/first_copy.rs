@@ -20,7 +20,7 @@
 //! to do, so:
 //!
 //! - while the worker does not stand at the gate, WAL senders and `pg_backup_start` wait for it, as above;
-//! - a worker that is told to end stays while somebody may be about to begin a backup (`Worker::must_leave`);
+//! - a worker that is told to end stays while somebody may be about to begin a backup (`leave::must_leave`);
 //! - whatever else makes it leave, or keeps it from writing a checkpoint at all (the tables could not be loaded, the server shuts down), WAL senders
 //!   with a base backup are ended; who streams is not. A worker that begins looks whether one has slipped through;
 //! - a session is told by an error when the transaction with its `pg_backup_start` commits.

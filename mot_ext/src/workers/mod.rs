@@ -6,10 +6,12 @@ pub mod copies;
 pub mod files;
 mod first_copy;
 pub mod gate;
+mod leave;
 pub mod load;
 mod orphans;
 pub mod reclaimer;
 pub mod restartpoint;
+pub mod stage;
 mod watch;
 
 use pgrx::prelude::*;

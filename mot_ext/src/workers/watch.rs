@@ -2,7 +2,7 @@
 //!
 //! The load runs in threads of this process that call nothing of PostgreSQL. Meanwhile the main thread handles interrupts. The startup
 //! process may be ended from within them (`proc_exit`), so a callback stops the threads first: nothing of the process goes away under them.
-use super::checkpointer::server_is_stopping;
+use super::stage::server_is_stopping;
 use crate::pg::{self, interrupts, title};
 use mot_engine::checkpoint::{Manifest, SignalsBlocked};
 use mot_engine::disk::DirectoryDisk;

@@ -1,0 +1,46 @@
+//! What the server is at, as our workers ask it: recovering, from what, or shutting down.
+use crate::shmem;
+use pgrx::pg_sys;
+use std::sync::atomic::Ordering;
+
+/// Whether the whole server shuts down, and not only this worker was told to end: the postmaster says so in its lock file.
+pub fn server_is_stopping() -> bool {
+    /// PM_STATUS of `miscadmin.h`: the eighth line.
+    const STATUS_LINE: usize = 7;
+    match std::fs::read_to_string("postmaster.pid") {
+        Ok(text) => text
+            .lines()
+            .nth(STATUS_LINE)
+            .is_some_and(|line| line.trim() == "stopping"),
+        // Without the file nobody can say; a last checkpoint too many does no harm.
+        Err(_) => true,
+    }
+}
+
+/// Whether the server recovers, replays as a standby, or has not ended to.
+pub fn recovery_in_progress() -> bool {
+    // SAFETY: reads shared state; never raises.
+    unsafe { pg_sys::RecoveryInProgress() }
+}
+
+/// Whether a standby lets readers in.
+pub fn hot_standby_active() -> bool {
+    // SAFETY: reads a shared flag; never raises.
+    unsafe { pg_sys::HotStandbyActive() }
+}
+
+/// What the server recovers from.
+pub fn recovery_state() -> pg_sys::RecoveryState::Type {
+    // SAFETY: reads shared state under a spinlock; never raises.
+    unsafe { pg_sys::GetRecoveryState() }
+}
+
+/// Whether the server replays as a standby does: its checkpoints are restartpoints.
+pub fn has_restartpoints() -> bool {
+    replays_an_archive() && !shmem::control().redo_ended.load(Ordering::SeqCst)
+}
+
+/// Whether the server recovers, or has not ended to, from an archive or as a standby; and not from a crash.
+pub fn replays_an_archive() -> bool {
+    recovery_state() == pg_sys::RecoveryState::RECOVERY_STATE_ARCHIVE
+}
