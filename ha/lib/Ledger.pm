@@ -18,7 +18,7 @@ our @EXPORT = qw(
   new_primary new_standby unpack_backup
   is_full pick start_load stop_load start_readers stop_readers start_checkpoints stop_checkpoints
   use_up_ids cut_commit_log
-  promote crash wait_gone process agrees sound is_whole digest same_rows wait_replayed wait_archived caught_up no_crash
+  promote crash wait_gone process agrees sound holds_all digest same_rows wait_replayed wait_archived caught_up no_crash
 );
 
 my $here = abs_path(dirname(__FILE__) . '/..');
@@ -389,7 +389,7 @@ sub caught_up
 }
 
 # All rows that there were, equal in both kinds of table, and sound.
-sub is_whole
+sub holds_all
 {
 	my ($at, $digest, $what) = @_;
 	is(digest($at), $digest, $at->name . ": all rows $what");

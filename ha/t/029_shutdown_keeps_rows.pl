@@ -70,7 +70,7 @@ waits_and_says_so($node, 'without a slot');
 $node->stop('immediate');
 chmod 0700, $node->data_dir . '/mot' or die;
 $node->start;
-is_whole($node, $digest, 'after a stop in mode immediate');
+holds_all($node, $digest, 'after a stop in mode immediate');
 
 # Room comes back.
 $digest = write_and_fill($node);
@@ -79,7 +79,7 @@ waits_and_says_so($node, 'without a slot, again');
 chmod 0700, $node->data_dir . '/mot' or die;
 stops_by_itself($node, 'without a slot');
 $node->start;
-is_whole($node, $digest, 'after a shutdown that has waited');
+holds_all($node, $digest, 'after a shutdown that has waited');
 
 # In a recovery, whose last checkpoint waits for ours.
 $digest = write_and_fill($node);
@@ -93,7 +93,7 @@ waits_and_says_so($node, 'at the end of a recovery');
 chmod 0700, $node->data_dir . '/mot' or die;
 stops_by_itself($node, 'at the end of a recovery');
 $node->start;
-is_whole($node, $digest, 'after a recovery that was shut down');
+holds_all($node, $digest, 'after a recovery that was shut down');
 
 # The worker alone is told to end while PostgreSQL's checkpoint waits for ours.
 $digest = write_and_fill($node);
@@ -111,7 +111,7 @@ $checkpoint->finish;
 $node->safe_psql('postgres', 'CHECKPOINT');
 is($node->safe_psql('postgres', 'SELECT worker_pid FROM mot.stat_checkpoint'), $worker, 'nor does it leave between two, with nothing else to keep the WAL');
 crash($node);
-is_whole($node, $digest, 'after the worker was told to end');
+holds_all($node, $digest, 'after the worker was told to end');
 
 # A slot whose WAL the server may take away is as good as none.
 my $limited = new_primary('limited', conf => "max_slot_wal_keep_size = '16MB'\nwal_keep_size = 0\nmin_wal_size = '32MB'\nmax_wal_size = '4GB'\n");
@@ -121,7 +121,7 @@ waits_and_says_so($limited, 'with a limit for slots');
 chmod 0700, $limited->data_dir . '/mot' or die;
 stops_by_itself($limited, 'with a limit for slots');
 $limited->start;
-is_whole($limited, $digest, 'with a limit for slots');
+holds_all($limited, $digest, 'with a limit for slots');
 
 # The same at the end of a recovery. The worker does not see that end: it is stopped itself while the server replays, when it holds the slot, and goes on when the
 # last checkpoint of the recovery waits for it and the server is told to shut down.
@@ -147,7 +147,7 @@ wait_told_to_end($stopped);
 kill CONT => $stopped;
 stops_by_itself($limited, 'with a limit for slots, at the end of a recovery');
 $limited->start;
-is_whole($limited, $digest, 'with a limit for slots, after a recovery that was shut down');
+holds_all($limited, $digest, 'with a limit for slots, after a recovery that was shut down');
 
 no_crash($node, $limited);
 done_testing();
