@@ -186,15 +186,18 @@ sub unpack_backup
 }
 
 # Begins writing; the scripts of load/ say what. `may_fail`: the server will be stopped under it.
+my $loads = 0;
+
 sub start_load
 {
 	my ($node, %params) = @_;
-	my %load = (output => '', may_fail => $params{may_fail}, name => $node->name);
+	$loads++;
+	my %load = (output => '', may_fail => $params{may_fail}, name => $node->name, node => $node, application => "load $loads");
 	my @scripts = map { ('-f', "$here/load/$_") } qw(transfer.sql@4 twins.sql@4 remove.sql@1 savepoint.sql@1);
 	$load{run} = IPC::Run::start(
 		[
 			$node->installed_command('pgbench'), '-n', '-M', 'prepared', '-c', $params{clients} // 3, '-T', 3600, @scripts,
-			$node->connstr('postgres')
+			$node->connstr('postgres') . " application_name='$load{application}'"
 		],
 		'<', \undef, '>', \$load{output}, '2>&1');
 	# Under way, so that what follows happens beside it.
@@ -216,6 +219,9 @@ sub stop_load
 	$load->{run}->signal('TERM') if $load->{run}->pumpable;
 	$load->{run}->finish;
 	return if $load->{may_fail};
+	# A commit that was asked for is carried out though nobody waits for it.
+	$load->{node}->poll_query_until('postgres', "SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = '$load->{application}'")
+	  or die 'the load goes on';
 	unlike($load->{output}, qr/ERROR|FATAL|PANIC|aborted|terminated/, "$load->{name}: no transaction of the load failed")
 	  or diag($load->{output});
 	return;
