@@ -17,6 +17,9 @@ pub enum EngineError {
     /// A row is too long.
     #[error("a row of {bytes} bytes exceeds the maximum of {max} bytes")]
     RowTooLong { bytes: usize, max: usize },
+    /// A transaction id is too high for a row.
+    #[error("rows cannot be changed by transactions with an id above {max}")]
+    XidTooHigh { max: u64 },
     /// A table has as many rows as its directory can name.
     #[error("a table cannot have more than {max} rows")]
     TooManyRows { max: u64 },

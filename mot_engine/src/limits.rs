@@ -3,6 +3,10 @@
 /// Rows (slots) of one table. A tuple id has a 32-bit block number and 1024 slots a block.
 pub const SLOTS_MAX: u64 = (u32::MAX as u64 - 1) * 1024;
 
+/// The highest transaction id: a version's stamp has 48 bits for it. At a million transactions a second that is nine years, and an id more
+/// than 65,535 epochs old comes of `pg_resetwal` alone.
+pub const XID_MAX: crate::ids::Xid = crate::ids::Xid((1 << 48) - 1);
+
 /// Bytes of one row, which has to fit into a log record of its own. Refused by the statement: COMMIT could not log it any more.
 pub const ROW_BYTES_MAX: usize = LOG_RECORD_BYTES_OF_LONG_ROW_MAX - 64;
 

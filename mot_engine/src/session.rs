@@ -260,19 +260,19 @@ impl Session {
         self.decoded(index).map(|decoded| &decoded.definition)
     }
 
-    /// Replaces `key` by the key that the index has of the row `image`, as [`encode_row`] does.
+    /// Replaces `key` by the key that the index has of the row `body`, as [`encode_row`] does.
     #[inline]
     pub(crate) fn encode_key(
         &self,
         index: IndexRef,
-        image: &[u8],
+        body: &[u8],
         key: &mut KeyBuffer,
     ) -> Result<HasNull, EngineError> {
         let Decoded { definition, fixed } = self.decoded(index)?;
-        if fixed.as_ref().is_some_and(|fixed| fixed.encode(image, key)) {
+        if fixed.as_ref().is_some_and(|fixed| fixed.encode(body, key)) {
             return Ok(HasNull(false));
         }
-        encode_row(definition, image, key)
+        encode_row(definition, body, key)
     }
 
     /// The same of a row that the index need not have taken, as [`crate::key::encode_row_if_any`] does.
@@ -280,10 +280,10 @@ impl Session {
     pub(crate) fn encode_key_if_any(
         &self,
         index: IndexRef,
-        image: &[u8],
+        body: &[u8],
         key: &mut KeyBuffer,
     ) -> Result<HasNull, EngineError> {
-        let encoded = self.encode_key(index, image, key);
+        let encoded = self.encode_key(index, body, key);
         none_if_too_long(encoded, key)
     }
 

@@ -1,11 +1,14 @@
 //! One table, one session, a scripted clock: the life of rows step by step.
 
+mod common;
+
 use mot_engine::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
-use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
+use mot_engine::limits::XID_MAX;
+use mot_engine::memory::{ArenaOptions, HugePages, Memory, Purpose, Region};
 use mot_engine::{
-    Build, Clock, CommandId, Direction, Engine, Entered, GROUP_ROWS_MAX, IndexScan, KeyRange,
-    LockStrength, Locked, Log, Lsn, RelationKey, RowScan, Session, Snapshot, TableRef, Transaction,
-    Written, Xid,
+    Build, Clock, CommandId, Direction, Engine, EngineError, Entered, GROUP_ROWS_MAX, IndexScan,
+    KeyRange, LockStrength, Locked, Log, Lsn, RelationKey, RowScan, Session, Snapshot, TableRef,
+    Transaction, Written, Xid,
 };
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -104,17 +107,17 @@ impl Log for Count {
 
 /// A heap tuple of two int4 columns.
 fn row(a: i32, b: i32) -> Vec<u8> {
-    let mut image = vec![0u8; 32];
-    image[18..20].copy_from_slice(&2u16.to_le_bytes());
-    image[22] = 24;
-    image[24..28].copy_from_slice(&a.to_le_bytes());
-    image[28..32].copy_from_slice(&b.to_le_bytes());
-    image
+    let mut body = vec![0u8; 14];
+    body[0..2].copy_from_slice(&2u16.to_le_bytes());
+    body[4] = 24;
+    body[6..10].copy_from_slice(&a.to_le_bytes());
+    body[10..14].copy_from_slice(&b.to_le_bytes());
+    body
 }
 
-fn values(image: &[u8]) -> (i32, i32) {
-    let at = |from: usize| i32::from_le_bytes(image[from..from + 4].try_into().unwrap());
-    (at(24), at(28))
+fn values(body: &[u8]) -> (i32, i32) {
+    let at = |from: usize| i32::from_le_bytes(body[from..from + 4].try_into().unwrap());
+    (at(6), at(10))
 }
 
 fn definition(oid: u32, attnum: u16, unique: bool) -> IndexDefinition {
@@ -155,7 +158,7 @@ const TABLE: RelationKey = RelationKey {
 fn all(session: &Session, table: TableRef, snapshot: &Snap<'_>) -> Vec<(i32, i32)> {
     let mut scan = RowScan::new(table);
     let rows: Vec<_> = std::iter::from_fn(|| scan.next(session, snapshot))
-        .map(|(_, v)| values(v.image()))
+        .map(|(_, v)| values(v.body()))
         .collect();
     for single in [0, 1, 9] {
         assert_eq!(all_by_groups(session, table, snapshot, single), rows);
@@ -173,7 +176,7 @@ fn all_by_groups(
     let mut scan = RowScan::new(table);
     let mut rows: Vec<_> = std::iter::from_fn(|| scan.next(session, snapshot))
         .take(single)
-        .map(|(_, v)| values(v.image()))
+        .map(|(_, v)| values(v.body()))
         .collect();
     loop {
         let group = scan.next_group(session, snapshot);
@@ -181,7 +184,7 @@ fn all_by_groups(
             break;
         }
         assert!(group.len() <= GROUP_ROWS_MAX);
-        rows.extend(group.map(|v| values(v.image())));
+        rows.extend(group.map(|(_, v)| values(v.body())));
     }
     rows
 }
@@ -198,7 +201,7 @@ fn by_index(
     let mut scan = IndexScan::new();
     scan.start(table, index, &KeyRange::new(), direction);
     std::iter::from_fn(|| scan.next(session, snapshot).unwrap())
-        .map(|(_, v)| values(v.image()))
+        .map(|(_, v)| values(v.body()))
         .collect()
 }
 
@@ -247,7 +250,7 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
     let mut scan = IndexScan::new();
     scan.start(table, index, &range, Direction::Forward);
     let (slot, seen) = scan.next(s, &before).unwrap().unwrap();
-    assert_eq!(values(seen.image()), (5, 5));
+    assert_eq!(values(seen.body()), (5, 5));
     let written = t
         .update(
             s,
@@ -395,12 +398,12 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
     assert_eq!(t.enter(s, &me, table, slot, inner).unwrap(), Entered::Done);
     let snapshot = world.snapshot(20, 3);
     assert_eq!(
-        values(s.visible(table, slot, &snapshot).unwrap().image()),
+        values(s.visible(table, slot, &snapshot).unwrap().body()),
         (502, 7)
     );
     t.savepoint_abort(s, 2);
     assert_eq!(
-        values(s.visible(table, slot, &snapshot).unwrap().image()),
+        values(s.visible(table, slot, &snapshot).unwrap().body()),
         (501, 6)
     );
     let found = by_index(s, table, 101, &me, &snapshot, Direction::Backward);
@@ -423,4 +426,27 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
     assert_eq!(all(s, table, &after).len(), 99);
     assert_eq!(table.row_count_estimate(), 99);
     assert_eq!(all(s, table, &before).len(), 100);
+}
+
+/// A version has 48 bits for its maker's id: one that does not fit is refused before anything is there, and the greatest that does reads back.
+#[test]
+fn transaction_ids_beyond_what_a_version_holds_are_refused() {
+    let (_region, engine) = common::engine(16 << 20);
+    let session = &engine.join().unwrap();
+    let world = common::World::new();
+    let table = common::table(session, &world, &[]);
+    let bytes = || engine.memory().purpose_bytes(Purpose::Rows);
+    let (before, cid) = (bytes(), CommandId(1));
+    let mut work = Transaction::new();
+    let too_high = work.insert(session, table, &row(1, 1), Xid(XID_MAX.0 + 1), cid);
+    assert!(
+        matches!(too_high, Err(EngineError::XidTooHigh { max }) if max == XID_MAX.0),
+        "{too_high:?}"
+    );
+    assert_eq!(bytes(), before);
+    let (_, version) = work
+        .insert(session, table, &row(1, 1), XID_MAX, cid)
+        .unwrap();
+    assert_eq!(version.xid(), XID_MAX);
+    work.abort(session);
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Asked, Me, Row, TABLE, World, check, image};
+use common::{Asked, Me, Row, TABLE, World, body, check};
 use mot_engine::memory::Purpose;
 use mot_engine::{
     Build, CommandId, Direction, EngineError, Entered, IndexRef, IndexScan, KeyRange, RowScan,
@@ -35,7 +35,7 @@ fn filled(session: &Session, world: &World) -> TableRef {
     let mut made = Vec::new();
     for a in 0..ROWS {
         let c = (a % 3 == 0).then_some(a / 2);
-        let new = image(Row { a, b: a % 100, c });
+        let new = body(Row { a, b: a % 100, c });
         let (slot, version) = work.insert(session, table, &new, xid, cid).unwrap();
         let entered = work.enter(session, &me, table, slot, version).unwrap();
         assert_eq!(entered, Entered::Done);

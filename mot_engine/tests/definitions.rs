@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fate, Me, Positions, Row, Snap, TABLE, World, check, image, row, sweep};
+use common::{Fate, Me, Positions, Row, Snap, TABLE, World, body, check, row, sweep};
 use mot_engine::key::IndexDefinition;
 use mot_engine::memory::{Purpose, Urgency};
 use mot_engine::transaction::log_and_free_doomed;
@@ -40,7 +40,7 @@ fn index(
 
 fn insert(session: &Session, me: &Me, work: &mut Transaction, table: TableRef, new: Row, cid: u32) {
     let (slot, version) = work
-        .insert(session, table, &image(new), Xid(me.top), CommandId(cid))
+        .insert(session, table, &body(new), Xid(me.top), CommandId(cid))
         .unwrap();
     assert_eq!(
         work.enter(session, me, table, slot, version).unwrap(),
@@ -52,7 +52,7 @@ fn rows(session: &Session, table: TableRef, snap: &Snap) -> Vec<Row> {
     let mut scan = RowScan::new(table);
     let mut rows = Vec::new();
     while let Some((_, version)) = scan.next(session, snap) {
-        rows.push(row(version.image()));
+        rows.push(row(version.body()));
     }
     rows.sort();
     rows
@@ -63,7 +63,7 @@ fn rows_by(session: &Session, table: TableRef, index: IndexRef, snap: &Snap) -> 
     scan.start(table, index, &KeyRange::new(), Direction::Forward);
     let mut rows = Vec::new();
     while let Some((_, version)) = scan.next(session, snap).unwrap() {
-        rows.push(row(version.image()));
+        rows.push(row(version.body()));
     }
     rows.sort();
     rows
@@ -82,9 +82,9 @@ fn change_all(
     let mut scan = RowScan::new(table);
     while let Some((slot, seen)) = scan.next(session, &snap) {
         let (xid, cid) = (Xid(me.top), CommandId(cid));
-        let written = match new(row(seen.image())) {
+        let written = match new(row(seen.body())) {
             Some(new) => work
-                .update(session, me, table, slot, seen, &image(new), xid, cid)
+                .update(session, me, table, slot, seen, &body(new), xid, cid)
                 .unwrap(),
             None => work
                 .delete(session, me, table, slot, seen, xid, cid)
@@ -267,7 +267,7 @@ fn definitions_follow_their_transaction_and_savepoints() {
         .insert(
             session,
             table,
-            &image(Row {
+            &body(Row {
                 a: 7,
                 b: 0,
                 c: None,
@@ -375,7 +375,7 @@ fn insert_as(
     xid: Xid,
 ) {
     let (slot, version) = work
-        .insert(session, table, &image(new), xid, CommandId(3))
+        .insert(session, table, &body(new), xid, CommandId(3))
         .unwrap();
     assert_eq!(
         work.enter(session, me, table, slot, version).unwrap(),
@@ -543,7 +543,7 @@ fn a_full_arena_leaves_everything_usable() {
                         b: round,
                         c: Some(a),
                     };
-                    let mut wide = image(new);
+                    let mut wide = body(new);
                     wide.resize(800, 7);
                     let (slot, version) =
                         work.insert(session, table, &wide, Xid(me.top), CommandId(1))?;
@@ -654,7 +654,7 @@ fn statements_that_find_no_room_take_nothing_with_them() {
     let mut is_full = false;
     while !is_full {
         let me = world.begin();
-        let mut wide = image(Row {
+        let mut wide = body(Row {
             a,
             b: a % 7,
             c: (a % 3 == 0).then_some(a),
@@ -688,13 +688,13 @@ fn statements_that_find_no_room_take_nothing_with_them() {
             }
             let level = me.savepoint();
             work.set_level(2).unwrap();
-            let old = row(seen.image());
+            let old = row(seen.body());
             let new = Row {
                 a: old.a + 1_000_000,
                 b: round,
                 c: old.c.map(|c| c + 1_000_000),
             };
-            let mut wide = image(new);
+            let mut wide = body(new);
             wide.resize(40 + (round as usize * 61 + position as usize) % 1500, 7);
             let (xid, cid) = (Xid(level), CommandId(1));
             let outcome = work

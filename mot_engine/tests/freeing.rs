@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Row, World, image, transact};
+use common::{Row, World, body, transact};
 use mot_engine::memory::Purpose;
 use mot_engine::transaction::{free_doomed, log_and_free_doomed};
 use mot_engine::{Build, CommandId, Engine, Entered, Log, Lsn, RowScan, Session, Written};
@@ -38,7 +38,7 @@ fn make_and_drop(session: &Session, world: &World, index_alone: bool) {
     transact(session, world, |work, me, xid| {
         for a in 0..ROWS {
             let c = (a % 3 == 0).then_some(a);
-            let new = image(Row { a, b: a % 7, c });
+            let new = body(Row { a, b: a % 7, c });
             let (slot, version) = work
                 .insert(session, table, &new, xid, CommandId(0))
                 .unwrap();
@@ -51,8 +51,8 @@ fn make_and_drop(session: &Session, world: &World, index_alone: bool) {
         let snap = me.snapshot(1);
         let mut scan = RowScan::new(table);
         while let Some((slot, seen)) = scan.next(session, &snap) {
-            let old = common::row(seen.image());
-            let new = image(Row { a: -old.a, ..old });
+            let old = common::row(seen.body());
+            let new = body(Row { a: -old.a, ..old });
             let written = work
                 .update(session, me, table, slot, seen, &new, xid, CommandId(1))
                 .unwrap();

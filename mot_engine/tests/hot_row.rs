@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fate, Me, Row, World, check, image, reader, sweep};
+use common::{Fate, Me, Row, World, body, check, reader, sweep};
 use mot_engine::row::flags::{LOCK_ONLY, NO_LOCKS_BELOW};
 use mot_engine::{
     CommandId, Engine, Entered, LockStrength, Locked, Newest, Session, Slot, TableRef, Transaction,
@@ -115,7 +115,7 @@ impl Hot {
 }
 
 fn state(b: i32) -> Vec<u8> {
-    image(Row { a: 1, b, c: None })
+    body(Row { a: 1, b, c: None })
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Asked, Fate, Me, Positions, Row, World, image, reader};
+use common::{Asked, Fate, Me, Positions, Row, World, body, reader};
 use mot_engine::limits::{SESSIONS_MAX, SESSIONS_NOT_OF_CLIENTS};
 use mot_engine::memory::{LocalMemory, Purpose, Urgency};
 use mot_engine::steps::steps_taken;
@@ -40,7 +40,7 @@ fn insert(
     a: i32,
     xid: u64,
 ) -> Result<(Slot, VersionRef), EngineError> {
-    let new = image(Row { a, b: a, c: None });
+    let new = body(Row { a, b: a, c: None });
     let (slot, version) = work.insert(session, table, &new, Xid(xid), CommandId(1))?;
     assert_eq!(
         work.enter(session, me, table, slot, version)?,
@@ -97,7 +97,7 @@ fn what_a_commit_takes_out_is_free_when_it_is_over() {
         for a in 0..ROWS / 2 {
             let (slot, mut seen) = insert(session, &me, &mut work, table, a, me.top).unwrap();
             for cid in 2..4 {
-                let new = image(Row {
+                let new = body(Row {
                     a,
                     b: a,
                     c: Some(cid as i32),
@@ -236,7 +236,7 @@ fn nobody_is_pinned_while_the_log_is_written() {
     let world = World::new();
     let table = common::table(session, &world, &[]);
     let (mut work, me) = (Transaction::new(), world.begin());
-    let mut long = image(Row {
+    let mut long = body(Row {
         a: 1,
         b: 2,
         c: None,
@@ -426,7 +426,7 @@ fn who_leaves_looks_for_its_tables_where_they_are() {
                     relation: 1000 + number,
                 };
                 let table = work.create_table(&leaves, key, xid).unwrap();
-                let new = image(Row {
+                let new = body(Row {
                     a: 1,
                     b: 2,
                     c: None,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fate, Row, TABLE, Wal, World, check, definition, engine, image, sweep};
+use common::{Fate, Row, TABLE, Wal, World, body, check, definition, engine, sweep};
 use mot_engine::checkpoint::{
     self, CheckpointContext, CheckpointProgress, Pace, Written, read_manifest, rows_name, write,
 };
@@ -50,7 +50,7 @@ impl Server {
         let key = definition(101, true, &[(1, false)]);
         t.create_index(&session, &me, table, &key, xid).unwrap();
         for a in 0..ROWS {
-            let new = image(row(a, 0));
+            let new = body(row(a, 0));
             let (slot, version) = t.insert(&session, table, &new, xid, CommandId(0)).unwrap();
             assert_eq!(slot, Slot(a as u64));
             let entered = t.enter(&session, &me, table, slot, version).unwrap();
@@ -107,7 +107,7 @@ impl Server {
         let Newest::Live(seen) = self.session.newest(&me, self.table, slot) else {
             panic!("the row exists");
         };
-        let (xid, new) = (Xid(me.top), image(row(slot.0 as i32, b)));
+        let (xid, new) = (Xid(me.top), body(row(slot.0 as i32, b)));
         t.update(
             &self.session,
             &me,
@@ -176,11 +176,11 @@ impl Server {
         second.set_state(State::Ready);
         let table = session.find_table(TABLE, &me).unwrap();
         for slot in (0..ROWS as u64).map(Slot) {
-            let body = |session: &Session, table| match session.newest(&me, table, slot) {
+            let found = |session: &Session, table| match session.newest(&me, table, slot) {
                 Newest::Live(version) => Some(version.body().to_vec()),
                 _ => None,
             };
-            assert_eq!(body(&session, table), body(&self.session, self.table));
+            assert_eq!(found(&session, table), found(&self.session, self.table));
         }
         check(&session, table, &me);
         me.end(Fate::Committed);

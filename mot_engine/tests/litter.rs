@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Row, World, image};
+use common::{Row, World, body};
 use mot_engine::transaction::free_doomed;
 use mot_engine::{CommandId, Entered, RelationKey, Session, Slot, TableRef, Transaction, Written};
 
@@ -29,7 +29,7 @@ impl Place {
         let table = common::table(&self.session, &self.world, &indexes);
         let slots = common::transact(&self.session, &self.world, |work, me, xid| {
             let insert = |a| {
-                let tuple = image(Row { a, b: 0, c: None });
+                let tuple = body(Row { a, b: 0, c: None });
                 let (slot, version) = work
                     .insert(&self.session, table, &tuple, xid, CommandId(1))
                     .unwrap();
@@ -64,8 +64,8 @@ impl Place {
         let cid = CommandId(1);
         let written = match b {
             Some(b) => {
-                let a = common::row(seen.image()).a;
-                let new = image(Row { a, b, c: None });
+                let a = common::row(seen.body()).a;
+                let new = body(Row { a, b, c: None });
                 work.update(session, me, table, slot, seen, &new, xid, cid)
             }
             None => work.delete(session, me, table, slot, seen, xid, cid),
@@ -119,7 +119,7 @@ fn commits_take_out_what_earlier_ones_left_and_nobody_sees() {
     place.set(table, one, Some(5));
     for slot in some {
         let seen = place.session.visible(table, *slot, &old).unwrap();
-        assert_eq!(common::row(seen.image()).b, 1);
+        assert_eq!(common::row(seen.body()).b, 1);
     }
     assert!(place.versions(table) >= ROWS + 20);
     drop(old);
@@ -182,7 +182,7 @@ fn what_is_forgotten_is_swept() {
             };
             let table = work.create_table(session, key, xid).unwrap();
             let insert = |a| {
-                let tuple = image(Row { a, b: 0, c: None });
+                let tuple = body(Row { a, b: 0, c: None });
                 let made = work.insert(session, table, &tuple, xid, CommandId(1));
                 made.unwrap().0
             };
@@ -209,7 +209,7 @@ impl Place {
     fn table_grows(&self, table: TableRef, rows: i32) {
         common::transact(&self.session, &self.world, |work, me, xid| {
             for a in 0..rows {
-                let tuple = image(Row { a, b: 0, c: None });
+                let tuple = body(Row { a, b: 0, c: None });
                 let (slot, version) = work
                     .insert(&self.session, table, &tuple, xid, CommandId(1))
                     .unwrap();

@@ -2,9 +2,10 @@
 
 mod common;
 
-use common::{Fate, Me, Row, Wal, World, engine, image};
+use common::{Fate, Me, Row, Wal, World, body, engine};
 use mot_engine::limits::{LOG_RECORD_BYTES_OF_LONG_ROW_MAX, ROW_BYTES_MAX};
 use mot_engine::log::{BaseLsn, Change, Record};
+use mot_engine::row::STAMP_BYTES;
 use mot_engine::{
     CommandId, EngineError, Lsn, Newest, RelationKey, Session, Slot, TableRef, Transaction,
     VersionRef, Written, Xid,
@@ -42,7 +43,7 @@ fn end(s: &Session, me: &Me, t: &mut Transaction, wal: &mut Wal, fate: Fate) {
 
 /// A row that differs from all others in much of its padding.
 fn wide(number: i32, padding: usize) -> Vec<u8> {
-    let mut body = image(Row {
+    let mut body = body(Row {
         a: number,
         b: 1,
         c: Some(2),
@@ -69,8 +70,8 @@ fn update(
     let Newest::Live(seen) = s.newest(me, table, slot) else {
         panic!("the row is there")
     };
-    let mut body = seen.image().to_vec();
-    body[28] ^= 1;
+    let mut body = seen.body().to_vec();
+    body[10] ^= 1;
     let written = t.update(s, me, table, slot, seen, &body, Xid(me.top), CommandId(1));
     match written.unwrap() {
         Written::Done(version) => version,
@@ -239,12 +240,12 @@ fn rows_too_long_for_the_log_are_refused_at_once() {
     let session = &engine.join().unwrap();
     let world = World::new();
     let table = common::table(session, &world, &[]);
-    let too_long = vec![0; LOG_RECORD_BYTES_OF_LONG_ROW_MAX - 20];
+    let too_long = vec![0; LOG_RECORD_BYTES_OF_LONG_ROW_MAX - STAMP_BYTES - 20];
     let refused = |answer: Result<(), EngineError>| {
         let Err(EngineError::RowTooLong { bytes, max }) = answer else {
             panic!("{answer:?}")
         };
-        assert_eq!(bytes, too_long.len());
+        assert_eq!(bytes, STAMP_BYTES + too_long.len());
         assert!(max < LOG_RECORD_BYTES_OF_LONG_ROW_MAX);
     };
     let row = Row {
@@ -255,7 +256,7 @@ fn rows_too_long_for_the_log_are_refused_at_once() {
     common::transact(session, &world, |work, me, xid| {
         let cid = CommandId(1);
         refused(work.insert(session, table, &too_long, xid, cid).map(|_| ()));
-        let (slot, seen) = work.insert(session, table, &image(row), xid, cid).unwrap();
+        let (slot, seen) = work.insert(session, table, &body(row), xid, cid).unwrap();
         let cid = CommandId(2);
         refused(
             work.update(session, me, table, slot, seen, &too_long, xid, cid)
@@ -268,7 +269,7 @@ fn rows_too_long_for_the_log_are_refused_at_once() {
     });
     // One that is just short enough is not refused for its length.
     common::transact(session, &world, |work, _, xid| {
-        let longest = vec![0; ROW_BYTES_MAX];
+        let longest = vec![0; ROW_BYTES_MAX - STAMP_BYTES];
         let full = work.insert(session, table, &longest, xid, CommandId(1));
         assert!(matches!(full, Err(EngineError::ArenaFull(_))), "{full:?}");
     });

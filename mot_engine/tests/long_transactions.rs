@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Fate, Me, Row, World, check, image, reader, row};
+use common::{Fate, Me, Row, World, body, check, reader, row};
 use mot_engine::steps::steps_taken;
 use mot_engine::{
     CommandId, Entered, LockStrength, Locked, Newest, Session, Slot, TableRef, Transaction,
@@ -72,7 +72,7 @@ impl<'a> Long<'a> {
             let (xid, cid) = (this.xid(), CommandId(this.cid));
             let made = this
                 .work
-                .insert(this.session, this.table, &image(new), xid, cid);
+                .insert(this.session, this.table, &body(new), xid, cid);
             let (slot, version) = made.unwrap();
             this.enter(slot, version);
             slot
@@ -83,7 +83,7 @@ impl<'a> Long<'a> {
         self.statement(|this| {
             let snapshot = this.me.snapshot(this.cid);
             let seen = this.session.visible(this.table, slot, &snapshot).unwrap();
-            let new = image(change(row(seen.image())));
+            let new = body(change(row(seen.body())));
             let written = this.work.update(
                 this.session,
                 &this.me,
@@ -229,7 +229,7 @@ impl Place {
         let snapshot = me.snapshot(0);
         let now = self.slots.map(|slot| {
             let seen = self.session.visible(self.table, slot, &snapshot);
-            row(seen.expect("the row is there").image())
+            row(seen.expect("the row is there").body())
         });
         assert_eq!(now, rows);
         drop(snapshot);
@@ -530,8 +530,8 @@ fn rows_made_equal_after_their_unique_index_was_dropped() {
                 assert!(taken <= FEW * CHANGES as u64, "{taken}");
                 let taken = long.me.snapshot(long.cid + 1);
                 let seen = session.visible(table, slots[0], &taken).unwrap();
-                assert_eq!(row(seen.image()).a, -7);
-                let other = image(Row { a: -7, ..START[0] });
+                assert_eq!(row(seen.body()).a, -7);
+                let other = body(Row { a: -7, ..START[0] });
                 let probed = long.work.probe(session, &long.me, table, None, &other);
                 assert!(matches!(probed, Ok(Entered::Duplicate(_))), "{probed:?}");
             } else {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Fate, Row, World, definition, image, key};
+use common::{Fate, Row, World, body, definition, key};
 use mot_engine::pause::{Point, set_hook};
 use mot_engine::{
     CommandId, Direction, Entered, IndexScan, KeyRange, Now, Session, Slot, TableRef, Transaction,
@@ -38,9 +38,9 @@ fn insert(
     table: TableRef,
     a: i32,
 ) -> (Slot, VersionRef) {
-    let (xid, image) = (Xid(me.top), image(row(a)));
+    let (xid, body) = (Xid(me.top), body(row(a)));
     let (slot, version) = work
-        .insert(session, table, &image, xid, CommandId(1))
+        .insert(session, table, &body, xid, CommandId(1))
         .unwrap();
     let entered = work.enter(session, me, table, slot, version).unwrap();
     assert_eq!(entered, Entered::Done);

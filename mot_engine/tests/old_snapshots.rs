@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Fate, Row, Snap, World, image, row};
+use common::{Fate, Row, Snap, World, body, row};
 use mot_engine::{
     CommandId, Engine, Entered, LockStrength, Locked, OldSnapshots, Session, Slot, TableRef,
     Transaction, Written, Xid,
@@ -23,7 +23,7 @@ impl Place {
         let world = World::new();
         let definition = common::definition(101, true, &[(1, false)]);
         let table = common::table(&session, &world, &[definition]);
-        let first = image(Row {
+        let first = body(Row {
             a: 1,
             b: 0,
             c: None,
@@ -50,7 +50,7 @@ impl Place {
         let snap = me.snapshot(1);
         let seen = self.session.visible(self.table, self.slot, &snap).unwrap();
         let mut work = Transaction::new();
-        let new = image(Row { a, b, c: None });
+        let new = body(Row { a, b, c: None });
         let xid = Xid(me.top);
         let written = work.update(
             &self.session,
@@ -80,7 +80,7 @@ impl Place {
             .session
             .visible(self.table, self.slot, snap)
             .unwrap()
-            .image())
+            .body())
         .b
     }
 
@@ -157,7 +157,7 @@ fn what_ran_while_a_snapshot_was_taken_stays() {
         .visible(place.table, place.slot, &place.snapshot())
         .unwrap();
     let mut work = Transaction::new();
-    let new = image(Row {
+    let new = body(Row {
         a: 1,
         b: 1,
         c: None,
@@ -244,7 +244,7 @@ fn a_state_taken_out_since_it_was_met_is_not_ones_own() {
         .visible(place.table, place.slot, &snap)
         .unwrap();
     let mut work = Transaction::new();
-    let new = image(Row {
+    let new = body(Row {
         a: 1,
         b: 4,
         c: None,

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Fate, Me, Row, World, image};
+use common::{Fate, Me, Row, World, body};
 use mot_engine::memory::Purpose;
 use mot_engine::pause::{Point, set_hook};
 use mot_engine::{CommandId, LockStrength, Session, Slot, TableRef, Transaction, VersionRef, Xid};
@@ -41,7 +41,7 @@ fn with_a_row(session: Session) -> Place {
 }
 
 fn row(b: i32) -> Vec<u8> {
-    image(Row { a: 1, b, c: None })
+    body(Row { a: 1, b, c: None })
 }
 
 fn fail_before_publishing(point: Point) {

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{
-    Fate, Me, Row, TABLE, Wal, World, check, definition, engine, image, reader, row, sweep,
+    Fate, Me, Row, TABLE, Wal, World, body, check, definition, engine, reader, row, sweep,
 };
 use mot_engine::recovery::{Replayer, finish_beside_prepared};
 use mot_engine::transaction::{BareLock, PrepareRefusal, hold_row_lock};
@@ -55,7 +55,7 @@ impl<'a> Server<'a> {
     }
 
     fn insert(&self, me: &Me, t: &mut Transaction, a: i32, b: i32, cid: u32) -> Entered {
-        let new = image(Row { a, b, c: None });
+        let new = body(Row { a, b, c: None });
         let (slot, version) = t
             .insert(self.s, self.table, &new, Xid(me.top), CommandId(cid))
             .unwrap();
@@ -69,7 +69,7 @@ impl<'a> Server<'a> {
     fn slot(&self, a: i32) -> Option<Slot> {
         (0..self.table.slots_end().0).map(Slot).find(|slot| {
             matches!(self.s.newest(&reader(&self.world), self.table, *slot),
-                Newest::Live(version) if row(version.image()).a == a)
+                Newest::Live(version) if row(version.body()).a == a)
         })
     }
 
@@ -103,7 +103,7 @@ impl<'a> Server<'a> {
                 .unwrap();
         };
         let written = t
-            .update(self.s, me, self.table, slot, seen, &image(to), xid, cid)
+            .update(self.s, me, self.table, slot, seen, &body(to), xid, cid)
             .unwrap();
         if let Written::Done(version) = written {
             let entered = t.enter(self.s, me, self.table, slot, version).unwrap();
@@ -143,7 +143,7 @@ fn rows(s: &Session, world: &World) -> BTreeMap<i32, i32> {
     let snapshot = me.snapshot(0);
     let mut scan = RowScan::new(table);
     std::iter::from_fn(|| scan.next(s, &snapshot))
-        .map(|(_, version)| row(version.image()))
+        .map(|(_, version)| row(version.body()))
         .map(|row| (row.a, row.b))
         .collect()
 }
@@ -232,7 +232,7 @@ fn its_rows_are_held_until_it_is_ended() {
         assert_eq!(server.insert(&me, &mut t, 4, 40, 4), Entered::Done);
         assert_eq!(server.insert(&me, &mut t, 5, 50, 5), Entered::Done);
         let five = (0..server.table.slots_end().0).map(Slot).find(|slot| {
-            matches!(server.s.newest(&me, server.table, *slot), Newest::Live(v) if row(v.image()).a == 5)
+            matches!(server.s.newest(&me, server.table, *slot), Newest::Live(v) if row(v.body()).a == 5)
         });
         server.change(&me, &mut t, five.unwrap(), None, 6);
         server.prepare(&me, t);
@@ -556,7 +556,7 @@ fn random_round(seed: u64) {
             let (a, b) = (below(6) as i32, step * 10 + cid as i32);
             let mine = (0..server.table.slots_end().0).map(Slot).find(|slot| {
                 matches!(server.s.newest(&me, server.table, *slot),
-                    Newest::Live(version) if row(version.image()).a == a)
+                    Newest::Live(version) if row(version.body()).a == a)
             });
             match mine {
                 None => {

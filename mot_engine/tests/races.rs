@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fate, Me, Row, World, image};
+use common::{Fate, Me, Row, World, body};
 use mot_engine::{Build, Clock, CommandId, Entered, Slot, Transaction, Written, Xid};
 use std::cell::RefCell;
 
@@ -55,7 +55,7 @@ fn a_key_taken_back_while_it_is_judged_is_not_free() {
     let Build::Done(_) = build else {
         panic!("{build:?}")
     };
-    let row = |a| image(Row { a, b: 0, c: None });
+    let row = |a| body(Row { a, b: 0, c: None });
     let (slot, version) = work
         .insert(&session, table, &row(1), Xid(me.top), CommandId(1))
         .unwrap();
@@ -146,7 +146,7 @@ fn a_row_changed_while_it_is_judged_is_judged_again() {
     let table = work
         .create_table(&session, common::TABLE, Xid(me.top))
         .unwrap();
-    let row = |b| image(Row { a: 1, b, c: None });
+    let row = |b| body(Row { a: 1, b, c: None });
     let (slot, version) = work
         .insert(&session, table, &row(1), Xid(me.top), CommandId(1))
         .unwrap();

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Fate, Me, Row, TABLE, Wal, World, check, definition, engine, image, reader, row};
+use common::{Fate, Me, Row, TABLE, Wal, World, body, check, definition, engine, reader, row};
 use mot_engine::checkpoint::{CheckpointContext, CheckpointProgress, Pace, read_manifest, write};
 use mot_engine::disk::DirectoryDisk;
 use mot_engine::recovery::{Replayer, finish, load};
@@ -42,7 +42,7 @@ fn create(s: &Session, world: &World, wal: &mut Wal) -> (TableRef, Slot) {
         .unwrap();
     assert!(matches!(build, Build::Done(_)));
     let (slot, version) = t
-        .insert(s, table, &image(a_row(0)), xid, CommandId(0))
+        .insert(s, table, &body(a_row(0)), xid, CommandId(0))
         .unwrap();
     assert_eq!(
         t.enter(s, &me, table, slot, version).unwrap(),
@@ -72,7 +72,7 @@ fn update(
             table,
             slot,
             seen,
-            &image(to),
+            &body(to),
             Xid(me.top),
             CommandId(cid),
         )
@@ -91,7 +91,7 @@ fn rows(s: &Session, world: &World) -> Vec<Row> {
     let snapshot = me.snapshot(0);
     let mut scan = RowScan::new(table);
     std::iter::from_fn(|| scan.next(s, &snapshot))
-        .map(|(_, version)| row(version.image()))
+        .map(|(_, version)| row(version.body()))
         .collect()
 }
 
@@ -226,7 +226,7 @@ fn nothing_is_changed_after_the_transaction_was_logged() {
     let mut second = a_row(1);
     second.a = 2;
     let (slot, version) = t
-        .insert(s, table, &image(second), xid, CommandId(0))
+        .insert(s, table, &body(second), xid, CommandId(0))
         .unwrap();
     assert_eq!(
         t.enter(s, &me, table, slot, version).unwrap(),
@@ -235,7 +235,7 @@ fn nothing_is_changed_after_the_transaction_was_logged() {
     wal.log(s, &mut t, &me);
     second.a = 3;
     assert!(
-        t.insert(s, table, &image(second), xid, CommandId(1))
+        t.insert(s, table, &body(second), xid, CommandId(1))
             .is_err()
     );
     me.end(Fate::Aborted);
@@ -278,9 +278,9 @@ fn keys_that_are_too_long_cost_no_slots() {
     t.commit(s);
 
     const TEXT_BYTES: u32 = 4000;
-    let mut long = vec![0u8; 24];
-    long[18..20].copy_from_slice(&1u16.to_le_bytes());
-    long[22] = 24;
+    let mut long = vec![0u8; 6];
+    long[0..2].copy_from_slice(&1u16.to_le_bytes());
+    long[4] = 24;
     long.extend_from_slice(&((TEXT_BYTES + 4) << 2).to_le_bytes());
     long.resize(long.len() + TEXT_BYTES as usize, b'x');
     for _ in 0..200 {

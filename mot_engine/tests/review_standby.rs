@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Fate, Row, TABLE, World, check, definition, engine, image, reader, row};
+use common::{Fate, Row, TABLE, World, body, check, definition, engine, reader, row};
 use mot_engine::log::{DefinitionsWriter, RowsWriter};
 use mot_engine::recovery::{Replayer, Settled, finish, settle};
 use mot_engine::transaction::free_doomed;
@@ -63,11 +63,11 @@ fn rows_stay_reachable_when_replay_and_sweep_meet() {
             let slot = round as u64 % SLOTS;
             let mut change = |b: i32, fate: Fate| {
                 let me = world.begin();
-                let body = &image(Row {
+                let body = &body(Row {
                     a: slot as i32,
                     b,
                     c: None,
-                })[18..];
+                });
                 let mut rows = RowsWriter::new();
                 if exists[slot as usize] {
                     rows.update(TableId(1), Slot(slot), None, body).unwrap();
@@ -102,7 +102,7 @@ fn rows_stay_reachable_when_replay_and_sweep_meet() {
     let mut scan = IndexScan::new();
     scan.start(table, index, &KeyRange::new(), Direction::Forward);
     let found: Vec<i32> = std::iter::from_fn(|| scan.next(session, &snapshot).unwrap())
-        .map(|(_, version)| row(version.image()).b)
+        .map(|(_, version)| row(version.body()).b)
         .collect();
     let rounds = rounds();
     assert_eq!(found, (rounds - SLOTS as i32..rounds).collect::<Vec<_>>());

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fate, Me, Row, World, check, image, reader};
+use common::{Fate, Me, Row, World, body, check, reader};
 use mot_engine::{
     CommandId, Entered, LockStrength, Locked, Session, Slot, TableRef, Transaction, VersionRef,
     Written, Xid,
@@ -38,7 +38,7 @@ impl Place {
     }
 
     fn insert(&self, me: &Me, work: &mut Transaction, xid: Xid, a: i32) -> (Slot, VersionRef) {
-        let new = image(Row { a, b: 0, c: None });
+        let new = body(Row { a, b: 0, c: None });
         let made = work.insert(&self.session, self.table, &new, xid, CommandId(1));
         let (slot, version) = made.unwrap();
         self.enter(me, work, slot, version);
@@ -65,7 +65,7 @@ impl Place {
         seen: VersionRef,
         a: i32,
     ) {
-        let new = image(Row { a, b: a, c: None });
+        let new = body(Row { a, b: a, c: None });
         let (session, table, cid) = (&self.session, self.table, CommandId(3));
         let written = work.update(session, me, table, slot, seen, &new, xid, cid);
         let Ok(Written::Done(version)) = written else {

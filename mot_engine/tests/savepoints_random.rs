@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Fate, Me, Row, Snap, World, image, reader, row};
+use common::{Fate, Me, Row, Snap, World, body, reader, row};
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
     Build, CommandId, Entered, LockStrength, Locked, Newest, Session, Slot, TableRef, Transaction,
@@ -212,7 +212,7 @@ impl<'a> Place<'a> {
         let (xid, cid) = (t.xid(), CommandId(t.cid));
         let made = t
             .work
-            .insert(self.session, self.table, &image(new), xid, cid);
+            .insert(self.session, self.table, &body(new), xid, cid);
         let (slot, version) = made.unwrap();
         let entered = t.work.enter(self.session, &t.me, self.table, slot, version);
         match entered.unwrap() {
@@ -262,7 +262,7 @@ impl<'a> Place<'a> {
         }
         let snapshot = t.me.snapshot(t.cid);
         let seen = self.session.visible(self.table, slot, &snapshot).unwrap();
-        assert_eq!(row(seen.image()), before);
+        assert_eq!(row(seen.body()), before);
         let (xid, cid) = (t.xid(), CommandId(t.cid));
         let written = t
             .work
@@ -272,7 +272,7 @@ impl<'a> Place<'a> {
                 self.table,
                 slot,
                 seen,
-                &image(new),
+                &body(new),
                 xid,
                 cid,
             )
@@ -382,7 +382,7 @@ impl<'a> Place<'a> {
         let mut work = Transaction::new();
         let snapshot = me.snapshot(0);
         let seen = self.session.visible(self.table, slot, &snapshot).unwrap();
-        assert_eq!(row(seen.image()), before);
+        assert_eq!(row(seen.body()), before);
         let strength = LockStrength::KeyShare;
         let xid = Xid(me.top);
         let locked = work.lock(self.session, &me, self.table, slot, seen, strength, xid);
@@ -425,7 +425,7 @@ impl<'a> Place<'a> {
         (0..self.table.slots_end().0)
             .filter_map(|slot| {
                 let seen = self.session.visible(self.table, Slot(slot), snapshot)?;
-                Some((Slot(slot), row(seen.image())))
+                Some((Slot(slot), row(seen.body())))
             })
             .collect()
     }
@@ -440,7 +440,7 @@ impl<'a> Place<'a> {
             let new = Row { a, b: 0, c: None };
             let probed = t
                 .work
-                .probe(self.session, &t.me, self.table, None, &image(new));
+                .probe(self.session, &t.me, self.table, None, &body(new));
             let expected = Self::is_duplicate(&t.now, None, new);
             match probed.unwrap() {
                 Entered::Done => assert!(!expected, "{a} was not found"),

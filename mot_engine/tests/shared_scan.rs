@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fate, Row, World, image, row};
+use common::{Fate, Row, World, body, row};
 use mot_engine::{
     CommandId, RowScan, Session, SharedRowScan, Snapshot, TableRef, Transaction, Xid,
 };
@@ -17,7 +17,7 @@ fn fill(session: &Session, world: &World, table: TableRef, from: i32) {
     let mut work = Transaction::new();
     let mut made = Vec::new();
     for a in from..from + ROWS {
-        let new = image(Row { a, b: 0, c: None });
+        let new = body(Row { a, b: 0, c: None });
         let inserted = work.insert(session, table, &new, Xid(me.top), CommandId(1));
         made.push(inserted.unwrap());
     }
@@ -54,7 +54,7 @@ fn part<S: Snapshot>(session: &Session, scene: &Scene<'_, S>) -> Vec<i32> {
     let mut seen = Vec::new();
     while let Some(mut scan) = shared.take(table) {
         while let Some((_, version)) = scan.next(session, *snapshot) {
-            seen.push(row(version.image()).a);
+            seen.push(row(version.body()).a);
         }
     }
     seen
@@ -71,7 +71,7 @@ fn each_row_is_seen_by_one() {
     let mut expected = Vec::new();
     let mut scan = RowScan::new(table);
     while let Some((_, version)) = scan.next(&session, &snapshot) {
-        expected.push(row(version.image()).a);
+        expected.push(row(version.body()).a);
     }
     assert_eq!(expected.len(), ROWS as usize - (ROWS as usize).div_ceil(3));
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Asked, Me, Row, World, image};
+use common::{Asked, Me, Row, World, body};
 use mot_engine::key::{AttributeLayout, IndexDefinition, KeyKind};
 #[cfg(debug_assertions)]
 use mot_engine::pause::{Point, set_hook};
@@ -33,7 +33,7 @@ impl Place {
     }
 
     fn add(&self, row: Row) -> Slot {
-        self.add_image(&image(row))
+        self.add_image(&body(row))
     }
 
     fn add_image(&self, new: &[u8]) -> Slot {
@@ -51,7 +51,7 @@ impl Place {
         self.transact(|work, me, xid| {
             let (session, table) = (&self.session, self.table);
             let seen = session.visible(table, slot, &me.snapshot(1)).unwrap();
-            let (new, cid) = (image(row), CommandId(1));
+            let (new, cid) = (body(row), CommandId(1));
             let written = work.update(session, me, table, slot, seen, &new, xid, cid);
             let Ok(Written::Done(version)) = written else {
                 panic!("{written:?}")
@@ -144,7 +144,7 @@ fn rows_found_at_rest_are_swept_again_after_a_change() {
         let mut work = Transaction::new();
         let (session, table, slot) = (&place.session, place.table, slots[1]);
         let seen = session.visible(table, slot, &me.snapshot(1)).unwrap();
-        let new = image(numbered(-1, 0));
+        let new = body(numbered(-1, 0));
         let written = work.update(
             session,
             &me,
@@ -219,7 +219,7 @@ fn on_text() -> IndexDefinition {
 #[cfg(debug_assertions)]
 fn long(a: i32) -> Vec<u8> {
     const LENGTH: u32 = 1000;
-    let mut long = image(Row {
+    let mut long = body(Row {
         a,
         b: 0,
         c: Some(0),

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fate, Me, Positions, Row, Snap, World, image, row};
+use common::{Fate, Me, Positions, Row, Snap, World, body, row};
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
     Build, CommandId, Direction, Engine, Entered, IndexRef, IndexScan, KeyRange, LockStrength,
@@ -180,10 +180,10 @@ impl<'a> Tx<'a> {
         let (session, table) = (self.session, self.place.table);
         loop {
             let (xid, cid) = (self.xid(), CommandId(self.cid));
-            let written = match compute(row(seen.image())) {
+            let written = match compute(row(seen.body())) {
                 Some(new) => {
                     self.work
-                        .update(session, &self.me, table, slot, seen, &image(new), xid, cid)
+                        .update(session, &self.me, table, slot, seen, &body(new), xid, cid)
                 }
                 None => self
                     .work
@@ -230,7 +230,7 @@ impl<'a> Tx<'a> {
         let (xid, cid) = (self.xid(), CommandId(self.cid));
         match self
             .work
-            .insert(self.session, self.place.table, &image(new), xid, cid)
+            .insert(self.session, self.place.table, &body(new), xid, cid)
         {
             Ok((slot, version)) => self.enter(slot, version),
             Err(error) => {
@@ -372,7 +372,7 @@ fn audit(session: &Session, world: &World, place: Place, numbers: &mut Numbers) 
         if numbers.one_in(3) {
             let mut scan = RowScan::new(place.table);
             while let Some((_, version)) = scan.next(session, &snap) {
-                rows.push(row(version.image()));
+                rows.push(row(version.body()));
             }
         } else {
             let index = [place.by_a, place.by_b, place.by_c][numbers.below(3) as usize];
@@ -384,7 +384,7 @@ fn audit(session: &Session, world: &World, place: Place, numbers: &mut Numbers) 
             let mut scan = IndexScan::new();
             scan.start(place.table, index, &KeyRange::new(), direction);
             while let Some((_, version)) = scan.next(session, &snap).unwrap() {
-                rows.push(row(version.image()));
+                rows.push(row(version.body()));
             }
         }
         rows.sort();
@@ -538,7 +538,7 @@ fn a_unique_key_has_one_row_in_every_snapshot() {
             let mut seen = Vec::new();
             let mut scan = RowScan::new(place.table);
             while let Some((slot, version)) = scan.next(session, &snap) {
-                seen.push((row(version.image()), slot));
+                seen.push((row(version.body()), slot));
             }
             seen.sort();
             assert!(
@@ -553,7 +553,7 @@ fn a_unique_key_has_one_row_in_every_snapshot() {
             let mut scan = IndexScan::new();
             scan.start(place.table, index, &KeyRange::new(), Direction::Forward);
             while let Some((slot, version)) = scan.next(session, &snap).unwrap() {
-                found.push((row(version.image()), slot));
+                found.push((row(version.body()), slot));
             }
             found.sort();
             assert_eq!(found, seen);

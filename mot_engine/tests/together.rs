@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fate, Me, Row, World, image, row};
+use common::{Fate, Me, Row, World, body, row};
 use mot_engine::key::{KeyBuffer, encode_row};
 use mot_engine::{
     Build, CommandId, Direction, Engine, Entered, IndexRef, IndexScan, KeyRange, Newest, Session,
@@ -51,7 +51,7 @@ impl Place {
 
     fn insert(&mut self, work: &mut Transaction, me: &Me, a: i32) {
         let (session, table) = (&self.session, self.table);
-        let tuple = image(Row { a, b: a, c: None });
+        let tuple = body(Row { a, b: a, c: None });
         let (slot, version) = work
             .insert(session, table, &tuple, Xid(me.top), CommandId(1))
             .unwrap();
@@ -67,7 +67,7 @@ impl Place {
             panic!("the row is there");
         };
         let mut work = Transaction::new();
-        let (session, new) = (&self.session, image(Row { a, b, c: None }));
+        let (session, new) = (&self.session, body(Row { a, b, c: None }));
         let (xid, cid) = (Xid(me.top), CommandId(1));
         let written = work.update(session, &me, self.table, slot, seen, &new, xid, cid);
         let Ok(Written::Done(version)) = written else {
@@ -82,7 +82,7 @@ impl Place {
     fn key(&self, a: i32) -> Vec<u8> {
         let definition = self.session.definition(self.index).unwrap();
         let mut key = KeyBuffer::new();
-        encode_row(definition, &image(Row { a, b: 0, c: None }), &mut key).unwrap();
+        encode_row(definition, &body(Row { a, b: 0, c: None }), &mut key).unwrap();
         key.as_slice().to_vec()
     }
 
@@ -93,7 +93,7 @@ impl Place {
         scan.start_points(self.table, self.index, keys.iter().map(|key| &key[..]))
             .unwrap();
         std::iter::from_fn(|| scan.next(&self.session, snapshot).unwrap())
-            .map(|(_, version)| row(version.image()).a)
+            .map(|(_, version)| row(version.body()).a)
             .collect()
     }
 
@@ -106,7 +106,7 @@ impl Place {
             range.set_point(&self.key(*a)).unwrap();
             scan.start(self.table, self.index, &range, Direction::Forward);
             while let Some((_, version)) = scan.next(&self.session, snapshot).unwrap() {
-                found.push(row(version.image()).a);
+                found.push(row(version.body()).a);
             }
         }
         found

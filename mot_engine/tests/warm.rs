@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Fate, Me, Positions, Row, World, check, image, row, sweep};
+use common::{Fate, Me, Positions, Row, World, body, check, row, sweep};
 use mot_engine::memory::*;
 use mot_engine::{
     Build, CommandId, Engine, Entered, NotTakenOver, RowScan, Session, State, TableRef,
@@ -185,7 +185,7 @@ fn take_over(region: &Region) -> Result<Engine, NotTakenOver> {
 
 fn insert(session: &Session, me: &Me, work: &mut Transaction, table: TableRef, new: Row) {
     let (slot, version) = work
-        .insert(session, table, &image(new), Xid(me.top), CommandId(1))
+        .insert(session, table, &body(new), Xid(me.top), CommandId(1))
         .unwrap();
     let entered = work.enter(session, me, table, slot, version).unwrap();
     assert_eq!(entered, Entered::Done);
@@ -242,7 +242,7 @@ fn remove_below(session: &Session, world: &World, end: i32) {
     let snap = me.snapshot(1);
     let mut scan = RowScan::new(table);
     while let Some((slot, seen)) = scan.next(session, &snap) {
-        if row(seen.image()).a < end {
+        if row(seen.body()).a < end {
             work.delete(session, &me, table, slot, seen, Xid(me.top), CommandId(1))
                 .unwrap();
         }
@@ -264,7 +264,7 @@ fn rows_seen(session: &Session, world: &World) -> Vec<i32> {
     let mut scan = RowScan::new(table);
     let mut rows = Vec::new();
     while let Some((_, version)) = scan.next(session, &snap) {
-        rows.push(row(version.image()).a);
+        rows.push(row(version.body()).a);
     }
     rows.sort_unstable();
     rows

@@ -73,6 +73,13 @@ pub fn raise(error: EngineError) -> ! {
             "A row of a memory-optimized table is logged in one record, and recovery reads none that is longer.",
             "Keep long values in several rows, as large objects, or in a heap table."
         ),
+        EngineError::XidTooHigh { .. } => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            message,
+            "A row's version has 48 bits for the id of its transaction, the upper 16 of which are the epoch.",
+            "Dump the data and restore it into a new database cluster, whose transaction ids begin anew."
+        ),
         EngineError::TooManyRows { .. } | EngineError::TooManyLevels { .. } => {
             raise_report!(
                 PgLogLevel::ERROR,

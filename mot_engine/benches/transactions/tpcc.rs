@@ -1,6 +1,6 @@
 //! TPC-C in the engine: the five transactions of the standard's mix, at its cardinalities, no client and no SQL.
 
-use crate::worker::{Table, Worker, image, number, set_number};
+use crate::worker::{BODY_HEADER_BYTES, Table, Worker, body, number, set_number};
 use mot_engine::{Direction, Slot, VersionRef};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -63,7 +63,7 @@ fn last_name(number: u32) -> String {
 }
 
 fn customer_image(w: u32, d: u32, c: u32, name: u32) -> Vec<u8> {
-    image(&[w, d, c, 0, 0], &last_name(name), 24 + 560)
+    body(&[w, d, c, 0, 0], &last_name(name), BODY_HEADER_BYTES + 560)
 }
 
 fn line_image(
@@ -75,7 +75,7 @@ fn line_image(
     quantity: u32,
     delivered: u32,
 ) -> Vec<u8> {
-    image(
+    body(
         &[w, d, o, line, item, quantity, quantity * 10, delivered],
         "",
         24 + 76,
@@ -97,33 +97,41 @@ pub fn load(worker: &mut Worker<'_>, warehouses: u32) -> Tables {
         warehouses,
     };
     let loaded = Cell::new(0);
-    let put = |worker: &mut Worker<'_>, table: &Table, image: &[u8]| {
+    let put = |worker: &mut Worker<'_>, table: &Table, body: &[u8]| {
         if loaded.get() == 0 {
             worker.begin(true);
         }
-        worker.insert(table, image);
+        worker.insert(table, body);
         loaded.set((loaded.get() + 1) % LOAD_BATCH);
         if loaded.get() == 0 {
             worker.commit(&[]);
         }
     };
     for i in 1..=ITEMS {
-        put(worker, &tables.item, &image(&[i, i % 100], "", 24 + 80));
+        put(
+            worker,
+            &tables.item,
+            &body(&[i, i % 100], "", BODY_HEADER_BYTES + 80),
+        );
     }
     for w in 1..=warehouses {
-        put(worker, &tables.warehouse, &image(&[w, 0], "", 24 + 90));
+        put(
+            worker,
+            &tables.warehouse,
+            &body(&[w, 0], "", BODY_HEADER_BYTES + 90),
+        );
         for i in 1..=ITEMS {
             put(
                 worker,
                 &tables.stock,
-                &image(&[w, i, 50, 0, 0], "", 24 + 310),
+                &body(&[w, i, 50, 0, 0], "", BODY_HEADER_BYTES + 310),
             );
         }
         for d in 1..=DISTRICTS {
             put(
                 worker,
                 &tables.district,
-                &image(&[w, d, ORDERS + 1, 0], "", 24 + 96),
+                &body(&[w, d, ORDERS + 1, 0], "", BODY_HEADER_BYTES + 96),
             );
             for c in 1..=CUSTOMERS {
                 let name = if c <= 1000 {
@@ -141,7 +149,11 @@ pub fn load(worker: &mut Worker<'_>, warehouses: u32) -> Tables {
                 put(
                     worker,
                     &tables.orders,
-                    &image(&[w, d, o, c, u32::from(!open), lines], "", 24 + 36),
+                    &body(
+                        &[w, d, o, c, u32::from(!open), lines],
+                        "",
+                        BODY_HEADER_BYTES + 36,
+                    ),
                 );
                 for line in 1..=lines {
                     let item = random.random_range(1..=ITEMS);
@@ -152,13 +164,21 @@ pub fn load(worker: &mut Worker<'_>, warehouses: u32) -> Tables {
                     );
                 }
                 if open {
-                    put(worker, &tables.new_order, &image(&[w, d, o], "", 24 + 16));
+                    put(
+                        worker,
+                        &tables.new_order,
+                        &body(&[w, d, o], "", BODY_HEADER_BYTES + 16),
+                    );
                 }
             }
         }
     }
     while loaded.get() != 0 {
-        put(worker, &tables.history, &image(&[0, 0, 0], "", 24 + 40));
+        put(
+            worker,
+            &tables.history,
+            &body(&[0, 0, 0], "", BODY_HEADER_BYTES + 40),
+        );
     }
     tables
 }
@@ -272,17 +292,23 @@ impl<'a, 'w> Terminal<'a, 'w> {
         let worker = &mut *self.worker;
         worker.begin(true);
         let (_, warehouse) = worker.find(&tables.warehouse, &[w]);
-        std::hint::black_box(number(warehouse.image(), 1));
+        std::hint::black_box(number(warehouse.body(), 1));
         let district = worker.find(&tables.district, &[w, d]);
         let mut o = 0;
-        worker.modify(&tables.district, district, |image| {
-            o = number(image, 2);
-            set_number(image, 2, o + 1);
+        worker.modify(&tables.district, district, |body| {
+            o = number(body, 2);
+            set_number(body, 2, o + 1);
         });
         let (_, customer) = worker.find(&tables.customer, &[w, d, c]);
-        std::hint::black_box(number(customer.image(), 3));
-        worker.insert(&tables.orders, &image(&[w, d, o, c, 0, count], "", 24 + 36));
-        worker.insert(&tables.new_order, &image(&[w, d, o], "", 24 + 16));
+        std::hint::black_box(number(customer.body(), 3));
+        worker.insert(
+            &tables.orders,
+            &body(&[w, d, o, c, 0, count], "", BODY_HEADER_BYTES + 36),
+        );
+        worker.insert(
+            &tables.new_order,
+            &body(&[w, d, o], "", BODY_HEADER_BYTES + 16),
+        );
         // The last item of one that is rolled back does not exist.
         let there = &lines[..lines.len() - usize::from(rolls_back)];
         let stocks = &mut self.found;
@@ -290,7 +316,7 @@ impl<'a, 'w> Terminal<'a, 'w> {
         if self.at_once {
             let items = there.iter().map(|(_, item, _)| [*item]);
             worker.find_all(&tables.item, items, |_, found| {
-                std::hint::black_box(number(found.image(), 1));
+                std::hint::black_box(number(found.body(), 1));
             });
             let keys = there.iter().map(|line| [line.0, line.1]);
             worker.find_all(&tables.stock, keys, |slot, found| {
@@ -302,14 +328,14 @@ impl<'a, 'w> Terminal<'a, 'w> {
                 Some(stock) => *stock,
                 None => {
                     let (_, found) = worker.find(&tables.item, &[item]);
-                    std::hint::black_box(number(found.image(), 1));
+                    std::hint::black_box(number(found.body(), 1));
                     worker.find(&tables.stock, &[supply, item])
                 }
             };
-            worker.modify(&tables.stock, stock, |image| {
-                let left = number(image, 2);
+            worker.modify(&tables.stock, stock, |body| {
+                let left = number(body, 2);
                 set_number(
-                    image,
+                    body,
                     2,
                     if left >= quantity + 10 {
                         left - quantity
@@ -317,8 +343,8 @@ impl<'a, 'w> Terminal<'a, 'w> {
                         left + 91 - quantity
                     },
                 );
-                set_number(image, 3, number(image, 3) + quantity);
-                set_number(image, 4, number(image, 4) + 1);
+                set_number(body, 3, number(body, 3) + quantity);
+                set_number(body, 4, number(body, 4) + 1);
             });
             worker.insert(
                 &tables.order_line,
@@ -366,22 +392,22 @@ impl<'a, 'w> Terminal<'a, 'w> {
         self.worker.begin(true);
         let tables = self.tables;
         let warehouse = self.worker.find(&tables.warehouse, &[w]);
-        self.worker.modify(&tables.warehouse, warehouse, |image| {
-            set_number(image, 1, number(image, 1).wrapping_add(amount))
+        self.worker.modify(&tables.warehouse, warehouse, |body| {
+            set_number(body, 1, number(body, 1).wrapping_add(amount))
         });
         let district = self.worker.find(&tables.district, &[w, d]);
-        self.worker.modify(&tables.district, district, |image| {
-            set_number(image, 3, number(image, 3).wrapping_add(amount))
+        self.worker.modify(&tables.district, district, |body| {
+            set_number(body, 3, number(body, 3).wrapping_add(amount))
         });
         let customer = self.customer(theirs, d);
-        let c = number(customer.1.image(), 2);
-        self.worker.modify(&tables.customer, customer, |image| {
-            set_number(image, 3, number(image, 3).wrapping_sub(amount));
-            set_number(image, 4, number(image, 4) + 1);
+        let c = number(customer.1.body(), 2);
+        self.worker.modify(&tables.customer, customer, |body| {
+            set_number(body, 3, number(body, 3).wrapping_sub(amount));
+            set_number(body, 4, number(body, 4) + 1);
         });
         self.worker.insert(
             &tables.history,
-            &image(&[theirs, d, c, w, d, amount], "", 24 + 46),
+            &body(&[theirs, d, c, w, d, amount], "", BODY_HEADER_BYTES + 46),
         );
         self.worker.commit(&self.all);
         true
@@ -391,7 +417,7 @@ impl<'a, 'w> Terminal<'a, 'w> {
         let (w, d) = (self.warehouse(), self.random.random_range(1..=DISTRICTS));
         self.worker.begin(false);
         let (_, customer) = self.customer(w, d);
-        let c = number(customer.image(), 2);
+        let c = number(customer.body(), 2);
         let mut last = None;
         self.worker.scan(
             &self.tables.orders,
@@ -400,7 +426,7 @@ impl<'a, 'w> Terminal<'a, 'w> {
             None,
             Direction::Backward,
             |_, version| {
-                last = Some(number(version.image(), 2));
+                last = Some(number(version.body(), 2));
                 false
             },
         );
@@ -413,7 +439,7 @@ impl<'a, 'w> Terminal<'a, 'w> {
                 None,
                 Direction::Forward,
                 |_, version| {
-                    sum += number(version.image(), 6);
+                    sum += number(version.body(), 6);
                     true
                 },
             );
@@ -445,14 +471,14 @@ impl<'a, 'w> Terminal<'a, 'w> {
             let Some((slot, version)) = oldest else {
                 continue;
             };
-            let o = number(version.image(), 2);
+            let o = number(version.body(), 2);
             if !worker.delete(&tables.new_order, slot, version) {
                 // Another delivery was faster: this district is done.
                 continue;
             }
             let order = worker.find(&tables.orders, &[w, d, o]);
-            let c = number(order.1.image(), 3);
-            worker.modify(&tables.orders, order, |image| set_number(image, 4, carrier));
+            let c = number(order.1.body(), 3);
+            worker.modify(&tables.orders, order, |body| set_number(body, 4, carrier));
             let lines = &mut self.found;
             lines.clear();
             let mut sum = 0;
@@ -463,17 +489,17 @@ impl<'a, 'w> Terminal<'a, 'w> {
                 None,
                 Direction::Forward,
                 |slot, version| {
-                    sum += number(version.image(), 6);
+                    sum += number(version.body(), 6);
                     lines.push((slot, version));
                     true
                 },
             );
             for line in lines {
-                worker.modify(&tables.order_line, *line, |image| set_number(image, 7, 1));
+                worker.modify(&tables.order_line, *line, |body| set_number(body, 7, 1));
             }
             let customer = worker.find(&tables.customer, &[w, d, c]);
-            worker.modify(&tables.customer, customer, |image| {
-                set_number(image, 3, number(image, 3).wrapping_add(sum))
+            worker.modify(&tables.customer, customer, |body| {
+                set_number(body, 3, number(body, 3).wrapping_add(sum))
             });
         }
         worker.commit(&self.all);
@@ -486,7 +512,7 @@ impl<'a, 'w> Terminal<'a, 'w> {
         let worker = &mut *self.worker;
         worker.begin(false);
         let (_, district) = worker.find(&self.tables.district, &[w, d]);
-        let next = number(district.image(), 2);
+        let next = number(district.body(), 2);
         let items = &mut self.numbers;
         items.clear();
         worker.scan_between(
@@ -494,14 +520,14 @@ impl<'a, 'w> Terminal<'a, 'w> {
             &[w, d, next - 20],
             Some(&[w, d, next]),
             |_, version| {
-                items.push(number(version.image(), 4));
+                items.push(number(version.body(), 4));
                 true
             },
         );
         items.sort_unstable();
         items.dedup();
         let mut low = 0;
-        let mut count = |stock: VersionRef| low += u32::from(number(stock.image(), 2) < threshold);
+        let mut count = |stock: VersionRef| low += u32::from(number(stock.body(), 2) < threshold);
         if self.at_once {
             let keys = items.iter().map(|item| [w, *item]);
             worker.find_all(&self.tables.stock, keys, |_, stock| count(stock));

@@ -13,8 +13,8 @@ const CID: CommandId = CommandId(1);
 /// Transactions between two looks at the horizon, and between two sweeps.
 const HORIZON_EVERY: u64 = 16;
 const SWEEP_EVERY: u64 = 2_000;
-/// Where a tuple's numbers begin.
-const HEADER_BYTES: usize = 24;
+/// Where a body's numbers begin.
+pub const BODY_HEADER_BYTES: usize = 6;
 
 /// A table and its indexes. Valid as long as the bench's arena.
 #[derive(Clone)]
@@ -68,31 +68,31 @@ fn definition(relation: u32, unique: bool, columns: &[u16], text: u16) -> IndexD
 }
 
 /// A tuple: numbers, a text, filler up to a size.
-pub fn image(numbers: &[u32], text: &str, bytes: usize) -> Vec<u8> {
-    let filled = HEADER_BYTES + 4 * numbers.len() + 1 + text.len();
-    let mut image = Vec::with_capacity(bytes.max(filled));
-    image.resize(HEADER_BYTES, 0u8);
-    image[18] = numbers.len() as u8 + 2;
-    image[20] = 2;
-    image[22] = HEADER_BYTES as u8;
+pub fn body(numbers: &[u32], text: &str, bytes: usize) -> Vec<u8> {
+    let filled = BODY_HEADER_BYTES + 4 * numbers.len() + 1 + text.len();
+    let mut body = Vec::with_capacity(bytes.max(filled));
+    body.resize(BODY_HEADER_BYTES, 0u8);
+    body[0] = numbers.len() as u8 + 2;
+    body[2] = 2;
+    body[4] = 24;
     for number in numbers {
-        image.extend_from_slice(&number.to_le_bytes());
+        body.extend_from_slice(&number.to_le_bytes());
     }
-    image.push((text.len() as u8 + 1) << 1 | 1);
-    image.extend_from_slice(text.as_bytes());
-    image.resize(bytes.max(image.len()), b'x');
-    image
+    body.push((text.len() as u8 + 1) << 1 | 1);
+    body.extend_from_slice(text.as_bytes());
+    body.resize(bytes.max(body.len()), b'x');
+    body
 }
 
 /// Number `at` (from 0) of a tuple.
-pub fn number(image: &[u8], at: usize) -> u32 {
-    let from = HEADER_BYTES + 4 * at;
-    u32::from_le_bytes(image[from..from + 4].try_into().expect("four bytes"))
+pub fn number(body: &[u8], at: usize) -> u32 {
+    let from = BODY_HEADER_BYTES + 4 * at;
+    u32::from_le_bytes(body[from..from + 4].try_into().expect("four bytes"))
 }
 
-pub fn set_number(image: &mut [u8], at: usize, value: u32) {
-    let from = HEADER_BYTES + 4 * at;
-    image[from..from + 4].copy_from_slice(&value.to_le_bytes());
+pub fn set_number(body: &mut [u8], at: usize, value: u32) {
+    let from = BODY_HEADER_BYTES + 4 * at;
+    body[from..from + 4].copy_from_slice(&value.to_le_bytes());
 }
 
 pub struct Worker<'a> {
@@ -108,7 +108,7 @@ pub struct Worker<'a> {
     keys: Vec<u8>,
     range: KeyRange,
     scan: IndexScan,
-    image: Vec<u8>,
+    body: Vec<u8>,
     done: u64,
     pub waits: u64,
 }
@@ -129,7 +129,7 @@ impl<'a> Worker<'a> {
             keys: Vec::new(),
             range: KeyRange::new(),
             scan: IndexScan::new(),
-            image: Vec::new(),
+            body: Vec::new(),
             done: 0,
             waits: 0,
         }
@@ -330,21 +330,14 @@ impl<'a> Worker<'a> {
                 };
                 match newest {
                     Newest::Live(seen) => {
-                        self.image.clear();
-                        self.image.extend_from_slice(seen.image());
-                        change(&mut self.image);
+                        self.body.clear();
+                        self.body.extend_from_slice(seen.body());
+                        change(&mut self.body);
                         let (session, clock) = (&self.session, &self.snapshot);
                         let written = self
                             .work
                             .update_beside_keys(
-                                session,
-                                clock,
-                                table.rows,
-                                slot,
-                                seen,
-                                &self.image,
-                                self.xid,
-                                CID,
+                                session, clock, table.rows, slot, seen, &self.body, self.xid, CID,
                             )
                             .expect("memory");
                         match written {
@@ -393,11 +386,11 @@ impl<'a> Worker<'a> {
         }
     }
 
-    pub fn insert(&mut self, table: &Table, image: &[u8]) {
+    pub fn insert(&mut self, table: &Table, body: &[u8]) {
         let (session, clock) = (&self.session, &self.snapshot);
         let (slot, version) = self
             .work
-            .insert(session, table.rows, image, self.xid, CID)
+            .insert(session, table.rows, body, self.xid, CID)
             .expect("memory");
         let entered = self
             .work

@@ -1,7 +1,7 @@
 //! YCSB's core workloads in the engine: A half updates, B a twentieth, C none, E short scans and inserts. Rows of 100 bytes, one
 //! integer key; keys uniform or with YCSB's own skew.
 
-use crate::worker::{Table, Worker, image, number, set_number};
+use crate::worker::{BODY_HEADER_BYTES, Table, Worker, body, number, set_number};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
@@ -56,7 +56,10 @@ pub fn load(worker: &mut Worker<'_>, rows: u32) -> Table {
     for from in (0..rows).step_by(LOAD_BATCH as usize) {
         worker.begin(true);
         for at in from..(from + LOAD_BATCH).min(rows) {
-            worker.insert(&table, &image(&[scattered(at), 0], "", 24 + ROW_BYTES));
+            worker.insert(
+                &table,
+                &body(&[scattered(at), 0], "", BODY_HEADER_BYTES + ROW_BYTES),
+            );
         }
         worker.commit(&[]);
     }
@@ -130,15 +133,17 @@ impl<'a, 'w> Client<'a, 'w> {
                 ('E', true) => {
                     let fresh = scattered(self.next);
                     self.next += 1;
-                    self.worker
-                        .insert(&self.table, &image(&[fresh, 0], "", 24 + ROW_BYTES));
+                    self.worker.insert(
+                        &self.table,
+                        &body(&[fresh, 0], "", BODY_HEADER_BYTES + ROW_BYTES),
+                    );
                 }
                 ('E', false) => {
                     let mut left = self.random.random_range(1..=SCAN_ROWS_MAX);
                     let mut sum = 0u32;
                     self.worker
                         .scan_between(&self.table, &[key], None, |_, version| {
-                            sum = sum.wrapping_add(number(version.image(), 1));
+                            sum = sum.wrapping_add(number(version.body(), 1));
                             left -= 1;
                             left > 0
                         });
@@ -146,14 +151,14 @@ impl<'a, 'w> Client<'a, 'w> {
                 }
                 (_, true) => {
                     let found = self.worker.find(&self.table, &[key]);
-                    self.worker.modify(&self.table, found, |image| {
-                        let count = number(image, 1).wrapping_add(1);
-                        set_number(image, 1, count);
+                    self.worker.modify(&self.table, found, |body| {
+                        let count = number(body, 1).wrapping_add(1);
+                        set_number(body, 1, count);
                     });
                 }
                 (_, false) => {
                     let (_, version) = self.worker.find(&self.table, &[key]);
-                    std::hint::black_box(version.image()[ROW_BYTES]);
+                    std::hint::black_box(version.body()[ROW_BYTES]);
                 }
             }
         }

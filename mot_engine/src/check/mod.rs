@@ -9,7 +9,7 @@
 //! to see; but nothing is read that may have been given back.
 //!
 //! What is proved:
-//! - Chains: versions lie in the arena, belong to the row, end, and have an image of sensible length.
+//! - Chains: versions lie in the arena, end, and have an image of sensible length.
 //! - Every state of every row that somebody may still see is entered, once, in every index: an entry is a (key, slot) of a map.
 //! - Every entry leads to a row of which some version has the key, never to a free slot; if a row's entries differ, KEYS_MOVED says so.
 //! - Trees are well formed; no two live rows have the same key of a unique index.
@@ -173,7 +173,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         let mut locks_end = false;
         let mut at = head.version();
         while let Some(version) = at {
-            if let Some(what) = self.malformed(slot, version) {
+            if let Some(what) = self.malformed(version) {
                 self.found(Problem::BrokenChain { slot, what });
                 return Ok(());
             }
@@ -229,7 +229,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         Ok(())
     }
 
-    fn malformed(&self, slot: Slot, version: VersionRef) -> Option<&'static str> {
+    fn malformed(&self, version: VersionRef) -> Option<&'static str> {
         let address = version.address();
         let memory = self.session.local.memory();
         if !address.is_multiple_of(align_of::<Version>() as u64)
@@ -243,9 +243,6 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         if !version.xid().is_some() {
             return Some("a version has no transaction");
         }
-        if version.slot() != slot {
-            return Some("a version belongs to another row");
-        }
         let verdicts = flags::COMMITTED | flags::ABORTED;
         (version.flags() & verdicts == verdicts).then_some("a version is committed and aborted")
     }
@@ -255,7 +252,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         for at in 0..self.indexes.len() {
             let index = self.indexes[at];
             let definition = self.session.definition(index)?;
-            let has_null = encode_row_if_any(definition, version.image(), &mut self.key)?.0;
+            let has_null = encode_row_if_any(definition, version.body(), &mut self.key)?.0;
             if self.key.is_empty() {
                 continue;
             }
@@ -401,7 +398,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             }
             let verdict = judge_maker(version, self.clock);
             let has_key = !version.is_tombstone() && {
-                let has_null = encode_row_if_any(definition, version.image(), &mut self.scratch)?.0;
+                let has_null = encode_row_if_any(definition, version.body(), &mut self.scratch)?.0;
                 if index.form(has_null) == EntryForm::Suffixed {
                     append_slot(&mut self.scratch, slot)?;
                 }

@@ -158,14 +158,14 @@ impl<'a> Collector<'a> {
 
     /// Encodes the version's key; whether it is pointed. `None`: it has none.
     fn encode(&mut self, slot: Slot, version: VersionRef) -> Result<Option<bool>, EngineError> {
-        let image = version.image();
+        let body = version.body();
         let fixed = self.fixed.as_ref();
-        let has_null = if fixed.is_some_and(|fixed| fixed.encode(image, &mut self.key)) {
+        let has_null = if fixed.is_some_and(|fixed| fixed.encode(body, &mut self.key)) {
             false
         } else if self.is_recovery {
-            encode_row_if_any(self.definition, image, &mut self.key)?.0
+            encode_row_if_any(self.definition, body, &mut self.key)?.0
         } else {
-            encode_row(self.definition, image, &mut self.key)?.0
+            encode_row(self.definition, body, &mut self.key)?.0
         };
         if self.key.is_empty() {
             return Ok(None);

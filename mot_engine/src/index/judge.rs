@@ -42,7 +42,7 @@ pub(crate) fn judge_candidate(
             continue;
         }
         let has_key = !version.is_tombstone() && {
-            encode_row_if_any(definition, version.image(), scratch)?;
+            encode_row_if_any(definition, version.body(), scratch)?;
             scratch.as_slice() == key
         };
         match (verdict, running) {

@@ -29,7 +29,7 @@ impl RemainingKeys {
         let mut versions = Vec::new();
         let mut key = KeyBuffer::new();
         for version in chain() {
-            encode_row_if_any(definition, version.image(), &mut key).ok()?;
+            encode_row_if_any(definition, version.body(), &mut key).ok()?;
             versions.try_reserve(1).ok()?;
             versions.push((hash(key.as_slice()), version));
         }
@@ -54,7 +54,7 @@ impl RemainingKeys {
         let same = self.versions[first..].iter();
         for (_, version) in same.take_while(|(other, _)| *other == hash) {
             crate::steps::step();
-            encode_row_if_any(definition, version.image(), scratch)?;
+            encode_row_if_any(definition, version.body(), scratch)?;
             if scratch.as_slice() == key {
                 return Ok(true);
             }

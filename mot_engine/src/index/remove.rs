@@ -105,7 +105,7 @@ fn chain_has_key(
             return remaining.have(definition, key, scratch);
         }
         if version.has_keys() {
-            encode_row_if_any(definition, version.image(), scratch)?;
+            encode_row_if_any(definition, version.body(), scratch)?;
             if scratch.as_slice() == key {
                 return Ok(true);
             }

@@ -24,14 +24,14 @@ const KEY: RelationKey = RelationKey {
 const ROWS: u64 = 3000;
 
 /// A text of a common beginning, which makes layers, and a number.
-fn image(number: u64) -> Vec<u8> {
-    let mut image = vec![0; 24];
-    image[18] = 1;
-    image[22] = 24;
+fn body(number: u64) -> Vec<u8> {
+    let mut body = vec![0; 6];
+    body[0] = 1;
+    body[4] = 24;
     let text = format!("a common beginning {:05}", number * 7919 % 10_007);
-    image.push((text.len() as u8 + 1) << 1 | 1);
-    image.extend_from_slice(text.as_bytes());
-    image
+    body.push((text.len() as u8 + 1) << 1 | 1);
+    body.extend_from_slice(text.as_bytes());
+    body
 }
 
 fn definition(relation: u32, unique: bool) -> IndexDefinition {
@@ -67,7 +67,7 @@ fn with_table(numbers: impl Iterator<Item = u64>, test: impl FnOnce(&Session, Ta
         .expect("memory");
     for number in numbers {
         transaction
-            .insert(&session, table, &image(number), Xid(3), CommandId(0))
+            .insert(&session, table, &body(number), Xid(3), CommandId(0))
             .expect("memory");
     }
     transaction.commit(&session);
@@ -175,7 +175,7 @@ fn a_clock_that_raises_leaves_nothing_behind() {
             let deleted = transaction.delete(session, &AllCommitted, table, slot, seen, xid, cid);
             assert!(matches!(deleted, Ok(Written::Done(_))));
             transaction
-                .insert(session, table, &image(number * 3), xid, cid)
+                .insert(session, table, &body(number * 3), xid, cid)
                 .expect("memory");
         }
         transaction.commit(session);

@@ -107,12 +107,12 @@ fn encode(
     old_key: &mut KeyBuffer,
 ) -> Result<Option<EntryForm>, EngineError> {
     let has_null = if is_optional {
-        session.encode_key_if_any(index, version.image(), key)?.0
+        session.encode_key_if_any(index, version.body(), key)?.0
     } else {
-        session.encode_key(index, version.image(), key)?.0
+        session.encode_key(index, version.body(), key)?.0
     };
     if let Some(below) = below {
-        session.encode_key_if_any(index, below.image(), old_key)?;
+        session.encode_key_if_any(index, below.body(), old_key)?;
         if old_key.as_slice() == key.as_slice() {
             return Ok(None);
         }
@@ -193,14 +193,14 @@ mod tests {
     const ROWS: u32 = 4000;
     const COLUMNS: usize = 3;
 
-    fn image(values: [u32; COLUMNS]) -> Vec<u8> {
-        let mut image = vec![0; 24];
-        image[18] = COLUMNS as u8;
-        image[22] = 24;
+    fn body(values: [u32; COLUMNS]) -> Vec<u8> {
+        let mut body = vec![0; 6];
+        body[0] = COLUMNS as u8;
+        body[4] = 24;
         values
             .iter()
-            .for_each(|value| image.extend_from_slice(&value.to_le_bytes()));
-        image
+            .for_each(|value| body.extend_from_slice(&value.to_le_bytes()));
+        body
     }
 
     fn definition(relation: u32, unique: bool, columns: &[u16]) -> IndexDefinition {
@@ -243,7 +243,7 @@ mod tests {
         for index in table.all_indexes() {
             let outcome = session.with_keys(|[key, scratch, ..]| {
                 let definition = session.definition(index).expect("decodes");
-                let has_null = encode_row(definition, new.image(), key).expect("encodes").0;
+                let has_null = encode_row(definition, new.body(), key).expect("encodes").0;
                 let clock = Some(&AllCommitted);
                 enter_key(session, table, index, has_null, key, scratch, slot, clock)
             });
@@ -303,10 +303,10 @@ mod tests {
             // In no order, and now and then a value that was there.
             let first = number * 7919 % (ROWS - ROWS / 10);
             let last = number * 104_729 % (ROWS - ROWS / 4);
-            let image = image([first, number % 7, last]);
+            let body = body([first, number % 7, last]);
             let obstacles = tables.map(|table| {
                 let (slot, version) = work
-                    .insert(session, table, &image, Xid(3), CommandId(0))
+                    .insert(session, table, &body, Xid(3), CommandId(0))
                     .expect("memory");
                 let obstacle = if table == tables[0] {
                     enter_all(session, table, slot, version)

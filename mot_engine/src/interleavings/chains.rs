@@ -1,6 +1,6 @@
 //! Version chains: pushed, stamped, taken back and pruned beside readers, who see the state of their snapshot and nothing else.
 
-use super::{Me, Place, image, thread, value_of};
+use super::{Me, Place, body, thread, value_of};
 use crate::ids::CommandId;
 use crate::{Newest, Session, Slot, Transaction, VersionRef, Written, Xid};
 use mot_model::{explore, finds, threads};
@@ -13,7 +13,7 @@ pub(super) fn insert(place: &Place, session: &Session, value: u64) -> Slot {
     let me = place.world.begin();
     let mut work = Transaction::new();
     let (slot, _) = work
-        .insert(session, place.table, &image(value), Xid(me.xid), CID)
+        .insert(session, place.table, &body(value), Xid(me.xid), CID)
         .unwrap();
     work.log(session, &mut place.world.clone()).unwrap();
     me.commit(Some(value));
@@ -48,7 +48,7 @@ pub(super) fn update(
                 place.table,
                 slot,
                 seen,
-                &image(value),
+                &body(value),
                 Xid(me.xid),
                 CID,
             )
@@ -91,7 +91,7 @@ fn sweep(place: &Place, session: &Session) {
 fn read(place: &Place, session: &Session, slot: Slot) {
     let snapshot = Me::nobody(&place.world).snapshot();
     let check = |version: VersionRef| {
-        assert_eq!(value_of(version.image()), snapshot.value);
+        assert_eq!(value_of(version.body()), snapshot.value);
         assert!(
             !version.is_tombstone(),
             "a version handed out stays what it was"
@@ -186,7 +186,7 @@ fn finish(place: &Arc<Place>, session: &Session, slot: Slot, value: u64) {
     let Newest::Live(version) = session.newest(&me, place.table, slot) else {
         panic!("the row is gone");
     };
-    assert_eq!(value_of(version.image()), value);
+    assert_eq!(value_of(version.body()), value);
     assert!(version.next().is_none(), "what nobody needs is taken out");
     drop(_pin);
     let mut problems = Vec::new();

@@ -1,6 +1,6 @@
 //! The commit protocol beside the checkpoint's walk: LSN and LOGGED flag, the `logging` mark and the round.
 
-use super::{Place, image, thread};
+use super::{Place, body, thread};
 use crate::checkpoint::begin_round;
 use crate::ids::CommandId;
 use crate::row::{Anchor, VersionRef, flags};
@@ -28,13 +28,13 @@ impl Row {
 
 /// Whoever reads a row while its versions are being logged gets the LSN of the newest logged version it saw.
 fn marks() {
-    let image = [0; crate::row::IMAGE_BYTES_MIN];
+    let body = [0; crate::row::BODY_BYTES_MIN];
     let mut blocks = vec![[0u128; 3]; VERSIONS as usize + 1];
     for (number, block) in blocks.iter_mut().enumerate() {
         let block = NonNull::from(block).cast::<u8>();
         let cid = CommandId(number as u32);
         // SAFETY: the block is 16-byte aligned, has 48 bytes, and is used once.
-        unsafe { VersionRef::write(block, &image, Xid(1), cid, Slot(0), 0) };
+        unsafe { VersionRef::write(block, &body, Xid(1), cid, 0) };
     }
     let row = Arc::new(Row {
         anchor: Anchor::new(),
@@ -84,7 +84,7 @@ fn logged_update(place: &Place, session: &Session, slot: Slot, value: u64) {
     };
     let (xid, table) = (Xid(me.xid), place.table);
     let written = work
-        .update(session, &me, table, slot, seen, &image(value), xid, CID)
+        .update(session, &me, table, slot, seen, &body(value), xid, CID)
         .unwrap();
     assert!(matches!(written, Written::Done(_)), "{written:?}");
     drop(pin);
@@ -130,7 +130,7 @@ fn insert(place: &Place, session: &Session) -> Slot {
     let me = place.world.begin();
     let mut work = Transaction::new();
     let (slot, _) = work
-        .insert(session, place.table, &image(0), Xid(me.xid), CID)
+        .insert(session, place.table, &body(0), Xid(me.xid), CID)
         .unwrap();
     work.log(session, &mut place.world.clone()).unwrap();
     me.commit(None);

@@ -43,7 +43,7 @@ fn read(place: &Place, session: &Session, slots: [Slot; ROWS]) {
     for _ in 0..2 {
         let seen = slots.map(|slot| {
             let version = session.visible(place.table, slot, &snapshot);
-            value_of(version.expect("the row is there").image())
+            value_of(version.expect("the row is there").body())
         });
         assert_eq!(seen, numbers(snapshot.value));
     }
@@ -89,7 +89,7 @@ fn finish(place: &Arc<Place>, session: &Session, slots: [Slot; ROWS]) {
         let Newest::Live(version) = session.newest(&me, place.table, slot) else {
             panic!("the row is gone");
         };
-        assert_eq!(value_of(version.image()), number);
+        assert_eq!(value_of(version.body()), number);
         assert!(version.next().is_none(), "what nobody needs is taken out");
     }
     drop(pin);

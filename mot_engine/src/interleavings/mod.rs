@@ -245,13 +245,13 @@ fn thread(
 }
 
 /// A tuple that holds a number.
-fn image(value: u64) -> Vec<u8> {
-    let mut image = vec![0; 24];
-    image[22] = 24;
-    image.extend_from_slice(&value.to_le_bytes());
-    image
+fn body(value: u64) -> Vec<u8> {
+    let mut body = vec![0; 6];
+    body[4] = 24;
+    body.extend_from_slice(&value.to_le_bytes());
+    body
 }
 
-fn value_of(image: &[u8]) -> u64 {
-    u64::from_le_bytes(image[24..32].try_into().unwrap())
+fn value_of(body: &[u8]) -> u64 {
+    u64::from_le_bytes(body[6..14].try_into().unwrap())
 }

@@ -1,7 +1,7 @@
 //! A transaction that changes one row several times, and takes its states out all at once, beside those who lock, read and sweep the row.
 
 use super::chains::{insert, update};
-use super::{Me, Place, image, thread, value_of};
+use super::{Me, Place, body, thread, value_of};
 use crate::{CommandId, LockStrength, Locked, Newest, Session, Slot, Transaction, VersionRef, Xid};
 use mot_model::{explore, finds, threads};
 
@@ -84,7 +84,7 @@ fn read(place: &Place, session: &Session, slot: Slot) {
     for _ in 0..2 {
         let seen = session.visible(place.table, slot, &snapshot);
         let seen = seen.expect("the row is there");
-        assert_eq!(value_of(seen.image()), snapshot.value);
+        assert_eq!(value_of(seen.body()), snapshot.value);
     }
 }
 
@@ -111,10 +111,7 @@ fn beside_others(commits: bool) {
     let Newest::Live(version) = session.newest(&me, place.table, slot) else {
         panic!("the row is gone");
     };
-    assert_eq!(
-        value_of(version.image()),
-        if commits { LAST } else { FIRST }
-    );
+    assert_eq!(value_of(version.body()), if commits { LAST } else { FIRST });
     assert!(version.next().is_none(), "what nobody needs is taken out");
     drop(pin);
     let mut problems = Vec::new();
@@ -141,7 +138,7 @@ fn a_new_row_taken_back() {
             let me = place.world.begin();
             let xid = Xid(me.xid);
             let mut work = Transaction::new();
-            let made = work.insert(&session, place.table, &image(FIRST), xid, CommandId(1));
+            let made = work.insert(&session, place.table, &body(FIRST), xid, CommandId(1));
             let (slot, seen) = made.unwrap();
             let strength = LockStrength::Update;
             let locked = lock(place, &session, &me, &mut work, slot, seen, strength);
@@ -170,7 +167,7 @@ fn insert_and_read(place: &Place, value: u64) {
     let slot = insert(place, &session, value);
     let snapshot = Me::nobody(&place.world).snapshot();
     let seen = session.visible(place.table, slot, &snapshot);
-    assert_eq!(value_of(seen.expect("the row is there").image()), value);
+    assert_eq!(value_of(seen.expect("the row is there").body()), value);
 }
 
 #[test]

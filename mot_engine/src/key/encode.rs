@@ -9,9 +9,9 @@
 //! Contract: `encode_row` and `encode_value` give the same bytes for the same value. A key longer
 //! than `KEY_BYTES_MAX` is `KeyTooLong`; after any error the buffer's content is unspecified.
 
+use super::body::{Attribute, BodyReader};
 use super::buffer::KeyBuffer;
 use super::definition::{IndexDefinition, KeyColumn, KeyKind};
-use super::image::{Attribute, ImageReader};
 use super::{KEY_BYTES_MAX, numeric};
 use crate::errors::EngineError;
 
@@ -121,7 +121,7 @@ fn push_value(
     Ok(())
 }
 
-/// Replaces `key` by the key of the row `image`.
+/// Replaces `key` by the key of the row with this `body`.
 ///
 /// A row with NULL in a NOT NULL key column has no key: `key` is left empty, which no key is, and the row has no entry in the index. Such
 /// states exist beside the index, not under it: older than the NOT NULL (an index is built over chains that may still hold them), or
@@ -129,11 +129,11 @@ fn push_value(
 #[inline]
 pub fn encode_row(
     definition: &IndexDefinition,
-    image: &[u8],
+    body: &[u8],
     key: &mut KeyBuffer,
 ) -> Result<HasNull, EngineError> {
     key.clear();
-    let mut reader = ImageReader::new(&definition.layout, image)?;
+    let mut reader = BodyReader::new(&definition.layout, body)?;
     let mut has_null = false;
     for column in &definition.columns {
         let value = match reader.attribute(column.attnum)? {
@@ -160,10 +160,10 @@ pub fn encode_row(
 #[inline]
 pub fn encode_row_if_any(
     definition: &IndexDefinition,
-    image: &[u8],
+    body: &[u8],
     key: &mut KeyBuffer,
 ) -> Result<HasNull, EngineError> {
-    let encoded = encode_row(definition, image, key);
+    let encoded = encode_row(definition, body, key);
     none_if_too_long(encoded, key)
 }
 
@@ -189,8 +189,8 @@ pub fn key_attributes_unchanged(
     old: &[u8],
     new: &[u8],
 ) -> Result<bool, EngineError> {
-    let mut old = ImageReader::new(&definition.layout, old)?;
-    let mut new = ImageReader::new(&definition.layout, new)?;
+    let mut old = BodyReader::new(&definition.layout, old)?;
+    let mut new = BodyReader::new(&definition.layout, new)?;
     for column in &definition.columns {
         if old.attribute(column.attnum)? != new.attribute(column.attnum)? {
             return Ok(false);

@@ -6,10 +6,10 @@
 //!
 //! Contract: [`FixedKey::encode`] gives the bytes `encode_row` gives, or says that it cannot. It is as total as that.
 
+use super::body::BodyReader;
 use super::buffer::KeyBuffer;
 use super::definition::{IndexDefinition, KeyColumn, KeyKind, fixed_starts};
 use super::encode::TAG_VALUE;
-use super::image::ImageReader;
 
 /// Keys are put together in one number.
 const FIXED_BYTES_MAX: usize = size_of::<u128>();
@@ -87,10 +87,10 @@ impl FixedKey {
         })
     }
 
-    /// Replaces `key` by the key of the row `image`. `false`: the row has NULLs or is not whole, which `encode_row` judges.
+    /// Replaces `key` by the key of the row with this `body`. `false`: the row has NULLs or is not whole, which `encode_row` judges.
     #[inline]
-    pub fn encode(&self, image: &[u8], key: &mut KeyBuffer) -> bool {
-        let Some(data) = ImageReader::data_without_nulls(image, self.attributes) else {
+    pub fn encode(&self, body: &[u8], key: &mut KeyBuffer) -> bool {
+        let Some(data) = BodyReader::data_without_nulls(body, self.attributes) else {
             return false;
         };
         let Some(data) = data.get(..self.data_bytes) else {

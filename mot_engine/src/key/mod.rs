@@ -11,11 +11,11 @@
 //! - The byte form of a definition and of a key is stored (checkpoint, log) and compared across
 //!   versions of the program only in the definition's case: keys are rebuilt on every load.
 
+mod body;
 mod buffer;
 mod definition;
 mod encode;
 mod fixed;
-mod image;
 mod list;
 mod numeric;
 mod prefix;
@@ -23,6 +23,7 @@ mod prefix;
 #[cfg(test)]
 mod tests;
 
+pub use body::{Attribute, BODY_HEADER_BYTES, BODY_OFFSET_BYTES, BodyReader};
 pub use buffer::KeyBuffer;
 pub(crate) use definition::RELATION_BYTES;
 pub use definition::{
@@ -35,7 +36,6 @@ pub use encode::{
     encode_value, key_attributes_unchanged,
 };
 pub use fixed::FixedKey;
-pub use image::{Attribute, BODY_OFFSET_BYTES, IMAGE_HEADER_BYTES, ImageReader};
 pub use list::KeyList;
 pub use prefix::{prefix_number, prefix_numbers};
 

@@ -2,10 +2,10 @@
 //!
 //! Equal prefixes of equally many columns give equal numbers, in every process and after every restart; different ones hardly ever do.
 
+use super::body::{Attribute, BodyReader};
 use super::buffer::KeyBuffer;
 use super::definition::IndexDefinition;
 use super::encode::{KeyValue, encode_row_if_any, encode_value};
-use super::image::{Attribute, ImageReader};
 use crate::errors::EngineError;
 
 /// The number of a prefix: its columns' encodings, one after the other.
@@ -14,20 +14,20 @@ pub fn prefix_number(columns: usize, prefix: &[u8]) -> u32 {
     crc32c::crc32c_append(seed, prefix)
 }
 
-/// Calls `each` with the numbers of all prefixes of the key of the row `image`, from one column to all. `key` is free for use, and holds
+/// Calls `each` with the numbers of all prefixes of the key of the row with this `body`, from one column to all. `key` is free for use, and holds
 /// the whole key after. None for a row without a key ([`encode_row_if_any`]).
 pub fn prefix_numbers(
     definition: &IndexDefinition,
-    image: &[u8],
+    body: &[u8],
     key: &mut KeyBuffer,
     mut each: impl FnMut(u32) -> Result<(), EngineError>,
 ) -> Result<(), EngineError> {
-    encode_row_if_any(definition, image, key)?;
+    encode_row_if_any(definition, body, key)?;
     if key.is_empty() {
         return Ok(());
     }
     key.clear();
-    let mut reader = ImageReader::new(&definition.layout, image)?;
+    let mut reader = BodyReader::new(&definition.layout, body)?;
     for (position, column) in definition.columns.iter().enumerate() {
         let value = match reader.attribute(column.attnum)? {
             Attribute::Null => KeyValue::Null,

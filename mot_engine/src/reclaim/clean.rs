@@ -287,7 +287,7 @@ pub(super) fn remove_entry(
     remaining: Option<&RemainingKeys>,
 ) -> Result<(), EngineError> {
     // One that is too long never had an entry.
-    let has_null = session.encode_key_if_any(index, version.image(), key)?.0;
+    let has_null = session.encode_key_if_any(index, version.body(), key)?.0;
     if key.is_empty() {
         return Ok(());
     }

@@ -17,11 +17,11 @@ use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::engine::Engine;
 use crate::errors::EngineError;
-use crate::ids::{CommandId, IndexId, Lsn, Slot, TableId, Xid};
+use crate::ids::{CommandId, IndexId, Lsn, TableId, Xid};
 use crate::index::Harvest;
-use crate::limits::ROW_BYTES_MAX;
+use crate::limits::{ROW_BYTES_MAX, XID_MAX};
 use crate::memory::{Memory, Purpose, Urgency};
-use crate::row::{IMAGE_BYTES_MIN, STAMP_BYTES, TOMBSTONE_IMAGE, VersionRef, block_bytes, flags};
+use crate::row::{BODY_BYTES_MIN, EMPTY_BODY, STAMP_BYTES, VersionRef, block_bytes, flags};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
 use crate::transaction::{allocate_table, publish_index};
@@ -250,32 +250,31 @@ pub(super) fn raise_ids(session: &Session, next_table: TableId, next_index: Inde
 /// A new version, unpublished: a tombstone without body.
 pub(super) fn write_version(
     session: &Session,
-    slot: Slot,
     xid: Xid,
     body: Option<&[u8]>,
     version_flags: u32,
 ) -> Result<VersionRef, EngineError> {
-    let bytes = match body {
-        None => TOMBSTONE_IMAGE.len(),
-        Some(body) => STAMP_BYTES + body.len(),
-    };
-    if bytes < IMAGE_BYTES_MIN {
+    if xid > XID_MAX {
+        return Err(EngineError::XidTooHigh { max: XID_MAX.0 });
+    }
+    let kind = if body.is_none() { flags::TOMBSTONE } else { 0 };
+    let body = body.unwrap_or(&EMPTY_BODY);
+    if body.len() < BODY_BYTES_MIN {
         return Err(EngineError::Corrupt {
             what: "a row is shorter than a tuple's header",
         });
     }
+    let bytes = STAMP_BYTES + body.len();
     if bytes > ROW_BYTES_MAX {
         return Err(EngineError::RowTooLong {
             bytes,
             max: ROW_BYTES_MAX,
         });
     }
-    let kind = if body.is_none() { flags::TOMBSTONE } else { 0 };
-    let block = session
-        .local
-        .allocate(block_bytes(bytes), Purpose::Rows, Urgency::Ordinary)?;
-    // SAFETY: the block is fresh, aligned and large enough for the image.
-    Ok(unsafe {
-        VersionRef::write_body(block, body, xid, CommandId(0), slot, version_flags | kind)
-    })
+    let block =
+        session
+            .local
+            .allocate(block_bytes(body.len()), Purpose::Rows, Urgency::Ordinary)?;
+    // SAFETY: the block is fresh, aligned and large enough for the body.
+    Ok(unsafe { VersionRef::write(block, body, xid, CommandId(0), version_flags | kind) })
 }

@@ -322,7 +322,7 @@ impl Replayer {
                 Some(&self.body[..])
             }
         };
-        let version = write_version(at.session, at.slot, at.xid, body, flags::APPLYING)?;
+        let version = write_version(at.session, at.xid, body, flags::APPLYING)?;
         let keys_changed = match at.keys_changed(newest, version) {
             Ok(changed) => changed,
             Err(error) => {
@@ -443,7 +443,7 @@ impl Place<'_> {
         };
         for index in self.table.all_indexes() {
             let definition = self.session.definition(index)?;
-            if !key_attributes_unchanged(definition, below.image(), version.image())? {
+            if !key_attributes_unchanged(definition, below.body(), version.body())? {
                 return Ok(true);
             }
         }

@@ -196,7 +196,6 @@ impl Loader<'_> {
         for entry in versions.iter().rev() {
             let version = write_version(
                 self.session,
-                slot,
                 entry.xid,
                 if entry.tombstone {
                     None

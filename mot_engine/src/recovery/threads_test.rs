@@ -90,14 +90,14 @@ fn arena() -> (Region, Engine) {
 }
 
 /// A body whose length and middle depend on the value, so that a difference against a wrong base shows.
-fn image(value: u64) -> Vec<u8> {
-    let mut image = vec![0; 24];
-    image[22] = 24;
-    image.extend_from_slice(&value.to_le_bytes());
-    image.extend(std::iter::repeat_n(value as u8, (value % 37) as usize));
-    image.extend_from_slice(&[0xAB; 60]);
-    image.extend_from_slice(&value.to_le_bytes());
-    image
+fn body(value: u64) -> Vec<u8> {
+    let mut body = vec![0; 6];
+    body[4] = 24;
+    body.extend_from_slice(&value.to_le_bytes());
+    body.extend(std::iter::repeat_n(value as u8, (value % 37) as usize));
+    body.extend_from_slice(&[0xAB; 60]);
+    body.extend_from_slice(&value.to_le_bytes());
+    body
 }
 
 fn begin(shared: &Shared, next_xid: &AtomicU64) -> u64 {
@@ -132,7 +132,7 @@ fn checkpoints_beside_writers_fit_the_log() {
         let inserted = transaction.insert(
             &session,
             table,
-            &image(value),
+            &body(value),
             Xid(xid),
             CommandId(value as u32),
         );
@@ -171,7 +171,7 @@ fn checkpoints_beside_writers_fit_the_log() {
                         let Newest::Live(seen) = session.newest(&asker, table, slot) else {
                             panic!("nobody deletes");
                         };
-                        let new = image(value >> 20);
+                        let new = body(value >> 20);
                         let written = transaction
                             .update(
                                 &session,

@@ -305,14 +305,14 @@ mod tests {
     fn mark_and_read() {
         let anchor = Anchor::new();
         let mut blocks = vec![0u128; BLOCK_WORDS * (VERSIONS as usize + 1)];
-        let image = [0; super::super::version::IMAGE_BYTES_MIN];
+        let body = [0; super::super::version::BODY_BYTES_MIN];
         let mut at = |number: u64| {
             let block = &mut blocks[number as usize * BLOCK_WORDS..][..BLOCK_WORDS];
             let block = NonNull::from(block).cast::<u8>();
             // SAFETY: the block is 16-byte aligned, has 48 bytes, and is used once.
             unsafe {
                 let (xid, cid) = (Xid(1), CommandId(number as u32));
-                VersionRef::write(block, &image, xid, cid, Slot(0), 0).address()
+                VersionRef::write(block, &body, xid, cid, 0).address()
             }
         };
         let addresses: Vec<u64> = (0..=VERSIONS).map(&mut at).collect();

@@ -12,5 +12,7 @@ pub(crate) use chain::{Judged, counted_as_top, counted_early, judge_maker, unlin
 pub use chain::{JudgedVersion, Newest, is_visible, judge, newest, oldest_needed, visible};
 pub(crate) use prefetch::{prefetch_anchor, prefetch_header, prefetch_version};
 pub use strength::LockStrength;
-pub(crate) use version::TOMBSTONE_IMAGE;
-pub use version::{IMAGE_BYTES_MIN, STAMP_BYTES, Version, VersionRef, block_bytes, flags};
+pub(crate) use version::EMPTY_BODY;
+pub use version::{
+    BODY_BYTES_MIN, IMAGE_BYTES_MIN, STAMP_BYTES, Version, VersionRef, block_bytes, flags,
+};

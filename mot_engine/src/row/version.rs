@@ -1,21 +1,24 @@
 //! A version: one state of a row.
 //!
 //! ```text
-//!  0  word: u64         the older version's address or 0, flags, and the length of a short image
-//!  8  image_bytes: u64  length of a long image; a short one has no such word
-//!  8 or 16  image       a PostgreSQL heap tuple; its first 18 bytes are the engine's stamp:
-//!      0 xid: u64       the (sub)transaction that made it      (t_choice)
-//!      8 cid: u32       the command of that transaction        (t_choice)
-//!     12 tid: 3 x u16   block high, block low, offset          (t_ctid)
-//!     18 body           t_infomask2, t_infomask, t_hoff, null bitmap, data: what is logged and checkpointed
+//! the image: a PostgreSQL heap tuple; its first 18 bytes are the engine's
+//!  0  xid, low half: u32     the (sub)transaction that made it                             (t_xmin)
+//!  4  cid: u32               the command of that transaction                               (t_xmax)
+//!  8  word: u64              the older version's address or 0, flags, a short image's length (t_cid, t_ctid)
+//! 16  xid, high part: u16                                                                  (t_ctid)
+//! 18  body                   t_infomask2, t_infomask, t_hoff, null bitmap, data: what is logged and checkpointed
+//!
+//! -8  image_bytes: u64       in front of an image that is longer than the word can say
 //!
 //! word: bits 0..3 and 59..64 length, 3..48 address (a multiple of 8), 48..59 hints and kind, see `flags`
 //! ```
 //!
-//! So a scan hands the tuple out in place, and `xmin`, `cmin` and `ctid` of the tuple come out right.
+//! So a version costs nothing but its tuple, and a scan hands the tuple out in place: its columns and `xmin` come out right; `xmax`, `cmin` and
+//! `cmax` only of a copy with a header of its own, which who asks for them makes.
 //!
 //! Invariants:
-//! - Everything but the word's address and flags is written before the version is published and never changes.
+//! - Everything but the word is written before the version is published and never changes. So nobody makes a slice of an image: it would have
+//!   the word in it, which others change. [`VersionRef::body`] is a slice.
 //! - The address in a published version's word changes only under the anchor's latch (unlink, prune), flags at any time by anybody: so both
 //!   by instructions that leave the rest of the word alone.
 //! - Hint flags are only ever added, and only once they are true for ever. (APPLYING is no hint: replay takes it off.)
@@ -23,18 +26,22 @@
 
 use super::anchor::Head;
 use super::strength::LockStrength;
-use crate::ids::{CommandId, Slot, Xid};
+use crate::ids::{CommandId, Xid};
+use crate::limits::XID_MAX;
 use crate::sync::{AtomicU64, Ordering, order_unless_broken};
 use std::ptr::NonNull;
 
-/// Bytes of an image that belong to the engine.
-pub const STAMP_BYTES: usize = 18;
+/// Bytes of an image that belong to the engine: its stamp.
+pub const STAMP_BYTES: usize = crate::key::BODY_OFFSET_BYTES;
 
 /// Bytes of the shortest image: the stamp, rounded up to words.
 pub const IMAGE_BYTES_MIN: usize = 24;
 
-/// A tombstone's image: the stamp.
-pub(crate) const TOMBSTONE_IMAGE: [u8; IMAGE_BYTES_MIN] = [0; IMAGE_BYTES_MIN];
+/// Bytes of the shortest body.
+pub const BODY_BYTES_MIN: usize = IMAGE_BYTES_MIN - STAMP_BYTES;
+
+/// The body of a version without columns: a tombstone's, a lock entry's.
+pub(crate) const EMPTY_BODY: [u8; BODY_BYTES_MIN] = [0; BODY_BYTES_MIN];
 
 /// Flags of a version.
 pub mod flags {
@@ -65,8 +72,8 @@ pub mod flags {
     pub(super) const BITS: u32 = 11;
 }
 
-/// Bytes of the longest image whose length fits into the word: with the word, a block of 256 bytes.
-const SHORT_IMAGE_BYTES_MAX: usize = 248;
+/// Bytes of the longest image whose length fits into the word.
+const SHORT_IMAGE_BYTES_MAX: usize = 255;
 /// Where in the word the flags are.
 const FLAGS_SHIFT: u32 = 48;
 const FLAGS: u64 = ((1 << flags::BITS) - 1) << FLAGS_SHIFT;
@@ -81,19 +88,29 @@ const _: () = assert!(
     (SHORT_IMAGE_BYTES_MAX as u64) < 1 << (LENGTH_LOW_BITS + u64::BITS - LENGTH_HIGH_SHIFT)
 );
 
-/// What every version begins with.
+/// What every version begins with: the stamp, in the places that a heap tuple has for `t_choice` and `t_ctid`.
 #[repr(C)]
 pub struct Version {
+    xid_low: u32,
+    cid: u32,
     word: AtomicU64,
+    xid_high: u16,
 }
 
-/// Bytes in front of an image.
+const _: () = {
+    assert!(std::mem::offset_of!(Version, word) == 8);
+    assert!(std::mem::offset_of!(Version, xid_high) + size_of::<u16>() == STAMP_BYTES);
+    assert!(size_of::<Version>() <= IMAGE_BYTES_MIN);
+    assert!(XID_MAX.0 >> (u32::BITS + u16::BITS) == 0);
+};
+
+/// Bytes in front of an image: its length, if it is a long one.
 #[inline]
-fn header_bytes(image_bytes: usize) -> usize {
+fn front_bytes(image_bytes: usize) -> usize {
     if image_bytes <= SHORT_IMAGE_BYTES_MAX {
-        size_of::<Version>()
+        0
     } else {
-        size_of::<Version>() + size_of::<u64>()
+        size_of::<u64>()
     }
 }
 
@@ -112,9 +129,13 @@ fn short_length(word: u64) -> usize {
     ((word >> LENGTH_HIGH_SHIFT) << LENGTH_LOW_BITS | word & LENGTH_LOW) as usize
 }
 
-/// Bytes of the arena block of a version with such an image.
-pub fn block_bytes(image_bytes: usize) -> usize {
-    (header_bytes(image_bytes) + image_bytes).next_multiple_of(align_of::<Version>())
+/// Bytes of the arena block of a version with such a body.
+pub fn block_bytes(body_bytes: usize) -> usize {
+    block_bytes_of_image(STAMP_BYTES + body_bytes)
+}
+
+fn block_bytes_of_image(image_bytes: usize) -> usize {
+    (front_bytes(image_bytes) + image_bytes).next_multiple_of(align_of::<Version>())
 }
 
 /// A version in the arena. Valid while pinned, or while a snapshot that sees it is registered.
@@ -143,119 +164,75 @@ impl VersionRef {
     /// Writes a new version into `block`, unpublished: only the caller can reach it.
     ///
     /// # Safety
-    /// `block` is an unshared block of at least `block_bytes(image.len())` bytes, 8-byte aligned; `image` is at least
-    /// [`IMAGE_BYTES_MIN`] long.
+    /// `block` is an unshared block of at least `block_bytes(body.len())` bytes, 8-byte aligned; `body` is at least
+    /// [`BODY_BYTES_MIN`] long.
     pub(crate) unsafe fn write(
         block: NonNull<u8>,
-        image: &[u8],
+        body: &[u8],
         xid: Xid,
         cid: CommandId,
-        slot: Slot,
         flags: u32,
     ) -> VersionRef {
-        debug_assert!(image.len() >= IMAGE_BYTES_MIN);
-        // SAFETY: the caller's.
-        unsafe { VersionRef::write_body(block, Some(&image[STAMP_BYTES..]), xid, cid, slot, flags) }
-    }
-
-    /// As `write`, from what follows the stamp; `None` makes a tombstone's image.
-    ///
-    /// # Safety
-    /// `block` is an unshared, 8-byte aligned block that is large enough for the image.
-    pub(crate) unsafe fn write_body(
-        block: NonNull<u8>,
-        body: Option<&[u8]>,
-        xid: Xid,
-        cid: CommandId,
-        slot: Slot,
-        flags: u32,
-    ) -> VersionRef {
-        let body = body.unwrap_or(&TOMBSTONE_IMAGE[STAMP_BYTES..]);
-        let version = block.cast::<Version>();
-        let image_bytes = STAMP_BYTES + body.len();
+        debug_assert!(body.len() >= BODY_BYTES_MIN);
         debug_assert_eq!(flags >> flags::BITS, 0);
-        let word = u64::from(flags) << FLAGS_SHIFT | length_bits(image_bytes);
-        // SAFETY: the block is ours and large enough (caller).
+        // Whoever starts a transaction's work, or reads one, has looked.
+        debug_assert!(xid <= XID_MAX);
+        let image_bytes = STAMP_BYTES + body.len();
+        // SAFETY: the block is ours and large enough (caller); the body, which overwrites the padding of the struct, is no part of the block.
         unsafe {
-            version.write(Version {
-                word: AtomicU64::new(word),
-            });
-            if short_length(word) == 0 {
-                version.add(1).cast::<u64>().write(image_bytes as u64);
+            let image = block.add(front_bytes(image_bytes));
+            if image != block {
+                block.cast::<u64>().write(image_bytes as u64);
             }
-            let at = block.add(header_bytes(image_bytes));
-            at.add(STAMP_BYTES)
+            let version = image.cast::<Version>();
+            version.write(Version {
+                xid_low: xid.0 as u32,
+                cid: cid.0,
+                word: AtomicU64::new(u64::from(flags) << FLAGS_SHIFT | length_bits(image_bytes)),
+                xid_high: (xid.0 >> u32::BITS) as u16,
+            });
+            image
+                .add(STAMP_BYTES)
                 .copy_from_nonoverlapping(NonNull::from(body).cast(), body.len());
-            at.cast::<u64>().write(xid.0);
-            at.add(8).cast::<u32>().write(cid.0);
-            let (block, offset) = slot.to_tid();
-            let tid = at.add(12).cast::<u16>();
-            tid.write((block >> 16) as u16);
-            tid.add(1).write(block as u16);
-            tid.add(2).write(offset);
+            VersionRef(version)
         }
-        VersionRef(version)
     }
 
     /// The transaction that made it.
+    #[inline]
     pub fn xid(&self) -> Xid {
-        // SAFETY: the stamp follows the header and never changes after publication.
-        Xid(unsafe { self.image_ptr().cast::<u64>().read() })
+        let header = self.header();
+        Xid(u64::from(header.xid_high) << u32::BITS | u64::from(header.xid_low))
     }
 
     /// The command that made it.
+    #[inline]
     pub fn cid(&self) -> CommandId {
-        // SAFETY: as for `xid`.
-        CommandId(unsafe { self.image_ptr().cast::<u32>().add(2).read() })
+        CommandId(self.header().cid)
     }
 
-    /// The row it belongs to.
-    pub fn slot(&self) -> Slot {
-        // SAFETY: as for `xid`.
-        let (high, low, offset) = unsafe {
-            let tid = self.image_ptr().cast::<u16>().add(6);
-            (tid.read(), tid.add(1).read(), tid.add(2).read())
-        };
-        let block = (u32::from(high) << 16) | u32::from(low);
-        Slot::from_tid(block, offset).expect("a version's stamp holds a slot")
-    }
-
-    /// The tuple, stamp included.
-    pub fn image(&self) -> &[u8] {
-        let bytes = self.image_bytes();
-        // SAFETY: the image follows the header and is immutable while the version is protected.
-        unsafe { std::slice::from_raw_parts(self.image_at(bytes), bytes) }
-    }
-
-    /// The tuple's address.
+    /// The tuple's address. Bytes 4 to 18 are not what a heap tuple has there.
     #[inline]
     pub fn image_ptr(&self) -> *const u8 {
-        let is_long = short_length(self.word()) == 0;
-        let words = 1 + usize::from(is_long);
-        // SAFETY: past the header is inside the block.
-        unsafe { self.0.as_ptr().add(words).cast() }
-    }
-
-    /// Where an image of this length begins.
-    #[inline]
-    fn image_at(&self, image_bytes: usize) -> *const u8 {
-        // SAFETY: past the header is inside the block.
-        unsafe { self.0.as_ptr().cast::<u8>().add(header_bytes(image_bytes)) }
+        self.0.as_ptr().cast()
     }
 
     /// The tuple's length.
     #[inline]
     pub fn image_bytes(&self) -> usize {
         match short_length(self.word()) {
-            // SAFETY: a long image's length follows the word and never changes after publication.
-            0 => unsafe { self.0.add(1).cast::<u64>().read() as usize },
+            // SAFETY: a long image's length lies before it and never changes after publication.
+            0 => unsafe { self.0.cast::<u64>().sub(1).read() as usize },
             length => length,
         }
     }
 
-    /// What is logged and checkpointed of the tuple.
+    /// The row: what is logged and checkpointed of the tuple.
+    #[inline]
     pub fn body(&self) -> &[u8] {
-        &self.image()[STAMP_BYTES..]
+        let bytes = self.image_bytes() - STAMP_BYTES;
+        // SAFETY: the body follows the stamp and is immutable while the version is protected.
+        unsafe { std::slice::from_raw_parts(self.image_ptr().add(STAMP_BYTES), bytes) }
     }
 
     #[inline]
@@ -334,7 +311,9 @@ impl VersionRef {
 
     /// The block it lies in, to free or retire it.
     pub(crate) fn block(self) -> NonNull<u8> {
-        self.0.cast()
+        let front = front_bytes(self.image_bytes());
+        // SAFETY: what lies before an image belongs to its block.
+        unsafe { self.0.cast::<u8>().sub(front) }
     }
 
     /// Puts it above a chain. Unpublished versions only.
@@ -364,7 +343,7 @@ impl VersionRef {
 
     /// Bytes of its arena block.
     pub fn block_bytes(&self) -> usize {
-        block_bytes(self.image_bytes())
+        block_bytes_of_image(self.image_bytes())
     }
 }
 
@@ -385,19 +364,19 @@ mod tests {
             1000,
             70_000,
         ] {
-            let mut block = vec![0u64; block_bytes(length) / 8];
-            let image: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            let body: Vec<u8> = (STAMP_BYTES..length).map(|at| at as u8).collect();
+            let mut block = vec![0u64; block_bytes(body.len()) / 8];
             let at = NonNull::new(block.as_mut_ptr().cast()).unwrap();
-            let (xid, cid, slot) = (Xid(77 << 32), CommandId(5), Slot(70_000));
+            let (xid, cid) = (Xid(XID_MAX.0 - 77), CommandId(u32::MAX - 5));
             // SAFETY: the vector is large enough and 8-byte aligned.
-            let version = unsafe { VersionRef::write(at, &image, xid, cid, slot, 0) };
+            let version = unsafe { VersionRef::write(at, &body, xid, cid, 0) };
             let same = || {
                 assert_eq!(version.xid(), xid);
                 assert_eq!(version.cid(), cid);
-                assert_eq!(version.slot(), slot);
-                assert_eq!(version.image().len(), length);
-                assert_eq!(version.image().as_ptr(), version.image_ptr());
-                assert_eq!(version.body(), &image[STAMP_BYTES..]);
+                assert_eq!(version.image_bytes(), length);
+                assert_eq!(version.block(), at);
+                assert_eq!(version.block_bytes(), block_bytes(body.len()));
+                assert_eq!(version.body(), body);
                 assert_eq!(version.strength(), LockStrength::NoKeyUpdate);
             };
             same();
@@ -410,18 +389,17 @@ mod tests {
             assert_ne!(version.flags() & flags::LOGGED, 0);
             version.replace_next(None);
             assert!(version.next().is_none());
-            assert_eq!(version.image(), {
-                let mut stamped = image.clone();
-                stamped[..STAMP_BYTES].copy_from_slice(&version.image()[..STAMP_BYTES]);
-                stamped
-            });
+            assert_eq!((version.xid(), version.cid()), (xid, cid));
+            assert_eq!(version.body(), body);
         }
     }
 
     #[test]
-    fn a_short_row_costs_eight_bytes() {
-        assert_eq!(block_bytes(48), 56);
-        assert_eq!(block_bytes(SHORT_IMAGE_BYTES_MAX), 256);
-        assert_eq!(block_bytes(256), 272);
+    fn a_version_costs_its_tuple() {
+        let bytes = |image: usize| block_bytes(image - STAMP_BYTES);
+        assert_eq!(bytes(IMAGE_BYTES_MIN), 24);
+        assert_eq!(bytes(48), 48);
+        assert_eq!(bytes(SHORT_IMAGE_BYTES_MAX), 256);
+        assert_eq!(bytes(256), 264);
     }
 }

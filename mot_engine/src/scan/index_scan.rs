@@ -408,7 +408,7 @@ fn visible_with_key<'k, S: Snapshot>(
     if !snapshot.sees_younger() && !anchor.head().has(Head::KEYS_MOVED) {
         return Ok(Some(version));
     }
-    let has_null = session.encode_key(index, version.image(), scratch)?.0;
+    let has_null = session.encode_key(index, version.body(), scratch)?.0;
     if index.form(has_null) == EntryForm::Suffixed {
         crate::index::append_slot(scratch, slot)?;
     }

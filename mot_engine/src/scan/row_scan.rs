@@ -82,7 +82,7 @@ impl RowScan {
         &mut self,
         session: &Session,
         snapshot: &S,
-    ) -> impl ExactSizeIterator<Item = VersionRef> + '_ {
+    ) -> impl ExactSizeIterator<Item = (Slot, VersionRef)> + '_ {
         while self.given == self.count && self.next < self.end {
             // Whoever asks for groups wants all rows.
             self.group = ROWS_MAX;
@@ -94,7 +94,7 @@ impl RowScan {
         let group = std::mem::replace(&mut self.given, self.count)..self.count;
         self.found[group]
             .iter()
-            .map(|found| found.expect("a row was found").1)
+            .map(|found| found.expect("a row was found"))
     }
 
     fn look<S: Snapshot>(&mut self, session: &Session, snapshot: &S) {

@@ -7,6 +7,7 @@ use super::examine::data_below;
 use super::log::committed_below;
 use super::pinned::Pinned;
 use super::{Kind, Litter, Operation, Own, Transaction};
+use crate::ids::Slot;
 use crate::memory::Purpose;
 use crate::pause::{Point, reach};
 use crate::reclaim::{Part, leave, prune_row, take_states_out, without_stale_lock_flag};
@@ -175,7 +176,7 @@ fn commit_row(session: &Session, own: &Own, operation: &Operation, litter: &mut 
     let grown = live_bytes(version) - base.map_or(0, live_bytes);
     let has_own_between = data_below(version) != base;
     if has_own_between {
-        trim(session, table, own, version);
+        trim(session, table, slot, own, version);
     }
     let horizon = session.engine().horizon();
     if base.is_some_and(|base| base.xid() < horizon && base.next().is_some()) {
@@ -221,7 +222,7 @@ pub(super) fn last_own(anchor: &Anchor, own: &Own) -> Option<VersionRef> {
 }
 
 /// Cuts out the states that this transaction replaced itself, which nobody else ever saw.
-pub(super) fn trim(session: &Session, table: TableRef, own: &Own, last: VersionRef) {
+pub(super) fn trim(session: &Session, table: TableRef, slot: Slot, own: &Own, last: VersionRef) {
     let part = |version: VersionRef| {
         let is_state = version.flags() & (flags::LOCK_ONLY | flags::ABORTED) == 0;
         if is_state && version != last && own.has(version.xid()) {
@@ -230,7 +231,7 @@ pub(super) fn trim(session: &Session, table: TableRef, own: &Own, last: VersionR
             Part::Kept
         }
     };
-    take_states_out(session, table, last.slot(), part, |_, _| {});
+    take_states_out(session, table, slot, part, |_, _| {});
 }
 
 /// Takes a row lock's entry out of its chain.

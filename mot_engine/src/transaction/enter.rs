@@ -46,14 +46,14 @@ impl Transaction {
         })
     }
 
-    /// Whether inserting this image would meet a live row with the same key (of `only`, if given); changes nothing.
+    /// Whether inserting this body would meet a live row with the same key (of `only`, if given); changes nothing.
     pub fn probe(
         &self,
         session: &Session,
         clock: &impl Clock,
         table: TableRef,
         only: Option<IndexRef>,
-        image: &[u8],
+        body: &[u8],
     ) -> Result<Entered, EngineError> {
         let _pin = session.local.pin();
         for index in table.all_indexes() {
@@ -62,7 +62,7 @@ impl Transaction {
             }
             let outcome = session.with_keys(|keys| {
                 let [key, scratch, ..] = keys;
-                let has_null = session.encode_key(index, image, key)?.0;
+                let has_null = session.encode_key(index, body, key)?.0;
                 if key.is_empty() {
                     return Ok(EntryOutcome::Done);
                 }

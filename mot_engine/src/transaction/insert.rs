@@ -5,7 +5,7 @@ use crate::errors::EngineError;
 use crate::ids::{CommandId, Slot, Xid};
 use crate::limits::ROW_BYTES_MAX;
 use crate::memory::{Purpose, Urgency};
-use crate::row::{Head, IMAGE_BYTES_MIN, VersionRef, block_bytes, flags};
+use crate::row::{BODY_BYTES_MIN, Head, STAMP_BYTES, VersionRef, block_bytes, flags};
 use crate::session::Session;
 use crate::table::TableRef;
 
@@ -15,18 +15,18 @@ impl Transaction {
         &mut self,
         session: &Session,
         table: TableRef,
-        image: &[u8],
+        body: &[u8],
         xid: Xid,
         cid: CommandId,
     ) -> Result<(Slot, VersionRef), EngineError> {
-        check_length(image)?;
+        check_length(body)?;
         self.reserve(xid)?;
         let _pin = session.local.pin();
         let slot = session
             .batches
             .borrow_mut()
             .take(&session.local, session.catalog(), table)?;
-        let bytes = block_bytes(image.len());
+        let bytes = block_bytes(body.len());
         let block = match session
             .local
             .allocate(bytes, Purpose::Rows, Urgency::Ordinary)
@@ -37,9 +37,8 @@ impl Transaction {
                 return Err(full.into());
             }
         };
-        // SAFETY: the block is fresh and large enough; the image's length was checked.
-        let version =
-            unsafe { VersionRef::write(block, image, xid, cid, slot, flags::KEYS_CHANGED) };
+        // SAFETY: the block is fresh and large enough; the body's length was checked.
+        let version = unsafe { VersionRef::write(block, body, xid, cid, flags::KEYS_CHANGED) };
         let anchor = table
             .anchor(slot)
             .expect("a slot that was handed out has an anchor");
@@ -53,14 +52,15 @@ impl Transaction {
     }
 }
 
-pub(super) fn check_length(image: &[u8]) -> Result<(), EngineError> {
-    if image.len() > ROW_BYTES_MAX {
+pub(super) fn check_length(body: &[u8]) -> Result<(), EngineError> {
+    let bytes = STAMP_BYTES + body.len();
+    if bytes > ROW_BYTES_MAX {
         return Err(EngineError::RowTooLong {
-            bytes: image.len(),
+            bytes,
             max: ROW_BYTES_MAX,
         });
     }
-    if image.len() < IMAGE_BYTES_MIN {
+    if body.len() < BODY_BYTES_MIN {
         return Err(EngineError::Corrupt {
             what: "a tuple shorter than its header",
         });

@@ -10,7 +10,7 @@ use crate::errors::EngineError;
 use crate::ids::{CommandId, Slot, Xid};
 use crate::memory::{Purpose, Urgency};
 use crate::pause::{Point, reach};
-use crate::row::{Head, IMAGE_BYTES_MIN, LockStrength, VersionRef, block_bytes, flags};
+use crate::row::{EMPTY_BODY, Head, LockStrength, VersionRef, block_bytes, flags};
 use crate::session::Session;
 use crate::table::TableRef;
 
@@ -41,21 +41,18 @@ fn urgency(strength: LockStrength) -> Urgency {
     }
 }
 
-const LOCK_IMAGE: [u8; IMAGE_BYTES_MIN] = [0; IMAGE_BYTES_MIN];
-
 /// A lock entry, unpublished.
 pub(super) fn lock_entry(
     session: &Session,
-    slot: Slot,
     strength: LockStrength,
     xid: Xid,
     urgency: Urgency,
 ) -> Result<VersionRef, EngineError> {
-    let bytes = block_bytes(IMAGE_BYTES_MIN);
+    let bytes = block_bytes(EMPTY_BODY.len());
     let block = session.local.allocate(bytes, Purpose::Rows, urgency)?;
     let kind = flags::LOCK_ONLY | (strength as u32) << flags::STRENGTH_SHIFT;
     // SAFETY: the block is fresh and large enough.
-    Ok(unsafe { VersionRef::write(block, &LOCK_IMAGE, xid, CommandId(0), slot, kind) })
+    Ok(unsafe { VersionRef::write(block, &EMPTY_BODY, xid, CommandId(0), kind) })
 }
 
 impl Transaction {
@@ -100,7 +97,7 @@ impl Transaction {
             }
             let entry = match fresh.version() {
                 Some(entry) => entry,
-                None => fresh.insert(lock_entry(session, slot, strength, xid, urgency(strength))?),
+                None => fresh.insert(lock_entry(session, strength, xid, urgency(strength))?),
             };
             reach(Point::LockBeforePublish);
             entry.set_next(head);

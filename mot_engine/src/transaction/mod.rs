@@ -34,6 +34,7 @@ pub use update::Written;
 
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
+use crate::limits::XID_MAX;
 use crate::row::{Head, VersionRef};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
@@ -310,6 +311,9 @@ impl Transaction {
             return Err(EngineError::Corrupt {
                 what: "a row is changed after its transaction's changes were logged",
             });
+        }
+        if xid > XID_MAX {
+            return Err(EngineError::XidTooHigh { max: XID_MAX.0 });
         }
         self.own.add(xid, self.operations.len())?;
         self.operations

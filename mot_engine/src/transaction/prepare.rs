@@ -71,13 +71,7 @@ pub fn hold_row_lock(
         }
         let entry = match fresh.version() {
             Some(entry) => entry,
-            None => fresh.insert(lock_entry(
-                session,
-                lock.slot,
-                lock.strength,
-                xid,
-                Urgency::Reserve,
-            )?),
+            None => fresh.insert(lock_entry(session, lock.strength, xid, Urgency::Reserve)?),
         };
         entry.set_next(head);
         let locked = head
@@ -184,7 +178,7 @@ fn give_up_row(session: &Session, own: &Own, operation: &Operation) -> i64 {
     };
     let base = base_below(version, own);
     if data_below(version) != base {
-        trim(session, operation.table, own, version);
+        trim(session, operation.table, operation.slot(), own, version);
     }
     version.add_flags(flags::COUNTED_EARLY);
     live_bytes(version) - base.map_or(0, live_bytes)

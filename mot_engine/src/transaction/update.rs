@@ -9,7 +9,7 @@ use crate::ids::{CommandId, Slot, Xid};
 use crate::key::{encode_row, encode_row_if_any, key_attributes_unchanged};
 use crate::memory::{Purpose, Urgency};
 use crate::pause::{Point, reach};
-use crate::row::{Head, LockStrength, TOMBSTONE_IMAGE, VersionRef, block_bytes, flags};
+use crate::row::{EMPTY_BODY, Head, LockStrength, VersionRef, block_bytes, flags};
 use crate::session::Session;
 use crate::table::TableRef;
 
@@ -38,14 +38,14 @@ impl Transaction {
         table: TableRef,
         slot: Slot,
         seen: VersionRef,
-        image: &[u8],
+        body: &[u8],
         xid: Xid,
         cid: CommandId,
     ) -> Result<Written, EngineError> {
-        check_length(image)?;
+        check_length(body)?;
         let _pin = session.local.pin();
-        let changed = changed_keys(session, table, seen.image(), image)?;
-        let change = Change::to(image, changed, seen, clock);
+        let changed = changed_keys(session, table, seen.body(), body)?;
+        let change = Change::to(body, changed, seen, clock);
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
 
@@ -59,17 +59,17 @@ impl Transaction {
         table: TableRef,
         slot: Slot,
         seen: VersionRef,
-        image: &[u8],
+        body: &[u8],
         xid: Xid,
         cid: CommandId,
     ) -> Result<Written, EngineError> {
-        check_length(image)?;
+        check_length(body)?;
         let _pin = session.local.pin();
         debug_assert!(matches!(
-            changed_keys(session, table, seen.image(), image),
+            changed_keys(session, table, seen.body(), body),
             Ok(0)
         ));
-        let change = Change::to(image, 0, seen, clock);
+        let change = Change::to(body, 0, seen, clock);
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
 
@@ -87,7 +87,7 @@ impl Transaction {
     ) -> Result<Written, EngineError> {
         let change = Change {
             kind: Kind::Delete,
-            image: &TOMBSTONE_IMAGE,
+            body: &EMPTY_BODY,
             flags: flags::TOMBSTONE,
             strength: LockStrength::Update,
             urgency: Urgency::Reserve,
@@ -125,7 +125,7 @@ impl Transaction {
             };
             let version = match fresh.version() {
                 Some(version) => version,
-                None => fresh.insert(change.allocate(session, slot, xid, cid)?),
+                None => fresh.insert(change.allocate(session, xid, cid)?),
             };
             reach(Point::WriteBeforePublish);
             version.set_next(head);
@@ -159,7 +159,7 @@ fn key_change_of_own(seen: VersionRef, clock: &impl Clock) -> u32 {
 
 struct Change<'a> {
     kind: Kind,
-    image: &'a [u8],
+    body: &'a [u8],
     flags: u32,
     strength: LockStrength,
     urgency: Urgency,
@@ -167,10 +167,10 @@ struct Change<'a> {
 
 impl<'a> Change<'a> {
     /// To another state, of which these keys differ from those of `seen`.
-    fn to(image: &'a [u8], changed: u32, seen: VersionRef, clock: &impl Clock) -> Self {
+    fn to(body: &'a [u8], changed: u32, seen: VersionRef, clock: &impl Clock) -> Self {
         Change {
             kind: Kind::Update,
-            image,
+            body,
             flags: changed | key_change_of_own(seen, clock),
             strength: if changed & flags::UNIQUE_KEYS_CHANGED != 0 {
                 LockStrength::Update
@@ -184,18 +184,17 @@ impl<'a> Change<'a> {
     fn allocate(
         &self,
         session: &Session,
-        slot: Slot,
         xid: Xid,
         cid: CommandId,
     ) -> Result<VersionRef, EngineError> {
-        let bytes = block_bytes(self.image.len());
+        let bytes = block_bytes(self.body.len());
         let block = session.local.allocate(bytes, Purpose::Rows, self.urgency)?;
         // SAFETY: the block is fresh and large enough.
-        Ok(unsafe { VersionRef::write(block, self.image, xid, cid, slot, self.flags) })
+        Ok(unsafe { VersionRef::write(block, self.body, xid, cid, self.flags) })
     }
 }
 
-/// Which keys differ between two images, as version flags.
+/// Which keys differ between two rows, as version flags.
 fn changed_keys(
     session: &Session,
     table: TableRef,

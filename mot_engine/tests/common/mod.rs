@@ -309,29 +309,29 @@ pub struct Row {
 }
 
 /// A heap tuple.
-pub fn image(row: Row) -> Vec<u8> {
-    let mut image = vec![0u8; 24];
-    image[18..20].copy_from_slice(&3u16.to_le_bytes());
-    image[22] = 24;
-    image.extend_from_slice(&row.a.to_le_bytes());
-    image.extend_from_slice(&row.b.to_le_bytes());
+pub fn body(row: Row) -> Vec<u8> {
+    let mut body = vec![0u8; 6];
+    body[0..2].copy_from_slice(&3u16.to_le_bytes());
+    body[4] = 24;
+    body.extend_from_slice(&row.a.to_le_bytes());
+    body.extend_from_slice(&row.b.to_le_bytes());
     match row.c {
-        Some(c) => image.extend_from_slice(&c.to_le_bytes()),
+        Some(c) => body.extend_from_slice(&c.to_le_bytes()),
         None => {
-            image[20] = 1;
-            image[23] = 0b011;
+            body[2] = 1;
+            body[5] = 0b011;
         }
     }
-    image
+    body
 }
 
 /// Back from a heap tuple.
-pub fn row(image: &[u8]) -> Row {
-    let at = |from: usize| i32::from_le_bytes(image[from..from + 4].try_into().unwrap());
-    let c = (image[20] & 1 == 0).then(|| at(32));
+pub fn row(body: &[u8]) -> Row {
+    let at = |from: usize| i32::from_le_bytes(body[from..from + 4].try_into().unwrap());
+    let c = (body[2] & 1 == 0).then(|| at(14));
     Row {
-        a: at(24),
-        b: at(28),
+        a: at(6),
+        b: at(10),
         c,
     }
 }
@@ -364,7 +364,7 @@ pub fn definition(oid: u32, unique: bool, columns: &[(u16, bool)]) -> IndexDefin
 /// The key of a row.
 pub fn key(definition: &IndexDefinition, row: Row) -> Vec<u8> {
     let mut key = KeyBuffer::new();
-    mot_engine::key::encode_row(definition, &image(row), &mut key).unwrap();
+    mot_engine::key::encode_row(definition, &body(row), &mut key).unwrap();
     key.as_slice().to_vec()
 }
 

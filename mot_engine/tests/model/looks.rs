@@ -31,8 +31,7 @@ impl Test {
         let mut scan = RowScan::new(self.table);
         let mut found = BTreeMap::new();
         while let Some((slot, version)) = scan.next(&self.session, snap) {
-            assert_eq!(version.slot(), slot);
-            assert!(found.insert(slot, row(version.image())).is_none());
+            assert!(found.insert(slot, row(version.body())).is_none());
         }
         assert_eq!(found, expected);
         for (index, definition) in &self.indexes {
@@ -107,7 +106,7 @@ impl Test {
                     let mut scan = IndexScan::new();
                     let at_once = scan.find(&self.session, self.table, *index, &key, snap);
                     let seen = with_key.first().map(|(_, slot, row)| (*slot, *row));
-                    let told = |found: (Slot, VersionRef)| (found.0, row(found.1.image()));
+                    let told = |found: (Slot, VersionRef)| (found.0, row(found.1.body()));
                     assert_eq!(at_once.unwrap().map(told), seen);
                     assert_eq!(scan.next(&self.session, snap).unwrap(), None);
                     let (session, table) = (&self.session, self.table);
@@ -131,7 +130,7 @@ impl Test {
         scan.start(self.table, index, range, direction);
         std::iter::from_fn(|| scan.next(&self.session, snap).unwrap())
             .map(|(slot, version)| {
-                let row = row(version.image());
+                let row = row(version.body());
                 (common::key(definition, row), slot, row)
             })
             .collect()

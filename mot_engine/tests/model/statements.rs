@@ -2,7 +2,7 @@
 
 use super::Test;
 use super::believed::{ModelRow, ModelVersion};
-use super::common::{self, Fate, Row, image, row};
+use super::common::{self, Fate, Row, body, row};
 use mot_engine::{
     CommandId, Entered, LockStrength, Locked, Slot, Transaction, VersionRef, Written, Xid,
 };
@@ -18,7 +18,7 @@ impl Test {
             .insert(
                 &self.session,
                 self.table,
-                &image(row),
+                &body(row),
                 Xid(xid),
                 CommandId(cid),
             )
@@ -42,7 +42,7 @@ impl Test {
         let clock = running.me.clone();
         let probed = running
             .work
-            .probe(&self.session, &clock, self.table, None, &image(row))
+            .probe(&self.session, &clock, self.table, None, &body(row))
             .unwrap();
         let entered = running
             .work
@@ -108,8 +108,8 @@ impl Test {
         let (session, table) = (&self.session, self.table);
         let written = match new {
             Some(new) => {
-                let image = image(new);
-                let old = row(seen.image());
+                let body = body(new);
+                let old = row(seen.body());
                 let is_changed = |column| match column {
                     1 => old.a != new.a,
                     2 => old.b != new.b,
@@ -126,7 +126,7 @@ impl Test {
                     table,
                     slot,
                     seen,
-                    &image,
+                    &body,
                     Xid(xid),
                     CommandId(cid),
                 )

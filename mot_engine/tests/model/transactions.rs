@@ -106,7 +106,7 @@ impl Test {
                 if self.open(t)
                     && let Some((slot, seen, position)) = self.pick(t, pick)
                 {
-                    let row = row(seen.image());
+                    let row = row(seen.body());
                     self.change(t, slot, seen, position, Some(row));
                 }
             }

@@ -119,8 +119,7 @@ impl Change {
                     continue;
                 }
                 rows += 1;
-                tuple::point(&mut self.scan.tuple, result, self.scan.relation);
-                tuple::store(self.change.old, &raw mut self.scan.tuple);
+                self.scan.show(self.change.old, row, result);
                 (*values).ecxt_scantuple = self.change.old;
                 if !client.send(frame) {
                     break;

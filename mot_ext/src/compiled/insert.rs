@@ -65,15 +65,15 @@ impl Insert {
             empty(frame.per_row());
             let row = project(self.values);
             frame.check(row);
-            let image = super::frame::within(frame.per_row(), || tuple::form(row));
-            let inserted = self.target.insert(image, frame.command(), None);
+            let body = super::frame::within(frame.per_row(), || tuple::form(row));
+            let inserted = self.target.insert(body, frame.command(), None);
             if self.counts_rows {
                 (*frame.estate).es_processed += 1;
             }
-            if let Inserted::Done(version) = inserted
+            if let Inserted::Done(row, version) = inserted
                 && !frame.projection.is_null()
             {
-                tuple::point(&mut self.tuple, version, frame.relation);
+                tuple::point(&mut self.tuple, row, version, frame.relation);
                 tuple::store(self.slot, &raw mut self.tuple);
                 (*frame.values).ecxt_scantuple = self.slot;
                 client.send(frame);

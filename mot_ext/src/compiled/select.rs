@@ -108,7 +108,7 @@ impl Select {
                     self.is_done = true;
                     break;
                 };
-                self.show(version);
+                self.scan.show(self.slot, row, version);
                 (*frame.values).ecxt_scantuple = self.slot;
                 let is_sure = self.is_filter_whole && verdict == Verdict::Passes;
                 if !is_sure && !passes(self.conditions, frame.values) {
@@ -118,7 +118,7 @@ impl Select {
                     continue;
                 }
                 rows += 1;
-                self.current = Some(self.scan.tuple.t_self);
+                self.current = Some(tuple::tid_of(row));
                 (*frame.estate).es_processed += 1;
                 self.rows_left -= 1;
                 self.is_done = self.rows_left == 0;
@@ -127,14 +127,6 @@ impl Select {
                 }
             }
             tuple::clear(self.slot);
-        }
-    }
-
-    unsafe fn show(&mut self, version: VersionRef) {
-        // SAFETY: a slot of the heap kind; the snapshot, or the row lock, keeps the version.
-        unsafe {
-            tuple::point(&mut self.scan.tuple, version, self.scan.relation);
-            tuple::store(self.slot, &raw mut self.scan.tuple);
         }
     }
 
@@ -148,7 +140,7 @@ impl Select {
             LockOutcome::Locked(newest) => {
                 // SAFETY: as in `run`.
                 unsafe {
-                    self.show(newest);
+                    self.scan.show(self.slot, row, newest);
                     passes(self.rechecks, frame.values) && passes(self.conditions, frame.values)
                 }
             }

@@ -135,7 +135,7 @@ unsafe fn duplicated(
         let detail = match session::session().newest(&PgClock, storage, slot) {
             Newest::Live(version) => {
                 let mut tuple = pg_sys::HeapTupleData {
-                    t_len: version.image().len() as u32,
+                    t_len: version.image_bytes() as u32,
                     t_data: version.image_ptr().cast_mut().cast(),
                     t_tableOid: (*table).rd_id,
                     ..Default::default()

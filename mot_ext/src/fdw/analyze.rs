@@ -49,11 +49,11 @@ unsafe fn acquire_sample_rows(
         let mut seen = 0_u64;
         let mut kept = 0;
         let mut to_skip = -1.0;
-        while let Some((_, version)) = scan.next(session, &snapshot) {
+        while let Some((slot, version)) = scan.next(session, &snapshot) {
             if seen.is_multiple_of(ROWS_PER_INTERRUPT_CHECK) {
                 pgrx::check_for_interrupts!();
             }
-            tuple::point(&mut row, version, (*relation).rd_id);
+            tuple::point(&mut row, slot, version, (*relation).rd_id);
             if kept < wanted {
                 *rows.add(kept as usize) = pg_sys::heap_copytuple(&raw mut row);
                 kept += 1;

@@ -5,6 +5,7 @@
 //! again for its newest state after a wait, but not for the row as changed, which the node returns for RETURNING. For the same
 //! reason the node's own targets become NULLs: assigned expressions are evaluated once per attempt, here.
 use super::expressions::{Value, passes};
+use super::marks;
 use super::modify::check;
 use super::patch::Patch;
 use super::private::{self, Private, items, list};
@@ -15,6 +16,8 @@ use super::write::{Fate, Target};
 use crate::errors;
 use crate::pg::executor::compute_stored_generated;
 use crate::pg::{self, version};
+#[cfg(debug_assertions)]
+use mot_engine::row::STAMP_BYTES;
 use mot_engine::{CommandId, Slot, VersionRef};
 use pgrx::pg_sys;
 
@@ -71,6 +74,12 @@ pub unsafe fn plan_direct_modify(
             || !(is_update || operation == pg_sys::CmdType::CMD_DELETE)
             || pg_sys::contain_subplans((*node).targetlist.cast())
         {
+            return false;
+        }
+        // Rows are looked at in place.
+        let mut looks = vec![(*node).targetlist, (*node).qual, (*scan).fdw_recheck_quals];
+        looks.extend(items::<pg_sys::List>((*plan).returningLists).get(number as usize));
+        if looks.into_iter().any(|list| marks::reads(list.cast(), rti)) {
             return false;
         }
         let mut attributes = Vec::new();
@@ -270,8 +279,7 @@ pub unsafe fn iterate_direct_modify(
                 }
                 continue;
             }
-            tuple::point(&mut direct.scan.tuple, result, direct.scan.relation);
-            tuple::store(slot, &raw mut direct.scan.tuple);
+            direct.scan.show(slot, row, result);
             (*(*returning).pi_exprContext).ecxt_scantuple = slot;
             return slot;
         }
@@ -294,8 +302,7 @@ impl Change {
         unsafe {
             let mut seen = version;
             loop {
-                tuple::point(&mut scan.tuple, seen, scan.relation);
-                tuple::store(self.old, &raw mut scan.tuple);
+                scan.show(self.old, row, seen);
                 (*context).ecxt_scantuple = self.old;
                 if seen != version && !passes(self.rechecks, context) {
                     return None;
@@ -308,15 +315,15 @@ impl Change {
                 } else {
                     self.evaluate(context);
                     let is_patched = match &mut self.patch {
-                        Some(patch) => patch.apply(seen.image(), &self.values),
+                        Some(patch) => patch.apply(seen.body(), &self.values),
                         None => false,
                     };
                     #[cfg(debug_assertions)]
                     if is_patched {
                         self.compare_with_formed();
                     }
-                    let image = match &self.patch {
-                        Some(patch) if is_patched => patch.image(),
+                    let body = match &self.patch {
+                        Some(patch) if is_patched => patch.body(),
                         _ => {
                             self.assign();
                             check(self.new);
@@ -324,7 +331,7 @@ impl Change {
                         }
                     };
                     self.target
-                        .update(row, seen, image, command, self.is_beside_keys)
+                        .update(row, seen, body, command, self.is_beside_keys)
                 };
                 match fate {
                     Fate::Done(_) if self.is_delete => return Some(seen),
@@ -371,24 +378,25 @@ impl Change {
         }
     }
 
-    /// A patched image is what forming the tuple gives, behind the engine's stamp. Both are formed anew: how long a header a text was given
+    /// A patched body is what forming the tuple gives. Both are formed anew: how long a header a text was given
     /// depends on its column's STORAGE, which may have changed since.
     #[cfg(debug_assertions)]
     unsafe fn compare_with_formed(&self) {
-        const STAMP: usize = mot_engine::key::BODY_OFFSET_BYTES;
         // SAFETY: as for `assign`.
         unsafe {
             self.assign();
             let formed = tuple::form(self.new);
-            let patched = self.patch.as_ref().expect("just made").image();
+            let patched = self.patch.as_ref().expect("just made").body();
             let descriptor = (*self.new).tts_tupleDescriptor;
             let count = (*descriptor).natts as usize;
             let mut values = vec![pg_sys::Datum::from(0); count];
             let mut nulls = vec![false; count];
-            let copy = pg_sys::palloc(patched.len()).cast::<u8>();
-            copy.copy_from_nonoverlapping(patched.as_ptr(), patched.len());
+            let bytes = STAMP_BYTES + patched.len();
+            let copy = pg_sys::palloc0(bytes).cast::<u8>();
+            copy.add(STAMP_BYTES)
+                .copy_from_nonoverlapping(patched.as_ptr(), patched.len());
             let mut row = tuple::empty();
-            row.t_len = patched.len() as u32;
+            row.t_len = bytes as u32;
             row.t_data = copy.cast();
             pg_sys::heap_deform_tuple(
                 &raw mut row,
@@ -397,7 +405,7 @@ impl Change {
                 nulls.as_mut_ptr(),
             );
             let patched = tuple::form_values(descriptor, values.as_mut_ptr(), nulls.as_mut_ptr());
-            assert_eq!(&patched[STAMP..], &formed[STAMP..]);
+            assert_eq!(patched, formed);
         }
     }
 }

@@ -68,7 +68,7 @@ pub unsafe fn refetch_foreign_row(
             return;
         };
         let Some(strength) = strength((*mark).markType) else {
-            tuple::store_copy(slot, seen, target.oid());
+            tuple::store_copy(slot, row, seen, target.oid());
             return;
         };
         // A row that this command, or a function it called, changed is not returned, as in nodeLockRows.
@@ -78,7 +78,7 @@ pub unsafe fn refetch_foreign_row(
             *updated = version != seen;
             // What nodeLockRows notes for its own tables: WHERE CURRENT OF looks here.
             (*mark).curCtid = tid;
-            tuple::store_copy(slot, version, target.oid());
+            tuple::store_copy(slot, row, version, target.oid());
         }
     }
 }

@@ -22,6 +22,7 @@ mod expressions;
 mod filter;
 mod handler;
 mod lock_rows;
+pub mod marks;
 mod modify;
 mod parallel;
 mod patch;

@@ -270,17 +270,52 @@ impl Modify {
             }
     }
 
-    /// A row as it was before a change. It stays until we commit.
-    fn old_row(&self, seen: VersionRef) -> pg_sys::HeapTupleData {
-        let mut row = tuple::empty();
-        tuple::point(&mut row, seen, self.target.oid());
-        row
+    /// A row as it was before a change, for triggers and RETURNING: in the memory of one row.
+    unsafe fn old_row(
+        &self,
+        estate: *mut pg_sys::EState,
+        row: Slot,
+        seen: VersionRef,
+    ) -> pg_sys::HeapTuple {
+        // SAFETY: the running statement's state; the version stays until we commit.
+        unsafe {
+            let old = pg_sys::MemoryContextSwitchTo(per_tuple_memory(estate));
+            let copy = tuple::copy(row, seen, self.target.oid());
+            pg_sys::MemoryContextSwitchTo(old);
+            copy
+        }
+    }
+
+    /// Points a slot at the version that its values became, or at the deleted one, so that RETURNING and triggers see the row's system columns. Only a heap-tuple slot can;
+    /// another keeps its values.
+    pub unsafe fn show(
+        &mut self,
+        estate: *mut pg_sys::EState,
+        info: *mut pg_sys::ResultRelInfo,
+        slot: *mut pg_sys::TupleTableSlot,
+        row: Slot,
+        version: VersionRef,
+    ) {
+        // SAFETY: an initialized result relation and its slot; the version is our own and stays until we commit.
+        unsafe {
+            if !std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsHeapTuple) {
+                (*slot).tts_tid = tuple::tid_of(row);
+                return;
+            }
+            if (*info).ri_projectReturning.is_null() && (*info).ri_TrigDesc.is_null() {
+                tuple::point(&mut self.tuple, row, version, self.target.oid());
+            } else {
+                self.tuple = *self.old_row(estate, row, version);
+            }
+            tuple::store(slot, &raw mut self.tuple);
+        }
     }
 
     /// Evaluates the statement again over the newest state of a row; None: it does not concern the row any more.
     unsafe fn evaluate_again(
         &self,
         info: *mut pg_sys::ResultRelInfo,
+        row: Slot,
         version: VersionRef,
     ) -> Option<*mut pg_sys::TupleTableSlot> {
         // SAFETY: the ModifyTable node's own re-evaluation state, which core initialized; the version is locked by us.
@@ -289,7 +324,7 @@ impl Modify {
             let rti = (*info).ri_RangeTableIndex;
             let relation = (*info).ri_RelationDesc;
             let input = pg_sys::EvalPlanQualSlot(epq, relation, rti);
-            tuple::store_copy(input, version, self.target.oid());
+            tuple::store_copy(input, row, version, self.target.oid());
             let output = pg_sys::EvalPlanQual(epq, relation, rti, input);
             let is_empty =
                 output.is_null() || (*output).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 != 0;
@@ -373,17 +408,17 @@ pub unsafe fn exec_foreign_insert(
         check_policies(estate, info, slot, !is_moved);
         check(estate, info, slot, true);
         let old = pg_sys::MemoryContextSwitchTo(per_tuple_memory(estate));
-        let image = tuple::form(slot);
+        let body = tuple::form(slot);
         let result = if state.conflict == pg_sys::OnConflictAction::ONCONFLICT_NONE {
-            match state.target.insert(image, state.command(estate), None) {
-                Inserted::Done(version) => {
-                    tuple::show(slot, &mut state.tuple, version, state.target.oid());
+            match state.target.insert(body, state.command(estate), None) {
+                Inserted::Done(row, version) => {
+                    state.show(estate, info, slot, row, version);
                     slot
                 }
                 Inserted::Duplicate => std::ptr::null_mut(),
             }
         } else {
-            upsert::insert_or_resolve(estate, info, state, slot, image)
+            upsert::insert_or_resolve(estate, info, state, slot, body)
         };
         pg_sys::MemoryContextSwitchTo(old);
         result
@@ -404,8 +439,8 @@ pub unsafe fn exec_foreign_update(
         };
         state.hidden.show();
         if state.fires_before(info, row, state.command(estate)) {
-            let mut old = state.old_row(seen);
-            if !triggers::fire_before_update(state.node, estate, info, &raw mut old, slot) {
+            let old = state.old_row(estate, row, seen);
+            if !triggers::fire_before_update(state.node, estate, info, old, slot) {
                 return std::ptr::null_mut();
             }
             (*slot).tts_tableOid = state.target.oid();
@@ -418,20 +453,20 @@ pub unsafe fn exec_foreign_update(
             check_policies(estate, info, slot, false);
             check(estate, info, slot, false);
             let old = pg_sys::MemoryContextSwitchTo(per_tuple_memory(estate));
-            let image = tuple::form(slot);
+            let body = tuple::form(slot);
             let command = state.command(estate);
-            let fate = state.target.update(row, seen, image, command, false);
+            let fate = state.target.update(row, seen, body, command, false);
             pg_sys::MemoryContextSwitchTo(old);
             match fate {
                 Fate::Done(new) => {
-                    tuple::show(slot, &mut state.tuple, new, state.target.oid());
+                    state.show(estate, info, slot, row, new);
                     if version::returns_old(info) {
                         // What core put there has the columns alone.
-                        tuple::store_copy((*info).ri_oldTupleSlot, seen, state.target.oid());
+                        tuple::store_copy((*info).ri_oldTupleSlot, row, seen, state.target.oid());
                     }
                     if seen != scanned && !(*info).ri_TrigDesc.is_null() {
-                        let mut old = state.old_row(seen);
-                        triggers::fire_after_update(estate, info, &raw mut old, slot);
+                        let old = state.old_row(estate, row, seen);
+                        triggers::fire_after_update(estate, info, old, slot);
                         let shown = &raw mut (*(*info).ri_TrigDesc).trig_update_after_row;
                         state.hidden.hide(shown);
                     }
@@ -440,10 +475,10 @@ pub unsafe fn exec_foreign_update(
                 Fate::Skip => return std::ptr::null_mut(),
                 Fate::Newer(version) => {
                     seen = version;
-                    let Some(output) = state.evaluate_again(info, version) else {
+                    let Some(output) = state.evaluate_again(info, row, version) else {
                         return std::ptr::null_mut();
                     };
-                    slot = compute_new_row(estate, info, state, version, output);
+                    slot = compute_new_row(estate, info, state, row, version, output);
                 }
             }
         }
@@ -456,13 +491,14 @@ unsafe fn compute_new_row(
     estate: *mut pg_sys::EState,
     info: *mut pg_sys::ResultRelInfo,
     state: &Modify,
+    row: Slot,
     version: VersionRef,
     output: *mut pg_sys::TupleTableSlot,
 ) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: an UPDATE's result relation: core made its old-tuple slot and projection before it called us.
     unsafe {
         let old_slot = (*info).ri_oldTupleSlot;
-        tuple::store_copy(old_slot, version, state.target.oid());
+        tuple::store_copy(old_slot, row, version, state.target.oid());
         let slot = pg_sys::ExecGetUpdateNewTuple(info, output, old_slot);
         (*slot).tts_tableOid = state.target.oid();
         compute_generated(estate, info, slot, pg_sys::CmdType::CMD_UPDATE);
@@ -500,8 +536,8 @@ pub unsafe fn exec_foreign_delete(
         };
         state.hidden.show();
         if state.fires_before(info, row, state.command(estate)) {
-            let mut old = state.old_row(seen);
-            if !triggers::fire_before_delete(state.node, estate, info, &raw mut old) {
+            let old = state.old_row(estate, row, seen);
+            if !triggers::fire_before_delete(state.node, estate, info, old) {
                 return std::ptr::null_mut();
             }
         }
@@ -509,8 +545,7 @@ pub unsafe fn exec_foreign_delete(
         loop {
             match state.target.delete(row, seen, state.command(estate)) {
                 Fate::Done(_) => {
-                    state.tuple = state.old_row(seen);
-                    tuple::store(slot, &raw mut state.tuple);
+                    state.show(estate, info, slot, row, seen);
                     if seen != scanned && !(*info).ri_TrigDesc.is_null() {
                         triggers::fire_after_delete(estate, info, &raw mut state.tuple);
                         let shown = &raw mut (*(*info).ri_TrigDesc).trig_delete_after_row;
@@ -521,7 +556,7 @@ pub unsafe fn exec_foreign_delete(
                 Fate::Skip => return std::ptr::null_mut(),
                 Fate::Newer(version) => {
                     seen = version;
-                    if state.evaluate_again(info, version).is_none() {
+                    if state.evaluate_again(info, row, version).is_none() {
                         return std::ptr::null_mut();
                     }
                 }

@@ -1,4 +1,4 @@
-//! A changed row out of the old one's image: its bytes, with the assigned values written over them.
+//! A changed row out of the old one's body: its bytes, with the assigned values written over them.
 //!
 //! The same bytes as taking the old row apart and forming a tuple of its values and the assigned ones, as long as
 //! - the assigned columns are passed by value and have a fixed place: everything before them has a fixed width, and nothing is NULL, before and
@@ -9,18 +9,18 @@
 //! both. Debug builds do both and compare. A row without NULL meets every NOT NULL;
 //! whoever has CHECK conditions to ask makes no patch.
 use crate::pg;
-use mot_engine::key::{ImageReader, fixed_starts};
+use mot_engine::key::{BodyReader, fixed_starts};
 use pgrx::pg_sys;
 
-/// Rows longer than this are formed anew: the memory for the new image is kept.
-const IMAGE_BYTES_MAX: usize = 4096;
+/// Rows longer than this are formed anew: the memory for the new body is kept.
+const BODY_BYTES_MAX: usize = 4096;
 
-/// How to write the assigned columns of a table into an image.
+/// How to write the assigned columns of a table into a body.
 pub struct Patch {
     /// Columns of the row type.
     columns: usize,
     places: Vec<Place>,
-    image: Vec<u8>,
+    body: Vec<u8>,
 }
 
 /// A column's place behind the header.
@@ -48,25 +48,25 @@ impl Patch {
         Some(Patch {
             columns: layout.len(),
             places: assigned.map(place).collect::<Option<_>>()?,
-            image: Vec::with_capacity(IMAGE_BYTES_MAX),
+            body: Vec::with_capacity(BODY_BYTES_MAX),
         })
     }
 
-    /// Makes the new image; false: it has to be formed.
+    /// Makes the new body; false: it has to be formed.
     #[inline]
     pub fn apply(&mut self, old: &[u8], values: &[(pg_sys::Datum, bool)]) -> bool {
-        if old.len() > IMAGE_BYTES_MAX || values.iter().any(|(_, is_null)| *is_null) {
+        if old.len() > BODY_BYTES_MAX || values.iter().any(|(_, is_null)| *is_null) {
             return false;
         }
-        let Some(data) = ImageReader::data_without_nulls(old, self.columns) else {
+        let Some(data) = BodyReader::data_without_nulls(old, self.columns) else {
             return false;
         };
         let data = old.len() - data.len();
-        self.image.clear();
-        self.image.extend_from_slice(old);
+        self.body.clear();
+        self.body.extend_from_slice(old);
         for (place, (value, _)) in self.places.iter().zip(values) {
             let start = data + place.offset;
-            let Some(room) = self.image.get_mut(start..start + place.width) else {
+            let Some(room) = self.body.get_mut(start..start + place.width) else {
                 return false;
             };
             // `store_att_byval`.
@@ -81,9 +81,9 @@ impl Patch {
         true
     }
 
-    /// What `apply` made. The stamp in front is the old row's.
+    /// What `apply` made.
     #[inline]
-    pub fn image(&self) -> &[u8] {
-        &self.image
+    pub fn body(&self) -> &[u8] {
+        &self.body
     }
 }

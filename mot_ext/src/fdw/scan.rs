@@ -15,6 +15,7 @@ pub use node::{
 
 use super::expressions::Value;
 use super::filter::{Filter, Group, Verdict};
+use super::marks;
 use super::private::Private;
 use super::serializable::{self, Reader};
 use super::tuple;
@@ -44,6 +45,8 @@ pub struct Scan {
     filter: Option<Box<Filter>>,
     /// In a SERIALIZABLE transaction.
     reader: Option<Box<Reader>>,
+    /// Rows are shown as copies, for the system columns that a row in place does not have ([`marks`]).
+    shows_copies: bool,
 }
 
 impl Scan {
@@ -64,6 +67,7 @@ impl Scan {
             scan.row_lock = RowLock::new(node, private, opened);
             scan.filter = Filter::of_node(node).map(Box::new);
             scan.reader = serializable::is_on().then(|| Reader::new(oid, registered));
+            scan.shows_copies = marks::of_scan((*node).ss.ps.plan.cast());
             scan
         }
     }
@@ -90,6 +94,7 @@ impl Scan {
             row_lock: None,
             filter: None,
             reader: None,
+            shows_copies: false,
         }
     }
 
@@ -227,12 +232,31 @@ impl Scan {
         }
         while !group.is_full() {
             // SAFETY: as for `next`.
-            let Some((_, version)) = (unsafe { self.next(context) }) else {
+            let Some((slot, version)) = (unsafe { self.next(context) }) else {
                 return false;
             };
-            group.push(version);
+            group.push(slot, version);
         }
         true
+    }
+
+    /// Shows a row in a slot of the heap kind, until the next one. The statement's snapshot, or a row lock, keeps the version.
+    #[inline]
+    pub unsafe fn show(
+        &mut self,
+        slot: *mut pg_sys::TupleTableSlot,
+        row: Slot,
+        version: VersionRef,
+    ) {
+        // SAFETY: the caller's.
+        unsafe {
+            if self.shows_copies {
+                tuple::store_copy(slot, row, version, self.relation);
+                return;
+            }
+            tuple::point(&mut self.tuple, row, version, self.relation);
+            tuple::store(slot, &raw mut self.tuple);
+        }
     }
 
     /// The filter, if rows are dropped by one.

@@ -290,8 +290,8 @@ pub fn deleted(oid: pg_sys::Oid, row: Slot) {
 
 /// Entries of a state were made, or met another row's.
 pub fn entered(table: TableRef, seen: Option<VersionRef>, version: VersionRef) {
-    let old = seen.as_ref().map(VersionRef::image);
-    let ranges = or_raise(session::session().entry_ranges(table, old, version.image()));
+    let old = seen.as_ref().map(VersionRef::body);
+    let ranges = or_raise(session::session().entry_ranges(table, old, version.body()));
     let mut index: Option<(u32, Box<Subject>)> = None;
     for range in ranges {
         let subject = match &mut index {

@@ -2,9 +2,10 @@
 //!
 //! - Out: a heap-tuple slot is pointed at a version's image in the arena. No copy, and no guarded call: the slot's fields are
 //!   written here exactly as `tts_heap_store_tuple` writes them. The caller's snapshot or row lock keeps the image.
-//! - In: `heap_form_tuple` over values that were detoasted first, so that no image holds a pointer out of itself or a compressed
+//! - In: the body of what `heap_form_tuple` makes of values that were detoasted first, so that no row holds a pointer out of itself or a compressed
 //!   value.
 use crate::pg::version;
+use mot_engine::row::STAMP_BYTES;
 use mot_engine::{Slot, VersionRef};
 use pgrx::pg_sys;
 
@@ -14,14 +15,64 @@ pub fn empty() -> pg_sys::HeapTupleData {
     unsafe { std::mem::zeroed() }
 }
 
-/// Points `tuple` at a version of `relation`.
+/// Points `tuple` at a version of a row of `relation`. Its columns, `xmin`, `ctid` and `tableoid` can be asked for; `xmax`, `cmin` and `cmax` only
+/// of a [`copy`].
 #[inline]
-pub fn point(tuple: &mut pg_sys::HeapTupleData, version: VersionRef, relation: pg_sys::Oid) {
+pub fn point(
+    tuple: &mut pg_sys::HeapTupleData,
+    row: Slot,
+    version: VersionRef,
+    relation: pg_sys::Oid,
+) {
     tuple.t_len = version.image_bytes() as u32;
     tuple.t_data = version.image_ptr().cast_mut().cast();
-    // SAFETY: an image begins with a heap tuple's header, whose t_ctid the engine has stamped with the row's slot.
-    tuple.t_self = unsafe { (*tuple.t_data).t_ctid };
+    tuple.t_self = tid_of(row);
     tuple.t_tableOid = relation;
+}
+
+/// A row's tuple id.
+#[inline]
+pub fn tid_of(row: Slot) -> pg_sys::ItemPointerData {
+    let (block, offset) = row.to_tid();
+    pg_sys::ItemPointerData {
+        ip_blkid: pg_sys::BlockIdData {
+            bi_hi: (block >> 16) as u16,
+            bi_lo: block as u16,
+        },
+        ip_posid: offset,
+    }
+}
+
+/// Bytes of a [`copy`] of a version: the tuple, and in front of it the structure that describes it.
+fn copy_bytes(version: VersionRef) -> usize {
+    HEADER_BYTES + version.image_bytes()
+}
+
+/// `HEAPTUPLESIZE`.
+const HEADER_BYTES: usize = size_of::<pg_sys::HeapTupleData>().next_multiple_of(8);
+
+/// A copy of a version, as `heap_copytuple` makes one in the current memory context, with the header of a heap tuple that nobody has locked or deleted: every
+/// system column can be asked for.
+pub unsafe fn copy(row: Slot, version: VersionRef, relation: pg_sys::Oid) -> pg_sys::HeapTuple {
+    // SAFETY: the caller protects the version; what is allocated has room for both parts, and is filled but for the bytes of t_choice and t_ctid,
+    // which follow.
+    unsafe {
+        let tuple = pg_sys::palloc(copy_bytes(version)).cast::<pg_sys::HeapTupleData>();
+        tuple.write(empty());
+        point(&mut *tuple, row, version, relation);
+        let image = tuple.cast::<u8>().add(HEADER_BYTES);
+        let body = version.body();
+        image
+            .add(STAMP_BYTES)
+            .copy_from_nonoverlapping(body.as_ptr(), body.len());
+        let header = image.cast::<pg_sys::HeapTupleHeaderData>();
+        (*header).t_choice.t_heap.t_xmin = pg_sys::TransactionId::from(version.xid().0 as u32);
+        (*header).t_choice.t_heap.t_xmax = pg_sys::InvalidTransactionId;
+        (*header).t_choice.t_heap.t_field3.t_cid = version.cid().0;
+        (*header).t_ctid = (*tuple).t_self;
+        (*tuple).t_data = header;
+        tuple
+    }
 }
 
 /// Puts `tuple` into a heap-tuple slot without copying: `ExecStoreHeapTuple(tuple, slot, false)`.
@@ -48,38 +99,18 @@ pub unsafe fn store(slot: *mut pg_sys::TupleTableSlot, tuple: *mut pg_sys::HeapT
 /// Puts a copy of a version into a heap-tuple slot, which owns it.
 pub unsafe fn store_copy(
     slot: *mut pg_sys::TupleTableSlot,
+    row: Slot,
     version: VersionRef,
     relation: pg_sys::Oid,
 ) {
-    let mut tuple = empty();
-    point(&mut tuple, version, relation);
     // SAFETY: the version is protected by the caller; the copy lives as long as the slot.
     unsafe {
         let old = pg_sys::MemoryContextSwitchTo((*slot).tts_mcxt);
-        let copy = pg_sys::heap_copytuple(&raw mut tuple);
+        let copy = copy(row, version, relation);
         pg_sys::MemoryContextSwitchTo(old);
         pg_sys::ExecForceStoreHeapTuple(copy, slot, true);
-        (*slot).tts_tid = tuple.t_self;
+        (*slot).tts_tid = tid_of(row);
         (*slot).tts_tableOid = relation;
-    }
-}
-
-/// Points a slot at the version that its values became, so that RETURNING shows the row's system columns. Only a heap-tuple slot
-/// can; another keeps its values.
-pub unsafe fn show(
-    slot: *mut pg_sys::TupleTableSlot,
-    tuple: &mut pg_sys::HeapTupleData,
-    version: VersionRef,
-    relation: pg_sys::Oid,
-) {
-    point(tuple, version, relation);
-    // SAFETY: as for `store`; the version is our own and stays until we commit.
-    unsafe {
-        if std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsHeapTuple) {
-            store(slot, tuple);
-        } else {
-            (*slot).tts_tid = tuple.t_self;
-        }
     }
 }
 
@@ -108,7 +139,7 @@ pub fn slot_of(tid: pg_sys::ItemPointerData) -> Option<Slot> {
     Slot::from_tid(block, tid.ip_posid)
 }
 
-/// Forms the tuple of a slot's values, flat, in the current memory context.
+/// Forms the row of a slot's values, flat, in the current memory context.
 pub unsafe fn form<'a>(slot: *mut pg_sys::TupleTableSlot) -> &'a [u8] {
     // SAFETY: a filled slot with a descriptor; after slot_getsomeattrs every value is there.
     unsafe {
@@ -121,7 +152,7 @@ pub unsafe fn form<'a>(slot: *mut pg_sys::TupleTableSlot) -> &'a [u8] {
     }
 }
 
-/// Forms a tuple from values, flat, in the current memory context. The values array is left alone.
+/// Forms a row from values, flat, in the current memory context. The values array is left alone.
 pub unsafe fn form_values<'a>(
     descriptor: pg_sys::TupleDesc,
     values: *mut pg_sys::Datum,
@@ -147,6 +178,7 @@ pub unsafe fn form_values<'a>(
             *flat.add(position) = pg_sys::Datum::from(pg_sys::pg_detoast_datum(value));
         }
         let tuple = pg_sys::heap_form_tuple(descriptor, flat, nulls);
-        std::slice::from_raw_parts((*tuple).t_data.cast::<u8>(), (*tuple).t_len as usize)
+        let body = (*tuple).t_data.cast::<u8>().add(STAMP_BYTES);
+        std::slice::from_raw_parts(body, (*tuple).t_len as usize - STAMP_BYTES)
     }
 }

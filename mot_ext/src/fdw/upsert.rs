@@ -29,7 +29,7 @@ pub unsafe fn insert_or_resolve(
     info: *mut pg_sys::ResultRelInfo,
     state: &mut Modify,
     slot: *mut pg_sys::TupleTableSlot,
-    image: &[u8],
+    body: &[u8],
 ) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: as core calls ExecForeignInsert, for a statement with ON CONFLICT.
     unsafe {
@@ -45,7 +45,7 @@ pub unsafe fn insert_or_resolve(
                 &arbiters[..]
             } {
                 let session = target.session;
-                let probed = xact::current().probe(session, &PgClock, target.table, *only, image);
+                let probed = xact::current().probe(session, &PgClock, target.table, *only, body);
                 met = or_raise(probed);
                 if met != Entered::Done {
                     break;
@@ -59,9 +59,9 @@ pub unsafe fn insert_or_resolve(
                 Entered::Duplicate(index) => index,
                 Entered::Done => {
                     let command = state.command(estate);
-                    match target.insert(image, command, Some(&is_arbiter)) {
-                        Inserted::Done(version) => {
-                            tuple::show(slot, &mut state.tuple, version, target.oid());
+                    match target.insert(body, command, Some(&is_arbiter)) {
+                        Inserted::Done(row, version) => {
+                            state.show(estate, info, slot, row, version);
                             show_xmax(estate, info, state, slot, pg_sys::InvalidTransactionId);
                             return slot;
                         }
@@ -69,7 +69,7 @@ pub unsafe fn insert_or_resolve(
                     }
                 }
             };
-            let Some((row, version)) = find(state, index, image) else {
+            let Some((row, version)) = find(state, index, body) else {
                 continue;
             };
             refuse_unseen(state, row, version);
@@ -136,13 +136,13 @@ unsafe fn arbiters(info: *mut pg_sys::ResultRelInfo, state: &Modify) -> Vec<Opti
     }
 }
 
-/// The live row that has the key of `image`; None if it went away.
-fn find(state: &Modify, index: IndexRef, image: &[u8]) -> Option<(Slot, VersionRef)> {
+/// The live row that has the key of `body`; None if it went away.
+fn find(state: &Modify, index: IndexRef, body: &[u8]) -> Option<(Slot, VersionRef)> {
     let session = state.target.session;
     let mut key = KeyBuffer::new();
     or_raise(encode_row(
         or_raise(session.definition(index)),
-        image,
+        body,
         &mut key,
     ));
     let (key, now) = (key.as_slice(), Now(&PgClock));
@@ -197,7 +197,7 @@ unsafe fn update_existing(
     unsafe {
         let set = (*info).ri_onConflict;
         let existing = (*set).oc_Existing;
-        tuple::store_copy(existing, version, state.target.oid());
+        tuple::store_copy(existing, row, version, state.target.oid());
         let context = (*state.node).ps.ps_ExprContext;
         (*context).ecxt_scantuple = existing;
         (*context).ecxt_innertuple = excluded;
@@ -228,7 +228,7 @@ unsafe fn update_existing(
             .update(row, version, tuple::form(new), command, false)
         {
             Fate::Done(version) => {
-                tuple::show(new, &mut state.tuple, version, state.target.oid());
+                state.show(estate, info, new, row, version);
                 if !descriptor.is_null() {
                     triggers::fire_after_update(estate, info, old, new);
                     state
@@ -244,7 +244,7 @@ unsafe fn update_existing(
 }
 
 /// Gives the row shown to RETURNING an `xmax`, by which programs tell rows that were inserted (`xmax = 0`) from updated ones: the new state of a heap row
-/// that was locked for the update has the transaction's id there, and an image has the upper half of its maker's.
+/// that was locked for the update has the transaction's id there, and an body has the upper half of its maker's.
 unsafe fn show_xmax(
     estate: *mut pg_sys::EState,
     info: *mut pg_sys::ResultRelInfo,

@@ -42,7 +42,7 @@ pub enum Fate {
 
 /// What became of a new row.
 pub enum Inserted {
-    Done(VersionRef),
+    Done(Slot, VersionRef),
     /// Another row has the key; the new one was taken back.
     Duplicate,
 }
@@ -78,22 +78,22 @@ impl Target {
     /// duplicate is an error.
     pub fn insert(
         &self,
-        image: &[u8],
+        body: &[u8],
         command: CommandId,
         passes_over: Option<&dyn Fn(IndexRef) -> bool>,
     ) -> Inserted {
         let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Insert);
         loop {
             let xid = xact::write_xid();
-            let made = xact::current().insert(self.session, self.table, image, xid, command);
+            let made = xact::current().insert(self.session, self.table, body, xid, command);
             let (slot, version) = or_raise(made);
             let Some(is_arbiter) = passes_over else {
                 self.enter(slot, version, &mut queue);
-                return self.inserted(version);
+                return self.inserted(slot, version);
             };
             match or_raise(xact::current().enter(self.session, &PgClock, self.table, slot, version))
             {
-                Entered::Done => return self.inserted(version),
+                Entered::Done => return self.inserted(slot, version),
                 Entered::Busy(xid) => {
                     // Not waiting with the row in place: two such statements would wait for each other.
                     xact::current().retract(self.session);
@@ -103,16 +103,16 @@ impl Target {
                     xact::current().retract(self.session);
                     return Inserted::Duplicate;
                 }
-                Entered::Duplicate(index) => self.duplicate(index, None, version),
+                Entered::Duplicate(index) => self.duplicate(index, slot, None, version),
             }
         }
     }
 
-    fn inserted(&self, version: VersionRef) -> Inserted {
+    fn inserted(&self, slot: Slot, version: VersionRef) -> Inserted {
         if self.is_serializable {
             serializable::inserted(self.oid(), self.table, version);
         }
-        Inserted::Done(version)
+        Inserted::Done(slot, version)
     }
 
     /// Makes the index entries of a new row; a duplicate is an error. It may wait with the row in place: nothing leads to it but the entries that it has made
@@ -123,7 +123,7 @@ impl Target {
             match or_raise(entered) {
                 Entered::Done => return,
                 Entered::Busy(xid) => queue.wait_for_transaction(slot, xid),
-                Entered::Duplicate(index) => self.duplicate(index, None, version),
+                Entered::Duplicate(index) => self.duplicate(index, slot, None, version),
             }
         }
     }
@@ -137,12 +137,18 @@ impl Target {
         queue.wait_for_transaction(slot, by);
     }
 
-    fn duplicate(&self, index: IndexRef, seen: Option<VersionRef>, version: VersionRef) -> ! {
+    fn duplicate(
+        &self,
+        index: IndexRef,
+        slot: Slot,
+        seen: Option<VersionRef>,
+        version: VersionRef,
+    ) -> ! {
         if self.is_serializable {
             serializable::entered(self.table, seen, version);
         }
         let mut row = tuple::empty();
-        tuple::point(&mut row, version, self.oid());
+        tuple::point(&mut row, slot, version, self.oid());
         // SAFETY: the relation is open; our own uncommitted version stays until the abort that this leads to.
         self.relation.with(|relation| unsafe {
             duplicate::raise(relation, index.relation_oid(), &raw mut row)
@@ -154,7 +160,7 @@ impl Target {
         &self,
         slot: Slot,
         mut seen: VersionRef,
-        image: &[u8],
+        body: &[u8],
         command: CommandId,
         is_beside_keys: bool,
     ) -> Fate {
@@ -164,11 +170,11 @@ impl Target {
             let (session, transaction) = (self.session, xact::current());
             let written = or_raise(if is_beside_keys {
                 transaction.update_beside_keys(
-                    session, &PgClock, self.table, slot, seen, image, xid, command,
+                    session, &PgClock, self.table, slot, seen, body, xid, command,
                 )
             } else {
                 transaction.update(
-                    session, &PgClock, self.table, slot, seen, image, xid, command,
+                    session, &PgClock, self.table, slot, seen, body, xid, command,
                 )
             });
             if let Written::Done(version) = written {
@@ -176,7 +182,7 @@ impl Target {
                 match or_raise(xact::current().enter(session, &PgClock, self.table, slot, version))
                 {
                     Entered::Done => {}
-                    Entered::Duplicate(index) => self.duplicate(index, Some(seen), version),
+                    Entered::Duplicate(index) => self.duplicate(index, slot, Some(seen), version),
                     Entered::Busy(by) => {
                         self.wait_for_key(slot, seen, by, &mut queue);
                         continue;

@@ -10,28 +10,28 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     #[test]
-    fn damaged_images_never_panic(
+    fn damaged_bodies_never_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..120),
         header in prop::option::of((0..40_u16, any::<bool>(), 20..40_u8)),
         kinds in prop::collection::vec(0..26_usize, 1..8),
     ) {
-        let mut image = bytes;
+        let mut body = bytes;
         if let Some((natts, nulls, hoff)) = header
-            && image.len() >= IMAGE_HEADER_BYTES
+            && body.len() >= BODY_HEADER_BYTES
         {
-            image[18..20].copy_from_slice(&natts.to_le_bytes());
-            image[20..22].copy_from_slice(&u16::from(nulls).to_le_bytes());
-            image[22] = hoff;
+            body[0..2].copy_from_slice(&natts.to_le_bytes());
+            body[2..4].copy_from_slice(&u16::from(nulls).to_le_bytes());
+            body[4] = hoff;
         }
         let definition = any_definition(&kinds);
         let mut key = KeyBuffer::new();
-        let result = encode_row(&definition, &image, &mut key);
-        if image.len() < IMAGE_HEADER_BYTES {
+        let result = encode_row(&definition, &body, &mut key);
+        if body.len() < BODY_HEADER_BYTES {
             let refused = matches!(result, Err(EngineError::Corrupt { .. }));
             prop_assert!(refused);
         }
         // Unchanged against itself, or unreadable.
-        if let Ok(unchanged) = key_attributes_unchanged(&definition, &image, &image) {
+        if let Ok(unchanged) = key_attributes_unchanged(&definition, &body, &body) {
             prop_assert!(unchanged);
         }
     }
@@ -79,9 +79,9 @@ proptest! {
         }
         let values: Vec<Option<&[u8]>> = rows.iter().map(|(_, value)| value.as_deref()).collect();
         for short_headers in [false, true] {
-            let image = build_image(&definition.layout, &values, short_headers);
+            let body = build_body(&definition.layout, &values, short_headers);
             let mut key = KeyBuffer::new();
-            let has_null = encode_row(&definition, &image, &mut key).expect("encodes");
+            let has_null = encode_row(&definition, &body, &mut key).expect("encodes");
             prop_assert_eq!(has_null.0, values.iter().any(Option::is_none));
             let mut by_value = KeyBuffer::new();
             let mut numbers = Vec::new();
@@ -97,7 +97,7 @@ proptest! {
             }
             prop_assert_eq!(key.as_slice(), by_value.as_slice());
             let mut of_row = Vec::new();
-            prefix_numbers(&definition, &image, &mut key, |number| {
+            prefix_numbers(&definition, &body, &mut key, |number| {
                 of_row.push(number);
                 Ok(())
             })
@@ -141,15 +141,15 @@ proptest! {
             .zip(&kinds)
             .map(|((_, bytes, null), kind)| (*null > 0).then_some(&bytes[..kind.width() as usize]))
             .collect();
-        let image = build_image(&definition.layout, &values, false);
+        let body = build_body(&definition.layout, &values, false);
         let (mut key, mut of_row) = (KeyBuffer::new(), KeyBuffer::new());
-        prop_assert_eq!(fixed.encode(&image, &mut key), values.iter().all(Option::is_some));
+        prop_assert_eq!(fixed.encode(&body, &mut key), values.iter().all(Option::is_some));
         // Also of a row that is cut, and of one with fewer attributes.
-        let mut fewer = image.clone();
-        fewer[18] -= 1;
-        for image in [&image[..], &image[..cut.index(image.len())], &fewer[..]] {
-            if fixed.encode(image, &mut key) {
-                let has_null = encode_row(&definition, image, &mut of_row).expect("encodes").0;
+        let mut fewer = body.clone();
+        fewer[0] -= 1;
+        for body in [&body[..], &body[..cut.index(body.len())], &fewer[..]] {
+            if fixed.encode(body, &mut key) {
+                let has_null = encode_row(&definition, body, &mut of_row).expect("encodes").0;
                 prop_assert!(!has_null);
                 prop_assert_eq!(key.as_slice(), of_row.as_slice());
             }
@@ -246,7 +246,7 @@ fn any_definition(kinds: &[usize]) -> IndexDefinition {
 }
 
 /// A heap tuple as heap_form_tuple lays it out.
-fn build_image(
+fn build_body(
     layout: &[AttributeLayout],
     values: &[Option<&[u8]>],
     short_headers: bool,
@@ -257,44 +257,45 @@ fn build_image(
     } else {
         0
     };
-    let hoff = (IMAGE_HEADER_BYTES + bitmap_bytes).next_multiple_of(8);
-    let mut image = vec![0; hoff];
-    image[18..20].copy_from_slice(&(values.len() as u16).to_le_bytes());
-    image[20..22].copy_from_slice(&u16::from(has_null).to_le_bytes());
-    image[22] = hoff as u8;
+    let hoff = (BODY_OFFSET_BYTES + BODY_HEADER_BYTES + bitmap_bytes).next_multiple_of(8);
+    let start = hoff - BODY_OFFSET_BYTES;
+    let mut body = vec![0; start];
+    body[0..2].copy_from_slice(&(values.len() as u16).to_le_bytes());
+    body[2..4].copy_from_slice(&u16::from(has_null).to_le_bytes());
+    body[4] = hoff as u8;
     for (index, (layout, value)) in layout.iter().zip(values).enumerate() {
         let Some(bytes) = value else { continue };
         if has_null {
-            image[IMAGE_HEADER_BYTES + index / 8] |= 1 << (index % 8);
+            body[BODY_HEADER_BYTES + index / 8] |= 1 << (index % 8);
         }
         let short = layout.len == -1 && short_headers && bytes.len() <= 126;
         if !short {
-            let aligned = (image.len() - hoff).next_multiple_of(usize::from(layout.align)) + hoff;
-            image.resize(aligned, 0);
+            let aligned = (body.len() - start).next_multiple_of(usize::from(layout.align)) + start;
+            body.resize(aligned, 0);
         }
         match (layout.len, short) {
-            (-1, true) => image.push((bytes.len() as u8 + 1) << 1 | 1),
-            (-1, false) => image.extend_from_slice(&((bytes.len() as u32 + 4) << 2).to_le_bytes()),
+            (-1, true) => body.push((bytes.len() as u8 + 1) << 1 | 1),
+            (-1, false) => body.extend_from_slice(&((bytes.len() as u32 + 4) << 2).to_le_bytes()),
             _ => {}
         }
-        image.extend_from_slice(bytes);
+        body.extend_from_slice(bytes);
     }
-    image
+    body
 }
 
 #[test]
 fn a_row_with_null_in_a_not_null_column_has_no_key() {
     let mut definition = definition_of(&[KeyKind::Int4, KeyKind::Int8]);
-    let image = build_image(&definition.layout, &[Some(&[1, 0, 0, 0]), None], true);
+    let body = build_body(&definition.layout, &[Some(&[1, 0, 0, 0]), None], true);
     for column in &mut definition.columns {
         column.nullable = false;
     }
     let mut key = KeyBuffer::new();
-    let has_null = encode_row(&definition, &image, &mut key).expect("is no error");
+    let has_null = encode_row(&definition, &body, &mut key).expect("is no error");
     assert!(has_null.0);
     assert!(key.is_empty());
     definition.columns[1].nullable = true;
-    encode_row(&definition, &image, &mut key).expect("encodes");
+    encode_row(&definition, &body, &mut key).expect("encodes");
     assert!(!key.is_empty());
 }
 
@@ -302,12 +303,12 @@ fn a_row_with_null_in_a_not_null_column_has_no_key() {
 fn attributes_beyond_the_tuple_are_null() {
     let kinds = [KeyKind::Int4, KeyKind::Text, KeyKind::Int8];
     let definition = definition_of(&kinds);
-    let image = build_image(
+    let body = build_body(
         &definition.layout,
         &[Some(&[1, 0, 0, 0]), Some(b"abc")],
         true,
     );
-    let mut reader = ImageReader::new(&definition.layout, &image).expect("header");
+    let mut reader = BodyReader::new(&definition.layout, &body).expect("header");
     assert_eq!(reader.attribute(3).expect("absent"), Attribute::Null);
     assert_eq!(reader.attribute(2).expect("text"), Attribute::Bytes(b"abc"));
     assert_eq!(
@@ -332,11 +333,11 @@ fn finds_attributes_after_c_strings() {
             by_value: true,
         },
     ];
-    let mut image = vec![0; 24];
-    image[18] = 2;
-    image[22] = 24;
-    image.extend_from_slice(b"hello\0\0\0\x2A\0\0\0");
-    let mut reader = ImageReader::new(&layout, &image).expect("header");
+    let mut body = vec![0; 6];
+    body[0] = 2;
+    body[4] = 24;
+    body.extend_from_slice(b"hello\0\0\0\x2A\0\0\0");
+    let mut reader = BodyReader::new(&layout, &body).expect("header");
     assert_eq!(
         reader.attribute(2).expect("int"),
         Attribute::Bytes(&[42, 0, 0, 0])
@@ -355,12 +356,12 @@ fn external_and_compressed_data_are_refused() {
         by_value: false,
     }];
     for header in [[0x01, 18, 0, 0], [0x42, 0, 0, 0]] {
-        let mut image = vec![0; 24];
-        image[18] = 1;
-        image[22] = 24;
-        image.extend_from_slice(&header);
-        image.extend_from_slice(&[0; 32]);
-        let mut reader = ImageReader::new(&layout, &image).expect("header");
+        let mut body = vec![0; 6];
+        body[0] = 1;
+        body[4] = 24;
+        body.extend_from_slice(&header);
+        body.extend_from_slice(&[0; 32]);
+        let mut reader = BodyReader::new(&layout, &body).expect("header");
         assert!(matches!(
             reader.attribute(1),
             Err(EngineError::Corrupt { .. })

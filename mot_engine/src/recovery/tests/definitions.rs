@@ -118,12 +118,12 @@ impl World {
 
 /// (text), with a long header.
 fn text_image(bytes: usize) -> Vec<u8> {
-    let mut image = vec![0; 24];
-    image[18] = 1;
-    image[22] = 24;
-    image.extend_from_slice(&((bytes as u32 + 4) << 2).to_le_bytes());
-    image.resize(image.len() + bytes, b'x');
-    image
+    let mut body = vec![0; 6];
+    body[0] = 1;
+    body[4] = 24;
+    body.extend_from_slice(&((bytes as u32 + 4) << 2).to_le_bytes());
+    body.resize(body.len() + bytes, b'x');
+    body
 }
 
 /// A state whose key is too long for an index is none of its business if it was gone for everybody before the index was made, or came when the
@@ -140,16 +140,16 @@ fn keys_too_long_for_an_index_of_another_time() {
             align: 4,
             by_value: false,
         };
-        let insert = |session: &Session, clock: &TestClock<'_>, open: &mut Open, image: &[u8]| {
+        let insert = |session: &Session, clock: &TestClock<'_>, open: &mut Open, body: &[u8]| {
             let table = session.find_table(key, clock).expect("exists");
             let (xid, cid) = (Xid(open.xid), CommandId(1));
-            let inserted = open.transaction.insert(session, table, image, xid, cid);
+            let inserted = open.transaction.insert(session, table, body, xid, cid);
             let (slot, version) = inserted.expect("memory");
             open.touched.insert((key, table.id(), slot.0));
             let entered = open.transaction.enter(session, clock, table, slot, version);
             assert_eq!(entered.expect("enters"), Entered::Done);
         };
-        let update = |session: &Session, clock: &TestClock<'_>, open: &mut Open, image: &[u8]| {
+        let update = |session: &Session, clock: &TestClock<'_>, open: &mut Open, body: &[u8]| {
             let table = session.find_table(key, clock).expect("exists");
             let (xid, cid, slot) = (Xid(open.xid), CommandId(2), Slot(0));
             let Newest::Live(seen) = session.newest(clock, table, slot) else {
@@ -157,7 +157,7 @@ fn keys_too_long_for_an_index_of_another_time() {
             };
             let updated = open
                 .transaction
-                .update(session, clock, table, slot, seen, image, xid, cid);
+                .update(session, clock, table, slot, seen, body, xid, cid);
             let Ok(Written::Done(version)) = updated else {
                 panic!("{updated:?}");
             };

@@ -213,15 +213,15 @@ fn arena() -> (Region, Engine) {
 }
 
 /// (key int4, other int4, text of varying length)
-fn image(key: u64, other: u64, filler: usize) -> Vec<u8> {
-    let mut image = vec![0; 24];
-    image[18] = 3;
-    image[22] = 24;
-    image.extend_from_slice(&(key as u32).to_le_bytes());
-    image.extend_from_slice(&(other as u32).to_le_bytes());
-    image.push((filler as u8 + 1) << 1 | 1);
-    image.extend(std::iter::repeat_n(b'x', filler));
-    image
+fn body(key: u64, other: u64, filler: usize) -> Vec<u8> {
+    let mut body = vec![0; 6];
+    body[0] = 3;
+    body[4] = 24;
+    body.extend_from_slice(&(key as u32).to_le_bytes());
+    body.extend_from_slice(&(other as u32).to_le_bytes());
+    body.push((filler as u8 + 1) << 1 | 1);
+    body.extend(std::iter::repeat_n(b'x', filler));
+    body
 }
 
 /// An index of one int4 column.

@@ -209,7 +209,7 @@ impl World {
             }
             return;
         };
-        let new = image(
+        let new = body(
             self.random.below(KEYS),
             self.random.below(4),
             [0, 3, 40][self.random.below(3) as usize],
@@ -234,9 +234,9 @@ impl World {
             let Newest::Live(seen) = session.newest(&clock, table, slot) else {
                 return;
             };
-            let mut changed = seen.image().to_vec();
+            let mut changed = seen.body().to_vec();
             if dice < 8 {
-                changed[28] = changed[28].wrapping_add(1) % 4;
+                changed[10] = changed[10].wrapping_add(1) % 4;
             } else {
                 changed = new;
             }

@@ -363,8 +363,8 @@ impl Aggregation {
             let mut passed = 0;
             for at in members(rows) {
                 pg_sys::MemoryContextReset((*context).ecxt_per_tuple_memory);
-                tuple::point(&mut scan.tuple, self.group.version(at), scan.relation);
-                tuple::store(slot, &raw mut scan.tuple);
+                let (row, version) = self.group.place(at);
+                scan.show(slot, row, version);
                 (*context).ecxt_scantuple = slot;
                 let is_passed = asked & 1 << at == 0
                     || (scan.filter().is_none_or(|filter| filter.ask(context))

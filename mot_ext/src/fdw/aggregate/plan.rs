@@ -2,6 +2,7 @@
 use super::call::Call;
 use super::grouping::{self, Key};
 use crate::fdw::filter::Compiler;
+use crate::fdw::marks;
 use crate::fdw::private::{self, items, list};
 use crate::pg::version;
 use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
@@ -52,6 +53,13 @@ pub unsafe fn get_foreign_upper_paths(
         let Some(targets) = targets(root, input, output, having) else {
             return;
         };
+        // The expressions of aggregates see rows in place.
+        let table = (*input).relid;
+        if marks::are_read_by((*input).baserestrictinfo, table)
+            || marks::reads(targets.cast(), table)
+        {
+            return;
+        }
         let groups = if (*(*root).parse).groupClause.is_null() {
             1.0
         } else {

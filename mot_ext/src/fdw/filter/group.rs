@@ -6,7 +6,7 @@ use super::operators::{Arithmetic, Comparison, Kind};
 use super::parameters::{Known, Parameters};
 use super::program::{Condition, Number, Place};
 use super::row::{Found, Layout, Row};
-use mot_engine::{GROUP_ROWS_MAX, VersionRef};
+use mot_engine::{GROUP_ROWS_MAX, Slot, VersionRef};
 use pgrx::pg_sys;
 
 /// Rows of a group at most: a bit each.
@@ -21,7 +21,7 @@ pub type Numbers = [i64; ROWS];
 /// Rows that are looked at together.
 pub struct Group {
     rows: [Row; ROWS],
-    versions: [Option<VersionRef>; ROWS],
+    places: [Option<(Slot, VersionRef)>; ROWS],
     length: usize,
 }
 
@@ -29,7 +29,7 @@ impl Group {
     pub fn new() -> Group {
         Group {
             rows: [Row::none(); ROWS],
-            versions: [None; ROWS],
+            places: [None; ROWS],
             length: 0,
         }
     }
@@ -40,9 +40,9 @@ impl Group {
 
     /// Adds a row; there is room.
     #[inline]
-    pub fn push(&mut self, version: VersionRef) {
+    pub fn push(&mut self, slot: Slot, version: VersionRef) {
         self.rows[self.length] = Row::of(version);
-        self.versions[self.length] = Some(version);
+        self.places[self.length] = Some((slot, version));
         self.length += 1;
     }
 
@@ -66,8 +66,8 @@ impl Group {
         self.rows[at]
     }
 
-    pub fn version(&self, at: usize) -> VersionRef {
-        self.versions[at].expect("a row of the group")
+    pub fn place(&self, at: usize) -> (Slot, VersionRef) {
+        self.places[at].expect("a row of the group")
     }
 }
 

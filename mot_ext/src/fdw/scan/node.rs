@@ -103,8 +103,7 @@ pub unsafe fn iterate_foreign_scan(
         let context = (*node).ss.ps.ps_ExprContext;
         let instrument = (*node).ss.ps.instrument;
         while let Some((row, version, verdict)) = scan.next_passing(context, instrument) {
-            tuple::point(&mut scan.tuple, version, scan.relation);
-            tuple::store(slot, &raw mut scan.tuple);
+            scan.show(slot, row, version);
             let is_returned = match (scan.row_lock, &scan.filter) {
                 (Some(lock), _) => lock_row(node, scan, lock, row, version),
                 (None, Some(filter)) if verdict == Verdict::Unsure => {
@@ -151,8 +150,7 @@ unsafe fn lock_row(
         match outcome {
             Outcome::Locked(newest) if newest == version => true,
             Outcome::Locked(newest) => {
-                tuple::point(&mut scan.tuple, newest, scan.relation);
-                tuple::store(slot, &raw mut scan.tuple);
+                scan.show(slot, row, newest);
                 passes((*node).fdw_recheck_quals, context) && passes(lock.filter, context)
             }
             // The statement changed it already: it finds out again when it comes to change it.

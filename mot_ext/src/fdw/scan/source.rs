@@ -71,8 +71,8 @@ impl Rows {
         group: &mut Group,
     ) {
         while let Some(scan) = &mut self.scan {
-            for version in scan.next_group(session, snapshot) {
-                group.push(version);
+            for (slot, version) in scan.next_group(session, snapshot) {
+                group.push(slot, version);
             }
             if group.length() > 0 {
                 return;

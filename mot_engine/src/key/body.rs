@@ -1,32 +1,32 @@
-//! Finds attributes in a row image: a PostgreSQL heap tuple as 15 to 18 lay it out on a
-//! little-endian machine.
+//! Finds attributes in a row's body: a PostgreSQL heap tuple as 15 to 18 lay it out on a
+//! little-endian machine, behind the 18 bytes that are the engine's stamp.
 //!
 //! ```text
-//!  0..18  stamp (the engine's)          18 t_infomask2: bits 0..11 = number of attributes
-//! 20      t_infomask: bit 0 = has NULLs  22 t_hoff: where the data starts
-//! 23..    null bitmap, 1 = present      t_hoff.. data, each value aligned from t_hoff
+//!  0 t_infomask2: bits 0..11 = number of attributes   2 t_infomask: bit 0 = has NULLs
+//!  4 t_hoff: where the data starts, from 18 bytes before the body
+//!  5.. null bitmap, 1 = present     t_hoff - 18.. data, each value aligned from there
 //! ```
 //!
-//! Contract: total. Offsets are checked against the image's length before every read; malformed
+//! Contract: total. Offsets are checked against the body's length before every read; malformed
 //! bytes give `Corrupt`. Nothing is copied. Values are flat: an external or compressed datum is
 //! malformed here (the glue flattens before it stores).
 
 use super::definition::AttributeLayout;
 use crate::errors::EngineError;
 
-/// Length of the fixed part of a tuple header, before the null bitmap.
-pub const IMAGE_HEADER_BYTES: usize = 23;
-
-/// Where the row body starts: what precedes is the engine's stamp, never logged or checkpointed.
+/// Where in a tuple its body starts: what precedes is the engine's stamp, never logged or checkpointed.
 pub const BODY_OFFSET_BYTES: usize = 18;
 
-const INFOMASK2_OFFSET: usize = 18;
-const INFOMASK_OFFSET: usize = 20;
-const HOFF_OFFSET: usize = 22;
+/// Length of the body's fixed part, before the null bitmap.
+pub const BODY_HEADER_BYTES: usize = 23 - BODY_OFFSET_BYTES;
+
+const INFOMASK2_OFFSET: usize = 18 - BODY_OFFSET_BYTES;
+const INFOMASK_OFFSET: usize = 20 - BODY_OFFSET_BYTES;
+const HOFF_OFFSET: usize = 22 - BODY_OFFSET_BYTES;
 const NATTS_MASK: u16 = 0x07FF;
 const HAS_NULL: u16 = 0x0001;
 
-/// A value found in an image.
+/// A value found in a row.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Attribute<'a> {
     /// NULL, or beyond the attributes the tuple has.
@@ -36,8 +36,8 @@ pub enum Attribute<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Walks an image's attributes forward; going back restarts at the first.
-pub struct ImageReader<'a> {
+/// Walks a body's attributes forward; going back restarts at the first.
+pub struct BodyReader<'a> {
     layout: &'a [AttributeLayout],
     /// From t_hoff on.
     data: &'a [u8],
@@ -50,51 +50,51 @@ pub struct ImageReader<'a> {
     offset: usize,
 }
 
-impl<'a> ImageReader<'a> {
-    /// Reads the header of `image`.
+impl<'a> BodyReader<'a> {
+    /// Reads the header of `body`.
     #[inline]
-    pub fn new(layout: &'a [AttributeLayout], image: &'a [u8]) -> Result<Self, EngineError> {
-        let header: &[u8; IMAGE_HEADER_BYTES] = image
+    pub fn new(layout: &'a [AttributeLayout], body: &'a [u8]) -> Result<Self, EngineError> {
+        let header: &[u8; BODY_HEADER_BYTES] = body
             .first_chunk()
             .ok_or_else(|| corrupt("tuple is shorter than its header"))?;
         let infomask2 =
             u16::from_le_bytes([header[INFOMASK2_OFFSET], header[INFOMASK2_OFFSET + 1]]);
         let infomask = u16::from_le_bytes([header[INFOMASK_OFFSET], header[INFOMASK_OFFSET + 1]]);
-        let data_offset = usize::from(header[HOFF_OFFSET]);
+        let data_offset = usize::from(header[HOFF_OFFSET]).saturating_sub(BODY_OFFSET_BYTES);
         let attributes = usize::from(infomask2 & NATTS_MASK);
         let nulls_bytes = if infomask & HAS_NULL != 0 {
             attributes.div_ceil(8)
         } else {
             0
         };
-        if data_offset < IMAGE_HEADER_BYTES + nulls_bytes || data_offset > image.len() {
+        if data_offset < BODY_HEADER_BYTES + nulls_bytes || data_offset > body.len() {
             return Err(corrupt("tuple's data offset is out of range"));
         }
         Ok(Self {
             layout,
-            data: &image[data_offset..],
-            nulls: &image[IMAGE_HEADER_BYTES..IMAGE_HEADER_BYTES + nulls_bytes],
+            data: &body[data_offset..],
+            nulls: &body[BODY_HEADER_BYTES..BODY_HEADER_BYTES + nulls_bytes],
             attributes,
             position: 0,
             offset: 0,
         })
     }
 
-    /// The data of an image that has no NULLs and at least so many attributes; `None` for any other, and for a malformed one.
+    /// The data of a body that has no NULLs and at least so many attributes; `None` for any other, and for a malformed one.
     #[inline]
-    pub fn data_without_nulls(image: &[u8], attributes: usize) -> Option<&[u8]> {
-        let header: &[u8; IMAGE_HEADER_BYTES] = image.first_chunk()?;
+    pub fn data_without_nulls(body: &[u8], attributes: usize) -> Option<&[u8]> {
+        let header: &[u8; BODY_HEADER_BYTES] = body.first_chunk()?;
         let infomask2 =
             u16::from_le_bytes([header[INFOMASK2_OFFSET], header[INFOMASK2_OFFSET + 1]]);
         let infomask = u16::from_le_bytes([header[INFOMASK_OFFSET], header[INFOMASK_OFFSET + 1]]);
-        let data_offset = usize::from(header[HOFF_OFFSET]);
+        let data_offset = usize::from(header[HOFF_OFFSET]).checked_sub(BODY_OFFSET_BYTES)?;
         if infomask & HAS_NULL != 0
             || usize::from(infomask2 & NATTS_MASK) < attributes
-            || data_offset < IMAGE_HEADER_BYTES
+            || data_offset < BODY_HEADER_BYTES
         {
             return None;
         }
-        image.get(data_offset..)
+        body.get(data_offset..)
     }
 
     #[inline(always)]

@@ -1,0 +1,105 @@
+-- System columns: those of a heap table of the same history, wherever an expression can ask for them.
+CREATE SCHEMA system_columns;
+SET search_path = system_columns;
+CREATE FOREIGN TABLE m (id int PRIMARY KEY, a int NOT NULL, t text) SERVER mot;
+CREATE TABLE h (id int PRIMARY KEY, a int NOT NULL, t text);
+CREATE INDEX ON m (a);
+CREATE INDEX ON h (a);
+
+-- What a query gives of both tables, command numbers from the least one on; xmin only whether it is this transaction's.
+CREATE FUNCTION same(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE of_m text; of_h text;
+BEGIN
+  EXECUTE format('WITH q AS (%s) SELECT string_agg(q::text, '' '' ORDER BY q::text) FROM q', replace(query, 'TABLE', 'm')) INTO of_m;
+  EXECUTE format('WITH q AS (%s) SELECT string_agg(q::text, '' '' ORDER BY q::text) FROM q', replace(query, 'TABLE', 'h')) INTO of_h;
+  RETURN CASE WHEN of_m IS NOT DISTINCT FROM of_h THEN 'same: ' || coalesce(of_m, 'nothing') ELSE 'MOT: ' || of_m || ' heap: ' || of_h END;
+END $$;
+
+-- Rows of several commands of one transaction: their numbers lie where a heap tuple has them.
+BEGIN;
+INSERT INTO m VALUES (1, 10, 'one'); INSERT INTO h VALUES (1, 10, 'one');
+INSERT INTO m VALUES (2, 20, repeat('long', 100)); INSERT INTO h VALUES (2, 20, repeat('long', 100));
+INSERT INTO m SELECT i, i * 10 FROM generate_series(3, 6) i; INSERT INTO h SELECT i, i * 10 FROM generate_series(3, 6) i;
+SELECT id, xmax, cmin::text::int - min(cmin::text::int) OVER () AS cmin, cmax::text::int - min(cmax::text::int) OVER () AS cmax, xmin::text = pg_current_xact_id()::xid::text AS mine FROM m ORDER BY id;
+SELECT id, xmax, cmin::text::int - min(cmin::text::int) OVER () AS cmin, cmax::text::int - min(cmax::text::int) OVER () AS cmax, xmin::text = pg_current_xact_id()::xid::text AS mine FROM h ORDER BY id;
+COMMIT;
+
+SELECT same('SELECT id, xmax, xmin::text::int8 > 2 AS made FROM TABLE');
+SELECT same('SELECT id FROM TABLE WHERE xmax = 0');
+SELECT same('SELECT id FROM TABLE WHERE xmax = 0 AND id = 3');
+SELECT same('SELECT id FROM TABLE WHERE a BETWEEN 20 AND 40 AND xmax <> 0');
+SELECT same('SELECT count(*), max(id) FROM TABLE WHERE xmax = 0');
+SELECT same('SELECT xmax, count(*), sum(a) FROM TABLE GROUP BY xmax');
+SELECT same('SELECT max(xmax::text::int8) AS most, count(*) FILTER (WHERE xmax = 0) AS whole FROM TABLE');
+SELECT same('SELECT x.id, y.xmax FROM TABLE x JOIN TABLE y ON y.id = x.id AND y.xmax = x.xmax');
+SELECT same('SELECT id, (SELECT y.xmax FROM TABLE y WHERE y.id = x.id) AS inner FROM TABLE x ORDER BY xmax::text, id LIMIT 3');
+SELECT same('SELECT DISTINCT xmax FROM TABLE');
+SELECT same('SELECT id, xmax FROM (SELECT id, xmax FROM TABLE ORDER BY a DESC OFFSET 1) q');
+-- Locked rows, with another command's number in them.
+BEGIN;
+SELECT id, xmax FROM m WHERE id < 3 ORDER BY id FOR UPDATE;
+ROLLBACK;
+-- Prepared, and in a function's loop: the compiled statement and the general one.
+PREPARE by_key(int) AS SELECT id, xmax, xmin::text::int8 > 2 AS made FROM m WHERE id = $1;
+SET plan_cache_mode = force_generic_plan;
+EXECUTE by_key(2);
+EXECUTE by_key(5);
+DO $$
+DECLARE wrong int := 0; seen xid;
+BEGIN
+  FOR i IN 1..6 LOOP
+    SELECT xmax INTO seen FROM m WHERE id = i;
+    wrong := wrong + (seen <> 0::text::xid)::int;
+    UPDATE m SET a = a WHERE id = i AND xmax = 0;
+    SELECT xmax INTO seen FROM m WHERE id = i;
+    wrong := wrong + (seen <> 0::text::xid)::int;
+  END LOOP;
+  RAISE NOTICE 'wrong: %', wrong;
+END $$;
+RESET plan_cache_mode;
+
+-- Changes: in conditions, in new values and in RETURNING.
+BEGIN;
+SELECT same('INSERT INTO TABLE VALUES (7, 70) RETURNING id, xmax, cmin IS NOT NULL AS numbered, xmin::text = pg_current_xact_id()::xid::text AS mine');
+SELECT same('UPDATE TABLE SET a = a + 1 WHERE id = 7 RETURNING id, a, xmax, cmin IS NOT NULL AS numbered');
+SELECT same('UPDATE TABLE SET a = a + 1 WHERE id < 3 AND xmax = 0 RETURNING id, a, xmax');
+SELECT same('UPDATE TABLE SET a = a + xmax::text::int WHERE id IN (4, 5) RETURNING id, a');
+SELECT same('UPDATE TABLE SET t = ''from ''|| x.id FROM TABLE x WHERE x.id = TABLE.id - 1 AND x.xmax = 0 AND TABLE.id = 4 RETURNING TABLE.id, TABLE.xmax, x.id AS other');
+SELECT same('INSERT INTO TABLE VALUES (7, 71), (8, 80) ON CONFLICT (id) DO UPDATE SET a = excluded.a RETURNING id, a, xmax = 0 AS is_new');
+SELECT same('INSERT INTO TABLE VALUES (8, 81) ON CONFLICT (id) DO UPDATE SET a = excluded.a WHERE TABLE.xmin::text = pg_current_xact_id()::xid::text RETURNING id, a');
+-- A deleted row has its deleter in a heap table, and not here.
+DELETE FROM m WHERE id = 6 AND xmax = 0 RETURNING id, a, xmin::text::int8 > 2 AS made, cmin IS NOT NULL AS numbered;
+DELETE FROM h WHERE id = 6;
+SELECT same('SELECT id, a, t IS NOT NULL AS has_text FROM TABLE');
+ROLLBACK;
+
+-- Triggers.
+CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '% % %: %', TG_WHEN, TG_OP, TG_NAME, OLD.id; RETURN NEW; END $$;
+CREATE TRIGGER whole BEFORE UPDATE ON m FOR EACH ROW WHEN (OLD.id < 3) EXECUTE FUNCTION tell();
+BEGIN;
+UPDATE m SET a = 0 WHERE id = 1 RETURNING id, xmax, cmin IS NOT NULL AS numbered;
+UPDATE m SET a = 1 WHERE id = 1 AND xmax = 0 RETURNING id, a;
+ROLLBACK;
+DROP TRIGGER whole ON m;
+
+-- Partitions.
+CREATE TABLE p (id int, a int) PARTITION BY RANGE (id);
+CREATE FOREIGN TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10) SERVER mot;
+CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20);
+BEGIN;
+SELECT 1 AS command;
+INSERT INTO p VALUES (1, 1), (11, 1);
+SELECT tableoid::regclass, id, xmax, ctid FROM p ORDER BY id;
+SELECT count(*) FROM p WHERE xmax = 0;
+COMMIT;
+
+-- A row that was copied whole, and columns after rows that others keep.
+CREATE TABLE kept AS SELECT m AS row, xmax AS mark, ctid AS place FROM m WHERE id < 3;
+SELECT (row).id, (row).a, mark, place FROM kept ORDER BY 1;
+BEGIN;
+DECLARE c SCROLL CURSOR FOR SELECT id, xmax FROM m ORDER BY id;
+FETCH 2 FROM c;
+FETCH BACKWARD 1 FROM c;
+COMMIT;
+SELECT rows FROM mot.check('m');
+DROP SCHEMA system_columns CASCADE;
