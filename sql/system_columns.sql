@@ -73,6 +73,51 @@ DELETE FROM h WHERE id = 6;
 SELECT same('SELECT id, a, t IS NOT NULL AS has_text FROM TABLE');
 ROLLBACK;
 
+-- A view's CHECK OPTION, in a transaction's later commands.
+CREATE VIEW vm AS SELECT * FROM m WHERE xmax = 0 AND cmin IS NOT NULL WITH CHECK OPTION;
+CREATE VIEW vh AS SELECT * FROM h WHERE xmax = 0 AND cmin IS NOT NULL WITH CHECK OPTION;
+BEGIN;
+SELECT same('INSERT INTO vTABLE VALUES (20, 1, ''a''), (21, 1, ''b'') RETURNING id');
+INSERT INTO vm VALUES (22, 1, 'c');
+INSERT INTO vm SELECT id + 100, a, t FROM m;
+UPDATE vm SET a = a + 1;
+UPDATE vm SET a = a + 1 WHERE id = 22;
+INSERT INTO vm VALUES (22, 9, 'd') ON CONFLICT (id) DO UPDATE SET a = excluded.a;
+SELECT id, a, xmax FROM m WHERE id BETWEEN 20 AND 22 ORDER BY id;
+ROLLBACK;
+
+-- Rows that others keep whole: they are copies. All of one command, after others.
+CREATE FUNCTION show_new() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  RAISE NOTICE '% %: xmax % cmin %', TG_TABLE_NAME, NEW.id, NEW.xmax, coalesce(NEW.cmin::text::int, 0) < 1000; RETURN NEW; END $$;
+CREATE TABLE h2 (LIKE h);
+CREATE FOREIGN TABLE m2 (id int PRIMARY KEY, a int NOT NULL, t text) SERVER mot;
+CREATE TRIGGER show BEFORE INSERT ON h2 FOR EACH ROW EXECUTE FUNCTION show_new();
+CREATE TRIGGER show BEFORE INSERT ON m2 FOR EACH ROW EXECUTE FUNCTION show_new();
+BEGIN;
+UPDATE m SET a = a + 1;
+UPDATE m SET a = a + 1;
+DO $$
+DECLARE r record; one m; c CURSOR FOR SELECT * FROM m;
+BEGIN
+  FOR r IN SELECT * FROM m LOOP
+    RAISE NOTICE 'loop %: xmax % cmin %', r.id, r.xmax, r.cmin::text::int < 1000;
+  END LOOP;
+  SELECT * INTO r FROM m WHERE id = 2;
+  RAISE NOTICE 'one: xmax % cmin % xmin %', r.xmax, r.cmin::text::int < 1000, r.xmin = pg_current_xact_id()::xid;
+  SELECT * INTO one FROM m WHERE id = 2;
+  RAISE NOTICE 'typed: % xmax % cmin %', one.id, one.xmax, one.cmin::text::int < 1000;
+  EXECUTE 'SELECT * FROM m WHERE a > 0 ORDER BY id LIMIT 1' INTO r;
+  RAISE NOTICE 'executed: xmax % cmin %', r.xmax, coalesce(r.cmin::text::int, 0) < 1000;
+  OPEN c;
+  FETCH c INTO r;
+  RAISE NOTICE 'fetched: xmax % cmin %', r.xmax, r.cmin::text::int < 1000;
+  CLOSE c;
+END $$;
+INSERT INTO h2 SELECT * FROM m WHERE id < 3;
+INSERT INTO m2 SELECT * FROM m WHERE id < 3;
+SELECT id, xmax FROM h2;
+ROLLBACK;
+
 -- Triggers.
 CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '% % %: %', TG_WHEN, TG_OP, TG_NAME, OLD.id; RETURN NEW; END $$;
 CREATE TRIGGER whole BEFORE UPDATE ON m FOR EACH ROW WHEN (OLD.id < 3) EXECUTE FUNCTION tell();

@@ -9,7 +9,8 @@
 //! to see; but nothing is read that may have been given back.
 //!
 //! What is proved:
-//! - Chains: versions lie in the arena, end, and have an image of sensible length.
+//! - Chains: versions lie in the arena, end, and have an image of sensible length. (That they are this row's no version says: a state of
+//!   another row shows by its keys, in a table with indexes.)
 //! - Every state of every row that somebody may still see is entered, once, in every index: an entry is a (key, slot) of a map.
 //! - Every entry leads to a row of which some version has the key, never to a free slot; if a row's entries differ, KEYS_MOVED says so.
 //! - Trees are well formed; no two live rows have the same key of a unique index.
@@ -232,8 +233,12 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
     fn malformed(&self, version: VersionRef) -> Option<&'static str> {
         let address = version.address();
         let memory = self.session.local.memory();
+        // A long one has its length in front.
+        let front = address.wrapping_sub(size_of::<u64>() as u64);
+        let is_inside = |at: u64| NonNull::new(at as *mut u8).is_some_and(|at| memory.contains(at));
         if !address.is_multiple_of(align_of::<Version>() as u64)
-            || !NonNull::new(address as *mut u8).is_some_and(|at| memory.contains(at))
+            || !is_inside(address)
+            || !is_inside(front)
         {
             return Some("a version lies outside the arena");
         }

@@ -291,7 +291,7 @@ mod tests {
     const VERSIONS: u64 = 100_000;
     /// One round meets the few instructions in between only sometimes.
     const ROUNDS: usize = 30;
-    /// A version's header and shortest image, in words of 16 bytes.
+    /// A version of the shortest image, and more, in words of 16 bytes.
     const BLOCK_WORDS: usize = 3;
 
     /// Whoever reads a row while its versions are being logged gets the LSN of the newest logged version it saw.

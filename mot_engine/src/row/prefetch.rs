@@ -7,7 +7,7 @@ use super::version::Version;
 
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
-/// Lines of a version asked for: header, tuple header and the first columns.
+/// Lines of a version asked for: its header, which is the tuple's, and the first columns.
 const VERSION_LINES: usize = 2;
 
 #[inline]

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! So a version costs nothing but its tuple, and a scan hands the tuple out in place: its columns and `xmin` come out right; `xmax`, `cmin` and
-//! `cmax` only of a copy with a header of its own, which who asks for them makes.
+//! `cmax` are for who shows it to tell.
 //!
 //! Invariants:
 //! - Everything but the word is written before the version is published and never changes. So nobody makes a slice of an image: it would have

@@ -8,6 +8,7 @@ use super::{Fresh, Kind, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{CommandId, Slot, Xid};
+use crate::limits::XID_MAX;
 use crate::memory::{Purpose, Urgency};
 use crate::pause::{Point, reach};
 use crate::row::{EMPTY_BODY, Head, LockStrength, VersionRef, block_bytes, flags};
@@ -48,6 +49,10 @@ pub(super) fn lock_entry(
     xid: Xid,
     urgency: Urgency,
 ) -> Result<VersionRef, EngineError> {
+    // Of a prepared transaction, whose locks are taken again, nothing was reserved.
+    if xid > XID_MAX {
+        return Err(EngineError::XidTooHigh { max: XID_MAX.0 });
+    }
     let bytes = block_bytes(EMPTY_BODY.len());
     let block = session.local.allocate(bytes, Purpose::Rows, urgency)?;
     let kind = flags::LOCK_ONLY | (strength as u32) << flags::STRENGTH_SHIFT;

@@ -9,8 +9,8 @@
 //! they are stored. Everything else, the simple protocol (which has row descriptions to send) and all other receivers go through core's.
 use super::frame::{Frame, within};
 use super::watch;
-use crate::pg::version;
 use crate::pg::wire::{self, Message};
+use crate::pg::{self, version};
 use pgrx::pg_sys;
 use std::ffi::CStr;
 
@@ -151,7 +151,7 @@ impl Wire {
         formats: *const i16,
         context: pg_sys::MemoryContext,
     ) {
-        // SAFETY: a filled virtual slot of the row type; `find` was asked about the formats.
+        // SAFETY: a slot of the row type with all its values; `find` was asked about the formats.
         unsafe {
             self.message
                 .begin_row(self.columns.len() as i16, self.context);
@@ -324,6 +324,28 @@ impl<'a> Client<'a> {
                 Client::Receiver(receiver) => crate::fdw::project_to(frame.projection, *receiver),
                 Client::Wire(wire, formats) => {
                     let slot = crate::fdw::project(frame.projection);
+                    wire.send(slot, *formats, frame.per_row());
+                    true
+                }
+            }
+        }
+    }
+
+    /// Hands a row of the table over as it is ([`Frame::sends_row_itself`]); false: no more is wanted.
+    pub unsafe fn send_row(&mut self, frame: &Frame, slot: *mut pg_sys::TupleTableSlot) -> bool {
+        // SAFETY: as for `send`; a filled slot of the table's row type, whose columns are the client's.
+        unsafe {
+            match self {
+                Client::Nobody => true,
+                Client::Receiver(receiver) => {
+                    let receive = (**receiver).receiveSlot.expect("a receiver's function");
+                    pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                        #[allow(ffi_unwind_calls)]
+                        receive(slot, *receiver)
+                    })
+                }
+                Client::Wire(wire, formats) => {
+                    pg::take_row_apart(slot, (*frame.row_type).natts);
                     wire.send(slot, *formats, frame.per_row());
                     true
                 }

@@ -5,7 +5,7 @@
 
 use super::checks::Checks;
 use super::shape::{Shape, Verb};
-use crate::fdw::{Private, Value, items};
+use crate::fdw::{Private, Value, items, row_slot};
 use crate::pg;
 use crate::pg::version;
 use crate::relation;
@@ -31,6 +31,8 @@ pub struct Frame {
     /// Fills the row for the client; NULL: none is asked for.
     pub projection: *mut pg_sys::ProjectionInfo,
     pub(super) result_type: pg_sys::TupleDesc,
+    /// A SELECT asks for all columns in their order: as in core, the client gets the row, whose system columns PL/pgSQL's records have, too.
+    pub sends_row_itself: bool,
     /// An expression calls functions.
     pub(super) calls_functions: bool,
 }
@@ -98,6 +100,11 @@ impl Frame {
                 checks,
                 projection,
                 result_type,
+                sends_row_itself: !writes
+                    && shape
+                        .targets
+                        .as_ref()
+                        .is_some_and(|targets| are_all_columns(targets, row_type)),
             })
         }
     }
@@ -113,12 +120,10 @@ impl Frame {
         }
     }
 
-    /// A slot for rows of the table, of the heap kind.
+    /// A slot for rows of the table, in place.
     pub unsafe fn row_slot(&self) -> *mut pg_sys::TupleTableSlot {
         // SAFETY: the row type lives as long as the slot.
-        unsafe {
-            pg_sys::MakeSingleTupleTableSlot(self.row_type, &raw const pg_sys::TTSOpsHeapTuple)
-        }
+        unsafe { pg_sys::MakeSingleTupleTableSlot(self.row_type, row_slot::kind()) }
     }
 
     /// The command id of this execution's writes.
@@ -167,6 +172,29 @@ unsafe fn is_simple_target(relation: pg_sys::Relation) -> bool {
         let constraints = (*(*relation).rd_att).constr;
         let is_free = constraints.is_null() || !version::has_generated_columns(&*constraints);
         is_free && (*relation).trigdesc.is_null() && !(*(*relation).rd_rel).relispartition
+    }
+}
+
+/// Whether targets, which are plain, are the columns of the row type and no others: `tlist_matches_tupdesc`.
+unsafe fn are_all_columns(
+    targets: &[*mut pg_sys::TargetEntry],
+    row_type: pg_sys::TupleDesc,
+) -> bool {
+    // SAFETY: entries of a target list; the table's row type.
+    unsafe {
+        let attributes = version::attributes(row_type);
+        targets.len() == (*row_type).natts as usize
+            && targets.iter().enumerate().all(|(position, target)| {
+                let attribute = &*attributes.add(position);
+                let column = (**target).expr.cast::<pg_sys::Var>();
+                (*column.cast::<pg_sys::Node>()).type_ == pg_sys::NodeTag::T_Var
+                    && (*column).varattno == position as i16 + 1
+                    && version::is_of_the_row(&*column)
+                    && !attribute.attisdropped
+                    && !attribute.atthasmissing
+                    && (*column).vartype == attribute.atttypid
+                    && [attribute.atttypmod, -1].contains(&(*column).vartypmod)
+            })
     }
 }
 

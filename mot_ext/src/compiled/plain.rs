@@ -12,7 +12,6 @@
 //!   the leader of a parallel query; of what is, only sequences and `random` are let through. No other is known that does; a statement that calls functions holds
 //!   its table open all the same ([`calls_functions`]), so that DDL from within finds it in use.
 use crate::fdw::items;
-use crate::fdw::marks::is_mark;
 use crate::pg::version::is_of_the_row;
 use pgrx::pg_guard;
 use pgrx::pg_sys;
@@ -71,8 +70,6 @@ unsafe extern "C-unwind" fn is_unplain(node: *mut pg_sys::Node, scope: *mut c_vo
                 table.is_none_or(|position| var.varno as u32 == position)
                     && var.varlevelsup == 0
                     && var.varattno != 0
-                    // Rows are looked at in place.
-                    && !is_mark(var.varattno)
                     && is_of_the_row(var)
             }
             T_Param => match (*node.cast::<pg_sys::Param>()).paramkind {

@@ -122,7 +122,11 @@ impl Select {
                 (*frame.estate).es_processed += 1;
                 self.rows_left -= 1;
                 self.is_done = self.rows_left == 0;
-                if !client.send(frame) {
+                let goes_on = match frame.sends_row_itself {
+                    true => client.send_row(frame, self.slot),
+                    false => client.send(frame),
+                };
+                if !goes_on {
                     break;
                 }
             }

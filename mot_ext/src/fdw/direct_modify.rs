@@ -5,10 +5,10 @@
 //! again for its newest state after a wait, but not for the row as changed, which the node returns for RETURNING. For the same
 //! reason the node's own targets become NULLs: assigned expressions are evaluated once per attempt, here.
 use super::expressions::{Value, passes};
-use super::marks;
 use super::modify::check;
 use super::patch::Patch;
 use super::private::{self, Private, items, list};
+use super::row_slot;
 use super::scan::{Scan, compile, keep};
 use super::triggers::Planned;
 use super::tuple;
@@ -74,12 +74,6 @@ pub unsafe fn plan_direct_modify(
             || !(is_update || operation == pg_sys::CmdType::CMD_DELETE)
             || pg_sys::contain_subplans((*node).targetlist.cast())
         {
-            return false;
-        }
-        // Rows are looked at in place.
-        let mut looks = vec![(*node).targetlist, (*node).qual, (*scan).fdw_recheck_quals];
-        looks.extend(items::<pg_sys::List>((*plan).returningLists).get(number as usize));
-        if looks.into_iter().any(|list| marks::reads(list.cast(), rti)) {
             return false;
         }
         let mut attributes = Vec::new();
@@ -172,6 +166,7 @@ pub unsafe fn begin_direct_modify(node: *mut pg_sys::ForeignScanState, flags: st
             any: false,
         };
         planned.check(relation, (*plan).operation);
+        row_slot::give_to(node);
         let change = Change {
             target: Target::new(relation),
             is_delete: (*plan).operation == pg_sys::CmdType::CMD_DELETE,

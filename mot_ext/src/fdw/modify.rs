@@ -286,7 +286,7 @@ impl Modify {
         }
     }
 
-    /// Points a slot at the version that its values became, or at the deleted one, so that RETURNING and triggers see the row's system columns. Only a heap-tuple slot can;
+    /// Points a slot at the version that its values became, or at the deleted one, so that RETURNING, triggers and a view's CHECK OPTION see the row's system columns. Only a heap-tuple slot can;
     /// another keeps its values.
     pub unsafe fn show(
         &mut self,
@@ -302,7 +302,10 @@ impl Modify {
                 (*slot).tts_tid = tuple::tid_of(row);
                 return;
             }
-            if (*info).ri_projectReturning.is_null() && (*info).ri_TrigDesc.is_null() {
+            let nobody_looks = (*info).ri_projectReturning.is_null()
+                && (*info).ri_TrigDesc.is_null()
+                && (*info).ri_WithCheckOptions.is_null();
+            if nobody_looks {
                 tuple::point(&mut self.tuple, row, version, self.target.oid());
             } else {
                 self.tuple = *self.old_row(estate, row, version);
@@ -547,7 +550,8 @@ pub unsafe fn exec_foreign_delete(
                 Fate::Done(_) => {
                     state.show(estate, info, slot, row, seen);
                     if seen != scanned && !(*info).ri_TrigDesc.is_null() {
-                        triggers::fire_after_delete(estate, info, &raw mut state.tuple);
+                        let old = state.old_row(estate, row, seen);
+                        triggers::fire_after_delete(estate, info, old);
                         let shown = &raw mut (*(*info).ri_TrigDesc).trig_delete_after_row;
                         state.hidden.hide(shown);
                     }

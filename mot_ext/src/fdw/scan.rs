@@ -15,7 +15,6 @@ pub use node::{
 
 use super::expressions::Value;
 use super::filter::{Filter, Group, Verdict};
-use super::marks;
 use super::private::Private;
 use super::serializable::{self, Reader};
 use super::tuple;
@@ -45,8 +44,6 @@ pub struct Scan {
     filter: Option<Box<Filter>>,
     /// In a SERIALIZABLE transaction.
     reader: Option<Box<Reader>>,
-    /// Rows are shown as copies, for the system columns that a row in place does not have ([`marks`]).
-    shows_copies: bool,
 }
 
 impl Scan {
@@ -67,7 +64,6 @@ impl Scan {
             scan.row_lock = RowLock::new(node, private, opened);
             scan.filter = Filter::of_node(node).map(Box::new);
             scan.reader = serializable::is_on().then(|| Reader::new(oid, registered));
-            scan.shows_copies = marks::of_scan((*node).ss.ps.plan.cast());
             scan
         }
     }
@@ -94,7 +90,6 @@ impl Scan {
             row_lock: None,
             filter: None,
             reader: None,
-            shows_copies: false,
         }
     }
 
@@ -240,7 +235,7 @@ impl Scan {
         true
     }
 
-    /// Shows a row in a slot of the heap kind, until the next one. The statement's snapshot, or a row lock, keeps the version.
+    /// Shows a row in a slot of [`super::row_slot`], until the next one. The statement's snapshot, or a row lock, keeps the version.
     #[inline]
     pub unsafe fn show(
         &mut self,
@@ -250,10 +245,6 @@ impl Scan {
     ) {
         // SAFETY: the caller's.
         unsafe {
-            if self.shows_copies {
-                tuple::store_copy(slot, row, version, self.relation);
-                return;
-            }
             tuple::point(&mut self.tuple, row, version, self.relation);
             tuple::store(slot, &raw mut self.tuple);
         }

@@ -4,6 +4,7 @@
 //!   written here exactly as `tts_heap_store_tuple` writes them. The caller's snapshot or row lock keeps the image.
 //! - In: the body of what `heap_form_tuple` makes of values that were detoasted first, so that no row holds a pointer out of itself or a compressed
 //!   value.
+use super::row_slot;
 use crate::pg::version;
 use mot_engine::row::STAMP_BYTES;
 use mot_engine::{Slot, VersionRef};
@@ -16,7 +17,7 @@ pub fn empty() -> pg_sys::HeapTupleData {
 }
 
 /// Points `tuple` at a version of a row of `relation`. Its columns, `xmin`, `ctid` and `tableoid` can be asked for; `xmax`, `cmin` and `cmax` only
-/// of a [`copy`].
+/// of a [`copy`], or through a slot of [`super::row_slot`].
 #[inline]
 pub fn point(
     tuple: &mut pg_sys::HeapTupleData,
@@ -43,48 +44,28 @@ pub fn tid_of(row: Slot) -> pg_sys::ItemPointerData {
     }
 }
 
-/// Bytes of a [`copy`] of a version: the tuple, and in front of it the structure that describes it.
-fn copy_bytes(version: VersionRef) -> usize {
-    HEADER_BYTES + version.image_bytes()
-}
-
-/// `HEAPTUPLESIZE`.
-const HEADER_BYTES: usize = size_of::<pg_sys::HeapTupleData>().next_multiple_of(8);
-
-/// A copy of a version, as `heap_copytuple` makes one in the current memory context, with the header of a heap tuple that nobody has locked or deleted: every
-/// system column can be asked for.
+/// A copy of a version in the current memory context, with the header of a heap tuple that nobody has locked or deleted: every system column can be asked
+/// for.
 pub unsafe fn copy(row: Slot, version: VersionRef, relation: pg_sys::Oid) -> pg_sys::HeapTuple {
-    // SAFETY: the caller protects the version; what is allocated has room for both parts, and is filled but for the bytes of t_choice and t_ctid,
-    // which follow.
+    let mut tuple = empty();
+    point(&mut tuple, row, version, relation);
+    // SAFETY: the caller protects the version; the copy is ours.
     unsafe {
-        let tuple = pg_sys::palloc(copy_bytes(version)).cast::<pg_sys::HeapTupleData>();
-        tuple.write(empty());
-        point(&mut *tuple, row, version, relation);
-        let image = tuple.cast::<u8>().add(HEADER_BYTES);
-        let body = version.body();
-        image
-            .add(STAMP_BYTES)
-            .copy_from_nonoverlapping(body.as_ptr(), body.len());
-        let header = image.cast::<pg_sys::HeapTupleHeaderData>();
-        (*header).t_choice.t_heap.t_xmin = pg_sys::TransactionId::from(version.xid().0 as u32);
-        (*header).t_choice.t_heap.t_xmax = pg_sys::InvalidTransactionId;
-        (*header).t_choice.t_heap.t_field3.t_cid = version.cid().0;
-        (*header).t_ctid = (*tuple).t_self;
-        (*tuple).t_data = header;
-        tuple
+        let copy = pg_sys::heap_copytuple(&raw mut tuple);
+        row_slot::complete(copy);
+        copy
     }
 }
 
-/// Puts `tuple` into a heap-tuple slot without copying: `ExecStoreHeapTuple(tuple, slot, false)`.
+/// Puts `tuple` into a slot without copying, as `ExecStoreHeapTuple(tuple, slot, false)` does: one of [`super::row_slot`], or of core's for heap tuples of
+/// which nobody asks for more than `point` says.
 #[inline]
 pub unsafe fn store(slot: *mut pg_sys::TupleTableSlot, tuple: *mut pg_sys::HeapTupleData) {
-    // SAFETY: the slot is of the heap kind (foreign scans, and table slots of foreign tables, always are); when it owns a
-    // tuple, core frees that.
+    // SAFETY: the slot is of the heap kind's form (foreign scans, and table slots of foreign tables, always are).
     unsafe {
         let base = &mut *slot;
         if base.tts_flags & pg_sys::TTS_FLAG_SHOULDFREE as u16 != 0 {
-            pg_sys::ExecStoreHeapTuple(tuple, slot, false);
-            return;
+            clear(slot);
         }
         let heap = slot.cast::<pg_sys::HeapTupleTableSlot>();
         base.tts_nvalid = 0;

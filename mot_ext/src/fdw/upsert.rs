@@ -6,7 +6,7 @@
 //!
 //! Row triggers: core fires BEFORE INSERT before it calls us, whatever happens then, and AFTER INSERT for the row it gets back. For a
 //! row that was updated the UPDATE triggers are fired here, and AFTER INSERT is hidden from core until the next row.
-use super::expressions::{passes, per_tuple_memory, project};
+use super::expressions::{passes, project};
 use super::modify::{self, Modify};
 use super::write::{Fate, Inserted, Target, or_raise, refuse_under_old_snapshot};
 use super::{serializable, triggers, tuple};
@@ -62,7 +62,7 @@ pub unsafe fn insert_or_resolve(
                     match target.insert(body, command, Some(&is_arbiter)) {
                         Inserted::Done(row, version) => {
                             state.show(estate, info, slot, row, version);
-                            show_xmax(estate, info, state, slot, pg_sys::InvalidTransactionId);
+                            show_xmax(info, state, slot, pg_sys::InvalidTransactionId);
                             return slot;
                         }
                         Inserted::Duplicate => continue,
@@ -235,7 +235,7 @@ unsafe fn update_existing(
                         .hidden
                         .hide(&raw mut (*descriptor).trig_insert_after_row);
                 }
-                show_xmax(estate, info, state, new, pg_sys::GetCurrentTransactionId());
+                show_xmax(info, state, new, pg_sys::GetCurrentTransactionId());
                 Some(new)
             }
             Fate::Newer(_) | Fate::Skip => None,
@@ -244,27 +244,19 @@ unsafe fn update_existing(
 }
 
 /// Gives the row shown to RETURNING an `xmax`, by which programs tell rows that were inserted (`xmax = 0`) from updated ones: the new state of a heap row
-/// that was locked for the update has the transaction's id there, and an body has the upper half of its maker's.
+/// that was locked for the update has the transaction's id there, and a copy of ours has none.
 unsafe fn show_xmax(
-    estate: *mut pg_sys::EState,
     info: *mut pg_sys::ResultRelInfo,
     state: &mut Modify,
     slot: *mut pg_sys::TupleTableSlot,
     xmax: pg_sys::TransactionId,
 ) {
-    // SAFETY: a heap-tuple slot shows `state.tuple`, a version of our own; RETURNING is evaluated before the per-tuple memory is emptied.
+    // SAFETY: with RETURNING a heap-tuple slot shows `state.tuple`, which is a copy then (`Modify::show`).
     unsafe {
-        if (*info).ri_projectReturning.is_null()
-            || !std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsHeapTuple)
-            || (*state.tuple.t_data).t_choice.t_heap.t_xmax == xmax
+        if !(*info).ri_projectReturning.is_null()
+            && std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsHeapTuple)
         {
-            return;
+            (*state.tuple.t_data).t_choice.t_heap.t_xmax = xmax;
         }
-        let old = pg_sys::MemoryContextSwitchTo(per_tuple_memory(estate));
-        let copy = pg_sys::heap_copytuple(&raw mut state.tuple);
-        pg_sys::MemoryContextSwitchTo(old);
-        state.tuple.t_data = (*copy).t_data;
-        (*state.tuple.t_data).t_choice.t_heap.t_xmax = xmax;
-        tuple::store(slot, &raw mut state.tuple);
     }
 }

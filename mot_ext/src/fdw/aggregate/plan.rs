@@ -2,7 +2,6 @@
 use super::call::Call;
 use super::grouping::{self, Key};
 use crate::fdw::filter::Compiler;
-use crate::fdw::marks;
 use crate::fdw::private::{self, items, list};
 use crate::pg::version;
 use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
@@ -53,13 +52,6 @@ pub unsafe fn get_foreign_upper_paths(
         let Some(targets) = targets(root, input, output, having) else {
             return;
         };
-        // The expressions of aggregates see rows in place.
-        let table = (*input).relid;
-        if marks::are_read_by((*input).baserestrictinfo, table)
-            || marks::reads(targets.cast(), table)
-        {
-            return;
-        }
         let groups = if (*(*root).parse).groupClause.is_null() {
             1.0
         } else {
@@ -131,7 +123,7 @@ unsafe fn cheapest(
 }
 
 /// Whether an expression over a table's row gives the same in each pass over the rows, between which the user's other commands run: under a cursor a setting can
-/// change that a stable function looks at, and who locks or deletes a row leaves marks in its system columns.
+/// change that a stable function looks at; system columns are left to core altogether.
 unsafe fn is_repeatable(expression: *mut pg_sys::Node, table: pg_sys::Index) -> bool {
     const CHANGING: [i32; 4] = [
         pg_sys::MinTransactionIdAttributeNumber,

@@ -6,6 +6,7 @@ use crate::fdw::expressions::{Value, passes};
 use crate::fdw::filter::Verdict;
 use crate::fdw::lock_rows::{self, For, Outcome};
 use crate::fdw::private::{Private, items};
+use crate::fdw::row_slot;
 use crate::fdw::tuple;
 use crate::fdw::write::Target;
 use crate::pg::interrupts;
@@ -67,6 +68,7 @@ pub unsafe fn begin_foreign_scan(node: *mut pg_sys::ForeignScanState, flags: std
         let arguments = compile(&items((*plan).fdw_exprs), node);
         let private = Private::new((*plan).fdw_private);
         let scan = Scan::new(node, &private, &arguments);
+        row_slot::give_to(node);
         (*node).fdw_state = keep(node, scan).cast();
     }
 }

@@ -1,0 +1,155 @@
+//! A kind of slot for rows in place.
+//!
+//! It is core's slot of heap tuples, which points at a version in the arena, but for one thing: where a heap tuple's header has `xmax`, `cmin` and `ctid`,
+//! a version has the engine's word (mot_engine/src/row/version.rs). So who asks the slot for those system columns is answered from here, and
+//! who takes a copy of the tuple gets one with a heap tuple's header. Nobody reads a header of the arena but through these functions: a plan's expressions ask the slot, and
+//! what PL/pgSQL, sorts or triggers keep are copies.
+//!
+//! Core asks a foreign scan's slot for nothing that depends on its kind ("Don't know what an FDW might return", `ExecInitForeignScan`). It can be
+//! no target of `ExecCopySlot`, which nobody makes it: core's own function raises an error then.
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use std::ffi::c_int;
+use std::sync::LazyLock;
+
+/// Core's functions, some of them replaced.
+struct Kind(pg_sys::TupleTableSlotOps);
+
+// SAFETY: function pointers and a size, which never change.
+unsafe impl Sync for Kind {}
+// SAFETY: as above.
+unsafe impl Send for Kind {}
+
+static KIND: LazyLock<Kind> = LazyLock::new(|| {
+    Kind(pg_sys::TupleTableSlotOps {
+        getsysattr: Some(getsysattr),
+        materialize: Some(materialize),
+        get_heap_tuple: Some(get_heap_tuple),
+        copy_heap_tuple: Some(copy_heap_tuple),
+        ..*heap()
+    })
+});
+
+fn heap() -> &'static pg_sys::TupleTableSlotOps {
+    // SAFETY: a constant of core's.
+    unsafe { &*(&raw const pg_sys::TTSOpsHeapTuple) }
+}
+
+/// The kind, to make slots of.
+pub fn kind() -> *const pg_sys::TupleTableSlotOps {
+    &raw const KIND.0
+}
+
+/// Gives a scan's node such a slot in the place of core's.
+pub unsafe fn give_to(node: *mut pg_sys::ForeignScanState) {
+    // SAFETY: an initialized node that was not run yet; the query's table of slots frees both slots.
+    unsafe {
+        let scan = &mut (*node).ss;
+        let table = &raw mut (*scan.ps.state).es_tupleTable;
+        let row_type = (*scan.ss_ScanTupleSlot).tts_tupleDescriptor;
+        scan.ss_ScanTupleSlot = pg_sys::ExecAllocTableSlot(table, row_type, kind());
+    }
+}
+
+/// The tuple of a slot of this kind, if it lies in the arena: only `tuple::store` points such a slot at what it does not own.
+unsafe fn in_place(slot: *mut pg_sys::TupleTableSlot) -> Option<pg_sys::HeapTuple> {
+    // SAFETY: a slot of this kind, which has the form of core's.
+    unsafe {
+        let is_owned = (*slot).tts_flags & pg_sys::TTS_FLAG_SHOULDFREE as u16 != 0;
+        let tuple = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
+        (!is_owned && !tuple.is_null()).then_some(tuple)
+    }
+}
+
+/// The command that made a row whose header is an image's.
+unsafe fn command(image: pg_sys::HeapTupleHeader) -> pg_sys::CommandId {
+    // SAFETY: an image, or a copy of one: the command lies where a heap tuple has `xmax`.
+    unsafe { (*image).t_choice.t_heap.t_xmax.into_inner() }
+}
+
+/// Makes a copy of an image a heap tuple that nobody has locked or deleted.
+pub unsafe fn complete(copy: pg_sys::HeapTuple) {
+    // SAFETY: the caller's own copy.
+    unsafe {
+        let header = (*copy).t_data;
+        let cid = command(header);
+        let fields = &mut (*header).t_choice.t_heap;
+        fields.t_xmax = pg_sys::InvalidTransactionId;
+        fields.t_field3.t_cid = cid;
+        (*header).t_ctid = (*copy).t_self;
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn getsysattr(
+    slot: *mut pg_sys::TupleTableSlot,
+    column: c_int,
+    is_null: *mut bool,
+) -> pg_sys::Datum {
+    // SAFETY: as core calls it: a filled slot of this kind.
+    unsafe {
+        if let Some(tuple) = in_place(slot) {
+            *is_null = false;
+            match column {
+                pg_sys::MinCommandIdAttributeNumber | pg_sys::MaxCommandIdAttributeNumber => {
+                    return pg_sys::Datum::from(command((*tuple).t_data));
+                }
+                pg_sys::MaxTransactionIdAttributeNumber => {
+                    return pg_sys::Datum::from(pg_sys::InvalidTransactionId);
+                }
+                _ => {}
+            }
+        }
+        let of_heap = heap().getsysattr.expect("every kind has it");
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            #[allow(ffi_unwind_calls)]
+            of_heap(slot, column, is_null)
+        })
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn materialize(slot: *mut pg_sys::TupleTableSlot) {
+    // SAFETY: as core calls it: a filled slot of this kind; afterwards it has a tuple of its own.
+    unsafe {
+        let was_in_place = in_place(slot).is_some();
+        let of_heap = heap().materialize.expect("every kind has it");
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            #[allow(ffi_unwind_calls)]
+            of_heap(slot)
+        });
+        if was_in_place {
+            complete((*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple);
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn get_heap_tuple(slot: *mut pg_sys::TupleTableSlot) -> pg_sys::HeapTuple {
+    // SAFETY: as for `materialize`.
+    unsafe {
+        materialize(slot);
+        (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn copy_heap_tuple(
+    slot: *mut pg_sys::TupleTableSlot,
+) -> pg_sys::HeapTuple {
+    // SAFETY: as core calls it: a filled slot of this kind; the copy is the caller's.
+    unsafe {
+        let of_heap = heap()
+            .copy_heap_tuple
+            .expect("slots of heap tuples have it");
+        let is_in_place = in_place(slot).is_some();
+        let copy = pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            #[allow(ffi_unwind_calls)]
+            of_heap(slot)
+        });
+        if is_in_place {
+            complete(copy);
+        }
+        copy
+    }
+}
