@@ -32,7 +32,7 @@ static KIND: LazyLock<Kind> = LazyLock::new(|| {
 
 fn heap() -> &'static pg_sys::TupleTableSlotOps {
     // SAFETY: a constant of core's.
-    unsafe { &*(&raw const pg_sys::TTSOpsHeapTuple) }
+    unsafe { &pg_sys::TTSOpsHeapTuple }
 }
 
 /// The kind, to make slots of.
