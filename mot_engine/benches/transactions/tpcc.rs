@@ -62,11 +62,11 @@ fn last_name(number: u32) -> String {
         .concat()
 }
 
-fn customer_image(w: u32, d: u32, c: u32, name: u32) -> Vec<u8> {
+fn customer_body(w: u32, d: u32, c: u32, name: u32) -> Vec<u8> {
     body(&[w, d, c, 0, 0], &last_name(name), BODY_HEADER_BYTES + 560)
 }
 
-fn line_image(
+fn line_body(
     w: u32,
     d: u32,
     o: u32,
@@ -78,7 +78,7 @@ fn line_image(
     body(
         &[w, d, o, line, item, quantity, quantity * 10, delivered],
         "",
-        24 + 76,
+        BODY_HEADER_BYTES + 76,
     )
 }
 
@@ -139,7 +139,7 @@ pub fn load(worker: &mut Worker<'_>, warehouses: u32) -> Tables {
                 } else {
                     skewed(&mut random, 255, 0, 999)
                 };
-                put(worker, &tables.customer, &customer_image(w, d, c, name));
+                put(worker, &tables.customer, &customer_body(w, d, c, name));
             }
             for o in 1..=ORDERS {
                 let lines = random.random_range(5..=15);
@@ -160,7 +160,7 @@ pub fn load(worker: &mut Worker<'_>, warehouses: u32) -> Tables {
                     put(
                         worker,
                         &tables.order_line,
-                        &line_image(w, d, o, line, item, 5, u32::from(!open)),
+                        &line_body(w, d, o, line, item, 5, u32::from(!open)),
                     );
                 }
                 if open {
@@ -348,7 +348,7 @@ impl<'a, 'w> Terminal<'a, 'w> {
             });
             worker.insert(
                 &tables.order_line,
-                &line_image(w, d, o, line as u32 + 1, item, quantity, 0),
+                &line_body(w, d, o, line as u32 + 1, item, quantity, 0),
             );
         }
         self.lines = lines;
