@@ -145,7 +145,7 @@ impl Drawing<'_> {
         for _ in 0..self.rng.random_range(1..3) {
             match (rest, self.rng.random_range(0..10)) {
                 ([], _) => {}
-                ([_, _, ..], 0..=5) => {
+                ([_, _, ..], 0..=6) => {
                     let length = self.rng.random_range(2..=rest.len());
                     let mut columns: Vec<&Column> = rest[..length]
                         .iter()
@@ -156,7 +156,7 @@ impl Drawing<'_> {
                     }
                     conditions.push(self.row(&columns, prefix, &known));
                 }
-                (_, 6) => conditions.push(format!(
+                (_, 7) => conditions.push(format!(
                     "{prefix}{} IS NOT NULL",
                     table.columns[rest[0]].name
                 )),
@@ -234,7 +234,7 @@ impl Drawing<'_> {
                     ]);
                     return format!("({inner}) IS {test}");
                 }
-                7..=9 => {
+                7..=10 => {
                     if let Some(conditions) = self.of_index(table, prefix) {
                         return conditions;
                     }

@@ -15,7 +15,7 @@ use std::fmt;
 const DATABASE: &str = "proof_queries";
 const SIDES: [(&str, bool); 2] = [("q_heap", false), ("q_mot", true)];
 /// Rows of a table at the beginning.
-const ROWS: [u32; 8] = [0, 5, 30, 60, 64, 130, 300, 1000];
+const ROWS: [u32; 8] = [0, 5, 30, 60, 64, 130, 300, 2500];
 /// Settings that lead to other plans, with the values to draw from.
 const SETTINGS: [(&str, &[&str]); 15] = [
     ("enable_seqscan", &["on", "off"]),
@@ -26,7 +26,7 @@ const SETTINGS: [(&str, &[&str]); 15] = [
     ("enable_nestloop", &["on", "on", "off"]),
     ("enable_memoize", &["on", "off"]),
     ("enable_material", &["on", "off"]),
-    ("work_mem", &["'64kB'", "'128kB'", "'256kB'", "'4MB'"]),
+    ("work_mem", &["'64kB'", "'64kB'", "'128kB'", "'4MB'"]),
     ("hash_mem_multiplier", &["1", "2"]),
     (
         "plan_cache_mode",
