@@ -265,6 +265,8 @@ impl Drawing<'_> {
             ),
             7..=8 => {
                 let not = self.of(&["", "", "NOT "]);
+                // They become one type, which may be too small for some.
+                self.may_fail |= kind.class() == Class::Number;
                 format!(
                     "{name} {not}IN ({}, {}, {})",
                     self.value(kind),

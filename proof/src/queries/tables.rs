@@ -162,14 +162,20 @@ impl Table {
             })
             .collect();
         self.indexes.push(key);
-        let parts = self.parts();
+        let number = self.indexes.len();
         let columns = columns.join(", ");
-        Some(
-            parts
-                .iter()
-                .map(|part| format!("CREATE INDEX ON {part} ({columns})"))
-                .collect(),
-        )
+        let create = |part| format!("CREATE INDEX {part}_index{number} ON {part} ({columns})");
+        Some(self.parts().iter().map(create).collect())
+    }
+
+    /// Drops the index that was made last.
+    pub fn drop_index(&mut self) -> Vec<String> {
+        let number = self.indexes.len();
+        if self.indexes.pop().is_none() {
+            return vec![];
+        }
+        let drop = |part| format!("DROP INDEX {part}_index{number}");
+        self.parts().iter().map(drop).collect()
     }
 
     /// New rows.

@@ -31,7 +31,14 @@ impl Round<'_> {
             }
             4 => {
                 let query = self.drawing(true);
-                self.ask_function(&query)
+                self.make_function(query)
+            }
+            5 if !self.functions.is_empty() => {
+                let at = self.rng.random_range(0..self.functions.len());
+                let (name, query) = self.functions.swap_remove(at);
+                self.ask_function(&name, &query)?;
+                self.functions.push((name, query));
+                Ok(())
             }
             3 => {
                 let query = self.drawing(false);
@@ -44,10 +51,9 @@ impl Round<'_> {
         }
     }
 
-    /// Asks in a PL/pgSQL function.
-    fn ask_function(&mut self, query: &Query) -> Result<()> {
+    /// Makes a PL/pgSQL function of a query, and asks it.
+    fn make_function(&mut self, query: Query) -> Result<()> {
         self.prepared += 1;
-        self.has_changed |= query.locks;
         let name = format!("f{}", self.prepared);
         self.both(
             &format!(
@@ -58,6 +64,16 @@ impl Round<'_> {
             true,
             false,
         )?;
+        self.ask_function(&name, &query)?;
+        // It may be rolled back otherwise.
+        if self.sides[1].standing == Standing::Idle {
+            self.functions.push((name, query));
+        }
+        Ok(())
+    }
+
+    fn ask_function(&mut self, name: &str, query: &Query) -> Result<()> {
+        self.has_changed |= query.locks;
         // A name among the arguments leaves the others without a collation.
         let may_fail = query.may_fail || query.parameters.iter().any(|sql| sql.starts_with("name"));
         for _ in 0..one(&mut self.rng, &[1, 2, 7]) {

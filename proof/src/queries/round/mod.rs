@@ -3,6 +3,7 @@ mod ask;
 mod compare;
 
 use super::condition::Drawing;
+use super::select::Query;
 use super::tables::Table;
 use super::types::one;
 use crate::failure::Result;
@@ -83,6 +84,8 @@ struct Round<'a> {
     /// Sessions whose changes commit while the others are in a transaction.
     beside: Vec<Session>,
     prepared: u32,
+    /// Functions that ask queries: their plans are kept.
+    functions: Vec<(String, Query)>,
 }
 
 /// Makes the database once, and runs a round; returns the differences, and the round's statements.
@@ -114,6 +117,7 @@ pub fn run(
         has_changed: false,
         beside: vec![Session::open(&database)?, Session::open(&database)?],
         prepared: 0,
+        functions: vec![],
     };
     round.prepare()?;
     for _ in 0..statements {
@@ -205,6 +209,14 @@ impl Round<'_> {
         Ok(())
     }
 
+    fn drop_index(&mut self, at: usize) -> Result<()> {
+        for drop in self.tables[at].drop_index() {
+            self.sides[1].must(&drop)?;
+            self.log += &format!("{drop};\n");
+        }
+        Ok(())
+    }
+
     /// Other settings.
     fn set(&mut self) -> Result<()> {
         for (name, values) in SETTINGS {
@@ -265,6 +277,13 @@ impl Round<'_> {
                     return self.both(&redefine, true, false);
                 }
                 4..=5 => return self.set(),
+                6 => {
+                    let at = self.rng.random_range(0..self.tables.len());
+                    return match self.rng.random() {
+                        true => self.add_indexes(at),
+                        false => self.drop_index(at),
+                    };
+                }
                 _ => {}
             },
         }
