@@ -9,14 +9,21 @@ impl Drawing<'_> {
     /// One aggregate.
     pub(super) fn aggregate(&mut self, table: &Table, prefix: &str) -> String {
         let column = table.any(self.rng).clone();
+        let is_plain = self.is_plain;
         let number = table
-            .any_that(self.rng, |column| column.kind.has_sum())
+            .any_that(self.rng, |column| {
+                column.kind.has_sum() && (!is_plain || column.kind.is_plain())
+            })
             .unwrap_or(&table.columns[0])
             .clone();
+        let kinds = match is_plain {
+            true => 15,
+            false => 20,
+        };
         let name = format!("{prefix}{}", column.name);
         let of = |function: &str, column: &Column| format!("{function}({prefix}{})", column.name);
         // With the type of a result that may be written in several ways: which it is depends on the order of rows.
-        let (mut found, several) = match self.rng.random_range(0..20) {
+        let (mut found, several) = match self.rng.random_range(0..kinds) {
             0 if prefix.is_empty() => (format!("count({}.*)", table.name), None),
             0..=1 => ("count(*)".to_owned(), None),
             2..=3 => (of("count", &column), None),
@@ -32,7 +39,9 @@ impl Drawing<'_> {
             }
             10..=14 => {
                 let column = table
-                    .any_that(self.rng, |column| column.kind.has_extremes())
+                    .any_that(self.rng, |column| {
+                        column.kind.has_extremes() && (!is_plain || column.kind.is_plain())
+                    })
                     .unwrap_or(&table.columns[0])
                     .clone();
                 let function = one(self.rng, &["min", "max"]);
@@ -58,7 +67,7 @@ impl Drawing<'_> {
                 None,
             ),
         };
-        if self.chance(5) {
+        if self.chance(if is_plain { 12 } else { 5 }) {
             let condition = self.condition(table, prefix, 1);
             found = format!("{found} FILTER (WHERE {condition})");
         }
@@ -115,7 +124,10 @@ impl Drawing<'_> {
     }
 
     pub(super) fn groups(&mut self, table: &Table) -> Drawn {
-        let count = one(self.rng, &[1, 1, 1, 2, 2, 3]);
+        let count = match self.is_plain {
+            true => one(self.rng, &[1, 2, 2]),
+            false => one(self.rng, &[1, 1, 1, 2, 2, 3]),
+        };
         let mut keys: Vec<(String, String)> = vec![];
         // Of all rows, of which few are expected, and so few groups: they may not fit into memory.
         let is_larger = self.chance(6);
@@ -135,13 +147,17 @@ impl Drawing<'_> {
                     (key.clone(), key)
                 }
                 false => {
+                    let is_plain = self.is_plain;
                     let small = |column: &Column| {
+                        if is_plain && !column.kind.is_plain() {
+                            return false;
+                        }
                         !matches!(
                             column.kind,
                             Type::Numeric | Type::Amount | Type::Interval | Type::Bytea
                         )
                     };
-                    let column = match self.chance(2) {
+                    let column = match is_plain || self.chance(2) {
                         true => table.any_that(self.rng, small).unwrap_or(&table.columns[0]),
                         false => table.any(self.rng),
                     };

@@ -11,6 +11,8 @@ pub struct Drawing<'a> {
     pub parameters: Option<Vec<String>>,
     /// An expression in a condition may raise an error, and whether it does is a matter of the plan.
     pub may_fail: bool,
+    /// Aggregates are such as may be computed inside the scan.
+    pub is_plain: bool,
     /// One that is not in a condition may.
     pub may_overflow: bool,
 }
@@ -266,7 +268,7 @@ impl Drawing<'_> {
             7..=8 => {
                 let not = self.of(&["", "", "NOT "]);
                 // They become one type, which may be too small for some.
-                self.may_fail |= kind.class() == Class::Number;
+                self.may_fail |= matches!(kind.class(), Class::Number | Class::Day);
                 format!(
                     "{name} {not}IN ({}, {}, {})",
                     self.value(kind),

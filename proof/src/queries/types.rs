@@ -162,6 +162,22 @@ impl Type {
         self.class() == Class::Number || self == Type::Interval
     }
 
+    /// Aggregates of it may be computed inside the scan, and some groups by it.
+    pub fn is_plain(self) -> bool {
+        matches!(
+            self,
+            Type::Int2
+                | Type::Int4
+                | Type::Int8
+                | Type::Numeric
+                | Type::Amount
+                | Type::Date
+                | Type::Timestamp
+                | Type::Timestamptz
+                | Type::Bool
+        )
+    }
+
     /// Has `min` and `max`.
     pub fn has_extremes(self) -> bool {
         !matches!(

@@ -321,10 +321,12 @@ impl Round<'_> {
     fn change_by_condition(&mut self) -> Result<()> {
         let at = self.rng.random_range(0..self.tables.len());
         let has_parameters: bool = self.rng.random();
+        let is_plain = self.rng.random();
         let drawing = Drawing {
             rng: &mut self.rng,
             parameters: has_parameters.then(Vec::new),
             may_fail: false,
+            is_plain,
             may_overflow: false,
         };
         match drawing.change(&self.tables[at]) {
