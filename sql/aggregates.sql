@@ -138,6 +138,13 @@ SELECT max(n), min(n), max(n) FILTER (WHERE id > 1001), min(n) FILTER (WHERE id 
 SELECT max(n), min(n), max(n) FILTER (WHERE id > 1001), min(n) FILTER (WHERE id <> 1002), min(n) FILTER (WHERE id < 1002), max(n) FILTER (WHERE id = 1002), min(n) FILTER (WHERE id > 1003) FROM mot WHERE id > 1000;
 CALL compare(100);
 SELECT * FROM differences;
+-- Sums that leave the range of numeric on the way, and such as end beyond it.
+CREATE FUNCTION sums(source text, filter text) RETURNS text LANGUAGE sql AS $$
+  SELECT outcome(format('SELECT concat_ws('','', md5(sum(n)::text), scale(sum(n)), sum(n) > 0, md5(avg(n)::text)) FROM %s WHERE id > 1000 AND %s', source, filter)) $$;
+UPDATE heap SET n = CASE WHEN id <= 1100 THEN 9.5e131071 + 0.125 WHEN id <= 1200 THEN -9.75e131071 WHEN id <= 1210 THEN 3e131071 WHEN id = 1300 THEN 'NaN' WHEN id = 1301 THEN '-Infinity' ELSE 1.5 END WHERE id > 1000;
+UPDATE mot SET n = CASE WHEN id <= 1100 THEN 9.5e131071 + 0.125 WHEN id <= 1200 THEN -9.75e131071 WHEN id <= 1210 THEN 3e131071 WHEN id = 1300 THEN 'NaN' WHEN id = 1301 THEN '-Infinity' ELSE 1.5 END WHERE id > 1000;
+SELECT filter, sums('heap', filter) = sums('mot', filter) AS is_same, length(sums('mot', filter)) AS length FROM unnest(ARRAY['id < 1300', 'id < 1206', 'id < 1200', 'id < 1201 AND id <> 1001', 'id IN (1001, 1101, 1201)', 'id IN (1001, 1002)', 'id IN (1101, 1102)',
+  'id IN (1001, 1002, 1101)', 'id IN (1001, 1101, 1102)', 'id IN (1201, 1202, 1203)', 'id IN (1201, 1202, 1203, 1204)', 'id < 1110 OR id BETWEEN 1202 AND 1205', 'id <= 1300', 'id < 1110 OR id = 1301', 'id >= 1300']) filter;
 DELETE FROM heap WHERE id > 1000;
 DELETE FROM mot WHERE id > 1000;
 ALTER FOREIGN TABLE mot RENAME TO m;

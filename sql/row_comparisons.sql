@@ -25,6 +25,19 @@ EXPLAIN (COSTS OFF) SELECT title, day, id FROM ro_pages WHERE (title, day, id) <
 SELECT title, day, id FROM ro_pages WHERE (title, day, id) < ('title 4', 1, 1000) ORDER BY title DESC, day DESC, id DESC LIMIT 3;
 EXPLAIN (COSTS OFF) SELECT title, day, id FROM ro_pages WHERE title = 'title 4' AND (day, id) <= (1, 1000) ORDER BY day DESC, id DESC LIMIT 3;
 SELECT title, day, id FROM ro_pages WHERE title = 'title 4' AND (day, id) <= (1, 1000) ORDER BY day DESC, id DESC LIMIT 3;
+-- Behind a column that is fixed to the value it is compared with: what is left of the comparison. To another value: nothing.
+EXPLAIN (COSTS OFF) SELECT day, id FROM ro_pages WHERE day = 1 AND (day, id) > (1, 2500) ORDER BY id LIMIT 3;
+SELECT ro_removed('SELECT day, id FROM ro_pages WHERE day = 1 AND (day, id) > (1, 2500) ORDER BY id LIMIT 3');
+SELECT day, id FROM ro_pages WHERE day = 1 AND (day, id) > (1, 2500) ORDER BY id LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT title, day, id FROM ro_pages WHERE title = 'title 4' AND ('title 4', 1, 1000) > (title, day, id) ORDER BY day DESC, id DESC LIMIT 3;
+SELECT title, day, id FROM ro_pages WHERE title = 'title 4' AND ('title 4', 1, 1000) > (title, day, id) ORDER BY day DESC, id DESC LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT title, day, id FROM ro_pages WHERE title = 'title 4' AND day = 1 AND (day, title, id) <= (1, 'title 4', 1000) ORDER BY id DESC LIMIT 3;
+SELECT title, day, id FROM ro_pages WHERE title = 'title 4' AND day = 1 AND (day, title, id) <= (1, 'title 4', 1000) ORDER BY id DESC LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM ro_pages WHERE day = 1 AND (day, id) > (0, 2500);
+SELECT count(*) FROM ro_pages WHERE day = 1 AND (day, id) > (0, 2500);
+SELECT count(*) FROM ro_pages WHERE day = 1 AND (day, id) < (0, 2500);
+SELECT count(*) FROM ro_pages WHERE day = 1 AND (day, id) > (1, NULL);
+SELECT count(*) FROM ro_pages WHERE day = 1 AND (day) >= (1) AND (day, day) >= (1, 1);
 -- Only a part: a column that the index does not have there, or has in the other direction.
 EXPLAIN (COSTS OFF) SELECT day, id FROM ro_pages WHERE (day, id, title) > (2, 2990, 'title 5') ORDER BY day, id LIMIT 3;
 SELECT day, id FROM ro_pages WHERE (day, id, title) > (2, 2990, 'title 5') ORDER BY day, id LIMIT 3;
@@ -38,6 +51,12 @@ EXECUTE ro_page(1, 2500, 2);
 EXECUTE ro_page(2, 2999, 2);
 EXECUTE ro_page(0, NULL, 2);
 EXECUTE ro_page(NULL, 1, 2);
+DEALLOCATE ro_page;
+PREPARE ro_page(int, int) AS SELECT day, id FROM ro_pages WHERE day = $1 AND (day, id) > ($1, $2) ORDER BY id LIMIT 2;
+EXPLAIN (COSTS OFF) EXECUTE ro_page(1, 2500);
+EXECUTE ro_page(1, 2500);
+EXECUTE ro_page(NULL, 1);
+EXECUTE ro_page(1, NULL);
 DEALLOCATE ro_page;
 RESET plan_cache_mode;
 

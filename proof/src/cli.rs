@@ -29,6 +29,8 @@ enum Command {
     },
     /// Runs random statements on heap and MOT tables in lock step and compares.
     Differential(crate::differential::DifferentialOptions),
+    /// Runs random queries on heap and MOT tables of the same rows and compares.
+    Queries(crate::queries::QueriesOptions),
 }
 
 /// How to reach a server.
@@ -94,6 +96,7 @@ pub fn perform(options: &Options) -> Result<bool> {
             Ok(report.holds())
         }
         Command::Differential(options) => crate::differential::perform(options),
+        Command::Queries(options) => crate::queries::perform(options),
     }
 }
 

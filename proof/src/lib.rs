@@ -1,9 +1,10 @@
 //! Proof that isolation levels keep their word: histories of random transactions, checked for anomalies, and heap and MOT tables in lock
-//! step. The README says how, and after whom.
+//! step, and random queries on both. The README says how, and after whom.
 
 pub mod check;
 pub mod cli;
 pub mod differential;
 pub mod failure;
 pub mod history;
+pub mod queries;
 pub mod wire;

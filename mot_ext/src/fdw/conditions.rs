@@ -109,7 +109,7 @@ pub unsafe fn match_index(
         for column in 0..columns {
             let found: Vec<Condition> = clauses
                 .iter()
-                .filter_map(|clause| match_clause(root, rel, index, column, *clause))
+                .filter_map(|clause| match_clause(root, rel, index, column, *clause, &chosen))
                 .collect();
             let fixing = |test: Test| found.iter().find(|condition| condition.test == test);
             let best = fixing(Test::Equal)
@@ -148,6 +148,7 @@ unsafe fn match_clause(
     index: *mut pg_sys::IndexOptInfo,
     column: usize,
     rinfo: *mut pg_sys::RestrictInfo,
+    fixed: &[Condition],
 ) -> Option<Condition> {
     // SAFETY: the planner's own structures; each cast follows the node's tag.
     unsafe {
@@ -212,7 +213,9 @@ unsafe fn match_clause(
                 let (test, argument_type) = strategy(index, column, (*op).opno, (*op).inputcollid)?;
                 (test == Test::Equal).then(|| condition(Test::AnyOf, right, argument_type))
             }
-            pg_sys::NodeTag::T_RowCompareExpr => rows::match_row(root, rel, index, column, rinfo),
+            pg_sys::NodeTag::T_RowCompareExpr => {
+                rows::match_row(root, rel, index, column, rinfo, fixed)
+            }
             pg_sys::NodeTag::T_NullTest => {
                 let test = clause.cast::<pg_sys::NullTest>();
                 if (*test).argisrow || !is_column((*test).arg) {

@@ -1,10 +1,11 @@
 //! What an aggregate has seen so far, and its result.
 //!
 //! Sums of integers are kept in 128 bits, sums of numerics in a fixed point of as many ([`Fixed`]); what does not fit there is added by core's `numeric_add`, which
-//! is exact, too, so that the order does not matter, but for one error: a sum that leaves the range of numeric on the way (22003), where core looks at the last sum only. Results are core's: a bigint cut as core's addition would be, a numeric by its own functions.
+//! is exact, too, so that the order does not matter. A sum that leaves the range of numeric on the way is no error in core, so halves of the range are taken out and counted
+//! ([`Accumulator::take_halves_out`]). Results are core's: a bigint cut as core's addition would be, a numeric by its own functions.
 use super::functions::{Function, Input};
 use super::numeric::{self, Fixed};
-use crate::fdw::filter::{Kind, Numbers, ROWS, Rows, members};
+use crate::fdw::filter::{Kind, Numbers, ROWS, Rows, members, payload};
 use pgrx::pg_sys;
 
 /// Numerics of a group's rows.
@@ -39,6 +40,8 @@ pub struct Accumulator {
     has_fixed: bool,
     /// The sum, or the smallest or largest value.
     number: Fixed,
+    /// Halves of numeric's range that were taken out of `beyond`, where that is a sum.
+    halves: i32,
     /// Beside it, of the numerics that do not fit there: no numeric is equal to one that does.
     beyond: Option<pg_sys::Datum>,
     /// Where that is kept.
@@ -53,6 +56,7 @@ impl Accumulator {
             count: 0,
             number: Fixed::default(),
             has_fixed: false,
+            halves: 0,
             beyond: None,
             kept,
         }
@@ -63,6 +67,7 @@ impl Accumulator {
         self.count = 0;
         self.number = Fixed::default();
         self.has_fixed = false;
+        self.halves = 0;
         if let Some(beyond) = self.beyond.take() {
             // SAFETY: this value's own copy.
             unsafe { self.free(beyond) }
@@ -189,14 +194,65 @@ impl Accumulator {
     unsafe fn put_beyond(&mut self, value: pg_sys::Datum, function: u32) {
         // SAFETY: numerics; what was kept is this value's own.
         unsafe {
+            let is_sum = function == pg_sys::F_NUMERIC_ADD;
+            let value = if is_sum {
+                self.take_halves_out(value)
+            } else {
+                value
+            };
             let Some(known) = self.beyond else {
                 self.beyond = Some(self.copy(value));
                 return;
             };
             let combined = numeric::call(function, known, value);
+            let combined = if is_sum {
+                self.take_halves_out(combined)
+            } else {
+                combined
+            };
             let kept = self.copy(combined);
             self.beyond = Some(kept);
             self.free(known);
+        }
+    }
+
+    /// What is left of a part of a sum, in the current memory context: below half of numeric's range, so that the sum of two such parts is in range.
+    unsafe fn take_halves_out(&mut self, value: pg_sys::Datum) -> pg_sys::Datum {
+        // SAFETY: a numeric that is not compressed or elsewhere; core's functions.
+        unsafe {
+            if !payload(value.cast_mut_ptr()).is_some_and(numeric::is_at_the_end) {
+                return value;
+            }
+            let half = numeric::half_of_range();
+            let zero = numeric::of_integer(0);
+            let is = |function, left, right| numeric::call(function, left, right).value() & 1 != 0;
+            if is(pg_sys::F_NUMERIC_LT, value, zero) {
+                let left = numeric::call(pg_sys::F_NUMERIC_ADD, value, half);
+                if is(pg_sys::F_NUMERIC_LE, left, zero) {
+                    self.halves -= 1;
+                    return left;
+                }
+            } else if is(pg_sys::F_NUMERIC_GE, value, half) {
+                self.halves += 1;
+                return numeric::call(pg_sys::F_NUMERIC_SUB, value, half);
+            }
+            value
+        }
+    }
+
+    /// Puts the halves back that were taken out of a sum; raises 22003 if it is beyond the range, as core does.
+    unsafe fn put_halves_back(&self, sum: pg_sys::Datum) -> pg_sys::Datum {
+        // SAFETY: as for `take_halves_out`.
+        unsafe {
+            let function = match self.halves {
+                0 => return sum,
+                1.. => pg_sys::F_NUMERIC_ADD,
+                _ => pg_sys::F_NUMERIC_SUB,
+            };
+            let half = numeric::half_of_range();
+            // A few are beyond the range, whatever else there is.
+            (0..self.halves.unsigned_abs().min(4))
+                .fold(sum, |sum, _| numeric::call(function, sum, half))
         }
     }
 
@@ -226,11 +282,12 @@ impl Accumulator {
         unsafe {
             match self.beyond {
                 None => self.number.to_numeric(),
-                Some(beyond) if !self.has_fixed => copied(beyond),
+                Some(beyond) if !self.has_fixed => self.put_halves_back(copied(beyond)),
                 Some(beyond) => {
                     let number = self.number.to_numeric();
                     // It may be `beyond` itself.
-                    copied(numeric::call(self.combining(), beyond, number))
+                    let all = copied(numeric::call(self.combining(), beyond, number));
+                    self.put_halves_back(all)
                 }
             }
         }

@@ -110,6 +110,20 @@ pub unsafe fn of_integer(value: i128) -> pg_sys::Datum {
     }
 }
 
+/// Whether a numeric has a digit at the highest place that there is (`NUMERIC_WEIGHT_MAX`): the sum of two others is in range.
+#[inline]
+pub fn is_at_the_end(bytes: &[u8]) -> bool {
+    const SHORT_OR_SPECIAL: u16 = 0x8000;
+    let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
+    bytes.len() >= 4 && word(0) & SHORT_OR_SPECIAL == 0 && word(2) as i16 == i16::MAX
+}
+
+/// Half of the end of numeric's range, 5 * 10^131071, in the current memory context.
+pub unsafe fn half_of_range() -> pg_sys::Datum {
+    // SAFETY: as there.
+    unsafe { parsed("5e131071".to_owned()) }
+}
+
 unsafe fn parsed(text: String) -> pg_sys::Datum {
     let text = CString::new(text).expect("digits");
     // SAFETY: numeric's input function: the text, no element type, no type modifier. The text is dropped after it, at an error too.

@@ -2,7 +2,8 @@
 //!
 //! What passes is in the range from the values that are compared with, or up to them, in the order of the index: a row that is beyond them in its first column
 //! passes whatever follows, one that is equal there by what follows, NULL never. So the range is one of keys, and the comparison stays a filter
-//! for what has NULL behind equal values, and for columns that the index does not have.
+//! for what has NULL behind equal values, and for columns that the index does not have. Leading columns that the prefix fixes to the very values
+//! that they are compared with here decide nothing: the comparison is that of the columns behind them.
 use super::{Condition, Test, is_near, is_outside, strategy};
 use crate::fdw::private::{items, list};
 use crate::pg::version;
@@ -27,13 +28,14 @@ struct Pair {
     test: Test,
 }
 
-/// A comparison of rows as a test of a key column and those behind it.
+/// A comparison of rows as a test of a key column and those behind it. `fixed` are the conditions of the columns before.
 pub unsafe fn match_row(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
     index: *mut pg_sys::IndexOptInfo,
     column: usize,
     rinfo: *mut pg_sys::RestrictInfo,
+    fixed: &[Condition],
 ) -> Option<Condition> {
     // SAFETY: the planner's own structures; the clause is of this type, and has as many of each list as columns.
     unsafe {
@@ -44,13 +46,33 @@ pub unsafe fn match_row(
         let is_column = |node: *mut pg_sys::Expr, column: usize| {
             pg_sys::match_index_to_operand(node.cast(), column as i32, index)
         };
-        let pair = |at: usize, is_turned: bool| {
+        let sides = |at: usize, is_turned: bool| match is_turned {
+            true => (right[at], left[at]),
+            false => (left[at], right[at]),
+        };
+        let is_decided = |at: usize, is_turned: bool| {
+            let (operand, argument) = sides(at, is_turned);
+            fixed.iter().any(|condition| {
+                condition.test == Test::Equal
+                    && is_column(operand, condition.column)
+                    && pg_sys::equal(condition.argument.cast(), argument.cast())
+            })
+        };
+        let decided = |is_turned: bool| {
+            (0..left.len())
+                .take_while(|at| is_decided(*at, is_turned))
+                .count()
+        };
+        let pair = |decided: usize, at: usize, is_turned: bool| {
             let column = column + at;
-            let (operand, argument, operator) = if is_turned {
-                let operator = pg_sys::get_commutator(oid((*row).opnos, at));
-                (right[at], left[at], operator)
-            } else {
-                (left[at], right[at], oid((*row).opnos, at))
+            let at = decided + at;
+            if at >= left.len() {
+                return None;
+            }
+            let (operand, argument) = sides(at, is_turned);
+            let operator = match is_turned {
+                true => pg_sys::get_commutator(oid((*row).opnos, at)),
+                false => oid((*row).opnos, at),
             };
             if !is_column(operand, column) || !is_outside(root, rel, argument) {
                 return None;
@@ -70,9 +92,10 @@ pub unsafe fn match_row(
                 test,
             })
         };
-        let (first, is_turned) = match pair(0, false) {
-            Some(first) => (first, false),
-            None => (pair(0, true)?, true),
+        let (before, turned_before) = (decided(false), decided(true));
+        let (first, is_turned, before) = match pair(before, 0, false) {
+            Some(first) => (first, false, before),
+            None => (pair(turned_before, 0, true)?, true, turned_before),
         };
         let test = first.test;
         let (loose, is_strict) = match test {
@@ -85,10 +108,10 @@ pub unsafe fn match_row(
             let reverse = (*index).reverse_sort;
             (!reverse.is_null()).then(|| *reverse.add(column + at))
         };
-        let columns = ((*index).nkeycolumns as usize - column).min(left.len());
+        let columns = ((*index).nkeycolumns as usize - column).min(left.len() - before);
         let mut pairs = vec![first];
         for at in 1..columns {
-            let Some(next) = pair(at, is_turned) else {
+            let Some(next) = pair(before, at, is_turned) else {
                 break;
             };
             let goes_on = is_reverse(at).is_some() && is_reverse(at) == is_reverse(0);
@@ -97,7 +120,7 @@ pub unsafe fn match_row(
             }
             pairs.push(next);
         }
-        let is_whole = pairs.len() == left.len();
+        let is_whole = before + pairs.len() == left.len();
         let answered = if is_whole && is_strict { test } else { loose };
         let further = pairs[1..]
             .iter()
@@ -108,7 +131,7 @@ pub unsafe fn match_row(
                 argument_type: pair.argument_type,
             })
             .collect();
-        let expression = if is_whole && !is_turned {
+        let expression = if is_whole && !is_turned && before == 0 {
             (*rinfo).clause
         } else {
             shorter(index, column, &pairs, answered)?
