@@ -5,7 +5,7 @@ use crate::fdw::aggregate;
 use crate::fdw::expressions::{Value, passes};
 use crate::fdw::filter::Verdict;
 use crate::fdw::lock_rows::{self, For, Outcome};
-use crate::fdw::private::{Private, items};
+use crate::fdw::private::{Private, cells};
 use crate::fdw::tuple;
 use crate::fdw::write::Target;
 use crate::pg::interrupts;
@@ -64,7 +64,7 @@ pub unsafe fn begin_foreign_scan(node: *mut pg_sys::ForeignScanState, flags: std
     // SAFETY: an initialized node of a plan of ours; the current memory context is the query's.
     unsafe {
         let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
-        let arguments = compile(&items((*plan).fdw_exprs), node);
+        let arguments = compile(cells((*plan).fdw_exprs), node);
         let private = Private::new((*plan).fdw_private);
         let scan = Scan::new(node, &private, &arguments);
         (*node).fdw_state = keep(node, scan).cast();
