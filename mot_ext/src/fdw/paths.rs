@@ -422,7 +422,7 @@ unsafe fn useful_order(
 ) -> *mut pg_sys::List {
     // SAFETY: the planner's own structures; the index's column count is put back before anybody else looks.
     unsafe {
-        if (*index).sortopfamily.is_null() {
+        if (*index).sortopfamily.is_null() || !may_run(root, index, direction) {
             return std::ptr::null_mut();
         }
         let columns = (*index).nkeycolumns;
@@ -435,6 +435,22 @@ unsafe fn useful_order(
             return order;
         }
         pg_sys::truncate_useless_pathkeys(root, rel, order)
+    }
+}
+
+/// Whether an order in this direction can be of use. Where the query itself asks for none, merge joins take ascending ones alone
+/// (`right_merge_direction`); which column is the first that counts is not known here, for fixed ones do not.
+unsafe fn may_run(
+    root: *mut pg_sys::PlannerInfo,
+    index: *mut pg_sys::IndexOptInfo,
+    direction: pg_sys::ScanDirection::Type,
+) -> bool {
+    // SAFETY: the planner's own structures; an index with an order has a direction for each key column.
+    unsafe {
+        let descends = direction == pg_sys::ScanDirection::BackwardScanDirection;
+        let columns = (*index).nkeycolumns as usize;
+        !(*root).query_pathkeys.is_null()
+            || std::slice::from_raw_parts((*index).reverse_sort, columns).contains(&descends)
     }
 }
 
@@ -453,8 +469,12 @@ unsafe fn outer_sets(
         let mut clauses: Vec<*mut pg_sys::RestrictInfo> = items((*rel).joininfo);
         clauses.retain(|clause| pg_sys::join_clause_is_movable_to(*clause, rel));
         if (*rel).has_eclass_joins {
-            for index in indexes {
+            for (at, index) in indexes.iter().enumerate() {
                 for column in 0..(**index).nkeycolumns {
+                    let attribute = *(**index).indexkeys.add(column as usize);
+                    if is_asked_for(&indexes[..at], attribute) {
+                        continue;
+                    }
                     let mut wanted = Wanted {
                         index: *index,
                         column,
@@ -488,6 +508,17 @@ unsafe fn outer_sets(
     }
     sets.truncate(OUTER_SETS_MAX);
     sets
+}
+
+/// Whether one of these indexes has the column: what it is equal to is the same for all.
+unsafe fn is_asked_for(indexes: &[*mut pg_sys::IndexOptInfo], attribute: i32) -> bool {
+    indexes.iter().any(|index| {
+        // SAFETY: an index of the planner's has an attribute for each key column.
+        unsafe {
+            let columns = (**index).nkeycolumns as usize;
+            std::slice::from_raw_parts((**index).indexkeys, columns).contains(&attribute)
+        }
+    })
 }
 
 unsafe fn add_set(sets: &mut Vec<pg_sys::Relids>, set: pg_sys::Relids) {
