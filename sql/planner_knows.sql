@@ -368,5 +368,38 @@ SELECT outcome('planner_knows', 'EXECUTE zoned(''2024-03-31'')') = outcome('plan
 RESET ALL;
 SET search_path = planner_knows, pg_catalog;
 SELECT (mot.check('m')).rows AS m, (mot.check('pages')).rows AS pages, (mot.check('mixed')).rows AS mixed;
+-- Paths are offered where they can win, and only there: a merge join takes an index in the direction in which what follows the fixed column ascends,
+CREATE FOREIGN TABLE falling (a int NOT NULL, b int NOT NULL, PRIMARY KEY (a, b)) SERVER mot;
+CREATE INDEX falling_b ON falling (a, b DESC);
+CREATE FOREIGN TABLE rising (b int PRIMARY KEY, c int) SERVER mot;
+CREATE INDEX rising_b ON rising (b DESC);
+CREATE FOREIGN TABLE two (a int PRIMARY KEY, b int) SERVER mot;
+INSERT INTO falling SELECT i % 3, i FROM generate_series(1, 3000) i;
+INSERT INTO rising SELECT i, i FROM generate_series(1, 3000) i;
+INSERT INTO two VALUES (1, 1), (2, 2);
+ANALYZE falling, rising, two;
+SET enable_hashjoin = off;
+SET enable_nestloop = off;
+SET enable_sort = off;
+ALTER TABLE falling DROP CONSTRAINT falling_pkey;
+ALTER TABLE rising DROP CONSTRAINT rising_pkey;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM falling JOIN rising USING (b) WHERE falling.a = 1;
+EXPLAIN (COSTS OFF) SELECT * FROM falling JOIN rising USING (b) WHERE falling.a = 1 ORDER BY b DESC;
+RESET enable_hashjoin;
+RESET enable_nestloop;
+RESET enable_sort;
+-- of two rows all are read, of three one is found, a first row comes soonest without an index,
+EXPLAIN SELECT * FROM two WHERE a = 1;
+INSERT INTO two VALUES (3, 3);
+EXPLAIN SELECT * FROM two WHERE a = 1;
+EXPLAIN SELECT * FROM rising WHERE b > 10 LIMIT 1;
+EXPLAIN SELECT * FROM rising WHERE b > 10;
+-- and a range is estimated alike whether the index answers all that is asked, or a part.
+EXPLAIN SELECT * FROM rising WHERE b BETWEEN 11 AND 110;
+EXPLAIN SELECT * FROM rising WHERE b BETWEEN 11 AND 110 AND c > 0;
+EXPLAIN SELECT * FROM falling WHERE a = 2 AND b < 1000;
+EXPLAIN SELECT * FROM falling JOIN rising ON rising.b = falling.b WHERE falling.a = 2 AND falling.b < 20;
+EXPLAIN (COSTS OFF) UPDATE rising SET c = 0 WHERE b = 7;
+EXPLAIN (COSTS OFF) DELETE FROM rising WHERE b IN (7, 8, 9);
 SET client_min_messages = warning;
 DROP SCHEMA planner_knows, planner_knows_heap CASCADE;

@@ -10,6 +10,7 @@ use mot_engine::{RelationKey, TableRef};
 use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// A relation that the statement has locked. Its relcache entry is opened when the statement runs through core's executor; a
 /// compiled statement does without, until something (a wait, an error) asks for it.
@@ -57,8 +58,45 @@ impl Relation {
     }
 }
 
+/// By relation.
+type ByOid<T> = HashMap<u32, T, BuildHasherDefault<OidHasher>>;
+
+#[derive(Default)]
+struct Known {
+    tables: ByOid<TableRef>,
+    /// The transactions that wrote indexes' rows of the catalog, as the relation cache has them.
+    index_makers: ByOid<pg_sys::TransactionId>,
+}
+
+impl Known {
+    fn clear(&mut self) {
+        self.tables.clear();
+        self.index_makers.clear();
+    }
+}
+
+/// Oids are a sequence: one multiplication spreads them over the table's high and low bits.
+#[derive(Default)]
+struct OidHasher(u64);
+
+impl Hasher for OidHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(self.0 as u32 ^ u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, oid: u32) {
+        self.0 = u64::from(oid).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
 struct Cache {
-    tables: UnsafeCell<Option<HashMap<u32, TableRef>>>,
+    known: UnsafeCell<Option<Known>>,
     generation: Cell<u64>,
 }
 
@@ -66,7 +104,7 @@ struct Cache {
 unsafe impl Sync for Cache {}
 
 static CACHE: Cache = Cache {
-    tables: UnsafeCell::new(None),
+    known: UnsafeCell::new(None),
     generation: Cell::new(0),
 };
 
@@ -80,14 +118,14 @@ fn next_generation() {
 }
 
 /// The cache; made, with its invalidation callback, at first use in a process.
-fn cache() -> &'static mut HashMap<u32, TableRef> {
+fn cache() -> &'static mut Known {
     // SAFETY: one thread; no caller below keeps the reference across a call that may run the invalidation callback.
     unsafe {
-        let slot = &mut *CACHE.tables.get();
+        let slot = &mut *CACHE.known.get();
         if slot.is_none() {
             pg_sys::CacheRegisterRelcacheCallback(Some(on_invalidation), pg_sys::Datum::from(0));
         }
-        (*CACHE.tables.get()).get_or_insert_with(HashMap::new)
+        (*CACHE.known.get()).get_or_insert_with(Known::default)
     }
 }
 
@@ -112,9 +150,14 @@ pub fn table(relation: pg_sys::Relation) -> TableRef {
     }
 }
 
+/// The storage of a relation that the caller has locked, open or not.
+pub fn table_of(relation: pg_sys::Oid) -> TableRef {
+    known(relation).unwrap_or_else(|| Relation::closed(relation).with(table))
+}
+
 /// As [`find`], from the cache where it is there.
 pub fn known(relation: pg_sys::Oid) -> Option<TableRef> {
-    match cache().get(&relation.to_u32()) {
+    match cache().tables.get(&relation.to_u32()) {
         Some(table) => Some(*table),
         None => find(relation),
     }
@@ -123,21 +166,37 @@ pub fn known(relation: pg_sys::Oid) -> Option<TableRef> {
 /// The storage of a relation that the caller has locked, if it has any.
 pub fn find(relation: pg_sys::Oid) -> Option<TableRef> {
     let table = session::session().find_table(key(relation), &PgClock)?;
-    cache().insert(relation.to_u32(), table);
+    cache().tables.insert(relation.to_u32(), table);
     Some(table)
+}
+
+/// The transaction that wrote the row of the catalog of an index that the caller has locked: each planning of a statement asks.
+pub fn maker_of_index(index: pg_sys::Oid) -> pg_sys::TransactionId {
+    if let Some(maker) = cache().index_makers.get(&index.to_u32()) {
+        return *maker;
+    }
+    // SAFETY: the index is locked; an open one has its row of the catalog.
+    let maker = unsafe {
+        let opened = pg_sys::index_open(index, pg_sys::NoLock as pg_sys::LOCKMODE);
+        let maker = pg_sys::htup::HeapTupleHeaderGetXmin((*(*opened).rd_indextuple).t_data);
+        pg_sys::index_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
+        maker
+    };
+    cache().index_makers.insert(index.to_u32(), maker);
+    maker
 }
 
 /// Forgets one relation: its storage was just replaced or dropped by this transaction.
 pub fn forget(relation: pg_sys::Oid) {
     next_generation();
-    cache().remove(&relation.to_u32());
+    cache().tables.remove(&relation.to_u32());
 }
 
 /// Forgets every relation. Calls nothing of PostgreSQL.
 pub fn forget_all() {
     next_generation();
     // SAFETY: one thread, no reference into the cache is live in a callback.
-    if let Some(cache) = unsafe { (*CACHE.tables.get()).as_mut() } {
+    if let Some(cache) = unsafe { (*CACHE.known.get()).as_mut() } {
         cache.clear();
     }
 }
@@ -146,12 +205,13 @@ pub fn forget_all() {
 unsafe extern "C-unwind" fn on_invalidation(_arg: pg_sys::Datum, relation: pg_sys::Oid) {
     next_generation();
     // SAFETY: one thread, no reference into the cache is live in a callback.
-    let Some(cache) = (unsafe { (*CACHE.tables.get()).as_mut() }) else {
+    let Some(cache) = (unsafe { (*CACHE.known.get()).as_mut() }) else {
         return;
     };
     if relation == pg_sys::InvalidOid {
         cache.clear();
     } else {
-        cache.remove(&relation.to_u32());
+        cache.tables.remove(&relation.to_u32());
+        cache.index_makers.remove(&relation.to_u32());
     }
 }

@@ -8,7 +8,7 @@
 //! volatile, or the planner would ask it for an estimate, maybe without a cursor. A cursor over a query with FOR UPDATE takes the row
 //! from its row mark, which `lock_rows` fills in.
 use super::paths::{self, ENTRY_TO_ROW_COST, PathPrivate};
-use super::private::{self, items};
+use super::private::{self, cells};
 use crate::errors;
 use crate::pg::{text, version};
 use pgrx::pg_sys;
@@ -133,10 +133,8 @@ pub unsafe fn replace_current_of(
     // SAFETY: the planner's own structures; the cells of the list are the relation's.
     unsafe {
         let clauses = (*rel).baserestrictinfo;
-        for (at, rinfo) in items::<pg_sys::RestrictInfo>(clauses)
-            .into_iter()
-            .enumerate()
-        {
+        for (at, rinfo) in cells::<pg_sys::RestrictInfo>(clauses).iter().enumerate() {
+            let rinfo = *rinfo;
             let clause = (*rinfo).clause;
             if tag(clause) != pg_sys::NodeTag::T_CurrentOfExpr {
                 continue;
@@ -257,8 +255,8 @@ pub unsafe fn add_path(
 unsafe fn find_identity(rel: *mut pg_sys::RelOptInfo) -> Option<*mut pg_sys::Expr> {
     // SAFETY: the planner's own structures; casts follow the tags.
     unsafe {
-        for rinfo in items::<pg_sys::RestrictInfo>((*rel).baserestrictinfo) {
-            let clause = (*rinfo).clause;
+        for rinfo in cells::<pg_sys::RestrictInfo>((*rel).baserestrictinfo) {
+            let clause = (**rinfo).clause;
             if tag(clause) != pg_sys::NodeTag::T_OpExpr {
                 continue;
             }
@@ -266,7 +264,7 @@ unsafe fn find_identity(rel: *mut pg_sys::RelOptInfo) -> Option<*mut pg_sys::Exp
             if (*operator).opno.to_u32() != TID_EQUAL {
                 continue;
             }
-            let [left, right] = items::<pg_sys::Expr>((*operator).args)[..] else {
+            let &[left, right] = cells::<pg_sys::Expr>((*operator).args) else {
                 continue;
             };
             for (identity, value) in [(left, right), (right, left)] {

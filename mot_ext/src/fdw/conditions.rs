@@ -9,10 +9,13 @@
 //! - A comparison of rows, `(a, b) > (1, 2)`, bounds its columns together, and stays a filter ([`rows`]).
 //! - A text comparison other than `=` is taken only under a collation that orders by bytes. `=` is the same in every
 //!   deterministic collation. `LIKE 'abc%'` is a byte prefix under each of them; it stays a filter as well.
+mod families;
 pub mod rows;
 
-use super::private::items;
+use super::private::cells;
 use crate::keys;
+use crate::pg::version;
+use families::{Membership, membership};
 use mot_engine::key::KeyKind;
 use pgrx::pg_sys;
 use rows::Further;
@@ -101,27 +104,30 @@ pub unsafe fn match_index(
     index: *mut pg_sys::IndexOptInfo,
     clauses: &[*mut pg_sys::RestrictInfo],
 ) -> Match {
-    let mut chosen = Vec::new();
+    let mut chosen: Vec<Condition> = Vec::new();
     // SAFETY: the planner's own structures.
     unsafe {
         let columns = (*index).nkeycolumns as usize;
         let mut equal = 0;
         for column in 0..columns {
-            let found: Vec<Condition> = clauses
-                .iter()
-                .filter_map(|clause| match_clause(root, rel, index, column, *clause, &chosen))
-                .collect();
-            let fixing = |test: Test| found.iter().find(|condition| condition.test == test);
-            let best = fixing(Test::Equal)
-                .or(fixing(Test::IsNull))
-                .or(fixing(Test::AnyOf));
-            if let Some(condition) = best {
-                equal += usize::from(condition.test == Test::Equal);
-                chosen.push(condition.clone());
-                continue;
+            let before = chosen.len();
+            for clause in clauses {
+                let matched = match_clause(root, rel, index, column, *clause, &chosen[..before]);
+                chosen.extend(matched);
             }
-            chosen.extend(found);
-            break;
+            let fixing = |test: Test| {
+                let found = &chosen[before..];
+                found.iter().position(|condition| condition.test == test)
+            };
+            let best = fixing(Test::Equal)
+                .or_else(|| fixing(Test::IsNull))
+                .or_else(|| fixing(Test::AnyOf));
+            let Some(best) = best else {
+                break;
+            };
+            chosen.swap(before, before + best);
+            chosen.truncate(before + 1);
+            equal += usize::from(chosen[before].test == Test::Equal);
         }
         let is_one_row = (*index).unique && (*index).indpred.is_null() && equal == columns;
         Match {
@@ -135,11 +141,55 @@ pub unsafe fn match_index(
 pub unsafe fn finds_one_row(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
     // SAFETY: the planner's own structures.
     unsafe {
-        let clauses = items::<pg_sys::RestrictInfo>((*rel).baserestrictinfo);
-        items::<pg_sys::IndexOptInfo>((*rel).indexlist)
-            .into_iter()
-            .any(|index| (*index).unique && match_index(root, rel, index, &clauses).is_one_row)
+        let clauses = cells::<pg_sys::RestrictInfo>((*rel).baserestrictinfo);
+        cells::<pg_sys::IndexOptInfo>((*rel).indexlist)
+            .iter()
+            .any(|index| {
+                let may_be = (**index).unique && clauses.len() >= (**index).nkeycolumns as usize;
+                may_be && match_index(root, rel, *index, clauses).is_one_row
+            })
     }
+}
+
+/// Whether an expression is a key column: core's `match_index_to_operand`, of indexes whose keys are all columns.
+unsafe fn is_index_column(
+    index: *mut pg_sys::IndexOptInfo,
+    column: usize,
+    operand: *mut pg_sys::Expr,
+) -> bool {
+    // SAFETY: the planner's own structures; casts follow the tags.
+    unsafe {
+        let mut operand = operand;
+        if tag(operand) == pg_sys::NodeTag::T_RelabelType {
+            operand = (*operand.cast::<pg_sys::RelabelType>()).arg;
+        }
+        if tag(operand) != pg_sys::NodeTag::T_Var {
+            return false;
+        }
+        let var = &*operand.cast::<pg_sys::Var>();
+        i32::from(var.varattno) == *(*index).indexkeys.add(column)
+            && var.varno as pg_sys::Index == (*(*index).rel).relid
+            && !version::may_be_made_null(var)
+    }
+}
+
+/// As [`is_index_column`], of a member of an equivalence.
+pub unsafe fn is_member_for(
+    index: *mut pg_sys::IndexOptInfo,
+    column: usize,
+    member: *mut pg_sys::EquivalenceMember,
+) -> bool {
+    // SAFETY: the planner's own structures.
+    unsafe { is_index_column(index, column, (*member).em_expr) }
+}
+
+/// Core's `restriction_is_securely_promotable`: whether the clause may be looked at before the relation's others.
+unsafe fn is_promotable(
+    rinfo: *const pg_sys::RestrictInfo,
+    rel: *const pg_sys::RelOptInfo,
+) -> bool {
+    // SAFETY: the planner's own structures.
+    unsafe { (*rinfo).security_level <= (*rel).baserestrict_min_security || (*rinfo).leakproof }
 }
 
 unsafe fn match_clause(
@@ -152,7 +202,7 @@ unsafe fn match_clause(
 ) -> Option<Condition> {
     // SAFETY: the planner's own structures; each cast follows the node's tag.
     unsafe {
-        if (*rinfo).pseudoconstant || !pg_sys::restriction_is_securely_promotable(rinfo, rel) {
+        if (*rinfo).pseudoconstant || !is_promotable(rinfo, rel) {
             return None;
         }
         let clause = (*rinfo).clause;
@@ -166,15 +216,12 @@ unsafe fn match_clause(
             expression: clause,
             is_exact: test != Test::Prefix,
         };
-        let is_column = |node: *mut pg_sys::Expr| {
-            pg_sys::match_index_to_operand(node.cast(), column as i32, index)
-        };
+        let is_column = |node: *mut pg_sys::Expr| is_index_column(index, column, node);
         let usable = |argument: *mut pg_sys::Expr| is_outside(root, rel, argument);
         match tag(clause) {
             pg_sys::NodeTag::T_OpExpr => {
                 let op = clause.cast::<pg_sys::OpExpr>();
-                let arguments = items::<pg_sys::Expr>((*op).args);
-                let [left, right] = arguments[..] else {
+                let &[left, right] = cells::<pg_sys::Expr>((*op).args) else {
                     return None;
                 };
                 let (argument, operator) = if is_column(left) && usable(right) {
@@ -203,8 +250,7 @@ unsafe fn match_clause(
             }
             pg_sys::NodeTag::T_ScalarArrayOpExpr => {
                 let op = clause.cast::<pg_sys::ScalarArrayOpExpr>();
-                let arguments = items::<pg_sys::Expr>((*op).args);
-                let [left, right] = arguments[..] else {
+                let &[left, right] = cells::<pg_sys::Expr>((*op).args) else {
                     return None;
                 };
                 if !(*op).useOr || !is_column(left) || !is_outside(root, rel, right) {
@@ -252,7 +298,7 @@ unsafe fn boolean_test(clause: *mut pg_sys::Expr) -> Option<(*mut pg_sys::Expr, 
         if (*expression).boolop != pg_sys::BoolExprType::NOT_EXPR {
             return None;
         }
-        items::<pg_sys::Expr>((*expression).args)
+        cells::<pg_sys::Expr>((*expression).args)
             .first()
             .map(|operand| (*operand, false))
     }
@@ -264,8 +310,16 @@ unsafe fn is_outside(
     rel: *mut pg_sys::RelOptInfo,
     expression: *mut pg_sys::Expr,
 ) -> bool {
-    // SAFETY: the planner's own structures.
+    // SAFETY: the planner's own structures; casts follow the tags.
     unsafe {
+        match tag(expression) {
+            pg_sys::NodeTag::T_Const | pg_sys::NodeTag::T_Param => return true,
+            pg_sys::NodeTag::T_Var => {
+                let var = &*expression.cast::<pg_sys::Var>();
+                return var.varlevelsup > 0 || var.varno as pg_sys::Index != (*rel).relid;
+            }
+            _ => {}
+        }
         let relids = pg_sys::pull_varnos(root, expression.cast());
         !pg_sys::bms_is_member((*rel).relid as i32, relids)
             && !pg_sys::contain_volatile_functions(expression.cast())
@@ -281,24 +335,16 @@ unsafe fn strategy(
 ) -> Option<(Test, pg_sys::Oid)> {
     // SAFETY: the index has a family and an input type for each key column.
     unsafe {
-        let family = *(*index).opfamily.add(column);
-        if operator == pg_sys::InvalidOid || !pg_sys::op_in_opfamily(operator, family) {
-            return None;
-        }
-        let (mut number, mut left, mut right) = (0, pg_sys::InvalidOid, pg_sys::InvalidOid);
-        pg_sys::get_op_opfamily_properties(
-            operator,
-            family,
-            false,
-            &mut number,
-            &mut left,
-            &mut right,
-        );
+        let Membership {
+            strategy,
+            left,
+            right,
+        } = membership(operator, *(*index).opfamily.add(column))?;
         if left != *(*index).opcintype.add(column) {
             return None;
         }
         keys::kind(right)?;
-        let test = Test::from_number(number);
+        let test = Test::from_number(strategy);
         let has_range = test != Test::Equal && keys::lies_near(left, right);
         if right != left && !keys::converts(left, right) && !has_range {
             return None;

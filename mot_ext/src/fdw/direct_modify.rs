@@ -7,7 +7,7 @@
 use super::expressions::{Value, passes};
 use super::modify::check;
 use super::patch::Patch;
-use super::private::{self, Private, items, list};
+use super::private::{self, Private, cells, items, list};
 use super::row_slot;
 use super::scan::{Scan, compile, keep};
 use super::triggers::Planned;
@@ -119,24 +119,49 @@ pub unsafe fn plan_direct_modify(
 unsafe fn nulls_like(targets: *mut pg_sys::List) -> *mut pg_sys::List {
     // SAFETY: a target list.
     unsafe {
-        let made: Vec<_> = items::<pg_sys::TargetEntry>(targets)
-            .into_iter()
+        let made: Vec<_> = cells::<pg_sys::TargetEntry>(targets)
+            .iter()
             .map(|target| {
-                let expression = (*target).expr.cast::<pg_sys::Node>();
-                let null = pg_sys::makeNullConst(
-                    pg_sys::exprType(expression),
-                    pg_sys::exprTypmod(expression),
-                    pg_sys::exprCollation(expression),
-                );
+                let (kind, modifier, collation) = type_of((**target).expr.cast());
                 pg_sys::makeTargetEntry(
-                    null.cast(),
-                    (*target).resno,
-                    (*target).resname,
-                    (*target).resjunk,
+                    pg_sys::makeNullConst(kind, modifier, collation).cast(),
+                    (**target).resno,
+                    (**target).resname,
+                    (**target).resjunk,
                 )
             })
             .collect();
         list(&made)
+    }
+}
+
+/// Type, modifier and collation of an expression; core is asked about those that have them not in the node itself.
+unsafe fn type_of(expression: *mut pg_sys::Node) -> (pg_sys::Oid, i32, pg_sys::Oid) {
+    // SAFETY: an expression; casts by tag.
+    unsafe {
+        match tag(expression) {
+            pg_sys::NodeTag::T_Var => {
+                let var = &*expression.cast::<pg_sys::Var>();
+                (var.vartype, var.vartypmod, var.varcollid)
+            }
+            pg_sys::NodeTag::T_Const => {
+                let constant = &*expression.cast::<pg_sys::Const>();
+                (
+                    constant.consttype,
+                    constant.consttypmod,
+                    constant.constcollid,
+                )
+            }
+            pg_sys::NodeTag::T_Param => {
+                let param = &*expression.cast::<pg_sys::Param>();
+                (param.paramtype, param.paramtypmod, param.paramcollid)
+            }
+            _ => (
+                pg_sys::exprType(expression),
+                pg_sys::exprTypmod(expression),
+                pg_sys::exprCollation(expression),
+            ),
+        }
     }
 }
 
@@ -161,11 +186,7 @@ pub unsafe fn begin_direct_modify(node: *mut pg_sys::ForeignScanState, flags: st
             &expressions[arguments + quals..],
         );
         // Core takes this way for a table without row triggers.
-        let planned = Planned {
-            before: false,
-            any: false,
-        };
-        planned.check(relation, (*plan).operation);
+        Planned::none().check(relation, (*plan).operation);
         row_slot::give_to(node);
         let change = Change {
             target: Target::new(relation),

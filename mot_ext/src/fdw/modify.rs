@@ -85,6 +85,9 @@ pub unsafe fn plan_foreign_modify(
                 "Return the new values only, or read the row before, with SELECT ... FOR UPDATE.",
             );
         }
+        if (*plan).operation == pg_sys::CmdType::CMD_INSERT {
+            return private::encode_row_by_row(Planned::none());
+        }
         let entry = *(*root).simple_rte_array.add(rti as usize);
         // The planner has locked it.
         let relation = pg_sys::table_open((*entry).relid, pg_sys::NoLock as i32);

@@ -34,10 +34,17 @@ pub unsafe fn add_path(
     rel: *mut pg_sys::RelOptInfo,
     startup: f64,
     total: f64,
-    private: *mut pg_sys::List,
+    private: impl FnOnce() -> *mut pg_sys::List,
 ) {
-    // SAFETY: the planner's own structures.
+    // SAFETY: the planner's own structures, and a plain variable of this process.
     unsafe {
+        // Core says no workers then, and is asked for most tables of most queries.
+        let is_small = (*rel).reloptkind == pg_sys::RelOptKind::RELOPT_BASEREL
+            && (*rel).rel_parallel_workers == -1
+            && f64::from((*rel).pages) < f64::from(pg_sys::min_parallel_table_scan_size);
+        if is_small {
+            return;
+        }
         let workers = pg_sys::compute_parallel_worker(
             rel,
             f64::from((*rel).pages),
@@ -57,7 +64,7 @@ pub unsafe fn add_path(
             total: startup + (total - startup) / processes,
         };
         let nobody = std::ptr::null_mut();
-        let path = version::foreign_path(root, rel, cost, std::ptr::null_mut(), nobody, private);
+        let path = version::foreign_path(root, rel, cost, std::ptr::null_mut(), nobody, private());
         (*path).path.parallel_aware = true;
         (*path).path.parallel_workers = workers;
         pg_sys::add_partial_path(rel, path.cast());

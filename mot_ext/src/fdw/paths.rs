@@ -4,13 +4,13 @@
 //! heap pays for a page, a memory row pays as a cache miss, far below `cpu_tuple_cost`. An index's order is offered as pathkeys,
 //! both ways, as far as the key's byte order is the collation's order.
 use super::by_row;
-use super::conditions::{self, Match, Test};
+use super::conditions::{self, Condition, Match, Test};
 use super::parallel;
 use super::plan;
-use super::private::{self, Key, items, list};
+use super::private::{self, Key, cells, items, list, list_of};
 use super::short_range;
 use crate::keys;
-use crate::pg::version;
+use crate::pg::version::{self, Cost};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -21,6 +21,8 @@ pub const ENTRY_TO_ROW_COST: f64 = 2.0;
 /// One step down a tree, in `cpu_operator_cost`s; a node has some 15 entries.
 const DESCENT_STEP_COST: f64 = 4.0;
 const NODE_FANOUT: f64 = 15.0;
+/// By how much core takes one cost for clearly more than another (`STD_FUZZ_FACTOR`).
+const CLEARLY: f64 = 1.01;
 /// Sets of outer relations tried for parameterized paths; more only cost planning time.
 const OUTER_SETS_MAX: usize = 16;
 
@@ -41,7 +43,7 @@ impl PathPrivate {
     /// Reads a path's `fdw_private`.
     pub unsafe fn from_list(made: *mut pg_sys::List) -> PathPrivate {
         // SAFETY: made by `to_list`, four cells.
-        let parts = unsafe { items::<pg_sys::List>(made) };
+        let parts = unsafe { cells::<pg_sys::List>(made) };
         PathPrivate {
             plan: parts[0],
             arguments: parts[1],
@@ -84,90 +86,125 @@ pub unsafe fn get_foreign_paths(
         if by_row::add_path(root, rel, lateral) {
             return;
         }
-        add_row_path(root, rel, lateral);
-        let indexes = items::<pg_sys::IndexOptInfo>((*rel).indexlist);
-        let own = items::<pg_sys::RestrictInfo>((*rel).baserestrictinfo);
-        for index in &indexes {
-            add_index_paths(root, rel, *index, &own, lateral);
+        let own = cells::<pg_sys::RestrictInfo>((*rel).baserestrictinfo);
+        let indexes = cells::<pg_sys::IndexOptInfo>((*rel).indexlist);
+        let is_ordered = !indexes.is_empty() && asks_for_order(root, rel);
+        let ways: Vec<Way> = indexes
+            .iter()
+            .filter_map(|index| Way::find(root, rel, *index, own, is_ordered))
+            .collect();
+        add_row_path(root, rel, lateral, &ways);
+        for way in &ways {
+            if way.is_forward {
+                add_index_path(root, rel, way, false, way.forward, lateral);
+            }
+            if !way.backward.is_null() {
+                add_index_path(root, rel, way, true, way.backward, lateral);
+            }
         }
-        for outer in outer_sets(root, rel, &indexes) {
+        for outer in outer_sets(root, rel, indexes) {
             let outer = pg_sys::bms_union(outer, lateral);
             let info = pg_sys::get_baserel_parampathinfo(root, rel, outer);
             if info.is_null() {
                 continue;
             }
-            let mut clauses = own.clone();
-            clauses.extend(items::<pg_sys::RestrictInfo>((*info).ppi_clauses));
-            for index in &indexes {
+            let mut clauses = own.to_vec();
+            clauses.extend(cells::<pg_sys::RestrictInfo>((*info).ppi_clauses));
+            for index in indexes {
                 add_parameterized_path(root, rel, *index, &clauses, own.len(), outer);
             }
         }
     }
 }
 
+/// The path over all rows, if none of the `ways` has the planner drop it at once.
 unsafe fn add_row_path(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
     outer: pg_sys::Relids,
+    ways: &[Way],
 ) {
     // SAFETY: the planner's own structures.
     unsafe {
-        let private = PathPrivate {
-            plan: private::encode(pg_sys::InvalidOid, false, &[]),
+        let filter = (*rel).baserestrictcost;
+        let per_row = pg_sys::cpu_tuple_cost * (1.0 + NEXT_ROW_COST) + filter.per_tuple;
+        let cost = Cost {
+            rows: (*rel).rows,
+            startup: filter.startup,
+            total: filter.startup + (*rel).tuples * per_row,
+        };
+        let private = || PathPrivate {
+            plan: private::encode(pg_sys::InvalidOid, false, std::iter::empty()),
             arguments: std::ptr::null_mut(),
             exact: std::ptr::null_mut(),
             rechecks: std::ptr::null_mut(),
         };
-        let filter = (*rel).baserestrictcost;
-        let per_row = pg_sys::cpu_tuple_cost * (1.0 + NEXT_ROW_COST) + filter.per_tuple;
-        let cost = filter.startup + (*rel).tuples * per_row;
         if (*rel).consider_parallel && outer.is_null() {
-            let private = PathPrivate {
-                plan: private::encode(pg_sys::InvalidOid, false, &[]),
-                ..private
-            };
-            parallel::add_path(root, rel, filter.startup, cost, private.to_list());
+            let private = || private().to_list();
+            parallel::add_path(root, rel, cost.startup, cost.total, private);
         }
-        add(
-            root,
-            rel,
-            filter.startup,
-            cost,
-            std::ptr::null_mut(),
-            outer,
-            private,
-        );
+        let counts_startup = if outer.is_null() {
+            (*rel).consider_startup
+        } else {
+            (*rel).consider_param_startup
+        };
+        let is_beaten = ways.iter().any(|way| {
+            cost.total > way.cost.total * CLEARLY
+                && (!counts_startup || way.cost.startup <= cost.startup * CLEARLY)
+        });
+        if !is_beaten {
+            let none = std::ptr::null_mut();
+            add(root, rel, cost.startup, cost.total, none, outer, private());
+        }
     }
 }
 
-/// Paths with the relation's own clauses, in each useful order.
-unsafe fn add_index_paths(
-    root: *mut pg_sys::PlannerInfo,
-    rel: *mut pg_sys::RelOptInfo,
+/// What an index offers: which clauses it answers, in which useful orders its rows come, at what cost.
+struct Way {
     index: *mut pg_sys::IndexOptInfo,
-    clauses: &[*mut pg_sys::RestrictInfo],
-    outer: pg_sys::Relids,
-) {
-    // SAFETY: the planner's own structures.
-    unsafe {
-        let found = conditions::match_index(root, rel, index, clauses);
-        let forward = useful_order(
-            root,
-            rel,
-            index,
-            pg_sys::ScanDirection::ForwardScanDirection,
-        );
-        if !found.conditions.is_empty() || !forward.is_null() {
-            add_index_path(root, rel, index, &found, false, forward, outer);
-        }
-        let backward = useful_order(
-            root,
-            rel,
-            index,
-            pg_sys::ScanDirection::BackwardScanDirection,
-        );
-        if !backward.is_null() {
-            add_index_path(root, rel, index, &found, true, backward, outer);
+    found: Match,
+    /// Whether it is offered forward; the order may be of no use then.
+    is_forward: bool,
+    forward: *mut pg_sys::List,
+    /// NULL: not offered backward.
+    backward: *mut pg_sys::List,
+    cost: Cost,
+}
+
+impl Way {
+    /// With the relation's own clauses, in each useful order; `None`: neither clauses nor order.
+    unsafe fn find(
+        root: *mut pg_sys::PlannerInfo,
+        rel: *mut pg_sys::RelOptInfo,
+        index: *mut pg_sys::IndexOptInfo,
+        clauses: &[*mut pg_sys::RestrictInfo],
+        is_ordered: bool,
+    ) -> Option<Way> {
+        // SAFETY: the planner's own structures.
+        unsafe {
+            let found = conditions::match_index(root, rel, index, clauses);
+            let order = |direction| {
+                if is_ordered {
+                    useful_order(root, rel, index, direction)
+                } else {
+                    std::ptr::null_mut()
+                }
+            };
+            let forward = order(pg_sys::ScanDirection::ForwardScanDirection);
+            let backward = order(pg_sys::ScanDirection::BackwardScanDirection);
+            let is_forward = !found.conditions.is_empty() || !forward.is_null();
+            if !is_forward && backward.is_null() {
+                return None;
+            }
+            let cost = index_cost(root, rel, &found);
+            Some(Way {
+                index,
+                found,
+                is_forward,
+                forward,
+                backward,
+                cost,
+            })
         }
     }
 }
@@ -189,99 +226,126 @@ unsafe fn add_parameterized_path(
             .iter()
             .any(|condition| !clauses[..own].contains(&condition.clause));
         if uses_outer {
-            add_index_path(root, rel, index, &found, false, std::ptr::null_mut(), outer);
+            let none = std::ptr::null_mut();
+            let way = Way {
+                index,
+                cost: index_cost(root, rel, &found),
+                found,
+                is_forward: true,
+                forward: none,
+                backward: none,
+            };
+            add_index_path(root, rel, &way, false, none, outer);
         }
     }
 }
 
-#[allow(clippy::too_many_arguments)]
+/// What a scan by an index costs, whatever its direction.
+unsafe fn index_cost(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    found: &Match,
+) -> Cost {
+    // SAFETY: the planner's own structures.
+    unsafe {
+        let conditions = &found.conditions;
+        let own = cells::<pg_sys::RestrictInfo>((*rel).baserestrictinfo);
+        let answers_all = short_range::answers_all(found, own);
+        let rows = if answers_all && conditions.len() == own.len() && !found.is_one_row {
+            // Neither more nor less is asked for than what the relation's own estimate is of.
+            (*rel).rows
+        } else {
+            let selectivity = if found.is_one_row {
+                1.0 / (*rel).tuples.max(1.0)
+            } else {
+                pg_sys::clauselist_selectivity(
+                    root,
+                    list_of(conditions.iter().map(|condition| condition.clause)),
+                    (*rel).relid as i32,
+                    pg_sys::JoinType::JOIN_INNER,
+                    std::ptr::null_mut(),
+                )
+            };
+            let rows = ((*rel).tuples * selectivity).max(1.0).round();
+            if answers_all {
+                rows.min((*rel).rows)
+            } else {
+                rows
+            }
+        };
+        let exact = conditions
+            .iter()
+            .filter(|condition| condition.is_exact)
+            .count();
+        let searches = array_lengths(root, conditions);
+        let steps = (*rel).tuples.max(2.0).log(NODE_FANOUT).ceil();
+        let descent = searches * steps * DESCENT_STEP_COST * pg_sys::cpu_operator_cost;
+        let filter = (*rel).baserestrictcost;
+        let filters = (own.len() as f64 - exact as f64).max(0.0);
+        let per_row = pg_sys::cpu_index_tuple_cost
+            + pg_sys::cpu_tuple_cost * ENTRY_TO_ROW_COST
+            + filters * pg_sys::cpu_operator_cost;
+        Cost {
+            rows,
+            startup: filter.startup + steps * DESCENT_STEP_COST * pg_sys::cpu_operator_cost,
+            total: filter.startup + descent + rows * per_row,
+        }
+    }
+}
+
+/// The path of a way in one direction, unless the planner would drop it at once.
 unsafe fn add_index_path(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
-    index: *mut pg_sys::IndexOptInfo,
-    found: &Match,
+    way: &Way,
     backward: bool,
     order: *mut pg_sys::List,
     outer: pg_sys::Relids,
 ) {
     // SAFETY: the planner's own structures.
     unsafe {
-        let conditions = &found.conditions;
-        let mut keys = Vec::new();
-        let mut arguments = Vec::new();
-        for condition in conditions {
-            keys.push(Key {
-                column: condition.column,
-                test: condition.test,
-                argument_type: condition.argument_type,
-            });
-            if condition.test.has_argument() {
-                arguments.push(condition.argument);
-            }
-            for further in &condition.further {
-                keys.push(Key {
-                    column: further.column,
-                    test: Test::RowGoesOn,
-                    argument_type: further.argument_type,
-                });
-                arguments.push(further.argument);
-            }
+        if !(*rel).pathlist.is_null() && !version::may_be_kept(rel, &way.cost, order, outer) {
+            return;
         }
-        let exact: Vec<_> = conditions
-            .iter()
-            .filter(|condition| condition.is_exact)
-            .map(|condition| condition.clause)
-            .collect();
-        let answered: Vec<_> = conditions
-            .iter()
-            .map(|condition| condition.clause)
-            .collect();
-        let answered = list(&answered);
-        let rechecks: Vec<_> = conditions
-            .iter()
-            .map(|condition| condition.expression)
-            .collect();
-        let selectivity = if found.is_one_row {
-            1.0 / (*rel).tuples.max(1.0)
-        } else {
-            pg_sys::clauselist_selectivity(
-                root,
-                answered,
-                (*rel).relid as i32,
-                pg_sys::JoinType::JOIN_INNER,
-                std::ptr::null_mut(),
-            )
-        };
-        let mut rows = ((*rel).tuples * selectivity).max(1.0).round();
-        let own = items::<pg_sys::RestrictInfo>((*rel).baserestrictinfo);
-        if short_range::answers_all(found, &own) {
-            rows = rows.min((*rel).rows);
-        }
-        let searches = array_lengths(root, conditions);
-        let steps = (*rel).tuples.max(2.0).log(NODE_FANOUT).ceil();
-        let descent = searches * steps * DESCENT_STEP_COST * pg_sys::cpu_operator_cost;
-        let filter = (*rel).baserestrictcost;
-        let filters = (own.len() as f64 - exact.len() as f64).max(0.0);
-        let per_row = pg_sys::cpu_index_tuple_cost
-            + pg_sys::cpu_tuple_cost * ENTRY_TO_ROW_COST
-            + filters * pg_sys::cpu_operator_cost;
-        let startup = filter.startup + steps * DESCENT_STEP_COST * pg_sys::cpu_operator_cost;
-        let total = filter.startup + descent + rows * per_row;
+        let conditions = &way.found.conditions;
+        let keys = conditions.iter().flat_map(keys_of);
+        let arguments = conditions.iter().flat_map(arguments_of);
+        let exact = conditions.iter().filter(|condition| condition.is_exact);
         let private = PathPrivate {
-            plan: private::encode((*index).indexoid, backward, &keys),
-            arguments: list(&arguments),
-            exact: list(&exact),
-            rechecks: list(&rechecks),
+            plan: private::encode((*way.index).indexoid, backward, keys),
+            arguments: list_of(arguments),
+            exact: list_of(exact.map(|condition| condition.clause)),
+            rechecks: list_of(conditions.iter().map(|condition| condition.expression)),
         };
+        let (startup, total) = (way.cost.startup, way.cost.total);
         add(root, rel, startup, total, order, outer, private);
     }
 }
 
+/// The executor's tests of a condition: one, and one for each column that it goes on with.
+fn keys_of(condition: &Condition) -> impl Iterator<Item = Key> + Clone {
+    let first = Key {
+        column: condition.column,
+        test: condition.test,
+        argument_type: condition.argument_type,
+    };
+    let further = condition.further.iter().map(|further| Key {
+        column: further.column,
+        test: Test::RowGoesOn,
+        argument_type: further.argument_type,
+    });
+    std::iter::once(first).chain(further)
+}
+
+/// What they compare with.
+fn arguments_of(condition: &Condition) -> impl Iterator<Item = *mut pg_sys::Expr> + Clone {
+    let first = condition.test.has_argument().then_some(condition.argument);
+    let further = condition.further.iter().map(|further| further.argument);
+    first.into_iter().chain(further)
+}
+
 /// How many keys the `= ANY` tests ask for.
-unsafe fn array_lengths(
-    root: *mut pg_sys::PlannerInfo,
-    conditions: &[conditions::Condition],
-) -> f64 {
+unsafe fn array_lengths(root: *mut pg_sys::PlannerInfo, conditions: &[Condition]) -> f64 {
     conditions
         .iter()
         .filter(|condition| condition.test == Test::AnyOf)
@@ -302,13 +366,17 @@ pub unsafe fn add(
 ) {
     // SAFETY: the planner's own structures; `add_path` may free the path it rejects.
     unsafe {
-        let info = pg_sys::get_baserel_parampathinfo(root, rel, outer);
-        let rows = if info.is_null() {
+        let rows = if outer.is_null() {
             (*rel).rows
         } else {
-            (*info).ppi_rows
+            let info = pg_sys::get_baserel_parampathinfo(root, rel, outer);
+            if info.is_null() {
+                (*rel).rows
+            } else {
+                (*info).ppi_rows
+            }
         };
-        let cost = version::Cost {
+        let cost = Cost {
             rows,
             startup,
             total,
@@ -324,17 +392,28 @@ pub unsafe fn has_useful_order(
     rel: *mut pg_sys::RelOptInfo,
     index: *mut pg_sys::IndexOptInfo,
 ) -> bool {
-    [
-        pg_sys::ScanDirection::ForwardScanDirection,
-        pg_sys::ScanDirection::BackwardScanDirection,
-    ]
-    .into_iter()
     // SAFETY: the planner's own structures.
-    .any(|direction| unsafe { !useful_order(root, rel, index, direction).is_null() })
+    unsafe {
+        asks_for_order(root, rel)
+            && [
+                pg_sys::ScanDirection::ForwardScanDirection,
+                pg_sys::ScanDirection::BackwardScanDirection,
+            ]
+            .into_iter()
+            .any(|direction| !useful_order(root, rel, index, direction).is_null())
+    }
 }
 
-/// The order of an index's rows as pathkeys, cut to what the query can use; none where rows are locked for triggers (`plan.rs`): a merge join would
+/// Whether the order of rows can be of use; it is of none where rows are locked for triggers (`plan.rs`): a merge join would
 /// believe the order and pass over rows behind one that was moved.
+unsafe fn asks_for_order(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
+    // SAFETY: the planner's own structures.
+    unsafe {
+        pg_sys::has_useful_pathkeys(root, rel) && plan::lock_for_triggers(root, rel).is_none()
+    }
+}
+
+/// The order of an index's rows as pathkeys, cut to what the query can use, where it asks for any.
 unsafe fn useful_order(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
@@ -343,10 +422,7 @@ unsafe fn useful_order(
 ) -> *mut pg_sys::List {
     // SAFETY: the planner's own structures; the index's column count is put back before anybody else looks.
     unsafe {
-        if (*index).sortopfamily.is_null()
-            || !pg_sys::has_useful_pathkeys(root, rel)
-            || plan::lock_for_triggers(root, rel).is_some()
-        {
+        if (*index).sortopfamily.is_null() || !may_run(root, index, direction) {
             return std::ptr::null_mut();
         }
         let columns = (*index).nkeycolumns;
@@ -355,7 +431,26 @@ unsafe fn useful_order(
         (*index).nkeycolumns = (0..columns).take_while(is_ordered).count() as i32;
         let order = pg_sys::build_index_pathkeys(root, index, direction);
         (*index).nkeycolumns = columns;
+        if order.is_null() {
+            return order;
+        }
         pg_sys::truncate_useless_pathkeys(root, rel, order)
+    }
+}
+
+/// Whether an order in this direction can be of use. Where the query itself asks for none, merge joins take ascending ones alone
+/// (`right_merge_direction`); which column is the first that counts is not known here, for fixed ones do not.
+unsafe fn may_run(
+    root: *mut pg_sys::PlannerInfo,
+    index: *mut pg_sys::IndexOptInfo,
+    direction: pg_sys::ScanDirection::Type,
+) -> bool {
+    // SAFETY: the planner's own structures; an index with an order has a direction for each key column.
+    unsafe {
+        let descends = direction == pg_sys::ScanDirection::BackwardScanDirection;
+        let columns = (*index).nkeycolumns as usize;
+        !(*root).query_pathkeys.is_null()
+            || std::slice::from_raw_parts((*index).reverse_sort, columns).contains(&descends)
     }
 }
 
@@ -374,8 +469,12 @@ unsafe fn outer_sets(
         let mut clauses: Vec<*mut pg_sys::RestrictInfo> = items((*rel).joininfo);
         clauses.retain(|clause| pg_sys::join_clause_is_movable_to(*clause, rel));
         if (*rel).has_eclass_joins {
-            for index in indexes {
+            for (at, index) in indexes.iter().enumerate() {
                 for column in 0..(**index).nkeycolumns {
+                    let attribute = *(**index).indexkeys.add(column as usize);
+                    if is_asked_for(&indexes[..at], attribute) {
+                        continue;
+                    }
                     let mut wanted = Wanted {
                         index: *index,
                         column,
@@ -411,6 +510,17 @@ unsafe fn outer_sets(
     sets
 }
 
+/// Whether one of these indexes has the column: what it is equal to is the same for all.
+unsafe fn is_asked_for(indexes: &[*mut pg_sys::IndexOptInfo], attribute: i32) -> bool {
+    indexes.iter().any(|index| {
+        // SAFETY: an index of the planner's has an attribute for each key column.
+        unsafe {
+            let columns = (**index).nkeycolumns as usize;
+            std::slice::from_raw_parts((**index).indexkeys, columns).contains(&attribute)
+        }
+    })
+}
+
 unsafe fn add_set(sets: &mut Vec<pg_sys::Relids>, set: pg_sys::Relids) {
     // SAFETY: bitmap sets of the planner.
     let is_known = |known: &pg_sys::Relids| unsafe { pg_sys::bms_equal(*known, set) };
@@ -436,6 +546,6 @@ unsafe extern "C-unwind" fn is_wanted_member(
     // SAFETY: `wanted` is the Wanted of the caller above, alive during the call.
     unsafe {
         let wanted = &*wanted.cast::<Wanted>();
-        pg_sys::match_index_to_operand((*member).em_expr.cast(), wanted.column, wanted.index)
+        conditions::is_member_for(wanted.index, wanted.column as usize, member)
     }
 }

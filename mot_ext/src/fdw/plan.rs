@@ -6,7 +6,7 @@
 //! AFTER row triggers are fired by us where that was not what the scan saw (`modify.rs`).
 use super::aggregate;
 use super::paths::PathPrivate;
-use super::private::{self, items, list};
+use super::private::{self, cells, list};
 use super::triggers;
 use mot_engine::LockStrength;
 use pgrx::pg_sys;
@@ -29,11 +29,11 @@ pub unsafe fn get_foreign_plan(
         if let Some(strength) = lock_for_triggers(root, rel) {
             private::add_row_lock(private_lists.plan, strength);
         }
-        let exact = items::<pg_sys::RestrictInfo>(private_lists.exact);
+        let exact = cells::<pg_sys::RestrictInfo>(private_lists.exact);
         let mut filters = Vec::new();
-        for clause in items::<pg_sys::RestrictInfo>(clauses) {
-            if !(*clause).pseudoconstant && !is_answered(clause, &exact) {
-                filters.push((*clause).clause);
+        for clause in cells::<pg_sys::RestrictInfo>(clauses) {
+            if !(**clause).pseudoconstant && !is_answered(*clause, exact) {
+                filters.push((**clause).clause);
             }
         }
         pg_sys::make_foreignscan(

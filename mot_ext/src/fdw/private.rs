@@ -16,6 +16,7 @@ use super::triggers::Planned;
 use mot_engine::LockStrength;
 use pgrx::pg_sys;
 use std::ffi::c_int;
+use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Positions of the fixed part.
@@ -98,47 +99,79 @@ pub unsafe fn serial(list: *const pg_sys::List) -> Option<u64> {
     }
 }
 
-unsafe fn integers(numbers: &[i32]) -> *mut pg_sys::List {
-    let mut list = std::ptr::null_mut();
-    for number in numbers {
-        // SAFETY: an integer list grows in the current memory context.
-        list = unsafe { pg_sys::lappend_int(list, *number) };
+/// A list of so many cells, which the caller fills, in one piece of the current memory context as core's own; NULL for none. (To append to one cell by cell
+/// would be a guarded call for each.)
+unsafe fn unfilled(tag: pg_sys::NodeTag, length: usize) -> *mut pg_sys::List {
+    if length == 0 {
+        return std::ptr::null_mut();
     }
-    list
+    let bytes = offset_of!(pg_sys::List, initial_elements) + length * size_of::<pg_sys::ListCell>();
+    // SAFETY: the block has room for a list's fields and so many cells behind them.
+    unsafe {
+        let list = pg_sys::palloc(bytes).cast::<pg_sys::List>();
+        (*list).type_ = tag;
+        (*list).length = length as c_int;
+        (*list).max_length = length as c_int;
+        (*list).elements = (&raw mut (*list).initial_elements).cast();
+        list
+    }
+}
+
+unsafe fn integers(numbers: &[i32]) -> *mut pg_sys::List {
+    // SAFETY: a list with a cell for each number.
+    unsafe {
+        let list = unfilled(pg_sys::NodeTag::T_IntList, numbers.len());
+        for (at, number) in numbers.iter().enumerate() {
+            (*(*list).elements.add(at)).int_value = *number;
+        }
+        list
+    }
 }
 
 /// Builds `fdw_private` of a scan.
-pub unsafe fn encode(index: pg_sys::Oid, backward: bool, keys: &[Key]) -> *mut pg_sys::List {
+pub unsafe fn encode(
+    index: pg_sys::Oid,
+    backward: bool,
+    keys: impl Iterator<Item = Key> + Clone,
+) -> *mut pg_sys::List {
     let serial = next_serial();
-    let mut numbers = vec![
+    let count = keys.clone().count();
+    let fixed: [i32; FIXED as usize] = [
         MARK,
         serial as i32,
         (serial >> 32) as i32,
         index.to_u32() as i32,
         i32::from(backward),
-        keys.len() as i32,
+        count as i32,
         0,
         0,
         0,
         0,
         0,
     ];
-    for key in keys {
-        numbers.extend([
+    let of_keys = keys.flat_map(|key| {
+        [
             key.column as i32,
             key.test as i32,
             key.argument_type.to_u32() as i32,
-        ]);
+        ]
+    });
+    let length = fixed.len() + count * PER_CONDITION as usize;
+    // SAFETY: a list with a cell for each number.
+    unsafe {
+        let list = unfilled(pg_sys::NodeTag::T_IntList, length);
+        for (at, number) in fixed.into_iter().chain(of_keys).enumerate() {
+            (*(*list).elements.add(at)).int_value = number;
+        }
+        list
     }
-    // SAFETY: an integer list in the current memory context.
-    unsafe { integers(&numbers) }
 }
 
 /// Builds `fdw_private` of a look-up of one row.
 pub unsafe fn encode_identity() -> *mut pg_sys::List {
     // SAFETY: the list has the form above.
     unsafe {
-        let list = encode(pg_sys::InvalidOid, false, &[]);
+        let list = encode(pg_sys::InvalidOid, false, std::iter::empty());
         (*(*list).elements.add(Position::ByIdentity as usize)).int_value = 1;
         list
     }
@@ -250,23 +283,36 @@ impl Private {
 
 /// The pointers of a list.
 pub unsafe fn items<T>(list: *mut pg_sys::List) -> Vec<*mut T> {
+    // SAFETY: a pointer list (caller), which nobody changes here.
+    unsafe { cells(list) }.to_vec()
+}
+
+/// The pointers of a list, where they are: nobody may append to it or delete from it meanwhile.
+pub unsafe fn cells<'a, T>(list: *const pg_sys::List) -> &'a [*mut T] {
     if list.is_null() {
-        return Vec::new();
+        return &[];
     }
-    // SAFETY: a pointer list has `length` cells.
+    // SAFETY: a pointer list has `length` cells, each of a pointer's size with the pointer at its beginning.
     unsafe {
-        (0..(*list).length as usize)
-            .map(|at| (*(*list).elements.add(at)).ptr_value.cast::<T>())
-            .collect()
+        let first = (*list).elements.cast::<*mut T>();
+        std::slice::from_raw_parts(first, (*list).length as usize)
     }
 }
 
 /// A list of pointers.
 pub unsafe fn list<T>(pointers: &[*mut T]) -> *mut pg_sys::List {
-    let mut list = std::ptr::null_mut();
-    for pointer in pointers {
-        // SAFETY: a pointer list grows in the current memory context.
-        list = unsafe { pg_sys::lappend(list, pointer.cast()) };
+    // SAFETY: as below.
+    unsafe { list_of(pointers.iter().copied()) }
+}
+
+/// As [`list`], of pointers that are gone through twice.
+pub unsafe fn list_of<T>(pointers: impl Iterator<Item = *mut T> + Clone) -> *mut pg_sys::List {
+    // SAFETY: a list with a cell for each pointer.
+    unsafe {
+        let list = unfilled(pg_sys::NodeTag::T_List, pointers.clone().count());
+        for (at, pointer) in pointers.enumerate() {
+            (*(*list).elements.add(at)).ptr_value = pointer.cast();
+        }
+        list
     }
-    list
 }

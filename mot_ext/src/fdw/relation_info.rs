@@ -6,7 +6,8 @@
 //!   rows of one key (a heap table's planner takes it there); and where the query compares in a way in which values are equal that are not the
 //!   same, for a key is unique by its bytes: by a nondeterministic collation, or times without zone as times with it. Core asks whether uniqueness is `immediate` before each such proof, and for nothing else.
 use super::handler;
-use super::private::items;
+use super::private::{cells, items};
+use crate::relation;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::cell::Cell;
@@ -56,7 +57,8 @@ unsafe extern "C-unwind" fn describe_indexes(
 ) {
     // SAFETY: the planner's own structures, fresh: an index has a family for each key column.
     unsafe {
-        for index in items::<pg_sys::IndexOptInfo>((*rel).indexlist) {
+        for index in cells::<pg_sys::IndexOptInfo>((*rel).indexlist) {
+            let index = *index;
             if !(*index).sortopfamily.is_null() {
                 let columns = (*index).nkeycolumns as usize;
                 std::ptr::copy((*index).sortopfamily, (*index).opfamily, columns);
@@ -73,13 +75,9 @@ unsafe extern "C-unwind" fn describe_indexes(
 
 /// Whether a snapshot of this transaction may be older than the index: what it sees was never looked over for duplicates.
 unsafe fn may_be_younger(index: pg_sys::Oid) -> bool {
-    // SAFETY: the planner has locked the index; an open one has its row of the catalog.
-    unsafe {
-        let opened = pg_sys::index_open(index, pg_sys::NoLock as pg_sys::LOCKMODE);
-        let made_by = pg_sys::htup::HeapTupleHeaderGetXmin((*(*opened).rd_indextuple).t_data);
-        pg_sys::index_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
-        !pg_sys::TransactionIdPrecedes(made_by, pg_sys::TransactionXmin)
-    }
+    let made_by = relation::maker_of_index(index);
+    // SAFETY: a plain variable of this process.
+    unsafe { !pg_sys::TransactionIdPrecedes(made_by, pg_sys::TransactionXmin) }
 }
 
 /// Whether a key of the index has text or times, and the query compares anything in a way in which two of those may be one.

@@ -13,7 +13,7 @@
 //! What is left to the values is whether so many rows pay parallel workers, or are grouped by hashing or sorting.
 use super::conditions::{self, Match, Test};
 use super::paths;
-use super::private::items;
+use super::private::cells;
 use pgrx::pg_sys;
 
 /// Rows of such a range. With a sort on top it still costs less than the planning of a query of one table does, in core's reckoning.
@@ -52,7 +52,7 @@ unsafe fn has_min_max_path(root: *mut pg_sys::PlannerInfo) -> bool {
     // SAFETY: the planner's own structures.
     unsafe {
         let grouped = (*root).upper_rels[pg_sys::UpperRelationKind::UPPERREL_GROUP_AGG as usize];
-        items::<pg_sys::RelOptInfo>(grouped)
+        cells::<pg_sys::RelOptInfo>(grouped)
             .iter()
             .any(|rel| !(**rel).pathlist.is_null())
     }
@@ -65,11 +65,11 @@ unsafe fn is_between_unknowns(
 ) -> bool {
     // SAFETY: the planner's own structures.
     unsafe {
-        let clauses = items::<pg_sys::RestrictInfo>((*rel).baserestrictinfo);
-        let indexes = items::<pg_sys::IndexOptInfo>((*rel).indexlist);
+        let clauses = cells::<pg_sys::RestrictInfo>((*rel).baserestrictinfo);
+        let indexes = cells::<pg_sys::IndexOptInfo>((*rel).indexlist);
         let answers = |index: &&*mut pg_sys::IndexOptInfo| {
-            let found = conditions::match_index(root, rel, **index, &clauses);
-            answers_all(&found, &clauses)
+            let found = conditions::match_index(root, rel, **index, clauses);
+            answers_all(&found, clauses)
                 && has_unknown(root, &found, |test| {
                     matches!(test, Test::Greater | Test::GreaterEqual)
                 })
@@ -107,7 +107,11 @@ unsafe fn has_unknown(
         // SAFETY: an argument of the planner's; what comes back is a node.
         is_wanted(condition.test)
             && unsafe {
-                let known = pg_sys::estimate_expression_value(root, condition.argument.cast());
+                let argument = condition.argument.cast::<pg_sys::Node>();
+                if (*argument).type_ == pg_sys::NodeTag::T_Const {
+                    return false;
+                }
+                let known = pg_sys::estimate_expression_value(root, argument);
                 (*known).type_ != pg_sys::NodeTag::T_Const
             }
     })

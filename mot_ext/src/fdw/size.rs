@@ -35,9 +35,7 @@ pub unsafe fn get_foreign_rel_size(
                 "Take the sample of the heap tables one by one (FROM ONLY), or use a condition such as random() < 0.01.",
             );
         }
-        let relation = pg_sys::table_open(relid, pg_sys::NoLock as i32);
-        let table = relation::table(relation);
-        pg_sys::table_close(relation, pg_sys::NoLock as i32);
+        let table = relation::table_of(relid);
         leave_out_young_indexes(root, rel, table);
         (*rel).tuples = row_count(table);
         (*rel).pages = pages(table);

@@ -47,6 +47,14 @@ pub struct Planned {
 }
 
 impl Planned {
+    /// None that a plan has to know of, as for INSERT: there is no old row.
+    pub fn none() -> Planned {
+        Planned {
+            before: false,
+            any: false,
+        }
+    }
+
     /// For a command on a relation as it is now.
     pub unsafe fn of(relation: pg_sys::Relation, command: pg_sys::CmdType::Type) -> Planned {
         // SAFETY: an open relation.

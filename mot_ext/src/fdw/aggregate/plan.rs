@@ -248,7 +248,7 @@ pub unsafe fn plan(
             parts[1],
             0,
             std::ptr::null_mut(),
-            private::encode(pg_sys::InvalidOid, false, &[]),
+            private::encode(pg_sys::InvalidOid, false, std::iter::empty()),
             parts[0],
             std::ptr::null_mut(),
             below,

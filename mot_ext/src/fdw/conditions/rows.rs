@@ -4,7 +4,7 @@
 //! passes whatever follows, one that is equal there by what follows, NULL never. So the range is one of keys, and the comparison stays a filter
 //! for what has NULL behind equal values, and for columns that the index does not have. Leading columns that the prefix fixes to the very values
 //! that they are compared with here decide nothing: the comparison is that of the columns behind them.
-use super::{Condition, Test, is_near, is_outside, strategy};
+use super::{Condition, Test, is_index_column, is_near, is_outside, strategy};
 use crate::fdw::private::{items, list};
 use crate::pg::version;
 use pgrx::pg_sys;
@@ -43,9 +43,8 @@ pub unsafe fn match_row(
         let left = items::<pg_sys::Expr>((*row).largs);
         let right = items::<pg_sys::Expr>((*row).rargs);
         let oid = |list: *mut pg_sys::List, at: usize| (*(*list).elements.add(at)).oid_value;
-        let is_column = |node: *mut pg_sys::Expr, column: usize| {
-            pg_sys::match_index_to_operand(node.cast(), column as i32, index)
-        };
+        let is_column =
+            |node: *mut pg_sys::Expr, column: usize| is_index_column(index, column, node);
         let sides = |at: usize, is_turned: bool| match is_turned {
             true => (right[at], left[at]),
             false => (left[at], right[at]),

@@ -5,7 +5,7 @@ use crate::fdw::aggregate;
 use crate::fdw::expressions::{Value, passes};
 use crate::fdw::filter::Verdict;
 use crate::fdw::lock_rows::{self, For, Outcome};
-use crate::fdw::private::{Private, items};
+use crate::fdw::private::{Private, cells};
 use crate::fdw::row_slot;
 use crate::fdw::tuple;
 use crate::fdw::write::Target;
@@ -65,7 +65,7 @@ pub unsafe fn begin_foreign_scan(node: *mut pg_sys::ForeignScanState, flags: std
     // SAFETY: an initialized node of a plan of ours; the current memory context is the query's.
     unsafe {
         let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
-        let arguments = compile(&items((*plan).fdw_exprs), node);
+        let arguments = compile(cells((*plan).fdw_exprs), node);
         let private = Private::new((*plan).fdw_private);
         let scan = Scan::new(node, &private, &arguments);
         row_slot::give_to(node);

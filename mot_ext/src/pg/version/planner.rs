@@ -281,3 +281,32 @@ pub unsafe fn tables_explained(es: *mut pg_sys::ExplainState) -> i32 {
         }
     }
 }
+
+/// Whether a column stands above an outer join that may have made it NULL; nodes say so since 16.
+pub fn may_be_made_null(_column: &pg_sys::Var) -> bool {
+    #[cfg(feature = "pg15")]
+    return false;
+    #[cfg(not(feature = "pg15"))]
+    return !_column.varnullingrels.is_null();
+}
+
+/// Whether a path that costs so much can be one that the planner keeps. It keeps none of which this says no, so that one need not be made.
+pub unsafe fn may_be_kept(
+    rel: *mut pg_sys::RelOptInfo,
+    cost: &Cost,
+    order: *mut pg_sys::List,
+    outer: pg_sys::Relids,
+) -> bool {
+    // SAFETY: the planner's own structures (caller). No path is disabled.
+    unsafe {
+        pg_sys::add_path_precheck(
+            rel,
+            #[cfg(feature = "pg18")]
+            0,
+            cost.startup,
+            cost.total,
+            order,
+            outer,
+        )
+    }
+}
