@@ -10,13 +10,15 @@
 //! - A text comparison other than `=` is taken only under a collation that orders by bytes. `=` is the same in every
 //!   deterministic collation. `LIKE 'abc%'` is a byte prefix under each of them; it stays a filter as well.
 mod families;
+mod operands;
 pub mod rows;
 
 use super::private::cells;
 use crate::keys;
-use crate::pg::version;
 use families::{Membership, membership};
 use mot_engine::key::KeyKind;
+pub use operands::is_member_for;
+use operands::{is_index_column, is_outside, is_promotable};
 use pgrx::pg_sys;
 use rows::Further;
 
@@ -151,47 +153,6 @@ pub unsafe fn finds_one_row(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::Re
     }
 }
 
-/// Whether an expression is a key column: core's `match_index_to_operand`, of indexes whose keys are all columns.
-unsafe fn is_index_column(
-    index: *mut pg_sys::IndexOptInfo,
-    column: usize,
-    operand: *mut pg_sys::Expr,
-) -> bool {
-    // SAFETY: the planner's own structures; casts follow the tags.
-    unsafe {
-        let mut operand = operand;
-        if tag(operand) == pg_sys::NodeTag::T_RelabelType {
-            operand = (*operand.cast::<pg_sys::RelabelType>()).arg;
-        }
-        if tag(operand) != pg_sys::NodeTag::T_Var {
-            return false;
-        }
-        let var = &*operand.cast::<pg_sys::Var>();
-        i32::from(var.varattno) == *(*index).indexkeys.add(column)
-            && var.varno as pg_sys::Index == (*(*index).rel).relid
-            && !version::may_be_made_null(var)
-    }
-}
-
-/// As [`is_index_column`], of a member of an equivalence.
-pub unsafe fn is_member_for(
-    index: *mut pg_sys::IndexOptInfo,
-    column: usize,
-    member: *mut pg_sys::EquivalenceMember,
-) -> bool {
-    // SAFETY: the planner's own structures.
-    unsafe { is_index_column(index, column, (*member).em_expr) }
-}
-
-/// Core's `restriction_is_securely_promotable`: whether the clause may be looked at before the relation's others.
-unsafe fn is_promotable(
-    rinfo: *const pg_sys::RestrictInfo,
-    rel: *const pg_sys::RelOptInfo,
-) -> bool {
-    // SAFETY: the planner's own structures.
-    unsafe { (*rinfo).security_level <= (*rel).baserestrict_min_security || (*rinfo).leakproof }
-}
-
 unsafe fn match_clause(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
@@ -301,28 +262,6 @@ unsafe fn boolean_test(clause: *mut pg_sys::Expr) -> Option<(*mut pg_sys::Expr, 
         cells::<pg_sys::Expr>((*expression).args)
             .first()
             .map(|operand| (*operand, false))
-    }
-}
-
-/// Whether an expression can be evaluated before the scan: nothing of the relation in it, and the same value all the time.
-unsafe fn is_outside(
-    root: *mut pg_sys::PlannerInfo,
-    rel: *mut pg_sys::RelOptInfo,
-    expression: *mut pg_sys::Expr,
-) -> bool {
-    // SAFETY: the planner's own structures; casts follow the tags.
-    unsafe {
-        match tag(expression) {
-            pg_sys::NodeTag::T_Const | pg_sys::NodeTag::T_Param => return true,
-            pg_sys::NodeTag::T_Var => {
-                let var = &*expression.cast::<pg_sys::Var>();
-                return var.varlevelsup > 0 || var.varno as pg_sys::Index != (*rel).relid;
-            }
-            _ => {}
-        }
-        let relids = pg_sys::pull_varnos(root, expression.cast());
-        !pg_sys::bms_is_member((*rel).relid as i32, relids)
-            && !pg_sys::contain_volatile_functions(expression.cast())
     }
 }
 

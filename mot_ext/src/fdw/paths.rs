@@ -3,16 +3,19 @@
 //! Costs are in core's unit and its own settings, so that joins with heap tables are weighed rightly. There are no pages: what a
 //! heap pays for a page, a memory row pays as a cache miss, far below `cpu_tuple_cost`. An index's order is offered as pathkeys,
 //! both ways, as far as the key's byte order is the collation's order.
+mod order;
+mod outer;
+
 use super::by_row;
 use super::conditions::{self, Condition, Match, Test};
 use super::parallel;
-use super::plan;
-use super::private::{self, Key, cells, items, list, list_of};
+use super::private::{self, Key, cells, list, list_of};
 use super::short_range;
-use crate::keys;
 use crate::pg::version::{self, Cost};
+pub use order::has_useful_order;
+use order::{asks_for_order, useful_order};
+use outer::outer_sets;
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 
 /// Walking to the next row in slot order: anchors and rows mostly lie one behind the other. In `cpu_tuple_cost`s.
 const NEXT_ROW_COST: f64 = 0.5;
@@ -23,8 +26,6 @@ const DESCENT_STEP_COST: f64 = 4.0;
 const NODE_FANOUT: f64 = 15.0;
 /// By how much core takes one cost for clearly more than another (`STD_FUZZ_FACTOR`).
 const CLEARLY: f64 = 1.01;
-/// Sets of outer relations tried for parameterized paths; more only cost planning time.
-const OUTER_SETS_MAX: usize = 16;
 
 /// `fdw_private` of a path: the executor's part, the arguments, the clauses answered wholly, and all answered ones as expressions.
 pub struct PathPrivate {
@@ -383,169 +384,5 @@ pub unsafe fn add(
         };
         let path = version::foreign_path(root, rel, cost, order, outer, private.to_list());
         pg_sys::add_path(rel, path.cast());
-    }
-}
-
-/// Whether the query can use the order of an index's rows.
-pub unsafe fn has_useful_order(
-    root: *mut pg_sys::PlannerInfo,
-    rel: *mut pg_sys::RelOptInfo,
-    index: *mut pg_sys::IndexOptInfo,
-) -> bool {
-    // SAFETY: the planner's own structures.
-    unsafe {
-        asks_for_order(root, rel)
-            && [
-                pg_sys::ScanDirection::ForwardScanDirection,
-                pg_sys::ScanDirection::BackwardScanDirection,
-            ]
-            .into_iter()
-            .any(|direction| !useful_order(root, rel, index, direction).is_null())
-    }
-}
-
-/// Whether the order of rows can be of use; it is of none where rows are locked for triggers (`plan.rs`): a merge join would
-/// believe the order and pass over rows behind one that was moved.
-unsafe fn asks_for_order(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
-    // SAFETY: the planner's own structures.
-    unsafe {
-        pg_sys::has_useful_pathkeys(root, rel) && plan::lock_for_triggers(root, rel).is_none()
-    }
-}
-
-/// The order of an index's rows as pathkeys, cut to what the query can use, where it asks for any.
-unsafe fn useful_order(
-    root: *mut pg_sys::PlannerInfo,
-    rel: *mut pg_sys::RelOptInfo,
-    index: *mut pg_sys::IndexOptInfo,
-    direction: pg_sys::ScanDirection::Type,
-) -> *mut pg_sys::List {
-    // SAFETY: the planner's own structures; the index's column count is put back before anybody else looks.
-    unsafe {
-        if (*index).sortopfamily.is_null() || !may_run(root, index, direction) {
-            return std::ptr::null_mut();
-        }
-        let columns = (*index).nkeycolumns;
-        let is_ordered =
-            |at: &i32| keys::is_key_order_collation(*(*index).indexcollations.add(*at as usize));
-        (*index).nkeycolumns = (0..columns).take_while(is_ordered).count() as i32;
-        let order = pg_sys::build_index_pathkeys(root, index, direction);
-        (*index).nkeycolumns = columns;
-        if order.is_null() {
-            return order;
-        }
-        pg_sys::truncate_useless_pathkeys(root, rel, order)
-    }
-}
-
-/// Whether an order in this direction can be of use. Where the query itself asks for none, merge joins take ascending ones alone
-/// (`right_merge_direction`); which column is the first that counts is not known here, for fixed ones do not.
-unsafe fn may_run(
-    root: *mut pg_sys::PlannerInfo,
-    index: *mut pg_sys::IndexOptInfo,
-    direction: pg_sys::ScanDirection::Type,
-) -> bool {
-    // SAFETY: the planner's own structures; an index with an order has a direction for each key column.
-    unsafe {
-        let descends = direction == pg_sys::ScanDirection::BackwardScanDirection;
-        let columns = (*index).nkeycolumns as usize;
-        !(*root).query_pathkeys.is_null()
-            || std::slice::from_raw_parts((*index).reverse_sort, columns).contains(&descends)
-    }
-}
-
-/// Sets of other relations whose values could be keys here: each that a join clause or an equivalence offers, and their unions.
-unsafe fn outer_sets(
-    root: *mut pg_sys::PlannerInfo,
-    rel: *mut pg_sys::RelOptInfo,
-    indexes: &[*mut pg_sys::IndexOptInfo],
-) -> Vec<pg_sys::Relids> {
-    let mut sets: Vec<pg_sys::Relids> = Vec::new();
-    // SAFETY: the planner's own structures.
-    unsafe {
-        if indexes.is_empty() {
-            return sets;
-        }
-        let mut clauses: Vec<*mut pg_sys::RestrictInfo> = items((*rel).joininfo);
-        clauses.retain(|clause| pg_sys::join_clause_is_movable_to(*clause, rel));
-        if (*rel).has_eclass_joins {
-            for (at, index) in indexes.iter().enumerate() {
-                for column in 0..(**index).nkeycolumns {
-                    let attribute = *(**index).indexkeys.add(column as usize);
-                    if is_asked_for(&indexes[..at], attribute) {
-                        continue;
-                    }
-                    let mut wanted = Wanted {
-                        index: *index,
-                        column,
-                    };
-                    clauses.extend(items::<pg_sys::RestrictInfo>(
-                        pg_sys::generate_implied_equalities_for_column(
-                            root,
-                            rel,
-                            Some(is_wanted_member),
-                            (&raw mut wanted).cast(),
-                            (*rel).lateral_referencers,
-                        ),
-                    ));
-                }
-            }
-        }
-        for clause in clauses {
-            let outer = pg_sys::bms_del_member(
-                pg_sys::bms_copy((*clause).clause_relids),
-                (*rel).relid as i32,
-            );
-            if outer.is_null() || sets.len() >= OUTER_SETS_MAX {
-                continue;
-            }
-            let known = sets.clone();
-            add_set(&mut sets, outer);
-            for other in known {
-                add_set(&mut sets, pg_sys::bms_union(other, outer));
-            }
-        }
-    }
-    sets.truncate(OUTER_SETS_MAX);
-    sets
-}
-
-/// Whether one of these indexes has the column: what it is equal to is the same for all.
-unsafe fn is_asked_for(indexes: &[*mut pg_sys::IndexOptInfo], attribute: i32) -> bool {
-    indexes.iter().any(|index| {
-        // SAFETY: an index of the planner's has an attribute for each key column.
-        unsafe {
-            let columns = (**index).nkeycolumns as usize;
-            std::slice::from_raw_parts((**index).indexkeys, columns).contains(&attribute)
-        }
-    })
-}
-
-unsafe fn add_set(sets: &mut Vec<pg_sys::Relids>, set: pg_sys::Relids) {
-    // SAFETY: bitmap sets of the planner.
-    let is_known = |known: &pg_sys::Relids| unsafe { pg_sys::bms_equal(*known, set) };
-    if !sets.iter().any(is_known) {
-        sets.push(set);
-    }
-}
-
-/// The index column whose equivalences are looked for.
-struct Wanted {
-    index: *mut pg_sys::IndexOptInfo,
-    column: i32,
-}
-
-#[pg_guard]
-unsafe extern "C-unwind" fn is_wanted_member(
-    _root: *mut pg_sys::PlannerInfo,
-    _rel: *mut pg_sys::RelOptInfo,
-    _class: *mut pg_sys::EquivalenceClass,
-    member: *mut pg_sys::EquivalenceMember,
-    wanted: *mut std::ffi::c_void,
-) -> bool {
-    // SAFETY: `wanted` is the Wanted of the caller above, alive during the call.
-    unsafe {
-        let wanted = &*wanted.cast::<Wanted>();
-        conditions::is_member_for(wanted.index, wanted.column as usize, member)
     }
 }
