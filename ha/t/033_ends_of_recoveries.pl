@@ -32,7 +32,8 @@ $limited->safe_psql('postgres', 'CHECKPOINT');
 my $digest = write_rows($limited, 2);
 chmod 0500, $limited->data_dir . '/mot' or die;
 crash($limited);
-$limited->safe_psql('postgres', 'SELECT 1');
+# Something to recover: from 16 on a session leaves nothing by itself.
+$limited->safe_psql('postgres', 'SELECT pg_switch_wal()');
 $limited->append_conf('postgresql.conf', "max_slot_wal_keep_size = '1GB'\n");
 $limited->kill9;
 wait_gone($limited);
