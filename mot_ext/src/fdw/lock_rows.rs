@@ -54,7 +54,7 @@ pub unsafe fn refetch_foreign_row(
     slot: *mut pg_sys::TupleTableSlot,
     updated: *mut bool,
 ) {
-    // SAFETY: as core calls it: an open relation, a tuple id, and a table slot of that relation, which is of the heap kind.
+    // SAFETY: as core calls it: an open relation, a tuple id, and a slot for that relation: a table slot, or in a re-evaluation the scan's own.
     unsafe {
         *updated = false;
         tuple::clear(slot);

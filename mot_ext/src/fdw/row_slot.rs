@@ -5,8 +5,9 @@
 //! who takes a copy of the tuple gets one with a heap tuple's header. Nobody reads a header of the arena but through these functions: a plan's expressions ask the slot, and
 //! what PL/pgSQL, sorts or triggers keep are copies.
 //!
-//! Core asks a foreign scan's slot for nothing that depends on its kind ("Don't know what an FDW might return", `ExecInitForeignScan`). It can be
-//! no target of `ExecCopySlot`, which nobody makes it: core's own function raises an error then.
+//! Core asks a foreign scan's slot for nothing that depends on its kind ("Don't know what an FDW might return", `ExecInitForeignScan`). A
+//! re-evaluation has the rows that it refetches put into it (`tuple::store_copy`: copies, which it owns). It can be no target of `ExecCopySlot`, which nobody makes it: core's own function
+//! raises an error then.
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::c_int;

@@ -89,7 +89,19 @@ pub unsafe fn store_copy(
         let old = pg_sys::MemoryContextSwitchTo((*slot).tts_mcxt);
         let copy = copy(row, version, relation);
         pg_sys::MemoryContextSwitchTo(old);
-        pg_sys::ExecForceStoreHeapTuple(copy, slot, true);
+        let ops = (*slot).tts_ops;
+        if std::ptr::eq(ops, row_slot::kind())
+            || std::ptr::eq(ops, &raw const pg_sys::TTSOpsHeapTuple)
+        {
+            // Core's way knows its own kind alone, and would form the row of ours anew, without its system columns.
+            clear(slot);
+            let heap = slot.cast::<pg_sys::HeapTupleTableSlot>();
+            (*slot).tts_flags &= !(pg_sys::TTS_FLAG_EMPTY as u16);
+            (*slot).tts_flags |= pg_sys::TTS_FLAG_SHOULDFREE as u16;
+            (*heap).tuple = copy;
+        } else {
+            pg_sys::ExecForceStoreHeapTuple(copy, slot, true);
+        }
         (*slot).tts_tid = tid_of(row);
         (*slot).tts_tableOid = relation;
     }
