@@ -44,6 +44,20 @@ pub struct ServerOptions {
     pub bindir: Option<PathBuf>,
 }
 
+impl ServerOptions {
+    /// Where the server is, and the private one, which lives as long as that.
+    pub fn open(&self) -> Result<(Option<Servers>, Place)> {
+        match &self.url {
+            Some(url) => Ok((None, Place::parse(url)?)),
+            None => {
+                let servers = Servers::start(self.bindir.clone(), false)?;
+                let place = servers.place()?;
+                Ok((Some(servers), place))
+            }
+        }
+    }
+}
+
 #[derive(Args, Debug)]
 struct HistoryOptions {
     #[command(flatten)]

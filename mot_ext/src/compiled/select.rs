@@ -6,7 +6,7 @@ use crate::fdw::{
     Filter, LockFor, LockOutcome, Scan, Target, Verdict, items, lock_row, passes, tuple,
 };
 use crate::pg::interrupts;
-use crate::wait::WaitPolicy;
+use crate::wait::{WaitPolicy, tid_of};
 use mot_engine::{LockStrength, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 
@@ -118,7 +118,7 @@ impl Select {
                     continue;
                 }
                 rows += 1;
-                self.current = Some(tuple::tid_of(row));
+                self.current = Some(tid_of(row));
                 (*frame.estate).es_processed += 1;
                 self.rows_left -= 1;
                 self.is_done = self.rows_left == 0;

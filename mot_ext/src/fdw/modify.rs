@@ -302,7 +302,7 @@ impl Modify {
         // SAFETY: an initialized result relation and its slot; the version is our own and stays until we commit.
         unsafe {
             if !std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsHeapTuple) {
-                (*slot).tts_tid = tuple::tid_of(row);
+                (*slot).tts_tid = crate::wait::tid_of(row);
                 return;
             }
             let nobody_looks = (*info).ri_projectReturning.is_null()

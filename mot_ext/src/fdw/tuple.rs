@@ -6,6 +6,7 @@
 //!   value.
 use super::row_slot;
 use crate::pg::version;
+use crate::wait::tid_of;
 use mot_engine::row::STAMP_BYTES;
 use mot_engine::{Slot, VersionRef};
 use pgrx::pg_sys;
@@ -29,19 +30,6 @@ pub fn point(
     tuple.t_data = version.image_ptr().cast_mut().cast();
     tuple.t_self = tid_of(row);
     tuple.t_tableOid = relation;
-}
-
-/// A row's tuple id.
-#[inline]
-pub fn tid_of(row: Slot) -> pg_sys::ItemPointerData {
-    let (block, offset) = row.to_tid();
-    pg_sys::ItemPointerData {
-        ip_blkid: pg_sys::BlockIdData {
-            bi_hi: (block >> 16) as u16,
-            bi_lo: block as u16,
-        },
-        ip_posid: offset,
-    }
 }
 
 /// A copy of a version in the current memory context, with the header of a heap tuple that nobody has locked or deleted: every system column can be asked

@@ -171,6 +171,7 @@ pub fn heavyweight_mode(strength: LockStrength) -> pg_sys::LOCKMODE {
 }
 
 /// The tuple identifier that stands for a slot.
+#[inline]
 pub fn tid_of(slot: Slot) -> pg_sys::ItemPointerData {
     let (block, offset) = slot.to_tid();
     pg_sys::ItemPointerData {

@@ -16,8 +16,6 @@ mod triggers;
 
 use crate::cli::{ServerOptions, new_seed};
 use crate::failure::Result;
-use crate::history::upset::Servers;
-use crate::wire::Place;
 use round::{Ended, Tally};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -55,14 +53,7 @@ pub struct DifferentialOptions {
 
 /// Runs rounds; false if there was a difference.
 pub fn perform(options: &DifferentialOptions) -> Result<bool> {
-    let private = match &options.server.url {
-        Some(_) => None,
-        None => Some(Servers::start(options.server.bindir.clone(), false)?),
-    };
-    let place = match (&private, &options.server.url) {
-        (Some(servers), _) => servers.place()?,
-        (None, url) => Place::parse(url.as_deref().unwrap_or_default())?,
-    };
+    let (_private, place) = options.server.open()?;
     let first = options.seed.unwrap_or_else(new_seed);
     let mut tally = Tally::default();
     let mut differences = 0;

@@ -17,6 +17,20 @@ pub struct Drawing<'a> {
     pub may_overflow: bool,
 }
 
+impl<'a> Drawing<'a> {
+    /// Of expressions that raise no errors.
+    pub fn new(rng: &'a mut SmallRng, has_parameters: bool) -> Drawing<'a> {
+        let is_plain = rng.random();
+        Drawing {
+            rng,
+            parameters: has_parameters.then(Vec::new),
+            may_fail: false,
+            is_plain,
+            may_overflow: false,
+        }
+    }
+}
+
 const COMPARISONS: [&str; 8] = ["=", "=", "<", "<=", ">", ">=", "<>", "="];
 const ORDERS: [&str; 4] = ["<", "<=", ">", ">="];
 

@@ -13,8 +13,6 @@ mod values;
 
 use crate::cli::{ServerOptions, new_seed};
 use crate::failure::Result;
-use crate::history::upset::Servers;
-use crate::wire::Place;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -42,14 +40,7 @@ pub struct QueriesOptions {
 
 /// Runs rounds; false if there was a difference.
 pub fn perform(options: &QueriesOptions) -> Result<bool> {
-    let private = match &options.server.url {
-        Some(_) => None,
-        None => Some(Servers::start(options.server.bindir.clone(), false)?),
-    };
-    let place = match (&private, &options.server.url) {
-        (Some(servers), _) => servers.place()?,
-        (None, url) => Place::parse(url.as_deref().unwrap_or_default())?,
-    };
+    let (_private, place) = options.server.open()?;
     let first = options.seed.unwrap_or_else(new_seed);
     let start = Instant::now();
     let end = start + Duration::from_secs_f64(options.seconds);

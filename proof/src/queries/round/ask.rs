@@ -9,15 +9,7 @@ use rand::Rng;
 
 impl Round<'_> {
     fn drawing(&mut self, has_parameters: bool) -> Query {
-        let is_plain = self.rng.random();
-        let drawing = Drawing {
-            rng: &mut self.rng,
-            parameters: has_parameters.then(Vec::new),
-            may_fail: false,
-            is_plain,
-            may_overflow: false,
-        };
-        drawing.query(&self.tables)
+        Drawing::new(&mut self.rng, has_parameters).query(&self.tables)
     }
 
     fn ask_plainly(&mut self, query: &Query) -> Result<()> {

@@ -321,15 +321,7 @@ impl Round<'_> {
     fn change_by_condition(&mut self) -> Result<()> {
         let at = self.rng.random_range(0..self.tables.len());
         let has_parameters: bool = self.rng.random();
-        let is_plain = self.rng.random();
-        let drawing = Drawing {
-            rng: &mut self.rng,
-            parameters: has_parameters.then(Vec::new),
-            may_fail: false,
-            is_plain,
-            may_overflow: false,
-        };
-        match drawing.change(&self.tables[at]) {
+        match Drawing::new(&mut self.rng, has_parameters).change(&self.tables[at]) {
             Some(query) => {
                 self.has_changed = true;
                 match has_parameters {
