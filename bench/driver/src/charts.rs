@@ -117,6 +117,12 @@ pub(crate) fn draw_all(record: &Record, directory: &Path) -> Result<Vec<Chart>> 
         ),
         (
             endurance::PART,
+            endurance::PER_CPU_SECOND,
+            "endurance-processor.svg",
+            "The same, for each second of the servers' processor time",
+        ),
+        (
+            endurance::PART,
             endurance::READS,
             "endurance-machine.svg",
             "What the machine gave beside it: a probe's reads of memory in a millisecond of processor time",

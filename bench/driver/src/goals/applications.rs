@@ -135,7 +135,8 @@ impl Judge<'_> {
         self.worst(&asked, &found, || None);
     }
 
-    /// How what the machine gave to the probe beside the long run changed from its first five minutes to its last.
+    /// How what a second of the servers' processor time gave, and what the machine gave to the probe beside the long run, changed from its
+    /// first five minutes to its last.
     fn machine_over_the_hour(&self) -> Option<String> {
         let setting = tpcc::setting(self.plan.tpcc_main());
         let of = |work: &str| {
@@ -146,8 +147,10 @@ impl Judge<'_> {
         };
         let all: Option<Vec<String>> = endurance::BESIDE.iter().map(|(work, _)| of(work)).collect();
         let all = all?.join(", ");
+        // Records of before it was taken are without it.
+        let own = of(endurance::PER_CPU_SECOND).map_or(String::new(), |own| format!("{own}; "));
         Some(format!(
-            "the same of the machine, by a probe beside it: {all}"
+            "the same of {own}the machine, by a probe beside it: {all}"
         ))
     }
 

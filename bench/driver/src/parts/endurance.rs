@@ -21,6 +21,8 @@ pub(crate) const BESIDE: [(&str, FromSample); 3] = [
     ("arithmetic in a millisecond", |sample| sample.arithmetic),
     ("flushes in a second", |sample| sample.flushes),
 ];
+/// What the servers' processor time gave, as a work of this part ([`super::tpcc::Curves::per_cpu_second`]).
+pub(crate) const PER_CPU_SECOND: &str = "transactions for a second of the servers' processor time";
 /// One of a sample's values.
 type FromSample = fn(&Sample) -> u64;
 /// The one of them that says most: data of an hour are in memory and in no cache.
@@ -53,7 +55,7 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
         let probe = Probe::begin(bench.rig.cluster.directory())?;
         let ran = run_watched(&bench.rig.cluster, &target, &options, false);
         let beside = probe.end()?;
-        let (measured, per_second) = ran?;
+        let (measured, curves) = ran?;
         bench.record.add(
             &place,
             side,
@@ -61,11 +63,15 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
             measured.report.tpm_total / 60.0,
         );
         for (work, of) in BESIDE {
-            let curve = in_seconds(beside.iter().map(of), per_second.len());
+            let curve = in_seconds(beside.iter().map(of), curves.per_second.len());
             let place = Place::new(PART, work, setting(at));
             bench.record.add_curve(&place, side, curve);
         }
-        bench.record.add_curve(&place, side, per_second);
+        let cpu_place = Place::new(PART, PER_CPU_SECOND, setting(at));
+        bench
+            .record
+            .add_curve(&cpu_place, side, curves.per_cpu_second);
+        bench.record.add_curve(&place, side, curves.per_second);
     }
     bench.notes.push(format!(
         "checkpoint_timeout = {}; MOT for {} s, heap for {} s",

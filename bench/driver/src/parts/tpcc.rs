@@ -117,7 +117,7 @@ fn throughput(bench: &mut Bench<'_>, at: TpccSetting, mode: Mode) -> Result<()> 
         for side in turns(&SIDES, round) {
             settle(bench.rig, side)?;
             let options = options(bench.rig, at, mode, round, None);
-            let (measured, per_second) = run_watched(
+            let (measured, curves) = run_watched(
                 &bench.rig.cluster,
                 &target(bench.rig, side)?,
                 &options,
@@ -129,7 +129,7 @@ fn throughput(bench: &mut Bench<'_>, at: TpccSetting, mode: Mode) -> Result<()> 
             ));
             add(bench.record, &place, side, &measured);
             if round == 0 {
-                bench.record.add_curve(&place, side, per_second);
+                bench.record.add_curve(&place, side, curves.per_second);
             }
         }
     }
@@ -219,18 +219,30 @@ fn add(record: &mut Record, place: &Place, side: Side, measured: &Measured) {
     }
 }
 
-/// A run, what it cost the server, and the transactions that ended in each of its seconds. `look_into_wal` as for
-/// [`ServerMeter::finish`]; no checkpoint may have taken the WAL away.
+/// What happened in each second of a run.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Curves {
+    /// Transactions that ended.
+    pub per_second: Vec<u64>,
+    /// Transactions for a second of the server processes' processor time: where the machine is given to others, fewer end, but each takes
+    /// what it takes.
+    pub per_cpu_second: Vec<u64>,
+}
+
+/// A run, what it cost the server, and each of its seconds. `look_into_wal` as for [`ServerMeter::finish`]; no checkpoint may have taken the
+/// WAL away.
 pub(crate) fn run_watched(
     cluster: &Cluster,
     target: &Target,
     options: &RunOptions,
     look_into_wal: bool,
-) -> Result<(Measured, Vec<u64>)> {
+) -> Result<(Measured, Curves)> {
     let mut watch = Watch {
         meter: ServerMeter::new(cluster)?,
-        ended_by: Vec::new(),
+        cluster,
+        seconds: Vec::new(),
         ended: 0,
+        failure: None,
     };
     let before = own_cpu_time();
     let report = run(target, options, &mut watch)?;
@@ -241,30 +253,63 @@ pub(crate) fn run_watched(
             report.first_messages
         )));
     }
-    let per_second = per_second(&watch.ended_by);
+    if let Some(failure) = watch.failure {
+        return Err(failure);
+    }
     Ok((
         watch.meter.finish(report, client_cpu, look_into_wal)?,
-        per_second,
+        curves(&watch.seconds),
     ))
 }
 
-/// Looks at the server when the measurement begins and ends, and at the transactions every second of it.
+/// What there was at the end of a second of a run.
+#[derive(Clone, Copy, Default)]
+struct Second {
+    /// Transactions that had ended.
+    ended: u64,
+    /// Processor time of all server processes since the server's start.
+    cpu: Duration,
+}
+
+/// Looks at the server when the measurement begins and ends, and every second of it.
 struct Watch<'a> {
     meter: ServerMeter<'a>,
-    /// Transactions that had ended by the end of each second.
-    ended_by: Vec<u64>,
+    cluster: &'a Cluster,
+    /// The begin, and the end of each second.
+    seconds: Vec<Second>,
     ended: u64,
+    /// Why the processor time could not be read: an observer has nobody to tell.
+    failure: Option<Failure>,
+}
+
+impl Watch<'_> {
+    /// As many entries as there are ends of seconds until `passed`, and the begin.
+    fn note(&mut self, passed: Duration) {
+        let due = 1 + passed.as_secs() as usize;
+        if self.seconds.len() >= due {
+            return;
+        }
+        match self.cluster.cpu_time() {
+            Ok(cpu) => self.seconds.resize(
+                due,
+                Second {
+                    ended: self.ended,
+                    cpu,
+                },
+            ),
+            Err(failure) => self.failure = self.failure.take().or(Some(failure)),
+        }
+    }
 }
 
 impl Observer for Watch<'_> {
     fn measurement_begins(&mut self) {
         self.meter.measurement_begins();
+        self.note(Duration::ZERO);
     }
 
     fn tick(&mut self, passed: Duration, ended: u64) {
-        while (self.ended_by.len() as u64) < passed.as_secs() {
-            self.ended_by.push(self.ended);
-        }
+        self.note(passed);
         self.ended = ended;
     }
 
@@ -273,13 +318,22 @@ impl Observer for Watch<'_> {
     }
 }
 
-fn per_second(ended_by: &[u64]) -> Vec<u64> {
-    let before = std::iter::once(&0).chain(ended_by);
-    ended_by
-        .iter()
-        .zip(before)
-        .map(|(now, before)| now - before)
-        .collect()
+fn curves(seconds: &[Second]) -> Curves {
+    let each = seconds.windows(2).map(|pair| {
+        let ended = pair[1].ended - pair[0].ended;
+        (ended, (pair[1].cpu - pair[0].cpu).as_secs_f64())
+    });
+    let (per_second, per_cpu_second) = each
+        .map(|(ended, cpu)| match cpu > 0.0 {
+            true => (ended, (ended as f64 / cpu) as u64),
+            // Less than the clock of processes shows: as nothing ended, or a second that was made up for.
+            false => (ended, 0),
+        })
+        .unzip();
+    Curves {
+        per_second,
+        per_cpu_second,
+    }
 }
 
 #[cfg(test)]
@@ -288,7 +342,23 @@ mod tests {
 
     #[test]
     fn sums_become_differences() {
-        assert_eq!(per_second(&[5, 5, 9]), [5, 0, 4]);
-        assert!(per_second(&[]).is_empty());
+        let second = |ended, millis| Second {
+            ended,
+            cpu: Duration::from_millis(millis),
+        };
+        let seen = curves(&[
+            second(0, 700),
+            second(500, 1200),
+            second(500, 1200),
+            second(900, 3200),
+        ]);
+        assert_eq!(
+            seen,
+            Curves {
+                per_second: vec![500, 0, 400],
+                per_cpu_second: vec![1000, 0, 200],
+            }
+        );
+        assert!(curves(&[]).per_second.is_empty());
     }
 }
