@@ -10,7 +10,9 @@ pub(crate) use anchor::LatchedAnchor;
 pub use anchor::{Anchor, Head};
 pub(crate) use chain::{Judged, counted_as_top, counted_early, judge_maker, unlink};
 pub use chain::{JudgedVersion, Newest, is_visible, judge, newest, oldest_needed, visible};
-pub(crate) use prefetch::{prefetch_anchor, prefetch_header, prefetch_version};
+pub(crate) use prefetch::{
+    prefetch_anchor, prefetch_at, prefetch_below, prefetch_header, prefetch_state, prefetch_version,
+};
 pub use strength::LockStrength;
 pub(crate) use version::EMPTY_BODY;
 pub use version::{

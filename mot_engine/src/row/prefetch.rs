@@ -3,7 +3,7 @@
 //! A prefetch of any address is harmless, so none of this needs the row to be still there.
 
 use super::anchor::Anchor;
-use super::version::Version;
+use super::version::{Version, VersionRef};
 
 /// Bytes of a cache line.
 const LINE_BYTES: usize = 64;
@@ -31,10 +31,30 @@ pub(crate) fn prefetch_anchor(anchor: &Anchor) {
 #[inline]
 pub(crate) fn prefetch_version(anchor: &Anchor) {
     if let Some(version) = anchor.head().version() {
-        let at = version.address() as *const u8;
-        for line in 0..VERSION_LINES {
-            prefetch(at.wrapping_add(line * LINE_BYTES));
-        }
+        prefetch_state(version);
+    }
+}
+
+/// Asks for a version, with its first columns.
+#[inline]
+pub(crate) fn prefetch_state(version: VersionRef) {
+    let at = version.address() as *const u8;
+    for line in 0..VERSION_LINES {
+        prefetch(at.wrapping_add(line * LINE_BYTES));
+    }
+}
+
+/// Asks for the header of a version that is, or was, at an address.
+#[inline]
+pub(crate) fn prefetch_at(address: u64) {
+    prefetch(address as *const u8);
+}
+
+/// Asks for the header of the version below the newest one of a row; both the anchor and the newest one should be here by now. The caller is pinned.
+#[inline]
+pub(crate) fn prefetch_below(anchor: &Anchor) {
+    if let Some(below) = anchor.head().version().and_then(|newest| newest.next()) {
+        prefetch_at(below.address());
     }
 }
 

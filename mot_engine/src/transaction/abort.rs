@@ -1,5 +1,6 @@
 //! Taking work back: wholly, to a savepoint, or the last operation. Nothing here can fail.
 
+use super::ahead::Ahead;
 use super::commit::unlock;
 use super::pinned::Pinned;
 use super::{Kind, Operation, Own, Transaction};
@@ -73,8 +74,11 @@ impl Transaction {
         reach(Point::AbortBeforeUndo);
         let mut pinned = Pinned::begin(session);
         let mut undone = Undone::default();
-        for operation in self.operations[first..].iter().rev() {
+        let operations = &self.operations[first..];
+        let ahead = Ahead::of(operations);
+        for (position, operation) in operations.iter().enumerate().rev() {
             pinned.step();
+            ahead.ask_backward(position);
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete if undone.has(operation) => {}
                 Kind::Insert | Kind::Update | Kind::Delete => {

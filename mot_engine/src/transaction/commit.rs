@@ -3,6 +3,7 @@
 //! From the moment PostgreSQL has decided, others may judge our versions committed, put theirs on top and even prune ours. So each version is
 //! looked for in its row's chain first.
 
+use super::ahead::Ahead;
 use super::examine::data_below;
 use super::log::committed_below;
 use super::pinned::Pinned;
@@ -25,8 +26,10 @@ impl Transaction {
         let mut counts = Counts::default();
         let mut litter = session.litter.borrow_mut();
         litter.begin();
-        for operation in &self.operations {
+        let ahead = Ahead::of(&self.operations);
+        for (position, operation) in self.operations.iter().enumerate() {
             pinned.step();
+            ahead.ask(position, |_| true);
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete => {
                     let grown = commit_row(session, &self.own, operation, &mut litter);

@@ -16,6 +16,7 @@
 //! Nobody's garbage is freed while a session is pinned, and to append a record can take long. So it is pinned while it walks chains, and not while it
 //! appends and marks: what is kept meanwhile is [`Changed`].
 
+use super::ahead::Ahead;
 use super::examine::{data_below, newest_data};
 use super::{Kind, Operation, Own, Transaction};
 use crate::errors::EngineError;
@@ -56,13 +57,13 @@ pub(super) struct Writers {
 /// A row to be logged: its operation, and the last state. That stays what it is, and where it is, until the transaction ends: nobody else puts a
 /// state on a row we own, or takes out what runs, and we change nothing more. Its anchor lives as long as the table. So neither needs a pin.
 #[derive(Copy, Clone)]
-struct Changed {
+pub(super) struct Changed {
     table: TableRef,
     slot: Slot,
     /// Of its operation, among those listed at a time.
     position: u32,
-    anchor: &'static Anchor,
-    version: VersionRef,
+    pub(super) anchor: &'static Anchor,
+    pub(super) version: VersionRef,
 }
 
 /// Some tables, in the order in which they came.
@@ -173,7 +174,9 @@ impl Writers {
         operations: &[Operation],
         is_meant: impl Fn(TableRef) -> bool,
     ) {
+        let ahead = Ahead::of(operations);
         for (position, operation) in operations.iter().enumerate() {
+            ahead.ask(position, &is_meant);
             if is_meant(operation.table)
                 && let Some((anchor, version)) = surviving(own, operation)
             {
@@ -198,8 +201,9 @@ impl Writers {
     ) -> Result<Option<Lsn>, EngineError> {
         let mut last = None;
         let mut unmarked = 0;
-        for position in 0..self.order.len() {
-            let changed = self.order[position];
+        let ahead = Ahead::of(&self.order);
+        for (position, changed) in self.order.iter().enumerate() {
+            ahead.ask_for_states(position);
             if !self.rows.has_room(changed.version.image_bytes()) {
                 drop(pin);
                 let end = append(session, log, self.rows.record());
@@ -208,7 +212,7 @@ impl Writers {
                 self.rows.clear();
                 pin = session.local.pin();
             }
-            describe(&changed, &mut self.rows)?;
+            describe(changed, &mut self.rows)?;
         }
         drop(pin);
         if !self.rows.is_empty() {
@@ -288,7 +292,9 @@ fn is_last_logged(version: VersionRef, base: VersionRef) -> bool {
 }
 
 fn mark_rows(rows: &[Changed], lsn: Lsn, round: u64) {
-    for changed in rows {
+    let ahead = Ahead::of(rows);
+    for (position, changed) in rows.iter().enumerate() {
+        ahead.ask_for_marks(position);
         let (slot, anchor) = (changed.slot, changed.anchor);
         let (table, version) = (changed.table, changed.version);
         table.mark_logged(slot, anchor, version, lsn, round);

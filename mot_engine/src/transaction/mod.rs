@@ -9,6 +9,7 @@
 //! - Every row of a data operation is owned: no other transaction puts a data version on it before this one ends.
 
 mod abort;
+mod ahead;
 mod commit;
 mod definitions;
 mod enter;

@@ -1,0 +1,98 @@
+//! The rows of a large transaction, asked for before its end comes to them.
+//!
+//! What it did thousands of rows ago is in no near cache any more, and the end goes over all of them: to tell the log, to note what the log was told, to
+//! stamp. Each row is three misses of which two wait for one another: anchor, own state, the state below. So the anchor and the state of a row farther off
+//! and the state below of a nearer one are asked for while a row is worked at.
+//!
+//! All of it is hints: nothing is believed or kept, and where an operation says that its state was is asked for without being followed. What is followed hangs
+//! from the row's head, so the caller is pinned, or owns the row's states (`Changed`).
+
+use super::Operation;
+use super::log::Changed;
+use crate::row;
+use crate::table::TableRef;
+
+/// Rows between the one worked at and the one whose anchor and state are asked for.
+const FAR: usize = 16;
+/// Rows between the one worked at and the one whose state below is asked for.
+const NEAR: usize = 8;
+/// The rows of shorter lists lie in caches that are as near as what is asked for would come.
+const ROWS_WORTH_ASKING: usize = if cfg!(test) { 2 } else { 1024 };
+
+/// A list of rows that somebody goes through.
+#[derive(Copy, Clone)]
+pub(super) struct Ahead<'a, T>(&'a [T]);
+
+impl<'a, T> Ahead<'a, T> {
+    pub(super) fn of(rows: &'a [T]) -> Ahead<'a, T> {
+        if rows.len() < ROWS_WORTH_ASKING {
+            Ahead(&[])
+        } else {
+            Ahead(rows)
+        }
+    }
+}
+
+impl Ahead<'_, Operation> {
+    /// Before the operation at this position is looked at, of those in some tables. The caller is pinned.
+    #[inline]
+    pub(super) fn ask(self, position: usize, is_meant: impl Fn(TableRef) -> bool) {
+        self.ask_for(position + FAR, position + NEAR, is_meant);
+    }
+
+    /// As `ask`, for whoever goes through the list from its end.
+    #[inline]
+    pub(super) fn ask_backward(self, position: usize) {
+        // Before the begin there is nothing, as there is behind the end.
+        self.ask_for(
+            position.wrapping_sub(FAR),
+            position.wrapping_sub(NEAR),
+            |_| true,
+        );
+    }
+
+    #[inline]
+    fn ask_for(self, far: usize, near: usize, is_meant: impl Fn(TableRef) -> bool) {
+        if let Some(far) = self.row(far, &is_meant) {
+            row::prefetch_at(far.address());
+            if let Some(anchor) = far.table.anchor(far.slot()) {
+                row::prefetch_anchor(anchor);
+            }
+        }
+        if let Some(near) = self.row(near, &is_meant)
+            && let Some(anchor) = near.table.anchor(near.slot())
+        {
+            row::prefetch_below(anchor);
+        }
+    }
+
+    #[inline]
+    fn row(&self, position: usize, is_meant: impl Fn(TableRef) -> bool) -> Option<&Operation> {
+        let operation = self.0.get(position)?;
+        (operation.kind().is_data() && is_meant(operation.table)).then_some(operation)
+    }
+}
+
+impl Ahead<'_, Changed> {
+    /// Before a row is told the log: its state and the one below, with their columns.
+    #[inline]
+    pub(super) fn ask_for_states(self, position: usize) {
+        if let Some(far) = self.0.get(position + FAR) {
+            row::prefetch_state(far.version);
+        }
+        if let Some(near) = self.0.get(position + NEAR)
+            && let Some(below) = near.version.next()
+        {
+            row::prefetch_state(below);
+        }
+    }
+
+    /// Before what the log was told of a row is noted on it.
+    #[inline]
+    pub(super) fn ask_for_marks(self, position: usize) {
+        if let Some(far) = self.0.get(position + FAR) {
+            row::prefetch_anchor(far.anchor);
+            row::prefetch_at(far.version.address());
+        }
+    }
+}
