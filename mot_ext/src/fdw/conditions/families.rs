@@ -47,11 +47,7 @@ fn listen() {
         let members = pg_sys::SysCacheIdentifier::AMOPOPID as c_int;
         // SAFETY: registered once per process; the callback lives as long as the library.
         unsafe {
-            pg_sys::CacheRegisterSyscacheCallback(
-                members,
-                Some(on_change),
-                pg_sys::Datum::from(0),
-            );
+            pg_sys::CacheRegisterSyscacheCallback(members, Some(on_change), pg_sys::Datum::from(0));
         }
         ANSWERS.is_listening.set(true);
     }
