@@ -145,6 +145,11 @@ impl Session {
         *self.old_snapshots.borrow_mut() = old;
     }
 
+    /// Rows in which this session's commits have left something behind since it began, taken out by now or not: for whoever wakes the sweeper.
+    pub fn rows_left_behind(&self) -> u64 {
+        self.litter.borrow().noted()
+    }
+
     pub(crate) fn old_snapshots(&self) -> std::cell::Ref<'_, OldSnapshots> {
         self.old_snapshots.borrow()
     }

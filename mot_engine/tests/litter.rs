@@ -219,3 +219,20 @@ impl Place {
         });
     }
 }
+
+#[test]
+fn what_commits_leave_behind_is_counted() {
+    let (_region, engine) = common::engine(32 << 20);
+    let place = Place::new(engine.join().unwrap());
+    let (table, slots) = place.table();
+    let left = || place.session.rows_left_behind();
+    assert_eq!(left(), 0, "inserts leave nothing");
+    place.set(table, &slots[..20], Some(1));
+    assert_eq!(left(), 20);
+    place.set(table, &slots[10..40], None);
+    assert_eq!(left(), 50);
+    // Taken out by now: it was left all the same.
+    place.raise_horizon();
+    place.set(table, &slots[..1], Some(2));
+    assert_eq!(left(), 51);
+}

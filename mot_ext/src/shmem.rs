@@ -11,6 +11,7 @@ use crate::horizon::Told;
 use crate::horizon::judged::Judged;
 use crate::settings::{self, HUGE_PAGES, MAX_MEMORY_MIB};
 use crate::warm;
+use crate::workers::nap::Napping;
 use mot_engine::checkpoint::CheckpointProgress;
 use mot_engine::memory::{ArenaOptions, EPOCH_PARTICIPANTS_MAX, HugePages, Memory, Region};
 use mot_engine::{Engine, EngineError, TakenOver};
@@ -57,6 +58,8 @@ pub struct Control {
     pub covered: AtomicU64,
     /// Generation of the last checkpoint, once that is written; 0 before.
     pub final_generation: AtomicU64,
+    /// The reclaimer, while it naps for long.
+    pub napping: Napping,
     /// Row locks of prepared transactions: see `prepared_locks`.
     pub prepared_locks: AtomicU32,
     /// The tables are those of the server before this one: there is nothing to load.

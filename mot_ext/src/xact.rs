@@ -34,6 +34,7 @@ use crate::pg::{self, interrupts};
 use crate::prepared_locks;
 use crate::session;
 use crate::wal::emit::WalLog;
+use crate::workers::nap;
 use mot_engine::transaction::PrepareRefusal;
 use mot_engine::{CommandId, State, Transaction, Xid};
 use pgrx::prelude::*;
@@ -225,6 +226,7 @@ fn see_to(event: pg_sys::XactEvent::Type) {
                 && !transaction.is_empty()
             {
                 transaction.commit(session);
+                nap::after_commit(session);
             }
             transaction.unseal();
         }

@@ -30,6 +30,8 @@ pub(crate) struct Litter {
     tables: [OfTable; TABLES_MAX],
     /// Whose place the next unknown table takes.
     victim: usize,
+    /// Rows noted since the session began.
+    noted: u64,
 }
 
 #[derive(Default)]
@@ -61,6 +63,7 @@ impl Litter {
 
     /// Notes that a transaction that commits now left something behind in a row.
     pub(super) fn add(&mut self, table: TableRef, slot: Slot, xid: Xid) {
+        self.noted += 1;
         let id = Some(table.id());
         let known = self.tables.iter().position(|of| of.id == id);
         let of = match known {
@@ -81,6 +84,11 @@ impl Litter {
         if of.rows.try_reserve(1).is_ok() {
             of.rows.push_back((slot, xid));
         }
+    }
+
+    /// Rows noted since the session began, whatever became of them.
+    pub(crate) fn noted(&self) -> u64 {
+        self.noted
     }
 
     /// Takes out of the tables that the transaction wrote to what the horizon allows. The caller is pinned and commits.

@@ -8,6 +8,7 @@ mod first_copy;
 pub mod gate;
 mod leave;
 pub mod load;
+pub mod nap;
 mod orphans;
 pub mod reclaimer;
 pub mod restartpoint;

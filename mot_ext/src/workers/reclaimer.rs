@@ -8,7 +8,7 @@
 //! - Starts when the server is consistent: before that a standby does not know which transactions are running on the
 //!   primary, and a running one's versions would be taken for an aborted one's.
 //! - An error (the commit log cannot be read) is logged; the next round tries again.
-use super::{files, reload_if_asked, shutdown_asked};
+use super::{files, nap, reload_if_asked, shutdown_asked};
 use crate::clock::{PgClock, fresh_horizon, oldest_active};
 use crate::errors;
 use crate::horizon::{judged, survey};
@@ -24,7 +24,7 @@ use pgrx::prelude::*;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// An idle round is as many times longer than a busy one.
+/// The pause after an idle round is as many times longer than that after a busy one, unless a session ends it (`nap`).
 const IDLE_ROUNDS: i64 = 25;
 /// While an old snapshot holds the horizon back, all rows changed since wait, and are visited again and again: a tenth of a processor at
 /// most. Processor time: a sweep that had to wait for one on a busy machine would be paused for as many times longer.
@@ -64,9 +64,9 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
     while !shutdown_asked() {
         reload_if_asked();
         let nap_ms = i64::from(settings::RECLAIM_NAPTIME_MS.get());
-        let pause_ms = match pg::catch(|| reclaimer.round(session)) {
-            Ok(true) => nap_ms,
-            Ok(false) => nap_ms * IDLE_ROUNDS,
+        let (pause_ms, is_idle) = match pg::catch(|| reclaimer.round(session)) {
+            Ok(true) => (nap_ms, false),
+            Ok(false) => (nap_ms * IDLE_ROUNDS, true),
             Err(_) if shutdown_asked() => break,
             Err(error) => {
                 session.reset();
@@ -74,12 +74,17 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
                 unsafe { pg_sys::XLogResetInsertion() };
                 let text = format!("mot could not reclaim row versions: {error}");
                 report::error_without_jump(&text, "");
-                ERROR_PAUSE_MS
+                (ERROR_PAUSE_MS, false)
             }
         };
         #[cfg(debug_assertions)]
         crate::pauses::flush_if_asked(session);
-        interrupts::sleep_ms(pause_ms);
+        match is_idle {
+            true => nap::nap(nap_ms, pause_ms),
+            false => {
+                interrupts::sleep_ms(pause_ms);
+            }
+        }
     }
     // Not 0, which would mean "never start again": an administrator may have ended just this worker.
     // SAFETY: ends the process; its exit callbacks leave the engine.

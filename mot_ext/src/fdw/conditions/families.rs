@@ -1,9 +1,12 @@
 //! What btree's families say of operators, kept by the process: planning asks it of the same few operators for every clause, column and index.
 //!
-//! Only what initdb made is kept, operators and families both. Such rows of the catalog are pinned: nobody drops or changes them, so what is kept needs no
-//! invalidation. That an operator is *not* of a family is not kept, for it can become so.
+//! Only what initdb made is kept, operators and families both: such a number never becomes another object's. That one is a member of the other is a row that a
+//! superuser may add, drop and write to all the same; a message of that catalog's cache, which an abort sends to its own process, too, empties what is kept.
+//! That an operator is *not* of a family is not kept: it is seldom asked twice.
 use pgrx::pg_sys;
+use pgrx::prelude::*;
 use std::cell::Cell;
+use std::ffi::c_int;
 
 /// An operator's place in a family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,10 +27,37 @@ struct Answer {
     membership: Membership,
 }
 
-struct Answers([Cell<Option<Answer>>; KEPT]);
+struct Answers {
+    kept: [Cell<Option<Answer>>; KEPT],
+    /// Moved on by each message.
+    generation: Cell<u64>,
+    is_listening: Cell<bool>,
+}
 // SAFETY: PostgreSQL's processes run this code on one thread.
 unsafe impl Sync for Answers {}
-static ANSWERS: Answers = Answers([const { Cell::new(None) }; KEPT]);
+static ANSWERS: Answers = Answers {
+    kept: [const { Cell::new(None) }; KEPT],
+    generation: Cell::new(0),
+    is_listening: Cell::new(false),
+};
+
+/// Begins to listen; once in a process. May raise, then core's list was full.
+fn listen() {
+    if !ANSWERS.is_listening.get() {
+        let members = pg_sys::SysCacheIdentifier::AMOPOPID as c_int;
+        // SAFETY: registered once per process; the callback lives as long as the library.
+        unsafe {
+            pg_sys::CacheRegisterSyscacheCallback(members, Some(on_change), pg_sys::Datum::from(0));
+        }
+        ANSWERS.is_listening.set(true);
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_change(_arg: pg_sys::Datum, _cache: c_int, _hash: u32) {
+    ANSWERS.generation.set(ANSWERS.generation.get() + 1);
+    ANSWERS.kept.iter().for_each(|place| place.set(None));
+}
 
 /// Whether an object is one that initdb made for ever.
 fn is_pinned(object: pg_sys::Oid) -> bool {
@@ -44,19 +74,24 @@ pub fn membership(operator: pg_sys::Oid, family: pg_sys::Oid) -> Option<Membersh
     }
     let (asked, of) = (operator.to_u32(), family.to_u32());
     // Operators of one type have numbers one behind the other.
-    let place = &ANSWERS.0[(asked ^ of.rotate_left(3)) as usize % KEPT];
+    let place = &ANSWERS.kept[(asked ^ of.rotate_left(3)) as usize % KEPT];
     if let Some(answer) = place.get()
         && answer.operator == asked
         && answer.family == of
     {
         return Some(answer.membership);
     }
+    listen();
+    let generation = ANSWERS.generation.get();
     let membership = look_up(operator, family)?;
-    place.set(Some(Answer {
-        operator: asked,
-        family: of,
-        membership,
-    }));
+    // A message that came while it was looked up may be about it.
+    if generation == ANSWERS.generation.get() {
+        place.set(Some(Answer {
+            operator: asked,
+            family: of,
+            membership,
+        }));
+    }
     Some(membership)
 }
 

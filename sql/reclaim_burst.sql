@@ -1,0 +1,25 @@
+-- The reclaimer naps long where nothing happens. A session that leaves rows behind wakes it: here the nap would be 25 seconds, and was begun a moment ago.
+SET client_min_messages = warning;
+CREATE SCHEMA reclaim_burst;
+SET search_path = reclaim_burst, pg_catalog;
+CREATE FOREIGN TABLE rows (id int PRIMARY KEY, n int) SERVER mot;
+INSERT INTO rows SELECT g, 0 FROM generate_series(1, 1000) g;
+ALTER SYSTEM SET mot.reclaim_naptime = '1s';
+SELECT pg_reload_conf();
+SELECT pg_sleep(3);
+UPDATE rows SET n = n + 1;
+-- Well before that nap's end.
+CREATE PROCEDURE wait() LANGUAGE plpgsql AS $$
+BEGIN
+  FOR i IN 1..180 LOOP
+    EXIT WHEN (SELECT versions_stale FROM mot.stat_tables WHERE relname = 'rows') = 0;
+    PERFORM pg_sleep(0.1);
+    COMMIT;
+  END LOOP;
+END $$;
+CALL wait();
+SELECT versions_stale FROM mot.stat_tables WHERE relname = 'rows';
+ALTER SYSTEM RESET mot.reclaim_naptime;
+SELECT pg_reload_conf();
+RESET search_path;
+DROP SCHEMA reclaim_burst CASCADE;
