@@ -26,12 +26,15 @@ use crate::disk::Disk;
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
-use crate::row::{Anchor, VersionRef, flags};
+use crate::row::{Anchor, VersionRef, flags, prefetch_version};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef, Walk};
 
 /// Slots walked under one pin: retired memory waits no longer than that.
 const SLOTS_PER_PIN: u64 = 1024;
+
+/// Slots between the one whose row is read and the one whose version is asked for: rows of a table that changes lie scattered.
+const SLOTS_AHEAD: u64 = 8;
 
 /// Pause between looks at a session that is logging.
 const LOGGING_POLL: Duration = Duration::from_micros(100);
@@ -259,13 +262,14 @@ impl RowSource for EngineSource<'_> {
             while from < to {
                 let slot = Slot(from);
                 from += 1;
-                let Some(anchor) = table.anchor(slot) else {
+                let is_all = since == Lsn::NONE;
+                let is_wanted = |anchor: &&Anchor| is_all || anchor.lsn() > since;
+                if let Some(ahead) = table.anchor(Slot(slot.0 + SLOTS_AHEAD)).filter(is_wanted) {
+                    prefetch_version(ahead);
+                }
+                let Some(anchor) = table.anchor(slot).filter(is_wanted) else {
                     continue;
                 };
-                let is_all = since == Lsn::NONE;
-                if !is_all && anchor.lsn() <= since {
-                    continue;
-                }
                 let (lsn, rolled_back) = self.read_row(anchor, &mut versions);
                 let live = match versions.first() {
                     // Among what was changed it says that older parts are wrong about the row.

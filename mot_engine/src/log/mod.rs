@@ -24,7 +24,7 @@ mod tests;
 pub use definitions::{DefinitionChange, DefinitionsReader, DefinitionsWriter};
 pub use delta::apply as apply_delta;
 pub use describe::{describe, identify};
-pub use read::{Change, Record, RowChange, RowsReader};
+pub use read::{Change, Record, RowChange, RowsAhead, RowsReader};
 pub use varint::{Cursor, put, unzigzag, zigzag};
 pub use write::{Base, RowsWriter};
 

@@ -96,11 +96,105 @@ enum Inserted<'a> {
     Own,
 }
 
-/// Iterates over the changes of a Rows record.
-pub struct RowsReader<'a> {
+/// What an operation begins with.
+struct Head {
+    kind: u8,
+    edits: usize,
+    table: TableId,
+    slot: Slot,
+    /// The first of its table, or of its table again.
+    is_first: bool,
+}
+
+/// Goes from operation to operation; whoever reads a head takes what belongs to it from the cursor.
+#[derive(Clone)]
+struct Heads<'a> {
     cursor: Cursor<'a>,
     table: Option<TableId>,
     slot_expected: u64,
+}
+
+impl<'a> Heads<'a> {
+    #[inline]
+    fn next(&mut self) -> Result<Option<Head>, EngineError> {
+        let mut is_first = false;
+        loop {
+            if self.cursor.is_empty() {
+                return Ok(None);
+            }
+            let operation = self.cursor.byte()?;
+            let edits = usize::from(operation >> EDITS_SHIFT);
+            let kind = operation & OPERATION_MASK;
+            if kind == OPERATION_TABLE && edits == 0 {
+                self.table = Some(TableId(self.cursor.varint()?));
+                self.slot_expected = 0;
+                is_first = true;
+                continue;
+            }
+            let table = self.table.ok_or(EngineError::Corrupt {
+                what: "log record changes a row of no table",
+            })?;
+            let slot = self
+                .slot_expected
+                .wrapping_add(unzigzag(self.cursor.varint()?) as u64);
+            self.slot_expected = slot.wrapping_add(1);
+            if slot > Slot::MAX.0 {
+                return Err(EngineError::Corrupt {
+                    what: "log record has a slot out of range",
+                });
+            }
+            return Ok(Some(Head {
+                kind,
+                edits,
+                table,
+                slot: Slot(slot),
+                is_first,
+            }));
+        }
+    }
+
+    fn body(&mut self) -> Result<&'a [u8], EngineError> {
+        let length = self.cursor.length()?;
+        self.cursor.take(length)
+    }
+
+    fn change(&mut self, edits: usize) -> Result<Change<'a>, EngineError> {
+        let base = BaseLsn(self.cursor.u32()?);
+        let delta = delta::skip(&mut self.cursor, edits)?;
+        Ok(Change::Change { base, edits, delta })
+    }
+
+    /// Passes over what belongs to a head.
+    fn pass(&mut self, head: &Head) -> Result<(), EngineError> {
+        match head.kind {
+            OPERATION_INSERT | OPERATION_REPLACE => self.body().map(drop),
+            OPERATION_INSERT_LIKE => delta::skip(&mut self.cursor, head.edits).map(drop),
+            OPERATION_CHANGE => self.change(head.edits).map(drop),
+            // A deletion, or what the reader stumbles over in its turn.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The rows that a reader has yet to come to, in the order of its changes, without these. What is damaged ends them early: it is for the reader to tell.
+pub struct RowsAhead<'a>(Heads<'a>);
+
+impl Iterator for RowsAhead<'_> {
+    type Item = (TableId, Slot);
+
+    #[inline]
+    fn next(&mut self) -> Option<(TableId, Slot)> {
+        let head = self.0.next().ok()??;
+        if self.0.pass(&head).is_err() {
+            self.0.cursor = Cursor::new(&[]);
+        }
+        Some((head.table, head.slot))
+    }
+}
+
+/// Iterates over the changes of a Rows record.
+pub struct RowsReader<'a> {
+    heads: Heads<'a>,
     inserted: Inserted<'a>,
     own: Vec<u8>,
     spare: Vec<u8>,
@@ -109,13 +203,20 @@ pub struct RowsReader<'a> {
 impl<'a> RowsReader<'a> {
     fn new(body: &'a [u8]) -> Self {
         Self {
-            cursor: Cursor::new(body),
-            table: None,
-            slot_expected: 0,
+            heads: Heads {
+                cursor: Cursor::new(body),
+                table: None,
+                slot_expected: 0,
+            },
             inserted: Inserted::None,
             own: Vec::new(),
             spare: Vec::new(),
         }
+    }
+
+    /// The rows to come.
+    pub fn ahead(&self) -> RowsAhead<'a> {
+        RowsAhead(self.heads.clone())
     }
 
     /// The next change, or None at the end.
@@ -142,71 +243,44 @@ impl<'a> RowsReader<'a> {
             }
             Ok(None) => Ok(None),
             Err(error) => {
-                self.cursor = Cursor::new(&[]);
+                self.heads.cursor = Cursor::new(&[]);
                 Err(error)
             }
         }
     }
 
     fn advance(&mut self) -> Result<Option<(TableId, Slot, Step<'a>)>, EngineError> {
-        loop {
-            if self.cursor.is_empty() {
-                return Ok(None);
+        let Some(head) = self.heads.next()? else {
+            return Ok(None);
+        };
+        if head.is_first {
+            self.inserted = Inserted::None;
+        }
+        let step = match (head.kind, head.edits) {
+            (OPERATION_INSERT, 0) => {
+                self.inserted = Inserted::Record(self.heads.body()?);
+                Step::Inserted
             }
-            let operation = self.cursor.byte()?;
-            let edits = usize::from(operation >> EDITS_SHIFT);
-            let kind = operation & OPERATION_MASK;
-            if kind == OPERATION_TABLE && edits == 0 {
-                self.table = Some(TableId(self.cursor.varint()?));
-                self.slot_expected = 0;
-                self.inserted = Inserted::None;
-                continue;
+            (OPERATION_INSERT_LIKE, edits) => {
+                self.insert_like(edits)?;
+                Step::Inserted
             }
-            let table = self.table.ok_or(EngineError::Corrupt {
-                what: "log record changes a row of no table",
-            })?;
-            let slot = self
-                .slot_expected
-                .wrapping_add(unzigzag(self.cursor.varint()?) as u64);
-            self.slot_expected = slot.wrapping_add(1);
-            if slot > Slot::MAX.0 {
+            (OPERATION_DELETE, 0) => Step::Other(Change::Delete),
+            (OPERATION_REPLACE, 0) => Step::Other(Change::Replace {
+                body: self.heads.body()?,
+            }),
+            (OPERATION_CHANGE, edits) => Step::Other(self.heads.change(edits)?),
+            _ => {
                 return Err(EngineError::Corrupt {
-                    what: "log record has a slot out of range",
+                    what: "log record has an unknown operation",
                 });
             }
-            let step = match (kind, edits) {
-                (OPERATION_INSERT, 0) => {
-                    self.inserted = Inserted::Record(self.body()?);
-                    Step::Inserted
-                }
-                (OPERATION_INSERT_LIKE, _) => {
-                    self.insert_like(edits)?;
-                    Step::Inserted
-                }
-                (OPERATION_DELETE, 0) => Step::Other(Change::Delete),
-                (OPERATION_REPLACE, 0) => Step::Other(Change::Replace { body: self.body()? }),
-                (OPERATION_CHANGE, _) => {
-                    let base = BaseLsn(self.cursor.u32()?);
-                    let delta = delta::skip(&mut self.cursor, edits)?;
-                    Step::Other(Change::Change { base, edits, delta })
-                }
-                _ => {
-                    return Err(EngineError::Corrupt {
-                        what: "log record has an unknown operation",
-                    });
-                }
-            };
-            return Ok(Some((table, Slot(slot), step)));
-        }
-    }
-
-    fn body(&mut self) -> Result<&'a [u8], EngineError> {
-        let length = self.cursor.length()?;
-        self.cursor.take(length)
+        };
+        Ok(Some((head.table, head.slot, step)))
     }
 
     fn insert_like(&mut self, edits: usize) -> Result<(), EngineError> {
-        let delta = delta::skip(&mut self.cursor, edits)?;
+        let delta = delta::skip(&mut self.heads.cursor, edits)?;
         let base = match self.inserted {
             Inserted::None => {
                 return Err(EngineError::Corrupt {

@@ -125,22 +125,27 @@ proptest! {
     }
 }
 
-/// Reads to the end or to the first error, after which there must be nothing. Tells whether the
+/// Reads to the end or to the first error, after which there must be nothing; whoever goes ahead meets the same rows, and ends, too. Tells whether the
 /// end was reached.
 fn exhaust(record: &[u8]) -> bool {
     let mut failed = false;
     match Record::parse(record) {
-        Ok(Record::Rows(mut reader)) => loop {
-            match reader.next() {
-                Ok(Some(_)) => {}
-                Ok(None) => break,
-                Err(_) => {
-                    failed = true;
-                    assert_eq!(reader.next().expect("ended"), None);
-                    break;
+        Ok(Record::Rows(mut reader)) => {
+            let mut ahead = reader.ahead();
+            loop {
+                match reader.next() {
+                    Ok(Some(row)) => assert_eq!(ahead.next(), Some((row.table, row.slot))),
+                    Ok(None) => break,
+                    Err(_) => {
+                        failed = true;
+                        assert_eq!(reader.next().expect("ended"), None);
+                        break;
+                    }
                 }
             }
-        },
+            // Behind an error it may go on, but no further than the record.
+            assert!(ahead.take(record.len() + 1).count() <= record.len());
+        }
         Ok(Record::Definitions(reader)) => {
             for change in reader {
                 assert!(!failed, "nothing comes after an error");

@@ -15,6 +15,7 @@
 //!
 //! README.md beside this file has the protocol of parallel replay.
 
+mod ahead;
 mod finish;
 mod lanes;
 mod load;

@@ -20,12 +20,13 @@ mod place;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
+use super::ahead::Ahead;
 use super::load::write_version;
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, TableId, Xid};
 use crate::log::{Change, Record, apply_delta};
-use crate::row::{Head, flags};
+use crate::row::{Anchor, Head, flags};
 use crate::session::Session;
 use crate::table::TableRef;
 
@@ -143,7 +144,11 @@ impl Replayer {
                     changes: 0,
                     engine: session.engine(),
                 };
+                let mut ahead = Ahead::new(&rows, |table, slot| {
+                    self.anchor_if_known(table, slot, &is_mine)
+                });
                 while let Some(row) = rows.next()? {
+                    ahead.step(|table, slot| self.anchor_if_known(table, slot, &is_mine));
                     if !is_mine(row.table, row.slot) {
                         continue;
                     }
@@ -163,6 +168,21 @@ impl Replayer {
             }
         }
         Ok(())
+    }
+
+    /// The anchor of a row of the caller's share, in a table that was met before.
+    #[inline]
+    fn anchor_if_known(
+        &self,
+        table: TableId,
+        slot: Slot,
+        is_mine: impl Fn(TableId, Slot) -> bool,
+    ) -> Option<&'static Anchor> {
+        if !is_mine(table, slot) {
+            return None;
+        }
+        let known = *self.tables.get(&table)?;
+        known?.anchor(slot)
     }
 
     /// The storage with this id. None: it was dropped before the checkpoint saw it.
