@@ -1,8 +1,8 @@
 //! Building a tree from sorted keys, bottom up.
 //!
 //! A key belongs in the deepest layer that it shares with more neighbours than may stay in a leaf together
-//! ([`SUFFIXES_OF_A_SLICE`]). So keys are held back until as many behind them are known (`held.rs`). Each layer being built has a leaf
-//! being filled and the right spine of its inner nodes; at any moment it is a proper tree below its
+//! ([`SUFFIXES_OF_A_SLICE`]). So keys are held back until as many behind them are known (`held.rs`). Each layer being built (`bulk/layer.rs`) has
+//! a leaf being filled and the right spine of its inner nodes; at any moment it is a proper tree below its
 //! top, so that after a failure all of it can be freed like any tree. Nothing is visible to others
 //! before the last step.
 //!
@@ -11,19 +11,20 @@
 //! on in a neighbour a part only makes the leaves; `join.rs` puts inner nodes above them. How many keys the neighbour has in it a part
 //! does not know, so what two keys share between which the tree is cut always is a layer, be it of two keys.
 
-use crate::bag::Bag;
+mod layer;
+
 use crate::held::{Held, Ready};
 use crate::memory::{Memory, OutOfMemory};
-use crate::node::{INNER_KEYS, Node, Window};
-use crate::permutation::{LEAF_ENTRIES, Permutation};
+use crate::node::Node;
 use crate::slice::{
     LAYER, LONGER, MAX_KEY_BYTES, SLICE_BYTES, SUFFIX, compare, cut, shared_layers,
 };
 use crate::tree::Tree;
 use crate::update::assert_value;
-use crate::version::{DIRTY, LATCHED};
 use core::cmp::Ordering;
 use core::fmt;
+
+pub(crate) use layer::LayerBuilder;
 
 /// Why a tree could not be built. It is as empty (or as full) as before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,235 +293,4 @@ impl<M: Memory> Loader<'_, '_, M> {
         }
         Ok(())
     }
-}
-
-/// One layer being built.
-#[derive(Default)]
-pub(crate) struct LayerBuilder<'a> {
-    /// The leaf being filled. Its bag is made when it is complete.
-    leaf: Option<&'a Node>,
-    /// The last inner node of each level, from the lowest on.
-    spine: Vec<&'a Node>,
-    /// The node above all others.
-    pub(crate) top: Option<&'a Node>,
-    /// Of a layer that goes on beyond the part: its leaves, which get no inner nodes.
-    edge: Option<Vec<EdgeLeaf>>,
-    /// The suffixes of `leaf`, one behind the other, and where those of each slot end.
-    suffixes: Vec<u8>,
-    suffix_ends: [usize; LEAF_ENTRIES],
-}
-
-impl<'a> LayerBuilder<'a> {
-    fn edge() -> Self {
-        LayerBuilder {
-            edge: Some(Vec::new()),
-            ..LayerBuilder::default()
-        }
-    }
-
-    /// Frees all of it; nobody else has seen it.
-    pub(crate) fn free<M: Memory>(self, tree: &Tree<'a, M>) {
-        match (self.edge, self.top) {
-            (Some(leaves), _) => tree.free_leaves(&leaves),
-            (None, Some(top)) => tree.free_subtree(top),
-            (None, None) => {}
-        }
-    }
-
-    /// Appends an entry behind all others.
-    fn append<M: Memory>(
-        &mut self,
-        tree: &Tree<'a, M>,
-        slice: u64,
-        kind: u64,
-        suffix: &[u8],
-        value: u64,
-    ) -> Result<(), OutOfMemory> {
-        let leaf = match self.leaf {
-            Some(leaf) if leaf.permutation().is_full() => {
-                self.begin_leaf(tree, Some(leaf), slice)?
-            }
-            Some(leaf) if leaf.holds(slice) => leaf,
-            Some(leaf) => self.widen_last(tree, leaf)?,
-            None => self.begin_leaf(tree, None, slice)?,
-        };
-        let slot = leaf.permutation().count();
-        leaf.fill(slot, slice, kind, value);
-        self.suffixes.extend_from_slice(suffix);
-        self.suffix_ends[slot] = self.suffixes.len();
-        leaf.set_permutation(Permutation::first(slot + 1));
-        Ok(())
-    }
-
-    /// Goes on in a new leaf behind the full one, into which entries of the same slice move along. The first of a layer may become its root, and is wide.
-    fn begin_leaf<M: Memory>(
-        &mut self,
-        tree: &Tree<'a, M>,
-        full: Option<&'a Node>,
-        slice: u64,
-    ) -> Result<&'a Node, OutOfMemory> {
-        let Some(old) = full else {
-            return self.hang_in(tree, None, slice);
-        };
-        // What comes next is probably like what came last.
-        let window = old.window_with(slice);
-        let kept = (0..LEAF_ENTRIES)
-            .take_while(|slot| old.key(*slot) < slice)
-            .count();
-        let ends = self.suffix_ends;
-        old.set_permutation(Permutation::first(kept));
-        self.finish_leaf(tree)?;
-        let new = self.hang_in(tree, window, slice)?;
-        let from = ends[kept - 1];
-        self.suffixes.drain(..from);
-        self.suffix_ends = [0; LEAF_ENTRIES];
-        for (slot, end) in ends.into_iter().enumerate().skip(kept) {
-            let kind = old.kinds().of(slot);
-            // An entry for a layer would have been the slice's last.
-            debug_assert!(kind < LAYER);
-            new.fill(slot - kept, slice, kind, old.value(slot));
-            self.suffix_ends[slot - kept] = end - from;
-        }
-        new.set_permutation(Permutation::first(LEAF_ENTRIES - kept));
-        Ok(new)
-    }
-
-    /// A new leaf behind all others.
-    fn hang_in<M: Memory>(
-        &mut self,
-        tree: &Tree<'a, M>,
-        window: Option<Window>,
-        slice: u64,
-    ) -> Result<&'a Node, OutOfMemory> {
-        let new = tree.create_leaf(window, 0)?;
-        if let Err(full) = self.add_leaf(tree, slice, new) {
-            tree.free_node(new);
-            return Err(full);
-        }
-        Ok(new)
-    }
-
-    /// Puts a wide leaf in the place of the last one, which is narrow, and so not the first.
-    fn widen_last<M: Memory>(
-        &mut self,
-        tree: &Tree<'a, M>,
-        narrow: &'a Node,
-    ) -> Result<&'a Node, OutOfMemory> {
-        let wide = tree.create_node(LATCHED | DIRTY)?;
-        narrow.version.latch();
-        wide.take_content(narrow);
-        wide.version.unlatch(0);
-        if let Some(leaves) = &mut self.edge {
-            leaves.last_mut().expect("it is in there").address = wide.address();
-        } else {
-            let parent = self.spine.first().expect("another leaf is before it");
-            parent.set_child(parent.count(), wide.address());
-        }
-        // SAFETY: a leaf of this layer, which nobody else has seen.
-        let previous = unsafe { Node::at(narrow.previous()) };
-        previous
-            .expect("another leaf is before it")
-            .set_next(wide.address());
-        tree.free_node(narrow);
-        self.leaf = Some(wide);
-        Ok(wide)
-    }
-
-    /// Where the suffix of a slot of `leaf` begins among those of all.
-    fn suffix_begin(&self, slot: usize) -> usize {
-        slot.checked_sub(1)
-            .map_or(0, |before| self.suffix_ends[before])
-    }
-
-    /// Sets the value of the last entry.
-    pub(crate) fn set_last_value(&self, value: u64) {
-        let leaf = self.leaf.expect("a layer has entries");
-        leaf.set_value(leaf.permutation().count() - 1, value);
-    }
-
-    /// Hangs a leaf in behind all others; `slice` is its first entry's.
-    pub(crate) fn add_leaf<M: Memory>(
-        &mut self,
-        tree: &Tree<'a, M>,
-        slice: u64,
-        leaf: &'a Node,
-    ) -> Result<(), OutOfMemory> {
-        if let Some(leaves) = &mut self.edge {
-            leaves.try_reserve(1).map_err(|_| OutOfMemory)?;
-            leaves.push(EdgeLeaf {
-                slice,
-                address: leaf.address(),
-            });
-        } else if self.top.is_none() {
-            self.top = Some(leaf);
-        } else {
-            self.attach(tree, 0, slice, leaf)?;
-        }
-        if let Some(old) = self.leaf {
-            old.set_next(leaf.address());
-            leaf.set_previous(old.address());
-        }
-        self.leaf = Some(leaf);
-        Ok(())
-    }
-
-    /// Gives the complete leaf its bag.
-    fn finish_leaf<M: Memory>(&mut self, tree: &Tree<'a, M>) -> Result<(), OutOfMemory> {
-        let Some(leaf) = self.leaf else {
-            return Ok(());
-        };
-        let count = leaf.permutation().count();
-        if self.suffix_begin(count) == 0 || leaf.bag() != 0 {
-            return Ok(());
-        }
-        let suffix = |slot: usize| &self.suffixes[self.suffix_begin(slot)..self.suffix_ends[slot]];
-        let bytes = (0..count)
-            .map(|slot| Bag::stored_bytes(suffix(slot).len()))
-            .sum();
-        let mut bag = Bag::create(tree.memory, bytes)?;
-        for slot in 0..count {
-            if leaf.kinds().of(slot) == SUFFIX {
-                bag.put(slot, suffix(slot));
-            }
-        }
-        leaf.set_bag(bag.cell());
-        Ok(())
-    }
-
-    /// Hangs a node in behind all others of its level (0: leaves).
-    fn attach<M: Memory>(
-        &mut self,
-        tree: &Tree<'a, M>,
-        level: usize,
-        separator: u64,
-        node: &Node,
-    ) -> Result<(), OutOfMemory> {
-        let Some(parent) = self.spine.get(level) else {
-            let top = self.top.expect("a second node is hung in");
-            let parent = new_inner(tree, top.address())?;
-            parent.insert_child(separator, node.address());
-            self.spine.push(parent);
-            self.top = Some(parent);
-            return Ok(());
-        };
-        if parent.count() < INNER_KEYS {
-            parent.insert_child(separator, node.address());
-            return Ok(());
-        }
-        let parent = new_inner(tree, node.address())?;
-        if let Err(full) = self.attach(tree, level + 1, separator, parent) {
-            tree.free_node(parent);
-            return Err(full);
-        }
-        self.spine[level] = parent;
-        Ok(())
-    }
-}
-
-/// A new inner node with one child.
-fn new_inner<'a, M: Memory>(tree: &Tree<'a, M>, child: u64) -> Result<&'a Node, OutOfMemory> {
-    let node = tree.create_node(LATCHED | DIRTY)?;
-    node.become_inner(child);
-    node.version.unlatch(0);
-    Ok(node)
 }

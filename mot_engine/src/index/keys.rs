@@ -3,14 +3,16 @@
 //! An entry is 32 bytes and holds the first 16 of its key, which decide nearly every comparison, and are the whole key more often than
 //! not; longer keys also lie behind one another in `bytes`. This is process memory.
 
+mod groups;
+
 use super::order::Order;
-use super::posting::{Posting, cells_for, inline_value};
 use crate::errors::EngineError;
 use crate::ids::Slot;
-use crate::session::Session;
 use std::cmp::Ordering;
 use std::collections::TryReserveError;
 use std::ops::Range;
+
+pub(super) use groups::Stopped;
 
 /// Bytes of a key that lie in its entry.
 const HEAD_BYTES: usize = 16;
@@ -22,9 +24,6 @@ const POINTED: u64 = LIVE << 1;
 
 const _: () = assert!(crate::limits::SLOTS_MAX <= 1 << SLOT_BITS);
 const _: () = assert!(mot_index::MAX_KEY_BYTES < 1 << LENGTH_BITS);
-
-/// Entries grouped between two questions whether to go on.
-const ENTRIES_PER_LOOK: usize = 4096;
 
 /// The first bytes of a key as a number: ordered as the keys are, as far as it goes.
 pub(super) fn head_of(key: &[u8]) -> u128 {
@@ -288,119 +287,6 @@ impl Keys {
 
     pub(super) fn last(&self) -> Option<Key<'_>> {
         self.entries.last().map(|entry| self.key(entry))
-    }
-
-    /// The index's entries: one value per distinct key of the sorted keys.
-    pub(super) fn groups<'a>(
-        &'a self,
-        session: &'a Session,
-        go_on: &'a dyn Fn() -> Result<(), EngineError>,
-    ) -> Groups<'a> {
-        Groups {
-            keys: self,
-            session,
-            go_on,
-            asked_at: 0,
-            next: 0,
-            postings: Vec::new(),
-            stopped: None,
-        }
-    }
-}
-
-/// Why a group has no value.
-pub(super) enum Stopped {
-    /// Two live rows share a pointed key.
-    Duplicate([Slot; 2]),
-    Failed(EngineError),
-}
-
-/// Iterates over distinct keys and their values. Ends early when it must stop.
-pub(super) struct Groups<'a> {
-    keys: &'a Keys,
-    session: &'a Session,
-    /// Asked every so many entries.
-    go_on: &'a dyn Fn() -> Result<(), EngineError>,
-    asked_at: usize,
-    next: usize,
-    /// Values with a posting block: they are to be freed if the index does not come about. Freed here unless they are taken out.
-    pub(super) postings: Vec<u64>,
-    pub(super) stopped: Option<Stopped>,
-}
-
-impl Groups<'_> {
-    fn shared_value(&mut self, group: std::ops::Range<usize>) -> Result<u64, Stopped> {
-        let group = &self.keys.entries[group];
-        debug_assert!(
-            group[0].is_pointed(),
-            "a suffixed key is unique by its slot"
-        );
-        let mut live = group.iter().filter(|entry| entry.is_live());
-        if let (Some(a), Some(b)) = (live.next(), live.next()) {
-            return Err(Stopped::Duplicate([a.slot(), b.slot()]));
-        }
-        self.postings
-            .try_reserve(1)
-            .map_err(|_| Stopped::Failed(EngineError::OutOfProcessMemory))?;
-        let mut cells = cells_for(group.len());
-        let block = loop {
-            let local = &self.session.local;
-            let block = Posting::allocate(local, cells).map_err(Stopped::Failed)?;
-            if group.iter().all(|entry| block.add(entry.slot())) {
-                break block;
-            }
-            // SAFETY: never published.
-            unsafe { block.free(local) };
-            cells *= 2;
-        };
-        self.postings.push(block.value());
-        Ok(block.value())
-    }
-}
-
-impl Drop for Groups<'_> {
-    fn drop(&mut self) {
-        for block in self.postings.drain(..).filter_map(Posting::of) {
-            // SAFETY: never published.
-            unsafe { block.free(&self.session.local) };
-        }
-    }
-}
-
-impl<'a> Iterator for Groups<'a> {
-    type Item = (Key<'a>, u64);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let entries = &self.keys.entries;
-        let first = self.next;
-        let entry = entries.get(first)?;
-        if first >= self.asked_at {
-            self.asked_at = first + ENTRIES_PER_LOOK;
-            if let Err(error) = (self.go_on)() {
-                self.stopped = Some(Stopped::Failed(error));
-                self.next = entries.len();
-                return None;
-            }
-        }
-        let same = entries[first + 1..]
-            .iter()
-            .take_while(|other| Keys::compare(&self.keys.bytes, entry, other) == Ordering::Equal)
-            .count();
-        let end = first + 1 + same;
-        let value = if same == 0 {
-            inline_value(entry.slot())
-        } else {
-            match self.shared_value(first..end) {
-                Ok(value) => value,
-                Err(stopped) => {
-                    self.stopped = Some(stopped);
-                    self.next = entries.len();
-                    return None;
-                }
-            }
-        };
-        self.next = end;
-        Some((self.keys.key(entry), value))
     }
 }
 

@@ -2,15 +2,16 @@
 //!
 //! Contract: made by [`Memory::join`] in the process that uses it, never used in another (not even a forked child),
 //! used by one thread. Leaving (or dropping) gives the cache back, hands unfreed garbage over to the others and
-//! releases the epoch line. Nothing in here calls out, so nothing in here is entered twice.
+//! releases the epoch line. Nothing in here calls out while it uses the cache or the garbage (waiting does, between: `pause`), so neither is entered twice.
+
+mod collect;
 
 use super::account::{PURPOSES, Purpose};
 use super::arena::{ArenaFull, Memory, Urgency};
 use super::cache::Cache;
 use super::chunk::SPAN_BYTES;
-use super::epoch::{EPOCH_PARTICIPANTS_MAX, EPOCHS_TO_SAFETY, Participant, TooManyParticipants};
-use super::garbage::{Garbage, Retired};
-use super::orphan::{ORPHAN_PAGE_BYTES, ORPHANS_PER_PAGE, PAGES_PER_VISIT};
+use super::epoch::{EPOCH_PARTICIPANTS_MAX, Participant, TooManyParticipants};
+use super::garbage::Garbage;
 use super::placement::{InHaste, Kernel, LinuxKernel, Placement};
 use super::size_class::{
     BLOCK_ALIGN, SMALL_BYTES_MAX, block_bytes, class_bytes, class_of, layout_bytes,
@@ -20,23 +21,8 @@ use std::alloc::Layout;
 use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::time::{Duration, Instant};
 
-/// Retired blocks between two attempts to free some: the scan of the epoch table costs then little for each.
-const COLLECT_EVERY_BLOCKS: usize = 64;
-/// Retired bytes between two attempts: large blocks shall not wait for sixty-three others.
-const COLLECT_EVERY_BYTES: usize = 1 << 20;
-/// Looks at who is pinned before the waiter sleeps between them: most pins end in microseconds.
-const LOOKS_BEFORE_SLEEP: u32 = 64;
-/// Pause between further looks.
-const LOOK_PAUSE: Duration = Duration::from_millis(1);
-/// Attempts after which all is freed, when nobody is pinned: two epochs have passed.
-const COLLECTS_ON_LEAVE: usize = 3;
-/// Blocks that may stay behind without anybody waiting: what one visit to the orphans frees.
-const FEW_BLOCKS: usize = PAGES_PER_VISIT * ORPHANS_PER_PAGE;
-/// How long a process that leaves waits for those who are pinned, before it leaves more than that to others: nearly all pins are shorter, and
-/// orphans take memory that a full arena may not have.
-const PATIENCE_ON_LEAVE: Duration = Duration::from_secs(1);
+pub use collect::GarbageAt;
 
 /// Debug builds overwrite freed blocks with this, so that a reader of freed memory shows.
 #[cfg(debug_assertions)]
@@ -64,13 +50,6 @@ pub struct LocalMemory {
     purpose_bytes: [Cell<i64>; PURPOSES],
     process: u32,
     not_send: PhantomData<*mut ()>,
-}
-
-/// How much garbage a process had at a moment.
-#[derive(Copy, Clone, Debug)]
-pub struct GarbageAt {
-    blocks: usize,
-    bytes: usize,
 }
 
 /// Keeps what is reachable now from being reused; dropping it ends that.
@@ -216,33 +195,6 @@ impl LocalMemory {
         self.with_cache(|cache, kernel| cache.give(kernel, class_of(bytes), at));
     }
 
-    /// Gives a block back that others may still be reading: it is freed when all who are pinned now have unpinned.
-    /// Never fails.
-    ///
-    /// # Safety
-    /// As for `free`, except that others who are pinned may still read it; nobody can find it any more.
-    pub unsafe fn retire(&self, at: NonNull<u8>, bytes: usize, purpose: Purpose) {
-        debug_assert!(self.memory.contains(at));
-        if sync::is_broken("memory: retiring what others may read") {
-            // SAFETY: not at all: the test that asks for this wants to see that.
-            return unsafe { self.free(at, bytes, purpose) };
-        }
-        if let Err(retired) = self.with_garbage(|it| it.push(Retired { at, bytes, purpose })) {
-            // No process memory: make some room, and leave the block to everybody.
-            let stamp = self.memory.epochs().stamp();
-            self.collect();
-            self.orphan(retired, stamp);
-            return;
-        }
-        self.retired_blocks.set(self.retired_blocks.get() + 1);
-        self.retired_bytes.set(self.retired_bytes.get() + bytes);
-        if self.retired_blocks.get() >= COLLECT_EVERY_BLOCKS
-            || self.retired_bytes.get() >= COLLECT_EVERY_BYTES
-        {
-            self.collect();
-        }
-    }
-
     /// `allocate` for a layout (alignment up to a span's 64 KiB).
     pub fn allocate_layout(
         &self,
@@ -261,16 +213,6 @@ impl LocalMemory {
         let bytes = layout_bytes(layout).expect("the layout was allocated");
         // SAFETY: the caller's promise, and the size is the one `allocate_layout` computed.
         unsafe { self.free(at, bytes, purpose) }
-    }
-
-    /// `retire` for a block from `allocate_layout`.
-    ///
-    /// # Safety
-    /// As for `retire`, with the block's own layout.
-    pub unsafe fn retire_layout(&self, at: NonNull<u8>, layout: Layout, purpose: Purpose) {
-        let bytes = layout_bytes(layout).expect("the layout was allocated");
-        // SAFETY: the caller's promise, and the size is the one `allocate_layout` computed.
-        unsafe { self.retire(at, bytes, purpose) }
     }
 
     /// Pins: until the guard is dropped nothing that can be found now is reused. Guards nest; keep them short, for
@@ -309,123 +251,8 @@ impl LocalMemory {
         self.pins.get() > 0
     }
 
-    /// Frees what may be freed of this process's garbage and of what gone processes left. The number of blocks.
-    pub fn collect(&self) -> usize {
-        self.retired_blocks.set(0);
-        self.retired_bytes.set(0);
-        let stamp = self.memory.epochs().stamp();
-        self.with_garbage(|garbage| garbage.seal(stamp));
-        let now = self.memory.epochs().try_advance();
-        let mut freed = 0;
-        while let Some(retired) = self.with_garbage(|garbage| garbage.pop_free(now)) {
-            self.free_retired(retired);
-            freed += 1;
-        }
-        if self.memory.has_orphans() {
-            freed += self
-                .memory
-                .collect_orphans(now, |retired| self.free_retired(retired));
-        }
-        if freed > 0 {
-            self.settle();
-        }
-        freed
-    }
-
-    /// Frees all that may be freed now: a single visit frees some of what gone processes left. For who has the time. `pause` is called meanwhile; it
-    /// may unwind or not return.
-    pub fn collect_all(&self, mut pause: impl FnMut()) {
-        let mut in_vain = 0;
-        // What is left behind meanwhile is for the next time: the caller may have other work.
-        let visits = 2 * (COLLECTS_ON_LEAVE + self.memory.orphan_blocks() / FEW_BLOCKS);
-        for _ in 0..visits {
-            in_vain = if self.collect() > 0 { 0 } else { in_vain + 1 };
-            if in_vain == COLLECTS_ON_LEAVE {
-                break;
-            }
-            pause();
-        }
-    }
-
-    /// How much garbage there is: for [`LocalMemory::settle_garbage`].
-    #[inline]
-    pub fn garbage(&self) -> GarbageAt {
-        GarbageAt {
-            blocks: self.garbage_blocks(),
-            bytes: self.garbage_bytes(),
-        }
-    }
-
-    /// For the end of what may have retired much, since `before`: frees it, if the caller is not pinned. Else it would stay until this process
-    /// retires more, and nobody else could reach it. If somebody is pinned, and much is left, this waits as long as there is patience.
-    #[inline]
-    pub fn settle_garbage(&self, before: GarbageAt, patience: Duration) {
-        let is_much = self.garbage_blocks() >= before.blocks + COLLECT_EVERY_BLOCKS
-            || self.garbage_bytes() >= before.bytes + COLLECT_EVERY_BYTES;
-        if is_much && !self.is_pinned() {
-            self.collect_patiently(patience);
-        }
-    }
-
-    /// Collects until little is left, or patience is at its end.
-    #[cold]
-    fn collect_patiently(&self, patience: Duration) {
-        for _ in 0..COLLECTS_ON_LEAVE {
-            self.collect();
-        }
-        let is_much =
-            || self.garbage_blocks() > FEW_BLOCKS || self.garbage_bytes() > 2 * COLLECT_EVERY_BYTES;
-        if !is_much() || self.is_pinned() || cfg!(feature = "model") {
-            return;
-        }
-        let begun = Instant::now();
-        while is_much() && begun.elapsed() < patience {
-            std::thread::sleep(LOOK_PAUSE);
-            self.collect();
-        }
-    }
-
-    /// Waits until all who are pinned now have unpinned: what was made unreachable before is used by nobody then. The caller is not pinned.
-    /// `pause` is called meanwhile; it may unwind or not return.
-    pub fn wait_for_pinned(&self, mut pause: impl FnMut()) {
-        debug_assert!(!self.is_pinned(), "would wait for itself");
-        let epochs = self.memory.epochs();
-        let stamp = epochs.stamp();
-        let mut looks = 0u32;
-        while epochs.try_advance() < stamp + EPOCHS_TO_SAFETY {
-            looks += 1;
-            if looks < LOOKS_BEFORE_SLEEP || cfg!(feature = "model") {
-                sync::yield_now();
-            } else {
-                std::thread::sleep(LOOK_PAUSE);
-                pause();
-            }
-        }
-    }
-
-    /// Gives back all that this process holds: its cache, its counts, and its garbage, to be freed by whoever collects
-    /// next. For a process that will be idle. If somebody is pinned and the garbage is much, it waits up to a second.
-    pub fn flush(&self) {
-        self.collect_patiently(PATIENCE_ON_LEAVE);
-        while let Some((retired, stamp)) = self.with_garbage(Garbage::pop) {
-            self.orphan(retired, stamp);
-        }
-        self.with_cache(|cache, kernel| cache.flush(kernel));
-        self.settle();
-    }
-
     /// Leaves the arena; the same as dropping.
     pub fn leave(self) {}
-
-    /// Blocks retired by this process and not freed yet.
-    pub fn garbage_blocks(&self) -> usize {
-        self.with_garbage(|garbage| garbage.blocks())
-    }
-
-    /// Their bytes.
-    pub fn garbage_bytes(&self) -> usize {
-        self.with_garbage(|garbage| garbage.bytes())
-    }
 
     /// Bytes in this process's cache.
     pub fn cache_bytes(&self) -> usize {
@@ -491,32 +318,6 @@ impl LocalMemory {
         self.with_cache(|cache, kernel| cache.flush(kernel));
     }
 
-    fn free_retired(&self, retired: Retired) {
-        // SAFETY: whoever retired the block promised all but that pinned processes may read it; those are gone.
-        unsafe { self.free(retired.at, retired.bytes, retired.purpose) };
-    }
-
-    fn orphan(&self, retired: Retired, stamp: u64) {
-        self.memory.push_orphan(retired, stamp, || {
-            self.allocate_page().inspect(|_| {
-                self.account(Purpose::Other, ORPHAN_PAGE_BYTES as i64);
-            })
-        });
-    }
-
-    /// Memory for an orphan page. Does not collect: that is where this may be called from.
-    fn allocate_page(&self) -> Option<NonNull<u8>> {
-        let class = class_of(ORPHAN_PAGE_BYTES);
-        let placement = Placement::of(Purpose::Other);
-        self.with_cache(|cache, kernel| {
-            cache.take(class, placement).or_else(|| {
-                cache
-                    .refill(kernel, class, placement, Urgency::Reserve)
-                    .ok()
-            })
-        })
-    }
-
     #[inline]
     fn account(&self, purpose: Purpose, bytes: i64) {
         let count = &self.purpose_bytes[purpose as usize];
@@ -538,12 +339,6 @@ impl LocalMemory {
         // SAFETY: one thread (not Send, not Sync), and `act` never comes back here: the cache and the shared structures
         // know nothing of LocalMemory. So this is the only reference.
         act(unsafe { &mut *self.cache.get() }, &*self.kernel)
-    }
-
-    #[inline]
-    fn with_garbage<R>(&self, act: impl FnOnce(&mut Garbage) -> R) -> R {
-        // SAFETY: as for the cache; Garbage is plain process-local data.
-        act(unsafe { &mut *self.garbage.get() })
     }
 
     fn assert_own_process(&self) {

@@ -10,19 +10,25 @@
 //! 5. core sets the defaults that are for rows to come (`starting_values`).
 //!
 //! The comparison, rather than the text of the statement, decides what is verified: it sees inherited and implied changes too.
+mod reach;
+mod unsupported;
+
+use super::references::refuse_reference_in_command;
 use super::refuse::{raise, unsupported};
 use super::rows::{self, Picture};
 use super::utility::{Next, Statement, refuse_read_only};
 use super::{
-    constraints, event_triggers, identity, index, inheritance, latest, nodes, ownership, partition,
-    retype, set_aside, starting_values,
+    constraints, event_triggers, identity, index, inheritance, nodes, ownership, partition, retype,
+    set_aside, starting_values,
 };
 use crate::pg::version;
 use pgrx::pg_sys::AlterTableType::*;
 use pgrx::pg_sys::NodeTag::*;
-use pgrx::pg_sys::{self, ConstrType::*, ObjectType::*};
+use pgrx::pg_sys::{self, ObjectType::*};
 use pgrx::prelude::*;
-use std::ffi::{CStr, c_char};
+use reach::{finds_column, reaches_children};
+use std::ffi::CStr;
+use unsupported::{refuse_index_changes, refuse_other_expression, refuse_unsupported};
 
 /// ALTER TABLE, ALTER FOREIGN TABLE, ALTER INDEX and ALTER TYPE (as far as it alters a composite type's attributes). What is for core alone goes on
 /// with the table named as it was locked.
@@ -77,84 +83,6 @@ pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) ->
         } else {
             Next::PassOnAs(node.cast())
         }
-    }
-}
-
-/// Whether ADD COLUMN IF NOT EXISTS will find the column. Core drops columns of the statement first.
-unsafe fn finds_column(
-    relid: pg_sys::Oid,
-    command: &pg_sys::AlterTableCmd,
-    all: &[*mut pg_sys::AlterTableCmd],
-) -> bool {
-    // SAFETY: live commands; the definition of this one is a column's.
-    unsafe {
-        let name = (*command.def.cast::<pg_sys::ColumnDef>()).colname;
-        let is_dropped = |other: &*mut pg_sys::AlterTableCmd| {
-            (**other).subtype == AT_DropColumn
-                && CStr::from_ptr((**other).name) == CStr::from_ptr(name)
-        };
-        command.missing_ok
-            && pg_sys::get_attnum(relid, name) != pg_sys::InvalidAttrNumber as i16
-            && !all.iter().any(is_dropped)
-    }
-}
-
-/// Whether what a command says of a table it says of the rows of those that inherit, too. Core then locks them all, as we do; it
-/// locks none of them for other commands.
-unsafe fn reaches_children(
-    relid: pg_sys::Oid,
-    command: &pg_sys::AlterTableCmd,
-    all: &[*mut pg_sys::AlterTableCmd],
-) -> bool {
-    // SAFETY: definition and name of a live command are what its kind says.
-    unsafe {
-        match command.subtype {
-            AT_AddConstraint => {
-                let constraint = &*command.def.cast::<pg_sys::Constraint>();
-                matches!(
-                    constraint.contype,
-                    CONSTR_CHECK | CONSTR_NOTNULL | CONSTR_PRIMARY
-                ) && !constraint.is_no_inherit
-            }
-            AT_AddColumn => !finds_column(relid, command, all),
-            AT_AlterColumnType | AT_SetNotNull | AT_DropNotNull => true,
-            AT_ValidateConstraint => may_inherit(relid, command.name, "cn", false),
-            // NOT NULL has constraints of its own since 18.
-            AT_DropConstraint => may_inherit(relid, command.name, "n", false),
-            AT_AlterConstraint => {
-                // It may be made by the same statement.
-                may_inherit(relid, version::altered_constraint(command), "n", true)
-            }
-            subtype => version::changes_generated_column(subtype),
-        }
-    }
-}
-
-/// Whether a table's constraint of that name is of one of these kinds (`pg_constraint.contype`), so that it may be one of its children, too, or be made to; `otherwise`
-/// if there is none.
-unsafe fn may_inherit(
-    relid: pg_sys::Oid,
-    name: *const c_char,
-    kinds: &str,
-    otherwise: bool,
-) -> bool {
-    if name.is_null() {
-        return false;
-    }
-    // SAFETY: a NUL-terminated name of the statement.
-    let wanted = unsafe { nodes::text(name) };
-    let all = latest::select(
-        "SELECT conname::pg_catalog.text, contype::pg_catalog.text FROM pg_catalog.pg_constraint WHERE conrelid = $1",
-        &[relid.into()],
-        |row| row.get::<String>(1).zip(row.get::<String>(2)),
-    );
-    let mut named = all
-        .into_iter()
-        .flatten()
-        .filter(|(name, _)| *name == wanted);
-    match named.next() {
-        Some((_, kind)) => kinds.contains(&kind),
-        None => otherwise,
     }
 }
 
@@ -306,81 +234,6 @@ unsafe fn alter_mot_table(
     }
 }
 
-/// Subcommands that core would refuse with less of an explanation, or accept and forget.
-fn refuse_unsupported(subtype: pg_sys::AlterTableType::Type) {
-    let (what, hint) = match subtype {
-        AT_EnableRowSecurity
-        | AT_DisableRowSecurity
-        | AT_ForceRowSecurity
-        | AT_NoForceRowSecurity => (
-            "row-level security is",
-            "Use a view with security_barrier over the table.",
-        ),
-        AT_EnableRule | AT_EnableAlwaysRule | AT_EnableReplicaRule | AT_DisableRule => (
-            "rules are",
-            "Use a trigger, or a view over the table that has the rule.",
-        ),
-        AT_SetCompression => (
-            "SET COMPRESSION is",
-            "Leave it out: nothing in a memory-optimized table is compressed.",
-        ),
-        AT_ReplicaIdentity => (
-            "replica identities are",
-            "Physical replication carries memory-optimized tables; logical decoding does not.",
-        ),
-        AT_ClusterOn => (
-            "CLUSTER is",
-            "An index already gives rows in its order, from memory.",
-        ),
-        AT_SetUnLogged => (
-            "SET UNLOGGED is",
-            "Use synchronous_commit = off where losing the last commits is acceptable.",
-        ),
-        AT_SetAccessMethod => (
-            "a change of the access method is",
-            "Create a heap table and copy the rows: INSERT INTO ... SELECT.",
-        ),
-        AT_AlterConstraint => (
-            "ALTER CONSTRAINT is",
-            "Drop the constraint and add it as it should be.",
-        ),
-        _ => return,
-    };
-    unsupported(
-        format!("{what} not supported on memory-optimized tables"),
-        hint,
-    )
-}
-
-/// Core would compute the rows' values anew, in files.
-fn refuse_other_expression() -> ! {
-    unsupported(
-        "SET EXPRESSION is not supported on memory-optimized tables",
-        "Drop the generated column and add it again with the new expression.",
-    )
-}
-
-/// ALTER INDEX: names and owners may change, storage has no parameters.
-unsafe fn refuse_index_changes(relid: pg_sys::Oid, node: *mut pg_sys::AlterTableStmt) {
-    // SAFETY: a live node of this type.
-    unsafe {
-        if !identity::is_mot_index(relid) {
-            return;
-        }
-        for command in nodes::items::<pg_sys::AlterTableCmd>((*node).cmds) {
-            if matches!(
-                (*command).subtype,
-                AT_SetTableSpace | AT_SetRelOptions | AT_ResetRelOptions | AT_SetStatistics
-            ) {
-                unsupported(
-                    "indexes of memory-optimized tables have no storage parameters and no tablespace",
-                    "Nothing needs to be set: they are kept in memory.",
-                );
-            }
-        }
-    }
-}
-
 /// Makes the columns of a primary key NOT NULL, as ADD PRIMARY KEY does. Returns the table anew: core alters no table that somebody
 /// has open, so `table` is closed meanwhile.
 pub unsafe fn ensure_not_null(
@@ -429,55 +282,6 @@ pub unsafe fn ensure_not_null(
             rows::make_true(picture);
         }
         pg_sys::table_open(relid, pg_sys::NoLock as i32)
-    }
-}
-
-/// Raises 0A000 when a table definition's FOREIGN KEY points to a memory-optimized table.
-pub unsafe fn refuse_references_to_mot(elements: *mut pg_sys::List) {
-    // SAFETY: the elements of a live CREATE TABLE statement, cast by tag.
-    unsafe {
-        for element in nodes::items::<pg_sys::Node>(elements) {
-            match nodes::tag(element) {
-                T_Constraint => refuse_reference(element.cast()),
-                T_ColumnDef => refuse_references_of_column(element.cast()),
-                _ => {}
-            }
-        }
-    }
-}
-
-unsafe fn refuse_references_of_column(column: *mut pg_sys::ColumnDef) {
-    // SAFETY: a live ColumnDef.
-    unsafe {
-        for constraint in nodes::items::<pg_sys::Constraint>((*column).constraints) {
-            refuse_reference(constraint);
-        }
-    }
-}
-
-unsafe fn refuse_reference_in_command(command: *mut pg_sys::AlterTableCmd) {
-    // SAFETY: a live command; its definition is what the subtype says.
-    unsafe {
-        match (*command).subtype {
-            AT_AddConstraint => refuse_reference((*command).def.cast()),
-            AT_AddColumn => refuse_references_of_column((*command).def.cast()),
-            _ => {}
-        }
-    }
-}
-
-unsafe fn refuse_reference(constraint: *mut pg_sys::Constraint) {
-    // SAFETY: a live Constraint node.
-    unsafe {
-        if (*constraint).contype == CONSTR_FOREIGN
-            && !(*constraint).pktable.is_null()
-            && identity::is_mot_table(identity::lookup((*constraint).pktable))
-        {
-            unsupported(
-                "foreign key constraints that reference memory-optimized tables are not supported",
-                "Leave the FOREIGN KEY or REFERENCES clause out.",
-            );
-        }
     }
 }
 

@@ -5,7 +5,7 @@
 use super::made::Watch;
 use super::utility::Statement;
 use super::{
-    alter, attached, constraints, create_table_as, identity, index, nodes, partition, refuse,
+    attached, constraints, create_table_as, identity, index, nodes, partition, references, refuse,
     storage,
 };
 use crate::pg::report;
@@ -33,7 +33,7 @@ pub unsafe fn plain(statement: &Statement, node: *mut pg_sys::CreateStmt) -> boo
     // SAFETY: a live node of this type.
     unsafe {
         if !settings::CREATE_TABLES.get() || !can_be_mot(node) {
-            alter::refuse_references_to_mot((*node).tableElts);
+            references::refuse_references_to_mot((*node).tableElts);
             return as_partition(statement, node);
         }
         as_mot(statement, nodes::copy(node));

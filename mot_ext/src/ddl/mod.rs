@@ -55,6 +55,7 @@ mod nodes;
 mod ownership;
 mod partition;
 mod preload;
+mod references;
 mod refuse;
 mod retype;
 mod row_work;

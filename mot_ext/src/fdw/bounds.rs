@@ -3,6 +3,8 @@
 //! The tests that fix columns multiply into key prefixes, sorted and without repetition, so that scanning one after the other
 //! gives rows in index order even for `= ANY`. The tests of the next column become one pair of ends that all prefixes share.
 //! A NULL argument, or one no value of the column can equal, makes the scan empty.
+mod any_of;
+mod ends;
 mod rows;
 
 use super::conditions::Test;
@@ -11,14 +13,12 @@ use super::prefixes::Prefixes;
 use super::private::Key;
 use crate::errors;
 use crate::keys::{self, Converted};
-use crate::pg::interrupts;
+use ends::End;
 use mot_engine::key::{
-    IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_end, encode_string_prefix,
-    encode_value,
+    IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_string_prefix, encode_value,
 };
 use mot_engine::{Direction, EngineError, KeyRange};
 use pgrx::pg_sys;
-use std::cmp::Ordering;
 
 /// A condition with its argument.
 struct Compiled {
@@ -26,12 +26,6 @@ struct Compiled {
     /// None for tests without argument.
     argument: Option<Value>,
     argument_kind: Option<KeyKind>,
-}
-
-/// One end of the range of the column behind the prefix.
-struct End {
-    key: Vec<u8>,
-    is_inclusive: bool,
 }
 
 /// The key ranges of an index scan.
@@ -52,16 +46,6 @@ pub struct Bounds {
 
 /// Bytes of a prefix that are looked for: with a NULL mark they are no longer than a key may be. The prefix stays a filter.
 const PREFIX_BYTES_MAX: usize = mot_engine::key::KEY_BYTES_MAX - 1;
-
-/// Elements of a list that are encoded, or compared, between two looks at interrupts.
-const ELEMENTS_PER_LOOK: usize = 4096;
-
-/// May raise.
-fn look_at_interrupts() {
-    if interrupts::is_pending() {
-        interrupts::check_for_interrupts();
-    }
-}
 
 /// What an argument says about a column.
 enum Argument<'a> {
@@ -315,151 +299,6 @@ impl Bounds {
                 return self.add_range(&column, test, argument);
             }
         }
-        Ok(true)
-    }
-
-    fn add_range(
-        &mut self,
-        column: &KeyColumn,
-        test: Test,
-        argument: Argument<'_>,
-    ) -> Result<bool, EngineError> {
-        self.exclude_null(column)?;
-        let is_upper = matches!(test, Test::Less | Test::LessEqual);
-        let mut is_inclusive = matches!(test, Test::LessEqual | Test::GreaterEqual);
-        let value = match argument {
-            Argument::Value(value) => value,
-            Argument::JustBelow(value) => {
-                is_inclusive = !is_upper;
-                value
-            }
-            Argument::Below => return Ok(!is_upper),
-            Argument::Above => return Ok(is_upper),
-            Argument::Null => return Ok(false),
-        };
-        self.scratch.clear();
-        // Of a value longer than any key it does not matter whether the end is included.
-        encode_end(column, value, &mut self.scratch)?;
-        let end = End {
-            key: self.scratch.as_slice().to_vec(),
-            is_inclusive,
-        };
-        self.add_end(column, test, end);
-        Ok(true)
-    }
-
-    fn add_end(&mut self, column: &KeyColumn, test: Test, end: End) {
-        let is_upper = matches!(test, Test::Less | Test::LessEqual);
-        if is_upper != column.descending {
-            self.lower_high(end);
-        } else {
-            self.raise_low(end);
-        }
-    }
-
-    /// Leaves NULLs out: they are at one end of the column's keys.
-    fn exclude_null(&mut self, column: &KeyColumn) -> Result<(), EngineError> {
-        if !column.nullable {
-            return Ok(());
-        }
-        self.encode(column, KeyValue::Null)?;
-        let end = End {
-            key: self.scratch.as_slice().to_vec(),
-            is_inclusive: false,
-        };
-        if column.nulls_first {
-            self.raise_low(end);
-        } else {
-            self.lower_high(end);
-        }
-        Ok(())
-    }
-
-    fn raise_low(&mut self, end: End) {
-        let tighter = self
-            .low
-            .as_ref()
-            .is_none_or(|old| match end.key.cmp(&old.key) {
-                // A key that begins with the other: an exclusive shorter one is beyond all that begin with it.
-                Ordering::Greater => old.is_inclusive || !end.key.starts_with(&old.key),
-                Ordering::Equal => !end.is_inclusive,
-                Ordering::Less => !end.is_inclusive && old.key.starts_with(&end.key),
-            });
-        if tighter {
-            self.low = Some(end);
-        }
-    }
-
-    fn lower_high(&mut self, end: End) {
-        let tighter = self
-            .high
-            .as_ref()
-            .is_none_or(|old| match end.key.cmp(&old.key) {
-                Ordering::Less => !(old.key.starts_with(&end.key) && end.is_inclusive),
-                Ordering::Equal => !end.is_inclusive,
-                Ordering::Greater => end.key.starts_with(&old.key) && old.is_inclusive,
-            });
-        if tighter {
-            self.high = Some(end);
-        }
-    }
-
-    /// Adds each element of an array to each prefix.
-    unsafe fn add_any(
-        &mut self,
-        column: &KeyColumn,
-        kind: KeyKind,
-        array: pg_sys::Datum,
-    ) -> Result<bool, EngineError> {
-        let mut found = self.prefixes.list();
-        // SAFETY: an array datum whose elements are of this type or one that is binary the same; deconstruct_array fills the
-        // three places, of which nothing is used once what it made is given back.
-        unsafe {
-            let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
-            let stored_type = (*array).elemtype;
-            let (mut width, mut by_value, mut align) = (0, false, 0);
-            pg_sys::get_typlenbyvalalign(stored_type, &mut width, &mut by_value, &mut align);
-            let (mut values, mut nulls, mut count) =
-                (std::ptr::null_mut(), std::ptr::null_mut(), 0);
-            pg_sys::deconstruct_array(
-                array,
-                stored_type,
-                i32::from(width),
-                by_value,
-                align,
-                &mut values,
-                &mut nulls,
-                &mut count,
-            );
-            let count = count as usize;
-            for at in 0..count {
-                if at.is_multiple_of(ELEMENTS_PER_LOOK) {
-                    look_at_interrupts();
-                }
-                if let Argument::Value(value) =
-                    argument(column, kind, *values.add(at), *nulls.add(at))
-                    && self.encode_if_possible(column, value)?
-                {
-                    let encoded = self.scratch.as_slice();
-                    if found.is_empty() {
-                        // The others will be as long, of most types.
-                        let is_fixed = column.kind.width() > 0;
-                        let alike = if is_fixed { count - at } else { 1 };
-                        found.reserve(count - at, encoded.len().saturating_mul(alike))?;
-                    }
-                    found.push(encoded, &[])?;
-                }
-            }
-            if count > 0 {
-                pg_sys::pfree(values.cast());
-                pg_sys::pfree(nulls.cast());
-            }
-        }
-        found.sort(look_at_interrupts)?;
-        if found.is_empty() {
-            return Ok(false);
-        }
-        self.prefixes.multiply(found)?;
         Ok(true)
     }
 

@@ -4,9 +4,12 @@
 //! - The directory is `mot` under PGDATA, so base backups, pg_rewind and file copies carry it along.
 //! - Rows that nobody changed are not written again: a checkpoint of an idle mot is a manifest.
 //! - Old generations go when the new one is complete, except while somebody may be copying them (`copies`).
+mod newest;
+mod server_log;
+
 use super::copies;
 use super::stage::server_is_stopping;
-use crate::clock::{self, PgClock};
+use crate::clock;
 use crate::errors;
 use crate::pg::checkpointer::{self, Checkpointer};
 use crate::pg::{self, interrupts};
@@ -16,21 +19,20 @@ use crate::shmem::{self, CheckpointStats};
 use crate::wal::reader::show_lsn;
 use mot_engine::checkpoint::{self, CheckpointContext, Manifest, Pace, Phase, Timer};
 use mot_engine::disk::{DirectoryDisk, Disk};
-use mot_engine::pause::{Point, reach};
-use mot_engine::{Clock, Engine, EngineError, Lsn, Xid};
+use mot_engine::{Engine, EngineError, Lsn, Xid};
 use pgrx::prelude::*;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+
+pub use newest::{fingerprint, newest};
+pub(super) use server_log::clog_begins;
+use server_log::{committed_among, flush};
 
 /// Under PGDATA, which is every server process's working directory.
 pub const DIRECTORY: &str = "mot";
 
 /// File that says that there has been a complete checkpoint.
 const MARK: &str = "has-held-checkpoints";
-
-/// How long a checkpoint on a standby waits for replay to pass its newest row before it is given up and tried again.
-const REPLAY_WAIT: Duration = Duration::from_secs(30);
 
 /// Pause before what the disk refused is tried again, and between looks at a shutdown meanwhile.
 pub const RETRY: Duration = Duration::from_secs(5);
@@ -43,101 +45,6 @@ pub fn open() -> Result<DirectoryDisk, EngineError> {
         file: DIRECTORY.into(),
         source,
     })
-}
-
-/// The newest complete checkpoint of this cluster that lies in its history; `None` if there is no checkpoint at all. In a recovery, which replays from
-/// `replayed_from` on, those are passed by, and taken away, that a copier met before they were complete.
-pub fn newest(
-    disk: &DirectoryDisk,
-    replayed_from: Option<Lsn>,
-) -> Result<Option<Manifest>, EngineError> {
-    // SAFETY: reads the control file's copy in shared memory; never raises.
-    let system_id = unsafe { pg_sys::GetSystemIdentifier() };
-    let in_history = |timeline, redo| timeline_of(redo) == timeline;
-    let find = |system_id| match replayed_from {
-        None => Ok((checkpoint::newest(disk, system_id, in_history)?, Vec::new())),
-        Some(redo) => checkpoint::newest_for_replay(disk, system_id, in_history, redo),
-    };
-    let (newest, passed) = find_or_adopt(system_id, find).map_err(foreign)?;
-    if let (Some(redo), false) = (replayed_from, passed.is_empty()) {
-        checkpoint::remove_passed(disk, &passed).map_err(located)?;
-        errors::report_passed_by(passed.len(), redo);
-    }
-    if newest.is_none() && !checkpoint::generations(disk).map_err(located)?.is_empty() {
-        return Err(EngineError::Damaged {
-            file: DIRECTORY.into(),
-            what: "it holds checkpoints, but none of this timeline's history".into(),
-        });
-    }
-    if newest.is_none() && has_mark(disk)? {
-        return Err(EngineError::Damaged {
-            file: DIRECTORY.into(),
-            what:
-                "it has held checkpoints and has none now: the copy it comes from is not complete"
-                    .into(),
-        });
-    }
-    Ok(newest)
-}
-
-/// What was found: the checkpoint, and the generations that were passed by.
-type Found = (Option<Manifest>, Vec<u64>);
-
-/// The newest checkpoint of the own identifier; or of the one that an administrator says this cluster had, only if that wrote it when its last writer was gone. It bears
-/// the own identifier as soon as the start takes the final mark off, before the first statement or record (`begin_from`). A start that ended before that, or
-/// was refused, has logged nothing of ours: a recovery that follows it takes the checkpoint over as that start would have.
-fn find_or_adopt(
-    system_id: u64,
-    find: impl Fn(u64) -> Result<Found, EngineError>,
-) -> Result<Found, EngineError> {
-    match find(system_id) {
-        Err(error @ EngineError::OtherCluster { written_by, .. })
-            if settings::adopted_system_identifier() == Some(written_by) =>
-        {
-            let (newest, passed) = find(written_by)?;
-            // SAFETY: reads a shared position; never raises.
-            let redo = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
-            match newest {
-                // One that lies ahead is of another server's WAL: rows' LSNs would let replay pass over changes.
-                Some(manifest)
-                    if manifest.is_final && passed.is_empty() && manifest.redo <= redo =>
-                {
-                    errors::report_adopted(written_by);
-                    let adopted = Manifest {
-                        system_id,
-                        ..manifest
-                    };
-                    Ok((Some(adopted), passed))
-                }
-                _ => Err(error),
-            }
-        }
-        other => other,
-    }
-}
-
-/// `located`, and it is remembered for the hint whether the checkpoint is another cluster's.
-fn foreign(error: EngineError) -> EngineError {
-    if matches!(error, EngineError::OtherCluster { .. }) {
-        let control = shmem::control();
-        control.is_of_another_cluster.store(true, Ordering::Relaxed);
-    }
-    located(error)
-}
-
-/// Generation and manifest of the newest complete checkpoint, unread. Files only: for the postmaster.
-pub fn fingerprint() -> Result<Option<(u64, Vec<u8>)>, EngineError> {
-    let disk = open()?;
-    let Some(generation) = checkpoint::generations(&disk)?.first().copied() else {
-        return Ok(None);
-    };
-    let file = Path::new(DIRECTORY).join(checkpoint::manifest_name(generation));
-    let content = std::fs::read(&file).map_err(|source| EngineError::Io {
-        action: "read",
-        file: file.display().to_string(),
-        source,
-    })?;
-    Ok(Some((generation, content)))
 }
 
 /// The timeline on which a position lies, in the history of the current one. May raise.
@@ -329,77 +236,6 @@ fn try_begin_from(manifest: &Manifest, redo: Lsn) -> Result<(), EngineError> {
     manifest.flushed = manifest.flushed.max(manifest.redo);
     manifest.is_final = false;
     checkpoint::seal(&disk, &manifest).map_err(located)
-}
-
-/// The commit log has all transactions from here on. May raise.
-pub(super) fn clog_begins() -> Xid {
-    clock::widen(pg::version::oldest_clog_xid())
-}
-
-/// Those of `open` that have committed, certainly all whose commit record lies before the redo position: whose commit is under way is waited for, as the
-/// server's own checkpoint does before it writes the commit log. May raise.
-///
-/// A transaction that the commit log knew no more when the walk began, which is below `known_from`, stays open; while the server runs it is cut off far behind
-/// what the reclaimer has judged. A standby may replay a cut behind the walk: what is older is judged first (`wal::commit_log`), but the walk did not see that. So
-/// the attempt fails where one of `open` lies between the two, and the next walk sees it.
-fn committed_among(open: &[Xid], known_from: Xid) -> Result<Vec<Xid>, EngineError> {
-    if open.is_empty() {
-        return Ok(Vec::new());
-    }
-    reach(Point::CheckpointBeforeOutcomes);
-    // SAFETY: reads shared state; never raises. What was replayed is in the commit log.
-    if !unsafe { pg_sys::RecoveryInProgress() } {
-        checkpointer::wait_for_commits_under_way();
-    }
-    let oldest = clog_begins();
-    if open.iter().any(|xid| (known_from..oldest).contains(xid)) {
-        return Err(EngineError::Corrupt {
-            what: "the commit log was cut off beside it",
-        });
-    }
-    let has_committed = |xid: &Xid| *xid >= oldest && PgClock.did_commit(*xid);
-    Ok(open.iter().copied().filter(has_committed).collect())
-}
-
-/// Makes the WAL inserted so far durable, at least up to `rows`, and answers up to where it is.
-fn flush(rows: Lsn) -> Result<Lsn, EngineError> {
-    // SAFETY: positions are shared; XLogFlush in recovery raises the minimum recovery point instead. May raise.
-    unsafe {
-        if !pg_sys::RecoveryInProgress() {
-            pg_sys::XLogFlush(record_end(pg_sys::GetXLogInsertRecPtr()));
-            return Ok(Lsn(pg_sys::GetFlushRecPtr(std::ptr::null_mut())));
-        }
-        // Rows of the record that is being applied are ahead of the replay position until it is done. (A redo position may stay
-        // ahead: at the end of recovery the server inserts records of its own before its checkpoint.)
-        let start = Instant::now();
-        loop {
-            let replayed = Lsn(pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()));
-            if replayed >= rows || shmem::control().redo_ended.load(Ordering::SeqCst) {
-                // What is being replayed may have told the commit log already, and so us: no recovery may end before it.
-                let end = pg_sys::GetCurrentReplayRecPtr(std::ptr::null_mut());
-                pg_sys::XLogFlush(end);
-                return Ok(replayed.max(Lsn(end)));
-            }
-            if super::shutdown_asked() || start.elapsed() > REPLAY_WAIT {
-                return Err(EngineError::Corrupt {
-                    what: "replay is held up in the middle of a record",
-                });
-            }
-            interrupts::sleep_ms(1);
-        }
-    }
-}
-
-/// The end of the last record for an insertion position: behind a page header nothing is inserted yet.
-fn record_end(position: u64) -> u64 {
-    let in_page = position % u64::from(pg_sys::XLOG_BLCKSZ);
-    let header = size_of::<pg_sys::XLogPageHeaderData>() as u64;
-    let long_header = size_of::<pg_sys::XLogLongPageHeaderData>() as u64;
-    if in_page == header || in_page == long_header {
-        position - in_page
-    } else {
-        position
-    }
 }
 
 /// Removes old generations, unless somebody may be copying them.

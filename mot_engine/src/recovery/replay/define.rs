@@ -1,0 +1,125 @@
+//! Applies definitions: tables and indexes that come, go and are freed.
+//!
+//! A dropped index keeps its place in the table longer than on the server that wrote the log, where the end of the drop gave it back. If there is none
+//! for a new one, that is `TooManyIndexes`, before anything is built: the caller, who knows verdicts, has those go whose drop has committed
+//! (`settle_dropped_indexes`), and applies the record again.
+//!
+//! What the server that wrote the log freed is doomed at the same place unless somebody reads: on a standby with readers a snapshot from before the
+//! drop may still be there, and the reclaimer settles definitions under its horizon. Memory of doomed definitions comes back when it is needed.
+
+use std::sync::atomic::Ordering;
+
+use super::Replayer;
+use crate::errors::EngineError;
+use crate::ids::{IndexId, Lsn, TableId, Xid};
+use crate::index::Build;
+use crate::limits::INDEXES_PER_TABLE_MAX;
+use crate::log::DefinitionChange;
+use crate::memory::Urgency;
+use crate::reclaim::Quiet;
+use crate::recovery::load::raise_ids;
+use crate::session::Session;
+use crate::table::IndexRef;
+use crate::transaction::{allocate_table, publish_index};
+
+impl Replayer {
+    pub(super) fn define(
+        &mut self,
+        session: &Session,
+        change: DefinitionChange,
+        lsn: Lsn,
+        xid: Xid,
+    ) -> Result<(), EngineError> {
+        match change {
+            DefinitionChange::CreateTable { table: id, key } => {
+                if session.catalog().hold_of(key, id).is_none() {
+                    let table = allocate_table(session, id, key, xid, Urgency::Ordinary)?;
+                    table.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
+                    session.catalog().link(table);
+                    self.tables.insert(id, Some(table));
+                }
+                raise_ids(session, TableId(id.0 + 1), IndexId(0));
+            }
+            DefinitionChange::DropTable { table } => {
+                if let Some(table) = self.table(session, table, lsn)? {
+                    let storage = table.storage();
+                    storage.dropped.store(xid.0, Ordering::Release);
+                    storage.dropped_lsn.store(lsn.0, Ordering::Release);
+                }
+            }
+            DefinitionChange::CreateIndex {
+                index: id,
+                table,
+                definition,
+            } => {
+                let Some(table) = self.table(session, table, lsn)? else {
+                    return Ok(());
+                };
+                raise_ids(session, TableId(0), IndexId(id.0 + 1));
+                let pin = session.local.pin();
+                let is_known = table.all_indexes().any(|index| index.id() == id);
+                drop(pin);
+                if is_known {
+                    return Ok(());
+                }
+                if !table.has_place_for_index() {
+                    return Err(EngineError::TooManyIndexes {
+                        max: INDEXES_PER_TABLE_MAX,
+                    });
+                }
+                let index = IndexRef::allocate(
+                    &session.local,
+                    id,
+                    table.0,
+                    &definition,
+                    xid.0,
+                    Urgency::Ordinary,
+                )?;
+                index.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
+                let _quiet = Quiet::begin(table);
+                let built = crate::index::build_unjudged(session, table, index, self.threads)
+                    .and_then(|built| {
+                        if matches!(built, Build::DoneBesideOlder(_)) {
+                            index.keep_from_older(xid);
+                        }
+                        publish_index(table, index)
+                    });
+                if built.is_err() {
+                    // SAFETY: never published.
+                    unsafe { crate::transaction::free_index(session, index) };
+                }
+                built?;
+            }
+            DefinitionChange::DropIndex { index: id, table } => {
+                let Some(table) = self.table(session, table, lsn)? else {
+                    return Ok(());
+                };
+                let _pin = session.local.pin();
+                if let Some(index) = table.all_indexes().find(|index| index.id() == id) {
+                    let storage = index.storage();
+                    storage.dropped.store(xid.0, Ordering::Release);
+                    storage.dropped_lsn.store(lsn.0, Ordering::Release);
+                }
+            }
+            // Without readers there is no reclaimer that could have freed it. The log has no more of it, so nobody looks for it again.
+            DefinitionChange::FreeTable { table: id } if !self.has_readers => {
+                if let Some(table) = self.table(session, id, lsn)? {
+                    session.catalog().doom(table);
+                }
+                self.tables.remove(&id);
+            }
+            DefinitionChange::FreeIndex { index: id, table } if !self.has_readers => {
+                // None, too, when the table was freed before.
+                let Some(table) = self.table(session, table, lsn)? else {
+                    return Ok(());
+                };
+                let _pin = session.local.pin();
+                if let Some(index) = table.all_indexes().find(|index| index.id() == id) {
+                    session.catalog().doom_index(index);
+                }
+            }
+            DefinitionChange::FreeTable { .. } | DefinitionChange::FreeIndex { .. } => {}
+        }
+        Ok(())
+    }
+}

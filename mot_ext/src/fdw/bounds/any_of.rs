@@ -1,0 +1,78 @@
+//! `= ANY`: each element of an array multiplies the prefixes. Lists may be long, so encoding and sorting look at interrupts now and then; what is
+//! allocated meanwhile goes with the prefixes.
+use super::{Argument, Bounds, argument};
+use crate::pg::interrupts;
+use mot_engine::EngineError;
+use mot_engine::key::{KeyColumn, KeyKind};
+use pgrx::pg_sys;
+
+/// Elements of a list that are encoded, or compared, between two looks at interrupts.
+const ELEMENTS_PER_LOOK: usize = 4096;
+
+/// May raise.
+fn look_at_interrupts() {
+    if interrupts::is_pending() {
+        interrupts::check_for_interrupts();
+    }
+}
+
+impl Bounds {
+    /// Adds each element of an array to each prefix.
+    pub(super) unsafe fn add_any(
+        &mut self,
+        column: &KeyColumn,
+        kind: KeyKind,
+        array: pg_sys::Datum,
+    ) -> Result<bool, EngineError> {
+        let mut found = self.prefixes.list();
+        // SAFETY: an array datum whose elements are of this type or one that is binary the same; deconstruct_array fills the
+        // three places, of which nothing is used once what it made is given back.
+        unsafe {
+            let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
+            let stored_type = (*array).elemtype;
+            let (mut width, mut by_value, mut align) = (0, false, 0);
+            pg_sys::get_typlenbyvalalign(stored_type, &mut width, &mut by_value, &mut align);
+            let (mut values, mut nulls, mut count) =
+                (std::ptr::null_mut(), std::ptr::null_mut(), 0);
+            pg_sys::deconstruct_array(
+                array,
+                stored_type,
+                i32::from(width),
+                by_value,
+                align,
+                &mut values,
+                &mut nulls,
+                &mut count,
+            );
+            let count = count as usize;
+            for at in 0..count {
+                if at.is_multiple_of(ELEMENTS_PER_LOOK) {
+                    look_at_interrupts();
+                }
+                if let Argument::Value(value) =
+                    argument(column, kind, *values.add(at), *nulls.add(at))
+                    && self.encode_if_possible(column, value)?
+                {
+                    let encoded = self.scratch.as_slice();
+                    if found.is_empty() {
+                        // The others will be as long, of most types.
+                        let is_fixed = column.kind.width() > 0;
+                        let alike = if is_fixed { count - at } else { 1 };
+                        found.reserve(count - at, encoded.len().saturating_mul(alike))?;
+                    }
+                    found.push(encoded, &[])?;
+                }
+            }
+            if count > 0 {
+                pg_sys::pfree(values.cast());
+                pg_sys::pfree(nulls.cast());
+            }
+        }
+        found.sort(look_at_interrupts)?;
+        if found.is_empty() {
+            return Ok(false);
+        }
+        self.prefixes.multiply(found)?;
+        Ok(true)
+    }
+}
