@@ -60,13 +60,5 @@ EXPLAIN (COSTS OFF) SELECT * FROM rows WHERE id <= '00000000-0000-0000-0000-0000
 SELECT 1 / 0;
 COMMIT;
 SELECT * FROM found(:'few');
-
--- One that is added by hand, used and dropped.
-CREATE FOREIGN TABLE texts (t text PRIMARY KEY) SERVER mot;
-INSERT INTO texts SELECT 't' || g FROM generate_series(1, 1000) g;
-ALTER OPERATOR FAMILY text_pattern_ops USING btree ADD OPERATOR 3 = (text, name);
-SELECT count(*) FROM texts WHERE t = 't5'::name;
-ALTER OPERATOR FAMILY text_pattern_ops USING btree DROP OPERATOR 3 (text, name);
-SELECT count(*) FROM texts WHERE t = 't5'::name;
 RESET search_path;
 DROP SCHEMA family_members CASCADE;

@@ -19,6 +19,12 @@ BEGIN
 END $$;
 CALL wait();
 SELECT versions_stale FROM mot.stat_tables WHERE relname = 'rows';
+-- Left behind when the round is over and nobody can see the nap yet.
+DO $$ BEGIN PERFORM mot.pause_at('reclaim-before-nap'); PERFORM mot.wait_until_paused('reclaim-before-nap'); END $$;
+UPDATE rows SET n = n + 1;
+DO $$ BEGIN PERFORM mot.resume('reclaim-before-nap'); END $$;
+CALL wait();
+SELECT versions_stale FROM mot.stat_tables WHERE relname = 'rows';
 ALTER SYSTEM RESET mot.reclaim_naptime;
 SELECT pg_reload_conf();
 RESET search_path;

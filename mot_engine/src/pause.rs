@@ -107,6 +107,8 @@ points! {
     ReclaimBeforePrune = "reclaim-before-prune", Forbidden;
     /// The reclaimer is about to free dropped tables and indexes.
     ReclaimBeforeDoomed = "reclaim-before-doomed", Forbidden;
+    /// A round of the reclaimer found nothing to do; nobody can see yet that it naps.
+    ReclaimBeforeNap = "reclaim-before-nap", Forbidden;
     /// The checkpoint worker knows its redo position; it has looked at no row.
     CheckpointAfterRedo = "checkpoint-after-redo", Allowed;
     /// A file of rows is written; it is to be made durable.

@@ -32,6 +32,21 @@ fn change(place: &Place, session: &Session, slots: [Slot; ROWS], row: usize, num
     work.commit(session);
 }
 
+/// Gives both rows a number in one transaction, whose end asks for the one while it works at the other: by then somebody else may have put states on both and
+/// taken these out.
+fn change_both(place: &Place, session: &Session, slots: [Slot; ROWS], number: u64) {
+    session.engine().raise_horizon(place.world.horizon());
+    let me = place.world.begin();
+    let mut work = Transaction::new();
+    for slot in slots {
+        update(place, session, &me, &mut work, slot, number);
+    }
+    work.log(session, &mut place.world.clone()).unwrap();
+    me.commit(Some(number | number << NUMBER_BITS));
+    work.commit(session);
+    session.memory().collect();
+}
+
 /// As the sweeper does: rows that were left with something to do, and no others.
 fn sweep(place: &Place, session: &Session) {
     session.engine().raise_horizon(place.world.horizon());
@@ -49,16 +64,21 @@ fn read(place: &Place, session: &Session, slots: [Slot; ROWS]) {
     }
 }
 
+/// The rows, with numbers 1 and 2.
+fn rows(place: &Place, session: &Session) -> [Slot; ROWS] {
+    [1, 1 | 2 << NUMBER_BITS].map(|word| {
+        let number = numbers(word).into_iter().max().expect("two");
+        let slot = insert(place, session, number);
+        place.world.with(|server| server.value = word);
+        slot
+    })
+}
+
 /// Two sessions commit twice each, on two rows, in turns that differ.
 fn two_commits_on_two_rows() {
     let place = Place::new();
     let session = place.join();
-    let slots = [1, 1 | 2 << NUMBER_BITS].map(|word| {
-        let number = numbers(word).into_iter().max().expect("two");
-        let slot = insert(&place, &session, number);
-        place.world.with(|server| server.value = word);
-        slot
-    });
+    let slots = rows(&place, &session);
     let writer = |first: usize, number: u64| {
         thread(&place, move |place| {
             let session = place.join();
@@ -69,6 +89,29 @@ fn two_commits_on_two_rows() {
     threads(vec![
         writer(0, 10),
         writer(1, 20),
+        thread(&place, move |place| {
+            let session = place.join();
+            sweep(place, &session);
+            session.memory().collect();
+        }),
+        thread(&place, move |place| read(place, &place.join(), slots)),
+    ]);
+    finish(&place, &session, slots);
+}
+
+/// Two sessions change both rows, each in one transaction, beside a sweeper that frees what is dead and a reader.
+fn two_commits_of_two_rows() {
+    let place = Place::new();
+    let session = place.join();
+    let slots = rows(&place, &session);
+    let writer = |number: u64| {
+        thread(&place, move |place| {
+            change_both(place, &place.join(), slots, number);
+        })
+    };
+    threads(vec![
+        writer(10),
+        writer(20),
         thread(&place, move |place| {
             let session = place.join();
             sweep(place, &session);
@@ -106,6 +149,15 @@ fn commits_take_out_what_nobody_sees() {
         "litter, two commits on two rows",
         1_500,
         two_commits_on_two_rows,
+    );
+}
+
+#[test]
+fn commits_ask_ahead_beside_others() {
+    explore(
+        "litter, two commits of two rows each",
+        1_500,
+        two_commits_of_two_rows,
     );
 }
 

@@ -97,7 +97,7 @@ enum Inserted<'a> {
 }
 
 /// What an operation begins with.
-struct Head {
+struct OperationHead {
     kind: u8,
     edits: usize,
     table: TableId,
@@ -116,7 +116,7 @@ struct Heads<'a> {
 
 impl<'a> Heads<'a> {
     #[inline]
-    fn next(&mut self) -> Result<Option<Head>, EngineError> {
+    fn next(&mut self) -> Result<Option<OperationHead>, EngineError> {
         let mut is_first = false;
         loop {
             if self.cursor.is_empty() {
@@ -143,7 +143,7 @@ impl<'a> Heads<'a> {
                     what: "log record has a slot out of range",
                 });
             }
-            return Ok(Some(Head {
+            return Ok(Some(OperationHead {
                 kind,
                 edits,
                 table,
@@ -164,19 +164,19 @@ impl<'a> Heads<'a> {
         Ok(Change::Change { base, edits, delta })
     }
 
-    /// Passes over what belongs to a head.
-    fn pass(&mut self, head: &Head) -> Result<(), EngineError> {
-        match head.kind {
-            OPERATION_INSERT | OPERATION_REPLACE => self.body().map(drop),
-            OPERATION_INSERT_LIKE => delta::skip(&mut self.cursor, head.edits).map(drop),
-            OPERATION_CHANGE => self.change(head.edits).map(drop),
-            // A deletion, or what the reader stumbles over in its turn.
-            _ => Ok(()),
+    /// Passes over what belongs to a head; false: the reader, too, ends here at the latest.
+    fn pass(&mut self, head: &OperationHead) -> bool {
+        match (head.kind, head.edits) {
+            (OPERATION_INSERT | OPERATION_REPLACE, 0) => self.body().is_ok(),
+            (OPERATION_INSERT_LIKE, edits) => delta::skip(&mut self.cursor, edits).is_ok(),
+            (OPERATION_CHANGE, edits) => self.change(edits).is_ok(),
+            (OPERATION_DELETE, 0) => true,
+            _ => false,
         }
     }
 }
 
-/// The rows that a reader has yet to come to, in the order of its changes, without these. What is damaged ends them early: it is for the reader to tell.
+/// The rows that a reader has yet to come to, in the order of its changes, without these. Where the reader would meet damage they end: it is for it to tell.
 pub struct RowsAhead<'a>(Heads<'a>);
 
 impl Iterator for RowsAhead<'_> {
@@ -184,11 +184,13 @@ impl Iterator for RowsAhead<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<(TableId, Slot)> {
-        let head = self.0.next().ok()??;
-        if self.0.pass(&head).is_err() {
-            self.0.cursor = Cursor::new(&[]);
+        if let Ok(Some(head)) = self.0.next()
+            && self.0.pass(&head)
+        {
+            return Some((head.table, head.slot));
         }
-        Some((head.table, head.slot))
+        self.0.cursor = Cursor::new(&[]);
+        None
     }
 }
 

@@ -3,7 +3,7 @@
 //! A row is two misses that wait for one another, anchor and newest version, and the log names rows in no order that a processor could guess. So a second reader goes
 //! through the record some changes in front: it asks for anchors, and for the versions of nearer rows.
 //!
-//! All of it is hints: no version is followed, and what the second reader does not understand ends it.
+//! All of it is hints: no version is followed, and what the second reader does not understand ends it. Records of a row or two are not worth a second reader.
 
 use crate::ids::{Slot, TableId};
 use crate::log::{RowsAhead, RowsReader};
@@ -14,22 +14,26 @@ const FAR: usize = 8;
 /// Changes between the one that is applied and the one whose version is asked for.
 const NEAR: usize = 4;
 
+/// Shorter records are not gone through twice. A change of a few columns takes 20 to 40 bytes.
+const RECORD_BYTES_WORTH_ASKING: usize = 96;
+
 /// See the module.
 pub(super) struct Ahead<'a> {
-    rows: RowsAhead<'a>,
+    rows: Option<RowsAhead<'a>>,
     /// Anchors of the next changes, in turns; none where the row is somebody else's, or new to its table.
     coming: [Option<&'static Anchor>; FAR],
     at: usize,
 }
 
 impl<'a> Ahead<'a> {
-    /// For a reader that stands at the begin of its record. `find` knows the anchors of rows that are wanted.
+    /// For a reader that stands at the begin of its record, which has so many bytes. `find` knows the anchors of rows that are wanted.
     pub(super) fn new(
         rows: &RowsReader<'a>,
+        record_bytes: usize,
         find: impl Fn(TableId, Slot) -> Option<&'static Anchor>,
     ) -> Ahead<'a> {
         let mut ahead = Ahead {
-            rows: rows.ahead(),
+            rows: (record_bytes >= RECORD_BYTES_WORTH_ASKING).then(|| rows.ahead()),
             coming: [None; FAR],
             at: 0,
         };
@@ -57,7 +61,7 @@ impl<'a> Ahead<'a> {
         &mut self,
         find: impl Fn(TableId, Slot) -> Option<&'static Anchor>,
     ) -> Option<&'static Anchor> {
-        let (table, slot) = self.rows.next()?;
+        let (table, slot) = self.rows.as_mut()?.next()?;
         let anchor = find(table, slot)?;
         prefetch_anchor(anchor);
         Some(anchor)

@@ -144,7 +144,7 @@ impl Replayer {
                     changes: 0,
                     engine: session.engine(),
                 };
-                let mut ahead = Ahead::new(&rows, |table, slot| {
+                let mut ahead = Ahead::new(&rows, record.len(), |table, slot| {
                     self.anchor_if_known(table, slot, &is_mine)
                 });
                 while let Some(row) = rows.next()? {

@@ -99,7 +99,15 @@ impl Head {
 
     /// Whether there is a chain, without looking at it: no pin is needed.
     pub(crate) fn has_chain(self) -> bool {
-        self.0 & Head::FREE == 0 && self.0 & Head::ADDRESS != 0
+        self.address() != 0
+    }
+
+    /// Where the newest version is, or was; 0: there is none. Nothing is followed, so no pin is needed.
+    pub(crate) fn address(self) -> u64 {
+        match self.0 & Head::FREE {
+            0 => self.0 & Head::ADDRESS,
+            _ => 0,
+        }
     }
 
     /// The same flags with another address.

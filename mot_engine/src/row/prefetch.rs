@@ -1,6 +1,6 @@
 //! Asking for memory before it is needed: a scan knows which rows come next, and what a row costs is waiting for its lines.
 //!
-//! A prefetch of any address is harmless, so none of this needs the row to be still there.
+//! A prefetch of any address is harmless, so an anchor is enough: its row need not be there any more. Only who asks for what lies below a version follows that one, and is pinned.
 
 use super::anchor::Anchor;
 use super::version::{Version, VersionRef};
@@ -30,17 +30,23 @@ pub(crate) fn prefetch_anchor(anchor: &Anchor) {
 /// Asks for the newest version of a row whose anchor should be here by now.
 #[inline]
 pub(crate) fn prefetch_version(anchor: &Anchor) {
-    if let Some(version) = anchor.head().version() {
-        prefetch_state(version);
-    }
+    prefetch_lines(anchor.head().address());
 }
 
 /// Asks for a version, with its first columns.
 #[inline]
 pub(crate) fn prefetch_state(version: VersionRef) {
-    let at = version.address() as *const u8;
-    for line in 0..VERSION_LINES {
-        prefetch(at.wrapping_add(line * LINE_BYTES));
+    prefetch_lines(version.address());
+}
+
+/// The lines of a version at an address; 0 is none.
+#[inline]
+fn prefetch_lines(address: u64) {
+    if address != 0 {
+        let at = address as *const u8;
+        for line in 0..VERSION_LINES {
+            prefetch(at.wrapping_add(line * LINE_BYTES));
+        }
     }
 }
 

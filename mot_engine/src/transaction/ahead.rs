@@ -12,10 +12,10 @@ use super::log::Changed;
 use crate::row;
 use crate::table::TableRef;
 
-/// Rows between the one worked at and the one whose anchor and state are asked for.
-const FAR: usize = 16;
+/// Rows between the one worked at and the one whose anchor and state are asked for. In tests so few that transactions of three rows go all ways.
+const FAR: usize = if cfg!(test) { 2 } else { 16 };
 /// Rows between the one worked at and the one whose state below is asked for.
-const NEAR: usize = 8;
+const NEAR: usize = if cfg!(test) { 1 } else { 8 };
 /// The rows of shorter lists lie in caches that are as near as what is asked for would come.
 const ROWS_WORTH_ASKING: usize = if cfg!(test) { 2 } else { 1024 };
 

@@ -33,7 +33,7 @@ pub fn begin() {
     if WATCH.is_on.replace(true) {
         return;
     }
-    // SAFETY: registered once per process; the callbacks live as long as the library. May raise, then core's list was full.
+    // SAFETY: registered once per process; the callbacks live as long as the library. Where core's list is full the session ends (FATAL).
     unsafe {
         let nothing = pg_sys::Datum::from(0);
         for cache in RIGHTS {

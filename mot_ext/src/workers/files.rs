@@ -5,7 +5,7 @@
 //! - Rows that nobody changed are not written again: a checkpoint of an idle mot is a manifest.
 //! - Old generations go when the new one is complete, except while somebody may be copying them (`copies`).
 mod newest;
-mod server_log;
+mod wal_and_clog;
 
 use super::copies;
 use super::stage::server_is_stopping;
@@ -25,8 +25,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 pub use newest::{fingerprint, newest};
-pub(super) use server_log::clog_begins;
-use server_log::{committed_among, flush};
+pub(super) use wal_and_clog::clog_begins;
+use wal_and_clog::{committed_among, flush};
 
 /// Under PGDATA, which is every server process's working directory.
 pub const DIRECTORY: &str = "mot";

@@ -2,11 +2,13 @@
 //!
 //! With nothing to do it looks around twice a second. A burst that begins in such a nap would leave all it supersedes until the nap is over, and writers would
 //! prune below a horizon of before it. So whoever has left some rows behind looks whether it naps, and wakes it: for a busy server that is one look at a word that
-//! nobody writes, once in so many rows. Few changes now and then wake nobody.
+//! nobody writes, once in so many rows. Few changes now and then wake nobody; nor does anybody where an old snapshot or transaction holds the horizon, for then it
+//! would find that it can do nothing.
 use super::shutdown_asked;
 use crate::pg::interrupts;
 use crate::shmem;
 use mot_engine::Session;
+use mot_engine::pause::{Point, reach};
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -25,11 +27,18 @@ unsafe impl Sync for Looked {}
 static LOOKED: Looked = Looked(Cell::new(0));
 
 /// Naps as long as `long_ms` while nothing happens. When a session wakes this process, or did so just before, it sleeps `short_ms` from then on: what was
-/// committed a moment ago is dead to everybody a moment later.
-pub fn nap(short_ms: i64, long_ms: i64) {
+/// committed a moment ago is dead to everybody a moment later. `has_news` says whether something has happened since it was last looked: who committed
+/// then saw nobody nap, and wakes nobody. It must not raise.
+pub fn nap(short_ms: i64, long_ms: i64, has_news: impl FnOnce() -> bool) {
     let napping = &shmem::control().napping.0;
+    reach(Point::ReclaimBeforeNap);
     // SAFETY: a plain variable of this process: its place among PostgreSQL's processes, whose memory stays.
     napping.store(unsafe { pg_sys::MyProc }, Ordering::SeqCst);
+    if has_news() {
+        napping.store(std::ptr::null_mut(), Ordering::SeqCst);
+        interrupts::sleep_ms(short_ms);
+        return;
+    }
     interrupts::sleep_ms(long_ms);
     // Taken: by a session, which has set the latch, or is about to. A signal sets it, too, and takes nothing.
     let is_taken = napping
@@ -52,8 +61,8 @@ pub fn after_commit(session: &Session) {
 
 fn look() {
     let napping = &shmem::control().napping.0;
-    // What it read of a nap that begins right now is as good a moment later: the next look is not far in a burst.
-    if napping.load(Ordering::Relaxed).is_null() {
+    // Behind the end of this session's transaction, as the nap's beginning is before its last look at what has ended: one of the two sees the other.
+    if napping.load(Ordering::SeqCst).is_null() {
         return;
     }
     let process = napping.swap(std::ptr::null_mut(), Ordering::SeqCst);

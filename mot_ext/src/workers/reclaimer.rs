@@ -60,13 +60,16 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
         has_reported: false,
         recent: Xid::NONE,
         minds_again_at: Instant::now(),
+        seen: (Xid::NONE, None),
+        can_be_woken: false,
     };
     while !shutdown_asked() {
         reload_if_asked();
         let nap_ms = i64::from(settings::RECLAIM_NAPTIME_MS.get());
-        let (pause_ms, is_idle) = match pg::catch(|| reclaimer.round(session)) {
+        let long_ms = nap_ms * IDLE_ROUNDS;
+        let (pause_ms, may_be_woken) = match pg::catch(|| reclaimer.round(session)) {
             Ok(true) => (nap_ms, false),
-            Ok(false) => (nap_ms * IDLE_ROUNDS, true),
+            Ok(false) => (long_ms, reclaimer.can_be_woken),
             Err(_) if shutdown_asked() => break,
             Err(error) => {
                 session.reset();
@@ -79,11 +82,11 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
         };
         #[cfg(debug_assertions)]
         crate::pauses::flush_if_asked(session);
-        match is_idle {
-            true => nap::nap(nap_ms, pause_ms),
-            false => {
-                interrupts::sleep_ms(pause_ms);
-            }
+        if may_be_woken {
+            let has_news = || pg::catch(|| reclaimer.has_news(session)).unwrap_or(false);
+            nap::nap(nap_ms, pause_ms, has_news);
+        } else {
+            interrupts::sleep_ms(pause_ms);
         }
     }
     // Not 0, which would mean "never start again": an administrator may have ended just this worker.
@@ -108,6 +111,10 @@ struct Reclaimer {
     recent: Xid,
     /// Not before this is swept for that again.
     minds_again_at: Instant,
+    /// The horizon of the last round, and below what it could judge.
+    seen: (Xid, Option<Xid>),
+    /// Nobody but what PostgreSQL was told is judged held the horizon back at the last round: what sessions leave behind can be taken out soon.
+    can_be_woken: bool,
 }
 
 impl Reclaimer {
@@ -115,6 +122,7 @@ impl Reclaimer {
     fn round(&mut self, session: &Session) -> bool {
         let engine = session.engine();
         let state = engine.state();
+        self.can_be_woken = false;
         if !matches!(state, State::Ready | State::Replaying) {
             return false;
         }
@@ -124,8 +132,10 @@ impl Reclaimer {
         let has_moved = horizon > self.swept_below;
         engine.raise_horizon(horizon);
         let swept_below = engine.horizon();
+        self.can_be_woken = horizon >= judged::told();
         let minds_old = self.mind_old_snapshots(session, horizon);
         let judged_below = judged_after_a_sweep(session);
+        self.seen = (horizon, judged_below);
         // What PostgreSQL was told is what holds the horizon back. If it is somebody else, a new word would change little.
         let holds_back = horizon >= judged::told() || Instant::now() >= self.judges_again_at;
         let judges = holds_back && judged_below.is_some_and(|below| below > judged::told());
@@ -180,6 +190,12 @@ impl Reclaimer {
         self.judges_again_at = now + took * JUDGE_PAUSE_FACTOR;
         // While somebody is in the way the bound stands, however often this is tried.
         has_moved || minds_old || (judges && kept_out == 0) || freed > 0
+    }
+
+    /// Whether transactions have ended since the last round looked.
+    fn has_news(&self, session: &Session) -> bool {
+        let (horizon, judged_below) = self.seen;
+        fresh_horizon() > horizon || judged_after_a_sweep(session) > judged_below
     }
 
     /// Looks what old snapshots see, if one of them holds the horizon back, and it is time for it. False: there is nothing new to know.

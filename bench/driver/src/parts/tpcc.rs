@@ -321,7 +321,9 @@ impl Observer for Watch<'_> {
 fn curves(seconds: &[Second]) -> Curves {
     let each = seconds.windows(2).map(|pair| {
         let ended = pair[1].ended - pair[0].ended;
-        (ended, (pair[1].cpu - pair[0].cpu).as_secs_f64())
+        // A process that ends while it is looked at can be missed once.
+        let cpu = pair[1].cpu.saturating_sub(pair[0].cpu);
+        (ended, cpu.as_secs_f64())
     });
     let (per_second, per_cpu_second) = each
         .map(|(ended, cpu)| match cpu > 0.0 {

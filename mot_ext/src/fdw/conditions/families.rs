@@ -41,7 +41,7 @@ static ANSWERS: Answers = Answers {
     is_listening: Cell::new(false),
 };
 
-/// Begins to listen; once in a process. May raise, then core's list was full.
+/// Begins to listen; once in a process. Where core's list is full the session ends (FATAL).
 fn listen() {
     if !ANSWERS.is_listening.get() {
         let members = pg_sys::SysCacheIdentifier::AMOPOPID as c_int;
