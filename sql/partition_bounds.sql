@@ -91,3 +91,18 @@ ALTER DOMAIN pb_inner VALIDATE CONSTRAINT pb_later;
 SELECT * FROM pb_domain;
 DROP FOREIGN TABLE pb_domain;
 DROP DOMAIN pb_outer, pb_inner;
+-- UPDATE of a partition by its name tests the bounds first, then constraints, as of a heap table beside it.
+CREATE TABLE pb_named (id int NOT NULL, k int, CHECK (k < 1000)) PARTITION BY RANGE (id);
+CREATE FOREIGN TABLE pb_mot PARTITION OF pb_named FOR VALUES FROM (10) TO (20) SERVER mot;
+CREATE TABLE pb_heap PARTITION OF pb_named FOR VALUES FROM (20) TO (30);
+INSERT INTO pb_named VALUES (16, 1), (26, 1);
+UPDATE pb_mot SET id = NULL WHERE id = 16;
+UPDATE pb_heap SET id = NULL WHERE id = 26;
+UPDATE pb_mot SET id = 99, k = 5000;
+UPDATE pb_heap SET id = 99, k = 5000;
+UPDATE pb_mot SET k = 5000 WHERE id = 16;
+UPDATE pb_heap SET k = 5000 WHERE id = 26;
+INSERT INTO pb_mot VALUES (NULL, 1);
+INSERT INTO pb_heap VALUES (NULL, 1);
+SELECT * FROM pb_named ORDER BY id;
+DROP TABLE pb_named;

@@ -35,9 +35,23 @@ pub(super) unsafe fn check_policies(
         let kind = if is_insert {
             pg_sys::WCOKind::WCO_RLS_INSERT_CHECK
         } else {
+            if is_named_partition(info) {
+                (*slot).tts_tableOid = (*(*info).ri_RelationDesc).rd_id;
+                pg_sys::ExecPartitionCheck(info, slot, estate, true);
+            }
             pg_sys::WCOKind::WCO_RLS_UPDATE_CHECK
         };
         pg_sys::ExecWithCheckOptions(kind, info, slot, estate);
+    }
+}
+
+/// Whether the statement names a partition itself: its rows have nowhere else to go, so an UPDATE tests the bounds before anything else, as core's does
+/// (`ExecUpdateAct`).
+unsafe fn is_named_partition(info: *mut pg_sys::ResultRelInfo) -> bool {
+    // SAFETY: an initialized result relation.
+    unsafe {
+        (*(*(*info).ri_RelationDesc).rd_rel).relispartition
+            && (*info).ri_RootResultRelInfo.is_null()
     }
 }
 
@@ -52,10 +66,14 @@ pub unsafe fn check(
     unsafe {
         let relation = (*info).ri_RelationDesc;
         (*slot).tts_tableOid = (*relation).rd_id;
+        let bounds_first = !is_insert && is_named_partition(info);
+        if bounds_first {
+            pg_sys::ExecPartitionCheck(info, slot, estate, true);
+        }
         if !(*(*relation).rd_att).constr.is_null() {
             pg_sys::ExecConstraints(info, slot, estate);
         }
-        if (*(*relation).rd_rel).relispartition {
+        if (*(*relation).rd_rel).relispartition && !bounds_first {
             let triggers = (*info).ri_TrigDesc;
             let may_have_moved = !triggers.is_null() && (*triggers).trig_insert_before_row;
             let is_routed = is_insert && !(*info).ri_RootResultRelInfo.is_null();
