@@ -35,6 +35,9 @@ pub enum EngineError {
     /// A checkpoint cannot begin, because replay waits for room in the arena.
     #[error("replay waits for memory")]
     ReplayWaitsForMemory,
+    /// A checkpoint has to be given up, and is tried again.
+    #[error("{what}")]
+    CheckpointNotNow { what: &'static str },
     /// Savepoints nested too deep.
     #[error("savepoints are nested deeper than {max} levels")]
     TooManyLevels { max: u32 },

@@ -111,6 +111,13 @@ pub fn raise(error: EngineError) -> ! {
             "",
             "Increase mot.max_memory, or end the queries that keep old row versions."
         ),
+        EngineError::CheckpointNotNow { .. } => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            message,
+            "",
+            "It is tried again."
+        ),
         EngineError::TooManyParticipants(_) => raise_report!(
             PgLogLevel::ERROR,
             ERRCODE_TOO_MANY_CONNECTIONS,

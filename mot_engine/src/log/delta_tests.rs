@@ -1,3 +1,4 @@
+//! Differences are undone to what they were made from, whatever the bodies.
 use proptest::prelude::*;
 
 use super::super::varint::put;

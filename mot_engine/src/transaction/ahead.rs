@@ -53,6 +53,10 @@ impl Ahead<'_, Operation> {
 
     #[inline]
     fn ask_for(self, far: usize, near: usize, is_meant: impl Fn(TableRef) -> bool) {
+        if self.0.is_empty() {
+            // Nearly every transaction's.
+            return;
+        }
         if let Some(far) = self.row(far, &is_meant) {
             row::prefetch_at(far.address());
             if let Some(anchor) = far.table.anchor(far.slot()) {

@@ -1,8 +1,8 @@
 //! The resource manager: what PostgreSQL calls when it replays, shows or identifies our records.
 //!
 //! - `rm_startup` runs when PostgreSQL has found a record to replay, before the first one; not at all after a clean
-//!   shutdown. It loads the newest checkpoint (unless the worker has: a standby may have been read before), waits until the checkpoint worker stands at its gate, and reads the WAL
-//!   between that checkpoint and PostgreSQL's redo position itself if there is any.
+//!   shutdown. It loads the newest checkpoint (unless the worker has: a standby may have been read before), reads the WAL between that and PostgreSQL's redo position itself if there
+//!   is any, and then waits until the checkpoint worker stands at its gate.
 //! - `rm_redo` applies one record, or hands it over to threads (`replay`); a row that already has it is skipped, so replay may begin anywhere.
 //! - `rm_cleanup` runs when replay has ended; it waits until everything is applied. Recovery is not over for PostgreSQL yet: its last checkpoint follows.
 //! - An error in any of them is FATAL for the startup process: the server does not start, and says why. Nothing is skipped.

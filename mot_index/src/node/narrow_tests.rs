@@ -1,3 +1,4 @@
+//! Windows that hold the slices of narrow leaves, and narrow leaves beside wide ones.
 use super::*;
 use crate::node::{NARROW_LAYOUT, NODE_LAYOUT, Node, Place};
 use crate::permutation::Permutation;

@@ -20,7 +20,7 @@ pub(super) unsafe fn compute_generated(
 }
 
 /// Raises if the new row is not one that the policies of the table named in the statement, which has row security, let in. (A view's CHECK OPTION is
-/// core's task.)
+/// core's task.) For an UPDATE of a partition by its name the bounds come before, as in core; `check` tests them once more, which changes nothing.
 pub(super) unsafe fn check_policies(
     estate: *mut pg_sys::EState,
     info: *mut pg_sys::ResultRelInfo,

@@ -36,7 +36,7 @@ pub(super) fn committed_among(open: &[Xid], known_from: Xid) -> Result<Vec<Xid>,
     }
     let oldest = clog_begins();
     if open.iter().any(|xid| (known_from..oldest).contains(xid)) {
-        return Err(EngineError::Corrupt {
+        return Err(EngineError::CheckpointNotNow {
             what: "the commit log was cut off beside it",
         });
     }
@@ -64,7 +64,7 @@ pub(super) fn flush(rows: Lsn) -> Result<Lsn, EngineError> {
                 return Ok(replayed.max(Lsn(end)));
             }
             if shutdown_asked() || start.elapsed() > REPLAY_WAIT {
-                return Err(EngineError::Corrupt {
+                return Err(EngineError::CheckpointNotNow {
                     what: "replay is held up in the middle of a record",
                 });
             }
