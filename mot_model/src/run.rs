@@ -5,8 +5,8 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::{Config, FailurePersistence, MaxSteps, Runner};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Once};
 use std::time::Instant;
 
 /// The seed of a run unless `MOT_MODEL_SEED` says another: a test that passes goes on passing.
@@ -129,12 +129,22 @@ pub fn explore(name: &str, runs: usize, body: impl Fn() + Send + Sync + 'static)
     println!("model {name}: {begun} interleavings in {seconds:.1} s");
 }
 
+/// Runs nothing, once, before there are children. What the scheduler makes for a process at its first run (a panic hook, under a lock) another thread may just be making
+/// as this one forks: the child would wait for that thread, which it does not have, for ever.
+fn make_ready() {
+    static READY: Once = Once::new();
+    READY.call_once(|| {
+        Runner::new(RandomScheduler::new_from_seed(SEED, 1), config()).run(|| {});
+    });
+}
+
 /// Fails unless `body` does when `step` is left out, within so many interleavings. In a process of its own: what is broken
 /// may follow any address, and dying of it counts as noticing.
 pub fn finds(step: &'static str, runs: usize, body: impl Fn() + Send + Sync + 'static) {
     let count = SharedCount::new();
-    // SAFETY: the child runs `body` on its one thread and leaves by `_exit`; it prints nothing, so it needs no lock that another
-    // thread may have held.
+    make_ready();
+    // SAFETY: the child runs `body` on its one thread and leaves by `_exit`; it prints nothing, and what the scheduler locks once was made, so it needs no
+    // lock that another thread may have held.
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "no process for a model");
     if child == 0 {
