@@ -86,20 +86,10 @@ fn two_commits_on_two_rows() {
             change(place, &session, slots, 1 - first, number + 1);
         })
     };
-    threads(vec![
-        writer(0, 10),
-        writer(1, 20),
-        thread(&place, move |place| {
-            let session = place.join();
-            sweep(place, &session);
-            session.memory().collect();
-        }),
-        thread(&place, move |place| read(place, &place.join(), slots)),
-    ]);
-    finish(&place, &session, slots);
+    beside_sweeper_and_reader(&place, &session, slots, [writer(0, 10), writer(1, 20)]);
 }
 
-/// Two sessions change both rows, each in one transaction, beside a sweeper that frees what is dead and a reader.
+/// Two sessions change both rows, each in one transaction.
 fn two_commits_of_two_rows() {
     let place = Place::new();
     let session = place.join();
@@ -109,17 +99,24 @@ fn two_commits_of_two_rows() {
             change_both(place, &place.join(), slots, number);
         })
     };
-    threads(vec![
-        writer(10),
-        writer(20),
-        thread(&place, move |place| {
-            let session = place.join();
-            sweep(place, &session);
-            session.memory().collect();
-        }),
-        thread(&place, move |place| read(place, &place.join(), slots)),
-    ]);
-    finish(&place, &session, slots);
+    beside_sweeper_and_reader(&place, &session, slots, [writer(10), writer(20)]);
+}
+
+/// Runs two writers beside a sweeper that frees what is dead and a reader; then looks what is left.
+fn beside_sweeper_and_reader(
+    place: &Arc<Place>,
+    session: &Session,
+    slots: [Slot; ROWS],
+    [one, other]: [Box<dyn FnOnce() + Send>; 2],
+) {
+    let sweeper = thread(place, |place| {
+        let session = place.join();
+        sweep(place, &session);
+        session.memory().collect();
+    });
+    let reader = thread(place, move |place| read(place, &place.join(), slots));
+    threads(vec![one, other, sweeper, reader]);
+    finish(place, session, slots);
 }
 
 /// Nobody sees anything old any more: each row is its newest state, and the sweeper has found what the commits left.

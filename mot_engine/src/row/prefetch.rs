@@ -67,9 +67,7 @@ pub(crate) fn prefetch_below(anchor: &Anchor) {
 /// Asks for the header alone of the newest version, of a row whose anchor is here.
 #[inline]
 pub(crate) fn prefetch_header(anchor: &Anchor) {
-    if let Some(version) = anchor.head().version() {
-        prefetch(version.address() as *const u8);
-    }
+    prefetch_at(anchor.head().address());
 }
 
 const _: () = assert!(size_of::<Version>() < LINE_BYTES);
