@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Threads at most.
 pub const THREADS_MAX: usize = 8;
 const FIRST_XID: u64 = 3;
-/// Bytes of a log record's frame, as PostgreSQL's.
+/// Bytes of a log record's header, as PostgreSQL's.
 const RECORD_HEADER_BYTES: u64 = 24;
 
 /// By thread; 0 for none.

@@ -1,4 +1,4 @@
-//! UPDATE and DELETE of the rows a scan finds: the direct modification of the general path, in another frame.
+//! UPDATE and DELETE of the rows a scan finds: the direct modification of the general path, compiled.
 use super::client::Client;
 use super::frame::{Frame, compile_conditions, compile_values, empty, private_of, within};
 use crate::clock::PgSnapshot;
