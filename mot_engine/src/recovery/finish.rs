@@ -14,21 +14,16 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::look::{look_at_slots, note};
 use super::positions::Reached;
-use crate::checkpoint::on_threads;
 use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, Xid};
 use crate::reclaim::{Quiet, clean_row};
-use crate::row::{Head, Judged, VersionRef, flags, judge_maker};
+use crate::row::{Anchor, Head, Judged, VersionRef, flags, judge_maker};
 use crate::session::Session;
 use crate::table::{TableRef, free_slot};
-
-/// Slots a thread looks at at a time.
-const UNIT_SLOTS: u64 = 1 << 16;
-/// Slots looked at under one pin.
-const SLOTS_PER_PIN: u64 = 1024;
 
 /// What was found.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
@@ -237,12 +232,6 @@ pub(super) fn settle_definitions(
     }
 }
 
-/// A table handed to threads.
-struct Shared(TableRef);
-
-// SAFETY: a storage of atomics, kept alive by the caller's walk.
-unsafe impl Sync for Shared {}
-
 /// Slots of a part of a table that need more than a look.
 #[derive(Default)]
 struct Seen {
@@ -276,29 +265,9 @@ fn finish_table(
 ) -> Result<(), EngineError> {
     let _quiet = Quiet::begin(table);
     let mut count = Count::default();
-    let end = table.slots_end().0;
-    let units = end.div_ceil(UNIT_SLOTS) as usize;
-    let engine = session.engine();
-    let shared = Shared(table);
-    let shared = &shared;
-    let mut parts: Vec<(usize, Seen)> = on_threads(threads, units, |_, next| {
-        let session = engine.join()?;
-        let mut parts = Vec::new();
-        while let Some(unit) = next.take() {
-            let first = unit as u64 * UNIT_SLOTS;
-            parts.push((
-                unit,
-                look(&session, shared.0, first..end.min(first + UNIT_SLOTS))?,
-            ));
-        }
-        Ok(parts)
-    })?
-    .into_iter()
-    .flatten()
-    .collect();
+    let parts: Vec<Seen> = look_at_slots(session, table, threads, look)?;
     // Backwards, so that low slots come first on the free list.
-    parts.sort_unstable_by_key(|(unit, _)| std::cmp::Reverse(*unit));
-    for (_, seen) in parts {
+    for seen in parts.into_iter().rev() {
         count.rows += seen.settled.rows;
         count.row_bytes += seen.settled.row_bytes;
         for slot in seen.empty.into_iter().rev() {
@@ -316,33 +285,19 @@ fn finish_table(
     Ok(())
 }
 
-fn look(session: &Session, table: TableRef, slots: Range<u64>) -> Result<Seen, EngineError> {
-    let mut seen = Seen::default();
-    let mut from = slots.start;
-    while from < slots.end {
-        let _pin = session.local.pin();
-        let to = slots.end.min(from + SLOTS_PER_PIN);
-        for slot in (from..to).map(Slot) {
-            let Some(anchor) = table.anchor(slot) else {
-                continue;
-            };
-            let head = anchor.head();
-            let list = match head.version() {
-                None if !head.may_be_given_away() => continue,
-                None => &mut seen.empty,
-                Some(version) if is_settled(version) => {
-                    seen.settled.add(Some(version));
-                    continue;
-                }
-                Some(_) => &mut seen.open,
-            };
-            list.try_reserve(1)
-                .map_err(|_| EngineError::OutOfProcessMemory)?;
-            list.push(slot);
+/// Puts a slot where what it needs is done.
+fn look(slot: Slot, anchor: &Anchor, seen: &mut Seen) -> Result<(), EngineError> {
+    let head = anchor.head();
+    let list = match head.version() {
+        None if !head.may_be_given_away() => return Ok(()),
+        None => &mut seen.empty,
+        Some(version) if is_settled(version) => {
+            seen.settled.add(Some(version));
+            return Ok(());
         }
-        from = to;
-    }
-    Ok(seen)
+        Some(_) => &mut seen.open,
+    };
+    note(list, slot)
 }
 
 /// Nothing to judge, nothing to bury.

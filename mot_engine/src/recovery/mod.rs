@@ -19,6 +19,7 @@ mod ahead;
 mod finish;
 mod lanes;
 mod load;
+mod look;
 mod parallel;
 mod positions;
 mod queue;

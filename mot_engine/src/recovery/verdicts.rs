@@ -7,21 +7,14 @@
 //! Contract: everything that the log has of transactions below `below` is applied, and they have ended there. Readers and the sweeper may be at
 //! work beside it: a verdict is a hint that anybody may set.
 
-use std::ops::Range;
-
 use super::finish::{Finished, settle_definitions};
-use crate::checkpoint::on_threads;
+use super::look::{look_at_slots, note};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
 use crate::row::{Anchor, Head, Judged, VersionRef, flags, judge_maker};
 use crate::session::Session;
 use crate::table::TableRef;
-
-/// Slots a thread looks at at a time.
-const UNIT_SLOTS: u64 = 1 << 16;
-/// Slots looked at under one pin.
-const SLOTS_PER_PIN: u64 = 1024;
 
 /// Judges what transactions below `below` made and nobody has judged: versions, tables and indexes. What the clock takes for running stays
 /// open. `threads` look for it; the clock is asked by the caller's thread alone. Returns how many versions got a verdict.
@@ -62,12 +55,6 @@ fn is_open(version: VersionRef, below: Xid) -> bool {
     version.flags() & (flags::COMMITTED | flags::ABORTED) == 0 && version.xid() < below
 }
 
-/// A table handed to threads.
-struct Shared(TableRef);
-
-// SAFETY: a storage of atomics, kept alive by the caller's walk.
-unsafe impl Sync for Shared {}
-
 /// The rows with a version that is to be judged.
 fn open_slots(
     session: &Session,
@@ -75,49 +62,18 @@ fn open_slots(
     below: Xid,
     threads: usize,
 ) -> Result<Vec<Slot>, EngineError> {
-    let end = table.slots_end().0;
-    let units = end.div_ceil(UNIT_SLOTS) as usize;
-    let engine = session.engine();
-    let shared = Shared(table);
-    let shared = &shared;
-    let found = on_threads(threads, units, |_, next| {
-        let session = engine.join_for_recovery()?;
-        let mut open = Vec::new();
-        while let Some(unit) = next.take() {
-            let first = unit as u64 * UNIT_SLOTS;
-            let slots = first..end.min(first + UNIT_SLOTS);
-            look(&session, shared.0, slots, below, &mut open)?;
-        }
-        Ok(open)
-    })?;
-    Ok(found.into_iter().flatten().collect())
-}
-
-fn look(
-    session: &Session,
-    table: TableRef,
-    slots: Range<u64>,
-    below: Xid,
-    open: &mut Vec<Slot>,
-) -> Result<(), EngineError> {
-    let mut from = slots.start;
-    while from < slots.end {
-        let _pin = session.local.pin();
-        let to = slots.end.min(from + SLOTS_PER_PIN);
-        for slot in (from..to).map(Slot) {
-            let Some(anchor) = table.anchor(slot) else {
-                continue;
-            };
+    let found = look_at_slots(
+        session,
+        table,
+        threads,
+        |slot, anchor, open: &mut Vec<Slot>| {
             if anchor.head().has(Head::AT_REST)
                 || !versions(anchor).any(|version| is_open(version, below))
             {
-                continue;
+                return Ok(());
             }
-            open.try_reserve(1)
-                .map_err(|_| EngineError::OutOfProcessMemory)?;
-            open.push(slot);
-        }
-        from = to;
-    }
-    Ok(())
+            note(open, slot)
+        },
+    )?;
+    Ok(found.into_iter().flatten().collect())
 }
