@@ -5,11 +5,11 @@ use crate::clock::PgClock;
 use crate::pg::text;
 use crate::session;
 use crate::shmem;
-use mot_engine::State;
 use mot_engine::checkpoint::Phase;
 use mot_engine::engine::ConflictCounters;
 use mot_engine::memory::Purpose;
 use mot_engine::recovery::Reached;
+use mot_engine::{Session, State, Walk};
 use pgrx::datum::TimestampWithTimeZone;
 use pgrx::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -70,6 +70,16 @@ fn memory_usage() -> TableIterator<
     ))
 }
 
+/// The tables of this database that exist for the caller, each kept alive while it is looked at.
+fn tables_here(session: &'static Session) -> impl Iterator<Item = Walk<'static>> {
+    // SAFETY: a plain variable of this process.
+    let database = unsafe { pg_sys::MyDatabaseId }.to_u32();
+    session.tables().into_iter().filter(move |walk| {
+        let table = walk.table();
+        table.key().database == database && session.find_table(table.key(), &PgClock) == Some(table)
+    })
+}
+
 #[pg_extern(stable, parallel_safe)]
 #[allow(clippy::type_complexity)]
 fn table_usage() -> TableIterator<
@@ -89,19 +99,9 @@ fn table_usage() -> TableIterator<
         name!(rows_scanned, i64),
     ),
 > {
-    let session = session::session();
-    // SAFETY: a plain variable of this process.
-    let database = unsafe { pg_sys::MyDatabaseId }.to_u32();
     let mut rows = Vec::new();
-    for walk in session.tables() {
+    for walk in tables_here(session::session()) {
         let table = walk.table();
-        if table.key().database != database
-            || session
-                .find_table(table.key(), &PgClock)
-                .is_none_or(|t| t != table)
-        {
-            continue;
-        }
         let counters = table.counters();
         rows.push((
             pg_sys::Oid::from(table.key().relation),
@@ -134,18 +134,9 @@ fn index_usage() -> TableIterator<
     ),
 > {
     let session = session::session();
-    // SAFETY: a plain variable of this process.
-    let database = unsafe { pg_sys::MyDatabaseId }.to_u32();
     let mut rows = Vec::new();
-    for walk in session.tables() {
+    for walk in tables_here(session) {
         let table = walk.table();
-        if table.key().database != database
-            || session
-                .find_table(table.key(), &PgClock)
-                .is_none_or(|t| t != table)
-        {
-            continue;
-        }
         // No lock keeps an index that exists now.
         let _pin = session.memory().pin();
         for index in session.indexes(table, &PgClock) {
