@@ -1,7 +1,13 @@
 //! Every limit, with its unit and its reason.
 
-/// Rows (slots) of one table. A tuple id has a 32-bit block number and 1024 slots a block.
+/// Slots that can be named. A tuple id has a 32-bit block number and 1024 slots a block. A table's directory ends before
+/// (`DIRECTORY_SLOTS_MAX`): there more rows are refused.
 pub const SLOTS_MAX: u64 = (u32::MAX as u64 - 1) * 1024;
+
+/// Bits of a slot where it shares a word with something else.
+pub(crate) const SLOT_BITS: u32 = 42;
+
+const _: () = assert!(SLOTS_MAX <= 1 << SLOT_BITS);
 
 /// The highest transaction id: a version's stamp has 48 bits for it. At a million transactions a second that is nine years, and an id more
 /// than 65,535 epochs old comes of `pg_resetwal` alone.

@@ -8,6 +8,7 @@ mod groups;
 use super::order::Order;
 use crate::errors::EngineError;
 use crate::ids::Slot;
+use crate::limits::SLOT_BITS;
 use std::cmp::Ordering;
 use std::collections::TryReserveError;
 use std::ops::Range;
@@ -16,13 +17,11 @@ pub(super) use groups::Stopped;
 
 /// Bytes of a key that lie in its entry.
 const HEAD_BYTES: usize = 16;
-/// An entry's second word: the slot, the key's length, whether the row is live, whether the key is pointed.
-const SLOT_BITS: u32 = 42;
+/// Behind the slot in an entry's word: the key's length, whether the row is live, whether the key is pointed.
 const LENGTH_BITS: u32 = 15;
 const LIVE: u64 = 1 << (SLOT_BITS + LENGTH_BITS);
 const POINTED: u64 = LIVE << 1;
 
-const _: () = assert!(crate::limits::SLOTS_MAX <= 1 << SLOT_BITS);
 const _: () = assert!(mot_index::MAX_KEY_BYTES < 1 << LENGTH_BITS);
 
 /// The first bytes of a key as a number: ordered as the keys are, as far as it goes.

@@ -35,7 +35,7 @@ pub use update::Written;
 
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
-use crate::limits::XID_MAX;
+use crate::limits::{SLOT_BITS, XID_MAX};
 use crate::row::{Head, VersionRef};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
@@ -56,13 +56,9 @@ impl crate::clock::Clock for NoClock {
     }
 }
 
-/// Bits of an operation's second word that hold the slot; the rest is the savepoint level.
-const SLOT_BITS: u32 = 42;
-/// Savepoints deeper than this are refused: the level has 22 bits.
+/// Savepoints deeper than this are refused: the level has 22 bits, what the slot leaves of an operation's second word.
 const LEVELS_MAX: u32 = (1 << (64 - SLOT_BITS)) - 1;
 const KIND_MASK: u64 = 7;
-
-const _: () = assert!(crate::limits::SLOTS_MAX <= 1 << SLOT_BITS);
 
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 #[repr(u8)]
