@@ -28,6 +28,109 @@ struct Pair {
     test: Test,
 }
 
+/// A comparison of rows, beside an index that may answer it from a key column on. It is read as it stands, or turned, with the index's columns on the
+/// right; leading columns may be decided by the prefix, those behind them are counted from the key column on.
+struct Comparison {
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    index: *mut pg_sys::IndexOptInfo,
+    column: usize,
+    row: *mut pg_sys::RowCompareExpr,
+    left: Vec<*mut pg_sys::Expr>,
+    right: Vec<*mut pg_sys::Expr>,
+}
+
+impl Comparison {
+    /// What may be a column of the index, and what it is compared with.
+    fn sides(&self, at: usize, is_turned: bool) -> (*mut pg_sys::Expr, *mut pg_sys::Expr) {
+        match is_turned {
+            true => (self.right[at], self.left[at]),
+            false => (self.left[at], self.right[at]),
+        }
+    }
+
+    /// How many leading columns the prefix fixes to the very values that they are compared with here.
+    unsafe fn count_decided(&self, fixed: &[Condition], is_turned: bool) -> usize {
+        // SAFETY: the planner's own structures.
+        unsafe {
+            let is_decided = |at: usize| {
+                let (operand, argument) = self.sides(at, is_turned);
+                fixed.iter().any(|condition| {
+                    condition.test == Test::Equal
+                        && is_index_column(self.index, condition.column, operand)
+                        && pg_sys::equal(condition.argument.cast(), argument.cast())
+                })
+            };
+            (0..self.left.len())
+                .take_while(|at| is_decided(*at))
+                .count()
+        }
+    }
+
+    /// The pair that the key column `at` behind the first answers, if it does.
+    unsafe fn pair(&self, decided: usize, at: usize, is_turned: bool) -> Option<Pair> {
+        let column = self.column + at;
+        let at = decided + at;
+        if at >= self.left.len() {
+            return None;
+        }
+        let (operand, argument) = self.sides(at, is_turned);
+        // SAFETY: the planner's own structures; the clause has as many of each list as columns.
+        unsafe {
+            let oid = |list: *mut pg_sys::List| (*(*list).elements.add(at)).oid_value;
+            let operator = match is_turned {
+                true => pg_sys::get_commutator(oid((*self.row).opnos)),
+                false => oid((*self.row).opnos),
+            };
+            if !is_index_column(self.index, column, operand)
+                || !is_outside(self.root, self.rel, argument)
+            {
+                return None;
+            }
+            let collation = oid((*self.row).inputcollids);
+            let (test, argument_type) = strategy(self.index, column, operator, collation)?;
+            if is_near(self.index, column, argument_type) {
+                return None;
+            }
+            Some(Pair {
+                operand,
+                argument,
+                argument_type,
+                operator,
+                collation,
+                family: *(*self.index).opfamily.add(column),
+                test,
+            })
+        }
+    }
+
+    /// The first pair, and those that the index has behind it, in its direction.
+    unsafe fn pairs_from(&self, first: Pair, decided: usize, is_turned: bool) -> Vec<Pair> {
+        // SAFETY: an ordered index has a direction for each key column.
+        unsafe {
+            let is_reverse = |at: usize| {
+                let reverse = (*self.index).reverse_sort;
+                (!reverse.is_null()).then(|| *reverse.add(self.column + at))
+            };
+            let columns =
+                ((*self.index).nkeycolumns as usize - self.column).min(self.left.len() - decided);
+            let test = first.test;
+            let mut pairs = vec![first];
+            for at in 1..columns {
+                let Some(next) = self.pair(decided, at, is_turned) else {
+                    break;
+                };
+                let goes_on = is_reverse(at).is_some() && is_reverse(at) == is_reverse(0);
+                if !goes_on || next.test != test {
+                    break;
+                }
+                pairs.push(next);
+            }
+            pairs
+        }
+    }
+}
+
 /// A comparison of rows as a test of a key column and those behind it. `fixed` are the conditions of the columns before.
 pub unsafe fn match_row(
     root: *mut pg_sys::PlannerInfo,
@@ -37,64 +140,26 @@ pub unsafe fn match_row(
     rinfo: *mut pg_sys::RestrictInfo,
     fixed: &[Condition],
 ) -> Option<Condition> {
-    // SAFETY: the planner's own structures; the clause is of this type, and has as many of each list as columns.
+    // SAFETY: the planner's own structures; the clause is of this type.
     unsafe {
         let row = (*rinfo).clause.cast::<pg_sys::RowCompareExpr>();
-        let left = items::<pg_sys::Expr>((*row).largs);
-        let right = items::<pg_sys::Expr>((*row).rargs);
-        let oid = |list: *mut pg_sys::List, at: usize| (*(*list).elements.add(at)).oid_value;
-        let is_column =
-            |node: *mut pg_sys::Expr, column: usize| is_index_column(index, column, node);
-        let sides = |at: usize, is_turned: bool| match is_turned {
-            true => (right[at], left[at]),
-            false => (left[at], right[at]),
+        let comparison = Comparison {
+            root,
+            rel,
+            index,
+            column,
+            row,
+            left: items::<pg_sys::Expr>((*row).largs),
+            right: items::<pg_sys::Expr>((*row).rargs),
         };
-        let is_decided = |at: usize, is_turned: bool| {
-            let (operand, argument) = sides(at, is_turned);
-            fixed.iter().any(|condition| {
-                condition.test == Test::Equal
-                    && is_column(operand, condition.column)
-                    && pg_sys::equal(condition.argument.cast(), argument.cast())
-            })
-        };
-        let decided = |is_turned: bool| {
-            (0..left.len())
-                .take_while(|at| is_decided(*at, is_turned))
-                .count()
-        };
-        let pair = |decided: usize, at: usize, is_turned: bool| {
-            let column = column + at;
-            let at = decided + at;
-            if at >= left.len() {
-                return None;
-            }
-            let (operand, argument) = sides(at, is_turned);
-            let operator = match is_turned {
-                true => pg_sys::get_commutator(oid((*row).opnos, at)),
-                false => oid((*row).opnos, at),
-            };
-            if !is_column(operand, column) || !is_outside(root, rel, argument) {
-                return None;
-            }
-            let collation = oid((*row).inputcollids, at);
-            let (test, argument_type) = strategy(index, column, operator, collation)?;
-            if is_near(index, column, argument_type) {
-                return None;
-            }
-            Some(Pair {
-                operand,
-                argument,
-                argument_type,
-                operator,
-                collation,
-                family: *(*index).opfamily.add(column),
-                test,
-            })
-        };
-        let (before, turned_before) = (decided(false), decided(true));
-        let (first, is_turned, before) = match pair(before, 0, false) {
+        let before = comparison.count_decided(fixed, false);
+        let turned_before = comparison.count_decided(fixed, true);
+        let (first, is_turned, before) = match comparison.pair(before, 0, false) {
             Some(first) => (first, false, before),
-            None => (pair(turned_before, 0, true)?, true, turned_before),
+            None => {
+                let first = comparison.pair(turned_before, 0, true)?;
+                (first, true, turned_before)
+            }
         };
         let test = first.test;
         let (loose, is_strict) = match test {
@@ -103,23 +168,8 @@ pub unsafe fn match_row(
             Test::LessEqual | Test::GreaterEqual => (test, false),
             _ => return None,
         };
-        let is_reverse = |at: usize| {
-            let reverse = (*index).reverse_sort;
-            (!reverse.is_null()).then(|| *reverse.add(column + at))
-        };
-        let columns = ((*index).nkeycolumns as usize - column).min(left.len() - before);
-        let mut pairs = vec![first];
-        for at in 1..columns {
-            let Some(next) = pair(before, at, is_turned) else {
-                break;
-            };
-            let goes_on = is_reverse(at).is_some() && is_reverse(at) == is_reverse(0);
-            if !goes_on || next.test != test {
-                break;
-            }
-            pairs.push(next);
-        }
-        let is_whole = before + pairs.len() == left.len();
+        let pairs = comparison.pairs_from(first, before, is_turned);
+        let is_whole = before + pairs.len() == comparison.left.len();
         let answered = if is_whole && is_strict { test } else { loose };
         let further = pairs[1..]
             .iter()
