@@ -15,6 +15,7 @@ mod files;
 mod manifest;
 mod pace;
 mod progress;
+mod ranges;
 mod read;
 mod reuse;
 mod rows_file;

@@ -9,16 +9,16 @@
 //! in the second they are leftovers that `remove_old` takes away.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::block::BlockBuilder;
 use super::files::{io_error, manifest_draft_name, manifest_name, remove_attempt};
-use super::manifest::{IndexEntry, Manifest, RangeEntry, TableEntry};
+use super::manifest::{FileEntry, IndexEntry, Manifest, RangeEntry, TableEntry};
 use super::pace::Pace;
 use super::progress::{CheckpointProgress, Phase};
+use super::ranges::{Job, Left, ThreadResult};
 use super::reuse::{self, Counts, Plan, Unit};
-use super::rows_file::RowsFile;
-use super::threads::{NextUnit, give_way, on_threads};
+use super::threads::{give_way, on_threads};
 use crate::disk::Disk;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
@@ -122,16 +122,6 @@ pub trait RowSource: Sync {
     fn release(&self, _table: TableId) {}
 }
 
-struct ThreadResult<'a> {
-    /// Yet to be made durable.
-    file: RowsFile<'a>,
-    lsn_max: Lsn,
-    /// Makers of versions not known to be committed.
-    open: Vec<Xid>,
-    /// Ranges with the position of their table; their file is `file`.
-    ranges: Vec<(usize, RangeEntry)>,
-}
-
 /// Writes all rows of `source` that cannot be taken over from `base`, the generation since which the source counts changes.
 pub fn write_from<S: RowSource>(
     source: &S,
@@ -183,77 +173,14 @@ fn write_rows<S: RowSource>(
     progress.bytes_reused.store(bytes_kept, Ordering::Relaxed);
     progress.enter(Phase::WritingRows);
 
-    let job = Job {
-        source,
-        disk,
-        generation: context.generation,
-        settled: context.settled,
-        pace: &context.pace,
-        progress,
-        tables: &tables,
-        units: &units,
-        left: &left,
-    };
-    let rows: u64 = units.iter().map(Unit::rows_to_write).sum();
-    let threads = context
-        .threads
-        .min(usize::try_from(1 + rows / ROWS_PER_THREAD).unwrap_or(usize::MAX));
-    let threads = threads.min(units.len());
-    let results = on_threads(threads, units.len(), |number, next| {
-        // They hold what others wait for for an instant only: a latch when they leave the arena or let go of a table. A pin only keeps memory
-        // from being used again. The caller's own thread is no such one: it goes on to sync the files and to take the server's locks.
-        if threads > 1 {
-            give_way();
-        }
-        job.work(number as u32, next)
-    })?;
-
-    for (table, range) in kept {
-        tables[table].ranges.push(range);
-    }
-    let mut open = makers_of_definitions(&tables);
-    let mut lsn_max = Lsn(0);
-    for result in results {
-        open.extend(result.open);
-        lsn_max = lsn_max.max(result.lsn_max);
-        for (table, mut range) in result.ranges {
-            if range.blocks > 0 {
-                range.file = files.len() as u32;
-            }
-            tables[table].ranges.push(range);
-        }
-        // By the caller's own thread: what a sync keeps others from in the file system it does not keep them from at a lower priority.
-        if let Some(file) = result.file.finish()? {
-            written.bytes += file.bytes;
-            written.files += 1;
-            files.push(file);
-        }
-    }
-    for table in &mut tables {
-        // It keeps what was written now behind what was kept of the same range.
-        table.ranges.sort_by_key(|range| range.number);
-        let newest = table.ranges.chunk_by(|one, next| one.number == next.number);
-        table.rows = newest
-            .filter_map(|parts| parts.last())
-            .map(|newest| newest.range_rows)
-            .sum();
-        written.rows += table.rows;
-    }
+    let results = write_units(source, disk, context, &tables, &units, &left)?;
+    let (open, lsn_max) = gather(results, kept, &mut tables, &mut files, &mut written)?;
     allowed(Point::CheckpointSyncRowsDirectory)
         .and_then(|()| disk.sync_directory())
         .map_err(io_error("could not sync", "."))?;
 
     progress.enter(Phase::FlushingWal);
-    open.sort_unstable();
-    open.dedup();
-    // Before the flush, which makes their commit records durable.
-    let committed = (context.outcomes)(&open)?;
-    let flushed = (context.flush)(lsn_max)?;
-    if flushed < lsn_max {
-        return Err(EngineError::Corrupt {
-            what: "WAL is not durable up to the checkpoint's newest row",
-        });
-    }
+    let (committed, flushed) = flush(context, open, lsn_max)?;
     let manifest = Manifest {
         system_id: context.system_id,
         timeline: context.timeline,
@@ -274,6 +201,103 @@ fn write_rows<S: RowSource>(
     Ok((manifest, written))
 }
 
+/// Has threads write the ranges that are not taken over.
+fn write_units<'d, S: RowSource>(
+    source: &S,
+    disk: &'d dyn Disk,
+    context: &CheckpointContext<'_>,
+    tables: &[TableEntry],
+    units: &[Unit],
+    left: &Left,
+) -> Result<Vec<ThreadResult<'d>>, EngineError> {
+    let job = Job {
+        source,
+        disk,
+        generation: context.generation,
+        settled: context.settled,
+        pace: &context.pace,
+        progress: context.progress,
+        tables,
+        units,
+        left,
+    };
+    let rows: u64 = units.iter().map(Unit::rows_to_write).sum();
+    let threads = context
+        .threads
+        .min(usize::try_from(1 + rows / ROWS_PER_THREAD).unwrap_or(usize::MAX));
+    let threads = threads.min(units.len());
+    on_threads(threads, units.len(), |number, next| {
+        // They hold what others wait for for an instant only: a latch when they leave the arena or let go of a table. A pin only keeps memory
+        // from being used again. The caller's own thread is no such one: it goes on to sync the files and to take the server's locks.
+        if threads > 1 {
+            give_way();
+        }
+        job.work(number as u32, next)
+    })
+}
+
+/// Makes the threads' files durable, gives the tables their ranges, those that are kept and those that were written, and counts their rows. Tells
+/// who made what is not known to be committed, and the newest row's LSN.
+fn gather(
+    results: Vec<ThreadResult<'_>>,
+    kept: Vec<(usize, RangeEntry)>,
+    tables: &mut [TableEntry],
+    files: &mut Vec<FileEntry>,
+    written: &mut Written,
+) -> Result<(Vec<Xid>, Lsn), EngineError> {
+    for (table, range) in kept {
+        tables[table].ranges.push(range);
+    }
+    let mut open = makers_of_definitions(tables);
+    let mut lsn_max = Lsn(0);
+    for result in results {
+        open.extend(result.open);
+        lsn_max = lsn_max.max(result.lsn_max);
+        for (table, mut range) in result.ranges {
+            if range.blocks > 0 {
+                range.file = files.len() as u32;
+            }
+            tables[table].ranges.push(range);
+        }
+        // By the caller's own thread: what a sync keeps others from in the file system it does not keep them from at a lower priority.
+        if let Some(file) = result.file.finish()? {
+            written.bytes += file.bytes;
+            written.files += 1;
+            files.push(file);
+        }
+    }
+    for table in tables {
+        // It keeps what was written now behind what was kept of the same range.
+        table.ranges.sort_by_key(|range| range.number);
+        let newest = table.ranges.chunk_by(|one, next| one.number == next.number);
+        table.rows = newest
+            .filter_map(|parts| parts.last())
+            .map(|newest| newest.range_rows)
+            .sum();
+        written.rows += table.rows;
+    }
+    Ok((open, lsn_max))
+}
+
+/// Has all WAL so far made durable. Tells which of the makers have committed, and up to where WAL is durable.
+fn flush(
+    context: &mut CheckpointContext<'_>,
+    mut open: Vec<Xid>,
+    lsn_max: Lsn,
+) -> Result<(Vec<Xid>, Lsn), EngineError> {
+    open.sort_unstable();
+    open.dedup();
+    // Before the flush, which makes their commit records durable.
+    let committed = (context.outcomes)(&open)?;
+    let flushed = (context.flush)(lsn_max)?;
+    if flushed < lsn_max {
+        return Err(EngineError::Corrupt {
+            what: "WAL is not durable up to the checkpoint's newest row",
+        });
+    }
+    Ok((committed, flushed))
+}
+
 /// Who created or dropped a table or an index, where that is not settled.
 fn makers_of_definitions(tables: &[TableEntry]) -> Vec<Xid> {
     let of_index = |index: &IndexEntry| [index.creator, index.dropper];
@@ -285,128 +309,6 @@ fn makers_of_definitions(tables: &[TableEntry]) -> Vec<Xid> {
         })
         .filter(|xid| xid.is_some())
         .collect()
-}
-
-/// What the threads of a checkpoint share.
-struct Job<'a, 'b, 'd, S> {
-    source: &'a S,
-    disk: &'d dyn Disk,
-    generation: u64,
-    settled: Xid,
-    pace: &'a Pace<'b>,
-    progress: &'a CheckpointProgress,
-    tables: &'a [TableEntry],
-    units: &'a [Unit],
-    left: &'a Left,
-}
-
-impl<'d, S: RowSource> Job<'_, '_, 'd, S> {
-    /// Writes ranges to a file until there are no more.
-    fn work(&self, number: u32, next: &NextUnit) -> Result<ThreadResult<'d>, EngineError> {
-        let mut file = RowsFile::new(self.disk, self.generation, number, self.settled);
-        let mut walker = self.source.walker()?;
-        let mut block = BlockBuilder::new(self.settled);
-        let mut ranges = Vec::new();
-        while let Some(position) = next.take() {
-            let (before, all) = (position as u64, self.units.len() as u64);
-            self.pace.before_unit(before, all, next)?;
-            let unit = &self.units[position];
-            let table = self.tables[unit.table].id;
-            let mut range = RangeEntry {
-                number: unit.number,
-                file: 0,
-                first_block: file.blocks,
-                blocks: 0,
-                offset: file.entry.bytes,
-                bytes: 0,
-                rows: 0,
-                range_rows: 0,
-                since: unit.since,
-                open_from: None,
-                entries: 0,
-                digest: 0,
-            };
-            let mut start = unit.slots.start;
-            while start < unit.slots.end && !next.is_stopped() {
-                block.begin(table);
-                let rest = start..unit.slots.end;
-                let walked = self
-                    .source
-                    .walk(&mut walker, table, rest, unit.since, &mut block)?;
-                let (reached, met) = walked;
-                start = reached;
-                range.rows += met;
-                if block.is_empty() {
-                    continue;
-                }
-                range.entries += block.rows();
-                range.open_from = match (range.open_from, block.open_from()) {
-                    (Some(before), Some(now)) => Some(before.min(now)),
-                    (before, now) => before.or(now),
-                };
-                let before = file.entry.bytes;
-                range.digest = file.append(&block, range.digest)?;
-                let bytes = file.entry.bytes - before;
-                self.progress
-                    .bytes_written
-                    .fetch_add(bytes, Ordering::Relaxed);
-                self.pace.wrote(bytes, next)?;
-            }
-            range.blocks = file.blocks - range.first_block;
-            range.bytes = file.entry.bytes - range.offset;
-            range.range_rows = match unit.since {
-                Lsn::NONE => range.rows,
-                _ => unit.rows.live,
-            };
-            ranges.push((unit.table, range));
-            self.progress.ranges_done.fetch_add(1, Ordering::Relaxed);
-            if self.left.is_last(unit.table) {
-                self.progress.tables_done.fetch_add(1, Ordering::Relaxed);
-                self.source.release(table);
-            }
-        }
-        Ok(ThreadResult {
-            file,
-            lsn_max: block.lsn_max(),
-            open: block.take_open(),
-            ranges,
-        })
-    }
-}
-
-/// How many ranges of each table are still to be written.
-struct Left(Vec<AtomicU64>);
-
-impl Left {
-    /// Tables without any are done.
-    fn new<S: RowSource>(
-        source: &S,
-        tables: &[TableEntry],
-        units: &[Unit],
-        progress: &CheckpointProgress,
-    ) -> Self {
-        let mut left = vec![0u64; tables.len()];
-        for unit in units {
-            left[unit.table] += 1;
-        }
-        let mut done = 0;
-        for (table, left) in tables.iter().zip(&left) {
-            if *left == 0 {
-                done += 1;
-                source.release(table.id);
-            }
-        }
-        let (tables, ranges) = (tables.len() as u64, units.len() as u64);
-        progress.tables_total.store(tables, Ordering::Relaxed);
-        progress.tables_done.store(done, Ordering::Relaxed);
-        progress.ranges_total.store(ranges, Ordering::Relaxed);
-        Left(left.into_iter().map(AtomicU64::new).collect())
-    }
-
-    /// A range of the table is done; whether it was the last one. All that was read of the others was read before that.
-    fn is_last(&self, table: usize) -> bool {
-        self.0[table].fetch_sub(1, Ordering::AcqRel) == 1
-    }
 }
 
 /// Puts the manifest in place. The caller may also replace one of the same generation: when nothing was
