@@ -203,57 +203,9 @@ pub unsafe fn constraint_using_index(relid: pg_sys::Oid, request: &Request) {
             );
         }
         let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as i32);
-        let form = &*(*index).rd_index;
-        let not_ready = |message: String| -> ! {
-            raise(
-                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                message,
-                None,
-                None,
-            )
-        };
-        if pg_sys::get_index_constraint(oid) != pg_sys::InvalidOid {
-            not_ready(format!(
-                "index \"{wanted}\" is already associated with a constraint"
-            ));
-        }
-        if form.indrelid != relid {
-            not_ready(format!(
-                "index \"{wanted}\" does not belong to table \"{}\"",
-                nodes::name(&(*(*table).rd_rel).relname)
-            ));
-        }
-        let wrong = |message: String| -> ! {
-            raise(
-                PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
-                message,
-                Some(
-                    "Cannot create a primary key or unique constraint using such an index.".into(),
-                ),
-                None,
-            )
-        };
-        if !form.indisunique {
-            wrong(format!("\"{wanted}\" is not a unique index"));
-        }
+        refuse_unfit(table, index, &wanted);
         let info = pg_sys::BuildIndexInfo(index);
-        let mut elements = Vec::new();
-        for position in 0..form.indnkeyatts as usize {
-            let attnum = (*info).ii_IndexAttrNumbers[position];
-            let attribute = &nodes::attributes(table)[attnum as usize - 1];
-            if *(*index).rd_indoption.add(position) != 0
-                || *(*index).rd_indcollation.add(position) != attribute.attcollation
-            {
-                wrong(format!(
-                    "index \"{wanted}\" column number {} does not have default sorting behavior",
-                    position + 1
-                ));
-            }
-            let element = nodes::make::<pg_sys::IndexElem>(T_IndexElem);
-            (*element).name = nodes::pstrdup(&nodes::name(&attribute.attname));
-            elements.push(element);
-        }
-        (*stmt).indexParams = nodes::list(&elements);
+        (*stmt).indexParams = nodes::list(&elements_of(table, index, info, &wanted));
         let mut name = request.existing;
         if !(*stmt).idxname.is_null() && nodes::text((*stmt).idxname) != wanted {
             report::notice(&format!(
@@ -292,6 +244,75 @@ pub unsafe fn constraint_using_index(relid: pg_sys::Oid, request: &Request) {
         pg_sys::table_close(table, pg_sys::NoLock as i32);
         pg_sys::CommandCounterIncrement();
     }
+}
+
+/// Raises for an index that no constraint of the table can have.
+unsafe fn refuse_unfit(table: pg_sys::Relation, index: pg_sys::Relation, wanted: &str) {
+    // SAFETY: open relations, the second an index.
+    unsafe {
+        let form = &*(*index).rd_index;
+        let not_ready = |message: String| -> ! {
+            raise(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                message,
+                None,
+                None,
+            )
+        };
+        if pg_sys::get_index_constraint(form.indexrelid) != pg_sys::InvalidOid {
+            not_ready(format!(
+                "index \"{wanted}\" is already associated with a constraint"
+            ));
+        }
+        if form.indrelid != (*table).rd_id {
+            not_ready(format!(
+                "index \"{wanted}\" does not belong to table \"{}\"",
+                nodes::name(&(*(*table).rd_rel).relname)
+            ));
+        }
+        if !form.indisunique {
+            refuse_index(format!("\"{wanted}\" is not a unique index"));
+        }
+    }
+}
+
+/// An index's columns as a statement's; raises for one that is not as a constraint would have made it.
+unsafe fn elements_of(
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+    info: *mut pg_sys::IndexInfo,
+    wanted: &str,
+) -> Vec<*mut pg_sys::IndexElem> {
+    // SAFETY: open relations; the index has an option, a collation and a column number for each key column, and is the table's.
+    unsafe {
+        let mut elements = Vec::new();
+        for position in 0..(*(*index).rd_index).indnkeyatts as usize {
+            let attnum = (*info).ii_IndexAttrNumbers[position];
+            let attribute = &nodes::attributes(table)[attnum as usize - 1];
+            if *(*index).rd_indoption.add(position) != 0
+                || *(*index).rd_indcollation.add(position) != attribute.attcollation
+            {
+                refuse_index(format!(
+                    "index \"{wanted}\" column number {} does not have default sorting behavior",
+                    position + 1
+                ));
+            }
+            let element = nodes::make::<pg_sys::IndexElem>(T_IndexElem);
+            (*element).name = nodes::pstrdup(&nodes::name(&attribute.attname));
+            elements.push(element);
+        }
+        elements
+    }
+}
+
+/// Raises 42809 for an index of another kind than a constraint's.
+fn refuse_index(message: String) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+        message,
+        Some("Cannot create a primary key or unique constraint using such an index.".into()),
+        None,
+    )
 }
 
 /// Raises for what no index here can have, and drops what has no meaning.
