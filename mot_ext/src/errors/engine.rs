@@ -1,0 +1,104 @@
+//! The engine's errors as the SQL errors they are.
+use crate::pg::report;
+use mot_engine::EngineError;
+use pgrx::prelude::*;
+
+/// Raises an engine's error as the SQL error it is.
+pub fn raise(error: EngineError) -> ! {
+    let message = error.to_string();
+    match error {
+        EngineError::ArenaFull(full) => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_OUT_OF_MEMORY,
+            "out of memory for memory-optimized tables",
+            format!(
+                "{} of {} bytes are in use; {} more were asked for.",
+                full.used, full.limit, full.requested
+            ),
+            "Delete rows, drop or truncate tables, end long transactions, or raise mot.max_memory."
+        ),
+        EngineError::KeyTooLong { .. } => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            message,
+            "",
+            "Index a shorter column, or an expression such as a hash of it in a generated column."
+        ),
+        EngineError::RowTooLong { .. } => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            message,
+            "A row of a memory-optimized table is logged in one record, and recovery reads none that is longer.",
+            "Keep long values in several rows, as large objects, or in a heap table."
+        ),
+        EngineError::XidTooHigh { .. } => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+            message,
+            "A row's version has 48 bits for the id of its transaction, the upper 16 of which are the epoch.",
+            "Dump the data and restore it into a new database cluster, whose transaction ids begin anew."
+        ),
+        EngineError::TooManyRows { .. } | EngineError::TooManyLevels { .. } => {
+            raise_report!(
+                PgLogLevel::ERROR,
+                ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                message,
+                "",
+                ""
+            )
+        }
+        EngineError::TooManyIndexes { .. } => {
+            raise_report!(PgLogLevel::ERROR, ERRCODE_TOO_MANY_COLUMNS, message, "", "")
+        }
+        EngineError::OutOfProcessMemory => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_OUT_OF_MEMORY,
+            message,
+            "",
+            "This is memory of the server process itself, not of mot.max_memory."
+        ),
+        EngineError::Cancelled => {
+            // PostgreSQL knows whether it was a timeout, a cancel or the end of the connection, and says so.
+            crate::pg::interrupts::check_for_interrupts();
+            raise_report!(PgLogLevel::ERROR, ERRCODE_QUERY_CANCELED, message, "", "")
+        }
+        EngineError::ReplayWaitsForMemory => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_OUT_OF_MEMORY,
+            message,
+            "",
+            "Increase mot.max_memory, or end the queries that keep old row versions."
+        ),
+        EngineError::CheckpointNotNow { .. } => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            message,
+            "",
+            "It is tried again."
+        ),
+        EngineError::TooManyParticipants(_) => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_TOO_MANY_CONNECTIONS,
+            message,
+            "",
+            "Use fewer connections, with a connection pooler in front of the server."
+        ),
+        EngineError::Io { .. } => {
+            raise_report!(PgLogLevel::ERROR, ERRCODE_IO_ERROR, message, "", "")
+        }
+        EngineError::Corrupt { .. }
+        | EngineError::LogMismatch { .. }
+        | EngineError::BaseMismatch { .. }
+        | EngineError::Damaged { .. }
+        | EngineError::OtherCluster { .. } => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_DATA_CORRUPTED,
+            message,
+            "",
+            "Run mot.check on the tables of this database; restore from a backup what it finds damaged."
+        ),
+        EngineError::Arena(_) => {
+            raise_report!(PgLogLevel::ERROR, ERRCODE_INTERNAL_ERROR, message, "", "")
+        }
+    }
+}
