@@ -129,10 +129,44 @@ pub fn load(
         .index_entries_total
         .store(entries_total, Ordering::Relaxed);
 
+    let tables = make_tables(&session, manifest)?;
+    raise_ids(&session, manifest.next_table, manifest.next_index);
+
+    let allowance = crate::index::gathering_allowance(&session);
+    let known = Known(&manifest.committed);
+    let (rows, read) = rows::load(engine, &files, &blocks, &tables, known, &allowance, threads)?;
+    if read != manifest.rows_in_files() {
+        return Err(EngineError::Damaged {
+            file: crate::checkpoint::manifest_name(manifest.generation),
+            what: "the files do not hold as many rows as it says".to_owned(),
+        });
+    }
+
+    build_indexes(&session, tables, threads)?;
+    settle_definitions(&session, &known, Xid(u64::MAX), &mut Finished::default());
+    // What is between the two is no record of ours; and if a crash lost it, other records may take its place.
+    let certain = manifest.redo.min(manifest.flushed);
+    progress
+        .replayed_lsn
+        .fetch_max(certain.0, Ordering::Relaxed);
+    // The next checkpoint need not write again what nobody changes from here on.
+    engine.set_base(manifest.generation, engine.round());
+    Ok(Loaded {
+        redo: manifest.redo,
+        flushed: manifest.flushed,
+        rows,
+        bytes: bytes_total,
+        tables: manifest.tables.len(),
+        indexes: indexes_total,
+    })
+}
+
+/// Makes the tables of the checkpoint, empty, with indexes to gather keys for. By id.
+fn make_tables(session: &Session, manifest: &Manifest) -> Result<Vec<Loading>, EngineError> {
     let mut tables: Vec<Loading> = Vec::new();
     for entry in &manifest.tables {
         let table = allocate_table(
-            &session,
+            session,
             entry.id,
             entry.key,
             entry.creator,
@@ -168,35 +202,7 @@ pub fn load(
         tables.push(Loading { table, indexes });
     }
     tables.sort_unstable_by_key(|loading| loading.table.id());
-    raise_ids(&session, manifest.next_table, manifest.next_index);
-
-    let allowance = crate::index::gathering_allowance(&session);
-    let known = Known(&manifest.committed);
-    let (rows, read) = rows::load(engine, &files, &blocks, &tables, known, &allowance, threads)?;
-    if read != manifest.rows_in_files() {
-        return Err(EngineError::Damaged {
-            file: crate::checkpoint::manifest_name(manifest.generation),
-            what: "the files do not hold as many rows as it says".to_owned(),
-        });
-    }
-
-    build_indexes(&session, tables, threads)?;
-    settle_definitions(&session, &known, Xid(u64::MAX), &mut Finished::default());
-    // What is between the two is no record of ours; and if a crash lost it, other records may take its place.
-    let certain = manifest.redo.min(manifest.flushed);
-    progress
-        .replayed_lsn
-        .fetch_max(certain.0, Ordering::Relaxed);
-    // The next checkpoint need not write again what nobody changes from here on.
-    engine.set_base(manifest.generation, engine.round());
-    Ok(Loaded {
-        redo: manifest.redo,
-        flushed: manifest.flushed,
-        rows,
-        bytes: bytes_total,
-        tables: manifest.tables.len(),
-        indexes: indexes_total,
-    })
+    Ok(tables)
 }
 
 /// Threads share small indexes as wholes and each large one among them.
