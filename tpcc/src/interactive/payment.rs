@@ -64,31 +64,7 @@ pub(super) fn execute(
         let params = [amount, amount, key[0], key[1], key[2]];
         desk.session.run(&statements.pay_update_customer, &params)?;
     } else {
-        let text = &mut scratch.text;
-        text.clear();
-        let cents = input.amount_cents;
-        // Writing to a String cannot fail.
-        let _ = write!(
-            text,
-            "C_ID={c} C_D_ID={} C_W_ID={} D_ID={} W_ID={} H_AMOUNT={}.{:02}   ",
-            input.c_d,
-            input.c_w,
-            input.d,
-            input.w,
-            cents / 100,
-            cents % 100
-        );
-        desk.session
-            .queue(&statements.pay_select_customer_data, &key)?;
-        desk.session.sync(|_, mut row| {
-            text.push_str(row.text()?);
-            Ok(())
-        })?;
-        // All of it is ASCII, so that bytes are characters.
-        text.truncate(CUSTOMER_DATA_CHARS);
-        let params = [amount, amount, Param::Text(text), key[0], key[1], key[2]];
-        desk.session
-            .run(&statements.pay_update_customer_data, &params)?;
+        note_in_data(desk, statements, &mut scratch.text, input, c, key)?;
     }
 
     let history_data = &mut scratch.text;
@@ -121,6 +97,43 @@ pub(super) fn execute(
     };
     desk.commit()?;
     Ok(Outcome::Committed)
+}
+
+/// Of a customer with bad credit: puts what is paid in front of `c_data`.
+fn note_in_data(
+    desk: &mut Desk,
+    statements: &Interactive,
+    text: &mut String,
+    input: &CustomerInput,
+    c: i32,
+    key: [Param<'_>; 3],
+) -> Result<()> {
+    text.clear();
+    let cents = input.amount_cents;
+    // Writing to a String cannot fail.
+    let _ = write!(
+        text,
+        "C_ID={c} C_D_ID={} C_W_ID={} D_ID={} W_ID={} H_AMOUNT={}.{:02}   ",
+        input.c_d,
+        input.c_w,
+        input.d,
+        input.w,
+        cents / 100,
+        cents % 100
+    );
+    desk.session
+        .queue(&statements.pay_select_customer_data, &key)?;
+    desk.session.sync(|_, mut row| {
+        text.push_str(row.text()?);
+        Ok(())
+    })?;
+    // All of it is ASCII, so that bytes are characters.
+    text.truncate(CUSTOMER_DATA_CHARS);
+    let amount = Param::Cents(cents);
+    let params = [amount, amount, Param::Text(text), key[0], key[1], key[2]];
+    desk.session
+        .run(&statements.pay_update_customer_data, &params)?;
+    Ok(())
 }
 
 /// Runs the query that `queue` queues and copies the first column of its row into `buffer`.
