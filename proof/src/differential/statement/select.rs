@@ -1,5 +1,5 @@
 //! SELECT, with row locks and without.
-use super::{Source, Statement, by_key, condition};
+use super::{Source, Statement, Table, by_key, condition};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
@@ -7,34 +7,10 @@ impl Source<'_> {
     pub(super) fn select(&self, rng: &mut SmallRng, locking: bool) -> Statement {
         let table = self.table(rng);
         let name = &table.name;
-        let key = table.key_list();
         if locking {
-            let lock = [
-                "FOR UPDATE",
-                "FOR NO KEY UPDATE",
-                "FOR SHARE",
-                "FOR KEY SHARE",
-            ][rng.random_range(0..4)];
-            let policy = ["", "", " NOWAIT", " SKIP LOCKED"][rng.random_range(0..4)];
-            let one_row = rng.random();
-            let filter = if one_row {
-                by_key(rng, table)
-            } else {
-                condition(rng, table, "")
-            };
-            let limit = if rng.random_ratio(1, 4) {
-                " LIMIT 3"
-            } else {
-                ""
-            };
-            return Statement {
-                is_ordered: true,
-                locks_several: !one_row,
-                ..Statement::plain(format!(
-                    "SELECT * FROM {name} WHERE {filter} ORDER BY {key}{limit} {lock}{policy}"
-                ))
-            };
+            return select_locking(rng, table);
         }
+        let key = table.key_list();
         let filter = condition(rng, table, "");
         let (target, _) = self.target(rng, table);
         let (text, is_ordered) = match rng.random_range(0..10) {
@@ -109,5 +85,34 @@ impl Source<'_> {
             is_ordered,
             ..Statement::plain(text)
         }
+    }
+}
+
+fn select_locking(rng: &mut SmallRng, table: &Table) -> Statement {
+    let lock = [
+        "FOR UPDATE",
+        "FOR NO KEY UPDATE",
+        "FOR SHARE",
+        "FOR KEY SHARE",
+    ][rng.random_range(0..4)];
+    let policy = ["", "", " NOWAIT", " SKIP LOCKED"][rng.random_range(0..4)];
+    let one_row = rng.random();
+    let filter = if one_row {
+        by_key(rng, table)
+    } else {
+        condition(rng, table, "")
+    };
+    let limit = if rng.random_ratio(1, 4) {
+        " LIMIT 3"
+    } else {
+        ""
+    };
+    let (name, key) = (&table.name, table.key_list());
+    Statement {
+        is_ordered: true,
+        locks_several: !one_row,
+        ..Statement::plain(format!(
+            "SELECT * FROM {name} WHERE {filter} ORDER BY {key}{limit} {lock}{policy}"
+        ))
     }
 }
