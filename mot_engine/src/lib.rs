@@ -12,6 +12,9 @@ mod all_committed;
 pub mod check;
 pub mod checkpoint;
 pub mod clock;
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod common;
 mod decoded;
 pub mod disk;
 pub mod engine;

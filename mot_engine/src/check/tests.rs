@@ -1,9 +1,7 @@
 //! Damage done by hand must be reported: a check that sees nothing proves nothing.
 
-#[path = "../../tests/common/mod.rs"]
-mod common;
-
 use super::Problem;
+use crate::common::{self, Fate, Positions, Row, World, body};
 use crate::index::{append_slot, enter_key};
 use crate::key::{KeyBuffer, encode_row};
 use crate::memory::Urgency;
@@ -12,7 +10,6 @@ use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use crate::transaction::{NoClock, Transaction};
 use crate::{Build, CommandId, Entered, Slot, Written, Xid};
-use common::{Fate, Positions, Row, World, body};
 use mot_index::Tree;
 use std::sync::atomic::Ordering;
 

@@ -12,6 +12,9 @@
 mod ahead;
 mod clean;
 mod old;
+mod settle;
+#[cfg(all(test, debug_assertions))]
+mod settle_tests;
 mod stretch;
 mod sweep;
 mod tail;

@@ -3,6 +3,7 @@
 use super::Sweeping;
 use super::ahead::Ahead;
 use super::clean::prune_row;
+use super::settle::settle_keys;
 use crate::clock::Clock;
 use crate::ids::Slot;
 use crate::pause::{Point, reach};
@@ -144,7 +145,7 @@ impl Session {
         };
         let head = anchor.head();
         if anchor.is_at_rest(head) {
-            return false;
+            return settle_keys(table, anchor, head);
         }
         let horizon = self.horizon();
         let mut below_needed = false;
@@ -166,7 +167,7 @@ impl Session {
             return false;
         };
         if anchor.is_at_rest(head) {
-            return false;
+            return settle_keys(table, anchor, head);
         }
         let now = newest.flags();
         let settled = crate::row::flags::COMMITTED;

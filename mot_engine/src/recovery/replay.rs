@@ -253,8 +253,10 @@ impl Replayer {
             }
             version.set_next(head);
             let mut new = head.with_address(version.address());
-            // On a standby the sweeper may still be removing entries of the row that was here.
-            if keys_changed && (!head.is_empty() || head.has(Head::CLEANING)) {
+            // A standby's sweeper may have taken out what this was compared with, rolled back, and KEYS_MOVED with it. It may still be removing entries of the row that
+            // was here.
+            let may_differ = keys_changed || head.newest_data() != newest;
+            if may_differ && (!head.is_empty() || head.has(Head::CLEANING)) {
                 new = new.with_flags(Head::KEYS_MOVED);
             }
             if anchor.publish(head, new) {

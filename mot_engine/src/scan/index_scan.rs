@@ -11,7 +11,7 @@ use crate::index::only_slot;
 use crate::key::KeyBuffer;
 use crate::memory::Urgency;
 use crate::pause::{Point, reach};
-use crate::row::{self, Anchor, Head, VersionRef};
+use crate::row::{self, Head, VersionRef};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use mot_index::{Batch, Bound, Direction, Tree};
@@ -52,6 +52,8 @@ pub struct IndexScan {
     points: Points,
     /// Nothing more is to be read from the tree.
     is_done: bool,
+    /// The table's number ([`TableRef::keys_settled`]) from before the last entries were read.
+    settled: u64,
     /// Rows whose entries were read and that are not looked up yet, with the number of their key in the batch.
     pending: Pending,
     /// Rows looked up and not handed out yet.
@@ -79,6 +81,7 @@ impl IndexScan {
             is_point: false,
             points: Points::default(),
             is_done: true,
+            settled: 0,
             pending: Pending::default(),
             found: Found::default(),
             scratch: KeyBuffer::new(),
@@ -177,6 +180,7 @@ impl IndexScan {
         let memory = session.tree_memory(Urgency::Ordinary);
         // SAFETY: pinned.
         let tree = unsafe { Tree::new(&index.storage().root, &memory) };
+        self.settled = table.keys_settled();
         let value = tree.get(key);
         reach(Point::ScanAfterEntries);
         let Some(value) = value else {
@@ -193,8 +197,21 @@ impl IndexScan {
         let Some(anchor) = table.anchor(slot) else {
             return Ok(None);
         };
-        let scratch = &mut self.scratch;
-        let seen = visible_with_key(session, index, slot, anchor, snapshot, scratch, || key)?;
+        let coming = Coming {
+            key: 0,
+            slot,
+            anchor,
+        };
+        let (settled, scratch) = (self.settled, &mut self.scratch);
+        let seen = visible_with_key(
+            session,
+            (table, index),
+            &coming,
+            settled,
+            snapshot,
+            scratch,
+            |_| key,
+        )?;
         Ok(seen.map(|version| (slot, version)))
     }
 
@@ -260,7 +277,7 @@ impl IndexScan {
                 && let Some(coming) = self.pending.pop()
             {
                 self.pending.ask_ahead();
-                match self.check(session, index, &coming, snapshot) {
+                match self.check(session, (table, index), &coming, snapshot) {
                     Ok(None) => {}
                     Ok(Some(version)) => {
                         self.found.push(coming.slot, version);
@@ -308,6 +325,7 @@ impl IndexScan {
         let memory = session.tree_memory(Urgency::Ordinary);
         // SAFETY: `next` is pinned around this.
         let tree = unsafe { Tree::new(&index.storage().root, &memory) };
+        self.settled = table.keys_settled();
         let pending = &mut self.pending;
         if !self.points.is_empty() {
             self.is_done = self.points.look_up(&tree, table, pending)?;
@@ -363,15 +381,14 @@ impl IndexScan {
     fn check<S: Snapshot>(
         &mut self,
         session: &Session,
-        index: IndexRef,
+        place: (TableRef, IndexRef),
         coming: &Coming,
         snapshot: &S,
     ) -> Result<Option<VersionRef>, EngineError> {
-        let Coming { key, slot, anchor } = *coming;
         let (batch, points, begin_key) = (&self.batch, &self.points, &self.begin_key);
-        let is_point = self.is_point;
+        let (is_point, settled) = (self.is_point, self.settled);
         let scratch = &mut self.scratch;
-        visible_with_key(session, index, slot, anchor, snapshot, scratch, || {
+        visible_with_key(session, place, coming, settled, snapshot, scratch, |key| {
             if is_point {
                 &begin_key[..]
             } else if !points.is_empty() {
@@ -389,28 +406,32 @@ fn count_scan(index: IndexRef) {
     scans.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The row in a slot, if the snapshot sees it with the key of the entry that led there. Pinned.
+/// The row behind an entry, if the snapshot sees it with the entry's key, which `key` gives by its number. `settled`: the table's number from before the
+/// entry was read ([`TableRef::keys_settled`]). Pinned.
 #[inline]
 fn visible_with_key<'k, S: Snapshot>(
     session: &Session,
-    index: IndexRef,
-    slot: Slot,
-    anchor: &Anchor,
+    (table, index): (TableRef, IndexRef),
+    coming: &Coming,
+    settled: u64,
     snapshot: &S,
     scratch: &mut KeyBuffer,
-    key: impl FnOnce() -> &'k [u8],
+    key: impl FnOnce(u32) -> &'k [u8],
 ) -> Result<Option<VersionRef>, EngineError> {
-    let Some(version) = row::visible(anchor, snapshot) else {
+    let Some(version) = row::visible(coming.anchor, snapshot) else {
         return Ok(None);
     };
     // The flag is loaded after the walk: a writer sets it before it publishes a version with another key. A slot that an abort gave back may
-    // have a new row meanwhile.
-    if !snapshot.sees_younger() && !anchor.head().has(Head::KEYS_MOVED) {
+    // have a new row meanwhile. The number is loaded after the flag: it moves on before the flag goes.
+    if !snapshot.sees_younger()
+        && !coming.anchor.head().has(Head::KEYS_MOVED)
+        && table.keys_settled() == settled
+    {
         return Ok(Some(version));
     }
     let has_null = session.encode_key(index, version.body(), scratch)?.0;
     if index.form(has_null) == EntryForm::Suffixed {
-        crate::index::append_slot(scratch, slot)?;
+        crate::index::append_slot(scratch, coming.slot)?;
     }
-    Ok((scratch.as_slice() == key()).then_some(version))
+    Ok((scratch.as_slice() == key(coming.key)).then_some(version))
 }

@@ -15,6 +15,7 @@ use crate::ids::{Lsn, RelationKey, Slot, TableId};
 use crate::limits::INDEXES_PER_TABLE_MAX;
 use crate::memory::Latch;
 use crate::row::{Anchor, VersionRef};
+use crate::sync;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
@@ -82,6 +83,8 @@ pub(crate) struct TableStorage {
     pub(crate) counters: TableCounters,
     pub(crate) index_count: AtomicU32,
     pub(crate) indexes: [AtomicU64; INDEXES_PER_TABLE_MAX],
+    /// See [`TableRef::keys_settled`]. Written seldom, as what lies beside it.
+    pub(crate) keys_settled: sync::AtomicU64,
     pub(crate) directory: Directory,
 }
 
@@ -116,6 +119,18 @@ impl TableRef {
     #[inline]
     pub(crate) fn anchors<'a>(self, slot: Slot) -> &'a [Anchor] {
         self.storage().directory.run(slot)
+    }
+
+    /// How often a row of which keys had moved was taken to be one with one key an index again: who has read an entry before that must compare keys
+    /// (reclaim/settle.rs). What was removed from indexes before a number was stored, nobody finds who has read that number.
+    #[inline]
+    pub(crate) fn keys_settled(self) -> u64 {
+        self.storage().keys_settled.load(Ordering::Acquire)
+    }
+
+    /// Makes scans that have read entries compare keys. Before a row's KEYS_MOVED goes.
+    pub(crate) fn settle_keys(self) {
+        self.storage().keys_settled.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Notes that the row may have something to reclaim: called after that something was left behind.
