@@ -36,6 +36,22 @@ impl Clock for Meanwhile<'_> {
     }
 }
 
+/// The same, before anybody is told that a transaction has ended.
+struct MeanwhileAsked<'a>(Meanwhile<'a>);
+
+impl Clock for MeanwhileAsked<'_> {
+    fn is_current(&self, xid: Xid) -> bool {
+        self.0.me.is_current(xid)
+    }
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        self.0.happen();
+        self.0.me.is_in_progress(xid)
+    }
+    fn did_commit(&self, xid: Xid) -> bool {
+        self.0.me.did_commit(xid)
+    }
+}
+
 /// A row leaves key 1 and its transaction has committed, though its session has not stamped it yet. While an inserter of key 1 judges that row,
 /// somebody else moves it back to key 1: the verdict "free" must not survive.
 #[test]
@@ -133,6 +149,65 @@ fn a_key_taken_back_while_it_is_judged_is_not_free() {
     common::sweep(&session, &world, table);
     let report = common::check(&session, table, &common::reader(&world));
     assert_eq!((report.rows, report.entries, slot), (1, 1, Slot(0)));
+}
+
+/// A transaction had a key for a while, and none when it committed. Who asked while it had it, and is told of its end before he knows what became of
+/// the row, must not find the key taken: no committed state ever had it.
+#[test]
+fn a_key_that_was_held_for_a_while_is_free() {
+    for is_deleted in [true, false] {
+        let (_region, engine) = common::engine(32 << 20);
+        let (session, other_session) = (engine.join().unwrap(), engine.join().unwrap());
+        let world = World::new();
+        let by_a = common::definition(101, true, &[(1, false)]);
+        let table = common::table(&session, &world, &[by_a]);
+        let row = |a| body(Row { a, b: 0, c: None });
+        let cid = CommandId(1);
+
+        let leaver = world.begin();
+        let mut leaving = Transaction::new();
+        let (slot, held) = leaving
+            .insert(&other_session, table, &row(1), Xid(leaver.top), cid)
+            .unwrap();
+        let entered = leaving.enter(&other_session, &leaver, table, slot, held);
+        assert_eq!(entered.unwrap(), Entered::Done);
+
+        let inserter = world.begin();
+        let mut inserting = Transaction::new();
+        let (new, fresh) = inserting
+            .insert(&session, table, &row(1), Xid(inserter.top), cid)
+            .unwrap();
+        let clock = MeanwhileAsked(Meanwhile {
+            me: inserter.clone(),
+            act: RefCell::new(Some(Box::new(|| {
+                let (session, xid) = (&other_session, Xid(leaver.top));
+                let written = if is_deleted {
+                    leaving.delete(session, &leaver, table, slot, held, xid, cid)
+                } else {
+                    leaving.update(session, &leaver, table, slot, held, &row(2), xid, cid)
+                };
+                let Ok(Written::Done(left)) = written else {
+                    panic!("{written:?}")
+                };
+                if !is_deleted {
+                    let entered = leaving.enter(session, &leaver, table, slot, left);
+                    assert_eq!(entered.unwrap(), Entered::Done);
+                }
+                leaver.end(Fate::Committed);
+                leaving.commit(session);
+            }))),
+        });
+        let entered = inserting.enter(&session, &clock, table, new, fresh);
+        assert!(clock.0.act.borrow().is_none(), "the row was judged");
+        assert_eq!(entered.unwrap(), Entered::Done);
+        drop(clock);
+        inserter.end(Fate::Committed);
+        inserting.commit(&session);
+        common::sweep(&session, &world, table);
+        let report = common::check(&session, table, &common::reader(&world));
+        let rows = if is_deleted { 1 } else { 2 };
+        assert_eq!((report.rows, report.entries), (rows, rows));
+    }
 }
 
 /// A writer judges a state that is being superseded at that moment: it must not go on top.

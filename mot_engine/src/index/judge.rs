@@ -20,8 +20,25 @@ pub(crate) enum Candidate {
 }
 
 /// Judges one row against a key (the rule of _bt_check_unique with a dirty snapshot). The head it was judged at is returned: the verdict holds
-/// while the head is the same.
+/// while the head is the same. That a key is taken is final, so it is said of a chain that still is the same afterwards: a transaction may have put
+/// another state on top before it ended, and then the one that was looked at never was the row's.
 pub(crate) fn judge_candidate(
+    anchor: &Anchor,
+    clock: &impl Clock,
+    definition: &IndexDefinition,
+    key: &[u8],
+    scratch: &mut KeyBuffer,
+) -> Result<(Candidate, Head), EngineError> {
+    loop {
+        let (candidate, head) = judge_chain(anchor, clock, definition, key, scratch)?;
+        if candidate != Candidate::Taken || anchor.head().same_chain(head) {
+            return Ok((candidate, head));
+        }
+    }
+}
+
+/// Judges a chain as it was a moment ago.
+fn judge_chain(
     anchor: &Anchor,
     clock: &impl Clock,
     definition: &IndexDefinition,
