@@ -10,12 +10,13 @@ mod begin;
 mod check;
 
 use super::expressions::per_tuple_memory;
+use super::private::items;
 use super::triggers::{self, Hidden};
 use super::write::{Fate, Inserted, Target};
 use super::{tuple, upsert};
 use crate::clock::{PgClock, PgSnapshot};
 use crate::errors;
-use crate::pg::version;
+use crate::pg::{generated, version};
 use mot_engine::{Clock, CommandId, Newest, Slot, VersionRef};
 use pgrx::pg_sys;
 
@@ -40,6 +41,8 @@ pub struct Modify {
     is_locked: bool,
     /// Of BEFORE row triggers, which core does not see: it would fire them for a row that a join gives once more.
     fires_before: bool,
+    /// Of an UPDATE with such triggers: core would compute the columns before they have run.
+    generated: Option<generated::Hidden>,
     pub hidden: Hidden,
     /// Of COPY, which has no plan and sets no command in its executor state: the command as it began. Statements of triggers come after it.
     copy_command: Option<CommandId>,
@@ -48,6 +51,23 @@ pub struct Modify {
 unsafe fn state<'a>(info: *mut pg_sys::ResultRelInfo) -> &'a mut Modify {
     // SAFETY: Begin stored it; it lives as long as the query's memory context.
     unsafe { &mut *(*info).ri_FdwState.cast::<Modify>() }
+}
+
+/// Hides the generated columns of the target `relation` from core where BEFORE row triggers come first: before a row of it is changed, when all of the statement's
+/// nodes are made.
+pub unsafe fn hide_generated(estate: *mut pg_sys::EState, relation: pg_sys::Oid) {
+    // SAFETY: the running statement's; the relation is one of ours, so what has a state has this module's.
+    unsafe {
+        for info in items::<pg_sys::ResultRelInfo>((*estate).es_opened_result_relations) {
+            let is_it = (*(*info).ri_RelationDesc).rd_id == relation;
+            if is_it && !(*info).ri_usesFdwDirectModify && !(*info).ri_FdwState.is_null() {
+                let state = state(info);
+                if state.fires_before && state.generated.is_none() {
+                    state.generated = generated::Hidden::of(info);
+                }
+            }
+        }
+    }
 }
 
 impl Modify {
@@ -110,6 +130,22 @@ impl Modify {
                 Newest::Gone => false,
                 Newest::None | Newest::Busy(_) => true,
             }
+    }
+
+    /// Computes the generated columns of an UPDATE's new row, hidden from core or not.
+    unsafe fn compute_generated(
+        &self,
+        estate: *mut pg_sys::EState,
+        info: *mut pg_sys::ResultRelInfo,
+        slot: *mut pg_sys::TupleTableSlot,
+    ) {
+        // SAFETY: the initialized result relation of this state, and a filled slot of its row type.
+        unsafe {
+            match &self.generated {
+                Some(generated) => generated.compute(info, estate, slot),
+                None => compute_generated(estate, info, slot, pg_sys::CmdType::CMD_UPDATE),
+            }
+        }
     }
 
     /// A row as it was before a change, for triggers and RETURNING: in the memory of one row.
@@ -236,20 +272,27 @@ pub unsafe fn exec_foreign_update(
             return std::ptr::null_mut();
         };
         state.hidden.show();
-        if state.fires_before(info, row, state.command(estate)) {
+        let fires_before = state.fires_before(info, row, state.command(estate));
+        if fires_before {
             let old = state.old_row(estate, row, seen);
             if !triggers::fire_before_update(state.node, estate, info, old, slot) {
                 return std::ptr::null_mut();
             }
+        }
+        // Changed by this command before: the write passes over it, or raises, and nobody asks what the new row would be.
+        let is_changed = state.fires_before && !fires_before && !(*info).ri_TrigDesc.is_null();
+        if state.fires_before && !is_changed {
             (*slot).tts_tableOid = state.target.oid();
-            compute_generated(estate, info, slot, pg_sys::CmdType::CMD_UPDATE);
+            state.compute_generated(estate, info, slot);
         }
         let scanned = seen;
         let mut slot = slot;
         loop {
             (*slot).tts_tableOid = state.target.oid();
-            check_policies(estate, info, slot, false);
-            check(estate, info, slot, false);
+            if !is_changed {
+                check_policies(estate, info, slot, false);
+                check(estate, info, slot, false);
+            }
             let old = pg_sys::MemoryContextSwitchTo(per_tuple_memory(estate));
             let body = tuple::form(slot);
             let command = state.command(estate);
@@ -299,7 +342,7 @@ unsafe fn compute_new_row(
         tuple::store_copy(old_slot, row, version, state.target.oid());
         let slot = pg_sys::ExecGetUpdateNewTuple(info, output, old_slot);
         (*slot).tts_tableOid = state.target.oid();
-        compute_generated(estate, info, slot, pg_sys::CmdType::CMD_UPDATE);
+        state.compute_generated(estate, info, slot);
         slot
     }
 }

@@ -5,6 +5,7 @@
 //! the functions declared `extern "C"` here are those proven (by reading their source in 15 to 18) never to raise one.
 pub mod checkpointer;
 pub mod executor;
+pub mod generated;
 pub mod guard;
 pub mod interrupts;
 pub mod owner;
@@ -152,6 +153,18 @@ pub fn top_full_xid_if_any() -> Option<u64> {
 pub fn nest_level() -> i32 {
     // SAFETY: never raises; reads process-local state only.
     unsafe { get_current_transaction_nest_level() }
+}
+
+/// Whether what begins now is run by a portal that is older than the current savepoint. What a SQL function that gives its rows one by one
+/// began then lives as long as the portal, and so may go on after that savepoint was rolled back.
+#[inline]
+pub fn is_in_portal_older_than_savepoint() -> bool {
+    // SAFETY: plain variables of this process; an active portal is a live one.
+    unsafe {
+        pg_sys::CurrentResourceOwner != pg_sys::CurTransactionResourceOwner
+            && (pg_sys::ActivePortal.is_null()
+                || (*pg_sys::ActivePortal).createSubid != pg_sys::GetCurrentSubTransactionId())
+    }
 }
 
 /// The 64-bit id of the current (sub)transaction, if it has one.

@@ -19,7 +19,7 @@ pub fn possible() -> bool {
     }
 }
 
-/// Whether there is the slot: it is made when the first checkpoint is complete. Not before PostgreSQL has read its slots from disk.
+/// Whether there is the slot: it is made when the first checkpoint is complete, be it the empty one of a recovery that found none. Not before PostgreSQL has read its slots from disk.
 pub fn exists() -> bool {
     // SAFETY: looks through shared memory under a lock.
     !unsafe { pg_sys::SearchNamedReplicationSlot(NAME.as_ptr(), true) }.is_null()

@@ -100,6 +100,7 @@ unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRe
             tuple: tuple::empty(),
             is_locked: fires_before,
             fires_before,
+            generated: None,
             hidden: Hidden::none(),
             copy_command: plan.is_null().then(xact::command_id),
         };

@@ -5,6 +5,7 @@ use crate::fdw::aggregate;
 use crate::fdw::expressions::{Value, passes};
 use crate::fdw::filter::Verdict;
 use crate::fdw::lock_rows::{self, For, Outcome};
+use crate::fdw::modify;
 use crate::fdw::private::{Private, cells};
 use crate::fdw::row_slot;
 use crate::fdw::tuple;
@@ -22,6 +23,8 @@ pub(super) struct RowLock {
     target: Target,
     strength: LockStrength,
     filter: *mut pg_sys::ExprState,
+    /// The target has columns that are to be computed behind the triggers.
+    has_generated: bool,
 }
 
 impl RowLock {
@@ -38,10 +41,12 @@ impl RowLock {
             }
             let filter = (*node).ss.ps.qual;
             (*node).ss.ps.qual = std::ptr::null_mut();
+            let constraints = (*(*relation).rd_att).constr;
             Some(RowLock {
                 target: Target::new(relation),
                 strength,
                 filter,
+                has_generated: !constraints.is_null() && (*constraints).has_generated_stored,
             })
         }
     }
@@ -146,6 +151,9 @@ unsafe fn lock_row(
         (*context).ecxt_scantuple = slot;
         if !passes(lock.filter, context) {
             return false;
+        }
+        if lock.has_generated {
+            modify::hide_generated((*node).ss.ps.state, lock.target.oid());
         }
         let (strength, policy, purpose) = (lock.strength, WaitPolicy::Block, For::Changing);
         let outcome = lock_rows::lock(&lock.target, row, version, strength, policy, purpose);

@@ -1,0 +1,54 @@
+//! Stored generated columns of an UPDATE, computed when they are asked for here and not before.
+//!
+//! Core computes a foreign table's before it hands the row over. Where BEFORE row triggers are fired behind that, an expression that cannot be computed of the row as it was before
+//! them (`100 / b`, with a trigger that mends `b = 0`) raised an error that a heap table does not. Core passes over the columns where it believes that there is
+//! none to be computed, which the result relation counts.
+use super::executor::compute_stored_generated;
+use pgrx::pg_sys;
+use std::ffi::c_int;
+
+/// The columns of one result relation, hidden from core.
+pub struct Hidden {
+    /// How many there are to compute.
+    needed: c_int,
+}
+
+impl Hidden {
+    /// Hides them, if the relation has any: one of an UPDATE, for as long as it lives, of which core knows them. It looks for them as it makes the
+    /// statement's nodes, later than it calls the wrapper's Begin. (Releases of 15 before 15.2 look at the first row, and then it is as it was.)
+    pub unsafe fn of(relation: *mut pg_sys::ResultRelInfo) -> Option<Hidden> {
+        // SAFETY: an initialized result relation of a running statement.
+        let needed = std::mem::take(unsafe { count(relation) });
+        (needed > 0).then_some(Hidden { needed })
+    }
+
+    /// Computes them for a new row; may raise, and then the statement has ended.
+    pub unsafe fn compute(
+        &self,
+        relation: *mut pg_sys::ResultRelInfo,
+        estate: *mut pg_sys::EState,
+        slot: *mut pg_sys::TupleTableSlot,
+    ) {
+        // SAFETY: the relation of `of`, and a filled slot of its row type.
+        unsafe {
+            *count(relation) = self.needed;
+            compute_stored_generated(relation, estate, slot, pg_sys::CmdType::CMD_UPDATE);
+            *count(relation) = 0;
+        }
+    }
+}
+
+/// Where core counts the columns that an UPDATE has to compute.
+unsafe fn count<'a>(relation: *mut pg_sys::ResultRelInfo) -> &'a mut c_int {
+    // SAFETY: an initialized result relation, which outlives the reference.
+    unsafe {
+        #[cfg(feature = "pg15")]
+        {
+            &mut (*relation).ri_NumGeneratedNeeded
+        }
+        #[cfg(not(feature = "pg15"))]
+        {
+            &mut (*relation).ri_NumGeneratedNeededU
+        }
+    }
+}
