@@ -126,9 +126,18 @@ pub struct PgSnapshot<'a> {
     subs: &'a [u32],
     overflowed: bool,
     in_recovery: bool,
+    judges_ahead: bool,
 }
 
 impl PgSnapshot<'_> {
+    /// The same, for a scan that judges no row before it is asked for.
+    pub fn one_by_one(self) -> Self {
+        PgSnapshot {
+            judges_ahead: false,
+            ..self
+        }
+    }
+
     /// No transaction from here on had begun.
     pub fn xmax(&self) -> Xid {
         self.xmax
@@ -155,6 +164,7 @@ impl PgSnapshot<'_> {
                 subs: slice(s.subxip, s.subxcnt.max(0) as usize),
                 overflowed: s.suboverflowed,
                 in_recovery: s.takenDuringRecovery,
+                judges_ahead: true,
             }
         }
     }
@@ -215,6 +225,10 @@ impl Snapshot for PgSnapshot<'_> {
 
     fn did_commit(&self, xid: Xid) -> bool {
         did_commit(xid)
+    }
+
+    fn may_judge_ahead(&self) -> bool {
+        self.judges_ahead
     }
 
     fn between_groups(&self) {

@@ -181,6 +181,17 @@ pub fn index_dropped() -> ! {
     )
 }
 
+/// Raises 55000: a SQL function gives the rows of a storage, or by an index, that a savepoint's rollback took away.
+pub fn rolled_back_while_read() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "what the function reads was rolled back while its rows were fetched".to_owned(),
+        "Its table was truncated, or an index made, under a savepoint that is gone.",
+        "Fetch all rows of the function before ROLLBACK TO SAVEPOINT."
+    )
+}
+
 /// Raises 55000: the library is not in shared_preload_libraries. Says which line to write.
 pub fn not_preloaded() -> ! {
     raise_report!(

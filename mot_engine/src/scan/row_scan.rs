@@ -1,7 +1,8 @@
 //! All rows, in slot order.
 //!
 //! Rows are looked up in groups, pinned once a group. What a group found is handed out one by one, unpinned: the scan's registered snapshot
-//! keeps every version it sees.
+//! keeps every version it sees. It does not keep states of the transaction's own that are rolled back: who may go on behind that looks rows up one
+//! by one ([`RowScan::one_by_one`]).
 
 use crate::clock::Snapshot;
 use crate::ids::Slot;
@@ -31,8 +32,9 @@ pub struct RowScan {
     /// Of `found`: handed out, and there in all.
     given: usize,
     count: usize,
-    /// Rows of the next group.
+    /// Rows of the next group, and of any group at most.
     group: usize,
+    group_max: usize,
 }
 
 impl RowScan {
@@ -52,6 +54,16 @@ impl RowScan {
             given: 0,
             count: 0,
             group: FIRST_ROWS,
+            group_max: ROWS_MAX,
+        }
+    }
+
+    /// The same, but no row is looked up before it is asked for: a state of the transaction's own may be taken back while the scan goes on.
+    pub fn one_by_one(self) -> RowScan {
+        RowScan {
+            group: 1,
+            group_max: 1,
+            ..self
         }
     }
 
@@ -85,7 +97,7 @@ impl RowScan {
     ) -> impl ExactSizeIterator<Item = (Slot, VersionRef)> + '_ {
         while self.given == self.count && self.next < self.end {
             // Whoever asks for groups wants all rows.
-            self.group = ROWS_MAX;
+            self.group = self.group_max;
             self.look(session, snapshot);
             if self.count == 0 {
                 snapshot.between_groups();
@@ -128,7 +140,7 @@ impl RowScan {
                 }
             }
         }
-        self.group = (self.group * 4).min(ROWS_MAX);
+        self.group = (self.group * 4).min(self.group_max);
         if self.count > 0 {
             let rows = &self.table.counters().rows_scanned;
             rows.fetch_add(self.count as u64, Ordering::Relaxed);

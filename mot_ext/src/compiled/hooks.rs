@@ -113,17 +113,12 @@ unsafe fn candidate(query: *mut pg_sys::QueryDesc, flags: c_int) -> Option<u64> 
     }
 }
 
-/// Whether the execution may end after the subtransaction it begins in was rolled back. What a SQL function that gives its rows one
-/// by one began while a portal ran lives as long as the portal, which may be older than the savepoint it is run under.
+/// Whether the execution may end after the subtransaction it begins in was rolled back: a SQL function's that gives its rows one by one.
 #[inline]
 unsafe fn may_outlive_its_savepoint(query: *mut pg_sys::QueryDesc) -> bool {
-    // SAFETY: core's query descriptor; plain variables of this process.
-    unsafe {
-        (*(*query).dest).mydest == pg_sys::CommandDest::DestSQLFunction
-            && pg_sys::CurrentResourceOwner != pg_sys::CurTransactionResourceOwner
-            && (pg_sys::ActivePortal.is_null()
-                || (*pg_sys::ActivePortal).createSubid != pg_sys::GetCurrentSubTransactionId())
-    }
+    // SAFETY: core's query descriptor.
+    let is_function = unsafe { (*(*query).dest).mydest == pg_sys::CommandDest::DestSQLFunction };
+    is_function && pg::is_in_portal_older_than_savepoint()
 }
 
 /// Whether no other library's hook would miss the plan states.

@@ -3,9 +3,11 @@
 //! - The state is made at Begin and hangs on the query's memory context; the scan itself starts at the first row asked for, and
 //!   anew after each ReScan, when parameters have their values.
 //! - A row is handed out in place, in one `HeapTupleData` per scan. It stays valid as long as the statement's snapshot is
-//!   registered; whoever keeps it longer copies it, as for any slot that does not own its tuple.
+//!   registered; whoever keeps it longer copies it, as for any slot that does not own its tuple. A scan that may go on after a rollback of what it sees
+//!   hands copies out (`outliving.rs`).
 //! - The snapshot's own rule about command ids keeps a statement from seeing what it writes itself.
 mod node;
+mod outliving;
 mod source;
 
 pub use node::{
@@ -25,6 +27,7 @@ use crate::relation;
 use crate::session;
 use mot_engine::{Session, SharedRowScan, Slot, TableRef, VersionRef};
 use node::RowLock;
+use outliving::Outliving;
 use pgrx::pg_sys;
 use source::Source;
 
@@ -44,6 +47,8 @@ pub struct Scan {
     filter: Option<Box<Filter>>,
     /// In a SERIALIZABLE transaction.
     reader: Option<Box<Reader>>,
+    /// It may go on after the savepoint it began under was rolled back.
+    outliving: Option<Box<Outliving>>,
 }
 
 impl Scan {
@@ -57,13 +62,20 @@ impl Scan {
         unsafe {
             let opened = (*node).ss.ss_currentRelation;
             let registered = (*(*node).ss.ps.state).es_snapshot;
-            let snapshot = PgSnapshot::new(registered);
+            let mut snapshot = PgSnapshot::new(registered);
+            let may_outlive = Outliving::may();
+            if may_outlive {
+                snapshot = snapshot.one_by_one();
+            }
             let table = relation::table(opened);
             let oid = (*opened).rd_id;
             let mut scan = Scan::of_table(oid, table, private, arguments, snapshot);
             scan.row_lock = RowLock::new(node, private, opened);
             scan.filter = Filter::of_node(node).map(Box::new);
             scan.reader = serializable::is_on().then(|| Reader::new(oid, registered));
+            if may_outlive {
+                scan.outliving = Some(Box::new(Outliving::new(table, &mut scan.source)));
+            }
             scan
         }
     }
@@ -90,6 +102,7 @@ impl Scan {
             row_lock: None,
             filter: None,
             reader: None,
+            outliving: None,
         }
     }
 
@@ -214,6 +227,7 @@ impl Scan {
     /// Fills a group with the next rows the snapshot sees, whatever the filter says of them; false: there are no more behind these.
     pub unsafe fn fill(&mut self, group: &mut Group, context: *mut pg_sys::ExprContext) -> bool {
         group.clear();
+        self.check_outliving();
         if let Source::Rows(_) = self.source
             && self.reader.is_none()
         {
@@ -243,6 +257,11 @@ impl Scan {
         row: Slot,
         version: VersionRef,
     ) {
+        if self.outliving.is_some() {
+            // SAFETY: the caller's.
+            unsafe { tuple::store_copy(slot, row, version, self.relation) };
+            return;
+        }
         // SAFETY: the caller's.
         unsafe {
             tuple::point(&mut self.tuple, row, version, self.relation);
@@ -255,9 +274,18 @@ impl Scan {
         self.filter.as_deref()
     }
 
+    /// Raises if what is scanned was rolled back since the scan began.
+    #[inline]
+    fn check_outliving(&mut self) {
+        if let Some(outliving) = &mut self.outliving {
+            outliving.check(self.session, self.relation);
+        }
+    }
+
     /// The next row the snapshot sees.
     #[inline]
     pub unsafe fn next(&mut self, context: *mut pg_sys::ExprContext) -> Option<(Slot, VersionRef)> {
+        self.check_outliving();
         if let Source::Index(source) = &mut self.source
             && source.bounds.is_one_point()
             && self.reader.is_none()

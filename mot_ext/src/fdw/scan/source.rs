@@ -11,8 +11,8 @@ use crate::fdw::tuple;
 use crate::pg::interrupts;
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
-    Direction, EngineError, IndexRef, IndexScan, KeyRange, RowScan, Session, SharedRowScan, Slot,
-    Snapshot, TableRef, VersionRef,
+    Direction, EngineError, IndexId, IndexRef, IndexScan, KeyRange, RowScan, Session,
+    SharedRowScan, Slot, Snapshot, TableRef, VersionRef,
 };
 use pgrx::pg_sys;
 
@@ -34,12 +34,15 @@ pub(super) struct Rows {
     pub(super) scan: Option<RowScan>,
     /// In the query's shared memory; taken back before that goes.
     pub(super) shared: Option<&'static SharedRowScan>,
+    /// No row is looked up before it is asked for.
+    pub(super) is_one_by_one: bool,
 }
 
 impl Rows {
     pub(super) fn begin(&mut self, table: TableRef) {
         self.scan = match self.shared {
             Some(shared) => shared.take(table),
+            None if self.is_one_by_one => Some(RowScan::new(table).one_by_one()),
             None => Some(RowScan::new(table)),
         };
     }
@@ -164,6 +167,11 @@ impl IndexSource {
             },
             is_in_range: false,
         }
+    }
+
+    /// The index, as the catalog and the engine name it.
+    pub(super) fn ids(&self) -> (pg_sys::Oid, IndexId) {
+        (self.oid, self.index.id())
     }
 
     /// Begins anew, with the parameters' values of now.
