@@ -33,6 +33,7 @@ fn started(name: &str, max_memory: &str) -> (Cluster, Target) {
         ("mot.max_memory", max_memory),
         ("max_wal_size", "4GB"),
         ("checkpoint_timeout", "1h"),
+        ("max_prepared_transactions", "5"),
     ];
     let mut cluster = Cluster::create(&scratch_directory(name), None, &settings).unwrap();
     cluster.start_and_wait().unwrap();
@@ -129,4 +130,48 @@ fn a_table_filled_again_is_recovered_in_the_same_memory() {
         .query_one("SELECT count(*) FROM public.wide", &[])
         .unwrap();
     assert_eq!(row.get::<_, i64>(0), ROWS);
+}
+
+/// So must a server that rolled back what was logged already: it had the memory again at once.
+#[test]
+fn changes_that_were_rolled_back_are_recovered_in_the_same_memory() {
+    const ROWS: i64 = 40_000;
+    let (mut cluster, target) = started("mot-rolled-back", "64MB");
+    let mut client = target.client().unwrap();
+    client.execute(FILL, &[&ROWS]).unwrap();
+    client.batch_execute("CHECKPOINT").unwrap();
+    for _ in 0..4 {
+        // The reclaimer takes out in its own time what was rolled back before.
+        let start = Instant::now();
+        let prepare =
+            "BEGIN; UPDATE public.wide SET filler = repeat('y', 400); PREPARE TRANSACTION 'lost'";
+        while client.batch_execute(prepare).is_err() {
+            client.batch_execute("ROLLBACK").unwrap();
+            assert!(start.elapsed() < PATIENCE, "there is no room");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        client.batch_execute("ROLLBACK PREPARED 'lost'").unwrap();
+    }
+    let start = Instant::now();
+    let change = "UPDATE public.wide SET filler = 'z' WHERE id % 100 = 0";
+    while client.batch_execute(change).is_err() {
+        assert!(start.elapsed() < PATIENCE, "there is no room");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(client);
+    cluster.kill_postmaster().unwrap();
+    cluster.start_and_wait().unwrap();
+    let mut client = target.client().unwrap();
+    let row = client
+        .query_one(
+            "SELECT count(*), count(*) FILTER (WHERE filler = 'z'), count(*) FILTER (WHERE filler LIKE 'y%') FROM public.wide",
+            &[],
+        )
+        .unwrap();
+    assert_eq!(row.get::<_, i64>(0), ROWS);
+    assert_eq!(row.get::<_, i64>(1), ROWS / 100);
+    assert_eq!(row.get::<_, i64>(2), 0);
+    client
+        .batch_execute("SELECT * FROM mot.check('public.wide')")
+        .unwrap();
 }

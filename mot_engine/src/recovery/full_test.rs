@@ -7,8 +7,9 @@ use crate::engine::{Engine, State};
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, RelationKey, Slot, TableId, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
-use crate::log::{DefinitionsWriter, RowsWriter};
+use crate::log::{Base, DefinitionsWriter, RowsWriter};
 use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
+use crate::row::Head;
 use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
 use crate::session::Session;
 
@@ -216,6 +217,117 @@ fn what_nobody_reads_makes_room() {
             .collect();
         assert_eq!(left, [9, 8]);
         assert_eq!(sweep().versions_removed, 0);
+    });
+}
+
+/// A record of changes.
+fn written(changes: impl FnOnce(&mut RowsWriter)) -> RowsWriter {
+    let mut rows = RowsWriter::new();
+    changes(&mut rows);
+    rows
+}
+
+/// So is what was rolled back, which the server that wrote the log had taken out at once. What comes behind it in the log fits all the same.
+#[test]
+fn what_was_rolled_back_makes_room() {
+    /// These have ended where the log is. The others may yet commit.
+    struct Ended {
+        committed: &'static [u64],
+        rolled_back: &'static [u64],
+    }
+    impl Clock for Ended {
+        fn is_current(&self, _xid: Xid) -> bool {
+            false
+        }
+        fn is_in_progress(&self, xid: Xid) -> bool {
+            !self.committed.contains(&xid.0) && !self.rolled_back.contains(&xid.0)
+        }
+        fn did_commit(&self, xid: Xid) -> bool {
+            self.committed.contains(&xid.0)
+        }
+    }
+    with_replayed_table(|engine, session, replayer| {
+        let mut apply = |lsn: u64, xid: u64, rows: RowsWriter| {
+            replayer
+                .apply(session, rows.record(), Lsn(lsn), Xid(xid))
+                .expect("has room");
+        };
+        let update = |rows: &mut RowsWriter, key: u32| {
+            rows.update(TableId(1), Slot(0), None, &body(key))
+                .expect("memory");
+        };
+        let insert = |rows: &mut RowsWriter, slot: u64, key: u32| {
+            rows.insert(TableId(1), Slot(slot), &body(key))
+                .expect("memory");
+        };
+        apply(16, 6, written(|rows| insert(rows, 0, 100)));
+        // Rolled back: a state with another key, and a row.
+        let lost = written(|rows| {
+            update(rows, 101);
+            insert(rows, 1, 200);
+        });
+        apply(24, 7, lost);
+        // Prepared: its end is still to come.
+        apply(32, 8, written(|rows| update(rows, 102)));
+
+        let before = Ended {
+            committed: &[5, 6],
+            rolled_back: &[7],
+        };
+        let table = session.find_table(KEY, &before).expect("exists");
+        let sweep = |clock: &Ended| {
+            let done = session.while_nobody_reads(|| session.sweep(clock, table, true, || {}));
+            done.versions_removed
+        };
+        let head = |slot: u64| table.anchor(Slot(slot)).expect("exists").head();
+        let chain = |slot: u64| -> Vec<u64> {
+            std::iter::successors(head(slot).version(), crate::VersionRef::next)
+                .map(|version| version.xid().0)
+                .collect()
+        };
+        assert_eq!(sweep(&before), 2);
+        assert_eq!(chain(0), [8, 6]);
+        assert!(chain(1).is_empty());
+        let after = Ended {
+            committed: &[5, 6],
+            rolled_back: &[7, 8],
+        };
+        assert_eq!(sweep(&after), 1);
+        assert_eq!(chain(0), [6]);
+        assert!(head(0).has(Head::FULL_IMAGE_NEXT));
+
+        // The server logged the row whole then, and differences from there on; the slot had become free.
+        let whole = written(|rows| {
+            update(rows, 101);
+            insert(rows, 1, 201);
+        });
+        apply(40, 9, whole);
+        assert!(!head(0).has(Head::FULL_IMAGE_NEXT));
+        let last = body(101);
+        let base = Base {
+            lsn: Lsn(40),
+            body: &last,
+        };
+        let difference = written(|rows| {
+            rows.update(TableId(1), Slot(0), Some(base), &body(103))
+                .expect("memory");
+        });
+        apply(48, 10, difference);
+        let all = Ended {
+            committed: &[5, 6, 9, 10],
+            rolled_back: &[7, 8],
+        };
+        assert_eq!(sweep(&all), 2);
+        finish(session, &all, 2).expect("finishes");
+        engine.set_state(State::Ready);
+        let found = |slot: u64| head(slot).version().expect("exists").body().to_vec();
+        assert_eq!((chain(0), found(0)), (vec![10], body(103)));
+        assert_eq!((chain(1), found(1)), (vec![9], body(201)));
+        assert_eq!(table.row_count_estimate(), 2);
+        let mut problems = Vec::new();
+        let report = session.check(table, &all, |problem| problems.push(problem));
+        assert_eq!(problems, []);
+        assert_eq!(report.expect("looks at all").entries, 2);
     });
 }
 

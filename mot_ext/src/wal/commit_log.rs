@@ -12,32 +12,54 @@
 //!    nothing about the gap; its commit records do, which are read with it, and so are the records that cut the commit log off ([`Outcomes`]).
 use super::replay::Replay;
 use super::rmgr;
+use super::xid_set::XidSet;
 use crate::clock::widen;
 use crate::pg;
 use mot_engine::{Clock, Lsn, Session, Xid};
 use pgrx::prelude::*;
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::path::Path;
 
-type RedoFunction = Option<unsafe extern "C-unwind" fn(*mut pg_sys::XLogReaderState)>;
+type RedoFunction = unsafe extern "C-unwind" fn(*mut pg_sys::XLogReaderState);
 
-struct Previous(Cell<RedoFunction>);
+/// What a resource manager of PostgreSQL replays with, where a function of ours stands before it.
+pub(super) struct Previous(Cell<Option<RedoFunction>>);
 
 // SAFETY: written once, in the postmaster, before it starts any process.
 unsafe impl Sync for Previous {}
 
-static PREVIOUS: Previous = Previous(Cell::new(None));
+impl Previous {
+    /// None yet.
+    pub(super) const fn new() -> Previous {
+        Previous(Cell::new(None))
+    }
+
+    /// Puts `redo` in the place of the function of the resource manager with number `id`, which it is to call.
+    ///
+    /// # Safety
+    /// Called once, by the postmaster (or the only process), before anything is replayed.
+    pub(super) unsafe fn stand_before(&self, id: u32, redo: RedoFunction) {
+        // SAFETY: the caller's promise. Core's entries are there from the server's start.
+        unsafe {
+            let all = (&raw mut pg_sys::RmgrTable).cast::<pg_sys::RmgrData>();
+            let entry = all.add(id as usize);
+            self.0.set((*entry).rm_redo);
+            (*entry).rm_redo = Some(redo);
+        }
+    }
+
+    /// PostgreSQL's function.
+    pub(super) fn get(&self) -> Option<RedoFunction> {
+        self.0.get()
+    }
+}
+
+static PREVIOUS: Previous = Previous::new();
 
 /// Stands before the commit log's own function; called once, while the server preloads libraries.
 pub fn init() {
-    // SAFETY: the postmaster (or the only process) alone, before anything is replayed. Core's entries are there from the server's start.
-    unsafe {
-        let all = (&raw mut pg_sys::RmgrTable).cast::<pg_sys::RmgrData>();
-        let entry = all.add(pg_sys::RmgrIds::RM_CLOG_ID as usize);
-        PREVIOUS.0.set((*entry).rm_redo);
-        (*entry).rm_redo = Some(redo);
-    }
+    // SAFETY: the postmaster (or the only process) alone, before anything is replayed.
+    unsafe { PREVIOUS.stand_before(pg_sys::RmgrIds::RM_CLOG_ID, redo) };
 }
 
 /// A plain frame: errors of PostgreSQL's own function travel as without this library.
@@ -48,7 +70,7 @@ unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
         if is_cut(record) {
             judge_first(record);
         }
-        if let Some(previous) = PREVIOUS.0.get() {
+        if let Some(previous) = PREVIOUS.get() {
             previous(record);
         }
     }
@@ -89,10 +111,6 @@ const XIDS_PER_FILE: u64 = pg_sys::BLCKSZ as u64 * 4 * 32;
 /// Files there can be, and then the first number comes again.
 const FILES: u64 = (1 << 32) / XIDS_PER_FILE;
 
-/// Transactions to a word, and words to a part, of [`Outcomes`].
-const WORD_XIDS: u64 = u64::BITS as u64;
-const PART_WORDS: u64 = 512;
-
 /// What the log itself says of a gap's transactions: a bit for each one that committed in it, and below which id all had ended.
 ///
 /// Who had committed before the gap is known by the checkpoint (its list of those that the walk found open). So of a transaction that is open in a row
@@ -105,7 +123,7 @@ const PART_WORDS: u64 = 512;
 pub struct Outcomes {
     /// All transactions below had ended by the end of the gap, and their commit records, if they have any, are not behind it.
     ended_below: Xid,
-    parts: BTreeMap<u64, Box<[u64; PART_WORDS as usize]>>,
+    committed: XidSet,
 }
 
 impl Outcomes {
@@ -117,15 +135,13 @@ impl Outcomes {
     pub fn of_gap(is_all: bool) -> Outcomes {
         Outcomes {
             ended_below: if is_all { files_begin() } else { Xid(0) },
-            parts: BTreeMap::new(),
+            committed: XidSet::new(),
         }
     }
 
     /// A transaction or subtransaction committed.
     pub fn add(&mut self, xid: Xid) {
-        let (part, word, bit) = place(xid);
-        let part = self.parts.entry(part);
-        part.or_insert_with(|| Box::new([0; PART_WORDS as usize]))[word] |= bit;
+        self.committed.add(xid);
     }
 
     /// The commit log was cut off: all transactions below had ended.
@@ -135,7 +151,7 @@ impl Outcomes {
 
     /// Tells the rows, when the gap up to `at` is in. The ids of all its transactions are below `next`.
     pub fn tell(&self, replay: &mut Replay, session: &Session, next: Xid, at: Lsn) {
-        if !self.parts.is_empty() || self.ended_below > Xid(0) {
+        if !self.committed.is_empty() || self.ended_below > Xid(0) {
             replay.judge_below(session, self, next, at);
         }
     }
@@ -154,16 +170,6 @@ fn files_begin() -> Xid {
     Xid(first * XIDS_PER_FILE)
 }
 
-/// Part, word in it, and bit in that.
-fn place(xid: Xid) -> (u64, usize, u64) {
-    let word = xid.0 / WORD_XIDS;
-    (
-        word / PART_WORDS,
-        (word % PART_WORDS) as usize,
-        1 << (xid.0 % WORD_XIDS),
-    )
-}
-
 impl Clock for Outcomes {
     fn is_current(&self, _xid: Xid) -> bool {
         false
@@ -174,8 +180,6 @@ impl Clock for Outcomes {
     }
 
     fn did_commit(&self, xid: Xid) -> bool {
-        let (part, word, bit) = place(xid);
-        let part = self.parts.get(&part);
-        part.is_some_and(|part| part[word] & bit != 0)
+        self.committed.has(xid)
     }
 }

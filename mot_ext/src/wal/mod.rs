@@ -4,7 +4,9 @@ pub mod emit;
 pub mod reader;
 pub mod replay;
 pub mod rmgr;
+pub mod rolled_back;
 pub mod stall;
+pub mod xid_set;
 
 /// Number of our resource manager, from the range for extensions (128 to 255). It is written into every record, so it must
 /// never change; 128 is also the number set aside for experiments, and mot has not reserved another one yet.

@@ -153,6 +153,44 @@ unsafe fn tell_commit(reader: *mut pg_sys::XLogReaderState, visitor: &mut impl G
     }
 }
 
+/// Whether a record of PostgreSQL's transactions says that one was rolled back.
+///
+/// # Safety
+/// `reader` has a decoded record of PostgreSQL's transactions.
+pub unsafe fn is_rollback(reader: *mut pg_sys::XLogReaderState) -> bool {
+    // SAFETY: the caller's promise.
+    let info = unsafe { (*(*reader).record).header.xl_info };
+    let kind = u32::from(info) & pg_sys::XLOG_XACT_OPMASK;
+    kind == pg_sys::XLOG_XACT_ABORT || kind == pg_sys::XLOG_XACT_ABORT_PREPARED
+}
+
+/// Tells of the transaction that the record rolls back, and of its subtransactions.
+///
+/// # Safety
+/// `reader` has a decoded record for which `is_rollback` holds.
+pub unsafe fn tell_rollback(
+    reader: *mut pg_sys::XLogReaderState,
+    mut tell: impl FnMut(pg_sys::TransactionId),
+) {
+    // SAFETY: the caller's promise; the parsed form points into the record, which stays until the next read.
+    unsafe {
+        let decoded = (*reader).record;
+        let info = (*decoded).header.xl_info;
+        let is_prepared =
+            u32::from(info) & pg_sys::XLOG_XACT_OPMASK == pg_sys::XLOG_XACT_ABORT_PREPARED;
+        let mut parsed = pg_sys::xl_xact_parsed_abort::default();
+        pg_sys::ParseAbortRecord(info, (*decoded).main_data.cast(), &mut parsed);
+        tell(if is_prepared {
+            parsed.twophase_xid
+        } else {
+            (*decoded).header.xl_xid
+        });
+        for subtransaction in 0..parsed.nsubxacts.max(0) as usize {
+            tell(parsed.subxacts.add(subtransaction).read_unaligned());
+        }
+    }
+}
+
 /// The engine's record, of ours that the reader stands on.
 ///
 /// # Safety

@@ -5,15 +5,16 @@
 //! - `apply` and `drain` wait for memory if need be: visibly and interruptibly.
 //! - Readers of a standby call `wait_until_applied` with their snapshot in hand.
 use super::reader::show_lsn;
+use super::rolled_back;
 use super::stall::{self, FULL_REPORT};
-use crate::clock::PgClock;
+use crate::clock::{PgClock, fresh_horizon};
 use crate::errors;
-use crate::pg::interrupts;
+use crate::pg::{self, interrupts};
 use crate::settings;
 use crate::shmem;
 use crate::workers::shutdown_asked;
 use crate::workers::stage::server_is_stopping;
-use mot_engine::recovery::{HandOver, ParallelReplayer, Reached, Stopper, settle_dropped_indexes};
+use mot_engine::recovery::{HandOver, ParallelReplayer, Reached, Stopper, settle_gone_indexes};
 use mot_engine::transaction::free_doomed;
 use mot_engine::{Clock, Engine, EngineError, Lsn, Session, State, Xid};
 use pgrx::prelude::*;
@@ -137,7 +138,7 @@ impl Replay {
                 }
                 EngineError::TooManyIndexes { .. } if !has_settled => {
                     has_settled = true;
-                    settle_dropped_indexes(session, &PgClock);
+                    make_places(session);
                 }
                 error => errors::replay_stops(&show_lsn(at), error),
             }
@@ -230,9 +231,9 @@ pub fn has_readers() -> bool {
     unsafe { pg_sys::HotStandbyActive() && !is_loading() }
 }
 
-/// Frees what the server that wrote the log had freed by then, and removes superseded versions that replay left. As long as nobody reads
-/// (crash recovery, a standby before it is consistent or without hot_standby) everything superseded by a transaction whose commit was
-/// replayed is dead, for later snapshots see that commit. Then the reclaim worker does it, under the readers' horizon.
+/// Frees what the server that wrote the log had freed by then, and removes versions that replay left: superseded ones, and those that were
+/// rolled back. As long as nobody reads (crash recovery, a standby before it is consistent or without hot_standby) everything superseded by a
+/// transaction whose commit was replayed is dead, for later snapshots see that commit. Then the reclaim worker does it, under the readers' horizon.
 fn make_room(session: &Session) {
     if has_readers() {
         return;
@@ -251,7 +252,21 @@ fn make_room(session: &Session) {
     session.memory().collect();
 }
 
-/// The clock while replay goes on: a transaction is finished if its commit record was replayed; the others may yet commit.
+/// Has indexes go whose places the server that wrote the log could use again by then. With readers PostgreSQL knows which of the log's transactions
+/// run, as far as it is replayed; before that only their ends tell.
+fn make_places(session: &Session) {
+    if has_readers() {
+        fresh_horizon();
+        settle_gone_indexes(session, &PgClock);
+    } else {
+        settle_gone_indexes(session, &DuringReplay);
+    }
+}
+
+/// The clock while replay goes on and nobody reads: a transaction is finished if its commit record was replayed, or the record that it was rolled
+/// back; the others may yet commit.
+///
+/// A checkpoint has rows of transactions whose ids replay has not come to. The commit log need not have a place for these, and is not asked.
 struct DuringReplay;
 
 impl Clock for DuringReplay {
@@ -260,11 +275,11 @@ impl Clock for DuringReplay {
     }
 
     fn is_in_progress(&self, xid: Xid) -> bool {
-        !PgClock.did_commit(xid)
+        !self.did_commit(xid) && !rolled_back::has(xid)
     }
 
     fn did_commit(&self, xid: Xid) -> bool {
-        PgClock.did_commit(xid)
+        xid.0 < pg::next_full_xid() && PgClock.did_commit(xid)
     }
 }
 

@@ -1,14 +1,15 @@
 //! The resource manager: what PostgreSQL calls when it replays, shows or identifies our records.
 //!
 //! - `rm_startup` runs when PostgreSQL has found a record to replay, before the first one; not at all after a clean
-//!   shutdown. It loads the newest checkpoint (unless the worker has: a standby may have been read before), reads the WAL between that and PostgreSQL's redo position itself if there
-//!   is any, and then waits until the checkpoint worker stands at its gate.
+//!   shutdown. It loads the newest checkpoint (unless the worker has: a standby may have been read before), or writes an empty one if there never was any,
+//!   reads the WAL between that and PostgreSQL's redo position itself if there is any, and then waits until the checkpoint worker stands at its gate.
 //! - `rm_redo` applies one record, or hands it over to threads (`replay`); a row that already has it is skipped, so replay may begin anywhere.
 //! - `rm_cleanup` runs when replay has ended; it waits until everything is applied. Recovery is not over for PostgreSQL yet: its last checkpoint follows.
 //! - An error in any of them is FATAL for the startup process: the server does not start, and says why. Nothing is skipped.
 use super::commit_log;
 use super::reader;
 use super::replay::{self, Replay, Stopwatch};
+use super::rolled_back;
 use super::{RMGR_ID, RMGR_NAME};
 use crate::clock::{self, EndedClock};
 use crate::errors;
@@ -52,6 +53,7 @@ pub fn init() {
         if pg_sys::process_shared_preload_libraries_in_progress {
             pg_sys::RegisterCustomRmgr(RMGR_ID, RMGR.0.get());
             commit_log::init();
+            rolled_back::init();
         }
     }
 }
@@ -71,6 +73,7 @@ fn replayer() -> &'static mut Replay {
 /// Judges what transactions below `below` left; they have ended where the log is, before the record that ends at `at`.
 pub(super) fn judge_below(below: Xid, at: Lsn) {
     replayer().judge_below(session::join_uncounted(), &EndedClock, below, at);
+    rolled_back::forget_below(below);
 }
 
 struct Watch(UnsafeCell<Stopwatch>);
