@@ -82,21 +82,27 @@ pub fn settle(session: &Session, clock: &impl Clock, below: Settled) -> u64 {
     finished.definitions_removed
 }
 
-/// Dooms the indexes whose drop has committed, while replay goes on: for its dispatcher, between two records and with nothing handed over, when a table
-/// has no place for an index that the log tells of. Returns how many there were.
+/// Dooms the indexes whose drop has committed, and those whose maker was rolled back, while replay goes on: for its dispatcher, between two records
+/// and with nothing handed over, when a table has no place for an index that the log tells of. Returns how many there were. What the clock takes for
+/// running stays: the very record that finds no place may have made an index.
 ///
-/// No horizon is needed. Who looks an index up or scans it holds a lock on the table, who drops it has had the strongest one, and whoever only walks
+/// No horizon is needed. Who looks an index up or scans it holds a lock on the table, and who drops it has had the strongest one. An index whose maker was
+/// rolled back exists for nobody, so nobody looks it up, not even `mot.check`, beside which it may have been made. Whoever only walks
 /// a table's indexes is pinned, which is waited for before anything is freed. Where a drop's commit record was not replayed yet and the commit log
 /// has it all the same (before consistency), replay comes to it before anybody may read.
-pub fn settle_dropped_indexes(session: &Session, clock: &impl Clock) -> u64 {
+pub fn settle_gone_indexes(session: &Session, clock: &impl Clock) -> u64 {
     let catalog = session.catalog();
     let mut doomed = 0;
     for walk in session.tables() {
         let _pin = session.local.pin();
         let table = walk.table();
         for index in table.all_indexes() {
-            let dropped = Xid(index.storage().dropped.load(Ordering::Acquire));
-            if dropped.is_some() && clock.did_commit(dropped) {
+            let storage = index.storage();
+            let created = storage.created.load(Ordering::Acquire);
+            let creation = outcome(created, clock, Xid(u64::MAX));
+            let dropped = Xid(storage.dropped.load(Ordering::Acquire));
+            let is_dropped = dropped.is_some() && clock.did_commit(dropped);
+            if is_dropped || matches!(creation, Outcome::Aborted) {
                 catalog.doom_index(index);
                 doomed += 1;
             }

@@ -8,7 +8,7 @@
 //!   skipped by LSN. Hot standby's readers may run beside it; beside the parallel one they wait first until
 //!   `Engine::replay_reached` says yes to `Engine::replay_handed`, asked after they took their snapshot.
 //! - After `ArenaFull` from `apply` the same record may be applied again, once there is room; after `TooManyIndexes`, once
-//!   `settle_dropped_indexes` has found some.
+//!   `settle_gone_indexes` has found some.
 //! - `settle` is called by the reclaimer of a standby, beside replay.
 //! - `ParallelReplayer::judge_below` is called, drained, before the server's commit log is cut off.
 //! - `finish` is called once, when replay (if any) is over (drained) and before the first writer.
@@ -38,9 +38,7 @@ mod tests;
 #[cfg(test)]
 mod threads_test;
 
-pub use finish::{
-    Finished, Settled, finish, finish_beside_prepared, settle, settle_dropped_indexes,
-};
+pub use finish::{Finished, Settled, finish, finish_beside_prepared, settle, settle_gone_indexes};
 pub use lanes::Stopper;
 pub use load::{Loaded, load};
 pub use parallel::{HandOver, ParallelReplayer};

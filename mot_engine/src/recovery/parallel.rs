@@ -69,8 +69,8 @@ impl ParallelReplayer {
     /// Applies the record that ends at `lsn`, logged by (top-level) transaction `xid`, or hands it over. `pause` is called while this waits;
     /// it may unwind or not return.
     ///
-    /// `ArenaFull`: the same record may be given again, once there is room; it is not in yet. `TooManyIndexes`: the same, once dropped ones are
-    /// settled. Of any other error there is no way on.
+    /// `ArenaFull`: the same record may be given again, once there is room; it is not in yet. `TooManyIndexes`: the same, once those that are
+    /// gone are settled. Of any other error there is no way on.
     /// Either may be of an earlier record (`failed_at`).
     pub fn apply(
         &mut self,

@@ -1,8 +1,8 @@
 //! Applies definitions: tables and indexes that come, go and are freed.
 //!
-//! A dropped index keeps its place in the table longer than on the server that wrote the log, where the end of the drop gave it back. If there is none
-//! for a new one, that is `TooManyIndexes`, before anything is built: the caller, who knows verdicts, has those go whose drop has committed
-//! (`settle_dropped_indexes`), and applies the record again.
+//! A dropped index keeps its place in the table longer than on the server that wrote the log, where the end of the drop gave it back, and so does one whose maker was
+//! rolled back. If there is none for a new one, that is `TooManyIndexes`, before anything is built: the caller, who knows verdicts, has those go
+//! whose drop has committed or whose maker was rolled back (`settle_gone_indexes`), and applies the record again.
 //!
 //! What the server that wrote the log freed is doomed at the same place unless somebody reads: on a standby with readers a snapshot from before the
 //! drop may still be there, and the reclaimer settles definitions under its horizon. Memory of doomed definitions comes back when it is needed.

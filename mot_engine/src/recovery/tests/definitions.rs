@@ -78,7 +78,7 @@ fn dropped_indexes_give_their_places_back() {
         };
         let mut applied = replayer.apply(&session, bytes, Lsn(*lsn), xid);
         if let Err(EngineError::TooManyIndexes { .. }) = applied {
-            settled += settle_dropped_indexes(&session, &clock);
+            settled += settle_gone_indexes(&session, &clock);
             applied = replayer.apply(&session, bytes, Lsn(*lsn), xid);
         }
         applied.expect("there was a place");
@@ -100,6 +100,91 @@ fn dropped_indexes_give_their_places_back() {
         ids(&session, table, &clock),
         ids(&world.session, original, &before)
     );
+}
+
+/// Indexes of one column of the first relation's table, made by an open transaction.
+fn make_indexes(session: &Session, clock: &TestClock<'_>, open: &mut Open, relations: &[u32]) {
+    let table = session.find_table(RELATIONS[0], clock).expect("exists");
+    for relation in relations {
+        let definition = index(*relation, 2, false);
+        let xid = Xid(open.xid);
+        let built = open
+            .transaction
+            .create_index(session, clock, table, &definition, xid);
+        assert!(matches!(built, Ok(Build::Done(_))));
+    }
+}
+
+/// The same of indexes that were logged, and whose making was rolled back then: the end of that gave their places back. What the transaction has made that is
+/// being replayed is not among them.
+#[test]
+fn indexes_rolled_back_give_their_places_back() {
+    let mut world = World::new(1);
+    let key = RELATIONS[0];
+    world.run(|session, clock, open| {
+        let made = open.transaction.create_table(session, key, Xid(open.xid));
+        open.storages.push((key, Some(made.expect("memory").id())));
+        make_indexes(session, clock, open, &[1001]);
+    });
+    // Where the log was when a transaction was rolled back.
+    let mut rolled_back = Vec::new();
+    for _ in 0..INDEXES_PER_TABLE_MAX {
+        let at = world.begin();
+        let xid = world.open[at].xid;
+        let clock = TestClock {
+            outcomes: &world.outcomes,
+            me: xid,
+        };
+        make_indexes(&world.session, &clock, &mut world.open[at], &[1002, 1003]);
+        world.log(at);
+        world.abort(at);
+        rolled_back.push((world.wal.borrow().end, xid));
+    }
+    world.run(|session, clock, open| make_indexes(session, clock, open, &[1004, 1005]));
+
+    let wal = world.wal.borrow().clone();
+    let outcomes = Outcomes::default();
+    let clock = TestClock {
+        outcomes: &outcomes,
+        me: 0,
+    };
+    let (_region, engine) = arena();
+    let session = engine.join().expect("joins");
+    engine.set_state(State::Replaying);
+    let mut replayer = Replayer::new(1);
+    // With one place taken and two for each of these, the second index of some transaction finds none.
+    let mut settled = 0;
+    for (lsn, entry) in &wal.entries {
+        for (_, xid) in rolled_back.iter().filter(|(end, _)| end < lsn) {
+            outcomes.running.borrow_mut().remove(xid);
+        }
+        let (xid, bytes) = match entry {
+            Entry::Record { xid, bytes } => (Xid(*xid), bytes),
+            Entry::Commit { xid } => {
+                outcomes.running.borrow_mut().remove(xid);
+                outcomes.committed.borrow_mut().insert(*xid);
+                continue;
+            }
+        };
+        outcomes.running.borrow_mut().insert(xid.0);
+        let mut applied = replayer.apply(&session, bytes, Lsn(*lsn), xid);
+        if let Err(EngineError::TooManyIndexes { .. }) = applied {
+            settled += settle_gone_indexes(&session, &clock);
+            applied = replayer.apply(&session, bytes, Lsn(*lsn), xid);
+        }
+        applied.expect("there was a place");
+    }
+    assert!(settled > 0, "there were places for all");
+    finish(&session, &clock, 1).expect("finishes");
+    engine.set_state(State::Ready);
+    let table = session.find_table(key, &clock).expect("exists");
+    let mut relations: Vec<u32> = session
+        .indexes(table, &clock)
+        .into_iter()
+        .map(|index| index.relation_oid())
+        .collect();
+    relations.sort_unstable();
+    assert_eq!(relations, [1001, 1004, 1005]);
 }
 
 impl World {

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::{HandOver, ParallelReplayer, Replayer, finish, load, settle_dropped_indexes};
+use super::{HandOver, ParallelReplayer, Replayer, finish, load, settle_gone_indexes};
 use crate::checkpoint::{
     self, BlockBuilder, CheckpointContext, CheckpointProgress, EngineSource, Pace, RowSource,
     TableEntry, begin_round, newest, next_generation, read_base, write_from,
