@@ -47,7 +47,8 @@ wal_keep_size = 256MB
 restart_after_crash = on
 );
 
-# A primary that may be streamed from and archives, with the schema and its first rows. `conf` adds settings; `next_xid`: it begins with that.
+# A primary that may be streamed from and archives, with the schema and its first rows. `conf` adds settings; `next_xid`: it begins with that; `before`: name
+# of a backup that is taken before it has the library.
 sub new_primary
 {
 	my ($name, %params) = @_;
@@ -56,6 +57,12 @@ sub new_primary
 		allows_streaming => 1,
 		has_archiving    => $params{archiving} // 0,
 		extra            => [ '-E', 'UTF8', '--locale=C.UTF-8' ]);
+	if (defined $params{before})
+	{
+		$node->start;
+		$node->backup($params{before});
+		$node->stop;
+	}
 	$node->append_conf('postgresql.conf', $settings . ($params{conf} // ''));
 	begin_at($node, $params{next_xid}) if defined $params{next_xid};
 	$node->start;
@@ -158,12 +165,13 @@ END \$\$;
 # Standbys replay with threads: the first, the third and so on hand every record over to them, the others only when they are behind.
 my $standbys = 0;
 
-# A standby of `$upstream` from its backup, started.
+# A standby of `$upstream` from its backup, started. `is_plain`: the backup is of a server without the library and its settings.
 sub new_standby
 {
 	my ($name, $upstream, $backup, %params) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 	$node->init_from_backup($upstream, $backup, has_streaming => 1);
+	$node->append_conf('postgresql.conf', $settings) if $params{is_plain};
 	my $hand_over = $standbys++ % 2 == 0 ? 'always' : 'behind';
 	# PostgreSQL's own default cancels readers of a standby that is 30 s behind, which a slow machine is soon: pruned heap pages wait for them.
 	$node->append_conf('postgresql.conf', "mot.replay_workers = 3\nmot.replay_hand_over = $hand_over\nmax_standby_streaming_delay = -1\n");

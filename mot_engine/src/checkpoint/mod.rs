@@ -11,6 +11,7 @@
 //! - Damage is an error that names the file; nothing is skipped.
 
 mod block;
+mod empty;
 mod files;
 mod manifest;
 mod pace;
@@ -27,6 +28,7 @@ mod write;
 mod tests;
 
 pub use block::{BLOCK_BYTES, BlockBuilder, BlockHeader, BlockReader, VersionEntry};
+pub use empty::seal_empty;
 pub use files::{
     generations, manifest_name, newest, newest_for_replay, next_generation, read_manifest,
     remove_old, remove_passed, rows_name,

@@ -1,7 +1,8 @@
 //! Writing a checkpoint from the server: what the engine's writer needs to know of PostgreSQL, and what the log and the
 //! views tell of it.
 //!
-//! - The directory is `mot` under PGDATA, so base backups, pg_rewind and file copies carry it along.
+//! - The directory is `mot` under PGDATA, so base backups, pg_rewind and file copies carry it along. A symbolic link in its place is refused at the server's
+//!   start, and whenever it is opened: base backups pass over it.
 //! - Rows that nobody changed are not written again: a checkpoint of an idle mot is a manifest.
 //! - Old generations go when the new one is complete, except while somebody may be copying them (`copies`).
 mod newest;
@@ -45,6 +46,14 @@ pub fn open() -> Result<DirectoryDisk, EngineError> {
         file: DIRECTORY.into(),
         source,
     })
+}
+
+/// In the postmaster, in the data directory: does not let the server start with a symbolic link in place of the directory. pg_basebackup sends links in
+/// pg_tblspc alone, and pg_wal as a directory; any other it passes over with a WARNING, and the restored server would begin without its rows.
+pub fn refuse_link() {
+    if std::path::Path::new(DIRECTORY).is_symlink() {
+        errors::directory_is_link(DIRECTORY);
+    }
 }
 
 /// The timeline on which a position lies, in the history of the current one. May raise.
@@ -212,10 +221,20 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
 /// statement after a clean start, and before replay. A disk that is full now may not be for ever: the tables are loaded, so it is tried
 /// until it succeeds or the server shuts down. (A worker that alone is told to end tries on: it would leave the server as failed.)
 pub fn begin_from(manifest: &Manifest, redo: Lsn) -> Result<(), EngineError> {
+    until_begun(|| try_begin_from(manifest, redo))
+}
+
+/// Writes a checkpoint without tables at `redo`, before which nothing of ours was logged: for a recovery that has found none. It is tried as
+/// `begin_from` is.
+pub fn begin_empty(redo: Lsn) -> Result<(), EngineError> {
+    until_begun(|| try_begin_empty(redo))
+}
+
+fn until_begun(attempt: impl Fn() -> Result<(), EngineError>) -> Result<(), EngineError> {
     let must_end =
         || !pg::is_under_postmaster() || (super::shutdown_asked() && server_is_stopping());
     loop {
-        let error = match try_begin_from(manifest, redo) {
+        let error = match attempt() {
             Err(error @ EngineError::Io { .. }) if !must_end() => error,
             other => return other,
         };
@@ -236,6 +255,14 @@ fn try_begin_from(manifest: &Manifest, redo: Lsn) -> Result<(), EngineError> {
     manifest.flushed = manifest.flushed.max(manifest.redo);
     manifest.is_final = false;
     checkpoint::seal(&disk, &manifest).map_err(located)
+}
+
+fn try_begin_empty(redo: Lsn) -> Result<(), EngineError> {
+    let disk = open()?;
+    // SAFETY: reads the control file's copy in shared memory; never raises.
+    let system_id = unsafe { pg_sys::GetSystemIdentifier() };
+    checkpoint::seal_empty(&disk, system_id, timeline_of(redo), redo).map_err(located)?;
+    leave_mark(&disk).map_err(located)
 }
 
 /// Removes old generations, unless somebody may be copying them.

@@ -7,6 +7,7 @@
 //! (`load_standby`), so both may come to it at once: whoever claims the load first does it. `rm_startup` waits for a worker that was first, and
 //! replays on what that has loaded. If the recovery ends without a record, nobody calls `rm_cleanup`: the worker finishes (`finish_standby`);
 //! until then nobody writes (`xact::write_xid`).
+use super::beginning::{begin_without_tables, beginning, tell_covered};
 use super::{files, watch};
 use crate::clock::{self, EndedClock, PgClock};
 use crate::errors;
@@ -68,7 +69,7 @@ pub fn load_standby() -> Result<(), String> {
 /// on without a checkpoint of ours (a standby that cannot be read), the gap that the next start finds is not empty.
 pub fn load_for_replay(replay: &mut Replay, to: Lsn) -> Result<(), String> {
     let Some(manifest) = load(Some(to))? else {
-        return Ok(());
+        return begin_without_tables(to);
     };
     let was_read = replay_gap(&manifest, replay, to, Behind::Replay)?;
     if !manifest.is_final {
@@ -77,15 +78,10 @@ pub fn load_for_replay(replay: &mut Replay, to: Lsn) -> Result<(), String> {
     let redo = if is_gap_needed(&manifest, was_read) {
         manifest.redo
     } else {
-        // Where a shutdown's checkpoint begins, rather than where it ends: there another timeline may begin.
-        // SAFETY: reads a shared position; never raises.
-        let begin = Lsn(unsafe { pg_sys::GetRedoRecPtr() });
-        begin.min(to).max(manifest.redo)
+        beginning(to).max(manifest.redo)
     };
     files::begin_from(&manifest, redo).map_err(|e| e.to_string())?;
-    let control = shmem::control();
-    control.covered.store(redo.0, Ordering::SeqCst);
-    control.gap_is_read.store(true, Ordering::SeqCst);
+    tell_covered(redo);
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! Background workers: one holds PostgreSQL's checkpoints at their gates and writes ours, one removes dead row versions; a third begins only
 //! where there is something to do for it (`orphans`).
 //! README.md beside this file describes the gate protocol.
+mod beginning;
 pub mod checkpointer;
 pub mod copies;
 pub mod files;
@@ -27,6 +28,7 @@ pub fn init() {
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
         return;
     }
+    files::refuse_link();
     copies::init();
     first_copy::init();
     register(
