@@ -85,6 +85,28 @@ $alone->start;
 is(digest($alone), $digest, 'with the worker everything is there');
 sound($alone, 'with the worker');
 
+# A link in place of the checkpoints' directory: base backups pass over it.
+my ($place, $elsewhere) = ($whole->data_dir . '/mot', $whole->basedir . '/mot-elsewhere');
+$whole->stop('fast');
+rename $place, $elsewhere or die;
+symlink $elsewhere, $place or die;
+my $seen = -s $whole->logfile;
+is($whole->start(fail_ok => 1), 0, 'with a link in place of the directory it does not start');
+like(slurp_file($whole->logfile, $seen), qr/FATAL: .*"mot" in the data directory is a symbolic link.*HINT: .*Move the directory back/s, 'and says why');
+unlink $place or die;
+rename $elsewhere, $place or die;
+$whole->start;
+is($whole->safe_psql('postgres', q(SELECT count(*) FROM twin_mot WHERE note = 'a row to find')), '5', 'with the directory in its place all is there');
+# Nor is a checkpoint written through one that is made while the server runs.
+rename $place, $elsewhere or die;
+symlink $elsewhere, $place or die;
+$seen = -s $whole->logfile;
+$whole->safe_psql('postgres', 'UPDATE twin_mot SET k = k + 1; CHECKPOINT');
+like(slurp_file($whole->logfile, $seen), qr/mot checkpoint at redo \S+ failed: .*symbolic link/, 'no checkpoint is written through a link');
+unlink $place or die;
+rename $elsewhere, $place or die;
+$whole->safe_psql('postgres', 'CHECKPOINT');
+
 no_crash($primary, $standby, $failing, $waiting, $whole, $alone);
 done_testing();
 

@@ -58,7 +58,8 @@ pub struct DirectoryDisk {
 
 impl DirectoryDisk {
     /// Uses `path`, creating the directory (readable by the owner only) if it is missing; its parent
-    /// must exist and is synced when the directory is new.
+    /// must exist and is synced when the directory is new. A symbolic link is refused, wherever it leads:
+    /// who copies what lies around the directory may pass over links without a word, and loses the files.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         use std::os::unix::fs::DirBuilderExt;
         let path = path.into();
@@ -73,8 +74,12 @@ impl DirectoryDisk {
                     File::open(parent)?.sync_all()?;
                 }
             }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            Err(_) if path.is_symlink() => {
+                let what = "it is a symbolic link, which backups pass over";
+                return Err(io::Error::other(what));
+            }
+            Err(_) => {}
         }
         Ok(Self { path })
     }
@@ -228,6 +233,26 @@ mod tests {
         exercise(&disk);
         let again = DirectoryDisk::open(disk.path()).expect("exists");
         assert_eq!(again.list().expect("lists"), ["c"]);
+    }
+
+    #[test]
+    fn a_link_is_no_directory() {
+        use std::os::unix::fs::symlink;
+        let scratch = tempfile::tempdir().expect("a directory");
+        let (elsewhere, link) = (scratch.path().join("elsewhere"), scratch.path().join("mot"));
+        fs::create_dir(&elsewhere).expect("creates");
+        symlink(&elsewhere, &link).expect("links");
+        let error = DirectoryDisk::open(&link).err().expect("is refused");
+        assert!(error.to_string().contains("symbolic link"), "{error}");
+        fs::remove_file(&link).expect("removes");
+        symlink(scratch.path().join("nowhere"), &link).expect("links");
+        let error = DirectoryDisk::open(&link).err().expect("is refused");
+        assert!(error.to_string().contains("symbolic link"), "{error}");
+        // The parent may be reached by one.
+        let parent = scratch.path().join("parent");
+        symlink(&elsewhere, &parent).expect("links");
+        DirectoryDisk::open(parent.join("mot")).expect("creates");
+        assert!(elsewhere.join("mot").is_dir());
     }
 
     #[test]
