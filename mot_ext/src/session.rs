@@ -3,6 +3,8 @@
 //! - One per process, in process-local memory, never made in the postmaster (children inherit "none").
 //! - Left in an on_shmem_exit callback: those run after the before_shmem_exit ones, of which one aborts the transaction that
 //!   is still open at a FATAL; our abort callback needs the session.
+//! - Counted among those that the last checkpoint waits for, from before it is joined until it is left. Not so a WAL sender's, which lives on until
+//!   PostgreSQL's own last checkpoint, and that comes after ours: it is counted while its transaction has written (`join_to_write`), and reads whenever it likes.
 //! - While tables are still being loaded (after a clean start the server already takes connections) a statement waits here,
 //!   interruptibly.
 use crate::errors;
@@ -22,6 +24,8 @@ struct Local {
     ready: Cell<bool>,
     /// This process is among the participants that the last checkpoint waits for.
     counted: Cell<bool>,
+    /// `leave` will be called at process exit, for a client's session.
+    leaves: Cell<bool>,
 }
 
 // SAFETY: PostgreSQL's processes run its code, and ours, on one thread; helper threads make sessions of their own and never
@@ -32,6 +36,7 @@ static LOCAL: Local = Local {
     session: UnsafeCell::new(None),
     ready: Cell::new(false),
     counted: Cell::new(false),
+    leaves: Cell::new(false),
 };
 
 /// How often a waiting statement looks whether the load is done, in milliseconds.
@@ -59,7 +64,7 @@ pub fn existing() -> Option<&'static Session> {
     unsafe { (*LOCAL.session.get()).as_ref() }
 }
 
-/// This backend's session, whatever the state of the tables; counted among those the last checkpoint waits for.
+/// This backend's session, whatever the state of the tables; counted among those the last checkpoint waits for, unless it is a WAL sender's.
 pub fn join() -> &'static Session {
     if let Some(session) = existing() {
         return session;
@@ -67,14 +72,40 @@ pub fn join() -> &'static Session {
     if shmem::engine().is_none() {
         errors::not_preloaded();
     }
-    if count() {
+    if !LOCAL.leaves.replace(true) {
         // SAFETY: registered once per process; the callback takes no argument.
         unsafe { pg_sys::on_shmem_exit(Some(leave), pg_sys::Datum::from(0)) };
+    }
+    if !is_wal_sender() {
+        count();
     }
     if is_closing() {
         errors::closing();
     }
     store(Engine::join_for_client)
+}
+
+/// The session, before the first write of a transaction. A WAL sender is counted from here on; it is ended if the last checkpoint is about to be written,
+/// or is.
+pub fn join_to_write() -> &'static Session {
+    let session = join();
+    if is_wal_sender() && count() && is_closing() {
+        errors::closing();
+    }
+    session
+}
+
+/// A transaction that has written is over: everything of it is logged, and its rows are seen to. Calls nothing.
+pub fn end_write() {
+    if is_wal_sender() {
+        uncount();
+    }
+}
+
+/// Whether this process is a WAL sender: a connection with `replication=database` runs SQL, too. A fast shutdown ends it only when our workers are gone.
+fn is_wal_sender() -> bool {
+    // SAFETY: a plain variable of this process, set before it runs anything of ours.
+    unsafe { pg_sys::am_walsender }
 }
 
 /// Counts this process among those the last checkpoint waits for; false if it was counted already.

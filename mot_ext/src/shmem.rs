@@ -28,9 +28,9 @@ const TOLD_LINES: usize = EPOCH_PARTICIPANTS_MAX;
 /// The control block: what the workers, recovery and the backends tell each other. Plain atomics, zero at start.
 #[repr(C)]
 pub struct Control {
-    /// Backends that have joined the engine; the last checkpoint waits until it is 0.
+    /// Backends that have joined the engine, WAL senders only while their transaction has written; the last checkpoint waits until it is 0.
     pub participants: AtomicU32,
-    /// Set at shutdown: no backend may join any more.
+    /// Set at shutdown: no backend may join any more, and no WAL sender that has may write.
     pub closing: AtomicBool,
     /// The checkpoint worker stands at PostgreSQL's checkpoint gates.
     pub gate_is_held: AtomicBool,

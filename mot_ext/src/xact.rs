@@ -16,6 +16,7 @@
 //! | PARALLEL_* | as COMMIT and ABORT of a transaction that wrote nothing: parallel workers only read | no |
 //!
 //! - From its first write on a transaction is marked as not judged yet (mot_engine/src/reclaim/unjudged.rs), until COMMIT, ABORT or PREPARE is through.
+//!   As long the server's last checkpoint waits for it, also if a WAL sender runs it (`session::join_to_write`).
 //! - COMMIT and ABORT run when PostgreSQL has decided: they call no PostgreSQL function that can raise, allocate nothing that
 //!   can fail, and never panic; a panic there would take the server down.
 //! - At COMMIT, and at ABORT, the transaction's xid is already out of the ProcArray, and its locks are still held: whoever
@@ -176,6 +177,7 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg:
         && let Some(session) = session::existing()
     {
         session.end_unjudged();
+        session::end_write();
     }
 }
 
@@ -275,7 +277,7 @@ unsafe extern "C-unwind" fn on_subtransaction(
 /// Marks the transaction, by its oldest id. Its first write: it has one.
 fn mark_unjudged() {
     if let Some(top) = pg::top_full_xid_if_any() {
-        session::join().begin_unjudged(Xid(top));
+        session::join_to_write().begin_unjudged(Xid(top));
         IS_MARKED.0.set(true);
     }
 }

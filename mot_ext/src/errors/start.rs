@@ -42,6 +42,19 @@ pub fn no_region(why: &str) -> ! {
     )
 }
 
+/// Stops the start of the server: the directory of the checkpoints lies elsewhere.
+pub fn directory_is_link(directory: &str) -> ! {
+    raise_report!(
+        PgLogLevel::FATAL,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("\"{directory}\" in the data directory is a symbolic link"),
+        "Base backups pass over it with no more than a warning: they would lack the rows of all memory-optimized tables.",
+        format!(
+            "Move the directory back into the place of the link. To have it on another file system, mount a directory of that at \"{directory}\" in the data directory."
+        )
+    )
+}
+
 /// Stops recovery: a checkpoint cannot be loaded, or WAL is missing between it and the redo position.
 pub fn load_stops_start(why: &str) -> ! {
     raise_report!(

@@ -5,7 +5,7 @@
 //!
 //! - **At the end** (`on_end`, an on_proc_exit callback: once, after the last child, the shutdown checkpoint and every
 //!   on_shmem_exit callback, before the lock file of the data directory goes). The memory is marked if all of this holds:
-//!   exit code 0; the checkpoint worker wrote its last checkpoint and nobody joined after it; the engine is at rest
+//!   exit code 0; the checkpoint worker wrote its last checkpoint, and nobody wrote after it; the engine is at rest
 //!   (`Engine::unrest`); pg_control says "shut down". The mark is a proof ([`proof`]): what library, which pg_control (contents,
 //!   inode and change time), which manifest. Otherwise the file is removed, and the log says why. A start that took the
 //!   memory over and failed before it had a child that could use it (a port in use) marks it again as it found it.

@@ -193,12 +193,29 @@ pub fn end_base_backups() {
 pub fn end_base_backups_to_come() {
     end_senders(|pid, state| {
         state == pg_sys::WalSndState::WALSNDSTATE_BACKUP
-            || (state == pg_sys::WalSndState::WALSNDSTATE_STARTUP && !copies_a_table(pid))
+            || (state == pg_sys::WalSndState::WALSNDSTATE_STARTUP && !is_in_transaction(pid))
     });
 }
 
-/// Whether a WAL sender is a subscriber's in a transaction, in which it copies a table, perhaps for hours: BASE_BACKUP is refused there.
-fn copies_a_table(pid: i32) -> bool {
+/// Ends the WAL senders that run SQL in a transaction, each once, when the server shuts down. PostgreSQL does the same, but only when our workers are gone: the
+/// checkpoint worker would wait for those that have written for ever. Who streams stays, also in the transactions in which it decodes. (One that has
+/// sent a base backup is still called so.)
+pub fn end_transactions_of_senders(told: &mut Vec<i32>) {
+    for (pid, state) in senders() {
+        let runs_sql = matches!(
+            state,
+            pg_sys::WalSndState::WALSNDSTATE_STARTUP | pg_sys::WalSndState::WALSNDSTATE_BACKUP
+        );
+        if runs_sql && is_in_transaction(pid) && !told.contains(&pid) {
+            told.push(pid);
+            // SAFETY: a signal to a process of this server, as pg_terminate_backend sends it.
+            unsafe { libc::kill(pid, libc::SIGTERM) };
+        }
+    }
+}
+
+/// Whether a WAL sender is in a transaction, where BASE_BACKUP is refused: a subscriber's that copies a table, perhaps for hours, or somebody's who runs SQL.
+fn is_in_transaction(pid: i32) -> bool {
     // SAFETY: looks through the ProcArray under its lock; the process may end, its PGPROC stays.
     unsafe {
         let process = pg_sys::BackendPidGetProc(pid);

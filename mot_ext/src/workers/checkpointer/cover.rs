@@ -110,11 +110,20 @@ impl Worker {
         false
     }
 
-    /// The last checkpoint, at shutdown: PostgreSQL's follows when every process is gone.
+    /// The last checkpoint, at shutdown: PostgreSQL's follows when every process is gone but WAL senders, which write nothing of ours any more.
     pub(super) fn finish(&mut self) {
         let control = shmem::control();
         control.closing.store(true, Ordering::SeqCst);
-        while control.participants.load(Ordering::SeqCst) > 0 || recovery_may_checkpoint() {
+        let mut told = Vec::new();
+        loop {
+            let is_waiting = control.participants.load(Ordering::SeqCst) > 0;
+            if !is_waiting && !recovery_may_checkpoint() {
+                break;
+            }
+            if is_waiting {
+                // The postmaster has told all others to end.
+                copies::end_transactions_of_senders(&mut told);
+            }
             if recovery_in_progress() && !has_restartpoints() {
                 let_limited_slot_go();
             }
