@@ -198,6 +198,6 @@ impl Rig {
 }
 
 /// Memory of the machine.
-fn memory_mb() -> f64 {
+pub(crate) fn memory_mb() -> f64 {
     crate::machine::memory_kilobytes().map_or(0.0, |kilobytes| kilobytes as f64 / 1024.0)
 }

@@ -18,6 +18,7 @@ use crate::schema::Engine;
 use crate::target::Target;
 use std::ffi::CString;
 use std::fs::DirBuilder;
+use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::fs::{DirBuilderExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -266,10 +267,22 @@ impl Cluster {
     /// The end of the server's log.
     pub fn log_tail(&self) -> String {
         const TAIL_LINES: usize = 15;
-        let text = std::fs::read_to_string(self.log_path()).unwrap_or_default();
+        let end = read_end(&self.log_path()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&end);
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(TAIL_LINES)..].join("\n")
     }
+}
+
+/// The last bytes of a file, however long it is: a server that refuses every statement for an hour writes gigabytes.
+fn read_end(path: &Path) -> std::io::Result<Vec<u8>> {
+    const END_BYTES: u64 = 64 << 10;
+    let mut file = std::fs::File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(END_BYTES)))?;
+    let mut end = Vec::new();
+    file.take(END_BYTES).read_to_end(&mut end)?;
+    Ok(end)
 }
 
 impl Drop for Cluster {
