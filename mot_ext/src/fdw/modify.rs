@@ -132,18 +132,19 @@ impl Modify {
             }
     }
 
-    /// Computes the generated columns of an UPDATE's new row, hidden from core or not.
+    /// Computes the generated columns of a new row, hidden from core or not.
     unsafe fn compute_generated(
         &self,
         estate: *mut pg_sys::EState,
         info: *mut pg_sys::ResultRelInfo,
         slot: *mut pg_sys::TupleTableSlot,
+        command: pg_sys::CmdType::Type,
     ) {
         // SAFETY: the initialized result relation of this state, and a filled slot of its row type.
         unsafe {
             match &self.generated {
-                Some(generated) => generated.compute(info, estate, slot),
-                None => compute_generated(estate, info, slot, pg_sys::CmdType::CMD_UPDATE),
+                Some(generated) => generated.compute(info, estate, slot, command),
+                None => compute_generated(estate, info, slot, command),
             }
         }
     }
@@ -225,9 +226,12 @@ pub unsafe fn exec_foreign_insert(
         let state = state(info);
         state.hidden.show();
         let table = state.target.oid();
-        if std::mem::replace(&mut (*slot).tts_tableOid, table) != table {
-            // COPY: a BEFORE row trigger's new row does not say its table, and core has computed the generated columns, which may ask for it.
-            compute_generated(estate, info, slot, pg_sys::CmdType::CMD_INSERT);
+        // COPY: a BEFORE row trigger's new row does not say its table, and core has computed the generated columns, which may ask for it.
+        let is_unsaid = std::mem::replace(&mut (*slot).tts_tableOid, table) != table;
+        // Of an UPDATE that moves a row here, and changes rows here: core may have passed over them.
+        let is_passed_over = generated::Hidden::HIDES_INSERTS && state.generated.is_some();
+        if is_unsaid || is_passed_over {
+            state.compute_generated(estate, info, slot, pg_sys::CmdType::CMD_INSERT);
         }
         // An UPDATE has taken the row out of another partition.
         let operation = (*state.node).operation;
@@ -283,7 +287,7 @@ pub unsafe fn exec_foreign_update(
         let is_changed = state.fires_before && !fires_before && !(*info).ri_TrigDesc.is_null();
         if state.fires_before && !is_changed {
             (*slot).tts_tableOid = state.target.oid();
-            state.compute_generated(estate, info, slot);
+            state.compute_generated(estate, info, slot, pg_sys::CmdType::CMD_UPDATE);
         }
         let scanned = seen;
         let mut slot = slot;
@@ -342,7 +346,7 @@ unsafe fn compute_new_row(
         tuple::store_copy(old_slot, row, version, state.target.oid());
         let slot = pg_sys::ExecGetUpdateNewTuple(info, output, old_slot);
         (*slot).tts_tableOid = state.target.oid();
-        state.compute_generated(estate, info, slot);
+        state.compute_generated(estate, info, slot, pg_sys::CmdType::CMD_UPDATE);
         slot
     }
 }

@@ -14,6 +14,10 @@ pub struct Hidden {
 }
 
 impl Hidden {
+    /// Whether core then passes over those of a row that is inserted through the same result relation, too, as one is that an UPDATE moves from another
+    /// partition: 15 has one count for both.
+    pub const HIDES_INSERTS: bool = cfg!(feature = "pg15");
+
     /// Hides them, if the relation has any: one of an UPDATE, for as long as it lives, of which core knows them. It looks for them as it makes the
     /// statement's nodes, later than it calls the wrapper's Begin. (Releases of 15 before 15.2 look at the first row, and then it is as it was.)
     pub unsafe fn of(relation: *mut pg_sys::ResultRelInfo) -> Option<Hidden> {
@@ -28,11 +32,12 @@ impl Hidden {
         relation: *mut pg_sys::ResultRelInfo,
         estate: *mut pg_sys::EState,
         slot: *mut pg_sys::TupleTableSlot,
+        command: pg_sys::CmdType::Type,
     ) {
         // SAFETY: the relation of `of`, and a filled slot of its row type.
         unsafe {
             *count(relation) = self.needed;
-            compute_stored_generated(relation, estate, slot, pg_sys::CmdType::CMD_UPDATE);
+            compute_stored_generated(relation, estate, slot, command);
             *count(relation) = 0;
         }
     }
