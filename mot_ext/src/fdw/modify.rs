@@ -62,8 +62,9 @@ pub unsafe fn hide_generated(estate: *mut pg_sys::EState, relation: pg_sys::Oid)
             let is_it = (*(*info).ri_RelationDesc).rd_id == relation;
             if is_it && !(*info).ri_usesFdwDirectModify && !(*info).ri_FdwState.is_null() {
                 let state = state(info);
-                if state.fires_before && state.generated.is_none() {
-                    state.generated = generated::Hidden::of(info);
+                let is_update = (*state.node).operation == pg_sys::CmdType::CMD_UPDATE;
+                if is_update && state.fires_before && state.generated.is_none() {
+                    state.generated = generated::Hidden::of(info, estate);
                 }
             }
         }

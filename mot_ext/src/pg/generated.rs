@@ -7,6 +7,17 @@ use super::executor::compute_stored_generated;
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
+#[cfg(not(feature = "pg15"))]
+#[allow(ffi_unwind_calls)]
+unsafe extern "C-unwind" {
+    #[cfg_attr(feature = "pg18", link_name = "ExecInitGenerated")]
+    fn ExecInitStoredGenerated(
+        relation: *mut pg_sys::ResultRelInfo,
+        estate: *mut pg_sys::EState,
+        command: pg_sys::CmdType::Type,
+    );
+}
+
 /// The columns of one result relation, hidden from core.
 pub struct Hidden {
     /// How many there are to compute.
@@ -18,12 +29,25 @@ impl Hidden {
     /// partition: 15 has one count for both.
     pub const HIDES_INSERTS: bool = cfg!(feature = "pg15");
 
-    /// Hides them, if the relation has any: one of an UPDATE, for as long as it lives, of which core knows them. It looks for them as it makes the
-    /// statement's nodes, later than it calls the wrapper's Begin. (Releases of 15 before 15.2 look at the first row, and then it is as it was.)
-    pub unsafe fn of(relation: *mut pg_sys::ResultRelInfo) -> Option<Hidden> {
-        // SAFETY: an initialized result relation of a running statement.
-        let needed = std::mem::take(unsafe { count(relation) });
-        (needed > 0).then_some(Hidden { needed })
+    /// Hides them, if the relation has any that the UPDATE changes, for as long as it lives. Core must have made all of the statement's nodes: 15 looks for the
+    /// columns then, later than it calls the wrapper's Begin (before 15.2 at the first row, and there it is as it was); 16 and later look when they
+    /// are first asked for, which is done here.
+    pub unsafe fn of(
+        relation: *mut pg_sys::ResultRelInfo,
+        _estate: *mut pg_sys::EState,
+    ) -> Option<Hidden> {
+        // SAFETY: an initialized result relation of a running statement; the closure holds one call.
+        unsafe {
+            #[cfg(not(feature = "pg15"))]
+            if (*relation).ri_GeneratedExprsU.is_null() {
+                pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                    #[allow(ffi_unwind_calls)]
+                    ExecInitStoredGenerated(relation, _estate, pg_sys::CmdType::CMD_UPDATE)
+                });
+            }
+            let needed = std::mem::take(count(relation));
+            (needed > 0).then_some(Hidden { needed })
+        }
     }
 
     /// Computes them for a new row; may raise, and then the statement has ended.
