@@ -18,7 +18,7 @@ our @EXPORT = qw(
   new_primary new_standby unpack_backup
   is_full pick start_load stop_load start_readers stop_readers start_checkpoints stop_checkpoints
   use_up_ids cut_commit_log
-  promote crash wait_gone process agrees sound holds_all digest same_rows wait_replayed wait_archived caught_up no_crash
+  promote crash wait_gone process redo_of agrees sound holds_all digest same_rows wait_replayed wait_archived caught_up no_crash
 );
 
 my $here = abs_path(dirname(__FILE__) . '/..');
@@ -382,6 +382,15 @@ sub wait_archived
 	$primary->safe_psql('postgres', 'SELECT pg_switch_wal()');
 	$primary->poll_query_until('postgres', "SELECT last_archived_wal >= '$last' FROM pg_stat_archiver") or die 'not archived';
 	return;
+}
+
+# The redo position of the server's last checkpoint or restartpoint.
+sub redo_of
+{
+	my ($node) = @_;
+	my ($control) = run_command([ 'pg_controldata', $node->data_dir ]);
+	my ($redo) = $control =~ /Latest checkpoint's REDO location: +(\S+)/;
+	return $redo;
 }
 
 # Waits until `$standby` has replayed what `$node` has written, with whatever lies between them (cascades, archives).

@@ -1,5 +1,6 @@
 # An index that was logged, and whose making failed behind that, gives its place in the table back: a table with all other places taken gets its next
-# index on a standby beside an older snapshot, too, and in crash recovery.
+# index on a standby beside an older snapshot, too, in crash recovery, and at a start that reads the log between the tables' checkpoint and PostgreSQL's.
+# So do changes that were prepared and rolled back give back their memory.
 use strict;
 use warnings;
 
@@ -13,6 +14,8 @@ my $most = 64;
 my $primary = new_primary('primary', conf => "autovacuum = off\n");
 $primary->backup('base');
 my $standby = new_standby('standby', $primary, 'base');
+# Without readers, and without a checkpoint of its tables from here on.
+my $unread = new_standby('unread', $primary, 'base', conf => "hot_standby = off\nmot.max_memory = '64MB'\n");
 $primary->safe_psql('postgres', qq(
 CREATE TABLE h (c text);
 CREATE FOREIGN TABLE crowded (id int PRIMARY KEY, x int) SERVER mot;
@@ -47,6 +50,31 @@ sub is_crowded
 }
 
 is_crowded($primary, 'where it was freed');
+# Far more than the memory of the standby without readers, and a tenth of it at a time.
+$primary->safe_psql('postgres', qq(
+CREATE FOREIGN TABLE wide (id int PRIMARY KEY, filler text) SERVER mot;
+INSERT INTO wide SELECT i, repeat('x', 400) FROM generate_series(1, 10000) i;
+));
+for (1 .. 20)
+{
+	$primary->safe_psql('postgres', qq(BEGIN; UPDATE wide SET filler = repeat('y', 400); PREPARE TRANSACTION 'lost'));
+	$primary->safe_psql('postgres', q(ROLLBACK PREPARED 'lost'));
+}
+my $first = redo_of($unread);
+$primary->safe_psql('postgres', 'CHECKPOINT');
+$primary->wait_for_catchup($unread, 'replay', $primary->safe_psql('postgres', 'SELECT pg_current_wal_lsn()'));
+$unread->stop('fast');
+isnt(redo_of($unread), $first, 'the redo position of the standby without readers has passed what was rolled back');
+my $log_before = -s $unread->logfile;
+$unread->start;
+$primary->safe_psql('postgres', 'INSERT INTO wide VALUES (0)');
+$primary->wait_for_catchup($unread, 'replay', $primary->safe_psql('postgres', 'SELECT pg_current_wal_lsn()'));
+like(slurp_file($unread->logfile, $log_before), qr/mot replayed [1-9]\d* of \d+ WAL records between its checkpoint/, 'it has read a gap');
+promote($unread);
+is_crowded($unread, 'where the place was freed in a gap');
+is($unread->safe_psql('postgres', q(SELECT count(*), count(filler) FROM wide WHERE filler IS NULL OR filler LIKE 'x%')),
+	'10001|10000', 'rows whose change was rolled back in a gap');
+sound($unread, 'behind a gap with rollbacks', 'wide');
 wait_replayed($primary, $standby);
 is_crowded($standby, 'beside an older snapshot');
 $reader->query_safe('COMMIT');
@@ -56,5 +84,5 @@ is_crowded($primary, 'after a crash');
 wait_replayed($primary, $standby);
 is_crowded($standby, 'behind that');
 
-no_crash($primary, $standby);
+no_crash($primary, $standby, $unread);
 done_testing();

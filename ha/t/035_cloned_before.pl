@@ -13,14 +13,6 @@ my $small = "wal_keep_size = 0\nmin_wal_size = '32MB'\n";
 my $unread = new_standby('unread', $primary, 'before', is_plain => 1, conf => "hot_standby = off\n$small");
 my $read = new_standby('read', $primary, 'before', is_plain => 1, conf => $small);
 
-sub redo_of
-{
-	my ($node) = @_;
-	my ($control) = run_command([ 'pg_controldata', $node->data_dir ]);
-	my ($redo) = $control =~ /Latest checkpoint's REDO location: +(\S+)/;
-	return $redo;
-}
-
 # The primary makes a checkpoint, and ends files of its WAL that a standby may remove; the standbys follow.
 sub go_on
 {

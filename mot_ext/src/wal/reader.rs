@@ -36,6 +36,8 @@ pub trait GapVisitor {
     fn own(&mut self, record: OwnRecord<'_>);
     /// A transaction or subtransaction committed.
     fn committed(&mut self, xid: pg_sys::TransactionId);
+    /// A transaction or subtransaction was rolled back: nothing more of it is in the log.
+    fn rolled_back(&mut self, xid: pg_sys::TransactionId);
     /// The commit log was cut off below `oldest`.
     fn cut(&mut self, oldest: pg_sys::TransactionId);
 }
@@ -113,7 +115,11 @@ unsafe fn walk(
                     xid: (*record).xl_xid,
                 });
             } else if u32::from((*record).xl_rmid) == pg_sys::RmgrIds::RM_XACT_ID {
-                tell_commit(reader, visitor);
+                if is_rollback(reader) {
+                    tell_rollback(reader, |xid| visitor.rolled_back(xid));
+                } else {
+                    tell_commit(reader, visitor);
+                }
             } else if u32::from((*record).xl_rmid) == pg_sys::RmgrIds::RM_CLOG_ID
                 && commit_log::is_cut(reader)
             {

@@ -10,7 +10,8 @@
 //!   replayed. An abort is not flushed before it is written there, so a bit can be all that a crash has left of it, and the id be given out again; such bits go when a
 //!   recovery ends, which a server that goes on as a standby has not come to. And a file can be cut off, or not reach as far as an id that a checkpoint has.
 //! - What the server lost in a crash of its own, and never rolled back, is not in here: it stays open until replay has ended.
-//! - With readers PostgreSQL knows who runs, and nothing is kept here. Nor for a gap, whose rollbacks are not looked for.
+//! - A gap, which no resource manager replays, is read with its rollbacks (`workers::load::replay_gap`), and whoever reads it goes on with the log behind it.
+//! - With readers PostgreSQL knows who runs, and nothing is kept here.
 //! - Where the commit log is cut off everything older is judged, and forgotten here. So it is a bit for each transaction in between at most, where some were
 //!   rolled back.
 use super::commit_log::Previous;
@@ -30,6 +31,11 @@ static PREVIOUS: Previous = Previous::new();
 pub fn init() {
     // SAFETY: the postmaster (or the only process) alone, before anything is replayed.
     unsafe { PREVIOUS.stand_before(pg_sys::RmgrIds::RM_XACT_ID, redo) };
+}
+
+/// A transaction or subtransaction was rolled back, says the log at the place that replay has come to.
+pub fn add(xid: Xid) {
+    known().add(xid);
 }
 
 /// Whether the log, as far as it is replayed, says that a transaction or subtransaction was rolled back.
@@ -67,5 +73,5 @@ unsafe extern "C-unwind" fn note(record: *mut pg_sys::XLogReaderState) {
         return;
     }
     // SAFETY: the record is one of a rollback.
-    unsafe { reader::tell_rollback(record, |xid| known().add(widen(xid))) };
+    unsafe { reader::tell_rollback(record, |xid| add(widen(xid))) };
 }

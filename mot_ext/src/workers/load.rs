@@ -18,7 +18,8 @@ use crate::settings;
 use crate::shmem;
 use crate::wal::commit_log::Outcomes;
 use crate::wal::reader::{self, GapVisitor, OwnRecord, show_lsn};
-use crate::wal::replay::Replay;
+use crate::wal::replay::{self, Replay};
+use crate::wal::rolled_back;
 use mot_engine::checkpoint::Manifest;
 use mot_engine::recovery;
 use mot_engine::{EngineError, Lsn, Session, State, Xid};
@@ -182,6 +183,12 @@ impl GapVisitor for Gap<'_> {
 
     fn committed(&mut self, xid: pg_sys::TransactionId) {
         self.outcomes.add(clock::widen_before(xid, self.next));
+    }
+
+    fn rolled_back(&mut self, xid: pg_sys::TransactionId) {
+        if !replay::has_readers() {
+            rolled_back::add(clock::widen_before(xid, self.next));
+        }
     }
 
     fn cut(&mut self, oldest: pg_sys::TransactionId) {
