@@ -180,6 +180,16 @@ SELECT same('SELECT fdw_update.older_ddl(n, ''ALTER TABLE older_columns DROP COL
 SELECT same('SELECT fdw_update.older_ddl(n, ''ALTER TABLE older_columns ADD COLUMN w int DEFAULT 5, ALTER v SET DEFAULT 1''), fdw_update.older_text(n) FROM generate_series(1, 3) n');
 SELECT same('SELECT * FROM older_columns');
 SELECT rows FROM mot.check('older_columns');
+-- So are aggregates that are computed inside the scan.
+CREATE FUNCTION older_sum(int) RETURNS bigint LANGUAGE sql AS $$ SELECT sum(v) FROM older_columns WHERE id >= $1 $$;
+CREATE FUNCTION older_groups(int) RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM older_columns WHERE id >= $1 GROUP BY w $$;
+CREATE FUNCTION older_count(int) RETURNS bigint LANGUAGE sql AS $$ SELECT count(c) FROM older_columns WHERE id >= $1 $$;
+SELECT same('ALTER TABLE older_columns ADD COLUMN c varchar(9) DEFAULT ''text''');
+SELECT same('SELECT fdw_update.older_ddl(n, ''ALTER TABLE older_columns ALTER c TYPE text''), fdw_update.older_count(n) FROM generate_series(1, 3) n');
+SELECT same('SELECT fdw_update.older_ddl(n, ''ALTER TABLE older_columns DROP COLUMN c''), fdw_update.older_count(n) FROM generate_series(1, 3) n');
+SELECT same('SELECT fdw_update.older_ddl(n, ''ALTER TABLE older_columns DROP COLUMN w''), fdw_update.older_groups(n) FROM generate_series(1, 3) n');
+SELECT same('SELECT fdw_update.older_ddl(n, ''ALTER TABLE older_columns DROP COLUMN v CASCADE''), fdw_update.older_sum(n) FROM generate_series(1, 3) n');
+DROP FUNCTION older_sum, older_groups, older_count;
 DROP FUNCTION older_value, older_values, older_text;
 DROP FOREIGN TABLE older_plan;
 DROP FUNCTION older_trigger, older_ddl, older_direct, older_update, older_delete;

@@ -181,6 +181,36 @@ pub fn index_dropped() -> ! {
     )
 }
 
+/// Raises 42703 or 42804, as core does (`CheckVarSlotCompatibility` of execExprInterp.c): a column of a table with row type `of` is gone, or has another
+/// type, since a statement was planned that expects `expected`.
+pub fn planned_column_changed(
+    attribute: &pg_sys::FormData_pg_attribute,
+    of: pg_sys::Oid,
+    expected: pg_sys::Oid,
+) -> ! {
+    // SAFETY: catalog look-ups that give palloc'd strings.
+    let name = |oid| unsafe { text::from_c(pg_sys::format_type_be(oid)) };
+    let column = format!("attribute {} of type {}", attribute.attnum, name(of));
+    const HINT: &str = "A SQL function keeps its plans until the query that calls it ends: alter the table in a query of its own.";
+    if attribute.attisdropped {
+        raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_UNDEFINED_COLUMN,
+            format!("{column} has been dropped"),
+            "",
+            HINT
+        )
+    }
+    let (stored, expected) = (name(attribute.atttypid), name(expected));
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_DATATYPE_MISMATCH,
+        format!("{column} has wrong type"),
+        format!("Table has type {stored}, but query expects {expected}."),
+        HINT
+    )
+}
+
 /// Raises 55000: a SQL function gives the rows of a storage, or by an index, that a savepoint's rollback took away.
 pub fn rolled_back_while_read() -> ! {
     raise_report!(

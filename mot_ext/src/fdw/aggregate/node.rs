@@ -5,12 +5,13 @@ use super::grouped::Grouping;
 use super::grouping::{self, Key};
 use super::rights;
 use super::running::{General, Running};
+use crate::errors;
 use crate::fdw::expressions::passes;
 use crate::fdw::filter::{Compiler, Group, Groups as RowGroup, Layout, Parameters, Rows, members};
 use crate::fdw::private::items;
 use crate::fdw::scan::{keep, state as scan_state};
 use crate::fdw::tuple;
-use crate::pg::interrupts;
+use crate::pg::{interrupts, version};
 use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
 use pgrx::pg_sys;
 
@@ -64,6 +65,25 @@ unsafe fn state<'a>(node: *mut pg_sys::ForeignScanState) -> &'a mut Aggregation 
     unsafe { &mut *(*node).fdw_state.cast::<Aggregation>() }
 }
 
+/// Raises for what was planned as computed here and no longer is: the plan, a SQL function's, is older than a change of one of its columns.
+///
+/// # Safety
+/// An aggregate or key of a plan of ours, and the row type of its table.
+unsafe fn column_changed(node: *mut pg_sys::Node, row_type: pg_sys::TupleDesc) -> ! {
+    // SAFETY: the caller's promise. The columns are the table's own (`Compiler::column`), and no number of one is ever taken away.
+    unsafe {
+        let flags = pg_sys::PVC_RECURSE_AGGREGATES | pg_sys::PVC_RECURSE_PLACEHOLDERS;
+        for column in items::<pg_sys::Var>(pg_sys::pull_var_clause(node, flags as i32)) {
+            let position = (*column).varattno as usize - 1;
+            let attribute = &*version::attributes(row_type).add(position);
+            if attribute.attisdropped || attribute.atttypid != (*column).vartype {
+                errors::planned_column_changed(attribute, (*row_type).tdtypeid, (*column).vartype);
+            }
+        }
+    }
+    unreachable!("an aggregate that is planned here is computed here")
+}
+
 pub unsafe fn begin(node: *mut pg_sys::ForeignScanState, flags: std::ffi::c_int) {
     // SAFETY: an initialized node of a plan of ours, as is the one below it; the current memory context is the query's.
     unsafe {
@@ -92,14 +112,14 @@ pub unsafe fn begin(node: *mut pg_sys::ForeignScanState, flags: std::ffi::c_int)
         for aggregate in aggregates {
             let aggregate = aggregate.cast::<pg_sys::Aggref>();
             let call = Call::new(&mut compiler, &*aggregate)
-                .expect("what was planned as an aggregate of ours is one");
+                .unwrap_or_else(|| column_changed(aggregate.cast(), row_type));
             calls.push(Running::new(call, &*aggregate, compiled));
         }
         let keys: Vec<_> = keys
             .into_iter()
             .map(|node| {
                 let key = Key::of(&mut compiler, node)
-                    .expect("what was planned as a column of GROUP BY is one");
+                    .unwrap_or_else(|| column_changed(node, row_type));
                 let general = General::of_number(&key.number, || compiled(node.cast()));
                 (key, general)
             })
