@@ -145,6 +145,23 @@ sound($staged, 'resumed, and lost', @Ledger::TABLES, 'mark_mot');
 no_crash($staged);
 $staged->stop('immediate');
 
+# The same without slots: there the checkpoint worker leaves with the server alone, of whose end nobody but the process that replays tells it.
+my $slotless = PostgreSQL::Test::Cluster->new('slotless');
+$slotless->init_from_backup($primary, 'base', has_restoring => 1, standby => 0);
+$slotless->append_conf('postgresql.conf',
+	"archive_mode = off\nmax_replication_slots = 0\nwal_keep_size = '4GB'\nrecovery_target_timeline = 1\nrecovery_target_xid = '$xid'\nrecovery_target_action = shutdown\n");
+system('pg_ctl', '-D', $slotless->data_dir, '-l', $slotless->logfile, '-w', 'start');
+my $has_stopped = eval { $slotless->wait_for_log(qr/shutdown at recovery target.*database system is shut down/s) };
+ok($has_stopped, 'a server without slots stops at a target');
+system('pg_ctl', '-D', $slotless->data_dir, '-m', 'immediate', 'stop') unless $has_stopped;
+$slotless->append_conf('postgresql.conf', "recovery_target_xid = ''\nrecovery_target_name = 'here'\nrecovery_target_action = promote\n");
+$slotless->start;
+$slotless->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'does not end recovery';
+is($slotless->safe_psql('postgres', $marks), '3|3', 'and goes on from there to the next');
+agrees($slotless, 'stopped at a target, and recovered to the next');
+no_crash($slotless);
+$slotless->stop('immediate');
+
 # Delayed apply: nothing of the marks is seen while the delay lasts, in neither table, and all of it after.
 is($delayed->safe_psql('postgres', $marks), '0|0', 'delayed standby: no mark yet');
 agrees($delayed, 'while apply is delayed');

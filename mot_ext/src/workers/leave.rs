@@ -1,10 +1,8 @@
 //! Whether the checkpoint worker may leave, and with what left undone: what it leaves must be in the WAL that a slot surely keeps.
-use super::stage::{has_restartpoints, recovery_in_progress, server_is_stopping};
+use super::stage::{has_restartpoints, is_replayer_there, recovery_in_progress, server_is_stopping};
 use super::{copies, restartpoint};
 use crate::pg::{self, slot};
-use crate::shmem;
 use pgrx::prelude::*;
-use std::sync::atomic::Ordering;
 
 /// Whether this process was told to end, and may. Told alone it stays at the gate while a backup may be about to begin, and where no slot keeps the WAL: a
 /// checkpoint of PostgreSQL's might complete without ours before the next worker is there. But where slots have a limit that may have been the reason, and the
@@ -30,13 +28,7 @@ pub fn may_leave_uncovered() -> bool {
 /// Whether the last checkpoint of a recovery may yet come, and would remove WAL that nothing else keeps. Told to end, the startup process does so
 /// between two records; behind the last one it goes on.
 pub fn recovery_may_checkpoint() -> bool {
-    let control = shmem::control();
-    let replays_in = control.replays_in.load(Ordering::SeqCst);
-    replays_in != 0
-        && !keeps_wal_alone()
-        && recovery_in_progress()
-        // SAFETY: sends no signal, but asks whether there is the process.
-        && unsafe { libc::kill(replays_in as libc::pid_t, 0) } == 0
+    !keeps_wal_alone() && recovery_in_progress() && is_replayer_there() == Some(true)
 }
 
 /// Gives up a slot with a limit, which keeps nothing for sure: that checkpoint of the recovery may take its WAL away, and would wait for whoever holds it.

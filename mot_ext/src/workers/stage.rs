@@ -3,8 +3,13 @@ use crate::shmem;
 use pgrx::pg_sys;
 use std::sync::atomic::Ordering;
 
-/// Whether the whole server shuts down, and not only this worker was told to end: the postmaster says so in its lock file.
+/// Whether the whole server shuts down, and not only this worker was told to end.
 pub fn server_is_stopping() -> bool {
+    is_ordered_to_stop() || has_stopped_in_recovery()
+}
+
+/// The postmaster says so in its lock file, where somebody has told it to.
+fn is_ordered_to_stop() -> bool {
     /// PM_STATUS of `miscadmin.h`: the eighth line.
     const STATUS_LINE: usize = 7;
     match std::fs::read_to_string("postmaster.pid") {
@@ -15,6 +20,22 @@ pub fn server_is_stopping() -> bool {
         // Without the file nobody can say; a last checkpoint too many does no harm.
         Err(_) => true,
     }
+}
+
+/// It does not say so where a recovery shuts the server down at its target (`recovery_target_action`): there the process that replays leaves before the
+/// recovery is over, and the postmaster tells all others to end. Looked at in this order, since whoever ends a recovery says so before it leaves.
+fn has_stopped_in_recovery() -> bool {
+    is_replayer_there() == Some(false) && recovery_in_progress()
+}
+
+/// Whether the process that replays is there, still; None: it has not begun.
+pub fn is_replayer_there() -> Option<bool> {
+    let replays_in = shmem::control().replays_in.load(Ordering::SeqCst);
+    if replays_in == 0 {
+        return None;
+    }
+    // SAFETY: sends no signal, but asks whether there is the process.
+    Some(unsafe { libc::kill(replays_in as libc::pid_t, 0) } == 0)
 }
 
 /// Whether the server recovers, replays as a standby, or has not ended to.
