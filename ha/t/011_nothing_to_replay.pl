@@ -60,6 +60,24 @@ $copied->restart;
 is(digest($copied), $promoted, 'promoted, lost, and restarted');
 sound($copied, 'promoted, lost, and restarted');
 
+# Its worker is told to end, and stays, since there is no slot that would keep the WAL. Promoted without a record, it finishes for those who write.
+my $told = PostgreSQL::Test::Cluster->new('told');
+$told->init_from_backup($standby, 'of_idle', has_streaming => 1);
+$told->append_conf('postgresql.conf', "max_replication_slots = 0\n");
+$told->start;
+is_readable($told, 'without slots');
+my $worker = $told->safe_psql('postgres', 'SELECT worker_pid FROM mot.stat_checkpoint');
+is($told->safe_psql('postgres', "SELECT pg_terminate_backend($worker)"), 't', 'its worker is told to end');
+promote($told);
+($code, undef, $error) = $told->psql('postgres', q(SET statement_timeout = '60s';
+	BEGIN; INSERT INTO twin_heap VALUES (77778, 1, 0, 'told'); INSERT INTO twin_mot VALUES (77778, 1, 0, 'told'); COMMIT));
+is($error, '', 'promoted with a worker that was told to end: written at once');
+is($told->safe_psql('postgres', 'SELECT worker_pid FROM mot.stat_checkpoint'), $worker, 'it is the same worker');
+$told->restart;
+is($told->safe_psql('postgres', 'SELECT note FROM twin_mot WHERE id = 77778'), 'told', 'and restarted');
+agrees($told, 'and restarted');
+sound($told, 'and restarted');
+
 # Records come at last; with readers on it.
 my $readers = start_readers($standby, may_fail => 1);
 $primary->start;
@@ -101,5 +119,5 @@ sound($full, 'after a gap');
 $full->stop('fast');
 $primary->start;
 
-no_crash($primary, $standby, $copied, $alone, $full);
+no_crash($primary, $standby, $copied, $told, $alone, $full);
 done_testing();

@@ -223,7 +223,10 @@ impl Worker {
     /// What this process has to do so that statements may run.
     fn load_step() -> Option<fn() -> Result<(), String>> {
         let control = shmem::control();
-        if super::shutdown_asked() || control.redo_began.load(Ordering::SeqCst) {
+        // Told to end alone it may stay for long (`must_leave`), and nobody else does this: the first writer would wait.
+        if control.redo_began.load(Ordering::SeqCst)
+            || (super::shutdown_asked() && server_is_stopping())
+        {
             return None;
         }
         // Read first: a recovery that ends after it is met at the next turn.
