@@ -157,20 +157,43 @@ $standby->poll_query_until('postgres', $behind_again, 'f') or die 'no checkpoint
 $standby->backup('after_errors');
 restored('after_errors', 'from a backup after all of these');
 
-# They fail when a WAL sender has been let in: the restartpoint that its backup begins with waits.
-my $sender = sender('true', 'IDENTIFY_SYSTEM');
-chmod 0500, $standby->data_dir . '/mot' or die;
-$primary->safe_psql('postgres', 'UPDATE twin_heap SET k = k + 1; UPDATE twin_mot SET k = k + 1; CHECKPOINT');
-wait_replayed($primary, $standby);
-my $failed = $standby->safe_psql('postgres', 'SELECT checkpoints_failed FROM mot.stat_checkpoint');
-$sender->{in} = "BASE_BACKUP (CHECKPOINT 'fast');\n";
-$sender->{run}->pump_nb;
-$standby->poll_query_until('postgres', "SELECT checkpoints_failed > $failed + 1 FROM mot.stat_checkpoint") or die 'nothing was tried';
-is($standby->safe_psql('postgres', $behind_again), 'f', 'no restartpoint passes by ours while a base backup may begin with it');
+# They fail when a WAL sender has been let in: the restartpoint that its backup begins with waits. Returns the sender.
+sub wait_with_backup
+{
+	my $sender = sender('true', 'IDENTIFY_SYSTEM');
+	chmod 0500, $standby->data_dir . '/mot' or die;
+	$primary->safe_psql('postgres', 'UPDATE twin_heap SET k = k + 1; UPDATE twin_mot SET k = k + 1; CHECKPOINT');
+	wait_replayed($primary, $standby);
+	my $failed = $standby->safe_psql('postgres', 'SELECT checkpoints_failed FROM mot.stat_checkpoint');
+	$sender->{in} = "BASE_BACKUP (CHECKPOINT 'fast');\n";
+	$sender->{run}->pump_nb;
+	$standby->poll_query_until('postgres', "SELECT checkpoints_failed > $failed + 1 FROM mot.stat_checkpoint") or die 'nothing was tried';
+	is($standby->safe_psql('postgres', $behind_again), 'f', 'no restartpoint passes by ours while a base backup may begin with it');
+	return $sender;
+}
+
+my $sender = wait_with_backup();
 chmod 0700, $standby->data_dir . '/mot' or die;
 $sender->{in} = "\\q\n";
 $sender->{run}->finish;
 like($sender->{out}, qr/PGDATA|base\/1|backup_label/, 'and the backup goes on when there is room');
+
+# The standby shuts down meanwhile. A session that has read rows makes a slot: it waits for the restartpoint, where no signal ends it, and the worker
+# waits for the session.
+$sender = wait_with_backup();
+my ($in, $out) = ("SELECT count(*) FROM twin_mot;\nSELECT pg_create_physical_replication_slot('behind_it', false, true);\n", '');
+my $maker = IPC::Run::start([ 'psql', '-XAt', '-d', $standby->connstr('postgres') ], '<', \$in, '>', \$out, '2>&1',
+	IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+$maker->pump until $in eq '';
+$standby->poll_query_until('postgres', q(SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'ReplicationSlotAllocation'))
+  or die 'nobody waits to make a slot';
+my $is_stopped = $standby->stop('fast', fail_ok => 1);
+ok($is_stopped, 'the standby shuts down beside a backup and a session that wait');
+$standby->stop('immediate') unless $is_stopped;
+chmod 0700, $standby->data_dir . '/mot' or die;
+# Both have lost their server.
+eval { $_->finish } for $maker, $sender->{run};
+ok($sender->{out} !~ qr/PGDATA|base\/1|backup_label/, 'and no backup has begun');
 
 # Promoted meanwhile: a primary's own checkpoint waits for ours (023: also if ours fails).
 fall_behind();

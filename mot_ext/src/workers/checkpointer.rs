@@ -157,7 +157,10 @@ impl Worker {
             None => Some(Instant::now()),
             since => since,
         };
-        let may_pass = is_covered || (self.lets_nobody_in() && !copies::may_begin());
+        // At a shutdown it waits for no backup, which comes to nothing then: a session whose end `finish` waits for may stand behind that restartpoint, and so may
+        // the backup's own WAL sender, where no signal ends them (`restartpoint`).
+        let waits_for_backup = copies::may_begin() && !control.closing.load(Ordering::SeqCst);
+        let may_pass = is_covered || (self.lets_nobody_in() && !waits_for_backup);
         if (restartpoint_waits && may_pass) || !is_guarded {
             if is_guarded && !is_covered {
                 // They would be told of this restartpoint, and begin with it.

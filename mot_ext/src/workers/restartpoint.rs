@@ -11,7 +11,9 @@
 //! enough for it. Before the standby can be read nobody can copy it through the server, and nothing is held.
 //!
 //! The lock is only ever taken by this worker and by the checkpointer; the worker takes no lock while it holds it that the waiting
-//! checkpointer has (that one has ReplicationSlotAllocationLock, shared).
+//! checkpointer has (that one has ReplicationSlotAllocationLock, shared). Others do take that one: whoever makes or drops a slot, a session with a
+//! temporary one at its end, too. They wait with the restartpoint, and no signal ends that. So a shutdown, which waits for sessions, lets the restartpoint
+//! through (`Worker::turn`); otherwise it is as long as the gate is shut (README.md, limits).
 use crate::pg::version::NO_WAITER;
 use pgrx::pg_sys;
 
