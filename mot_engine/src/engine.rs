@@ -160,8 +160,10 @@ const FIRST_ROUND: u64 = 1;
 pub(crate) struct Root {
     state: AtomicU32,
     pub(crate) horizon: sync::AtomicU64,
-    /// Highest LSN any row was logged at.
+    /// Highest LSN any row or definition was logged at.
     pub(crate) last_lsn: AtomicU64,
+    /// The loaded checkpoint's `Manifest::defined`.
+    defined: AtomicU64,
     pub(crate) progress: Progress,
     pub(crate) transactions: TransactionCounters,
     rounds: Rounds,
@@ -292,7 +294,17 @@ impl Engine {
         self.root().catalog.holds_doomed()
     }
 
-    /// Highest LSN any row was logged at.
+    /// The definitions that were loaded are those of a moment behind this position (`Manifest::defined`).
+    pub(crate) fn defined(self) -> Lsn {
+        Lsn(self.root().defined.load(Ordering::Acquire))
+    }
+
+    /// By the one process that loads.
+    pub(crate) fn set_defined(self, defined: Lsn) {
+        self.root().defined.store(defined.0, Ordering::Release);
+    }
+
+    /// Highest LSN any row or definition was logged at.
     pub fn last_lsn(self) -> Lsn {
         Lsn(self.root().last_lsn.load(Ordering::Acquire))
     }

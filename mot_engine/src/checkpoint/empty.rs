@@ -27,6 +27,8 @@ pub fn seal_empty(
         settled: Xid(0),
         next_table: TableId(1),
         next_index: IndexId(1),
+        // There is none that it could have had.
+        defined: Lsn::NONE,
         range_slots: RANGE_SLOTS as u32,
         tables: Vec::new(),
         files: Vec::new(),

@@ -1,11 +1,11 @@
 //! The manifest: what makes a generation's files a checkpoint.
 //!
 //! ```text
-//!  0 u32 magic "MOTM", u32 version = 3, u64 length of the whole file
-//! 16 u64 system identifier, u64 redo LSN, u64 flushed LSN, u64 generation, u64 settled xid,
-//! 56 u64 next table id, u64 next index id, u32 timeline, u32 flags (1: final), u32 tables, u32 files
-//! 88 u32 slots of a range, u32 transactions known to have committed
-//! 96 tables, each: u64 id, u32 database, u32 relation, u64 creator xid, u64 dropper xid,
+//!   0 u32 magic "MOTM", u32 version = 4, u64 length of the whole file
+//!  16 u64 system identifier, u64 redo LSN, u64 flushed LSN, u64 generation, u64 settled xid,
+//!  56 u64 next table id, u64 next index id, u64 LSN of the definitions, u32 timeline, u32 flags (1: final), u32 tables, u32 files
+//!  96 u32 slots of a range, u32 transactions known to have committed
+//! 104 tables, each: u64 id, u32 database, u32 relation, u64 creator xid, u64 dropper xid,
 //!        u64 slots end, u64 rows, u32 indexes, u32 ranges, then indexes, each:
 //!        u64 id, u64 creator xid, u64 dropper xid, u32 length, definition (key/README.md), then parts of ranges, each:
 //!        u32 number, u32 position of its file below, u32 first block, u32 blocks, u64 offset, u64 bytes, u64 rows,
@@ -21,9 +21,9 @@
 //!
 //! Version 1 has no ranges (neither their slots nor their number), and says of a file: u32 number, u32 blocks,
 //! u64 bytes, u32 digest; all are of the manifest's generation. Version 2 has one part for each range, and after its rows: u32 digest,
-//! u32 flags (1: something is open). Both are read, never written.
+//! u32 flags (1: something is open). Up to version 3 there is no LSN of the definitions. All of these are read, never written.
 //!
-//! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and versions 1 and 2.
+//! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and versions 1 to 3.
 
 use super::Damage;
 use crate::errors::EngineError;
@@ -32,7 +32,9 @@ use crate::key::IndexDefinition;
 use crate::log::Cursor;
 
 const MANIFEST_MAGIC: u32 = u32::from_le_bytes(*b"MOTM");
-const MANIFEST_VERSION: u32 = 3;
+const MANIFEST_VERSION: u32 = 4;
+/// The last version without the LSN of the definitions.
+const MANIFEST_VERSION_DEFINITIONS_ANY_TIME: u32 = 3;
 /// The version whose ranges are always whole.
 const MANIFEST_VERSION_WHOLE_RANGES: u32 = 2;
 /// The version without ranges.
@@ -64,6 +66,9 @@ pub struct Manifest {
     pub next_table: TableId,
     /// Counters to go on from.
     pub next_index: IndexId,
+    /// The tables and indexes are those of a moment behind this position, which may lie behind `redo`: what a record up to here has made and is not among
+    /// them was gone, its drop committed or its maker rolled back. NONE: nothing is known of that.
+    pub defined: Lsn,
     /// Slots of a range; 0 if there are no ranges (version 1).
     pub range_slots: u32,
     /// Every table.
@@ -212,6 +217,7 @@ impl Manifest {
                 self.settled.0,
                 self.next_table.0,
                 self.next_index.0,
+                self.defined.0,
             ],
         );
         let flags = if self.is_final { FLAG_FINAL } else { 0 };
@@ -381,6 +387,10 @@ fn read(cursor: &mut Cursor<'_>, version: u32) -> Result<Manifest, EngineError> 
         settled: Xid(cursor.u64()?),
         next_table: TableId(cursor.u64()?),
         next_index: IndexId(cursor.u64()?),
+        defined: match version {
+            ..=MANIFEST_VERSION_DEFINITIONS_ANY_TIME => Lsn::NONE,
+            _ => Lsn(cursor.u64()?),
+        },
         timeline: cursor.u32()?,
         is_final: match cursor.u32()? {
             0 => false,

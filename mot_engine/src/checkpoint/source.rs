@@ -8,6 +8,8 @@
 //!   be logged whole after a restart, too: a standby may have the one that was rolled back on top.
 //! - A row with an LSN at or before the base's is in the base's files as it is, so it need not be read. If it is marked a moment later,
 //!   that is by a record after the redo position.
+//! - Definitions are those of the moment at which they are copied. So replay must not make again what was made and gone in between: the position up
+//!   to which everything logged was marked by then goes along (`Manifest::defined`).
 //! - Replay skips what the LSN says the row has. So a row without versions is written too if its LSN
 //!   is after the redo position: its deletion, and perhaps its slot's next use, is yet to be replayed.
 
@@ -21,7 +23,7 @@ use super::block::{BlockBuilder, VersionEntry};
 use super::files::read_manifest;
 use super::manifest::{IndexEntry, Manifest, TableEntry};
 use super::reuse::Counts;
-use super::write::{CheckpointContext, RowSource, Written, write_from};
+use super::write::{CheckpointContext, Definitions, RowSource, Written, write_from};
 use crate::disk::Disk;
 use crate::engine::Engine;
 use crate::errors::EngineError;
@@ -49,9 +51,11 @@ pub fn write(
     context: &mut CheckpointContext<'_>,
 ) -> Result<Written, EngineError> {
     context.progress.begin(context.generation, context.redo.0);
+    // Before the wait for who is logging: behind it all of these records are marked.
+    let defined = session.engine().last_lsn();
     let round = begin_round(session.engine())?;
     let (base, base_lost) = read_base(session.engine(), disk);
-    let source = EngineSource::collect(session, context.redo, context.settled)?;
+    let source = EngineSource::collect(session, context.redo, defined, context.settled)?;
     let mut written = write_from(&source, disk, context, base.as_ref())?;
     written.base_lost = base_lost;
     session.engine().set_base(context.generation, round);
@@ -79,6 +83,7 @@ pub(crate) fn read_base(engine: Engine, disk: &dyn Disk) -> (Option<Manifest>, O
 pub(crate) struct EngineSource<'a> {
     engine: Engine,
     redo: Lsn,
+    defined: Lsn,
     settled: Xid,
     /// Changes count since this round.
     base_round: u64,
@@ -138,10 +143,11 @@ fn table_entry(table: TableRef) -> Result<Option<TableEntry>, EngineError> {
 }
 
 impl<'a> EngineSource<'a> {
-    /// Keeps all storages alive and copies their definitions.
+    /// Keeps all storages alive and copies their definitions. Every record up to `defined` is marked.
     pub(crate) fn collect(
         session: &'a Session,
         redo: Lsn,
+        defined: Lsn,
         settled: Xid,
     ) -> Result<Self, EngineError> {
         let catalog = session.catalog();
@@ -173,6 +179,7 @@ impl<'a> EngineSource<'a> {
         Ok(Self {
             engine: session.engine(),
             redo,
+            defined,
             settled,
             base_round: session.engine().base().map_or(0, |(_, round)| round),
             entries,
@@ -206,8 +213,13 @@ impl RowSource for EngineSource<'_> {
     where
         Self: 'b;
 
-    fn tables(&self) -> Result<(Vec<TableEntry>, TableId, IndexId), EngineError> {
-        Ok((self.entries.clone(), self.next_table, self.next_index))
+    fn definitions(&self) -> Result<Definitions, EngineError> {
+        Ok(Definitions {
+            tables: self.entries.clone(),
+            next_table: self.next_table,
+            next_index: self.next_index,
+            defined: self.defined,
+        })
     }
 
     fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError> {

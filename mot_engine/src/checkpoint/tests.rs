@@ -122,8 +122,13 @@ impl MadeUp {
 impl RowSource for MadeUp {
     type Walker<'a> = ();
 
-    fn tables(&self) -> Result<(Vec<TableEntry>, TableId, IndexId), EngineError> {
-        Ok((self.tables.clone(), TableId(4), IndexId(4)))
+    fn definitions(&self) -> Result<Definitions, EngineError> {
+        Ok(Definitions {
+            tables: self.tables.clone(),
+            next_table: TableId(4),
+            next_index: IndexId(4),
+            defined: Lsn::NONE,
+        })
     }
 
     fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError> {
@@ -308,10 +313,10 @@ struct Together {
 impl RowSource for Together {
     type Walker<'a> = bool;
 
-    fn tables(&self) -> Result<(Vec<TableEntry>, TableId, IndexId), EngineError> {
-        let (mut tables, next_table, next_index) = self.rows.tables()?;
-        tables.truncate(1);
-        Ok((tables, next_table, next_index))
+    fn definitions(&self) -> Result<Definitions, EngineError> {
+        let mut definitions = self.rows.definitions()?;
+        definitions.tables.truncate(1);
+        Ok(definitions)
     }
 
     fn has_changed(&self, _table: TableId, _first: Slot) -> Result<bool, EngineError> {
@@ -476,6 +481,7 @@ proptest! {
             settled: Xid(numbers[5]),
             next_table: TableId(numbers[6]),
             next_index: IndexId(numbers[7]),
+            defined: Lsn(numbers[0]),
             range_slots: numbers[2] as u32,
             tables: made_up,
             files: vec![
@@ -507,7 +513,7 @@ proptest! {
         let crc = crc32c::crc32c(&patched[..content]);
         patched[content..].copy_from_slice(&crc.to_le_bytes());
         if let Ok(read) = Manifest::from_bytes(&patched)
-            && patched[4] == 3
+            && patched[4] == 4
         {
             prop_assert_eq!(read.to_bytes().expect("memory"), patched);
         }

@@ -89,14 +89,26 @@ pub struct Written {
     pub base_lost: Option<String>,
 }
 
+/// The tables with logged definitions (without ranges), and the next ids.
+pub struct Definitions {
+    /// The tables.
+    pub tables: Vec<TableEntry>,
+    /// See `Manifest::next_table`.
+    pub next_table: TableId,
+    /// See `Manifest::next_index`.
+    pub next_index: IndexId,
+    /// See `Manifest::defined`.
+    pub defined: Lsn,
+}
+
 /// Where the rows come from: the engine, or a test.
 pub trait RowSource: Sync {
     /// What a thread needs to walk rows, made in the thread.
     type Walker<'a>
     where
         Self: 'a;
-    /// Called once: the tables with logged definitions (without ranges), and the next ids.
-    fn tables(&self) -> Result<(Vec<TableEntry>, TableId, IndexId), EngineError>;
+    /// Called once.
+    fn definitions(&self) -> Result<Definitions, EngineError>;
     /// Whether a row of the range that this slot begins may have changed since the base generation.
     fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError>;
     /// Looks at the LSNs of the range's rows: how many there are above each of those in `above`, which rise.
@@ -150,7 +162,12 @@ fn write_rows<S: RowSource>(
     base: Option<&Manifest>,
 ) -> Result<(Manifest, Written), EngineError> {
     let progress = context.progress;
-    let (mut tables, next_table, next_index) = source.tables()?;
+    let Definitions {
+        mut tables,
+        next_table,
+        next_index,
+        defined,
+    } = source.definitions()?;
     let base = base.filter(|base| reuse::is_usable(base, context.generation, context.redo));
     let Plan {
         units,
@@ -192,6 +209,7 @@ fn write_rows<S: RowSource>(
         settled: context.settled,
         next_table,
         next_index,
+        defined,
         range_slots: RANGE_SLOTS as u32,
         tables,
         files,

@@ -131,6 +131,7 @@ pub fn load(
 
     let tables = make_tables(&session, manifest)?;
     raise_ids(&session, manifest.next_table, manifest.next_index);
+    engine.set_defined(manifest.defined);
 
     let allowance = crate::index::gathering_allowance(&session);
     let known = Known(&manifest.committed);

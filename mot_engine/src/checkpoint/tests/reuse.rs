@@ -196,6 +196,33 @@ fn to_bytes_v1(manifest: &Manifest, whole: &[(u32, u32, u64, u32)]) -> Vec<u8> {
     out
 }
 
+/// Where a manifest has the LSN of its definitions.
+const DEFINED: std::ops::Range<usize> = 72..80;
+
+#[test]
+fn version_3_is_read() {
+    let disk = SimulatedDisk::new(12);
+    write_made_up(&disk, 5, 1, 1, None).expect("writes");
+    let written = Manifest {
+        defined: Lsn(7),
+        ..read_manifest(&disk, 1).expect("is whole")
+    };
+    let mut old = written.to_bytes().expect("memory");
+    assert_eq!(old[DEFINED], 7_u64.to_le_bytes());
+    old.drain(DEFINED);
+    old[4] = 3;
+    let length = old.len() as u64;
+    old[8..16].copy_from_slice(&length.to_le_bytes());
+    let content = old.len() - 4;
+    let crc = crc32c::crc32c(&old[..content]);
+    old[content..].copy_from_slice(&crc.to_le_bytes());
+    let read = Manifest {
+        defined: Lsn::NONE,
+        ..written
+    };
+    assert_eq!(Manifest::from_bytes(&old), Ok(read));
+}
+
 #[test]
 fn version_1_is_read_and_sealed_but_not_built_upon() {
     let disk = SimulatedDisk::new(12);

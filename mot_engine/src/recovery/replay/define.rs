@@ -4,6 +4,9 @@
 //! rolled back. If there is none for a new one, that is `TooManyIndexes`, before anything is built: the caller, who knows verdicts, has those go
 //! whose drop has committed or whose maker was rolled back (`settle_gone_indexes`), and applies the record again.
 //!
+//! A checkpoint's definitions are those of a moment that may lie far behind its redo position. What was made in between and is not among them was gone by then, and is not
+//! made again: the server never had place and memory for it beside what came after.
+//!
 //! What the server that wrote the log freed is doomed at the same place unless somebody reads: on a standby with readers a snapshot from before the
 //! drop may still be there, and the reclaimer settles definitions under its horizon. Memory of doomed definitions comes back when it is needed.
 
@@ -32,7 +35,7 @@ impl Replayer {
     ) -> Result<(), EngineError> {
         match change {
             DefinitionChange::CreateTable { table: id, key } => {
-                if session.catalog().hold_of(key, id).is_none() {
+                if session.catalog().hold_of(key, id).is_none() && !was_gone(session, lsn) {
                     let table = allocate_table(session, id, key, xid, Urgency::Ordinary)?;
                     table.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
                     session.catalog().link(table);
@@ -59,7 +62,7 @@ impl Replayer {
                 let pin = session.local.pin();
                 let is_known = table.all_indexes().any(|index| index.id() == id);
                 drop(pin);
-                if is_known {
+                if is_known || was_gone(session, lsn) {
                     return Ok(());
                 }
                 if !table.has_place_for_index() {
@@ -122,4 +125,9 @@ impl Replayer {
         }
         Ok(())
     }
+}
+
+/// Whether what the record that ends at `lsn` has made, and is not in memory, was gone when the checkpoint copied its definitions.
+fn was_gone(session: &Session, lsn: Lsn) -> bool {
+    lsn <= session.engine().defined()
 }

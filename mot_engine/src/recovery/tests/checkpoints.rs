@@ -18,18 +18,30 @@ impl World {
         steps: u64,
         flush: &mut dyn FnMut(Lsn) -> Result<Lsn, EngineError>,
     ) -> Result<checkpoint::Written, EngineError> {
-        let wal = Rc::clone(&self.wal);
-        let redo = Lsn(wal.borrow().end);
+        let redo = Lsn(self.wal.borrow().end);
         for _ in 0..self.random.below(steps + 1) {
             self.step();
         }
+        self.checkpoint_from(redo, disk, steps, flush)
+    }
+
+    /// As `try_checkpoint`, with a redo position that was fixed some time ago.
+    pub(super) fn checkpoint_from(
+        &mut self,
+        redo: Lsn,
+        disk: &SimulatedDisk,
+        steps: u64,
+        flush: &mut dyn FnMut(Lsn) -> Result<Lsn, EngineError>,
+    ) -> Result<checkpoint::Written, EngineError> {
+        let wal = Rc::clone(&self.wal);
         let engine = self.engine;
+        let defined = engine.last_lsn();
         let round = begin_round(engine)?;
         let (base, _) = read_base(self.engine, disk);
         let settled = self.outcomes.running.borrow().first().copied();
         let settled = Xid(settled.unwrap_or(self.next_xid.get()));
         let session = self.engine.join().expect("joins");
-        let inner = EngineSource::collect(&session, redo, settled).expect("collects");
+        let inner = EngineSource::collect(&session, redo, defined, settled).expect("collects");
         let source = Fuzzy {
             inner,
             world: RefCell::new(self),
@@ -88,10 +100,10 @@ impl RowSource for Fuzzy<'_> {
     where
         Self: 'b;
 
-    fn tables(&self) -> Result<(Vec<TableEntry>, TableId, IndexId), EngineError> {
-        let tables = self.inner.tables();
+    fn definitions(&self) -> Result<Definitions, EngineError> {
+        let definitions = self.inner.definitions();
         self.go_on();
-        tables
+        definitions
     }
 
     fn has_changed(&self, table: TableId, first: Slot) -> Result<bool, EngineError> {

@@ -187,6 +187,87 @@ fn indexes_rolled_back_give_their_places_back() {
     assert_eq!(relations, [1001, 1004, 1005]);
 }
 
+/// Tables and indexes that came and went between a checkpoint's redo position and the moment at which it copied definitions are not made again: there would be no place
+/// for the one, and no memory for the other, beside what came after them.
+#[test]
+fn what_was_gone_when_the_checkpoint_looked_is_not_made_again() {
+    const GONE: u32 = 5000;
+    let mut world = World::new(1);
+    let disk = SimulatedDisk::new(1);
+    let [key, other] = RELATIONS;
+    let relations: Vec<u32> = (1001..1000 + INDEXES_PER_TABLE_MAX as u32).collect();
+    world.run(|session, clock, open| {
+        let made = open.transaction.create_table(session, key, Xid(open.xid));
+        open.storages.push((key, Some(made.expect("memory").id())));
+        make_indexes(session, clock, open, &relations);
+    });
+    let redo = Lsn(world.wal.borrow().end);
+    world.run(|session, clock, open| {
+        make_indexes(session, clock, open, &[GONE]);
+        let made = open.transaction.create_table(session, other, Xid(open.xid));
+        open.storages
+            .push((other, Some(made.expect("memory").id())));
+    });
+    world.run(|session, clock, open| {
+        let xid = Xid(open.xid);
+        let table = session.find_table(key, clock).expect("exists");
+        let dropped = open
+            .transaction
+            .drop_index(session, clock, table, GONE, xid);
+        assert!(dropped.expect("memory"));
+        let table = session.find_table(other, clock).expect("exists");
+        open.transaction
+            .drop_table(session, table, xid)
+            .expect("memory");
+        open.storages.push((other, None));
+    });
+    world.sweep();
+    world.run(|session, clock, open| make_indexes(session, clock, open, &[6000]));
+    let wal = Rc::clone(&world.wal);
+    let flush = &mut |_| Ok(Lsn(wal.borrow().end));
+    world
+        .checkpoint_from(redo, &disk, 0, flush)
+        .expect("writes");
+    // And what comes behind that is made.
+    world.run(|session, _, open| {
+        let made = open.transaction.create_table(session, other, Xid(open.xid));
+        open.storages
+            .push((other, Some(made.expect("memory").id())));
+    });
+
+    let (_region, engine) = arena();
+    let manifest = newest(&disk, SYSTEM, |_, _| true).expect("reads");
+    load(engine, &disk, &manifest.expect("is there"), 1).expect("loads");
+    let session = engine.join().expect("joins");
+    engine.set_state(State::Replaying);
+    let mut replayer = Replayer::new(1);
+    for (lsn, entry) in &wal.borrow().entries {
+        if let Entry::Record { xid, bytes } = entry
+            && *lsn > redo.0
+        {
+            let applied = replayer.apply(&session, bytes, Lsn(*lsn), Xid(*xid));
+            applied.expect("there is a place");
+            assert!(session.tables().len() <= 2, "a table that was gone");
+        }
+    }
+    let clock = TestClock {
+        outcomes: &world.outcomes,
+        me: 0,
+    };
+    finish(&session, &clock, 1).expect("finishes");
+    engine.set_state(State::Ready);
+    assert_eq!(session.tables().len(), 2);
+    let table = session.find_table(key, &clock).expect("exists");
+    let mut found: Vec<u32> = session
+        .indexes(table, &clock)
+        .into_iter()
+        .map(|index| index.relation_oid())
+        .collect();
+    found.sort_unstable();
+    let expected: Vec<u32> = relations.into_iter().chain([6000]).collect();
+    assert_eq!(found, expected);
+}
+
 impl World {
     /// A transaction that is logged and commits.
     fn run(&mut self, work: impl FnOnce(&Session, &TestClock<'_>, &mut Open)) {

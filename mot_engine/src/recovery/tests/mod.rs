@@ -18,8 +18,8 @@ use std::rc::Rc;
 
 use super::{HandOver, ParallelReplayer, Replayer, finish, load, settle_gone_indexes};
 use crate::checkpoint::{
-    self, BlockBuilder, CheckpointContext, CheckpointProgress, EngineSource, Pace, RowSource,
-    TableEntry, begin_round, newest, next_generation, read_base, write_from,
+    self, BlockBuilder, CheckpointContext, CheckpointProgress, Definitions, EngineSource, Pace,
+    RowSource, begin_round, newest, next_generation, read_base, write_from,
 };
 use crate::disk::simulated::SimulatedDisk;
 use crate::errors::EngineError;
