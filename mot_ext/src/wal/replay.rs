@@ -263,8 +263,8 @@ fn make_places(session: &Session) {
     }
 }
 
-/// The clock while replay goes on and nobody reads: a transaction is finished if its commit record was replayed, or the record that it was rolled
-/// back; the others may yet commit.
+/// The clock while replay goes on and nobody reads: a transaction is finished if its commit record was replayed, or the log says that it has ended
+/// otherwise; the others may yet commit.
 ///
 /// A checkpoint has rows of transactions whose ids replay has not come to. The commit log need not have a place for these, and is not asked.
 struct DuringReplay;
