@@ -105,6 +105,8 @@ points! {
     ReclaimAfterHorizon = "reclaim-after-horizon", Forbidden;
     /// The reclaimer has judged a row; it has not pruned it. Pinned.
     ReclaimBeforePrune = "reclaim-before-prune", Forbidden;
+    /// The reclaimer found a row at rest; it has not looked again whether its keys may settle. Pinned.
+    ReclaimBeforeKeys = "reclaim-before-keys", Forbidden;
     /// The reclaimer is about to free dropped tables and indexes.
     ReclaimBeforeDoomed = "reclaim-before-doomed", Forbidden;
     /// A round of the reclaimer found nothing to do; nobody can see yet that it naps.

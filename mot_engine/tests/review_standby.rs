@@ -108,6 +108,50 @@ fn rows_stay_reachable_when_replay_and_sweep_meet() {
     assert_eq!(found, (rounds - SLOTS as i32..rounds).collect::<Vec<_>>());
 }
 
+/// At the end of replay a table is finished while others are not, and the sweeper comes by: a slot that it frees is used again.
+#[test]
+fn slots_freed_while_other_tables_are_finished_are_listed() {
+    const ROWS: u64 = 8;
+    let (_region, engine) = engine(16 << 20);
+    engine.set_state(State::Replaying);
+    let session = &engine.join().unwrap();
+    let world = &World::new();
+    let mut replayer = Replayer::new(1);
+    let mut lsn = 0;
+    let mut apply = |record: &[u8]| {
+        let me = world.begin();
+        lsn += 100;
+        replayer
+            .apply(session, record, Lsn(lsn), Xid(me.top))
+            .unwrap();
+        me.end(Fate::Committed);
+    };
+    let mut definitions = DefinitionsWriter::new();
+    definitions.create_table(TableId(1), TABLE).unwrap();
+    apply(definitions.record());
+    let mut rows = RowsWriter::new();
+    for slot in 0..ROWS {
+        let (a, b) = (slot as i32, slot as i32);
+        rows.insert(TableId(1), Slot(slot), &body(Row { a, b, c: None }))
+            .unwrap();
+    }
+    apply(rows.record());
+    let mut rows = RowsWriter::new();
+    for slot in 0..ROWS {
+        rows.delete(TableId(1), Slot(slot)).unwrap();
+    }
+    apply(rows.record());
+    // Somebody still sees the rows, so they stay.
+    let clock = reader(world);
+    finish(session, &clock, 1).unwrap();
+    let table = session.find_table(TABLE, &clock).unwrap();
+    assert_eq!(check(session, table, &clock).slots_free, 0);
+    engine.raise_horizon(world.horizon());
+    session.sweep(&clock, table, true, || {});
+    engine.set_state(State::Ready);
+    assert_eq!(check(session, table, &clock).slots_free, ROWS);
+}
+
 /// A table dropped, an index rolled back: the standby's reclaimer frees them beside replay, and settles what stays.
 #[test]
 fn a_standby_frees_what_was_dropped_and_settles_what_stays() {

@@ -19,7 +19,7 @@ pub(super) struct Collector<'a> {
     index: IndexRef,
     definition: &'a IndexDefinition,
     fixed: Option<FixedKey>,
-    /// Rows may have keys that are too long. Not where the index is made: then there are none.
+    /// Rows' newest states may have keys that are too long. Where the index is made they are refused; of older states it minds none.
     is_recovery: bool,
     /// What a committed transaction below this superseded is seen by nobody.
     horizon: Xid,
@@ -68,7 +68,7 @@ impl<'a> Collector<'a> {
             };
             let newest = versions(anchor).find(|version| !version.is_tombstone());
             if let Some(version) = newest
-                && let Some(pointed) = self.encode(slot, version)?
+                && let Some(pointed) = self.encode(slot, version, false)?
             {
                 let origin = Origin {
                     slot,
@@ -118,14 +118,14 @@ impl<'a> Collector<'a> {
             if verdict == Judged::Aborted {
                 continue;
             }
-            let live = newest && verdict != Judged::Running;
-            newest = false;
+            let is_newest = std::mem::replace(&mut newest, false);
+            let live = is_newest && verdict != Judged::Running;
             let was_needed = is_needed;
             is_needed &= verdict != Judged::Committed || version.xid() >= self.horizon;
             if version.is_tombstone() {
                 continue;
             }
-            let Some(pointed) = self.encode(slot, version)? else {
+            let Some(pointed) = self.encode(slot, version, is_newest)? else {
                 has_keyless = true;
                 self.has_met_keyless |= was_needed;
                 continue;
@@ -156,16 +156,21 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    /// Encodes the version's key; whether it is pointed. `None`: it has none.
-    fn encode(&mut self, slot: Slot, version: VersionRef) -> Result<Option<bool>, EngineError> {
+    /// Encodes the version's key; whether it is pointed. `None`: it has none. A key that is too long is refused where the index `has_to_take` the version.
+    fn encode(
+        &mut self,
+        slot: Slot,
+        version: VersionRef,
+        has_to_take: bool,
+    ) -> Result<Option<bool>, EngineError> {
         let body = version.body();
         let fixed = self.fixed.as_ref();
         let has_null = if fixed.is_some_and(|fixed| fixed.encode(body, &mut self.key)) {
             false
-        } else if self.is_recovery {
-            encode_row_if_any(self.definition, body, &mut self.key)?.0
-        } else {
+        } else if has_to_take && !self.is_recovery {
             encode_row(self.definition, body, &mut self.key)?.0
+        } else {
+            encode_row_if_any(self.definition, body, &mut self.key)?.0
         };
         if self.key.is_empty() {
             return Ok(None);

@@ -149,8 +149,8 @@ pub fn encode_row(
 
 /// As [`encode_row`], of a row that the index need not have taken: where the key is too long, the row has none, either.
 ///
-/// A writer that would give a row a key too long for one of its indexes is refused. But there are such rows beside the index: older ones, which were
-/// gone for everybody on the server that made it, and which a start or replay has again; and younger ones, of an index that was dropped and is
+/// A writer that would give a row a key too long for one of its indexes is refused, and so is the index if a row has one. But there are such states beside the index: older ones, which others had
+/// replaced when it was made; and younger ones, of an index that was dropped and is
 /// not gone yet. On a standby somebody may still see the older ones: from him replay keeps the index (`Session::indexes_kept_from_older`).
 #[inline]
 pub fn encode_row_if_any(

@@ -155,7 +155,7 @@ pub(crate) fn clean_row(
             head = head.with_flags(Head::CLEANING);
         }
         if taken.count > 0 {
-            leave(session, table, slot, latched, head);
+            leave(table, slot, latched, head);
         } else {
             latched.head = head;
             drop(latched);
@@ -195,7 +195,7 @@ fn finish_cleaning(session: &Session, table: TableRef, slot: Slot, anchor: &Anch
     for version in taken.iter() {
         complete &= remove_entries(session, table, slot, version).is_ok();
     }
-    end_cleaning(session, table, slot, anchor, complete);
+    end_cleaning(table, slot, anchor, complete);
 }
 
 /// An entry whose key could not be computed is still there: the slot stays unused for ever rather than lead a reader astray. Only replay on a
@@ -205,34 +205,31 @@ const ENTRY_STAYS: u64 = Head::ENTRY_LEFT | Head::KEYS_MOVED;
 /// Stores the head of a chain after something was taken out of it under this latch: without that the slot may be in its taker's hands, empty, too.
 /// If nothing is left of the row, and nobody is cleaning it, the slot is given back: a row lock may go last, after the states.
 pub(crate) fn leave(
-    session: &Session,
     table: TableRef,
     slot: Slot,
     mut latched: LatchedAnchor<'_>,
     head: Head,
 ) {
     // As in `end_cleaning`.
-    let lists_free_slots = keeps_free_list(session);
+    let is_listed = lists_free_slots(table);
     let is_cleaned = head.has(Head::CLEANING) && !is_broken("reclaim: the slot of a cleaner");
     let gives_away = head.may_be_given_away() && !is_cleaned;
     latched.head = if gives_away { Head::empty() } else { head };
     drop(latched);
-    if gives_away && lists_free_slots {
+    if gives_away && is_listed {
         crate::table::free_slot(table, slot);
     }
 }
 
 /// Ends the CLEANING: everything is removed, or not all of it (`complete`).
 pub(super) fn end_cleaning(
-    session: &Session,
     table: TableRef,
     slot: Slot,
     anchor: &Anchor,
     complete: bool,
 ) {
     reach(Point::UnlinkBeforeSlot);
-    // Read before the slot becomes empty: while replaying, the list of free slots is not kept, it is made at the end.
-    let lists_free_slots = keeps_free_list(session);
+    let is_listed = lists_free_slots(table);
     let mut latched = anchor.latch();
     latched.head = latched.head.without_flags(Head::CLEANING);
     if !complete {
@@ -243,14 +240,14 @@ pub(super) fn end_cleaning(
     }
     latched.head = Head::empty();
     drop(latched);
-    if lists_free_slots {
+    if is_listed {
         crate::table::free_slot(table, slot);
     }
 }
 
-/// Whether freed slots are listed at once.
-fn keeps_free_list(session: &Session) -> bool {
-    !matches!(session.engine().state(), State::Loading | State::Replaying)
+/// Whether the table's freed slots are listed at once. Asked before the slot becomes empty: the end of a replay lists those that are by then, with the sweeper kept out.
+fn lists_free_slots(table: TableRef) -> bool {
+    table.storage().lists_free.load(Ordering::Acquire) != 0
 }
 
 /// Removes the entries of a version that is no longer in its chain, unless another version there has the key.
@@ -417,7 +414,7 @@ fn free_dead_row(
     if dead_tombstone(anchor.head(), horizon).is_none() {
         return false;
     }
-    let lists_free_slots = keeps_free_list(session);
+    let is_listed = lists_free_slots(table);
     let mut latched = anchor.latch();
     let Some(tombstone) = dead_tombstone(latched.head, horizon) else {
         return false;
@@ -435,7 +432,7 @@ fn free_dead_row(
             .retire(tombstone.block(), tombstone.block_bytes(), Purpose::Rows)
     };
     reach(Point::UnlinkBeforeFree);
-    if gives_away && lists_free_slots {
+    if gives_away && is_listed {
         crate::table::free_slot(table, slot);
     }
     true

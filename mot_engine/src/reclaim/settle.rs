@@ -14,21 +14,26 @@
 //!
 //! The sweeper alone does this: one word of a table that all scans of it read is not for every committing session to write.
 
+use crate::pause::{Point, reach};
 use crate::row::{Anchor, Head};
 use crate::sync::is_broken;
 use crate::table::TableRef;
 
-/// Takes KEYS_MOVED back from a row that was found at rest, if it has it. `true`: somebody is still removing entries; it can be done later. The caller is pinned.
+/// Takes KEYS_MOVED back from a row that was found at rest, if it has it. `true`: somebody is still removing entries, or has put something on the row; it can be done later. The caller is pinned.
 pub(super) fn settle_keys(table: TableRef, anchor: &Anchor, found: Head) -> bool {
     if !has_moved_for_now(found) {
         return false;
     }
+    reach(Point::ReclaimBeforeKeys);
     let mut latched = anchor.latch();
     let head = latched.head;
-    // Whoever put something on the row meanwhile, or takes out what it left, makes the group dirty afterwards.
-    let is_at_rest = head.version().is_some_and(|newest| newest.is_at_rest());
-    if !is_at_rest || !has_moved_for_now(head) {
+    if !has_moved_for_now(head) {
         return false;
+    }
+    // Who changed the row meanwhile makes its group dirty. Who locked it does not, nor when the lock goes.
+    let is_at_rest = head.version().is_some_and(|newest| newest.is_at_rest());
+    if !is_at_rest {
+        return true;
     }
     if head.has(Head::CLEANING) && !is_broken("reclaim: settling keys behind a cleaner") {
         return true;

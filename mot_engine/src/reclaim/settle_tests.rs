@@ -5,7 +5,8 @@ use crate::pause::{Point, set_hook};
 use crate::row::Head;
 use crate::table::{IndexRef, TableRef};
 use crate::{
-    CommandId, Direction, Entered, IndexScan, KeyRange, Session, Slot, Transaction, Written, Xid,
+    CommandId, Direction, Entered, IndexScan, KeyRange, LockStrength, Locked, Session, Slot,
+    Transaction, Written, Xid,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -195,6 +196,38 @@ fn keys_settle_when_nobody_needs_the_old_one() {
     assert!(!place.has_moved());
     assert_eq!(place.finds(FIRST, snapshot, nothing), [1; 5]);
     common::check(&place.session, place.table, &common::reader(&place.world));
+}
+
+/// A row lock that comes when the sweeper is about to, and goes again without a word, does not leave the row as one whose keys have moved.
+#[test]
+fn keys_settle_behind_a_lock_that_came_meanwhile() {
+    let place = Place::new();
+    place.give_committed(MOVED);
+    let locked = Rc::new(RefCell::new(None));
+    let meanwhile = {
+        let (place, locked) = (place.clone(), locked.clone());
+        move || {
+            let me = place.world.begin();
+            let (session, snapshot) = (&place.session, me.snapshot(1));
+            let seen = session.visible(place.table, place.slot, &snapshot).unwrap();
+            let mut work = Transaction::new();
+            let (strength, xid) = (LockStrength::Share, Xid(me.top));
+            let lock = work.lock(session, &me, place.table, place.slot, seen, strength, xid);
+            assert_eq!(lock.unwrap(), Locked::Done);
+            locked.replace(Some((me, work)));
+        }
+    };
+    beside(Point::ReclaimBeforeKeys, meanwhile, || place.sweep());
+    assert!(place.has_moved(), "or it proves nothing");
+    let (me, mut work) = locked.take().unwrap();
+    me.end(Fate::Committed);
+    work.commit(&place.session);
+    // Only what is dirty.
+    let (horizon, clock) = (place.world.horizon(), common::reader(&place.world));
+    let sweeper = &place.sweeper;
+    sweeper.engine().raise_horizon(horizon);
+    sweeper.sweep(&clock, place.table, false, || ());
+    assert!(!place.has_moved());
 }
 
 /// The scan has the entry of a number that the row had before. Until it comes to the row, that is swept, and says no longer that its keys have moved.

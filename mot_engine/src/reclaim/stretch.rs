@@ -235,7 +235,7 @@ fn cut_off(
         head = head.with_flags(Head::CLEANING);
     }
     if taken.first.is_some() {
-        leave(session, table, slot, latched, head);
+        leave(table, slot, latched, head);
     } else {
         latched.head = head;
     }
@@ -269,7 +269,7 @@ pub(super) fn finish(
         };
     }
     if cleaning {
-        end_cleaning(session, table, slot, anchor, complete);
+        end_cleaning(table, slot, anchor, complete);
     }
     if superseded > 0 {
         let stale = &table.counters().stale_versions;

@@ -285,6 +285,8 @@ fn finish_table(
             finish_row(session, clock, table, slot, finished, &mut count);
         }
     }
+    // Before the sweeper is let in: other tables are still to be finished, and nobody lists for this one again.
+    table.storage().lists_free.store(1, Ordering::Release);
     let counters = table.counters();
     counters.rows.store(count.rows, Ordering::Relaxed);
     counters.row_bytes.store(count.row_bytes, Ordering::Relaxed);

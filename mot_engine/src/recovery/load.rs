@@ -177,6 +177,7 @@ fn make_tables(session: &Session, manifest: &Manifest) -> Result<Vec<Loading>, E
         storage.dropped.store(entry.dropper.0, Ordering::Relaxed);
         storage.created_lsn.store(DEFINITION_LSN, Ordering::Relaxed);
         storage.dropped_lsn.store(DEFINITION_LSN, Ordering::Relaxed);
+        storage.lists_free.store(0, Ordering::Relaxed);
         storage
             .slots_end
             .store(entry.slots_end.0, Ordering::Relaxed);

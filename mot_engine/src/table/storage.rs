@@ -77,6 +77,8 @@ pub(crate) struct TableStorage {
     /// First free slot plus 1; 0 is none. Under `free_latch`.
     pub(crate) free_first: AtomicU64,
     pub(crate) free_count: AtomicU64,
+    /// 1 once freed slots are listed: not while the table is loaded and replayed, whose end lists those that are free then.
+    pub(crate) lists_free: AtomicU32,
     /// Who needs that nothing is reclaimed meanwhile (index builds, checks), and who is reclaiming right now: see `reclaim::Quiet`.
     pub(crate) quiet: AtomicU32,
     pub(crate) sweepers: AtomicU32,

@@ -250,7 +250,7 @@ pub(super) fn unlock(session: &Session, own: &Own, operation: &Operation) {
     unlink(&mut head, entry);
     // The row may be gone: its states were taken back before.
     let (table, slot) = (operation.table, operation.slot());
-    leave(session, table, slot, latched, without_stale_lock_flag(head));
+    leave(table, slot, latched, without_stale_lock_flag(head));
     // SAFETY: just unlinked.
     unsafe {
         session

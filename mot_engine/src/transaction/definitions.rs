@@ -186,6 +186,7 @@ pub(crate) fn allocate_table(
         (&raw mut (*storage).id).write(id);
         (&raw mut (*storage).key).write(key);
         (*storage).created.store(created.0, Ordering::Relaxed);
+        (*storage).lists_free.store(1, Ordering::Relaxed);
     }
     Ok(TableRef(storage))
 }

@@ -37,7 +37,9 @@ impl Replayer {
             DefinitionChange::CreateTable { table: id, key } => {
                 if session.catalog().hold_of(key, id).is_none() && !was_gone(session, lsn) {
                     let table = allocate_table(session, id, key, xid, Urgency::Ordinary)?;
-                    table.storage().created_lsn.store(lsn.0, Ordering::Relaxed);
+                    let storage = table.storage();
+                    storage.created_lsn.store(lsn.0, Ordering::Relaxed);
+                    storage.lists_free.store(0, Ordering::Relaxed);
                     session.catalog().link(table);
                     self.tables.insert(id, Some(table));
                 }
