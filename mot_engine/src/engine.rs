@@ -142,7 +142,7 @@ pub(crate) struct SessionLine {
     pub(crate) unjudged: sync::AtomicU64,
 }
 
-/// Which checkpoint this memory continues, for the next one: see checkpoint/README.md, "Ranges that nobody changed". Committers read the
+/// Which checkpoint this memory continues, for the next one: see checkpoint/README.md, "What is not written again". Committers read the
 /// round, so no word that is written often may share its line.
 #[repr(C, align(64))]
 struct Rounds {

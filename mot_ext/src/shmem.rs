@@ -1,4 +1,4 @@
-//! What all processes of the server share: the engine's arena and one page of our own, the control block.
+//! What all processes of the server share: the engine's arena and a block of our own, the control block.
 //!
 //! - Both are mapped once, in the postmaster (the control block while it preloads libraries, the arena in the first
 //!   `shmem_startup_hook`); every child inherits them at the same address.
@@ -111,7 +111,7 @@ pub struct RecoveryStats {
     pub replayed_lsn: AtomicU64,
     /// Microseconds in which replay was at work.
     pub replay_us: AtomicU64,
-    /// Seconds (summed) that replay waited because the arena was full, in milliseconds.
+    /// Milliseconds (summed) that replay waited because the arena was full.
     pub stalled_ms: AtomicU64,
     /// Replay waits now.
     pub waits_for_memory: AtomicBool,

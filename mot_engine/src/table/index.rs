@@ -1,8 +1,8 @@
 //! An index's storage: its definition and the root of its tree.
 //!
 //! Entries: for a *pointed* key (unique index and no NULL in the key, or NULLs not distinct) the tree's value is one slot (shifted, low
-//! bit 0) or, while several rows share the key, a posting block (low bit 1, see `crate::index`). For any other key the slot's 8 bytes,
-//! big-endian, are appended and the value is the slot. Encoded keys are prefix-free, so both forms live in one tree.
+//! bit 0) or, while several rows share the key, a posting block (low bit 1, see `crate::index`). For any other key the slot's number,
+//! in three, four or seven bytes (`crate::index::append_slot`), is appended and the value is the slot. Encoded keys are prefix-free, so both forms live in one tree.
 
 use super::storage::{TableRef, TableStorage};
 use crate::errors::EngineError;

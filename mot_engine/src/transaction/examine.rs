@@ -8,8 +8,7 @@ use crate::table::TableRef;
 /// What stands in the way.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub(super) enum Found {
-    /// Nothing: the newest state is the one the caller saw. `mine`: it is the transaction's own. `held`: the strongest lock the
-    /// transaction already has on the row.
+    /// Nothing: the newest state is the one the caller saw. `held`: the strongest lock the transaction already has on the row.
     Clear { held: Option<LockStrength> },
     /// Wait for this transaction.
     Busy(Xid),

@@ -10,7 +10,7 @@
 //! | pg_rewind from this server | a session that called `pg_read_binary_file`, until its end: it reads the control file so before it lists anything |
 //!
 //! Sessions are noticed by the object access hook, which fires when a plan that calls the function is set up: before it runs.
-//! - A session counts itself once (`COPYING`), in shared memory, and takes itself out at its end in any case.
+//! - A session counts itself once (`Control::copiers`), in shared memory, and takes itself out at its end in any case.
 //! - The worker removes a generation only after it has seen the count at 0. Who counts itself later lists later, and finds
 //!   the generations that stay.
 //!
