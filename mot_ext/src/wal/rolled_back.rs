@@ -14,8 +14,8 @@
 //! - **The commit log alone does not.** Its files are of a later moment than the log's (a crash): "aborted" may be said of a transaction of which more is to be
 //!   replayed. An abort is not flushed before it is written there, so a bit can be all that a crash has left of it, and the id be given out again; such bits go when a
 //!   recovery ends, which a server that goes on as a standby has not come to. And a file can be cut off, or not reach as far as an id that a checkpoint has.
-//! - A gap, which no resource manager replays, is read with its rollbacks (`workers::load::replay_gap`), and whoever reads it goes on with the log behind it. What runs in it is not
-//!   looked at: who has committed in a gap, the rows are told when all of it is in.
+//! - A gap, which no resource manager replays, is read with its rollbacks (`workers::load::replay_gap`), and whoever reads it goes on with the
+//!   log behind it. (Where the checkpoint worker reads it and the startup process goes on, the standby has readers.) What runs in it is not looked at: who has committed in a gap, the rows are told when all of it is in.
 //! - With readers PostgreSQL knows who runs, and nothing is kept here.
 //! - Where the commit log is cut off everything older is judged, and forgotten here. So it is a bit for each transaction in between at most, where some were
 //!   rolled back.
