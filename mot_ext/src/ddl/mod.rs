@@ -16,6 +16,7 @@
 //! | `event_triggers` | event triggers of statements that core does not get |
 //! | `preload` | refuses DDL where the library is not preloaded |
 //! | `maintenance`, `lock`, `copy` | VACUUM, REINDEX, COMMENT; LOCK; COPY |
+//! | `references` | refuses foreign keys that reference a memory-optimized table |
 //! | `attached` | what triggers a table can have; no rules, policies, publications |
 //! | `am` | the index access method and its operator classes |
 //! | `definition`, `storage` | catalog rows to engine definitions, and every call that changes engine storage |
