@@ -4,7 +4,7 @@
 //! nested loops, aggregates, sorts, limits over scans of memory-optimized tables, with subqueries of the same kind. Their expressions
 //! are plain (`plain.rs`); what they compare by themselves (groups, cache keys) is asked for here.
 use super::plain::{Scope, are_plain, is_lasting_type, is_own_operator, is_plain};
-use crate::fdw::{Private, items, private};
+use crate::fdw::{items, private};
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 
@@ -184,14 +184,13 @@ unsafe fn is_aggregate(scan: &pg_sys::ForeignScan) -> bool {
 
 /// A scan of ours that only reads.
 unsafe fn is_scan(scan: &pg_sys::ForeignScan) -> bool {
-    // SAFETY: a scan node; its private list is read on only if it is one of ours.
+    // SAFETY: a scan node.
     unsafe {
         scan.scan.scanrelid > 0
             && scan.operation == pg_sys::CmdType::CMD_SELECT
             && scan.scan.plan.lefttree.is_null()
             && scan.fdw_scan_tlist.is_null()
             && private::serial(scan.fdw_private).is_some()
-            && Private::new(scan.fdw_private).row_lock().is_none()
             && are_plain(scan.fdw_exprs, Scope::Tree)
             && are_plain(scan.fdw_recheck_quals, Scope::Tree)
     }

@@ -1,7 +1,7 @@
 //! From a finished plan to what a compiled statement has to do; `None` where only core's executor will do.
 use super::plain::{Scope, are_plain, calls_functions, is_plain};
+use crate::fdw::items;
 use crate::fdw::private;
-use crate::fdw::{Private, items};
 use crate::wait::WaitPolicy;
 use mot_engine::LockStrength;
 use pgrx::pg_sys;
@@ -239,18 +239,16 @@ unsafe fn is_scan_plain(
     scan: *const pg_sys::ForeignScan,
     operation: pg_sys::CmdType::Type,
 ) -> bool {
-    // SAFETY: a scan node of ours: its serial was read.
+    // SAFETY: a scan node of ours.
     unsafe {
         let node = &*scan;
         let relation = node.scan.scanrelid;
         let scope = Scope::Table(relation);
-        let private = Private::new(node.fdw_private);
         relation > 0
             && node.operation == operation
             && is_bare(&raw const node.scan.plan)
             && node.scan.plan.lefttree.is_null()
             && node.fdw_scan_tlist.is_null()
-            && private.row_lock().is_none()
             && are_plain(node.scan.plan.qual, scope)
             && are_plain(node.fdw_exprs, scope)
             && are_plain(node.fdw_recheck_quals, scope)

@@ -6,20 +6,22 @@
 //!
 //! Core checks neither NOT NULL nor CHECK nor partition bounds for foreign tables, nor the policies of a parent that the row comes by: that happens
 //! here, before a row is stored (`check`).
+mod before;
 mod begin;
 mod check;
 
 use super::expressions::per_tuple_memory;
-use super::private::items;
 use super::triggers::{self, Hidden};
 use super::write::{Fate, Inserted, Target};
 use super::{tuple, upsert};
-use crate::clock::{PgClock, PgSnapshot};
+use crate::clock::PgSnapshot;
 use crate::errors;
 use crate::pg::{generated, version};
-use mot_engine::{Clock, CommandId, Newest, Slot, VersionRef};
+use mot_engine::{CommandId, Slot, VersionRef};
 use pgrx::pg_sys;
 
+use before::Spared;
+pub use before::hide_generated;
 pub use begin::{
     add_foreign_update_targets, begin_foreign_insert, begin_foreign_modify, end_foreign_modify,
     plan_foreign_modify,
@@ -37,9 +39,7 @@ pub struct Modify {
     identity: i16,
     /// For RETURNING: the row as changed, or as deleted.
     pub tuple: pg_sys::HeapTupleData,
-    /// The scan locked the rows: their newest state is what it returned.
-    is_locked: bool,
-    /// Of BEFORE row triggers, which core does not see: it would fire them for a row that a join gives once more.
+    /// Of BEFORE row triggers, which core does not see (`before`).
     fires_before: bool,
     /// Of an UPDATE with such triggers: core would compute the columns before they have run.
     generated: Option<generated::Hidden>,
@@ -51,24 +51,6 @@ pub struct Modify {
 unsafe fn state<'a>(info: *mut pg_sys::ResultRelInfo) -> &'a mut Modify {
     // SAFETY: Begin stored it; it lives as long as the query's memory context.
     unsafe { &mut *(*info).ri_FdwState.cast::<Modify>() }
-}
-
-/// Hides the generated columns of the target `relation` from core where BEFORE row triggers come first: before a row of it is changed, when all of the statement's
-/// nodes are made.
-pub unsafe fn hide_generated(estate: *mut pg_sys::EState, relation: pg_sys::Oid) {
-    // SAFETY: the running statement's; the relation is one of ours, so what has a state has this module's.
-    unsafe {
-        for info in items::<pg_sys::ResultRelInfo>((*estate).es_opened_result_relations) {
-            let is_it = (*(*info).ri_RelationDesc).rd_id == relation;
-            if is_it && !(*info).ri_usesFdwDirectModify && !(*info).ri_FdwState.is_null() {
-                let state = state(info);
-                let is_update = (*state.node).operation == pg_sys::CmdType::CMD_UPDATE;
-                if is_update && state.fires_before && state.generated.is_none() {
-                    state.generated = generated::Hidden::of(info, estate);
-                }
-            }
-        }
-    }
 }
 
 impl Modify {
@@ -85,7 +67,6 @@ impl Modify {
     unsafe fn identify(
         &self,
         plan_slot: *mut pg_sys::TupleTableSlot,
-        command: CommandId,
     ) -> Option<(Slot, VersionRef)> {
         // SAFETY: the plan's row has the identity at this position, put there by add_foreign_update_targets.
         unsafe {
@@ -99,38 +80,11 @@ impl Modify {
             let tid = *(*(*plan_slot).tts_values.add(at)).cast_mut_ptr::<pg_sys::ItemPointerData>();
             let slot = tuple::slot_of(tid)?;
             let target = &self.target;
-            if self.is_locked
-                && let Newest::Live(newest) = target.session.newest(&PgClock, target.table, slot)
-                && !(PgClock.is_current(newest.xid()) && newest.cid() >= command)
-            {
-                return Some((slot, newest));
-            }
             let seen = target
                 .session
                 .visible(target.table, slot, self.snapshot.as_ref()?)?;
             Some((slot, seen))
         }
-    }
-
-    /// Whether BEFORE row triggers run now. Not for a row that this command, or one that it triggered, has changed: the write says then
-    /// what becomes of it, as heapam's lock does ahead of the triggers of a heap row. Nor where ALTER TABLE took all triggers away.
-    unsafe fn fires_before(
-        &self,
-        info: *mut pg_sys::ResultRelInfo,
-        row: Slot,
-        command: CommandId,
-    ) -> bool {
-        let target = &self.target;
-        // SAFETY: the initialized result relation of this state.
-        self.fires_before
-            && unsafe { !(*info).ri_TrigDesc.is_null() }
-            && match target.session.newest(&PgClock, target.table, row) {
-                Newest::Live(newest) => {
-                    !(PgClock.is_current(newest.xid()) && newest.cid() >= command)
-                }
-                Newest::Gone => false,
-                Newest::None | Newest::Busy(_) => true,
-            }
     }
 
     /// Computes the generated columns of a new row, hidden from core or not.
@@ -214,6 +168,24 @@ impl Modify {
             (!is_empty).then_some(output)
         }
     }
+
+    /// The new row over the newest state of the old one, of what re-evaluation gave; its generated columns are the old one's.
+    unsafe fn new_row(
+        &self,
+        info: *mut pg_sys::ResultRelInfo,
+        row: Slot,
+        version: VersionRef,
+        output: *mut pg_sys::TupleTableSlot,
+    ) -> *mut pg_sys::TupleTableSlot {
+        // SAFETY: an UPDATE's result relation: core made its old-tuple slot and projection before it called us.
+        unsafe {
+            let old_slot = (*info).ri_oldTupleSlot;
+            tuple::store_copy(old_slot, row, version, self.target.oid());
+            let slot = pg_sys::ExecGetUpdateNewTuple(info, output, old_slot);
+            (*slot).tts_tableOid = self.target.oid();
+            slot
+        }
+    }
 }
 
 pub unsafe fn exec_foreign_insert(
@@ -273,25 +245,18 @@ pub unsafe fn exec_foreign_update(
     // SAFETY: as core calls it.
     unsafe {
         let state = state(info);
-        let Some((row, mut seen)) = state.identify(plan_slot, state.command(estate)) else {
+        let Some((row, mut seen)) = state.identify(plan_slot) else {
             return std::ptr::null_mut();
         };
         state.hidden.show();
-        let fires_before = state.fires_before(info, row, state.command(estate));
-        if fires_before {
-            let old = state.old_row(estate, row, seen);
-            if !triggers::fire_before_update(state.node, estate, info, old, slot) {
-                return std::ptr::null_mut();
-            }
+        let (scanned, mut slot) = (seen, slot);
+        // By this command before: the write passes over it, or raises, and nobody asks what the new row would be.
+        let mut is_changed = false;
+        match state.before_update(estate, info, row, seen, &mut slot) {
+            Ok(locked) => seen = locked,
+            Err(Spared::SelfModified) => is_changed = true,
+            Err(Spared::Dropped) => return std::ptr::null_mut(),
         }
-        // Changed by this command before: the write passes over it, or raises, and nobody asks what the new row would be.
-        let is_changed = state.fires_before && !fires_before && !(*info).ri_TrigDesc.is_null();
-        if state.fires_before && !is_changed {
-            (*slot).tts_tableOid = state.target.oid();
-            state.compute_generated(estate, info, slot, pg_sys::CmdType::CMD_UPDATE);
-        }
-        let scanned = seen;
-        let mut slot = slot;
         loop {
             (*slot).tts_tableOid = state.target.oid();
             if !is_changed {
@@ -324,31 +289,11 @@ pub unsafe fn exec_foreign_update(
                     let Some(output) = state.evaluate_again(info, row, version) else {
                         return std::ptr::null_mut();
                     };
-                    slot = compute_new_row(estate, info, state, row, version, output);
+                    slot = state.new_row(info, row, version, output);
+                    state.compute_generated(estate, info, slot, pg_sys::CmdType::CMD_UPDATE);
                 }
             }
         }
-    }
-}
-
-/// The new row over the newest state of the old one, after re-evaluation. With BEFORE row triggers it does not come to that: the scan
-/// has locked the row before they ran.
-unsafe fn compute_new_row(
-    estate: *mut pg_sys::EState,
-    info: *mut pg_sys::ResultRelInfo,
-    state: &Modify,
-    row: Slot,
-    version: VersionRef,
-    output: *mut pg_sys::TupleTableSlot,
-) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: an UPDATE's result relation: core made its old-tuple slot and projection before it called us.
-    unsafe {
-        let old_slot = (*info).ri_oldTupleSlot;
-        tuple::store_copy(old_slot, row, version, state.target.oid());
-        let slot = pg_sys::ExecGetUpdateNewTuple(info, output, old_slot);
-        (*slot).tts_tableOid = state.target.oid();
-        state.compute_generated(estate, info, slot, pg_sys::CmdType::CMD_UPDATE);
-        slot
     }
 }
 
@@ -361,17 +306,16 @@ pub unsafe fn exec_foreign_delete(
     // SAFETY: as core calls it; the slot is a table slot of a foreign table, so of the heap kind.
     unsafe {
         let state = state(info);
-        let Some((row, mut seen)) = state.identify(plan_slot, state.command(estate)) else {
+        let Some((row, mut seen)) = state.identify(plan_slot) else {
             return std::ptr::null_mut();
         };
         state.hidden.show();
-        if state.fires_before(info, row, state.command(estate)) {
-            let old = state.old_row(estate, row, seen);
-            if !triggers::fire_before_delete(state.node, estate, info, old) {
-                return std::ptr::null_mut();
-            }
-        }
         let scanned = seen;
+        match state.before_delete(estate, info, row, seen) {
+            Ok(locked) => seen = locked,
+            Err(Spared::SelfModified) => {}
+            Err(Spared::Dropped) => return std::ptr::null_mut(),
+        }
         loop {
             match state.target.delete(row, seen, state.command(estate)) {
                 Fate::Done(_) => {

@@ -13,7 +13,7 @@ use super::private::{self, Key, cells, list, list_of};
 use super::short_range;
 use crate::pg::version::{self, Cost};
 pub use order::has_useful_order;
-use order::{asks_for_order, useful_order};
+use order::useful_order;
 use outer::outer_sets;
 use pgrx::pg_sys;
 
@@ -89,7 +89,7 @@ pub unsafe fn get_foreign_paths(
         }
         let own = cells::<pg_sys::RestrictInfo>((*rel).baserestrictinfo);
         let indexes = cells::<pg_sys::IndexOptInfo>((*rel).indexlist);
-        let is_ordered = !indexes.is_empty() && asks_for_order(root, rel);
+        let is_ordered = !indexes.is_empty() && pg_sys::has_useful_pathkeys(root, rel);
         let ways: Vec<Way> = indexes
             .iter()
             .filter_map(|index| Way::find(root, rel, *index, own, is_ordered))

@@ -2,18 +2,17 @@
 //!
 //! ```text
 //! fdw_private: mark, serial (two halves), index oid (0: all rows), backward, conditions, qualifications, assignments,
-//!              counts rows, row lock, by identity,
+//!              counts rows, by identity,
 //!              conditions x { key column, test, argument type },  assignments x { attribute number }
 //! fdw_exprs:   arguments of the conditions that have one, qualifications, assigned expressions
 //! ```
 //! By identity: the one row with the `ctid` that the only argument gives.
-//! Qualifications and assignments are there for a direct UPDATE or DELETE only. A change row by row has mark and serial, and which row triggers the
-//! plan was made for (1: some, 3: also BEFORE triggers).
+//! Qualifications and assignments are there for a direct UPDATE or DELETE only. A change row by row has mark and serial, and whether the plan was made
+//! for row triggers.
 //!
 //! The serial names the plan: copies of a plan share it, two plans of a process never do. Compiled statements are kept by it.
 use super::conditions::Test;
 use super::triggers::Planned;
-use mot_engine::LockStrength;
 use pgrx::pg_sys;
 use std::ffi::c_int;
 use std::mem::offset_of;
@@ -31,16 +30,12 @@ enum Position {
     Quals = 6,
     Assignments = 7,
     CountsRows = 8,
-    RowLock = 9,
-    ByIdentity = 10,
+    ByIdentity = 9,
 }
-const FIXED: i32 = 11;
+const FIXED: i32 = 10;
 /// Numbers of a change row by row, and the place of the last.
 const ROW_BY_ROW: i32 = 4;
 const TRIGGERS: i32 = 3;
-/// What the latter says.
-const ANY: i32 = 1;
-const BEFORE: i32 = 2;
 /// "mot plan" cut to 32 bits: tells our lists of integers from another wrapper's.
 const MARK: i32 = 0x6d6f_7470;
 const PER_CONDITION: i32 = 3;
@@ -62,24 +57,21 @@ fn next_serial() -> u64 {
 /// Builds `fdw_private` of a change row by row.
 pub unsafe fn encode_row_by_row(triggers: Planned) -> *mut pg_sys::List {
     let serial = next_serial();
-    let triggers = if triggers.any { ANY } else { 0 } | if triggers.before { BEFORE } else { 0 };
+    let triggers = i32::from(triggers.any);
     // SAFETY: an integer list in the current memory context.
     unsafe { integers(&[MARK, serial as i32, (serial >> 32) as i32, triggers]) }
 }
 
-/// The row triggers that a change row by row was planned for, by its `fdw_private`; none, if that is not one of ours.
+/// Whether a change row by row was planned for row triggers, by its `fdw_private`; not, if that is not one of ours.
 pub unsafe fn planned_triggers(list: *const pg_sys::List) -> Planned {
     // SAFETY: a list; one with our mark is one that `encode_row_by_row` built.
-    let triggers = unsafe {
+    let any = unsafe {
         match serial(list) {
-            Some(_) => (*(*list).elements.add(TRIGGERS as usize)).int_value,
-            None => 0,
+            Some(_) => (*(*list).elements.add(TRIGGERS as usize)).int_value != 0,
+            None => false,
         }
     };
-    Planned {
-        before: triggers & BEFORE != 0,
-        any: triggers & ANY != 0,
-    }
+    Planned { any }
 }
 
 /// The serial of a plan by its `fdw_private`; `None` for another wrapper's.
@@ -147,7 +139,6 @@ pub unsafe fn encode(
         0,
         0,
         0,
-        0,
     ];
     let of_keys = keys.flat_map(|key| {
         [
@@ -174,14 +165,6 @@ pub unsafe fn encode_identity() -> *mut pg_sys::List {
         let list = encode(pg_sys::InvalidOid, false, std::iter::empty());
         (*(*list).elements.add(Position::ByIdentity as usize)).int_value = 1;
         list
-    }
-}
-
-/// Makes a scan lock the rows it returns.
-pub unsafe fn add_row_lock(list: *mut pg_sys::List, strength: LockStrength) {
-    // SAFETY: `list` was made by `encode`.
-    unsafe {
-        (*(*list).elements.add(Position::RowLock as usize)).int_value = 1 + strength as c_int;
     }
 }
 
@@ -258,17 +241,6 @@ impl Private {
     /// Whether changed rows count for the command's tag.
     pub fn counts_rows(&self) -> bool {
         self.number(Position::CountsRows as i32) != 0
-    }
-
-    /// The lock the scan takes on each row it returns.
-    pub fn row_lock(&self) -> Option<LockStrength> {
-        match self.number(Position::RowLock as i32) {
-            0 => None,
-            1 => Some(LockStrength::KeyShare),
-            2 => Some(LockStrength::Share),
-            3 => Some(LockStrength::NoKeyUpdate),
-            _ => Some(LockStrength::Update),
-        }
     }
 
     /// Attributes that a direct UPDATE assigns.

@@ -26,7 +26,6 @@ use crate::pg::interrupts;
 use crate::relation;
 use crate::session;
 use mot_engine::{Session, SharedRowScan, Slot, TableRef, VersionRef};
-use node::RowLock;
 use outliving::Outliving;
 use pgrx::pg_sys;
 use source::Source;
@@ -42,7 +41,8 @@ pub struct Scan {
     is_started: bool,
     /// Of one whole key: its entry was looked up. Means nothing before the start.
     is_sought: bool,
-    row_lock: Option<RowLock>,
+    /// The rows' generated columns are to be hidden from core before it gets the first one.
+    hides_generated: bool,
     /// Drops rows before anybody sees them.
     filter: Option<Box<Filter>>,
     /// In a SERIALIZABLE transaction.
@@ -70,7 +70,7 @@ impl Scan {
             let table = relation::table(opened);
             let oid = (*opened).rd_id;
             let mut scan = Scan::of_table(oid, table, private, arguments, snapshot);
-            scan.row_lock = RowLock::new(node, private, opened);
+            scan.hides_generated = node::scans_generated_target(node, opened);
             scan.filter = Filter::of_node(node).map(Box::new);
             scan.reader = serializable::is_on().then(|| Reader::new(oid, registered));
             if may_outlive {
@@ -80,7 +80,7 @@ impl Scan {
         }
     }
 
-    /// Prepares a scan of a relation that is locked, without the lock of a statement with triggers; not for SERIALIZABLE.
+    /// Prepares a scan of a relation that is locked, and not changed row by row; not for SERIALIZABLE.
     pub fn of_table(
         relation: pg_sys::Oid,
         table: TableRef,
@@ -99,7 +99,7 @@ impl Scan {
             source,
             is_started: false,
             is_sought: false,
-            row_lock: None,
+            hides_generated: false,
             filter: None,
             reader: None,
             outliving: None,
@@ -249,7 +249,7 @@ impl Scan {
         true
     }
 
-    /// Shows a row in a slot of [`super::row_slot`], until the next one. The statement's snapshot, or a row lock, keeps the version.
+    /// Shows a row in a slot of [`super::row_slot`], until the next one. The statement's snapshot keeps the version.
     #[inline]
     pub unsafe fn show(
         &mut self,

@@ -3,9 +3,8 @@ use crate::errors;
 use crate::pg::{text, version};
 use pgrx::pg_sys;
 
-/// Whether BEFORE row triggers run for each row that a command changes. They are shown the row as it will be changed: the plan's scan locks it
-/// first, see plan.rs.
-pub unsafe fn run_before(
+/// Whether BEFORE row triggers run for each row that a command changes.
+unsafe fn run_before(
     triggers: *const pg_sys::TriggerDesc,
     command: pg_sys::CmdType::Type,
 ) -> bool {
@@ -20,8 +19,8 @@ pub unsafe fn run_before(
     }
 }
 
-/// Hides the BEFORE row triggers of a command from core for good, in the result relation's own copy of its triggers: `modify` fires them. Whether
-/// there are any.
+/// Hides the BEFORE row triggers of a command from core for good, in the result relation's own copy of its triggers: `modify` fires them
+/// (`modify/before.rs`). Whether there are any.
 pub unsafe fn take_before(
     triggers: *mut pg_sys::TriggerDesc,
     command: pg_sys::CmdType::Type,
@@ -39,20 +38,16 @@ pub unsafe fn take_before(
     }
 }
 
-/// What a plan has to know of a table's row triggers: with any it gives the old row along, and its scan locks the rows for BEFORE triggers.
+/// What a plan has to know of a table's row triggers: with any it gives the old row along.
 #[derive(Clone, Copy)]
 pub struct Planned {
-    pub before: bool,
     pub any: bool,
 }
 
 impl Planned {
     /// None that a plan has to know of, as for INSERT: there is no old row.
     pub fn none() -> Planned {
-        Planned {
-            before: false,
-            any: false,
-        }
+        Planned { any: false }
     }
 
     /// For a command on a relation as it is now.
@@ -67,7 +62,6 @@ impl Planned {
                 _ => false,
             });
             Planned {
-                before,
                 any: before || after,
             }
         }
@@ -78,7 +72,7 @@ impl Planned {
     pub unsafe fn check(self, relation: pg_sys::Relation, command: pg_sys::CmdType::Type) {
         // SAFETY: an open relation.
         let now = unsafe { Planned::of(relation, command) };
-        if (now.before && !self.before) || (now.any && !self.any) {
+        if now.any && !self.any {
             // SAFETY: as above; a name ends with 0.
             let name = unsafe { text::from_c((*(*relation).rd_rel).relname.data.as_ptr()) };
             errors::plan_without_triggers(&name);

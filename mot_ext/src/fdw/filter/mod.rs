@@ -13,7 +13,7 @@
 //!   decides or raises.
 //! - Functions are known by their oids, which is how fmgr finds the server's own; all of them are immutable and strict.
 //! - Rows it drops are counted where EXPLAIN looks for those core drops, and interrupts are looked at as core does.
-//! - Outside it: rows that are locked as they are returned (row triggers), and re-evaluations (EvalPlanQual), where core has the row.
+//! - Outside it: re-evaluations (EvalPlanQual), where core has the row.
 //!
 //! `mot.compiled_statements = off` leaves every condition to core.
 mod compile;

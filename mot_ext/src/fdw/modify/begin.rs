@@ -1,4 +1,4 @@
-//! Planning and beginning INSERT, UPDATE and DELETE row by row: which columns tell the rows, for which triggers it is planned, the state of a result relation.
+//! Planning and beginning INSERT, UPDATE and DELETE row by row: which columns tell the rows, whether it is planned for triggers, the state of a result relation.
 //!
 //! The state is stored in the result relation (`ri_FdwState`) and goes with the query's memory context. Only what is here makes one.
 use super::Modify;
@@ -41,7 +41,7 @@ pub unsafe fn add_foreign_update_targets(
     }
 }
 
-/// An INSERT's plan is told by its serial; UPDATE and DELETE row by row remember for which triggers they were planned.
+/// An INSERT's plan is told by its serial; UPDATE and DELETE row by row remember whether they were planned for row triggers.
 pub unsafe fn plan_foreign_modify(
     root: *mut pg_sys::PlannerInfo,
     plan: *mut pg_sys::ModifyTable,
@@ -98,7 +98,6 @@ unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRe
             conflict,
             identity,
             tuple: tuple::empty(),
-            is_locked: fires_before,
             fires_before,
             generated: None,
             hidden: Hidden::none(),

@@ -1,5 +1,4 @@
 //! Orders of an index's rows, as the planner knows them: pathkeys.
-use crate::fdw::plan;
 use crate::keys;
 use pgrx::pg_sys;
 
@@ -11,22 +10,13 @@ pub unsafe fn has_useful_order(
 ) -> bool {
     // SAFETY: the planner's own structures.
     unsafe {
-        asks_for_order(root, rel)
+        pg_sys::has_useful_pathkeys(root, rel)
             && [
                 pg_sys::ScanDirection::ForwardScanDirection,
                 pg_sys::ScanDirection::BackwardScanDirection,
             ]
             .into_iter()
             .any(|direction| !useful_order(root, rel, index, direction).is_null())
-    }
-}
-
-/// Whether the order of rows can be of use; it is of none where rows are locked for triggers (`plan.rs`): a merge join would
-/// believe the order and pass over rows behind one that was moved.
-pub unsafe fn asks_for_order(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
-    // SAFETY: the planner's own structures.
-    unsafe {
-        pg_sys::has_useful_pathkeys(root, rel) && plan::lock_for_triggers(root, rel).is_none()
     }
 }
 

@@ -1,54 +1,35 @@
-//! The scan as a node of a plan: core's callbacks, and the lock of rows for a statement with row triggers.
+//! The scan as a node of a plan: core's callbacks.
 
 use super::Scan;
 use crate::fdw::aggregate;
-use crate::fdw::expressions::{Value, passes};
+use crate::fdw::expressions::Value;
 use crate::fdw::filter::Verdict;
-use crate::fdw::lock_rows::{self, For, Outcome};
 use crate::fdw::modify;
 use crate::fdw::private::{Private, cells};
 use crate::fdw::row_slot;
 use crate::fdw::tuple;
-use crate::fdw::write::Target;
 use crate::pg::interrupts;
-use crate::wait::WaitPolicy;
-use mot_engine::{LockStrength, Slot, VersionRef};
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
 
-/// For the target of an UPDATE or DELETE with row triggers: rows are locked as they are returned. The node's filter is taken over
-/// from it, so that rows it drops are not locked and no condition is evaluated twice.
-#[derive(Clone, Copy)]
-pub(super) struct RowLock {
-    target: Target,
-    strength: LockStrength,
-    filter: *mut pg_sys::ExprState,
-    /// The target has columns that are to be computed behind the triggers.
-    has_generated: bool,
-}
-
-impl RowLock {
-    pub(super) unsafe fn new(
-        node: *mut pg_sys::ForeignScanState,
-        private: &Private,
-        relation: pg_sys::Relation,
-    ) -> Option<RowLock> {
-        let strength = private.row_lock()?;
-        // SAFETY: an initialized node. In a re-evaluation core hands the row in and filters it itself.
-        unsafe {
-            if !(*(*node).ss.ps.state).es_epq_active.is_null() {
-                return None;
-            }
-            let filter = (*node).ss.ps.qual;
-            (*node).ss.ps.qual = std::ptr::null_mut();
-            let constraints = (*(*relation).rd_att).constr;
-            Some(RowLock {
-                target: Target::new(relation),
-                strength,
-                filter,
-                has_generated: !constraints.is_null() && (*constraints).has_generated_stored,
-            })
+/// Whether the node scans a table with generated columns of which rows are changed by its statement.
+pub(super) unsafe fn scans_generated_target(
+    node: *mut pg_sys::ForeignScanState,
+    relation: pg_sys::Relation,
+) -> bool {
+    // SAFETY: an initialized node over an open relation; a list of positions in the statement's range table.
+    unsafe {
+        let constraints = (*(*relation).rd_att).constr;
+        if constraints.is_null() || !(*constraints).has_generated_stored {
+            return false;
         }
+        let estate = (*node).ss.ps.state;
+        let statement = (*estate).es_plannedstmt;
+        let position = (*(*node).ss.ps.plan.cast::<pg_sys::ForeignScan>()).scan.scanrelid;
+        // A re-evaluation has no result relations of its own.
+        (*estate).es_epq_active.is_null()
+            && !statement.is_null()
+            && pg_sys::list_member_int((*statement).resultRelations, position as i32)
     }
 }
 
@@ -109,11 +90,14 @@ pub unsafe fn iterate_foreign_scan(
         let scan = state(node);
         let context = (*node).ss.ps.ps_ExprContext;
         let instrument = (*node).ss.ps.instrument;
+        if scan.hides_generated {
+            scan.hides_generated = false;
+            modify::hide_generated((*node).ss.ps.state, scan.relation);
+        }
         while let Some((row, version, verdict)) = scan.next_passing(context, instrument) {
             scan.show(slot, row, version);
-            let is_returned = match (scan.row_lock, &scan.filter) {
-                (Some(lock), _) => lock_row(node, scan, lock, row, version),
-                (None, Some(filter)) if verdict == Verdict::Unsure => {
+            let is_returned = match &scan.filter {
+                Some(filter) if verdict == Verdict::Unsure => {
                     (*context).ecxt_scantuple = slot;
                     filter.ask(context)
                 }
@@ -132,41 +116,6 @@ pub unsafe fn iterate_foreign_scan(
         }
         tuple::clear(slot);
         slot
-    }
-}
-
-/// Locks the row in the scan slot if it passes the node's conditions, in its newest state if that passes too; that state is in
-/// the slot then.
-unsafe fn lock_row(
-    node: *mut pg_sys::ForeignScanState,
-    scan: &mut Scan,
-    lock: RowLock,
-    row: Slot,
-    version: VersionRef,
-) -> bool {
-    // SAFETY: the node's own slot, context and conditions.
-    unsafe {
-        let slot = (*node).ss.ss_ScanTupleSlot;
-        let context = (*node).ss.ps.ps_ExprContext;
-        (*context).ecxt_scantuple = slot;
-        if !passes(lock.filter, context) {
-            return false;
-        }
-        if lock.has_generated {
-            modify::hide_generated((*node).ss.ps.state, lock.target.oid());
-        }
-        let (strength, policy, purpose) = (lock.strength, WaitPolicy::Block, For::Changing);
-        let outcome = lock_rows::lock(&lock.target, row, version, strength, policy, purpose);
-        match outcome {
-            Outcome::Locked(newest) if newest == version => true,
-            Outcome::Locked(newest) => {
-                scan.show(slot, row, newest);
-                passes((*node).fdw_recheck_quals, context) && passes(lock.filter, context)
-            }
-            // The statement changed it already: it finds out again when it comes to change it.
-            Outcome::SelfModified => true,
-            Outcome::Lost => false,
-        }
     }
 }
 
