@@ -9,12 +9,13 @@ use rand::rngs::SmallRng;
 /// A view, and a parent, if the table has them. Both have the columns that the table was made with.
 #[derive(Clone, Debug, Default)]
 pub struct Around {
-    view: Option<View>,
+    /// The statements that make the view.
+    view: Option<Vec<String>>,
     has_parent: bool,
 }
 
 /// How a view takes changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 enum Takes {
     /// It hands them on: core rewrites the statement.
     Plain,
@@ -28,21 +29,12 @@ enum Takes {
     Rules,
 }
 
-#[derive(Clone, Debug)]
-struct View {
-    takes: Takes,
-    /// What makes it.
-    statements: Vec<String>,
-}
-
 /// Another name for a table in a statement.
 pub struct Other {
     /// With the table's own name as an alias, so that nothing else in the statement changes.
     pub name: String,
     /// There may be several rows of a key.
     pub has_twins: bool,
-    /// The table is joined with itself.
-    pub joins: bool,
 }
 
 impl Around {
@@ -56,10 +48,7 @@ impl Around {
             Takes::Rules,
         ][rng.random_range(0..5)];
         Around {
-            view: rng.random_ratio(2, 3).then(|| View {
-                takes,
-                statements: view(rng, table, takes),
-            }),
+            view: rng.random_ratio(2, 3).then(|| view(rng, table, takes)),
             has_parent: rng.random_ratio(1, 3),
         }
     }
@@ -80,7 +69,7 @@ impl Around {
             statements.push(format!("ALTER TABLE {} INHERIT {parent}", table.name));
         }
         if let Some(view) = &self.view {
-            statements.extend(view.statements.iter().cloned());
+            statements.extend(view.iter().cloned());
         }
         statements
     }
@@ -94,15 +83,13 @@ impl Around {
     pub fn other(&self, rng: &mut SmallRng, table: &Table) -> Option<Other> {
         let name = &table.name;
         match (rng.random_range(0..6), &self.view) {
-            (0, Some(view)) => Some(Other {
+            (0, Some(_)) => Some(Other {
                 name: format!("{name}_view AS {name}"),
                 has_twins: false,
-                joins: view.takes == Takes::Rules,
             }),
             (1, _) if self.has_parent => Some(Other {
                 name: format!("{name}_parent AS {name}"),
                 has_twins: true,
-                joins: false,
             }),
             _ => None,
         }

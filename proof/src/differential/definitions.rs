@@ -26,7 +26,7 @@ impl Source<'_> {
         let earlier = rng.random_range(number.saturating_sub(9)..=number);
         let extra = format!("{name}_extra_{number}");
         // More columns of keys would be as in `Table::may_assign`.
-        let unique = if table.locks_what_it_reads() {
+        let unique = if table.has_row_triggers() {
             ""
         } else {
             "UNIQUE "

@@ -284,8 +284,8 @@ impl Table {
         table
     }
 
-    /// Row triggers see the newest state, so the scan of a MOT table locks rows, also those that a join then drops (`mot_ext/src/fdw/README.md`).
-    pub fn locks_what_it_reads(&self) -> bool {
+    /// Whether it has row triggers.
+    pub fn has_row_triggers(&self) -> bool {
         self.triggers
             .iter()
             .any(|trigger| trigger.contains("FOR EACH ROW"))
@@ -294,7 +294,7 @@ impl Table {
     /// Whether statements may give the column a value. With row triggers on UPDATE a heap row is locked as for a change of its key if the statement
     /// names a column of a key, whatever its value becomes, and a MOT row if the key changes: who is kept out then differs.
     pub fn may_assign(&self, column: &Column) -> bool {
-        !(column.is_unique && self.locks_what_it_reads())
+        !(column.is_unique && self.has_row_triggers())
     }
 
     /// The column outside the key that prepared statements change.

@@ -19,7 +19,6 @@ impl Round<'_> {
         let source = Source {
             tables: &self.tables,
             cursor_table: self.cursors[who],
-            is_alone: self.pairs[who].standing() == Standing::Idle,
         };
         let rng = &mut self.rng;
         let draw = rng.random_range(0..100);

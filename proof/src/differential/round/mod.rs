@@ -147,7 +147,6 @@ impl Round<'_> {
         let source = Source {
             tables: &self.tables,
             cursor_table: None,
-            is_alone: true,
         };
         let prepared = source.prepare();
         for _ in 0..self.plan.sessions {
@@ -178,7 +177,6 @@ impl Round<'_> {
             let insert = Source {
                 tables: &self.tables,
                 cursor_table: None,
-                is_alone: true,
             }
             .insert(&mut self.rng);
             if let Some(words) = self.step(0, &insert)? {

@@ -111,7 +111,7 @@ impl Source<'_> {
         let set = assignments(rng, table, one_row);
         let (from, filter) = if one_row {
             (String::new(), by_key(rng, table))
-        } else if self.may_join(table) && rng.random_ratio(1, 3) {
+        } else if rng.random_ratio(1, 3) {
             let (other, on) = self.join(rng, table);
             (
                 format!(" FROM {} o", other.name),
@@ -141,7 +141,7 @@ impl Source<'_> {
         let (target, has_twins) = self.target(rng, table);
         let (using, filter) = if one_row {
             (String::new(), by_key(rng, table))
-        } else if self.may_join(table) && rng.random_ratio(1, 4) {
+        } else if rng.random_ratio(1, 4) {
             let (other, on) = self.join(rng, table);
             (
                 format!(" USING {} o", other.name),

@@ -53,8 +53,6 @@ pub struct Source<'a> {
     pub tables: &'a [Table],
     /// What this session's cursor may stand on.
     pub cursor_table: Option<usize>,
-    /// The statement is a transaction of its own: what it locks is free after it.
-    pub is_alone: bool,
 }
 
 fn value(rng: &mut SmallRng, column: &Column) -> String {
@@ -140,14 +138,9 @@ impl Source<'_> {
     /// What a statement names in the table's place, and whether that may have several rows of a key.
     fn target(&self, rng: &mut SmallRng, table: &Table) -> (String, bool) {
         match table.around.other(rng, table) {
-            Some(other) if !other.joins || self.may_join(table) => (other.name, other.has_twins),
-            _ => (table.name.clone(), false),
+            Some(other) => (other.name, other.has_twins),
+            None => (table.name.clone(), false),
         }
-    }
-
-    /// Whether a statement may join the table that it changes: one with row triggers locks rows that the join then drops.
-    fn may_join(&self, table: &Table) -> bool {
-        self.is_alone || !table.locks_what_it_reads()
     }
 
     /// Another table `o`, and a condition on columns of one type, or on none.
