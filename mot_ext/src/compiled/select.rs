@@ -149,7 +149,7 @@ impl Select {
                 }
             }
             // Changed by this command, or gone: not returned.
-            LockOutcome::SelfModified | LockOutcome::Lost => false,
+            LockOutcome::SelfModified(_) | LockOutcome::Lost => false,
         }
     }
 }

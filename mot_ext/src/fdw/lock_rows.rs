@@ -9,7 +9,7 @@ use crate::clock::PgSnapshot;
 use crate::test_switch::{self, Step};
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use mot_engine::pause::{Point, reach};
-use mot_engine::{LockStrength, Locked, Slot, VersionRef};
+use mot_engine::{CommandId, LockStrength, Locked, Slot, VersionRef};
 use pgrx::pg_sys;
 
 pub unsafe fn get_foreign_row_mark_type(
@@ -89,8 +89,8 @@ pub enum Outcome {
     Locked(VersionRef),
     /// Deleted, or to be passed over.
     Lost,
-    /// Changed by the transaction itself after what was seen.
-    SelfModified,
+    /// Changed by the transaction itself after what was seen, by this command last.
+    SelfModified(CommandId),
 }
 
 /// What a row is locked for.
@@ -138,7 +138,7 @@ pub fn lock(
                 });
                 break Outcome::Lost;
             }
-            Locked::SelfModified(_) => break Outcome::SelfModified,
+            Locked::SelfModified(by) => break Outcome::SelfModified(by),
         }
     };
     queue.release();

@@ -20,7 +20,6 @@ use crate::pg::{generated, version};
 use mot_engine::{CommandId, Slot, VersionRef};
 use pgrx::pg_sys;
 
-use before::Spared;
 pub use before::hide_generated;
 pub use begin::{
     add_foreign_update_targets, begin_foreign_insert, begin_foreign_modify, end_foreign_modify,
@@ -245,24 +244,18 @@ pub unsafe fn exec_foreign_update(
     // SAFETY: as core calls it.
     unsafe {
         let state = state(info);
-        let Some((row, mut seen)) = state.identify(plan_slot) else {
+        let Some((row, scanned)) = state.identify(plan_slot) else {
             return std::ptr::null_mut();
         };
         state.hidden.show();
-        let (scanned, mut slot) = (seen, slot);
-        // By this command before: the write passes over it, or raises, and nobody asks what the new row would be.
-        let mut is_changed = false;
-        match state.before_update(estate, info, row, seen, &mut slot) {
-            Ok(locked) => seen = locked,
-            Err(Spared::SelfModified) => is_changed = true,
-            Err(Spared::Dropped) => return std::ptr::null_mut(),
-        }
+        let mut slot = slot;
+        let Some(mut seen) = state.before_update(estate, info, row, scanned, &mut slot) else {
+            return std::ptr::null_mut();
+        };
         loop {
             (*slot).tts_tableOid = state.target.oid();
-            if !is_changed {
-                check_policies(estate, info, slot, false);
-                check(estate, info, slot, false);
-            }
+            check_policies(estate, info, slot, false);
+            check(estate, info, slot, false);
             let old = pg_sys::MemoryContextSwitchTo(per_tuple_memory(estate));
             let body = tuple::form(slot);
             let command = state.command(estate);
@@ -306,16 +299,13 @@ pub unsafe fn exec_foreign_delete(
     // SAFETY: as core calls it; the slot is a table slot of a foreign table, so of the heap kind.
     unsafe {
         let state = state(info);
-        let Some((row, mut seen)) = state.identify(plan_slot) else {
+        let Some((row, scanned)) = state.identify(plan_slot) else {
             return std::ptr::null_mut();
         };
         state.hidden.show();
-        let scanned = seen;
-        match state.before_delete(estate, info, row, seen) {
-            Ok(locked) => seen = locked,
-            Err(Spared::SelfModified) => {}
-            Err(Spared::Dropped) => return std::ptr::null_mut(),
-        }
+        let Some(mut seen) = state.before_delete(estate, info, row, scanned) else {
+            return std::ptr::null_mut();
+        };
         loop {
             match state.target.delete(row, seen, state.command(estate)) {
                 Fate::Done(_) => {

@@ -5,7 +5,7 @@ use super::private::{cells, list};
 use pgrx::pg_sys;
 
 pub unsafe fn get_foreign_plan(
-    root: *mut pg_sys::PlannerInfo,
+    _root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
     _relid: pg_sys::Oid,
     path: *mut pg_sys::ForeignPath,

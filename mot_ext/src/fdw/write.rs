@@ -354,7 +354,8 @@ pub fn refuse_under_old_snapshot(what: &str) {
     }
 }
 
-fn modified_by_trigger(verb: &str) -> ! {
+/// Raises 27000, of a row that another command of the statement's has changed.
+pub fn modified_by_trigger(verb: &str) -> ! {
     pg_sys::panic::ErrorReport::new(
         PgSqlErrorCode::ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,
         format!("tuple to be {verb} was already modified by an operation triggered by the current command"),

@@ -8,18 +8,11 @@ use super::{Modify, state};
 use crate::fdw::lock_rows::{self, For, Outcome};
 use crate::fdw::private::items;
 use crate::fdw::triggers;
+use crate::fdw::write::modified_by_trigger;
 use crate::pg::generated;
 use crate::wait::WaitPolicy;
 use mot_engine::{LockStrength, Slot, VersionRef};
 use pgrx::pg_sys;
-
-/// A row that is not to be changed.
-pub(super) enum Spared {
-    /// This command has changed it already, or one that it triggered: the write passes over it, or raises.
-    SelfModified,
-    /// It is deleted, or does not concern the statement any more, or a trigger wants nothing to be done.
-    Dropped,
-}
 
 /// Hides the generated columns of the target `relation` from core where BEFORE row triggers come first: before a row of it is changed, when all of the statement's
 /// nodes are made.
@@ -40,7 +33,8 @@ pub unsafe fn hide_generated(estate: *mut pg_sys::EState, relation: pg_sys::Oid)
 }
 
 impl Modify {
-    /// Fires BEFORE UPDATE row triggers, if there are any, over a row that the statement saw in the state `seen`: the state that is to be changed, locked, and in `new` what it is to become.
+    /// Fires BEFORE UPDATE row triggers, if there are any, over a row that the statement saw in the state `seen`: the state that is to be changed, locked, and in `new` what it is to
+    /// become. `None`: it is not to be changed.
     pub(super) unsafe fn before_update(
         &self,
         estate: *mut pg_sys::EState,
@@ -48,72 +42,79 @@ impl Modify {
         row: Slot,
         seen: VersionRef,
         new: &mut *mut pg_sys::TupleTableSlot,
-    ) -> Result<VersionRef, Spared> {
+    ) -> Option<VersionRef> {
         if !self.fires_before {
-            return Ok(seen);
+            return Some(seen);
         }
         // SAFETY: as core calls ExecForeignUpdate: the result relation of this state, and a new row of its type.
         unsafe {
             let mut version = seen;
             // ALTER TABLE takes all triggers away when the statement's nodes are made; the generated columns are hidden all the same.
             if !(*info).ri_TrigDesc.is_null() {
-                let strength = LockStrength::NoKeyUpdate;
-                let (locked, again) = self.lock_for_triggers(info, row, seen, strength)?;
+                // By the columns that the statement names, as a heap row: if one is of a key, nobody may hold on to that while the triggers run.
+                let strength = match pg_sys::ExecUpdateLockMode(estate, info) {
+                    pg_sys::LockTupleMode::LockTupleExclusive => LockStrength::Update,
+                    _ => LockStrength::NoKeyUpdate,
+                };
+                let (locked, again) = self.lock_for_triggers(estate, info, row, seen, strength)?;
                 version = locked;
                 if let Some(output) = again {
                     *new = self.new_row(info, row, version, output);
                 }
                 let old = self.old_row(estate, row, version);
                 if !triggers::fire_before_update(self.node, estate, info, old, *new) {
-                    return Err(Spared::Dropped);
+                    return None;
                 }
             }
             (**new).tts_tableOid = self.target.oid();
             self.compute_generated(estate, info, *new, pg_sys::CmdType::CMD_UPDATE);
-            Ok(version)
+            Some(version)
         }
     }
 
-    /// Fires BEFORE DELETE row triggers, if there are any, over a row that the statement saw in the state `seen`: the state that is to be deleted, locked.
+    /// Fires BEFORE DELETE row triggers, if there are any, over a row that the statement saw in the state `seen`: the state that is to be deleted, locked. `None`: it is not to be
+    /// deleted.
     pub(super) unsafe fn before_delete(
         &self,
         estate: *mut pg_sys::EState,
         info: *mut pg_sys::ResultRelInfo,
         row: Slot,
         seen: VersionRef,
-    ) -> Result<VersionRef, Spared> {
+    ) -> Option<VersionRef> {
         // SAFETY: as core calls ExecForeignDelete: the result relation of this state.
         unsafe {
             if !self.fires_before || (*info).ri_TrigDesc.is_null() {
-                return Ok(seen);
+                return Some(seen);
             }
-            let (version, _) = self.lock_for_triggers(info, row, seen, LockStrength::Update)?;
+            let strength = LockStrength::Update;
+            let (version, _) = self.lock_for_triggers(estate, info, row, seen, strength)?;
             let old = self.old_row(estate, row, version);
-            if !triggers::fire_before_delete(self.node, estate, info, old) {
-                return Err(Spared::Dropped);
-            }
-            Ok(version)
+            triggers::fire_before_delete(self.node, estate, info, old).then_some(version)
         }
     }
 
-    /// Locks a row in its newest state. With what the statement gives over that, if it is not the one that it saw.
+    /// Locks a row in its newest state. With what the statement gives over that, if it is not the one that it saw. `None`: the row is deleted, does not concern the statement any
+    /// more, or was changed by this command already. By one that it triggered is an error, with trigger.c's words for a DELETE, too.
     unsafe fn lock_for_triggers(
         &self,
+        estate: *mut pg_sys::EState,
         info: *mut pg_sys::ResultRelInfo,
         row: Slot,
         seen: VersionRef,
         strength: LockStrength,
-    ) -> Result<(VersionRef, Option<*mut pg_sys::TupleTableSlot>), Spared> {
+    ) -> Option<(VersionRef, Option<*mut pg_sys::TupleTableSlot>)> {
         let (policy, purpose) = (WaitPolicy::Block, For::Changing);
         match lock_rows::lock(&self.target, row, seen, strength, policy, purpose) {
-            Outcome::Locked(version) if version == seen => Ok((seen, None)),
-            // SAFETY: the result relation of this state; the version is locked by us.
-            Outcome::Locked(version) => match unsafe { self.evaluate_again(info, row, version) } {
-                Some(output) => Ok((version, Some(output))),
-                None => Err(Spared::Dropped),
-            },
-            Outcome::SelfModified => Err(Spared::SelfModified),
-            Outcome::Lost => Err(Spared::Dropped),
+            Outcome::Locked(version) if version == seen => Some((seen, None)),
+            Outcome::Locked(version) => {
+                // SAFETY: the result relation of this state; the version is locked by us.
+                let output = unsafe { self.evaluate_again(info, row, version) }?;
+                Some((version, Some(output)))
+            }
+            Outcome::SelfModified(by) if by != self.command(estate) => {
+                modified_by_trigger("updated")
+            }
+            Outcome::SelfModified(_) | Outcome::Lost => None,
         }
     }
 }

@@ -90,10 +90,6 @@ pub unsafe fn iterate_foreign_scan(
         let scan = state(node);
         let context = (*node).ss.ps.ps_ExprContext;
         let instrument = (*node).ss.ps.instrument;
-        if scan.hides_generated {
-            scan.hides_generated = false;
-            modify::hide_generated((*node).ss.ps.state, scan.relation);
-        }
         while let Some((row, version, verdict)) = scan.next_passing(context, instrument) {
             scan.show(slot, row, version);
             let is_returned = match &scan.filter {
@@ -104,6 +100,10 @@ pub unsafe fn iterate_foreign_scan(
                 _ => true,
             };
             if is_returned {
+                if scan.hides_generated {
+                    scan.hides_generated = false;
+                    modify::hide_generated((*node).ss.ps.state, scan.relation);
+                }
                 return slot;
             }
             if !instrument.is_null() {
