@@ -25,19 +25,11 @@ impl Source<'_> {
         // One that an earlier statement may have made.
         let earlier = rng.random_range(number.saturating_sub(9)..=number);
         let extra = format!("{name}_extra_{number}");
-        // More columns of keys would be as in `Table::may_assign`.
-        let unique = if table.has_row_triggers() {
-            ""
-        } else {
-            "UNIQUE "
-        };
         let text = match rng.random_range(0..20) {
             0..=1 => format!("TRUNCATE {name}"),
             2..=3 => format!("CREATE INDEX {extra} ON {name} ({column})"),
-            4 => format!("CREATE {unique}INDEX {extra} ON {name} ({column})"),
-            5..=6 if !unique.is_empty() => {
-                format!("ALTER TABLE {name} ADD CONSTRAINT {extra} UNIQUE ({column})")
-            }
+            4 => format!("CREATE UNIQUE INDEX {extra} ON {name} ({column})"),
+            5..=6 => format!("ALTER TABLE {name} ADD CONSTRAINT {extra} UNIQUE ({column})"),
             7 => format!("ALTER TABLE {name} ADD COLUMN extra_{number} int"),
             8 => format!("ALTER TABLE {name} ADD COLUMN extra_{number} text DEFAULT 'new'"),
             9 => format!("ALTER TABLE {name} DROP COLUMN IF EXISTS extra_{earlier}"),

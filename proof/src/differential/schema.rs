@@ -284,19 +284,6 @@ impl Table {
         table
     }
 
-    /// Whether it has row triggers.
-    pub fn has_row_triggers(&self) -> bool {
-        self.triggers
-            .iter()
-            .any(|trigger| trigger.contains("FOR EACH ROW"))
-    }
-
-    /// Whether statements may give the column a value. With row triggers on UPDATE a heap row is locked as for a change of its key if the statement
-    /// names a column of a key, whatever its value becomes, and a MOT row if the key changes: who is kept out then differs.
-    pub fn may_assign(&self, column: &Column) -> bool {
-        !(column.is_unique && self.has_row_triggers())
-    }
-
     /// The column outside the key that prepared statements change.
     pub fn set_column(&self) -> &Column {
         let payload = &self.columns[self.key_columns..];

@@ -14,7 +14,7 @@ pub(super) fn assignments(rng: &mut SmallRng, table: &Table, one_row: bool) -> S
             table.payload(rng)
         };
         let is_taken = parts.iter().any(|(name, _)| *name == column.name);
-        if is_taken || (column.is_unique && !one_row) || !table.may_assign(column) {
+        if is_taken || (column.is_unique && !one_row) {
             continue;
         }
         let new = match rng.random_range(0..4) {
@@ -71,12 +71,7 @@ impl Source<'_> {
         let conflict = match rng.random_range(0..10) {
             0..=2 => " ON CONFLICT DO NOTHING".to_owned(),
             3..=6 => {
-                let column = table.payload(rng);
-                let column = if table.may_assign(column) {
-                    &column.name
-                } else {
-                    &table.set_column().name
-                };
+                let column = &table.payload(rng).name;
                 let new = if rng.random() {
                     format!("excluded.{column}")
                 } else {
