@@ -382,3 +382,16 @@ DROP FOREIGN TABLE cs_json;
 DROP CAST (cs_mood AS json);
 DROP FUNCTION cs_to_json;
 DROP TYPE cs_mood;
+-- Expressions as deep as on heap tables: what looks at them for a compiled form, or for keys, leaves them to core.
+CREATE FOREIGN TABLE cs_deep (id int PRIMARY KEY, t text UNIQUE) SERVER mot;
+INSERT INTO cs_deep VALUES (1, 'a');
+SELECT format('PREPARE deep AS SELECT id%s AS sum FROM cs_deep WHERE t = ''a''', repeat('+1', 1200)) \gexec
+EXECUTE deep;
+EXECUTE deep;
+EXECUTE deep;
+DEALLOCATE deep;
+SELECT format('PREPARE deep AS SELECT id FROM cs_deep WHERE %s t = ''a''%s', repeat('NOT (', 1200), repeat(')', 1200)) \gexec
+EXECUTE deep;
+EXECUTE deep;
+DEALLOCATE deep;
+DROP FOREIGN TABLE cs_deep;

@@ -255,6 +255,15 @@ BEGIN;
 DECLARE c CURSOR FOR SELECT * FROM cu_empty;
 DELETE FROM cu_empty WHERE CURRENT OF c;
 ROLLBACK;
+-- A cursor variable that is NULL is no cursor, as on heap tables.
+CREATE TABLE cu_heap (id int PRIMARY KEY, v text);
+DO $$ DECLARE c refcursor; BEGIN UPDATE cu_heap SET v = 'none' WHERE CURRENT OF c; END $$;
+DO $$ DECLARE c refcursor; BEGIN UPDATE cu SET v = 'none' WHERE CURRENT OF c; END $$;
+DO $$ DECLARE c refcursor; BEGIN DELETE FROM cu_empty WHERE CURRENT OF c; END $$;
+DROP TABLE cu_heap;
+SELECT mot.cursor_row(NULL, 'cu'), mot.cursor_row('c', NULL);
+-- Everybody may ask for the row of a cursor, whatever rights functions get by default.
+SELECT proacl::text LIKE '%=X/%' AS everybody FROM pg_proc WHERE oid = 'mot.cursor_row'::regproc;
 -- What stands behind WHERE CURRENT OF is a function, which may be called with anything.
 SET mot.compiled_statements = always;
 BEGIN;

@@ -111,6 +111,17 @@ pub fn invalid_cursor(message: &str) -> ! {
     )
 }
 
+/// Raises 42704, as core does (`fetch_cursor_param_value` of execCurrent.c): WHERE CURRENT OF a cursor variable that is NULL.
+pub fn no_cursor_parameter(number: i32) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_UNDEFINED_OBJECT,
+        format!("no value found for parameter {number}"),
+        "",
+        ""
+    )
+}
+
 /// Raises 55P03: the row is locked and the statement says NOWAIT.
 pub fn row_not_available(relation: &str) -> ! {
     raise_report!(

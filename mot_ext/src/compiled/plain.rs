@@ -12,6 +12,7 @@
 //!   the leader of a parallel query; of what is, only sequences and `random` are let through. No other is known that does; a statement that calls functions holds
 //!   its table open all the same ([`calls_functions`]), so that DDL from within finds it in use.
 use crate::fdw::items;
+use crate::pg::depth::{Depth, is_found_below};
 use crate::pg::version::is_of_the_row;
 use pgrx::pg_guard;
 use pgrx::pg_sys;
@@ -45,22 +46,31 @@ pub unsafe fn are_plain(list: *mut pg_sys::List, scope: Scope) -> bool {
     }
 }
 
-/// Whether the expression is plain. NULL is.
+/// A walk over an expression that stands somewhere.
+struct Walk {
+    scope: Scope,
+    depth: Depth,
+}
+
+/// Whether the expression is plain, and not too deep to be looked at. NULL is.
 pub unsafe fn is_plain(node: *mut pg_sys::Node, scope: Scope) -> bool {
-    let mut scope = scope;
+    let mut walk = Walk {
+        scope,
+        depth: Depth::default(),
+    };
     // SAFETY: an expression of a finished plan.
-    unsafe { !is_unplain(node, (&raw mut scope).cast()) }
+    unsafe { !is_unplain(node, (&raw mut walk).cast()) }
 }
 
 /// The walker: true ends the walk.
 #[pg_guard]
-unsafe extern "C-unwind" fn is_unplain(node: *mut pg_sys::Node, scope: *mut c_void) -> bool {
+unsafe extern "C-unwind" fn is_unplain(node: *mut pg_sys::Node, walk: *mut c_void) -> bool {
     if node.is_null() {
         return false;
     }
     // SAFETY: casts by tag; core's walker visits the parts of the nodes let through here.
     unsafe {
-        let table = match *scope.cast::<Scope>() {
+        let table = match (*walk.cast::<Walk>()).scope {
             Scope::Table(position) => Some(position),
             Scope::Tree => None,
         };
@@ -112,7 +122,8 @@ unsafe extern "C-unwind" fn is_unplain(node: *mut pg_sys::Node, scope: *mut c_vo
             | T_NextValueExpr | T_List | T_TargetEntry => true,
             _ => false,
         };
-        !is_plain_here || pg_sys::expression_tree_walker(node, Some(is_unplain), scope)
+        let depth = &raw mut (*walk.cast::<Walk>()).depth;
+        !is_plain_here || is_found_below(depth, node, is_unplain, walk)
     }
 }
 
@@ -182,18 +193,18 @@ unsafe fn is_plain_aggregate(call: &pg_sys::Aggref) -> bool {
 
 /// Whether an expression, or a list of them, calls functions by name. (What operators and casts call are comparisons and computations of the server's own types.)
 pub unsafe fn calls_functions(node: *mut pg_sys::Node) -> bool {
+    let mut depth = Depth::default();
     // SAFETY: an expression of a finished plan, or a list.
-    unsafe { is_call(node, std::ptr::null_mut()) }
+    unsafe { is_call(node, (&raw mut depth).cast()) }
 }
 
 /// The walker: true ends the walk.
 #[pg_guard]
-unsafe extern "C-unwind" fn is_call(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+unsafe extern "C-unwind" fn is_call(node: *mut pg_sys::Node, depth: *mut c_void) -> bool {
     // SAFETY: as `is_unplain`.
     !node.is_null()
         && unsafe {
-            (*node).type_ == T_FuncExpr
-                || pg_sys::expression_tree_walker(node, Some(is_call), context)
+            (*node).type_ == T_FuncExpr || is_found_below(depth.cast(), node, is_call, depth)
         }
 }
 

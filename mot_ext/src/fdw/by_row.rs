@@ -20,10 +20,23 @@ const TID_EQUAL: u32 = pg_sys::TIDEqualOperator;
 
 #[pg_extern(sql = "
 CREATE FUNCTION mot.cursor_row(refcursor, regclass) RETURNS tid
-  STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+  VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+GRANT EXECUTE ON FUNCTION mot.cursor_row(refcursor, regclass) TO PUBLIC;
 COMMENT ON FUNCTION mot.cursor_row(refcursor, regclass) IS 'the ctid of the row of a table that a cursor is on; for WHERE CURRENT OF';
 ")]
-fn cursor_row(cursor: &[u8], table: pg_sys::Oid) -> Option<pg_sys::ItemPointerData> {
+fn cursor_row(
+    cursor: Option<&[u8]>,
+    table: Option<pg_sys::Oid>,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> Option<pg_sys::ItemPointerData> {
+    let Some(cursor) = cursor else {
+        // SAFETY: the running call.
+        if let Some(number) = unsafe { cursor_parameter(fcinfo) } {
+            errors::no_cursor_parameter(number);
+        }
+        return None;
+    };
+    let table = table?;
     let mut tid = pg_sys::ItemPointerData::default();
     // SAFETY: a node of our own; with a name core does not look at the expression context.
     unsafe {
@@ -46,6 +59,24 @@ fn cursor_row(cursor: &[u8], table: pg_sys::Oid) -> Option<pg_sys::ItemPointerDa
             );
         }
         is_found.then_some(tid)
+    }
+}
+
+/// The number of the parameter that the call has its cursor from, as `WHERE CURRENT OF` a variable has.
+unsafe fn cursor_parameter(fcinfo: pg_sys::FunctionCallInfo) -> Option<i32> {
+    // SAFETY: a call's own expression, if there is one; casts follow the tags.
+    unsafe {
+        let call = (*(*fcinfo).flinfo)
+            .fn_expr
+            .cast::<pg_sys::FuncExpr>();
+        if call.is_null() || (*call).xpr.type_ != pg_sys::NodeTag::T_FuncExpr {
+            return None;
+        }
+        let &[cursor, ..] = cells::<pg_sys::Expr>((*call).args) else {
+            return None;
+        };
+        let parameter = cursor.cast::<pg_sys::Param>();
+        (tag(cursor) == pg_sys::NodeTag::T_Param).then(|| (*parameter).paramid)
     }
 }
 

@@ -7,6 +7,7 @@
 //!   same, for a key is unique by its bytes: by a nondeterministic collation, or times without zone as times with it. Core asks whether uniqueness is `immediate` before each such proof, and for nothing else.
 use super::handler;
 use super::private::{cells, items};
+use crate::pg::depth::{Depth, is_found_below};
 use crate::relation;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -98,7 +99,10 @@ unsafe fn is_compared_loosely(
             return false;
         }
         let query = &*(*root).parse;
-        let is_loose = |of: *mut pg_sys::Node| compares_loosely(of, std::ptr::null_mut());
+        let is_loose = |of: *mut pg_sys::Node| {
+            let mut depth = Depth::default();
+            compares_loosely(of, (&raw mut depth).cast())
+        };
         // Conditions of a view that is a security barrier are kept apart, if it is changed through.
         let entries = items::<pg_sys::RangeTblEntry>(query.rtable);
         is_loose(query.jointree.cast())
@@ -112,7 +116,7 @@ unsafe fn is_compared_loosely(
 #[pg_guard]
 unsafe extern "C-unwind" fn compares_loosely(
     node: *mut pg_sys::Node,
-    context: *mut c_void,
+    depth: *mut c_void,
 ) -> bool {
     if node.is_null() {
         return false;
@@ -133,6 +137,6 @@ unsafe extern "C-unwind" fn compares_loosely(
                 return true;
             }
         }
-        pg_sys::expression_tree_walker(node, Some(compares_loosely), context)
+        is_found_below(depth.cast(), node, compares_loosely, depth)
     }
 }
