@@ -263,7 +263,7 @@ DO $$ DECLARE c refcursor; BEGIN DELETE FROM cu_empty WHERE CURRENT OF c; END $$
 DROP TABLE cu_heap;
 SELECT mot.cursor_row(NULL, 'cu'), mot.cursor_row('c', NULL);
 -- Everybody may ask for the row of a cursor, whatever rights functions get by default.
-SELECT proacl::text LIKE '%=X/%' AS everybody FROM pg_proc WHERE oid = 'mot.cursor_row'::regproc;
+SELECT count(*) AS everybody FROM pg_proc, aclexplode(proacl) acl WHERE pg_proc.oid = 'mot.cursor_row'::regproc AND acl.grantee = 0;
 -- What stands behind WHERE CURRENT OF is a function, which may be called with anything.
 SET mot.compiled_statements = always;
 BEGIN;

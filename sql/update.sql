@@ -181,10 +181,10 @@ SELECT same('SELECT fdw_update.older_ddl(n, ''ALTER TABLE older_columns ADD COLU
 SELECT same('SELECT * FROM older_columns');
 SELECT rows FROM mot.check('older_columns');
 -- So are aggregates that are computed inside the scan.
+SELECT same('ALTER TABLE older_columns ADD COLUMN c varchar(9) DEFAULT ''text''');
 CREATE FUNCTION older_sum(int) RETURNS bigint LANGUAGE sql AS $$ SELECT sum(v) FROM older_columns WHERE id >= $1 $$;
 CREATE FUNCTION older_groups(int) RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM older_columns WHERE id >= $1 GROUP BY w $$;
 CREATE FUNCTION older_count(int) RETURNS bigint LANGUAGE sql AS $$ SELECT count(c) FROM older_columns WHERE id >= $1 $$;
-SELECT same('ALTER TABLE older_columns ADD COLUMN c varchar(9) DEFAULT ''text''');
 SELECT same('SELECT fdw_update.older_ddl(n, ''ALTER TABLE older_columns ALTER c TYPE text''), fdw_update.older_count(n) FROM generate_series(1, 3) n');
 SELECT same('SELECT fdw_update.older_ddl(n, ''ALTER TABLE older_columns DROP COLUMN c''), fdw_update.older_count(n) FROM generate_series(1, 3) n');
 SELECT same('SELECT fdw_update.older_ddl(n, ''ALTER TABLE older_columns DROP COLUMN w''), fdw_update.older_groups(n) FROM generate_series(1, 3) n');

@@ -97,6 +97,15 @@ fn did_commit(xid: Xid) -> bool {
     unsafe { pg_sys::TransactionIdDidCommit(narrow(xid)) }
 }
 
+/// Whether the commit log says at this moment that a transaction has committed. PostgreSQL's own answer remembers the last transaction that had ended, and replay of a commit record
+/// does not make it forget an "aborted" that a crash had left of an id that was given out again. May raise.
+pub fn is_marked_committed(xid: Xid) -> bool {
+    let mut lsn = 0;
+    // SAFETY: any id that was given out may be asked about.
+    let status = unsafe { pg_sys::TransactionIdGetStatus(narrow(xid), &raw mut lsn) };
+    status as u32 == pg_sys::TRANSACTION_STATUS_COMMITTED
+}
+
 /// The clock about transactions that have ended, whatever the server still knows of who is running.
 pub struct EndedClock;
 

@@ -42,6 +42,8 @@ pub struct Control {
     pub replays_in: AtomicU32,
     /// Somebody loads the tables, or has: the startup process or the checkpoint worker, whoever claimed it first (`workers::load`).
     pub load_is_claimed: AtomicBool,
+    /// Replay is over, and what has not committed is being taken out of the tables, or was.
+    pub redo_ends: AtomicBool,
     /// rm_cleanup ran: everything is replayed, though recovery may not be over for PostgreSQL.
     pub redo_ended: AtomicBool,
     /// The checkpoint on disk is not marked final: whoever loads it reads the WAL between it and PostgreSQL's redo position, or fails.

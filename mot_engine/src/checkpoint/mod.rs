@@ -42,7 +42,7 @@ pub use source::write;
 #[cfg(test)]
 pub(crate) use source::{EngineSource, begin_round, read_base};
 pub use threads::{NextUnit, SignalsBlocked, on_threads};
-pub use write::{CheckpointContext, Outcomes, RowSource, Written, seal, write_from};
+pub use write::{CheckpointContext, Definitions, Outcomes, RowSource, Written, seal, write_from};
 
 /// What is wrong with a file's content.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

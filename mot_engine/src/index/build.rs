@@ -27,8 +27,8 @@ use crate::table::{IndexRef, TableRef};
 pub enum Build {
     /// The index is filled.
     Done(IndexRef),
-    /// It is, but for states of rows that have no key: a column was NULL in them that is NOT NULL now, or (where the log is replayed) they have a key that is
-    /// too long. A snapshot older than that may see rows it would not find through this index.
+    /// It is, but for states of rows that have no key: a column was NULL in them that is NOT NULL now, or they have a key that is too long, and
+    /// were replaced (or the log is replayed). A snapshot older than that may see rows it would not find through this index.
     DoneBesideOlder(IndexRef),
     /// Two live rows have the same key of a unique index; nothing was built.
     Duplicate {

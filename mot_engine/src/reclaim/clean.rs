@@ -204,12 +204,7 @@ const ENTRY_STAYS: u64 = Head::ENTRY_LEFT | Head::KEYS_MOVED;
 
 /// Stores the head of a chain after something was taken out of it under this latch: without that the slot may be in its taker's hands, empty, too.
 /// If nothing is left of the row, and nobody is cleaning it, the slot is given back: a row lock may go last, after the states.
-pub(crate) fn leave(
-    table: TableRef,
-    slot: Slot,
-    mut latched: LatchedAnchor<'_>,
-    head: Head,
-) {
+pub(crate) fn leave(table: TableRef, slot: Slot, mut latched: LatchedAnchor<'_>, head: Head) {
     // As in `end_cleaning`.
     let is_listed = lists_free_slots(table);
     let is_cleaned = head.has(Head::CLEANING) && !is_broken("reclaim: the slot of a cleaner");
@@ -222,12 +217,7 @@ pub(crate) fn leave(
 }
 
 /// Ends the CLEANING: everything is removed, or not all of it (`complete`).
-pub(super) fn end_cleaning(
-    table: TableRef,
-    slot: Slot,
-    anchor: &Anchor,
-    complete: bool,
-) {
+pub(super) fn end_cleaning(table: TableRef, slot: Slot, anchor: &Anchor, complete: bool) {
     reach(Point::UnlinkBeforeSlot);
     let is_listed = lists_free_slots(table);
     let mut latched = anchor.latch();

@@ -161,7 +161,7 @@ pub(crate) fn take_states_out(
             return;
         }
         let mut taken = Runs::with_room_for(count);
-        match cut_off(session, table, slot, anchor, &part, &mut note, &mut taken) {
+        match cut_off(table, slot, anchor, &part, &mut note, &mut taken) {
             Cut::Off { cleaning, all } => {
                 finish(session, table, slot, anchor, &taken, cleaning);
                 // Another look would walk all that is below.
@@ -189,7 +189,6 @@ enum Cut {
 
 /// Takes runs out of the chain.
 fn cut_off(
-    session: &Session,
     table: TableRef,
     slot: Slot,
     anchor: &Anchor,

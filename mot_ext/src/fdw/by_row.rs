@@ -66,9 +66,7 @@ fn cursor_row(
 unsafe fn cursor_parameter(fcinfo: pg_sys::FunctionCallInfo) -> Option<i32> {
     // SAFETY: a call's own expression, if there is one; casts follow the tags.
     unsafe {
-        let call = (*(*fcinfo).flinfo)
-            .fn_expr
-            .cast::<pg_sys::FuncExpr>();
+        let call = (*(*fcinfo).flinfo).fn_expr.cast::<pg_sys::FuncExpr>();
         if call.is_null() || (*call).xpr.type_ != pg_sys::NodeTag::T_FuncExpr {
             return None;
         }

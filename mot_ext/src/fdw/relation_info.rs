@@ -114,10 +114,7 @@ unsafe fn is_compared_loosely(
 
 /// The walker: true ends the walk.
 #[pg_guard]
-unsafe extern "C-unwind" fn compares_loosely(
-    node: *mut pg_sys::Node,
-    depth: *mut c_void,
-) -> bool {
+unsafe extern "C-unwind" fn compares_loosely(node: *mut pg_sys::Node, depth: *mut c_void) -> bool {
     if node.is_null() {
         return false;
     }

@@ -4,10 +4,7 @@ use crate::pg::{text, version};
 use pgrx::pg_sys;
 
 /// Whether BEFORE row triggers run for each row that a command changes.
-unsafe fn run_before(
-    triggers: *const pg_sys::TriggerDesc,
-    command: pg_sys::CmdType::Type,
-) -> bool {
+unsafe fn run_before(triggers: *const pg_sys::TriggerDesc, command: pg_sys::CmdType::Type) -> bool {
     // SAFETY: a relation's triggers, or none.
     let Some(triggers) = (unsafe { triggers.as_ref() }) else {
         return false;

@@ -9,7 +9,7 @@
 use super::expressions::{passes, project};
 use super::modify::{self, Modify};
 use super::write::{Fate, Inserted, Target, or_raise, refuse_under_old_snapshot};
-use super::{serializable, triggers, tuple};
+use super::{lock_rows, serializable, triggers, tuple};
 use crate::clock::PgClock;
 use crate::errors;
 use crate::pg::executor::compute_stored_generated;
@@ -81,7 +81,8 @@ pub unsafe fn insert_or_resolve(
             if state.conflict == pg_sys::OnConflictAction::ONCONFLICT_NOTHING {
                 return std::ptr::null_mut();
             }
-            match lock(&target, row, version, &mut queue) {
+            let strength = lock_rows::strength_of_update(estate, info);
+            match lock(&target, row, version, strength, &mut queue) {
                 Locked::Done => {}
                 Locked::Changed => {
                     refuse_under_old_snapshot("concurrent update");
@@ -103,8 +104,13 @@ pub unsafe fn insert_or_resolve(
 
 /// Locks the row that is in the way, in the state that was found, or says what became of it; waits for those who hold it, and has left their queue in any case:
 /// the row may be in nobody's way any more, and what comes next may wait for others.
-fn lock(target: &Target, row: Slot, version: VersionRef, queue: &mut RowLockQueue) -> Locked {
-    let strength = LockStrength::NoKeyUpdate;
+fn lock(
+    target: &Target,
+    row: Slot,
+    version: VersionRef,
+    strength: LockStrength,
+    queue: &mut RowLockQueue,
+) -> Locked {
     let locked = loop {
         match target.lock(row, version, strength) {
             Locked::Busy(xid) => target.wait(row, xid, strength, WaitPolicy::Block, queue),

@@ -8,7 +8,7 @@
 //! - **The records of the rollbacks tell it**, and PostgreSQL calls nobody for them. So, as in `commit_log.rs`, our function stands before that resource manager's
 //!   own. A record names the transaction and its subtransactions (rows from a checkpoint bear their ids), and behind it the log has nothing more of them.
 //! - **So do the records of the running transactions**, for all that are older than the oldest of these: also for those whose rollback lies before the position from which is
-//!   replayed, and those that a server lost in a crash of its own. Every checkpoint of PostgreSQL's writes one right behind its redo position, and a server that works one every
+//!   replayed, and those that a server lost in a crash of its own. Every checkpoint of PostgreSQL's writes one right before its record, and a server that works one every
 //!   15 seconds. Prepared transactions count as running, and the commit record of one that does not run any more lies before: the commit log has it if it was replayed, and
 //!   what committed before that (a checkpoint tells, or the gap) is called committed in the rows by now.
 //! - **The commit log alone does not.** Its files are of a later moment than the log's (a crash): "aborted" may be said of a transaction of which more is to be

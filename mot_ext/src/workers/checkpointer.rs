@@ -11,7 +11,8 @@ mod cover;
 
 use super::leave::{may_leave_uncovered, must_leave};
 use super::stage::{
-    hot_standby_active, recovery_in_progress, replays_an_archive, server_is_stopping,
+    has_ended_beside_timeline, hot_standby_active, recovery_in_progress, replays_an_archive,
+    server_is_stopping,
 };
 use super::{copies, files, first_copy, gate, load, orphans, restartpoint};
 use crate::errors;
@@ -146,7 +147,12 @@ impl Worker {
         }
         gate::close_turn();
         // A crash recovery has none, and the slot's lock would only keep its last checkpoint.
-        let is_guarded = recovery_in_progress() && replays_an_archive() && may_checkpoint();
+        // Nor does one that has ended: no checkpoint of ours comes before it is on its new timeline (`is_of_old_timeline`), and PostgreSQL's first one there would wait behind a
+        // restartpoint. A backup that has begun with that fails at the promotion.
+        let is_guarded = recovery_in_progress()
+            && replays_an_archive()
+            && may_checkpoint()
+            && !has_ended_beside_timeline();
         // Every restartpoint that completes after `redo` was read waits for us, if the gate was shut before. (Without a slot there is no gate.)
         // Told before the gate opens: a restartpoint that goes on although our checkpoint failed is one that no backup may begin from.
         let control = shmem::control();

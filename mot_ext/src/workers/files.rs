@@ -188,7 +188,7 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
     // Before the walk: what older transactions left is judged.
     let known_from = clog_begins();
     let mut outcomes = |open: &[Xid]| committed_among(open, known_from);
-    let mut flush = flush;
+    let mut flush = |rows| flush(redo, rows);
     let mut context = CheckpointContext {
         // SAFETY: reads the control file's copy in shared memory; never raises.
         system_id: unsafe { pg_sys::GetSystemIdentifier() },

@@ -1,5 +1,7 @@
 //! Whether the checkpoint worker may leave, and with what left undone: what it leaves must be in the WAL that a slot surely keeps.
-use super::stage::{has_restartpoints, is_replayer_there, recovery_in_progress, server_is_stopping};
+use super::stage::{
+    has_restartpoints, is_replayer_there, recovery_in_progress, server_is_stopping,
+};
 use super::{copies, restartpoint};
 use crate::pg::{self, slot};
 use pgrx::prelude::*;

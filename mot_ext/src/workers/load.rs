@@ -354,6 +354,7 @@ pub fn finish_after_replay() -> Result<(), String> {
     // Asked for them, PostgreSQL has moved this past all their subtransactions.
     let next = Xid(pg::next_full_xid());
     let threads = settings::load_threads();
+    shmem::control().redo_ends.store(true, Ordering::SeqCst);
     // Nobody is running any more, even where the server still remembers the transactions of a primary that is gone.
     recovery::finish_beside_prepared(session, &EndedClock, from..next, threads)
         .map_err(|error| error.to_string())?;

@@ -1,5 +1,7 @@
 //! What the server is at, as our workers ask it: recovering, from what, or shutting down.
+use crate::pg;
 use crate::shmem;
+use mot_engine::Lsn;
 use pgrx::pg_sys;
 use std::sync::atomic::Ordering;
 
@@ -36,6 +38,24 @@ pub fn is_replayer_there() -> Option<bool> {
     }
     // SAFETY: sends no signal, but asks whether there is the process.
     Some(unsafe { libc::kill(replays_in as libc::pid_t, 0) } == 0)
+}
+
+/// Whether a checkpoint for the redo position `redo` would be one of the timeline that an archive recovery, or a standby, has come to the end of, and without what had not
+/// committed there: that is taken out by then. The server may yet be lost before it is for good on its new timeline, and go on with the old one, where the commits are behind that end.
+pub fn is_of_old_timeline(redo: Lsn) -> bool {
+    if !has_ended_beside_timeline() {
+        return false;
+    }
+    // SAFETY: reads a shared position, which stands still by now; never raises.
+    let end = unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) };
+    redo.0 < end
+}
+
+/// Whether such a recovery is between that end and the moment from which its server is on the new timeline whatever happens. (A single process has no other moment for its checkpoint.)
+pub fn has_ended_beside_timeline() -> bool {
+    shmem::control().redo_ends.load(Ordering::SeqCst)
+        && replays_an_archive()
+        && pg::is_under_postmaster()
 }
 
 /// Whether the server recovers, replays as a standby, or has not ended to.

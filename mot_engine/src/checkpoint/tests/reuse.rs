@@ -266,8 +266,9 @@ fn to_bytes_v2(manifest: &Manifest, open: &dyn Fn(u32) -> bool) -> Vec<u8> {
     let new = manifest.to_bytes().expect("memory");
     let part_bytes = 72;
     let mut out = Vec::new();
-    let mut at = 96;
-    out.extend_from_slice(&new[..at]);
+    let mut at = 104;
+    out.extend_from_slice(&new[..DEFINED.start]);
+    out.extend_from_slice(&new[DEFINED.end..at]);
     out[4] = 2;
     for table in &manifest.tables {
         let parts_bytes = table.ranges.len() * part_bytes;

@@ -296,7 +296,8 @@ fn text_image(bytes: usize) -> Vec<u8> {
 /// index was dropped. Replay and a start may have both, and who makes an index before the sweeper has come by has the former.
 #[test]
 fn keys_too_long_for_an_index_of_another_time() {
-    for (has_checkpoints, is_swept) in [(false, true), (true, true), (false, false), (true, false)] {
+    for (has_checkpoints, is_swept) in [(false, true), (true, true), (false, false), (true, false)]
+    {
         let key = RELATIONS[0];
         let (long, short) = (text_image(KEY_BYTES_MAX + 1), text_image(10));
         let mut by_text = index(1000, 1, false);

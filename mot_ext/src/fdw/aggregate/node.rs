@@ -118,8 +118,8 @@ pub unsafe fn begin(node: *mut pg_sys::ForeignScanState, flags: std::ffi::c_int)
         let keys: Vec<_> = keys
             .into_iter()
             .map(|node| {
-                let key = Key::of(&mut compiler, node)
-                    .unwrap_or_else(|| column_changed(node, row_type));
+                let key =
+                    Key::of(&mut compiler, node).unwrap_or_else(|| column_changed(node, row_type));
                 let general = General::of_number(&key.number, || compiled(node.cast()));
                 (key, general)
             })

@@ -51,11 +51,7 @@ impl Modify {
             let mut version = seen;
             // ALTER TABLE takes all triggers away when the statement's nodes are made; the generated columns are hidden all the same.
             if !(*info).ri_TrigDesc.is_null() {
-                // By the columns that the statement names, as a heap row: if one is of a key, nobody may hold on to that while the triggers run.
-                let strength = match pg_sys::ExecUpdateLockMode(estate, info) {
-                    pg_sys::LockTupleMode::LockTupleExclusive => LockStrength::Update,
-                    _ => LockStrength::NoKeyUpdate,
-                };
+                let strength = lock_rows::strength_of_update(estate, info);
                 let (locked, again) = self.lock_for_triggers(estate, info, row, seen, strength)?;
                 version = locked;
                 if let Some(output) = again {

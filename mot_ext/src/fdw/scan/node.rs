@@ -25,7 +25,9 @@ pub(super) unsafe fn scans_generated_target(
         }
         let estate = (*node).ss.ps.state;
         let statement = (*estate).es_plannedstmt;
-        let position = (*(*node).ss.ps.plan.cast::<pg_sys::ForeignScan>()).scan.scanrelid;
+        let position = (*(*node).ss.ps.plan.cast::<pg_sys::ForeignScan>())
+            .scan
+            .scanrelid;
         // A re-evaluation has no result relations of its own.
         (*estate).es_epq_active.is_null()
             && !statement.is_null()

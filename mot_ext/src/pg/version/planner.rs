@@ -212,8 +212,9 @@ pub unsafe fn returns_old_values(_returning: *mut pg_sys::List) -> bool {
 /// Whether RETURNING asks for old values.
 #[cfg(feature = "pg18")]
 pub unsafe fn returns_old_values(returning: *mut pg_sys::List) -> bool {
+    let mut depth = crate::pg::depth::Depth::default();
     // SAFETY: a list of the planner's expressions.
-    unsafe { asks_for_old(returning.cast(), std::ptr::null_mut()) }
+    unsafe { asks_for_old(returning.cast(), (&raw mut depth).cast()) }
 }
 
 /// Whether the relation's RETURNING asks for old values; before 18 nobody can.
@@ -238,8 +239,9 @@ pub unsafe fn returns_old(info: *const pg_sys::ResultRelInfo) -> bool {
 #[pgrx::pg_guard]
 unsafe extern "C-unwind" fn asks_for_old(
     node: *mut pg_sys::Node,
-    context: *mut std::ffi::c_void,
+    depth: *mut std::ffi::c_void,
 ) -> bool {
+    use crate::pg::depth::is_found_below;
     use pg_sys::NodeTag::{T_ReturningExpr, T_Var};
     if node.is_null() {
         return false;
@@ -253,7 +255,7 @@ unsafe extern "C-unwind" fn asks_for_old(
             }
             // A virtual column's expression.
             T_ReturningExpr if (*node.cast::<pg_sys::ReturningExpr>()).retold => true,
-            _ => pg_sys::expression_tree_walker(node, Some(asks_for_old), context),
+            _ => is_found_below(depth.cast(), node, asks_for_old, depth),
         }
     }
 }

@@ -12,11 +12,12 @@ use crate::workers::leave::{
     recovery_may_checkpoint,
 };
 use crate::workers::stage::{
-    has_restartpoints, hot_standby_active, recovery_in_progress, recovery_state, server_is_stopping,
+    has_restartpoints, hot_standby_active, is_of_old_timeline, recovery_in_progress,
+    recovery_state, server_is_stopping,
 };
 use crate::workers::{copies, files, gate, restartpoint};
 use mot_engine::pause::{Point, reach};
-use mot_engine::{Lsn, State};
+use mot_engine::{EngineError, Lsn, State};
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -28,6 +29,7 @@ impl Worker {
         if redo.0 <= shmem::control().covered.load(Ordering::SeqCst)
             || !may_checkpoint()
             || self.may_lag()
+            || is_of_old_timeline(redo)
         {
             return true;
         }
@@ -78,6 +80,11 @@ impl Worker {
                         format!("mot could not advance its replication slot: {error}")
                     );
                 }
+                return true;
+            }
+            // Its recovery has ended meanwhile.
+            Ok(Err(EngineError::CheckpointNotNow { .. })) if is_of_old_timeline(redo) => {
+                session::reset_after_error();
                 return true;
             }
             Ok(Err(error)) => error.to_string(),

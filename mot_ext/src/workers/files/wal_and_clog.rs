@@ -5,6 +5,7 @@ use crate::clock::{self, PgClock};
 use crate::pg::{self, checkpointer, interrupts};
 use crate::shmem;
 use crate::workers::shutdown_asked;
+use crate::workers::stage::is_of_old_timeline;
 use mot_engine::pause::{Point, reach};
 use mot_engine::{Clock, EngineError, Lsn, Xid};
 use pgrx::prelude::*;
@@ -44,8 +45,8 @@ pub(super) fn committed_among(open: &[Xid], known_from: Xid) -> Result<Vec<Xid>,
     Ok(open.iter().copied().filter(has_committed).collect())
 }
 
-/// Makes the WAL inserted so far durable, at least up to `rows`, and answers up to where it is.
-pub(super) fn flush(rows: Lsn) -> Result<Lsn, EngineError> {
+/// Makes the WAL inserted so far durable, at least up to `rows`, and answers up to where it is. For a checkpoint at `redo`.
+pub(super) fn flush(redo: Lsn, rows: Lsn) -> Result<Lsn, EngineError> {
     // SAFETY: positions are shared; XLogFlush in recovery raises the minimum recovery point instead. May raise.
     unsafe {
         if !pg_sys::RecoveryInProgress() {
@@ -56,6 +57,12 @@ pub(super) fn flush(rows: Lsn) -> Result<Lsn, EngineError> {
         // ahead: at the end of recovery the server inserts records of its own before its checkpoint.)
         let start = Instant::now();
         loop {
+            // The walk may have come behind that.
+            if is_of_old_timeline(redo) {
+                return Err(EngineError::CheckpointNotNow {
+                    what: "the recovery has ended",
+                });
+            }
             let replayed = Lsn(pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()));
             if replayed >= rows || shmem::control().redo_ended.load(Ordering::SeqCst) {
                 // What is being replayed may have told the commit log already, and so us: no recovery may end before it.
