@@ -5,7 +5,8 @@ SET search_path = aggregates;
 SET jit = off;
 SET client_min_messages = warning;
 SELECT setseed(0.1618);
-CREATE TABLE heap (id int PRIMARY KEY, gone text, a int2, b int4, c int8, n numeric, m numeric(8,2), d date, ts timestamp, tz timestamptz, tm time, mo money, e bool, f float8, t text, last int4);
+-- Sums of floats depend on the order of rows, which a plan has that knows more of the heap table in the middle of the test.
+CREATE TABLE heap (id int PRIMARY KEY, gone text, a int2, b int4, c int8, n numeric, m numeric(8,2), d date, ts timestamp, tz timestamptz, tm time, mo money, e bool, f float8, t text, last int4) WITH (autovacuum_enabled = off);
 CREATE FOREIGN TABLE mot (id int PRIMARY KEY, gone text, a int2, b int4, c int8, n numeric, m numeric(8,2), d date, ts timestamp, tz timestamptz, tm time, mo money, e bool, f float8, t text, last int4) SERVER mot;
 CREATE FUNCTION one(choices text[]) RETURNS text LANGUAGE sql VOLATILE AS $$ SELECT choices[1 + floor(random() * cardinality(choices))::int] $$;
 CREATE FUNCTION value(col text, nulls float8) RETURNS text LANGUAGE sql VOLATILE AS $$

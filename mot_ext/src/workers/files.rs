@@ -9,7 +9,7 @@ mod newest;
 mod wal_and_clog;
 
 use super::copies;
-use super::stage::server_is_stopping;
+use super::stage::{has_ended_beside_timeline, server_is_stopping};
 use crate::clock;
 use crate::errors;
 use crate::pg::checkpointer::{self, Checkpointer};
@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 pub use newest::{fingerprint, newest};
-pub(super) use wal_and_clog::clog_begins;
+pub(super) use wal_and_clog::{RECOVERY_ENDED, clog_begins};
 use wal_and_clog::{committed_among, flush};
 
 /// Under PGDATA, which is every server process's working directory.
@@ -265,9 +265,9 @@ fn try_begin_empty(redo: Lsn) -> Result<(), EngineError> {
     leave_mark(&disk).map_err(located)
 }
 
-/// Removes old generations, unless somebody may be copying them.
+/// Removes old generations, unless somebody may be copying them, or the server may yet be lost on its old timeline, of which the newest is none.
 fn remove_old(disk: &DirectoryDisk) -> Result<usize, EngineError> {
-    if copies::may_be_under_way() {
+    if copies::may_be_under_way() || has_ended_beside_timeline() {
         return Ok(0);
     }
     checkpoint::remove_old(disk, settings::CHECKPOINT_RETAIN.get() as usize, |_| false)

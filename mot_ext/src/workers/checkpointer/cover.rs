@@ -82,8 +82,7 @@ impl Worker {
                 }
                 return true;
             }
-            // Its recovery has ended meanwhile.
-            Ok(Err(EngineError::CheckpointNotNow { .. })) if is_of_old_timeline(redo) => {
+            Ok(Err(EngineError::CheckpointNotNow { what })) if what == files::RECOVERY_ENDED => {
                 session::reset_after_error();
                 return true;
             }

@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// How long a checkpoint on a standby waits for replay to pass its newest row before it is given up and tried again.
 const REPLAY_WAIT: Duration = Duration::from_secs(30);
 
+/// Why an attempt is given up that is no failure: the next one is for another timeline.
+pub(in crate::workers) const RECOVERY_ENDED: &str = "the recovery has ended";
+
 /// The commit log has all transactions from here on. May raise.
 pub(in crate::workers) fn clog_begins() -> Xid {
     clock::widen(pg::version::oldest_clog_xid())
@@ -60,7 +63,7 @@ pub(super) fn flush(redo: Lsn, rows: Lsn) -> Result<Lsn, EngineError> {
             // The walk may have come behind that.
             if is_of_old_timeline(redo) {
                 return Err(EngineError::CheckpointNotNow {
-                    what: "the recovery has ended",
+                    what: RECOVERY_ENDED,
                 });
             }
             let replayed = Lsn(pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()));
