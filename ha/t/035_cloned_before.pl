@@ -58,6 +58,8 @@ for my $standby ($unread, $read)
 	is($standby->safe_psql('postgres', 'SELECT count(*) FROM later'), '100', $standby->name . ': the later table');
 	sound($standby, 'promoted', 'later');
 	crash($standby);
+	# With hot_standby = off a server counts as started when its recovery begins.
+	$standby->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()') or die 'does not come up';
 	holds_all($standby, $digest, 'promoted and lost');
 }
 
