@@ -38,19 +38,6 @@ pub fn strength(mark: pg_sys::RowMarkType::Type) -> Option<LockStrength> {
     }
 }
 
-/// The row lock ahead of an UPDATE that is not known yet in full (its triggers are to run, or it is that of ON CONFLICT): by the columns that the statement names, as for a heap row. If
-/// one is of a key, nobody may hold on to that.
-pub unsafe fn strength_of_update(
-    estate: *mut pg_sys::EState,
-    info: *mut pg_sys::ResultRelInfo,
-) -> LockStrength {
-    // SAFETY: a running statement's result relation, whose index columns core knows.
-    match unsafe { pg_sys::ExecUpdateLockMode(estate, info) } {
-        pg_sys::LockTupleMode::LockTupleExclusive => LockStrength::Update,
-        _ => LockStrength::NoKeyUpdate,
-    }
-}
-
 /// What the clause says about rows that are taken.
 pub fn policy(policy: pg_sys::LockWaitPolicy::Type) -> WaitPolicy {
     match policy {

@@ -17,8 +17,9 @@ use super::{tuple, upsert};
 use crate::clock::PgSnapshot;
 use crate::errors;
 use crate::pg::{generated, version};
-use mot_engine::{CommandId, Slot, VersionRef};
+use mot_engine::{CommandId, LockStrength, Slot, VersionRef};
 use pgrx::pg_sys;
+use std::cell::Cell;
 
 pub use before::hide_generated;
 pub use begin::{
@@ -42,6 +43,8 @@ pub struct Modify {
     fires_before: bool,
     /// Of an UPDATE with such triggers: core would compute the columns before they have run.
     generated: Option<generated::Hidden>,
+    /// Of the lock ahead of an UPDATE, once a row has needed it (`strength_of_update`).
+    strength: Cell<Option<LockStrength>>,
     pub hidden: Hidden,
     /// Of COPY, which has no plan and sets no command in its executor state: the command as it began. Statements of triggers come after it.
     copy_command: Option<CommandId>,
@@ -84,6 +87,25 @@ impl Modify {
                 .visible(target.table, slot, self.snapshot.as_ref()?)?;
             Some((slot, seen))
         }
+    }
+
+    /// The row lock ahead of an UPDATE that is not known yet in full (its triggers are to run, or it is that of ON CONFLICT): by the columns that the statement names, as for a heap row.
+    /// If one is of a key, nobody may hold on to that. Core copies sets of columns to tell it, so it is asked once.
+    pub unsafe fn strength_of_update(
+        &self,
+        estate: *mut pg_sys::EState,
+        info: *mut pg_sys::ResultRelInfo,
+    ) -> LockStrength {
+        if let Some(known) = self.strength.get() {
+            return known;
+        }
+        // SAFETY: a running statement's result relation, whose index columns core knows.
+        let strength = match unsafe { pg_sys::ExecUpdateLockMode(estate, info) } {
+            pg_sys::LockTupleMode::LockTupleExclusive => LockStrength::Update,
+            _ => LockStrength::NoKeyUpdate,
+        };
+        self.strength.set(Some(strength));
+        strength
     }
 
     /// Computes the generated columns of a new row, hidden from core or not.

@@ -9,7 +9,7 @@
 use super::expressions::{passes, project};
 use super::modify::{self, Modify};
 use super::write::{Fate, Inserted, Target, or_raise, refuse_under_old_snapshot};
-use super::{lock_rows, serializable, triggers, tuple};
+use super::{serializable, triggers, tuple};
 use crate::clock::PgClock;
 use crate::errors;
 use crate::pg::executor::compute_stored_generated;
@@ -81,7 +81,7 @@ pub unsafe fn insert_or_resolve(
             if state.conflict == pg_sys::OnConflictAction::ONCONFLICT_NOTHING {
                 return std::ptr::null_mut();
             }
-            let strength = lock_rows::strength_of_update(estate, info);
+            let strength = state.strength_of_update(estate, info);
             match lock(&target, row, version, strength, &mut queue) {
                 Locked::Done => {}
                 Locked::Changed => {

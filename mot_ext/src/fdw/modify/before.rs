@@ -51,7 +51,7 @@ impl Modify {
             let mut version = seen;
             // ALTER TABLE takes all triggers away when the statement's nodes are made; the generated columns are hidden all the same.
             if !(*info).ri_TrigDesc.is_null() {
-                let strength = lock_rows::strength_of_update(estate, info);
+                let strength = self.strength_of_update(estate, info);
                 let (locked, again) = self.lock_for_triggers(estate, info, row, seen, strength)?;
                 version = locked;
                 if let Some(output) = again {

@@ -11,6 +11,7 @@ use crate::pg::version;
 use crate::xact;
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
+use std::cell::Cell;
 
 const IDENTITY: &std::ffi::CStr = c"ctid";
 
@@ -100,6 +101,7 @@ unsafe fn begin(node: *mut pg_sys::ModifyTableState, info: *mut pg_sys::ResultRe
             tuple: tuple::empty(),
             fires_before,
             generated: None,
+            strength: Cell::new(None),
             hidden: Hidden::none(),
             copy_command: plan.is_null().then(xact::command_id),
         };
