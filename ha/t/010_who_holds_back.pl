@@ -49,6 +49,16 @@ $_->query_safe('COMMIT') for $with_slot, $without;
 ok($primary->poll_query_until('postgres', q(SELECT versions_stale = 0 FROM mot.stat_tables WHERE relname = 't')), 'and then it goes');
 $_->quit for $reader, $with_slot, $without;
 
+# A slot of logical decoding keeps rows of catalogs, and none of ours, as it keeps none of a heap table.
+$primary->append_conf('postgresql.conf', "wal_level = logical\n");
+$primary->restart;
+$primary->safe_psql('postgres', "SELECT pg_create_logical_replication_slot('decoded', 'pgoutput')");
+is($primary->safe_psql('postgres', "SELECT xmin IS NULL AND catalog_xmin IS NOT NULL FROM pg_replication_slots WHERE slot_name = 'decoded'"),
+	't', 'the slot keeps catalogs');
+$primary->safe_psql('postgres', 'UPDATE t SET v = v + 1; UPDATE t SET v = v + 1');
+ok($primary->poll_query_until('postgres', q(SELECT versions_stale = 0 FROM mot.stat_tables WHERE relname = 't')), 'and not what rows were');
+$primary->safe_psql('postgres', "SELECT pg_drop_replication_slot('decoded')");
+
 sound($_) for $primary, $slotted, $plain;
 no_crash($primary, $slotted, $plain);
 done_testing();

@@ -42,7 +42,12 @@ pub fn oldest_active() -> Xid {
     widen(unsafe { pg_sys::GetOldestActiveTransactionId() })
 }
 
-/// PostgreSQL's horizon: every transaction below it has ended, for everybody's snapshots, too. This process may ask [`PgClock`] from now on.
+/// PostgreSQL's horizon of rows in all databases: every transaction below it has ended, for everybody's snapshots, too. This process may ask [`PgClock`] from
+/// now on.
+///
+/// Snapshots, prepared transactions, standbys' feedback and slots that keep rows (`xmin`) hold it back. Slots of logical decoding, which keep rows of catalogs
+/// (`catalog_xmin`), do not, as on heap tables: decoding reads no rows of ours. They do hold back `GetOldestNonRemovableTransactionId(NULL)`, which is about catalogs shared by
+/// all databases.
 ///
 /// Whoever asks PostgreSQL who is in progress rests on two variables of its process that only the taking of a snapshot keeps fresh, and is to call
 /// this first, again and again, if it takes none:
@@ -57,10 +62,12 @@ pub fn oldest_active() -> Xid {
 /// itself is too old: after a start our workers show one that pg_subtrans does not reach back to (`horizon::judged`). On a standby, where they show
 /// none, the horizon is the oldest that runs, or is read.
 pub fn fresh_horizon() -> Xid {
-    // SAFETY: computes over the ProcArray, of which this process is a member; NULL asks for all databases, which is the safest answer. In recovery it counts
+    // SAFETY: computes over the ProcArray, of which this process is a member. In recovery it counts
     // the transactions known to run on the primary. The others are plain variables of this process; where it has a snapshot, it is in the horizon.
     let oldest = unsafe {
-        let oldest = pg_sys::GetOldestNonRemovableTransactionId(std::ptr::null_mut());
+        let mut oldest = pg_sys::InvalidTransactionId;
+        let mut of_catalogs = pg_sys::InvalidTransactionId;
+        pg_sys::GetReplicationHorizons(&raw mut oldest, &raw mut of_catalogs);
         let running = match pg_sys::RecoveryInProgress() {
             true => oldest,
             false => pg_sys::GetOldestActiveTransactionId(),

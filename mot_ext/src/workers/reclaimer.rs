@@ -1,7 +1,7 @@
 //! The reclaim worker: keeps the shared horizon fresh, and removes what no writer meets again.
 //!
 //! - The horizon says below which transaction ids superseded versions are dead to everybody; writers prune under it
-//!   themselves. It is PostgreSQL's own (`GetOldestNonRemovableTransactionId`), which on a standby includes the standby's
+//!   themselves. It is PostgreSQL's own (`clock::fresh_horizon`), which on a standby includes the standby's
 //!   readers.
 //! - This process frees dropped tables and indexes, some in each round (and so does a replay that nobody reads beside and that needs the
 //!   room: this process does not run then).
