@@ -104,8 +104,11 @@ unsafe extern "C-unwind" fn is_unplain(node: *mut pg_sys::Node, walk: *mut c_voi
             }
             T_ScalarArrayOpExpr => {
                 let call = &*node.cast::<pg_sys::ScalarArrayOpExpr>();
+                let helpers = [call.hashfuncid, call.negfuncid];
                 is_own_function(call.opfuncid)
-                    && (call.hashfuncid == pg_sys::InvalidOid || is_own_function(call.hashfuncid))
+                    && (helpers.into_iter())
+                        .all(|helper| helper == pg_sys::InvalidOid || is_own_function(helper))
+                    && has_lasting_elements(call)
             }
             T_NullTest => !(*node.cast::<pg_sys::NullTest>()).argisrow,
             T_CoerceViaIO => {
@@ -154,6 +157,21 @@ unsafe fn has_lasting_types(
                 let kind = unsafe { pg_sys::exprType(argument) };
                 takes(function, position, kind)
             })
+}
+
+/// Whether a function that is given the elements of an array one by one takes and gives lasting types. Core puts them into a hash table that it keeps with the expression.
+unsafe fn has_lasting_elements(call: &pg_sys::ScalarArrayOpExpr) -> bool {
+    // SAFETY: its two arguments, expressions; a catalog look-up.
+    unsafe {
+        let arguments = items::<pg_sys::Node>(call.args);
+        let [one, array] = arguments[..] else {
+            return false;
+        };
+        let element = pg_sys::get_element_type(pg_sys::exprType(array));
+        element != pg_sys::InvalidOid
+            && takes(call.opfuncid, 0, pg_sys::exprType(one))
+            && takes(call.opfuncid, 1, element)
+    }
 }
 
 /// Whether a function may be given a type: its own ones, and enums where it asks for one by name. Others could look for a cast of the enum's.
