@@ -36,4 +36,12 @@ CLOSE part;
 COMMIT;
 EXECUTE in_both(:'long', '{1,5,9}');
 EXECUTE one('{3,4}');
+-- A very long text is no more kept than a very long list.
+PREPARE long_text(text) AS SELECT a FROM single WHERE note = $1;
+INSERT INTO single VALUES (9999, 'here');
+EXECUTE long_text('here');
+SELECT substring(pg_read_file('/proc/self/status') FROM 'VmRSS:\s*(\d+) kB') AS kb_before \gset
+EXECUTE long_text(repeat('x', 200000000));
+SELECT substring(pg_read_file('/proc/self/status') FROM 'VmRSS:\s*(\d+) kB')::int - :kb_before < 100000 AS is_given_back;
+EXECUTE long_text('here');
 DROP FOREIGN TABLE listed, single;

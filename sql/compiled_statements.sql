@@ -162,6 +162,32 @@ EXECUTE pair('{"a": 1, "b": 2, "c": 3}');
 RESET plan_cache_mode;
 DEALLOCATE pair;
 
+-- A list of composite values, which core keeps hashed with the expression, by the columns that the type had.
+CREATE TYPE cs_key AS (a int, b int);
+CREATE FOREIGN TABLE cs_composite (id int PRIMARY KEY, c cs_key) SERVER mot;
+INSERT INTO cs_composite SELECT g, ROW(g, g)::cs_key FROM generate_series(1, 3) g;
+PREPARE listed AS SELECT id FROM cs_composite
+    WHERE c = ANY ('{"(1,1)","(2,2)","(3,3)","(4,4)","(5,5)","(6,6)","(7,7)","(8,8)","(9,9)"}'::cs_key[]);
+PREPARE others AS DELETE FROM cs_composite
+    WHERE c <> ALL ('{"(1,1)","(2,2)","(3,3)","(4,4)","(5,5)","(6,6)","(7,7)","(8,8)","(9,9)"}'::cs_key[]);
+PREPARE joined AS SELECT id FROM cs_composite o JOIN cs_composite l USING (id)
+    WHERE o.c = ANY ('{"(1,1)","(2,2)","(3,3)","(4,4)","(5,5)","(6,6)","(7,7)","(8,8)","(9,9)"}'::cs_key[]);
+EXECUTE listed;
+EXECUTE listed;
+EXECUTE others;
+EXECUTE others;
+EXECUTE joined;
+EXECUTE joined;
+ALTER TYPE cs_key ADD ATTRIBUTE x int;
+EXECUTE listed;
+EXECUTE others;
+EXECUTE joined;
+DEALLOCATE listed;
+DEALLOCATE others;
+DEALLOCATE joined;
+DROP FOREIGN TABLE cs_composite;
+DROP TYPE cs_key;
+
 -- Failed executions, of which core tells no end, leave no memory behind.
 CREATE FUNCTION cs_failing() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -398,4 +424,11 @@ SELECT format('PREPARE deep AS SELECT id FROM cs_deep WHERE t = ''a'' AND id%s >
 EXECUTE deep;
 EXECUTE deep;
 DEALLOCATE deep;
+-- And under a max_stack_depth near the system's limit: what is evaluated in the scan takes stack that nobody measures.
+SET max_stack_depth = '7MB';
+\set ECHO none
+SELECT format('SELECT count(*) FROM cs_deep WHERE %s id = 1 %s', repeat('(', 4000), repeat(' OR id = 2) AND t = ''a''', 4000)) \gexec
+SELECT format('SELECT id FROM cs_deep WHERE %s id = 1 %s', repeat('(', 4000), repeat(' OR id = 2) AND t = ''a''', 4000)) \gexec
+\set ECHO all
+RESET max_stack_depth;
 DROP FOREIGN TABLE cs_deep;

@@ -1,11 +1,15 @@
 //! From the planner's conditions to a filter's.
 use super::operators::{Function, Kind, function};
 use super::parameters::{Form, Parameters, Source};
-use super::program::{Condition, Number, Pattern, Text, payload};
+use super::program::{Condition, Number, Pattern, Text, short_payload};
 use crate::fdw::private::items;
 use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
+
+/// So many levels deep an expression may be. Compiling, evaluating and dropping one take up to 1.2 kB of stack for each, which nobody measures, and what
+/// core evaluates, step by step, takes none: it has 512 kB behind `max_stack_depth` for all who do not ask.
+const LEVELS_MAX: usize = 100;
 
 /// What the compiled conditions need.
 pub struct Compiler {
@@ -15,6 +19,8 @@ pub struct Compiler {
     pub parameters: Parameters,
     /// Columns up to the last one that is read.
     pub columns: usize,
+    /// How many levels deep the expression is that is being compiled.
+    levels: usize,
 }
 
 impl Compiler {
@@ -24,11 +30,28 @@ impl Compiler {
             row_type,
             parameters: Parameters::default(),
             columns: 0,
+            levels: 0,
         }
+    }
+
+    /// Compiles what is a level deeper; `None` if that is one too many.
+    fn deeper<T>(&mut self, compile: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        if self.levels == LEVELS_MAX {
+            return None;
+        }
+        self.levels += 1;
+        let compiled = compile(self);
+        self.levels -= 1;
+        compiled
     }
 
     /// `None`: it takes core to evaluate it.
     pub unsafe fn condition(&mut self, node: *mut pg_sys::Node) -> Option<Condition> {
+        // SAFETY: the caller's promise.
+        self.deeper(|deeper| unsafe { deeper.condition_here(node) })
+    }
+
+    unsafe fn condition_here(&mut self, node: *mut pg_sys::Node) -> Option<Condition> {
         // SAFETY: an expression of type boolean of a finished plan; casts by tag.
         unsafe {
             match (*node).type_ {
@@ -134,6 +157,11 @@ impl Compiler {
 
     /// An expression whose value is of the kind.
     pub unsafe fn number(&mut self, node: *mut pg_sys::Node, kind: Kind) -> Option<Number> {
+        // SAFETY: the caller's promise.
+        self.deeper(|deeper| unsafe { deeper.number_here(node, kind) })
+    }
+
+    unsafe fn number_here(&mut self, node: *mut pg_sys::Node, kind: Kind) -> Option<Number> {
         // SAFETY: an expression of a finished plan; casts by tag.
         unsafe {
             match (*node).type_ {
@@ -214,7 +242,7 @@ impl Compiler {
                     if constant.constisnull {
                         return Some(Text::Constant(None));
                     }
-                    let bytes = payload(constant.constvalue.cast_mut_ptr())?;
+                    let bytes = short_payload(constant.constvalue.cast_mut_ptr())?;
                     Some(Text::Constant(Some(bytes.into())))
                 }
                 T_Param => {

@@ -2,7 +2,7 @@
 //! begins anew. Core fetches them for every row; within a scan they stay what they are.
 use super::super::expressions::parameter;
 use super::operators::Kind;
-use super::program::{Unsure, payload};
+use super::program::{Unsure, short_payload};
 use pgrx::pg_sys;
 use std::cell::OnceCell;
 
@@ -106,7 +106,7 @@ impl Parameter {
             }
             match self.form {
                 Form::Number(kind) => Some(Known::Number(kind.of_datum(datum))),
-                Form::Text => Some(Known::Text(payload(datum.cast_mut_ptr())?.into())),
+                Form::Text => Some(Known::Text(short_payload(datum.cast_mut_ptr())?.into())),
             }
         }
     }
