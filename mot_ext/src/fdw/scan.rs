@@ -114,9 +114,13 @@ impl Scan {
         }
     }
 
-    /// Begins anew under another snapshot.
+    /// Begins anew under another snapshot, as what is kept for the next execution does.
     pub fn rewind_under(&mut self, snapshot: PgSnapshot<'static>) {
         self.snapshot = snapshot;
+        // Nothing kept begins where it may outlive its savepoint (`compiled/hooks.rs`), but it may have been made there.
+        if self.outliving.take().is_some() {
+            Outliving::end(&mut self.source);
+        }
         self.rewind();
     }
 

@@ -42,6 +42,13 @@ impl Outliving {
         }
     }
 
+    /// Of a scan that is none any more.
+    pub(super) fn end(source: &mut Source) {
+        if let Source::Rows(rows) = source {
+            rows.is_one_by_one = false;
+        }
+    }
+
     /// Raises 55000 if what is read was rolled back.
     pub(super) fn check(&mut self, session: &Session, oid: pg_sys::Oid) {
         let generation = relation::generation();
