@@ -55,8 +55,7 @@ pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) ->
             return Next::PassOn;
         }
         // Named once and for all: core looks the name up again, after whatever we wait for.
-        (*(*node).relation).schemaname =
-            pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relid));
+        identity::name_schema((*node).relation, relid);
         if identity::is_mot_table(relid) {
             alter_mot_table(statement, node, relid, lock);
             return Next::Done;
@@ -83,6 +82,22 @@ pub unsafe fn table(statement: &Statement, node: *mut pg_sys::AlterTableStmt) ->
         } else {
             Next::PassOnAs(node.cast())
         }
+    }
+}
+
+/// Has core alter a table that is locked. Core looks the name up again, behind event triggers, and before this the statement may have waited for children: it is to mean the same table
+/// still.
+pub(super) unsafe fn run_over(
+    statement: &Statement,
+    node: *mut pg_sys::AlterTableStmt,
+    relid: pg_sys::Oid,
+) {
+    // SAFETY: a live node of the caller's own.
+    unsafe {
+        identity::name_schema((*node).relation, relid);
+        let name = nodes::copy((*node).relation);
+        statement.run(node);
+        identity::refuse_another(name, relid);
     }
 }
 
@@ -126,7 +141,7 @@ unsafe fn alter_with_mot_children(
         }
         let later = starting_values::take(&mut commands);
         (*node).cmds = nodes::list(&commands);
-        statement.run(node);
+        run_over(statement, node, relid);
         pg_sys::CommandCounterIncrement();
         for picture in &pictures {
             rows::make_true(picture);
@@ -211,7 +226,7 @@ unsafe fn alter_mot_table(
         let later = starting_values::take(&mut kept);
         if !kept.is_empty() {
             (*node).cmds = nodes::list(&kept);
-            statement.run(node);
+            run_over(statement, node, relid);
             pg_sys::CommandCounterIncrement();
         }
         for picture in &pictures {

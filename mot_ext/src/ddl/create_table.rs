@@ -268,7 +268,10 @@ unsafe fn create(
         let is_partition = !(*base).partbound.is_null();
         let is_there = if_not_exists && existing != pg_sys::InvalidOid;
         // Of a table that is there already core looks at no parent.
-        let partition_of = (is_partition && !is_there).then(|| partition::lock_parent(base));
+        let partition_of = (is_partition && !is_there).then(|| {
+            let parent = partition::lock_parent(base);
+            (nodes::copy(partition::parent_name(base)), parent)
+        });
 
         let watch = Watch::begin();
         statement.run(node);
@@ -293,9 +296,10 @@ unsafe fn create(
         }
         if is_partition && partition_of.is_none() {
             // What was there went before core looked: the new partition takes values unseen.
-            partition::refuse_replaced();
+            identity::refuse_replaced();
         }
-        if let Some(parent) = partition_of {
+        if let Some((name, parent)) = partition_of {
+            identity::refuse_another(name, parent);
             attached::refuse_published(relid);
             partition::verify_default(parent, &[]);
         }

@@ -97,7 +97,6 @@ impl Promises {
         // SAFETY: the table is locked here to keep writers out, as core does for heap tables, and open until the end.
         unsafe {
             let table = pg_sys::table_open(relation, pg_sys::ShareLock as i32);
-            let name = nodes::qualified_name(table);
             let short_name = nodes::name(&(*(*table).rd_rel).relname);
             for (position, attribute) in nodes::attributes(table).iter().enumerate() {
                 if attribute.attisdropped {
@@ -117,16 +116,12 @@ impl Promises {
                         format!("column \"{column}\" of table \"{short_name}\" contains {what}");
                     violation::raise_for_column(code, table, number, &message)
                 };
-                if self.is_not_null
-                    && row_work::any_row(&format!(
-                        "SELECT 1 FROM ONLY {name} WHERE pg_catalog.num_nulls({quoted}) > 0 LIMIT 1"
-                    ))
-                {
+                if self.is_not_null && row_work::any_null(relation, &quoted) {
                     break_off(PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION, "null values");
                 }
                 for check in &self.checks {
                     let condition = nodes::read(&check.condition);
-                    if row_work::any_value_breaks(&name, &quoted, condition) {
+                    if row_work::any_value_breaks(relation, &quoted, condition) {
                         let what = "values that violate the new constraint";
                         break_off(PgSqlErrorCode::ERRCODE_CHECK_VIOLATION, what);
                     }

@@ -14,11 +14,15 @@ pub const NAME: &str = "mot";
 
 /// Whether a foreign server belongs to a wrapper of ours.
 pub fn is_mot_server(server: pg_sys::Oid) -> bool {
-    // SAFETY: catalog look-ups; both return palloc'd structs or raise.
+    // SAFETY: catalog look-ups; both return palloc'd structs, or null of what is gone.
     unsafe {
-        let server = pg_sys::GetForeignServer(server);
-        let wrapper = pg_sys::GetForeignDataWrapper((*server).fdwid);
-        fdw::is_handler((*wrapper).fdwhandler)
+        let server = pg_sys::GetForeignServerExtended(server, pg_sys::FSV_MISSING_OK as u16);
+        if server.is_null() {
+            return false;
+        }
+        let missing_ok = pg_sys::FDW_MISSING_OK as u16;
+        let wrapper = pg_sys::GetForeignDataWrapperExtended((*server).fdwid, missing_ok);
+        !wrapper.is_null() && fdw::is_handler((*wrapper).fdwhandler)
     }
 }
 
@@ -66,7 +70,7 @@ pub unsafe fn refuse_other_handler(node: *mut pg_sys::AlterFdwStmt) -> bool {
     false
 }
 
-/// Whether a relation is a memory-optimized table. `InvalidOid` is not.
+/// Whether a relation is a memory-optimized table. `InvalidOid` is not, nor is one that is gone: without a lock it may go between two look-ups.
 pub fn is_mot_table(relation: pg_sys::Oid) -> bool {
     if relation == pg_sys::InvalidOid {
         return false;
@@ -74,7 +78,23 @@ pub fn is_mot_table(relation: pg_sys::Oid) -> bool {
     // SAFETY: catalog look-ups.
     unsafe {
         pg_sys::get_rel_relkind(relation) as u8 == pg_sys::RELKIND_FOREIGN_TABLE
-            && is_mot_server(pg_sys::GetForeignServerIdByRelId(relation))
+            && server_of(relation).is_some_and(is_mot_server)
+    }
+}
+
+/// The server of a foreign table, if that is there.
+unsafe fn server_of(table: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: the catalog entry is released before the return.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::FOREIGNTABLEREL as i32;
+        let entry = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(table));
+        if entry.is_null() {
+            return None;
+        }
+        let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_foreign_table>(entry);
+        let server = form.ftserver;
+        pg_sys::ReleaseSysCache(entry);
+        Some(server)
     }
 }
 
@@ -109,12 +129,35 @@ pub unsafe fn lookup(relation: *mut pg_sys::RangeVar) -> pg_sys::Oid {
 /// Raises when a relation that was ours before it was locked is another one now.
 pub fn recheck(relation: pg_sys::Oid) {
     if !is_mot_table(relation) {
-        raise(
-            PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
-            "the table was replaced by a concurrent statement",
-            None,
-            Some("Try again.".into()),
-        );
+        refuse_replaced();
+    }
+}
+
+/// Raises if a name that meant a table when that was locked means another one now: a schema is renamed without any lock, and what has read the name since may have worked
+/// on the other one. A table that has no such name any more is left to core, which has raised, or to an event trigger that renamed it.
+pub unsafe fn refuse_another(name: *mut pg_sys::RangeVar, locked: pg_sys::Oid) {
+    // SAFETY: a live RangeVar (caller).
+    let found = unsafe { lookup(name) };
+    if found != locked && found != pg_sys::InvalidOid {
+        refuse_replaced();
+    }
+}
+
+/// A name means another table than a moment before.
+pub fn refuse_replaced() -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+        "the table was replaced by a concurrent statement",
+        None,
+        Some("Try again.".into()),
+    )
+}
+
+/// Has a statement's own name of a locked table say the schema that it is in at this moment.
+pub unsafe fn name_schema(name: *mut pg_sys::RangeVar, locked: pg_sys::Oid) {
+    // SAFETY: a live RangeVar of the caller's; catalog look-ups.
+    unsafe {
+        (*name).schemaname = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(locked));
     }
 }
 

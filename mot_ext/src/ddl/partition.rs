@@ -5,12 +5,11 @@
 //! memory-optimized table whose bounds that narrowed is judged by them: the new partition, and what is below the default one.
 //!
 //! No name is read again after core's part, which waits for locks: it may mean another table then (isolation/specs/ddl_waits_partitions).
-use super::refuse::raise;
+use super::alter::run_over;
 use super::utility::{Statement, refuse_read_only};
 use super::{attached, identity, inheritance, latest, nodes, rows};
 use pgrx::pg_sys;
 use pgrx::pg_sys::AlterTableType::*;
-use pgrx::prelude::*;
 use std::ffi::CStr;
 
 /// ALTER TABLE ... ATTACH PARTITION, of a parent that is locked: nobody else gives it partitions.
@@ -22,7 +21,7 @@ pub unsafe fn attach(
     // SAFETY: a live node; core has locked parent and partition when it returns.
     unsafe {
         let before = partitions(parent);
-        statement.run(nodes::copy(node));
+        run_over(statement, nodes::copy(node), parent);
         pg_sys::CommandCounterIncrement();
         let mut new = partitions(parent);
         new.retain(|partition| !before.contains(partition));
@@ -99,32 +98,34 @@ pub unsafe fn create(statement: &Statement, node: *mut pg_sys::CreateStmt) {
             // Core says so, and looks at no parent.
             (*table).schemaname = pg_sys::get_namespace_name(namespace);
             statement.run(node);
-            refuse_another(table, existing);
+            refuse_gone(table, existing);
             return;
         }
         let parent = lock_parent(node);
+        let name = nodes::copy(parent_name(node));
         statement.run(node);
         pg_sys::CommandCounterIncrement();
+        identity::refuse_another(name, parent);
         verify_default(parent, &[]);
     }
 }
 
 /// Raises if a table that was there before a statement with IF NOT EXISTS is not there after: the statement may have made a partition unseen.
-unsafe fn refuse_another(table: *mut pg_sys::RangeVar, existing: pg_sys::Oid) {
+unsafe fn refuse_gone(table: *mut pg_sys::RangeVar, existing: pg_sys::Oid) {
     // SAFETY: a live name.
     if unsafe { identity::lookup(table) } != existing {
-        refuse_replaced();
+        identity::refuse_replaced();
     }
 }
 
-/// A statement with IF NOT EXISTS found a table that was gone when core looked for it.
-pub fn refuse_replaced() -> ! {
-    raise(
-        PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
-        "the table was replaced by a concurrent statement",
-        None,
-        Some("Try again.".into()),
-    )
+/// The parent that a CREATE [FOREIGN] TABLE ... PARTITION OF names.
+pub unsafe fn parent_name(node: *mut pg_sys::CreateStmt) -> *mut pg_sys::RangeVar {
+    // SAFETY: a live node with bounds, so with one parent.
+    let parents = unsafe { nodes::items::<pg_sys::RangeVar>((*node).inhRelations) };
+    let [name] = parents[..] else {
+        unreachable!("a partition has one parent");
+    };
+    name
 }
 
 /// Locks the parent that a CREATE [FOREIGN] TABLE ... PARTITION OF names, as core will, and has the statement, which is the caller's own copy, name it once
@@ -134,10 +135,7 @@ pub unsafe fn lock_parent(node: *mut pg_sys::CreateStmt) -> pg_sys::Oid {
     unsafe {
         let tag = pg_sys::CreateCommandTag(node.cast());
         refuse_read_only(CStr::from_ptr(pg_sys::GetCommandTagName(tag)));
-        let parents = nodes::items::<pg_sys::RangeVar>((*node).inhRelations);
-        let [name] = parents[..] else {
-            unreachable!("a partition has one parent");
-        };
+        let name = parent_name(node);
         let parent = pg_sys::RangeVarGetRelidExtended(
             name,
             pg_sys::AccessExclusiveLock as i32,
@@ -145,7 +143,7 @@ pub unsafe fn lock_parent(node: *mut pg_sys::CreateStmt) -> pg_sys::Oid {
             None,
             std::ptr::null_mut(),
         );
-        (*name).schemaname = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(parent));
+        identity::name_schema(name, parent);
         parent
     }
 }

@@ -6,8 +6,8 @@
 //! - Their text means the server's own operators (`search_path`); planned and run they are under the session's path, as functions that users wrote expect.
 //! - An UPDATE fires no trigger and is judged by no CHECK condition.
 use super::alter::violated;
-use super::nodes;
 use super::search_path::within_catalog;
+use super::{identity, nodes};
 use crate::pg::{text, version};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -20,9 +20,15 @@ struct RowWork {
 }
 
 impl RowWork {
-    /// Plans one statement; `amend` may change what its text says. The latest snapshot becomes the active one until the work is run.
-    unsafe fn plan(statement: &str, amend: impl FnOnce(*mut pg_sys::Query)) -> RowWork {
-        let text = text::to_c(statement);
+    /// Plans one statement over a table, whose text is made of the table's name; `amend` may change what it says. The latest snapshot becomes the active one until the
+    /// work is run.
+    unsafe fn plan(
+        table: pg_sys::Oid,
+        statement: impl FnOnce(&str) -> String,
+        amend: impl FnOnce(*mut pg_sys::Query),
+    ) -> RowWork {
+        // SAFETY: the caller has locked the table.
+        let text = text::to_c(&statement(&unsafe { name_of(table) }));
         // SAFETY: a statement of our own making over tables that have no rules; an error leaves the snapshot to the transaction's abort.
         unsafe {
             pg_sys::PushCopiedSnapshot(pg_sys::GetLatestSnapshot());
@@ -43,6 +49,10 @@ impl RowWork {
             let [query] = rewritten[..] else {
                 unreachable!("a foreign table has no rules");
             };
+            // A schema is renamed without any lock: the name may mean another table by now.
+            if read_by(query) != table {
+                identity::refuse_replaced();
+            }
             amend(query);
             let plan = pg_sys::pg_plan_query(query, text.as_ptr(), 0, std::ptr::null_mut());
             version::ask_none_of_plan(plan);
@@ -83,23 +93,52 @@ impl RowWork {
     }
 }
 
-/// Whether a query gives a row.
-pub fn any_row(query: &str) -> bool {
-    // SAFETY: a query of our own making over tables that the caller has locked.
-    unsafe { RowWork::plan(query, |_| {}).run(1, 0, |_| {}) > 0 }
+/// A table's name with that of its schema, quoted where it must be.
+unsafe fn name_of(table: pg_sys::Oid) -> String {
+    // SAFETY: the caller has locked the table.
+    unsafe {
+        let opened = pg_sys::table_open(table, pg_sys::NoLock as i32);
+        let name = nodes::qualified_name(opened);
+        pg_sys::table_close(opened, pg_sys::NoLock as i32);
+        name
+    }
+}
+
+/// The table that a statement of ours reads, itself or in its subquery.
+unsafe fn read_by(query: *mut pg_sys::Query) -> pg_sys::Oid {
+    // SAFETY: an analysed query over one table or one subquery.
+    unsafe {
+        let entries = nodes::items::<pg_sys::RangeTblEntry>((*query).rtable);
+        match (*entries[0]).rtekind {
+            pg_sys::RTEKind::RTE_SUBQUERY => read_by((*entries[0]).subquery),
+            _ => (*entries[0]).relid,
+        }
+    }
+}
+
+/// Whether a row of a table has NULL in a column, whose name is quoted where it must be.
+pub fn any_null(table: pg_sys::Oid, column: &str) -> bool {
+    // Not IS NULL: the planner believes the constraint, which is in the catalog already, and answers without looking.
+    let query = |table: &str| {
+        format!("SELECT 1 FROM ONLY {table} WHERE pg_catalog.num_nulls({column}) > 0 LIMIT 1")
+    };
+    // SAFETY: the caller has locked the table.
+    unsafe { RowWork::plan(table, query, |_| {}).run(1, 0, |_| {}) > 0 }
 }
 
 /// Whether a row of a table does not pass a condition of the catalog's, read by `stringToNode`, whose columns are those of the first table in a query.
 ///
 /// A text of it could mean something else when it is read again: `IS DISTINCT FROM`, CASE and NULLIF are written without their operator. The planner may believe the
 /// catalog that all rows pass (`constraint_exclusion`) and answer without looking; it does not see through a subquery with OFFSET.
-pub unsafe fn any_breaks(table: &str, condition: *mut pg_sys::Node) -> bool {
-    let query = format!(
-        "SELECT 1 FROM (SELECT true AS passes FROM ONLY {table} OFFSET 0) AS judged WHERE NOT passes LIMIT 1"
-    );
+pub unsafe fn any_breaks(table: pg_sys::Oid, condition: *mut pg_sys::Node) -> bool {
+    let query = |table: &str| {
+        format!(
+            "SELECT 1 FROM (SELECT true AS passes FROM ONLY {table} OFFSET 0) AS judged WHERE NOT passes LIMIT 1"
+        )
+    };
     // SAFETY: the caller has locked the table; the subquery's only table is the first in it.
     unsafe {
-        let work = RowWork::plan(&query, |query| {
+        let work = RowWork::plan(table, query, |query| {
             let (_, entry) = inner(query);
             (*entry).expr = condition.cast();
         });
@@ -108,13 +147,19 @@ pub unsafe fn any_breaks(table: &str, condition: *mut pg_sys::Node) -> bool {
 }
 
 /// Whether a value in a table's column does not pass a condition of a domain's, in which it is a `CoerceToDomainValue`.
-pub unsafe fn any_value_breaks(table: &str, column: &str, condition: *mut pg_sys::Node) -> bool {
-    let query = format!(
-        "SELECT 1 FROM (SELECT {column} AS value FROM ONLY {table} OFFSET 0) AS judged WHERE true LIMIT 1"
-    );
+pub unsafe fn any_value_breaks(
+    table: pg_sys::Oid,
+    column: &str,
+    condition: *mut pg_sys::Node,
+) -> bool {
+    let query = |table: &str| {
+        format!(
+            "SELECT 1 FROM (SELECT {column} AS value FROM ONLY {table} OFFSET 0) AS judged WHERE true LIMIT 1"
+        )
+    };
     // SAFETY: as in `any_breaks`; the value is given the type under which the condition asks for it, which has the same bytes.
     unsafe {
-        let work = RowWork::plan(&query, |query| {
+        let work = RowWork::plan(table, query, |query| {
             let (outer, entry) = inner(query);
             let mut value: *mut pg_sys::Var = std::ptr::null_mut();
             let condition = value_as_column(condition, (&raw mut value).cast());
@@ -171,7 +216,7 @@ unsafe extern "C-unwind" fn value_as_column(
     }
 }
 
-/// Runs an UPDATE of a whole table of which no trigger fires, whatever its ENABLE says, as a rewrite by core fires none. A foreign table
+/// Runs an UPDATE of a whole table, by what its SET says, of which no trigger fires, whatever its ENABLE says, as a rewrite by core fires none. A foreign table
 /// has no rules.
 ///
 /// Triggers are taken away from the started statement, not from the session: `session_replication_role` spares those that are enabled
@@ -179,10 +224,11 @@ unsafe extern "C-unwind" fn value_as_column(
 /// VALID, and new ones are judged afterwards (`make_true`).
 ///
 /// Generated columns are given their expressions: core computes those only that depend on a column that the text assigns to.
-pub unsafe fn update_all(command: &str, relation: pg_sys::Oid, generated: &[i16]) {
+pub unsafe fn update_all(relation: pg_sys::Oid, assignments: &str, generated: &[i16]) {
+    let command = |table: &str| format!("UPDATE ONLY {table} SET {assignments}");
     // SAFETY: the caller has locked the table; what is started is ended, or left to the abort of an error.
     unsafe {
-        let work = RowWork::plan(command, |query| {
+        let work = RowWork::plan(relation, command, |query| {
             assign_expressions(query, relation, generated)
         });
         let checks = number_of_checks(relation);

@@ -3,7 +3,7 @@
 //! All work is SQL inside the statement's transaction, under the latest snapshot (as core's own table rewrites and scans are,
 //! also in REPEATABLE READ): the caller's lock keeps other writers out.
 use super::{latest, nodes, retype, row_work, storage};
-use crate::pg::{text, version, violation};
+use crate::pg::{partition, text, version, violation};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -112,7 +112,6 @@ pub unsafe fn make_true(before: &Picture) {
     unsafe {
         let after = Picture::take(before.relation);
         let table = pg_sys::table_open(before.relation, pg_sys::NoLock as i32);
-        let name = nodes::qualified_name(table);
         let short_name = nodes::name(&(*(*table).rd_rel).relname);
         pg_sys::table_close(table, pg_sys::NoLock as i32);
 
@@ -128,8 +127,7 @@ pub unsafe fn make_true(before: &Picture) {
                 .filter(|position| after.columns[*position].generated)
                 .map(|position| position as i16 + 1)
                 .collect();
-            let command = format!("UPDATE ONLY {name} SET {}", fill.join(", "));
-            row_work::update_all(&command, before.relation, &generated);
+            row_work::update_all(before.relation, &fill.join(", "), &generated);
         }
         for (position, column) in after.columns.iter().enumerate() {
             let was_not_null = before.columns.get(position).is_some_and(|old| old.not_null);
@@ -137,10 +135,7 @@ pub unsafe fn make_true(before: &Picture) {
                 continue;
             }
             let quoted = nodes::quoted(&column.name);
-            // Not IS NULL: the planner believes the constraint, which is in the catalog already, and answers without looking.
-            if row_work::any_row(&format!(
-                "SELECT 1 FROM ONLY {name} WHERE pg_catalog.num_nulls({quoted}) > 0 LIMIT 1"
-            )) {
+            if row_work::any_null(before.relation, &quoted) {
                 let table = pg_sys::table_open(before.relation, pg_sys::NoLock as i32);
                 violation::raise_for_column(
                     PgSqlErrorCode::ERRCODE_NOT_NULL_VIOLATION,
@@ -156,7 +151,7 @@ pub unsafe fn make_true(before: &Picture) {
         for check in &after.checks {
             let is_known = |old: &Check| old.constraint == check.constraint;
             if !before.checks.iter().any(is_known)
-                && row_work::any_breaks(&name, nodes::read(&check.condition))
+                && row_work::any_breaks(before.relation, nodes::read(&check.condition))
             {
                 let table = pg_sys::table_open(before.relation, pg_sys::NoLock as i32);
                 violation::raise(
@@ -227,25 +222,19 @@ pub unsafe fn adds_content(relation: pg_sys::Oid, column: *mut pg_sys::ColumnDef
     }
 }
 
-/// Whether a row of a table does not pass its bounds as a partition, of which all operators are written out (`row_work::any_breaks`).
-fn breaks_bounds(table: &str, condition: &str) -> bool {
-    row_work::any_row(&format!(
-        "SELECT 1 FROM (SELECT ({condition}) AS passes FROM ONLY {table} OFFSET 0) AS judged WHERE NOT passes LIMIT 1"
-    ))
-}
-
 /// Judges the rows of a partition, or of one below the default partition, by its bounds.
 pub unsafe fn verify_partition(relation: pg_sys::Oid, is_default: bool) {
     // SAFETY: the caller has locked the table.
     unsafe {
-        let Some(condition) = partition_bounds(relation) else {
+        // As the tree it is, its parents' bounds included: its text would be read by the session's settings (DateStyle, extra_float_digits).
+        let bounds = partition::bounds(relation);
+        if bounds.is_null() {
             return;
-        };
+        }
         let table = pg_sys::table_open(relation, pg_sys::NoLock as i32);
-        let name = nodes::qualified_name(table);
         let short_name = nodes::name(&(*(*table).rd_rel).relname);
         pg_sys::table_close(table, pg_sys::NoLock as i32);
-        if breaks_bounds(&name, &condition) {
+        if row_work::any_breaks(relation, bounds) {
             let message = if is_default {
                 format!(
                     "updated partition constraint for default partition \"{short_name}\" would be violated by some row"
@@ -257,14 +246,4 @@ pub unsafe fn verify_partition(relation: pg_sys::Oid, is_default: bool) {
             violation::raise_for_table(PgSqlErrorCode::ERRCODE_CHECK_VIOLATION, table, &message);
         }
     }
-}
-
-/// The text of what a partition's rows must pass, its parents' bounds included; `None`: anything.
-fn partition_bounds(relation: pg_sys::Oid) -> Option<String> {
-    let found = latest::select(
-        "SELECT pg_catalog.pg_get_partition_constraintdef($1)",
-        &[relation.into()],
-        |row| row.get::<String>(1),
-    );
-    found.into_iter().flatten().next()
 }

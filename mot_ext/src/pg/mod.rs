@@ -10,6 +10,7 @@ pub mod generated;
 pub mod guard;
 pub mod interrupts;
 pub mod owner;
+pub mod partition;
 pub mod predicate;
 pub mod report;
 pub mod slot;
