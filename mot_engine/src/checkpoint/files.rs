@@ -226,28 +226,47 @@ pub fn remove_old(
     keep: usize,
     mut must_stay: impl FnMut(u64) -> bool,
 ) -> Result<usize, EngineError> {
-    let complete = generations(disk)?;
-    let mut needed = HashSet::new();
+    let mut staying = Vec::new();
     let mut leaving = Vec::new();
-    for (index, generation) in complete.into_iter().enumerate() {
+    for (index, generation) in generations(disk)?.into_iter().enumerate() {
         if index < keep.max(1) || must_stay(generation) {
-            let manifest = parse_manifest(disk, generation)?;
-            let files = manifest.files.iter();
-            needed.extend(files.map(|file| rows_name(file.generation, file.number)));
+            staying.push(generation);
         } else {
             leaving.push(manifest_name(generation));
         }
     }
+    let needed = needed_by(disk, &staying)?;
     // A manifest must be gone for good before its files go.
-    let mut removed = remove_all(disk, &leaving)?;
+    let removed = remove_all(disk, &leaving)?;
+    Ok(removed + remove_unneeded(disk, &needed)?)
+}
+
+/// Removes what no manifest names: files of attempts that came to nothing without removing them. Nothing, if a manifest cannot be read.
+pub fn remove_unnamed(disk: &dyn Disk) -> Result<usize, EngineError> {
+    let complete = generations(disk)?;
+    remove_unneeded(disk, &needed_by(disk, &complete)?)
+}
+
+/// The names of the files that generations need.
+fn needed_by(disk: &dyn Disk, generations: &[u64]) -> Result<HashSet<String>, EngineError> {
+    let mut needed = HashSet::new();
+    for generation in generations {
+        let manifest = parse_manifest(disk, *generation)?;
+        let files = manifest.files.iter();
+        needed.extend(files.map(|file| rows_name(file.generation, file.number)));
+    }
+    Ok(needed)
+}
+
+/// Removes drafts, and files of rows but those needed.
+fn remove_unneeded(disk: &dyn Disk, needed: &HashSet<String>) -> Result<usize, EngineError> {
     let mut names = disk.list().map_err(io_error("could not list", "."))?;
     names.retain(|name| match kind_of(name) {
         Some(Kind::Draft(_)) => true,
         Some(Kind::Rows(_)) => !needed.contains(name),
         Some(Kind::Manifest(_)) | None => false,
     });
-    removed += remove_all(disk, &names)?;
-    Ok(removed)
+    remove_all(disk, &names)
 }
 
 /// Removes files, durably.

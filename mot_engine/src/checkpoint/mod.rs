@@ -31,7 +31,7 @@ pub use block::{BLOCK_BYTES, BlockBuilder, BlockHeader, BlockReader, VersionEntr
 pub use empty::seal_empty;
 pub use files::{
     generations, manifest_name, newest, newest_for_replay, next_generation, read_manifest,
-    remove_old, remove_passed, rows_name,
+    remove_old, remove_passed, remove_unnamed, rows_name,
 };
 pub use manifest::{FileEntry, IndexEntry, Manifest, RangeEntry, TableEntry, WholeFile};
 pub use pace::{Pace, Timer, time_to_spread};

@@ -141,17 +141,29 @@ pub fn write_from<S: RowSource>(
     context: &mut CheckpointContext<'_>,
     base: Option<&Manifest>,
 ) -> Result<Written, EngineError> {
-    let drafted = write_rows(source, disk, context, base).and_then(|(manifest, written)| {
-        context.progress.enter(Phase::WritingManifest);
-        write_draft(disk, &manifest)?;
-        Ok(written)
-    });
-    if drafted.is_err() {
-        remove_attempt(disk, context.generation);
-    }
-    let written = drafted?;
+    let attempt = Attempt {
+        disk,
+        generation: context.generation,
+    };
+    let (manifest, written) = write_rows(source, disk, context, base)?;
+    context.progress.enter(Phase::WritingManifest);
+    write_draft(disk, &manifest)?;
+    // From here on the manifest may be in place, whatever is answered.
+    core::mem::forget(attempt);
     put_in_place(disk, context.generation)?;
     Ok(written)
+}
+
+/// The files of an attempt, removed unless it is forgotten: also when one of the caller's functions unwinds, or the disk would fill with each that follows.
+struct Attempt<'d> {
+    disk: &'d dyn Disk,
+    generation: u64,
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        remove_attempt(self.disk, self.generation);
+    }
 }
 
 /// Everything but the manifest.

@@ -185,6 +185,10 @@ fn write_unlocated(redo: Lsn, last: bool) -> Result<(), EngineError> {
         false => checkpointer::time_to_spread(under_way.since_previous).mul_f64(SPREAD),
     };
     let disk = open()?;
+    // An attempt that did not come to removing its files itself must not fill the disk together with those that follow.
+    if let Err(error) = remove_unnamed(&disk) {
+        errors::report_files_stay(&located(error));
+    }
     // Before the walk: what older transactions left is judged.
     let known_from = clog_begins();
     let mut outcomes = |open: &[Xid]| committed_among(open, known_from);
@@ -263,6 +267,14 @@ fn try_begin_empty(redo: Lsn) -> Result<(), EngineError> {
     let system_id = unsafe { pg_sys::GetSystemIdentifier() };
     checkpoint::seal_empty(&disk, system_id, timeline_of(redo), redo).map_err(located)?;
     leave_mark(&disk).map_err(located)
+}
+
+/// Removes what attempts that came to nothing have left, under the conditions of `remove_old`.
+fn remove_unnamed(disk: &DirectoryDisk) -> Result<usize, EngineError> {
+    if copies::may_be_under_way() || has_ended_beside_timeline() {
+        return Ok(0);
+    }
+    checkpoint::remove_unnamed(disk)
 }
 
 /// Removes old generations, unless somebody may be copying them, or the server may yet be lost on its old timeline, of which the newest is none.

@@ -1,6 +1,7 @@
 //! Crashes and errors at every operation, a full disk, damage, removal.
 
 use super::*;
+use crate::checkpoint::files::manifest_draft_name;
 
 /// The checkpoint before or the one after, whole, whatever the machine did when it went down.
 #[test]
@@ -195,6 +196,44 @@ fn no_manifest_before_the_log_is_durable() {
         assert!(disk.list().expect("lists").is_empty(), "nothing is left");
         assert!(generations(&disk).expect("lists").is_empty());
     }
+}
+
+#[test]
+fn an_attempt_that_unwinds_leaves_nothing() {
+    let disk = SimulatedDisk::new(8);
+    let mut flush = |_: Lsn| -> Result<Lsn, EngineError> {
+        std::panic::resume_unwind(Box::new("an error of the server's"))
+    };
+    let progress = CheckpointProgress::default();
+    let mut context = CheckpointContext {
+        flush: &mut flush,
+        ..context(&progress, 1, 1)
+    };
+    let attempt = std::panic::AssertUnwindSafe(|| {
+        write_from(&MadeUp::new(1), &disk, &mut context, None).map(drop)
+    });
+    assert!(std::panic::catch_unwind(attempt).is_err());
+    assert!(disk.list().expect("lists").is_empty(), "nothing is left");
+}
+
+#[test]
+fn what_no_manifest_names_goes() {
+    let disk = SimulatedDisk::new(9);
+    write_made_up(&disk, 1, 1, 1, None).expect("writes");
+    write_made_up(&disk, 2, 2, 1, None).expect("writes");
+    let before = disk.list().expect("lists").len();
+    for name in [rows_name(3, 0), manifest_draft_name(3)] {
+        disk.create(&name).expect("creates");
+    }
+    assert_eq!(remove_unnamed(&disk).expect("removes"), 2);
+    assert_eq!(disk.list().expect("lists").len(), before);
+    assert_eq!(generations(&disk).expect("lists"), [2, 1]);
+    assert_eq!(read_all(&disk).expect("is whole"), Some(2));
+    // What a damaged manifest needs nobody knows.
+    disk.overwrite(&manifest_name(1), b"damaged".to_vec());
+    disk.create(&rows_name(3, 0)).expect("creates");
+    assert!(remove_unnamed(&disk).is_err());
+    assert!(disk.list().expect("lists").contains(&rows_name(3, 0)));
 }
 
 #[test]
