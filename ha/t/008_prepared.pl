@@ -137,6 +137,15 @@ eval { $first->quit };
 $holder->query_safe("SELECT mot.resume('lock-before-put-back')");
 $holder->quit;
 all_held($primary, 'first writer ended', @p);
+# Or it fails under a savepoint, and goes on, and commits: the next one does it.
+$primary->restart;
+$primary->safe_psql('postgres', "SELECT mot.fail_at('lock-before-put-back')");
+$primary->psql('postgres', "BEGIN; SAVEPOINT s; UPDATE twin_mot SET note = 'x' WHERE id = 1; ROLLBACK TO s; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '10s';
+	UPDATE twin_mot SET note = note WHERE id = 2; COMMIT", on_error_stop => 0, stderr => \my $failed);
+unlike($failed, qr/timeout/, 'its next statement does not wait for itself');
+like($failed, qr/ERROR/, 'the first one failed');
+$primary->safe_psql('postgres', "SET statement_timeout = '10s'; UPDATE twin_mot SET note = note WHERE id = 2");
+all_held($primary, 'first writer failed', @p);
 end_all($primary, 'first writer ended', @p);
 
 # Crashes: prepared in the WAL, and from a checkpoint; with others that are lost in the midst.

@@ -253,6 +253,10 @@ unsafe extern "C-unwind" fn on_subtransaction(
     _parent: pg_sys::SubTransactionId,
     _arg: *mut c_void,
 ) {
+    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
+        // Of the first write of this process, too, which may have failed before there was a transaction.
+        prepared_locks::give_up();
+    }
     let Some(transaction) = existing() else {
         return;
     };
@@ -261,7 +265,6 @@ unsafe extern "C-unwind" fn on_subtransaction(
             transaction.savepoint_commit(pg::nest_level());
         }
         pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB => {
-            prepared_locks::give_up();
             if let Some(session) = session::existing() {
                 session.reset();
                 if !transaction.is_empty() {
