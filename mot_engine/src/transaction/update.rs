@@ -73,6 +73,22 @@ impl Transaction {
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
 
+    /// The row lock that an update to a state takes: whoever waits for the row, or locks a newer state of it first, is to take the same.
+    pub fn strength_of_update(
+        session: &Session,
+        table: TableRef,
+        seen: VersionRef,
+        body: &[u8],
+    ) -> Result<LockStrength, EngineError> {
+        let _pin = session.local.pin();
+        Ok(strength_of(changed_keys(
+            session,
+            table,
+            seen.body(),
+            body,
+        )?))
+    }
+
     /// Deletes a row. May use the arena's reserve.
     #[allow(clippy::too_many_arguments)]
     pub fn delete(
@@ -172,11 +188,7 @@ impl<'a> Change<'a> {
             kind: Kind::Update,
             body,
             flags: changed | key_change_of_own(seen, clock),
-            strength: if changed & flags::UNIQUE_KEYS_CHANGED != 0 {
-                LockStrength::Update
-            } else {
-                LockStrength::NoKeyUpdate
-            },
+            strength: strength_of(changed),
             urgency: Urgency::Ordinary,
         }
     }
@@ -191,6 +203,15 @@ impl<'a> Change<'a> {
         let block = session.local.allocate(bytes, Purpose::Rows, self.urgency)?;
         // SAFETY: the block is fresh and large enough.
         Ok(unsafe { VersionRef::write(block, self.body, xid, cid, self.flags) })
+    }
+}
+
+/// The row lock of an update that changes these keys.
+fn strength_of(changed: u32) -> LockStrength {
+    if changed & flags::UNIQUE_KEYS_CHANGED != 0 {
+        LockStrength::Update
+    } else {
+        LockStrength::NoKeyUpdate
     }
 }
 

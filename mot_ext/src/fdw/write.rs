@@ -15,7 +15,7 @@ use crate::xact;
 use mot_engine::pause::{Point, reach};
 use mot_engine::{
     CommandId, EngineError, Entered, IndexRef, LockStrength, Locked, Newest, Session, Slot,
-    TableRef, VersionRef, Written, Xid,
+    TableRef, Transaction, VersionRef, Written, Xid,
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -200,8 +200,16 @@ impl Target {
                 seen = newest;
                 continue;
             }
-            let strength = LockStrength::NoKeyUpdate;
-            if let Some(fate) = self.wait_or_give_up(slot, written, strength, command, &mut queue) {
+            // As `heap_update` has it: by the keys that differ. A weaker one could not be held on to where somebody holds the key.
+            let strength = if is_beside_keys {
+                LockStrength::NoKeyUpdate
+            } else {
+                let strength = Transaction::strength_of_update(session, self.table, seen, body);
+                or_raise(strength)
+            };
+            let fate =
+                self.wait_or_give_up(slot, written, strength, command, "updated", &mut queue);
+            if let Some(fate) = fate {
                 return fate;
             }
         }
@@ -229,7 +237,9 @@ impl Target {
                 return Fate::Done(tombstone);
             }
             let strength = LockStrength::Update;
-            if let Some(fate) = self.wait_or_give_up(slot, written, strength, command, &mut queue) {
+            let fate =
+                self.wait_or_give_up(slot, written, strength, command, "deleted", &mut queue);
+            if let Some(fate) = fate {
                 return fate;
             }
         }
@@ -242,13 +252,9 @@ impl Target {
         written: Written,
         strength: LockStrength,
         command: CommandId,
+        verb: &'static str,
         queue: &mut RowLockQueue,
     ) -> Option<Fate> {
-        let verb = if strength == LockStrength::Update {
-            "deleted"
-        } else {
-            "updated"
-        };
         let fate = match written {
             Written::Busy(xid) => {
                 self.wait(slot, xid, strength, WaitPolicy::Block, queue);

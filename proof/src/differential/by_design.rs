@@ -30,12 +30,6 @@ pub static ROW_TAKEN_BACK: Allowed = Allowed {
              of its keys waits for it.",
 };
 
-pub static KEY_NAMED: Allowed = Allowed {
-    name: "INSERT ... ON CONFLICT DO UPDATE and a KEY SHARE lock are in each other's way on the heap side only",
-    reason: "On a heap table the existing row is locked as for a change of its key if the statement names a column of a key, whatever its value \
-             becomes; on a MOT table if the key changes.",
-};
-
 pub static NOT_PREPARED: Allowed = Allowed {
     name: "PREPARE TRANSACTION is refused on the MOT side",
     reason: "The transaction has locked a row and not changed it (by a second look that the row did not pass, or for a trigger that passed over it), or \
@@ -76,10 +70,6 @@ pub struct Known {
     pub fills: bool,
     /// Another one has since it began.
     pub filled_beside: bool,
-    /// It has run an INSERT ... ON CONFLICT DO UPDATE.
-    pub upserts: bool,
-    /// Another one, which is open, has.
-    pub upserted_beside: bool,
 }
 
 impl Known {
@@ -88,8 +78,6 @@ impl Known {
         level: Level::ReadCommitted,
         fills: false,
         filled_beside: false,
-        upserts: false,
-        upserted_beside: false,
     };
 }
 
@@ -116,14 +104,6 @@ pub fn answers(
     if level != Level::ReadCommitted && heap.is_none() && (is_refused || are_rows) {
         return Some(&ROWS_FILLED);
     }
-    let meets_lock = match heap {
-        Some("55P03") => statement.text.ends_with("FOR KEY SHARE NOWAIT"),
-        None => statement.text.ends_with("FOR KEY SHARE SKIP LOCKED"),
-        Some(_) => false,
-    };
-    if known.upserted_beside && meets_lock && mot.is_none() {
-        return Some(&KEY_NAMED);
-    }
     if mot == Some("54000") {
         return Some(&LONG_KEY);
     }
@@ -141,17 +121,10 @@ pub fn answers(
     None
 }
 
-/// One side waits and the other has answered (`heap`: what the heap side said, if it has), while `beside` waits in another session: whether that may be.
-pub fn waits(
-    statement: &Statement,
-    beside: Option<&Statement>,
-    heap: Option<&Answer>,
-) -> Option<&'static Allowed> {
+/// One side waits and the other has answered, while `beside` waits in another session: whether that may be.
+pub fn waits(statement: &Statement, beside: Option<&Statement>) -> Option<&'static Allowed> {
     if statement.locks_several {
         return Some(&ORDER_OF_ROWS);
-    }
-    if heap.is_none() && statement.text.contains(" DO UPDATE ") {
-        return Some(&KEY_NAMED);
     }
     beside
         .is_some_and(|beside| beside.text.contains(" ON CONFLICT "))

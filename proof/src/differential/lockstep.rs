@@ -122,21 +122,19 @@ impl Pair {
                     "the MOT"
                 };
                 let statement = self.asked.clone().unwrap_or_else(|| Statement::plain(""));
-                return Ok(
-                    match by_design::waits(&statement, beside, self.answers[0].as_ref()) {
-                        Some(allowed) => Came::May(allowed),
-                        None => Came::Differs(format!(
-                            "only {side} side waits: {}
+                return Ok(match by_design::waits(&statement, beside) {
+                    Some(allowed) => Came::May(allowed),
+                    None => Came::Differs(format!(
+                        "only {side} side waits: {}
   the other: {}",
-                            statement.text,
-                            self.answers
-                                .iter()
-                                .flatten()
-                                .map(summary)
-                                .collect::<String>()
-                        )),
-                    },
-                );
+                        statement.text,
+                        self.answers
+                            .iter()
+                            .flatten()
+                            .map(summary)
+                            .collect::<String>()
+                    )),
+                });
             }
             if Instant::now() > deadline {
                 return Err(Failure::other(

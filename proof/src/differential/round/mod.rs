@@ -216,12 +216,6 @@ impl Round<'_> {
     fn step(&mut self, who: usize, statement: &Statement) -> Result<Option<String>> {
         self.done += 1;
         let others = self.others(who);
-        let mut beside = self
-            .pairs
-            .iter()
-            .enumerate()
-            .filter(|(other, _)| *other != who);
-        self.pairs[who].known.upserted_beside = beside.any(|(_, pair)| pair.known.upserts);
         self.pairs[who].send(statement)?;
         let beside = self
             .waiting
@@ -300,7 +294,6 @@ impl Round<'_> {
             self.cursors[who] = None;
         }
         // Also if it failed: what a subtransaction locked is not told apart.
-        self.pairs[who].known.upserts |= statement.text.contains(" DO UPDATE ");
         self.has_locked[who] |= statement.may_lock_only() || statement.defines;
         if let (Some(number), None) = (statement.prepared_transaction(), &answer.refusal) {
             match statement.text.starts_with("PREPARE") {
