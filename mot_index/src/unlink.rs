@@ -3,8 +3,9 @@
 //! Whoever takes the last entry out of a leaf owns its latch and unlinks it before giving the latch
 //! back, so no empty leaf is ever seen unlatched. Latches are taken in one order: lower layers
 //! before upper ones, children before parents, a leaf before its left neighbour. Nobody waits for
-//! one against that order, so nobody waits for ever. What goes is dirty from before its parent's
-//! latch is given back until it is marked as deleted.
+//! one against that order, so nobody waits for ever. What goes is dirty from before its links are
+//! handed over until it is marked as deleted: its own links are nobody's from then on, and a leaf
+//! they name may go without this one's being told.
 
 use crate::descend::{Goal, reach_leaf};
 use crate::memory::Memory;
@@ -105,6 +106,13 @@ impl<'a, M: Memory> Tree<'a, M> {
                 break;
             }
         }
+        let top = chain.pop().expect("the chain has a parent");
+        // Before the links are handed over and the left neighbour's latch given back: from then on a neighbour below another parent may be unlinked and freed, which these links
+        // still name, and who pins later and comes to a clean leaf would follow them. And before the parent's latch is given back: from then on the leaves that were beside this one
+        // may give each other entries, and a scan that comes from this one must notice (`give.rs`).
+        if !is_broken("index: dirty before others give past a leaf that goes") {
+            chain.iter().for_each(|node| node.version.make_dirty());
+        }
         // The pair (previous, its next) belongs to the latch of the left leaf: ours, both of them.
         let next = leaf.next();
         // SAFETY: `leaf`, owned by us, keeps its right neighbour from being unlinked.
@@ -113,13 +121,8 @@ impl<'a, M: Memory> Tree<'a, M> {
         }
         if let Some(previous) = previous {
             previous.set_next(next);
+            noted::hand_over(leaf);
             previous.version.unlatch(0);
-        }
-        let top = chain.pop().expect("the chain has a parent");
-        // Before the parent's latch is given back: from then on the leaves that were beside this one may give each other entries, and a
-        // scan that comes from this one must notice (`give.rs`).
-        if !is_broken("index: dirty before others give past a leaf that goes") {
-            chain.iter().for_each(|node| node.version.make_dirty());
         }
         top.version.make_dirty();
         let layer_is_empty = top.count() == 0;
@@ -206,6 +209,36 @@ fn layer_slot(leaf: &Node, permutation: Permutation, slice: u64) -> Option<usize
     let kinds = leaf.kinds();
     let slot = leaf.longer(permutation, kinds, slice).first()?;
     (kinds.of(slot) == LAYER).then_some(slot)
+}
+
+/// What tests want to know: whether leaves that go were dirty when their links were handed over.
+#[cfg(test)]
+mod noted {
+    use crate::node::Node;
+    use core::cell::Cell;
+
+    thread_local! {
+        static HANDED_OVER: Cell<[usize; 2]> = const { Cell::new([0; 2]) };
+    }
+
+    pub(super) fn hand_over(leaf: &Node) {
+        HANDED_OVER.with(|noted| {
+            let mut now = noted.get();
+            now[usize::from(leaf.version.is_dirty())] += 1;
+            noted.set(now);
+        });
+    }
+
+    /// How many were clean, and how many dirty, on this thread.
+    pub(super) fn handed_over() -> [usize; 2] {
+        HANDED_OVER.with(Cell::get)
+    }
+}
+
+/// Nothing is noted but in tests.
+#[cfg(not(test))]
+mod noted {
+    pub(super) fn hand_over(_: &crate::node::Node) {}
 }
 
 #[cfg(test)]

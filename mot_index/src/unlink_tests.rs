@@ -57,3 +57,21 @@ fn nothing_is_retired_while_readers_wait() {
     assert!(memory.retired.get() > 130);
     assert_eq!(memory.dirty.get(), 0, "readers wait while others retire");
 }
+
+/// A neighbour below another parent may be unlinked and freed from then on: who comes to the leaf must not follow its links.
+#[test]
+fn links_are_handed_over_by_a_dirty_leaf() {
+    let (root, memory) = (TreeRoot::new(), Watching::default());
+    // SAFETY: one thread, and nothing is ever freed.
+    let tree = unsafe { Tree::new(&root, &memory) };
+    for at in 0..600_u64 {
+        assert_eq!(tree.insert(&at.to_be_bytes(), at), Ok(None));
+    }
+    // Backward, so that there is a left neighbour.
+    for at in (0..600_u64).rev() {
+        assert_eq!(tree.remove(&at.to_be_bytes()), Some(at));
+    }
+    let [clean, dirty] = noted::handed_over();
+    assert!(dirty > 30, "{dirty}");
+    assert_eq!(clean, 0);
+}

@@ -450,6 +450,33 @@ fn unlink_beside_a_range() {
     shared.finish(&keys[15..]);
 }
 
+/// Two leaves at the end go at the same time, each below a parent of its own, while a scan comes from the end.
+fn unlink_below_two_parents() {
+    let shared = Arc::new(Shared::default());
+    // An inner node has 17 children; the last leaf is the only one of its parent.
+    let keys: Vec<Vec<u8>> = (0..18 * 15).map(|at| number(at * 10)).collect();
+    shared.with(|tree| {
+        let entries = keys.iter().map(|key| (key, value_of(key)));
+        assert_eq!(tree.bulk_load(entries), Ok(keys.len() as u64));
+        for leaf in [16, 17] {
+            for key in &keys[leaf * 15 + 1..(leaf + 1) * 15] {
+                tree.remove(key);
+            }
+        }
+    });
+    let (left, right) = (keys[16 * 15].clone(), keys[17 * 15].clone());
+    threads(vec![
+        work(&shared, move |shared| shared.remove(&right)),
+        work(&shared, move |shared| shared.remove(&left)),
+        work(&shared, |shared| {
+            let mut batch = Batch::with_capacity(1);
+            shared.with(|tree| tree.scan_batch(Bound::End, Direction::Backward, &mut batch));
+            assert_eq!(batch.iter().count(), 1);
+        }),
+    ]);
+    shared.finish(&keys[..16 * 15]);
+}
+
 /// The first leaf of three goes while a scan stands on it.
 fn unlink_first() {
     let shared = Arc::new(Shared::default());
@@ -595,6 +622,11 @@ fn leaves_unlinked_beside_readers() {
         unlink(Direction::Backward)
     });
     explore("index, the first leaf unlinked", 500, unlink_first);
+    explore(
+        "index, leaves below two parents unlinked",
+        300,
+        unlink_below_two_parents,
+    );
 }
 
 #[test]
