@@ -77,7 +77,7 @@ pub enum ArenaError {
     #[error("the arena was laid out for {what}")]
     Mismatch { what: &'static str },
     /// No pages for the arena's own tables.
-    #[error("the file system of the arena is full")]
+    #[error("the file system of the arena is full, or all memory that the kernel promises (vm.overcommit_memory = 2)")]
     NoPages,
 }
 
@@ -100,6 +100,11 @@ impl Default for ArenaOptions {
 #[repr(C, align(64))]
 pub(super) struct Padded<T>(pub(super) T);
 
+/// Chunks get their pages when they are taken ([`Region::needs_population`]).
+const POPULATES: u32 = 1;
+/// Free chunks keep them ([`Region::keeps_pages`]).
+const KEEPS_PAGES: u32 = 2;
+
 /// What lies at the base. Never built as a value: zero pages are its first state.
 #[repr(C, align(4096))]
 pub(super) struct Header {
@@ -109,8 +114,8 @@ pub(super) struct Header {
     nodes: Word32,
     chunks: Word32,
     pub(super) reserve_spans: Word32,
-    /// Not 0: chunks get their pages when they are taken (`Region::needs_population`).
-    populates: Word32,
+    /// What the region asks for: [`POPULATES`], [`KEEPS_PAGES`].
+    pages: Word32,
     /// Not 0: spans get their pages when they are cut up for use (`Memory::fill_ahead`).
     fills_ahead: AtomicU32,
     /// How chunks become huge pages when they are taken (`huge.rs`).
@@ -169,7 +174,13 @@ impl Memory {
         if header.magic.load(Ordering::Acquire) != 0 {
             return Err(ArenaError::AlreadyFormatted);
         }
-        header.populates.set(u32::from(region.needs_population()));
+        let populates = if region.needs_population() {
+            POPULATES
+        } else {
+            0
+        };
+        let keeps = if region.keeps_pages() { KEEPS_PAGES } else { 0 };
+        header.pages.set(populates | keeps);
         header.huge.format(region.collects_huge_pages());
         let nodes = options.topology.nodes();
         header.layout_version.set(LAYOUT_VERSION);
@@ -242,7 +253,7 @@ impl Memory {
                 what: "other NUMA nodes",
             });
         }
-        if (header.populates.get() != 0) != region.needs_population() {
+        if memory.populates() != region.needs_population() {
             return Err(ArenaError::Mismatch {
                 what: "another kind of file",
             });
@@ -295,7 +306,12 @@ impl Memory {
 
     /// Whether chunks get their pages when they are taken.
     pub(super) fn populates(self) -> bool {
-        self.header().populates.get() != 0
+        self.header().pages.get() & POPULATES != 0
+    }
+
+    /// Whether free chunks keep their pages, however many they are.
+    pub(super) fn keeps_pages(self) -> bool {
+        self.header().pages.get() & KEEPS_PAGES != 0
     }
 
     /// From now on, until `false` is said, memory gets its pages a span at a time when it is cut up for use, instead of one by one as they

@@ -31,7 +31,7 @@ pub enum RegionError {
     /// The kernel refuses the memory file or its mapping.
     #[error(
         "could not map {} MiB of shared memory for the arena: {source} (ask for a smaller arena, or lift the limit: \
-         vm.overcommit_memory = 2 counts the whole arena at once, so does ulimit -v)", bytes >> 20
+         ulimit -v counts the whole arena at once)", bytes >> 20
     )]
     Map { bytes: usize, source: io::Error },
     /// The kernel has too few reserved huge pages.
@@ -51,6 +51,9 @@ pub struct Region {
     base: NonNull<u8>,
     bytes: usize,
     huge_pages: bool,
+    /// The kernel promises no more pages than it has (`vm.overcommit_memory` = 2), and counts those of such a mapping one by one as they are touched, not all at once: one too many
+    /// would be a SIGBUS.
+    counts_pages: bool,
     pub(super) collects_huge_pages: bool,
     pub(super) kept: Option<Kept>,
 }
@@ -74,6 +77,7 @@ impl Region {
                         base,
                         bytes,
                         huge_pages: true,
+                        counts_pages: false,
                         collects_huge_pages: false,
                         kept: None,
                     });
@@ -89,6 +93,7 @@ impl Region {
             base,
             bytes,
             huge_pages: false,
+            counts_pages: counts_pages(),
             collects_huge_pages: false,
             kept: None,
         };
@@ -104,6 +109,7 @@ impl Region {
             base,
             bytes,
             huge_pages: false,
+            counts_pages: false,
             collects_huge_pages: false,
             kept: Some(kept),
         }
@@ -116,9 +122,14 @@ impl Region {
         unsafe { libc::madvise(self.base.as_ptr().cast(), self.bytes, libc::MADV_HUGEPAGE) };
     }
 
-    /// Whether pages must be asked for before they are touched: the file system can be full.
+    /// Whether pages must be asked for before they are touched: the file system can be full, or the kernel have promised all it has.
     pub fn needs_population(&self) -> bool {
-        self.kept.is_some()
+        self.kept.is_some() || self.counts_pages
+    }
+
+    /// Whether pages that were touched stay the region's: reserved huge pages are given back with their reservation, and when anybody else has taken them the next touch is a SIGBUS.
+    pub fn keeps_pages(&self) -> bool {
+        self.huge_pages
     }
 
     /// Whether each chunk is to become a huge page when it is taken.
@@ -141,11 +152,23 @@ impl Region {
         self.huge_pages
     }
 
-    /// Gives all pages back: the region reads as zero, unformatted, everywhere.
+    /// Gives all pages back: the region reads as zero, unformatted, everywhere; if it has reserved huge pages, here and in processes that are begun from here on.
+    ///
+    /// On `Err` the region may be used no more.
     ///
     /// # Safety
     /// No process or thread uses anything in the region, then or later, that was put there before.
     pub unsafe fn reset(&self) -> Result<(), RegionError> {
+        if self.huge_pages {
+            // A hole in the file would lose the reservation without a word.
+            // SAFETY: our own mapping, unused by the caller's promise.
+            return unsafe { map_anew(self.base, self.bytes) }.map_err(|source| {
+                RegionError::HugePages {
+                    bytes: self.bytes,
+                    source,
+                }
+            });
+        }
         // SAFETY: the whole of our own mapping, unused by the caller's promise.
         unsafe { give_back_pages(self.base, self.bytes) }.map_err(|source| RegionError::Reset {
             bytes: self.bytes,
@@ -206,6 +229,48 @@ pub(super) unsafe fn give_back_pages(at: NonNull<u8>, bytes: usize) -> io::Resul
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Whether the kernel promises no more memory than it has.
+fn counts_pages() -> bool {
+    const NEVER: &str = "2";
+    std::fs::read_to_string("/proc/sys/vm/overcommit_memory")
+        .is_ok_and(|policy| policy.trim() == NEVER)
+}
+
+/// Maps a new file of reserved huge pages in the place of one, whose pages go when nobody else has it mapped.
+///
+/// # Safety
+/// The range is a mapping of the caller's, of huge pages, that nobody uses.
+unsafe fn map_anew(base: NonNull<u8>, bytes: usize) -> io::Result<()> {
+    let file = memory_file(bytes, true)?;
+    // The old pages first, or both would be reserved at once.
+    // SAFETY: the caller's promise; between the two nobody uses the range, nor maps anything there.
+    let mapped = unsafe {
+        let nothing = libc::mmap(
+            base.as_ptr().cast(),
+            bytes,
+            libc::PROT_NONE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
+            -1,
+            0,
+        );
+        if nothing == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        libc::mmap(
+            base.as_ptr().cast(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_FIXED,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    if mapped == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 fn map(bytes: usize, huge: bool) -> io::Result<NonNull<u8>> {
@@ -305,6 +370,57 @@ mod tests {
             for at in [0, CHUNK_BYTES + 7, last] {
                 assert_eq!(region.base().add(at).read(), 0);
             }
+        }
+    }
+
+    /// Reserved huge pages in the whole system: in all, and neither used nor promised.
+    fn huge_pages_free() -> (usize, usize) {
+        let status = std::fs::read_to_string("/proc/meminfo").unwrap();
+        let number = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+            line.split_whitespace()
+                .nth(1)
+                .unwrap()
+                .parse::<usize>()
+                .unwrap()
+        };
+        let free = number("HugePages_Free:") - number("HugePages_Rsvd:");
+        (number("HugePages_Total:"), free)
+    }
+
+    /// Reserves huge pages as long as it lives, where root may.
+    struct Reserving(String);
+
+    impl Reserving {
+        const SETTING: &str = "/proc/sys/vm/nr_hugepages";
+
+        fn begin(more: usize) -> Self {
+            let before = std::fs::read_to_string(Self::SETTING).unwrap();
+            let wanted = huge_pages_free().0 + more;
+            let _ = std::fs::write(Self::SETTING, wanted.to_string());
+            Reserving(before)
+        }
+    }
+
+    impl Drop for Reserving {
+        fn drop(&mut self) {
+            let _ = std::fs::write(Self::SETTING, &self.0);
+        }
+    }
+
+    /// Where the kernel has no huge pages to give, ordinary ones are looked at instead.
+    #[test]
+    fn reserved_huge_pages_stay_reserved() {
+        let _reserving = Reserving::begin(8);
+        let region = Region::create(4 * CHUNK_BYTES, HugePages::Try).unwrap();
+        assert_eq!(region.keeps_pages(), region.has_huge_pages());
+        // SAFETY: inside the mapping, which only this test uses.
+        unsafe {
+            region.base().add(CHUNK_BYTES).write(7);
+            let free = huge_pages_free();
+            region.reset().unwrap();
+            assert_eq!(region.base().add(CHUNK_BYTES).read(), 0);
+            assert_eq!(huge_pages_free(), free);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::memory::slab::SPAN_IS_RUN;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-/// Free chunks per pool that keep their pages (64 MiB): churn shall not fault the same pages in again and again.
+/// Free chunks per pool that keep their pages (64 MiB): churn shall not fault the same pages in again and again. Reserved huge pages are all kept.
 const FREE_CHUNKS_RESIDENT_MAX: u32 = 32;
 
 impl Memory {
@@ -89,7 +89,7 @@ impl Memory {
             debug_assert_eq!(self.chunk(chunk).pool(), pool);
             self.chunk(chunk).enter(ChunkState::Free, pool, 0);
             self.span(chunk * SPANS_PER_CHUNK).unmark();
-            if resident.get() < FREE_CHUNKS_RESIDENT_MAX {
+            if resident.get() < FREE_CHUNKS_RESIDENT_MAX || self.keeps_pages() {
                 resident.add(1);
                 self.resident_chunks(pool).set(chunk);
                 kept += 1;

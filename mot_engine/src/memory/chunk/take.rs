@@ -298,7 +298,7 @@ impl Memory {
         let shared = &self.header().chunk_pool;
         let at = self.at(chunk * CHUNK_BYTES);
         let origin = self.chunk(chunk).spans_free.get();
-        if origin == Origin::Elsewhere as u32 {
+        if origin == Origin::Elsewhere as u32 && !self.keeps_pages() {
             // SAFETY: the chunk was free and is in no list, so nobody uses it.
             if unsafe { kernel.give_back(at, CHUNK_BYTES) }.is_err() {
                 shared.give_back_failures.fetch_add(1, Ordering::Relaxed);
