@@ -276,6 +276,29 @@ fn a_row_that_is_gone_does_not_come_back() {
 
 /// Its outcome is known to the commit log only: the file must not be kept for long.
 #[test]
+fn slots_behind_the_last_row_are_given_out_again() {
+    for (kept, end) in [(20_000, 1 << 15), (0, 0)] {
+        let mut server = Server::new();
+        server.delete(&(kept..ROWS as u64).collect::<Vec<_>>());
+        server.checkpoint();
+        // Nothing is to be replayed.
+        server.wal.records.clear();
+        let (_region, second) = server.recovers();
+        let session = second.join().unwrap();
+        let me = server.world.begin();
+        let table = session.find_table(TABLE, &me).unwrap();
+        // That of the last row's segment.
+        assert_eq!(table.slots_end(), Slot(end));
+        let mut t = Transaction::new();
+        let new = body(row(1, 1));
+        let inserted = t.insert(&session, table, &new, Xid(me.top), CommandId(0));
+        assert_eq!(inserted.unwrap().0, Slot(kept));
+        t.abort(&session);
+        me.end(Fate::Aborted);
+    }
+}
+
+#[test]
 fn a_range_with_an_open_version_is_written_until_the_outcome_is_known() {
     for fate in [Fate::Committed, Fate::Aborted] {
         let mut server = Server::new();

@@ -3,7 +3,8 @@
 //! - Definitions of transactions that committed are settled, others doomed; dropped ones likewise.
 //! - Rows whose newest state has no verdict are judged; what did not commit is taken out, and the next
 //!   change of such a row is logged whole, since its LSN is that of a version that is gone.
-//! - Empty slots go to the free lists.
+//! - Empty slots go to the free lists, and those behind the last segment are to be given out anew: of ranges without rows the load has made no segments,
+//!   and their slots, on no list, would be lost for good.
 //!
 //! - Rows are counted: replay counted as if everything committed.
 //!
@@ -270,6 +271,10 @@ fn finish_table(
     finished: &mut Finished,
 ) -> Result<(), EngineError> {
     let _quiet = Quiet::begin(table);
+    let storage = table.storage();
+    let end = storage.slots_end.load(Ordering::Acquire);
+    let end_now = storage.directory.end_of_segments(end);
+    storage.slots_end.store(end_now, Ordering::Release);
     let mut count = Count::default();
     let parts: Vec<Seen> = look_at_slots(session, table, threads, look)?;
     // Backwards, so that low slots come first on the free list.
@@ -286,7 +291,7 @@ fn finish_table(
         }
     }
     // Before the sweeper is let in: other tables are still to be finished, and nobody lists for this one again.
-    table.storage().lists_free.store(1, Ordering::Release);
+    storage.lists_free.store(1, Ordering::Release);
     let counters = table.counters();
     counters.rows.store(count.rows, Ordering::Relaxed);
     counters.row_bytes.store(count.row_bytes, Ordering::Relaxed);

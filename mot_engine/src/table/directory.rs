@@ -123,6 +123,20 @@ impl Directory {
         }
     }
 
+    /// The end of the last slot before `end` that has a segment; 0 if none has.
+    pub(crate) fn end_of_segments(&self, mut end: u64) -> u64 {
+        while let Some(last) = end.checked_sub(1)
+            && self.anchor(Slot(last)).is_none()
+        {
+            end = if last < SEGMENT_SLOTS {
+                growing(last).1
+            } else {
+                last - last % SEGMENT_SLOTS
+            };
+        }
+        end
+    }
+
     fn large(&self, slot: Slot) -> Option<&Large> {
         let number = (slot.0 / SEGMENT_SLOTS) as usize;
         let page = self.pages.get(number / PAGE_SEGMENTS)?;
