@@ -22,6 +22,7 @@ pub mod version;
 pub mod violation;
 pub mod wire;
 
+use mot_engine::checkpoint::WalPages;
 use mot_engine::key::AttributeLayout;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::CaughtError;
@@ -76,6 +77,17 @@ unsafe extern "C-unwind" {
         xids: *mut *mut pg_sys::TransactionId,
         count: *mut c_int,
     ) -> pg_sys::TransactionId;
+}
+
+/// How this server's WAL lies in pages.
+pub fn wal_pages() -> WalPages {
+    WalPages {
+        page: u64::from(pg_sys::XLOG_BLCKSZ),
+        header: size_of::<pg_sys::XLogPageHeaderData>() as u64,
+        // SAFETY: a plain variable that is set at start.
+        segment: unsafe { pg_sys::wal_segment_size } as u64,
+        long_header: size_of::<pg_sys::XLogLongPageHeaderData>() as u64,
+    }
 }
 
 /// The oldest prepared transaction that replay has left; the next transaction id if there is none. For the end of replay: PostgreSQL itself

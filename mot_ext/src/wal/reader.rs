@@ -27,9 +27,6 @@ pub struct OwnRecord<'a> {
     pub xid: pg_sys::TransactionId,
 }
 
-/// Largest page header of the WAL: a record that ends at a page boundary is followed by one.
-const PAGE_HEADER_BYTES_MAX: u64 = size_of::<pg_sys::XLogLongPageHeaderData>() as u64;
-
 /// What a gap is read for.
 pub trait GapVisitor {
     /// One of our records.
@@ -77,11 +74,12 @@ unsafe fn walk(
     found: &mut GapRead,
     visitor: &mut impl GapVisitor,
 ) -> Result<(), String> {
+    // Where the last record ends: `to` may lie behind the header of a page that has none yet.
+    let last = pg::wal_pages().end_of_last_record(to);
     // SAFETY: the caller's promise; a decoded record is valid until the next read.
     unsafe {
         if pg_sys::XLogFindNextRecord(reader, from.0) == 0 {
-            // Nothing from `from` on: fine only if nothing fits before `to`.
-            return if to.0 - from.0 <= PAGE_HEADER_BYTES_MAX {
+            return if from >= last {
                 Ok(())
             } else {
                 Err(missing(from))
@@ -92,7 +90,7 @@ unsafe fn walk(
             let mut message: *mut c_char = std::ptr::null_mut();
             let record = pg_sys::XLogReadRecord(reader, &mut message);
             if record.is_null() {
-                if reached + PAGE_HEADER_BYTES_MAX >= to.0 {
+                if reached >= last.0 {
                     return Ok(());
                 }
                 let why = if message.is_null() {

@@ -6,7 +6,6 @@ use crate::pg::{self, checkpointer, interrupts};
 use crate::shmem;
 use crate::workers::shutdown_asked;
 use crate::workers::stage::is_of_old_timeline;
-use mot_engine::checkpoint::WalPages;
 use mot_engine::pause::{Point, reach};
 use mot_engine::{Clock, EngineError, Lsn, Xid};
 use pgrx::prelude::*;
@@ -54,7 +53,8 @@ pub(super) fn flush(redo: Lsn, rows: Lsn) -> Result<Lsn, EngineError> {
     // SAFETY: positions are shared; XLogFlush in recovery raises the minimum recovery point instead. May raise.
     unsafe {
         if !pg_sys::RecoveryInProgress() {
-            pg_sys::XLogFlush(last_record_end().0);
+            let insert = Lsn(pg_sys::GetXLogInsertRecPtr());
+            pg_sys::XLogFlush(pg::wal_pages().end_of_last_record(insert).0);
             return Ok(Lsn(pg_sys::GetFlushRecPtr(std::ptr::null_mut())));
         }
         // Rows of the record that is being applied are ahead of the replay position until it is done. (A redo position may stay
@@ -82,22 +82,4 @@ pub(super) fn flush(redo: Lsn, rows: Lsn) -> Result<Lsn, EngineError> {
             interrupts::sleep_ms(1);
         }
     }
-}
-
-/// Where the last record ends that was put into the WAL.
-fn last_record_end() -> Lsn {
-    // SAFETY: reads shared state, and a plain variable that is set at start.
-    let (insert, segment) = unsafe {
-        (
-            pg_sys::GetXLogInsertRecPtr(),
-            pg_sys::wal_segment_size as u64,
-        )
-    };
-    let pages = WalPages {
-        page: u64::from(pg_sys::XLOG_BLCKSZ),
-        header: size_of::<pg_sys::XLogPageHeaderData>() as u64,
-        segment,
-        long_header: size_of::<pg_sys::XLogLongPageHeaderData>() as u64,
-    };
-    pages.end_of_last_record(Lsn(insert))
 }
