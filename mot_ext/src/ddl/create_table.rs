@@ -5,8 +5,8 @@
 use super::made::Watch;
 use super::utility::Statement;
 use super::{
-    attached, constraints, create_table_as, identity, index, nodes, partition, references, refuse,
-    storage,
+    attached, constraints, create_table_as, identity, index, latest, nodes, partition, references,
+    refuse, storage,
 };
 use crate::pg::report;
 use crate::settings;
@@ -28,11 +28,20 @@ pub unsafe fn foreign(statement: &Statement, node: *mut pg_sys::CreateForeignTab
     }
 }
 
+/// Whether a plain CREATE TABLE makes a memory-optimized table: `mot.create_tables` says so, and the session has not said by `default_table_access_method` what it makes. Dumps say that
+/// (`SET default_table_access_method = heap`) ahead of their tables, which are to be restored as they were.
+fn makes_tables() -> bool {
+    const CHOSEN: &str = "
+        SELECT s.source = 'session' FROM pg_catalog.pg_settings s WHERE s.name = 'default_table_access_method'";
+    settings::CREATE_TABLES.get()
+        && latest::select(CHOSEN, &[], |row| row.get::<bool>(1)) != [Some(true)]
+}
+
 /// CREATE TABLE: a memory-optimized one if the setting says so and the table can be one.
 pub unsafe fn plain(statement: &Statement, node: *mut pg_sys::CreateStmt) -> bool {
     // SAFETY: a live node of this type.
     unsafe {
-        if !settings::CREATE_TABLES.get() || !can_be_mot(node) {
+        if !makes_tables() || !can_be_mot(node) {
             references::refuse_references_to_mot((*node).tableElts);
             return as_partition(statement, node);
         }
@@ -101,7 +110,7 @@ pub unsafe fn from_query(statement: &Statement, node: *mut pg_sys::CreateTableAs
 pub unsafe fn explained(statement: &Statement, node: *mut pg_sys::ExplainStmt) -> bool {
     // SAFETY: a live node of this type, whose query parse analysis made; each cast follows a node's tag.
     unsafe {
-        if !settings::CREATE_TABLES.get() {
+        if !makes_tables() {
             return false;
         }
         let query = (*node).query.cast::<pg_sys::Query>();
@@ -152,7 +161,7 @@ unsafe fn is_to_be_mot(node: *mut pg_sys::CreateTableAsStmt) -> bool {
     // SAFETY: a live node of this type.
     unsafe {
         let into = (*node).into;
-        settings::CREATE_TABLES.get()
+        makes_tables()
             && (*node).objtype == pg_sys::ObjectType::OBJECT_TABLE
             && (*into).accessMethod.is_null()
             && (*into).onCommit == pg_sys::OnCommitAction::ONCOMMIT_NOOP
@@ -278,7 +287,8 @@ unsafe fn create(
         pg_sys::CommandCounterIncrement();
         let made = watch.made();
         drop(watch);
-        let relid = identity::lookup(table);
+        // Not by the schema's name, for which the user may lack the right that a look-up asks for.
+        let relid = pg_sys::get_relname_relid((*table).relname, namespace);
         if made.is_none() && if_not_exists && relid != pg_sys::InvalidOid {
             // Core has found a table of that name, whatever was or was not there a moment before, and said so.
             return None;

@@ -128,11 +128,13 @@ unsafe fn all_tables() -> Vec<*mut pg_sys::VacuumRelation> {
         pg_sys::PopActiveSnapshot();
         oids
     };
+    // Whose tables they may be: so core has it for a database's owner.
+    let owns_database = version::owns_database();
     let mut targets = Vec::new();
     for oid in oids.into_iter().flatten() {
         // SAFETY: a catalog look-up, and a fresh node.
         unsafe {
-            if version::may_maintain(oid) {
+            if version::may_maintain(oid) || owns_database {
                 let target = nodes::make::<pg_sys::VacuumRelation>(T_VacuumRelation);
                 (*target).oid = oid;
                 targets.push(target);

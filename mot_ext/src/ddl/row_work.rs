@@ -1,7 +1,7 @@
 //! Statements of ours over a table's rows, for DDL: what core does in its own rewrites and scans of a table.
 //!
 //! - They see what is committed now (`latest` says why) and what the transaction itself has done.
-//! - No privilege is asked, as core asks none: who may alter a table may not be allowed to read it. Functions in conditions and defaults run as
+//! - No privilege is asked, as core asks none: who may alter a table may not be allowed to read it, or to look into its schema. Functions in conditions and defaults run as
 //!   the user, who must be allowed to call them, in core's scans, too.
 //! - Their text means the server's own operators (`search_path`); planned and run they are under the session's path, as functions that users wrote expect.
 //! - An UPDATE fires no trigger and is judged by no CHECK condition.
@@ -27,8 +27,11 @@ impl RowWork {
         statement: impl FnOnce(&str) -> String,
         amend: impl FnOnce(*mut pg_sys::Query),
     ) -> RowWork {
-        // SAFETY: the caller has locked the table.
-        let text = text::to_c(&statement(&unsafe { name_of(table) }));
+        // SAFETY: the caller has locked the table; what another session has committed, such as another name of the schema, is learnt of.
+        let text = unsafe {
+            pg_sys::AcceptInvalidationMessages();
+            text::to_c(&statement(&name_of(table)))
+        };
         // SAFETY: a statement of our own making over tables that have no rules; an error leaves the snapshot to the transaction's abort.
         unsafe {
             pg_sys::PushCopiedSnapshot(pg_sys::GetLatestSnapshot());
@@ -38,13 +41,15 @@ impl RowWork {
                 unreachable!("the text is one statement");
             };
             let rewritten = within_catalog(|| {
-                nodes::items::<pg_sys::Query>(pg_sys::pg_analyze_and_rewrite_fixedparams(
-                    parsed,
-                    text.as_ptr(),
-                    std::ptr::null(),
-                    0,
-                    std::ptr::null_mut(),
-                ))
+                as_superuser(|| {
+                    nodes::items::<pg_sys::Query>(pg_sys::pg_analyze_and_rewrite_fixedparams(
+                        parsed,
+                        text.as_ptr(),
+                        std::ptr::null(),
+                        0,
+                        std::ptr::null_mut(),
+                    ))
+                })
             });
             let [query] = rewritten[..] else {
                 unreachable!("a foreign table has no rules");
@@ -92,6 +97,24 @@ impl RowWork {
         }
     }
 }
+
+/// Does something as the superuser in which nothing of users' runs: a name is looked up whose schema the user may be without USAGE of, which core does not ask for where it goes by a
+/// table's oid. An error in it leaves the user to the abort of the transaction or savepoint.
+unsafe fn as_superuser<T>(work: impl FnOnce() -> T) -> T {
+    let (mut user, mut context) = (pg_sys::InvalidOid, 0);
+    // SAFETY: the state that was read is put back.
+    unsafe {
+        pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
+        let local = context | pg_sys::SECURITY_LOCAL_USERID_CHANGE as i32;
+        pg_sys::SetUserIdAndSecContext(pg_sys::Oid::from(BOOTSTRAP_SUPERUSER), local);
+        let result = work();
+        pg_sys::SetUserIdAndSecContext(user, context);
+        result
+    }
+}
+
+/// The first of all users (`catalog/pg_authid.dat`).
+const BOOTSTRAP_SUPERUSER: u32 = 10;
 
 /// A table's name with that of its schema, quoted where it must be.
 unsafe fn name_of(table: pg_sys::Oid) -> String {

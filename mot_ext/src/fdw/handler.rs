@@ -176,7 +176,6 @@ extension_sql!(
 CREATE FOREIGN DATA WRAPPER mot HANDLER mot.fdw_handler VALIDATOR mot.fdw_validator;
 CREATE SERVER mot FOREIGN DATA WRAPPER mot;
 COMMENT ON SERVER mot IS 'memory-optimized tables: CREATE FOREIGN TABLE ... SERVER mot';
-GRANT USAGE ON FOREIGN DATA WRAPPER mot TO PUBLIC;
 GRANT USAGE ON FOREIGN SERVER mot TO PUBLIC;
 ",
     name = "foreign_server",

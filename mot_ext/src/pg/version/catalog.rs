@@ -46,6 +46,18 @@ pub fn owns_class(relid: pg_sys::Oid) -> bool {
     }
 }
 
+/// Whether the current user owns the database.
+pub fn owns_database() -> bool {
+    // SAFETY: a catalog look-up; may raise.
+    unsafe {
+        let (database, user) = (pg_sys::MyDatabaseId, pg_sys::GetUserId());
+        #[cfg(feature = "pg15")]
+        return pg_sys::pg_database_ownercheck(database, user);
+        #[cfg(not(feature = "pg15"))]
+        return pg_sys::object_ownercheck(pg_sys::DatabaseRelationId, database, user);
+    }
+}
+
 /// Whether the current user may run ANALYZE and the like on a table: its owner, and since 17 who has MAINTAIN.
 pub fn may_maintain(relid: pg_sys::Oid) -> bool {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
