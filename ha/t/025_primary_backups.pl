@@ -164,6 +164,8 @@ append_to_file($newest, 'damaged');
 $primary->start;
 (undef, undef, $error) = $primary->psql('postgres', q(SET statement_timeout = '60s'; SELECT pg_backup_start('low', true)));
 like($error, qr/could not be loaded/, 'pg_backup_start says that the tables could not be loaded');
+is($primary->psql('postgres', 'CREATE DATABASE rescue TEMPLATE template0'), 0, 'a database to restore into can be made');
+is($primary->safe_psql('rescue', 'CREATE TABLE heap AS SELECT 7 AS a; SELECT a FROM heap'), '7', 'and used');
 is($primary->safe_psql('postgres', q(SELECT active FROM pg_replication_slots WHERE slot_name = 'mot')), 't',
 	'the slot is held all the same: what is idle for long may be taken away (18)');
 $run = begin_backup('failed');
@@ -173,6 +175,7 @@ $primary->stop('fast');
 unlink $newest;
 rename $primary->basedir . '/manifest', $newest or die;
 $primary->start;
+$primary->safe_psql('postgres', 'DROP DATABASE rescue');
 $digest = digest($primary);
 $primary->backup('last');
 restored('last', 'from a backup of the repaired server', $digest);

@@ -58,6 +58,11 @@ pub fn session() -> &'static Session {
     session
 }
 
+/// Whether the tables could not be loaded, so that every use of them is refused.
+pub fn is_refused() -> bool {
+    shmem::engine().is_some_and(|engine| engine.state() == State::Failed)
+}
+
 /// The session if this process has one already. Calls nothing, so callbacks that must not fail may use it.
 pub fn existing() -> Option<&'static Session> {
     // SAFETY: one thread; the cell is only written in `join` (when it is empty) and at process exit.

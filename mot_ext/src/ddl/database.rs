@@ -68,6 +68,10 @@ pub fn created() {
     let Some(name) = TEMPLATE.0.take() else {
         return;
     };
+    // A server whose tables could not be loaded is to be repaired by way of a new database. In `template0` nobody makes tables.
+    if name.as_c_str() == c"template0" && session::is_refused() {
+        return;
+    }
     // SAFETY: a catalog look-up. Core has looked the name up and locked what it found, so it has not changed hands since.
     let template = unsafe { pg_sys::get_database_oid(name.as_ptr(), true) };
     let storages = storages(template);
