@@ -96,6 +96,9 @@ SELECT plan('DELETE FROM t WHERE a = 5 AND b = 3');
 SELECT plan('DELETE FROM t WHERE id IN (SELECT y FROM u WHERE x IN (3, 4))');
 SELECT plan('INSERT INTO t (id, c) VALUES (1, ''1'') ON CONFLICT (id) DO UPDATE SET v = excluded.v WHERE t.a > 3');
 SELECT plan('SELECT * FROM t WHERE id = 5 FOR UPDATE');
+-- Subplans of a condition are shown (whose own form differs from version to version).
+SELECT btrim(line) FROM plan('UPDATE t SET v = ''x'' WHERE id NOT IN (SELECT x FROM u)') line WHERE line LIKE '% SubPlan 1' OR line LIKE '%Scan on u%';
+SELECT btrim(line) FROM plan('DELETE FROM t WHERE a = 5 AND (b = 3 OR EXISTS (SELECT FROM u WHERE u.x = t.b))') line WHERE line LIKE '% SubPlan 1' OR line LIKE '%Scan on u%';
 -- estimates: a unique key is one row, before ANALYZE too
 CREATE FOREIGN TABLE n (a int, b int, c int, PRIMARY KEY (a, b)) SERVER mot;
 INSERT INTO n SELECT i % 10, i, i FROM generate_series(1, 1000) i;

@@ -77,7 +77,9 @@ pub enum ArenaError {
     #[error("the arena was laid out for {what}")]
     Mismatch { what: &'static str },
     /// No pages for the arena's own tables.
-    #[error("the file system of the arena is full, or all memory that the kernel promises (vm.overcommit_memory = 2)")]
+    #[error(
+        "the file system of the arena is full, or all memory that the kernel promises (vm.overcommit_memory = 2)"
+    )]
     NoPages,
 }
 

@@ -166,9 +166,6 @@ unsafe fn type_of(expression: *mut pg_sys::Node) -> (pg_sys::Oid, i32, pg_sys::O
 }
 
 pub unsafe fn begin_direct_modify(node: *mut pg_sys::ForeignScanState, flags: std::ffi::c_int) {
-    if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0 {
-        return;
-    }
     // SAFETY: an initialized node of a plan that plan_direct_modify took.
     unsafe {
         let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
@@ -176,9 +173,14 @@ pub unsafe fn begin_direct_modify(node: *mut pg_sys::ForeignScanState, flags: st
         let expressions = items::<pg_sys::Expr>((*plan).fdw_exprs);
         let (quals, values) = (private.qual_count(), private.assigned());
         let arguments = expressions.len() - quals - values.len();
+        let qual_list = list(&expressions[arguments..arguments + quals]);
+        // For EXPLAIN, too: it shows the subplans of what was compiled.
+        let compiled_quals = pg_sys::ExecInitQual(qual_list, node.cast());
+        if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0 {
+            return;
+        }
         let argument_values = compile(&expressions[..arguments], node);
         let assigned = compile(&expressions[arguments + quals..], node);
-        let qual_list = list(&expressions[arguments..arguments + quals]);
         let relation = (*node).ss.ss_currentRelation;
         check_columns(
             (*relation).rd_att,
@@ -191,7 +193,7 @@ pub unsafe fn begin_direct_modify(node: *mut pg_sys::ForeignScanState, flags: st
         let change = Change {
             target: Target::new(relation),
             is_delete: (*plan).operation == pg_sys::CmdType::CMD_DELETE,
-            quals: pg_sys::ExecInitQual(qual_list, node.cast()),
+            quals: compiled_quals,
             rechecks: (*node).fdw_recheck_quals,
             assignments: values.into_iter().zip(assigned).collect(),
             values: Vec::new(),
