@@ -4,7 +4,8 @@
 //! values from the default one. Queries then go by the bounds and miss such rows. So core makes the partition, and then every
 //! memory-optimized table whose bounds that narrowed is judged by them: the new partition, and what is below the default one.
 //!
-//! No name is read again after core's part, which waits for locks: it may mean another table then (isolation/specs/ddl_waits_partitions).
+//! Nothing goes by a name that is read again after core's part, which waits for locks: it may mean another table then (isolation/specs/ddl_waits_partitions), and if it does, the
+//! statement fails.
 use super::alter::run_over;
 use super::utility::{Statement, refuse_read_only};
 use super::{attached, identity, inheritance, latest, nodes, rows};
@@ -162,10 +163,19 @@ pub unsafe fn verify_default(parent: pg_sys::Oid, judged: &[pg_sys::Oid]) {
     }
 }
 
-/// The memory-optimized tables at and below a partition, locked as core locks what it looks through.
+/// The memory-optimized tables at and below a partition, locked as core locks what it looks through. What is kept of their bounds is forgotten, in all sessions: of a default
+/// partition that has partitions itself core tells of its own bounds alone, and judges those below by the new ones without asking them.
 unsafe fn memory_optimized(partition: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     // SAFETY: an oid; may raise while it waits.
-    unsafe { inheritance::find_all(partition, pg_sys::AccessExclusiveLock as i32) }
+    let tables = unsafe {
+        let tables = inheritance::find_all(partition, pg_sys::AccessExclusiveLock as i32);
+        for table in &tables {
+            pg_sys::CacheInvalidateRelcacheByRelid(*table);
+        }
+        pg_sys::CommandCounterIncrement();
+        tables
+    };
+    tables
         .into_iter()
         .filter(|table| identity::is_mot_table(*table))
         .collect()
