@@ -98,6 +98,10 @@ pub(super) unsafe fn run_over(
         let name = nodes::copy((*node).relation);
         statement.run(node);
         identity::refuse_another(name, relid);
+        if (*node).missing_ok && identity::lookup(name) == pg_sys::InvalidOid {
+            // IF EXISTS: core has passed by, and said so. What is left of the statement is not to be done alone.
+            identity::refuse_replaced();
+        }
     }
 }
 
