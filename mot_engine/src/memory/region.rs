@@ -45,6 +45,9 @@ pub enum RegionError {
     Reset { bytes: usize, source: io::Error },
 }
 
+/// No page is smaller.
+const PAGE_BYTES_LEAST: usize = 4096;
+
 /// The mapping. Dropping it unmaps it in this process.
 #[derive(Debug)]
 pub struct Region {
@@ -93,14 +96,22 @@ impl Region {
             base,
             bytes,
             huge_pages: false,
-            counts_pages: counts_pages(),
+            counts_pages: false,
             collects_huge_pages: false,
             kept: None,
         };
+        region.counts_pages = counts_pages() && region.can_populate();
         if huge_pages == HugePages::Try {
             region.ask_for_huge_pages();
         }
         Ok(region)
+    }
+
+    /// Whether the kernel knows how to find pages ahead (Linux 5.14).
+    fn can_populate(&self) -> bool {
+        // SAFETY: the first page of our own mapping.
+        let asked = unsafe { populate_pages(self.base, PAGE_BYTES_LEAST) };
+        asked.map_err(|error| error.raw_os_error()) != Err(Some(libc::EINVAL))
     }
 
     /// A region in a file that outlives this process: kept.rs.
@@ -152,22 +163,16 @@ impl Region {
         self.huge_pages
     }
 
-    /// Gives all pages back: the region reads as zero, unformatted, everywhere; if it has reserved huge pages, here and in processes that are begun from here on.
-    ///
-    /// On `Err` the region may be used no more.
+    /// Gives all pages back: the region reads as zero, unformatted, everywhere. Reserved huge pages it keeps, and writes the zeroes.
     ///
     /// # Safety
     /// No process or thread uses anything in the region, then or later, that was put there before.
     pub unsafe fn reset(&self) -> Result<(), RegionError> {
         if self.huge_pages {
-            // A hole in the file would lose the reservation without a word.
-            // SAFETY: our own mapping, unused by the caller's promise.
-            return unsafe { map_anew(self.base, self.bytes) }.map_err(|source| {
-                RegionError::HugePages {
-                    bytes: self.bytes,
-                    source,
-                }
-            });
+            // A new file would have to find its pages beside those of the old one, which a process that survives a crash (the logging collector) has mapped as well.
+            // SAFETY: the whole of our own mapping, unused by the caller's promise.
+            unsafe { self.base.write_bytes(0, self.bytes) };
+            return Ok(());
         }
         // SAFETY: the whole of our own mapping, unused by the caller's promise.
         unsafe { give_back_pages(self.base, self.bytes) }.map_err(|source| RegionError::Reset {
@@ -236,41 +241,6 @@ fn counts_pages() -> bool {
     const NEVER: &str = "2";
     std::fs::read_to_string("/proc/sys/vm/overcommit_memory")
         .is_ok_and(|policy| policy.trim() == NEVER)
-}
-
-/// Maps a new file of reserved huge pages in the place of one, whose pages go when nobody else has it mapped.
-///
-/// # Safety
-/// The range is a mapping of the caller's, of huge pages, that nobody uses.
-unsafe fn map_anew(base: NonNull<u8>, bytes: usize) -> io::Result<()> {
-    let file = memory_file(bytes, true)?;
-    // The old pages first, or both would be reserved at once.
-    // SAFETY: the caller's promise; between the two nobody uses the range, nor maps anything there.
-    let mapped = unsafe {
-        let nothing = libc::mmap(
-            base.as_ptr().cast(),
-            bytes,
-            libc::PROT_NONE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED,
-            -1,
-            0,
-        );
-        if nothing == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        libc::mmap(
-            base.as_ptr().cast(),
-            bytes,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_SHARED | libc::MAP_FIXED,
-            file.as_raw_fd(),
-            0,
-        )
-    };
-    if mapped == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
 }
 
 fn map(bytes: usize, huge: bool) -> io::Result<NonNull<u8>> {
