@@ -283,7 +283,7 @@ fn remove_all(disk: &dyn Disk, names: &[String]) -> Result<usize, EngineError> {
 }
 
 /// Takes away what a failed attempt to write `generation` left, as far as it can: its manifest is not in place. What stays
-/// is a leftover for [`remove_old`].
+/// is a leftover for [`remove_unnamed`].
 pub(super) fn remove_attempt(disk: &dyn Disk, generation: u64) {
     let Ok(names) = disk.list() else {
         return;

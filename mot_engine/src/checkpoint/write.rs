@@ -6,7 +6,7 @@
 //!
 //! Contract: `Ok` means the generation is complete and durable. After an error it does not exist, or (if the
 //! error came when the manifest was renamed) may; in the first case its files are removed as far as that goes,
-//! in the second they are leftovers that `remove_old` takes away.
+//! in the second they are leftovers that `remove_unnamed` takes away, ahead of the next attempt.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
