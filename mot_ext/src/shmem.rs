@@ -247,7 +247,8 @@ fn format() {
         };
         shared.engine = None;
         std::ptr::write_bytes(shared.control, 0, 1);
-        if shared.region.is_none() {
+        let is_first = shared.region.is_none();
+        if is_first {
             let start = Instant::now();
             let (region, taken) = open_region();
             shared.region = Some(region);
@@ -263,7 +264,10 @@ fn format() {
         let Some(region) = &shared.region else {
             return;
         };
-        if let Err(error) = region.reset() {
+        // A fresh region reads as zero. To write that over reserved huge pages would take long, and put them all on this process's node.
+        if (!is_first || region.is_kept())
+            && let Err(error) = region.reset()
+        {
             errors::no_region(&error.to_string());
         }
         match Memory::format(region, &ArenaOptions::default())

@@ -22,7 +22,6 @@ mod reuse;
 mod rows_file;
 mod source;
 mod threads;
-mod wal_pages;
 mod write;
 
 #[cfg(test)]
@@ -43,7 +42,6 @@ pub use source::write;
 #[cfg(test)]
 pub(crate) use source::{EngineSource, begin_round, read_base};
 pub use threads::{NextUnit, SignalsBlocked, on_threads};
-pub use wal_pages::WalPages;
 pub use write::{CheckpointContext, Definitions, Outcomes, RowSource, Written, seal, write_from};
 
 /// What is wrong with a file's content.

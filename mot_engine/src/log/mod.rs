@@ -16,6 +16,7 @@ mod moved;
 mod read;
 mod runs;
 mod varint;
+mod wal_pages;
 mod write;
 
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use delta::apply as apply_delta;
 pub use describe::{describe, identify};
 pub use read::{Change, Record, RowChange, RowsAhead, RowsReader};
 pub use varint::{Cursor, put, unzigzag, zigzag};
+pub use wal_pages::WalPages;
 pub use write::{Base, RowsWriter};
 
 use crate::ids::Lsn;

@@ -107,6 +107,14 @@ impl Region {
         Ok(region)
     }
 
+    /// A region of ordinary pages that is treated as one of reserved huge ones.
+    #[cfg(test)]
+    pub(super) fn create_as_if_reserved(bytes: usize) -> Region {
+        let mut region = Region::create(bytes, HugePages::Off).unwrap();
+        region.huge_pages = true;
+        region
+    }
+
     /// Whether the kernel knows how to find pages ahead (Linux 5.14).
     fn can_populate(&self) -> bool {
         // SAFETY: the first page of our own mapping.
@@ -136,6 +144,11 @@ impl Region {
     /// Whether pages must be asked for before they are touched: the file system can be full, or the kernel have promised all it has.
     pub fn needs_population(&self) -> bool {
         self.kept.is_some() || self.counts_pages
+    }
+
+    /// Whether it lies in a file that outlives this process, and may hold what an earlier one left.
+    pub fn is_kept(&self) -> bool {
+        self.kept.is_some()
     }
 
     /// Whether pages that were touched stay the region's: reserved huge pages are given back with their reservation, and when anybody else has taken them the next touch is a SIGBUS.
@@ -343,54 +356,29 @@ mod tests {
         }
     }
 
-    /// Reserved huge pages in the whole system: in all, and neither used nor promised.
-    fn huge_pages_free() -> (usize, usize) {
-        let status = std::fs::read_to_string("/proc/meminfo").unwrap();
-        let number = |name: &str| {
-            let line = status.lines().find(|line| line.starts_with(name)).unwrap();
-            line.split_whitespace()
-                .nth(1)
-                .unwrap()
-                .parse::<usize>()
-                .unwrap()
-        };
-        let free = number("HugePages_Free:") - number("HugePages_Rsvd:");
-        (number("HugePages_Total:"), free)
-    }
-
-    /// Reserves huge pages as long as it lives, where root may.
-    struct Reserving(String);
-
-    impl Reserving {
-        const SETTING: &str = "/proc/sys/vm/nr_hugepages";
-
-        fn begin(more: usize) -> Self {
-            let before = std::fs::read_to_string(Self::SETTING).unwrap();
-            let wanted = huge_pages_free().0 + more;
-            let _ = std::fs::write(Self::SETTING, wanted.to_string());
-            Reserving(before)
-        }
-    }
-
-    impl Drop for Reserving {
-        fn drop(&mut self) {
-            let _ = std::fs::write(Self::SETTING, &self.0);
-        }
-    }
-
-    /// Where the kernel has no huge pages to give, ordinary ones are looked at instead.
     #[test]
-    fn reserved_huge_pages_stay_reserved() {
-        let _reserving = Reserving::begin(8);
-        let region = Region::create(4 * CHUNK_BYTES, HugePages::Try).unwrap();
-        assert_eq!(region.keeps_pages(), region.has_huge_pages());
-        // SAFETY: inside the mapping, which only this test uses.
-        unsafe {
-            region.base().add(CHUNK_BYTES).write(7);
-            let free = huge_pages_free();
-            region.reset().unwrap();
-            assert_eq!(region.base().add(CHUNK_BYTES).read(), 0);
-            assert_eq!(huge_pages_free(), free);
+    fn reserved_huge_pages_stay_with_a_reset() {
+        let is_resident = |region: &Region| {
+            let mut resident = 0;
+            // SAFETY: asks about one page of the mapping.
+            let asked = unsafe {
+                let at = region.base().add(CHUNK_BYTES).as_ptr();
+                libc::mincore(at.cast(), PAGE_BYTES_LEAST, &raw mut resident)
+            };
+            assert_eq!(asked, 0);
+            resident & 1 == 1
+        };
+        let reserved = Region::create_as_if_reserved(4 * CHUNK_BYTES);
+        let ordinary = Region::create(4 * CHUNK_BYTES, HugePages::Off).unwrap();
+        for (region, stays) in [(reserved, true), (ordinary, false)] {
+            assert!(!is_resident(&region));
+            // SAFETY: inside the mapping, which only this test uses.
+            unsafe {
+                region.base().add(CHUNK_BYTES).write(7);
+                region.reset().unwrap();
+                assert_eq!(is_resident(&region), stays);
+                assert_eq!(region.base().add(CHUNK_BYTES).read(), 0);
+            }
         }
     }
 

@@ -97,8 +97,8 @@ pub(super) unsafe fn run_over(
         identity::name_schema((*node).relation, relid);
         let name = nodes::copy((*node).relation);
         statement.run(node);
-        identity::refuse_another(name, relid);
-        if (*node).missing_ok && identity::lookup(name) == pg_sys::InvalidOid {
+        let is_named = identity::refuse_another(name, relid);
+        if (*node).missing_ok && !is_named {
             // IF EXISTS: core has passed by, and said so. What is left of the statement is not to be done alone.
             identity::refuse_replaced();
         }

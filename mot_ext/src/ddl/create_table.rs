@@ -41,7 +41,7 @@ fn makes_tables() -> bool {
 pub unsafe fn plain(statement: &Statement, node: *mut pg_sys::CreateStmt) -> bool {
     // SAFETY: a live node of this type.
     unsafe {
-        if !makes_tables() || !can_be_mot(node) {
+        if !can_be_mot(node) || !makes_tables() {
             references::refuse_references_to_mot((*node).tableElts);
             return as_partition(statement, node);
         }
@@ -110,7 +110,7 @@ pub unsafe fn from_query(statement: &Statement, node: *mut pg_sys::CreateTableAs
 pub unsafe fn explained(statement: &Statement, node: *mut pg_sys::ExplainStmt) -> bool {
     // SAFETY: a live node of this type, whose query parse analysis made; each cast follows a node's tag.
     unsafe {
-        if !makes_tables() {
+        if !settings::CREATE_TABLES.get() {
             return false;
         }
         let query = (*node).query.cast::<pg_sys::Query>();
@@ -161,11 +161,11 @@ unsafe fn is_to_be_mot(node: *mut pg_sys::CreateTableAsStmt) -> bool {
     // SAFETY: a live node of this type.
     unsafe {
         let into = (*node).into;
-        makes_tables()
-            && (*node).objtype == pg_sys::ObjectType::OBJECT_TABLE
+        (*node).objtype == pg_sys::ObjectType::OBJECT_TABLE
             && (*into).accessMethod.is_null()
             && (*into).onCommit == pg_sys::OnCommitAction::ONCOMMIT_NOOP
             && is_persistent((*into).rel)
+            && makes_tables()
     }
 }
 

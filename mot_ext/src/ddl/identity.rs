@@ -134,13 +134,14 @@ pub fn recheck(relation: pg_sys::Oid) {
 }
 
 /// Raises if a name that meant a table when that was locked means another one now: a schema is renamed without any lock, and what has read the name since may have worked
-/// on the other one. A table that has no such name any more is left to core, which has raised, or to an event trigger that renamed it.
-pub unsafe fn refuse_another(name: *mut pg_sys::RangeVar, locked: pg_sys::Oid) {
+/// on the other one. A table that has no such name any more (false) is left to core, which has raised, or to an event trigger that renamed it.
+pub unsafe fn refuse_another(name: *mut pg_sys::RangeVar, locked: pg_sys::Oid) -> bool {
     // SAFETY: a live RangeVar (caller).
     let found = unsafe { lookup(name) };
     if found != locked && found != pg_sys::InvalidOid {
         refuse_replaced();
     }
+    found == locked
 }
 
 /// A name means another table than a moment before.

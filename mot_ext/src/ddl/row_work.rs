@@ -106,15 +106,12 @@ unsafe fn as_superuser<T>(work: impl FnOnce() -> T) -> T {
     unsafe {
         pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
         let local = context | pg_sys::SECURITY_LOCAL_USERID_CHANGE as i32;
-        pg_sys::SetUserIdAndSecContext(pg_sys::Oid::from(BOOTSTRAP_SUPERUSER), local);
+        pg_sys::SetUserIdAndSecContext(pg_sys::Oid::from(pg_sys::BOOTSTRAP_SUPERUSERID), local);
         let result = work();
         pg_sys::SetUserIdAndSecContext(user, context);
         result
     }
 }
-
-/// The first of all users (`catalog/pg_authid.dat`).
-const BOOTSTRAP_SUPERUSER: u32 = 10;
 
 /// A table's name with that of its schema, quoted where it must be.
 unsafe fn name_of(table: pg_sys::Oid) -> String {

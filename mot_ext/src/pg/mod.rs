@@ -22,8 +22,8 @@ pub mod version;
 pub mod violation;
 pub mod wire;
 
-use mot_engine::checkpoint::WalPages;
 use mot_engine::key::AttributeLayout;
+use mot_engine::log::WalPages;
 use pgrx::pg_sys;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::prelude::PgTryBuilder;

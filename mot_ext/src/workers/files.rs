@@ -269,17 +269,22 @@ fn try_begin_empty(redo: Lsn) -> Result<(), EngineError> {
     leave_mark(&disk).map_err(located)
 }
 
-/// Removes what attempts that came to nothing have left, under the conditions of `remove_old`.
+/// Whether files may go: nobody may be copying them, nor may the server yet be lost on its old timeline, of which the newest generation is none.
+fn may_remove() -> bool {
+    !copies::may_be_under_way() && !has_ended_beside_timeline()
+}
+
+/// Removes what attempts that came to nothing have left.
 fn remove_unnamed(disk: &DirectoryDisk) -> Result<usize, EngineError> {
-    if copies::may_be_under_way() || has_ended_beside_timeline() {
+    if !may_remove() {
         return Ok(0);
     }
     checkpoint::remove_unnamed(disk)
 }
 
-/// Removes old generations, unless somebody may be copying them, or the server may yet be lost on its old timeline, of which the newest is none.
+/// Removes old generations.
 fn remove_old(disk: &DirectoryDisk) -> Result<usize, EngineError> {
-    if copies::may_be_under_way() || has_ended_beside_timeline() {
+    if !may_remove() {
         return Ok(0);
     }
     checkpoint::remove_old(disk, settings::CHECKPOINT_RETAIN.get() as usize, |_| false)

@@ -121,3 +121,68 @@ impl Memory {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::{
+        ArenaOptions, Binding, HugePages, LinuxKernel, Memory, Purpose, Region, Urgency,
+    };
+    use std::cell::Cell;
+    use std::io;
+    use std::ptr::NonNull;
+    use std::rc::Rc;
+
+    /// Counts the bytes that are given back.
+    #[derive(Clone, Default)]
+    struct Counting(Rc<Cell<usize>>);
+
+    impl Kernel for Counting {
+        fn current_node(&self) -> u32 {
+            LinuxKernel.current_node()
+        }
+
+        unsafe fn bind(&self, at: NonNull<u8>, bytes: usize, to: Binding<'_>) -> io::Result<()> {
+            // SAFETY: the caller's promise is the same.
+            unsafe { LinuxKernel.bind(at, bytes, to) }
+        }
+
+        unsafe fn give_back(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+            self.0.set(self.0.get() + bytes);
+            // SAFETY: the caller's promise is the same.
+            unsafe { LinuxKernel.give_back(at, bytes) }
+        }
+
+        unsafe fn populate(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+            // SAFETY: the caller's promise is the same.
+            unsafe { LinuxKernel.populate(at, bytes) }
+        }
+
+        unsafe fn collapse(&self, at: NonNull<u8>, bytes: usize) -> io::Result<()> {
+            // SAFETY: the caller's promise is the same.
+            unsafe { LinuxKernel.collapse(at, bytes) }
+        }
+    }
+
+    #[test]
+    fn free_chunks_keep_reserved_huge_pages() {
+        const CHUNKS: usize = 2 * FREE_CHUNKS_RESIDENT_MAX as usize;
+        let bytes = 4 * CHUNKS * CHUNK_BYTES;
+        let reserved = Region::create_as_if_reserved(bytes);
+        let ordinary = Region::create(bytes, HugePages::Off).unwrap();
+        for (region, gives) in [(reserved, false), (ordinary, true)] {
+            // SAFETY: the region outlives the handle.
+            let memory = unsafe { Memory::format(&region, &ArenaOptions::default()) }.unwrap();
+            let kernel = Counting::default();
+            let local = memory.join_with(Box::new(kernel.clone())).unwrap();
+            let block_bytes = CHUNKS * CHUNK_BYTES;
+            let at = local
+                .allocate(block_bytes, Purpose::Rows, Urgency::Ordinary)
+                .unwrap();
+            // SAFETY: allocated above with this size.
+            unsafe { local.free(at, block_bytes, Purpose::Rows) };
+            local.flush();
+            assert_eq!(kernel.0.get() > 0, gives);
+        }
+    }
+}
