@@ -216,6 +216,59 @@ fn all_that_gone_sessions_left_is_freed_in_one_go() {
     assert!(looks.get() > 10, "who collects for long is asked meanwhile");
 }
 
+#[test]
+fn who_may_be_idle_leaves_to_others_what_a_pin_keeps() {
+    let (_region, engine) = common::engine(64 << 20);
+    let (idle, other) = (
+        engine.memory().join().unwrap(),
+        engine.memory().join().unwrap(),
+    );
+    pinned_beside(engine, Duration::ZERO, |unpin| {
+        let before = idle.garbage();
+        retire_some(&idle, 20_000);
+        idle.settle_garbage(before, Duration::from_millis(2));
+        assert_eq!(idle.garbage_blocks(), 0);
+        let left = engine.memory().report().epochs;
+        assert_eq!((left.orphan_blocks, left.lost_bytes), (20_000, 0));
+        unpin();
+    });
+    other.collect_all(|| {});
+    let report = engine.memory().report();
+    assert_eq!(report.epochs.orphan_blocks, 0);
+    assert_eq!(engine.memory().purpose_bytes(Purpose::Rows), 0);
+}
+
+/// What keeps the others from work is not to be used up for that, and nothing is to be lost.
+#[test]
+fn who_may_be_idle_keeps_its_garbage_in_a_full_arena() {
+    let (_region, engine) = common::engine(32 << 20);
+    let idle = engine.memory().join().unwrap();
+    let mut blocks = Vec::new();
+    for bytes in [64 << 10, 4096, 512] {
+        while let Ok(at) = idle.allocate(bytes, Purpose::Rows, Urgency::Ordinary) {
+            blocks.push((at, bytes));
+        }
+    }
+    let free_before = engine.memory().arena_bytes_free();
+    let retired = blocks.len();
+    pinned_beside(engine, Duration::ZERO, |unpin| {
+        let before = idle.garbage();
+        for (at, bytes) in blocks {
+            // SAFETY: allocated above with this size, and nobody knows of it.
+            unsafe { idle.retire(at, bytes, Purpose::Rows) };
+        }
+        idle.settle_garbage(before, Duration::from_millis(2));
+        let left = engine.memory().report().epochs;
+        assert_eq!((left.orphan_blocks, left.lost_bytes), (0, 0));
+        assert_eq!(idle.garbage_blocks(), retired);
+        assert_eq!(engine.memory().arena_bytes_free(), free_before);
+        unpin();
+    });
+    idle.collect_all(|| {});
+    assert_eq!(idle.garbage_blocks(), 0);
+    assert_eq!(engine.memory().purpose_bytes(Purpose::Rows), 0);
+}
+
 /// Appending takes long when the log is written out, and nobody's garbage is freed while somebody is pinned.
 #[test]
 fn nobody_is_pinned_while_the_log_is_written() {

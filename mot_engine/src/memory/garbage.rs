@@ -60,6 +60,12 @@ impl Garbage {
         self.pop().map(|(retired, _)| retired)
     }
 
+    /// The oldest sealed block and its stamp; it stays.
+    pub(super) fn oldest(&self) -> Option<(Retired, u64)> {
+        let &(stamp, _) = self.batches.front()?;
+        Some((*self.blocks.front()?, stamp))
+    }
+
     /// The oldest sealed block and its stamp.
     pub(super) fn pop(&mut self) -> Option<(Retired, u64)> {
         let (stamp, blocks) = self.batches.front_mut()?;
@@ -108,10 +114,10 @@ mod tests {
         assert_eq!(garbage.pop_free(7).map(|r| r.bytes), Some(1));
         assert_eq!(garbage.pop_free(7).map(|r| r.bytes), Some(2));
         assert!(garbage.pop_free(7).is_none());
-        assert_eq!(
-            garbage.pop().map(|(r, stamp)| (r.bytes, stamp)),
-            Some((3, 6))
-        );
+        let known = |found: Option<(Retired, u64)>| found.map(|(r, stamp)| (r.bytes, stamp));
+        assert_eq!(known(garbage.oldest()), Some((3, 6)));
+        assert_eq!(known(garbage.pop()), Some((3, 6)));
+        assert_eq!(known(garbage.oldest()), None);
         assert_eq!((garbage.blocks(), garbage.bytes()), (0, 0));
     }
 }

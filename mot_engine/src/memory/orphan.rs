@@ -1,4 +1,4 @@
-//! Orphans: garbage whose process has gone, kept in shared memory until anyone may free it.
+//! Orphans: garbage whose process has gone or may be idle from now on, kept in shared memory until anyone may free it.
 //!
 //! Contract: a retired block may still be read, so nothing is written into it; orphans are noted down in pages of
 //! their own, linked from the header under one latch. The header brings a stock of pages so that this works in a full
@@ -22,6 +22,14 @@ pub(super) const ORPHANS_PER_PAGE: usize = (ORPHAN_PAGE_BYTES - 32) / 24;
 const STOCK_PAGES: usize = 64;
 /// Pages freed by one visit: bounds what one process does for others.
 pub(super) const PAGES_PER_VISIT: usize = 4;
+
+/// Whether the header's pages may be used up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stock {
+    Use,
+    /// They are for those who cannot keep their garbage.
+    Spare,
+}
 
 /// The purpose sits in the top byte of the size.
 const PURPOSE_SHIFT: u32 = 56;
@@ -102,12 +110,21 @@ impl Memory {
         }
     }
 
+    /// Counts a block that could not be noted down, and that nobody will free.
+    pub(super) fn lose(self, retired: Retired) {
+        self.orphans()
+            .lost_bytes
+            .fetch_add(retired.bytes as u64, Ordering::Relaxed);
+    }
+
     /// Notes a block down. `new_page` is asked for memory, without the latch, when no page has room; false if there is
     /// none.
+    #[must_use]
     pub(super) fn push_orphan(
         self,
         retired: Retired,
         stamp: u64,
+        stock: Stock,
         mut new_page: impl FnMut() -> Option<NonNull<u8>>,
     ) -> bool {
         let orphans = self.orphans();
@@ -120,7 +137,8 @@ impl Memory {
             let head = self.page(orphans.head.load(Ordering::Relaxed));
             let page = head.filter(|page| (page.count.get() as usize) < ORPHANS_PER_PAGE);
             let page = page.or_else(|| {
-                let page = self.page(orphans.stock.get())?;
+                let first = (stock == Stock::Use).then(|| orphans.stock.get())?;
+                let page = self.page(first)?;
                 orphans.stock.set(page.next.get());
                 page.reset();
                 self.link_page(page);
@@ -141,9 +159,6 @@ impl Memory {
             }
             drop(guard);
             let Some(memory) = new_page() else {
-                orphans
-                    .lost_bytes
-                    .fetch_add(retired.bytes as u64, Ordering::Relaxed);
                 return false;
             };
             // SAFETY: a block of ORPHAN_PAGE_BYTES, 64-aligned, ours alone; a page consists of atomics only.

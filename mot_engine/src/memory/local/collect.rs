@@ -8,7 +8,7 @@ use crate::memory::account::Purpose;
 use crate::memory::arena::Urgency;
 use crate::memory::epoch::EPOCHS_TO_SAFETY;
 use crate::memory::garbage::{Garbage, Retired};
-use crate::memory::orphan::{ORPHAN_PAGE_BYTES, ORPHANS_PER_PAGE, PAGES_PER_VISIT};
+use crate::memory::orphan::{ORPHAN_PAGE_BYTES, ORPHANS_PER_PAGE, PAGES_PER_VISIT, Stock};
 use crate::memory::placement::Placement;
 use crate::memory::size_class::{class_of, layout_bytes};
 use crate::sync;
@@ -125,14 +125,35 @@ impl LocalMemory {
     }
 
     /// For the end of what may have retired much, since `before`: frees it, if the caller is not pinned. Else it would stay until this process
-    /// retires more, and nobody else could reach it. If somebody is pinned, and much is left, this waits as long as there is patience.
+    /// retires more, and nobody else could reach it. If somebody is pinned, and much is left, this waits as long as there is patience, and then leaves it to
+    /// everybody.
     #[inline]
     pub fn settle_garbage(&self, before: GarbageAt, patience: Duration) {
         let is_much = self.garbage_blocks() >= before.blocks + COLLECT_EVERY_BLOCKS
             || self.garbage_bytes() >= before.bytes + COLLECT_EVERY_BYTES;
         if is_much && !self.is_pinned() {
             self.collect_patiently(patience);
+            if self.has_much_garbage() {
+                self.hand_over();
+            }
         }
+    }
+
+    fn has_much_garbage(&self) -> bool {
+        self.garbage_blocks() > FEW_BLOCKS || self.garbage_bytes() > 2 * COLLECT_EVERY_BYTES
+    }
+
+    /// Leaves garbage to whoever collects next. An arena so full that there is no memory for that without its reserve leaves it here.
+    #[cold]
+    fn hand_over(&self) {
+        let page = || self.allocate_page(Urgency::Ordinary);
+        while let Some((retired, stamp)) = self.with_garbage(|garbage| garbage.oldest()) {
+            if !self.memory.push_orphan(retired, stamp, Stock::Spare, page) {
+                break;
+            }
+            self.with_garbage(Garbage::pop);
+        }
+        self.settle();
     }
 
     /// Collects until little is left, or patience is at its end.
@@ -141,13 +162,11 @@ impl LocalMemory {
         for _ in 0..COLLECTS_ON_LEAVE {
             self.collect();
         }
-        let is_much =
-            || self.garbage_blocks() > FEW_BLOCKS || self.garbage_bytes() > 2 * COLLECT_EVERY_BYTES;
-        if !is_much() || self.is_pinned() || cfg!(feature = "model") {
+        if !self.has_much_garbage() || self.is_pinned() || cfg!(feature = "model") {
             return;
         }
         let begun = Instant::now();
-        while is_much() && begun.elapsed() < patience {
+        while self.has_much_garbage() && begun.elapsed() < patience {
             std::thread::sleep(LOOK_PAUSE);
             self.collect();
         }
@@ -198,24 +217,23 @@ impl LocalMemory {
     }
 
     fn orphan(&self, retired: Retired, stamp: u64) {
-        self.memory.push_orphan(retired, stamp, || {
-            self.allocate_page().inspect(|_| {
-                self.account(Purpose::Other, ORPHAN_PAGE_BYTES as i64);
-            })
-        });
+        let page = || self.allocate_page(Urgency::Reserve);
+        if !self.memory.push_orphan(retired, stamp, Stock::Use, page) {
+            self.memory.lose(retired);
+        }
     }
 
     /// Memory for an orphan page. Does not collect: that is where this may be called from.
-    fn allocate_page(&self) -> Option<NonNull<u8>> {
+    fn allocate_page(&self, urgency: Urgency) -> Option<NonNull<u8>> {
         let class = class_of(ORPHAN_PAGE_BYTES);
         let placement = Placement::of(Purpose::Other);
-        self.with_cache(|cache, kernel| {
-            cache.take(class, placement).or_else(|| {
-                cache
-                    .refill(kernel, class, placement, Urgency::Reserve)
-                    .ok()
-            })
-        })
+        let page = self.with_cache(|cache, kernel| {
+            cache
+                .take(class, placement)
+                .or_else(|| cache.refill(kernel, class, placement, urgency).ok())
+        })?;
+        self.account(Purpose::Other, ORPHAN_PAGE_BYTES as i64);
+        Some(page)
     }
 
     #[inline]
