@@ -89,8 +89,8 @@ pub fn settle(session: &Session, clock: &impl Clock, below: Settled) -> u64 {
 ///
 /// No horizon is needed. Who looks an index up or scans it holds a lock on the table, and who drops it has had the strongest one. An index whose maker was
 /// rolled back exists for nobody, so nobody looks it up, not even `mot.check`, beside which it may have been made. Whoever only walks
-/// a table's indexes is pinned, which is waited for before anything is freed. Where a drop's commit record was not replayed yet and the commit log
-/// has it all the same (before consistency), replay comes to it before anybody may read.
+/// a table's indexes is pinned, which is waited for before anything is freed. Beside readers the commit log may have a drop's commit before it is replayed:
+/// that lock is held until then, so nobody looks the index up any more.
 pub fn settle_gone_indexes(session: &Session, clock: &impl Clock) -> u64 {
     let catalog = session.catalog();
     let mut doomed = 0;

@@ -14,7 +14,7 @@
 //! | W, INSERT | installs the row, makes its entries; then asks for readers of the table and of each entry's ranges |
 //! | W, UPDATE | installs the state, makes new entries; then asks for readers of the row (its page, the table), and of new entries' ranges |
 //! | W, DELETE | installs the tombstone; then asks for readers of the row (its page, the table) |
-//! | W, a duplicate key | asks for readers of its entries' ranges before it raises 23505: 40001 is the truer reason |
+//! | W, a duplicate key | asks, as if the write were done, before it raises 23505 (below) |
 //! | W, TRUNCATE, DROP TABLE | asks for readers of anything of the table |
 //! | DDL that changes an index's keys under its oid | turns the index's locks into locks of the table (core does so at DROP INDEX) |
 //!
@@ -49,6 +49,19 @@
 //! commit. If the answer is 40001, abort takes the change back as any other.
 //!
 //! What core makes of the pairs rests on who committed first: `commit_order`.
+//!
+//! # A duplicate key
+//!
+//! PostgreSQL promises 40001, not 23505, to who looks for a key before it writes the key, where
+//! another transaction R has done the same. The second try finds the key.
+//!
+//! So W, which meets R's key, asks all that it would ask after the write, then raises 23505.
+//! The table or the old row belongs to that: an R that has looked at all rows has locked no range.
+//! - R has committed, since W waits for a key's owner that runs. If W has looked and not found the
+//!   key, it overlaps R, and core keeps R's locks as long as W runs.
+//! - W did not see R's row: W's look reported R, or R's question found W's lock (above).
+//! - R did not see W's row: W's question finds R's lock.
+//! - Both pairs, and R has committed first: core fails W, at the question or before.
 //!
 //! # Cost
 //!
@@ -288,8 +301,24 @@ pub fn deleted(oid: pg_sys::Oid, row: Slot) {
     Subject::new(oid).conflict_in_row(RowPlace::new(row.0));
 }
 
-/// Entries of a state were made, or met another row's.
-pub fn entered(table: TableRef, seen: Option<VersionRef>, version: VersionRef) {
+/// A new row, or the state that follows `seen`, has the key of another row: 23505 is next. Asks for
+/// all readers whom the write would have asked for; 40001 is the truer reason.
+pub fn met_duplicate(
+    oid: pg_sys::Oid,
+    table: TableRef,
+    row: Slot,
+    seen: Option<VersionRef>,
+    version: VersionRef,
+) {
+    match seen {
+        None => Subject::new(oid).conflict_in(),
+        Some(_) => Subject::new(oid).conflict_in_row(RowPlace::new(row.0)),
+    }
+    entered(table, seen, version);
+}
+
+/// Entries of a state were made, or would be.
+fn entered(table: TableRef, seen: Option<VersionRef>, version: VersionRef) {
     let old = seen.as_ref().map(VersionRef::body);
     let ranges = or_raise(session::session().entry_ranges(table, old, version.body()));
     let mut index: Option<(u32, Box<Subject>)> = None;

@@ -137,6 +137,7 @@ impl Target {
         queue.wait_for_transaction(slot, by);
     }
 
+    /// Refuses a new state that has a key of another row's.
     fn duplicate(
         &self,
         index: IndexRef,
@@ -145,7 +146,7 @@ impl Target {
         version: VersionRef,
     ) -> ! {
         if self.is_serializable {
-            serializable::entered(self.table, seen, version);
+            serializable::met_duplicate(self.oid(), self.table, slot, seen, version);
         }
         let mut row = tuple::empty();
         tuple::point(&mut row, slot, version, self.oid());

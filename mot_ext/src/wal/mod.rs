@@ -1,10 +1,10 @@
 //! The write-ahead log: records of our own resource manager. README.md beside this file describes the mechanism.
 pub mod commit_log;
 pub mod emit;
+pub mod ended;
 pub mod reader;
 pub mod replay;
 pub mod rmgr;
-pub mod rolled_back;
 pub mod stall;
 pub mod xid_set;
 

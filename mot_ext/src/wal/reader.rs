@@ -27,14 +27,19 @@ pub struct OwnRecord<'a> {
     pub xid: pg_sys::TransactionId,
 }
 
+/// How a transaction has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Committed,
+    RolledBack,
+}
+
 /// What a gap is read for.
 pub trait GapVisitor {
     /// One of our records.
     fn own(&mut self, record: OwnRecord<'_>);
-    /// A transaction or subtransaction committed.
-    fn committed(&mut self, xid: pg_sys::TransactionId);
-    /// A transaction or subtransaction was rolled back: nothing more of it is in the log.
-    fn rolled_back(&mut self, xid: pg_sys::TransactionId);
+    /// A transaction or subtransaction has ended: nothing more of it is in the log.
+    fn ended(&mut self, xid: pg_sys::TransactionId, end: End);
     /// The commit log was cut off below `oldest`.
     fn cut(&mut self, oldest: pg_sys::TransactionId);
 }
@@ -113,11 +118,7 @@ unsafe fn walk(
                     xid: (*record).xl_xid,
                 });
             } else if u32::from((*record).xl_rmid) == pg_sys::RmgrIds::RM_XACT_ID {
-                if is_rollback(reader) {
-                    tell_rollback(reader, |xid| visitor.rolled_back(xid));
-                } else {
-                    tell_commit(reader, visitor);
-                }
+                tell_ends(reader, |xid, end| visitor.ended(xid, end));
             } else if u32::from((*record).xl_rmid) == pg_sys::RmgrIds::RM_CLOG_ID
                 && commit_log::is_cut(reader)
             {
@@ -130,67 +131,57 @@ unsafe fn walk(
     }
 }
 
-/// Tells of the transactions that the record commits, if it is one that does.
+/// How a transaction ends by a record of PostgreSQL's transactions, if one does.
 ///
 /// # Safety
 /// `reader` has a decoded record of PostgreSQL's transactions.
-unsafe fn tell_commit(reader: *mut pg_sys::XLogReaderState, visitor: &mut impl GapVisitor) {
-    // SAFETY: the caller's promise; the parsed form points into the record, which stays until the next read.
-    unsafe {
-        let decoded = (*reader).record;
-        let info = (*decoded).header.xl_info;
-        let kind = u32::from(info) & pg_sys::XLOG_XACT_OPMASK;
-        let is_prepared = kind == pg_sys::XLOG_XACT_COMMIT_PREPARED;
-        if kind != pg_sys::XLOG_XACT_COMMIT && !is_prepared {
-            return;
-        }
-        let mut parsed = pg_sys::xl_xact_parsed_commit::default();
-        pg_sys::ParseCommitRecord(info, (*decoded).main_data.cast(), &mut parsed);
-        visitor.committed(if is_prepared {
-            parsed.twophase_xid
-        } else {
-            (*decoded).header.xl_xid
-        });
-        for subtransaction in 0..parsed.nsubxacts.max(0) as usize {
-            visitor.committed(parsed.subxacts.add(subtransaction).read_unaligned());
-        }
+pub unsafe fn end_of(reader: *mut pg_sys::XLogReaderState) -> Option<End> {
+    // SAFETY: the caller's promise.
+    let info = unsafe { (*(*reader).record).header.xl_info };
+    match u32::from(info) & pg_sys::XLOG_XACT_OPMASK {
+        pg_sys::XLOG_XACT_COMMIT | pg_sys::XLOG_XACT_COMMIT_PREPARED => Some(End::Committed),
+        pg_sys::XLOG_XACT_ABORT | pg_sys::XLOG_XACT_ABORT_PREPARED => Some(End::RolledBack),
+        _ => None,
     }
 }
 
-/// Whether a record of PostgreSQL's transactions says that one was rolled back.
+/// Tells of the transaction that ends by the record, if one does, and of its subtransactions that
+/// end with it.
 ///
 /// # Safety
-/// `reader` has a decoded record of PostgreSQL's transactions.
-pub unsafe fn is_rollback(reader: *mut pg_sys::XLogReaderState) -> bool {
-    // SAFETY: the caller's promise.
-    let info = unsafe { (*(*reader).record).header.xl_info };
-    let kind = u32::from(info) & pg_sys::XLOG_XACT_OPMASK;
-    kind == pg_sys::XLOG_XACT_ABORT || kind == pg_sys::XLOG_XACT_ABORT_PREPARED
-}
-
-/// Tells of the transaction that the record rolls back, and of its subtransactions.
-///
-/// # Safety
-/// `reader` has a decoded record for which `is_rollback` holds.
-pub unsafe fn tell_rollback(
+/// As `end_of`.
+pub unsafe fn tell_ends(
     reader: *mut pg_sys::XLogReaderState,
-    mut tell: impl FnMut(pg_sys::TransactionId),
+    mut tell: impl FnMut(pg_sys::TransactionId, End),
 ) {
     // SAFETY: the caller's promise; the parsed form points into the record, which stays until the next read.
     unsafe {
+        let Some(end) = end_of(reader) else {
+            return;
+        };
         let decoded = (*reader).record;
         let info = (*decoded).header.xl_info;
-        let is_prepared =
-            u32::from(info) & pg_sys::XLOG_XACT_OPMASK == pg_sys::XLOG_XACT_ABORT_PREPARED;
-        let mut parsed = pg_sys::xl_xact_parsed_abort::default();
-        pg_sys::ParseAbortRecord(info, (*decoded).main_data.cast(), &mut parsed);
-        tell(if is_prepared {
-            parsed.twophase_xid
+        let data = (*decoded).main_data;
+        let (prepared, subtransactions, count) = match end {
+            End::Committed => {
+                let mut parsed = pg_sys::xl_xact_parsed_commit::default();
+                pg_sys::ParseCommitRecord(info, data.cast(), &mut parsed);
+                (parsed.twophase_xid, parsed.subxacts, parsed.nsubxacts)
+            }
+            End::RolledBack => {
+                let mut parsed = pg_sys::xl_xact_parsed_abort::default();
+                pg_sys::ParseAbortRecord(info, data.cast(), &mut parsed);
+                (parsed.twophase_xid, parsed.subxacts, parsed.nsubxacts)
+            }
+        };
+        // A record that ends a prepared transaction names it apart from its header.
+        if prepared == pg_sys::InvalidTransactionId {
+            tell((*decoded).header.xl_xid, end);
         } else {
-            (*decoded).header.xl_xid
-        });
-        for subtransaction in 0..parsed.nsubxacts.max(0) as usize {
-            tell(parsed.subxacts.add(subtransaction).read_unaligned());
+            tell(prepared, end);
+        }
+        for at in 0..count.max(0) as usize {
+            tell(subtransactions.add(at).read_unaligned(), end);
         }
     }
 }

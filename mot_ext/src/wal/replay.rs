@@ -4,12 +4,12 @@
 //!   does, in a callback of its exit, also at a FATAL in the middle of a record.
 //! - `apply` and `drain` wait for memory if need be: visibly and interruptibly.
 //! - Readers of a standby call `wait_until_applied` with their snapshot in hand.
+use super::ended;
 use super::reader::show_lsn;
-use super::rolled_back;
 use super::stall::{self, FULL_REPORT};
-use crate::clock::{self, PgClock, fresh_horizon};
+use crate::clock::{PgClock, fresh_horizon};
 use crate::errors;
-use crate::pg::{self, interrupts};
+use crate::pg::interrupts;
 use crate::settings;
 use crate::shmem;
 use crate::workers::shutdown_asked;
@@ -263,10 +263,8 @@ fn make_places(session: &Session) {
     }
 }
 
-/// The clock while replay goes on and nobody reads: a transaction is finished if its commit record was replayed, or the log says that it has ended
-/// otherwise; the others may yet commit.
-///
-/// A checkpoint has rows of transactions whose ids replay has not come to. The commit log need not have a place for these, and is not asked.
+/// The clock while replay goes on and nobody reads: a transaction has ended if the log says so, up to
+/// where replay is. All others may yet commit, whatever the commit log says of them (`ended`).
 struct DuringReplay;
 
 impl Clock for DuringReplay {
@@ -275,11 +273,11 @@ impl Clock for DuringReplay {
     }
 
     fn is_in_progress(&self, xid: Xid) -> bool {
-        !self.did_commit(xid) && !rolled_back::has(xid)
+        !self.did_commit(xid) && !ended::was_rolled_back(xid)
     }
 
     fn did_commit(&self, xid: Xid) -> bool {
-        xid.0 < pg::next_full_xid() && clock::is_marked_committed(xid)
+        ended::did_commit(xid)
     }
 }
 

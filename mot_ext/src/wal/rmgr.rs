@@ -7,9 +7,9 @@
 //! - `rm_cleanup` runs when replay has ended; it waits until everything is applied. Recovery is not over for PostgreSQL yet: its last checkpoint follows.
 //! - An error in any of them is FATAL for the startup process: the server does not start, and says why. Nothing is skipped.
 use super::commit_log;
+use super::ended;
 use super::reader;
 use super::replay::{self, Replay, Stopwatch};
-use super::rolled_back;
 use super::{RMGR_ID, RMGR_NAME};
 use crate::clock::{self, EndedClock};
 use crate::errors;
@@ -53,7 +53,7 @@ pub fn init() {
         if pg_sys::process_shared_preload_libraries_in_progress {
             pg_sys::RegisterCustomRmgr(RMGR_ID, RMGR.0.get());
             commit_log::init();
-            rolled_back::init();
+            ended::init();
         }
     }
 }
@@ -73,7 +73,7 @@ fn replayer() -> &'static mut Replay {
 /// Judges what transactions below `below` left; they have ended where the log is, before the record that ends at `at`.
 pub(super) fn judge_below(below: Xid, at: Lsn) {
     replayer().judge_below(session::join_uncounted(), &EndedClock, below, at);
-    rolled_back::forget_below(below);
+    ended::forget_below(below);
 }
 
 struct Watch(UnsafeCell<Stopwatch>);

@@ -17,9 +17,9 @@ use crate::session;
 use crate::settings;
 use crate::shmem;
 use crate::wal::commit_log::Outcomes;
-use crate::wal::reader::{self, GapVisitor, OwnRecord, show_lsn};
+use crate::wal::ended;
+use crate::wal::reader::{self, End, GapVisitor, OwnRecord, show_lsn};
 use crate::wal::replay::{self, Replay};
-use crate::wal::rolled_back;
 use mot_engine::checkpoint::Manifest;
 use mot_engine::recovery;
 use mot_engine::{EngineError, Lsn, Session, State, Xid};
@@ -181,13 +181,13 @@ impl GapVisitor for Gap<'_> {
         self.is_reading.set(true);
     }
 
-    fn committed(&mut self, xid: pg_sys::TransactionId) {
-        self.outcomes.add(clock::widen_before(xid, self.next));
-    }
-
-    fn rolled_back(&mut self, xid: pg_sys::TransactionId) {
+    fn ended(&mut self, xid: pg_sys::TransactionId, end: End) {
+        let xid = clock::widen_before(xid, self.next);
+        if end == End::Committed {
+            self.outcomes.add(xid);
+        }
         if !replay::has_readers() {
-            rolled_back::add(clock::widen_before(xid, self.next));
+            ended::add(xid, end);
         }
     }
 
