@@ -61,8 +61,8 @@ pub unsafe fn insert_or_resolve(
                     let command = state.command(estate);
                     match target.insert(body, command, Some(&is_arbiter)) {
                         Inserted::Done(row, version) => {
-                            state.show(estate, info, slot, row, version);
-                            show_xmax(info, state, slot, pg_sys::InvalidTransactionId);
+                            state.show(info, slot, row, version);
+                            show_xmax(info, slot, pg_sys::InvalidTransactionId);
                             return slot;
                         }
                         Inserted::Duplicate => continue,
@@ -203,6 +203,9 @@ unsafe fn update_existing(
     unsafe {
         let set = (*info).ri_onConflict;
         let existing = (*set).oc_Existing;
+        // A BEFORE INSERT row trigger's row lies in the memory of one row, which a part that is run by
+        // SET or WHERE empties.
+        tuple::materialize(excluded);
         tuple::store_copy(existing, row, version, state.target.oid());
         let context = (*state.node).ps.ps_ExprContext;
         (*context).ecxt_scantuple = existing;
@@ -234,14 +237,14 @@ unsafe fn update_existing(
             .update(row, version, tuple::form(new), command, false)
         {
             Fate::Done(version) => {
-                state.show(estate, info, new, row, version);
+                state.show(info, new, row, version);
                 if !descriptor.is_null() {
                     triggers::fire_after_update(estate, info, old, new);
                     state
                         .hidden
                         .hide(&raw mut (*descriptor).trig_insert_after_row);
                 }
-                show_xmax(info, state, new, pg_sys::GetCurrentTransactionId());
+                show_xmax(info, new, pg_sys::GetCurrentTransactionId());
                 Some(new)
             }
             Fate::Newer(_) | Fate::Skip => None,
@@ -253,16 +256,16 @@ unsafe fn update_existing(
 /// that was locked for the update has the transaction's id there, and a copy of ours has none.
 unsafe fn show_xmax(
     info: *mut pg_sys::ResultRelInfo,
-    state: &mut Modify,
     slot: *mut pg_sys::TupleTableSlot,
     xmax: pg_sys::TransactionId,
 ) {
-    // SAFETY: with RETURNING a heap-tuple slot shows `state.tuple`, which is a copy then (`Modify::show`).
+    // SAFETY: with RETURNING a heap-tuple slot owns a copy (`Modify::show`).
     unsafe {
         if !(*info).ri_projectReturning.is_null()
             && std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsHeapTuple)
         {
-            (*state.tuple.t_data).t_choice.t_heap.t_xmax = xmax;
+            let shown = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
+            (*(*shown).t_data).t_choice.t_heap.t_xmax = xmax;
         }
     }
 }
