@@ -1,9 +1,10 @@
 //! What the own command did to a row, and what it does next: every pair, on a heap table and on MOT tables in lock step.
 //!
 //! A statement that comes upon rows which it has itself changed, by a WITH part, a function or a trigger, is where an engine's own rules meet: which
-//! of the changes counts, what is an error, and whose memory a row lies in. [`pair`] lists the pairs, [`text`] has their SQL, [`tables`] what they run on,
+//! of the changes counts, what is an error, and whose memory a row lies in. [`pair`] has the words, [`list`] the pairs, [`text`] has their SQL, [`tables`] what they run on,
 //! [`sides`] runs them. Nothing is random: two runs do the same.
 
+mod list;
 mod outcome;
 mod pair;
 mod sides;
@@ -44,7 +45,7 @@ pub struct PairsOptions {
 /// Runs all pairs; false if one of them differs.
 pub fn perform(options: &PairsOptions) -> Result<bool> {
     let (_private, place) = options.server.open()?;
-    let mut pairs = pair::all();
+    let mut pairs = list::all();
     pairs.retain(|pair| {
         let name = pair.to_string();
         options.only.iter().all(|part| name.contains(part))
