@@ -140,7 +140,7 @@ impl Pair {
                     && !matches!(self.reach, Reach::Asked(_, Place::Returning))
             }
             // Tables with such triggers are there as they are.
-            Shape::Watched => !self.reach.is_trigger(),
+            Shape::Watched => is_with || matches!(self.reach, Reach::Asked(Means::PlPgSql, _)),
             // A function has memory of its own: what is behind the names makes no difference to it.
             Shape::Guarded | Shape::View => is_with,
             // MOT partitions refuse ON CONFLICT DO UPDATE by their parent.
@@ -166,34 +166,43 @@ impl Pair {
 
 /// All pairs, in the order in which they run: those that may end a server last.
 pub fn all() -> Vec<Pair> {
-    let mut pairs = Vec::new();
-    for shape in SHAPES {
-        for second in SECONDS {
-            for first in FIRSTS {
-                for reach in Reach::all() {
-                    for (subject, rows) in SUBJECTS
-                        .into_iter()
-                        .flat_map(|subject| ROWS.map(|rows| (subject, rows)))
-                    {
-                        for width in WIDTHS {
-                            pairs.push(Pair {
-                                first,
-                                reach,
-                                second,
-                                subject,
-                                rows,
-                                width,
-                                shape,
-                            });
-                        }
-                    }
-                }
-            }
-        }
-    }
+    let pairs = [Pair {
+        first: First::Insert,
+        reach: Reach::Before(Event::Insert),
+        second: Second::Insert,
+        subject: Subject::Same,
+        rows: Rows::One,
+        width: Width::Even,
+        shape: Shape::Table,
+    }];
+    let pairs = each_with(&pairs, SHAPES, |pair, shape| pair.shape = shape);
+    let pairs = each_with(&pairs, SECONDS, |pair, second| pair.second = second);
+    let pairs = each_with(&pairs, FIRSTS, |pair, first| pair.first = first);
+    let pairs = each_with(&pairs, Reach::all(), |pair, reach| pair.reach = reach);
+    let pairs = each_with(&pairs, SUBJECTS, |pair, subject| pair.subject = subject);
+    let pairs = each_with(&pairs, ROWS, |pair, rows| pair.rows = rows);
+    let mut pairs = each_with(&pairs, WIDTHS, |pair, width| pair.width = width);
     pairs.retain(Pair::is_wanted);
     pairs.sort_by_key(|pair| (pair.width == Width::Wild, pair.commits()));
     pairs
+}
+
+/// Each pair with each of some values.
+fn each_with<T: Copy>(
+    pairs: &[Pair],
+    values: impl IntoIterator<Item = T>,
+    set: impl Fn(&mut Pair, T),
+) -> Vec<Pair> {
+    let values: Vec<T> = values.into_iter().collect();
+    let mut all = Vec::with_capacity(pairs.len() * values.len());
+    for pair in pairs {
+        for value in &values {
+            let mut pair = *pair;
+            set(&mut pair, *value);
+            all.push(pair);
+        }
+    }
+    all
 }
 
 #[cfg(test)]

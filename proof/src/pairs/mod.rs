@@ -1,13 +1,16 @@
-//! What the own command did to a row, and what it does next: every pair, on a heap table and on MOT tables in lock step.
+//! What a command did to a row, and what it does next: every pair, on heap and MOT tables in lock step.
 //!
-//! A statement that comes upon rows which it has itself changed, by a WITH part, a function or a trigger, is where an engine's own rules meet: which
-//! of the changes counts, what is an error, and whose memory a row lies in. [`pair`] has the words, [`list`] the pairs, [`text`] has their SQL, [`tables`] what they run on,
-//! [`sides`] runs them. Nothing is random: two runs do the same.
+//! A statement can meet rows that it has changed itself, by a WITH part, a function or a trigger.
+//! There an engine's rules meet: which change counts, what is an error, whose memory a row lies in.
+//!
+//! [`pair`] has the words, [`list`] the pairs, [`text`] and [`statement`] have their SQL. [`tables`]
+//! says what they run on, [`sides`] runs them, [`outcome`] tells results. Nothing is random.
 
 mod list;
 mod outcome;
 mod pair;
 mod sides;
+mod statement;
 mod tables;
 mod text;
 
@@ -77,7 +80,7 @@ pub fn perform(options: &PairsOptions) -> Result<bool> {
     Ok(found.differences.is_empty() && found.complaints == 0)
 }
 
-/// Runs a pair and tells how it differs; now and then, whether the tables are still what they were.
+/// Runs a pair and tells how it differs. Now and then all tables must be what they were.
 fn one(sides: &mut Sides, pair: &Pair, found: &mut Found, trace: bool) -> Result<()> {
     let outcomes = sides.run(pair)?;
     let differences = differences(&outcomes);

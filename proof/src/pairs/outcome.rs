@@ -11,7 +11,7 @@ const LETTERS_MOST: usize = 8;
 pub struct Outcome {
     /// The statement's answer.
     pub answer: Answer,
-    /// The rows afterwards: of the pair's table and of the one aside, by each of their keys.
+    /// The rows afterwards, of the tables that the pair works on, by each of their keys.
     pub after: Answer,
 }
 
@@ -58,4 +58,16 @@ fn shortened(value: &str) -> String {
         rest = after;
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn repetitions_are_told_once() {
+        assert_eq!(shortened("one"), "one");
+        assert_eq!(shortened("aab"), "aab");
+        assert_eq!(shortened(&format!("a{}b", "!".repeat(200))), "a!*200b");
+    }
 }

@@ -1,4 +1,4 @@
-//! What a pair is: what the own command does to a row first, how it comes to do that, and what it does to a row next.
+//! What a pair is: what a command does to a row first, how it comes to that, and what it does next.
 
 use std::fmt;
 
@@ -162,15 +162,8 @@ impl Second {
     }
 }
 
-impl Reach {
-    /// By a trigger.
-    pub fn is_trigger(self) -> bool {
-        !matches!(self, Reach::Asked(..))
-    }
-}
-
 impl Pair {
-    /// The statement is a transaction of its own. Others are rolled back, which leaves the tables as they were.
+    /// The statement is a transaction of its own. Others are rolled back.
     pub fn commits(&self) -> bool {
         self.shape == Shape::Quiet
     }

@@ -1,4 +1,5 @@
-//! The sides: a heap one, and a MOT one for each setting of `mot.compiled_statements`. Each is a session with a schema of its own.
+//! The sides: a heap one, and a MOT one for each setting of `mot.compiled_statements`.
+//! Each is a session with a schema of its own.
 
 use super::outcome::Outcome;
 use super::pair::{Event, Means, Pair, Reach};
@@ -97,7 +98,7 @@ impl Sides {
             let act = tables::set_act(&act);
             self.ask(&act)?;
         }
-        let touched = [pair.table(), tables::ASIDE];
+        let touched = pair.touched();
         let outcomes = if pair.commits() {
             self.commit(&texts.second, &touched)?
         } else {
@@ -130,7 +131,8 @@ impl Sides {
         Ok(outcomes)
     }
 
-    /// A statement that is its own transaction, and what is read afterwards. The tables get their rows back.
+    /// A statement that is its own transaction, and what is read afterwards.
+    /// The tables get their rows back.
     fn commit(&mut self, statement: &str, touched: &[&str]) -> Result<Vec<Outcome>> {
         let answers = self.ask(statement)?;
         let after = self.ask(&read(touched))?;

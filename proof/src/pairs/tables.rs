@@ -61,7 +61,7 @@ pub fn create(schema: &str, is_mot: bool) -> Vec<String> {
     statements.push(format!(
         "CREATE VIEW {VIEW} AS SELECT id, name, n FROM {ITEM} WHERE id > 0 WITH CHECK OPTION"
     ));
-    // By settings of the session, so that one trigger does for all pairs. What it does itself fires nothing.
+    // By settings of the session, so that one trigger does for all pairs.
     statements.push(
         "CREATE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE this record := NEW; met int; BEGIN
            IF TG_OP = 'DELETE' THEN this := OLD; END IF;

@@ -1,10 +1,13 @@
-//! The SQL of a pair. Tables have rows (1, 'first row', 10) to (4, 'fourth row', 40); the names in `tables` are used here.
+//! The SQL of a pair, with the names of `tables`.
+//!
+//! Tables have rows (1, 'first row', 10) to (4, 'fourth row', 40).
 
-use super::pair::{First, Means, Pair, Place, Reach, Rows, Second, Shape, Subject, Width};
+use super::pair::{First, Pair, Reach, Rows, Second, Shape, Subject, Width};
+use super::statement::Statement;
 use super::tables;
 
 /// The keys that rows are given: of the primary key, and of the other one.
-type Keys = (i32, i32);
+pub type Keys = (i32, i32);
 
 /// The statement of a pair, and what it comes to first.
 #[derive(Clone, Debug)]
@@ -36,10 +39,18 @@ impl Pair {
     }
 
     /// The table that has its rows.
-    pub fn table(&self) -> &'static str {
+    fn table(&self) -> &'static str {
         match self.target() {
             tables::VIEW => tables::ITEM,
             name => name,
+        }
+    }
+
+    /// The tables that its rows are in afterwards.
+    pub fn touched(&self) -> Vec<&'static str> {
+        match self.subject {
+            Subject::Aside => vec![self.table(), tables::ASIDE],
+            _ => vec![self.table()],
         }
     }
 
@@ -47,19 +58,13 @@ impl Pair {
     pub fn texts(&self, name: &str) -> Texts {
         Texts {
             first: self.first_text(),
-            second: Statement {
-                pair: self,
-                name,
-                rows: self.proposed(),
-                at: self.at(),
-            }
-            .text(),
+            second: Statement::new(self, name).text(),
             at: self.proposed()[self.at()].0,
         }
     }
 
     /// The place of the row, among the statement's, at which the first thing is done.
-    fn at(&self) -> usize {
+    pub fn at(&self) -> usize {
         usize::from(self.rows == Rows::Behind)
     }
 
@@ -73,7 +78,8 @@ impl Pair {
         }
     }
 
-    fn first_text(&self) -> String {
+    /// What is done first.
+    pub fn first_text(&self) -> String {
         let table = match self.subject {
             Subject::Aside => tables::ASIDE,
             _ => self.table(),
@@ -117,7 +123,7 @@ impl Pair {
     }
 
     /// The rows that the statement inserts, or whose ids it looks for.
-    fn proposed(&self) -> Vec<Keys> {
+    pub fn proposed(&self) -> Vec<Keys> {
         let takes_key = self.first.takes_key();
         let (key, number) = if takes_key { (9, 90) } else { (3, 30) };
         let same = if self.first == First::Insert { 9 } else { 1 };
@@ -148,212 +154,62 @@ impl Pair {
     }
 }
 
-/// The second statement while it is put together.
-struct Statement<'a> {
-    pair: &'a Pair,
-    name: &'a str,
-    rows: Vec<Keys>,
-    at: usize,
-}
+#[cfg(test)]
+mod tests {
+    use super::super::pair::{Event, Means, Place};
+    use super::*;
 
-impl Statement<'_> {
-    /// Where the first thing is asked for, if not by a trigger.
-    fn place(&self) -> Option<Place> {
-        match self.pair.reach {
-            Reach::Asked(_, place) => Some(place),
-            _ => None,
-        }
+    const PAIR: Pair = Pair {
+        first: First::Delete,
+        reach: Reach::Asked(Means::With, Place::Set),
+        second: Second::UpsertById,
+        subject: Subject::Same,
+        rows: Rows::One,
+        width: Width::LongFirst,
+        shape: Shape::Table,
+    };
+
+    #[test]
+    fn a_part_is_read_in_the_place() {
+        assert_eq!(
+            PAIR.texts("").second,
+            "WITH part AS (DELETE FROM item WHERE id = 1 RETURNING id) \
+             INSERT INTO item AS t VALUES (1, 'outer', 10) ON CONFLICT (id) DO UPDATE \
+             SET name = (SELECT count(*) FROM part) || excluded.name || left(t.name, 3) \
+             WHERE true RETURNING t.*"
+        );
     }
 
-    fn is_with(&self) -> bool {
-        matches!(self.pair.reach, Reach::Asked(Means::With, _))
-    }
-
-    /// An expression that asks for it.
-    fn call(&self) -> String {
-        if self.is_with() {
-            "(SELECT count(*) FROM part)".to_owned()
-        } else {
-            format!("{}()", self.name)
-        }
-    }
-
-    /// The same, at one of several rows, whose id is `id`.
-    fn call_at(&self, id: &str, at: i32) -> String {
-        let call = self.call();
-        if self.rows.len() == 1 {
-            call
-        } else {
-            format!("CASE WHEN {id} = {at} THEN {call} ELSE 0 END")
-        }
-    }
-
-    fn at_row(&self) -> i32 {
-        self.rows[self.at].0
-    }
-
-    /// The new text of a row.
-    fn name_text(&self) -> &'static str {
-        match self.pair.width {
-            Width::LongSecond => "repeat('o', 200)",
-            _ => "'outer'",
-        }
-    }
-
-    fn values(&self) -> String {
-        let rows: Vec<String> = self
-            .rows
-            .iter()
-            .enumerate()
-            .map(|(place, (id, n))| {
-                let name = self.name_text();
-                if self.place() == Some(Place::Proposed) && place == self.at {
-                    format!("({id}, {} || {name}, {n})", self.call())
-                } else {
-                    format!("({id}, {name}, {n})")
-                }
-            })
-            .collect();
-        rows.join(", ")
-    }
-
-    /// What is joined with, behind a word or comma.
-    fn joined(&self, before: &str) -> String {
-        if self.place() != Some(Place::From) {
-            String::new()
-        } else if self.is_with() {
-            format!("{before} (SELECT count(*) AS c FROM part) p")
-        } else {
-            format!("{before} {}() p", self.name)
-        }
-    }
-
-    /// A condition behind those of its ids.
-    fn condition(&self) -> String {
-        match self.place() {
-            Some(Place::Where) => format!("{} >= 0", self.call_at("t.id", self.at_row())),
-            _ => "true".to_owned(),
-        }
-    }
-
-    fn ids(&self) -> String {
-        let ids: Vec<String> = self.rows.iter().map(|(id, _)| id.to_string()).collect();
-        format!("t.id IN ({})", ids.join(", "))
-    }
-
-    fn assignments(&self, row: &str) -> String {
-        let call = match self.place() {
-            Some(Place::Set) => format!("{} || ", self.call_at("t.id", self.at_row())),
-            _ => String::new(),
+    #[test]
+    fn a_function_is_called_at_one_of_two_rows() {
+        let pair = Pair {
+            reach: Reach::Asked(Means::Sql, Place::Where),
+            second: Second::Delete,
+            rows: Rows::Behind,
+            ..PAIR
         };
-        let keys = match (self.pair.second, self.pair.subject) {
-            (Second::Move, Subject::Key) => format!("id = {}, ", self.rows[0].1),
-            (Second::Move, _) => "id = t.id + 4, ".to_owned(),
-            (Second::Update, Subject::Number) => format!("n = {}, ", self.rows[0].1),
-            _ => String::new(),
-        };
-        let name = format!("{call}{row} || left(t.name, 3)");
-        match self.pair.width {
-            // As long as what INSERT proposes, and yet another text.
-            Width::Even => format!("{keys}name = reverse(left({name}, 5))"),
-            _ => format!("{keys}name = {name}"),
-        }
+        let texts = pair.texts("first_1");
+        assert_eq!(texts.first, "DELETE FROM item WHERE id = 1");
+        assert_eq!(
+            texts.second,
+            "DELETE FROM item AS t WHERE t.id IN (1, 2) AND \
+             CASE WHEN t.id = 2 THEN first_1() ELSE 0 END >= 0 RETURNING t.*"
+        );
     }
 
-    /// What is returned: the old or new row, around what is asked.
-    fn returned(&self) -> String {
-        let is_moved = self.pair.second == Second::Move && self.pair.subject != Subject::Key;
-        let at = self.at_row() + if is_moved { 4 } else { 0 };
-        match self.place() {
-            Some(Place::Returning) => format!("t.name, {}, t.*", self.call_at("t.id", at)),
-            _ => "t.*".to_owned(),
-        }
-    }
-
-    fn returning(&self) -> String {
-        match self.pair.shape {
-            Shape::Quiet => String::new(),
-            _ => format!(" RETURNING {}", self.returned()),
-        }
-    }
-
-    fn text(&self) -> String {
-        let first = self.pair.first_text();
-        let part = match (self.is_with(), self.pair.first.is_lock()) {
-            (false, _) => String::new(),
-            (true, true) => format!("WITH part AS ({first}) "),
-            (true, false) => format!("WITH part AS ({first} RETURNING id) "),
+    #[test]
+    fn a_trigger_acts_at_the_row_of_the_statement() {
+        let pair = Pair {
+            reach: Reach::Before(Event::Insert),
+            second: Second::Insert,
+            rows: Rows::Ahead,
+            ..PAIR
         };
-        let target = self.pair.target();
-        let statement = match self.pair.second {
-            Second::Insert => self.insert(target),
-            Second::UpsertById | Second::UpsertByNumber => self.upsert(target),
-            Second::DoNothing => format!(
-                "INSERT INTO {target} AS t VALUES {} ON CONFLICT DO NOTHING{}",
-                self.values(),
-                self.returning()
-            ),
-            Second::Update | Second::Move => format!(
-                "UPDATE {target} AS t SET {}{} WHERE {} AND {}{}",
-                self.assignments(self.name_text()),
-                self.joined(" FROM"),
-                self.ids(),
-                self.condition(),
-                self.returning()
-            ),
-            Second::Delete => format!(
-                "DELETE FROM {target} AS t{} WHERE {} AND {}{}",
-                self.joined(" USING"),
-                self.ids(),
-                self.condition(),
-                self.returning()
-            ),
-            Second::LockUpdate | Second::LockKeyShare => self.lock(target),
-        };
-        format!("{part}{statement}")
-    }
-
-    fn insert(&self, target: &str) -> String {
-        let values = self.values();
-        let source = match self.place() {
-            Some(Place::From) => format!(
-                "SELECT v.* FROM (VALUES {values}) v (id, name, n){}",
-                self.joined(",")
-            ),
-            Some(Place::Where) => format!(
-                "SELECT v.* FROM (VALUES {values}) v (id, name, n) WHERE {} >= 0",
-                self.call_at("v.id", self.at_row())
-            ),
-            _ => format!("VALUES {values}"),
-        };
-        format!("INSERT INTO {target} AS t {source}{}", self.returning())
-    }
-
-    fn upsert(&self, target: &str) -> String {
-        let arbiter = match self.pair.second {
-            Second::UpsertByNumber => "n",
-            _ => "id",
-        };
-        format!(
-            "INSERT INTO {target} AS t VALUES {} ON CONFLICT ({arbiter}) DO UPDATE SET {} WHERE {}{}",
-            self.values(),
-            self.assignments("excluded.name"),
-            self.condition(),
-            self.returning()
-        )
-    }
-
-    fn lock(&self, target: &str) -> String {
-        let strength = match self.pair.second {
-            Second::LockKeyShare => "KEY SHARE",
-            _ => "UPDATE",
-        };
-        format!(
-            "SELECT {} FROM {target} AS t{} WHERE {} AND {} FOR {strength} OF t",
-            self.returned(),
-            self.joined(","),
-            self.ids(),
-            self.condition()
-        )
+        let texts = pair.texts("");
+        assert_eq!(texts.at, 7);
+        assert_eq!(
+            texts.second,
+            "INSERT INTO before_item AS t VALUES (7, 'outer', 70), (1, 'outer', 10) RETURNING t.*"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Data-modifying WITH parts that a statement reads where it makes its rows: in SET, WHERE or RETURNING.
+//! Data-modifying WITH parts that a statement reads in SET, WHERE or RETURNING.
 use super::super::schema::{Column, Table};
 use super::change::assignments;
 use super::{Source, by_key, condition, value};
@@ -71,8 +71,9 @@ impl Part {
 impl Source<'_> {
     /// Now and then a part before a statement on `table`.
     ///
-    /// A part that SET or WHERE reads runs before the first row is changed, one that RETURNING reads after that. So there it leaves the
-    /// statement's table alone if the statement has several rows: which of them is the first one is a matter of the plan.
+    /// A part that SET or WHERE reads runs before the first row is changed. One that RETURNING reads
+    /// runs after that: then it leaves the table alone if there are several rows. Which of them is
+    /// the first one is a matter of the plan.
     pub(super) fn part(
         &self,
         rng: &mut SmallRng,
