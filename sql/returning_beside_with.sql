@@ -1,4 +1,5 @@
--- RETURNING whose sub-select is the first to read a part of WITH that changes rows: it shows the statement's own row, whatever the part does. The same as on heap tables.
+-- RETURNING whose sub-select is the first to read a part of WITH that changes rows: it shows
+-- the statement's own row, whatever the part does. The same as on heap tables.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS mot;
 CREATE SCHEMA rw;
@@ -7,7 +8,8 @@ CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL
 CREATE FUNCTION longer() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.name := NEW.name || ', longer'; RETURN NEW; END $$;
 CREATE TABLE heap_aside (id int PRIMARY KEY, name text, amount int);
 CREATE FOREIGN TABLE mot_aside (id int PRIMARY KEY, name text, amount int) SERVER mot;
--- Tables of every kind that UPDATE and DELETE go row by row for: triggers, generated columns, partitions, a view with CHECK OPTION.
+-- Tables of every kind that UPDATE and DELETE go row by row for: triggers, generated columns,
+-- partitions, a view with CHECK OPTION.
 CREATE PROCEDURE make(kind text) LANGUAGE plpgsql AS $$
 DECLARE prefix text := CASE kind WHEN 'mot' THEN 'FOREIGN' END; server text := CASE kind WHEN 'mot' THEN 'SERVER mot' END;
 BEGIN

@@ -96,8 +96,9 @@ impl Known {
 /// Locks may lie below the newest state: those of KEY SHARE, which a change puts itself upon. The walk for them ends where a state says that
 /// there are no more, or where `known` does; else each writer of a hot row, which always has a lock, would walk all its states since the horizon.
 ///
-/// Who stands in the way is waited for only if the row is still as it was seen. One that has changed
-/// stays changed, however the other ends: whether another transaction did that, or this one.
+/// Who stands in the way is waited for only if the row is still as it was seen. One that has
+/// changed stays changed, however the other ends: whether another transaction did that, or this
+/// one.
 pub(super) fn examine(
     head: Head,
     seen: VersionRef,

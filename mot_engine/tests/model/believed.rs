@@ -82,8 +82,8 @@ impl Test {
     ) -> Option<Written> {
         // A KEY SHARE locker passes over committed changes that left the keys alone, to the state it saw.
         let mut has_passed = false;
-        // The oldest of the own states above the one seen, and the newest, which is told of where another
-        // transaction's change came first.
+        // The oldest of the own states above the one seen, and the newest, which is told of where
+        // another transaction's change came first.
         let (mut own, mut newest_own) = (None, None);
         for (position, version) in model.versions.iter().enumerate().rev() {
             match self.world.fate(version.xid) {

@@ -145,8 +145,8 @@ impl Modify {
     /// triggers and a view's CHECK OPTION see the row's system columns. Only a heap-tuple slot can;
     /// another keeps its values.
     ///
-    /// Where anybody looks, the slot owns a copy. RETURNING may be the first to read a WITH part that
-    /// changes rows, and each row of that part empties the memory of one row.
+    /// Where anybody looks, the slot owns a copy. RETURNING may be the first to read a WITH part
+    /// that changes rows, and each row of that part empties the memory of one row.
     pub unsafe fn show(
         &mut self,
         info: *mut pg_sys::ResultRelInfo,

@@ -182,8 +182,9 @@ fn refuse_unseen(state: &Modify, row: Slot, version: VersionRef) {
     }
 }
 
-/// Raises 21000 of a row that this command, or one that it ran, has made or changed. Before the lock,
-/// which might be waited for: as `heap_lock_tuple` does with a state that the command cannot see.
+/// Raises 21000 of a row that this command, or one that it ran, has made or changed. Before the
+/// lock, which might be waited for: as `heap_lock_tuple` does with a state that the command cannot
+/// see.
 fn refuse_second_change(state: &Modify, estate: *mut pg_sys::EState, version: VersionRef) {
     if PgClock.is_current(version.xid()) && version.cid() >= state.command(estate) {
         pg_sys::panic::ErrorReport::new(
@@ -198,8 +199,8 @@ fn refuse_second_change(state: &Modify, estate: *mut pg_sys::EState, version: Ve
     }
 }
 
-/// Whether the row is still in the state that was locked, ahead of BEFORE UPDATE row triggers, which
-/// are not fired for another one. A change by a command that SET or WHERE ran is an error.
+/// Whether the row is still in the state that was locked, ahead of BEFORE UPDATE row triggers,
+/// which are not fired for another one. A change by a command that SET or WHERE ran is an error.
 fn is_unchanged(
     target: &Target,
     row: Slot,
@@ -231,8 +232,8 @@ unsafe fn update_existing(
     unsafe {
         let set = (*info).ri_onConflict;
         let existing = (*set).oc_Existing;
-        // A BEFORE INSERT row trigger's row lies in the memory of one row, which a part that is run by
-        // SET or WHERE empties.
+        // A BEFORE INSERT row trigger's row lies in the memory of one row, which a part that SET or
+        // WHERE runs empties.
         tuple::materialize(excluded);
         tuple::store_copy(existing, row, version, state.target.oid());
         let context = (*state.node).ps.ps_ExprContext;
