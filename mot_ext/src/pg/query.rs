@@ -1,7 +1,8 @@
 //! The relations that a query reads, in its subqueries, too.
 //!
-//! The walker takes as little stack as core's own, so it reaches `max_stack_depth` (54001) no sooner than core
-//! does. It is a plain frame with nothing to drop: an error in it jumps over it to the guard around the walk.
+//! The walker takes as little stack as core's own, so it reaches `max_stack_depth` (54001) no
+//! sooner than core does. It is a plain frame with nothing to drop: an error jumps over it to the
+//! guard around the walk.
 #![allow(ffi_unwind_calls)]
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::T_Query;
@@ -33,7 +34,7 @@ unsafe extern "C-unwind" {
 /// A query as the parser or the rewriter makes it. The entries belong to it.
 pub unsafe fn relations(query: *mut pg_sys::Query) -> Vec<*mut pg_sys::RangeTblEntry> {
     let mut entries: *mut pg_sys::List = std::ptr::null_mut();
-    // SAFETY: a live query (caller); the list outlives the walk, and its items are range table entries.
+    // SAFETY: a live query (caller); the list outlives the walk. Its items are range table entries.
     unsafe {
         let context = (&raw mut entries).cast();
         pg_sys::ffi::pg_guard_ffi_boundary(|| collect(query.cast(), context));
