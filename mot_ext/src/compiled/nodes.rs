@@ -11,6 +11,10 @@ use pgrx::pg_sys::NodeTag::*;
 /// A scan in the plan: its place in the range table.
 pub type Position = u32;
 
+/// Plans of more nodes are not kept. Their states would take more memory than a kept tree may, and walks
+/// over the states (`survey.rs`) take some 3 kB of stack for each one below the other.
+const NODES_MAX: usize = 100;
+
 /// The scans of a plan whose states may be kept; `None`: core has to make them anew each time.
 pub unsafe fn scans(statement: *mut pg_sys::PlannedStmt) -> Option<Vec<Position>> {
     // SAFETY: a finished plan.
@@ -24,38 +28,47 @@ pub unsafe fn scans(statement: *mut pg_sys::PlannedStmt) -> Option<Vec<Position>
             && !plan.parallelModeNeeded
             // Machine code belongs to one execution.
             && plan.jitFlags == 0;
+        if !is_query {
+            return None;
+        }
+        let nodes = nodes(plan)?;
         let mut found = Vec::new();
-        let is_kept = is_query && roots(plan).all(|root| collect(root, &mut found));
-        (is_kept && !found.is_empty()).then_some(found)
+        let are_kept = nodes.into_iter().all(|node| may_be_kept(node, &mut found));
+        (are_kept && !found.is_empty()).then_some(found)
     }
 }
 
-/// Tells every node of a plan that it depends on one more parameter, which nobody reads. When that "changes", core's own rescan
-/// does everything anew, subqueries included. The parameter's number.
+/// Tells every node of a plan whose states may be kept that it depends on one more parameter, which
+/// nobody reads. When that "changes", core's own rescan does everything anew, subqueries included. The
+/// parameter's number.
 pub unsafe fn make_rescannable(statement: *mut pg_sys::PlannedStmt) -> i32 {
     // SAFETY: a plan of ours to change, in the current memory context.
     unsafe {
         let types = (*statement).paramExecTypes;
         let number = if types.is_null() { 0 } else { (*types).length };
         (*statement).paramExecTypes = pg_sys::lappend_oid(types, pg_sys::INT4OID);
-        for root in roots(&*statement) {
-            depend_on(root, number);
+        for node in nodes(&*statement).into_iter().flatten() {
+            (*node).extParam = pg_sys::bms_add_member((*node).extParam, number);
+            (*node).allParam = pg_sys::bms_add_member((*node).allParam, number);
         }
         number
     }
 }
 
-unsafe fn depend_on(node: *mut pg_sys::Plan, parameter: i32) {
-    if node.is_null() {
-        return;
-    }
-    // SAFETY: as for `make_rescannable`.
+/// The nodes of a plan and of its subplans, as far as they are of the kinds let through; `None`: too many.
+unsafe fn nodes(plan: &pg_sys::PlannedStmt) -> Option<Vec<*mut pg_sys::Plan>> {
+    // SAFETY: a finished plan.
     unsafe {
-        (*node).extParam = pg_sys::bms_add_member((*node).extParam, parameter);
-        (*node).allParam = pg_sys::bms_add_member((*node).allParam, parameter);
-        for child in children(node) {
-            depend_on(child, parameter);
+        let mut found: Vec<_> = roots(plan).filter(|root| !root.is_null()).collect();
+        let mut looked_at = 0;
+        while let Some(&node) = found.get(looked_at) {
+            if found.len() > NODES_MAX {
+                return None;
+            }
+            looked_at += 1;
+            found.extend(children(node).into_iter().filter(|child| !child.is_null()));
         }
+        Some(found)
     }
 }
 
@@ -78,11 +91,8 @@ unsafe fn children(node: *mut pg_sys::Plan) -> [*mut pg_sys::Plan; 3] {
     }
 }
 
-/// Whether the states of a node, and of those below it, may be kept.
-unsafe fn collect(node: *mut pg_sys::Plan, found: &mut Vec<Position>) -> bool {
-    if node.is_null() {
-        return true;
-    }
+/// Whether the states of a node may be kept.
+unsafe fn may_be_kept(node: *mut pg_sys::Plan, found: &mut Vec<Position>) -> bool {
     // SAFETY: a plan node.
     unsafe {
         let plan = &*node;
@@ -90,9 +100,6 @@ unsafe fn collect(node: *mut pg_sys::Plan, found: &mut Vec<Position>) -> bool {
             && are_plain(plan.qual, Scope::Tree)
             && are_plain(plan.initPlan, Scope::Tree)
             && is_kept(node, found)
-            && children(node)
-                .into_iter()
-                .all(|child| collect(child, found))
     }
 }
 

@@ -2,11 +2,9 @@
 use super::refuse::raise;
 use super::utility::Statement;
 use super::{identity, inheritance, nodes};
-use crate::pg::version;
-use pgrx::pg_sys::NodeTag::*;
+use crate::pg::{query, version};
 use pgrx::pg_sys::{self, ObjectType::*};
 use pgrx::prelude::*;
-use std::ffi::c_void;
 
 /// LOCK TABLE with memory-optimized tables in its list, or with views, each in its turn.
 pub unsafe fn statement(statement: &Statement, node: *mut pg_sys::LockStmt) -> bool {
@@ -119,68 +117,75 @@ unsafe fn lock_relation(relid: pg_sys::Oid, mode: pg_sys::LOCKMODE, nowait: bool
     }
 }
 
-/// What is to be locked below a view.
-struct Below {
-    view: pg_sys::Oid,
+/// What a view reads.
+struct View {
     /// Whose rights to the tables are asked.
     user: pg_sys::Oid,
-    mode: pg_sys::LOCKMODE,
-    nowait: bool,
+    reads: Vec<Read>,
 }
 
-/// Locks the memory-optimized tables that a view reads, through other views, too. Core has locked the views.
-unsafe fn lock_below(view: pg_sys::Oid, mode: pg_sys::LOCKMODE, nowait: bool) {
-    // SAFETY: a locked view; its query stays as long as it is open.
-    unsafe {
-        let opened = pg_sys::table_open(view, pg_sys::NoLock as i32);
-        let options = (*opened).rd_options.cast::<pg_sys::ViewOptions>();
-        let asks_invoker = options.as_ref().is_some_and(|set| set.security_invoker);
-        let mut below = Below {
-            view,
-            user: if asks_invoker {
+/// A relation in a view's query.
+struct Read {
+    relid: pg_sys::Oid,
+    /// By the view's query, as in core: core has not locked what became a view later.
+    is_view: bool,
+    /// Without ONLY.
+    with_children: bool,
+}
+
+impl View {
+    /// Of a view that is locked.
+    unsafe fn of(relid: pg_sys::Oid) -> View {
+        // SAFETY: the view's query lives as long as the view is open; what is kept of it is copied.
+        unsafe {
+            let opened = pg_sys::table_open(relid, pg_sys::NoLock as i32);
+            let options = (*opened).rd_options.cast::<pg_sys::ViewOptions>();
+            let asks_invoker = options.as_ref().is_some_and(|set| set.security_invoker);
+            let user = if asks_invoker {
                 pg_sys::GetUserId()
             } else {
                 (*(*opened).rd_rel).relowner
-            },
-            mode,
-            nowait,
-        };
-        let query = pg_sys::get_view_query(opened);
-        lock_tables_of(query.cast(), (&raw mut below).cast());
-        pg_sys::table_close(opened, pg_sys::NoLock as i32);
+            };
+            let reads = query::relations(pg_sys::get_view_query(opened))
+                .into_iter()
+                .map(|entry| Read {
+                    relid: (*entry).relid,
+                    is_view: (*entry).relkind as u8 == pg_sys::RELKIND_VIEW,
+                    with_children: (*entry).inh,
+                })
+                .collect();
+            pg_sys::table_close(opened, pg_sys::NoLock as i32);
+            View { user, reads }
+        }
     }
 }
 
-/// The walker, as core's LockViewRecurse_walker.
-#[pg_guard]
-unsafe extern "C-unwind" fn lock_tables_of(node: *mut pg_sys::Node, below: *mut c_void) -> bool {
-    if node.is_null() {
-        return false;
-    }
-    // SAFETY: a view's query or a part of it, cast by tag; `below` is the caller's.
-    unsafe {
-        if nodes::tag(node) != T_Query {
-            return pg_sys::expression_tree_walker(node, Some(lock_tables_of), below);
-        }
-        let query = node.cast::<pg_sys::Query>();
-        let asked = &*below.cast::<Below>();
-        for entry in nodes::items::<pg_sys::RangeTblEntry>((*query).rtable) {
-            let relid = (*entry).relid;
-            // Its own entries stand for the old and the new row.
-            if (*entry).rtekind != pg_sys::RTEKind::RTE_RELATION || relid == asked.view {
-                continue;
-            }
-            if is_view(relid) {
-                lock_below(relid, asked.mode, asked.nowait);
-            } else if identity::is_mot_table(relid) {
-                check_privileges(relid, asked.user, asked.mode);
-                lock_relation(relid, asked.mode, asked.nowait);
-                if (*entry).inh {
-                    lock_children(relid, asked.mode, asked.nowait);
+/// Locks the memory-optimized tables that a view reads, through other views, too. Core has locked the
+/// views.
+///
+/// A view may read itself, directly or through others. Each view is looked at once.
+unsafe fn lock_below(view: pg_sys::Oid, mode: pg_sys::LOCKMODE, nowait: bool) {
+    let mut views = vec![view];
+    let mut done = 0;
+    while let Some(&next) = views.get(done) {
+        done += 1;
+        // SAFETY: core has locked the view.
+        let view = unsafe { View::of(next) };
+        for read in view.reads {
+            if read.is_view {
+                if !views.contains(&read.relid) {
+                    views.push(read.relid);
+                }
+            } else if identity::is_mot_table(read.relid) {
+                // SAFETY: the oid of a table, which is locked before its children are looked for.
+                unsafe {
+                    check_privileges(read.relid, view.user, mode);
+                    lock_relation(read.relid, mode, nowait);
+                    if read.with_children {
+                        lock_children(read.relid, mode, nowait);
+                    }
                 }
             }
         }
-        let flags = pg_sys::QTW_IGNORE_JOINALIASES as i32;
-        pg_sys::query_tree_walker(query, Some(lock_tables_of), below, flags)
     }
 }

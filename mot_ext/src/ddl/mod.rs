@@ -67,6 +67,8 @@ mod starting_values;
 mod storage;
 mod utility;
 
+#[cfg(debug_assertions)]
+pub use identity::is_mot_table;
 pub use storage::{materialize, truncate};
 
 /// Installs the hooks; a line of `_PG_init`.

@@ -144,52 +144,68 @@ unsafe fn ancestors(es: *mut pg_sys::ExplainState, wanted: *mut pg_sys::Plan) ->
         }
         let mut roots = vec![(*statement).planTree];
         roots.extend(items::<pg_sys::Plan>((*statement).subplans));
-        for root in roots {
-            let mut path = Vec::new();
-            if find(root, wanted, &mut path) {
-                return list(&path);
-            }
-        }
-        std::ptr::null_mut()
+        list(&path_to(wanted, &roots))
     }
 }
 
-/// Finds a node below `at`; `path` gets the nodes above it, nearest first.
-unsafe fn find(
-    at: *mut pg_sys::Plan,
+/// A node of a plan, and the place in the list of nodes of the one above it.
+struct Found {
+    node: *mut pg_sys::Plan,
+    above: Option<usize>,
+}
+
+/// The nodes above a node that is below one of the roots, nearest first. Plans nest as deep as subqueries
+/// do, so that a list, and not the stack, says where the search is.
+unsafe fn path_to(
     wanted: *mut pg_sys::Plan,
-    path: &mut Vec<*mut pg_sys::Plan>,
-) -> bool {
-    if at.is_null() {
-        return false;
+    roots: &[*mut pg_sys::Plan],
+) -> Vec<*mut pg_sys::Plan> {
+    let root = |node: &*mut pg_sys::Plan| Found {
+        node: *node,
+        above: None,
+    };
+    let mut found: Vec<_> = roots.iter().map(root).collect();
+    let mut at = 0;
+    while at < found.len() {
+        let Found { node, above } = found[at];
+        if node == wanted {
+            let next = |place: &usize| found[*place].above;
+            return std::iter::successors(above, next)
+                .map(|place| found[place].node)
+                .collect();
+        }
+        if !node.is_null() {
+            // SAFETY: a node of the plan.
+            let below = unsafe { children(node) };
+            found.extend(below.into_iter().map(|node| Found {
+                node,
+                above: Some(at),
+            }));
+        }
+        at += 1;
     }
-    if at == wanted {
-        return true;
-    }
-    // SAFETY: a plan tree; each cast follows the node's tag.
+    Vec::new()
+}
+
+/// What a node reads from; some may be NULL.
+unsafe fn children(node: *mut pg_sys::Plan) -> Vec<*mut pg_sys::Plan> {
+    // SAFETY: a plan node; each cast follows the node's tag.
     unsafe {
-        let mut children = vec![(*at).lefttree, (*at).righttree];
-        match (*at.cast::<pg_sys::Node>()).type_ {
+        let mut children = vec![(*node).lefttree, (*node).righttree];
+        match (*node).type_ {
             pg_sys::NodeTag::T_Append => {
-                children.extend(items::<pg_sys::Plan>(
-                    (*at.cast::<pg_sys::Append>()).appendplans,
-                ));
+                let node = node.cast::<pg_sys::Append>();
+                children.extend(items::<pg_sys::Plan>((*node).appendplans));
             }
             pg_sys::NodeTag::T_MergeAppend => {
-                let node = at.cast::<pg_sys::MergeAppend>();
+                let node = node.cast::<pg_sys::MergeAppend>();
                 children.extend(items::<pg_sys::Plan>((*node).mergeplans));
             }
             pg_sys::NodeTag::T_SubqueryScan => {
-                children.push((*at.cast::<pg_sys::SubqueryScan>()).subplan);
+                children.push((*node.cast::<pg_sys::SubqueryScan>()).subplan);
             }
             _ => {}
         }
-        for child in children {
-            if find(child, wanted, path) {
-                path.push(at);
-                return true;
-            }
-        }
+        children
     }
-    false
 }

@@ -1,6 +1,14 @@
-//! What core's planner believes of the indexes of memory-optimized tables, beyond what it reads in the catalog.
+//! What core's planner believes of memory-optimized tables and their indexes, beyond what it reads in
+//! the catalog.
 //!
-//! - Their families are btree's, which order and compare as ours do (`sortopfamily`, which core finds by each class's `<`). Core knows an equality by btree's
+//! - Tables are foreign tables. The planner goes by the range table entry, which the rewriter keeps
+//!   true. An extension that puts another table into a rewritten query, as Citus does with a shard, may
+//!   leave the entry's `relkind` as it was. Core would scan the table by an access method, which it has
+//!   not, and crash. The hook is called before the planner chooses how to scan. What core reads of the
+//!   entry earlier is the kind of row mark, which is the same for heap tables (`lock_rows`). A target of
+//!   INSERT does not come here (`modify/begin.rs`).
+//! - Families of indexes are btree's, which order and compare as ours do (`sortopfamily`, which core
+//!   finds by each class's `<`). Core knows an equality by btree's
 //!   families, and takes an index as a proof that a join meets one row at most only where the equality is of the index's family.
 //! - That proof is kept from an index where it would not hold: under a snapshot that may be older than the index, for such a snapshot may see several
 //!   rows of one key (a heap table's planner takes it there); and where the query compares in a way in which values are equal that are not the
@@ -42,10 +50,12 @@ unsafe extern "C-unwind" fn get_relation_info(
             previous(root, relation, has_children, rel);
         }
         let wrapper = (*rel).fdwroutine;
-        if wrapper.is_null() || (*rel).indexlist.is_null() {
+        if wrapper.is_null() || !handler::is_routine(wrapper) {
             return;
         }
-        if handler::is_routine(wrapper) {
+        let entry = *(*root).simple_rte_array.add((*rel).relid as usize);
+        (*entry).relkind = pg_sys::RELKIND_FOREIGN_TABLE as _;
+        if !(*rel).indexlist.is_null() {
             describe_indexes(root, rel);
         }
     }

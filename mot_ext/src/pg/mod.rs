@@ -12,6 +12,7 @@ pub mod interrupts;
 pub mod owner;
 pub mod partition;
 pub mod predicate;
+pub mod query;
 pub mod report;
 pub mod slot;
 pub mod sxact;

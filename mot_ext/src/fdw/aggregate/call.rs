@@ -78,11 +78,11 @@ impl Call {
         node: *mut pg_sys::Node,
         input: Input,
     ) -> Option<Argument> {
+        let mut node = node;
         // SAFETY: an expression of the aggregate's argument type; casts by tag.
         unsafe {
-            if (*node).type_ == T_RelabelType {
-                let below = (*node.cast::<pg_sys::RelabelType>()).arg;
-                return Call::argument(compiler, below.cast(), input);
+            while (*node).type_ == T_RelabelType {
+                node = (*node.cast::<pg_sys::RelabelType>()).arg.cast();
             }
             match input {
                 Input::Number(kind) => compiler.number(node, kind).map(Argument::Number),

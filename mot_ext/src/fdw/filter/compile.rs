@@ -227,8 +227,12 @@ impl Compiler {
     }
 
     unsafe fn text(&mut self, node: *mut pg_sys::Node) -> Option<Text> {
+        let mut node = node;
         // SAFETY: an expression of a finished plan, whose value the function it is given to takes as a text; casts by tag.
         unsafe {
+            while (*node).type_ == T_RelabelType {
+                node = (*node.cast::<pg_sys::RelabelType>()).arg.cast();
+            }
             match (*node).type_ {
                 T_Var => {
                     let (column, length) = self.column(&*node.cast())?;
@@ -249,7 +253,6 @@ impl Compiler {
                     let source = self.parameter(node.cast(), -1, false)?;
                     Some(Text::Parameter(self.parameters.add(source, Form::Text)))
                 }
-                T_RelabelType => self.text((*node.cast::<pg_sys::RelabelType>()).arg.cast()),
                 _ => None,
             }
         }

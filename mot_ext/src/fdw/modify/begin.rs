@@ -51,15 +51,7 @@ pub unsafe fn plan_foreign_modify(
 ) -> *mut pg_sys::List {
     // SAFETY: the planner's own node; a list in its memory context.
     unsafe {
-        // Core takes what it gets back from INSERT for new, and gives NULLs for the old values of a row that was updated.
-        if (*plan).onConflictAction == pg_sys::OnConflictAction::ONCONFLICT_UPDATE
-            && version::returns_old_values((*plan).returningLists)
-        {
-            errors::unsupported(
-                "old values in RETURNING of INSERT ... ON CONFLICT DO UPDATE on memory-optimized tables",
-                "Return the new values only, or read the row before, with SELECT ... FOR UPDATE.",
-            );
-        }
+        refuse_old_values(plan);
         if (*plan).operation == pg_sys::CmdType::CMD_INSERT {
             return private::encode_row_by_row(Planned::none());
         }
@@ -69,6 +61,22 @@ pub unsafe fn plan_foreign_modify(
         let planned = Planned::of(relation, (*plan).operation);
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
         private::encode_row_by_row(planned)
+    }
+}
+
+/// Core takes what it gets back from INSERT for new, and gives NULLs for the old values of a row that was
+/// updated.
+unsafe fn refuse_old_values(plan: *const pg_sys::ModifyTable) {
+    // SAFETY: a planned node.
+    unsafe {
+        if (*plan).onConflictAction == pg_sys::OnConflictAction::ONCONFLICT_UPDATE
+            && version::returns_old_values((*plan).returningLists)
+        {
+            errors::unsupported(
+                "old values in RETURNING of INSERT ... ON CONFLICT DO UPDATE on memory-optimized tables",
+                "Return the new values only, or read the row before, with SELECT ... FOR UPDATE.",
+            );
+        }
     }
 }
 
@@ -156,8 +164,12 @@ pub unsafe fn begin_foreign_modify(
         // SAFETY: as core calls it: what plan_foreign_modify gave for an open relation.
         unsafe {
             let plan = (*node).ps.plan.cast::<pg_sys::ModifyTable>();
-            private::planned_triggers(private_of(plan, info))
-                .check((*info).ri_RelationDesc, (*plan).operation);
+            let private = private_of(plan, info);
+            if private::serial(private).is_none() {
+                // The target came under another kind (`relation_info`): core planned it without us.
+                refuse_old_values(plan);
+            }
+            private::planned_triggers(private).check((*info).ri_RelationDesc, (*plan).operation);
             begin(node, info);
         }
     }
