@@ -1,0 +1,124 @@
+//! Giving an index another access method: in the catalog, and in the entry of the relation cache.
+use crate::ddl::nodes;
+use crate::ddl::refuse::raise;
+use pgrx::{PgSqlErrorCode, pg_sys};
+
+/// The access methods by which core and we know an index.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// Core's own.
+    Btree,
+    /// Ours.
+    Mot,
+}
+
+impl Method {
+    /// Its oid.
+    pub fn oid(self) -> pg_sys::Oid {
+        match self {
+            Method::Btree => pg_sys::BTREE_AM_OID,
+            Method::Mot => crate::storage::index_method(),
+        }
+    }
+}
+
+/// Writes an index's access method into `pg_class`, and makes the change visible to what follows.
+///
+/// # Safety
+/// The index's row in `pg_class` is visible, and nobody else can change it: the caller has a lock for that.
+pub unsafe fn write(index: pg_sys::Oid, method: Method) {
+    // SAFETY: the row is a copy of the cache's, whose fixed part is a pg_class row.
+    unsafe {
+        let lock = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
+        let class = pg_sys::table_open(pg_sys::RelationRelationId, lock);
+        let none = pg_sys::Datum::from(0);
+        let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
+        let row = pg_sys::SearchSysCacheCopy(cache, pg_sys::Datum::from(index), none, none, none);
+        if row.is_null() {
+            missing(index);
+        }
+        let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_class>(row);
+        (*form).relam = method.oid();
+        pg_sys::CatalogTupleUpdate(class, &raw mut (*row).t_self, row);
+        pg_sys::heap_freetuple(row);
+        pg_sys::table_close(class, lock);
+        pg_sys::CommandCounterIncrement();
+    }
+}
+
+/// Has an open entry of the relation cache call the functions of the access method that its catalog row names.
+///
+/// Core makes them when it builds the entry, and keeps them for as long as the entry lives. The entry of an
+/// index that this transaction has made, or given a new file, lives to the end of the transaction.
+///
+/// # Safety
+/// An open index whose entry was read anew since the catalog was changed.
+pub unsafe fn refresh_routine(index: pg_sys::Relation) {
+    // SAFETY: an index's entry has a routine of its own, of this size, and the new one is a copy too.
+    unsafe {
+        let method = (*(*index).rd_rel).relam;
+        let cache = pg_sys::SysCacheIdentifier::AMOID as i32;
+        let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(method));
+        if row.is_null() {
+            missing(method);
+        }
+        let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_am>(row);
+        let handler = (*form).amhandler;
+        pg_sys::ReleaseSysCache(row);
+        let routine = pg_sys::GetIndexAmRoutine(handler);
+        std::ptr::copy_nonoverlapping(routine, (*index).rd_indam.cast(), 1);
+        pg_sys::pfree(routine.cast());
+        (*index).rd_amhandler = handler;
+    }
+}
+
+/// The access method of a relation; `InvalidOid`: it has none, or is gone.
+pub fn of(relation: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: a catalog's row, released when its field was read.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
+        let row = pg_sys::SearchSysCache1(cache, pg_sys::Datum::from(relation));
+        if row.is_null() {
+            return pg_sys::InvalidOid;
+        }
+        let method = (*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_class>(row)).relam;
+        pg_sys::ReleaseSysCache(row);
+        method
+    }
+}
+
+/// The indexes of a table that the caller has locked.
+///
+/// # Safety
+/// The table is there.
+pub unsafe fn indexes_of(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    // SAFETY: the table is opened and closed here; the list is core's copy.
+    unsafe {
+        let relation = pg_sys::relation_open(table, pg_sys::NoLock as pg_sys::LOCKMODE);
+        let list = pg_sys::RelationGetIndexList(relation);
+        let indexes = pgrx::PgList::<pg_sys::Oid>::from_pg(list)
+            .iter_oid()
+            .collect();
+        pg_sys::relation_close(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
+        indexes
+    }
+}
+
+/// The name of a relation, for a message.
+///
+/// # Safety
+/// An open relation.
+pub unsafe fn name_of(relation: pg_sys::Relation) -> String {
+    // SAFETY: the caller's relation is open.
+    nodes::name(unsafe { &(*(*relation).rd_rel).relname })
+}
+
+/// Raises for a row that a lock of the caller's keeps in the catalog.
+fn missing(oid: pg_sys::Oid) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
+        format!("cache lookup failed for relation {}", oid.to_u32()),
+        None,
+        None,
+    )
+}
