@@ -67,7 +67,8 @@ mod starting_values;
 mod storage;
 mod utility;
 
-pub use storage::{materialize, truncate};
+pub use definition::index_definition;
+pub use storage::{duplicated, keep_from_older, materialize, truncate};
 
 /// Installs the hooks; a line of `_PG_init`.
 pub fn init() {
