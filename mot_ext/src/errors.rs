@@ -315,6 +315,17 @@ pub fn ambiguous_tuple_id() -> ! {
     )
 }
 
+/// Raises 54000: a table has as many rows as tuple ids can name.
+pub fn too_many_rows(rows_max: u64) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        format!("a memory-optimized table cannot have more than {rows_max} rows"),
+        "",
+        "Delete rows, or use partitions."
+    )
+}
+
 /// Raises 40001: a tuple id meant one version when the statement began, and means a newer one now.
 pub fn overtaken_tuple_id() -> ! {
     raise_report!(

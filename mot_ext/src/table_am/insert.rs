@@ -57,6 +57,7 @@ unsafe fn insert(
         let Inserted::Done(row, version) = inserted else {
             unreachable!("a duplicate is an error where no index is an arbiter");
         };
+        target::check_row_id(row);
         let shown = Shown {
             relation: target.oid(),
             row,

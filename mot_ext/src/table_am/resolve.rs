@@ -37,12 +37,12 @@ pub unsafe fn named(
 ) -> Option<VersionRef> {
     // SAFETY: the caller's.
     let readings = unsafe { readings(snapshot) };
-    let found = session.state_at(&PgClock, table, name.row, name.ordinal, &readings);
+    let reading = readings[0].as_ref().or(readings[1].as_ref());
+    let found = session.state_at(&PgClock, table, name.row, name.ordinal, reading);
     match found {
         StateAt::None => None,
         StateAt::One(version) => Some(version),
         StateAt::Ambiguous => errors::ambiguous_tuple_id(),
-        StateAt::Overtaken => errors::overtaken_tuple_id(),
     }
 }
 

@@ -50,6 +50,7 @@ pub unsafe fn insert(
             let xid = xact::write_xid();
             or_raise(xact::current().insert(target.session, target.table, body, xid, command))
         });
+        target::check_row_id(row);
         PENDING.0.set(Some(Pending {
             table: target.table,
             row,

@@ -4,8 +4,9 @@ use crate::fdw::tuple;
 use crate::fdw::write::Target;
 use crate::pg;
 use crate::relation::Relation;
-use crate::{session, storage};
-use mot_engine::CommandId;
+use super::tid;
+use crate::{errors, session, storage};
+use mot_engine::{CommandId, Slot};
 use pgrx::pg_sys;
 use std::cell::Cell;
 
@@ -50,6 +51,13 @@ pub unsafe fn with_body<R>(slot: *mut pg_sys::TupleTableSlot, action: impl FnOnc
         let body = tuple::form(slot);
         pg_sys::MemoryContextSwitchTo(old);
         action(body)
+    }
+}
+
+/// Raises 54000 for a row that no tuple id could name.
+pub fn check_row_id(row: Slot) {
+    if row.0 >= tid::ROWS_MAX {
+        errors::too_many_rows(tid::ROWS_MAX);
     }
 }
 
