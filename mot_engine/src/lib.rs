@@ -43,7 +43,7 @@ pub use check::{CheckReport, Problem};
 pub use clock::{Clock, Now, Snapshot};
 pub use engine::{Engine, State};
 pub use errors::EngineError;
-pub use ids::{CommandId, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
+pub use ids::{CommandId, FileKey, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
 pub use index::{Build, EntryRange};
 pub use reclaim::{OldSnapshot, OldSnapshots, Sweep};
 pub use rest::{NotTakenOver, TakenOver};

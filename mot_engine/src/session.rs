@@ -7,7 +7,7 @@ use crate::clock::{Clock, Snapshot};
 use crate::decoded::{Decoded, Definitions};
 use crate::engine::{Engine, SessionLine};
 use crate::errors::EngineError;
-use crate::ids::{RelationKey, Slot, Xid};
+use crate::ids::{FileKey, RelationKey, Slot, Xid};
 use crate::index::KEYS_TOGETHER;
 use crate::key::{HasNull, IndexDefinition, KeyBuffer, encode_row, none_if_too_long};
 use crate::limits::SESSIONS_MAX;
@@ -219,10 +219,30 @@ impl Session {
         relation: u32,
         clock: &impl Clock,
     ) -> Option<IndexRef> {
+        self.find_index_that(table, clock, |index| index.relation_oid() == relation)
+    }
+
+    /// The index with this file, if it exists for the caller.
+    pub fn find_index_of_file(
+        &self,
+        table: TableRef,
+        file: FileKey,
+        clock: &impl Clock,
+    ) -> Option<IndexRef> {
+        debug_assert!(file.is_some());
+        self.find_index_that(table, clock, |index| index.file() == file)
+    }
+
+    fn find_index_that(
+        &self,
+        table: TableRef,
+        clock: &impl Clock,
+        is_meant: impl Fn(IndexRef) -> bool,
+    ) -> Option<IndexRef> {
         let _pin = self.local.pin();
         table
             .all_indexes()
-            .find(|index| index.relation_oid() == relation && self.index_exists(*index, clock))
+            .find(|index| is_meant(*index) && self.index_exists(*index, clock))
     }
 
     /// Indexes of a standby that lack rows for snapshots from before they were replayed, by their oids, each with the transaction that made it: a
@@ -260,7 +280,7 @@ impl Session {
     }
 
     /// The index's definition, decoded once per session: its reference is good as long as that, whatever becomes of the index. Without the
-    /// index's oid: indexes of the same columns share it.
+    /// index's oid and file: indexes of the same columns share it.
     pub fn definition(&self, index: IndexRef) -> Result<&IndexDefinition, EngineError> {
         self.decoded(index).map(|decoded| &decoded.definition)
     }

@@ -184,7 +184,7 @@ mod tests {
     use crate::Transaction;
     use crate::all_committed::AllCommitted;
     use crate::engine::Engine;
-    use crate::ids::{CommandId, RelationKey, Xid};
+    use crate::ids::{CommandId, FileKey, RelationKey, Xid};
     use crate::index::Build;
     use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind, encode_row};
     use crate::memory::{ArenaOptions, HugePages, Memory, Region};
@@ -218,6 +218,7 @@ mod tests {
         };
         IndexDefinition {
             relation,
+            file: FileKey::NONE,
             unique,
             nulls_not_distinct: false,
             columns: columns.iter().map(column).collect(),
@@ -287,10 +288,7 @@ mod tests {
             .expect("formats");
         let mut work = Transaction::new();
         let tables = [1, 2].map(|relation| {
-            let key = RelationKey {
-                database: 1,
-                relation,
-            };
+            let key = RelationKey::of_foreign_table(1, relation);
             let table = work.create_table(session, key, Xid(3)).expect("memory");
             for definition in definitions() {
                 let built = work.create_index(session, &AllCommitted, table, &definition, Xid(3));

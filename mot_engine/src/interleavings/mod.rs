@@ -215,10 +215,7 @@ impl Place {
         let session = engine.join().unwrap();
         let me = world.begin();
         let mut work = Transaction::new();
-        let key = RelationKey {
-            database: 1,
-            relation: 2,
-        };
+        let key = RelationKey::of_foreign_table(1, 2);
         let table = work.create_table(&session, key, Xid(me.xid)).unwrap();
         me.commit(None);
         work.commit(&session);

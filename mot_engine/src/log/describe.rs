@@ -105,6 +105,13 @@ fn describe_definitions(
             return Ok(());
         }
         match change {
+            DefinitionChange::CreateTable { table, key } if !key.is_foreign_table() => append(
+                text,
+                format_args!(
+                    "create table {} for file {} of tablespace {} of database {}",
+                    table.0, key.relation, key.tablespace, key.database
+                ),
+            ),
             DefinitionChange::CreateTable { table, key } => append(
                 text,
                 format_args!(

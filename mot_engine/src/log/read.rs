@@ -9,7 +9,10 @@ use super::write::{
     EDITS_SHIFT, LIKE_BYTES_MAX, OPERATION_CHANGE, OPERATION_DELETE, OPERATION_INSERT,
     OPERATION_INSERT_LIKE, OPERATION_MASK, OPERATION_REPLACE, OPERATION_TABLE,
 };
-use super::{BaseLsn, DefinitionsReader, LOG_HEADER_BYTES, LOG_MAGIC, LOG_VERSION, RecordKind};
+use super::{
+    BaseLsn, DefinitionsReader, LOG_HEADER_BYTES, LOG_MAGIC, LOG_VERSION, LOG_VERSION_FIRST,
+    RecordKind,
+};
 use crate::errors::EngineError;
 use crate::ids::{Slot, TableId};
 
@@ -35,7 +38,8 @@ impl<'a> Record<'a> {
                 what: "log record has a wrong magic number",
             });
         }
-        if header[2] != LOG_VERSION {
+        let version = header[2];
+        if !(LOG_VERSION_FIRST..=LOG_VERSION).contains(&version) {
             return Err(EngineError::Corrupt {
                 what: "log record has an unknown version",
             });
@@ -44,7 +48,7 @@ impl<'a> Record<'a> {
         const DEFINITIONS: u8 = RecordKind::Definitions as u8;
         match header[3] {
             ROWS => Ok(Record::Rows(RowsReader::new(body))),
-            DEFINITIONS => Ok(Record::Definitions(DefinitionsReader::new(body))),
+            DEFINITIONS => Ok(Record::Definitions(DefinitionsReader::new(version, body))),
             _ => Err(EngineError::Corrupt {
                 what: "log record has an unknown kind",
             }),

@@ -69,7 +69,8 @@ mod storage;
 pub mod tables;
 mod utility;
 
-pub use storage::{materialize, truncate};
+pub use definition::index_definition;
+pub use storage::{duplicated, keep_from_older, materialize, truncate};
 
 /// Installs the hooks; a line of `_PG_init`.
 pub fn init() {

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::decimal::decimal;
 use super::*;
 use crate::errors::EngineError;
+use crate::ids::FileKey;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
@@ -219,6 +220,7 @@ fn layout_of(kind: KeyKind) -> AttributeLayout {
 fn definition_of(kinds: &[KeyKind]) -> IndexDefinition {
     IndexDefinition {
         relation: 77,
+        file: FileKey::NONE,
         unique: true,
         nulls_not_distinct: false,
         columns: kinds
@@ -390,4 +392,62 @@ fn byte_form_is_stable() {
             4, 0, 4, 0, 0xFF, 0xFF, 4, 0, // attributes
         ]
     );
+    assert_eq!(
+        bytes.len(),
+        definition_of(&[KeyKind::Int4, KeyKind::Text]).bytes_len()
+    );
+}
+
+/// The form of an index of a table of the access method never changes either; without names both are one.
+#[test]
+fn byte_form_with_a_file_is_stable() {
+    let without_file = definition_of(&[KeyKind::Int4, KeyKind::Text]);
+    let definition = IndexDefinition {
+        file: FileKey {
+            tablespace: 0x0102,
+            relation: 0x0304_0506,
+        },
+        ..without_file.clone()
+    };
+    let mut bytes = Vec::new();
+    definition.write_bytes(&mut bytes).expect("valid");
+    assert_eq!(
+        bytes,
+        [
+            2, 1, 77, 0, 0, 0, 2, 0, 2, 0, // header
+            2, 1, 0, 0, 6, 5, 4, 3, // file
+            1, 0, 3, 4, 2, 0, 16, 7, // columns
+            4, 0, 4, 0, 0xFF, 0xFF, 4, 0, // attributes
+        ]
+    );
+    assert_eq!(bytes.len(), definition.bytes_len());
+    assert_eq!(
+        IndexDefinition::from_bytes(&bytes).expect("reads"),
+        definition
+    );
+    for end in 0..bytes.len() {
+        assert!(IndexDefinition::from_bytes(&bytes[..end]).is_err());
+    }
+    let mut unnamed = Vec::new();
+    without_names(&bytes, &mut unnamed).expect("is whole");
+    let nameless = IndexDefinition {
+        relation: 0,
+        ..without_file
+    };
+    assert_eq!(
+        IndexDefinition::from_bytes(&unnamed).expect("reads"),
+        nameless
+    );
+    // A file without a number is none: there is one form for each definition.
+    bytes[14..18].fill(0);
+    assert!(IndexDefinition::from_bytes(&bytes).is_err());
+    let no_number = FileKey {
+        tablespace: 5,
+        relation: 0,
+    };
+    let wrong = IndexDefinition {
+        file: no_number,
+        ..nameless
+    };
+    assert!(wrong.validate().is_err());
 }
