@@ -42,18 +42,25 @@ ALTER TABLE d_plain SET (fillfactor = 50);
 
 -- an extension's own tables
 SET default_table_access_method = mot;
-CREATE EXTENSION pg_stat_statements;
-ALTER EXTENSION pg_stat_statements UPDATE;
+CREATE FUNCTION say() RETURNS event_trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE NOTICE '% under %', tg_tag, current_setting('default_table_access_method'); END $$;
+CREATE EVENT TRIGGER am_defaults ON ddl_command_start WHEN TAG IN ('CREATE EXTENSION', 'CREATE VIEW') EXECUTE FUNCTION say();
+CREATE VIEW d_said AS SELECT 1 AS a;
+CREATE EXTENSION pg_buffercache SCHEMA am_defaults;
+DROP EVENT TRIGGER am_defaults;
+ALTER EXTENSION pg_buffercache UPDATE;
 SHOW default_table_access_method;
-CREATE EXTENSION nowhere;
+\set VERBOSITY terse
+CREATE EXTENSION pg_buffercache;
+\set VERBOSITY default
 SHOW default_table_access_method;
 RESET default_table_access_method;
 CREATE TABLE x_table (a int);
-ALTER EXTENSION pg_stat_statements ADD TABLE x_table;
+ALTER EXTENSION pg_buffercache ADD TABLE x_table;
 ALTER TABLE x_table SET ACCESS METHOD mot;
-ALTER EXTENSION pg_stat_statements DROP TABLE x_table;
+ALTER EXTENSION pg_buffercache DROP TABLE x_table;
 ALTER TABLE x_table SET ACCESS METHOD mot;
-DROP EXTENSION pg_stat_statements;
+DROP EXTENSION pg_buffercache;
 SELECT * FROM methods('x\_%');
 
 SET client_min_messages = error;

@@ -1,7 +1,10 @@
 //! Giving an index another access method: in the catalog, and in the entry of the relation cache.
 use crate::ddl::nodes;
 use crate::ddl::refuse::raise;
+use crate::pg::version;
 use pgrx::{PgSqlErrorCode, pg_sys};
+use std::cell::{Cell, RefCell};
+use std::ffi::c_void;
 
 /// The access methods by which core and we know an index.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,6 +46,94 @@ pub unsafe fn write(index: pg_sys::Oid, method: Method) {
         pg_sys::heap_freetuple(row);
         pg_sys::table_close(class, lock);
         pg_sys::CommandCounterIncrement();
+    }
+}
+
+/// A routine that a rollback to a savepoint puts back into an entry of the relation cache.
+struct Replaced {
+    entry: pg_sys::Relation,
+    routine: Box<pg_sys::IndexAmRoutine>,
+    handler: pg_sys::Oid,
+    /// The nesting level of the subtransaction that replaced it.
+    level: i32,
+}
+
+struct Local(RefCell<Vec<Replaced>>, Cell<bool>);
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for Local {}
+/// The replaced routines of this transaction, in their order, and whether the callbacks are installed.
+static REPLACED: Local = Local(RefCell::new(Vec::new()), Cell::new(false));
+
+/// As `refresh_routine`, of an index that was there before: what a rollback to a savepoint must put back is kept.
+///
+/// # Safety
+/// As of `refresh_routine`.
+pub unsafe fn replace_routine(index: pg_sys::Relation) {
+    // SAFETY: an open index's entry (caller) has a routine. Core keeps an entry with one of these marks, at its place, to the
+    // end of the (sub)transaction that set the mark.
+    unsafe {
+        let stays = (*index).rd_createSubid != pg_sys::InvalidSubTransactionId
+            || version::first_file_subtransaction(index) != pg_sys::InvalidSubTransactionId;
+        if stays {
+            install_callbacks();
+            REPLACED.0.borrow_mut().push(Replaced {
+                entry: index,
+                routine: Box::new(std::ptr::read((*index).rd_indam.cast())),
+                handler: (*index).rd_amhandler,
+                level: pg_sys::GetCurrentTransactionNestLevel(),
+            });
+        }
+        refresh_routine(index);
+    }
+}
+
+fn install_callbacks() {
+    if REPLACED.1.replace(true) {
+        return;
+    }
+    // SAFETY: the callbacks live as long as the library, which PostgreSQL never unloads.
+    unsafe {
+        pg_sys::RegisterXactCallback(Some(on_transaction), std::ptr::null_mut());
+        pg_sys::RegisterSubXactCallback(Some(on_subtransaction), std::ptr::null_mut());
+    }
+}
+
+unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _: *mut c_void) {
+    use pgrx::pg_sys::XactEvent::*;
+    if matches!(event, XACT_EVENT_COMMIT | XACT_EVENT_ABORT | XACT_EVENT_PREPARE) {
+        // Core takes the marks away, and reads the entries anew.
+        REPLACED.0.take();
+    }
+}
+
+unsafe extern "C-unwind" fn on_subtransaction(
+    event: pg_sys::SubXactEvent::Type,
+    _this: pg_sys::SubTransactionId,
+    _parent: pg_sys::SubTransactionId,
+    _: *mut c_void,
+) {
+    use pgrx::pg_sys::SubXactEvent::*;
+    let mut replaced = REPLACED.0.borrow_mut();
+    if replaced.is_empty() {
+        return;
+    }
+    // SAFETY: a plain variable of this process; entries are at their places, see `replace_routine`.
+    unsafe {
+        let level = pg_sys::GetCurrentTransactionNestLevel();
+        match event {
+            SUBXACT_EVENT_ABORT_SUB => {
+                while let Some(last) = replaced.pop_if(|last| last.level >= level) {
+                    std::ptr::write((*last.entry).rd_indam.cast(), *last.routine);
+                    (*last.entry).rd_amhandler = last.handler;
+                }
+            }
+            SUBXACT_EVENT_COMMIT_SUB => {
+                for one in replaced.iter_mut() {
+                    one.level = one.level.min(level - 1);
+                }
+            }
+            _ => {}
+        }
     }
 }
 

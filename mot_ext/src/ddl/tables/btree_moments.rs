@@ -322,7 +322,7 @@ unsafe fn change_for_good(table: pg_sys::Oid, index: pg_sys::Oid, becomes: Metho
             pg_sys::relation_close(table, none);
         }
         access_method::write(index, becomes);
-        access_method::refresh_routine(opened);
+        access_method::replace_routine(opened);
         pg_sys::index_close(opened, none);
     }
 }

@@ -52,6 +52,17 @@ pub unsafe fn make_toast_table(table: pg_sys::Oid) {
     }
 }
 
+/// The subtransaction that gave an open relation the first of its new files in this transaction.
+pub unsafe fn first_file_subtransaction(relation: pg_sys::Relation) -> pg_sys::SubTransactionId {
+    // SAFETY: an open relation (caller).
+    unsafe {
+        #[cfg(feature = "pg15")]
+        return (*relation).rd_firstRelfilenodeSubid;
+        #[cfg(not(feature = "pg15"))]
+        return (*relation).rd_firstRelfilelocatorSubid;
+    }
+}
+
 /// Builds an index anew, in a new file.
 pub unsafe fn rebuild_index(index: pg_sys::Oid) {
     let mut params = pg_sys::ReindexParams {
