@@ -49,6 +49,9 @@ pub unsafe fn write(index: pg_sys::Oid, method: Method) {
     }
 }
 
+/// `InvalidSubTransactionId` of c.h, which the bindings lack.
+const NOT_IN_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
+
 /// A routine that a rollback to a savepoint puts back into an entry of the relation cache.
 struct Replaced {
     entry: pg_sys::Relation,
@@ -72,8 +75,8 @@ pub unsafe fn replace_routine(index: pg_sys::Relation) {
     // SAFETY: an open index's entry (caller) has a routine. Core keeps an entry with one of these marks, at its place, to the
     // end of the (sub)transaction that set the mark.
     unsafe {
-        let stays = (*index).rd_createSubid != pg_sys::InvalidSubTransactionId
-            || version::first_file_subtransaction(index) != pg_sys::InvalidSubTransactionId;
+        let stays = (*index).rd_createSubid != NOT_IN_SUBTRANSACTION
+            || version::first_file_subtransaction(index) != NOT_IN_SUBTRANSACTION;
         if stays {
             install_callbacks();
             REPLACED.0.borrow_mut().push(Replaced {
