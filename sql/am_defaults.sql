@@ -63,6 +63,43 @@ ALTER TABLE x_table SET ACCESS METHOD mot;
 DROP EXTENSION pg_buffercache;
 SELECT * FROM methods('x\_%');
 
+-- indexes move to another tablespace, and are built there
+SET allow_in_place_tablespaces = true;
+CREATE TABLESPACE am_space LOCATION '';
+CREATE TABLE moved (a int PRIMARY KEY, b int) USING mot;
+CREATE INDEX moved_b ON moved (b);
+CREATE INDEX moved_there ON moved (b, a) TABLESPACE am_space;
+CREATE UNIQUE INDEX moved_heap ON d_heap (a);
+INSERT INTO moved SELECT g, -g FROM generate_series(1, 10) g;
+SET enable_seqscan = off;
+CREATE FUNCTION places() RETURNS TABLE (index_name name, method name, place name) LANGUAGE sql AS $$
+  SELECT c.relname, amname, spcname FROM pg_class c JOIN pg_am m ON m.oid = relam LEFT JOIN pg_tablespace s ON s.oid = reltablespace WHERE c.relname LIKE 'moved%' AND relkind = 'i' ORDER BY 1 $$;
+ALTER INDEX moved_b SET TABLESPACE am_space;
+ALTER INDEX moved_b SET TABLESPACE am_space;
+SELECT a FROM moved WHERE b = -7;
+ALTER TABLE moved_pkey SET TABLESPACE am_space;
+INSERT INTO moved VALUES (7, 0);
+SELECT * FROM places();
+ALTER INDEX ALL IN TABLESPACE am_space SET TABLESPACE pg_default;
+SELECT * FROM places();
+INSERT INTO moved VALUES (7, 0);
+SELECT a FROM moved WHERE b = -7;
+BEGIN;
+ALTER INDEX ALL IN TABLESPACE pg_default OWNED BY CURRENT_USER SET TABLESPACE am_space;
+INSERT INTO moved VALUES (11, -11);
+SELECT a FROM moved WHERE b = -11;
+ROLLBACK;
+INSERT INTO moved VALUES (7, 0);
+INSERT INTO moved VALUES (11, -11);
+SELECT a FROM moved WHERE b = -11;
+REINDEX (TABLESPACE am_space) INDEX moved_b;
+SELECT a FROM moved WHERE b = -11;
+SELECT * FROM places();
+ALTER INDEX moved_b SET TABLESPACE nowhere;
+RESET enable_seqscan;
+DROP TABLE moved;
+DROP TABLESPACE am_space;
+
 SET client_min_messages = error;
 DROP SCHEMA d_schema CASCADE;
 DROP SCHEMA am_defaults CASCADE;

@@ -45,7 +45,35 @@ pub unsafe fn write(index: pg_sys::Oid, method: Method) {
         pg_sys::CatalogTupleUpdate(class, &raw mut (*row).t_self, row);
         pg_sys::heap_freetuple(row);
         pg_sys::table_close(class, lock);
+        note_dependency(index, method);
         pg_sys::CommandCounterIncrement();
+    }
+}
+
+/// Has an index of ours go before our access method does (DROP EXTENSION ... CASCADE). Core notes that of an index's operator
+/// classes, and ours are core's.
+unsafe fn note_dependency(index: pg_sys::Oid, method: Method) {
+    let (relations, methods) = (pg_sys::RelationRelationId, pg_sys::AccessMethodRelationId);
+    let normal = pg_sys::DependencyType::DEPENDENCY_NORMAL;
+    let address = |class, object| pg_sys::ObjectAddress {
+        classId: class,
+        objectId: object,
+        objectSubId: 0,
+    };
+    let ours = Method::Mot.oid();
+    // SAFETY: both objects are there (caller).
+    unsafe {
+        pg_sys::deleteDependencyRecordsForSpecific(
+            relations,
+            index,
+            normal as std::ffi::c_char,
+            methods,
+            ours,
+        );
+        if method == Method::Mot {
+            let (depender, referenced) = (address(relations, index), address(methods, ours));
+            pg_sys::recordDependencyOn(&raw const depender, &raw const referenced, normal);
+        }
     }
 }
 

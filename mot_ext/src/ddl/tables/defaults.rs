@@ -233,5 +233,5 @@ pub fn heap_for_script() -> Option<c_int> {
 /// Ends what `heap_for_script` began.
 pub fn restore(level: c_int) {
     // SAFETY: the level is the caller's own, and the innermost.
-    unsafe { pg_sys::AtEOXact_GUC(false, level) };
+    unsafe { pg_sys::AtEOXact_GUC(true, level) };
 }
