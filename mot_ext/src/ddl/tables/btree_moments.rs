@@ -33,11 +33,14 @@ use pgrx::pg_sys::{self, AlterTableCmd};
 /// The lock that keeps an index from being dropped.
 const SHARED: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 
-/// CREATE INDEX on a partitioned table with partitions of ours.
+/// CREATE INDEX on a partitioned table, named as it was locked. `None`: it is of another table.
 ///
 /// # Safety
 /// A live node.
-pub unsafe fn create_index(node: *mut pg_sys::IndexStmt) -> Option<Flips> {
+pub unsafe fn create_index(
+    node: *mut pg_sys::IndexStmt,
+    after: &mut After,
+) -> Option<*mut pg_sys::Node> {
     // SAFETY: the caller's node; core takes the same locks, after the same question for rights.
     unsafe {
         let name = (*node).relation;
@@ -51,7 +54,10 @@ pub unsafe fn create_index(node: *mut pg_sys::IndexStmt) -> Option<Flips> {
         let callback = Some(identity::check_ownership as unsafe extern "C-unwind" fn(_, _, _, _));
         let none = std::ptr::null_mut();
         let parent = pg_sys::RangeVarGetRelidExtended(name, lock, 0, callback, none);
-        show_unattached(parent, lock)
+        after.flips.extend(show_unattached(parent, lock));
+        let named = nodes::copy(node);
+        identity::name_schema((*named).relation, parent);
+        Some(named.cast())
     }
 }
 
@@ -220,18 +226,20 @@ unsafe fn add_key(
     }
 }
 
-/// ATTACH PARTITION of a table: it, and what is below it, is locked exclusively.
+/// ATTACH PARTITION of a table: it, and what is below it, is locked exclusively, and named once and for all.
 unsafe fn attach_table(partition: *mut pg_sys::RangeVar) -> Option<Flips> {
     // SAFETY: a live name (caller); core takes the same lock, and asks for rights behind it.
     unsafe {
         let lock = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
         let none = std::ptr::null_mut();
         let table = pg_sys::RangeVarGetRelidExtended(partition, lock, 0, None, none);
-        show_unattached(table, lock)
+        let flips = show_unattached(table, lock);
+        identity::name_schema(partition, table);
+        flips
     }
 }
 
-/// ALTER INDEX ... ATTACH PARTITION: the tables are locked against changes, ahead of the index.
+/// ALTER INDEX ... ATTACH PARTITION: the table is locked against changes, ahead of the index, which is named once and for all.
 unsafe fn attach_index(partition: *mut pg_sys::RangeVar) -> Option<Flips> {
     // SAFETY: a live name (caller); the index is looked at again when its table is locked.
     unsafe {
@@ -240,7 +248,12 @@ unsafe fn attach_index(partition: *mut pg_sys::RangeVar) -> Option<Flips> {
             return None;
         }
         pg_sys::LockRelationOid(pg_sys::IndexGetRelation(index, true), SHARED);
-        storage::is_mot_index(index).then(|| flips::show(&[index], SHARED))
+        if !storage::is_mot_index(index) {
+            return None;
+        }
+        let flips = flips::show(&[index], SHARED);
+        identity::name_schema(partition, index);
+        Some(flips)
     }
 }
 
