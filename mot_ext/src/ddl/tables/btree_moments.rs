@@ -1,12 +1,12 @@
 //! The moments in which core must see a btree where the engine's index is.
 //!
 //! The catalog names our access method for each index, and core asks for btree by name or oid in some places that
-//! no operator class reaches. All of them are here. An index is shown as a btree either in the catalog, where core makes a text
-//! of it, or in this process's memory (`flips`), where core looks at its cache entry.
+//! no operator class reaches. All of them are here. An index is shown as a btree in this process's memory (`flips`), where core looks at its cache entry, and also in the catalog
+//! where core makes a text of it.
 //!
 //! | moment | what core does (15.18) | versions | how |
 //! |---|---|---|---|
-//! | ALTER COLUMN TYPE, SET EXPRESSION, ALTER ATTRIBUTE ... CASCADE | writes the column's indexes out by `pg_get_indexdef`, drops them, and reads the text again without a hook (tablecmds.c, RememberIndexForRebuilding) | all | catalog; the indexes are dropped, the new ones become ours when they are made |
+//! | ALTER COLUMN TYPE, SET EXPRESSION, ALTER ATTRIBUTE ... CASCADE | writes the column's indexes out by `pg_get_indexdef`, drops them, and reads the text again without a hook (tablecmds.c, RememberIndexForRebuilding) | all | memory and catalog; the indexes are dropped, the new ones become ours when they are made |
 //! | ADD CONSTRAINT ... USING INDEX | `index "x" is not a btree` (parse_utilcmd.c, transformIndexConstraint) | all | memory |
 //! | ADD PRIMARY KEY, UNIQUE, and CREATE INDEX on a partitioned table | compares access methods when it looks for indexes of the partitions to attach (index.c, CompareIndexInfo); without a match makes a second one | all | memory |
 //! | ATTACH PARTITION, of a table and of an index | the same | all | memory |
@@ -117,7 +117,9 @@ pub unsafe fn alter_table(
                         || version::changes_generated_column(subtype) =>
                 {
                     let reaches = (*(*node).relation).inh || (*node).objtype == OBJECT_TYPE;
-                    write_out_as_btrees(command, relid, reaches);
+                    after
+                        .flips
+                        .push(write_out_as_btrees(command, relid, reaches));
                 }
                 _ => {
                     if let Some(key) = key_of(command) {
@@ -130,22 +132,33 @@ pub unsafe fn alter_table(
     }
 }
 
-/// ALTER COLUMN TYPE and SET EXPRESSION: plain indexes on the column say btree in the catalog until core drops them.
-unsafe fn write_out_as_btrees(command: *mut AlterTableCmd, relid: pg_sys::Oid, reaches: bool) {
+/// ALTER COLUMN TYPE and SET EXPRESSION: plain indexes on the column say btree in the catalog until core drops them. They are
+/// shown as btrees in memory, too, for as long: event triggers of `ddl_command_start` can use them.
+unsafe fn write_out_as_btrees(
+    command: *mut AlterTableCmd,
+    relid: pg_sys::Oid,
+    reaches: bool,
+) -> Flips {
     // SAFETY: a live command with a column's name (caller). Its lock is AccessExclusiveLock; descendants get it as core will lock them.
     unsafe {
         let lock = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
+        let mut indexes = Vec::new();
         for table in altered_tables(relid, reaches, lock) {
             let column = pg_sys::get_attnum(table, (*command).name);
             if column <= 0 || !storage::is_mot_table(table) {
                 continue;
             }
-            for index in indexes_of(table) {
-                if access_method::of(index) == Method::Mot.oid() && is_plain_on(index, column) {
-                    access_method::write(index, Method::Btree);
-                }
-            }
+            let ours = Method::Mot.oid();
+            let is_meant = |index: &pg_sys::Oid| {
+                access_method::of(*index) == ours && is_plain_on(*index, column)
+            };
+            indexes.extend(indexes_of(table).into_iter().filter(is_meant));
         }
+        let flips = flips::show(&indexes, lock);
+        for index in indexes {
+            access_method::write(index, Method::Btree);
+        }
+        flips
     }
 }
 

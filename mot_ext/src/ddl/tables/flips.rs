@@ -8,6 +8,7 @@
 //! - Where the planner meets such an index on 15 to 17 it asks btree for the height of the tree. Btree looks into
 //!   the cache of the entry first, so there is an empty tree's description (`rd_amcache`). The planner's
 //!   hook (`index_order`) makes the index ours again for all that follows.
+//! - An index that core drops meanwhile is closed by the object access hook, right before core looks whether it is open.
 //! - An error leaves entries open; the transaction's end closes them. What shows them is taken back before:
 //!   in `Drop`, or in the callbacks of (sub)transactions.
 use super::access_method::Method;
@@ -105,6 +106,14 @@ impl Drop for Flips {
     fn drop(&mut self) {
         // After `end` there is none. In an unwinding the transaction has not ended yet, so entries are still open.
         take(|flip| flip.group == self.group);
+    }
+}
+
+/// Closes an index that is about to be dropped: core drops none that is open.
+pub fn release(index: pg_sys::Oid) {
+    for flip in take(|flip| flip.index == index) {
+        // SAFETY: the entry is open since `show`, see `Flips::end`.
+        unsafe { pg_sys::index_close(flip.entry, pg_sys::NoLock as pg_sys::LOCKMODE) };
     }
 }
 

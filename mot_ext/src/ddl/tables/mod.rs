@@ -101,7 +101,10 @@ pub unsafe fn before(statement: &mut Statement) -> Option<After> {
             T_CreateStmt => replace(statement, defaults::create_table(node.cast())),
             T_CreateTableAsStmt => replace(statement, defaults::create_table_as(node.cast())),
             T_IndexStmt => {
-                replace(statement, btree_moments::create_index(node.cast(), &mut after));
+                replace(
+                    statement,
+                    btree_moments::create_index(node.cast(), &mut after),
+                );
             }
             T_AlterTableStmt => alter_table(statement, node.cast(), &mut after),
             T_AlterTableMoveAllStmt => after.moved = tablespace::indexes_in(node.cast()),
@@ -195,6 +198,7 @@ pub fn dropped(relation: pg_sys::Oid) {
     if storage::is_mot_table(relation) {
         storage::drop_table(relation);
     } else if storage::is_mot_index(relation) {
+        flips::release(relation);
         storage::drop_index(relation);
     }
 }

@@ -97,7 +97,7 @@ pub unsafe fn refuse_unsupported(table: pg_sys::Relation, index: pg_sys::Relatio
                         nodes::name(&attribute.attname),
                         name_of(table)
                     ),
-                    "Run VACUUM FULL on the table first: it writes the value of ADD COLUMN ... DEFAULT into every row.",
+                    "Have the rows written anew first: ALTER TABLE ... SET ACCESS METHOD heap, and then back to mot.",
                 );
             }
         }
