@@ -31,6 +31,8 @@ enum Command {
     Differential(crate::differential::DifferentialOptions),
     /// Runs random queries on heap and MOT tables of the same rows and compares.
     Queries(crate::queries::QueriesOptions),
+    /// Runs each pair of what a statement comes to do to a row and what it does next, on heap and MOT tables, and compares.
+    Pairs(crate::pairs::PairsOptions),
 }
 
 /// How to reach a server.
@@ -111,6 +113,7 @@ pub fn perform(options: &Options) -> Result<bool> {
         }
         Command::Differential(options) => crate::differential::perform(options),
         Command::Queries(options) => crate::queries::perform(options),
+        Command::Pairs(options) => crate::pairs::perform(options),
     }
 }
 

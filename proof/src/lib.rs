@@ -6,5 +6,6 @@ pub mod cli;
 pub mod differential;
 pub mod failure;
 pub mod history;
+pub mod pairs;
 pub mod queries;
 pub mod wire;

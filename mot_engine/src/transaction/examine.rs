@@ -96,8 +96,8 @@ impl Known {
 /// Locks may lie below the newest state: those of KEY SHARE, which a change puts itself upon. The walk for them ends where a state says that
 /// there are no more, or where `known` does; else each writer of a hot row, which always has a lock, would walk all its states since the horizon.
 ///
-/// Who stands in the way is waited for only if nothing committed lies between that and what was seen: a row that has changed stays changed, however
-/// the other ends, and who may not follow it need not wait to be told.
+/// Who stands in the way is waited for only if the row is still as it was seen. One that has changed
+/// stays changed, however the other ends: whether another transaction did that, or this one.
 pub(super) fn examine(
     head: Head,
     seen: VersionRef,
@@ -109,12 +109,12 @@ pub(super) fn examine(
     let known_at = |version| known.filter(|row| row.state == version);
     let mut held = None;
     let mut busy = None;
-    let mut settled = None;
+    let mut is_as_seen = false;
     let mut has_passed_committed = false;
     let mut at = head.version();
     while let Some(version) = at {
         at = version.next();
-        if settled.is_some() && !version.is_lock() {
+        if is_as_seen && !version.is_lock() {
             if let Some(row) = known_at(version) {
                 held = held.max(row.held);
                 break;
@@ -135,30 +135,25 @@ pub(super) fn examine(
             }
             continue;
         }
-        settled = match verdict {
-            Judged::Aborted => None,
+        match verdict {
+            Judged::Aborted => continue,
             Judged::Running => {
                 if strength.conflicts(version.strength()) {
                     busy = busy.or(Some(version.xid()));
                 }
-                None
+                continue;
             }
-            Judged::Mine if version == seen => {
-                held = held.max(Some(version.strength()));
-                Some(Found::Clear { held })
-            }
-            Judged::Mine => Some(Found::SelfModified(changed_by(seen, version, clock))),
-            Judged::Committed if version == seen => Some(Found::Clear { held }),
-            Judged::Committed if version.is_tombstone() => Some(Found::Gone),
+            Judged::Mine if version == seen => held = held.max(Some(version.strength())),
+            Judged::Mine => return own_change(seen, version, strength, clock),
+            Judged::Committed if version == seen => {}
+            Judged::Committed if version.is_tombstone() => return Found::Gone,
             Judged::Committed if !strength.conflicts(version.strength()) => {
                 has_passed_committed = true;
-                None
+                continue;
             }
-            Judged::Committed => Some(Found::Changed),
-        };
-        if settled.is_none() {
-            continue;
+            Judged::Committed => return Found::Changed,
         }
+        is_as_seen = true;
         if let Some(row) = known_at(version) {
             held = held.max(row.held);
             break;
@@ -167,24 +162,38 @@ pub(super) fn examine(
             break;
         }
     }
-    match (settled, busy) {
-        (Some(found @ (Found::Changed | Found::Gone)), _) => found,
-        (_, Some(xid)) => Found::Busy(xid),
-        (Some(Found::Clear { .. }), None) => Found::Clear { held },
-        (Some(found), None) => found,
-        (None, None) if has_passed_committed => Found::Changed,
-        (None, None) => Found::Gone,
+    match busy {
+        Some(xid) => Found::Busy(xid),
+        None if is_as_seen => Found::Clear { held },
+        None if has_passed_committed => Found::Changed,
+        None => Found::Gone,
     }
 }
 
-/// The command that a writer is told of where this transaction changed the row after `seen`; `newest` is its newest state. As in heapam: that which changed what was
-/// seen (its cmax), though a later one may have changed the row again; where another transaction changed it first, that of the newest, for there heapam follows
-/// the states to their end.
-fn changed_by(seen: VersionRef, newest: VersionRef, clock: &impl Clock) -> CommandId {
+/// What is found where this transaction has changed the row since `seen`; `newest` is its newest
+/// state. As in heapam:
+///
+/// - A writer is told of the command that changed what was seen (its cmax), though a later one may
+///   have changed the row again.
+/// - Where another transaction changed it first, the states are followed to their end: the row is
+///   deleted, or the writer is told of the command of the newest.
+/// - A KEY SHARE locker follows no change of another that left the keys alone. It locks what was
+///   seen, and the own state above holds that lock.
+fn own_change(
+    seen: VersionRef,
+    newest: VersionRef,
+    strength: LockStrength,
+    clock: &impl Clock,
+) -> Found {
     let (mut first, mut at) = (newest.cid(), newest.next());
+    let mut has_passed_committed = false;
     while let Some(version) = at {
+        if version == seen && has_passed_committed {
+            let held = Some(newest.strength());
+            return Found::Clear { held };
+        }
         if version == seen {
-            return first;
+            return Found::SelfModified(first);
         }
         at = version.next();
         if version.is_lock() {
@@ -193,10 +202,17 @@ fn changed_by(seen: VersionRef, newest: VersionRef, clock: &impl Clock) -> Comma
         match judge_maker(version, clock) {
             Judged::Mine => first = version.cid(),
             Judged::Aborted => {}
+            Judged::Committed if !strength.conflicts(version.strength()) => {
+                has_passed_committed = true;
+            }
             Judged::Running | Judged::Committed => break,
         }
     }
-    newest.cid()
+    if newest.is_tombstone() {
+        Found::Gone
+    } else {
+        Found::SelfModified(newest.cid())
+    }
 }
 
 /// The newest data version at or below `at` that is not known to be aborted.

@@ -82,22 +82,25 @@ impl Test {
     ) -> Option<Written> {
         // A KEY SHARE locker passes over committed changes that left the keys alone, to the state it saw.
         let mut has_passed = false;
-        // The oldest of the own states above the one seen, and the newest.
+        // The oldest of the own states above the one seen, and the newest, which is told of where another
+        // transaction's change came first.
         let (mut own, mut newest_own) = (None, None);
         for (position, version) in model.versions.iter().enumerate().rev() {
             match self.world.fate(version.xid) {
                 Fate::Aborted => continue,
                 Fate::Running if self.world.top(version.xid) != top => continue,
-                Fate::Running if position == seen => return own,
+                Fate::Running | Fate::Committed if position == seen => {
+                    // Of what another's change left alone, the own state holds the lock.
+                    return own.filter(|_| !has_passed);
+                }
                 Fate::Running => {
                     own = Some(Written::SelfModified(CommandId(version.cid)));
-                    newest_own = newest_own.or(own);
+                    let is_gone = version.row.is_none();
+                    newest_own = newest_own.or(if is_gone { Some(Written::Gone) } else { own });
                 }
-                Fate::Committed if position == seen => return own,
-                // Another transaction's change came first.
+                Fate::Committed if !strength.conflicts(version.strength) => has_passed = true,
                 Fate::Committed if own.is_some() => return newest_own,
                 Fate::Committed if version.row.is_none() => return Some(Written::Gone),
-                Fate::Committed if !strength.conflicts(version.strength) => has_passed = true,
                 Fate::Committed => return Some(Written::Changed),
             }
         }
@@ -122,8 +125,8 @@ impl Test {
         let obstacle = self.obstacle(model, top, seen, strength);
         let busy = match obstacle {
             // It stays changed, however another's transaction ends.
-            Some(Written::Changed | Written::Gone) => Vec::new(),
-            _ => self.busy(model, top, strength),
+            Some(_) => Vec::new(),
+            None => self.busy(model, top, strength),
         };
         (obstacle, busy)
     }

@@ -37,8 +37,8 @@ pub struct Modify {
     pub conflict: pg_sys::OnConflictAction::Type,
     /// Position of the row's identity in the plan's rows; 0 for INSERT.
     identity: i16,
-    /// For RETURNING: the row as changed, or as deleted.
-    pub tuple: pg_sys::HeapTupleData,
+    /// The row as changed, or as deleted, where nobody looks at it.
+    tuple: pg_sys::HeapTupleData,
     /// Of BEFORE row triggers, which core does not see (`before`).
     fires_before: bool,
     /// Of an UPDATE with such triggers: core would compute the columns before they have run.
@@ -141,11 +141,14 @@ impl Modify {
         }
     }
 
-    /// Points a slot at the version that its values became, or at the deleted one, so that RETURNING, triggers and a view's CHECK OPTION see the row's system columns. Only a heap-tuple slot can;
+    /// Shows in a slot the version that its values became, or the deleted one, so that RETURNING,
+    /// triggers and a view's CHECK OPTION see the row's system columns. Only a heap-tuple slot can;
     /// another keeps its values.
+    ///
+    /// Where anybody looks, the slot owns a copy. RETURNING may be the first to read a WITH part that
+    /// changes rows, and each row of that part empties the memory of one row.
     pub unsafe fn show(
         &mut self,
-        estate: *mut pg_sys::EState,
         info: *mut pg_sys::ResultRelInfo,
         slot: *mut pg_sys::TupleTableSlot,
         row: Slot,
@@ -162,10 +165,10 @@ impl Modify {
                 && (*info).ri_WithCheckOptions.is_null();
             if nobody_looks {
                 tuple::point(&mut self.tuple, row, version, self.target.oid());
+                tuple::store(slot, &raw mut self.tuple);
             } else {
-                self.tuple = *self.old_row(estate, row, version);
+                tuple::store_copy(slot, row, version, self.target.oid());
             }
-            tuple::store(slot, &raw mut self.tuple);
         }
     }
 
@@ -244,7 +247,7 @@ pub unsafe fn exec_foreign_insert(
         let result = if state.conflict == pg_sys::OnConflictAction::ONCONFLICT_NONE {
             match state.target.insert(body, state.command(estate), None) {
                 Inserted::Done(row, version) => {
-                    state.show(estate, info, slot, row, version);
+                    state.show(info, slot, row, version);
                     slot
                 }
                 Inserted::Duplicate => std::ptr::null_mut(),
@@ -285,7 +288,7 @@ pub unsafe fn exec_foreign_update(
             pg_sys::MemoryContextSwitchTo(old);
             match fate {
                 Fate::Done(new) => {
-                    state.show(estate, info, slot, row, new);
+                    state.show(info, slot, row, new);
                     if version::returns_old(info) {
                         // What core put there has the columns alone.
                         tuple::store_copy((*info).ri_oldTupleSlot, row, seen, state.target.oid());
@@ -331,7 +334,7 @@ pub unsafe fn exec_foreign_delete(
         loop {
             match state.target.delete(row, seen, state.command(estate)) {
                 Fate::Done(_) => {
-                    state.show(estate, info, slot, row, seen);
+                    state.show(info, slot, row, seen);
                     if seen != scanned && !(*info).ri_TrigDesc.is_null() {
                         let old = state.old_row(estate, row, seen);
                         triggers::fire_after_delete(estate, info, old);

@@ -4,11 +4,16 @@
 //! there, in its newest state whether the statement's snapshot sees it or not (READ COMMITTED), and updates it with the
 //! projection core compiled for heap tables.
 //!
+//! What SET and WHERE run may change the row that is locked: a WITH part of the same command, or a
+//! function. The update is then what any other one of such a row is: left out, or error 27000.
+//!
 //! Row triggers: core fires BEFORE INSERT before it calls us, whatever happens then, and AFTER INSERT for the row it gets back. For a
 //! row that was updated the UPDATE triggers are fired here, and AFTER INSERT is hidden from core until the next row.
 use super::expressions::{passes, project};
 use super::modify::{self, Modify};
-use super::write::{Fate, Inserted, Target, or_raise, refuse_under_old_snapshot};
+use super::write::{
+    Fate, Inserted, Target, or_raise, pass_over_own_change, refuse_under_old_snapshot,
+};
 use super::{serializable, triggers, tuple};
 use crate::clock::PgClock;
 use crate::errors;
@@ -18,7 +23,7 @@ use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
 use mot_engine::key::{KeyBuffer, encode_row};
 use mot_engine::{
-    Clock, Entered, IndexRef, IndexScan, LockStrength, Locked, Now, Slot, VersionRef,
+    Clock, CommandId, Entered, IndexRef, IndexScan, LockStrength, Locked, Now, Slot, VersionRef,
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -61,8 +66,8 @@ pub unsafe fn insert_or_resolve(
                     let command = state.command(estate);
                     match target.insert(body, command, Some(&is_arbiter)) {
                         Inserted::Done(row, version) => {
-                            state.show(estate, info, slot, row, version);
-                            show_xmax(info, state, slot, pg_sys::InvalidTransactionId);
+                            state.show(info, slot, row, version);
+                            show_xmax(info, slot, pg_sys::InvalidTransactionId);
                             return slot;
                         }
                         Inserted::Duplicate => continue,
@@ -81,6 +86,7 @@ pub unsafe fn insert_or_resolve(
             if state.conflict == pg_sys::OnConflictAction::ONCONFLICT_NOTHING {
                 return std::ptr::null_mut();
             }
+            refuse_second_change(state, estate, version);
             let strength = state.strength_of_update(estate, info);
             match lock(&target, row, version, strength, &mut queue) {
                 Locked::Done => {}
@@ -95,9 +101,7 @@ pub unsafe fn insert_or_resolve(
                 Locked::SelfModified(_) => continue,
                 Locked::Busy(_) => unreachable!("it was waited for"),
             }
-            if let Some(result) = update_existing(estate, info, state, slot, row, version) {
-                return result;
-            }
+            return update_existing(estate, info, state, slot, row, version);
         }
     }
 }
@@ -178,17 +182,10 @@ fn refuse_unseen(state: &Modify, row: Slot, version: VersionRef) {
     }
 }
 
-/// Updates the row that is in the way, locked in the state `version`. None: it changed all the same, look again.
-unsafe fn update_existing(
-    estate: *mut pg_sys::EState,
-    info: *mut pg_sys::ResultRelInfo,
-    state: &mut Modify,
-    excluded: *mut pg_sys::TupleTableSlot,
-    row: Slot,
-    version: VersionRef,
-) -> Option<*mut pg_sys::TupleTableSlot> {
-    let command = state.command(estate);
-    if PgClock.is_current(version.xid()) && version.cid() >= command {
+/// Raises 21000 of a row that this command, or one that it ran, has made or changed. Before the lock,
+/// which might be waited for: as `heap_lock_tuple` does with a state that the command cannot see.
+fn refuse_second_change(state: &Modify, estate: *mut pg_sys::EState, version: VersionRef) {
+    if PgClock.is_current(version.xid()) && version.cid() >= state.command(estate) {
         pg_sys::panic::ErrorReport::new(
             PgSqlErrorCode::ERRCODE_CARDINALITY_VIOLATION,
             "ON CONFLICT DO UPDATE command cannot affect row a second time",
@@ -199,10 +196,44 @@ unsafe fn update_existing(
         )
         .report(PgLogLevel::ERROR);
     }
+}
+
+/// Whether the row is still in the state that was locked, ahead of BEFORE UPDATE row triggers, which
+/// are not fired for another one. A change by a command that SET or WHERE ran is an error.
+fn is_unchanged(
+    target: &Target,
+    row: Slot,
+    version: VersionRef,
+    strength: LockStrength,
+    command: CommandId,
+) -> bool {
+    match target.lock(row, version, strength) {
+        Locked::Done => true,
+        Locked::SelfModified(by) => {
+            pass_over_own_change(by, command, "updated");
+            false
+        }
+        Locked::Busy(_) | Locked::Changed | Locked::Gone => unreachable!("it is locked"),
+    }
+}
+
+/// Updates the row that is in the way, locked in the state `version`. NULL: nothing was done.
+unsafe fn update_existing(
+    estate: *mut pg_sys::EState,
+    info: *mut pg_sys::ResultRelInfo,
+    state: &mut Modify,
+    excluded: *mut pg_sys::TupleTableSlot,
+    row: Slot,
+    version: VersionRef,
+) -> *mut pg_sys::TupleTableSlot {
+    let command = state.command(estate);
     // SAFETY: core compiled the statement's SET and WHERE for this node and made the slots.
     unsafe {
         let set = (*info).ri_onConflict;
         let existing = (*set).oc_Existing;
+        // A BEFORE INSERT row trigger's row lies in the memory of one row, which a part that is run by
+        // SET or WHERE empties.
+        tuple::materialize(excluded);
         tuple::store_copy(existing, row, version, state.target.oid());
         let context = (*state.node).ps.ps_ExprContext;
         (*context).ecxt_scantuple = existing;
@@ -212,16 +243,18 @@ unsafe fn update_existing(
             pg_sys::ExecWithCheckOptions(version::VIEW_CONFLICT_CHECK, info, existing, estate);
         }
         if !passes((*set).oc_WhereClause, context) {
-            return Some(std::ptr::null_mut());
+            return std::ptr::null_mut();
         }
         let new = project((*set).oc_ProjInfo);
         let descriptor = (*info).ri_TrigDesc;
         let old = pg_sys::ExecFetchSlotHeapTuple(existing, true, std::ptr::null_mut());
-        if !descriptor.is_null()
-            && (*descriptor).trig_update_before_row
-            && !triggers::fire_before_update(state.node, estate, info, old, new)
-        {
-            return Some(std::ptr::null_mut());
+        if !descriptor.is_null() && (*descriptor).trig_update_before_row {
+            let strength = state.strength_of_update(estate, info);
+            if !is_unchanged(&state.target, row, version, strength, command)
+                || !triggers::fire_before_update(state.node, estate, info, old, new)
+            {
+                return std::ptr::null_mut();
+            }
         }
         (*new).tts_tableOid = state.target.oid();
         let constraints = (*(*new).tts_tupleDescriptor).constr;
@@ -234,17 +267,18 @@ unsafe fn update_existing(
             .update(row, version, tuple::form(new), command, false)
         {
             Fate::Done(version) => {
-                state.show(estate, info, new, row, version);
+                state.show(info, new, row, version);
                 if !descriptor.is_null() {
                     triggers::fire_after_update(estate, info, old, new);
                     state
                         .hidden
                         .hide(&raw mut (*descriptor).trig_insert_after_row);
                 }
-                show_xmax(info, state, new, pg_sys::GetCurrentTransactionId());
-                Some(new)
+                show_xmax(info, new, pg_sys::GetCurrentTransactionId());
+                new
             }
-            Fate::Newer(_) | Fate::Skip => None,
+            Fate::Skip => std::ptr::null_mut(),
+            Fate::Newer(_) => unreachable!("it is locked"),
         }
     }
 }
@@ -253,16 +287,16 @@ unsafe fn update_existing(
 /// that was locked for the update has the transaction's id there, and a copy of ours has none.
 unsafe fn show_xmax(
     info: *mut pg_sys::ResultRelInfo,
-    state: &mut Modify,
     slot: *mut pg_sys::TupleTableSlot,
     xmax: pg_sys::TransactionId,
 ) {
-    // SAFETY: with RETURNING a heap-tuple slot shows `state.tuple`, which is a copy then (`Modify::show`).
+    // SAFETY: with RETURNING a heap-tuple slot owns a copy (`Modify::show`).
     unsafe {
         if !(*info).ri_projectReturning.is_null()
             && std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsHeapTuple)
         {
-            (*state.tuple.t_data).t_choice.t_heap.t_xmax = xmax;
+            let shown = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
+            (*(*shown).t_data).t_choice.t_heap.t_xmax = xmax;
         }
     }
 }

@@ -272,8 +272,10 @@ impl Target {
                 refuse_under_old_snapshot("concurrent delete");
                 Fate::Skip
             }
-            Written::SelfModified(by) if by != command => modified_by_trigger(verb),
-            Written::SelfModified(_) => Fate::Skip,
+            Written::SelfModified(by) => {
+                pass_over_own_change(by, command, verb);
+                Fate::Skip
+            }
             Written::Done(version) => Fate::Done(version),
         };
         queue.release();
@@ -360,8 +362,12 @@ pub fn refuse_under_old_snapshot(what: &str) {
     }
 }
 
-/// Raises 27000, of a row that another command of the statement's has changed.
-pub fn modified_by_trigger(verb: &str) -> ! {
+/// A row that the transaction itself has changed since the statement saw it is passed over if this
+/// command did; if one that it ran did, 27000 is raised.
+pub fn pass_over_own_change(by: CommandId, command: CommandId, verb: &str) {
+    if by == command {
+        return;
+    }
     pg_sys::panic::ErrorReport::new(
         PgSqlErrorCode::ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,
         format!("tuple to be {verb} was already modified by an operation triggered by the current command"),
@@ -371,5 +377,4 @@ pub fn modified_by_trigger(verb: &str) -> ! {
         "Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows.",
     )
     .report(PgLogLevel::ERROR);
-    unreachable!("the report above raises")
 }

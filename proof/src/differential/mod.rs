@@ -80,7 +80,7 @@ pub fn perform(options: &DifferentialOptions) -> Result<bool> {
             words,
             log,
             statements,
-        } = round::run(&place, &plan, &mut tally)?
+        } = round::run(&place, &plan, &mut tally).inspect_err(|_| println!("seed {seed}"))?
         {
             differences += 1;
             println!("seed {seed}: {words}");

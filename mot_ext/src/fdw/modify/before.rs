@@ -8,7 +8,7 @@ use super::{Modify, state};
 use crate::fdw::lock_rows::{self, For, Outcome};
 use crate::fdw::private::items;
 use crate::fdw::triggers;
-use crate::fdw::write::modified_by_trigger;
+use crate::fdw::write::pass_over_own_change;
 use crate::pg::generated;
 use crate::wait::WaitPolicy;
 use mot_engine::{LockStrength, Slot, VersionRef};
@@ -107,10 +107,11 @@ impl Modify {
                 let output = unsafe { self.evaluate_again(info, row, version) }?;
                 Some((version, Some(output)))
             }
-            Outcome::SelfModified(by) if by != self.command(estate) => {
-                modified_by_trigger("updated")
+            Outcome::SelfModified(by) => {
+                pass_over_own_change(by, self.command(estate), "updated");
+                None
             }
-            Outcome::SelfModified(_) | Outcome::Lost => None,
+            Outcome::Lost => None,
         }
     }
 }

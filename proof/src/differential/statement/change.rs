@@ -1,11 +1,12 @@
 //! INSERT, UPDATE and DELETE.
 use super::super::schema::{Column, Table, Type};
+use super::part::{Part, Place};
 use super::{Source, Statement, by_key, condition, qualified_key, value};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
 /// A row's new values. Several rows at once get no new keys: which fails first depends on the order.
-pub(super) fn assignments(rng: &mut SmallRng, table: &Table, one_row: bool) -> String {
+pub(super) fn assignments(rng: &mut SmallRng, table: &Table, one_row: bool, part: &Part) -> String {
     let mut parts = Vec::new();
     for _ in 0..rng.random_range(1..3) {
         let column = if one_row && rng.random_ratio(1, 6) {
@@ -25,11 +26,12 @@ pub(super) fn assignments(rng: &mut SmallRng, table: &Table, one_row: bool) -> S
             2 if rng.random_ratio(1, 3) => "DEFAULT".to_owned(),
             _ => value(rng, column),
         };
-        parts.push((column.name.as_str(), new));
+        parts.push((column.name.as_str(), part.value(column, new)));
     }
     if parts.is_empty() {
         let column = table.set_column();
-        parts.push((&column.name, format!("{}.{}", table.name, column.name)));
+        let old = format!("{}.{}", table.name, column.name);
+        parts.push((&column.name, part.value(column, old)));
     }
     let parts: Vec<String> = parts
         .iter()
@@ -56,7 +58,6 @@ impl Source<'_> {
     /// An INSERT. Its rows come in the order of its list.
     pub fn insert(&self, rng: &mut SmallRng) -> Statement {
         let table = self.table(rng);
-        let name = &table.name;
         let columns: Vec<&Column> = table
             .columns
             .iter()
@@ -68,34 +69,55 @@ impl Source<'_> {
         let rows: Vec<String> = (0..rng.random_range(1..4))
             .map(|_| self.row(rng, &columns))
             .collect();
-        let conflict = match rng.random_range(0..10) {
+        let choice = rng.random_range(0..10);
+        let updates = (3..=6).contains(&choice);
+        let places: &[Place] = if updates {
+            &[Place::Set, Place::Where, Place::Returning]
+        } else {
+            &[Place::Returning]
+        };
+        let part = self.part(rng, table, places, false);
+        let conflict = match choice {
             0..=2 => " ON CONFLICT DO NOTHING".to_owned(),
-            3..=6 => {
-                let column = &table.payload(rng).name;
-                let new = if rng.random() {
-                    format!("excluded.{column}")
-                } else {
-                    format!("{name}.{column}")
-                };
-                let filter = if rng.random_ratio(1, 4) {
-                    format!(" WHERE {}", condition(rng, table, &format!("{name}.")))
-                } else {
-                    String::new()
-                };
-                format!(
-                    " ON CONFLICT ({}) DO UPDATE SET {column} = {new}{filter}",
-                    table.key_list()
-                )
-            }
+            _ if updates => self.conflict(rng, table, &part),
             _ => String::new(),
         };
         let returning = if rng.random() { " RETURNING *" } else { "" };
+        let returning = part.returning(returning, "*");
         let rows = rows.join(", ");
         let (target, _) = self.target(rng, table);
-        Statement::plain(format!(
-            "INSERT INTO {target} ({}) VALUES {rows}{conflict}{returning}",
-            names.join(", ")
-        ))
+        Statement {
+            locks_several: part.is_some(),
+            ..Statement::plain(format!(
+                "{}INSERT INTO {target} ({}) VALUES {rows}{conflict}{returning}",
+                part.with(),
+                names.join(", ")
+            ))
+        }
+    }
+
+    /// What becomes of a row whose key is taken.
+    fn conflict(&self, rng: &mut SmallRng, table: &Table, part: &Part) -> String {
+        let name = &table.name;
+        let column = table.payload(rng);
+        let of = if rng.random() { "excluded" } else { name };
+        let new = part.value(column, format!("{of}.{}", column.name));
+        let more = part.condition();
+        let filter = if rng.random_ratio(1, 4) {
+            format!(
+                " WHERE {}{more}",
+                condition(rng, table, &format!("{name}."))
+            )
+        } else if more.is_empty() {
+            String::new()
+        } else {
+            format!(" WHERE true{more}")
+        };
+        format!(
+            " ON CONFLICT ({}) DO UPDATE SET {} = {new}{filter}",
+            table.key_list(),
+            column.name
+        )
     }
 
     pub(super) fn update(&self, rng: &mut SmallRng) -> Statement {
@@ -103,7 +125,9 @@ impl Source<'_> {
         let name = &table.name;
         let one_row = rng.random_ratio(3, 5);
         let (target, has_twins) = self.target(rng, table);
-        let set = assignments(rng, table, one_row);
+        let places = [Place::Set, Place::Where, Place::Returning];
+        let part = self.part(rng, table, &places, !one_row || has_twins);
+        let set = assignments(rng, table, one_row, &part);
         let (from, filter) = if one_row {
             (String::new(), by_key(rng, table))
         } else if rng.random_ratio(1, 3) {
@@ -120,11 +144,14 @@ impl Source<'_> {
             1 => format!(" RETURNING {}", qualified_key(table, name)),
             _ => String::new(),
         };
+        let returning = part.returning(&returning, &format!("{name}.*"));
         Statement {
             is_ordered: false,
-            locks_several: !one_row || has_twins,
+            locks_several: !one_row || has_twins || part.is_some(),
             ..Statement::plain(format!(
-                "UPDATE {target} SET {set}{from} WHERE {filter}{returning}"
+                "{}UPDATE {target} SET {set}{from} WHERE {filter}{}{returning}",
+                part.with(),
+                part.condition()
             ))
         }
     }
@@ -157,11 +184,16 @@ impl Source<'_> {
         } else {
             String::new()
         };
+        let places = [Place::Where, Place::Returning];
+        let part = self.part(rng, table, &places, !one_row || has_twins);
+        let returning = part.returning(&returning, &format!("{name}.*"));
         Statement {
             is_ordered: false,
-            locks_several: !one_row || has_twins,
+            locks_several: !one_row || has_twins || part.is_some(),
             ..Statement::plain(format!(
-                "DELETE FROM {target}{using} WHERE {filter}{returning}"
+                "{}DELETE FROM {target}{using} WHERE {filter}{}{returning}",
+                part.with(),
+                part.condition()
             ))
         }
     }
@@ -179,7 +211,7 @@ impl Source<'_> {
             ),
             1 => format!(
                 "WITH new AS (UPDATE {target} SET {} WHERE {filter} RETURNING {}) SELECT (SELECT count(*) FROM {name}), * FROM new",
-                assignments(rng, table, false),
+                assignments(rng, table, false, &Part::none()),
                 table.key_list()
             ),
             _ => format!(

@@ -1,6 +1,7 @@
 //! Random statements.
 
 mod change;
+mod part;
 mod prepared;
 mod select;
 

@@ -1,6 +1,7 @@
 //! What a session keeps: prepared statements, and its cursor.
 use super::super::schema::Column;
 use super::change::assignments;
+use super::part::Part;
 use super::{Source, Statement, condition, value};
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -109,7 +110,7 @@ impl Source<'_> {
             2 => format!(
                 "UPDATE {} SET {} WHERE CURRENT OF c",
                 table.name,
-                assignments(rng, table, true)
+                assignments(rng, table, true, &Part::none())
             ),
             3 => format!("DELETE FROM {} WHERE CURRENT OF c", table.name),
             _ => "FETCH 3 FROM c".to_owned(),
