@@ -51,6 +51,21 @@ impl Slot {
     }
 }
 
+/// Ordinals that tell the states of a row apart; they go round.
+pub const ORDINALS: u16 = 1 << 13;
+
+/// Which of its row's states a state is: the row's changes before it, modulo [`ORDINALS`].
+#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug, Default)]
+#[repr(transparent)]
+pub struct Ordinal(pub u16);
+
+impl Ordinal {
+    /// That of the state put upon one with this ordinal.
+    pub const fn next(self) -> Ordinal {
+        Ordinal((self.0 + 1) % ORDINALS)
+    }
+}
+
 /// End position of a WAL record. 0 is before every record.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug, Default)]
 #[repr(transparent)]
@@ -66,24 +81,28 @@ pub struct TableId(pub u64);
 #[repr(transparent)]
 pub struct IndexId(pub u64);
 
-/// Whose a table's storage is: a foreign table's, by its oid, or that of a file of a table of the access method.
+/// Whose a table's storage is: a foreign table's, by its oid, or that of a file of a table of the
+/// access method.
 ///
-/// Oids are unique per database only, and file numbers per tablespace of a database. A table of the access method gets
-/// another file, and another storage, whenever it is truncated or rewritten; its oid stays.
+/// Oids are unique per database only, and file numbers per tablespace of a database. A table of the
+/// access method gets another file, and another storage, whenever it is truncated or rewritten; its
+/// oid stays.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
 #[repr(C)]
 pub struct RelationKey {
     /// pg_database.oid
     pub database: u32,
-    /// pg_class.reltablespace, 0 for the database's own; of a foreign table [`RelationKey::WRAPPER`].
+    /// pg_class.reltablespace, 0 for the database's own; of a foreign table
+    /// [`RelationKey::WRAPPER`].
     pub tablespace: u32,
     /// pg_class.relfilenode; of a foreign table pg_class.oid.
     pub relation: u32,
 }
 
 impl RelationKey {
-    /// In place of a tablespace: the relation is a foreign table, which has no file. A tablespace could only have this number
-    /// if it were made at the very moment at which the last of all oids is given out.
+    /// In place of a tablespace: the relation is a foreign table, which has no file. A tablespace
+    /// could only have this number if it were made at the very moment at which the last of all oids
+    /// is given out.
     pub const WRAPPER: u32 = u32::MAX;
 
     /// The key of a foreign table.
@@ -120,7 +139,8 @@ pub struct FileKey {
 }
 
 impl FileKey {
-    /// No file: a foreign table's index has none, and is found by its oid. No file has the number 0.
+    /// No file: a foreign table's index has none, and is found by its oid. No file has the number
+    /// 0.
     pub const NONE: FileKey = FileKey {
         tablespace: 0,
         relation: 0,

@@ -3,6 +3,10 @@
 //! It owns its allocation cache, epoch place, slot batches, key buffers and decoded index definitions; none of it is shared. It is
 //! not `Send`. After a PostgreSQL error jumped over Rust frames, [`Session::reset`] releases what they held.
 
+mod state_at;
+
+pub use state_at::StateAt;
+
 use crate::clock::{Clock, Snapshot};
 use crate::decoded::{Decoded, Definitions};
 use crate::engine::{Engine, SessionLine};
@@ -245,6 +249,12 @@ impl Session {
             .find(|index| is_meant(*index) && self.index_exists(*index, clock))
     }
 
+    /// Whether a table has an index of this file, dropped ones that are not freed yet included.
+    pub fn knows_file(&self, table: TableRef, file: FileKey) -> bool {
+        let _pin = self.local.pin();
+        table.all_indexes().any(|index| index.file() == file)
+    }
+
     /// Indexes of a standby that lack rows for snapshots from before they were replayed, by their oids, each with the transaction that made it: a
     /// snapshot to which that is not surely over must not use it. What the server that made them knows of its own snapshots is in its catalog.
     pub fn indexes_kept_from_older(&self, table: TableRef) -> Vec<(u32, Xid)> {
@@ -375,6 +385,17 @@ impl Session {
             .and_then(|anchor| anchor.head().version());
         std::iter::successors(head, VersionRef::next)
             .any(|at| at == version && !at.is_lock() && clock.is_current(at.xid()))
+    }
+
+    /// Whether the row, deleted as far as the caller is concerned, went to another partition: its
+    /// newest state that is committed or the caller's own says so.
+    pub fn is_moved_away(&self, clock: &impl Clock, table: TableRef, slot: Slot) -> bool {
+        let _pin = self.local.pin();
+        let Some(anchor) = table.anchor(slot) else {
+            return false;
+        };
+        let newest = row::newest_settled(anchor, clock);
+        newest.is_some_and(|newest| newest.is_moved_away())
     }
 
     /// The row's state now. The version is valid as long as it cannot be superseded and pruned: while the caller's transaction locks or

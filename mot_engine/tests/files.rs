@@ -48,7 +48,8 @@ fn one_number_names_a_table_in_each_tablespace_and_a_foreign_one() {
     assert_eq!(session.find_table(keys[1], &clock), Some(tables[1]));
 }
 
-/// REINDEX gives an index another file under the same oid; a change of types that leaves it alone gives its file another oid.
+/// REINDEX gives an index another file under the same oid; a change of types that leaves it alone
+/// gives its file another oid.
 #[test]
 fn an_index_is_found_by_its_file_whatever_its_oid() {
     let (_region, engine) = common::engine(16 << 20);

@@ -19,10 +19,11 @@
 //!
 //! Parts with one number are of one range, oldest first: the first has all its rows, each further one those with an LSN above `since`.
 //!
-//! Version 1 has no ranges (neither their slots nor their number), and says of a file: u32 number, u32 blocks,
-//! u64 bytes, u32 digest; all are of the manifest's generation. Version 2 has one part for each range, and after its rows: u32 digest,
-//! u32 flags (1: something is open). Up to version 3 there is no LSN of the definitions, up to version 4 no tablespace: every table is
-//! a foreign one. All of these are read, never written.
+//! Version 1 has no ranges (neither their slots nor their number), and says of a file: u32 number,
+//! u32 blocks, u64 bytes, u32 digest; all are of the manifest's generation. Version 2 has one part
+//! for each range, and after its rows: u32 digest, u32 flags (1: something is open). Up to version
+//! 3 there is no LSN of the definitions, up to version 4 no tablespace: every table is a foreign
+//! one. All of these are read, never written.
 //!
 //! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and versions 1 to 4.
 

@@ -4,8 +4,8 @@
 //! widths, attribute numbers against the layout), so a decoded definition can be used without
 //! further tests. `write_bytes` of the same definition always gives the same bytes.
 //!
-//! There are two forms. The first is that of a foreign table's index, which its oid names. The second also has the file
-//! by which an index of a table of the access method is found.
+//! There are two forms. The first is that of a foreign table's index, which its oid names. The
+//! second also has the file by which an index of a table of the access method is found.
 
 use crate::errors::EngineError;
 use crate::ids::FileKey;
@@ -382,7 +382,8 @@ impl IndexDefinition {
     }
 }
 
-/// Replaces `out` by the byte form of a definition without what names the index: indexes of the same columns have the same.
+/// Replaces `out` by the byte form of a definition without what names the index: indexes of the
+/// same columns have the same.
 pub(crate) fn without_names(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), EngineError> {
     let (header, _, rest) = split(bytes)?;
     out.clear();

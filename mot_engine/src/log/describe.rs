@@ -64,7 +64,7 @@ fn describe_rows(mut reader: RowsReader<'_>, text: &mut String) -> Result<(), En
         match row.change {
             Change::Insert { .. } => counts.insert += 1,
             Change::Replace { .. } | Change::Change { .. } => counts.update += 1,
-            Change::Delete => counts.delete += 1,
+            Change::Delete { .. } => counts.delete += 1,
         }
     };
     for (index, (table, counts)) in tables.iter().take(ITEMS_MAX).enumerate() {

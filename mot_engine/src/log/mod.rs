@@ -35,8 +35,9 @@ use crate::ids::Lsn;
 /// First two bytes of every record ("LM" in memory order).
 pub const LOG_MAGIC: u16 = 0x4D4C;
 
-/// Version of the form of everything after the header, as it is written. Since version 2 there are tables named by their file, and deletes
-/// that say more than that a row is gone; all else is as in version 1.
+/// Version of the form of everything after the header, as it is written. Since version 2 there are
+/// tables named by their file, and deletes that say more than that a row is gone; all else is as in
+/// version 1.
 pub const LOG_VERSION: u8 = 2;
 
 /// The oldest version that is read.

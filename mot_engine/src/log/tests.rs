@@ -7,6 +7,7 @@ use super::*;
 use crate::errors::EngineError;
 use crate::ids::{FileKey, IndexId, RelationKey, Slot, TableId};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
+use crate::row::TombstoneNote;
 
 #[derive(Clone, Debug)]
 enum Row {
@@ -15,7 +16,7 @@ enum Row {
         base: Option<(u64, Vec<u8>)>,
         body: Vec<u8>,
     },
-    Delete,
+    Delete(TombstoneNote),
 }
 
 fn body() -> impl Strategy<Value = Vec<u8>> {
@@ -31,7 +32,10 @@ fn row() -> impl Strategy<Value = (u64, u64, Row)> {
         body().prop_map(Row::Insert),
         (prop::option::of((any::<u64>(), body())), body())
             .prop_map(|(base, body)| Row::Update { base, body }),
-        Just(Row::Delete),
+        (0..40_000_u64).prop_map(|number| {
+            let note = TombstoneNote::from_number(number % 50);
+            Row::Delete(note.unwrap_or_default())
+        }),
     ];
     let slot = prop_oneof![0..200_u64, Just(Slot::MAX.0), 0..=Slot::MAX.0];
     (prop_oneof![1..4_u64, any::<u64>()], slot, change)
@@ -50,7 +54,7 @@ fn write(rows: &[(u64, u64, Row)]) -> RowsWriter {
                 });
                 writer.update(table, slot, base, body)
             }
-            Row::Delete => writer.delete(table, slot),
+            Row::Delete(note) => writer.delete(table, slot, *note),
         }
         .expect("memory");
     }
@@ -83,7 +87,7 @@ proptest! {
                     apply_delta(base, delta, edits, &mut out).expect("applies");
                     prop_assert_eq!(body, &out);
                 }
-                (Row::Delete, Change::Delete) => {}
+                (Row::Delete(note), Change::Delete { note: read }) => prop_assert_eq!(*note, read),
                 (written, read) => {
                     return Err(TestCaseError::fail(format!("{written:?} became {read:?}")));
                 }
@@ -286,7 +290,8 @@ fn golden_bytes() {
     writer
         .update(TableId(300), Slot(0), None, b"xy")
         .expect("memory");
-    writer.delete(TableId(300), Slot(0)).expect("memory");
+    let note = TombstoneNote::NONE;
+    writer.delete(TableId(300), Slot(0), note).expect("memory");
     assert_eq!(
         writer.record(),
         [
@@ -379,6 +384,35 @@ fn version_1_is_read() {
     );
     for version in [0, 3] {
         assert!(!exhaust(&rows(version)) && !exhaust(&definitions(version)));
+    }
+}
+
+/// A tombstone's note came with version 2.
+#[test]
+fn golden_bytes_of_a_noted_delete() {
+    let mut writer = RowsWriter::new();
+    for (slot, number) in [(0, 0x1234), (1, 0)] {
+        let note = TombstoneNote::from_number(number).expect("is one");
+        writer.delete(TableId(5), Slot(slot), note).expect("memory");
+    }
+    let mut record = [
+        &[0x4C, 0x4D, 2, 1][..],
+        &[0, 5],
+        &[6, 0, 0xB4, 0x24],
+        &[2, 0],
+    ]
+    .concat();
+    assert_eq!(writer.record(), record);
+    assert_eq!(describe(&record), "table 5: delete 2");
+    let Ok(Record::Rows(reader)) = Record::parse(&record) else {
+        panic!("rows")
+    };
+    assert_eq!(reader.ahead().count(), 2);
+    record[2] = 1;
+    assert!(!exhaust(&record));
+    // No note is told by no note, and there are no more than these.
+    for wrong in [&[6, 0, 0][..], &[6, 0, 0x80, 0x80, 1]] {
+        assert!(!exhaust(&[&[0x4C, 0x4D, 2, 1, 0, 5][..], wrong].concat()));
     }
 }
 

@@ -301,6 +301,32 @@ fn a_row_with_null_in_a_not_null_column_has_no_key() {
     assert!(!key.is_empty());
 }
 
+/// The engine keeps ordinals in these bits.
+#[test]
+fn bits_of_transaction_information_are_passed_over() {
+    let definition = definition_of(&[KeyKind::Int4, KeyKind::Int8]);
+    for second in [None, Some(&[2; 8][..])] {
+        let plain = build_body(&definition.layout, &[Some(&[1, 0, 0, 0]), second], true);
+        let mut marked = plain.clone();
+        marked[1] |= 0xE0;
+        marked[2] |= 0xF0;
+        marked[3] = 0xFF;
+        assert!(key_attributes_unchanged(&definition, &plain, &marked).expect("reads"));
+        let keys = [&plain, &marked].map(|body| {
+            let mut key = KeyBuffer::new();
+            let has_null = encode_row(&definition, body, &mut key).expect("encodes");
+            (has_null.0, key.as_slice().to_vec())
+        });
+        assert_eq!(keys[0], keys[1]);
+        let fixed = FixedKey::of(&definition).expect("of numbers");
+        let keys = [&plain, &marked].map(|body| {
+            let mut key = KeyBuffer::new();
+            (fixed.encode(body, &mut key), key.as_slice().to_vec())
+        });
+        assert_eq!(keys[0], keys[1]);
+    }
+}
+
 #[test]
 fn attributes_beyond_the_tuple_are_null() {
     let kinds = [KeyKind::Int4, KeyKind::Text, KeyKind::Int8];
@@ -398,7 +424,8 @@ fn byte_form_is_stable() {
     );
 }
 
-/// The form of an index of a table of the access method never changes either; without names both are one.
+/// The form of an index of a table of the access method never changes either; without names both
+/// are one.
 #[test]
 fn byte_form_with_a_file_is_stable() {
     let without_file = definition_of(&[KeyKind::Int4, KeyKind::Text]);

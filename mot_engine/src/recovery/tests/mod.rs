@@ -251,7 +251,7 @@ pub(super) fn index(relation: u32, attnum: u16, unique: bool) -> IndexDefinition
 
 const RELATIONS: [RelationKey; 2] = [
     RelationKey::of_foreign_table(1, 100),
-    RelationKey::of_foreign_table(1, 200),
+    RelationKey::of_file(1, 0, 200),
 ];
 
 impl World {
