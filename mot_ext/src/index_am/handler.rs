@@ -4,11 +4,11 @@
 //! own functions say of options and costs holds for these, too.
 use super::scan;
 use crate::errors;
+use crate::pg::btree;
 use crate::pg::guard::guarded;
 use crate::pg::version::index_am as version;
 use crate::storage::{self, Built};
 use crate::table_am::speculative::{self, Duplicates};
-use crate::pg::btree;
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 
@@ -51,7 +51,13 @@ fn table_index_handler(_call: pg_sys::FunctionCallInfo) -> Internal {
         r.amoptions = Some(btree::options());
         r.amvalidate = Some(guarded!(validate(class)));
         r.ambeginscan = Some(guarded!(scan::begin(index, keys, orders)));
-        r.amrescan = Some(guarded!(scan::rescan(scan, keys, count, orders, order_count)));
+        r.amrescan = Some(guarded!(scan::rescan(
+            scan,
+            keys,
+            count,
+            orders,
+            order_count
+        )));
         r.amgettuple = Some(guarded!(scan::next(scan, direction)));
         r.amendscan = Some(guarded!(scan::end(scan)));
         Internal::from(Some(pg_sys::Datum::from(am)))

@@ -138,10 +138,7 @@ pub unsafe fn end(scan: pg_sys::IndexScanDesc) {
 }
 
 /// `amgettuple`.
-pub unsafe fn next(
-    scan: pg_sys::IndexScanDesc,
-    direction: pg_sys::ScanDirection::Type,
-) -> bool {
+pub unsafe fn next(scan: pg_sys::IndexScanDesc, direction: pg_sys::ScanDirection::Type) -> bool {
     // SAFETY: as core calls it, with a snapshot that stays registered until the scan ends.
     unsafe {
         let state = state(scan);
@@ -249,11 +246,12 @@ impl State {
                         true => snapshot.one_by_one(),
                         false => *snapshot,
                     };
-                    self.step_by(&snapshot).map(|(row, version)| Found::Kept(row, version))
+                    self.step_by(&snapshot)
+                        .map(|(row, version)| Found::Kept(row, version))
                 }
-                Seen::By(View::Now) => {
-                    self.step_now().map(|(row, version)| Found::Kept(row, version))
-                }
+                Seen::By(View::Now) => self
+                    .step_now()
+                    .map(|(row, version)| Found::Kept(row, version)),
                 Seen::By(View::Serializable(reader)) => {
                     let found = self.step_by(&**reader);
                     if let Some((row, version)) = found {
@@ -349,7 +347,11 @@ impl State {
         if pg::interrupts::is_pending() {
             pg::interrupts::check_for_interrupts();
         }
-        or_raise(self.sought.bounds.next_range(self.direction, &mut self.range))
+        or_raise(
+            self.sought
+                .bounds
+                .next_range(self.direction, &mut self.range),
+        )
     }
 
     fn start(&mut self) {

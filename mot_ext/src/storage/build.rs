@@ -72,4 +72,3 @@ pub fn rebuild_reused_index(heap: pg_sys::Oid, index: pg_sys::Oid) {
         pg_sys::relation_close(heap, lock);
     }
 }
-

@@ -61,7 +61,8 @@ pub fn is_mot_index(relation: pg_sys::Oid) -> bool {
         return false;
     };
     // SAFETY: a catalog look-up; a missing index has no table.
-    kind == pg_sys::RELKIND_INDEX && is_mot_table(unsafe { pg_sys::IndexGetRelation(relation, true) })
+    kind == pg_sys::RELKIND_INDEX
+        && is_mot_table(unsafe { pg_sys::IndexGetRelation(relation, true) })
 }
 
 /// `relkind` and `relam` of a relation that may be gone.
@@ -139,9 +140,7 @@ pub fn find_index(table: TableRef, index: pg_sys::Relation) -> Option<IndexRef> 
 /// Whether the engine knows an index's file, as it does before `ambuild` only of one that core uses again.
 pub fn has_storage(index: pg_sys::Oid) -> bool {
     with_index_and_table(index, |table, index| {
-        find(table).is_some_and(|table| {
-            session::session().knows_file(table, file_of(index))
-        })
+        find(table).is_some_and(|table| session::session().knows_file(table, file_of(index)))
     })
     .unwrap_or(false)
 }
@@ -149,7 +148,9 @@ pub fn has_storage(index: pg_sys::Oid) -> bool {
 /// Makes the storage of a table's new file, and drops that of the file which it replaces.
 pub fn create_table(relation: pg_sys::Relation, file: FileKey) {
     // The relation of a table that is being made has the new file's name already.
-    let replaced = (file_of(relation) != file).then(|| find(relation)).flatten();
+    let replaced = (file_of(relation) != file)
+        .then(|| find(relation))
+        .flatten();
     let xid = xact::write_xid();
     or_raise(xact::current().create_table(session::session(), key_of(file), xid));
     // SAFETY: the caller's relation is open.
@@ -186,7 +187,8 @@ pub fn drop_index(index: pg_sys::Oid) {
 /// Drops the storage of an index's file, if there is one.
 fn drop_index_file(table: TableRef, file: FileKey) {
     let xid = xact::write_xid();
-    let dropped = xact::current().drop_index_of_file(session::session(), &PgClock, table, file, xid);
+    let dropped =
+        xact::current().drop_index_of_file(session::session(), &PgClock, table, file, xid);
     or_raise(dropped);
 }
 

@@ -54,30 +54,37 @@ fn routine() -> pg_sys::TableAmRoutine {
         relation, snapshot, count, keys, shared, flags
     )));
     r.scan_end = Some(guarded!(scan::end(scan)));
-    r.scan_rescan = Some(guarded!(scan::rescan(scan, keys, sets, strategy, sync, pages)));
+    r.scan_rescan = Some(guarded!(scan::rescan(
+        scan, keys, sets, strategy, sync, pages
+    )));
     r.scan_getnextslot = Some(guarded!(scan::next_slot(scan, direction, slot)));
     r.scan_set_tidrange = Some(guarded!(scan::set_tid_range(scan, lowest, highest)));
-    r.scan_getnextslot_tidrange =
-        Some(guarded!(scan::next_slot_in_tid_range(scan, direction, slot)));
+    r.scan_getnextslot_tidrange = Some(guarded!(scan::next_slot_in_tid_range(
+        scan, direction, slot
+    )));
     r.parallelscan_estimate = Some(guarded!(parallel::estimate(relation)));
     r.parallelscan_initialize = Some(guarded!(parallel::initialize(relation, shared)));
     r.parallelscan_reinitialize = Some(guarded!(parallel::reinitialize(relation, shared)));
     r.index_fetch_begin = Some(guarded!(fetch::begin(relation)));
     r.index_fetch_reset = Some(guarded!(fetch::reset(fetch)));
     r.index_fetch_end = Some(guarded!(fetch::end(fetch)));
-    r.index_fetch_tuple = Some(guarded!(fetch::tuple(fetch, tid, snapshot, slot, again, dead)));
-    r.tuple_fetch_row_version =
-        Some(guarded!(fetch::row_version(relation, tid, snapshot, slot)));
+    r.index_fetch_tuple = Some(guarded!(fetch::tuple(
+        fetch, tid, snapshot, slot, again, dead
+    )));
+    r.tuple_fetch_row_version = Some(guarded!(fetch::row_version(relation, tid, snapshot, slot)));
     r.tuple_tid_valid = Some(guarded!(fetch::is_valid(scan, tid)));
     r.tuple_get_latest_tid = Some(guarded!(fetch::latest(scan, tid)));
     r.tuple_satisfies_snapshot = Some(guarded!(fetch::satisfies(relation, slot, snapshot)));
     r.index_delete_tuples = Some(guarded!(delete_index_entries(relation, state)));
-    r.tuple_insert = Some(guarded!(insert::one(relation, slot, command, options, bulk)));
+    r.tuple_insert = Some(guarded!(insert::one(
+        relation, slot, command, options, bulk
+    )));
     r.tuple_insert_speculative = Some(guarded!(speculative::insert(
         relation, slot, command, options, bulk, token
     )));
-    r.tuple_complete_speculative =
-        Some(guarded!(speculative::complete(relation, slot, token, succeeded)));
+    r.tuple_complete_speculative = Some(guarded!(speculative::complete(
+        relation, slot, token, succeeded
+    )));
     r.multi_insert = Some(guarded!(insert::many(
         relation, slots, count, command, options, bulk
     )));
@@ -91,9 +98,16 @@ fn routine() -> pg_sys::TableAmRoutine {
         relation, tid, snapshot, slot, command, mode, waits, flags, failure
     )));
     r.finish_bulk_insert = Some(guarded!(insert::finish_many(relation, options)));
-    version::set_files(&mut r, guarded!(relation::set_new_file(
-        relation, file, persistence, frozen, multixacts
-    )));
+    version::set_files(
+        &mut r,
+        guarded!(relation::set_new_file(
+            relation,
+            file,
+            persistence,
+            frozen,
+            multixacts
+        )),
+    );
     r.relation_nontransactional_truncate = Some(guarded!(relation::empty(relation)));
     r.relation_copy_data = Some(guarded!(relation::copy_data(relation, file)));
     r.relation_copy_for_cluster = Some(guarded!(relation::copy_for_cluster(
@@ -114,7 +128,9 @@ fn routine() -> pg_sys::TableAmRoutine {
     r.index_build_range_scan = Some(guarded!(build_foreign_index(
         table, index, info, sync, visible, progress, start, count, callback, state, scan
     )));
-    r.index_validate_scan = Some(guarded!(validate_index(table, index, info, snapshot, state)));
+    r.index_validate_scan = Some(guarded!(validate_index(
+        table, index, info, snapshot, state
+    )));
     r.relation_size = Some(guarded!(relation::size_bytes(relation, fork)));
     r.relation_needs_toast_table = Some(guarded!(relation::needs_toast_table(relation)));
     r.relation_estimate_size = Some(guarded!(relation::estimate_size(
@@ -132,9 +148,7 @@ unsafe fn analyze_block(
     strategy: pg_sys::BufferAccessStrategy,
 ) -> bool {
     // SAFETY: as core calls it.
-    unsafe {
-        version::next_block_to_analyze(scan, block, strategy, sample::begin_block_to_analyze)
-    }
+    unsafe { version::next_block_to_analyze(scan, block, strategy, sample::begin_block_to_analyze) }
 }
 
 #[cfg(any(feature = "pg17", feature = "pg18"))]

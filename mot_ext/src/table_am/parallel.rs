@@ -1,7 +1,7 @@
 //! Scans of all rows that parallel workers share: the engine's counter lies behind core's descriptor.
+use crate::pg::version::table_am as version;
 use crate::storage;
 use mot_engine::SharedRowScan;
-use crate::pg::version::table_am as version;
 use pgrx::pg_sys;
 
 /// Where the counter lies in core's shared memory.
@@ -40,10 +40,7 @@ pub unsafe fn initialize(
 }
 
 /// `parallelscan_reinitialize`: all workers have ended.
-pub unsafe fn reinitialize(
-    relation: pg_sys::Relation,
-    descriptor: pg_sys::ParallelTableScanDesc,
-) {
+pub unsafe fn reinitialize(relation: pg_sys::Relation, descriptor: pg_sys::ParallelTableScanDesc) {
     // SAFETY: as core calls it.
     unsafe { shared(descriptor).begin(storage::table(relation)) }
 }

@@ -1,11 +1,11 @@
 //! A table as a whole: its files, its size, what VACUUM does.
 use super::statistics;
+use crate::clock::PgClock;
+use crate::clock::narrow;
 use crate::fdw::size;
 use crate::horizon;
-use crate::clock::narrow;
 use crate::pg::version::table_am as version;
-use crate::{errors, storage, xact, session};
-use crate::clock::PgClock;
+use crate::{errors, session, storage, xact};
 use mot_engine::{FileKey, Slot};
 use pgrx::pg_sys;
 use std::ffi::c_char;

@@ -91,8 +91,12 @@ pub unsafe fn complete(
             #[allow(ffi_unwind_calls)]
             (*(*slot).tts_ops).materialize.expect("every kind has it")(slot)
         });
-        let taken_back =
-            xact::current().retract_insert(target.session, target.table, pending.row, pending.version);
+        let taken_back = xact::current().retract_insert(
+            target.session,
+            target.table,
+            pending.row,
+            pending.version,
+        );
         or_raise(taken_back);
     }
 }

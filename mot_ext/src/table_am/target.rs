@@ -1,10 +1,10 @@
 //! The table that a callback changes, and what every change of a row needs.
+use super::tid;
 use crate::fdw::serializable;
 use crate::fdw::tuple;
 use crate::fdw::write::Target;
 use crate::pg;
 use crate::relation::Relation;
-use super::tid;
 use crate::{errors, session, storage};
 use mot_engine::{CommandId, Slot};
 use pgrx::pg_sys;
@@ -37,7 +37,10 @@ static ROW_MEMORY: RowMemory = RowMemory(Cell::new(std::ptr::null_mut()));
 ///
 /// # Safety
 /// A filled slot of the table's row type.
-pub unsafe fn with_body<R>(slot: *mut pg_sys::TupleTableSlot, action: impl FnOnce(&[u8]) -> R) -> R {
+pub unsafe fn with_body<R>(
+    slot: *mut pg_sys::TupleTableSlot,
+    action: impl FnOnce(&[u8]) -> R,
+) -> R {
     // SAFETY: the context lives as long as the process, and has neither children nor callbacks. What an error leaves
     // in it goes at the next row.
     unsafe {

@@ -235,12 +235,7 @@ unsafe fn remove(
 ///
 /// # Safety
 /// The crosscheck snapshot is NULL or a registered MVCC snapshot.
-unsafe fn check(
-    target: &Target,
-    row: Slot,
-    seen: VersionRef,
-    asked: Asked,
-) -> Result<(), Refusal> {
+unsafe fn check(target: &Target, row: Slot, seen: VersionRef, asked: Asked) -> Result<(), Refusal> {
     if is_too_young(seen, asked.command) {
         return Err(Refusal::Invisible);
     }

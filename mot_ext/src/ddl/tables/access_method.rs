@@ -131,7 +131,10 @@ fn install_callbacks() {
 
 unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _: *mut c_void) {
     use pgrx::pg_sys::XactEvent::*;
-    if matches!(event, XACT_EVENT_COMMIT | XACT_EVENT_ABORT | XACT_EVENT_PREPARE) {
+    if matches!(
+        event,
+        XACT_EVENT_COMMIT | XACT_EVENT_ABORT | XACT_EVENT_PREPARE
+    ) {
         // Core takes the marks away, and reads the entries anew.
         REPLACED.0.take();
     }

@@ -101,7 +101,10 @@ pub unsafe fn before(statement: &mut Statement) -> Option<After> {
             T_CreateStmt => replace(statement, defaults::create_table(node.cast())),
             T_CreateTableAsStmt => replace(statement, defaults::create_table_as(node.cast())),
             T_IndexStmt => {
-                replace(statement, btree_moments::create_index(node.cast(), &mut after));
+                replace(
+                    statement,
+                    btree_moments::create_index(node.cast(), &mut after),
+                );
             }
             T_AlterTableStmt => alter_table(statement, node.cast(), &mut after),
             T_AlterTableMoveAllStmt => after.moved = tablespace::indexes_in(node.cast()),
