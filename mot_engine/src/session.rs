@@ -4,8 +4,10 @@
 //! not `Send`. After a PostgreSQL error jumped over Rust frames, [`Session::reset`] releases what they held.
 
 mod state_at;
+mod unfinished;
 
 pub use state_at::StateAt;
+pub(crate) use unfinished::{Unfinished, find_unfinished};
 
 use crate::clock::{Clock, Snapshot};
 use crate::decoded::{Decoded, Definitions};

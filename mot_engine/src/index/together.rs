@@ -94,6 +94,46 @@ pub(crate) fn enter_row<C: Clock>(
     })
 }
 
+/// As `enter_row`, in one index.
+pub(crate) fn enter_row_in<C: Clock>(
+    session: &Session,
+    (table, index): (TableRef, IndexRef),
+    slot: Slot,
+    version: VersionRef,
+    below: Option<VersionRef>,
+    clock: &C,
+) -> Result<Option<Obstacle>, EngineError> {
+    debug_assert!(session.local.is_pinned());
+    session.with_keys(|keys| {
+        let [scratch, old_key, keys @ ..] = keys;
+        let is_optional = index.is_dropped();
+        let key = &mut keys[0];
+        let form = encode(
+            session,
+            index,
+            is_optional,
+            slot,
+            version,
+            below,
+            key,
+            old_key,
+        )?;
+        let Some(form) = form else {
+            return Ok(None);
+        };
+        let coming = [Some(Coming { index, form })];
+        enter_together(
+            session,
+            table,
+            slot,
+            &coming,
+            &keys[..1],
+            scratch,
+            Some(clock),
+        )
+    })
+}
+
 /// Puts the entry's key into `key`; `None` if the version needs no entry of its own in the index.
 #[allow(clippy::too_many_arguments)]
 fn encode(

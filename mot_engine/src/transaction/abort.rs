@@ -4,6 +4,7 @@ use super::ahead::Ahead;
 use super::commit::unlock;
 use super::pinned::Pinned;
 use super::{Kind, Operation, Own, Transaction};
+use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::pause::{Point, reach};
 use crate::reclaim::{Part, take_states_out};
@@ -59,6 +60,30 @@ impl Transaction {
         self.undo_from(session, last);
         self.operations.truncate(last);
         self.known.forget();
+    }
+
+    /// Takes back the insert of just now: this row and no other, with the entries that were made of
+    /// it by now, in whichever indexes. `Err` if it was not the last operation, and then nothing is
+    /// taken back.
+    pub fn retract_insert(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        slot: Slot,
+        version: VersionRef,
+    ) -> Result<(), EngineError> {
+        let is_meant = self.operations.last().is_some_and(|last| {
+            last.kind() == Kind::Insert
+                && (last.table, last.slot()) == (table, slot)
+                && last.address() == version.address()
+        });
+        if !is_meant {
+            return Err(EngineError::Corrupt {
+                what: "a row to be taken back was not inserted last",
+            });
+        }
+        self.retract(session);
+        Ok(())
     }
 
     /// Where the operations of `level` and deeper begin.

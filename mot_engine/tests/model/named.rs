@@ -99,7 +99,7 @@ impl Test {
         let ordinal = version.ordinal();
         let named = self
             .session
-            .state_at(&clock, self.table, slot, ordinal, Some(snap));
+            .state_at(&clock, self.table, slot, ordinal, &[Some(snap)]);
         assert_eq!(named, StateAt::One(version), "{slot:?}");
     }
 
@@ -124,18 +124,21 @@ impl Test {
             let (slot, ordinal) = (named.slot, named.ordinal);
             let without = self
                 .session
-                .state_at(clock, table, slot, ordinal, None::<&Snap>);
+                .state_at(clock, table, slot, ordinal, &[None::<&Snap>]);
             let found = match (named.holder, &old) {
                 // What a scan gave is asked for with the scan's snapshot.
-                (None, Some(old)) => self
-                    .session
-                    .state_at(clock, table, slot, ordinal, Some(old)),
+                (None, Some(old)) => {
+                    self.session
+                        .state_at(clock, table, slot, ordinal, &[Some(old)])
+                }
                 _ => without,
             };
             match found {
                 StateAt::One(version) => assert_eq!(Some(row(version.body())), named.row),
                 StateAt::None => assert!(named.row.is_none() || !named.stays, "{slot:?}"),
-                StateAt::Ambiguous => panic!("{slot:?} was not changed so often"),
+                StateAt::Ambiguous | StateAt::Overtaken => {
+                    panic!("{slot:?} was not changed so often")
+                }
             }
         }
     }

@@ -37,12 +37,13 @@ pub unsafe fn named(
 ) -> Option<VersionRef> {
     // SAFETY: the caller's.
     let readings = unsafe { readings(snapshot) };
-    let reading = readings[0].as_ref().or(readings[1].as_ref());
-    let found = session.state_at(&PgClock, table, name.row, name.ordinal, reading);
+    let readings = readings.each_ref().map(Option::as_ref);
+    let found = session.state_at(&PgClock, table, name.row, name.ordinal, &readings);
     match found {
         StateAt::None => None,
         StateAt::One(version) => Some(version),
         StateAt::Ambiguous => errors::ambiguous_tuple_id(),
+        StateAt::Overtaken => errors::overtaken_tuple_id(),
     }
 }
 
