@@ -69,6 +69,15 @@ pub enum MotTables {
     Method,
 }
 
+impl fmt::Display for MotTables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            MotTables::Foreign => "foreign",
+            MotTables::Method => "method",
+        })
+    }
+}
+
 impl MotTables {
     /// What keeps the rows of such tables.
     pub fn engine(self) -> Engine {

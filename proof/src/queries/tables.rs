@@ -2,6 +2,7 @@
 use super::types::{Class, TYPES, Type, one};
 use rand::Rng;
 use rand::rngs::SmallRng;
+use tpcc::engine::Engine;
 
 /// A column, besides `id`.
 #[derive(Clone, Debug)]
@@ -72,26 +73,20 @@ impl Table {
     }
 
     /// Its definition on a side.
-    pub fn create(&self, is_mot: bool) -> Vec<String> {
+    pub fn create(&self, engine: Engine) -> Vec<String> {
         let columns: Vec<String> = self
             .columns
             .iter()
             .map(|column| format!("{} {}", column.name, column.kind.definition()))
             .collect();
         let columns = columns.join(", ");
-        let (kind, server) = match is_mot {
-            true => ("FOREIGN TABLE", " SERVER mot"),
-            false => ("TABLE", ""),
-        };
         let name = self.name;
         let key = match self.is_bare {
             true => "",
             false => " PRIMARY KEY",
         };
         if !self.is_partitioned {
-            return vec![format!(
-                "CREATE {kind} {name} (id int{key}, {columns}){server}"
-            )];
+            return vec![engine.create(&format!("{name} (id int{key}, {columns})"))];
         }
         let mut all = vec![format!(
             "CREATE TABLE {name} (id int NOT NULL, {columns}) PARTITION BY RANGE (id)"
@@ -101,9 +96,9 @@ impl Table {
             .iter()
             .zip(["MINVALUE) TO (40", "40) TO (MAXVALUE"])
         {
-            all.push(format!(
-                "CREATE {kind} {part} PARTITION OF {name} FOR VALUES FROM ({range}){server}"
-            ));
+            all.push(engine.create(&format!(
+                "{part} PARTITION OF {name} FOR VALUES FROM ({range})"
+            )));
         }
         all
     }

@@ -86,9 +86,28 @@ impl Round<'_> {
         }
         self.monitor
             .must("SET session_replication_role = replica")?;
-        for name in self.names().into_iter().chain(self.parents()) {
+        // All of them at once, as tables that refer to each other must be.
+        let names: Vec<(String, &str)> = self
+            .names()
+            .into_iter()
+            .chain(self.parents())
+            .map(|name| {
+                let is_partitioned = self
+                    .tables
+                    .iter()
+                    .any(|table| table.name == name && table.ordinary.is_partitioned);
+                (name, if is_partitioned { "" } else { "ONLY " })
+            })
+            .collect();
+        let emptied: Vec<String> = names
+            .iter()
+            .map(|(name, only)| format!("{only}d_mot.{name}"))
+            .collect();
+        self.monitor
+            .must(&format!("TRUNCATE {}", emptied.join(", ")))?;
+        for (name, only) in &names {
             self.monitor.must(&format!(
-                "TRUNCATE ONLY d_mot.{name}; INSERT INTO d_mot.{name} SELECT * FROM ONLY d_heap.{name}"
+                "INSERT INTO d_mot.{name} SELECT * FROM {only}d_heap.{name}"
             ))?;
         }
         self.monitor.must("RESET session_replication_role")?;
@@ -121,11 +140,11 @@ impl Round<'_> {
                     heap.rows, mot.rows
                 )));
             }
-            if !parents.contains(name) {
-                self.monitor
-                    .must(&format!("SELECT rows FROM mot.check('d_mot.{name}')"))?;
-            }
         }
+        self.monitor.must(
+            "SELECT c.oid::regclass, rows FROM pg_class c LEFT JOIN pg_am a ON a.oid = relam, mot.check(c.oid::regclass)
+             WHERE relnamespace = 'd_mot'::regnamespace AND (relkind = 'f' OR relkind = 'r' AND amname = 'mot')",
+        )?;
         Ok(None)
     }
 }
