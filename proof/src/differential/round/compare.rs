@@ -3,7 +3,7 @@ use super::super::by_design::{Allowed, LONG_KEY};
 use super::super::triggers::LOG;
 use super::Round;
 use crate::failure::Result;
-use crate::wire::Answer;
+use crate::wire::{Answer, Row};
 
 impl Round<'_> {
     /// Rolls back what is prepared on any side, or was left by a run that ended early.
@@ -41,7 +41,7 @@ impl Round<'_> {
                WHERE attnum > 0 AND NOT attisdropped AND relname !~ '_(key|unique|index|extra)'
              UNION ALL SELECT relname::text, 'index', (SELECT i.relname::text FROM c i WHERE i.oid = indexrelid) FROM c JOIN pg_index ON indrelid = oid
              UNION ALL SELECT relname::text, 'constraint', conname::text FROM c JOIN pg_constraint ON conrelid = c.oid
-             UNION ALL SELECT relname::text, 'trigger', tgname::text || tgenabled::text FROM c JOIN pg_trigger ON tgrelid = c.oid
+             UNION ALL SELECT relname::text, 'trigger', rtrim(tgname::text, '0123456789') || tgenabled::text FROM c JOIN pg_trigger ON tgrelid = c.oid
              ORDER BY 1, 2, 3"
         ))
     }
@@ -123,7 +123,17 @@ impl Round<'_> {
             self.definitions_of("d_mot")?,
         );
         if definitions.0 != definitions.1 {
-            return Ok(Some(format!("definitions at the end: {definitions:?}")));
+            let only = |these: &Answer, those: &Answer| -> Vec<Row> {
+                let rows = these.rows.iter();
+                rows.filter(|row| !those.rows.contains(row))
+                    .cloned()
+                    .collect()
+            };
+            return Ok(Some(format!(
+                "definitions at the end: only heap {:?}, only MOT {:?}",
+                only(&definitions.0, &definitions.1),
+                only(&definitions.1, &definitions.0)
+            )));
         }
         let parents = self.parents();
         for name in self.names().iter().chain(&parents) {

@@ -104,8 +104,8 @@ pub fn run(
     let mut rng = SmallRng::seed_from_u64(seed);
     let is_bare = rng.random_ratio(1, 4);
     let tables = vec![
-        Table::draw(&mut rng, "t", is_bare),
-        Table::draw(&mut rng, "u", is_bare),
+        Table::draw(&mut rng, "t", is_bare, mot),
+        Table::draw(&mut rng, "u", is_bare, mot),
     ];
     let mut round = Round {
         rng,
