@@ -89,6 +89,7 @@ pub unsafe fn show(indexes: &[pg_sys::Oid], lock: pg_sys::LOCKMODE) -> Flips {
 
 impl Flips {
     /// Whether it shows any index: an aborted transaction has ended it.
+    #[cfg(not(feature = "pg18"))]
     pub fn is_in_force(&self) -> bool {
         local().flips.iter().any(|flip| flip.group == self.group)
     }
