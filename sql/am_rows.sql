@@ -50,8 +50,10 @@ CREATE TRIGGER am_sums AFTER UPDATE ON am_row REFERENCING OLD TABLE AS before NE
 UPDATE am_row SET v = v + 1 WHERE id < 5;
 DROP TRIGGER am_sums ON am_row;
 -- Cursors: both directions, updates of the current row.
+CREATE TABLE am_scroll (id int PRIMARY KEY) USING mot;
+INSERT INTO am_scroll SELECT generate_series(1, 7);
 BEGIN;
-DECLARE c CURSOR FOR SELECT id FROM am_row;
+DECLARE c CURSOR FOR SELECT id FROM am_scroll;
 FETCH 3 FROM c;
 FETCH BACKWARD 2 FROM c;
 FETCH ALL FROM c;
@@ -107,5 +109,5 @@ SELECT n FROM am_hot;
 SELECT rows, versions FROM mot.check('am_row');
 SELECT rows FROM mot.check('am_fresh');
 SELECT rows FROM mot.check('am_hot');
-DROP TABLE am_row, am_fresh, am_hot;
+DROP TABLE am_row, am_scroll, am_fresh, am_hot;
 DROP FUNCTION am_note, am_sums;

@@ -62,7 +62,11 @@ impl IndexScan {
         };
         let scratch = &mut self.scratch;
         find_unfinished(coming.anchor, clock, |version| {
-            let has_null = session.encode_key(index, version.body(), scratch)?.0;
+            // A state that is not the one the entry was made for need not have a key.
+            let has_null = session.encode_key_if_any(index, version.body(), scratch)?.0;
+            if scratch.is_empty() {
+                return Ok(false);
+            }
             if index.form(has_null) == EntryForm::Suffixed {
                 append_slot(scratch, coming.slot)?;
             }
