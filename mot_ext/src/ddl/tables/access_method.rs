@@ -28,7 +28,8 @@ impl Method {
 /// Writes an index's access method into `pg_class`, and makes the change visible to what follows.
 ///
 /// # Safety
-/// The index's row in `pg_class` is visible, and nobody else can change it: the caller has a lock for that.
+/// The index's row in `pg_class` is visible, and nobody else can change it: the caller has a lock
+/// for that.
 pub unsafe fn write(index: pg_sys::Oid, method: Method) {
     // SAFETY: the row is a copy of the cache's, whose fixed part is a pg_class row.
     unsafe {
@@ -50,8 +51,8 @@ pub unsafe fn write(index: pg_sys::Oid, method: Method) {
     }
 }
 
-/// Has an index of ours go before our access method does (DROP EXTENSION ... CASCADE). Core notes that of an index's operator
-/// classes, and ours are core's.
+/// Has an index of ours go before our access method does (DROP EXTENSION ... CASCADE). Core notes
+/// that of an index's operator classes, and ours are core's.
 unsafe fn note_dependency(index: pg_sys::Oid, method: Method) {
     let (relations, methods) = (pg_sys::RelationRelationId, pg_sys::AccessMethodRelationId);
     let normal = pg_sys::DependencyType::DEPENDENCY_NORMAL;
@@ -92,16 +93,18 @@ struct Replaced {
 struct Local(RefCell<Vec<Replaced>>, Cell<bool>);
 // SAFETY: PostgreSQL's processes run this code on one thread.
 unsafe impl Sync for Local {}
-/// The replaced routines of this transaction, in their order, and whether the callbacks are installed.
+/// The replaced routines of this transaction, in their order, and whether the callbacks are
+/// installed.
 static REPLACED: Local = Local(RefCell::new(Vec::new()), Cell::new(false));
 
-/// As `refresh_routine`, of an index that was there before: what a rollback to a savepoint must put back is kept.
+/// As `refresh_routine`, of an index that was there before: what a rollback to a savepoint must put
+/// back is kept.
 ///
 /// # Safety
 /// As of `refresh_routine`.
 pub unsafe fn replace_routine(index: pg_sys::Relation) {
-    // SAFETY: an open index's entry (caller) has a routine. Core keeps an entry with one of these marks, at its place, to the
-    // end of the (sub)transaction that set the mark.
+    // SAFETY: an open index's entry (caller) has a routine. Core keeps an entry with one of these
+    // marks, at its place, to the end of the (sub)transaction that set the mark.
     unsafe {
         let stays = (*index).rd_createSubid != NOT_IN_SUBTRANSACTION
             || version::first_file_subtransaction(index) != NOT_IN_SUBTRANSACTION;
@@ -171,15 +174,18 @@ unsafe extern "C-unwind" fn on_subtransaction(
     }
 }
 
-/// Has an open entry of the relation cache call the functions of the access method that its catalog row names.
+/// Has an open entry of the relation cache call the functions of the access method that its catalog
+/// row names.
 ///
-/// Core makes them when it builds the entry, and keeps them for as long as the entry lives. The entry of an
-/// index that this transaction has made, or given a new file, lives to the end of the transaction.
+/// Core makes them when it builds the entry, and keeps them for as long as the entry lives. The
+/// entry of an index that this transaction has made, or given a new file, lives to the end of the
+/// transaction.
 ///
 /// # Safety
 /// An open index whose entry was read anew since the catalog was changed.
 pub unsafe fn refresh_routine(index: pg_sys::Relation) {
-    // SAFETY: an index's entry has a routine of its own, of this size, and the new one is a copy too.
+    // SAFETY: an index's entry has a routine of its own, of this size, and the new one is a copy
+    // too.
     unsafe {
         let method = (*(*index).rd_rel).relam;
         let cache = pg_sys::SysCacheIdentifier::AMOID as i32;

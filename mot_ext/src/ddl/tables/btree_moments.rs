@@ -1,21 +1,32 @@
 //! The moments in which core must see a btree where the engine's index is.
 //!
-//! The catalog names our access method for each index, and core asks for btree by name or oid in some places that
-//! no operator class reaches. All of them are here. An index is shown as a btree in this process's memory (`flips`), where core looks at its cache entry, and also in the catalog
+//! The catalog names our access method for each index, and core asks for btree by name or oid in
+//! some places that no operator class reaches. All of them are here. An index is shown as a btree
+//! in this process's memory (`flips`), where core looks at its cache entry, and also in the catalog
 //! where core makes a text of it.
 //!
-//! | moment | what core does (15.18) | versions | how |
-//! |---|---|---|---|
-//! | ALTER COLUMN TYPE, SET EXPRESSION, ALTER ATTRIBUTE ... CASCADE | writes the column's indexes out by `pg_get_indexdef`, drops them, and reads the text again without a hook (tablecmds.c, RememberIndexForRebuilding) | all | memory and catalog; the indexes are dropped, the new ones become ours when they are made |
-//! | ADD CONSTRAINT ... USING INDEX | `index "x" is not a btree` (parse_utilcmd.c, transformIndexConstraint) | all | memory |
-//! | ADD PRIMARY KEY, UNIQUE, and CREATE INDEX on a partitioned table | compares access methods when it looks for indexes of the partitions to attach (index.c, CompareIndexInfo); without a match makes a second one | all | memory |
-//! | ATTACH PARTITION, of a table and of an index | the same | all | memory |
-//! | SET ACCESS METHOD | builds the indexes anew on the new storage, each by its own access method | all | catalog, for good |
-//! | INSERT ... ON CONFLICT | `unexpected non-btree speculative unique index` (index.c, BuildSpeculativeIndexInfo) | 15 to 17 | memory (`on_conflict`) |
-//! | REFRESH MATERIALIZED VIEW CONCURRENTLY | looks for a unique btree (matview.c, is_usable_unique_index) | 15 to 17 | refused: it makes a temporary table of the view's access method |
+//! - **ALTER COLUMN TYPE, SET EXPRESSION, ALTER ATTRIBUTE ... CASCADE** (all versions). Core
+//!   writes the column's indexes out by `pg_get_indexdef`, drops them, and reads the text again
+//!   without a hook (tablecmds.c, RememberIndexForRebuilding). Shown in memory and catalog; the
+//!   indexes are dropped, the new ones become ours when they are made.
+//! - **ADD CONSTRAINT ... USING INDEX** (all versions). Core raises `index "x" is not a btree`
+//!   (parse_utilcmd.c, transformIndexConstraint). Shown in memory.
+//! - **ADD PRIMARY KEY, UNIQUE, and CREATE INDEX on a partitioned table** (all versions). Core
+//!   compares access methods when it looks for indexes of the partitions to attach (index.c,
+//!   CompareIndexInfo); without a match makes a second one. Shown in memory.
+//! - **ATTACH PARTITION, of a table and of an index** (all versions). Core does the same. Shown
+//!   in memory.
+//! - **SET ACCESS METHOD** (all versions). Core builds the indexes anew on the new storage,
+//!   each by its own access method. Changed in the catalog, for good.
+//! - **INSERT ... ON CONFLICT** (15 to 17). Core raises `unexpected non-btree speculative
+//!   unique index` (index.c, BuildSpeculativeIndexInfo). Shown in memory (`on_conflict`).
+//! - **REFRESH MATERIALIZED VIEW CONCURRENTLY** (15 to 17). Core looks for a unique btree
+//!   (matview.c, is_usable_unique_index). It is refused: it makes a temporary table of the
+//!   view's access method.
 //!
-//! What is changed in the catalog is part of the transaction: an error or a rollback takes it back. A statement takes the locks here
-//! that it takes in core, in core's order, before it changes anything.
+//! What is changed in the catalog is part of the transaction: an error or a rollback takes it back.
+//! A statement takes the locks here that it takes in core, in core's order, before it changes
+//! anything.
 use super::access_method::{self, Method, indexes_of};
 use super::flips::{self, Flips};
 use super::whose_index::{self, Rows};
@@ -132,14 +143,16 @@ pub unsafe fn alter_table(
     }
 }
 
-/// ALTER COLUMN TYPE and SET EXPRESSION: plain indexes on the column say btree in the catalog until core drops them. They are
-/// shown as btrees in memory, too, for as long: event triggers of `ddl_command_start` can use them.
+/// ALTER COLUMN TYPE and SET EXPRESSION: plain indexes on the column say btree in the catalog until
+/// core drops them. They are shown as btrees in memory, too, for as long: event triggers of
+/// `ddl_command_start` can use them.
 unsafe fn write_out_as_btrees(
     command: *mut AlterTableCmd,
     relid: pg_sys::Oid,
     reaches: bool,
 ) -> Flips {
-    // SAFETY: a live command with a column's name (caller). Its lock is AccessExclusiveLock; descendants get it as core will lock them.
+    // SAFETY: a live command with a column's name (caller). Its lock is AccessExclusiveLock;
+    // descendants get it as core will lock them.
     unsafe {
         let lock = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
         let mut indexes = Vec::new();
@@ -184,7 +197,8 @@ unsafe fn altered_tables(
     }
 }
 
-/// Whether an index has a column as a key, and serves no constraint: core writes those out as constraints.
+/// Whether an index has a column as a key, and serves no constraint: core writes those out as
+/// constraints.
 unsafe fn is_plain_on(index: pg_sys::Oid, column: i16) -> bool {
     // SAFETY: the index's table is locked exclusively (caller).
     unsafe {
@@ -213,7 +227,8 @@ unsafe fn key_of(command: *mut AlterTableCmd) -> Option<*mut pg_sys::Constraint>
     }
 }
 
-/// ADD CONSTRAINT: USING INDEX names an index; on a partitioned table core looks for those of its partitions.
+/// ADD CONSTRAINT: USING INDEX names an index; on a partitioned table core looks for those of its
+/// partitions.
 unsafe fn add_key(
     key: *mut pg_sys::Constraint,
     relid: pg_sys::Oid,
@@ -239,7 +254,8 @@ unsafe fn add_key(
     }
 }
 
-/// ATTACH PARTITION of a table: it, and what is below it, is locked exclusively, and named once and for all.
+/// ATTACH PARTITION of a table: it, and what is below it, is locked exclusively, and named once and
+/// for all.
 unsafe fn attach_table(partition: *mut pg_sys::RangeVar) -> Option<Flips> {
     // SAFETY: a live name (caller); core takes the same lock, and asks for rights behind it.
     unsafe {
@@ -252,7 +268,8 @@ unsafe fn attach_table(partition: *mut pg_sys::RangeVar) -> Option<Flips> {
     }
 }
 
-/// ALTER INDEX ... ATTACH PARTITION: the table is locked against changes, ahead of the index, which is named once and for all.
+/// ALTER INDEX ... ATTACH PARTITION: the table is locked against changes, ahead of the index, which
+/// is named once and for all.
 unsafe fn attach_index(partition: *mut pg_sys::RangeVar) -> Option<Flips> {
     // SAFETY: a live name (caller); the index is looked at again when its table is locked.
     unsafe {
@@ -270,7 +287,8 @@ unsafe fn attach_index(partition: *mut pg_sys::RangeVar) -> Option<Flips> {
     }
 }
 
-/// Shows the indexes of our tables among a table and all below it that no index of a parent has; `None`: there are none.
+/// Shows the indexes of our tables among a table and all below it that no index of a parent has;
+/// `None`: there are none.
 unsafe fn show_unattached(table: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Option<Flips> {
     // SAFETY: the table is locked (caller), what is below it is locked here.
     unsafe {
@@ -291,7 +309,8 @@ fn is_partitioned(relation: pg_sys::Oid) -> bool {
     kind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
 }
 
-/// SET ACCESS METHOD: core writes the rows anew, and then builds each index by the access method that it has.
+/// SET ACCESS METHOD: core writes the rows anew, and then builds each index by the access method
+/// that it has.
 unsafe fn set_access_method(
     command: *mut AlterTableCmd,
     commands: &[*mut AlterTableCmd],

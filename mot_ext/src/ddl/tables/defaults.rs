@@ -1,8 +1,11 @@
-//! Which tables `default_table_access_method = mot` means, and which tables cannot be memory-optimized.
+//! Which tables `default_table_access_method = mot` means, and which tables cannot be
+//! memory-optimized.
 //!
-//! - An extension's own tables stay heap tables, unless its script says USING mot: its C code may write them by
-//!   `heap_insert`, which asks no access method. So do tables that logical decoding reads as catalogs.
-//! - Temporary and unlogged tables are heap tables under the default, and refused where a statement says USING mot.
+//! - An extension's own tables stay heap tables, unless its script says USING mot: its C code may
+//!   write them by `heap_insert`, which asks no access method. So do tables that logical decoding
+//!   reads as catalogs.
+//! - Temporary and unlogged tables are heap tables under the default, and refused where a statement
+//!   says USING mot.
 use super::access_method;
 use crate::ddl::nodes;
 use crate::ddl::refuse::unsupported;
@@ -54,7 +57,8 @@ pub unsafe fn create_table(node: *mut pg_sys::CreateStmt) -> Option<*mut Node> {
     }
 }
 
-/// CREATE TABLE AS, SELECT INTO and CREATE MATERIALIZED VIEW, as core is to have them; `None`: as they came.
+/// CREATE TABLE AS, SELECT INTO and CREATE MATERIALIZED VIEW, as core is to have them; `None`: as
+/// they came.
 ///
 /// # Safety
 /// A live node.
@@ -71,7 +75,8 @@ pub unsafe fn create_table_as(node: *mut pg_sys::CreateTableAsStmt) -> Option<*m
     }
 }
 
-/// Whether a new table is a heap table though the default is ours. Raises for one that says USING mot and cannot be.
+/// Whether a new table is a heap table though the default is ours. Raises for one that says USING
+/// mot and cannot be.
 unsafe fn is_heap_for(
     name: *mut pg_sys::RangeVar,
     method: *const c_char,
@@ -105,7 +110,8 @@ unsafe fn is_heap_for(
     }
 }
 
-/// Whether a new table is said, or found by its schema, to be permanent. Raises as core does for a schema that is not there.
+/// Whether a new table is said, or found by its schema, to be permanent. Raises as core does for a
+/// schema that is not there.
 unsafe fn persistence(name: *mut pg_sys::RangeVar) -> Persistence {
     // SAFETY: a live name (caller).
     unsafe {
@@ -208,7 +214,8 @@ pub fn refuse_unlogged() -> ! {
     unreachable!("an unlogged table was refused")
 }
 
-/// Makes heap the default while an extension's script runs; what `restore` takes back. `None`: the default is not ours.
+/// Makes heap the default while an extension's script runs; what `restore` takes back. `None`: the
+/// default is not ours.
 pub fn heap_for_script() -> Option<c_int> {
     if !is_default() {
         return None;

@@ -1,16 +1,19 @@
 //! Showing an index as a btree for a while, in this process's memory alone.
 //!
-//! Core reads an index's access method from the index's entry in the relation cache (`rd_rel->relam`). Its functions
-//! are called through another field (`rd_indam`), which stays ours: scans, inserts and builds go on as ever.
+//! Core reads an index's access method from the index's entry in the relation cache
+//! (`rd_rel->relam`). Its functions are called through another field (`rd_indam`), which stays
+//! ours: scans, inserts and builds go on as ever.
 //!
-//! - An entry is held open while it is shown so: it does not move. An invalidation reads the catalog row anew, and
-//!   core calls the callback right after that, which shows it again.
-//! - Where the planner meets such an index on 15 to 17 it asks btree for the height of the tree. Btree looks into
-//!   the cache of the entry first, so there is an empty tree's description (`rd_amcache`). The planner's
-//!   hook (`index_order`) makes the index ours again for all that follows.
-//! - An index that core drops meanwhile is closed by the object access hook, right before core looks whether it is open.
-//! - An error leaves entries open; the transaction's end closes them. What shows them is taken back before:
-//!   in `Drop`, or in the callbacks of (sub)transactions.
+//! - An entry is held open while it is shown so: it does not move. An invalidation reads the
+//!   catalog row anew, and core calls the callback right after that, which shows it again.
+//! - Where the planner meets such an index on 15 to 17 it asks btree for the height of the tree.
+//!   Btree looks into the cache of the entry first, so there is an empty tree's description
+//!   (`rd_amcache`). The planner's hook (`index_order`) makes the index ours again for all that
+//!   follows.
+//! - An index that core drops meanwhile is closed by the object access hook, right before core
+//!   looks whether it is open.
+//! - An error leaves entries open; the transaction's end closes them. What shows them is taken back
+//!   before: in `Drop`, or in the callbacks of (sub)transactions.
 use super::access_method::Method;
 use pgrx::pg_sys;
 use std::cell::UnsafeCell;
@@ -49,7 +52,8 @@ fn local() -> &'static mut State {
     unsafe { &mut *LOCAL.0.get() }
 }
 
-/// Indexes that are shown as btrees until this ends, or is dropped by an error that ends the (sub)transaction.
+/// Indexes that are shown as btrees until this ends, or is dropped by an error that ends the
+/// (sub)transaction.
 #[must_use]
 pub struct Flips {
     group: u64,
@@ -89,6 +93,7 @@ pub unsafe fn show(indexes: &[pg_sys::Oid], lock: pg_sys::LOCKMODE) -> Flips {
 
 impl Flips {
     /// Whether it shows any index: an aborted transaction has ended it.
+    #[cfg(not(feature = "pg18"))]
     pub fn is_in_force(&self) -> bool {
         local().flips.iter().any(|flip| flip.group == self.group)
     }
@@ -96,7 +101,8 @@ impl Flips {
     /// Shows the indexes as what they are, and closes them.
     pub fn end(self) {
         for flip in take(|flip| flip.group == self.group) {
-            // SAFETY: the entry is open since `show`; no error has ended a transaction, or the flip were gone.
+            // SAFETY: the entry is open since `show`; no error has ended a transaction, or the flip
+            // were gone.
             unsafe { pg_sys::index_close(flip.entry, pg_sys::NoLock as pg_sys::LOCKMODE) };
         }
     }
@@ -104,7 +110,8 @@ impl Flips {
 
 impl Drop for Flips {
     fn drop(&mut self) {
-        // After `end` there is none. In an unwinding the transaction has not ended yet, so entries are still open.
+        // After `end` there is none. In an unwinding the transaction has not ended yet, so entries
+        // are still open.
         take(|flip| flip.group == self.group);
     }
 }
@@ -128,7 +135,8 @@ pub fn is_any_shown() -> bool {
     !local().flips.is_empty()
 }
 
-/// Takes some out of the list and shows them as what they are. Calls nothing that looks at a catalog.
+/// Takes some out of the list and shows them as what they are. Calls nothing that looks at a
+/// catalog.
 fn take(is_meant: impl Fn(&Flip) -> bool) -> Vec<Flip> {
     let (taken, kept) = std::mem::take(&mut local().flips)
         .into_iter()

@@ -1,9 +1,12 @@
-//! What core's planner believes of the indexes of memory-optimized tables, beyond what it reads in the catalog.
+//! What core's planner believes of the indexes of memory-optimized tables, beyond what it reads in
+//! the catalog.
 //!
-//! The engine orders texts by their bytes. Where a key column's collation orders otherwise the index gives no order:
-//! no path over it is sorted, and MIN and MAX do not use it. Equality and IN need no order.
+//! The engine orders texts by their bytes. Where a key column's collation orders otherwise the
+//! index gives no order: no path over it is sorted, and MIN and MAX do not use it. Equality and IN
+//! need no order.
 //!
-//! An index that is shown as a btree (`flips`) is ours here: only for ours no row comparison becomes a condition.
+//! An index that is shown as a btree (`flips`) is ours here: only for ours no row comparison
+//! becomes a condition.
 use super::access_method::Method;
 use super::{flips, whose_index};
 use crate::pg::version;
@@ -13,7 +16,8 @@ use pgrx::prelude::*;
 /// Oids below this are core's own.
 const FIRST_NORMAL_OBJECT: u32 = pg_sys::FirstNormalObjectId;
 
-/// Called for each table of each query that is planned, from a plain frame: looks at the access methods first.
+/// Called for each table of each query that is planned, from a plain frame: looks at the access
+/// methods first.
 ///
 /// # Safety
 /// The planner's own structure, as its hook has it.
@@ -55,9 +59,11 @@ unsafe extern "C-unwind" fn describe_ours(rel: *mut pg_sys::RelOptInfo) {
     }
 }
 
-/// Whether the engine's order of the keys is the one that their operator classes and collations say.
+/// Whether the engine's order of the keys is the one that their operator classes and collations
+/// say.
 unsafe fn is_ordered(index: *mut pg_sys::IndexOptInfo) -> bool {
-    // SAFETY: the planner's description of an index has a collation and a family for each key column.
+    // SAFETY: the planner's description of an index has a collation and a family for each key
+    // column.
     unsafe {
         (0..(*index).nkeycolumns as usize).all(|column| {
             let collation = *(*index).indexcollations.add(column);

@@ -8,11 +8,12 @@
 //! | `access_method` | an index's access method in the catalog and in the relation cache |
 //! | `names_back` | `USING mot_index` in a statement means btree |
 //! | `btree_moments`, `flips`, `on_conflict` | the moments in which core must see a btree |
-//! | `defaults` | what `default_table_access_method = mot` means, and which tables cannot be memory-optimized |
+//! | `defaults` | `default_table_access_method = mot`, and what cannot be memory-optimized |
 //! | `tablespace` | ALTER INDEX ... SET TABLESPACE |
 //! | `index_order` | what the planner may believe of the order of an index |
 //!
-//! May be called by the hooks of `ddl`, `compiled` and the planner; calls `storage`, and of `ddl` what looks at parse trees and locks.
+//! May be called by the hooks of `ddl`, `compiled` and the planner; calls `storage`, and of `ddl`
+//! what looks at parse trees and locks.
 mod access_method;
 mod btree_moments;
 mod defaults;
@@ -69,7 +70,8 @@ impl After {
         if let Some(level) = self.settings {
             defaults::restore(level);
         }
-        // SAFETY: the indexes' tables are locked since before the statement, the table since it was altered.
+        // SAFETY: the indexes' tables are locked since before the statement, the table since it was
+        // altered.
         unsafe {
             if self.heap_table.is_some() || !self.moved.is_empty() {
                 pg_sys::CommandCounterIncrement();
@@ -85,7 +87,8 @@ impl After {
     }
 }
 
-/// Looks at a statement before core, and may give it another parse tree. `Some`: what is to be done behind it.
+/// Looks at a statement before core, and may give it another parse tree. `Some`: what is to be done
+/// behind it.
 ///
 /// # Safety
 /// A statement that is being executed.
@@ -147,7 +150,8 @@ unsafe fn alter_table(
         {
             return;
         }
-        // Locked as core will lock it before anything is decided by what it is, and named once and for all.
+        // Locked as core will lock it before anything is decided by what it is, and named once and
+        // for all.
         let node = nodes::copy(node);
         let tag = pg_sys::CreateCommandTag(node.cast());
         refuse_read_only(CStr::from_ptr(pg_sys::GetCommandTagName(tag)));

@@ -1,8 +1,9 @@
 //! `USING mot_index` in a statement means what core can make an index with: btree.
 //!
-//! `pg_get_indexdef`, `pg_dump` and CREATE TABLE ... LIKE name an index's access method as the catalog has it. Ours
-//! has no operator classes: an index gets btree's, and becomes ours when it is made (`whose_index`).
-//! On a heap table the index stays a btree, so a dump restored without table access methods gives heap tables.
+//! `pg_get_indexdef`, `pg_dump` and CREATE TABLE ... LIKE name an index's access method as the
+//! catalog has it. Ours has no operator classes: an index gets btree's, and becomes ours when it is
+//! made (`whose_index`). On a heap table the index stays a btree, so a dump restored without table
+//! access methods gives heap tables.
 use crate::ddl::nodes;
 use crate::storage;
 use pgrx::pg_sys::AlterTableType::AT_AddConstraint;

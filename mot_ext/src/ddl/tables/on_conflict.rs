@@ -1,10 +1,12 @@
-//! INSERT ... ON CONFLICT on 15 to 17: core takes the unique indexes of the target for btrees, or raises.
+//! INSERT ... ON CONFLICT on 15 to 17: core takes the unique indexes of the target for btrees, or
+//! raises.
 //!
-//! It looks when it opens the indexes, at the first row. So they are opened right behind the start of the statement, for each ModifyTable node,
-//! while they are shown as btrees. Core finds them open.
+//! It looks when it opens the indexes, at the first row. So they are opened right behind the start
+//! of the statement, for each ModifyTable node, while they are shown as btrees. Core finds them
+//! open.
 //!
-//! Rows of a partitioned table go to partitions that core opens when the first row comes to each. Their unique indexes are
-//! shown as btrees from the start of the statement to its end.
+//! Rows of a partitioned table go to partitions that core opens when the first row comes to each.
+//! Their unique indexes are shown as btrees from the start of the statement to its end.
 use super::access_method::indexes_of;
 use super::flips::{self, Flips};
 use crate::ddl::{inheritance, nodes};
@@ -15,8 +17,8 @@ use pgrx::{is_a, pg_guard, pg_sys};
 use std::cell::RefCell;
 use std::ffi::c_int;
 
-/// The indexes shown for statements that run, by their executor states. Those of statements that failed stay until
-/// the next one comes, and show nothing.
+/// The indexes shown for statements that run, by their executor states. Those of statements that
+/// failed stay until the next one comes, and show nothing.
 struct Held(RefCell<Vec<(*mut pg_sys::EState, Flips)>>);
 // SAFETY: PostgreSQL's processes run this code on one thread.
 unsafe impl Sync for Held {}
@@ -102,7 +104,8 @@ unsafe fn open_for(estate: *mut pg_sys::EState, target: *mut pg_sys::ResultRelIn
     }
 }
 
-/// The unique indexes of partitions of ours, at any depth. The partitions are locked as for reading.
+/// The unique indexes of partitions of ours, at any depth. The partitions are locked as for
+/// reading.
 unsafe fn unique_indexes_below(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
     // SAFETY: the table is locked (caller).
     unsafe {

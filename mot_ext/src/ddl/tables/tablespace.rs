@@ -1,7 +1,8 @@
-//! ALTER INDEX ... SET TABLESPACE: core gives the index a new file and copies the old one, by no access method.
+//! ALTER INDEX ... SET TABLESPACE: core gives the index a new file and copies the old one, by no
+//! access method.
 //!
-//! The engine knows an index by its file. The new one has no index behind it, and using it is an error. So the
-//! index is built anew in the same statement, which drops what the old file had.
+//! The engine knows an index by its file. The new one has no index behind it, and using it is an
+//! error. So the index is built anew in the same statement, which drops what the old file had.
 use crate::ddl::{identity, latest, nodes};
 use crate::pg::version;
 use crate::storage;
@@ -9,7 +10,8 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::AlterTableType::AT_SetTableSpace;
 use pgrx::pg_sys::ObjectType::OBJECT_INDEX;
 
-/// The index that ALTER INDEX, or ALTER TABLE with an index's name, moves to another tablespace, if it is ours.
+/// The index that ALTER INDEX, or ALTER TABLE with an index's name, moves to another tablespace, if
+/// it is ours.
 ///
 /// Its table is locked as the build will lock it, ahead of the index, as everybody locks them.
 ///

@@ -1,11 +1,12 @@
 //! Every index of a memory-optimized table is the engine's, whichever statement or C code makes it.
 //!
-//! Core makes it as a btree: keys, foreign keys and ON CONFLICT know no other kind, and the operator classes are
-//! btree's. It calls the object access hook when the index's catalog rows are written, before any entry is made.
-//! There the index is looked over, and given our access method. Its operator classes stay btree's.
+//! Core makes it as a btree: keys, foreign keys and ON CONFLICT know no other kind, and the
+//! operator classes are btree's. It calls the object access hook when the index's catalog rows are
+//! written, before any entry is made. There the index is looked over, and given our access method.
+//! Its operator classes stay btree's.
 //!
-//! What the engine cannot index is refused here, by the catalog's own description of the index. No statement,
-//! dump or library gets around it.
+//! What the engine cannot index is refused here, by the catalog's own description of the index. No
+//! statement, dump or library gets around it.
 use super::access_method::{self, Method, name_of};
 use crate::ddl::nodes;
 use crate::ddl::refuse::unsupported;
@@ -27,15 +28,17 @@ pub enum Rows {
     AreWhole,
 }
 
-/// The object access hook of a relation that was made: an index of a memory-optimized table becomes the engine's.
+/// The object access hook of a relation that was made: an index of a memory-optimized table becomes
+/// the engine's.
 ///
-/// The new catalog rows are not visible yet. Core makes them visible right after this call, so doing so here
-/// changes nothing for other indexes.
+/// The new catalog rows are not visible yet. Core makes them visible right after this call, so
+/// doing so here changes nothing for other indexes.
 ///
 /// # Safety
 /// Core has just made the relation, and has it open.
 pub unsafe fn created(relation: pg_sys::Oid) {
-    // SAFETY: the entry is core's own, open, and valid: nothing has invalidated it since it was made.
+    // SAFETY: the entry is core's own, open, and valid: nothing has invalidated it since it was
+    // made.
     unsafe {
         if kind_of_open(relation) != pg_sys::RELKIND_INDEX
             || storage::index_method() == pg_sys::InvalidOid
@@ -164,7 +167,8 @@ unsafe fn refuse_form(index: pg_sys::Relation) {
 
 /// Raises for a key column whose values the engine cannot order as its operator class does.
 unsafe fn refuse_key(index: pg_sys::Relation, position: usize) {
-    // SAFETY: an open index with so many key columns (caller), each with an input type, a family and a collation.
+    // SAFETY: an open index with so many key columns (caller), each with an input type, a family
+    // and a collation.
     unsafe {
         let input = *(*index).rd_opcintype.add(position);
         let family = *(*index).rd_opfamily.add(position);
