@@ -106,6 +106,10 @@ DO $$ BEGIN FOR i IN 1..20000 LOOP UPDATE am_hot SET n = n + 1 WHERE id = 1; END
 SELECT n FROM am_hot;
 DO $$ BEGIN FOR i IN 1..20000 LOOP UPDATE am_hot SET n = n + 1 WHERE id = 1; COMMIT; END LOOP; END $$;
 SELECT n FROM am_hot;
+-- The views know them by their oids.
+SELECT relname, rows, rows_inserted > 0 AS counts FROM mot.stat_tables WHERE relname = 'am_scroll';
+SELECT relname, indexrelname, is_unique, entries FROM mot.stat_indexes WHERE relname = 'am_scroll';
+SELECT mot.table_size('am_scroll') > 0 AS has_size, mot.index_size('am_scroll_pkey') > 0 AS index_has_size;
 SELECT rows, versions FROM mot.check('am_row');
 SELECT rows FROM mot.check('am_fresh');
 SELECT rows FROM mot.check('am_hot');

@@ -16,6 +16,7 @@ mod build;
 pub use build::{Built, build_index, rebuild_reused_index};
 
 use crate::clock::PgClock;
+use crate::pg::version::table_am as version;
 use crate::relation;
 use crate::table_am;
 use crate::{errors, session, xact};
@@ -104,6 +105,14 @@ fn key_of(file: FileKey) -> RelationKey {
     // SAFETY: a plain variable of this process.
     let database = unsafe { pg_sys::MyDatabaseId };
     RelationKey::of_file(database.to_u32(), file.tablespace, file.relation)
+}
+
+/// The oid of a table of this database by its storage's key; invalid where no table has the file.
+pub fn oid_of(key: RelationKey) -> pg_sys::Oid {
+    match key.is_foreign_table() {
+        true => pg_sys::Oid::from(key.relation),
+        false => version::oid_of_file(key.tablespace, key.relation),
+    }
 }
 
 /// The storage of an open table that the caller has locked; raises if it has none.

@@ -44,10 +44,7 @@ pub unsafe fn begin(relation: pg_sys::Relation) -> *mut pg_sys::IndexFetchTableD
     unsafe {
         let fetch = pg_sys::palloc0(size_of::<IndexFetch>()).cast::<IndexFetch>();
         fetch.write(IndexFetch {
-            core: pg_sys::IndexFetchTableData {
-                rel: relation,
-                ..Default::default()
-            },
+            core: pg_sys::IndexFetchTableData { rel: relation },
             handed: None,
             handed_copy: None,
             keeping: match crate::pg::is_in_portal_older_than_savepoint() {

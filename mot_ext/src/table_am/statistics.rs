@@ -52,7 +52,7 @@ pub unsafe fn rows_added(relation: pg_sys::Relation) -> i64 {
         }
         let mut level = (*(*relation).pgstat_info).trans;
         while !level.is_null() {
-            added += (*level).tuples_inserted as i64 - (*level).tuples_deleted as i64;
+            added += (*level).tuples_inserted - (*level).tuples_deleted;
             level = (*level).upper;
         }
         added

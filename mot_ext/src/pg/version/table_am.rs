@@ -134,6 +134,21 @@ pub fn file_number(file: &FileName) -> u32 {
     return file.relNumber.to_u32();
 }
 
+/// The relation with a file, in a tablespace or the database's own (0); invalid if there is none.
+pub fn oid_of_file(tablespace: u32, number: u32) -> pg_sys::Oid {
+    #[allow(ffi_unwind_calls)]
+    unsafe extern "C-unwind" {
+        #[cfg_attr(feature = "pg15", link_name = "RelidByRelfilenode")]
+        #[cfg_attr(not(feature = "pg15"), link_name = "RelidByRelfilenumber")]
+        fn oid_by_file(tablespace: pg_sys::Oid, number: pg_sys::Oid) -> pg_sys::Oid;
+    }
+    // SAFETY: a look-up in the catalog and a cache of core's; errors pass the guard.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        pg_sys::ffi::pg_guard_ffi_boundary(|| oid_by_file(tablespace.into(), number.into()))
+    }
+}
+
 /// What `tuple_update` says of indexes.
 #[cfg(feature = "pg15")]
 pub type IndexesToUpdate = bool;
