@@ -155,7 +155,7 @@ pub unsafe fn row_version(
             SNAPSHOT_MVCC | SNAPSHOT_SELF => View::new(relation_oid, snapshot)
                 .visible(session, table, name.row)
                 .filter(|version| version.ordinal() == name.ordinal),
-            _ => resolve::named(session, table, name, snapshot),
+            _ => resolve::named(relation, name, snapshot),
         };
         let Some(version) = version else {
             return false;

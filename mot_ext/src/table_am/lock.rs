@@ -46,7 +46,7 @@ pub unsafe fn lock(
     unsafe {
         (*failure).traversed = false;
         let target = target::of(relation);
-        let named = resolve::named_by(target.session, target.table, id, snapshot);
+        let named = resolve::named_by(relation, id, snapshot);
         let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("lock"));
         let finds_last = u32::from(flags) & pg_sys::TUPLE_LOCK_FLAG_FIND_LAST_VERSION != 0;
         let wanted = Wanted {

@@ -55,7 +55,7 @@ pub unsafe fn update(
         *indexes = version::NO_INDEXES;
         let target = target::of(relation);
         let asked = Asked::new(command, crosscheck, wait);
-        let named = resolve::named_by(target.session, target.table, old, snapshot);
+        let named = resolve::named_by(relation, old, snapshot);
         let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("update"));
         let updated = match seen {
             None => {
@@ -162,7 +162,7 @@ pub unsafe fn delete(
     // SAFETY: as core calls it.
     unsafe {
         let target = target::of(relation);
-        let named = resolve::named_by(target.session, target.table, old, snapshot);
+        let named = resolve::named_by(relation, old, snapshot);
         let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("delete"));
         let asked = Asked::new(command, crosscheck, wait);
         let deletion = match moves_away {
