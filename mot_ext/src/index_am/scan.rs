@@ -112,9 +112,30 @@ pub unsafe fn rescan(
             let definition = or_raise(state.session.definition(state.index));
             state.sought = keys::sought(opened, definition, given);
         }
+        if (*scan).xs_want_itup && (*scan).xs_hitup.is_null() {
+            give_no_columns(scan);
+        }
         let state = state(scan);
         state.position = Position::Before;
         state.begin(Direction::Forward);
+    }
+}
+
+/// Lets an index-only scan go on: core plans one where a query reads no column at all, and wants a tuple.
+/// The table has no visibility map, so each row is fetched before it counts.
+///
+/// # Safety
+/// A scan of `begin`'s, in the memory context in which it lives.
+unsafe fn give_no_columns(scan: pg_sys::IndexScanDesc) {
+    // SAFETY: the index is open as long as the scan, and its descriptor says how many columns there are.
+    unsafe {
+        let columns = (*(*scan).indexRelation).rd_att;
+        let count = (*columns).natts as usize;
+        let mut values = vec![pg_sys::Datum::null(); count];
+        let mut nulls = vec![true; count];
+        (*scan).xs_hitupdesc = columns;
+        (*scan).xs_hitup =
+            pg_sys::heap_form_tuple(columns, values.as_mut_ptr(), nulls.as_mut_ptr());
     }
 }
 

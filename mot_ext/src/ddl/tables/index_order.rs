@@ -51,9 +51,8 @@ unsafe extern "C-unwind" fn describe_ours(rel: *mut pg_sys::RelOptInfo) {
                 (*index).relam = ours;
             }
             if (*index).relam == ours && !is_ordered(index) {
+                // Core asks `reverse_sort` without looking whether there is an order.
                 (*index).sortopfamily = std::ptr::null_mut();
-                (*index).reverse_sort = std::ptr::null_mut();
-                (*index).nulls_first = std::ptr::null_mut();
             }
         }
     }
