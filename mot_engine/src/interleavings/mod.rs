@@ -8,6 +8,7 @@ mod commit;
 mod epochs;
 mod litter;
 mod ordinals;
+mod orphans;
 mod settled;
 mod stretch;
 mod unjudged;
