@@ -14,7 +14,7 @@
 //! | W, INSERT | installs the row, makes its entries; then asks for readers of the table and of each entry's ranges |
 //! | W, UPDATE | installs the state, makes new entries; then asks for readers of the row (its page, the table), and of new entries' ranges |
 //! | W, DELETE | installs the tombstone; then asks for readers of the row (its page, the table) |
-//! | W, a duplicate key | asks for readers of its entries' ranges before it raises 23505: 40001 is the truer reason |
+//! | W, a duplicate key | asks for readers of the table, of the row and of its entries' ranges before it raises 23505: 40001 is the truer reason |
 //! | W, TRUNCATE, DROP TABLE | asks for readers of anything of the table |
 //! | DDL that changes an index's keys under its oid | turns the index's locks into locks of the table (core does so at DROP INDEX) |
 //!
@@ -289,7 +289,7 @@ pub fn deleted(oid: pg_sys::Oid, row: Slot) {
 }
 
 /// Entries of a state were made, or met another row's.
-pub fn entered(table: TableRef, seen: Option<VersionRef>, version: VersionRef) {
+fn entered(table: TableRef, seen: Option<VersionRef>, version: VersionRef) {
     let old = seen.as_ref().map(VersionRef::body);
     let ranges = or_raise(session::session().entry_ranges(table, old, version.body()));
     let mut index: Option<(u32, Box<Subject>)> = None;

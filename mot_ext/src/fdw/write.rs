@@ -145,7 +145,12 @@ impl Target {
         version: VersionRef,
     ) -> ! {
         if self.is_serializable {
-            serializable::entered(self.table, seen, version);
+            match seen {
+                Some(seen) => {
+                    serializable::updated(self.oid(), self.table, slot, seen, version);
+                }
+                None => serializable::inserted(self.oid(), self.table, version),
+            }
         }
         let mut row = tuple::empty();
         tuple::point(&mut row, slot, version, self.oid());
