@@ -52,6 +52,14 @@ fn lines(unit: &Unit) -> Vec<&str> {
 
 static NAMES_AN_ORDER: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?i)\border\s+by\b").expect("the pattern is constant"));
+/// Statements that read catalogs, not tables of a test.
+static DESCRIBES: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?i)\b(?:from|join)\s+(?:pg_catalog\.)?pg_\w+|\binformation_schema\.|",
+        r"\bpg_get_\w+def\b|\bpg_\w*size\b|^\\d"
+    ))
+    .expect("the pattern is constant")
+});
 static EXPLAINS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?i)\bexplain").expect("the pattern is constant"));
 
@@ -175,12 +183,16 @@ fn explain(base: &Unit, test: &Unit, entries: &[(usize, &Entry)]) -> Option<Vec<
     };
     if !rows_are_explained {
         let differing = [only_base, only_test].concat();
+        let statement = statement(base);
         used.push(find(entries, |pattern| match pattern {
             Pattern::Plan(pattern) => {
-                EXPLAINS.is_match(&statement(base))
+                EXPLAINS.is_match(&statement)
                     && !base_rows.is_empty()
                     && !test_rows.is_empty()
                     && differing.iter().any(|line| pattern.is_match(line))
+            }
+            Pattern::Description(pattern) => {
+                DESCRIBES.is_match(&statement) && pattern.is_match(&statement)
             }
             Pattern::Mask(pattern) => {
                 masked(&base_output.rows, pattern) == masked(&test_output.rows, pattern)

@@ -25,6 +25,7 @@ struct WrittenEntry {
     plan: Option<String>,
     order: Option<String>,
     mask: Option<String>,
+    description: Option<String>,
 }
 
 /// What an entry explains.
@@ -40,6 +41,8 @@ pub enum Pattern {
     Order(Regex),
     /// Rows that are equal once what matches is left out.
     Mask(Regex),
+    /// Rows that describe tables and indexes: it matches the statement, which reads catalogs.
+    Description(Regex),
 }
 
 /// A known difference.
@@ -109,10 +112,13 @@ fn compile(written: WrittenEntry) -> std::result::Result<Entry, String> {
         optional(&written.plan)?.map(Pattern::Plan),
         optional(&written.order)?.map(Pattern::Order),
         optional(&written.mask)?.map(Pattern::Mask),
+        optional(&written.description)?.map(Pattern::Description),
     ];
     let mut patterns = patterns.into_iter().flatten();
     let (Some(pattern), None) = (patterns.next(), patterns.next()) else {
-        return Err("it has to have one of error, base_error, plan, order, mask".to_string());
+        return Err(
+            "it has to have one of error, base_error, plan, order, mask, description".to_string(),
+        );
     };
     if matches!(pattern, Pattern::Mask(_)) && written.statement.is_none() {
         return Err("a mask needs a pattern for the statement".to_string());

@@ -138,6 +138,19 @@ fn a_mask_leaves_the_other_columns_compared() {
 }
 
 #[test]
+fn descriptions_are_listed_by_statement_but_never_tables() {
+    let list = "[[difference]]\nreason = 'fewer indexes'\nfiles = ['temp']\nmost = 1\ndescription = 'FROM|^.d'\n";
+    let run = |text| verdict(text, " 3", " 2", list);
+    assert_eq!(
+        run("SELECT count(*) FROM pg_class;"),
+        Verdict::Listed(vec![0])
+    );
+    assert_eq!(run("\\d t"), Verdict::Listed(vec![0]));
+    assert_eq!(run("SELECT count(*) FROM t;"), Verdict::Different);
+    assert_eq!(run("SELECT pg_sleep(0), a FROM t;"), Verdict::Different);
+}
+
+#[test]
 fn the_rest_of_a_run_that_ended_is_not_run() {
     let absent = Unit {
         ran: false,
