@@ -18,7 +18,7 @@ pub fn units(script: &str, result: &str) -> Vec<Unit> {
                 if open.has_ended && lines[line].role != Role::Data {
                     units.push(std::mem::take(&mut open).close());
                 }
-                open.take(&lines[line], line + 1, step == Step::Echo);
+                open.take(&lines[line], step == Step::Echo);
                 line += 1;
             }
         }
@@ -40,7 +40,7 @@ struct Open {
 }
 
 impl Open {
-    fn take(&mut self, line: &Line, number: usize, printed: bool) {
+    fn take(&mut self, line: &Line, printed: bool) {
         let is_blank = line.text.trim().is_empty() || line.text.trim_start().starts_with("--");
         match line.role {
             Role::Data => return,
@@ -51,7 +51,7 @@ impl Open {
                 self.unit.ran = printed;
             }
         }
-        self.first_line.get_or_insert(number);
+        self.first_line.get_or_insert(line.number);
         if !self.unit.text.is_empty() {
             self.unit.text.push('\n');
         }

@@ -73,9 +73,20 @@ impl<'a> Report<'a> {
             && !self.uses.iter().zip(self.known).any(too_often)
     }
 
-    /// The differences with their outputs, and forms of their messages, for whoever examines them.
+    /// Where each entry of the list was needed, forms of unexplained messages, and the differences with their
+    /// outputs, for whoever examines them.
     pub fn details(&self) -> String {
         let mut text = String::new();
+        for (number, entry) in self.known.iter().enumerate() {
+            text += &format!("{:6}  listed: {}\n       ", self.uses[number], entry.reason);
+            for file in self.files {
+                let count = uses_in(file, number);
+                if count > 0 {
+                    text += &format!(" {} {count}", file.name);
+                }
+            }
+            text.push('\n');
+        }
         for (form, group) in unexplained_messages(self.files) {
             let files: Vec<&str> = group.files.iter().map(String::as_str).collect();
             text += &format!("{:6}  {form}\n        {}\n", group.count, files.join(" "));
@@ -87,6 +98,13 @@ impl<'a> Report<'a> {
         }
         text
     }
+}
+
+fn uses_in(file: &TestFile, number: usize) -> usize {
+    file.comparisons
+        .iter()
+        .filter(|comparison| matches!(&comparison.verdict, Verdict::Listed(entries) if entries.contains(&number)))
+        .count()
 }
 
 fn different(file: &TestFile) -> impl Iterator<Item = &Comparison> {

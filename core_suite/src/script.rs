@@ -1,7 +1,7 @@
 //! Lines of a psql script, and where statements end in them.
 //!
 //! psql with `-a` prints each line when it reads it, and results when a statement ends. So output can only
-//! stand behind a line on which a statement or a psql command ends.
+//! stand behind a line on which a statement or a psql command ends. psql passes empty lines over, except in quotes.
 
 mod lexer;
 
@@ -23,6 +23,8 @@ pub enum Role {
 /// A line of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
+    /// Its number, from 1 on.
+    pub number: usize,
     /// The line without its end.
     pub text: &'a str,
     /// What it means for the output.
@@ -32,7 +34,7 @@ pub struct Line<'a> {
 static FROM_STDIN: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?i)\bfrom\s+stdin\b").expect("the pattern is constant"));
 
-/// The lines of a script with their roles.
+/// The lines of a script with their roles, without those that psql passes over.
 pub fn parse(script: &str) -> Vec<Line<'_>> {
     let texts: Vec<&str> = script.lines().collect();
     let data = data_lines(&texts);
@@ -40,13 +42,17 @@ pub fn parse(script: &str) -> Vec<Line<'_>> {
     texts
         .iter()
         .zip(data)
-        .map(|(&text, is_data)| {
+        .zip(1..)
+        .filter_map(|((&text, is_data), number)| {
+            if text.is_empty() && !is_data && !lexer.is_in_quotes() {
+                return None;
+            }
             let role = match () {
                 () if is_data => Role::Data,
                 () if lexer.ends_within(text) => Role::Ends,
                 () => Role::Within,
             };
-            Line { text, role }
+            Some(Line { number, text, role })
         })
         .collect()
 }
@@ -90,8 +96,15 @@ mod tests {
     fn a_statement_ends_at_its_semicolon() {
         assert_eq!(
             roles("-- words; no end\nSELECT 1\n  , 2;\n\nBEGIN; COMMIT;"),
-            "..E.E"
+            "..EE"
         );
+    }
+
+    #[test]
+    fn empty_lines_are_passed_over_outside_of_quotes() {
+        let lines = parse("SELECT 1\n\n, '\n\n';\n\n");
+        let numbers: Vec<usize> = lines.iter().map(|line| line.number).collect();
+        assert_eq!(numbers, [1, 3, 4, 5]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ fn expected(units: &[(&str, &str)]) -> Vec<(String, String)> {
 fn output_belongs_to_the_statement_before_it() {
     let script =
         "-- A comment.\nSELECT 1\n  AS a;\n\n-- Another one.\nCREATE TABLE t ();\nDROP TABLE u;\n";
-    let result = "-- A comment.\nSELECT 1\n  AS a;\n a \n---\n 1\n(1 row)\n\n\n-- Another one.\n\
+    let result = "-- A comment.\nSELECT 1\n  AS a;\n a \n---\n 1\n(1 row)\n\n-- Another one.\n\
                   CREATE TABLE t ();\nDROP TABLE u;\nERROR:  table \"u\" does not exist\n";
     assert_eq!(
         cut(script, result),

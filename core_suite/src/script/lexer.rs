@@ -33,6 +33,11 @@ pub struct Lexer {
 }
 
 impl Lexer {
+    /// True if a quote or a comment goes on in the next line.
+    pub fn is_in_quotes(&self) -> bool {
+        self.inside != Inside::Nothing
+    }
+
     /// Reads a line; true if a statement or a psql command ends on it.
     pub fn ends_within(&mut self, line: &str) -> bool {
         let mut rest = line;
