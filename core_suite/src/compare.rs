@@ -244,9 +244,12 @@ fn masked(rows: &[&str], pattern: &Regex) -> Vec<String> {
         .iter()
         .map(|row| {
             let row = pattern.replace_all(row, "#");
-            row.split_whitespace().collect::<Vec<_>>().join(" ")
+            let cells = row
+                .split('|')
+                .map(|cell| cell.split_whitespace().collect::<Vec<_>>().join(" "));
+            cells.collect::<Vec<_>>().join("|")
         })
-        .filter(|row| row.chars().any(|c| c != '-' && c != '+'))
+        .filter(|row| row.chars().any(|c| !"-+".contains(c)))
         .collect();
     let masked: Vec<&str> = masked.iter().map(String::as_str).collect();
     records(&masked)

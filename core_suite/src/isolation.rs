@@ -9,6 +9,9 @@ static STEP: LazyLock<Regex> =
 
 const PERMUTATION: &str = "starting permutation: ";
 const COMPLETED: &str = "<... completed>";
+/// How the end of a step is noted.
+const ENDS: &str = " ends";
+const WAITING: &str = " <waiting ...>";
 
 /// A permutation with its steps.
 #[derive(Debug)]
@@ -50,7 +53,13 @@ fn missing(unit: &Unit) -> Unit {
     }
 }
 
-fn pair(base: Permutation, mut test: Permutation, pairs: &mut Vec<(Unit, Unit)>) {
+fn pair(mut base: Permutation, mut test: Permutation, pairs: &mut Vec<(Unit, Unit)>) {
+    // Only what waits has an end of its own. Where one run does not wait, the step says so.
+    let (base_ends, test_ends) = (base.ends(), test.ends());
+    for (head, ends) in [(&mut base.head, test_ends), (&mut test.head, base_ends)] {
+        head.output
+            .retain(|line| !line.ends_with(ENDS) || ends.contains(line));
+    }
     pairs.push((base.head, test.head));
     for step in base.steps {
         let same = |other: &Unit| other.place == step.place;
@@ -105,8 +114,8 @@ impl Permutation {
     /// Notes that a step begins or ends, and says where it is.
     fn enter(&mut self, name: &str, text: &str, number: usize) -> usize {
         let ends = text == COMPLETED;
-        let verb = if ends { "ends" } else { "begins" };
-        self.head.output.push(format!("{name} {verb}"));
+        let verb = if ends { ENDS } else { " begins" };
+        self.head.output.push(format!("{name}{verb}"));
         let place = format!("permutation {number}, step {name}");
         if let Some(at) = self.steps.iter().position(|step| step.place == place) {
             self.steps[at].output.push(text.to_string());
@@ -115,10 +124,19 @@ impl Permutation {
         self.steps.push(Unit {
             place,
             text: text.to_string(),
-            output: vec![text.to_string()],
+            // A line of its own, so that the step's text is the same whether it waits or not.
+            output: match text.strip_suffix(WAITING) {
+                Some(text) => vec![text.to_string(), WAITING.to_string()],
+                None => vec![text.to_string()],
+            },
             ran: true,
         });
         self.steps.len() - 1
+    }
+
+    fn ends(&self) -> Vec<String> {
+        let ends = self.head.output.iter().filter(|line| line.ends_with(ENDS));
+        ends.cloned().collect()
     }
 
     /// Drops empty lines at the ends, which stand between permutations rather than belong to a step.
@@ -191,6 +209,16 @@ mod tests {
             .map(|(base, _)| base.place.as_str())
             .collect();
         assert_eq!(differing, ["permutation 1"]);
+    }
+
+    #[test]
+    fn a_step_that_does_not_wait_is_a_difference_of_that_step() {
+        let base = "starting permutation: a b\nstep a: X; <waiting ...>\nstep b: Y;\nstep a: <... completed>\n";
+        let test = "starting permutation: a b\nstep a: X;\nERROR:  no\nstep b: Y;\n";
+        let pairs = units(base, test);
+        assert_eq!(pairs[1].0, pairs[1].1);
+        assert_eq!(pairs[2].0.output, ["X;", WAITING, COMPLETED]);
+        assert_eq!(pairs[2].1.output, ["X;", "ERROR:  no"]);
     }
 
     #[test]

@@ -129,6 +129,14 @@ fn a_mask_leaves_the_other_columns_compared() {
         verdict("SELECT ctid, a;", heap, other, list),
         Verdict::Listed(vec![0])
     );
+    let (steps_of_heap, steps_of_other) = (
+        "ctid |a\n-----+-\n(0,1)|1",
+        "ctid    |a\n--------+-\n(0,8193)|1\n",
+    );
+    assert_eq!(
+        verdict("SELECT ctid, a;", steps_of_heap, steps_of_other, list),
+        Verdict::Listed(vec![0])
+    );
     let wrong = other.replace("| 2", "| 3");
     assert_eq!(
         verdict("SELECT ctid, a;", heap, &wrong, list),
