@@ -7,6 +7,7 @@ mod chains;
 mod commit;
 mod epochs;
 mod litter;
+mod orphans;
 mod settled;
 mod stretch;
 mod unjudged;
