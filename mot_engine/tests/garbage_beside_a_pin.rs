@@ -1,5 +1,5 @@
-//! Garbage that somebody's pin keeps: who has it when the session that retired it may be idle, and what it takes from
-//! others meanwhile.
+//! Garbage that somebody's pin keeps: who has it when the session that retired it may be idle, and
+//! what it takes from others meanwhile.
 
 mod common;
 
@@ -263,7 +263,8 @@ fn who_may_be_idle_takes_little_of_a_nearly_full_arena() {
     assert_all_is_free(engine);
 }
 
-/// A part of the reserve is for that, else the arena would stay full until the idle session does something.
+/// A part of the reserve is for that, else the arena would stay full until the idle session does
+/// something.
 #[test]
 fn what_is_taken_back_in_a_full_arena_is_free_for_others_after_the_pin() {
     let (_region, engine) = common::engine(32 * MIB);
@@ -374,7 +375,8 @@ fn insert(
     }
 }
 
-/// Garbage that a session keeps after the end of what retired much, beside a pin; then the others have the rest.
+/// Garbage that a session keeps after the end of what retired much, beside a pin; then the others
+/// have the rest.
 fn assert_is_handed_over(engine: Engine, session: &Session, least: u64) {
     let kept = session.memory().garbage_blocks();
     assert!(kept <= FEW_BLOCKS, "{kept} blocks are kept");

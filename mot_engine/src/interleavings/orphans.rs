@@ -1,4 +1,5 @@
-//! Orphans: what a process leaves, or an idle one hands over, is freed once, by others, and not while somebody reads it.
+//! Orphans: what a process leaves, or an idle one hands over, is freed once, by others, and not
+//! while somebody reads it.
 
 use super::epochs::{BYTES, look, look_until, publish, replace};
 use super::{Place, thread};
@@ -71,8 +72,8 @@ fn those_who_leave_and_one_who_collects() {
     );
 }
 
-/// One leaves what it retired in two epochs, in one page. Another holds the epoch up until it collects; a third may read
-/// what was retired last.
+/// One leaves what it retired in two epochs, in one page. Another holds the epoch up until it
+/// collects; a third may read what was retired last.
 fn a_page_of_two_epochs() {
     let place = Place::new();
     let word = Arc::new(AtomicU64::new(0));

@@ -312,8 +312,8 @@ impl LocalMemory {
         Ok(block)
     }
 
-    /// Frees what may be freed, and gives the others what this process can spare, before it reports that the arena is
-    /// full. Who has others wait frees some of it.
+    /// Frees what may be freed, and gives the others what this process can spare, before it reports
+    /// that the arena is full. Who has others wait frees some of it.
     fn make_room(&self, in_haste: bool) {
         if in_haste {
             self.collect();

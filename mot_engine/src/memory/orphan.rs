@@ -1,25 +1,29 @@
-//! Orphans: garbage that no process keeps for itself, in shared memory, to be freed by whoever collects next.
+//! Orphans: garbage that no process keeps for itself, in shared memory, to be freed by whoever
+//! collects next.
 //!
 //! A process that leaves has its garbage here, and so has a session that may be idle from now on.
 //! A retired block may still be read, so nothing is written into it: pages of their own note them.
 //!
 //! Contract:
-//! - **The list** of pages is under one latch, and whoever holds that looks at a fixed number of pages.
-//!   New pages and new notes come in at its tail, pages to be freed go out at its head.
-//!   Head and tail are both 0 or neither is, and the tail's link is 0.
+//! - **The list** of pages is under one latch, and whoever holds that looks at a fixed number of
+//!   pages. New pages and new notes come in at its tail, pages to be freed go out at its head. Head
+//!   and tail are both 0 or neither is, and the tail's link is 0.
 //! - **Only the tail is written to.** All other pages in the list stay as they are.
 //! - **A page is freed as a whole**, when its youngest note may be. A visit stops at the first page
-//!   that is too young. Pages of several processes are mixed, so an old one may lie behind a younger.
-//!   All stamps in the list are at most the epoch of that moment: two epochs later all pages of then
-//!   are old, but the tail if it got new notes. So an old page waits two epochs at most.
-//! - **A page in use by one process alone** is in no list: before it is linked, and after a visit took it out.
+//!   that is too young. Pages of several processes are mixed, so an old one may lie behind a
+//!   younger. All stamps in the list are at most the epoch of that moment: two epochs later all
+//!   pages of then are old, but the tail if it got new notes. So an old page waits two epochs at
+//!   most.
+//! - **A page in use by one process alone** is in no list: before it is linked, and after a visit
+//!   took it out.
 //! - **Memory.** The header brings a stock of pages, so that a process can leave a full arena, too.
-//!   Further pages of one that leaves come from the arena, its reserve included. Only when all that is
-//!   used up is garbage given up, and counted as lost.
+//!   Further pages of one that leaves come from the arena, its reserve included. Only when all that
+//!   is used up is garbage given up, and counted as lost.
 //! - **Who only may be idle** gets no page of the stock, and keeps its garbage if it gets no page.
 //!   It gets one while much memory is free, twice the reserve, or while orphans have few pages:
-//!   half the reserve in all. So its notes take that much from others at most where memory is short.
-//!   Nobody holds a latch between the question and the allocation: each process exceeds by one page at most.
+//!   half the reserve in all. So its notes take that much from others at most where memory is
+//!   short. Nobody holds a latch between the question and the allocation: each process exceeds by
+//!   one page at most.
 
 use super::account::{PURPOSES, Purpose};
 use super::arena::Memory;
@@ -179,7 +183,8 @@ impl Memory {
         }
     }
 
-    /// Notes down in a page of the arena what `next` gives, with its stamps, until there is no more of it or no more room.
+    /// Notes down in a page of the arena what `next` gives, with its stamps, until there is no more
+    /// of it or no more room.
     pub(super) fn push_orphan_page(
         self,
         memory: NonNull<u8>,
@@ -216,8 +221,8 @@ impl Memory {
         self.orphans().blocks.get() as usize
     }
 
-    /// Hands some of what may be freed in epoch `now` to `free`: blocks, and pages that came from the arena. Does
-    /// nothing while another process is at it.
+    /// Hands some of what may be freed in epoch `now` to `free`: blocks, and pages that came from
+    /// the arena. Does nothing while another process is at it.
     pub(super) fn collect_orphans(self, now: u64, mut free: impl FnMut(Retired)) -> usize {
         let mut freed = 0;
         let mut taken = self.take_old_pages(now);
@@ -326,7 +331,8 @@ impl Memory {
 
 /// A page without notes, in memory of the arena that is the caller's alone.
 fn empty_page(memory: NonNull<u8>) -> &'static OrphanPage {
-    // SAFETY: a block of ORPHAN_PAGE_BYTES, 64-aligned, ours alone; a page consists of atomics only.
+    // SAFETY: a block of ORPHAN_PAGE_BYTES, 64-aligned, ours alone; a page consists of atomics
+    // only.
     let page: &'static OrphanPage = unsafe { memory.cast().as_ref() };
     page.reset();
     page

@@ -14,8 +14,9 @@ use crate::table::TableRef;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long whoever has taken very much back waits for those who are pinned, to free it, before it leaves it to others: a
-/// session may be idle from now on, and what failed because the arena was full shall not keep it so.
+/// How long whoever has taken very much back waits for those who are pinned, to free it, before it
+/// leaves it to others: a session may be idle from now on, and what failed because the arena was
+/// full shall not keep it so.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 impl Transaction {

@@ -49,8 +49,9 @@ impl<'a> Pinned<'a> {
         self.left -= 1;
     }
 
-    /// Unpins for good, and frees garbage of the session if that is much: waits so long for those who are pinned if it is
-    /// very much and of this end. A session that goes on with its statement drops this instead.
+    /// Unpins for good, and frees garbage of the session if that is much: waits so long for those
+    /// who are pinned if it is very much and of this end. A session that goes on with its statement
+    /// drops this instead.
     pub(super) fn end(self, patience: Duration) {
         let Pinned {
             local, pin, before, ..

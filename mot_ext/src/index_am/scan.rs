@@ -19,8 +19,10 @@ use pgrx::PgMemoryContexts;
 use pgrx::pg_sys::{self, SnapshotType::*};
 use std::ffi::c_int;
 
-/// What a scan keeps from one row to the next; `opaque` of core's descriptor.
+/// What a scan keeps from one row to the next; `opaque` of core's descriptor. It lies in a memory context of its own,
+/// which drops it: at the scan's end, for core scans an index for each row of ON CONFLICT, or with the query at an error.
 struct State {
+    memory: pg_sys::MemoryContext,
     session: &'static Session,
     oid: pg_sys::Oid,
     index: IndexRef,
@@ -92,7 +94,9 @@ pub unsafe fn rescan(
             let table = storage::table((*scan).heapRelation);
             let index = storage::index(table, opened);
             let definition = or_raise(session.definition(index));
+            let memory = pg::small_context(pg_sys::CurrentMemoryContext, c"mot index scan");
             let state = State {
+                memory,
                 session,
                 oid: (*opened).rd_id,
                 index,
@@ -105,7 +109,7 @@ pub unsafe fn rescan(
                 direction: Direction::Forward,
                 position: Position::Before,
             };
-            let mut context = PgMemoryContexts::CurrentMemoryContext;
+            let mut context = PgMemoryContexts::For(memory);
             (*scan).opaque = context.leak_and_drop_on_delete(state).cast();
         } else {
             let state = state(scan);
@@ -145,15 +149,14 @@ unsafe fn state<'a>(scan: pg_sys::IndexScanDesc) -> &'a mut State {
     unsafe { &mut *(*scan).opaque.cast::<State>() }
 }
 
-/// `amendscan`: the memory of very many keys is given back; the rest goes with the memory context.
+/// `amendscan`.
 pub unsafe fn end(scan: pg_sys::IndexScanDesc) {
-    // SAFETY: as core calls it.
+    // SAFETY: as core calls it. The context drops the state, and nobody uses that any more.
     unsafe {
         if !(*scan).opaque.is_null() {
-            let state = state(scan);
-            state.sought.bounds.end();
-            state.scan = IndexScan::new();
-            state.view = None;
+            let memory = state(scan).memory;
+            (*scan).opaque = std::ptr::null_mut();
+            pg_sys::MemoryContextDelete(memory);
         }
     }
 }
@@ -334,6 +337,8 @@ impl State {
             if self.is_in_range {
                 // SAFETY: the caller's open table.
                 let oid = unsafe { (*heap).rd_id };
+                // SAFETY: the scan's own memory, where copies stay until its end.
+                let memory = unsafe { pg_sys::MemoryContextSwitchTo(self.memory) };
                 let copy = |row, version: VersionRef, by: Option<Xid>| {
                     let is_inserter = by == Some(version.xid());
                     let by = by.map_or(pg_sys::InvalidTransactionId, narrow);
@@ -351,6 +356,8 @@ impl State {
                 let found = self
                     .scan
                     .next_unfinished_or_current(self.session, &PgClock, copy);
+                // SAFETY: the context that was current.
+                unsafe { pg_sys::MemoryContextSwitchTo(memory) };
                 if let Some(found) = or_raise(found) {
                     return Some(found);
                 }

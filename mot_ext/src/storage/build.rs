@@ -24,13 +24,18 @@ pub enum Built {
 pub unsafe fn build_index(heap: pg_sys::Relation, index: pg_sys::Relation) -> Built {
     let storage = table(heap);
     // SAFETY: the caller's open relations.
-    let (definition, oid) = unsafe {
+    let (mut definition, oid) = unsafe {
         let definition = IndexDefinition {
             file: file_of(index),
             ..index_definition(heap, index)
         };
         (definition, (*index).rd_id)
     };
+    // Core takes a NOT NULL away without telling an access method. A key without a mark for NULL would then have no
+    // place for one.
+    for column in &mut definition.columns {
+        column.nullable = true;
+    }
     let session = session::session();
     // Also one that a rollback to a savepoint may bring back: it is dropped by this transaction alone.
     let replaced = session.find_index(storage, oid.to_u32(), &PgClock);

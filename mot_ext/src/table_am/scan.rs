@@ -29,8 +29,9 @@ enum Position {
     Behind,
 }
 
-/// What a scan needs from one row to the next.
+/// What a scan needs from one row to the next. It lies in a memory context of its own, which drops it.
 pub struct Scan {
+    memory: pg_sys::MemoryContext,
     pub session: &'static Session,
     pub table: TableRef,
     pub relation: pg_sys::Oid,
@@ -90,7 +91,9 @@ pub unsafe fn begin(
             false => view.keeping(),
         };
         let end = table.slots_end();
+        let memory = pg::small_context(pg_sys::CurrentMemoryContext, c"mot scan");
         let scan = Scan {
+            memory,
             session: session::session(),
             table,
             relation: (*relation).rd_id,
@@ -105,7 +108,7 @@ pub unsafe fn begin(
             sampled: None,
             rows_per_block: super::relation::rows_per_block(end),
         };
-        let mut context = PgMemoryContexts::CurrentMemoryContext;
+        let mut context = PgMemoryContexts::For(memory);
         let descriptor = pg_sys::palloc0(size_of::<Descriptor>()).cast::<Descriptor>();
         (*descriptor).core.rs_rd = relation;
         (*descriptor).core.rs_snapshot = snapshot;
@@ -120,11 +123,13 @@ pub unsafe fn begin(
 
 /// `scan_end`.
 pub unsafe fn end(scan: pg_sys::TableScanDesc) {
-    // SAFETY: as core calls it. What the scan holds goes with its memory context.
+    // SAFETY: as core calls it. The context drops what the scan holds, and nobody uses that any more.
     unsafe {
+        pg_sys::MemoryContextDelete(state(scan).memory);
         if (*scan).rs_flags & ScanOptions::SO_TEMP_SNAPSHOT != 0 {
             pg_sys::UnregisterSnapshot((*scan).rs_snapshot);
         }
+        pg_sys::pfree(scan.cast());
     }
 }
 

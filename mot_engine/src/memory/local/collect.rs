@@ -20,13 +20,15 @@ use std::time::{Duration, Instant};
 const COLLECT_EVERY_BLOCKS: usize = 64;
 /// Retired bytes between two attempts: large blocks shall not wait for sixty-three others.
 const COLLECT_EVERY_BYTES: usize = 1 << 20;
-/// Looks at who is pinned before the waiter sleeps between them, or gives up: most pins end in microseconds.
+/// Looks at who is pinned before the waiter sleeps between them, or gives up: most pins end in
+/// microseconds.
 const LOOKS_BEFORE_SLEEP: u32 = 64;
 /// Pause between further looks.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 /// Attempts after which all is freed, when nobody is pinned: two epochs have passed.
 const COLLECTS_ON_LEAVE: usize = 3;
-/// Blocks that a process may keep when it is idle, or leave without waiting: what one visit to the orphans frees.
+/// Blocks that a process may keep when it is idle, or leave without waiting: what one visit to the
+/// orphans frees.
 const FEW_BLOCKS: usize = PAGES_PER_VISIT * ORPHANS_PER_PAGE;
 /// How long a process that leaves waits for those who are pinned, before it leaves more than that to others: nearly all pins are shorter, and
 /// orphans take memory that a full arena may not have.
@@ -77,7 +79,8 @@ impl LocalMemory {
         unsafe { self.retire(at, bytes, purpose) }
     }
 
-    /// Frees what may be freed of this process's garbage, and some of what others left. The number of blocks.
+    /// Frees what may be freed of this process's garbage, and some of what others left. The number
+    /// of blocks.
     pub fn collect(&self) -> usize {
         self.retired_blocks.set(0);
         self.retired_bytes.set(0);
@@ -100,8 +103,8 @@ impl LocalMemory {
         freed
     }
 
-    /// Frees all that may be freed now: a single visit frees some of what others left. For who has the time, or needs
-    /// the memory. `pause` is called meanwhile; it may unwind or not return.
+    /// Frees all that may be freed now: a single visit frees some of what others left. For who has
+    /// the time, or needs the memory. `pause` is called meanwhile; it may unwind or not return.
     pub fn collect_all(&self, mut pause: impl FnMut()) {
         let mut in_vain = 0;
         // What is left behind meanwhile is for the next time: the caller may have other work.
@@ -124,11 +127,13 @@ impl LocalMemory {
         }
     }
 
-    /// For a moment after which this process may be idle: frees garbage if there is much, and the caller is not pinned.
-    /// Else it would stay until this process retires more, and nobody else could reach it.
+    /// For a moment after which this process may be idle: frees garbage if there is much, and the
+    /// caller is not pinned. Else it would stay until this process retires more, and nobody else
+    /// could reach it.
     ///
-    /// If somebody is pinned, and much came since `before`, this waits as long as there is patience. For what
-    /// earlier ends have left it does not wait again. It then leaves much that is left to everybody.
+    /// If somebody is pinned, and much came since `before`, this waits as long as there is
+    /// patience. For what earlier ends have left it does not wait again. It then leaves much that
+    /// is left to everybody.
     #[inline]
     pub fn settle_garbage(&self, before: GarbageAt, patience: Duration) {
         if self.is_pinned() {
@@ -155,8 +160,8 @@ impl LocalMemory {
             || self.garbage_bytes() > before.bytes + 2 * COLLECT_EVERY_BYTES
     }
 
-    /// Leaves garbage to whoever collects next, a page of notes at a time. What finds no page stays here: `orphan.rs` says
-    /// how much of a nearly full arena is for that.
+    /// Leaves garbage to whoever collects next, a page of notes at a time. What finds no page stays
+    /// here: `orphan.rs` says how much of a nearly full arena is for that.
     #[cold]
     fn hand_over(&self) {
         while self.with_garbage(|garbage| garbage.has_sealed()) && self.memory.spares_orphan_page()
@@ -254,7 +259,8 @@ impl LocalMemory {
         }
     }
 
-    /// Memory for an orphan page, of the reserve if need be. Does not collect: that is where this may be called from.
+    /// Memory for an orphan page, of the reserve if need be. Does not collect: that is where this
+    /// may be called from.
     fn allocate_page(&self) -> Option<NonNull<u8>> {
         let class = class_of(ORPHAN_PAGE_BYTES);
         let placement = Placement::of(Purpose::Other);
