@@ -270,25 +270,3 @@ RESET enable_seqscan;
 
 SET client_min_messages = error;
 DROP SCHEMA am_alter CASCADE;
--- NOT NULL that goes leaves no NULL without an entry.
-CREATE TABLE am_nullable (a int NOT NULL, b int NOT NULL, UNIQUE NULLS NOT DISTINCT (b)) USING mot;
-CREATE INDEX ON am_nullable (a);
-ALTER TABLE am_nullable ALTER a DROP NOT NULL, ALTER b DROP NOT NULL;
-INSERT INTO am_nullable VALUES (NULL, NULL), (1, 1);
-INSERT INTO am_nullable VALUES (2, NULL);
-SET enable_seqscan = off;
-SELECT count(*) FROM am_nullable WHERE a IS NULL;
-SELECT a FROM am_nullable ORDER BY a;
-RESET enable_seqscan;
-SELECT rows, entries FROM mot.check('am_nullable');
-DROP TABLE am_nullable;
--- An index without an order, and one that is asked for no column.
-CREATE TABLE am_collated (id int PRIMARY KEY, c text COLLATE "und-x-icu") USING mot;
-CREATE INDEX ON am_collated (c);
-INSERT INTO am_collated SELECT g, 'x' || g FROM generate_series(1, 300) g;
-ANALYZE am_collated;
-SET enable_seqscan = off;
-SELECT id FROM am_collated WHERE c = 'x5';
-SELECT count(*) FROM am_collated;
-RESET enable_seqscan;
-DROP TABLE am_collated;

@@ -3,7 +3,8 @@
 //! Core lets foreign tables have some triggers, and refuses the rest in the words for objects of a wrong kind (42809, 22023).
 use super::refuse::unsupported;
 use super::{identity, inheritance, latest, nodes};
-use crate::pg::version;
+use crate::pg::{report, version};
+use crate::storage;
 use pgrx::pg_sys;
 
 /// CREATE POLICY on a memory-optimized table.
@@ -76,9 +77,34 @@ pub unsafe fn publish(objects: *mut pg_sys::List) -> bool {
             if !table.is_null() && publishes_mot_table((*table).relation) {
                 refuse_publication();
             }
+            if table.is_null() {
+                warn_of_tables_left_out();
+            }
         }
     }
     false
+}
+
+/// Says of a publication of all tables, or of a schema's, what it leaves out in silence: core takes tables of the access
+/// method for published ones.
+pub fn warn_of_tables_left_out() {
+    let method = storage::table_method();
+    let tables = latest::select(
+        "SELECT oid FROM pg_catalog.pg_class WHERE relam = $1 AND relkind = 'r' LIMIT 1",
+        &[method.into()],
+        |row| row.get::<pg_sys::Oid>(1),
+    );
+    if !tables.is_empty() {
+        report::warn_unsupported(
+            "changes of memory-optimized tables are not published",
+            "Physical replication carries them; logical decoding does not.",
+        );
+    }
+}
+
+/// Whether a table is a memory-optimized one, of the wrapper or of the access method.
+fn is_memory_optimized(relid: pg_sys::Oid) -> bool {
+    identity::is_mot_table(relid) || storage::is_mot_table(relid)
 }
 
 /// Raises 0A000 if a new partition, which is memory-optimized or has such tables below it, has come below a published table.
@@ -122,9 +148,9 @@ unsafe fn publishes_mot_table(relation: *mut pg_sys::RangeVar) -> bool {
             pg_sys::RELKIND_RELATION if (*relation).inh => {
                 inheritance::find_all(relid, pg_sys::NoLock as i32)
                     .into_iter()
-                    .any(identity::is_mot_table)
+                    .any(is_memory_optimized)
             }
-            _ => identity::is_mot_table(relid),
+            _ => is_memory_optimized(relid),
         }
     }
 }
@@ -144,7 +170,7 @@ unsafe fn partitions_include_mot_table(relation: *mut pg_sys::RangeVar) -> bool 
                     && pg_sys::get_rel_relkind(**table) as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
             };
             let Some(new) = all.iter().find(is_new).copied() else {
-                return all.into_iter().any(identity::is_mot_table);
+                return all.into_iter().any(is_memory_optimized);
             };
             pg_sys::LockRelationOid(new, lock);
             locked.push(new);

@@ -201,6 +201,9 @@ unsafe fn is_done_here(statement: &Statement, node: *mut pg_sys::Node) -> bool {
             T_RuleStmt => attached::create_rule(node.cast()),
             T_CreatePublicationStmt => {
                 let node = node.cast::<pg_sys::CreatePublicationStmt>();
+                if (*node).for_all_tables {
+                    attached::warn_of_tables_left_out();
+                }
                 attached::publish((*node).pubobjects)
             }
             T_AlterPublicationStmt => {

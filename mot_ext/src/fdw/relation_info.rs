@@ -50,7 +50,7 @@ unsafe extern "C-unwind" fn get_relation_info(
         if let Some(previous) = PREVIOUS.0.get() {
             previous(root, relation, has_children, rel);
         }
-        ddl::tables::index_order::describe(rel);
+        ddl::tables::index_order::describe(root, relation, rel);
         let wrapper = (*rel).fdwroutine;
         if wrapper.is_null() || !handler::is_routine(wrapper) {
             return;

@@ -23,6 +23,8 @@ use std::ffi::c_int;
 /// which drops it: at the scan's end, for core scans an index for each row of ON CONFLICT, or with the query at an error.
 struct State {
     memory: pg_sys::MemoryContext,
+    /// For arguments that are compressed, or have a short header.
+    unpacked: pg_sys::MemoryContext,
     session: &'static Session,
     oid: pg_sys::Oid,
     index: IndexRef,
@@ -97,6 +99,7 @@ pub unsafe fn rescan(
             let memory = pg::small_context(pg_sys::CurrentMemoryContext, c"mot index scan");
             let state = State {
                 memory,
+                unpacked: pg::small_context(memory, c"mot index scan arguments"),
                 session,
                 oid: (*opened).rd_id,
                 index,
@@ -206,8 +209,14 @@ impl State {
     fn begin(&mut self, direction: Direction) {
         self.direction = direction;
         self.is_in_range = false;
-        // SAFETY: the conditions' arguments are constants, which need no context to be evaluated in.
-        unsafe { self.sought.bounds.begin(std::ptr::null_mut()) };
+        // SAFETY: the conditions' arguments are constants, which need no context to be evaluated in. What is unpacked
+        // of them is needed no longer than this, and a scan may begin very often.
+        unsafe {
+            pg::empty_bare_context(self.unpacked);
+            let old = pg_sys::MemoryContextSwitchTo(self.unpacked);
+            self.sought.bounds.begin(std::ptr::null_mut());
+            pg_sys::MemoryContextSwitchTo(old);
+        }
     }
 
     /// The next row in a direction.
@@ -220,7 +229,7 @@ impl State {
         }
         // SAFETY: the caller's table.
         unsafe {
-            if direction != self.direction || self.position == Position::Before {
+            if direction != self.direction {
                 self.turn(heap, direction)?;
             } else if self.position == Position::Behind {
                 return None;

@@ -70,8 +70,9 @@ pub fn rebuild_reused_index(heap: pg_sys::Oid, index: pg_sys::Oid) {
         let lock = pg_sys::NoLock as pg_sys::LOCKMODE;
         let heap = pg_sys::relation_open(heap, lock);
         let index = pg_sys::relation_open(index, lock);
-        if find(heap).is_some() {
-            build_index(heap, index);
+        if find(heap).is_some() && build_index(heap, index) == Built::ForYounger {
+            // Core sees no build, and marks nothing.
+            keep_from_older((*index).rd_id);
         }
         pg_sys::relation_close(index, lock);
         pg_sys::relation_close(heap, lock);

@@ -9,7 +9,9 @@
 //! becomes a condition.
 use super::access_method::Method;
 use super::{flips, whose_index};
+use crate::fdw::size::leave_out_young_indexes;
 use crate::pg::version;
+use crate::storage;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -22,7 +24,11 @@ const FIRST_NORMAL_OBJECT: u32 = pg_sys::FirstNormalObjectId;
 /// # Safety
 /// The planner's own structure, as its hook has it.
 #[inline]
-pub unsafe fn describe(rel: *mut pg_sys::RelOptInfo) {
+pub unsafe fn describe(
+    root: *mut pg_sys::PlannerInfo,
+    relation: pg_sys::Oid,
+    rel: *mut pg_sys::RelOptInfo,
+) {
     // SAFETY: the caller's structure; its list is one of index descriptions.
     unsafe {
         let list = (*rel).indexlist;
@@ -36,13 +42,17 @@ pub unsafe fn describe(rel: *mut pg_sys::RelOptInfo) {
             (*index).relam.to_u32() >= FIRST_NORMAL_OBJECT
         });
         if may_be_ours || flips::is_any_shown() {
-            describe_ours(rel);
+            describe_ours(root, relation, rel);
         }
     }
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn describe_ours(rel: *mut pg_sys::RelOptInfo) {
+unsafe extern "C-unwind" fn describe_ours(
+    root: *mut pg_sys::PlannerInfo,
+    relation: pg_sys::Oid,
+    rel: *mut pg_sys::RelOptInfo,
+) {
     let ours = Method::Mot.oid();
     // SAFETY: the planner's own structures, fresh.
     unsafe {
@@ -54,6 +64,12 @@ unsafe extern "C-unwind" fn describe_ours(rel: *mut pg_sys::RelOptInfo) {
                 // Core asks `reverse_sort` without looking whether there is an order.
                 (*index).sortopfamily = std::ptr::null_mut();
             }
+        }
+        if storage::is_mot_table(relation) {
+            let opened = pg_sys::relation_open(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
+            let table = storage::table(opened);
+            pg_sys::relation_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
+            leave_out_young_indexes(root, rel, table);
         }
     }
 }
