@@ -2,6 +2,7 @@
 use super::scan::{self, Scan};
 use super::view::View;
 use crate::clock::PgClock;
+use crate::pg::interrupts;
 use mot_engine::{Now, RowScan, Slot, VersionRef};
 use pgrx::pg_sys;
 
@@ -70,6 +71,8 @@ pub unsafe fn next_block(
 ) -> bool {
     // SAFETY: as core calls it; the method's functions may raise.
     unsafe {
+        // Core goes on here for as long as the blocks are empty.
+        interrupts::check_for_interrupts();
         let scan = scan::state(scan);
         let blocks = scan.end.0.div_ceil(SAMPLE_ROWS);
         let block = match (*(*sampling).tsmroutine).NextSampleBlock {

@@ -57,6 +57,33 @@ pub unsafe fn create_table(node: *mut pg_sys::CreateStmt) -> Option<*mut Node> {
     }
 }
 
+/// Whether CREATE TABLE may make a memory-optimized table. A partition may have the method of its parent.
+///
+/// # Safety
+/// A live node.
+pub unsafe fn may_be_ours(node: *mut pg_sys::CreateStmt) -> bool {
+    // SAFETY: the caller's node.
+    unsafe {
+        let stmt = &*node;
+        is_ours(stmt.accessMethod) || stmt.accessMethod.is_null() && has_method_from_parent(stmt)
+    }
+}
+
+/// Whether a statement's USING, NULL without one, makes a memory-optimized table.
+///
+/// # Safety
+/// NULL, or a name of the statement.
+pub unsafe fn is_ours(method: *const c_char) -> bool {
+    // SAFETY: the caller's name.
+    unsafe {
+        if method.is_null() {
+            is_default()
+        } else {
+            CStr::from_ptr(method) == storage::TABLE_METHOD
+        }
+    }
+}
+
 /// CREATE TABLE AS, SELECT INTO and CREATE MATERIALIZED VIEW, as core is to have them; `None`: as
 /// they came.
 ///
@@ -85,12 +112,7 @@ unsafe fn is_heap_for(
     // SAFETY: parts of a live statement (caller).
     unsafe {
         let is_named = !method.is_null();
-        let is_ours = if is_named {
-            CStr::from_ptr(method) == storage::TABLE_METHOD
-        } else {
-            is_default()
-        };
-        if !is_ours || storage::table_method() == pg_sys::InvalidOid {
+        if !is_ours(method) || storage::table_method() == pg_sys::InvalidOid {
             return false;
         }
         let persistence = persistence(name);

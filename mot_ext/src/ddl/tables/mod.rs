@@ -27,7 +27,7 @@ mod whose_index;
 
 use super::refuse::unsupported;
 use super::utility::{Statement, refuse_read_only};
-use super::{identity, nodes};
+use super::{attached, identity, nodes};
 use crate::pg::version;
 use crate::storage;
 use flips::Flips;
@@ -49,6 +49,16 @@ pub struct After {
     heap_table: Option<pg_sys::Oid>,
     /// The nest level of settings that hold for this statement.
     settings: Option<c_int>,
+    /// A table whose changes may be published from now on, and cannot be.
+    judged: Option<Judged>,
+}
+
+/// A table that publications may mean.
+enum Judged {
+    /// One that is made by the statement.
+    Named(*mut pg_sys::RangeVar),
+    /// One that is altered.
+    Altered(pg_sys::Oid),
 }
 
 impl After {
@@ -57,6 +67,7 @@ impl After {
             && self.moved.is_empty()
             && self.heap_table.is_none()
             && self.settings.is_none()
+            && self.judged.is_none()
     }
 
     /// Does it.
@@ -73,7 +84,7 @@ impl After {
         // SAFETY: the indexes' tables are locked since before the statement, the table since it was
         // altered.
         unsafe {
-            if self.heap_table.is_some() || !self.moved.is_empty() {
+            if self.heap_table.is_some() || !self.moved.is_empty() || self.judged.is_some() {
                 pg_sys::CommandCounterIncrement();
             }
             for index in self.moved {
@@ -82,6 +93,13 @@ impl After {
             if let Some(table) = self.heap_table {
                 // Core looked whether it needs one while it was ours.
                 version::make_toast_table(table);
+            }
+            let judged = self.judged.map(|table| match table {
+                Judged::Named(name) => identity::lookup(name),
+                Judged::Altered(table) => table,
+            });
+            if let Some(table) = judged.filter(|table| *table != pg_sys::InvalidOid) {
+                attached::judge_published(table);
             }
         }
     }
@@ -101,8 +119,19 @@ pub unsafe fn before(statement: &mut Statement) -> Option<After> {
         let mut after = After::default();
         let node = statement.node();
         match nodes::tag(node) {
-            T_CreateStmt => replace(statement, defaults::create_table(node.cast())),
-            T_CreateTableAsStmt => replace(statement, defaults::create_table_as(node.cast())),
+            T_CreateStmt => {
+                after.judged = defaults::may_be_ours(node.cast())
+                    .then(|| Judged::Named((*node.cast::<pg_sys::CreateStmt>()).relation));
+                replace(statement, defaults::create_table(node.cast()));
+            }
+            T_CreateTableAsStmt => {
+                let made = node.cast::<pg_sys::CreateTableAsStmt>();
+                let into = (*made).into;
+                let is_table = (*made).objtype == OBJECT_TABLE;
+                after.judged = (is_table && defaults::is_ours((*into).accessMethod))
+                    .then(|| Judged::Named((*into).rel));
+                replace(statement, defaults::create_table_as(made));
+            }
             T_IndexStmt => {
                 replace(
                     statement,
