@@ -1,5 +1,5 @@
 # Two commands do everything on a bare Debian 12: `make demo` and `make test`.
-.PHONY: demo test rto soak bench profile setup install
+.PHONY: demo test check-core rto soak bench profile setup install
 
 QUICK ?=
 # The version of PostgreSQL: 15, 17 or 18.
@@ -12,6 +12,14 @@ demo: setup
 
 test: setup
 	.ci/test
+
+# PostgreSQL's own suites: SHORT=1 the files that concern tables most, KIND=wrapper foreign tables.
+SHORT ?=
+KIND ?= mot
+
+check-core: setup
+	.ci/install checked
+	.ci/check_core --kind $(KIND) $(if $(SHORT),--short)
 
 rto: setup
 	.ci/install release

@@ -53,7 +53,7 @@ SELECT command || E'\n  ' || pg_temp.refused(command) AS "command and answer" FR
   'CREATE INDEX ON un (b COLLATE un_insensitive)',
   'CREATE INDEX ON un (b text_pattern_ops)',
   'CREATE FOREIGN TABLE un2 (a un_enum PRIMARY KEY) SERVER mot',
-  'CREATE INDEX ON un_heap USING mot (a)',
+  'CREATE INDEX ON un_heap USING mot_foreign_index (a)',
   'ALTER TABLE un ALTER a TYPE bigint',
   'ALTER TABLE un ALTER b TYPE int USING b::int',
   'ALTER TABLE un ENABLE ROW LEVEL SECURITY',

@@ -8,7 +8,7 @@ use mot_engine::key::{
 };
 use mot_engine::log::{Base, Record, RowsWriter};
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
-use mot_engine::{Lsn, Slot, TableId};
+use mot_engine::{FileKey, Lsn, Slot, TableId};
 use std::hint::black_box;
 
 const ARENA_BYTES: usize = 256 << 20;
@@ -84,6 +84,7 @@ fn bench_keys(criterion: &mut Criterion) {
     };
     let definition = |columns: &[u16]| IndexDefinition {
         relation: 1,
+        file: FileKey::NONE,
         unique: true,
         nulls_not_distinct: false,
         columns: columns.iter().map(|attnum| column(*attnum)).collect(),

@@ -15,7 +15,7 @@ use mot_engine::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use mot_engine::log::{Base, DefinitionsWriter, RowsWriter};
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
 use mot_engine::recovery::{HandOver, ParallelReplayer, load};
-use mot_engine::{Engine, IndexId, Lsn, RelationKey, Session, Slot, State, TableId, Xid};
+use mot_engine::{Engine, FileKey, IndexId, Lsn, RelationKey, Session, Slot, State, TableId, Xid};
 use std::time::Duration;
 
 /// Warehouses: each has the rows below.
@@ -146,6 +146,7 @@ fn index(relation: u32, unique: bool, columns: &[(u16, KeyKind)]) -> IndexDefini
         .collect();
     IndexDefinition {
         relation,
+        file: FileKey::NONE,
         unique,
         nulls_not_distinct: false,
         columns,
@@ -186,10 +187,7 @@ struct Model {
 fn definitions() -> Vec<u8> {
     let mut definitions = DefinitionsWriter::new();
     for (number, table) in [CUSTOMER, STOCK, ORDER_LINE].into_iter().enumerate() {
-        let key = RelationKey {
-            database: 1,
-            relation: 100 + number as u32,
-        };
+        let key = RelationKey::of_foreign_table(1, 100 + number as u32);
         definitions.create_table(table, key).expect("memory");
     }
     let indexes = [

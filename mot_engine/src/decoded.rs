@@ -1,12 +1,14 @@
 //! What a session knows of index definitions.
 //!
-//! A session lives long, and an index does not: TRUNCATE alone makes each one anew, under a new id. What is decoded must neither grow with
-//! their number nor go away, since statements keep references to it. So it is kept by what the definition says, without the index's oid: the
-//! same columns, whatever index they belong to, are decoded once, and what a session keeps is bounded by the different keys that there are.
+//! A session lives long, and an index does not: TRUNCATE alone makes each one anew, under a new id.
+//! What is decoded must neither grow with their number nor go away, since statements keep
+//! references to it. So it is kept by what the definition says, without the index's oid and file:
+//! the same columns, whatever index they belong to, are decoded once, and what a session keeps is
+//! bounded by the different keys that there are.
 
 use crate::errors::EngineError;
 use crate::ids::IndexId;
-use crate::key::{FixedKey, IndexDefinition, RELATION_BYTES};
+use crate::key::{FixedKey, IndexDefinition, without_names};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ptr::NonNull;
@@ -16,7 +18,7 @@ const PLACES: usize = 512;
 
 /// A definition, and what follows from it.
 pub(crate) struct Decoded {
-    /// Without the index's oid.
+    /// Without the index's oid and file.
     pub(crate) definition: IndexDefinition,
     /// Most keys are some numbers at fixed places.
     pub(crate) fixed: Option<FixedKey>,
@@ -71,13 +73,7 @@ impl All {
     /// The one with these bytes, decoded if it is the first.
     #[cold]
     fn find(&mut self, bytes: &[u8]) -> Result<NonNull<Decoded>, EngineError> {
-        self.wanted.clear();
-        let has_room = self.wanted.try_reserve(bytes.len());
-        has_room.map_err(|_| EngineError::OutOfProcessMemory)?;
-        self.wanted.extend_from_slice(bytes);
-        if let Some(relation) = self.wanted.get_mut(RELATION_BYTES) {
-            relation.fill(0);
-        }
+        without_names(bytes, &mut self.wanted)?;
         if let Some(decoded) = self.by_bytes.get(&self.wanted[..]) {
             return Ok(*decoded);
         }

@@ -51,6 +51,21 @@ impl Slot {
     }
 }
 
+/// Ordinals that tell the states of a row apart; they go round.
+pub const ORDINALS: u16 = 1 << 13;
+
+/// Which of its row's states a state is: the row's changes before it, modulo [`ORDINALS`].
+#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug, Default)]
+#[repr(transparent)]
+pub struct Ordinal(pub u16);
+
+impl Ordinal {
+    /// That of the state put upon one with this ordinal.
+    pub const fn next(self) -> Ordinal {
+        Ordinal((self.0 + 1) % ORDINALS)
+    }
+}
+
 /// End position of a WAL record. 0 is before every record.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug, Default)]
 #[repr(transparent)]
@@ -66,14 +81,75 @@ pub struct TableId(pub u64);
 #[repr(transparent)]
 pub struct IndexId(pub u64);
 
-/// Who owns a storage: oids are unique per database only.
-#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug, Default)]
+/// Whose a table's storage is: a foreign table's, by its oid, or that of a file of a table of the
+/// access method.
+///
+/// Oids are unique per database only, and file numbers per tablespace of a database. A table of the
+/// access method gets another file, and another storage, whenever it is truncated or rewritten; its
+/// oid stays.
+#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
 #[repr(C)]
 pub struct RelationKey {
     /// pg_database.oid
     pub database: u32,
-    /// pg_class.oid
+    /// pg_class.reltablespace, 0 for the database's own; of a foreign table
+    /// [`RelationKey::WRAPPER`].
+    pub tablespace: u32,
+    /// pg_class.relfilenode; of a foreign table pg_class.oid.
     pub relation: u32,
+}
+
+impl RelationKey {
+    /// In place of a tablespace: the relation is a foreign table, which has no file. A tablespace
+    /// could only have this number if it were made at the very moment at which the last of all oids
+    /// is given out.
+    pub const WRAPPER: u32 = u32::MAX;
+
+    /// The key of a foreign table.
+    pub const fn of_foreign_table(database: u32, oid: u32) -> RelationKey {
+        RelationKey {
+            database,
+            tablespace: RelationKey::WRAPPER,
+            relation: oid,
+        }
+    }
+
+    /// The key of a table of the access method, by its file: reltablespace and relfilenode.
+    pub const fn of_file(database: u32, tablespace: u32, relfilenode: u32) -> RelationKey {
+        RelationKey {
+            database,
+            tablespace,
+            relation: relfilenode,
+        }
+    }
+
+    /// Whether it is a foreign table's.
+    pub const fn is_foreign_table(self) -> bool {
+        self.tablespace == RelationKey::WRAPPER
+    }
+}
+
+/// The file of an index of a table of the access method, by which the index is found in its table.
+#[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
+pub struct FileKey {
+    /// pg_class.reltablespace, 0 for the database's own.
+    pub tablespace: u32,
+    /// pg_class.relfilenode
+    pub relation: u32,
+}
+
+impl FileKey {
+    /// No file: a foreign table's index has none, and is found by its oid. No file has the number
+    /// 0.
+    pub const NONE: FileKey = FileKey {
+        tablespace: 0,
+        relation: 0,
+    };
+
+    /// Whether there is a file.
+    pub const fn is_some(self) -> bool {
+        self.relation != 0
+    }
 }
 
 /// One position of the WAL per record; higher is later.

@@ -43,12 +43,14 @@ pub use check::{CheckReport, Problem};
 pub use clock::{Clock, Now, Snapshot};
 pub use engine::{Engine, State};
 pub use errors::EngineError;
-pub use ids::{CommandId, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
+pub use ids::{
+    CommandId, FileKey, IndexId, Lsn, ORDINALS, Ordinal, RelationKey, Slot, TableId, Xid,
+};
 pub use index::{Build, EntryRange};
 pub use reclaim::{OldSnapshot, OldSnapshots, Sweep};
 pub use rest::{NotTakenOver, TakenOver};
 pub use row::{LockStrength, Newest, VersionRef};
 pub use scan::{Direction, GROUP_ROWS_MAX, IndexScan, KeyRange, RowScan, SharedRowScan};
-pub use session::Session;
+pub use session::{Session, StateAt};
 pub use table::{IndexRef, TableRef, Walk};
 pub use transaction::{Entered, Locked, Log, Transaction, Written};

@@ -3,11 +3,17 @@
 //! It owns its allocation cache, epoch place, slot batches, key buffers and decoded index definitions; none of it is shared. It is
 //! not `Send`. After a PostgreSQL error jumped over Rust frames, [`Session::reset`] releases what they held.
 
+mod state_at;
+mod unfinished;
+
+pub use state_at::StateAt;
+pub(crate) use unfinished::{Unfinished, find_unfinished};
+
 use crate::clock::{Clock, Snapshot};
 use crate::decoded::{Decoded, Definitions};
 use crate::engine::{Engine, SessionLine};
 use crate::errors::EngineError;
-use crate::ids::{RelationKey, Slot, Xid};
+use crate::ids::{FileKey, RelationKey, Slot, Xid};
 use crate::index::KEYS_TOGETHER;
 use crate::key::{HasNull, IndexDefinition, KeyBuffer, encode_row, none_if_too_long};
 use crate::limits::SESSIONS_MAX;
@@ -219,10 +225,36 @@ impl Session {
         relation: u32,
         clock: &impl Clock,
     ) -> Option<IndexRef> {
+        self.find_index_that(table, clock, |index| index.relation_oid() == relation)
+    }
+
+    /// The index with this file, if it exists for the caller.
+    pub fn find_index_of_file(
+        &self,
+        table: TableRef,
+        file: FileKey,
+        clock: &impl Clock,
+    ) -> Option<IndexRef> {
+        debug_assert!(file.is_some());
+        self.find_index_that(table, clock, |index| index.file() == file)
+    }
+
+    fn find_index_that(
+        &self,
+        table: TableRef,
+        clock: &impl Clock,
+        is_meant: impl Fn(IndexRef) -> bool,
+    ) -> Option<IndexRef> {
         let _pin = self.local.pin();
         table
             .all_indexes()
-            .find(|index| index.relation_oid() == relation && self.index_exists(*index, clock))
+            .find(|index| is_meant(*index) && self.index_exists(*index, clock))
+    }
+
+    /// Whether a table has an index of this file, dropped ones that are not freed yet included.
+    pub fn knows_file(&self, table: TableRef, file: FileKey) -> bool {
+        let _pin = self.local.pin();
+        table.all_indexes().any(|index| index.file() == file)
     }
 
     /// Indexes of a standby that lack rows for snapshots from before they were replayed, by their oids, each with the transaction that made it: a
@@ -260,7 +292,7 @@ impl Session {
     }
 
     /// The index's definition, decoded once per session: its reference is good as long as that, whatever becomes of the index. Without the
-    /// index's oid: indexes of the same columns share it.
+    /// index's oid and file: indexes of the same columns share it.
     pub fn definition(&self, index: IndexRef) -> Result<&IndexDefinition, EngineError> {
         self.decoded(index).map(|decoded| &decoded.definition)
     }
@@ -355,6 +387,17 @@ impl Session {
             .and_then(|anchor| anchor.head().version());
         std::iter::successors(head, VersionRef::next)
             .any(|at| at == version && !at.is_lock() && clock.is_current(at.xid()))
+    }
+
+    /// Whether the row, deleted as far as the caller is concerned, went to another partition: its
+    /// newest state that is committed or the caller's own says so.
+    pub fn is_moved_away(&self, clock: &impl Clock, table: TableRef, slot: Slot) -> bool {
+        let _pin = self.local.pin();
+        let Some(anchor) = table.anchor(slot) else {
+            return false;
+        };
+        let newest = row::newest_settled(anchor, clock);
+        newest.is_some_and(|newest| newest.is_moved_away())
     }
 
     /// The row's state now. The version is valid as long as it cannot be superseded and pruned: while the caller's transaction locks or

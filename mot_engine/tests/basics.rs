@@ -6,9 +6,9 @@ use mot_engine::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use mot_engine::limits::XID_MAX;
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Purpose, Region};
 use mot_engine::{
-    Build, Clock, CommandId, Direction, Engine, EngineError, Entered, GROUP_ROWS_MAX, IndexScan,
-    KeyRange, LockStrength, Locked, Log, Lsn, RelationKey, RowScan, Session, Snapshot, TableRef,
-    Transaction, Written, Xid,
+    Build, Clock, CommandId, Direction, Engine, EngineError, Entered, FileKey, GROUP_ROWS_MAX,
+    IndexScan, KeyRange, LockStrength, Locked, Log, Lsn, RelationKey, RowScan, Session, Snapshot,
+    TableRef, Transaction, Written, Xid,
 };
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -135,6 +135,7 @@ fn definition(oid: u32, attnum: u16, unique: bool) -> IndexDefinition {
     };
     IndexDefinition {
         relation: oid,
+        file: FileKey::NONE,
         unique,
         nulls_not_distinct: false,
         columns: vec![column],
@@ -150,10 +151,7 @@ fn engine() -> (Region, Session) {
     (region, session)
 }
 
-const TABLE: RelationKey = RelationKey {
-    database: 1,
-    relation: 100,
-};
+const TABLE: RelationKey = RelationKey::of_foreign_table(1, 100);
 
 fn all(session: &Session, table: TableRef, snapshot: &Snap<'_>) -> Vec<(i32, i32)> {
     let mut scan = RowScan::new(table);

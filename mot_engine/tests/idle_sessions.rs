@@ -5,23 +5,17 @@ mod common;
 
 use common::{Asked, Fate, Me, Positions, Row, World, body, reader};
 use mot_engine::limits::{SESSIONS_MAX, SESSIONS_NOT_OF_CLIENTS};
-use mot_engine::memory::{LocalMemory, Purpose, Urgency};
 use mot_engine::steps::steps_taken;
 use mot_engine::transaction::free_doomed;
 use mot_engine::{
-    Build, CommandId, Engine, EngineError, Entered, Log, Lsn, Problem, RelationKey, Session, Slot,
-    State, TableRef, Transaction, VersionRef, Written, Xid,
+    Build, CommandId, EngineError, Entered, Log, Lsn, Problem, RelationKey, Session, Slot, State,
+    TableRef, Transaction, VersionRef, Written, Xid,
 };
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
-use std::time::Duration;
 
 /// Blocks that nobody minds if they stay: a session collects whenever it has retired 64.
 const FEW_BLOCKS: usize = 4 * 64;
-/// As many orphans as one visit frees.
-const FEW_ORPHANS: u64 = 4 * 169;
-
 const ROWS: i32 = 20_000;
 
 fn table(session: &Session, world: &World) -> TableRef {
@@ -153,120 +147,6 @@ fn a_load_that_failed_in_a_full_arena_leaves_it_to_others() {
     assert!(again > count * 9 / 10, "{again} rows after {count}");
     me.end(Fate::Aborted);
     work.abort(&other);
-}
-
-fn retire_some(local: &LocalMemory, blocks: u64) {
-    for _ in 0..blocks {
-        let at = local.allocate(64, Purpose::Rows, Urgency::Ordinary);
-        // SAFETY: allocated just now, and nobody knows of it.
-        unsafe { local.retire(at.unwrap(), 64, Purpose::Rows) };
-    }
-}
-
-/// A thread that is pinned until it is told, and so much longer.
-fn pinned_beside<R>(engine: Engine, longer: Duration, work: impl FnOnce(&dyn Fn()) -> R) -> R {
-    let (tell, told) = mpsc::channel::<()>();
-    let (is_pinned, when_pinned) = mpsc::channel::<()>();
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            let local = engine.memory().join().unwrap();
-            let pin = local.pin();
-            is_pinned.send(()).unwrap();
-            told.recv().unwrap();
-            std::thread::sleep(longer);
-            drop(pin);
-        });
-        when_pinned.recv().unwrap();
-        work(&|| tell.send(()).unwrap())
-    })
-}
-
-#[test]
-fn who_leaves_waits_for_a_short_pin_rather_than_leave_garbage_to_others() {
-    let (_region, engine) = common::engine(64 << 20);
-    let leaves = engine.memory().join().unwrap();
-    let epochs = pinned_beside(engine, Duration::from_millis(50), |unpin| {
-        retire_some(&leaves, 20_000);
-        assert!(leaves.garbage_blocks() > 19_000);
-        unpin();
-        leaves.leave();
-        engine.memory().report().epochs
-    });
-    assert!(epochs.orphan_blocks <= FEW_ORPHANS, "{epochs:?}");
-    assert_eq!(epochs.lost_bytes, 0);
-}
-
-#[test]
-fn all_that_gone_sessions_left_is_freed_in_one_go() {
-    let (_region, engine) = common::engine(64 << 20);
-    let (leaves, stays) = (
-        engine.memory().join().unwrap(),
-        engine.memory().join().unwrap(),
-    );
-    pinned_beside(engine, Duration::ZERO, |unpin| {
-        retire_some(&leaves, 20_000);
-        leaves.leave();
-        let left = engine.memory().report().epochs;
-        assert_eq!((left.orphan_blocks, left.lost_bytes), (20_000, 0));
-        unpin();
-    });
-    let looks = Cell::new(0);
-    stays.collect_all(|| looks.set(looks.get() + 1));
-    assert_eq!(engine.memory().report().epochs.orphan_blocks, 0);
-    assert!(looks.get() > 10, "who collects for long is asked meanwhile");
-}
-
-#[test]
-fn who_may_be_idle_leaves_to_others_what_a_pin_keeps() {
-    let (_region, engine) = common::engine(64 << 20);
-    let (idle, other) = (
-        engine.memory().join().unwrap(),
-        engine.memory().join().unwrap(),
-    );
-    pinned_beside(engine, Duration::ZERO, |unpin| {
-        let before = idle.garbage();
-        retire_some(&idle, 20_000);
-        idle.settle_garbage(before, Duration::from_millis(2));
-        assert_eq!(idle.garbage_blocks(), 0);
-        let left = engine.memory().report().epochs;
-        assert_eq!((left.orphan_blocks, left.lost_bytes), (20_000, 0));
-        unpin();
-    });
-    other.collect_all(|| {});
-    let report = engine.memory().report();
-    assert_eq!(report.epochs.orphan_blocks, 0);
-    assert_eq!(engine.memory().purpose_bytes(Purpose::Rows), 0);
-}
-
-/// What keeps the others from work is not to be used up for that, and nothing is to be lost.
-#[test]
-fn who_may_be_idle_keeps_its_garbage_in_a_full_arena() {
-    let (_region, engine) = common::engine(32 << 20);
-    let idle = engine.memory().join().unwrap();
-    let mut blocks = Vec::new();
-    for bytes in [64 << 10, 4096, 512] {
-        while let Ok(at) = idle.allocate(bytes, Purpose::Rows, Urgency::Ordinary) {
-            blocks.push((at, bytes));
-        }
-    }
-    let free_before = engine.memory().arena_bytes_free();
-    let retired = blocks.len();
-    pinned_beside(engine, Duration::ZERO, |unpin| {
-        let before = idle.garbage();
-        for (at, bytes) in blocks {
-            // SAFETY: allocated above with this size, and nobody knows of it.
-            unsafe { idle.retire(at, bytes, Purpose::Rows) };
-        }
-        idle.settle_garbage(before, Duration::from_millis(2));
-        let left = engine.memory().report().epochs;
-        assert_eq!((left.orphan_blocks, left.lost_bytes), (0, 0));
-        assert_eq!(idle.garbage_blocks(), retired);
-        assert_eq!(engine.memory().arena_bytes_free(), free_before);
-        unpin();
-    });
-    idle.collect_all(|| {});
-    assert_eq!(idle.garbage_blocks(), 0);
-    assert_eq!(engine.memory().purpose_bytes(Purpose::Rows), 0);
 }
 
 /// Appending takes long when the log is written out, and nobody's garbage is freed while somebody is pinned.
@@ -474,10 +354,7 @@ fn who_leaves_looks_for_its_tables_where_they_are() {
     let tables: Vec<TableRef> = (0..TABLES)
         .map(|number| {
             common::transact(&leaves, &world, |work, _, xid| {
-                let key = RelationKey {
-                    database: 1,
-                    relation: 1000 + number,
-                };
+                let key = RelationKey::of_foreign_table(1, 1000 + number);
                 let table = work.create_table(&leaves, key, xid).unwrap();
                 let new = body(Row {
                     a: 1,

@@ -1,14 +1,19 @@
 //! Random transactions against a simple model: rows as lists of versions.
 //!
-//! Several transactions with savepoints are interleaved by a random script, old snapshots stay open, and the moment between PostgreSQL's
-//! decision and the engine's commit or abort is stretched over other transactions' work. After every step all snapshots must see what the model
-//! says, through a row scan and through each index, and every writer's outcome must be the model's.
+//! Several transactions with savepoints are interleaved by a random script, old snapshots stay
+//! open, and the moment between PostgreSQL's decision and the engine's commit or abort is stretched
+//! over other transactions' work. After every step all snapshots must see what the model says,
+//! through a row scan and through each index, and every writer's outcome must be the model's. Of a
+//! table of the access method, every tuple id that a transaction has must name the state that it
+//! was given with.
 
 #[path = "model/believed.rs"]
 mod believed;
 mod common;
 #[path = "model/looks.rs"]
 mod looks;
+#[path = "model/named.rs"]
+mod named;
 #[path = "model/script.rs"]
 mod script;
 #[path = "model/statements.rs"]
@@ -19,7 +24,7 @@ mod transactions;
 use believed::ModelRow;
 use common::{Fate, Positions, Snap, World};
 use mot_engine::key::IndexDefinition;
-use mot_engine::{Build, IndexRef, Session, Slot, TableRef, Transaction, Xid};
+use mot_engine::{Build, IndexRef, RelationKey, Session, Slot, TableRef, Transaction, Xid};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use script::{SNAPSHOTS, Step, TRANSACTIONS, steps};
@@ -37,15 +42,16 @@ struct Test {
     log: Positions,
 }
 
-fn run(script: &[Step]) {
+/// A table of the access method, whose states have ordinals.
+const FILE: RelationKey = RelationKey::of_file(1, 0, 100);
+
+fn run(script: &[Step], key: RelationKey) {
     let (_region, engine) = common::engine(32 << 20);
     let session = engine.join().unwrap();
     let world = World::new();
     let me = world.begin();
     let mut work = Transaction::new();
-    let table = work
-        .create_table(&session, common::TABLE, Xid(me.top))
-        .unwrap();
+    let table = work.create_table(&session, key, Xid(me.top)).unwrap();
     let mut indexes = Vec::new();
     for (oid, unique, columns) in [
         (101, true, &[(1, false)][..]),
@@ -110,7 +116,12 @@ proptest! {
 
     #[test]
     fn the_engine_does_what_the_model_does(script in proptest::collection::vec(steps(), 1..120)) {
-        run(&script);
+        run(&script, common::TABLE);
+    }
+
+    #[test]
+    fn tuple_ids_name_what_the_model_says(script in proptest::collection::vec(steps(), 1..120)) {
+        run(&script, FILE);
     }
 }
 

@@ -8,8 +8,8 @@ use mot_engine::checkpoint::{CheckpointContext, CheckpointProgress, Pace, read_m
 use mot_engine::disk::DirectoryDisk;
 use mot_engine::recovery::{Replayer, finish, load};
 use mot_engine::{
-    Build, CommandId, Entered, Lsn, Newest, RowScan, Session, Slot, State, TableRef, Transaction,
-    VersionRef, Written, Xid,
+    Build, CommandId, Entered, FileKey, Lsn, Newest, RowScan, Session, Slot, State, TableRef,
+    Transaction, VersionRef, Written, Xid,
 };
 
 impl Wal {
@@ -255,6 +255,7 @@ fn keys_that_are_too_long_cost_no_slots() {
     let world = World::new();
     let text = IndexDefinition {
         relation: 101,
+        file: FileKey::NONE,
         unique: false,
         nulls_not_distinct: false,
         columns: vec![KeyColumn {

@@ -6,6 +6,7 @@ mod common;
 use common::{Fate, Row, TABLE, World, body, check, definition, engine, reader, row};
 use mot_engine::log::{DefinitionsWriter, RowsWriter};
 use mot_engine::recovery::{Replayer, Settled, finish, settle};
+use mot_engine::row::TombstoneNote;
 use mot_engine::transaction::free_doomed;
 use mot_engine::{
     Direction, IndexId, IndexScan, KeyRange, Lsn, Slot, State, TableId, Transaction, Xid,
@@ -84,7 +85,8 @@ fn rows_stay_reachable_when_replay_and_sweep_meet() {
             if round < rounds - SLOTS as i32 && round % 3 == 0 {
                 let me = world.begin();
                 let mut rows = RowsWriter::new();
-                rows.delete(TableId(1), Slot(slot)).unwrap();
+                rows.delete(TableId(1), Slot(slot), TombstoneNote::NONE)
+                    .unwrap();
                 apply(rows.record(), me.top);
                 me.end(Fate::Committed);
                 exists[slot as usize] = false;
@@ -138,7 +140,8 @@ fn slots_freed_while_other_tables_are_finished_are_listed() {
     apply(rows.record());
     let mut rows = RowsWriter::new();
     for slot in 0..ROWS {
-        rows.delete(TableId(1), Slot(slot)).unwrap();
+        rows.delete(TableId(1), Slot(slot), TombstoneNote::NONE)
+            .unwrap();
     }
     apply(rows.record());
     // Somebody still sees the rows, so they stay.

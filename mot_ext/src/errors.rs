@@ -304,6 +304,93 @@ pub fn no_storage(name: &str) -> ! {
     )
 }
 
+/// Raises 54000: a tuple id that means two versions.
+pub fn ambiguous_tuple_id() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        "a row was changed too often in one transaction to tell its versions apart",
+        "A tuple identifier tells 8192 versions of a row in turn, and this one means two of them.",
+        "Commit after fewer changes of one row, or make the changes without deferred triggers."
+    )
+}
+
+/// Raises 54000: a table has as many rows as tuple ids can name.
+pub fn too_many_rows(rows_max: u64) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        format!("a memory-optimized table cannot have more than {rows_max} rows"),
+        "",
+        "Delete rows, or use partitions."
+    )
+}
+
+/// Raises 40001: a tuple id meant one version when the statement began, and means a newer one now.
+pub fn overtaken_tuple_id() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_T_R_SERIALIZATION_FAILURE,
+        "could not serialize access due to too many concurrent updates of a row",
+        "The row was changed a multiple of 8192 times since the statement began.",
+        "Try again."
+    )
+}
+
+/// Raises 55000, as heapam does: a statement is to change a version that it cannot see yet.
+pub fn invisible_version(verb: &str) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("attempted to {verb} invisible tuple"),
+        "",
+        ""
+    )
+}
+
+/// Raises 40001, as heapam does: what is to be locked went to another partition.
+pub fn moved_to_another_partition() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_T_R_SERIALIZATION_FAILURE,
+        "tuple to be locked was already moved to another partition due to concurrent update",
+        "",
+        ""
+    )
+}
+
+/// Raises 0A000: an index of another access method on a memory-optimized table.
+pub fn foreign_index() -> ! {
+    unsupported(
+        "indexes of other access methods than btree on memory-optimized tables",
+        "Leave USING out, or keep the table in heap.",
+    )
+}
+
+/// Raises 0A000: an index that is built beside writers.
+pub fn concurrent_index() -> ! {
+    unsupported(
+        "concurrent builds of indexes of memory-optimized tables",
+        "Leave CONCURRENTLY out: the build is short, for it reads memory alone.",
+    )
+}
+
+/// Raises 0A000: an index of the access method on a table of another.
+pub fn index_on_other_table() -> ! {
+    unsupported(
+        "indexes of access method mot_index on other tables than memory-optimized ones",
+        "Leave USING out.",
+    )
+}
+
+/// Raises 0A000: a bitmap scan of an index.
+pub fn bitmap_scan() -> ! {
+    unsupported(
+        "bitmap scans of indexes of memory-optimized tables",
+        "Use an ordinary index scan.",
+    )
+}
+
 /// Raises 55000: single-user mode has no workers that would write checkpoints.
 pub fn single_user() -> ! {
     raise_report!(

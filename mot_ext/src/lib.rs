@@ -19,6 +19,7 @@ mod ddl;
 mod errors;
 mod fdw;
 mod horizon;
+mod index_am;
 mod keys;
 #[cfg(debug_assertions)]
 mod pauses;
@@ -29,6 +30,8 @@ mod session;
 mod settings;
 mod shmem;
 mod stats;
+mod storage;
+mod table_am;
 mod test_switch;
 mod wait;
 mod wal;

@@ -28,6 +28,8 @@ use std::sync::atomic::Ordering;
 
 /// The fourth field of our tags: users' advisory locks have 1 and 2 there. The rest of it is the slot's high bits.
 const CLASS: u16 = 0x8000;
+/// The second field names a file in the database's own tablespace, and not a foreign table's oid.
+const IS_FILE: u16 = 0x4000;
 const HIGH_BITS: u32 = 32;
 
 /// States of `Control::prepared_locks`.
@@ -49,11 +51,19 @@ const STRENGTHS: [LockStrength; 4] = [
 ];
 
 fn tag_of(lock: &BareLock) -> pg_sys::LOCKTAG {
+    let kind = match lock.table {
+        table if table.is_foreign_table() => 0,
+        table if table.tablespace == 0 => IS_FILE,
+        _ => errors::unsupported(
+            "row locks of prepared transactions in other tablespaces than the database's own",
+            "Use COMMIT, or keep the table in the database's tablespace.",
+        ),
+    };
     pg_sys::LOCKTAG {
         locktag_field1: lock.table.database,
         locktag_field2: lock.table.relation,
         locktag_field3: lock.slot.0 as u32,
-        locktag_field4: CLASS | (lock.slot.0 >> HIGH_BITS) as u16,
+        locktag_field4: CLASS | kind | (lock.slot.0 >> HIGH_BITS) as u16,
         locktag_type: pg_sys::LockTagType::LOCKTAG_ADVISORY as u8,
         locktag_lockmethodid: pg_sys::USER_LOCKMETHOD as u8,
     }
@@ -64,10 +74,12 @@ fn row_of(tag: &pg_sys::LOCKTAG) -> Option<(RelationKey, Slot)> {
     let is_ours = u32::from(tag.locktag_type) == pg_sys::LockTagType::LOCKTAG_ADVISORY
         && u32::from(tag.locktag_lockmethodid) == pg_sys::USER_LOCKMETHOD
         && tag.locktag_field4 & CLASS != 0;
-    let slot = u64::from(tag.locktag_field4 & !CLASS) << HIGH_BITS | u64::from(tag.locktag_field3);
-    let table = RelationKey {
-        database: tag.locktag_field1,
-        relation: tag.locktag_field2,
+    let high = tag.locktag_field4 & !(CLASS | IS_FILE);
+    let slot = u64::from(high) << HIGH_BITS | u64::from(tag.locktag_field3);
+    let (database, relation) = (tag.locktag_field1, tag.locktag_field2);
+    let table = match tag.locktag_field4 & IS_FILE {
+        0 => RelationKey::of_foreign_table(database, relation),
+        _ => RelationKey::of_file(database, 0, relation),
     };
     is_ours.then_some((table, Slot(slot)))
 }

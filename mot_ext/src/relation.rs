@@ -133,10 +133,7 @@ fn cache() -> &'static mut Known {
 pub fn key(relation: pg_sys::Oid) -> RelationKey {
     // SAFETY: a plain variable of this process.
     let database = unsafe { pg_sys::MyDatabaseId };
-    RelationKey {
-        database: database.to_u32(),
-        relation: relation.to_u32(),
-    }
+    RelationKey::of_foreign_table(database.to_u32(), relation.to_u32())
 }
 
 /// The storage of an open relation that the caller has locked.
@@ -153,6 +150,16 @@ pub fn table(relation: pg_sys::Relation) -> TableRef {
 /// The storage of a relation that the caller has locked, open or not.
 pub fn table_of(relation: pg_sys::Oid) -> TableRef {
     known(relation).unwrap_or_else(|| Relation::closed(relation).with(table))
+}
+
+/// The storage found last for a relation, until an invalidation.
+pub fn cached(relation: pg_sys::Oid) -> Option<TableRef> {
+    cache().tables.get(&relation.to_u32()).copied()
+}
+
+/// Keeps the storage that was found for a relation.
+pub fn remember(relation: pg_sys::Oid, table: TableRef) {
+    cache().tables.insert(relation.to_u32(), table);
 }
 
 /// As [`find`], from the cache where it is there.

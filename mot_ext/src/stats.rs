@@ -5,6 +5,7 @@ use crate::clock::PgClock;
 use crate::pg::text;
 use crate::session;
 use crate::shmem;
+use crate::storage;
 use mot_engine::checkpoint::Phase;
 use mot_engine::engine::ConflictCounters;
 use mot_engine::memory::Purpose;
@@ -104,7 +105,7 @@ fn table_usage() -> TableIterator<
         let table = walk.table();
         let counters = table.counters();
         rows.push((
-            pg_sys::Oid::from(table.key().relation),
+            storage::oid_of(table.key()),
             table.id().0 as i64,
             counters.rows.load(Ordering::Relaxed),
             counters.row_bytes.load(Ordering::Relaxed),
@@ -137,11 +138,12 @@ fn index_usage() -> TableIterator<
     let mut rows = Vec::new();
     for walk in tables_here(session) {
         let table = walk.table();
+        let relid = storage::oid_of(table.key());
         // No lock keeps an index that exists now.
         let _pin = session.memory().pin();
         for index in session.indexes(table, &PgClock) {
             rows.push((
-                pg_sys::Oid::from(table.key().relation),
+                relid,
                 pg_sys::Oid::from(index.relation_oid()),
                 index.is_unique(),
                 index.entry_count_estimate() as i64,

@@ -34,6 +34,7 @@ use crate::errors;
 use crate::pg::{self, interrupts};
 use crate::prepared_locks;
 use crate::session;
+use crate::table_am::speculative;
 use crate::wal::emit::WalLog;
 use crate::workers::nap;
 use mot_engine::transaction::PrepareRefusal;
@@ -192,6 +193,7 @@ fn see_to(event: pg_sys::XactEvent::Type) {
         pg_sys::XactEvent::XACT_EVENT_ABORT => {
             IS_ENDING.0.set(false);
             database::forget_dropped();
+            speculative::forget();
             prepared_locks::give_up();
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
@@ -254,6 +256,7 @@ unsafe extern "C-unwind" fn on_subtransaction(
     _arg: *mut c_void,
 ) {
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
+        speculative::forget();
         // Of the first write of this process, too, which may have failed before there was a transaction.
         prepared_locks::give_up();
     }

@@ -10,6 +10,7 @@ use crate::wire::Place;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tpcc::engine::MotTables;
 
 /// Proves that isolation levels keep their word, or finds where they do not.
 #[derive(Parser, Debug)]
@@ -35,7 +36,7 @@ enum Command {
     Pairs(crate::pairs::PairsOptions),
 }
 
-/// How to reach a server.
+/// How to reach a server, and which memory-optimized tables are made there.
 #[derive(Args, Debug, Clone)]
 pub struct ServerOptions {
     /// A running server (host: a socket directory); without it one is made.
@@ -44,6 +45,9 @@ pub struct ServerOptions {
     /// Where the programs of the private server are; `pg_config` knows otherwise.
     #[arg(long, env = "PG_BIN")]
     pub bindir: Option<PathBuf>,
+    /// Which memory-optimized tables.
+    #[arg(long, env = "MOT_TABLES", value_enum, default_value = "foreign")]
+    pub tables: MotTables,
 }
 
 impl ServerOptions {
@@ -70,9 +74,9 @@ struct HistoryOptions {
     /// What keys hold; both in turn, if nothing is given.
     #[arg(long, value_enum)]
     kind: Option<Kind>,
-    /// Which tables.
+    /// Memory-optimized tables, heap tables, or both in the same transactions.
     #[arg(long, value_enum, default_value = "mixed")]
-    tables: Tables,
+    on: Tables,
     /// Clients at a time.
     #[arg(long, default_value_t = 10)]
     connections: u32,
@@ -147,7 +151,8 @@ fn history(options: &HistoryOptions) -> Result<bool> {
                 let plan = Plan {
                     level: *level,
                     kind: *kind,
-                    tables: options.tables,
+                    tables: options.on,
+                    mot: options.server.tables.engine(),
                     connections: options.connections,
                     duration: Duration::from_secs_f64(options.seconds),
                     seed: first_seed.wrapping_add(round),
@@ -176,8 +181,8 @@ fn settings(options: &HistoryOptions) -> Vec<String> {
 
 fn one(options: &HistoryOptions, plan: &Plan, private: &mut Option<Servers>) -> Result<bool> {
     let title = format!(
-        "{}, {:?}, {:?}, seed {}",
-        plan.level, plan.kind, plan.tables, plan.seed
+        "{}, {:?}, {:?}, {}, seed {}",
+        plan.level, plan.kind, plan.tables, plan.mot, plan.seed
     );
     let mut target = match (&mut *private, &options.server.url) {
         (Some(servers), _) => Target::Private(servers),

@@ -3,7 +3,6 @@
 
 use crate::failure::{Failure, Result};
 use crate::scale::{DISTRICTS, LoadedConfig};
-use crate::schema::Engine;
 use crate::target::{Target, execute, from_client};
 use serde::{Deserialize, Serialize};
 
@@ -204,12 +203,12 @@ pub fn check(target: &Target) -> Result<Vec<Finding>> {
 /// what it complains of. Heap tables have no such function and no complaints.
 pub fn table_complaints(target: &Target) -> Result<Vec<String>> {
     let mut complaints = Vec::new();
-    if target.engine != Engine::Mot {
+    if !target.engine.is_mot() {
         return Ok(complaints);
     }
     let mut client = target.client()?;
-    let tables = "SELECT c.oid::regclass::text FROM pg_foreign_table JOIN pg_class c \
-         ON c.oid = ftrelid WHERE relnamespace = current_schema()::regnamespace";
+    let tables = "SELECT c.oid::regclass::text FROM pg_class c LEFT JOIN pg_am a ON a.oid = relam \
+         WHERE relnamespace = current_schema()::regnamespace AND (relkind = 'f' OR relkind = 'r' AND amname = 'mot')";
     for row in client.query(tables, &[]).map_err(from_client)? {
         let table: String = row.get(0);
         if let Err(error) = client.simple_query(&format!("SELECT mot.check('{table}')")) {

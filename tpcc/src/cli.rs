@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::schema::Engine;
+use crate::engine::{Engine, MotTables};
 use crate::terminal::Mode;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -69,6 +69,9 @@ pub struct LoadArgs {
     /// Make keys and indexes before the rows are loaded instead of after.
     #[arg(long)]
     pub keys_first: bool,
+    /// Add BenchmarkSQL's foreign keys after the rows; foreign tables have none.
+    #[arg(long)]
+    pub foreign_keys: bool,
     /// Items, and stock rows per warehouse; fewer than TPC-C's are for tests.
     #[arg(long = "scale-items", default_value_t = 100_000,
           value_parser = clap::value_parser!(i32).range(100..=100_000))]
@@ -178,6 +181,9 @@ pub struct DemoArgs {
     /// Further server settings, name=value.
     #[arg(long = "setting")]
     pub settings: Vec<String>,
+    /// Which memory-optimized tables; those of the access method, and heap tables beside them, have foreign keys.
+    #[arg(long, env = "MOT_TABLES", value_enum, default_value = "foreign")]
+    pub tables: MotTables,
     /// Heap tables in both columns: tries the demo itself, without the extension.
     #[arg(long)]
     pub heap_in_place_of_mot: bool,

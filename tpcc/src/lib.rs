@@ -12,6 +12,7 @@ pub mod cli;
 pub mod cluster;
 pub mod demo;
 pub mod effect;
+pub mod engine;
 pub mod failure;
 pub mod inputs;
 pub mod interactive;

@@ -8,7 +8,9 @@ use crate::procedures;
 use crate::random::TpccRng;
 use crate::rows;
 use crate::scale::{LoadedConfig, Scale};
-use crate::schema::{ATTACH_HISTORY_SEQUENCE, CREATE_HISTORY_SEQUENCE, TABLES, analyze, prologue};
+use crate::schema::{
+    ATTACH_HISTORY_SEQUENCE, CREATE_HISTORY_SEQUENCE, TABLES, analyze, foreign_keys, prologue,
+};
 use crate::target::{Target, execute, from_client};
 use std::io::Write as _;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -30,6 +32,8 @@ pub struct LoadOptions {
     pub workers: usize,
     /// Keys and indexes before the rows, so that COPY maintains them.
     pub keys_first: bool,
+    /// BenchmarkSQL's foreign keys, after the rows.
+    pub foreign_keys: bool,
     /// Say what is being done.
     pub verbose: bool,
 }
@@ -39,7 +43,7 @@ pub struct LoadOptions {
 pub struct LoadTimes {
     /// COPY of all rows.
     pub rows: Duration,
-    /// Keys and indexes.
+    /// Keys and indexes, foreign keys with them.
     pub keys: Duration,
 }
 
@@ -86,6 +90,13 @@ pub fn load(target: &Target, options: &LoadOptions) -> Result<LoadTimes> {
             options,
             &format!("keys and indexes built in {:.1} s", keys.as_secs_f64()),
         );
+    }
+    if options.foreign_keys {
+        let start = Instant::now();
+        for statement in foreign_keys() {
+            execute(&mut client, &statement)?;
+        }
+        keys += start.elapsed();
     }
     for statement in ATTACH_HISTORY_SEQUENCE {
         execute(&mut client, statement)?;

@@ -49,6 +49,7 @@ fn load_command(args: &LoadArgs) -> Result<bool> {
         seed: args.seed,
         workers: args.workers,
         keys_first: args.keys_first,
+        foreign_keys: args.foreign_keys,
         verbose: true,
     };
     load(&target_of(&args.target)?, &options)?;

@@ -1,9 +1,9 @@
 //! What a run reports, as text and as JSON.
 
+use crate::engine::Engine;
 use crate::inputs::Kind;
 use crate::run::RunOptions;
 use crate::scale::Scale;
-use crate::schema::Engine;
 use crate::stats::{KindStats, TerminalStats};
 use crate::terminal::Mode;
 use serde::{Deserialize, Serialize};

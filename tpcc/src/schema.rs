@@ -1,41 +1,10 @@
-//! Tables, keys and indexes, as BenchmarkSQL names and types them, without foreign keys.
+//! Tables, keys, indexes and foreign keys, as BenchmarkSQL names and types them.
 //!
-//! One description serves both engines: a heap table is `CREATE TABLE`, a MOT table
-//! `CREATE FOREIGN TABLE ... SERVER mot` with the same columns. Each engine lives in a PostgreSQL
-//! schema of its own, found through `search_path`, so that every statement is the same text for both.
+//! One description serves all engines: [`Engine::create`] says how the same columns become a table.
+//! Each engine lives in a PostgreSQL schema of its own, found through `search_path`, so that every
+//! statement is the same text for all. Foreign tables have no foreign keys.
 
-use clap::ValueEnum;
-use serde::{Deserialize, Serialize};
-use std::fmt;
-
-/// Where the tables live.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Engine {
-    /// Memory-optimized tables.
-    Mot,
-    /// PostgreSQL's own heap tables.
-    Heap,
-}
-
-impl Engine {
-    /// The PostgreSQL schema used unless `--schema` names another.
-    pub fn default_schema(self) -> &'static str {
-        match self {
-            Engine::Mot => "tpcc_mot",
-            Engine::Heap => "tpcc_heap",
-        }
-    }
-}
-
-impl fmt::Display for Engine {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Engine::Mot => "mot",
-            Engine::Heap => "heap",
-        })
-    }
-}
+use crate::engine::Engine;
 
 /// One table.
 pub struct Table {
@@ -158,17 +127,11 @@ impl Table {
     /// The statement that creates the table.
     pub fn create(&self, engine: Engine) -> String {
         let columns = self.spelled_columns();
-        let (kind, suffix) = match engine {
-            Engine::Mot => ("FOREIGN TABLE", " SERVER mot".to_owned()),
-            Engine::Heap => {
-                let fill = self.heap_fill_percent;
-                (
-                    "TABLE",
-                    fill.map_or_else(String::new, |fill| format!(" WITH (fillfactor = {fill})")),
-                )
-            }
-        };
-        format!("CREATE {kind} {} ({columns}){suffix}", self.name)
+        let create = engine.create(&format!("{} ({columns})", self.name));
+        match self.heap_fill_percent {
+            Some(fill) if engine == Engine::Heap => format!("{create} WITH (fillfactor = {fill})"),
+            _ => create,
+        }
     }
 
     /// The statements that add its primary key and its secondary indexes.
@@ -202,12 +165,80 @@ impl Table {
 /// Statements before the tables: the schema, an empty one, and for MOT the extension.
 pub fn prologue(engine: Engine, schema: &str) -> Vec<String> {
     let mut statements = Vec::new();
-    if engine == Engine::Mot {
+    if engine.is_mot() {
         statements.push("CREATE EXTENSION IF NOT EXISTS mot".to_owned());
     }
     statements.push(format!("DROP SCHEMA IF EXISTS {schema} CASCADE"));
     statements.push(format!("CREATE SCHEMA {schema}"));
     statements
+}
+
+/// BenchmarkSQL's foreign keys: table, name, columns, and the key that they name.
+const FOREIGN_KEYS: [[&str; 4]; 10] = [
+    [
+        "bmsql_district",
+        "d_warehouse_fkey",
+        "d_w_id",
+        "bmsql_warehouse (w_id)",
+    ],
+    [
+        "bmsql_customer",
+        "c_district_fkey",
+        "c_w_id, c_d_id",
+        "bmsql_district (d_w_id, d_id)",
+    ],
+    [
+        "bmsql_history",
+        "h_customer_fkey",
+        "h_c_w_id, h_c_d_id, h_c_id",
+        "bmsql_customer (c_w_id, c_d_id, c_id)",
+    ],
+    [
+        "bmsql_history",
+        "h_district_fkey",
+        "h_w_id, h_d_id",
+        "bmsql_district (d_w_id, d_id)",
+    ],
+    [
+        "bmsql_new_order",
+        "no_order_fkey",
+        "no_w_id, no_d_id, no_o_id",
+        "bmsql_oorder (o_w_id, o_d_id, o_id)",
+    ],
+    [
+        "bmsql_oorder",
+        "o_customer_fkey",
+        "o_w_id, o_d_id, o_c_id",
+        "bmsql_customer (c_w_id, c_d_id, c_id)",
+    ],
+    [
+        "bmsql_order_line",
+        "ol_order_fkey",
+        "ol_w_id, ol_d_id, ol_o_id",
+        "bmsql_oorder (o_w_id, o_d_id, o_id)",
+    ],
+    [
+        "bmsql_order_line",
+        "ol_stock_fkey",
+        "ol_supply_w_id, ol_i_id",
+        "bmsql_stock (s_w_id, s_i_id)",
+    ],
+    [
+        "bmsql_stock",
+        "s_warehouse_fkey",
+        "s_w_id",
+        "bmsql_warehouse (w_id)",
+    ],
+    ["bmsql_stock", "s_item_fkey", "s_i_id", "bmsql_item (i_id)"],
+];
+
+/// The statements that add the foreign keys, once all rows and primary keys are there.
+pub fn foreign_keys() -> impl Iterator<Item = String> {
+    FOREIGN_KEYS.iter().map(|[table, name, columns, key]| {
+        format!(
+            "ALTER TABLE {table} ADD CONSTRAINT {name} FOREIGN KEY ({columns}) REFERENCES {key}"
+        )
+    })
 }
 
 /// The sequence behind `bmsql_history.hist_id`.
@@ -223,7 +254,7 @@ pub const ATTACH_HISTORY_SEQUENCE: [&str; 2] = [
 pub fn analyze(engine: Engine, table: &Table) -> String {
     match engine {
         Engine::Mot => format!("ANALYZE {}", table.name),
-        Engine::Heap => format!("VACUUM (ANALYZE) {}", table.name),
+        Engine::MotTable | Engine::Heap => format!("VACUUM (ANALYZE) {}", table.name),
     }
 }
 
@@ -232,18 +263,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_engines_get_the_same_columns() {
+    fn all_engines_get_the_same_columns() {
         for table in &TABLES {
             let (heap, mot) = (table.create(Engine::Heap), table.create(Engine::Mot));
             let columns = |text: &str| {
                 let start = text.find('(').unwrap();
                 let end = text
                     .rfind(" SERVER")
-                    .or(text.rfind(" WITH ("))
+                    .or(text.rfind(" USING"))
                     .unwrap_or(text.len());
                 text[start..end].to_owned()
             };
             assert_eq!(columns(&heap), columns(&mot));
+            assert_eq!(columns(&heap), columns(&table.create(Engine::MotTable)));
             assert!(mot.starts_with("CREATE FOREIGN TABLE bmsql_") && mot.ends_with(" SERVER mot"));
         }
     }
@@ -273,6 +305,6 @@ mod tests {
         assert!(warehouse.contains("w_zip char(9)) SERVER mot"));
         let customer = TABLES[3].create(Engine::Heap);
         assert!(customer.contains("c_zip char(9), c_phone char(16)"));
-        assert!(customer.ends_with("c_data varchar(500)) WITH (fillfactor = 90)"));
+        assert!(customer.ends_with("c_data varchar(500)) USING heap WITH (fillfactor = 90)"));
     }
 }

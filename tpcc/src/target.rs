@@ -1,7 +1,7 @@
 //! Which database, which schema, which engine.
 
+use crate::engine::Engine;
 use crate::failure::{Failure, Result};
-use crate::schema::Engine;
 use crate::session::Session;
 use postgres::NoTls;
 

@@ -10,7 +10,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::str::FromStr;
 use tpcc::cluster::{Cluster, Shutdown, scratch_directory};
-use tpcc::schema::Engine;
+use tpcc::engine::Engine;
 
 /// Every type that rows are written of without core's receiver, and some that are left to it. One row is longer than what a statement keeps
 /// memory for, and one cannot be told to a client of LATIN1.

@@ -8,10 +8,10 @@ use std::time::Duration;
 use tpcc::check;
 use tpcc::cluster::{Cluster, scratch_directory};
 use tpcc::effect::Effect;
+use tpcc::engine::Engine;
 use tpcc::ledger::{Entry, Ledger};
 use tpcc::ledger_check::{self, Verdict};
 use tpcc::run::{RunOptions, run};
-use tpcc::schema::Engine;
 use tpcc::target::Target;
 use tpcc::terminal::Mode;
 
@@ -19,7 +19,7 @@ const SEED: u64 = 4711;
 
 fn engine() -> Engine {
     let name = std::env::var("MOT_TEST_ENGINE").unwrap_or_else(|_| "mot".to_owned());
-    Engine::from_str(&name, true).expect("MOT_TEST_ENGINE is mot or heap")
+    Engine::from_str(&name, true).expect("MOT_TEST_ENGINE is mot, mot-table or heap")
 }
 
 /// The last entry whose effect `wanted` picks.

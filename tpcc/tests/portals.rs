@@ -2,7 +2,7 @@
 
 use postgres::Client;
 use tpcc::cluster::{Cluster, Shutdown, scratch_directory};
-use tpcc::schema::Engine;
+use tpcc::engine::Engine;
 
 /// Each takes one number and gives one text column.
 const STATEMENTS: [&str; 5] = [

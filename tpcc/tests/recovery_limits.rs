@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 use tpcc::cluster::{Cluster, Shutdown, scratch_directory};
-use tpcc::schema::Engine;
+use tpcc::engine::Engine;
 use tpcc::target::Target;
 
 const ROWS: i64 = 200_000;

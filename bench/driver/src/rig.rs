@@ -7,8 +7,8 @@ use crate::stop;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tpcc::cluster::{Cluster, Shutdown, scratch_directory};
+use tpcc::engine::Engine;
 use tpcc::failure::{Failure, Result};
-use tpcc::schema::Engine;
 use tpcc::target::{Target, execute, from_client};
 
 /// Share of the machine's memory that MOT tables may take.

@@ -5,7 +5,7 @@ use mot_engine::key::{
     AttributeLayout, IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_value,
 };
 use mot_engine::{
-    Build, CommandId, Direction, Engine, Entered, IndexRef, IndexScan, KeyRange, Newest,
+    Build, CommandId, Direction, Engine, Entered, FileKey, IndexRef, IndexScan, KeyRange, Newest,
     RelationKey, Session, Slot, TableRef, Transaction, VersionRef, Written, Xid,
 };
 
@@ -51,6 +51,7 @@ fn definition(relation: u32, unique: bool, columns: &[u16], text: u16) -> IndexD
     let last = *columns.iter().max().expect("has columns");
     IndexDefinition {
         relation,
+        file: FileKey::NONE,
         unique,
         nulls_not_distinct: false,
         columns: columns
@@ -142,10 +143,7 @@ impl<'a> Worker<'a> {
             .work
             .create_table(
                 &self.session,
-                RelationKey {
-                    database: 1,
-                    relation,
-                },
+                RelationKey::of_foreign_table(1, relation),
                 self.xid,
             )
             .expect("memory");

@@ -8,7 +8,7 @@
 //! 16 u64 table id       52 u32 CRC32C of body     varint number of versions (0: only the LSN counts)
 //! 24 u32 file number    56 u32 reserved = 0       versions, newest first, each:
 //! 28 u32 block number   60 u32 CRC32C of 0..60      u8 flags, zigzag varint settled - xid,
-//!                                                   varint body length, body
+//!                                                   varint body length (of a tombstone mostly 0), body
 //! ```
 //!
 //! Contract: `BlockReader` is total. A header names its generation, file and place, so a block that
@@ -41,7 +41,8 @@ pub struct VersionEntry<'a> {
     pub xid: Xid,
     /// Known to be committed when it was written.
     pub committed: bool,
-    /// Says that the row is deleted; no body.
+    /// Says that the row is deleted. Its body is empty, or has the tombstone's note
+    /// (`row/ordinal.rs`).
     pub tombstone: bool,
     /// Of the newest version: the row's LSN is that of a later change, which was rolled back. So the next change is logged whole.
     pub rolled_back: bool,

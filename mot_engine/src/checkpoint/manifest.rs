@@ -1,11 +1,11 @@
 //! The manifest: what makes a generation's files a checkpoint.
 //!
 //! ```text
-//!   0 u32 magic "MOTM", u32 version = 4, u64 length of the whole file
+//!   0 u32 magic "MOTM", u32 version = 5, u64 length of the whole file
 //!  16 u64 system identifier, u64 redo LSN, u64 flushed LSN, u64 generation, u64 settled xid,
 //!  56 u64 next table id, u64 next index id, u64 LSN of the definitions, u32 timeline, u32 flags (1: final), u32 tables, u32 files
 //!  96 u32 slots of a range, u32 transactions known to have committed
-//! 104 tables, each: u64 id, u32 database, u32 relation, u64 creator xid, u64 dropper xid,
+//! 104 tables, each: u64 id, u32 database, u32 tablespace, u32 relation, u64 creator xid, u64 dropper xid,
 //!        u64 slots end, u64 rows, u32 indexes, u32 ranges, then indexes, each:
 //!        u64 id, u64 creator xid, u64 dropper xid, u32 length, definition (key/README.md), then parts of ranges, each:
 //!        u32 number, u32 position of its file below, u32 first block, u32 blocks, u64 offset, u64 bytes, u64 rows,
@@ -19,11 +19,13 @@
 //!
 //! Parts with one number are of one range, oldest first: the first has all its rows, each further one those with an LSN above `since`.
 //!
-//! Version 1 has no ranges (neither their slots nor their number), and says of a file: u32 number, u32 blocks,
-//! u64 bytes, u32 digest; all are of the manifest's generation. Version 2 has one part for each range, and after its rows: u32 digest,
-//! u32 flags (1: something is open). Up to version 3 there is no LSN of the definitions. All of these are read, never written.
+//! Version 1 has no ranges (neither their slots nor their number), and says of a file: u32 number,
+//! u32 blocks, u64 bytes, u32 digest; all are of the manifest's generation. Version 2 has one part
+//! for each range, and after its rows: u32 digest, u32 flags (1: something is open). Up to version
+//! 3 there is no LSN of the definitions, up to version 4 no tablespace: every table is a foreign
+//! one. All of these are read, never written.
 //!
-//! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and versions 1 to 3.
+//! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and versions 1 to 4.
 
 use super::Damage;
 use crate::errors::EngineError;
@@ -32,7 +34,9 @@ use crate::key::IndexDefinition;
 use crate::log::Cursor;
 
 const MANIFEST_MAGIC: u32 = u32::from_le_bytes(*b"MOTM");
-const MANIFEST_VERSION: u32 = 4;
+const MANIFEST_VERSION: u32 = 5;
+/// The last version in which every table is a foreign one.
+const MANIFEST_VERSION_FOREIGN_TABLES: u32 = 4;
 /// The last version without the LSN of the definitions.
 const MANIFEST_VERSION_DEFINITIONS_ANY_TIME: u32 = 3;
 /// The version whose ranges are always whole.
@@ -275,7 +279,12 @@ impl Manifest {
 impl TableEntry {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), EngineError> {
         u64s(out, &[self.id.0]);
-        u32s(out, &[self.key.database, self.key.relation]);
+        let RelationKey {
+            database,
+            tablespace,
+            relation,
+        } = self.key;
+        u32s(out, &[database, tablespace, relation]);
         u64s(
             out,
             &[self.creator.0, self.dropper.0, self.slots_end.0, self.rows],
@@ -300,9 +309,15 @@ impl TableEntry {
     fn read(cursor: &mut Cursor<'_>, version: u32) -> Result<TableEntry, EngineError> {
         let mut table = TableEntry {
             id: TableId(cursor.u64()?),
-            key: RelationKey {
-                database: cursor.u32()?,
-                relation: cursor.u32()?,
+            key: match version {
+                ..=MANIFEST_VERSION_FOREIGN_TABLES => {
+                    RelationKey::of_foreign_table(cursor.u32()?, cursor.u32()?)
+                }
+                _ => RelationKey {
+                    database: cursor.u32()?,
+                    tablespace: cursor.u32()?,
+                    relation: cursor.u32()?,
+                },
             },
             creator: Xid(cursor.u64()?),
             dropper: Xid(cursor.u64()?),

@@ -28,7 +28,7 @@ use crate::disk::Disk;
 use crate::engine::Engine;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
-use crate::row::{Anchor, VersionRef, flags, prefetch_version};
+use crate::row::{Anchor, TombstoneNote, VersionRef, flags, prefetch_version};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef, Walk};
 
@@ -317,12 +317,13 @@ impl RowSource for EngineSource<'_> {
 
 fn entry(version: &VersionRef, rolled_back: bool) -> VersionEntry<'_> {
     let tombstone = version.is_tombstone();
+    let is_empty = tombstone && TombstoneNote::of(version.body()) == TombstoneNote::NONE;
     VersionEntry {
         xid: version.xid(),
         committed: version.flags() & flags::COMMITTED != 0,
         tombstone,
         rolled_back,
-        body: if tombstone { &[] } else { version.body() },
+        body: if is_empty { &[] } else { version.body() },
     }
 }
 

@@ -15,7 +15,7 @@ use super::*;
 use crate::disk::Disk;
 use crate::disk::simulated::SimulatedDisk;
 use crate::errors::EngineError;
-use crate::ids::{IndexId, Lsn, RelationKey, Slot, TableId, Xid};
+use crate::ids::{FileKey, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::table::RANGE_SLOTS;
 
@@ -65,6 +65,7 @@ fn version_at(redo: Lsn) -> u8 {
 fn definition() -> IndexDefinition {
     IndexDefinition {
         relation: 1234,
+        file: FileKey::NONE,
         unique: true,
         nulls_not_distinct: false,
         columns: vec![KeyColumn {
@@ -86,10 +87,7 @@ impl MadeUp {
     fn new(version: u8) -> MadeUp {
         let table = |id: u64, slots: u64| TableEntry {
             id: TableId(id),
-            key: RelationKey {
-                database: 1,
-                relation: id as u32,
-            },
+            key: RelationKey::of_foreign_table(1, id as u32),
             creator: Xid(0),
             dropper: Xid(if id == 2 { 99 } else { 0 }),
             slots_end: Slot(slots),
@@ -456,6 +454,13 @@ proptest! {
         let mut made_up = MadeUp::new(1).tables;
         made_up.truncate(tables);
         for table in &mut made_up {
+            if numbers[1] & 1 == 0 {
+                table.key = RelationKey::of_file(numbers[2] as u32, numbers[3] as u32, numbers[4] as u32);
+                table.indexes[0].definition.file = FileKey {
+                    tablespace: numbers[5] as u32,
+                    relation: 1 + numbers[6] as u32 / 2,
+                };
+            }
             table.ranges = vec![RangeEntry {
                 number: numbers[0] as u32,
                 file: numbers[1] as u32,
@@ -513,7 +518,7 @@ proptest! {
         let crc = crc32c::crc32c(&patched[..content]);
         patched[content..].copy_from_slice(&crc.to_le_bytes());
         if let Ok(read) = Manifest::from_bytes(&patched)
-            && patched[4] == 4
+            && patched[4] == 5
         {
             prop_assert_eq!(read.to_bytes().expect("memory"), patched);
         }

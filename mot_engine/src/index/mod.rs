@@ -38,7 +38,7 @@ pub(crate) use posting::{only_slot, slots_of};
 pub use ranges::EntryRange;
 pub(crate) use remaining::RemainingKeys;
 pub(crate) use remove::{clear_some, remove_key};
-pub(crate) use together::{KEYS_TOGETHER, Obstacle, enter_row};
+pub(crate) use together::{KEYS_TOGETHER, Obstacle, enter_row, enter_row_in};
 
 use crate::errors::EngineError;
 use crate::ids::Slot;

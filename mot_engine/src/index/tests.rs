@@ -7,7 +7,7 @@ use super::plan::Plan;
 use crate::all_committed::AllCommitted;
 use crate::clock::Clock;
 use crate::engine::Engine;
-use crate::ids::{CommandId, IndexId, RelationKey, Slot, Xid};
+use crate::ids::{CommandId, FileKey, IndexId, RelationKey, Slot, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
 use crate::scan::{Direction, IndexScan, KeyRange};
@@ -17,10 +17,7 @@ use crate::{Newest, Transaction, Written};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-const KEY: RelationKey = RelationKey {
-    database: 1,
-    relation: 2,
-};
+const KEY: RelationKey = RelationKey::of_foreign_table(1, 2);
 const ROWS: u64 = 3000;
 
 /// A text of a common beginning, which makes layers, and a number.
@@ -37,6 +34,7 @@ fn body(number: u64) -> Vec<u8> {
 fn definition(relation: u32, unique: bool) -> IndexDefinition {
     IndexDefinition {
         relation,
+        file: FileKey::NONE,
         unique,
         nulls_not_distinct: false,
         columns: vec![KeyColumn {

@@ -94,6 +94,46 @@ pub(crate) fn enter_row<C: Clock>(
     })
 }
 
+/// As `enter_row`, in one index.
+pub(crate) fn enter_row_in<C: Clock>(
+    session: &Session,
+    (table, index): (TableRef, IndexRef),
+    slot: Slot,
+    version: VersionRef,
+    below: Option<VersionRef>,
+    clock: &C,
+) -> Result<Option<Obstacle>, EngineError> {
+    debug_assert!(session.local.is_pinned());
+    session.with_keys(|keys| {
+        let [scratch, old_key, keys @ ..] = keys;
+        let is_optional = index.is_dropped();
+        let key = &mut keys[0];
+        let form = encode(
+            session,
+            index,
+            is_optional,
+            slot,
+            version,
+            below,
+            key,
+            old_key,
+        )?;
+        let Some(form) = form else {
+            return Ok(None);
+        };
+        let coming = [Some(Coming { index, form })];
+        enter_together(
+            session,
+            table,
+            slot,
+            &coming,
+            &keys[..1],
+            scratch,
+            Some(clock),
+        )
+    })
+}
+
 /// Puts the entry's key into `key`; `None` if the version needs no entry of its own in the index.
 #[allow(clippy::too_many_arguments)]
 fn encode(
@@ -184,7 +224,7 @@ mod tests {
     use crate::Transaction;
     use crate::all_committed::AllCommitted;
     use crate::engine::Engine;
-    use crate::ids::{CommandId, RelationKey, Xid};
+    use crate::ids::{CommandId, FileKey, RelationKey, Xid};
     use crate::index::Build;
     use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind, encode_row};
     use crate::memory::{ArenaOptions, HugePages, Memory, Region};
@@ -218,6 +258,7 @@ mod tests {
         };
         IndexDefinition {
             relation,
+            file: FileKey::NONE,
             unique,
             nulls_not_distinct: false,
             columns: columns.iter().map(column).collect(),
@@ -287,10 +328,7 @@ mod tests {
             .expect("formats");
         let mut work = Transaction::new();
         let tables = [1, 2].map(|relation| {
-            let key = RelationKey {
-                database: 1,
-                relation,
-            };
+            let key = RelationKey::of_foreign_table(1, relation);
             let table = work.create_table(session, key, Xid(3)).expect("memory");
             for definition in definitions() {
                 let built = work.create_index(session, &AllCommitted, table, &definition, Xid(3));

@@ -6,10 +6,10 @@ use mot_model::{AtomicU64, Ordering, explore, finds, threads};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-const BYTES: usize = 64;
+pub(super) const BYTES: usize = 64;
 
 /// A published block: its first word says what it is.
-fn publish(local: &LocalMemory, place: &AtomicU64, word: u64) -> u64 {
+pub(super) fn publish(local: &LocalMemory, place: &AtomicU64, word: u64) -> u64 {
     let block = local
         .allocate(BYTES, Purpose::Other, Urgency::Ordinary)
         .unwrap();
@@ -18,15 +18,21 @@ fn publish(local: &LocalMemory, place: &AtomicU64, word: u64) -> u64 {
     place.swap(block.addr().get() as u64, Ordering::AcqRel)
 }
 
-fn look(local: &LocalMemory, place: &AtomicU64) {
+pub(super) fn look(local: &LocalMemory, place: &AtomicU64) {
+    look_until(local, place, || ());
+}
+
+/// Finds a block, and reads it some time later.
+pub(super) fn look_until(local: &LocalMemory, place: &AtomicU64, wait: impl FnOnce()) {
     let _pin = local.pin();
     let block = NonNull::new(place.load(Ordering::Acquire) as *mut AtomicU64).unwrap();
+    wait();
     // SAFETY: published blocks are retired, and we are pinned. (If not, the model says so.)
     let word = unsafe { block.as_ref() }.load(Ordering::Relaxed);
     assert!((1..100).contains(&word), "a block that is not one: {word}");
 }
 
-fn replace(local: &LocalMemory, place: &AtomicU64, word: u64) {
+pub(super) fn replace(local: &LocalMemory, place: &AtomicU64, word: u64) {
     let old = publish(local, place, word);
     let old = NonNull::new(old as *mut u8).unwrap();
     // SAFETY: nobody finds it any more.

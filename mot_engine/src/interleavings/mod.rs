@@ -7,6 +7,8 @@ mod chains;
 mod commit;
 mod epochs;
 mod litter;
+mod ordinals;
+mod orphans;
 mod settled;
 mod stretch;
 mod unjudged;
@@ -204,8 +206,13 @@ unsafe impl Send for Place {}
 unsafe impl Sync for Place {}
 
 impl Place {
-    /// A table without indexes.
+    /// A foreign table without indexes.
     fn new() -> Arc<Place> {
+        Place::of(RelationKey::of_foreign_table(1, 2))
+    }
+
+    /// A table without indexes.
+    fn of(key: RelationKey) -> Arc<Place> {
         let region = Region::create(ARENA_BYTES, HugePages::Off).unwrap();
         // SAFETY: the region is fresh and kept for as long as the engine.
         let memory = unsafe { Memory::format(&region, &ArenaOptions::default()) }.unwrap();
@@ -215,10 +222,6 @@ impl Place {
         let session = engine.join().unwrap();
         let me = world.begin();
         let mut work = Transaction::new();
-        let key = RelationKey {
-            database: 1,
-            relation: 2,
-        };
         let table = work.create_table(&session, key, Xid(me.xid)).unwrap();
         me.commit(None);
         work.commit(&session);

@@ -2,6 +2,7 @@
 
 use super::{Me, Place, body, thread};
 use crate::ids::CommandId;
+use crate::ids::FileKey;
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::row::Head;
 use crate::{
@@ -25,6 +26,7 @@ fn definition() -> IndexDefinition {
     };
     IndexDefinition {
         relation: INDEX,
+        file: FileKey::NONE,
         unique: false,
         nulls_not_distinct: false,
         columns: vec![KeyColumn {

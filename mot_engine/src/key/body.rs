@@ -3,6 +3,7 @@
 //!
 //! ```text
 //!  0 t_infomask2: bits 0..11 = number of attributes   2 t_infomask: bit 0 = has NULLs
+//!    (bits of transaction information in both are another's: `row/ordinal.rs`)
 //!  4 t_hoff: where the data starts, from 18 bytes before the body
 //!  5.. null bitmap, 1 = present     t_hoff - 18.. data, each value aligned from there
 //! ```

@@ -3,8 +3,12 @@
 //! Contract: `from_bytes` accepts exactly what `write_bytes` writes and checks it (kinds against
 //! widths, attribute numbers against the layout), so a decoded definition can be used without
 //! further tests. `write_bytes` of the same definition always gives the same bytes.
+//!
+//! There are two forms. The first is that of a foreign table's index, which its oid names. The
+//! second also has the file by which an index of a table of the access method is found.
 
 use crate::errors::EngineError;
+use crate::ids::FileKey;
 
 /// Most key columns of one index, as PostgreSQL's INDEX_MAX_KEYS.
 pub const INDEX_COLUMNS_MAX: usize = 32;
@@ -12,13 +16,17 @@ pub const INDEX_COLUMNS_MAX: usize = 32;
 /// Most attributes of one table, as PostgreSQL's MaxHeapAttributeNumber.
 pub const TABLE_ATTRIBUTES_MAX: usize = 1600;
 
-/// First byte of the byte form.
-const DEFINITION_FORM: u8 = 1;
+/// First byte of the form of an index without a file.
+const FORM_WITHOUT_FILE: u8 = 1;
+/// First byte of the form of an index with a file.
+const FORM_WITH_FILE: u8 = 2;
 
 /// Bytes before the columns: form, flags, relation, column count, attribute count.
 const HEADER_BYTES: usize = 10;
 /// Where in them the index's oid is.
-pub(crate) const RELATION_BYTES: std::ops::Range<usize> = 2..6;
+const RELATION_BYTES: std::ops::Range<usize> = 2..6;
+/// Behind the header of an index that has a file: tablespace and number.
+const FILE_BYTES: usize = 8;
 const COLUMN_BYTES: usize = 4;
 const ATTRIBUTE_BYTES: usize = 4;
 
@@ -33,6 +41,8 @@ const COLUMN_NULLABLE: u8 = 4;
 pub struct IndexDefinition {
     /// The index's oid in PostgreSQL's catalog.
     pub relation: u32,
+    /// Its file, if it is on a table of the access method.
+    pub file: FileKey,
     /// At most one live row per key.
     pub unique: bool,
     /// NULLs count as equal for uniqueness.
@@ -226,7 +236,8 @@ impl IndexDefinition {
     /// Appends the byte form.
     ///
     /// ```text
-    /// u8 form = 1, u8 flags, u32 relation, u16 columns, u16 attributes,
+    /// u8 form, u8 flags, u32 relation, u16 columns, u16 attributes,
+    /// form 2 only: u32 tablespace, u32 file,
     /// columns x { u16 attnum, u8 kind, u8 flags }, attributes x { i16 len, u8 align, u8 by_value }
     /// ```
     pub fn write_bytes(&self, out: &mut Vec<u8>) -> Result<(), EngineError> {
@@ -239,10 +250,19 @@ impl IndexDefinition {
             } else {
                 0
             };
-        out.extend_from_slice(&[DEFINITION_FORM, flags]);
+        let form = if self.file.is_some() {
+            FORM_WITH_FILE
+        } else {
+            FORM_WITHOUT_FILE
+        };
+        out.extend_from_slice(&[form, flags]);
         out.extend_from_slice(&self.relation.to_le_bytes());
         out.extend_from_slice(&(self.columns.len() as u16).to_le_bytes());
         out.extend_from_slice(&(self.layout.len() as u16).to_le_bytes());
+        if self.file.is_some() {
+            out.extend_from_slice(&self.file.tablespace.to_le_bytes());
+            out.extend_from_slice(&self.file.relation.to_le_bytes());
+        }
         for column in &self.columns {
             let flags = if column.descending {
                 COLUMN_DESCENDING
@@ -265,17 +285,14 @@ impl IndexDefinition {
 
     /// Length of the byte form.
     pub fn bytes_len(&self) -> usize {
-        HEADER_BYTES + self.columns.len() * COLUMN_BYTES + self.layout.len() * ATTRIBUTE_BYTES
+        let file = if self.file.is_some() { FILE_BYTES } else { 0 };
+        let columns = self.columns.len() * COLUMN_BYTES;
+        HEADER_BYTES + file + columns + self.layout.len() * ATTRIBUTE_BYTES
     }
 
     /// Decodes and checks a byte form that fills `bytes` exactly.
     pub fn from_bytes(bytes: &[u8]) -> Result<IndexDefinition, EngineError> {
-        let (header, rest) = bytes
-            .split_at_checked(HEADER_BYTES)
-            .ok_or_else(|| corrupt("definition is cut"))?;
-        if header[0] != DEFINITION_FORM {
-            return Err(corrupt("definition has an unknown form"));
-        }
+        let (header, file, rest) = split(bytes)?;
         if header[1] & !(FLAG_UNIQUE | FLAG_NULLS_NOT_DISTINCT) != 0 {
             return Err(corrupt("definition has unknown flags"));
         }
@@ -321,6 +338,7 @@ impl IndexDefinition {
         }
         let definition = IndexDefinition {
             relation: u32::from_le_bytes([header[2], header[3], header[4], header[5]]),
+            file,
             unique: header[1] & FLAG_UNIQUE != 0,
             nulls_not_distinct: header[1] & FLAG_NULLS_NOT_DISTINCT != 0,
             columns,
@@ -337,6 +355,9 @@ impl IndexDefinition {
         }
         if self.layout.len() > TABLE_ATTRIBUTES_MAX {
             return Err(corrupt("definition has too many attributes"));
+        }
+        if !self.file.is_some() && self.file != FileKey::NONE {
+            return Err(corrupt("an index's file has no number"));
         }
         for attribute in &self.layout {
             if !matches!(attribute.align, 1 | 2 | 4 | 8) {
@@ -358,6 +379,42 @@ impl IndexDefinition {
             }
         }
         Ok(())
+    }
+}
+
+/// Replaces `out` by the byte form of a definition without what names the index: indexes of the
+/// same columns have the same.
+pub(crate) fn without_names(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), EngineError> {
+    let (header, _, rest) = split(bytes)?;
+    out.clear();
+    out.try_reserve(bytes.len())
+        .map_err(|_| EngineError::OutOfProcessMemory)?;
+    out.extend_from_slice(header);
+    out[0] = FORM_WITHOUT_FILE;
+    out[RELATION_BYTES].fill(0);
+    out.extend_from_slice(rest);
+    Ok(())
+}
+
+/// Parts a byte form: header, file, and columns with attributes.
+fn split(bytes: &[u8]) -> Result<(&[u8; HEADER_BYTES], FileKey, &[u8]), EngineError> {
+    let cut = || corrupt("definition is cut");
+    let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or_else(cut)?;
+    match header[0] {
+        FORM_WITHOUT_FILE => Ok((header, FileKey::NONE, rest)),
+        FORM_WITH_FILE => {
+            let (file, rest) = rest.split_first_chunk::<FILE_BYTES>().ok_or_else(cut)?;
+            let [a, b, c, d, e, f, g, h] = *file;
+            let file = FileKey {
+                tablespace: u32::from_le_bytes([a, b, c, d]),
+                relation: u32::from_le_bytes([e, f, g, h]),
+            };
+            if !file.is_some() {
+                return Err(corrupt("an index's file has no number"));
+            }
+            Ok((header, file, rest))
+        }
+        _ => Err(corrupt("definition has an unknown form")),
     }
 }
 

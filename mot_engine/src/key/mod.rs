@@ -25,7 +25,7 @@ mod tests;
 
 pub use body::{Attribute, BODY_HEADER_BYTES, BODY_OFFSET_BYTES, BodyReader};
 pub use buffer::KeyBuffer;
-pub(crate) use definition::RELATION_BYTES;
+pub(crate) use definition::without_names;
 pub use definition::{
     AttributeLayout, INDEX_COLUMNS_MAX, IndexDefinition, KeyColumn, KeyKind, TABLE_ATTRIBUTES_MAX,
     fixed_starts,

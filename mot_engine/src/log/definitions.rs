@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! record = magic u16, version u8, kind u8 = 2, then operations to the end
-//!   1 CreateTable  varint table id, u32 database, u32 relation
+//!   1 CreateTable  varint table id, u32 database, u32 oid of a foreign table
 //!   2 DropTable    varint table id
 //!   3 CreateIndex  varint index id, varint table id, varint length, definition (key/README.md)
 //!   4 DropIndex    varint index id, varint table id
 //!   5 FreeTable    varint table id
 //!   6 FreeIndex    varint index id, varint table id
+//!   7 CreateTableOfFile  varint table id, u32 database, u32 tablespace, u32 file; since version 2
 //! ```
 //! A truncated table is a new table with the same key and new indexes, and a dropped one. Free is logged by the reclaimer, after the
 //! transaction that dropped (or created and rolled back) has ended and before the memory is used again.
@@ -24,6 +25,7 @@ const CREATE_INDEX: u8 = 3;
 const DROP_INDEX: u8 = 4;
 const FREE_TABLE: u8 = 5;
 const FREE_INDEX: u8 = 6;
+const CREATE_TABLE_OF_FILE: u8 = 7;
 
 /// One definition's change.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -99,9 +101,17 @@ impl DefinitionsWriter {
 
     /// A created table.
     pub fn create_table(&mut self, table: TableId, key: RelationKey) -> Result<(), EngineError> {
-        self.begin(CREATE_TABLE)?;
+        let is_foreign = key.is_foreign_table();
+        self.begin(if is_foreign {
+            CREATE_TABLE
+        } else {
+            CREATE_TABLE_OF_FILE
+        })?;
         put(&mut self.bytes, table.0);
         self.bytes.extend_from_slice(&key.database.to_le_bytes());
+        if !is_foreign {
+            self.bytes.extend_from_slice(&key.tablespace.to_le_bytes());
+        }
         self.bytes.extend_from_slice(&key.relation.to_le_bytes());
         Ok(())
     }
@@ -166,12 +176,14 @@ impl DefinitionsWriter {
 
 /// Iterates over the changes of a Definitions record; ends after an error.
 pub struct DefinitionsReader<'a> {
+    version: u8,
     cursor: Cursor<'a>,
 }
 
 impl<'a> DefinitionsReader<'a> {
-    pub(super) fn new(body: &'a [u8]) -> Self {
+    pub(super) fn new(version: u8, body: &'a [u8]) -> Self {
         Self {
+            version,
             cursor: Cursor::new(body),
         }
     }
@@ -181,10 +193,11 @@ impl<'a> DefinitionsReader<'a> {
         Ok(match cursor.byte()? {
             CREATE_TABLE => DefinitionChange::CreateTable {
                 table: TableId(cursor.varint()?),
-                key: RelationKey {
-                    database: cursor.u32()?,
-                    relation: cursor.u32()?,
-                },
+                key: RelationKey::of_foreign_table(cursor.u32()?, cursor.u32()?),
+            },
+            CREATE_TABLE_OF_FILE if self.version >= 2 => DefinitionChange::CreateTable {
+                table: TableId(cursor.varint()?),
+                key: RelationKey::of_file(cursor.u32()?, cursor.u32()?, cursor.u32()?),
             },
             DROP_TABLE => DefinitionChange::DropTable {
                 table: TableId(cursor.varint()?),

@@ -64,7 +64,7 @@ fn describe_rows(mut reader: RowsReader<'_>, text: &mut String) -> Result<(), En
         match row.change {
             Change::Insert { .. } => counts.insert += 1,
             Change::Replace { .. } | Change::Change { .. } => counts.update += 1,
-            Change::Delete => counts.delete += 1,
+            Change::Delete { .. } => counts.delete += 1,
         }
     };
     for (index, (table, counts)) in tables.iter().take(ITEMS_MAX).enumerate() {
@@ -105,6 +105,13 @@ fn describe_definitions(
             return Ok(());
         }
         match change {
+            DefinitionChange::CreateTable { table, key } if !key.is_foreign_table() => append(
+                text,
+                format_args!(
+                    "create table {} for file {} of tablespace {} of database {}",
+                    table.0, key.relation, key.tablespace, key.database
+                ),
+            ),
             DefinitionChange::CreateTable { table, key } => append(
                 text,
                 format_args!(

@@ -5,7 +5,7 @@
 //! - A row occurs at most once in a record. All changes of a record belong to the transaction id
 //!   the WAL gives with it.
 //! - The bytes are stored for as long as WAL is: a change of form takes a new `LOG_VERSION`, and the
-//!   old one stays readable. A golden-bytes test holds the form still.
+//!   old ones stay readable. Golden-bytes tests hold the forms still.
 //! - No checksum: the WAL has its own.
 
 mod definitions;
@@ -35,8 +35,13 @@ use crate::ids::Lsn;
 /// First two bytes of every record ("LM" in memory order).
 pub const LOG_MAGIC: u16 = 0x4D4C;
 
-/// Version of the form of everything after the header.
-pub const LOG_VERSION: u8 = 1;
+/// Version of the form of everything after the header, as it is written. Since version 2 there are
+/// tables named by their file, and deletes that say more than that a row is gone; all else is as in
+/// version 1.
+pub const LOG_VERSION: u8 = 2;
+
+/// The oldest version that is read.
+const LOG_VERSION_FIRST: u8 = 1;
 
 pub use crate::limits::LOG_RECORD_BYTES_MAX;
 

@@ -6,12 +6,16 @@
 use super::delta;
 use super::varint::{Cursor, unzigzag};
 use super::write::{
-    EDITS_SHIFT, LIKE_BYTES_MAX, OPERATION_CHANGE, OPERATION_DELETE, OPERATION_INSERT,
-    OPERATION_INSERT_LIKE, OPERATION_MASK, OPERATION_REPLACE, OPERATION_TABLE,
+    EDITS_SHIFT, LIKE_BYTES_MAX, OPERATION_CHANGE, OPERATION_DELETE, OPERATION_DELETE_NOTED,
+    OPERATION_INSERT, OPERATION_INSERT_LIKE, OPERATION_MASK, OPERATION_REPLACE, OPERATION_TABLE,
 };
-use super::{BaseLsn, DefinitionsReader, LOG_HEADER_BYTES, LOG_MAGIC, LOG_VERSION, RecordKind};
+use super::{
+    BaseLsn, DefinitionsReader, LOG_HEADER_BYTES, LOG_MAGIC, LOG_VERSION, LOG_VERSION_FIRST,
+    RecordKind,
+};
 use crate::errors::EngineError;
 use crate::ids::{Slot, TableId};
+use crate::row::TombstoneNote;
 
 /// A record with its header checked.
 pub enum Record<'a> {
@@ -35,7 +39,8 @@ impl<'a> Record<'a> {
                 what: "log record has a wrong magic number",
             });
         }
-        if header[2] != LOG_VERSION {
+        let version = header[2];
+        if !(LOG_VERSION_FIRST..=LOG_VERSION).contains(&version) {
             return Err(EngineError::Corrupt {
                 what: "log record has an unknown version",
             });
@@ -43,8 +48,8 @@ impl<'a> Record<'a> {
         const ROWS: u8 = RecordKind::Rows as u8;
         const DEFINITIONS: u8 = RecordKind::Definitions as u8;
         match header[3] {
-            ROWS => Ok(Record::Rows(RowsReader::new(body))),
-            DEFINITIONS => Ok(Record::Definitions(DefinitionsReader::new(body))),
+            ROWS => Ok(Record::Rows(RowsReader::new(version, body))),
+            DEFINITIONS => Ok(Record::Definitions(DefinitionsReader::new(version, body))),
             _ => Err(EngineError::Corrupt {
                 what: "log record has an unknown kind",
             }),
@@ -86,7 +91,10 @@ pub enum Change<'a> {
         delta: &'a [u8],
     },
     /// The row is gone.
-    Delete,
+    Delete {
+        /// What its tombstone says more.
+        note: TombstoneNote,
+    },
 }
 
 /// Where the body inserted last lies.
@@ -109,6 +117,7 @@ struct OperationHead {
 /// Goes from operation to operation; whoever reads a head takes what belongs to it from the cursor.
 #[derive(Clone)]
 struct Heads<'a> {
+    version: u8,
     cursor: Cursor<'a>,
     table: Option<TableId>,
     slot_expected: u64,
@@ -164,6 +173,14 @@ impl<'a> Heads<'a> {
         Ok(Change::Change { base, edits, delta })
     }
 
+    fn note(&mut self) -> Result<TombstoneNote, EngineError> {
+        let note = TombstoneNote::from_number(self.cursor.varint()?);
+        note.filter(|note| *note != TombstoneNote::NONE)
+            .ok_or(EngineError::Corrupt {
+                what: "log record has a delete with an unknown note",
+            })
+    }
+
     /// Passes over what belongs to a head; false: the reader, too, ends here at the latest.
     fn pass(&mut self, head: &OperationHead) -> bool {
         match (head.kind, head.edits) {
@@ -171,6 +188,7 @@ impl<'a> Heads<'a> {
             (OPERATION_INSERT_LIKE, edits) => delta::skip(&mut self.cursor, edits).is_ok(),
             (OPERATION_CHANGE, edits) => self.change(edits).is_ok(),
             (OPERATION_DELETE, 0) => true,
+            (OPERATION_DELETE_NOTED, 0) if self.version >= 2 => self.note().is_ok(),
             _ => false,
         }
     }
@@ -203,9 +221,10 @@ pub struct RowsReader<'a> {
 }
 
 impl<'a> RowsReader<'a> {
-    fn new(body: &'a [u8]) -> Self {
+    fn new(version: u8, body: &'a [u8]) -> Self {
         Self {
             heads: Heads {
+                version,
                 cursor: Cursor::new(body),
                 table: None,
                 slot_expected: 0,
@@ -267,7 +286,13 @@ impl<'a> RowsReader<'a> {
                 self.insert_like(edits)?;
                 Step::Inserted
             }
-            (OPERATION_DELETE, 0) => Step::Other(Change::Delete),
+            (OPERATION_DELETE, 0) => Step::Other(Change::Delete {
+                note: TombstoneNote::NONE,
+            }),
+            (OPERATION_DELETE_NOTED, 0) if self.heads.version >= 2 => {
+                let note = self.heads.note()?;
+                Step::Other(Change::Delete { note })
+            }
             (OPERATION_REPLACE, 0) => Step::Other(Change::Replace {
                 body: self.heads.body()?,
             }),

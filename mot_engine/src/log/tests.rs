@@ -5,8 +5,9 @@ use proptest::prelude::*;
 use super::write::{EDITS_SHIFT, OPERATION_INSERT_LIKE};
 use super::*;
 use crate::errors::EngineError;
-use crate::ids::{IndexId, RelationKey, Slot, TableId};
+use crate::ids::{FileKey, IndexId, RelationKey, Slot, TableId};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
+use crate::row::TombstoneNote;
 
 #[derive(Clone, Debug)]
 enum Row {
@@ -15,7 +16,7 @@ enum Row {
         base: Option<(u64, Vec<u8>)>,
         body: Vec<u8>,
     },
-    Delete,
+    Delete(TombstoneNote),
 }
 
 fn body() -> impl Strategy<Value = Vec<u8>> {
@@ -31,7 +32,10 @@ fn row() -> impl Strategy<Value = (u64, u64, Row)> {
         body().prop_map(Row::Insert),
         (prop::option::of((any::<u64>(), body())), body())
             .prop_map(|(base, body)| Row::Update { base, body }),
-        Just(Row::Delete),
+        (0..40_000_u64).prop_map(|number| {
+            let note = TombstoneNote::from_number(number % 50);
+            Row::Delete(note.unwrap_or_default())
+        }),
     ];
     let slot = prop_oneof![0..200_u64, Just(Slot::MAX.0), 0..=Slot::MAX.0];
     (prop_oneof![1..4_u64, any::<u64>()], slot, change)
@@ -50,7 +54,7 @@ fn write(rows: &[(u64, u64, Row)]) -> RowsWriter {
                 });
                 writer.update(table, slot, base, body)
             }
-            Row::Delete => writer.delete(table, slot),
+            Row::Delete(note) => writer.delete(table, slot, *note),
         }
         .expect("memory");
     }
@@ -83,7 +87,7 @@ proptest! {
                     apply_delta(base, delta, edits, &mut out).expect("applies");
                     prop_assert_eq!(body, &out);
                 }
-                (Row::Delete, Change::Delete) => {}
+                (Row::Delete(note), Change::Delete { note: read }) => prop_assert_eq!(*note, read),
                 (written, read) => {
                     return Err(TestCaseError::fail(format!("{written:?} became {read:?}")));
                 }
@@ -96,8 +100,12 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..100), kind in 1..4_u8) {
-        let mut record = vec![0x4C, 0x4D, 1, kind];
+    fn arbitrary_bytes_never_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..100),
+        version in 1..4_u8,
+        kind in 1..4_u8,
+    ) {
+        let mut record = vec![0x4C, 0x4D, version, kind];
         record.extend_from_slice(&bytes);
         for record in [&record, &bytes] {
             let sound = exhaust(record);
@@ -164,6 +172,7 @@ fn exhaust(record: &[u8]) -> bool {
 fn definition() -> IndexDefinition {
     IndexDefinition {
         relation: 0x0102_0304,
+        file: FileKey::NONE,
         unique: true,
         nulls_not_distinct: false,
         columns: vec![KeyColumn {
@@ -181,17 +190,29 @@ fn definition() -> IndexDefinition {
     }
 }
 
+fn definition_of_file() -> IndexDefinition {
+    IndexDefinition {
+        file: FileKey {
+            tablespace: 6,
+            relation: 0x0506_0708,
+        },
+        ..definition()
+    }
+}
+
 #[test]
 fn definitions_survive() {
     let mut writer = DefinitionsWriter::new();
     assert!(writer.is_empty());
-    let key = RelationKey {
-        database: 5,
-        relation: u32::MAX,
-    };
+    let key = RelationKey::of_foreign_table(5, u32::MAX);
     writer.create_table(TableId(300), key).expect("memory");
     writer
         .create_index(IndexId(u64::MAX), TableId(300), &definition())
+        .expect("valid");
+    let file = RelationKey::of_file(5, 6, 7);
+    writer.create_table(TableId(301), file).expect("memory");
+    writer
+        .create_index(IndexId(8), TableId(301), &definition_of_file())
         .expect("valid");
     writer.drop_index(IndexId(7), TableId(8)).expect("memory");
     writer.drop_table(TableId(9)).expect("memory");
@@ -213,6 +234,15 @@ fn definitions_survive() {
                 table: TableId(300),
                 definition: definition()
             },
+            DefinitionChange::CreateTable {
+                table: TableId(301),
+                key: file
+            },
+            DefinitionChange::CreateIndex {
+                index: IndexId(8),
+                table: TableId(301),
+                definition: definition_of_file()
+            },
             DefinitionChange::DropIndex {
                 index: IndexId(7),
                 table: TableId(8)
@@ -229,15 +259,16 @@ fn definitions_survive() {
     assert_eq!(
         text,
         "create table 300 for relation 4294967295 of database 5; create unique index \
-         18446744073709551615 on table 300 for relation 16909060; drop index 7 of table 8; drop \
-         table 9; free index 7 of table 300; free table 9"
+         18446744073709551615 on table 300 for relation 16909060; create table 301 for file 7 of \
+         tablespace 6 of database 5; create unique index 8 on table 301 for relation 16909060; \
+         drop index 7 of table 8; drop table 9; free index 7 of table 300; free table 9"
     );
     for end in 0..writer.record().len() {
         exhaust(&writer.record()[..end]);
     }
 }
 
-/// The form of version 1. A failure means a new version is due.
+/// The form of version 2, which is written. A failure means a new version is due.
 #[test]
 fn golden_bytes() {
     let base = b"abcdefghijklmnop";
@@ -259,11 +290,12 @@ fn golden_bytes() {
     writer
         .update(TableId(300), Slot(0), None, b"xy")
         .expect("memory");
-    writer.delete(TableId(300), Slot(0)).expect("memory");
+    let note = TombstoneNote::NONE;
+    writer.delete(TableId(300), Slot(0), note).expect("memory");
     assert_eq!(
         writer.record(),
         [
-            &[0x4C, 0x4D, 1, 1][..],
+            &[0x4C, 0x4D, 2, 1][..],
             &[0, 5],
             &[1, 18, 16],
             &base[..],
@@ -283,13 +315,7 @@ fn golden_bytes() {
 
     let mut writer = DefinitionsWriter::new();
     writer
-        .create_table(
-            TableId(1),
-            RelationKey {
-                database: 2,
-                relation: 3,
-            },
-        )
+        .create_table(TableId(1), RelationKey::of_foreign_table(2, 3))
         .expect("memory");
     writer
         .create_index(IndexId(4), TableId(1), &definition())
@@ -301,7 +327,7 @@ fn golden_bytes() {
     assert_eq!(
         writer.record(),
         [
-            &[0x4C, 0x4D, 1, 2][..],
+            &[0x4C, 0x4D, 2, 2][..],
             &[1, 1, 2, 0, 0, 0, 3, 0, 0, 0],
             &[
                 3, 4, 1, 18, 1, 1, 4, 3, 2, 1, 1, 0, 1, 0, 1, 0, 3, 4, 4, 0, 4, 1
@@ -314,6 +340,102 @@ fn golden_bytes() {
         .concat()
     );
     assert_eq!(identify(writer.record()), Some("DEFINITIONS"));
+}
+
+/// What version 1 wrote is what version 2 writes of foreign tables, but for the version.
+#[test]
+fn version_1_is_read() {
+    let rows = |version: u8| {
+        [
+            &[0x4C, 0x4D, version, 1][..],
+            &[0, 5],
+            &[1, 18, 3, 7, 8, 9],
+            &[5 | 1 << 3, 0, 1, 2, b'X'],
+            &[4 | 1 << 3, 15, 0x89, 0x67, 0x45, 0x23, 1, 2, b'X'],
+            &[0, 0xAC, 2],
+            &[3, 0, 2, b'x', b'y'],
+            &[2, 1],
+        ]
+        .concat()
+    };
+    let definitions = |version: u8| {
+        [
+            &[0x4C, 0x4D, version, 2][..],
+            &[1, 1, 2, 0, 0, 0, 3, 0, 0, 0],
+            &[
+                3, 4, 1, 18, 1, 1, 4, 3, 2, 1, 1, 0, 1, 0, 1, 0, 3, 4, 4, 0, 4, 1,
+            ],
+            &[4, 4, 1],
+            &[2, 1],
+            &[6, 4, 1],
+            &[5, 0xAC, 2],
+        ]
+        .concat()
+    };
+    for (one, two) in [(rows(1), rows(2)), (definitions(1), definitions(2))] {
+        assert!(exhaust(&one) && exhaust(&two));
+        assert_eq!(describe(&one), describe(&two));
+    }
+    assert_eq!(
+        describe(&definitions(1)),
+        "create table 1 for relation 3 of database 2; create unique index 4 on table 1 for \
+         relation 16909060; drop index 4 of table 1; drop table 1; free index 4 of table 1; free \
+         table 300"
+    );
+    for version in [0, 3] {
+        assert!(!exhaust(&rows(version)) && !exhaust(&definitions(version)));
+    }
+}
+
+/// A tombstone's note came with version 2.
+#[test]
+fn golden_bytes_of_a_noted_delete() {
+    let mut writer = RowsWriter::new();
+    for (slot, number) in [(0, 0x1234), (1, 0)] {
+        let note = TombstoneNote::from_number(number).expect("is one");
+        writer.delete(TableId(5), Slot(slot), note).expect("memory");
+    }
+    let mut record = [
+        &[0x4C, 0x4D, 2, 1][..],
+        &[0, 5],
+        &[6, 0, 0xB4, 0x24],
+        &[2, 0],
+    ]
+    .concat();
+    assert_eq!(writer.record(), record);
+    assert_eq!(describe(&record), "table 5: delete 2");
+    let Ok(Record::Rows(reader)) = Record::parse(&record) else {
+        panic!("rows")
+    };
+    assert_eq!(reader.ahead().count(), 2);
+    record[2] = 1;
+    assert!(!exhaust(&record));
+    // No note is told by no note, and there are no more than these.
+    for wrong in [&[6, 0, 0][..], &[6, 0, 0x80, 0x80, 1]] {
+        assert!(!exhaust(&[&[0x4C, 0x4D, 2, 1, 0, 5][..], wrong].concat()));
+    }
+}
+
+/// A table named by its file came with version 2.
+#[test]
+fn golden_bytes_of_a_file() {
+    let mut writer = DefinitionsWriter::new();
+    let key = RelationKey::of_file(2, 9, 3);
+    writer.create_table(TableId(1), key).expect("memory");
+    writer
+        .create_index(IndexId(4), TableId(1), &definition_of_file())
+        .expect("valid");
+    let mut record = [
+        &[0x4C, 0x4D, 2, 2][..],
+        &[7, 1, 2, 0, 0, 0, 9, 0, 0, 0, 3, 0, 0, 0],
+        &[3, 4, 1, 26, 2, 1, 4, 3, 2, 1, 1, 0, 1, 0],
+        &[6, 0, 0, 0, 8, 7, 6, 5],
+        &[1, 0, 3, 4, 4, 0, 4, 1],
+    ]
+    .concat();
+    assert_eq!(writer.record(), record);
+    record[2] = 1;
+    assert!(!exhaust(&record));
 }
 
 #[test]

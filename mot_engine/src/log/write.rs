@@ -11,6 +11,8 @@
 //!                                                        logged version)
 //!   5 InsertLike   slot, edits                          (difference to the previously inserted body
 //!                                                        of this table in this record)
+//!   6 DeleteNoted  slot, varint note                    (what its tombstone says more: `row/ordinal.rs`;
+//!                                                        since version 2)
 //! slot = zigzag varint of (slot - previous slot of this table - 1): consecutive slots take one byte
 //! ```
 //!
@@ -24,6 +26,7 @@ use super::{BaseLsn, LOG_HEADER_BYTES, LOG_RECORD_BYTES_MAX, RecordKind, put_hea
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot, TableId};
 use crate::limits::{LOG_RECORD_BYTES_OF_LONG_ROW_MAX, ROW_BYTES_MAX};
+use crate::row::TombstoneNote;
 
 pub(super) const OPERATION_TABLE: u8 = 0;
 pub(super) const OPERATION_INSERT: u8 = 1;
@@ -31,6 +34,7 @@ pub(super) const OPERATION_DELETE: u8 = 2;
 pub(super) const OPERATION_REPLACE: u8 = 3;
 pub(super) const OPERATION_CHANGE: u8 = 4;
 pub(super) const OPERATION_INSERT_LIKE: u8 = 5;
+pub(super) const OPERATION_DELETE_NOTED: u8 = 6;
 pub(super) const OPERATION_MASK: u8 = 7;
 pub(super) const EDITS_SHIFT: u32 = 3;
 
@@ -154,10 +158,20 @@ impl RowsWriter {
     }
 
     /// A deleted row.
-    pub fn delete(&mut self, table: TableId, slot: Slot) -> Result<(), EngineError> {
+    pub fn delete(
+        &mut self,
+        table: TableId,
+        slot: Slot,
+        note: TombstoneNote,
+    ) -> Result<(), EngineError> {
         self.reserve(0)?;
         self.enter_table(table);
-        self.operation(OPERATION_DELETE, slot);
+        if note == TombstoneNote::NONE {
+            self.operation(OPERATION_DELETE, slot);
+        } else {
+            self.operation(OPERATION_DELETE_NOTED, slot);
+            put(&mut self.bytes, note.number());
+        }
         Ok(())
     }
 

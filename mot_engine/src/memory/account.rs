@@ -74,7 +74,7 @@ pub struct EpochReport {
     /// Oldest epoch anybody is pinned in.
     pub oldest_pinned: Option<u64>,
     pub participants: u64,
-    /// Garbage left by processes that are gone, to be freed by anyone.
+    /// Garbage left by processes that are gone or may be idle, to be freed by anyone.
     pub orphan_blocks: u64,
     pub orphan_bytes: u64,
     /// Garbage given up because there was no memory left even to note it down; back after a restart.

@@ -276,7 +276,7 @@ impl LocalMemory {
             cache.refill(kernel, class, placement, urgency)
         };
         let block = self.with_cache(refill).or_else(|_| {
-            self.make_room();
+            self.make_room(in_haste);
             self.with_cache(refill)
         })?;
         if !in_haste {
@@ -303,7 +303,7 @@ impl LocalMemory {
             self.memory.take_large(kernel, bytes, pool, urgency)
         };
         let block = self.with_cache(take).or_else(|_| {
-            self.make_room();
+            self.make_room(in_haste);
             self.with_cache(take)
         })?;
         self.account(purpose, bytes.next_multiple_of(SPAN_BYTES) as i64);
@@ -312,9 +312,14 @@ impl LocalMemory {
         Ok(block)
     }
 
-    /// Gives the others what this process can spare, before it reports that the arena is full.
-    fn make_room(&self) {
-        self.collect();
+    /// Frees what may be freed, and gives the others what this process can spare, before it reports
+    /// that the arena is full. Who has others wait frees some of it.
+    fn make_room(&self, in_haste: bool) {
+        if in_haste {
+            self.collect();
+        } else {
+            self.collect_all(|| {});
+        }
         self.with_cache(|cache, kernel| cache.flush(kernel));
     }
 

@@ -100,6 +100,15 @@ impl Center {
 }
 
 impl Memory {
+    /// Bytes that a block in use takes, large or not.
+    pub(super) fn bytes_in_use(self, block: NonNull<u8>) -> usize {
+        let span = self.span(self.span_of(block));
+        match span.class() {
+            SPAN_IS_RUN => span.run_spans() * SPAN_BYTES,
+            class => class_bytes(class as usize - 1),
+        }
+    }
+
     /// Hands between 1 and `want` blocks of a class to `put`, from `pool` if it has memory.
     pub(super) fn take_blocks(
         self,

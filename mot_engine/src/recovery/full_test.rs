@@ -5,7 +5,7 @@ use crate::Clock;
 use crate::all_committed::AllCommitted;
 use crate::engine::{Engine, State};
 use crate::errors::EngineError;
-use crate::ids::{IndexId, Lsn, RelationKey, Slot, TableId, Xid};
+use crate::ids::{FileKey, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::log::{Base, DefinitionsWriter, RowsWriter};
 use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
@@ -13,10 +13,7 @@ use crate::row::Head;
 use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
 use crate::session::Session;
 
-const KEY: RelationKey = RelationKey {
-    database: 1,
-    relation: 2,
-};
+const KEY: RelationKey = RelationKey::of_foreign_table(1, 2);
 const ROWS: u64 = 3000;
 /// Small enough that blocks of all classes come one by one.
 const BALLAST_BYTES: usize = 16 << 10;
@@ -43,6 +40,7 @@ fn with_replayed_table(test: impl FnOnce(Engine, &Session, &mut Replayer)) {
     definitions.create_table(TableId(1), KEY).expect("memory");
     let definition = IndexDefinition {
         relation: 77,
+        file: FileKey::NONE,
         unique: true,
         nulls_not_distinct: false,
         columns: vec![KeyColumn {

@@ -21,7 +21,7 @@ use crate::ids::{CommandId, IndexId, Lsn, TableId, Xid};
 use crate::index::Harvest;
 use crate::limits::{ROW_BYTES_MAX, XID_MAX};
 use crate::memory::{Memory, Purpose, Urgency};
-use crate::row::{BODY_BYTES_MIN, EMPTY_BODY, STAMP_BYTES, VersionRef, block_bytes, flags};
+use crate::row::{BODY_BYTES_MIN, STAMP_BYTES, VersionRef, block_bytes};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
 use crate::transaction::{allocate_table, publish_index};
@@ -255,18 +255,16 @@ pub(super) fn raise_ids(session: &Session, next_table: TableId, next_index: Inde
         .fetch_max(next_index.0, Ordering::AcqRel);
 }
 
-/// A new version, unpublished: a tombstone without body.
+/// A new version, unpublished; a tombstone if its flags say so.
 pub(super) fn write_version(
     session: &Session,
     xid: Xid,
-    body: Option<&[u8]>,
+    body: &[u8],
     version_flags: u32,
 ) -> Result<VersionRef, EngineError> {
     if xid > XID_MAX {
         return Err(EngineError::XidTooHigh { max: XID_MAX.0 });
     }
-    let kind = if body.is_none() { flags::TOMBSTONE } else { 0 };
-    let body = body.unwrap_or(&EMPTY_BODY);
     if body.len() < BODY_BYTES_MIN {
         return Err(EngineError::Corrupt {
             what: "a row is shorter than a tuple's header",
@@ -284,5 +282,5 @@ pub(super) fn write_version(
             .local
             .allocate(block_bytes(body.len()), Purpose::Rows, Urgency::Ordinary)?;
     // SAFETY: the block is fresh, aligned and large enough for the body.
-    Ok(unsafe { VersionRef::write(block, body, xid, CommandId(0), version_flags | kind) })
+    Ok(unsafe { VersionRef::write(block, body, xid, CommandId(0), version_flags) })
 }

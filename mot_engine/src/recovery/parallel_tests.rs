@@ -17,10 +17,7 @@ use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
 use crate::session::Session;
 use crate::{Clock, Snapshot};
 
-const KEY: RelationKey = RelationKey {
-    database: 1,
-    relation: 2,
-};
+const KEY: RelationKey = RelationKey::of_foreign_table(1, 2);
 const ACCOUNTS: TableId = TableId(1);
 const LANES: usize = 3;
 const AHEAD: HandOver = HandOver {
@@ -41,10 +38,7 @@ fn arena(bytes: usize) -> (Region, Engine) {
 /// A table with a unique index on its first column and another on its second.
 fn define(table: TableId, relation: u32) -> Vec<u8> {
     let mut definitions = DefinitionsWriter::new();
-    let key = RelationKey {
-        database: 1,
-        relation,
-    };
+    let key = RelationKey::of_foreign_table(1, relation);
     definitions.create_table(table, key).expect("memory");
     for (number, definition) in [index(77, 1, true), index(78, 2, false)].iter().enumerate() {
         let id = IndexId(table.0 * 2 + number as u64);

@@ -224,17 +224,21 @@ impl Replayer {
             at.mark(anchor, version);
             return Ok(());
         }
-        let body = match change {
-            Change::Delete => None,
-            Change::Insert { body } | Change::Replace { body } => Some(body),
+        let tombstone;
+        let (body, kind) = match change {
+            Change::Delete { note } => {
+                tombstone = note.to_body();
+                (&tombstone[..], flags::TOMBSTONE)
+            }
+            Change::Insert { body } | Change::Replace { body } => (body, 0),
             Change::Change { base, edits, delta } => {
                 let version = at.base(anchor, newest, base)?;
                 self.body.clear();
                 apply_delta(version.body(), delta, edits, &mut self.body)?;
-                Some(&self.body[..])
+                (&self.body[..], 0)
             }
         };
-        let version = write_version(at.session, at.xid, body, flags::APPLYING)?;
+        let version = write_version(at.session, at.xid, body, flags::APPLYING | kind)?;
         let keys_changed = match at.keys_changed(newest, version) {
             Ok(changed) => changed,
             Err(error) => {

@@ -12,7 +12,7 @@ use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot};
 use crate::index::{Allowance, Gatherer, Sorter};
 use crate::memory::Urgency;
-use crate::row::{Anchor, Head, STAMP_BYTES, flags};
+use crate::row::{Anchor, EMPTY_BODY, Head, STAMP_BYTES, flags};
 use crate::session::Session;
 use crate::table::TableRef;
 
@@ -194,15 +194,18 @@ impl Loader<'_> {
         }
         let mut head = empty;
         for entry in versions.iter().rev() {
+            let (body, kind) = match entry {
+                VersionEntry {
+                    tombstone: false, ..
+                } => (entry.body, 0),
+                VersionEntry { body: [], .. } => (&EMPTY_BODY[..], flags::TOMBSTONE),
+                _ => (entry.body, flags::TOMBSTONE),
+            };
             let version = write_version(
                 self.session,
                 entry.xid,
-                if entry.tombstone {
-                    None
-                } else {
-                    Some(entry.body)
-                },
-                flags::LOGGED
+                body,
+                kind | flags::LOGGED
                     | flags::KEYS_CHANGED
                     | if entry.committed || self.known.did_commit(entry.xid) {
                         flags::COMMITTED

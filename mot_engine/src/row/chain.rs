@@ -153,6 +153,24 @@ pub fn newest(anchor: &Anchor, clock: &impl Clock) -> Newest {
     Newest::None
 }
 
+/// The newest state, or end, that is committed or the caller's own.
+pub(crate) fn newest_settled(anchor: &Anchor, clock: &impl Clock) -> Option<VersionRef> {
+    let mut at = anchor.head().version();
+    while let Some(version) = at {
+        let is_state = !version.is_lock();
+        if is_state
+            && matches!(
+                judge_maker(version, clock),
+                Judged::Mine | Judged::Committed
+            )
+        {
+            return Some(version);
+        }
+        at = version.next();
+    }
+    None
+}
+
 /// The oldest version anybody with a snapshot at or above `horizon` can still see: the newest one that a finished and committed
 /// transaction below the horizon made. Relies on hints only.
 pub fn oldest_needed(head: Head, horizon: Xid) -> Option<VersionRef> {

@@ -2,14 +2,19 @@
 
 mod anchor;
 mod chain;
+mod ordinal;
 mod prefetch;
 mod strength;
 mod version;
 
 pub(crate) use anchor::LatchedAnchor;
 pub use anchor::{Anchor, Head};
-pub(crate) use chain::{Judged, counted_as_top, counted_early, judge_maker, unlink};
+pub(crate) use chain::{
+    Judged, counted_as_top, counted_early, judge_maker, newest_settled, unlink,
+};
 pub use chain::{JudgedVersion, Newest, is_visible, judge, newest, oldest_needed, visible};
+pub(crate) use ordinal::MOVED_AWAY_BODY;
+pub use ordinal::TombstoneNote;
 pub(crate) use prefetch::{
     prefetch_anchor, prefetch_at, prefetch_below, prefetch_header, prefetch_state, prefetch_version,
 };

@@ -198,6 +198,13 @@ impl VersionRef {
         }
     }
 
+    /// Whether its hint says that its maker committed. Of the own transaction's it says so when
+    /// that has ended.
+    #[inline]
+    pub fn is_known_committed(&self) -> bool {
+        self.flags() & flags::COMMITTED != 0
+    }
+
     /// The transaction that made it.
     #[inline]
     pub fn xid(&self) -> Xid {

@@ -1,5 +1,7 @@
 //! Rows through an index, in key order.
 
+mod unfinished;
+
 use super::found::Found;
 use super::pending::{Coming, Pending};
 use super::points::Points;

@@ -52,8 +52,9 @@ impl Drop for Walk<'_> {
 }
 
 fn bucket(key: RelationKey) -> usize {
-    let mixed = (u64::from(key.database) << 32 | u64::from(key.relation))
-        .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let place = u64::from(key.database) << 32 | u64::from(key.tablespace);
+    let mixed =
+        (place.rotate_left(17) ^ u64::from(key.relation)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> 40) as usize % BUCKETS
 }
 

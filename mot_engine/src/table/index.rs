@@ -6,7 +6,7 @@
 
 use super::storage::{TableRef, TableStorage};
 use crate::errors::EngineError;
-use crate::ids::{IndexId, TableId, Xid};
+use crate::ids::{FileKey, IndexId, TableId, Xid};
 use crate::key::IndexDefinition;
 use crate::memory::{LocalMemory, Purpose, Urgency};
 use mot_index::TreeRoot;
@@ -19,6 +19,7 @@ pub(crate) struct IndexStorage {
     pub(crate) root: TreeRoot,
     pub(crate) id: IndexId,
     pub(crate) relation: u32,
+    pub(crate) file: FileKey,
     pub(crate) unique: bool,
     pub(crate) nulls_not_distinct: bool,
     pub(crate) definition_bytes: u32,
@@ -80,6 +81,11 @@ impl IndexRef {
     /// The index's oid in PostgreSQL's catalog.
     pub fn relation_oid(self) -> u32 {
         self.storage().relation
+    }
+
+    /// Its file; none if it is a foreign table's.
+    pub fn file(self) -> FileKey {
+        self.storage().file
     }
 
     /// Whether keys are unique.
@@ -168,6 +174,7 @@ impl IndexRef {
                 kept_from_older: AtomicU64::new(0),
                 counters: IndexCounters::default(),
                 relation: definition.relation,
+                file: definition.file,
                 unique: definition.unique,
                 nulls_not_distinct: definition.nulls_not_distinct,
                 definition_bytes: bytes.len() as u32,

@@ -4,6 +4,7 @@ use super::ahead::Ahead;
 use super::commit::unlock;
 use super::pinned::Pinned;
 use super::{Kind, Operation, Own, Transaction};
+use crate::errors::EngineError;
 use crate::ids::Slot;
 use crate::pause::{Point, reach};
 use crate::reclaim::{Part, take_states_out};
@@ -13,14 +14,15 @@ use crate::table::TableRef;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long whoever has taken very much back waits for those who are pinned, to free it, before it leaves it to others: a session may be idle from now
-/// on, and what failed because the arena was full shall not keep it so.
+/// How long whoever has taken very much back waits for those who are pinned, to free it, before it
+/// leaves it to others: a session may be idle from now on, and what failed because the arena was
+/// full shall not keep it so.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 impl Transaction {
     /// The transaction aborted.
     pub fn abort(&mut self, session: &Session) {
-        self.undo_from(session, 0);
+        self.undo_from(session, 0).end(PATIENCE);
         session
             .engine()
             .transactions()
@@ -33,7 +35,7 @@ impl Transaction {
     pub fn savepoint_abort(&mut self, session: &Session, level: i32) {
         let level = level.max(0) as u32;
         let first = self.suffix(level);
-        self.undo_from(session, first);
+        self.undo_from(session, first).end(PATIENCE);
         self.operations.truncate(first);
         self.own.forget_since(first);
         self.known.forget();
@@ -49,6 +51,7 @@ impl Transaction {
     }
 
     /// Takes back the last row operation: an insert whose entries met a duplicate that the statement passes over.
+    /// The statement goes on, so nobody waits for others here.
     pub fn retract(&mut self, session: &Session) {
         debug_assert!(
             self.operations
@@ -56,9 +59,33 @@ impl Transaction {
                 .is_some_and(|last| last.kind().is_data())
         );
         let last = self.operations.len().saturating_sub(1);
-        self.undo_from(session, last);
+        drop(self.undo_from(session, last));
         self.operations.truncate(last);
         self.known.forget();
+    }
+
+    /// Takes back the insert of just now: this row and no other, with the entries that were made of
+    /// it by now, in whichever indexes. `Err` if it was not the last operation, and then nothing is
+    /// taken back.
+    pub fn retract_insert(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        slot: Slot,
+        version: VersionRef,
+    ) -> Result<(), EngineError> {
+        let is_meant = self.operations.last().is_some_and(|last| {
+            last.kind() == Kind::Insert
+                && (last.table, last.slot()) == (table, slot)
+                && last.address() == version.address()
+        });
+        if !is_meant {
+            return Err(EngineError::Corrupt {
+                what: "a row to be taken back was not inserted last",
+            });
+        }
+        self.retract(session);
+        Ok(())
     }
 
     /// Where the operations of `level` and deeper begin.
@@ -70,7 +97,8 @@ impl Transaction {
             .map_or(0, |position| position + 1)
     }
 
-    fn undo_from(&self, session: &Session, first: usize) {
+    /// Takes operations back; the last of them are still under the pin.
+    fn undo_from<'a>(&self, session: &'a Session, first: usize) -> Pinned<'a> {
         reach(Point::AbortBeforeUndo);
         let mut pinned = Pinned::begin(session);
         let mut undone = Undone::default();
@@ -100,7 +128,7 @@ impl Transaction {
             }
             reach(Point::AbortBetweenRows);
         }
-        pinned.end(PATIENCE);
+        pinned
     }
 }
 

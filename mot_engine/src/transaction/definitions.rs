@@ -8,7 +8,7 @@ use super::free::free_index;
 use super::{Kind, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{IndexId, RelationKey, Slot, TableId, Xid};
+use crate::ids::{FileKey, IndexId, RelationKey, Slot, TableId, Xid};
 use crate::index::{Build, build};
 use crate::key::IndexDefinition;
 use crate::limits::INDEXES_PER_TABLE_MAX;
@@ -135,8 +135,31 @@ impl Transaction {
         relation: u32,
         xid: Xid,
     ) -> Result<bool, EngineError> {
+        let index = session.find_index(table, relation, clock);
+        self.drop_found_index(table, index, xid)
+    }
+
+    /// Drops the index with this file; `false` if the table has none.
+    pub fn drop_index_of_file(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        file: FileKey,
+        xid: Xid,
+    ) -> Result<bool, EngineError> {
+        let index = session.find_index_of_file(table, file, clock);
+        self.drop_found_index(table, index, xid)
+    }
+
+    fn drop_found_index(
+        &mut self,
+        table: TableRef,
+        index: Option<IndexRef>,
+        xid: Xid,
+    ) -> Result<bool, EngineError> {
         self.reserve(xid)?;
-        let Some(index) = session.find_index(table, relation, clock) else {
+        let Some(index) = index else {
             return Ok(false);
         };
         index.storage().dropped_lsn.store(0, Ordering::Release);

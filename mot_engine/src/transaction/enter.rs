@@ -5,7 +5,7 @@ use super::examine::data_below;
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
-use crate::index::{EntryOutcome, Obstacle, enter_row, probe_key};
+use crate::index::{EntryOutcome, Obstacle, enter_row, enter_row_in, probe_key};
 use crate::pause::{Point, reach};
 use crate::row::VersionRef;
 use crate::session::Session;
@@ -39,11 +39,30 @@ impl Transaction {
         let _pin = session.local.pin();
         let below = data_below(version).filter(|below| !below.is_tombstone());
         let obstacle = enter_row(session, table, slot, version, below, Some(clock))?;
-        Ok(match obstacle {
-            None => Entered::Done,
-            Some(Obstacle::Busy(xid)) => Entered::Busy(xid),
-            Some(Obstacle::Duplicate(index)) => Entered::Duplicate(index),
-        })
+        Ok(entered(obstacle))
+    }
+
+    /// As `enter`, in one index.
+    #[allow(clippy::too_many_arguments)]
+    pub fn enter_index(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        version: VersionRef,
+        index: IndexRef,
+    ) -> Result<Entered, EngineError> {
+        if !version.changed_keys() {
+            return Ok(Entered::Done);
+        }
+        reach(Point::WriteBeforeEntries);
+        let _pin = session.local.pin();
+        let below = data_below(version).filter(|below| !below.is_tombstone());
+        let place = (table, index);
+        Ok(entered(enter_row_in(
+            session, place, slot, version, below, clock,
+        )?))
     }
 
     /// Whether inserting this body would meet a live row with the same key (of `only`, if given); changes nothing.
@@ -75,5 +94,13 @@ impl Transaction {
             }
         }
         Ok(Entered::Done)
+    }
+}
+
+fn entered(obstacle: Option<Obstacle>) -> Entered {
+    match obstacle {
+        None => Entered::Done,
+        Some(Obstacle::Busy(xid)) => Entered::Busy(xid),
+        Some(Obstacle::Duplicate(index)) => Entered::Duplicate(index),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Kind, Transaction};
 use crate::errors::EngineError;
-use crate::ids::{CommandId, Slot, Xid};
+use crate::ids::{CommandId, Ordinal, Slot, Xid};
 use crate::limits::ROW_BYTES_MAX;
 use crate::memory::{Purpose, Urgency};
 use crate::row::{BODY_BYTES_MIN, Head, STAMP_BYTES, VersionRef, block_bytes, flags};
@@ -39,6 +39,9 @@ impl Transaction {
         };
         // SAFETY: the block is fresh and large enough; the body's length was checked.
         let version = unsafe { VersionRef::write(block, body, xid, cid, flags::KEYS_CHANGED) };
+        if !table.key().is_foreign_table() {
+            version.put_ordinal(Ordinal(0));
+        }
         let anchor = table
             .anchor(slot)
             .expect("a slot that was handed out has an anchor");

@@ -25,7 +25,7 @@ use crate::key::IndexDefinition;
 use crate::log::{Base, DefinitionsWriter, RowsWriter};
 use crate::memory::Pin;
 use crate::pause::{Point, reach};
-use crate::row::{Anchor, VersionRef, flags};
+use crate::row::{Anchor, TombstoneNote, VersionRef, flags};
 use crate::session::Session;
 use crate::table::TableRef;
 use std::sync::atomic::Ordering;
@@ -266,7 +266,7 @@ fn describe(changed: &Changed, rows: &mut RowsWriter) -> Result<(), EngineError>
     let base = committed_below(version).filter(|base| !base.is_tombstone());
     match (base, version.is_tombstone()) {
         (None, true) => Ok(()),
-        (Some(_), true) => rows.delete(table, slot),
+        (Some(_), true) => rows.delete(table, slot, TombstoneNote::of(version.body())),
         (None, false) => rows.insert(table, slot, version.body()),
         (Some(base), false) => {
             let differs_from =

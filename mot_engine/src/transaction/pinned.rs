@@ -18,6 +18,7 @@ use std::time::Duration;
 const OPERATIONS_PINNED: usize = if cfg!(feature = "model") { 1 } else { 256 };
 
 /// See the module.
+#[must_use]
 pub(super) struct Pinned<'a> {
     local: &'a LocalMemory,
     pin: Option<Pin<'a>>,
@@ -48,7 +49,9 @@ impl<'a> Pinned<'a> {
         self.left -= 1;
     }
 
-    /// Unpins, and frees what the end has retired, if that is much: waits so long for those who are pinned if it is very much.
+    /// Unpins for good, and frees garbage of the session if that is much: waits so long for those
+    /// who are pinned if it is very much and of this end. A session that goes on with its statement
+    /// drops this instead.
     pub(super) fn end(self, patience: Duration) {
         let Pinned {
             local, pin, before, ..

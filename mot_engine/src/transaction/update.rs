@@ -5,12 +5,13 @@ use super::insert::check_length;
 use super::{Fresh, Kind, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{CommandId, Slot, Xid};
+use crate::ids::{CommandId, Ordinal, Slot, Xid};
 use crate::key::{encode_row, encode_row_if_any, key_attributes_unchanged};
 use crate::memory::{Purpose, Urgency};
 use crate::pause::{Point, reach};
-use crate::row::{EMPTY_BODY, Head, LockStrength, VersionRef, block_bytes, flags};
+use crate::row::{EMPTY_BODY, Head, LockStrength, MOVED_AWAY_BODY, VersionRef, block_bytes, flags};
 use crate::session::Session;
+use crate::sync::is_broken;
 use crate::table::TableRef;
 
 /// What became of an update or delete.
@@ -101,13 +102,25 @@ impl Transaction {
         xid: Xid,
         cid: CommandId,
     ) -> Result<Written, EngineError> {
-        let change = Change {
-            kind: Kind::Delete,
-            body: &EMPTY_BODY,
-            flags: flags::TOMBSTONE,
-            strength: LockStrength::Update,
-            urgency: Urgency::Reserve,
-        };
+        let change = Change::to_nothing(&EMPTY_BODY);
+        let _pin = session.local.pin();
+        self.put(session, clock, table, slot, seen, change, xid, cid)
+    }
+
+    /// As `delete`, of a row that goes to another partition: whoever waited for it is told so
+    /// ([`Session::is_moved_away`]).
+    #[allow(clippy::too_many_arguments)]
+    pub fn delete_moved_away(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        seen: VersionRef,
+        xid: Xid,
+        cid: CommandId,
+    ) -> Result<Written, EngineError> {
+        let change = Change::to_nothing(&MOVED_AWAY_BODY);
         let _pin = session.local.pin();
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
@@ -128,6 +141,7 @@ impl Transaction {
         let Some(anchor) = table.anchor(slot) else {
             return Ok(Written::Gone);
         };
+        let has_ordinals = !table.key().is_foreign_table();
         let mut fresh = Fresh::none(session);
         loop {
             let head = anchor.head();
@@ -139,10 +153,16 @@ impl Transaction {
                 Found::Gone => return Ok(Written::Gone),
                 Found::SelfModified(cid) => return Ok(Written::SelfModified(cid)),
             };
+            let is_first = fresh.version().is_none();
             let version = match fresh.version() {
                 Some(version) => version,
                 None => fresh.insert(change.allocate(session, xid, cid)?),
             };
+            // Each time: what lies below may have changed since the last attempt.
+            if has_ordinals && (is_first || !is_broken("rows: the ordinal of another attempt")) {
+                let below = head.newest_data();
+                version.put_ordinal(below.map_or(Ordinal(0), |below| below.ordinal().next()));
+            }
             reach(Point::WriteBeforePublish);
             version.set_next(head);
             let moved = if change.flags & flags::KEYS_CHANGED != 0 {
@@ -190,6 +210,17 @@ impl<'a> Change<'a> {
             flags: changed | key_change_of_own(seen, clock),
             strength: strength_of(changed),
             urgency: Urgency::Ordinary,
+        }
+    }
+
+    /// To the row's end, of which the body has nothing but a note.
+    fn to_nothing(body: &'a [u8]) -> Self {
+        Change {
+            kind: Kind::Delete,
+            body,
+            flags: flags::TOMBSTONE,
+            strength: LockStrength::Update,
+            urgency: Urgency::Reserve,
         }
     }
 

@@ -4,8 +4,8 @@
 use mot_engine::key::{AttributeLayout, IndexDefinition, KeyBuffer, KeyColumn, KeyKind};
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
 use mot_engine::{
-    Build, CheckReport, Clock, CommandId, Engine, Log, Lsn, OldSnapshot, OldSnapshots, Problem,
-    RelationKey, Session, Snapshot, TableRef, Transaction, Xid,
+    Build, CheckReport, Clock, CommandId, Engine, FileKey, Log, Lsn, OldSnapshot, OldSnapshots,
+    Problem, RelationKey, Session, Snapshot, TableRef, Transaction, Xid,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -295,10 +295,7 @@ impl Log for Wal {
     }
 }
 
-pub const TABLE: RelationKey = RelationKey {
-    database: 1,
-    relation: 100,
-};
+pub const TABLE: RelationKey = RelationKey::of_foreign_table(1, 100);
 
 /// What a row holds: two integers, an integer that may be NULL, and padding.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Debug, Hash)]
@@ -345,6 +342,7 @@ pub fn definition(oid: u32, unique: bool, columns: &[(u16, bool)]) -> IndexDefin
     };
     IndexDefinition {
         relation: oid,
+        file: FileKey::NONE,
         unique,
         nulls_not_distinct: false,
         columns: columns

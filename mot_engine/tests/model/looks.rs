@@ -19,6 +19,7 @@ impl Test {
             if running.decided.is_none() && running.first.is_none() {
                 self.compare_one(&running.me.snapshot(running.cid + 1));
             }
+            self.compare_named(running);
         }
     }
 
@@ -32,6 +33,7 @@ impl Test {
         let mut found = BTreeMap::new();
         while let Some((slot, version)) = scan.next(&self.session, snap) {
             assert!(found.insert(slot, row(version.body())).is_none());
+            self.assert_named(slot, version, snap);
         }
         assert_eq!(found, expected);
         for (index, definition) in &self.indexes {

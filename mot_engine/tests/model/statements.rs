@@ -57,7 +57,10 @@ impl Test {
             expected.contains(&entered),
             "{entered:?}, expected {expected:?}"
         );
+        self.assert_counted(slot, version, &body(row));
+        let running = self.running[t].as_mut().unwrap();
         if entered == Entered::Done {
+            running.note_made(slot, version, Some(row), xid);
             let strength = LockStrength::NoKeyUpdate;
             let version = ModelVersion {
                 xid,
@@ -104,11 +107,11 @@ impl Test {
         let (xid, cid, top) = (*running.levels.last().unwrap(), running.cid, running.me.top);
         let (obstacle, busy) = self.in_the_way(model, top, at, strength);
         let clock = running.me.clone();
+        let given = new.map(|new| self.given(new));
         let work = &mut self.running[t].as_mut().unwrap().work;
         let (session, table) = (&self.session, self.table);
-        let written = match new {
-            Some(new) => {
-                let body = body(new);
+        let written = match new.zip(given.as_ref()) {
+            Some((new, body)) => {
                 let old = row(seen.body());
                 let is_changed = |column| match column {
                     1 => old.a != new.a,
@@ -126,7 +129,7 @@ impl Test {
                     table,
                     slot,
                     seen,
-                    &body,
+                    body,
                     Xid(xid),
                     CommandId(cid),
                 )
@@ -147,6 +150,7 @@ impl Test {
         let Written::Done(version) = written else {
             return;
         };
+        self.assert_counted(slot, version, &given.unwrap_or_default());
         // A transaction that changed unique keys of the row before goes on holding them.
         let before = &self.rows[&slot].versions[at];
         let is_own = self.world.fate(before.xid) == Fate::Running
@@ -171,6 +175,9 @@ impl Test {
                 return;
             }
         }
+        let running = self.running[t].as_mut().unwrap();
+        running.note_seen(slot, seen, xid, true);
+        running.note_made(slot, version, new, xid);
         self.rows
             .get_mut(&slot)
             .unwrap()
@@ -217,6 +224,9 @@ impl Test {
         };
         assert_eq!(locked, expected);
         if locked == Locked::Done {
+            let stays = strength > LockStrength::KeyShare;
+            let running = self.running[t].as_mut().unwrap();
+            running.note_seen(slot, seen, xid, stays);
             self.rows
                 .get_mut(&slot)
                 .unwrap()

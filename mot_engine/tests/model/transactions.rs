@@ -3,6 +3,7 @@
 use super::Test;
 use super::common::{self, Fate, Me, Snap, row};
 use super::looks::OldSnap;
+use super::named::Named;
 use super::script::Step;
 use mot_engine::{Slot, Transaction, VersionRef};
 
@@ -15,6 +16,8 @@ pub(super) struct Running {
     pub(super) decided: Option<Fate>,
     /// Its first snapshot's bounds, if it is a REPEATABLE READ one.
     pub(super) first: Option<Snap>,
+    /// The tuple ids that it has.
+    pub(super) named: Vec<Named>,
 }
 
 impl Test {
@@ -31,6 +34,7 @@ impl Test {
                 levels,
                 decided: None,
                 first,
+                named: Vec::new(),
             });
         }
         let running = self.running[t].as_mut().unwrap();
@@ -55,7 +59,7 @@ impl Test {
     }
 
     /// A row the transaction sees, by the engine's own look.
-    pub(super) fn pick(&self, t: usize, pick: usize) -> Option<(Slot, VersionRef, usize)> {
+    pub(super) fn pick(&mut self, t: usize, pick: usize) -> Option<(Slot, VersionRef, usize)> {
         let snap = self.statement(t);
         let seen: Vec<(Slot, usize)> = self
             .rows
@@ -72,7 +76,9 @@ impl Test {
         } else {
             self.session.visible(self.table, slot, &snap)
         };
-        Some((slot, version.expect("the model sees it"), position))
+        let version = version.expect("the model sees it");
+        self.note_picked(t, slot, version);
+        Some((slot, version, position))
     }
 
     pub(super) fn look_old(&self, t: usize, slot: Slot) -> Option<VersionRef> {

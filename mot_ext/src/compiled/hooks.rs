@@ -207,6 +207,8 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
             None => standard_start(query, flags),
         }
         crate::fdw::note_routing(query);
+        #[cfg(not(feature = "pg18"))]
+        crate::ddl::tables::on_conflict::started(query, flags);
     }
 }
 
@@ -277,6 +279,8 @@ unsafe extern "C-unwind" fn end(query: *mut pg_sys::QueryDesc) {
         if cache::is_running(query) {
             return guard::run(|| cache::end(query));
         }
+        #[cfg(not(feature = "pg18"))]
+        crate::ddl::tables::on_conflict::ends(query);
         match HOOKS.previous.get().end {
             Some(next) => next(query),
             None => standard_end(query),

@@ -1,4 +1,4 @@
-//! The index access method `mot`.
+//! The index access method `mot_foreign_index`.
 //!
 //! An index of a memory-optimized table is a real `pg_index` row, made by `index_create` without a build, so that the whole
 //! catalog machinery serves it. The engine owns what is behind it, and only the foreign-data wrapper reads it. What is left
@@ -185,7 +185,7 @@ unsafe extern "C-unwind" fn amendscan(_scan: pg_sys::IndexScanDesc) {}
 
 fn only_for_mot_tables() -> ! {
     unsupported(
-        "access method \"mot\" serves memory-optimized tables only",
+        "access method \"mot_foreign_index\" serves memory-optimized tables only",
         "Create the table with CREATE FOREIGN TABLE ... SERVER mot, or use another access method.",
     )
 }

@@ -3,7 +3,8 @@
 //! Core lets foreign tables have some triggers, and refuses the rest in the words for objects of a wrong kind (42809, 22023).
 use super::refuse::unsupported;
 use super::{identity, inheritance, latest, nodes};
-use crate::pg::version;
+use crate::pg::{report, version};
+use crate::storage;
 use pgrx::pg_sys;
 
 /// CREATE POLICY on a memory-optimized table.
@@ -76,26 +77,98 @@ pub unsafe fn publish(objects: *mut pg_sys::List) -> bool {
             if !table.is_null() && publishes_mot_table((*table).relation) {
                 refuse_publication();
             }
+            if table.is_null() {
+                warn_of_tables_left_out();
+            }
         }
     }
     false
 }
 
-/// Raises 0A000 if a new partition, which is memory-optimized or has such tables below it, has come below a published table.
-pub unsafe fn refuse_published(partition: pg_sys::Oid) {
+/// Says of a publication of all tables, or of a schema's, what it leaves out in silence: core takes tables of the access
+/// method for published ones.
+pub fn warn_of_tables_left_out() {
+    let method = storage::table_method();
+    let tables = latest::select(
+        "SELECT oid FROM pg_catalog.pg_class WHERE relam = $1 AND relkind = 'r' LIMIT 1",
+        &[method.into()],
+        |row| row.get::<pg_sys::Oid>(1),
+    );
+    if !tables.is_empty() {
+        warn_not_published();
+    }
+}
+
+/// Whether a table is a memory-optimized one, of the wrapper or of the access method.
+fn is_memory_optimized(relid: pg_sys::Oid) -> bool {
+    identity::is_mot_table(relid) || storage::is_mot_table(relid)
+}
+
+/// Raises 0A000 if a new partition, which is memory-optimized or has such tables below it, has come below a published table,
+/// or a published table has become memory-optimized.
+pub unsafe fn refuse_published(table: pg_sys::Oid) {
     let published = latest::select(
-        "WITH RECURSIVE above(relation) AS (
-            SELECT $1
-            UNION
-            SELECT i.inhparent FROM above JOIN pg_catalog.pg_inherits i ON i.inhrelid = above.relation
-        )
-        SELECT r.prrelid FROM above JOIN pg_catalog.pg_publication_rel r ON r.prrelid = above.relation LIMIT 1",
-        &[partition.into()],
+        &with_tables_above(
+            "SELECT r.prrelid FROM above JOIN pg_catalog.pg_publication_rel r ON r.prrelid = above.relation LIMIT 1",
+        ),
+        &[table.into()],
         |row| row.get::<pg_sys::Oid>(1),
     );
     if !published.is_empty() {
         refuse_publication();
     }
+}
+
+/// A query over `above`: the table `$1`, and those whose partition it is, at any depth.
+fn with_tables_above(query: &str) -> String {
+    format!(
+        "WITH RECURSIVE above(relation) AS (
+            SELECT $1
+            UNION
+            SELECT i.inhparent FROM above
+                JOIN pg_catalog.pg_class c ON c.oid = above.relation AND c.relispartition
+                JOIN pg_catalog.pg_inherits i ON i.inhrelid = above.relation
+        )
+        {query}"
+    )
+}
+
+/// Judges a table that has just been made, altered or given a partition: if it is a table of the access method, or has such
+/// partitions, no publication may name it (0A000), and one that means it without its name is told of (WARNING).
+///
+/// # Safety
+/// The table is locked as CREATE TABLE, ATTACH PARTITION or SET ACCESS METHOD lock it: a publication that comes meanwhile waits.
+pub unsafe fn judge_published(table: pg_sys::Oid) {
+    // SAFETY: catalog look-ups; the table is locked (caller).
+    unsafe {
+        let all = inheritance::find_all(table, pg_sys::NoLock as i32);
+        if !all.into_iter().any(storage::is_mot_table) {
+            return;
+        }
+        refuse_published(table);
+    }
+    let meant = latest::select(
+        &with_tables_above(
+            "SELECT p.oid FROM pg_catalog.pg_publication p WHERE p.puballtables
+            UNION ALL
+            SELECT n.pnpubid FROM above
+                JOIN pg_catalog.pg_class c ON c.oid = above.relation
+                JOIN pg_catalog.pg_publication_namespace n ON n.pnnspid = c.relnamespace
+            LIMIT 1",
+        ),
+        &[table.into()],
+        |row| row.get::<pg_sys::Oid>(1),
+    );
+    if !meant.is_empty() {
+        warn_not_published();
+    }
+}
+
+fn warn_not_published() {
+    report::warn_unsupported(
+        "changes of memory-optimized tables are not published",
+        "Physical replication carries them; logical decoding does not.",
+    );
 }
 
 fn refuse_publication() -> ! {
@@ -122,9 +195,9 @@ unsafe fn publishes_mot_table(relation: *mut pg_sys::RangeVar) -> bool {
             pg_sys::RELKIND_RELATION if (*relation).inh => {
                 inheritance::find_all(relid, pg_sys::NoLock as i32)
                     .into_iter()
-                    .any(identity::is_mot_table)
+                    .any(is_memory_optimized)
             }
-            _ => identity::is_mot_table(relid),
+            _ => is_memory_optimized(relid),
         }
     }
 }
@@ -144,7 +217,7 @@ unsafe fn partitions_include_mot_table(relation: *mut pg_sys::RangeVar) -> bool 
                     && pg_sys::get_rel_relkind(**table) as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
             };
             let Some(new) = all.iter().find(is_new).copied() else {
-                return all.into_iter().any(identity::is_mot_table);
+                return all.into_iter().any(is_memory_optimized);
             };
             pg_sys::LockRelationOid(new, lock);
             locked.push(new);

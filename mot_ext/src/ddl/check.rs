@@ -42,7 +42,7 @@ impl Opened {
         // SAFETY: catalog look-ups, then a lock and an open relation.
         unsafe {
             let name = pg_sys::get_rel_name(relid);
-            if !identity::is_mot_table(relid) {
+            if !crate::storage::is_mot_table(relid) && !identity::is_mot_table(relid) {
                 raise(
                     PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
                     format!("\"{}\" is not a memory-optimized table", nodes::text(name)),
@@ -53,15 +53,16 @@ impl Opened {
             if !version::owns_class(relid) {
                 pg_sys::aclcheck_error(
                     pg_sys::AclResult::ACLCHECK_NOT_OWNER,
-                    pg_sys::ObjectType::OBJECT_FOREIGN_TABLE,
+                    pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(relid)),
                     name,
                 );
             }
             let table = pg_sys::table_open(relid, lock as pg_sys::LOCKMODE);
-            Opened {
-                table,
-                storage: relation::table(table),
-            }
+            let storage = match crate::storage::is_table(table) {
+                true => crate::storage::table(table),
+                false => relation::table(table),
+            };
+            Opened { table, storage }
         }
     }
 }
@@ -242,7 +243,7 @@ fn table_size(table: PgRelation) -> i64 {
 /// Bytes of an index's nodes. Walks the index.
 #[pg_extern(strict, volatile, parallel_unsafe)]
 fn index_size(index: PgRelation) -> i64 {
-    if !identity::is_mot_index(index.oid()) {
+    if !crate::storage::is_mot_index(index.oid()) && !identity::is_mot_index(index.oid()) {
         // SAFETY: a catalog look-up.
         let name = unsafe { nodes::text(pg_sys::get_rel_name(index.oid())) };
         raise(

@@ -3,8 +3,8 @@
 //! Core refuses both on a foreign table while it analyses CREATE FOREIGN TABLE and ALTER TABLE. So they are taken out before
 //! core sees the statement and become indexes right after it, in core's order: the primary key first, then the others as
 //! written, a constraint that repeats an earlier one merged into it.
-use super::nodes;
 use super::refuse::{raise, unsupported};
+use super::{identity, nodes};
 use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::pg_sys::ConstrType::*;
@@ -221,7 +221,7 @@ unsafe fn index_statement(
         (*statement).nulls_not_distinct = (*constraint).nulls_not_distinct;
         (*statement).idxname = (*constraint).conname;
         (*statement).relation = table;
-        (*statement).accessMethod = nodes::pstrdup("mot");
+        (*statement).accessMethod = pg_sys::pstrdup(identity::INDEX_METHOD.as_ptr());
         (*statement).options = (*constraint).options;
         (*statement).tableSpace = (*constraint).indexspace;
         if !(*constraint).including.is_null() {

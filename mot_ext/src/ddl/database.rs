@@ -1,6 +1,7 @@
 //! CREATE DATABASE and DROP DATABASE: core copies and removes files, and knows nothing of rows that lie in memory.
 //!
-//! **A copy.** The catalog rows of the template's memory-optimized tables are copied with its files, the rows are not. So a template with rows in such
+//! **A copy.** A template with tables of the access method `mot` is refused: core copies their empty files under the names by which the engine would look
+//! for rows, and a file without a storage is an error. Of foreign tables the catalog rows are copied with the template's files, the rows are not. So a template with rows in such
 //! tables is refused; empty ones are empty in the copy, too, and get their storage there at first use (`storage::materialize`).
 //!
 //! That is looked at in the object access hook, which core calls when it holds its lock on the template (nobody can connect any more, and nobody
@@ -75,6 +76,14 @@ pub fn created() {
     // SAFETY: a catalog look-up. Core has looked the name up and locked what it found, so it has not changed hands since.
     let template = unsafe { pg_sys::get_database_oid(name.as_ptr(), true) };
     let storages = storages(template);
+    if storages.iter().any(|table| !table.key().is_foreign_table()) {
+        refuse::raise(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            "a database with memory-optimized tables cannot be copied",
+            None,
+            Some("Create the database from another template, and copy the tables by pg_dump and psql.".into()),
+        );
+    }
     if storages.iter().any(|storage| has_rows(*storage)) {
         // Counted as transactions end; whether there are any was looked at.
         let rows: u64 = storages

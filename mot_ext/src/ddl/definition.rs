@@ -3,6 +3,7 @@ use super::index_columns::{INDOPTION_DESC, INDOPTION_NULLS_FIRST};
 use super::refuse::unsupported;
 use crate::keys;
 use crate::pg::{self, version};
+use mot_engine::FileKey;
 use mot_engine::key::{IndexDefinition, KeyColumn};
 use pgrx::pg_sys;
 
@@ -37,6 +38,7 @@ pub unsafe fn index_definition(
         }
         IndexDefinition {
             relation: (*index).rd_id.to_u32(),
+            file: FileKey::NONE,
             unique: form.indisunique,
             nulls_not_distinct: form.indnullsnotdistinct,
             columns,

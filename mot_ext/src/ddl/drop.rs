@@ -6,7 +6,7 @@
 //! the transaction and frees memory at commit only.
 use super::refuse::unsupported;
 use super::utility::Statement;
-use super::{database, identity, inheritance, made, nodes, storage};
+use super::{database, identity, inheritance, made, nodes, storage, tables};
 use pgrx::pg_sys::{self, ObjectType::*};
 use pgrx::prelude::*;
 use std::cell::Cell;
@@ -45,11 +45,18 @@ unsafe extern "C-unwind" fn object_access(
         } else if access == pg_sys::ObjectAccessType::OAT_POST_CREATE && sub_object == 0 {
             if class == pg_sys::RelationRelationId {
                 made::note(object);
+                relation_created(object);
             } else if class == pg_sys::DatabaseRelationId {
                 database_created();
             }
         }
     }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn relation_created(relation: pg_sys::Oid) {
+    // SAFETY: core has just made it.
+    unsafe { tables::created(relation) };
 }
 
 #[pg_guard]
@@ -71,7 +78,7 @@ unsafe extern "C-unwind" fn dropped(class: pg_sys::Oid, object: pg_sys::Oid) {
             pg_sys::RELKIND_INDEX if identity::is_mot_index(object) => {
                 storage::drop_index(object);
             }
-            _ => {}
+            _ => tables::dropped(object),
         }
     }
 }

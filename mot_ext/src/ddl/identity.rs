@@ -8,9 +8,12 @@ use crate::fdw;
 use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
+use std::ffi::CStr;
 
-/// Name of the server that comes with the extension, and of the access method.
+/// Name of the server that comes with the extension.
 pub const NAME: &str = "mot";
+/// Name of the access method of our indexes.
+pub const INDEX_METHOD: &CStr = c"mot_foreign_index";
 
 /// Whether a foreign server belongs to a wrapper of ours.
 pub fn is_mot_server(server: pg_sys::Oid) -> bool {
@@ -165,7 +168,7 @@ pub unsafe fn name_schema(name: *mut pg_sys::RangeVar, locked: pg_sys::Oid) {
 /// The access method of our indexes.
 pub fn access_method() -> pg_sys::Oid {
     // SAFETY: a catalog look-up that raises when the method is missing.
-    unsafe { pg_sys::get_index_am_oid(c"mot".as_ptr(), false) }
+    unsafe { pg_sys::get_index_am_oid(INDEX_METHOD.as_ptr(), false) }
 }
 
 /// A callback of RangeVarGetRelidExtended: raises unless the user may maintain the table.

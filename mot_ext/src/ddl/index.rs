@@ -12,7 +12,7 @@ use crate::pg::{report, version};
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::prelude::*;
-use std::ffi::c_char;
+use std::ffi::{CStr, c_char};
 
 /// CREATE INDEX on a memory-optimized table.
 pub unsafe fn create(statement: &Statement, node: *mut pg_sys::IndexStmt) -> bool {
@@ -49,7 +49,8 @@ pub unsafe fn create(statement: &Statement, node: *mut pg_sys::IndexStmt) -> boo
 unsafe fn of_copied_table(statement: &Statement, node: *mut pg_sys::IndexStmt) -> bool {
     // SAFETY: a live node of this type.
     unsafe {
-        if !statement.is_part() || nodes::text((*node).accessMethod) != identity::NAME {
+        let names_ours = CStr::from_ptr((*node).accessMethod) == identity::INDEX_METHOD;
+        if !statement.is_part() || !names_ours {
             return false;
         }
         let node = nodes::copy(node);
@@ -319,11 +320,13 @@ fn refuse_index(message: String) -> ! {
 unsafe fn check_supported(stmt: *mut pg_sys::IndexStmt) {
     // SAFETY: a live statement that the caller owns.
     unsafe {
-        let method = nodes::text((*stmt).accessMethod);
-        if method != "btree" && method != identity::NAME {
+        let method = CStr::from_ptr((*stmt).accessMethod);
+        let is_ours = [c"btree", c"mot", identity::INDEX_METHOD].contains(&method);
+        if !is_ours {
+            let method = nodes::text(method.as_ptr());
             unsupported(
                 format!("access method \"{method}\" is not supported on memory-optimized tables"),
-                "Leave USING out: the only access method is \"mot\", an ordered index.",
+                "Leave USING out: the only access method is \"mot_foreign_index\", an ordered index.",
             );
         }
         if !(*stmt).whereClause.is_null() {

@@ -1,8 +1,8 @@
 //! The columns of an index: which attribute, collation, operator class and order each has, and what the index is called.
 //!
 //! Core's ComputeIndexAttrs, ChooseIndexColumnNames and ChooseIndexName, for the indexes a memory-optimized table can have.
-use super::nodes;
 use super::refuse::{raise, unsupported};
+use super::{identity, nodes};
 use crate::keys;
 use crate::pg::{text, version};
 use pgrx::pg_sys::NodeTag::*;
@@ -145,7 +145,12 @@ unsafe fn operator_class(
         let class = if (*element).opclass.is_null() || names_default_order(element, type_oid, am) {
             pg_sys::GetDefaultOpClass(type_oid, am)
         } else {
-            pg_sys::ResolveOpClass((*element).opclass, type_oid, c"mot".as_ptr(), am)
+            pg_sys::ResolveOpClass(
+                (*element).opclass,
+                type_oid,
+                identity::INDEX_METHOD.as_ptr(),
+                am,
+            )
         };
         let refuse = || -> ! {
             unsupported(

@@ -24,6 +24,7 @@
 //! | `row_work` | statements over rows, without privileges, triggers and conditions |
 //! | `latest` | queries under the latest snapshot, as core reads catalogs |
 //! | `search_path` | whose operators the text of our own statements means |
+//! | [`tables`] | tables of the access method `mot`: a room of its own |
 //! | `identity`, `nodes`, `inheritance`, `refuse` | whose relation it is; parse trees; errors |
 //!
 //! The hooks are installed only when the library is preloaded; without it the handlers answer (so `\d` and pg_dump work), tables cannot
@@ -65,11 +66,13 @@ mod search_path;
 mod set_aside;
 mod starting_values;
 mod storage;
+pub mod tables;
 mod utility;
 
+pub use definition::index_definition;
 #[cfg(debug_assertions)]
 pub use identity::is_mot_table;
-pub use storage::{materialize, truncate};
+pub use storage::{duplicated, keep_from_older, materialize, truncate};
 
 /// Installs the hooks; a line of `_PG_init`.
 pub fn init() {

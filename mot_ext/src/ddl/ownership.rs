@@ -23,7 +23,7 @@ unsafe fn follow_where(condition: &str, arguments: &[latest::Argument]) {
          JOIN pg_catalog.pg_class x ON x.oid = i.indexrelid
          JOIN pg_catalog.pg_am m ON m.oid = x.relam
          JOIN pg_catalog.pg_class t ON t.oid = i.indrelid
-         WHERE t.relkind = 'f' AND m.amname = 'mot' AND x.relowner <> t.relowner {condition}"
+         WHERE t.relkind = 'f' AND m.amname = 'mot_foreign_index' AND x.relowner <> t.relowner {condition}"
     );
     let astray = latest::select(&query, arguments, |row| {
         row.get::<pg_sys::Oid>(1).zip(row.get::<pg_sys::Oid>(2))

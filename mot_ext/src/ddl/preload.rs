@@ -14,7 +14,7 @@
 use super::{identity, partition, retype};
 use crate::errors;
 use crate::pg::version;
-use crate::shmem;
+use crate::{shmem, storage};
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::pg_sys::{self, ObjectAccessType::*};
 use pgrx::prelude::*;
@@ -59,7 +59,7 @@ unsafe fn changes_definition(statement: *mut pg_sys::Node) -> bool {
             }
             T_IndexStmt => {
                 let relation = (*statement.cast::<pg_sys::IndexStmt>()).relation;
-                identity::is_mot_table(identity::lookup(relation))
+                is_ours(identity::lookup(relation))
             }
             T_AlterTableStmt => {
                 let statement = &*statement.cast::<pg_sys::AlterTableStmt>();
@@ -87,7 +87,10 @@ unsafe fn changes_definition(statement: *mut pg_sys::Node) -> bool {
 }
 
 fn is_ours(relation: pg_sys::Oid) -> bool {
-    identity::is_mot_table(relation) || identity::is_mot_index(relation)
+    identity::is_mot_table(relation)
+        || identity::is_mot_index(relation)
+        || storage::is_mot_table(relation)
+        || storage::is_mot_index(relation)
 }
 
 struct Hook {

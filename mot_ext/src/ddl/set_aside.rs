@@ -2,7 +2,7 @@
 //!
 //! Core would make them anew itself, for their keys may have another order, and refuses to on a foreign table. As in core's own doing, no right is asked
 //! for it, no event trigger hears of it, and comments stay. An index that the statement itself drops is left to it.
-use super::{index, nodes, refuse};
+use super::{identity, index, nodes, refuse};
 use pgrx::PgSqlErrorCode;
 use pgrx::pg_sys;
 use pgrx::pg_sys::AlterTableType::*;
@@ -226,7 +226,7 @@ unsafe fn of_constraint(
             .collect();
         let statement = nodes::make::<pg_sys::IndexStmt>(T_IndexStmt);
         (*statement).idxname = pg_sys::get_rel_name(form.indexrelid);
-        (*statement).accessMethod = nodes::pstrdup("mot");
+        (*statement).accessMethod = pg_sys::pstrdup(identity::INDEX_METHOD.as_ptr());
         (*statement).indexParams = nodes::list(&keys);
         (*statement).unique = true;
         (*statement).primary = form.indisprimary;

@@ -90,7 +90,7 @@ pub unsafe fn build_index(table: pg_sys::Relation, index: pg_sys::Oid) {
 }
 
 /// Keeps the planner from using an index under snapshots that are older than it: `indcheckxmin`, as core does where such a snapshot would miss rows.
-unsafe fn keep_from_older(index: pg_sys::Oid) {
+pub unsafe fn keep_from_older(index: pg_sys::Oid) {
     // SAFETY: a catalog's row, copied, changed and put back; what is opened here is closed here.
     unsafe {
         let catalog = pg_sys::table_open(
@@ -123,7 +123,7 @@ fn build(storage: TableRef, definition: &IndexDefinition) -> Result<Build, Engin
 }
 
 /// Core's error for a unique index that cannot be built.
-unsafe fn duplicated(
+pub unsafe fn duplicated(
     table: pg_sys::Relation,
     index: pg_sys::Relation,
     storage: TableRef,

@@ -8,7 +8,7 @@
 //! - A plan may be cached (`readOnlyTree`), and a handler rewrites what it is given: handlers always work on a copy.
 use super::{
     alter, attached, copy, create_table, database, domain, drop, identity, index, lock,
-    maintenance, nodes,
+    maintenance, nodes, tables,
 };
 use crate::compiled;
 use crate::pg::guard;
@@ -134,12 +134,31 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
             | T_CreatedbStmt
             | T_AlterFdwStmt
             | T_LoadStmt
+            | T_AlterTableMoveAllStmt
+            | T_CreateExtensionStmt
+            | T_AlterExtensionStmt
+            | T_RefreshMatViewStmt
     )
 }
 
 /// Lets a handler do the statement; false when it is for PostgreSQL alone, perhaps with another parse tree.
 unsafe fn handle(passed: &mut Statement) -> bool {
-    // SAFETY: `process_utility` passes its own frame's statement; each cast follows the node's tag.
+    // SAFETY: `process_utility` passes its own frame's statement.
+    unsafe {
+        let Some(after) = tables::before(passed) else {
+            return dispatch(passed);
+        };
+        if !dispatch(passed) {
+            passed.run(nodes::copy(passed.node()));
+        }
+        after.finish();
+        true
+    }
+}
+
+/// Lets the handler of foreign tables do the statement, as `handle`.
+unsafe fn dispatch(passed: &mut Statement) -> bool {
+    // SAFETY: a live statement; each cast follows the node's tag.
     unsafe {
         let statement = &*passed;
         let node = statement.node();
@@ -151,8 +170,7 @@ unsafe fn handle(passed: &mut Statement) -> bool {
             Next::Done => true,
             Next::PassOn => false,
             Next::PassOnAs(node) => {
-                let plan = statement.plan_of(node);
-                passed.plan = plan;
+                passed.replace(node);
                 false
             }
         }
@@ -183,6 +201,9 @@ unsafe fn is_done_here(statement: &Statement, node: *mut pg_sys::Node) -> bool {
             T_RuleStmt => attached::create_rule(node.cast()),
             T_CreatePublicationStmt => {
                 let node = node.cast::<pg_sys::CreatePublicationStmt>();
+                if (*node).for_all_tables {
+                    attached::warn_of_tables_left_out();
+                }
                 attached::publish((*node).pubobjects)
             }
             T_AlterPublicationStmt => {
@@ -206,6 +227,12 @@ impl Statement {
     pub fn node(&self) -> *mut pg_sys::Node {
         // SAFETY: the plan of a utility statement is live during its execution.
         unsafe { (*self.plan).utilityStmt }
+    }
+
+    /// Gives the statement another parse tree, which lives as long as it.
+    pub unsafe fn replace<T>(&mut self, node: *mut T) {
+        // SAFETY: the caller owns the node.
+        self.plan = unsafe { self.plan_of(node) };
     }
 
     /// Whether the statement stands alone or at the top of a multi-statement string.

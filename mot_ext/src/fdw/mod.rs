@@ -11,7 +11,7 @@
 //! - The engine never waits; the loops in `write` and `lock_rows` wait and call it again, as heapam does.
 mod aggregate;
 mod analyze;
-mod bounds;
+pub mod bounds;
 mod by_row;
 pub mod commit_order;
 mod conditions;
@@ -21,7 +21,7 @@ mod explain;
 mod expressions;
 mod filter;
 mod handler;
-mod lock_rows;
+pub mod lock_rows;
 mod modify;
 mod parallel;
 mod patch;
@@ -33,16 +33,17 @@ pub mod relation_info;
 mod routing;
 pub mod row_slot;
 mod scan;
-mod serializable;
+pub mod serializable;
 mod short_range;
-mod size;
+pub mod size;
 mod triggers;
 mod truncate;
 pub mod tuple;
 mod upsert;
-mod write;
+pub mod write;
 
 pub use aggregate::end as end_aggregate;
+pub use conditions::Test;
 pub use direct_modify::{Change, check_columns};
 pub use expressions::{Value, evaluate, passes, project, project_to};
 pub use filter::{Filter, Verdict};
@@ -52,7 +53,7 @@ pub use lock_rows::{
     strength as lock_strength,
 };
 pub use patch::Patch;
-pub use private::{Private, items, list};
+pub use private::{Key, Private, items, list};
 pub use routing::note as note_routing;
 pub use scan::{Scan, state as scan_state};
 pub use serializable::emptied as check_readers_of_all;

@@ -15,6 +15,7 @@
 //!   same, for a key is unique by its bytes: by a nondeterministic collation, or times without zone as times with it. Core asks whether uniqueness is `immediate` before each such proof, and for nothing else.
 use super::handler;
 use super::private::{cells, items};
+use crate::ddl;
 use crate::pg::depth::{Depth, is_found_below};
 use crate::relation;
 use pgrx::pg_sys;
@@ -49,6 +50,7 @@ unsafe extern "C-unwind" fn get_relation_info(
         if let Some(previous) = PREVIOUS.0.get() {
             previous(root, relation, has_children, rel);
         }
+        ddl::tables::index_order::describe(root, relation, rel);
         let wrapper = (*rel).fdwroutine;
         if wrapper.is_null() || !handler::is_routine(wrapper) {
             return;

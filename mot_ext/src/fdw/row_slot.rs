@@ -6,8 +6,7 @@
 //! what PL/pgSQL, sorts or triggers keep are copies.
 //!
 //! Core asks a foreign scan's slot for nothing that depends on its kind ("Don't know what an FDW might return", `ExecInitForeignScan`). A
-//! re-evaluation has the rows that it refetches put into it (`tuple::store_copy`: copies, which it owns). It can be no target of `ExecCopySlot`, which nobody makes it: core's own function
-//! raises an error then.
+//! re-evaluation has the rows that it refetches put into it (`tuple::store_copy`: copies, which it owns).
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::c_int;
@@ -27,6 +26,7 @@ static KIND: LazyLock<Kind> = LazyLock::new(|| {
         materialize: Some(materialize),
         get_heap_tuple: Some(get_heap_tuple),
         copy_heap_tuple: Some(copy_heap_tuple),
+        copyslot: Some(copyslot),
         ..*heap()
     })
 });
@@ -74,6 +74,9 @@ pub unsafe fn complete(copy: pg_sys::HeapTuple) {
     unsafe {
         let header = (*copy).t_data;
         let cid = command(header);
+        // The engine keeps a version's ordinal where a heap tuple has its transaction's state.
+        (*header).t_infomask &= !(pg_sys::HEAP_XACT_MASK as u16);
+        (*header).t_infomask2 &= !(pg_sys::HEAP2_XACT_MASK as u16);
         let fields = &mut (*header).t_choice.t_heap;
         fields.t_xmax = pg_sys::InvalidTransactionId;
         fields.t_field3.t_cid = cid;
@@ -152,5 +155,26 @@ unsafe extern "C-unwind" fn copy_heap_tuple(
             complete(copy);
         }
         copy
+    }
+}
+
+/// Core's function for its own kind refuses a target of any other.
+#[pg_guard]
+unsafe extern "C-unwind" fn copyslot(
+    target: *mut pg_sys::TupleTableSlot,
+    source: *mut pg_sys::TupleTableSlot,
+) {
+    // SAFETY: as core calls it: a slot of this kind, and a filled one of any kind whose copy the target owns.
+    unsafe {
+        let copy_of = (*(*source).tts_ops)
+            .copy_heap_tuple
+            .expect("every kind has it");
+        let old = pg_sys::MemoryContextSwitchTo((*target).tts_mcxt);
+        let copy = pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            #[allow(ffi_unwind_calls)]
+            copy_of(source)
+        });
+        pg_sys::MemoryContextSwitchTo(old);
+        super::tuple::store_owned(target, copy);
     }
 }

@@ -51,7 +51,7 @@ pub unsafe fn get_foreign_rel_size(
 /// Takes the indexes from the planner that lack rows for snapshots as old as this session's oldest one, as core does where `indcheckxmin` is set: a plan
 /// made so is kept only until its session's snapshots are younger. The catalog knows of the primary's snapshots alone, these are of a standby's, which
 /// go on when it is promoted.
-unsafe fn leave_out_young_indexes(
+pub unsafe fn leave_out_young_indexes(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
     table: TableRef,

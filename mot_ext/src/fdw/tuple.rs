@@ -82,11 +82,7 @@ pub unsafe fn store_copy(
             || std::ptr::eq(ops, &raw const pg_sys::TTSOpsHeapTuple)
         {
             // Core's way knows its own kind alone, and would form the row of ours anew, without its system columns.
-            clear(slot);
-            let heap = slot.cast::<pg_sys::HeapTupleTableSlot>();
-            (*slot).tts_flags &= !(pg_sys::TTS_FLAG_EMPTY as u16);
-            (*slot).tts_flags |= pg_sys::TTS_FLAG_SHOULDFREE as u16;
-            (*heap).tuple = copy;
+            store_owned(slot, copy);
         } else {
             pg_sys::ExecForceStoreHeapTuple(copy, slot, true);
         }
@@ -108,6 +104,20 @@ pub unsafe fn materialize(slot: *mut pg_sys::TupleTableSlot) {
             #[allow(ffi_unwind_calls)]
             materialize(slot)
         });
+    }
+}
+
+/// Gives a slot of the heap kind's form a tuple in the slot's own memory context.
+pub unsafe fn store_owned(slot: *mut pg_sys::TupleTableSlot, tuple: pg_sys::HeapTuple) {
+    // SAFETY: the caller's slot of that form; the tuple is nobody else's.
+    unsafe {
+        clear(slot);
+        let heap = slot.cast::<pg_sys::HeapTupleTableSlot>();
+        (*slot).tts_flags &= !(pg_sys::TTS_FLAG_EMPTY as u16);
+        (*slot).tts_flags |= pg_sys::TTS_FLAG_SHOULDFREE as u16;
+        (*slot).tts_tid = (*tuple).t_self;
+        (*slot).tts_tableOid = (*tuple).t_tableOid;
+        (*heap).tuple = tuple;
     }
 }
 

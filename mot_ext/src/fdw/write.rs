@@ -131,14 +131,14 @@ impl Target {
     /// A new state of a row wants a key that a running transaction holds. Not waiting with the state in place: an entry of an earlier state of the row, which
     /// somebody still sees, may lead others to it by a key that it has no entry for yet; they would wait for us, and we maybe for them. It is taken back,
     /// and the row locked meanwhile, so that nobody else changes it (if somebody was quicker, the next attempt finds out).
-    fn wait_for_key(&self, slot: Slot, seen: VersionRef, by: Xid, queue: &mut RowLockQueue) {
+    pub fn wait_for_key(&self, slot: Slot, seen: VersionRef, by: Xid, queue: &mut RowLockQueue) {
         xact::current().retract(self.session);
         let _: Locked = self.lock(slot, seen, LockStrength::Update);
         queue.wait_for_transaction(slot, by);
     }
 
     /// Refuses a new state that has a key of another row's.
-    fn duplicate(
+    pub fn duplicate(
         &self,
         index: IndexRef,
         slot: Slot,

@@ -356,6 +356,10 @@ callbacks!(A B C D);
 callbacks!(A B C D E);
 callbacks!(A B C D E F);
 callbacks!(A B C D E F G);
+callbacks!(A B C D E F G H);
+callbacks!(A B C D E F G H I);
+callbacks!(A B C D E F G H I J);
+callbacks!(A B C D E F G H I J K);
 
 /// The function pointer by which PostgreSQL calls one of our functions through [`run`]: `guarded!(function(a, b))`, with
 /// a name for each of its arguments.

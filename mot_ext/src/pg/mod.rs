@@ -3,6 +3,7 @@
 //!
 //! pgrx wraps each bound function in a thread check and a `sigsetjmp`. That is right wherever PostgreSQL may raise an error;
 //! the functions declared `extern "C"` here are those proven (by reading their source in 15 to 18) never to raise one.
+pub mod btree;
 pub mod checkpointer;
 pub mod depth;
 pub mod executor;

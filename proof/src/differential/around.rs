@@ -49,7 +49,7 @@ impl Around {
         ][rng.random_range(0..5)];
         Around {
             view: rng.random_ratio(2, 3).then(|| view(rng, table, takes)),
-            has_parent: rng.random_ratio(1, 3),
+            has_parent: !table.ordinary.is_partitioned && rng.random_ratio(1, 3),
         }
     }
 

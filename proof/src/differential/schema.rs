@@ -1,10 +1,12 @@
 //! Random tables: types, keys, unique constraints, checks, defaults, indexes. Small domains, so that rows collide.
 
 use super::around::Around;
+use super::ordinary::Ordinary;
 use super::triggers;
 use rand::Rng;
 use rand::rngs::SmallRng;
 use std::fmt::Write;
+use tpcc::engine::Engine;
 
 /// Types of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,6 +176,17 @@ impl Column {
         self.kind.literal(rng, span)
     }
 
+    /// Takes the values of a key that it refers to, and NULL.
+    pub fn refer_to(&mut self, rng: &mut SmallRng, key: &Column) {
+        self.kind = key.kind;
+        self.span = key.span;
+        self.is_nullable = true;
+        self.definition = key.kind.sql().to_owned();
+        if rng.random() {
+            let _ = write!(self.definition, " DEFAULT {}", self.literal(rng));
+        }
+    }
+
     /// A value to compare with: one in use, or now and then one that nothing is beyond.
     pub fn bound(&self, rng: &mut SmallRng) -> String {
         match self.kind.extremes() {
@@ -201,11 +214,13 @@ pub struct Table {
     indexes: Vec<String>,
     triggers: Vec<String>,
     pub around: Around,
+    pub ordinary: Ordinary,
 }
 
 impl Table {
-    /// Draws one.
-    pub fn draw(rng: &mut SmallRng, name: &str) -> Table {
+    /// Draws one, to stand beside `earlier` ones; the MOT side's is kept by `engine`.
+    pub fn draw(rng: &mut SmallRng, name: &str, engine: Engine, earlier: &[Table]) -> Table {
+        let mut ordinary = Ordinary::draw(rng, engine);
         let key_columns = if rng.random_ratio(1, 3) { 2 } else { 1 };
         let count = key_columns + rng.random_range(2..6);
         let mut columns: Vec<Column> = (0..count)
@@ -231,14 +246,17 @@ impl Table {
                 }
             })
             .collect();
-        let key: Vec<&str> = columns[..key_columns]
+        let key: Vec<String> = columns[..key_columns]
             .iter()
-            .map(|column| column.name.as_str())
+            .map(|column| column.name.clone())
             .collect();
         let mut constraints = vec![format!(
             "CONSTRAINT {name}_key PRIMARY KEY ({})",
             key.join(", ")
         )];
+        let refers = rng.random_range(key_columns..count);
+        let reference = ordinary.refer(rng, name, &mut columns[refers], earlier);
+        constraints.extend(reference);
         let mut indexes = Vec::new();
         for number in key_columns..count {
             let column = &mut columns[number];
@@ -250,7 +268,12 @@ impl Table {
                     "CONSTRAINT {name}_{column_name}_check CHECK ({column_name} < 18)"
                 ));
             }
-            if is_key_type && column.kind != Type::Bool && rng.random_ratio(1, 5) {
+            // Keys of a partitioned table have all columns that it is partitioned by.
+            let may_be_unique = is_key_type
+                && column.kind != Type::Bool
+                && !ordinary.is_partitioned
+                && !(ordinary.refers_to.is_some() && number == refers);
+            if may_be_unique && rng.random_ratio(1, 5) {
                 column.is_unique = true;
                 constraints.push(format!(
                     "CONSTRAINT {name}_{column_name}_unique UNIQUE ({column_name})"
@@ -276,6 +299,7 @@ impl Table {
             indexes,
             triggers: Vec::new(),
             around: Around::default(),
+            ordinary,
         };
         if !table.set_column().is_unique {
             table.triggers = triggers::draw(rng, &table);
@@ -294,22 +318,16 @@ impl Table {
     }
 
     /// The statements that make it.
-    pub fn create(&self, is_mot: bool) -> Vec<String> {
+    pub fn create(&self, engine: Engine) -> Vec<String> {
         let columns = self
             .columns
             .iter()
             .map(|column| format!("{} {}", column.name, column.definition));
         let body: Vec<String> = columns.chain(self.constraints.iter().cloned()).collect();
         let body = body.join(", ");
-        let table = if is_mot {
-            format!("CREATE FOREIGN TABLE {} ({body}) SERVER mot", self.name)
-        } else {
-            format!(
-                "CREATE TABLE {} ({body}) WITH (autovacuum_enabled = off)",
-                self.name
-            )
-        };
-        std::iter::once(table)
+        let tables = self.ordinary.create(&self.name, &body, engine);
+        tables
+            .into_iter()
             .chain(self.indexes.iter().cloned())
             .chain(self.triggers.iter().cloned())
             .chain(self.around.create(self))

@@ -3,23 +3,19 @@
 use super::schema::{Column, Table};
 use rand::Rng;
 use rand::rngs::SmallRng;
+use tpcc::engine::Engine;
 
 /// Where triggers write. Of the side's kind, like the tables they belong to.
 pub const LOG: &str = "log";
 
 /// What the triggers of a side need.
-pub fn prepare(is_mot: bool) -> Vec<String> {
-    let (foreign, server) = if is_mot {
-        ("FOREIGN ", " SERVER mot")
-    } else {
-        ("", "")
-    };
+pub fn prepare(engine: Engine) -> Vec<String> {
     // What a row is: for a statement nothing, for a deletion the old one.
     let row = "CASE WHEN TG_LEVEL = 'STATEMENT' THEN NULL WHEN TG_OP = 'DELETE' THEN OLD::text ELSE NEW::text END";
     let old = "CASE WHEN TG_LEVEL = 'ROW' AND TG_OP = 'UPDATE' THEN OLD::text END";
     let returned = "IF TG_OP = 'DELETE' THEN RETURN OLD; ELSE RETURN NEW; END IF";
     vec![
-        format!("CREATE {foreign}TABLE {LOG} (who text, what text, row text, old text){server}"),
+        engine.create(&format!("{LOG} (who text, what text, row text, old text)")),
         format!(
             "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
                INSERT INTO {LOG} VALUES (TG_NAME, TG_OP, {row}, {old}); {returned}; END $$"
@@ -30,7 +26,39 @@ pub fn prepare(is_mot: bool) -> Vec<String> {
                IF number < 2 AND TG_WHEN = 'BEFORE' THEN RETURN NULL; END IF;
                IF number = 2 THEN RAISE EXCEPTION 'refused'; END IF; {returned}; END $$"
         ),
+        note_rows("note_old", "NULL", &all("old_rows")),
+        note_rows("note_new", &all("new_rows"), "NULL"),
+        note_rows("note_both", &all("new_rows"), &all("old_rows")),
     ]
+}
+
+/// All rows of a transition table, in no order of a plan.
+fn all(rows: &str) -> String {
+    format!("(SELECT string_agg(r::text, '|' ORDER BY r::text COLLATE \"C\") FROM {rows} r)")
+}
+
+/// A function for triggers with transition tables.
+fn note_rows(name: &str, new: &str, old: &str) -> String {
+    format!(
+        "CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+           INSERT INTO {LOG} VALUES (TG_NAME, TG_OP, {new}, {old}); RETURN NULL; END $$"
+    )
+}
+
+/// A trigger with transition tables: of one event, after the statement.
+fn of_rows(rng: &mut SmallRng, table: &str, number: usize) -> String {
+    let (event, tables, function) = [
+        ("INSERT", "NEW TABLE AS new_rows", "note_new"),
+        (
+            "UPDATE",
+            "OLD TABLE AS old_rows NEW TABLE AS new_rows",
+            "note_both",
+        ),
+        ("DELETE", "OLD TABLE AS old_rows", "note_old"),
+    ][rng.random_range(0..3)];
+    format!(
+        "CREATE TRIGGER {table}_{number} AFTER {event} ON {table} REFERENCING {tables} FOR EACH STATEMENT EXECUTE FUNCTION {function}()"
+    )
 }
 
 /// Draws a table's.
@@ -63,6 +91,7 @@ pub fn draw(rng: &mut SmallRng, table: &Table) -> Vec<String> {
                 )
             }
             3 => format!("{trigger} {events} ON {name} FOR EACH ROW EXECUTE FUNCTION choose()"),
+            4..=5 if table.ordinary.is_ordinary => of_rows(rng, name, number),
             _ => format!(
                 "{trigger} {events} ON {name} FOR EACH ROW{} EXECUTE FUNCTION note()",
                 condition(rng, events, column)

@@ -12,6 +12,7 @@ use rand::{Rng, SeedableRng};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use tpcc::engine::Engine;
 
 /// The database of the tables.
 const DATABASE: &str = "proof_history";
@@ -22,6 +23,8 @@ pub struct Plan {
     pub level: Level,
     pub kind: Kind,
     pub tables: Tables,
+    /// What keeps the rows of those that are memory-optimized.
+    pub mot: Engine,
     pub connections: u32,
     pub duration: Duration,
     pub seed: u64,
@@ -43,7 +46,7 @@ pub fn run(plan: &Plan, target: &mut Target<'_>) -> Result<History> {
         Target::Given(place) => place.clone(),
         Target::Private(servers) => servers.place()?,
     };
-    tables::make(&place, DATABASE, plan.tables, plan.kind)?;
+    tables::make(&place, DATABASE, plan)?;
     let crowd = Crowd {
         place: Mutex::new(place.database(DATABASE)),
         tables: plan.tables,

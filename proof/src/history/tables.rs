@@ -1,8 +1,10 @@
 //! The tables of a history: keys spread over one or two, MOT or heap, with an index by group.
 
 use super::record::Kind;
+use super::run::Plan;
 use crate::failure::Result;
 use crate::wire::{Place, Session};
+use tpcc::engine::Engine;
 
 /// Keys of one group.
 pub const GROUP: u64 = 4;
@@ -36,7 +38,7 @@ impl Tables {
 }
 
 /// Makes them, in a database of their own.
-pub fn make(place: &Place, database: &str, tables: Tables, kind: Kind) -> Result<()> {
+pub fn make(place: &Place, database: &str, plan: &Plan) -> Result<()> {
     let mut session = Session::open(place)?;
     session.must("SET client_min_messages = warning")?;
     session.must(&format!("DROP DATABASE IF EXISTS {database}"))?;
@@ -44,30 +46,26 @@ pub fn make(place: &Place, database: &str, tables: Tables, kind: Kind) -> Result
     drop(session);
     let mut session = Session::open(&place.clone().database(database))?;
     session.must("CREATE EXTENSION IF NOT EXISTS mot")?;
-    let value = match kind {
+    let value = match plan.kind {
         Kind::List => "int[]",
         Kind::Register => "int",
     };
-    for (table, is_mot) in tables.names() {
-        let (create, end) = if *is_mot {
-            ("CREATE FOREIGN TABLE", " SERVER mot")
-        } else {
-            ("CREATE TABLE", "")
-        };
-        session.must(&format!(
-            "{create} {table} (k bigint PRIMARY KEY, grp bigint NOT NULL, v {value} NOT NULL){end}"
-        ))?;
+    for (table, is_mot) in plan.tables.names() {
+        let engine = if *is_mot { plan.mot } else { Engine::Heap };
+        session.must(&engine.create(&format!(
+            "{table} (k bigint PRIMARY KEY, grp bigint NOT NULL, v {value} NOT NULL)"
+        )))?;
         session.must(&format!("CREATE INDEX {table}_grp ON {table} (grp)"))?;
-        let put = match kind {
+        let put = match plan.kind {
             Kind::List => format!("{table}.v || excluded.v"),
             Kind::Register => "excluded.v".to_owned(),
         };
         // Statements of a function are planned once per session and run compiled where they can.
-        let change = match kind {
+        let change = match plan.kind {
             Kind::List => "v || value",
             Kind::Register => "value",
         };
-        let whole = match kind {
+        let whole = match plan.kind {
             Kind::List => "ARRAY[value]",
             Kind::Register => "value",
         };

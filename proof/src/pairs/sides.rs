@@ -8,6 +8,7 @@ use super::text::Texts;
 use crate::failure::{Refusal, Result};
 use crate::wire::{Answer, Place, Row, Session, Standing};
 use std::collections::BTreeMap;
+use tpcc::engine::Engine;
 
 const DATABASE: &str = "proof_pairs";
 /// The settings of the MOT sides.
@@ -29,7 +30,7 @@ pub struct Sides {
 
 impl Sides {
     /// Makes the database, the tables and the functions.
-    pub fn make(place: &Place, pairs: &[Pair]) -> Result<Sides> {
+    pub fn make(place: &Place, pairs: &[Pair], mot: Engine) -> Result<Sides> {
         let database = place.clone().database(DATABASE);
         let mut session = Session::open(place)?;
         session.must("SET client_min_messages = warning")?;
@@ -43,15 +44,15 @@ impl Sides {
             functions: functions(pairs),
             restored: 0,
         };
-        let heap = ("heap", "off");
-        let mot = SETTINGS.map(|setting| (setting, setting));
-        for (name, setting) in [heap].into_iter().chain(mot) {
+        let heap = ("heap", "off", Engine::Heap);
+        let others = SETTINGS.map(|setting| (setting, setting, mot));
+        for (name, setting, engine) in [heap].into_iter().chain(others) {
             let mut session = Session::open(&database)?;
             session.must("SET client_min_messages = warning; SET synchronous_commit = off")?;
             // Rows come in the order of the key on both sides.
             session.must("SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off")?;
             session.must(&format!("SET mot.compiled_statements = {setting}"))?;
-            for statement in tables::create(&schema(name), name != "heap") {
+            for statement in tables::create(&schema(name), engine) {
                 session.must(&statement)?;
             }
             for ((means, statement), name) in &sides.functions {

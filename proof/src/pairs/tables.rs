@@ -1,5 +1,7 @@
 //! The tables that pairs run on, the functions that do the first thing, and the triggers.
 
+use tpcc::engine::Engine;
+
 pub const ITEM: &str = "item";
 /// With an AFTER trigger that does nothing.
 pub const WATCHED: &str = "watched";
@@ -27,12 +29,7 @@ pub struct Act<'a> {
 }
 
 /// The statements that make a side.
-pub fn create(schema: &str, is_mot: bool) -> Vec<String> {
-    let (foreign, server) = if is_mot {
-        ("FOREIGN ", " SERVER mot")
-    } else {
-        ("", "")
-    };
+pub fn create(schema: &str, engine: Engine) -> Vec<String> {
     let unique = |name: &str| {
         format!("CONSTRAINT {name}_key PRIMARY KEY (id), CONSTRAINT {name}_n UNIQUE (n)")
     };
@@ -44,19 +41,19 @@ pub fn create(schema: &str, is_mot: bool) -> Vec<String> {
             GUARDED => "length int GENERATED ALWAYS AS (length(name)) STORED, ",
             _ => "",
         };
-        statements.push(format!(
-            "CREATE {foreign}TABLE {name} (id int, name text, n int, {generated}{}){server}",
+        statements.push(engine.create(&format!(
+            "{name} (id int, name text, n int, {generated}{})",
             unique(name)
-        ));
+        )));
     }
     statements.push(format!(
         "CREATE TABLE {PARTS} (id int, name text, n int) PARTITION BY LIST ((id % 2))"
     ));
     for (name, value) in [("parts_odd", 1), ("parts_even", 0)] {
-        statements.push(format!(
-            "CREATE {foreign}TABLE {name} PARTITION OF {PARTS} ({}) FOR VALUES IN ({value}){server}",
+        statements.push(engine.create(&format!(
+            "{name} PARTITION OF {PARTS} ({}) FOR VALUES IN ({value})",
             unique(name)
-        ));
+        )));
     }
     statements.push(format!(
         "CREATE VIEW {VIEW} AS SELECT id, name, n FROM {ITEM} WHERE id > 0 WITH CHECK OPTION"

@@ -2,12 +2,15 @@
 use super::types::{Class, TYPES, Type, one};
 use rand::Rng;
 use rand::rngs::SmallRng;
+use tpcc::engine::Engine;
 
 /// A column, besides `id`.
 #[derive(Clone, Debug)]
 pub struct Column {
     pub name: String,
     pub kind: Type,
+    /// Older rows have its default from the catalog alone.
+    has_missing: bool,
 }
 
 /// A table: `id` is its key.
@@ -23,10 +26,12 @@ pub struct Table {
     pub is_bare: bool,
     next: u32,
     added: u32,
+    /// What keeps the rows of the MOT side.
+    mot: Engine,
 }
 
 impl Table {
-    pub fn draw(rng: &mut SmallRng, name: &'static str, is_bare: bool) -> Table {
+    pub fn draw(rng: &mut SmallRng, name: &'static str, is_bare: bool, mot: Engine) -> Table {
         // Few types, or those of one class, meet more often.
         let class = one(
             rng,
@@ -58,6 +63,7 @@ impl Table {
             columns.push(Column {
                 name: format!("c{at}"),
                 kind,
+                has_missing: false,
             });
         }
         Table {
@@ -68,30 +74,25 @@ impl Table {
             is_bare,
             next: 1,
             added: 0,
+            mot,
         }
     }
 
     /// Its definition on a side.
-    pub fn create(&self, is_mot: bool) -> Vec<String> {
+    pub fn create(&self, engine: Engine) -> Vec<String> {
         let columns: Vec<String> = self
             .columns
             .iter()
             .map(|column| format!("{} {}", column.name, column.kind.definition()))
             .collect();
         let columns = columns.join(", ");
-        let (kind, server) = match is_mot {
-            true => ("FOREIGN TABLE", " SERVER mot"),
-            false => ("TABLE", ""),
-        };
         let name = self.name;
         let key = match self.is_bare {
             true => "",
             false => " PRIMARY KEY",
         };
         if !self.is_partitioned {
-            return vec![format!(
-                "CREATE {kind} {name} (id int{key}, {columns}){server}"
-            )];
+            return vec![engine.create(&format!("{name} (id int{key}, {columns})"))];
         }
         let mut all = vec![format!(
             "CREATE TABLE {name} (id int NOT NULL, {columns}) PARTITION BY RANGE (id)"
@@ -101,9 +102,9 @@ impl Table {
             .iter()
             .zip(["MINVALUE) TO (40", "40) TO (MAXVALUE"])
         {
-            all.push(format!(
-                "CREATE {kind} {part} PARTITION OF {name} FOR VALUES FROM ({range}){server}"
-            ));
+            all.push(engine.create(&format!(
+                "{part} PARTITION OF {name} FOR VALUES FROM ({range})"
+            )));
         }
         all
     }
@@ -136,7 +137,9 @@ impl Table {
                 true => rng.random_range(0..self.columns.len().min(5)),
                 false => rng.random_range(0..self.columns.len()),
             };
-            if !found.contains(&at) && self.columns[at].kind.can_be_key() {
+            // An index on a column that older rows lack is refused so far.
+            let column = &self.columns[at];
+            if !found.contains(&at) && column.kind.can_be_key() && !column.has_missing {
                 found.push(at);
             }
         }
@@ -264,6 +267,7 @@ impl Table {
         self.columns.push(Column {
             name: name.clone(),
             kind,
+            has_missing: !default.is_empty() && self.mot == Engine::MotTable,
         });
         format!(
             "ALTER TABLE {} ADD COLUMN {name} {definition}{default}",

@@ -12,9 +12,9 @@ mod stop;
 
 pub use stop::Shutdown;
 
+use crate::engine::Engine;
 use crate::failure::{Failure, Result};
 use crate::processes;
-use crate::schema::Engine;
 use crate::target::Target;
 use std::ffi::CString;
 use std::fs::DirBuilder;

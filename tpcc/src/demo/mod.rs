@@ -11,13 +11,14 @@ mod table;
 use crate::check;
 use crate::cli::DemoArgs;
 use crate::cluster::{Cluster, Shutdown, scratch_directory};
+use crate::engine::{Engine, MotTables};
 use crate::failure::{Failure, Result};
 use crate::load::{LoadOptions, load};
 use crate::meter::{Measured, ServerMeter};
 use crate::processes::own_cpu_time;
 use crate::run::{RunOptions, run};
 use crate::scale::Scale;
-use crate::schema::{Engine, TABLES};
+use crate::schema::TABLES;
 use crate::target::{Target, execute, from_client};
 use crate::terminal::Mode;
 use std::time::{Duration, Instant};
@@ -50,6 +51,8 @@ struct Plan {
     /// Time into the last run at which the postmaster is killed.
     kill_after: Duration,
     seed: u64,
+    /// Foreign keys are for tables of the access method, and then for heap tables, too.
+    tables: MotTables,
 }
 
 impl Plan {
@@ -71,6 +74,7 @@ impl Plan {
             crowd: duration / 2,
             kill_after: duration.min(Duration::from_secs(10)),
             seed: args.seed,
+            tables: args.tables,
         })
     }
 
@@ -196,6 +200,9 @@ fn announce(args: &DemoArgs, plan: &Plan) {
         plan.rounds,
         plan.duration.as_secs_f64()
     ));
+    if plan.tables == MotTables::Method {
+        say("tables of the access method; foreign keys in both columns");
+    }
     if args.heap_in_place_of_mot {
         say("heap tables stand in for MOT tables: this tries the demo, not the engine");
     }
@@ -236,7 +243,7 @@ fn prepare(args: &DemoArgs) -> Result<Bench> {
     let mot_engine = if args.heap_in_place_of_mot {
         Engine::Heap
     } else {
-        Engine::Mot
+        args.tables.engine()
     };
     Ok(Bench {
         mot: cluster
@@ -252,7 +259,7 @@ fn prepare(args: &DemoArgs) -> Result<Bench> {
 fn load_column(bench: &Bench, plan: &Plan, column: Column) -> Result<Loaded> {
     let target = bench.target(column);
     let mut client = target.client()?;
-    if target.engine == Engine::Mot {
+    if target.engine.is_mot() {
         execute(&mut client, "CREATE EXTENSION IF NOT EXISTS mot")?;
     }
     let before = memory_bytes(target, &mut client)?;
@@ -261,6 +268,7 @@ fn load_column(bench: &Bench, plan: &Plan, column: Column) -> Result<Loaded> {
         seed: plan.seed,
         workers: std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4)),
         keys_first: false,
+        foreign_keys: plan.tables == MotTables::Method,
         verbose: false,
     };
     let start = Instant::now();
@@ -287,7 +295,7 @@ fn load_column(bench: &Bench, plan: &Plan, column: Column) -> Result<Loaded> {
 /// Bytes the tables and indexes of `target` take up: of the arena, or of heap and index files.
 fn memory_bytes(target: &Target, client: &mut postgres::Client) -> Result<i64> {
     let query = match target.engine {
-        Engine::Mot => MOT_MEMORY_QUERY.to_owned(),
+        Engine::Mot | Engine::MotTable => MOT_MEMORY_QUERY.to_owned(),
         Engine::Heap => format!(
             "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint \
              FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace \

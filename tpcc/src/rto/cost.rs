@@ -1,7 +1,7 @@
 //! What standbys and checkpoints cost, from the steady runs.
 
 use super::steady::{Condition, CpuMicros, Steady};
-use crate::schema::Engine;
+use crate::engine::Engine;
 use serde::Serialize;
 
 /// A ratio over the rounds.

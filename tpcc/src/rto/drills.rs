@@ -6,13 +6,13 @@ use super::standby;
 use crate::check;
 use crate::cli::RtoArgs;
 use crate::cluster::{Cluster, Shutdown, scratch_directory};
+use crate::engine::Engine;
 use crate::failure::{Failure, Result};
 use crate::ledger::Ledger;
 use crate::ledger_check;
 use crate::load::{LoadOptions, load};
 use crate::run::{self, RunOptions};
 use crate::scale::Scale;
-use crate::schema::Engine;
 use crate::target::{Target, execute, from_client};
 use crate::terminal::Mode;
 use std::path::PathBuf;
@@ -97,6 +97,7 @@ impl Rig {
             seed: self.seed,
             workers: std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4)),
             keys_first: false,
+            foreign_keys: false,
             verbose: false,
         };
         load(&self.mot, &options)?;

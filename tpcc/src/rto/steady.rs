@@ -11,10 +11,10 @@
 use super::drills::Rig;
 use super::standby::{self, await_streaming};
 use crate::cluster::{Cluster, Shutdown};
+use crate::engine::Engine;
 use crate::failure::{Failure, Result};
 use crate::inputs::Kind;
 use crate::run::{Observer, run};
-use crate::schema::Engine;
 use crate::target::{Target, execute, from_client};
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -10,7 +10,6 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tpcc::failure::{Failure, Result};
 use tpcc::random::TpccRng;
-use tpcc::schema::Engine;
 use tpcc::target::{Target, execute, from_client};
 
 const ACCOUNTS: i32 = 200;
@@ -49,10 +48,8 @@ impl Bank {
     /// Makes the tables.
     pub fn open(target: &Target) -> Result<Self> {
         let mut client = target.client()?;
-        let table = |name: &str, columns: &str| match target.engine {
-            Engine::Mot => format!("CREATE FOREIGN TABLE {name} ({columns}) SERVER mot"),
-            Engine::Heap => format!("CREATE TABLE {name} ({columns})"),
-        };
+        let table =
+            |name: &str, columns: &str| target.engine.create(&format!("{name} ({columns})"));
         let entry = "who integer, seq integer, from_id integer, to_id integer, amount bigint, \
                      bulk boolean, PRIMARY KEY (who, seq)";
         for statement in [

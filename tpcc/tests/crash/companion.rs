@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use tpcc::cluster::{Cluster, Shutdown, scratch_directory};
 use tpcc::failure::{Failure, Result};
 use tpcc::random::TpccRng;
-use tpcc::schema::Engine;
 use tpcc::target::{Target, from_client};
 
 /// Time the standby gets to replay what the primary wrote.
@@ -133,7 +132,7 @@ impl Companion {
             }
             rows += primary_has.0 as u64;
         }
-        if self.target.engine == Engine::Mot {
+        if self.target.engine.is_mot() {
             let complaints = tpcc::check::table_complaints(&self.target)?;
             if !complaints.is_empty() {
                 return Err(Failure::unexpected(format!(

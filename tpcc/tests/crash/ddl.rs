@@ -2,7 +2,6 @@
 
 use postgres::Client;
 use tpcc::failure::{Failure, Result};
-use tpcc::schema::Engine;
 use tpcc::target::{Target, execute, from_client};
 
 /// Rows a table gets when it is made, and after it was truncated in the round after.
@@ -11,10 +10,7 @@ const SECOND_ROWS: i64 = 70;
 
 fn create(target: &Target, name: &str) -> String {
     let columns = "id integer PRIMARY KEY, word text NOT NULL";
-    match target.engine {
-        Engine::Mot => format!("CREATE FOREIGN TABLE {name} ({columns}) SERVER mot"),
-        Engine::Heap => format!("CREATE TABLE {name} ({columns})"),
-    }
+    target.engine.create(&format!("{name} ({columns})"))
 }
 
 fn fill(name: &str, rows: i64) -> String {
@@ -42,10 +38,7 @@ pub fn prepare(target: &Target, round: u64) -> Result<()> {
         )?;
     }
     if round >= 2 {
-        let kind = match target.engine {
-            Engine::Mot => "FOREIGN TABLE",
-            Engine::Heap => "TABLE",
-        };
+        let kind = target.engine.noun();
         execute(&mut client, &format!("DROP {kind} made_{}", round - 2))?;
     }
     Ok(())

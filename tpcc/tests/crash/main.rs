@@ -31,12 +31,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use support::small_load;
 use tpcc::check;
 use tpcc::cluster::{Cluster, scratch_directory};
+use tpcc::engine::Engine;
 use tpcc::failure::{Failure, Result};
 use tpcc::ledger::Ledger;
 use tpcc::ledger_check;
 use tpcc::random::TpccRng;
 use tpcc::run::{self, RunOptions};
-use tpcc::schema::Engine;
 use tpcc::target::Target;
 use tpcc::terminal::Mode;
 

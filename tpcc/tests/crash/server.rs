@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 use tpcc::cluster::Cluster;
+use tpcc::engine::Engine;
 use tpcc::failure::{Failure, Result};
-use tpcc::schema::Engine;
 use tpcc::target::{Target, from_client};
 
 /// Time all workers of a server get to run.
@@ -24,7 +24,7 @@ pub fn terminal_backends(target: &Target) -> Result<Vec<i32>> {
 /// title, since pg_stat_activity shows no worker without a database.
 pub fn workers(cluster: &Cluster, engine: Engine) -> Result<Vec<i32>> {
     let mut titles = vec!["postgres: checkpointer", "postgres: walwriter"];
-    if engine == Engine::Mot {
+    if engine.is_mot() {
         titles.extend(["postgres: mot checkpointer", "postgres: mot reclaimer"]);
     }
     // The postmaster starts its workers again only a moment after it lets clients in.

@@ -1,9 +1,9 @@
 //! What the server tests share.
 
+use tpcc::engine::Engine;
 use tpcc::failure::Result;
 use tpcc::load::{LoadOptions, load};
 use tpcc::scale::Scale;
-use tpcc::schema::Engine;
 use tpcc::target::Target;
 
 /// A database that loads in a moment and is checked in one.
@@ -20,7 +20,7 @@ pub fn settings(engine: Engine) -> Vec<(&'static str, &'static str)> {
         ("max_connections", "60"),
         ("jit", "off"),
     ];
-    if engine == Engine::Mot {
+    if engine.is_mot() {
         settings.extend([
             ("shared_preload_libraries", "mot"),
             ("mot.max_memory", "1GB"),
@@ -36,6 +36,7 @@ pub fn small_load(target: &Target, seed: u64) -> Result<()> {
         seed,
         workers: 1,
         keys_first: false,
+        foreign_keys: target.engine == Engine::MotTable,
         verbose: false,
     };
     load(target, &options).map(|_| ())

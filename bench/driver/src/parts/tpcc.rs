@@ -12,13 +12,14 @@ use crate::side::{Side, turns};
 use std::time::Duration;
 use tpcc::check;
 use tpcc::cluster::Cluster;
+use tpcc::engine::Engine;
 use tpcc::failure::{Failure, Result};
 use tpcc::inputs::Kind;
 use tpcc::load::{LoadOptions, load};
 use tpcc::meter::{Measured, ServerMeter};
 use tpcc::processes::own_cpu_time;
 use tpcc::run::{Observer, RunOptions, run};
-use tpcc::schema::{Engine, TABLES, analyze};
+use tpcc::schema::{TABLES, analyze};
 use tpcc::target::{Target, execute};
 use tpcc::terminal::Mode;
 
@@ -105,6 +106,7 @@ pub(crate) fn load_both(bench: &mut Bench<'_>, warehouses: i32) -> Result<()> {
             seed: SEED,
             workers: std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4)),
             keys_first: false,
+            foreign_keys: false,
             verbose: false,
         };
         load(&bench.rig.tpcc(engine_of(side))?, &options)?;

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::decimal::decimal;
 use super::*;
 use crate::errors::EngineError;
+use crate::ids::FileKey;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
@@ -219,6 +220,7 @@ fn layout_of(kind: KeyKind) -> AttributeLayout {
 fn definition_of(kinds: &[KeyKind]) -> IndexDefinition {
     IndexDefinition {
         relation: 77,
+        file: FileKey::NONE,
         unique: true,
         nulls_not_distinct: false,
         columns: kinds
@@ -297,6 +299,32 @@ fn a_row_with_null_in_a_not_null_column_has_no_key() {
     definition.columns[1].nullable = true;
     encode_row(&definition, &body, &mut key).expect("encodes");
     assert!(!key.is_empty());
+}
+
+/// The engine keeps ordinals in these bits.
+#[test]
+fn bits_of_transaction_information_are_passed_over() {
+    let definition = definition_of(&[KeyKind::Int4, KeyKind::Int8]);
+    for second in [None, Some(&[2; 8][..])] {
+        let plain = build_body(&definition.layout, &[Some(&[1, 0, 0, 0]), second], true);
+        let mut marked = plain.clone();
+        marked[1] |= 0xE0;
+        marked[2] |= 0xF0;
+        marked[3] = 0xFF;
+        assert!(key_attributes_unchanged(&definition, &plain, &marked).expect("reads"));
+        let keys = [&plain, &marked].map(|body| {
+            let mut key = KeyBuffer::new();
+            let has_null = encode_row(&definition, body, &mut key).expect("encodes");
+            (has_null.0, key.as_slice().to_vec())
+        });
+        assert_eq!(keys[0], keys[1]);
+        let fixed = FixedKey::of(&definition).expect("of numbers");
+        let keys = [&plain, &marked].map(|body| {
+            let mut key = KeyBuffer::new();
+            (fixed.encode(body, &mut key), key.as_slice().to_vec())
+        });
+        assert_eq!(keys[0], keys[1]);
+    }
 }
 
 #[test]
@@ -390,4 +418,63 @@ fn byte_form_is_stable() {
             4, 0, 4, 0, 0xFF, 0xFF, 4, 0, // attributes
         ]
     );
+    assert_eq!(
+        bytes.len(),
+        definition_of(&[KeyKind::Int4, KeyKind::Text]).bytes_len()
+    );
+}
+
+/// The form of an index of a table of the access method never changes either; without names both
+/// are one.
+#[test]
+fn byte_form_with_a_file_is_stable() {
+    let without_file = definition_of(&[KeyKind::Int4, KeyKind::Text]);
+    let definition = IndexDefinition {
+        file: FileKey {
+            tablespace: 0x0102,
+            relation: 0x0304_0506,
+        },
+        ..without_file.clone()
+    };
+    let mut bytes = Vec::new();
+    definition.write_bytes(&mut bytes).expect("valid");
+    assert_eq!(
+        bytes,
+        [
+            2, 1, 77, 0, 0, 0, 2, 0, 2, 0, // header
+            2, 1, 0, 0, 6, 5, 4, 3, // file
+            1, 0, 3, 4, 2, 0, 16, 7, // columns
+            4, 0, 4, 0, 0xFF, 0xFF, 4, 0, // attributes
+        ]
+    );
+    assert_eq!(bytes.len(), definition.bytes_len());
+    assert_eq!(
+        IndexDefinition::from_bytes(&bytes).expect("reads"),
+        definition
+    );
+    for end in 0..bytes.len() {
+        assert!(IndexDefinition::from_bytes(&bytes[..end]).is_err());
+    }
+    let mut unnamed = Vec::new();
+    without_names(&bytes, &mut unnamed).expect("is whole");
+    let nameless = IndexDefinition {
+        relation: 0,
+        ..without_file
+    };
+    assert_eq!(
+        IndexDefinition::from_bytes(&unnamed).expect("reads"),
+        nameless
+    );
+    // A file without a number is none: there is one form for each definition.
+    bytes[14..18].fill(0);
+    assert!(IndexDefinition::from_bytes(&bytes).is_err());
+    let no_number = FileKey {
+        tablespace: 5,
+        relation: 0,
+    };
+    let wrong = IndexDefinition {
+        file: no_number,
+        ..nameless
+    };
+    assert!(wrong.validate().is_err());
 }

@@ -8,10 +8,10 @@ use crate::memory::account::Purpose;
 use crate::memory::arena::Urgency;
 use crate::memory::epoch::EPOCHS_TO_SAFETY;
 use crate::memory::garbage::{Garbage, Retired};
-use crate::memory::orphan::{ORPHAN_PAGE_BYTES, ORPHANS_PER_PAGE, PAGES_PER_VISIT, Stock};
+use crate::memory::orphan::{ORPHAN_PAGE_BYTES, ORPHANS_PER_PAGE, PAGES_PER_VISIT};
 use crate::memory::placement::Placement;
 use crate::memory::size_class::{class_of, layout_bytes};
-use crate::sync;
+use crate::sync::{self, is_broken};
 use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
@@ -20,20 +20,22 @@ use std::time::{Duration, Instant};
 const COLLECT_EVERY_BLOCKS: usize = 64;
 /// Retired bytes between two attempts: large blocks shall not wait for sixty-three others.
 const COLLECT_EVERY_BYTES: usize = 1 << 20;
-/// Looks at who is pinned before the waiter sleeps between them: most pins end in microseconds.
+/// Looks at who is pinned before the waiter sleeps between them, or gives up: most pins end in
+/// microseconds.
 const LOOKS_BEFORE_SLEEP: u32 = 64;
 /// Pause between further looks.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 /// Attempts after which all is freed, when nobody is pinned: two epochs have passed.
 const COLLECTS_ON_LEAVE: usize = 3;
-/// Blocks that may stay behind without anybody waiting: what one visit to the orphans frees.
+/// Blocks that a process may keep when it is idle, or leave without waiting: what one visit to the
+/// orphans frees.
 const FEW_BLOCKS: usize = PAGES_PER_VISIT * ORPHANS_PER_PAGE;
 /// How long a process that leaves waits for those who are pinned, before it leaves more than that to others: nearly all pins are shorter, and
 /// orphans take memory that a full arena may not have.
 const PATIENCE_ON_LEAVE: Duration = Duration::from_secs(1);
 
 /// How much garbage a process had at a moment.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone, Debug, Default)]
 pub struct GarbageAt {
     blocks: usize,
     bytes: usize,
@@ -47,7 +49,7 @@ impl LocalMemory {
     /// As for `free`, except that others who are pinned may still read it; nobody can find it any more.
     pub unsafe fn retire(&self, at: NonNull<u8>, bytes: usize, purpose: Purpose) {
         debug_assert!(self.memory.contains(at));
-        if sync::is_broken("memory: retiring what others may read") {
+        if is_broken("memory: retiring what others may read") {
             // SAFETY: not at all: the test that asks for this wants to see that.
             return unsafe { self.free(at, bytes, purpose) };
         }
@@ -77,7 +79,8 @@ impl LocalMemory {
         unsafe { self.retire(at, bytes, purpose) }
     }
 
-    /// Frees what may be freed of this process's garbage and of what gone processes left. The number of blocks.
+    /// Frees what may be freed of this process's garbage, and some of what others left. The number
+    /// of blocks.
     pub fn collect(&self) -> usize {
         self.retired_blocks.set(0);
         self.retired_bytes.set(0);
@@ -100,8 +103,8 @@ impl LocalMemory {
         freed
     }
 
-    /// Frees all that may be freed now: a single visit frees some of what gone processes left. For who has the time. `pause` is called meanwhile; it
-    /// may unwind or not return.
+    /// Frees all that may be freed now: a single visit frees some of what others left. For who has
+    /// the time, or needs the memory. `pause` is called meanwhile; it may unwind or not return.
     pub fn collect_all(&self, mut pause: impl FnMut()) {
         let mut in_vain = 0;
         // What is left behind meanwhile is for the next time: the caller may have other work.
@@ -124,49 +127,82 @@ impl LocalMemory {
         }
     }
 
-    /// For the end of what may have retired much, since `before`: frees it, if the caller is not pinned. Else it would stay until this process
-    /// retires more, and nobody else could reach it. If somebody is pinned, and much is left, this waits as long as there is patience, and then leaves it to
-    /// everybody.
+    /// For a moment after which this process may be idle: frees garbage if there is much, and the
+    /// caller is not pinned. Else it would stay until this process retires more, and nobody else
+    /// could reach it.
+    ///
+    /// If somebody is pinned, and much came since `before`, this waits as long as there is
+    /// patience. For what earlier ends have left it does not wait again. It then leaves much that
+    /// is left to everybody.
     #[inline]
     pub fn settle_garbage(&self, before: GarbageAt, patience: Duration) {
-        let is_much = self.garbage_blocks() >= before.blocks + COLLECT_EVERY_BLOCKS
+        if self.is_pinned() {
+            return;
+        }
+        let has_grown = self.garbage_blocks() >= before.blocks + COLLECT_EVERY_BLOCKS
             || self.garbage_bytes() >= before.bytes + COLLECT_EVERY_BYTES;
-        if is_much && !self.is_pinned() {
-            self.collect_patiently(patience);
-            if self.has_much_garbage() {
-                self.hand_over();
-            }
+        if has_grown {
+            self.collect_patiently(before, patience);
+        } else if self.has_much_garbage() {
+            self.collect_all_own();
+        }
+        if self.has_much_garbage() {
+            self.hand_over();
         }
     }
 
     fn has_much_garbage(&self) -> bool {
-        self.garbage_blocks() > FEW_BLOCKS || self.garbage_bytes() > 2 * COLLECT_EVERY_BYTES
+        self.has_much_garbage_since(GarbageAt::default())
     }
 
-    /// Leaves garbage to whoever collects next. An arena so full that there is no memory for that without its reserve leaves it here.
+    fn has_much_garbage_since(&self, before: GarbageAt) -> bool {
+        self.garbage_blocks() > before.blocks + FEW_BLOCKS
+            || self.garbage_bytes() > before.bytes + 2 * COLLECT_EVERY_BYTES
+    }
+
+    /// Leaves garbage to whoever collects next, a page of notes at a time. What finds no page stays
+    /// here: `orphan.rs` says how much of a nearly full arena is for that.
     #[cold]
     fn hand_over(&self) {
-        let page = || self.allocate_page(Urgency::Ordinary);
-        while let Some((retired, stamp)) = self.with_garbage(|garbage| garbage.oldest()) {
-            if !self.memory.push_orphan(retired, stamp, Stock::Spare, page) {
+        while self.with_garbage(|garbage| garbage.has_sealed()) && self.memory.spares_orphan_page()
+        {
+            let Some(page) = self.allocate_page() else {
                 break;
-            }
-            self.with_garbage(Garbage::pop);
+            };
+            let next = || {
+                let (retired, stamp) = self.with_garbage(Garbage::pop)?;
+                let is_kept = !is_broken("orphans: the stamps of what is handed over");
+                Some((retired, if is_kept { stamp } else { 0 }))
+            };
+            self.memory.push_orphan_page(page, next);
         }
         self.settle();
     }
 
-    /// Collects until little is left, or patience is at its end.
+    /// Frees all garbage of this process, if nobody is pinned.
     #[cold]
-    fn collect_patiently(&self, patience: Duration) {
+    fn collect_all_own(&self) {
         for _ in 0..COLLECTS_ON_LEAVE {
             self.collect();
         }
-        if !self.has_much_garbage() || self.is_pinned() || cfg!(feature = "model") {
+    }
+
+    /// Collects until little is left of what came since then, or patience is at its end.
+    #[cold]
+    fn collect_patiently(&self, before: GarbageAt, patience: Duration) {
+        self.collect_all_own();
+        if self.is_pinned() || cfg!(feature = "model") {
             return;
         }
+        for _ in 0..LOOKS_BEFORE_SLEEP {
+            if !self.has_much_garbage_since(before) {
+                return;
+            }
+            std::hint::spin_loop();
+            self.collect();
+        }
         let begun = Instant::now();
-        while self.has_much_garbage() && begun.elapsed() < patience {
+        while self.has_much_garbage_since(before) && begun.elapsed() < patience {
             std::thread::sleep(LOOK_PAUSE);
             self.collect();
         }
@@ -193,7 +229,7 @@ impl LocalMemory {
     /// Gives back all that this process holds: its cache, its counts, and its garbage, to be freed by whoever collects
     /// next. For a process that will be idle. If somebody is pinned and the garbage is much, it waits up to a second.
     pub fn flush(&self) {
-        self.collect_patiently(PATIENCE_ON_LEAVE);
+        self.collect_patiently(GarbageAt::default(), PATIENCE_ON_LEAVE);
         while let Some((retired, stamp)) = self.with_garbage(Garbage::pop) {
             self.orphan(retired, stamp);
         }
@@ -217,20 +253,23 @@ impl LocalMemory {
     }
 
     fn orphan(&self, retired: Retired, stamp: u64) {
-        let page = || self.allocate_page(Urgency::Reserve);
-        if !self.memory.push_orphan(retired, stamp, Stock::Use, page) {
+        let page = || self.allocate_page();
+        if !self.memory.push_orphan(retired, stamp, page) {
             self.memory.lose(retired);
         }
     }
 
-    /// Memory for an orphan page. Does not collect: that is where this may be called from.
-    fn allocate_page(&self, urgency: Urgency) -> Option<NonNull<u8>> {
+    /// Memory for an orphan page, of the reserve if need be. Does not collect: that is where this
+    /// may be called from.
+    fn allocate_page(&self) -> Option<NonNull<u8>> {
         let class = class_of(ORPHAN_PAGE_BYTES);
         let placement = Placement::of(Purpose::Other);
         let page = self.with_cache(|cache, kernel| {
-            cache
-                .take(class, placement)
-                .or_else(|| cache.refill(kernel, class, placement, urgency).ok())
+            cache.take(class, placement).or_else(|| {
+                cache
+                    .refill(kernel, class, placement, Urgency::Reserve)
+                    .ok()
+            })
         })?;
         self.account(Purpose::Other, ORPHAN_PAGE_BYTES as i64);
         Some(page)

@@ -23,7 +23,7 @@ use crate::checkpoint::{
 };
 use crate::disk::simulated::SimulatedDisk;
 use crate::errors::EngineError;
-use crate::ids::{CommandId, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
+use crate::ids::{CommandId, FileKey, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::limits::{INDEXES_PER_TABLE_MAX, KEY_BYTES_MAX};
 use crate::memory::{ArenaOptions, HugePages, Memory, Region};
@@ -228,6 +228,7 @@ fn body(key: u64, other: u64, filler: usize) -> Vec<u8> {
 pub(super) fn index(relation: u32, attnum: u16, unique: bool) -> IndexDefinition {
     IndexDefinition {
         relation,
+        file: FileKey::NONE,
         unique,
         nulls_not_distinct: false,
         columns: vec![KeyColumn {
@@ -249,14 +250,8 @@ pub(super) fn index(relation: u32, attnum: u16, unique: bool) -> IndexDefinition
 }
 
 const RELATIONS: [RelationKey; 2] = [
-    RelationKey {
-        database: 1,
-        relation: 100,
-    },
-    RelationKey {
-        database: 1,
-        relation: 200,
-    },
+    RelationKey::of_foreign_table(1, 100),
+    RelationKey::of_file(1, 0, 200),
 ];
 
 impl World {

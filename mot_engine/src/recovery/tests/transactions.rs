@@ -240,7 +240,9 @@ impl World {
             } else {
                 changed = new;
             }
-            let written = if dice == 9 {
+            let written = if dice == 9 && cid.0.is_multiple_of(2) {
+                transaction.delete_moved_away(session, &clock, table, slot, seen, xid, cid)
+            } else if dice == 9 {
                 transaction.delete(session, &clock, table, slot, seen, xid, cid)
             } else {
                 transaction.update(session, &clock, table, slot, seen, &changed, xid, cid)

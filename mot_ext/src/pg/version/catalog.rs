@@ -10,6 +10,12 @@ unsafe extern "C-unwind" {
     /// As above. The result lives as long as the process.
     #[cfg(feature = "pg18")]
     fn pg_newlocale_from_collation(collation: pg_sys::Oid) -> *const Locale;
+    /// Raises; makes nothing where there is one, or none is needed.
+    fn AlterTableCreateToastTable(
+        table: pg_sys::Oid,
+        options: pg_sys::Datum,
+        lock: pg_sys::LOCKMODE,
+    );
 }
 
 /// How `struct pg_locale_struct` of `utils/pg_locale.h` begins.
@@ -31,6 +37,45 @@ pub fn orders_by_bytes(collation: pg_sys::Oid) -> bool {
         #[cfg(feature = "pg18")]
         return (*pg_sys::ffi::pg_guard_ffi_boundary(|| pg_newlocale_from_collation(collation)))
             .collate_is_c;
+    }
+}
+
+/// Gives a heap table that the caller has locked exclusively the TOAST table that it needs.
+pub unsafe fn make_toast_table(table: pg_sys::Oid) {
+    let lock = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
+    // SAFETY: one guarded call; the table is there (caller).
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            AlterTableCreateToastTable(table, pg_sys::Datum::from(0), lock)
+        });
+    }
+}
+
+/// The subtransaction that gave an open relation the first of its new files in this transaction.
+pub unsafe fn first_file_subtransaction(relation: pg_sys::Relation) -> pg_sys::SubTransactionId {
+    // SAFETY: an open relation (caller).
+    unsafe {
+        #[cfg(feature = "pg15")]
+        return (*relation).rd_firstRelfilenodeSubid;
+        #[cfg(not(feature = "pg15"))]
+        return (*relation).rd_firstRelfilelocatorSubid;
+    }
+}
+
+/// Builds an index anew, in a new file.
+pub unsafe fn rebuild_index(index: pg_sys::Oid) {
+    let mut params = pg_sys::ReindexParams {
+        options: 0,
+        tablespaceOid: pg_sys::InvalidOid,
+    };
+    // SAFETY: the index is there, and its table is locked (caller); may raise.
+    unsafe {
+        let persistence = pg_sys::get_rel_persistence(index);
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        pg_sys::reindex_index(index, false, persistence, &raw mut params);
+        #[cfg(any(feature = "pg17", feature = "pg18"))]
+        pg_sys::reindex_index(std::ptr::null(), index, false, persistence, &raw mut params);
     }
 }
 

@@ -4,8 +4,10 @@
 //! What an executor's hook looks like is said where the hook is (`compiled/hooks.rs`).
 mod catalog;
 mod executor;
+pub mod index_am;
 mod planner;
 mod process;
+pub mod table_am;
 
 pub use catalog::*;
 pub use executor::*;

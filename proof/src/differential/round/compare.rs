@@ -3,7 +3,7 @@ use super::super::by_design::{Allowed, LONG_KEY};
 use super::super::triggers::LOG;
 use super::Round;
 use crate::failure::Result;
-use crate::wire::Answer;
+use crate::wire::{Answer, Row};
 
 impl Round<'_> {
     /// Rolls back what is prepared on any side, or was left by a run that ended early.
@@ -41,7 +41,7 @@ impl Round<'_> {
                WHERE attnum > 0 AND NOT attisdropped AND relname !~ '_(key|unique|index|extra)'
              UNION ALL SELECT relname::text, 'index', (SELECT i.relname::text FROM c i WHERE i.oid = indexrelid) FROM c JOIN pg_index ON indrelid = oid
              UNION ALL SELECT relname::text, 'constraint', conname::text FROM c JOIN pg_constraint ON conrelid = c.oid
-             UNION ALL SELECT relname::text, 'trigger', tgname::text || tgenabled::text FROM c JOIN pg_trigger ON tgrelid = c.oid
+             UNION ALL SELECT relname::text, 'trigger', rtrim(tgname::text, '0123456789') || tgenabled::text FROM c JOIN pg_trigger ON tgrelid = c.oid
              ORDER BY 1, 2, 3"
         ))
     }
@@ -86,9 +86,28 @@ impl Round<'_> {
         }
         self.monitor
             .must("SET session_replication_role = replica")?;
-        for name in self.names().into_iter().chain(self.parents()) {
+        // All of them at once, as tables that refer to each other must be.
+        let names: Vec<(String, &str)> = self
+            .names()
+            .into_iter()
+            .chain(self.parents())
+            .map(|name| {
+                let is_partitioned = self
+                    .tables
+                    .iter()
+                    .any(|table| table.name == name && table.ordinary.is_partitioned);
+                (name, if is_partitioned { "" } else { "ONLY " })
+            })
+            .collect();
+        let emptied: Vec<String> = names
+            .iter()
+            .map(|(name, only)| format!("{only}d_mot.{name}"))
+            .collect();
+        self.monitor
+            .must(&format!("TRUNCATE {}", emptied.join(", ")))?;
+        for (name, only) in &names {
             self.monitor.must(&format!(
-                "TRUNCATE ONLY d_mot.{name}; INSERT INTO d_mot.{name} SELECT * FROM ONLY d_heap.{name}"
+                "INSERT INTO d_mot.{name} SELECT * FROM {only}d_heap.{name}"
             ))?;
         }
         self.monitor.must("RESET session_replication_role")?;
@@ -104,7 +123,17 @@ impl Round<'_> {
             self.definitions_of("d_mot")?,
         );
         if definitions.0 != definitions.1 {
-            return Ok(Some(format!("definitions at the end: {definitions:?}")));
+            let only = |these: &Answer, those: &Answer| -> Vec<Row> {
+                let rows = these.rows.iter();
+                rows.filter(|row| !those.rows.contains(row))
+                    .cloned()
+                    .collect()
+            };
+            return Ok(Some(format!(
+                "definitions at the end: only heap {:?}, only MOT {:?}",
+                only(&definitions.0, &definitions.1),
+                only(&definitions.1, &definitions.0)
+            )));
         }
         let parents = self.parents();
         for name in self.names().iter().chain(&parents) {
@@ -121,11 +150,11 @@ impl Round<'_> {
                     heap.rows, mot.rows
                 )));
             }
-            if !parents.contains(name) {
-                self.monitor
-                    .must(&format!("SELECT rows FROM mot.check('d_mot.{name}')"))?;
-            }
         }
+        self.monitor.must(
+            "SELECT c.oid::regclass, rows FROM pg_class c LEFT JOIN pg_am a ON a.oid = relam, mot.check(c.oid::regclass)
+             WHERE relnamespace = 'd_mot'::regnamespace AND (relkind = 'f' OR relkind = 'r' AND amname = 'mot')",
+        )?;
         Ok(None)
     }
 }

@@ -20,6 +20,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::fmt::Write;
 use std::time::Instant;
+use tpcc::engine::Engine;
 
 const DATABASE: &str = "proof_differential";
 const TABLES: usize = 3;
@@ -31,6 +32,8 @@ const PREPARED_MOST: usize = 2;
 /// How a round goes.
 pub struct Plan {
     pub seed: u64,
+    /// What keeps the rows of the MOT side.
+    pub mot: Engine,
     pub statements: u64,
     pub sessions: usize,
     pub trace: bool,
@@ -82,9 +85,15 @@ pub fn run(place: &Place, plan: &Plan, tally: &mut Tally) -> Result<Ended> {
         }
     };
     let mut rng = SmallRng::seed_from_u64(plan.seed);
-    let tables = (0..TABLES)
-        .map(|number| Table::draw(&mut rng, &format!("t{number}")))
-        .collect();
+    let mut tables: Vec<Table> = Vec::new();
+    for number in 0..TABLES {
+        tables.push(Table::draw(
+            &mut rng,
+            &format!("t{number}"),
+            plan.mot,
+            &tables,
+        ));
+    }
     let mut round = Round {
         plan,
         tally,
@@ -130,13 +139,15 @@ impl Round<'_> {
             .must("SET client_min_messages = warning; SET synchronous_commit = off")?;
         self.monitor.must("CREATE EXTENSION IF NOT EXISTS mot")?;
         self.roll_back_prepared()?;
-        for (schema, is_mot) in [("d_heap", false), ("d_mot", true)] {
+        self.monitor
+            .must("DROP ACCESS METHOD IF EXISTS heap_two CASCADE; CREATE ACCESS METHOD heap_two TYPE TABLE HANDLER heap_tableam_handler")?;
+        for (schema, engine) in [("d_heap", Engine::Heap), ("d_mot", self.plan.mot)] {
             self.monitor.must(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}"))?;
-            for statement in triggers::prepare(is_mot) {
+            for statement in triggers::prepare(engine) {
                 self.monitor.must(&statement)?;
             }
             for table in self.tables.clone() {
-                for statement in table.create(is_mot) {
+                for statement in table.create(engine) {
                     self.note(&format!("-- {schema}: {statement}"));
                     self.monitor.must(&statement)?;
                 }
@@ -203,6 +214,26 @@ impl Round<'_> {
         self.compare_tables()
     }
 
+    /// Whether a statement may look rows up, or change them, for a foreign key.
+    fn refers(&self, text: &str) -> bool {
+        self.tables.iter().any(|table| {
+            table.ordinary.refers_to.as_ref().is_some_and(|parent| {
+                text.contains(parent) || text.contains(&table.name) || text == "COMMIT"
+            })
+        })
+    }
+
+    /// A foreign key's actions change rows in the order of their plan, and COMMIT looks at what was deferred.
+    fn with_references(&self, statement: &Statement) -> Statement {
+        let changes = ["UPDATE ", "DELETE ", "MERGE ", "EXECUTE del_", "COMMIT"];
+        let text = &statement.text;
+        let acts = changes.iter().any(|change| text.contains(change)) && self.refers(text);
+        Statement {
+            locks_several: statement.locks_several || acts,
+            ..statement.clone()
+        }
+    }
+
     fn others(&self, who: usize) -> Vec<i32> {
         let others = self
             .pairs
@@ -216,6 +247,7 @@ impl Round<'_> {
     fn step(&mut self, who: usize, statement: &Statement) -> Result<Option<String>> {
         self.done += 1;
         let others = self.others(who);
+        let statement = &self.with_references(statement);
         self.pairs[who].send(statement)?;
         let beside = self
             .waiting
@@ -294,7 +326,8 @@ impl Round<'_> {
             self.cursors[who] = None;
         }
         // Also if it failed: what a subtransaction locked is not told apart.
-        self.has_locked[who] |= statement.may_lock_only() || statement.defines;
+        self.has_locked[who] |=
+            statement.may_lock_only() || statement.defines || self.refers(&statement.text);
         if let (Some(number), None) = (statement.prepared_transaction(), &answer.refusal) {
             match statement.text.starts_with("PREPARE") {
                 // Refused for what went before, the transaction is rolled back.

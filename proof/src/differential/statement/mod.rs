@@ -1,6 +1,7 @@
 //! Random statements.
 
 mod change;
+mod merge;
 mod part;
 mod prepared;
 mod select;
@@ -129,6 +130,7 @@ impl Source<'_> {
             25..=46 => self.update(rng),
             47..=53 => self.delete(rng),
             54..=55 => self.pass_on(rng),
+            56..=60 if self.tables[0].ordinary.is_ordinary => self.merge(rng),
             56..=73 => self.select(rng, false),
             74..=83 => self.select(rng, true),
             84..=95 => self.execute(rng),

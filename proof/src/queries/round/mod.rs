@@ -12,9 +12,9 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeMap;
 use std::fmt;
+use tpcc::engine::Engine;
 
 const DATABASE: &str = "proof_queries";
-const SIDES: [(&str, bool); 2] = [("q_heap", false), ("q_mot", true)];
 /// Rows of a table at the beginning.
 const ROWS: [u32; 8] = [0, 5, 30, 60, 64, 130, 300, 2500];
 /// Settings that lead to other plans, with the values to draw from.
@@ -91,6 +91,7 @@ struct Round<'a> {
 /// Makes the database once, and runs a round; returns the differences, and the round's statements.
 pub fn run(
     place: &Place,
+    mot: Engine,
     seed: u64,
     statements: u64,
     tally: &mut Tally,
@@ -103,8 +104,8 @@ pub fn run(
     let mut rng = SmallRng::seed_from_u64(seed);
     let is_bare = rng.random_ratio(1, 4);
     let tables = vec![
-        Table::draw(&mut rng, "t", is_bare),
-        Table::draw(&mut rng, "u", is_bare),
+        Table::draw(&mut rng, "t", is_bare, mot),
+        Table::draw(&mut rng, "u", is_bare, mot),
     ];
     let mut round = Round {
         rng,
@@ -119,7 +120,7 @@ pub fn run(
         prepared: 0,
         functions: vec![],
     };
-    round.prepare()?;
+    round.prepare(mot)?;
     for _ in 0..statements {
         round.step()?;
         if round.found.len() > 3 {
@@ -145,12 +146,13 @@ pub fn run(
 }
 
 impl Round<'_> {
-    fn prepare(&mut self) -> Result<()> {
+    fn prepare(&mut self, mot: Engine) -> Result<()> {
         for side in &mut self.sides {
             side.must("SET client_min_messages = warning; SET synchronous_commit = off")?;
         }
         self.sides[0].must("CREATE EXTENSION IF NOT EXISTS mot")?;
-        for (at, (schema, is_mot)) in SIDES.into_iter().enumerate() {
+        let sides = [("q_heap", Engine::Heap), ("q_mot", mot)];
+        for (at, (schema, engine)) in sides.into_iter().enumerate() {
             self.sides[at].must(&format!(
                 "DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}"
             ))?;
@@ -159,9 +161,9 @@ impl Round<'_> {
             ))?;
             self.sides[at].must("CREATE DOMAIN small AS int4 CHECK (VALUE > -1000); CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")?;
             for table in &self.tables {
-                for create in table.create(is_mot) {
+                for create in table.create(engine) {
                     self.sides[at].must(&create)?;
-                    if is_mot {
+                    if engine.is_mot() {
                         self.log += &format!("{create};\n");
                     }
                 }

@@ -1,9 +1,9 @@
 //! The figures of one size that `summary.json` begins with.
 
 use super::{SizeReport, Start};
+use crate::engine::Engine;
 use crate::rto::cost;
 use crate::rto::steady::Condition;
-use crate::schema::Engine;
 use serde_json::{Map, Value, json};
 
 impl SizeReport {

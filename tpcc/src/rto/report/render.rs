@@ -1,9 +1,9 @@
 //! The report as text.
 
 use super::{Report, Start};
+use crate::engine::Engine;
 use crate::rto::cost::{self, Cost};
 use crate::rto::steady::Condition;
-use crate::schema::Engine;
 use std::fmt::Write as _;
 
 impl Report {

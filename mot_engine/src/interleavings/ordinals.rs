@@ -1,0 +1,78 @@
+//! Ordinals: a writer counts on from what lies below at the moment at which its state is published,
+//! whoever comes or goes meanwhile.
+
+use super::chains::{insert, update};
+use super::{Me, Place, thread};
+use crate::{Ordinal, RelationKey, Session, Slot, Transaction, VersionRef};
+use mot_model::{explore, finds, threads};
+
+/// Changes the row and looks at its chain: ordinals rise from old to new, also beside what was
+/// rolled back and still lies there.
+fn change(place: &Place, session: &Session, slot: Slot, value: u64, commits: bool) {
+    let me = place.world.begin();
+    let mut work = Transaction::new();
+    update(place, session, &me, &mut work, slot, value);
+    assert_rising(place, session, slot);
+    if commits {
+        work.log(session, &mut place.world.clone()).unwrap();
+        me.commit(Some(value));
+        work.commit(session);
+    } else {
+        me.abort();
+        work.abort(session);
+    }
+}
+
+fn assert_rising(place: &Place, session: &Session, slot: Slot) {
+    let _pin = session.memory().pin();
+    let newest = place.table.anchor(slot).unwrap().head().version();
+    let states: Vec<Ordinal> = std::iter::successors(newest, VersionRef::next)
+        .map(|version| version.ordinal())
+        .collect();
+    assert!(
+        states.is_sorted_by(|newer, older| newer > older),
+        "{states:?}"
+    );
+}
+
+/// One who commits between others who take back what they did.
+fn beside_rollbacks() {
+    let place = Place::of(RelationKey::of_file(1, 0, 2));
+    let session = place.join();
+    let slot = insert(&place, &session, 1);
+    threads(vec![
+        thread(&place, move |place| {
+            change(place, &place.join(), slot, 2, true)
+        }),
+        thread(&place, move |place| {
+            change(place, &place.join(), slot, 3, false)
+        }),
+        thread(&place, move |place| {
+            change(place, &place.join(), slot, 4, false)
+        }),
+    ]);
+    assert_rising(&place, &session, slot);
+    let me = Me::nobody(&place.world);
+    let crate::Newest::Live(newest) = session.newest(&me, place.table, slot) else {
+        panic!("the row is gone")
+    };
+    assert!((1..=3).contains(&newest.ordinal().0));
+}
+
+#[test]
+fn ordinals_rise() {
+    explore("ordinals, beside rollbacks", 1_500, beside_rollbacks);
+}
+
+mod seen {
+    use super::*;
+
+    #[test]
+    fn the_ordinal_of_another_attempt() {
+        finds(
+            "rows: the ordinal of another attempt",
+            40_000,
+            beside_rollbacks,
+        );
+    }
+}

@@ -1,0 +1,76 @@
+//! A scan that also sees what is not finished yet ([`Session::unfinished_or_current`]).
+
+use super::super::pending::Coming;
+use super::IndexScan;
+use crate::clock::{Clock, check_cancelled};
+use crate::errors::EngineError;
+use crate::ids::{Slot, Xid};
+use crate::index::append_slot;
+use crate::pause::{Point, reach};
+use crate::row::VersionRef;
+use crate::session::{Session, Unfinished, find_unfinished};
+use crate::table::{EntryForm, IndexRef};
+
+impl IndexScan {
+    /// The next row of the range with a state that has the key of the entry which led to it, as
+    /// [`Session::unfinished_or_current`] tells of it. `use_it` is called at most once, as there. A
+    /// row comes once for each entry: twice, if an unfinished change moves it within the range.
+    ///
+    /// A scan is asked by this or by `next`, not by both.
+    pub fn next_unfinished_or_current<R>(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        use_it: impl FnOnce(Slot, VersionRef, Option<Xid>) -> R,
+    ) -> Result<Option<R>, EngineError> {
+        let Some((table, index)) = self.place else {
+            return Ok(None);
+        };
+        debug_assert!(self.found.is_empty());
+        loop {
+            check_cancelled(clock)?;
+            // A whole batch of entries at most under one pin.
+            let _pin = session.local.pin();
+            while let Some(coming) = self.pending.pop() {
+                self.pending.ask_ahead();
+                if let Some((version, xid)) = self.look_at(session, index, clock, &coming)? {
+                    return Ok(Some(use_it(coming.slot, version, xid)));
+                }
+            }
+            if self.is_done {
+                return Ok(None);
+            }
+            self.read(session, table, index)?;
+            reach(Point::ScanAfterEntries);
+            self.pending.ask_for_first();
+        }
+    }
+
+    /// The state of a row that has its entry's key. Pinned.
+    fn look_at(
+        &mut self,
+        session: &Session,
+        index: IndexRef,
+        clock: &impl Clock,
+        coming: &Coming,
+    ) -> Result<Option<Unfinished>, EngineError> {
+        let (is_point, batch, points) = (self.is_point, &self.batch, &self.points);
+        let key = match () {
+            () if is_point => &self.begin_key[..],
+            () if !points.is_empty() => points.key(coming.key as usize),
+            () => batch.get(coming.key as usize).0,
+        };
+        let scratch = &mut self.scratch;
+        find_unfinished(coming.anchor, clock, |version| {
+            // A state that is not the one the entry was made for need not have a key.
+            let has_null = session.encode_key_if_any(index, version.body(), scratch)?.0;
+            if scratch.is_empty() {
+                return Ok(false);
+            }
+            if index.form(has_null) == EntryForm::Suffixed {
+                append_slot(scratch, coming.slot)?;
+            }
+            Ok(scratch.as_slice() == key)
+        })
+    }
+}

@@ -1,0 +1,152 @@
+//! What a tuple id names: a slot and the ordinal of one of its row's states.
+//!
+//! Ordinals of the states of a chain that are not aborted rise from old to new, so two of them are
+//! the same only if the row was changed [`ORDINALS`](crate::ids::ORDINALS) times in between. Which
+//! one a tuple id means follows from who has it:
+//!
+//! 1. The snapshots': what a scan has handed out.
+//! 2. The transaction's own: states that it made, the one that it replaced first, and the first
+//!    state at or below each of its row locks. A trigger, RETURNING or a re-evaluation asks for
+//!    these, when the snapshots see others by now.
+//! 3. The newest committed state: what a look at the row's present has just read.
+//!
+//! Both of the first two are looked at. If they have two states of one ordinal, others have
+//! committed so many changes in between, and to prefer either would lose an update: `Overtaken`.
+
+use super::Session;
+use crate::clock::{Clock, Snapshot};
+use crate::ids::{Ordinal, Slot};
+use crate::row::{self, Head, Judged, VersionRef, judge_maker};
+use crate::table::TableRef;
+
+/// What a tuple id names.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub enum StateAt {
+    /// No state that counts for the asker, or the row's end.
+    None,
+    /// This one.
+    One(VersionRef),
+    /// One of several that the asking transaction made, replaced or locked.
+    Ambiguous,
+    /// One of several, of which others have committed the newer.
+    Overtaken,
+}
+
+/// States of one ordinal.
+#[derive(Copy, Clone, Default)]
+struct Matching {
+    newest: Option<VersionRef>,
+    are_several: bool,
+}
+
+impl Matching {
+    fn add(&mut self, version: VersionRef) {
+        self.are_several |= self.newest.is_some_and(|newest| newest != version);
+        self.newest = self.newest.or(Some(version));
+    }
+}
+
+impl Session {
+    /// The state of the row that has this ordinal, for a transaction that has it from one of these
+    /// snapshots, or from its own changes and locks. Never a tombstone.
+    ///
+    /// The first snapshot is the one by which the id was read, where that is known. An own state that
+    /// it sees is named, though an older one may have the ordinal: nobody else changes the row then.
+    ///
+    /// What a snapshot sees stays valid while it is registered, an own state until its savepoint or
+    /// transaction ends, and what the transaction replaced, or locked more strongly than KEY SHARE,
+    /// until the transaction ends. Any other one is valid while the caller is pinned, or has a
+    /// snapshot registered that was taken before this call (row/README.md).
+    pub fn state_at<S: Snapshot>(
+        &self,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        ordinal: Ordinal,
+        snapshots: &[Option<&S>],
+    ) -> StateAt {
+        let _pin = self.local.pin();
+        let Some(anchor) = table.anchor(slot) else {
+            return StateAt::None;
+        };
+        if let Some(Some(reading)) = snapshots.first()
+            && let Some(seen) = row::visible(anchor, *reading)
+            && seen.ordinal() == ordinal
+            && !seen.is_known_committed()
+            && clock.is_current(seen.xid())
+        {
+            return StateAt::One(seen);
+        }
+        let mut named = Matching::default();
+        for snapshot in snapshots.iter().copied().flatten() {
+            let seen = row::visible(anchor, snapshot);
+            if let Some(seen) = seen.filter(|seen| seen.ordinal() == ordinal) {
+                named.add(seen);
+            }
+        }
+        let own = Own::of_chain(anchor.head(), clock, ordinal);
+        if own.named.are_several {
+            return StateAt::Ambiguous;
+        }
+        if let Some(version) = own.named.newest {
+            named.add(version);
+        }
+        if named.are_several {
+            return StateAt::Overtaken;
+        }
+        match named.newest.or(own.newest_committed) {
+            Some(version) if !version.is_tombstone() => StateAt::One(version),
+            _ => StateAt::None,
+        }
+    }
+}
+
+/// What a chain has for a transaction, without a snapshot.
+struct Own {
+    /// What it made, replaced or locked.
+    named: Matching,
+    /// The newest committed state, if that has the ordinal.
+    newest_committed: Option<VersionRef>,
+}
+
+impl Own {
+    /// Pinned. The walk ends below the newest committed state where no lock can lie further down.
+    fn of_chain(head: Head, clock: &impl Clock, ordinal: Ordinal) -> Own {
+        let has_locks = head.has(Head::HAS_LOCKS);
+        let mut found = Own {
+            named: Matching::default(),
+            newest_committed: None,
+        };
+        let mut has_met_committed = false;
+        // What comes next is what the transaction replaced, or what it locked.
+        let mut is_named = false;
+        let mut at = head.version();
+        while let Some(version) = at {
+            at = version.next();
+            match judge_maker(version, clock) {
+                Judged::Mine if version.is_lock() => is_named = true,
+                Judged::Mine => {
+                    is_named = true;
+                    if version.ordinal() == ordinal {
+                        found.named.add(version);
+                    }
+                }
+                Judged::Committed if !version.is_lock() => {
+                    let matching = (version.ordinal() == ordinal).then_some(version);
+                    if let Some(version) = matching.filter(|_| is_named) {
+                        found.named.add(version);
+                    }
+                    if !std::mem::replace(&mut has_met_committed, true) {
+                        found.newest_committed = matching;
+                    }
+                    is_named = false;
+                    if !has_locks || version.ends_locks() {
+                        break;
+                    }
+                }
+                Judged::Committed | Judged::Aborted | Judged::Running => {}
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,86 @@
+//! A look at a row that also sees what is not finished yet, as heap's SnapshotDirty does: for
+//! whoever must not pass over a key that another transaction is about to give, or to take away.
+
+use super::Session;
+use crate::clock::Clock;
+use crate::errors::EngineError;
+use crate::ids::{Slot, Xid};
+use crate::row::{Anchor, Head, Judged, VersionRef, judge_maker};
+use crate::table::TableRef;
+
+/// A state, and whom to wait for before anything can be said of it.
+pub(crate) type Unfinished = (VersionRef, Option<Xid>);
+
+impl Session {
+    /// Finds the row's state that has a key: the newest state that is not aborted, or, while that
+    /// is another transaction's unfinished one, any down to and including the newest that is
+    /// committed or the asker's own.
+    ///
+    /// `use_it` is called at most once, with that state and the transaction to wait for. That is
+    /// the state's maker if it is unfinished itself, and else whoever replaces or deletes it. The
+    /// state is valid for as long as the call, which is pinned: `use_it` copies what it needs, may
+    /// raise, and does not wait. Row locks are not told of.
+    pub fn unfinished_or_current<R>(
+        &self,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        has_key: impl FnMut(VersionRef) -> Result<bool, EngineError>,
+        use_it: impl FnOnce(VersionRef, Option<Xid>) -> R,
+    ) -> Result<Option<R>, EngineError> {
+        let _pin = self.local.pin();
+        let Some(anchor) = table.anchor(slot) else {
+            return Ok(None);
+        };
+        let found = find_unfinished(anchor, clock, has_key)?;
+        Ok(found.map(|(version, xid)| use_it(version, xid)))
+    }
+}
+
+/// The same of an anchor. The caller is pinned. That nobody is to be waited for is final, so it is
+/// said of a chain that still is the same afterwards: a transaction may have put another state on
+/// top before it ended, and then the one that was looked at never was the row's.
+pub(crate) fn find_unfinished(
+    anchor: &Anchor,
+    clock: &impl Clock,
+    mut has_key: impl FnMut(VersionRef) -> Result<bool, EngineError>,
+) -> Result<Option<Unfinished>, EngineError> {
+    loop {
+        let head = anchor.head();
+        let found = in_chain(head, clock, &mut has_key)?;
+        let is_final = matches!(found, Some((_, None)));
+        if !is_final || anchor.head().same_chain(head) {
+            return Ok(found);
+        }
+    }
+}
+
+/// The same of a chain as it was a moment ago.
+fn in_chain(
+    head: Head,
+    clock: &impl Clock,
+    has_key: &mut impl FnMut(VersionRef) -> Result<bool, EngineError>,
+) -> Result<Option<Unfinished>, EngineError> {
+    let mut replaced_by = None;
+    let mut at = head.version();
+    while let Some(version) = at {
+        at = version.next();
+        if version.is_lock() {
+            continue;
+        }
+        match judge_maker(version, clock) {
+            Judged::Aborted => {}
+            Judged::Running => {
+                if !version.is_tombstone() && has_key(version)? {
+                    return Ok(Some((version, Some(version.xid()))));
+                }
+                replaced_by = replaced_by.or(Some(version.xid()));
+            }
+            Judged::Mine | Judged::Committed => {
+                let is_meant = !version.is_tombstone() && has_key(version)?;
+                return Ok(is_meant.then_some((version, replaced_by)));
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,266 @@
+//! Which tables `default_table_access_method = mot` means, and which tables cannot be
+//! memory-optimized.
+//!
+//! - An extension's own tables stay heap tables, unless its script says USING mot: its C code may
+//!   write them by `heap_insert`, which asks no access method. So do tables that logical decoding
+//!   reads as catalogs.
+//! - Temporary and unlogged tables are heap tables under the default, and refused where a statement
+//!   says USING mot.
+use super::access_method;
+use crate::ddl::nodes;
+use crate::ddl::refuse::unsupported;
+use crate::pg::report;
+use crate::storage;
+use pgrx::pg_sys::{self, Node};
+use std::ffi::{CStr, c_char, c_int};
+
+const SETTING: &CStr = c"default_table_access_method";
+const HEAP: &CStr = c"heap";
+/// A storage parameter of heap tables that logical decoding reads as catalogs.
+const CATALOG_TABLE: &str = "user_catalog_table";
+
+/// What becomes of a new table's rows when its session, or the server, ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Persistence {
+    Permanent,
+    Unlogged,
+    Temporary,
+}
+
+/// Whether tables without USING are memory-optimized in this session.
+pub fn is_default() -> bool {
+    // SAFETY: a setting's value, a NUL-terminated string.
+    unsafe {
+        let name = pg_sys::default_table_access_method;
+        !name.is_null() && CStr::from_ptr(name) == storage::TABLE_METHOD
+    }
+}
+
+/// CREATE TABLE, as core is to have it; `None`: as it came.
+///
+/// # Safety
+/// A live node.
+pub unsafe fn create_table(node: *mut pg_sys::CreateStmt) -> Option<*mut Node> {
+    // SAFETY: the caller's node; the copy is of the same type.
+    unsafe {
+        let stmt = &*node;
+        if !stmt.partspec.is_null() || has_method_from_parent(stmt) {
+            return None;
+        }
+        let method = stmt.accessMethod;
+        if !is_heap_for(stmt.relation, method, stmt.options) {
+            return None;
+        }
+        let copy = nodes::copy(node);
+        (*copy).accessMethod = pg_sys::pstrdup(HEAP.as_ptr());
+        Some(copy.cast())
+    }
+}
+
+/// Whether CREATE TABLE may make a memory-optimized table. A partition may have the method of its parent.
+///
+/// # Safety
+/// A live node.
+pub unsafe fn may_be_ours(node: *mut pg_sys::CreateStmt) -> bool {
+    // SAFETY: the caller's node.
+    unsafe {
+        let stmt = &*node;
+        is_ours(stmt.accessMethod) || stmt.accessMethod.is_null() && has_method_from_parent(stmt)
+    }
+}
+
+/// Whether a statement's USING, NULL without one, makes a memory-optimized table.
+///
+/// # Safety
+/// NULL, or a name of the statement.
+pub unsafe fn is_ours(method: *const c_char) -> bool {
+    // SAFETY: the caller's name.
+    unsafe {
+        if method.is_null() {
+            is_default()
+        } else {
+            CStr::from_ptr(method) == storage::TABLE_METHOD
+        }
+    }
+}
+
+/// CREATE TABLE AS, SELECT INTO and CREATE MATERIALIZED VIEW, as core is to have them; `None`: as
+/// they came.
+///
+/// # Safety
+/// A live node.
+pub unsafe fn create_table_as(node: *mut pg_sys::CreateTableAsStmt) -> Option<*mut Node> {
+    // SAFETY: the caller's node; the copy is of the same type.
+    unsafe {
+        let into = &*(*node).into;
+        if !is_heap_for(into.rel, into.accessMethod, into.options) {
+            return None;
+        }
+        let copy = nodes::copy(node);
+        (*(*copy).into).accessMethod = pg_sys::pstrdup(HEAP.as_ptr());
+        Some(copy.cast())
+    }
+}
+
+/// Whether a new table is a heap table though the default is ours. Raises for one that says USING
+/// mot and cannot be.
+unsafe fn is_heap_for(
+    name: *mut pg_sys::RangeVar,
+    method: *const c_char,
+    options: *mut pg_sys::List,
+) -> bool {
+    // SAFETY: parts of a live statement (caller).
+    unsafe {
+        let is_named = !method.is_null();
+        if !is_ours(method) || storage::table_method() == pg_sys::InvalidOid {
+            return false;
+        }
+        let persistence = persistence(name);
+        if is_named {
+            refuse_persistence(persistence);
+        }
+        if persistence == Persistence::Unlogged {
+            report::notice(&format!(
+                "unlogged table \"{}\" becomes a heap table: memory-optimized tables are logged",
+                nodes::text((*name).relname)
+            ));
+        }
+        if persistence == Persistence::Permanent && sets_catalog_table(options) {
+            refuse_catalog_table();
+        }
+        persistence != Persistence::Permanent
+    }
+}
+
+/// Whether a new table is said, or found by its schema, to be permanent. Raises as core does for a
+/// schema that is not there.
+unsafe fn persistence(name: *mut pg_sys::RangeVar) -> Persistence {
+    // SAFETY: a live name (caller).
+    unsafe {
+        match (*name).relpersistence as u8 {
+            pg_sys::RELPERSISTENCE_TEMP => Persistence::Temporary,
+            pg_sys::RELPERSISTENCE_UNLOGGED => Persistence::Unlogged,
+            _ if pg_sys::isTempNamespace(pg_sys::RangeVarGetCreationNamespace(name)) => {
+                Persistence::Temporary
+            }
+            _ => Persistence::Permanent,
+        }
+    }
+}
+
+fn refuse_persistence(persistence: Persistence) {
+    match persistence {
+        Persistence::Permanent => {}
+        Persistence::Unlogged => unsupported(
+            "unlogged memory-optimized tables are not supported",
+            "Leave UNLOGGED out, or say USING heap.",
+        ),
+        Persistence::Temporary => unsupported(
+            "temporary memory-optimized tables are not supported",
+            "Say USING heap, or make an ordinary table.",
+        ),
+    }
+}
+
+/// Whether a partition has its access method from its parent, which says USING (17 and later).
+unsafe fn has_method_from_parent(stmt: &pg_sys::CreateStmt) -> bool {
+    if cfg!(any(feature = "pg15", feature = "pg16")) || stmt.partbound.is_null() {
+        return false;
+    }
+    // SAFETY: the names of a live statement's parents; a catalog look-up.
+    unsafe {
+        nodes::items::<pg_sys::RangeVar>(stmt.inhRelations)
+            .into_iter()
+            .map(|parent| crate::ddl::identity::lookup(parent))
+            .any(|parent| access_method::of(parent) != pg_sys::InvalidOid)
+    }
+}
+
+/// Whether storage parameters make a table a catalog for logical decoding.
+///
+/// # Safety
+/// A live list of DefElem nodes.
+pub unsafe fn sets_catalog_table(options: *mut pg_sys::List) -> bool {
+    // SAFETY: the caller's list.
+    unsafe {
+        nodes::items::<pg_sys::DefElem>(options)
+            .into_iter()
+            .filter(|option| nodes::text((**option).defname) == CATALOG_TABLE)
+            .any(|option| pg_sys::defGetBoolean(option))
+    }
+}
+
+/// Raises for a table that logical decoding is to read as a catalog.
+pub fn refuse_catalog_table() -> ! {
+    unsupported(
+        "memory-optimized tables cannot be catalogs of logical decoding",
+        "Leave user_catalog_table out, or say USING heap.",
+    )
+}
+
+/// Raises for a table that cannot become memory-optimized.
+///
+/// # Safety
+/// The caller has locked the table.
+pub unsafe fn refuse_change_to_ours(table: pg_sys::Oid) {
+    // SAFETY: the table is opened and closed here; its options, if it has any, are those of tables.
+    unsafe {
+        let extension = pg_sys::getExtensionOfObject(pg_sys::RelationRelationId, table);
+        if extension != pg_sys::InvalidOid {
+            unsupported(
+                format!(
+                    "table \"{}\" of an extension cannot be made memory-optimized",
+                    nodes::text(pg_sys::get_rel_name(table))
+                ),
+                "Leave it a heap table: the extension may write it without asking its access method.",
+            );
+        }
+        refuse_persistence(match pg_sys::get_rel_persistence(table) as u8 {
+            pg_sys::RELPERSISTENCE_TEMP => Persistence::Temporary,
+            pg_sys::RELPERSISTENCE_UNLOGGED => Persistence::Unlogged,
+            _ => Persistence::Permanent,
+        });
+        let opened = pg_sys::relation_open(table, pg_sys::NoLock as pg_sys::LOCKMODE);
+        let options = (*opened).rd_options.cast::<pg_sys::StdRdOptions>();
+        let is_catalog = !options.is_null() && (*options).user_catalog_table;
+        pg_sys::relation_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
+        if is_catalog {
+            refuse_catalog_table();
+        }
+    }
+}
+
+/// Raises for ALTER TABLE ... SET UNLOGGED of a memory-optimized table.
+pub fn refuse_unlogged() -> ! {
+    refuse_persistence(Persistence::Unlogged);
+    unreachable!("an unlogged table was refused")
+}
+
+/// Makes heap the default while an extension's script runs; what `restore` takes back. `None`: the
+/// default is not ours.
+pub fn heap_for_script() -> Option<c_int> {
+    if !is_default() {
+        return None;
+    }
+    // SAFETY: core undoes the level with the (sub)transaction if the script fails.
+    unsafe {
+        let level = pg_sys::NewGUCNestLevel();
+        pg_sys::set_config_option(
+            SETTING.as_ptr(),
+            HEAP.as_ptr(),
+            pg_sys::GucContext::PGC_USERSET,
+            pg_sys::GucSource::PGC_S_SESSION,
+            pg_sys::GucAction::GUC_ACTION_SAVE,
+            true,
+            0,
+            false,
+        );
+        Some(level)
+    }
+}
+
+/// Ends what `heap_for_script` began.
+pub fn restore(level: c_int) {
+    // SAFETY: the level is the caller's own, and the innermost.
+    unsafe { pg_sys::AtEOXact_GUC(true, level) };
+}

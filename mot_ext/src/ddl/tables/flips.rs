@@ -1,0 +1,234 @@
+//! Showing an index as a btree for a while, in this process's memory alone.
+//!
+//! Core reads an index's access method from the index's entry in the relation cache
+//! (`rd_rel->relam`). Its functions are called through another field (`rd_indam`), which stays
+//! ours: scans, inserts and builds go on as ever.
+//!
+//! - An entry is held open while it is shown so: it does not move. An invalidation reads the
+//!   catalog row anew, and core calls the callback right after that, which shows it again.
+//! - Where the planner meets such an index on 15 to 17 it asks btree for the height of the tree.
+//!   Btree looks into the cache of the entry first, so there is an empty tree's description
+//!   (`rd_amcache`). The planner's hook (`index_order`) makes the index ours again for all that
+//!   follows.
+//! - An index that core drops meanwhile is closed by the object access hook, right before core
+//!   looks whether it is open.
+//! - An error leaves entries open; the transaction's end closes them. What shows them is taken back
+//!   before: in `Drop`, or in the callbacks of (sub)transactions.
+use super::access_method::Method;
+use pgrx::pg_sys;
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+
+/// Room for a `BTMetaPageData` (`access/nbtree.h`), which is shorter.
+const TREE_DESCRIPTION: usize = 64;
+
+struct Flip {
+    group: u64,
+    index: pg_sys::Oid,
+    entry: pg_sys::Relation,
+    ours: pg_sys::Oid,
+    /// The nesting level of the subtransaction that holds the entry open.
+    level: i32,
+}
+
+struct State {
+    flips: Vec<Flip>,
+    last_group: u64,
+    has_callbacks: bool,
+}
+
+struct Local(UnsafeCell<State>);
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for Local {}
+static LOCAL: Local = Local(UnsafeCell::new(State {
+    flips: Vec::new(),
+    last_group: 0,
+    has_callbacks: false,
+}));
+
+/// The process's state. The reference must not be kept over a call into PostgreSQL.
+fn local() -> &'static mut State {
+    // SAFETY: one thread; see above.
+    unsafe { &mut *LOCAL.0.get() }
+}
+
+/// Indexes that are shown as btrees until this ends, or is dropped by an error that ends the
+/// (sub)transaction.
+#[must_use]
+pub struct Flips {
+    group: u64,
+}
+
+/// Shows indexes as btrees. They are locked, and the lock is kept to the end of the transaction.
+///
+/// # Safety
+/// The tables of the indexes are locked, in a mode that lets nobody drop them.
+pub unsafe fn show(indexes: &[pg_sys::Oid], lock: pg_sys::LOCKMODE) -> Flips {
+    install_callbacks();
+    local().last_group += 1;
+    let flips = Flips {
+        group: local().last_group,
+    };
+    let ours = Method::Mot.oid();
+    for index in indexes {
+        // SAFETY: the index is there (caller); its entry stays open until `end`, or until an abort.
+        unsafe {
+            let entry = pg_sys::index_open(*index, lock);
+            if (*(*entry).rd_rel).relam != ours {
+                pg_sys::index_close(entry, pg_sys::NoLock as pg_sys::LOCKMODE);
+                continue;
+            }
+            local().flips.push(Flip {
+                group: flips.group,
+                index: *index,
+                entry,
+                ours,
+                level: pg_sys::GetCurrentTransactionNestLevel(),
+            });
+            as_btree(entry);
+        }
+    }
+    flips
+}
+
+impl Flips {
+    /// Whether it shows any index: an aborted transaction has ended it.
+    #[cfg(not(feature = "pg18"))]
+    pub fn is_in_force(&self) -> bool {
+        local().flips.iter().any(|flip| flip.group == self.group)
+    }
+
+    /// Shows the indexes as what they are, and closes them.
+    pub fn end(self) {
+        for flip in take(|flip| flip.group == self.group) {
+            // SAFETY: the entry is open since `show`; no error has ended a transaction, or the flip
+            // were gone.
+            unsafe { pg_sys::index_close(flip.entry, pg_sys::NoLock as pg_sys::LOCKMODE) };
+        }
+    }
+}
+
+impl Drop for Flips {
+    fn drop(&mut self) {
+        // After `end` there is none. In an unwinding the transaction has not ended yet, so entries
+        // are still open.
+        take(|flip| flip.group == self.group);
+    }
+}
+
+/// Closes an index that is about to be dropped: core drops none that is open.
+pub fn release(index: pg_sys::Oid) {
+    for flip in take(|flip| flip.index == index) {
+        // SAFETY: the entry is open since `show`, see `Flips::end`.
+        unsafe { pg_sys::index_close(flip.entry, pg_sys::NoLock as pg_sys::LOCKMODE) };
+    }
+}
+
+/// Whether an index is shown as a btree now.
+pub fn is_shown(index: pg_sys::Oid) -> bool {
+    local().flips.iter().any(|flip| flip.index == index)
+}
+
+/// Whether any index is shown as a btree now.
+#[inline]
+pub fn is_any_shown() -> bool {
+    !local().flips.is_empty()
+}
+
+/// Takes some out of the list and shows them as what they are. Calls nothing that looks at a
+/// catalog.
+fn take(is_meant: impl Fn(&Flip) -> bool) -> Vec<Flip> {
+    let (taken, kept) = std::mem::take(&mut local().flips)
+        .into_iter()
+        .partition::<Vec<_>, _>(|flip| is_meant(flip));
+    local().flips = kept;
+    for flip in &taken {
+        if !is_shown(flip.index) {
+            // SAFETY: the entry is still open, see `Flips::end` and the callbacks.
+            unsafe { as_ours(flip) };
+        }
+    }
+    taken
+}
+
+unsafe fn as_btree(entry: pg_sys::Relation) {
+    // SAFETY: an open entry of an index (caller) has a catalog row and a memory context of its own.
+    unsafe {
+        (*(*entry).rd_rel).relam = Method::Btree.oid();
+        if cfg!(not(feature = "pg18")) && (*entry).rd_amcache.is_null() {
+            (*entry).rd_amcache =
+                pg_sys::MemoryContextAllocZero((*entry).rd_indexcxt, TREE_DESCRIPTION);
+        }
+    }
+}
+
+unsafe fn as_ours(flip: &Flip) {
+    // SAFETY: an open entry of an index (caller); what is in its cache is ours, and zeroes.
+    unsafe {
+        let entry = flip.entry;
+        (*(*entry).rd_rel).relam = flip.ours;
+        if !(*entry).rd_amcache.is_null() {
+            pg_sys::pfree((*entry).rd_amcache);
+            (*entry).rd_amcache = std::ptr::null_mut();
+        }
+    }
+}
+
+fn install_callbacks() {
+    if std::mem::replace(&mut local().has_callbacks, true) {
+        return;
+    }
+    let none = std::ptr::null_mut();
+    // SAFETY: the callbacks live as long as the library, which PostgreSQL never unloads.
+    unsafe {
+        pg_sys::CacheRegisterRelcacheCallback(Some(invalidated), pg_sys::Datum::from(0));
+        pg_sys::RegisterXactCallback(Some(on_transaction), none);
+        pg_sys::RegisterSubXactCallback(Some(on_subtransaction), none);
+    }
+}
+
+/// An entry was read anew from the catalog; 0: all were.
+unsafe extern "C-unwind" fn invalidated(_argument: pg_sys::Datum, index: pg_sys::Oid) {
+    if !is_any_shown() {
+        return;
+    }
+    let is_meant = |flip: &&Flip| index == pg_sys::InvalidOid || flip.index == index;
+    for flip in local().flips.iter().filter(is_meant) {
+        // SAFETY: the entry is open.
+        unsafe { as_btree(flip.entry) };
+    }
+}
+
+unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _: *mut c_void) {
+    if event == pg_sys::XactEvent::XACT_EVENT_ABORT
+        || event == pg_sys::XactEvent::XACT_EVENT_PARALLEL_ABORT
+    {
+        // Core closes the entries after this.
+        take(|_| true);
+    }
+}
+
+unsafe extern "C-unwind" fn on_subtransaction(
+    event: pg_sys::SubXactEvent::Type,
+    _this: pg_sys::SubTransactionId,
+    _parent: pg_sys::SubTransactionId,
+    _: *mut c_void,
+) {
+    if !is_any_shown() {
+        return;
+    }
+    // SAFETY: a plain variable of this process.
+    let level = unsafe { pg_sys::GetCurrentTransactionNestLevel() };
+    match event {
+        // Core closes the entries after this.
+        pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB => {
+            take(|flip| flip.level >= level);
+        }
+        pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB => {
+            for flip in &mut local().flips {
+                flip.level = flip.level.min(level - 1);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,90 @@
+//! What core's planner believes of the indexes of memory-optimized tables, beyond what it reads in
+//! the catalog.
+//!
+//! The engine orders texts by their bytes. Where a key column's collation orders otherwise the
+//! index gives no order: no path over it is sorted, and MIN and MAX do not use it. Equality and IN
+//! need no order.
+//!
+//! An index that is shown as a btree (`flips`) is ours here: only for ours no row comparison
+//! becomes a condition.
+use super::access_method::Method;
+use super::{flips, whose_index};
+use crate::fdw::size::leave_out_young_indexes;
+use crate::pg::version;
+use crate::storage;
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+/// Oids below this are core's own.
+const FIRST_NORMAL_OBJECT: u32 = pg_sys::FirstNormalObjectId;
+
+/// Called for each table of each query that is planned, from a plain frame: looks at the access
+/// methods first.
+///
+/// # Safety
+/// The planner's own structure, as its hook has it.
+#[inline]
+pub unsafe fn describe(
+    root: *mut pg_sys::PlannerInfo,
+    relation: pg_sys::Oid,
+    rel: *mut pg_sys::RelOptInfo,
+) {
+    // SAFETY: the caller's structure; its list is one of index descriptions.
+    unsafe {
+        let list = (*rel).indexlist;
+        if list.is_null() {
+            return;
+        }
+        let may_be_ours = (0..(*list).length as usize).any(|at| {
+            let index = (*(*list).elements.add(at))
+                .ptr_value
+                .cast::<pg_sys::IndexOptInfo>();
+            (*index).relam.to_u32() >= FIRST_NORMAL_OBJECT
+        });
+        if may_be_ours || flips::is_any_shown() {
+            describe_ours(root, relation, rel);
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn describe_ours(
+    root: *mut pg_sys::PlannerInfo,
+    relation: pg_sys::Oid,
+    rel: *mut pg_sys::RelOptInfo,
+) {
+    let ours = Method::Mot.oid();
+    // SAFETY: the planner's own structures, fresh.
+    unsafe {
+        for index in pgrx::PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist).iter_ptr() {
+            if flips::is_shown((*index).indexoid) {
+                (*index).relam = ours;
+            }
+            if (*index).relam == ours && !is_ordered(index) {
+                // Core asks `reverse_sort` without looking whether there is an order.
+                (*index).sortopfamily = std::ptr::null_mut();
+            }
+        }
+        if storage::is_mot_table(relation) {
+            let opened = pg_sys::relation_open(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
+            let table = storage::table(opened);
+            pg_sys::relation_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
+            leave_out_young_indexes(root, rel, table);
+        }
+    }
+}
+
+/// Whether the engine's order of the keys is the one that their operator classes and collations
+/// say.
+unsafe fn is_ordered(index: *mut pg_sys::IndexOptInfo) -> bool {
+    // SAFETY: the planner's description of an index has a collation and a family for each key
+    // column.
+    unsafe {
+        (0..(*index).nkeycolumns as usize).all(|column| {
+            let collation = *(*index).indexcollations.add(column);
+            collation == pg_sys::InvalidOid
+                || whose_index::compares_bytes(*(*index).opfamily.add(column))
+                || version::orders_by_bytes(collation)
+        })
+    }
+}

@@ -1,0 +1,237 @@
+//! Tables of the access method `mot`: what core's DDL cannot know of them.
+//!
+//! Core makes, alters and drops these tables as its own. Here is the rest (README.md):
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `whose_index` | every index of such a table becomes the engine's, or is refused by name |
+//! | `access_method` | an index's access method in the catalog and in the relation cache |
+//! | `names_back` | `USING mot_index` in a statement means btree |
+//! | `btree_moments`, `flips`, `on_conflict` | the moments in which core must see a btree |
+//! | `defaults` | `default_table_access_method = mot`, and what cannot be memory-optimized |
+//! | `tablespace` | ALTER INDEX ... SET TABLESPACE |
+//! | `index_order` | what the planner may believe of the order of an index |
+//!
+//! May be called by the hooks of `ddl`, `compiled` and the planner; calls `storage`, and of `ddl`
+//! what looks at parse trees and locks.
+mod access_method;
+mod btree_moments;
+mod defaults;
+mod flips;
+pub mod index_order;
+mod names_back;
+#[cfg(not(feature = "pg18"))]
+pub mod on_conflict;
+mod tablespace;
+mod whose_index;
+
+use super::refuse::unsupported;
+use super::utility::{Statement, refuse_read_only};
+use super::{attached, identity, nodes};
+use crate::pg::version;
+use crate::storage;
+use flips::Flips;
+use pgrx::pg_sys;
+use pgrx::pg_sys::NodeTag::*;
+use pgrx::pg_sys::ObjectType::*;
+use std::ffi::{CStr, c_int};
+
+pub use whose_index::created;
+
+/// What is to be done when core has done its part of a statement.
+#[derive(Default)]
+pub struct After {
+    /// Indexes that core sees as btrees meanwhile.
+    flips: Vec<Flips>,
+    /// Indexes whose files core may copy.
+    moved: Vec<pg_sys::Oid>,
+    /// A table that becomes a heap table.
+    heap_table: Option<pg_sys::Oid>,
+    /// The nest level of settings that hold for this statement.
+    settings: Option<c_int>,
+    /// A table whose changes may be published from now on, and cannot be.
+    judged: Option<Judged>,
+}
+
+/// A table that publications may mean.
+enum Judged {
+    /// One that is made by the statement.
+    Named(*mut pg_sys::RangeVar),
+    /// One that is altered.
+    Altered(pg_sys::Oid),
+}
+
+impl After {
+    fn is_nothing(&self) -> bool {
+        self.flips.is_empty()
+            && self.moved.is_empty()
+            && self.heap_table.is_none()
+            && self.settings.is_none()
+            && self.judged.is_none()
+    }
+
+    /// Does it.
+    ///
+    /// # Safety
+    /// The statement has ended without an error.
+    pub unsafe fn finish(self) {
+        for flips in self.flips {
+            flips.end();
+        }
+        if let Some(level) = self.settings {
+            defaults::restore(level);
+        }
+        // SAFETY: the indexes' tables are locked since before the statement, the table since it was
+        // altered.
+        unsafe {
+            if self.heap_table.is_some() || !self.moved.is_empty() || self.judged.is_some() {
+                pg_sys::CommandCounterIncrement();
+            }
+            for index in self.moved {
+                tablespace::build_if_moved(index);
+            }
+            if let Some(table) = self.heap_table {
+                // Core looked whether it needs one while it was ours.
+                version::make_toast_table(table);
+            }
+            let judged = self.judged.map(|table| match table {
+                Judged::Named(name) => identity::lookup(name),
+                Judged::Altered(table) => table,
+            });
+            if let Some(table) = judged.filter(|table| *table != pg_sys::InvalidOid) {
+                attached::judge_published(table);
+            }
+        }
+    }
+}
+
+/// Looks at a statement before core, and may give it another parse tree. `Some`: what is to be done
+/// behind it.
+///
+/// # Safety
+/// A statement that is being executed.
+pub unsafe fn before(statement: &mut Statement) -> Option<After> {
+    // SAFETY: the statement's node; each cast follows its tag.
+    unsafe {
+        if let Some(node) = names_back::rewritten(statement.node()) {
+            statement.replace(node);
+        }
+        let mut after = After::default();
+        let node = statement.node();
+        match nodes::tag(node) {
+            T_CreateStmt => {
+                after.judged = defaults::may_be_ours(node.cast())
+                    .then(|| Judged::Named((*node.cast::<pg_sys::CreateStmt>()).relation));
+                replace(statement, defaults::create_table(node.cast()));
+            }
+            T_CreateTableAsStmt => {
+                let made = node.cast::<pg_sys::CreateTableAsStmt>();
+                let into = (*made).into;
+                let is_table = (*made).objtype == OBJECT_TABLE;
+                after.judged = (is_table && defaults::is_ours((*into).accessMethod))
+                    .then(|| Judged::Named((*into).rel));
+                replace(statement, defaults::create_table_as(made));
+            }
+            T_IndexStmt => {
+                replace(
+                    statement,
+                    btree_moments::create_index(node.cast(), &mut after),
+                );
+            }
+            T_AlterTableStmt => alter_table(statement, node.cast(), &mut after),
+            T_AlterTableMoveAllStmt => after.moved = tablespace::indexes_in(node.cast()),
+            T_CreateExtensionStmt | T_AlterExtensionStmt => {
+                after.settings = defaults::heap_for_script();
+            }
+            T_DropStmt => refuse_drop_concurrently(node.cast()),
+            T_RefreshMatViewStmt => refuse_refresh_concurrently(node.cast()),
+            _ => {}
+        }
+        (!after.is_nothing()).then_some(after)
+    }
+}
+
+unsafe fn replace(statement: &mut Statement, node: Option<*mut pg_sys::Node>) {
+    if let Some(node) = node {
+        // SAFETY: a node of the caller's own, in the memory of the statement.
+        unsafe { statement.replace(node) };
+    }
+}
+
+unsafe fn alter_table(
+    statement: &mut Statement,
+    node: *mut pg_sys::AlterTableStmt,
+    after: &mut After,
+) {
+    // SAFETY: a live node of this type (caller), copied before it is changed.
+    unsafe {
+        if !matches!(
+            (*node).objtype,
+            OBJECT_TABLE | OBJECT_MATVIEW | OBJECT_INDEX | OBJECT_TYPE
+        ) {
+            return;
+        }
+        after.moved.extend(tablespace::index_of(node));
+        let commands = nodes::items::<pg_sys::AlterTableCmd>((*node).cmds);
+        if !commands
+            .into_iter()
+            .any(|command| btree_moments::concerns(command))
+        {
+            return;
+        }
+        // Locked as core will lock it before anything is decided by what it is, and named once and
+        // for all.
+        let node = nodes::copy(node);
+        let tag = pg_sys::CreateCommandTag(node.cast());
+        refuse_read_only(CStr::from_ptr(pg_sys::GetCommandTagName(tag)));
+        let lock = pg_sys::AlterTableGetLockLevel((*node).cmds);
+        let relid = pg_sys::AlterTableLookupRelation(node, lock);
+        if relid == pg_sys::InvalidOid {
+            return;
+        }
+        identity::name_schema((*node).relation, relid);
+        btree_moments::alter_table(node, relid, after);
+        statement.replace(node);
+    }
+}
+
+/// DROP INDEX CONCURRENTLY commits before the index is gone for everybody.
+unsafe fn refuse_drop_concurrently(node: *mut pg_sys::DropStmt) {
+    // SAFETY: a live node of this type (caller); its objects are lists of names.
+    unsafe {
+        if (*node).removeType != OBJECT_INDEX || !(*node).concurrent {
+            return;
+        }
+        for names in nodes::items::<pg_sys::List>((*node).objects) {
+            if storage::is_mot_index(super::drop::named(names)) {
+                unsupported(
+                    "DROP INDEX CONCURRENTLY is not supported on memory-optimized tables",
+                    "Use DROP INDEX: it only waits for running statements and takes no time itself.",
+                );
+            }
+        }
+    }
+}
+
+/// REFRESH MATERIALIZED VIEW CONCURRENTLY makes a temporary table of the view's access method.
+unsafe fn refuse_refresh_concurrently(node: *mut pg_sys::RefreshMatViewStmt) {
+    // SAFETY: a live node of this type (caller).
+    unsafe {
+        if (*node).concurrent && storage::is_mot_table(identity::lookup((*node).relation)) {
+            unsupported(
+                "REFRESH MATERIALIZED VIEW CONCURRENTLY is not supported on memory-optimized views",
+                "Leave CONCURRENTLY out, or make the view USING heap.",
+            );
+        }
+    }
+}
+
+/// A relation is being dropped: its storage goes with it.
+pub fn dropped(relation: pg_sys::Oid) {
+    if storage::is_mot_table(relation) {
+        storage::drop_table(relation);
+    } else if storage::is_mot_index(relation) {
+        flips::release(relation);
+        storage::drop_index(relation);
+    }
+}

@@ -1,0 +1,226 @@
+//! Every index of a memory-optimized table is the engine's, whichever statement or C code makes it.
+//!
+//! Core makes it as a btree: keys, foreign keys and ON CONFLICT know no other kind, and the
+//! operator classes are btree's. It calls the object access hook when the index's catalog rows are
+//! written, before any entry is made. There the index is looked over, and given our access method.
+//! Its operator classes stay btree's.
+//!
+//! What the engine cannot index is refused here, by the catalog's own description of the index. No
+//! statement, dump or library gets around it.
+use super::access_method::{self, Method, name_of};
+use crate::ddl::nodes;
+use crate::ddl::refuse::unsupported;
+use crate::{keys, storage};
+use pgrx::pg_sys;
+
+/// Families that compare texts by their bytes, whatever the collation.
+const BYTE_FAMILIES: [pg_sys::Oid; 2] = [
+    pg_sys::TEXT_PATTERN_BTREE_FAM_OID,
+    pg_sys::BPCHAR_PATTERN_BTREE_FAM_OID,
+];
+
+/// What an index's definition may not count on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// Rows from before an ADD COLUMN may lack the column, whose value is in the catalog.
+    MayLackColumns,
+    /// The statement writes every row anew.
+    AreWhole,
+}
+
+/// The object access hook of a relation that was made: an index of a memory-optimized table becomes
+/// the engine's.
+///
+/// The new catalog rows are not visible yet. Core makes them visible right after this call, so
+/// doing so here changes nothing for other indexes.
+///
+/// # Safety
+/// Core has just made the relation, and has it open.
+pub unsafe fn created(relation: pg_sys::Oid) {
+    // SAFETY: the entry is core's own, open, and valid: nothing has invalidated it since it was
+    // made.
+    unsafe {
+        if kind_of_open(relation) != pg_sys::RELKIND_INDEX
+            || storage::index_method() == pg_sys::InvalidOid
+        {
+            return;
+        }
+        pg_sys::CommandCounterIncrement();
+        let index = pg_sys::RelationIdGetRelation(relation);
+        let table = (*(*index).rd_index).indrelid;
+        if storage::is_mot_table(table) {
+            let opened = pg_sys::relation_open(table, pg_sys::NoLock as pg_sys::LOCKMODE);
+            refuse_unsupported(opened, index, Rows::MayLackColumns);
+            if (*(*index).rd_rel).relam != Method::Mot.oid() {
+                access_method::write(relation, Method::Mot);
+                access_method::refresh_routine(index);
+            }
+            pg_sys::relation_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
+            if storage::has_storage(relation) {
+                // Core gave it the file of an index that it drops, and builds nothing.
+                storage::rebuild_reused_index(table, relation);
+            }
+        }
+        pg_sys::RelationClose(index);
+    }
+}
+
+/// The kind of a relation that core has open; 0: it has no entry.
+unsafe fn kind_of_open(relation: pg_sys::Oid) -> u8 {
+    // SAFETY: the entry is counted while it is read.
+    unsafe {
+        let opened = pg_sys::RelationIdGetRelation(relation);
+        if opened.is_null() {
+            return 0;
+        }
+        let kind = (*(*opened).rd_rel).relkind as u8;
+        pg_sys::RelationClose(opened);
+        kind
+    }
+}
+
+/// Raises 0A000 for an index that the engine cannot keep.
+///
+/// # Safety
+/// An open table and an open index of it.
+pub unsafe fn refuse_unsupported(table: pg_sys::Relation, index: pg_sys::Relation, rows: Rows) {
+    // SAFETY: the caller's relations are open.
+    unsafe {
+        refuse_method((*(*index).rd_rel).relam);
+        refuse_form(index);
+        let form = &*(*index).rd_index;
+        let columns = form.indkey.values.as_slice(form.indnatts as usize);
+        for (position, column) in columns.iter().enumerate() {
+            refuse_key(index, position);
+            let attribute = &nodes::attributes(table)[*column as usize - 1];
+            if rows == Rows::MayLackColumns && attribute.atthasmissing {
+                unsupported(
+                    format!(
+                        "column \"{}\" of memory-optimized table \"{}\" cannot be indexed yet: older rows lack it",
+                        nodes::name(&attribute.attname),
+                        name_of(table)
+                    ),
+                    "Have the rows written anew first: ALTER TABLE ... SET ACCESS METHOD heap, and then back to mot.",
+                );
+            }
+        }
+    }
+}
+
+/// Raises for another access method than btree, which stands for ours, and ours.
+fn refuse_method(method: pg_sys::Oid) {
+    if method == Method::Btree.oid() || method == Method::Mot.oid() {
+        return;
+    }
+    // SAFETY: a catalog look-up that returns a palloc'd string.
+    let name = unsafe { nodes::text(pg_sys::get_am_name(method)) };
+    unsupported(
+        format!("access method \"{name}\" is not supported on memory-optimized tables"),
+        "Leave USING out: indexes of memory-optimized tables are ordered indexes in memory.",
+    )
+}
+
+/// Raises for what is not a plain index on plain columns.
+unsafe fn refuse_form(index: pg_sys::Relation) {
+    // SAFETY: an open index (caller).
+    unsafe {
+        let form = &*(*index).rd_index;
+        let columns = form.indkey.values.as_slice(form.indnatts as usize);
+        if !form.indisready {
+            unsupported(
+                "CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY are not supported on memory-optimized tables",
+                "Leave CONCURRENTLY out: the index is built in memory, with writers kept out meanwhile.",
+            );
+        }
+        if form.indisexclusion {
+            unsupported(
+                "exclusion constraints are not supported on memory-optimized tables",
+                "Use UNIQUE if all operators are =.",
+            );
+        }
+        if !form.indimmediate {
+            unsupported(
+                "deferrable unique constraints are not supported on memory-optimized tables",
+                "Leave DEFERRABLE out.",
+            );
+        }
+        if columns.contains(&0) {
+            unsupported(
+                "indexes on expressions are not supported on memory-optimized tables",
+                "Add a generated column with the expression and index that column.",
+            );
+        }
+        if !pg_sys::RelationGetIndexPredicate(index).is_null() {
+            unsupported(
+                "partial indexes are not supported on memory-optimized tables",
+                "Create the index without WHERE.",
+            );
+        }
+        if form.indnkeyatts < form.indnatts {
+            unsupported(
+                "included columns are not supported in indexes of memory-optimized tables",
+                "Leave INCLUDE out: an index entry leads to the whole row, in memory.",
+            );
+        }
+    }
+}
+
+/// Raises for a key column whose values the engine cannot order as its operator class does.
+unsafe fn refuse_key(index: pg_sys::Relation, position: usize) {
+    // SAFETY: an open index with so many key columns (caller), each with an input type, a family
+    // and a collation.
+    unsafe {
+        let input = *(*index).rd_opcintype.add(position);
+        let family = *(*index).rd_opfamily.add(position);
+        let collation = *(*index).rd_indcollation.add(position);
+        if keys::kind(input).is_none() {
+            unsupported(
+                format!(
+                    "keys of type {} are not supported on memory-optimized tables",
+                    type_name(key_type(index, position))
+                ),
+                "Key columns can be of the built-in scalar types: numbers, dates and times, strings, uuid, bytea, network addresses.",
+            );
+        }
+        if !BYTE_FAMILIES.contains(&family) && family != own_family(input) {
+            unsupported(
+                format!(
+                    "operator classes for other orders of type {} are not supported on memory-optimized tables",
+                    type_name(key_type(index, position))
+                ),
+                "Use the type's own operator class.",
+            );
+        }
+        if collation != pg_sys::InvalidOid && !pg_sys::get_collation_isdeterministic(collation) {
+            unsupported(
+                "nondeterministic collations are not supported in indexes of memory-optimized tables",
+                "Use a deterministic collation: keys are equal when their bytes are.",
+            );
+        }
+    }
+}
+
+/// Whether an operator family compares texts by their bytes, whatever the collation.
+pub fn compares_bytes(family: pg_sys::Oid) -> bool {
+    BYTE_FAMILIES.contains(&family)
+}
+
+/// The btree family of a type's own order.
+fn own_family(input: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: a catalog look-up; the entry lives as long as the process.
+    unsafe {
+        let wanted = pg_sys::TYPECACHE_BTREE_OPFAMILY as i32;
+        (*pg_sys::lookup_type_cache(input, wanted)).btree_opf
+    }
+}
+
+/// The type of a key column as the index has it.
+unsafe fn key_type(index: pg_sys::Relation, position: usize) -> pg_sys::Oid {
+    // SAFETY: an open index has a descriptor with its columns (caller).
+    unsafe { nodes::attributes(index)[position].atttypid }
+}
+
+fn type_name(oid: pg_sys::Oid) -> String {
+    // SAFETY: a catalog look-up that returns a palloc'd string.
+    unsafe { nodes::text(pg_sys::format_type_be(oid)) }
+}

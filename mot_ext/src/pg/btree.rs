@@ -1,0 +1,51 @@
+//! btree's own functions, for indexes that have btree's operator classes.
+use pgrx::pg_sys;
+
+#[allow(ffi_unwind_calls)]
+unsafe extern "C-unwind" {
+    /// Estimates the cost of a scan from statistics; may raise.
+    #[link_name = "btcostestimate"]
+    fn bt_cost_estimate(
+        root: *mut pg_sys::PlannerInfo,
+        path: *mut pg_sys::IndexPath,
+        loop_count: f64,
+        startup_cost: *mut pg_sys::Cost,
+        total_cost: *mut pg_sys::Cost,
+        selectivity: *mut pg_sys::Selectivity,
+        correlation: *mut f64,
+        pages: *mut f64,
+    );
+    /// Parses an index's options; raises for one that btree does not know.
+    #[link_name = "btoptions"]
+    fn bt_options(options: pg_sys::Datum, validate: bool) -> *mut pg_sys::bytea;
+    #[cfg(feature = "pg18")]
+    fn bttranslatestrategy(strategy: u16, family: pg_sys::Oid) -> pg_sys::CompareType::Type;
+    #[cfg(feature = "pg18")]
+    fn bttranslatecmptype(comparison: pg_sys::CompareType::Type, family: pg_sys::Oid) -> u16;
+}
+
+/// `amcostestimate` of btree.
+pub fn cost_estimate() -> unsafe extern "C-unwind" fn(
+    *mut pg_sys::PlannerInfo,
+    *mut pg_sys::IndexPath,
+    f64,
+    *mut pg_sys::Cost,
+    *mut pg_sys::Cost,
+    *mut pg_sys::Selectivity,
+    *mut f64,
+    *mut f64,
+) {
+    bt_cost_estimate
+}
+
+/// `amoptions` of btree.
+pub fn options() -> unsafe extern "C-unwind" fn(pg_sys::Datum, bool) -> *mut pg_sys::bytea {
+    bt_options
+}
+
+/// `amtranslatestrategy` and `amtranslatecmptype` of btree.
+#[cfg(feature = "pg18")]
+pub fn set_translations(routine: &mut pg_sys::IndexAmRoutine) {
+    routine.amtranslatestrategy = Some(bttranslatestrategy);
+    routine.amtranslatecmptype = Some(bttranslatecmptype);
+}

@@ -1,0 +1,233 @@
+//! Table access methods: what differs in their callbacks and around them.
+use pgrx::pg_sys;
+
+/// The counters of a table's statistics.
+pub fn counts(status: &mut pg_sys::PgStat_TableStatus) -> &mut pg_sys::PgStat_TableCounts {
+    #[cfg(feature = "pg15")]
+    return &mut status.t_counts;
+    #[cfg(not(feature = "pg15"))]
+    return &mut status.counts;
+}
+
+/// A scan begins.
+pub fn count_scan(counts: &mut pg_sys::PgStat_TableCounts) {
+    #[cfg(feature = "pg15")]
+    {
+        counts.t_numscans += 1;
+    }
+    #[cfg(not(feature = "pg15"))]
+    {
+        counts.numscans += 1;
+    }
+}
+
+/// A scan of all rows gives a row.
+pub fn count_row_read(counts: &mut pg_sys::PgStat_TableCounts) {
+    #[cfg(feature = "pg15")]
+    {
+        counts.t_tuples_returned += 1;
+    }
+    #[cfg(not(feature = "pg15"))]
+    {
+        counts.tuples_returned += 1;
+    }
+}
+
+/// An index scan gives a row of the table.
+pub fn count_row_fetched(counts: &mut pg_sys::PgStat_TableCounts) {
+    #[cfg(feature = "pg15")]
+    {
+        counts.t_tuples_fetched += 1;
+    }
+    #[cfg(not(feature = "pg15"))]
+    {
+        counts.tuples_fetched += 1;
+    }
+}
+
+/// A row was changed.
+pub unsafe fn count_update(relation: pg_sys::Relation) {
+    // SAFETY: an open relation (caller).
+    unsafe {
+        pg_sys::pgstat_count_heap_update(
+            relation,
+            false,
+            #[cfg(not(feature = "pg15"))]
+            false,
+        )
+    }
+}
+
+/// A VACUUM of a table has ended.
+pub unsafe fn report_vacuum(relation: pg_sys::Relation, live_rows: i64) {
+    // SAFETY: an open relation (caller).
+    unsafe {
+        pg_sys::pgstat_report_vacuum(
+            (*relation).rd_id,
+            false,
+            live_rows,
+            0,
+            #[cfg(feature = "pg18")]
+            pg_sys::GetCurrentTimestamp(),
+        )
+    }
+}
+
+/// Writes a table's size and freeze bounds into its row of pg_class.
+pub unsafe fn update_statistics(
+    relation: pg_sys::Relation,
+    pages: u32,
+    rows: f64,
+    frozen_below: pg_sys::TransactionId,
+    multixacts_from: pg_sys::MultiXactId,
+) {
+    // SAFETY: an open relation, locked as VACUUM locks it (caller).
+    unsafe {
+        pg_sys::vac_update_relstats(
+            relation,
+            pages,
+            rows,
+            0,
+            #[cfg(feature = "pg18")]
+            0,
+            (*(*relation).rd_rel).relhasindex,
+            frozen_below,
+            multixacts_from,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            false,
+        )
+    }
+}
+
+/// Says which relation a parallel scan is of.
+pub unsafe fn describe_parallel(
+    descriptor: pg_sys::ParallelTableScanDesc,
+    relation: pg_sys::Relation,
+) {
+    // SAFETY: memory of a descriptor that nobody else sees yet (caller).
+    unsafe {
+        #[cfg(not(feature = "pg18"))]
+        {
+            (*descriptor).phs_relid = (*relation).rd_id;
+        }
+        #[cfg(feature = "pg18")]
+        {
+            (*descriptor).phs_locator = (*relation).rd_locator;
+        }
+        (*descriptor).phs_syncscan = false;
+    }
+}
+
+/// A file of a relation, as core names it in callbacks.
+#[cfg(feature = "pg15")]
+pub type FileName = pg_sys::RelFileNode;
+/// A file of a relation, as core names it in callbacks.
+#[cfg(not(feature = "pg15"))]
+pub type FileName = pg_sys::RelFileLocator;
+
+/// A file's number in its tablespace.
+pub fn file_number(file: &FileName) -> u32 {
+    #[cfg(feature = "pg15")]
+    return file.relNode.to_u32();
+    #[cfg(not(feature = "pg15"))]
+    return file.relNumber.to_u32();
+}
+
+/// The relation with a file, in a tablespace or the database's own (0); invalid if there is none.
+pub fn oid_of_file(tablespace: u32, number: u32) -> pg_sys::Oid {
+    #[allow(ffi_unwind_calls)]
+    unsafe extern "C-unwind" {
+        #[cfg_attr(feature = "pg15", link_name = "RelidByRelfilenode")]
+        #[cfg_attr(not(feature = "pg15"), link_name = "RelidByRelfilenumber")]
+        fn oid_by_file(tablespace: pg_sys::Oid, number: pg_sys::Oid) -> pg_sys::Oid;
+    }
+    // SAFETY: a look-up in the catalog and a cache of core's; errors pass the guard.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        pg_sys::ffi::pg_guard_ffi_boundary(|| oid_by_file(tablespace.into(), number.into()))
+    }
+}
+
+/// What `tuple_update` says of indexes.
+#[cfg(feature = "pg15")]
+pub type IndexesToUpdate = bool;
+/// What `tuple_update` says of indexes.
+#[cfg(not(feature = "pg15"))]
+pub type IndexesToUpdate = pg_sys::TU_UpdateIndexes::Type;
+
+/// No index is to be told of an update.
+pub const NO_INDEXES: IndexesToUpdate = {
+    #[cfg(feature = "pg15")]
+    {
+        false
+    }
+    #[cfg(not(feature = "pg15"))]
+    {
+        pg_sys::TU_UpdateIndexes::TU_None
+    }
+};
+
+/// Sets the callbacks whose place in the routine differs.
+pub fn set_files(
+    routine: &mut pg_sys::TableAmRoutine,
+    set_new: unsafe extern "C-unwind" fn(
+        pg_sys::Relation,
+        *const FileName,
+        std::ffi::c_char,
+        *mut pg_sys::TransactionId,
+        *mut pg_sys::MultiXactId,
+    ),
+) {
+    #[cfg(feature = "pg15")]
+    {
+        routine.relation_set_new_filenode = Some(set_new);
+    }
+    #[cfg(not(feature = "pg15"))]
+    {
+        routine.relation_set_new_filelocator = Some(set_new);
+    }
+}
+
+/// `scan_analyze_next_block` of 15 and 16, which are given a block number.
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+pub unsafe fn next_block_to_analyze(
+    scan: pg_sys::TableScanDesc,
+    block: pg_sys::BlockNumber,
+    _strategy: pg_sys::BufferAccessStrategy,
+    begin: unsafe fn(pg_sys::TableScanDesc, pg_sys::BlockNumber),
+) -> bool {
+    // SAFETY: the caller's.
+    unsafe { begin(scan, block) };
+    true
+}
+
+/// `scan_analyze_next_block` since 17: core's stream chooses the blocks, and reads none if it is only asked for their
+/// numbers.
+#[cfg(any(feature = "pg17", feature = "pg18"))]
+pub unsafe fn next_block_to_analyze(
+    scan: pg_sys::TableScanDesc,
+    stream: *mut pg_sys::ReadStream,
+    begin: unsafe fn(pg_sys::TableScanDesc, pg_sys::BlockNumber),
+) -> bool {
+    #[allow(ffi_unwind_calls)]
+    unsafe extern "C-unwind" {
+        fn read_stream_next_block(
+            stream: *mut pg_sys::ReadStream,
+            strategy: *mut pg_sys::BufferAccessStrategy,
+        ) -> pg_sys::BlockNumber;
+    }
+    // SAFETY: the caller's stream; errors pass the guard.
+    unsafe {
+        let mut strategy = std::ptr::null_mut();
+        let block = pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            #[allow(ffi_unwind_calls)]
+            read_stream_next_block(stream, &raw mut strategy)
+        });
+        if block == pg_sys::InvalidBlockNumber {
+            return false;
+        }
+        begin(scan, block);
+        true
+    }
+}

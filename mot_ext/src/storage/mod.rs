@@ -1,0 +1,239 @@
+//! From a relation of the access methods to its storage in the engine, and a storage's life.
+//!
+//! Owns: which storage a table or an index has, and every call that makes or drops one.
+//! May be called by `table_am`, `index_am` and `ddl`; calls `relation` (the process's cache), `xact`, `session`.
+//!
+//! - A table's storage is found by (database, pg_class.reltablespace, relfilenode), an index's by the last two
+//!   among its table's. Oids do not do: TRUNCATE, REINDEX and rewrites give a relation another file under the
+//!   same oid, and a change of types that keeps an index gives its file another oid.
+//! - A table's storage is made by `relation_set_new_filenode`, an index's by `ambuild`, and by nothing else. So
+//!   a file that core copied or made by itself has none, and using it is an error, never an empty relation.
+//! - It is dropped with its relation, by the object access hook. A rewrite swaps files with a transient table, whose
+//!   drop takes the old storage. TRUNCATE keeps the table: the new file's maker drops the old storage.
+//! - All of it goes through the transaction: undone by rollback, also to a savepoint, logged at commit.
+mod build;
+
+pub use build::{Built, build_index, rebuild_reused_index};
+
+use crate::clock::PgClock;
+use crate::pg::version::table_am as version;
+use crate::relation;
+use crate::table_am;
+use crate::{errors, session, xact};
+use mot_engine::{FileKey, IndexRef, RelationKey, TableRef};
+use pgrx::pg_sys;
+use std::ffi::CStr;
+
+/// Name of the table access method.
+pub const TABLE_METHOD: &CStr = c"mot";
+/// Name of the index access method.
+pub const INDEX_METHOD: &CStr = c"mot_index";
+
+/// The table access method's oid in this database; invalid where the extension is not installed.
+pub fn table_method() -> pg_sys::Oid {
+    // SAFETY: a catalog look-up; a missing method is an invalid oid.
+    unsafe { pg_sys::get_table_am_oid(TABLE_METHOD.as_ptr(), true) }
+}
+
+/// The index access method's oid in this database; invalid where the extension is not installed.
+pub fn index_method() -> pg_sys::Oid {
+    // SAFETY: a catalog look-up; a missing method is an invalid oid.
+    unsafe { pg_sys::get_index_am_oid(INDEX_METHOD.as_ptr(), true) }
+}
+
+/// Whether an open relation is a table of the access method.
+pub fn is_table(relation: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's relation is open.
+    unsafe { table_am::is_routine((*relation).rd_tableam) }
+}
+
+/// Whether an oid is that of a table, or a materialized view, of the access method.
+pub fn is_mot_table(relation: pg_sys::Oid) -> bool {
+    let Some((kind, method)) = kind_and_method(relation) else {
+        return false;
+    };
+    let has_rows = kind == pg_sys::RELKIND_RELATION || kind == pg_sys::RELKIND_MATVIEW;
+    has_rows && method != pg_sys::InvalidOid && method == table_method()
+}
+
+/// Whether an oid is that of an index, not a partitioned one, of a table of the access method.
+pub fn is_mot_index(relation: pg_sys::Oid) -> bool {
+    let Some((kind, _)) = kind_and_method(relation) else {
+        return false;
+    };
+    // SAFETY: a catalog look-up; a missing index has no table.
+    kind == pg_sys::RELKIND_INDEX
+        && is_mot_table(unsafe { pg_sys::IndexGetRelation(relation, true) })
+}
+
+/// `relkind` and `relam` of a relation that may be gone.
+fn kind_and_method(relation: pg_sys::Oid) -> Option<(u8, pg_sys::Oid)> {
+    if relation == pg_sys::InvalidOid {
+        return None;
+    }
+    // SAFETY: a catalog's row, released when its fields were read.
+    unsafe {
+        let row = pg_sys::SearchSysCache1(
+            pg_sys::SysCacheIdentifier::RELOID as i32,
+            pg_sys::Datum::from(relation),
+        );
+        if row.is_null() {
+            return None;
+        }
+        let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_class>(row);
+        let found = (form.relkind as u8, form.relam);
+        pg_sys::ReleaseSysCache(row);
+        Some(found)
+    }
+}
+
+/// The file by which the engine knows a relation.
+pub fn file_of(relation: pg_sys::Relation) -> FileKey {
+    // SAFETY: the caller's relation is open. The catalog's tablespace is 0 for the database's own: ALTER DATABASE
+    // SET TABLESPACE changes where that is, and tells nobody.
+    unsafe {
+        let form = &*(*relation).rd_rel;
+        FileKey {
+            tablespace: form.reltablespace.to_u32(),
+            relation: form.relfilenode.to_u32(),
+        }
+    }
+}
+
+/// The key of a file of this database.
+fn key_of(file: FileKey) -> RelationKey {
+    // SAFETY: a plain variable of this process.
+    let database = unsafe { pg_sys::MyDatabaseId };
+    RelationKey::of_file(database.to_u32(), file.tablespace, file.relation)
+}
+
+/// The oid of a table of this database by its storage's key; invalid where no table has the file.
+pub fn oid_of(key: RelationKey) -> pg_sys::Oid {
+    match key.is_foreign_table() {
+        true => pg_sys::Oid::from(key.relation),
+        false => version::oid_of_file(key.tablespace, key.relation),
+    }
+}
+
+/// The storage of an open table that the caller has locked; raises if it has none.
+pub fn table(relation: pg_sys::Relation) -> TableRef {
+    find(relation).unwrap_or_else(|| errors::no_storage(&name_of(relation)))
+}
+
+/// The storage of an open table that the caller has locked, if there is one.
+pub fn find(relation: pg_sys::Relation) -> Option<TableRef> {
+    // SAFETY: the caller's relation is open.
+    let oid = unsafe { (*relation).rd_id };
+    let key = key_of(file_of(relation));
+    match relation::cached(oid) {
+        // The cache may be a moment older than the open relation's entry.
+        Some(table) if table.key() == key => Some(table),
+        _ => {
+            let table = session::session().find_table(key, &PgClock)?;
+            relation::remember(oid, table);
+            Some(table)
+        }
+    }
+}
+
+/// The storage of an open index of `table`; raises if it has none.
+pub fn index(table: TableRef, index: pg_sys::Relation) -> IndexRef {
+    find_index(table, index).unwrap_or_else(|| errors::no_storage(&name_of(index)))
+}
+
+/// The storage of an open index of `table`, if there is one.
+pub fn find_index(table: TableRef, index: pg_sys::Relation) -> Option<IndexRef> {
+    session::session().find_index_of_file(table, file_of(index), &PgClock)
+}
+
+/// Whether the engine knows an index's file, as it does before `ambuild` only of one that core uses again.
+pub fn has_storage(index: pg_sys::Oid) -> bool {
+    with_index_and_table(index, |table, index| {
+        find(table).is_some_and(|table| session::session().knows_file(table, file_of(index)))
+    })
+    .unwrap_or(false)
+}
+
+/// Makes the storage of a table's new file, and drops that of the file which it replaces.
+pub fn create_table(relation: pg_sys::Relation, file: FileKey) {
+    // The relation of a table that is being made has the new file's name already.
+    let replaced = (file_of(relation) != file)
+        .then(|| find(relation))
+        .flatten();
+    let xid = xact::write_xid();
+    or_raise(xact::current().create_table(session::session(), key_of(file), xid));
+    // SAFETY: the caller's relation is open.
+    relation::forget(unsafe { (*relation).rd_id });
+    if let Some(replaced) = replaced {
+        drop_storage(replaced);
+    }
+}
+
+/// Drops a table's storage with the table; its memory comes back when the transaction commits.
+pub fn drop_table(relation: pg_sys::Oid) {
+    // SAFETY: the table is being dropped, so it is locked and there.
+    unsafe {
+        let opened = pg_sys::relation_open(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
+        let storage = find(opened);
+        pg_sys::relation_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
+        if let Some(storage) = storage {
+            crate::fdw::check_readers_of_all(relation);
+            drop_storage(storage);
+        }
+    }
+    relation::forget(relation);
+}
+
+/// Drops an index's storage with the index.
+pub fn drop_index(index: pg_sys::Oid) {
+    with_index_and_table(index, |table, index| {
+        if let Some(table) = find(table) {
+            drop_index_file(table, file_of(index));
+        }
+    });
+}
+
+/// Drops the storage of an index's file, if there is one.
+fn drop_index_file(table: TableRef, file: FileKey) {
+    let xid = xact::write_xid();
+    let dropped =
+        xact::current().drop_index_of_file(session::session(), &PgClock, table, file, xid);
+    or_raise(dropped);
+}
+
+fn drop_storage(storage: TableRef) {
+    let xid = xact::write_xid();
+    or_raise(xact::current().drop_table(session::session(), storage, xid));
+}
+
+/// Runs `action` with an index and its table, both open and locked by the statement; `None` if the index has no
+/// table of the access method.
+fn with_index_and_table<T>(
+    index: pg_sys::Oid,
+    action: impl FnOnce(pg_sys::Relation, pg_sys::Relation) -> T,
+) -> Option<T> {
+    // SAFETY: the statement holds locks on both; what is opened here is closed here, or by the error's cleaning up.
+    unsafe {
+        let oid = pg_sys::IndexGetRelation(index, true);
+        if !is_mot_table(oid) {
+            return None;
+        }
+        let lock = pg_sys::NoLock as pg_sys::LOCKMODE;
+        let table = pg_sys::relation_open(oid, lock);
+        let index = pg_sys::relation_open(index, lock);
+        let result = action(table, index);
+        pg_sys::relation_close(index, lock);
+        pg_sys::relation_close(table, lock);
+        Some(result)
+    }
+}
+
+/// A relation's name, for errors.
+pub fn name_of(relation: pg_sys::Relation) -> String {
+    // SAFETY: an open relation's name is a NUL-terminated array.
+    unsafe { crate::pg::text::from_c((*(*relation).rd_rel).relname.data.as_ptr()) }
+}
+
+fn or_raise<T>(result: Result<T, mot_engine::EngineError>) -> T {
+    result.unwrap_or_else(|error| errors::raise(error))
+}

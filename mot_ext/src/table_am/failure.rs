@@ -1,0 +1,98 @@
+//! Answers of heapam's kind: what stands in a change's way (`TM_Result`), and what core is told of it.
+use super::tid;
+use crate::clock::{PgClock, narrow};
+use crate::fdw::write::Target;
+use mot_engine::{CommandId, Newest, Slot, VersionRef, Xid};
+use pgrx::pg_sys::{self, TM_Result::*};
+
+/// `InvalidCommandId`.
+const NO_COMMAND: pg_sys::CommandId = pg_sys::CommandId::MAX;
+
+/// Why a change was not made, or a row not locked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The version is the transaction's own, and younger than what the command may see.
+    Invisible,
+    /// The transaction changed the row itself, by this command.
+    SelfModified(CommandId),
+    /// Another transaction changed the row, and committed.
+    Updated,
+    /// Another transaction deleted the row, and committed.
+    Deleted,
+    /// An unfinished transaction stands in the way, and the caller does not wait.
+    BeingModified(Xid),
+    /// The row is to be passed over (SKIP LOCKED).
+    WouldBlock,
+}
+
+/// An own change by command `by`, told to one that runs as command `asking`: heapam calls what an earlier command did
+/// invisible to the asker.
+pub fn by_own_command(by: CommandId, asking: CommandId) -> Refusal {
+    if by >= asking {
+        Refusal::SelfModified(by)
+    } else {
+        Refusal::Invisible
+    }
+}
+
+/// Whether the version is one that a command of this transaction may not see yet.
+pub fn is_too_young(version: VersionRef, asking: CommandId) -> bool {
+    use mot_engine::Clock;
+    version.cid() >= asking && PgClock.is_current(version.xid())
+}
+
+/// Why nothing is done about an id that names no version: the row has gone on since the id was read, or is gone.
+pub fn unnamed(target: &Target, row: Slot, asking: CommandId) -> Refusal {
+    use mot_engine::Clock;
+    match target.session.newest(&PgClock, target.table, row) {
+        Newest::Live(newest) if PgClock.is_current(newest.xid()) => {
+            by_own_command(newest.cid(), asking)
+        }
+        Newest::Live(_) | Newest::Busy(_) => Refusal::Updated,
+        Newest::Gone | Newest::None => Refusal::Deleted,
+    }
+}
+
+/// Tells core of a refusal about the row whose version was asked for by its tuple id.
+///
+/// # Safety
+/// `failure` points to core's structure.
+pub unsafe fn tell(
+    refusal: Refusal,
+    target: &Target,
+    row: Slot,
+    asked: pg_sys::ItemPointerData,
+    failure: *mut pg_sys::TM_FailureData,
+) -> pg_sys::TM_Result::Type {
+    // SAFETY: the caller's.
+    let failure = unsafe { &mut *failure };
+    failure.ctid = asked;
+    failure.xmax = pg_sys::InvalidTransactionId;
+    failure.cmax = NO_COMMAND;
+    match refusal {
+        Refusal::Invisible => TM_Invisible,
+        Refusal::SelfModified(by) => {
+            failure.cmax = by.0;
+            // SAFETY: a variable of this process; the transaction has an id, for it has changed the row.
+            failure.xmax = unsafe { pg_sys::GetCurrentTransactionIdIfAny() };
+            TM_SelfModified
+        }
+        Refusal::Updated => {
+            if let Newest::Live(newest) = target.session.newest(&PgClock, target.table, row) {
+                failure.ctid = tid::of(row, newest);
+                failure.xmax = narrow(newest.xid());
+            }
+            TM_Updated
+        }
+        Refusal::Deleted if target.session.is_moved_away(&PgClock, target.table, row) => {
+            failure.ctid = tid::MOVED_AWAY;
+            TM_Updated
+        }
+        Refusal::Deleted => TM_Deleted,
+        Refusal::BeingModified(xid) => {
+            failure.xmax = narrow(xid);
+            TM_BeingModified
+        }
+        Refusal::WouldBlock => TM_WouldBlock,
+    }
+}

@@ -1,0 +1,216 @@
+//! One row by its tuple id: for index scans, TID scans, triggers, RETURNING and re-evaluation.
+use super::resolve;
+use super::slot::{self, Shown};
+use super::statistics;
+use super::tid;
+use super::view::{Keeping, View};
+use crate::clock::{PgClock, PgSnapshot};
+use crate::{session, storage};
+use mot_engine::{Now, Slot, VersionRef};
+use pgrx::pg_sys::{self, SnapshotType::*};
+
+/// A row that an index scan has found, on its way from the index to the table's callback: one look-up serves both.
+#[derive(Clone, Copy)]
+pub struct Handed {
+    pub row: Slot,
+    pub version: VersionRef,
+}
+
+/// A row that an index scan has found under SnapshotDirty, copied while the engine kept it.
+#[derive(Clone, Copy)]
+pub struct HandedCopy {
+    pub tuple: pg_sys::HeapTuple,
+    /// Who inserts it; invalid if that is over.
+    pub inserter: pg_sys::TransactionId,
+    /// Who replaces or deletes it; invalid if nobody does.
+    pub replacer: pg_sys::TransactionId,
+}
+
+/// What core keeps between fetches of an index scan; core's part first.
+#[repr(C)]
+pub struct IndexFetch {
+    core: pg_sys::IndexFetchTableData,
+    /// Found by the index a moment ago; taken by the fetch.
+    pub handed: Option<Handed>,
+    /// The same under SnapshotDirty.
+    pub handed_copy: Option<HandedCopy>,
+    /// The scan may outlive a savepoint whose rows it shows.
+    keeping: Keeping,
+}
+
+/// `index_fetch_begin`.
+pub unsafe fn begin(relation: pg_sys::Relation) -> *mut pg_sys::IndexFetchTableData {
+    // SAFETY: as core calls it, in the memory context of the scan.
+    unsafe {
+        let fetch = pg_sys::palloc0(size_of::<IndexFetch>()).cast::<IndexFetch>();
+        fetch.write(IndexFetch {
+            core: pg_sys::IndexFetchTableData { rel: relation },
+            handed: None,
+            handed_copy: None,
+            keeping: match crate::pg::is_in_portal_older_than_savepoint() {
+                true => Keeping::Passing,
+                false => Keeping::Kept,
+            },
+        });
+        fetch.cast()
+    }
+}
+
+/// `index_fetch_reset`.
+pub unsafe fn reset(fetch: *mut pg_sys::IndexFetchTableData) {
+    // SAFETY: one that `begin` made.
+    unsafe {
+        (*fetch.cast::<IndexFetch>()).handed = None;
+        (*fetch.cast::<IndexFetch>()).handed_copy = None;
+    }
+}
+
+/// `index_fetch_end`.
+pub unsafe fn end(fetch: *mut pg_sys::IndexFetchTableData) {
+    // SAFETY: one that `begin` made.
+    unsafe { pg_sys::pfree(fetch.cast()) };
+}
+
+/// `index_fetch_tuple`: shows what the index has just found under the same snapshot. There is one version of a row
+/// for a snapshot, so core is never to call again.
+pub unsafe fn tuple(
+    fetch: *mut pg_sys::IndexFetchTableData,
+    tid: pg_sys::ItemPointer,
+    snapshot: pg_sys::Snapshot,
+    slot: *mut pg_sys::TupleTableSlot,
+    calls_again: *mut bool,
+    is_dead: *mut bool,
+) -> bool {
+    // SAFETY: as core calls it.
+    unsafe {
+        *calls_again = false;
+        if !is_dead.is_null() {
+            *is_dead = false;
+        }
+        let fetch = &mut *fetch.cast::<IndexFetch>();
+        let relation = fetch.core.rel;
+        if (*snapshot).snapshot_type == SNAPSHOT_DIRTY {
+            let copy = fetch.handed_copy.take();
+            let Some(copy) = copy.filter(|copy| tid::same((*copy.tuple).t_self, *tid)) else {
+                return false;
+            };
+            (*snapshot).xmin = copy.inserter;
+            (*snapshot).xmax = copy.replacer;
+            // Core then waits for the transaction; there is no shorter wait for a speculative insertion.
+            (*snapshot).speculativeToken = 0;
+            slot::show_tuple(slot, copy.tuple);
+            return true;
+        }
+        let handed = fetch.handed.take();
+        let handed = handed.filter(|handed| tid::same(tid::of(handed.row, handed.version), *tid));
+        let is_mvcc = (*snapshot).snapshot_type == SNAPSHOT_MVCC;
+        let found = match handed {
+            Some(handed) => Some(handed),
+            // The id's row is meant, in whatever version the snapshot sees.
+            None => tid::name(*tid).and_then(|name| {
+                let (session, table) = (session::session(), storage::table(relation));
+                let view = View::new((*relation).rd_id, snapshot);
+                let version = view.visible(session, table, name.row)?;
+                Some(Handed {
+                    row: name.row,
+                    version,
+                })
+            }),
+        };
+        let Some(Handed { row, version }) = found else {
+            return false;
+        };
+        *tid = tid::of(row, version);
+        statistics::row_fetched(relation);
+        let shown = Shown {
+            relation: (*relation).rd_id,
+            row,
+            version,
+        };
+        if is_mvcc && fetch.keeping == Keeping::Kept {
+            slot::show(slot, shown);
+        } else {
+            slot::show_copy(slot, shown);
+        }
+        true
+    }
+}
+
+/// `tuple_fetch_row_version`.
+#[allow(non_upper_case_globals)]
+pub unsafe fn row_version(
+    relation: pg_sys::Relation,
+    tid: pg_sys::ItemPointer,
+    snapshot: pg_sys::Snapshot,
+    slot: *mut pg_sys::TupleTableSlot,
+) -> bool {
+    // SAFETY: as core calls it: an open relation, a tuple id, a valid snapshot, a slot of the relation's row type.
+    unsafe {
+        let Some(name) = tid::name(*tid) else {
+            return false;
+        };
+        let (session, table) = (session::session(), storage::table(relation));
+        let relation_oid = (*relation).rd_id;
+        let version = match (*snapshot).snapshot_type {
+            SNAPSHOT_MVCC | SNAPSHOT_SELF => View::new(relation_oid, snapshot)
+                .visible(session, table, name.row)
+                .filter(|version| version.ordinal() == name.ordinal),
+            _ => resolve::named(relation, name, snapshot),
+        };
+        let Some(version) = version else {
+            return false;
+        };
+        statistics::row_fetched(relation);
+        // A trigger's row may be the transaction's own, and a savepoint in the trigger takes nothing of it: it is
+        // older. But what a slot shows may outlive the statement, so it is copied.
+        let shown = Shown {
+            relation: relation_oid,
+            row: name.row,
+            version,
+        };
+        slot::show_copy(slot, shown);
+        true
+    }
+}
+
+/// `tuple_tid_valid`.
+pub unsafe fn is_valid(scan: pg_sys::TableScanDesc, tid: pg_sys::ItemPointer) -> bool {
+    // SAFETY: as core calls it.
+    unsafe {
+        let end = super::scan::state(scan).table.slots_end();
+        tid::name(*tid).is_some_and(|name| name.row < end)
+    }
+}
+
+/// `tuple_get_latest_tid`: the version of the row that the scan's snapshot sees, if the id names one.
+pub unsafe fn latest(scan: pg_sys::TableScanDesc, tid: pg_sys::ItemPointer) {
+    // SAFETY: as core calls it.
+    unsafe {
+        let scan = super::scan::state(scan);
+        if let Some(name) = tid::name(*tid)
+            && let Some(version) = scan.view.visible(scan.session, scan.table, name.row)
+        {
+            *tid = tid::of(name.row, version);
+        }
+    }
+}
+
+/// `tuple_satisfies_snapshot`: whether a fetched row is what the snapshot sees of it.
+pub unsafe fn satisfies(
+    relation: pg_sys::Relation,
+    slot: *mut pg_sys::TupleTableSlot,
+    snapshot: pg_sys::Snapshot,
+) -> bool {
+    // SAFETY: as core calls it, with a slot that a callback of ours has filled.
+    unsafe {
+        let Some(name) = tid::name((*slot).tts_tid) else {
+            return false;
+        };
+        let (session, table) = (session::session(), storage::table(relation));
+        let seen = match (*snapshot).snapshot_type {
+            SNAPSHOT_MVCC => session.visible(table, name.row, &PgSnapshot::new(snapshot)),
+            _ => session.visible(table, name.row, &Now(&PgClock)),
+        };
+        seen.is_some_and(|version| version.ordinal() == name.ordinal)
+    }
+}

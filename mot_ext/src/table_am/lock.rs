@@ -1,0 +1,181 @@
+//! Row locks, as heapam_tuple_lock gives them: of the version asked for, or of the row's last one.
+use super::failure::{self, Refusal, by_own_command, is_too_young};
+use super::slot::{self, Shown};
+use super::{resolve, target, tid};
+use crate::clock::PgClock;
+use crate::errors;
+use crate::fdw::lock_rows::policy;
+use crate::fdw::write::{Skipped, Target};
+use crate::test_switch::{self, Step};
+use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
+use mot_engine::pause::{Point, reach};
+use mot_engine::{CommandId, LockStrength, Locked, Slot, TableRef, VersionRef};
+use pgrx::pg_sys::{self, TM_Result::TM_Ok};
+use std::cell::Cell;
+
+/// The row locked last by this process's transaction: what is updated next is most often it (ON CONFLICT DO UPDATE).
+struct LastLocked(Cell<Option<(TableRef, Slot, pg_sys::TransactionId)>>);
+
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for LastLocked {}
+
+static LAST_LOCKED: LastLocked = LastLocked(Cell::new(None));
+
+/// The transaction that `xmax` of an updated row names, if it is the one that was locked just before.
+pub fn locker_of(table: TableRef, row: Slot) -> Option<pg_sys::TransactionId> {
+    let (last_table, last_row, xid) = LAST_LOCKED.0.take()?;
+    // SAFETY: the current transaction has an id, for it has changed the row.
+    let own = unsafe { pg_sys::GetCurrentTransactionIdIfAny() };
+    (last_table == table && last_row == row && xid == own).then_some(xid)
+}
+
+/// `tuple_lock`.
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn lock(
+    relation: pg_sys::Relation,
+    id: pg_sys::ItemPointer,
+    snapshot: pg_sys::Snapshot,
+    slot: *mut pg_sys::TupleTableSlot,
+    command: pg_sys::CommandId,
+    mode: pg_sys::LockTupleMode::Type,
+    waits: pg_sys::LockWaitPolicy::Type,
+    flags: u8,
+    failure: *mut pg_sys::TM_FailureData,
+) -> pg_sys::TM_Result::Type {
+    // SAFETY: as core calls it.
+    unsafe {
+        (*failure).traversed = false;
+        let target = target::of(relation);
+        let named = resolve::named_by(relation, id, snapshot);
+        let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("lock"));
+        let finds_last = u32::from(flags) & pg_sys::TUPLE_LOCK_FLAG_FIND_LAST_VERSION != 0;
+        let wanted = Wanted {
+            strength: strength(mode),
+            policy: policy(waits),
+            command: target::command(command),
+        };
+        let locked = match (seen, finds_last) {
+            (None, false) => Err(failure::unnamed(&target, row, wanted.command)),
+            (None, true) => lock_newest(&target, row, wanted),
+            (Some(seen), false) => lock_seen(&target, row, seen, wanted),
+            (Some(seen), true) => lock_last(&target, row, seen, wanted),
+        };
+        let shown = |version| Shown {
+            relation: target.oid(),
+            row,
+            version,
+        };
+        match locked {
+            Ok(version) => {
+                if Some(version) != seen {
+                    (*failure).traversed = true;
+                    (*failure).ctid = tid::of(row, version);
+                }
+                *id = tid::of(row, version);
+                slot::show_copy(slot, shown(version));
+                let xid = pg_sys::GetCurrentTransactionIdIfAny();
+                LAST_LOCKED.0.set(Some((target.table, row, xid)));
+                TM_Ok
+            }
+            Err(refusal) => {
+                if refusal == Refusal::Invisible
+                    && let Some(seen) = seen
+                {
+                    // ON CONFLICT looks at whose it is.
+                    slot::show_copy(slot, shown(seen));
+                }
+                if finds_last
+                    && refusal == Refusal::Deleted
+                    && target.session.is_moved_away(&PgClock, target.table, row)
+                {
+                    errors::moved_to_another_partition();
+                }
+                failure::tell(refusal, &target, row, *id, failure)
+            }
+        }
+    }
+}
+
+/// The row lock of a lock mode.
+fn strength(mode: pg_sys::LockTupleMode::Type) -> LockStrength {
+    match mode {
+        pg_sys::LockTupleMode::LockTupleKeyShare => LockStrength::KeyShare,
+        pg_sys::LockTupleMode::LockTupleShare => LockStrength::Share,
+        pg_sys::LockTupleMode::LockTupleNoKeyExclusive => LockStrength::NoKeyUpdate,
+        _ => LockStrength::Update,
+    }
+}
+
+/// How a row is to be locked.
+#[derive(Clone, Copy)]
+struct Wanted {
+    strength: LockStrength,
+    policy: WaitPolicy,
+    command: CommandId,
+}
+
+/// Locks the version that the statement saw.
+fn lock_seen(
+    target: &Target,
+    row: Slot,
+    seen: VersionRef,
+    wanted: Wanted,
+) -> Result<VersionRef, Refusal> {
+    if is_too_young(seen, wanted.command) {
+        return Err(Refusal::Invisible);
+    }
+    if test_switch::skips(Step::RowLocks) {
+        return Ok(seen);
+    }
+    let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Lock);
+    let locked = loop {
+        match target.lock(row, seen, wanted.strength) {
+            Locked::Done => break Ok(seen),
+            Locked::Busy(xid) => {
+                if !target.wait(row, xid, wanted.strength, wanted.policy, &mut queue) {
+                    break Err(Refusal::WouldBlock);
+                }
+            }
+            Locked::Changed => break Err(Refusal::Updated),
+            Locked::Gone => break Err(Refusal::Deleted),
+            Locked::SelfModified(by) => break Err(by_own_command(by, wanted.command)),
+        }
+    };
+    queue.release();
+    locked
+}
+
+/// Locks the version that the statement saw, or where others have committed newer ones, the last of them.
+fn lock_last(
+    target: &Target,
+    row: Slot,
+    seen: VersionRef,
+    wanted: Wanted,
+) -> Result<VersionRef, Refusal> {
+    match lock_seen(target, row, seen, wanted) {
+        Err(Refusal::Updated) => {}
+        answer => return answer,
+    }
+    let newest = lock_newest(target, row, wanted)?;
+    if newest.ordinal() == seen.ordinal() {
+        // The id that core is given for the newest version is that of the one which the statement saw.
+        errors::overtaken_tuple_id();
+    }
+    Ok(newest)
+}
+
+/// Locks the last version of a row.
+fn lock_newest(target: &Target, row: Slot, wanted: Wanted) -> Result<VersionRef, Refusal> {
+    reach(Point::RecheckBeforeLock);
+    let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Lock);
+    let locked = target.lock_newest(row, wanted.strength, wanted.policy, &mut queue);
+    queue.release();
+    match locked {
+        Ok(Some(newest)) if is_too_young(newest, wanted.command) => {
+            Err(Refusal::SelfModified(newest.cid()))
+        }
+        Ok(Some(newest)) => Ok(newest),
+        Ok(None) => Err(Refusal::Deleted),
+        Err(Skipped) => Err(Refusal::WouldBlock),
+    }
+}

@@ -1,0 +1,24 @@
+//! The table access method `mot`: README.md.
+//!
+//! Owns: tuple ids, what core sees of rows, heapam's answers to changes. May be called by core and `index_am`; calls
+//! `storage`, and of `fdw` what both kinds of table share (`write`, `serializable`, `tuple`, `row_slot`).
+mod failure;
+pub mod fetch;
+mod handler;
+mod insert;
+mod lock;
+mod parallel;
+mod relation;
+mod resolve;
+mod sample;
+mod scan;
+pub mod slot;
+pub mod speculative;
+mod statistics;
+mod target;
+pub mod tid;
+mod update;
+pub mod view;
+
+pub use handler::is_routine;
+pub use statistics::scan_begins;

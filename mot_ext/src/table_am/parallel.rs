@@ -1,0 +1,46 @@
+//! Scans of all rows that parallel workers share: the engine's counter lies behind core's descriptor.
+use crate::pg::version::table_am as version;
+use crate::storage;
+use mot_engine::SharedRowScan;
+use pgrx::pg_sys;
+
+/// Where the counter lies in core's shared memory.
+const OFFSET: usize =
+    size_of::<pg_sys::ParallelTableScanDescData>().next_multiple_of(align_of::<SharedRowScan>());
+
+const _: () = assert!(align_of::<SharedRowScan>() <= pg_sys::MAXIMUM_ALIGNOF as usize);
+
+/// The counter behind a descriptor that was initialized.
+///
+/// # Safety
+/// The descriptor's memory outlives the reference.
+pub unsafe fn shared(descriptor: pg_sys::ParallelTableScanDesc) -> &'static SharedRowScan {
+    // SAFETY: `initialize` has written it there.
+    unsafe { &*descriptor.cast::<u8>().add(OFFSET).cast::<SharedRowScan>() }
+}
+
+/// `parallelscan_estimate`.
+pub unsafe fn estimate(_relation: pg_sys::Relation) -> pg_sys::Size {
+    OFFSET + size_of::<SharedRowScan>()
+}
+
+/// `parallelscan_initialize`: what is behind the result is core's.
+pub unsafe fn initialize(
+    relation: pg_sys::Relation,
+    descriptor: pg_sys::ParallelTableScanDesc,
+) -> pg_sys::Size {
+    // SAFETY: as core calls it: memory as large as was asked for, which nobody else sees yet.
+    unsafe {
+        version::describe_parallel(descriptor, relation);
+        let counter = descriptor.cast::<u8>().add(OFFSET).cast::<SharedRowScan>();
+        counter.write(SharedRowScan::default());
+        (*counter).begin(storage::table(relation));
+        estimate(relation)
+    }
+}
+
+/// `parallelscan_reinitialize`: all workers have ended.
+pub unsafe fn reinitialize(relation: pg_sys::Relation, descriptor: pg_sys::ParallelTableScanDesc) {
+    // SAFETY: as core calls it.
+    unsafe { shared(descriptor).begin(storage::table(relation)) }
+}

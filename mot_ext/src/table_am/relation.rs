@@ -1,0 +1,163 @@
+//! A table as a whole: its files, its size, what VACUUM does.
+use super::statistics;
+use crate::clock::PgClock;
+use crate::clock::narrow;
+use crate::fdw::size;
+use crate::horizon;
+use crate::pg::version::table_am as version;
+use crate::{errors, session, storage, xact};
+use mot_engine::{FileKey, Slot};
+use pgrx::pg_sys;
+use std::ffi::c_char;
+
+/// Rows of a block at least. A block has no meaning but for who takes samples, so it is as large as a heap's.
+const ROWS_PER_BLOCK_MIN: u64 = 64;
+
+/// Blocks of a table at most: from this number on ANALYZE of 15 and 16, which reads ahead in the table's empty file,
+/// looks for the file's second segment, and raises.
+const BLOCKS_MAX: u64 = (1 << 30) / pg_sys::BLCKSZ as u64 - 1;
+
+/// Rows that share a block number in samples, of a table with so many row ids.
+pub fn rows_per_block(end: Slot) -> u64 {
+    let mut rows = ROWS_PER_BLOCK_MIN;
+    while end.0.div_ceil(rows) > BLOCKS_MAX {
+        rows *= 2;
+    }
+    rows
+}
+
+/// `relation_set_new_filenode` (`..._filelocator` since 16).
+pub unsafe fn set_new_file(
+    relation: pg_sys::Relation,
+    file: *const version::FileName,
+    persistence: c_char,
+    frozen_below: *mut pg_sys::TransactionId,
+    multixacts_from: *mut pg_sys::MultiXactId,
+) {
+    // SAFETY: as core calls it: a locked relation whose catalog rows still name the former file, if there is one.
+    unsafe {
+        if persistence as u8 != pg_sys::RELPERSISTENCE_PERMANENT {
+            errors::unsupported(
+                "temporary and unlogged memory-optimized tables",
+                "Leave USING mot out, or make the table a permanent one.",
+            );
+        }
+        *frozen_below = pg_sys::RecentXmin;
+        *multixacts_from = pg_sys::GetOldestMultiXactId();
+        storage::create_table(
+            relation,
+            FileKey {
+                tablespace: (*(*relation).rd_rel).reltablespace.to_u32(),
+                relation: version::file_number(&*file),
+            },
+        );
+        // Core looks for it, deletes it, and copies it with the database.
+        let opened = pg_sys::RelationCreateStorage(*file, persistence, true);
+        pg_sys::smgrclose(opened);
+    }
+}
+
+/// `relation_nontransactional_truncate`: of a table whose file the same subtransaction has made, so that a rollback
+/// takes the table or the file. The new storage has the file's name, and the same indexes.
+pub unsafe fn empty(relation: pg_sys::Relation) {
+    // SAFETY: as core calls it: an open relation, locked exclusively.
+    unsafe {
+        let storage = storage::table(relation);
+        let xid = xact::write_xid();
+        let session = session::session();
+        let emptied = xact::current().truncate_table(session, &PgClock, storage, xid);
+        crate::fdw::write::or_raise(emptied);
+        crate::relation::forget((*relation).rd_id);
+        pg_sys::CacheInvalidateRelcache(relation);
+    }
+}
+
+/// `relation_copy_data`: SET TABLESPACE.
+pub unsafe fn copy_data(_relation: pg_sys::Relation, _file: *const version::FileName) {
+    errors::unsupported(
+        "changes of the tablespace of memory-optimized tables",
+        "The rows lie in memory. Make a table in the other tablespace, and copy the rows.",
+    )
+}
+
+/// `relation_copy_for_cluster`: CLUSTER and VACUUM FULL.
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn copy_for_cluster(
+    _old: pg_sys::Relation,
+    _new: pg_sys::Relation,
+    _index: pg_sys::Relation,
+    _sorts: bool,
+    _horizon: pg_sys::TransactionId,
+    _frozen_below: *mut pg_sys::TransactionId,
+    _multixacts_from: *mut pg_sys::MultiXactId,
+    _rows: *mut f64,
+    _vacuumed: *mut f64,
+    _recently_dead: *mut f64,
+) {
+    errors::unsupported(
+        "CLUSTER and VACUUM FULL of memory-optimized tables",
+        "Nothing is to be gained: dead rows leave no holes behind, and rows lie in no order. Use VACUUM.",
+    )
+}
+
+/// `relation_vacuum`: the sweeper has done the work, or will. What is known of the oldest outcome that anybody may still
+/// ask for is written into pg_class, so that core may cut its commit log.
+pub unsafe fn vacuum(
+    relation: pg_sys::Relation,
+    _parameters: *mut pg_sys::VacuumParams,
+    _strategy: pg_sys::BufferAccessStrategy,
+) {
+    // SAFETY: as core calls it: an open relation, locked as VACUUM locks it.
+    unsafe {
+        let storage = storage::table(relation);
+        let rows = size::row_count(storage);
+        let resolved_below = narrow(horizon::judged::told());
+        let multixacts_from = pg_sys::GetOldestMultiXactId();
+        version::update_statistics(
+            relation,
+            size::pages(storage),
+            rows,
+            resolved_below,
+            multixacts_from,
+        );
+        version::report_vacuum(relation, rows as i64);
+    }
+}
+
+/// `relation_size`: of the blocks that samples are made of. Rows lie in memory: `mot.stat_tables` has their bytes.
+pub unsafe fn size_bytes(relation: pg_sys::Relation, fork: pg_sys::ForkNumber::Type) -> u64 {
+    if fork != pg_sys::ForkNumber::MAIN_FORKNUM && fork != pg_sys::ForkNumber::InvalidForkNumber {
+        return 0;
+    }
+    let end = storage::table(relation).slots_end();
+    end.0.div_ceil(rows_per_block(end)) * u64::from(pg_sys::BLCKSZ)
+}
+
+/// `relation_needs_toast_table`: values are stored whole.
+pub unsafe fn needs_toast_table(_relation: pg_sys::Relation) -> bool {
+    false
+}
+
+/// `relation_estimate_size`: the engine's exact count, and what the open transaction has added to it.
+pub unsafe fn estimate_size(
+    relation: pg_sys::Relation,
+    _widths: *mut i32,
+    pages: *mut pg_sys::BlockNumber,
+    rows: *mut f64,
+    all_visible: *mut f64,
+) {
+    // SAFETY: as core calls it, with places to fill.
+    unsafe {
+        let storage = storage::table(relation);
+        let committed = size::row_count(storage);
+        let added = statistics::rows_added(relation) as f64;
+        *rows = (committed + added).max(0.0);
+        let bytes_per_row = storage.row_bytes_average().max(ROW_BYTES_GUESSED) as f64;
+        let bytes = *rows * bytes_per_row;
+        *pages = (bytes / f64::from(pg_sys::BLCKSZ)).ceil() as pg_sys::BlockNumber;
+        *all_visible = 0.0;
+    }
+}
+
+/// Bytes of a row of a table of which nothing is known yet.
+const ROW_BYTES_GUESSED: u64 = 64;

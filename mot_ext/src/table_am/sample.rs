@@ -1,0 +1,133 @@
+//! TABLESAMPLE and ANALYZE: a table as blocks of as many row ids each.
+use super::scan::{self, Scan};
+use super::view::View;
+use crate::clock::PgClock;
+use crate::pg::interrupts;
+use mot_engine::{Now, RowScan, Slot, VersionRef};
+use pgrx::pg_sys;
+
+/// Rows of a block of TABLESAMPLE: as many as a heap's page has of short rows.
+const SAMPLE_ROWS: u64 = 64;
+
+impl Scan {
+    /// The row ids of a block of so many; none behind the last.
+    fn rows_of_block(&self, block: u64, rows: u64) -> std::ops::Range<Slot> {
+        let first = (block * rows).min(self.end.0);
+        let end = (first + rows).min(self.end.0);
+        Slot(first)..Slot(end)
+    }
+
+    fn next_of_block(&mut self) -> Option<(Slot, VersionRef)> {
+        let rows = self.block.as_mut()?;
+        match &self.view {
+            View::Mvcc(snapshot) => rows.next(self.session, snapshot),
+            View::Serializable(reader) => rows.next(self.session, &**reader),
+            View::Now => rows.next(self.session, &Now(&PgClock)),
+        }
+    }
+}
+
+/// `scan_analyze_next_block`: begins a block.
+///
+/// # Safety
+/// As core calls it, with a scan that began for ANALYZE.
+pub unsafe fn begin_block_to_analyze(scan: pg_sys::TableScanDesc, block: pg_sys::BlockNumber) {
+    // SAFETY: the caller's scan.
+    let scan = unsafe { scan::state(scan) };
+    let rows = scan.rows_of_block(u64::from(block), scan.rows_per_block);
+    scan.block = Some(RowScan::over(scan.table, rows));
+}
+
+/// `scan_analyze_next_tuple`: the next live row of the block.
+pub unsafe fn next_to_analyze(
+    scan: pg_sys::TableScanDesc,
+    _horizon: pg_sys::TransactionId,
+    live_rows: *mut f64,
+    _dead_rows: *mut f64,
+    slot: *mut pg_sys::TupleTableSlot,
+) -> bool {
+    // SAFETY: as core calls it.
+    unsafe {
+        let scan = scan::state(scan);
+        match scan.next_of_block() {
+            Some((row, found)) => {
+                *live_rows += 1.0;
+                scan.show(slot, row, found);
+                true
+            }
+            None => {
+                scan.block = None;
+                scan::clear(slot);
+                false
+            }
+        }
+    }
+}
+
+/// `scan_sample_next_block`: asks the sampling method for a block, or takes the next one.
+pub unsafe fn next_block(
+    scan: pg_sys::TableScanDesc,
+    sampling: *mut pg_sys::SampleScanState,
+) -> bool {
+    // SAFETY: as core calls it; the method's functions may raise.
+    unsafe {
+        // Core goes on here for as long as the blocks are empty.
+        interrupts::check_for_interrupts();
+        let scan = scan::state(scan);
+        let blocks = scan.end.0.div_ceil(SAMPLE_ROWS);
+        let block = match (*(*sampling).tsmroutine).NextSampleBlock {
+            Some(next) => {
+                let next = pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                    #[allow(ffi_unwind_calls)]
+                    next(sampling, blocks as pg_sys::BlockNumber)
+                });
+                (next != pg_sys::InvalidBlockNumber).then_some(u64::from(next))
+            }
+            None => Some(scan.sampled.map_or(0, |last| last + 1)),
+        };
+        scan.sampled = block.filter(|block| *block < blocks);
+        scan.sampled.is_some()
+    }
+}
+
+/// `scan_sample_next_tuple`: asks the sampling method for rows of the block until one is there.
+pub unsafe fn next_of_sample(
+    scan: pg_sys::TableScanDesc,
+    sampling: *mut pg_sys::SampleScanState,
+    slot: *mut pg_sys::TupleTableSlot,
+) -> bool {
+    // SAFETY: as core calls it; the method's functions may raise.
+    unsafe {
+        let relation = (*scan).rs_rd;
+        let scan = scan::state(scan);
+        let Some(block) = scan.sampled else {
+            scan::clear(slot);
+            return false;
+        };
+        let rows = scan.rows_of_block(block, SAMPLE_ROWS);
+        let last = (rows.end.0 - rows.start.0) as pg_sys::OffsetNumber;
+        let next = (*(*sampling).tsmroutine)
+            .NextSampleTuple
+            .expect("every sampling method has it");
+        loop {
+            let offset = pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                #[allow(ffi_unwind_calls)]
+                next(sampling, block as pg_sys::BlockNumber, last)
+            });
+            if offset == pg_sys::InvalidOffsetNumber as pg_sys::OffsetNumber {
+                scan::clear(slot);
+                return false;
+            }
+            let row = Slot(rows.start.0 + u64::from(offset) - 1);
+            let found = match row < rows.end {
+                true => scan.view.visible(scan.session, scan.table, row),
+                false => None,
+            };
+            if let Some(found) = found {
+                super::statistics::row_read(relation);
+                scan.show(slot, row, found);
+                return true;
+            }
+        }
+    }
+}

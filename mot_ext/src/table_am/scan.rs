@@ -1,0 +1,356 @@
+//! Scans of all rows, in the order of their row ids; backward, too; of a range of tuple ids.
+//!
+//! A scan ends at the row id that was the highest when it began: its snapshot sees no later row. A row is shown in
+//! place where the snapshot keeps it, and as a copy where the scan may outlive a savepoint whose rows it shows.
+use super::slot::{self, Shown};
+use super::tid;
+use super::view::{Keeping, View};
+use crate::clock::PgClock;
+use crate::fdw::tuple;
+use crate::pg;
+use crate::{session, storage};
+use mot_engine::{Now, RowScan, Session, SharedRowScan, Slot, TableRef, VersionRef};
+use pgrx::PgMemoryContexts;
+use pgrx::pg_sys::{self, ScanOptions};
+use std::ffi::c_int;
+
+/// A scan as core holds it: core's part first.
+#[repr(C)]
+struct Descriptor {
+    core: pg_sys::TableScanDescData,
+    state: *mut Scan,
+}
+
+/// Where a scan stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Position {
+    Before,
+    At(Slot),
+    Behind,
+}
+
+/// What a scan needs from one row to the next. It lies in a memory context of its own, which drops it.
+pub struct Scan {
+    memory: pg_sys::MemoryContext,
+    pub session: &'static Session,
+    pub table: TableRef,
+    pub relation: pg_sys::Oid,
+    pub view: View,
+    pub keeping: Keeping,
+    /// One past the highest row id.
+    pub end: Slot,
+    position: Position,
+    /// Rows ahead of the position; `None`: they are to be looked up from there.
+    ahead: Option<RowScan>,
+    /// A scan that parallel workers share.
+    shared: Option<&'static SharedRowScan>,
+    /// Of a scan by tuple ids.
+    range: Option<tid::Numbers>,
+    /// Rows of the block that is being analyzed.
+    pub block: Option<RowScan>,
+    /// The block that is being sampled.
+    pub sampled: Option<u64>,
+    /// Rows that a block of ANALYZE has.
+    pub rows_per_block: u64,
+}
+
+/// The scan behind core's descriptor.
+///
+/// # Safety
+/// The descriptor is one of `scan_begin`'s, and not ended.
+pub unsafe fn state<'a>(scan: pg_sys::TableScanDesc) -> &'a mut Scan {
+    // SAFETY: the caller's descriptor; the state lives as long as its memory context.
+    unsafe { &mut *(*scan.cast::<Descriptor>()).state }
+}
+
+/// `scan_begin`.
+pub unsafe fn begin(
+    relation: pg_sys::Relation,
+    snapshot: pg_sys::Snapshot,
+    key_count: c_int,
+    keys: *mut pg_sys::ScanKeyData,
+    shared: pg_sys::ParallelTableScanDesc,
+    flags: u32,
+) -> pg_sys::TableScanDesc {
+    debug_assert_eq!(key_count, 0, "core hands scans of all rows no conditions");
+    // SAFETY: as core calls it: an open, locked relation, a snapshot that stays registered until the scan's end (none
+    // for ANALYZE), and shared memory that outlives the scan.
+    unsafe {
+        let table = storage::table(relation);
+        let view = match snapshot.is_null() {
+            true => View::Now,
+            false => View::new((*relation).rd_id, snapshot),
+        };
+        let reads_all = ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_TYPE_SAMPLESCAN;
+        if flags & reads_all != 0 {
+            view.begin_all();
+            super::statistics::scan_begins(relation);
+        }
+        let keeping = match pg::is_in_portal_older_than_savepoint() {
+            true => Keeping::Passing,
+            false => view.keeping(),
+        };
+        let end = table.slots_end();
+        let memory = pg::small_context(pg_sys::CurrentMemoryContext, c"mot scan");
+        let scan = Scan {
+            memory,
+            session: session::session(),
+            table,
+            relation: (*relation).rd_id,
+            view,
+            keeping,
+            end,
+            position: Position::Before,
+            ahead: None,
+            shared: (!shared.is_null()).then(|| super::parallel::shared(shared)),
+            range: None,
+            block: None,
+            sampled: None,
+            rows_per_block: super::relation::rows_per_block(end),
+        };
+        let mut context = PgMemoryContexts::For(memory);
+        let descriptor = pg_sys::palloc0(size_of::<Descriptor>()).cast::<Descriptor>();
+        (*descriptor).core.rs_rd = relation;
+        (*descriptor).core.rs_snapshot = snapshot;
+        (*descriptor).core.rs_nkeys = key_count;
+        (*descriptor).core.rs_key = keys;
+        (*descriptor).core.rs_flags = flags;
+        (*descriptor).core.rs_parallel = shared;
+        (*descriptor).state = context.leak_and_drop_on_delete(scan);
+        descriptor.cast()
+    }
+}
+
+/// `scan_end`.
+pub unsafe fn end(scan: pg_sys::TableScanDesc) {
+    // SAFETY: as core calls it. The context drops what the scan holds, and nobody uses that any more.
+    unsafe {
+        pg_sys::MemoryContextDelete(state(scan).memory);
+        if (*scan).rs_flags & ScanOptions::SO_TEMP_SNAPSHOT != 0 {
+            pg_sys::UnregisterSnapshot((*scan).rs_snapshot);
+        }
+        pg_sys::pfree(scan.cast());
+    }
+}
+
+/// `scan_rescan`.
+pub unsafe fn rescan(
+    scan: pg_sys::TableScanDesc,
+    _keys: *mut pg_sys::ScanKeyData,
+    _sets_parameters: bool,
+    _allows_strategy: bool,
+    _allows_sync: bool,
+    _allows_page_mode: bool,
+) {
+    // SAFETY: as core calls it.
+    let scan = unsafe { state(scan) };
+    scan.position = Position::Before;
+    scan.ahead = None;
+    scan.block = None;
+    scan.sampled = None;
+}
+
+/// `scan_getnextslot`.
+pub unsafe fn next_slot(
+    scan: pg_sys::TableScanDesc,
+    direction: pg_sys::ScanDirection::Type,
+    slot: *mut pg_sys::TupleTableSlot,
+) -> bool {
+    // SAFETY: as core calls it, with a slot of the table's.
+    unsafe {
+        let core = scan;
+        let scan = state(scan);
+        let found = match direction {
+            pg_sys::ScanDirection::BackwardScanDirection => scan.back(),
+            _ => scan.next(),
+        };
+        match found {
+            Some((row, version)) => {
+                super::statistics::row_read((*core).rs_rd);
+                scan.show(slot, row, version);
+                true
+            }
+            None => {
+                clear(slot);
+                false
+            }
+        }
+    }
+}
+
+/// `scan_set_tidrange`.
+pub unsafe fn set_tid_range(
+    scan: pg_sys::TableScanDesc,
+    lowest: pg_sys::ItemPointer,
+    highest: pg_sys::ItemPointer,
+) {
+    // SAFETY: as core calls it, with two tuple ids, of which neither need be one that a row can have.
+    unsafe {
+        let scan = state(scan);
+        scan.range = Some(tid::numbers(*lowest, *highest));
+        scan.position = Position::Before;
+        scan.ahead = None;
+    }
+}
+
+/// `scan_getnextslot_tidrange`.
+pub unsafe fn next_slot_in_tid_range(
+    scan: pg_sys::TableScanDesc,
+    direction: pg_sys::ScanDirection::Type,
+    slot: *mut pg_sys::TupleTableSlot,
+) -> bool {
+    // SAFETY: as core calls it.
+    unsafe { next_slot(scan, direction, slot) }
+}
+
+impl Scan {
+    /// Shows a row that the scan has found.
+    ///
+    /// # Safety
+    /// A slot of the table's row type.
+    #[inline]
+    pub unsafe fn show(&self, slot: *mut pg_sys::TupleTableSlot, row: Slot, version: VersionRef) {
+        let shown = Shown {
+            relation: self.relation,
+            row,
+            version,
+        };
+        // SAFETY: the caller's slot; the view says how long the version is there.
+        unsafe {
+            match self.keeping {
+                Keeping::Kept => slot::show(slot, shown),
+                Keeping::Passing => slot::show_copy(slot, shown),
+            }
+        }
+    }
+
+    /// The row ids that the scan is about.
+    fn rows(&self) -> (Slot, Slot) {
+        match &self.range {
+            None => (Slot(0), self.end),
+            Some(numbers) => {
+                let rows = tid::rows(numbers);
+                let end = rows.end.min(self.end);
+                (rows.start.min(end), end)
+            }
+        }
+    }
+
+    fn is_in_range(&self, row: Slot, version: VersionRef) -> bool {
+        let numbers = self.range.as_ref();
+        numbers.is_none_or(|numbers| numbers.contains(&tid::number(row, version)))
+    }
+
+    fn next(&mut self) -> Option<(Slot, VersionRef)> {
+        loop {
+            let found = self.next_of_rows();
+            if let View::Serializable(reader) = &self.view {
+                if let Some((row, version)) = found
+                    && self.range.is_some()
+                {
+                    reader.found(self.table, row, version);
+                }
+                reader.report();
+            }
+            match found {
+                None => {
+                    self.position = Position::Behind;
+                    return None;
+                }
+                Some((row, version)) => {
+                    self.position = Position::At(row);
+                    if self.is_in_range(row, version) {
+                        return Some((row, version));
+                    }
+                }
+            }
+        }
+    }
+
+    fn next_of_rows(&mut self) -> Option<(Slot, VersionRef)> {
+        if self.position == Position::Behind && self.ahead.is_none() {
+            return None;
+        }
+        loop {
+            if self.ahead.is_none() {
+                self.ahead = Some(self.rows_ahead()?);
+            }
+            let rows = self.ahead.as_mut()?;
+            let found = match &self.view {
+                View::Mvcc(snapshot) => rows.next(self.session, snapshot),
+                View::Serializable(reader) => rows.next(self.session, &**reader),
+                View::Now => rows.next(self.session, &Now(&PgClock)),
+            };
+            if found.is_some() || self.shared.is_none() {
+                return found;
+            }
+            self.ahead = None;
+        }
+    }
+
+    /// The rows behind the position, or the next part of a shared scan.
+    fn rows_ahead(&self) -> Option<RowScan> {
+        let rows = match self.shared {
+            Some(shared) => shared.take(self.table)?,
+            None => {
+                let (first, end) = self.rows();
+                let from = match self.position {
+                    Position::Before => first,
+                    Position::At(row) => Slot(row.0 + 1),
+                    Position::Behind => return None,
+                };
+                RowScan::over(self.table, from.min(end)..end)
+            }
+        };
+        Some(match self.keeping {
+            Keeping::Kept => rows,
+            Keeping::Passing => rows.one_by_one(),
+        })
+    }
+
+    /// The row before the position. Cursors go backward seldom, so rows are looked up one by one.
+    fn back(&mut self) -> Option<(Slot, VersionRef)> {
+        self.ahead = None;
+        let (first, end) = self.rows();
+        let mut row = match self.position {
+            Position::Before => return None,
+            Position::At(row) => row,
+            Position::Behind => end,
+        };
+        while row > first {
+            row = Slot(row.0 - 1);
+            if row.0.is_multiple_of(ROWS_PER_LOOK) {
+                pgrx::check_for_interrupts!();
+            }
+            if let Some(version) = self.view.visible(self.session, self.table, row)
+                && self.is_in_range(row, version)
+            {
+                self.position = Position::At(row);
+                return Some((row, version));
+            }
+        }
+        self.position = Position::Before;
+        None
+    }
+}
+
+/// Row ids between two looks at interrupts.
+const ROWS_PER_LOOK: u64 = 1024;
+
+/// Empties a slot of any kind.
+///
+/// # Safety
+/// An initialized slot.
+pub unsafe fn clear(slot: *mut pg_sys::TupleTableSlot) {
+    // SAFETY: the caller's slot.
+    unsafe {
+        if std::ptr::eq((*slot).tts_ops, crate::fdw::row_slot::kind()) {
+            return tuple::clear(slot);
+        }
+        let clear = (*(*slot).tts_ops).clear.expect("every kind has it");
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            #[allow(ffi_unwind_calls)]
+            clear(slot)
+        });
+    }
+}

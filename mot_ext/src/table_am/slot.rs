@@ -1,0 +1,129 @@
+//! Rows in tuple slots.
+//!
+//! A table's slots are of the kind of `fdw/row_slot.rs`: core's for heap tuples, which can also point at a version
+//! in the arena. The `HeapTupleData` for that is the slot's own.
+use super::tid;
+use crate::fdw::{row_slot, tuple};
+use mot_engine::{Slot, VersionRef};
+use pgrx::pg_sys;
+
+/// The kind of a table's slots: the callback `slot_callbacks`.
+pub unsafe fn kind(_relation: pg_sys::Relation) -> *const pg_sys::TupleTableSlotOps {
+    row_slot::kind()
+}
+
+/// A version of a row of a relation.
+#[derive(Clone, Copy)]
+pub struct Shown {
+    pub relation: pg_sys::Oid,
+    pub row: Slot,
+    pub version: VersionRef,
+}
+
+/// Shows a version: a committed one in place, for the statement's snapshot keeps it, and one of the own transaction as
+/// a copy.
+///
+/// # Safety
+/// An initialized slot of the relation's row type.
+#[inline]
+pub unsafe fn show(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
+    // SAFETY: a slot of our kind has the form of core's for heap tuples, with a place for one.
+    unsafe {
+        // A state of the own transaction may be taken back, or leave its chain, while a slot shows it.
+        let is_settled = shown.version.is_known_committed();
+        if !is_settled || !std::ptr::eq((*slot).tts_ops, row_slot::kind()) {
+            return show_copy(slot, shown);
+        }
+        let own = &raw mut (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tupdata;
+        tuple::point(&mut *own, shown.row, shown.version, shown.relation);
+        (*own).t_self = tid::of(shown.row, shown.version);
+        tuple::store(slot, own);
+    }
+}
+
+/// Shows a version that the slot's values have become, with its system columns. A slot of another kind, which has none,
+/// keeps its values and learns the tuple id.
+///
+/// # Safety
+/// A filled slot of the relation's row type; the version is the transaction's own.
+#[inline]
+pub unsafe fn show_written(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
+    // SAFETY: the caller's slot.
+    unsafe {
+        if std::ptr::eq((*slot).tts_ops, row_slot::kind()) {
+            show(slot, shown);
+        } else {
+            (*slot).tts_tid = tid::of(shown.row, shown.version);
+            (*slot).tts_tableOid = shown.relation;
+        }
+    }
+}
+
+/// Shows a copy of a version, which the slot owns.
+///
+/// # Safety
+/// An initialized slot of the relation's row type; the version is there until this returns.
+pub unsafe fn show_copy(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
+    // SAFETY: the caller's slot.
+    unsafe {
+        tuple::store_copy(slot, shown.row, shown.version, shown.relation);
+        let tid = tid::of(shown.row, shown.version);
+        let is_of_heap_form = std::ptr::eq((*slot).tts_ops, row_slot::kind())
+            || std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsHeapTuple);
+        if is_of_heap_form {
+            let owned = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
+            (*owned).t_self = tid;
+            (*(*owned).t_data).t_ctid = tid;
+        }
+        (*slot).tts_tid = tid;
+    }
+}
+
+/// Says in a slot's own copy who has locked the row that it replaced: `xmax = 0` is how programs tell the rows
+/// that INSERT ... ON CONFLICT DO UPDATE has inserted.
+///
+/// # Safety
+/// As for [`show_copy`], which has filled the slot.
+pub unsafe fn set_xmax(slot: *mut pg_sys::TupleTableSlot, xmax: pg_sys::TransactionId) {
+    // SAFETY: a slot of our kind that owns its tuple; another shows no system columns.
+    unsafe {
+        if std::ptr::eq((*slot).tts_ops, row_slot::kind()) {
+            let owned = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
+            (*(*owned).t_data).t_choice.t_heap.t_xmax = xmax;
+        }
+    }
+}
+
+/// A copy of a version as a whole heap tuple, in the current memory context.
+///
+/// # Safety
+/// The version is there until this returns.
+pub unsafe fn copy(row: Slot, version: VersionRef, relation: pg_sys::Oid) -> pg_sys::HeapTuple {
+    // SAFETY: the caller's version; the copy is ours.
+    unsafe {
+        let copy = tuple::copy(row, version, relation);
+        (*copy).t_self = tid::of(row, version);
+        (*(*copy).t_data).t_ctid = (*copy).t_self;
+        copy
+    }
+}
+
+/// Shows a copy of a whole heap tuple, which the slot owns.
+///
+/// # Safety
+/// An initialized slot of the tuple's row type.
+pub unsafe fn show_tuple(slot: *mut pg_sys::TupleTableSlot, shown: pg_sys::HeapTuple) {
+    // SAFETY: the caller's slot and tuple; core's way is for all kinds but ours.
+    unsafe {
+        let old = pg_sys::MemoryContextSwitchTo((*slot).tts_mcxt);
+        let copy = pg_sys::heap_copytuple(shown);
+        pg_sys::MemoryContextSwitchTo(old);
+        if std::ptr::eq((*slot).tts_ops, row_slot::kind()) {
+            tuple::store_owned(slot, copy);
+        } else {
+            pg_sys::ExecForceStoreHeapTuple(copy, slot, true);
+        }
+        (*slot).tts_tid = (*shown).t_self;
+        (*slot).tts_tableOid = (*shown).t_tableOid;
+    }
+}

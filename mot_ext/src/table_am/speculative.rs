@@ -1,0 +1,161 @@
+//! INSERT ... ON CONFLICT: a row that is there before it is known whether it may be.
+//!
+//! Core looks for a row in the way, inserts speculatively, has `aminsert` enter one index after the other, and then
+//! confirms the row or takes it back. Between the two nothing else runs in this process but the waits of indexes that
+//! are no arbiters: so the row is the transaction's last operation, and one place for it is enough.
+//!
+//! A rival's speculative row is not told from any unfinished one: who meets it takes its own row back and waits for
+//! the rival's transaction. Nobody waits with a speculative row in an arbiter, so two rivals do not wait for each other.
+use super::slot::{self, Shown};
+use super::target;
+use crate::clock::PgClock;
+use crate::fdw::serializable;
+use crate::fdw::write::{Target, or_raise};
+use crate::wait::{Purpose, RowLockQueue};
+use crate::xact;
+use mot_engine::{Entered, IndexRef, Slot, VersionRef};
+use pgrx::pg_sys;
+use std::cell::Cell;
+use std::ffi::c_int;
+
+/// The row that is neither confirmed nor taken back.
+#[derive(Clone, Copy)]
+struct Pending {
+    table: mot_engine::TableRef,
+    row: Slot,
+    version: VersionRef,
+}
+
+struct PendingRow(Cell<Option<Pending>>);
+
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for PendingRow {}
+
+static PENDING: PendingRow = PendingRow(Cell::new(None));
+
+/// `tuple_insert_speculative`.
+pub unsafe fn insert(
+    relation: pg_sys::Relation,
+    slot: *mut pg_sys::TupleTableSlot,
+    command: pg_sys::CommandId,
+    _options: c_int,
+    _bulk: *mut pg_sys::BulkInsertStateData,
+    _token: u32,
+) {
+    // SAFETY: as core calls it: an open, locked table and a filled slot of its row type.
+    unsafe {
+        let target = target::of(relation);
+        let command = target::command(command);
+        let (row, version) = target::with_body(slot, |body| {
+            let xid = xact::write_xid();
+            or_raise(xact::current().insert(target.session, target.table, body, xid, command))
+        });
+        target::check_row_id(row);
+        PENDING.0.set(Some(Pending {
+            table: target.table,
+            row,
+            version,
+        }));
+        let shown = Shown {
+            relation: target.oid(),
+            row,
+            version,
+        };
+        slot::show_written(slot, shown);
+    }
+}
+
+/// `tuple_complete_speculative`.
+pub unsafe fn complete(
+    relation: pg_sys::Relation,
+    slot: *mut pg_sys::TupleTableSlot,
+    _token: u32,
+    succeeded: bool,
+) {
+    // SAFETY: as core calls it, for the row inserted last.
+    unsafe {
+        let target = target::of(relation);
+        let Some(pending) = PENDING.0.take() else {
+            unreachable!("a row is completed once, after it was inserted");
+        };
+        debug_assert!(pending.table == target.table);
+        if succeeded {
+            pg_sys::pgstat_count_heap_insert(relation, 1);
+            if target.is_serializable {
+                serializable::inserted(target.oid(), target.table, pending.version);
+            }
+            return;
+        }
+        // What the slot shows lies in the version that goes.
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            #[allow(ffi_unwind_calls)]
+            (*(*slot).tts_ops).materialize.expect("every kind has it")(slot)
+        });
+        let taken_back = xact::current().retract_insert(
+            target.session,
+            target.table,
+            pending.row,
+            pending.version,
+        );
+        or_raise(taken_back);
+    }
+}
+
+/// How a duplicate of a speculative row's key is answered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Duplicates {
+    /// By "no": the index is an arbiter.
+    Reported,
+    /// By 23505, after a wait for who is not done.
+    Refused,
+}
+
+/// `aminsert` of a row that is not confirmed: enters it in one index. False: another row has the key, or may come to
+/// have it. Of any other row nothing is to be done, and the answer is true.
+///
+/// # Safety
+/// The relation is open and locked for writing.
+pub unsafe fn enter(
+    relation: pg_sys::Relation,
+    index: impl FnOnce(mot_engine::TableRef) -> IndexRef,
+    duplicates: Duplicates,
+) -> bool {
+    let Some(pending) = PENDING.0.get() else {
+        return true;
+    };
+    // SAFETY: the caller's relation.
+    let target = unsafe { target::of(relation) };
+    if pending.table != target.table {
+        return true;
+    }
+    let index = index(target.table);
+    let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Insert);
+    loop {
+        match (enter_once(&target, pending, index), duplicates) {
+            (Entered::Done, _) => return true,
+            (_, Duplicates::Reported) => return false,
+            (Entered::Busy(xid), Duplicates::Refused) => {
+                queue.wait_for_transaction(pending.row, xid);
+            }
+            (Entered::Duplicate(index), Duplicates::Refused) => {
+                target.duplicate(index, pending.row, None, pending.version)
+            }
+        }
+    }
+}
+
+fn enter_once(target: &Target, pending: Pending, index: IndexRef) -> Entered {
+    or_raise(xact::current().enter_index(
+        target.session,
+        &PgClock,
+        target.table,
+        pending.row,
+        pending.version,
+        index,
+    ))
+}
+
+/// The (sub)transaction ended by an error: what was pending went with it.
+pub fn forget() {
+    PENDING.0.set(None);
+}

@@ -1,0 +1,70 @@
+//! The table that a callback changes, and what every change of a row needs.
+use super::tid;
+use crate::fdw::serializable;
+use crate::fdw::tuple;
+use crate::fdw::write::Target;
+use crate::pg;
+use crate::relation::Relation;
+use crate::{errors, session, storage};
+use mot_engine::{CommandId, Slot};
+use pgrx::pg_sys;
+use std::cell::Cell;
+
+/// An open table, locked for writing.
+///
+/// # Safety
+/// The relation stays open as long as the value is used.
+pub unsafe fn of(relation: pg_sys::Relation) -> Target {
+    Target {
+        // SAFETY: the caller's open relation.
+        relation: unsafe { Relation::opened(relation) },
+        session: session::session(),
+        table: storage::table(relation),
+        is_serializable: serializable::is_on(),
+    }
+}
+
+/// Memory for the tuple of one row, from its forming until the engine has copied it.
+struct RowMemory(Cell<pg_sys::MemoryContext>);
+
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for RowMemory {}
+
+static ROW_MEMORY: RowMemory = RowMemory(Cell::new(std::ptr::null_mut()));
+
+/// Forms the row of a slot and hands its body to `action`, which runs no code of users: the memory is the process's
+/// one for this.
+///
+/// # Safety
+/// A filled slot of the table's row type.
+pub unsafe fn with_body<R>(
+    slot: *mut pg_sys::TupleTableSlot,
+    action: impl FnOnce(&[u8]) -> R,
+) -> R {
+    // SAFETY: the context lives as long as the process, and has neither children nor callbacks. What an error leaves
+    // in it goes at the next row.
+    unsafe {
+        let mut memory = ROW_MEMORY.0.get();
+        if memory.is_null() {
+            memory = pg::small_context(pg_sys::TopMemoryContext, c"mot row");
+            ROW_MEMORY.0.set(memory);
+        }
+        pg::empty_bare_context(memory);
+        let old = pg_sys::MemoryContextSwitchTo(memory);
+        let body = tuple::form(slot);
+        pg_sys::MemoryContextSwitchTo(old);
+        action(body)
+    }
+}
+
+/// Raises 54000 for a row that no tuple id could name.
+pub fn check_row_id(row: Slot) {
+    if row.0 >= tid::ROWS_MAX {
+        errors::too_many_rows(tid::ROWS_MAX);
+    }
+}
+
+/// The command that stamps a change.
+pub fn command(command: pg_sys::CommandId) -> CommandId {
+    CommandId(command)
+}

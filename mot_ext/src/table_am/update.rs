@@ -1,0 +1,274 @@
+//! Changed rows, with heapam's answers. The loop that waits is heapam's: the row's queue, then the owner.
+use super::failure::{self, Refusal, by_own_command, is_too_young};
+use super::slot::{self, Shown};
+use super::{lock, resolve, target};
+use crate::clock::{PgClock, PgSnapshot};
+use crate::errors;
+use crate::fdw::serializable;
+use crate::fdw::write::{Target, or_raise};
+use crate::pg::version::table_am as version;
+use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
+use crate::xact;
+use mot_engine::{CommandId, Entered, LockStrength, Slot, Transaction, VersionRef, Written};
+use pgrx::pg_sys::{self, TM_Result::TM_Ok};
+
+/// What a change is asked for with, beside the row.
+#[derive(Clone, Copy)]
+pub struct Asked {
+    pub command: CommandId,
+    /// A snapshot that has to see the version, too; NULL: none.
+    pub crosscheck: pg_sys::Snapshot,
+    pub policy: WaitPolicy,
+}
+
+impl Asked {
+    /// What core asks for; without `wait` an unfinished change of another transaction is an answer.
+    pub fn new(command: pg_sys::CommandId, crosscheck: pg_sys::Snapshot, wait: bool) -> Asked {
+        Asked {
+            command: target::command(command),
+            crosscheck,
+            policy: match wait {
+                true => WaitPolicy::Block,
+                false => WaitPolicy::SkipLocked,
+            },
+        }
+    }
+}
+
+/// `tuple_update`.
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn update(
+    relation: pg_sys::Relation,
+    old: pg_sys::ItemPointer,
+    slot: *mut pg_sys::TupleTableSlot,
+    command: pg_sys::CommandId,
+    snapshot: pg_sys::Snapshot,
+    crosscheck: pg_sys::Snapshot,
+    wait: bool,
+    failure: *mut pg_sys::TM_FailureData,
+    mode: *mut pg_sys::LockTupleMode::Type,
+    indexes: *mut version::IndexesToUpdate,
+) -> pg_sys::TM_Result::Type {
+    // SAFETY: as core calls it.
+    unsafe {
+        // The keys are entered here.
+        *indexes = version::NO_INDEXES;
+        let target = target::of(relation);
+        let asked = Asked::new(command, crosscheck, wait);
+        let named = resolve::named_by(relation, old, snapshot);
+        let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("update"));
+        let updated = match seen {
+            None => {
+                *mode = pg_sys::LockTupleMode::LockTupleExclusive;
+                Err(failure::unnamed(&target, row, asked.command))
+            }
+            Some(seen) => target::with_body(slot, |body| {
+                let session = target.session;
+                let strength = Transaction::strength_of_update(session, target.table, seen, body);
+                let strength = or_raise(strength);
+                *mode = mode_of(strength);
+                change(&target, row, seen, body, strength, asked)
+            }),
+        };
+        match updated {
+            Ok(new) => {
+                version::count_update(relation);
+                let shown = Shown {
+                    relation: target.oid(),
+                    row,
+                    version: new,
+                };
+                match lock::locker_of(target.table, row) {
+                    None => slot::show_written(slot, shown),
+                    Some(xid) => {
+                        slot::show_copy(slot, shown);
+                        slot::set_xmax(slot, xid);
+                    }
+                }
+                TM_Ok
+            }
+            Err(Refusal::Invisible) => errors::invisible_version("update"),
+            Err(refusal) => failure::tell(refusal, &target, row, *old, failure),
+        }
+    }
+}
+
+/// heapam's lock mode of an update that takes a row lock of this strength.
+fn mode_of(strength: LockStrength) -> pg_sys::LockTupleMode::Type {
+    match strength {
+        LockStrength::Update => pg_sys::LockTupleMode::LockTupleExclusive,
+        _ => pg_sys::LockTupleMode::LockTupleNoKeyExclusive,
+    }
+}
+
+/// Puts a new version on a row and enters its keys, waiting as asked.
+unsafe fn change(
+    target: &Target,
+    row: Slot,
+    seen: VersionRef,
+    body: &[u8],
+    strength: LockStrength,
+    asked: Asked,
+) -> Result<VersionRef, Refusal> {
+    let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Update);
+    let (session, table) = (target.session, target.table);
+    loop {
+        // SAFETY: the caller's crosscheck snapshot.
+        unsafe { check(target, row, seen, asked)? };
+        let xid = xact::write_xid();
+        let written = xact::current().update(
+            session,
+            &PgClock,
+            table,
+            row,
+            seen,
+            body,
+            xid,
+            asked.command,
+        );
+        let written = or_raise(written);
+        let Written::Done(version) = written else {
+            wait_or_refuse(target, row, written, strength, asked, &mut queue)?;
+            continue;
+        };
+        queue.release();
+        match or_raise(xact::current().enter(session, &PgClock, table, row, version)) {
+            Entered::Done => {}
+            Entered::Duplicate(index) => target.duplicate(index, row, Some(seen), version),
+            Entered::Busy(by) => {
+                target.wait_for_key(row, seen, by, &mut queue);
+                continue;
+            }
+        }
+        if target.is_serializable {
+            serializable::updated(target.oid(), table, row, seen, version);
+        }
+        return Ok(version);
+    }
+}
+
+/// `tuple_delete`.
+#[allow(clippy::too_many_arguments)]
+pub unsafe fn delete(
+    relation: pg_sys::Relation,
+    old: pg_sys::ItemPointer,
+    command: pg_sys::CommandId,
+    snapshot: pg_sys::Snapshot,
+    crosscheck: pg_sys::Snapshot,
+    wait: bool,
+    failure: *mut pg_sys::TM_FailureData,
+    moves_away: bool,
+) -> pg_sys::TM_Result::Type {
+    // SAFETY: as core calls it.
+    unsafe {
+        let target = target::of(relation);
+        let named = resolve::named_by(relation, old, snapshot);
+        let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("delete"));
+        let asked = Asked::new(command, crosscheck, wait);
+        let deletion = match moves_away {
+            true => Transaction::delete_moved_away,
+            false => Transaction::delete,
+        };
+        let removed = match seen {
+            None => Err(failure::unnamed(&target, row, asked.command)),
+            Some(seen) => remove(&target, row, seen, asked, deletion),
+        };
+        match removed {
+            Ok(()) => {
+                pg_sys::pgstat_count_heap_delete(relation);
+                TM_Ok
+            }
+            Err(Refusal::Invisible) => errors::invisible_version("delete"),
+            Err(refusal) => failure::tell(refusal, &target, row, *old, failure),
+        }
+    }
+}
+
+/// The engine's deletions: of a row that goes, and of one that goes to another partition.
+type Deletion = fn(
+    &mut Transaction,
+    &mot_engine::Session,
+    &PgClock,
+    mot_engine::TableRef,
+    Slot,
+    VersionRef,
+    mot_engine::Xid,
+    CommandId,
+) -> Result<Written, mot_engine::EngineError>;
+
+/// Puts a tombstone on a row, waiting as asked.
+unsafe fn remove(
+    target: &Target,
+    row: Slot,
+    seen: VersionRef,
+    asked: Asked,
+    deletion: Deletion,
+) -> Result<(), Refusal> {
+    let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Delete);
+    loop {
+        // SAFETY: the caller's crosscheck snapshot.
+        unsafe { check(target, row, seen, asked)? };
+        let xid = xact::write_xid();
+        let written = or_raise(deletion(
+            xact::current(),
+            target.session,
+            &PgClock,
+            target.table,
+            row,
+            seen,
+            xid,
+            asked.command,
+        ));
+        if let Written::Done(_) = written {
+            queue.release();
+            if target.is_serializable {
+                serializable::deleted(target.oid(), row);
+            }
+            return Ok(());
+        }
+        let strength = LockStrength::Update;
+        wait_or_refuse(target, row, written, strength, asked, &mut queue)?;
+    }
+}
+
+/// What is asked before each attempt: whether the command may see the version, and so may the crosscheck snapshot.
+///
+/// # Safety
+/// The crosscheck snapshot is NULL or a registered MVCC snapshot.
+unsafe fn check(target: &Target, row: Slot, seen: VersionRef, asked: Asked) -> Result<(), Refusal> {
+    if is_too_young(seen, asked.command) {
+        return Err(Refusal::Invisible);
+    }
+    if !asked.crosscheck.is_null() {
+        let crosscheck = PgSnapshot::new(asked.crosscheck);
+        if target.session.visible(target.table, row, &crosscheck) != Some(seen) {
+            return Err(Refusal::Updated);
+        }
+    }
+    Ok(())
+}
+
+/// After an attempt that was not made: waits, so that it is made again, or says why it is not to be.
+fn wait_or_refuse(
+    target: &Target,
+    row: Slot,
+    written: Written,
+    strength: LockStrength,
+    asked: Asked,
+    queue: &mut RowLockQueue,
+) -> Result<(), Refusal> {
+    let refusal = match written {
+        Written::Busy(xid) => {
+            if target.wait(row, xid, strength, asked.policy, queue) {
+                return Ok(());
+            }
+            Refusal::BeingModified(xid)
+        }
+        Written::Changed => Refusal::Updated,
+        Written::Gone => Refusal::Deleted,
+        Written::SelfModified(by) => by_own_command(by, asked.command),
+        Written::Done(_) => unreachable!("an attempt that was made is not waited for"),
+    };
+    queue.release();
+    Err(refusal)
+}

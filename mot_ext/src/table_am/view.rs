@@ -1,0 +1,80 @@
+//! What a scan or a fetch may see, by the kind of core's snapshot.
+use crate::clock::{PgClock, PgSnapshot};
+use crate::errors;
+use crate::fdw::serializable::{self, Reader};
+use mot_engine::{Now, Session, Slot, TableRef, VersionRef};
+use pgrx::pg_sys::{self, SnapshotType::*};
+
+/// How rows are seen.
+pub enum View {
+    /// By an MVCC snapshot.
+    Mvcc(PgSnapshot<'static>),
+    /// By the snapshot of a SERIALIZABLE transaction, with note taken.
+    Serializable(Box<Reader>),
+    /// As they are now, committed or the transaction's own (SnapshotSelf).
+    Now,
+}
+
+/// Whether what a view shows stays as long as the statement's snapshot is registered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Keeping {
+    Kept,
+    /// It is to be copied at once.
+    Passing,
+}
+
+impl View {
+    /// The view of a registered snapshot on an open relation. Raises 0A000 for a snapshot that reads unfinished
+    /// or dead work.
+    ///
+    /// # Safety
+    /// The snapshot stays registered, or active, as long as the view is used.
+    #[allow(non_upper_case_globals)]
+    pub unsafe fn new(relation: pg_sys::Oid, snapshot: pg_sys::Snapshot) -> View {
+        // SAFETY: the caller's snapshot.
+        unsafe {
+            match (*snapshot).snapshot_type {
+                SNAPSHOT_MVCC if serializable::is_on() => {
+                    View::Serializable(Reader::new(relation, snapshot))
+                }
+                SNAPSHOT_MVCC => View::Mvcc(PgSnapshot::new(snapshot)),
+                SNAPSHOT_SELF => View::Now,
+                _ => errors::unsupported(
+                    "scans of memory-optimized tables that read unfinished or dead rows",
+                    "Give the table a primary key, by which its rows are found.",
+                ),
+            }
+        }
+    }
+
+    /// Whether what it shows stays.
+    pub fn keeping(&self) -> Keeping {
+        match self {
+            View::Now => Keeping::Passing,
+            View::Mvcc(_) | View::Serializable(_) => Keeping::Kept,
+        }
+    }
+
+    /// The version of a row that it shows.
+    pub fn visible(&self, session: &Session, table: TableRef, row: Slot) -> Option<VersionRef> {
+        match self {
+            View::Mvcc(snapshot) => session.visible(table, row, snapshot),
+            View::Now => session.visible(table, row, &Now(&PgClock)),
+            View::Serializable(reader) => {
+                let found = session.visible(table, row, &**reader);
+                if let Some(version) = found {
+                    reader.found(table, row, version);
+                }
+                reader.report();
+                found
+            }
+        }
+    }
+
+    /// Says, to whom it concerns, that all rows are about to be read.
+    pub fn begin_all(&self) {
+        if let View::Serializable(reader) = self {
+            reader.begin_all();
+        }
+    }
+}

@@ -1,0 +1,81 @@
+-- INSERT ... ON CONFLICT on memory-optimized tables, alone, among partitions, in WITH, in functions; heap is the oracle.
+SET client_min_messages = warning;
+CREATE SCHEMA am_on_conflict;
+SET search_path = am_on_conflict;
+CREATE TABLE t (a int PRIMARY KEY, b text UNIQUE, n int DEFAULT 0) USING mot;
+INSERT INTO t VALUES (1, 'one') ON CONFLICT DO NOTHING;
+INSERT INTO t VALUES (1, 'two') ON CONFLICT DO NOTHING;
+INSERT INTO t VALUES (2, 'one') ON CONFLICT DO NOTHING;
+INSERT INTO t VALUES (1, 'uno') ON CONFLICT (a) DO UPDATE SET b = EXCLUDED.b, n = t.n + 1 RETURNING *;
+INSERT INTO t VALUES (3, 'uno') ON CONFLICT (b) DO UPDATE SET n = t.n + 10 WHERE t.n = 1 RETURNING *;
+INSERT INTO t VALUES (3, 'uno') ON CONFLICT (b) DO UPDATE SET n = t.n + 10 WHERE t.n = 1 RETURNING *;
+INSERT INTO t VALUES (3, 'uno') ON CONFLICT ON CONSTRAINT t_b_key DO UPDATE SET b = 'due';
+INSERT INTO t VALUES (1, 'x') ON CONFLICT (b) DO NOTHING;
+INSERT INTO t VALUES (2, 'two'), (2, 'two') ON CONFLICT (a) DO UPDATE SET n = 1;
+INSERT INTO t SELECT g % 5, 'g' || g FROM generate_series(1, 20) g ON CONFLICT DO NOTHING;
+INSERT INTO t VALUES (1, 'x') ON CONFLICT (n) DO NOTHING;
+SELECT * FROM t ORDER BY a;
+EXPLAIN (COSTS OFF) INSERT INTO t VALUES (1, 'x') ON CONFLICT (a) DO UPDATE SET n = 5;
+EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) INSERT INTO t VALUES (1, 'x') ON CONFLICT (a) DO UPDATE SET n = 5;
+-- prepared, in a loop
+PREPARE upsert (int) AS INSERT INTO t VALUES ($1, 'p' || $1) ON CONFLICT (a) DO UPDATE SET n = t.n + 1;
+EXECUTE upsert (10);
+EXECUTE upsert (10);
+DO $$ BEGIN FOR i IN 1 .. 20 LOOP INSERT INTO t VALUES (11, 'loop') ON CONFLICT (a) DO UPDATE SET n = t.n + 1; END LOOP; END $$;
+-- in WITH, beside another
+WITH w AS (INSERT INTO t VALUES (12, 'w'), (1, 'w1') ON CONFLICT (a) DO UPDATE SET n = t.n + 100 RETURNING a)
+  INSERT INTO t SELECT a + 100, 'w' || a FROM w ON CONFLICT DO NOTHING;
+WITH w AS (INSERT INTO t VALUES (12, 'w') ON CONFLICT (a) DO UPDATE SET n = t.n + 100 RETURNING n) SELECT * FROM w;
+SELECT * FROM t WHERE a >= 10 ORDER BY a;
+-- errors in the middle, and after them
+BEGIN;
+SAVEPOINT s;
+INSERT INTO t VALUES (1, 'x') ON CONFLICT (a) DO UPDATE SET n = 1 / (t.a - 1);
+ROLLBACK TO s;
+INSERT INTO t VALUES (1, 'x') ON CONFLICT (a) DO UPDATE SET n = 1;
+COMMIT;
+SELECT * FROM t WHERE a = 1;
+
+-- partitions
+CREATE TABLE p (a int, b int, n int DEFAULT 0, PRIMARY KEY (a, b)) PARTITION BY LIST (a);
+CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1) USING mot;
+CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2) PARTITION BY LIST (b);
+CREATE TABLE p21 PARTITION OF p2 FOR VALUES IN (1) USING mot;
+CREATE TABLE p22 PARTITION OF p2 DEFAULT;
+INSERT INTO p VALUES (1, 1), (2, 1), (2, 2) ON CONFLICT DO NOTHING;
+INSERT INTO p VALUES (1, 1), (2, 1), (2, 2), (1, 2) ON CONFLICT DO NOTHING;
+INSERT INTO p VALUES (1, 1), (2, 1), (2, 2), (1, 2) ON CONFLICT (a, b) DO UPDATE SET n = p.n + 1;
+INSERT INTO p VALUES (1, 1), (1, 1) ON CONFLICT (a, b) DO UPDATE SET n = p.n + 1;
+-- an invalidation, a planner call and a query of the very partitions between start and end
+CREATE FUNCTION busy(x int) RETURNS int LANGUAGE plpgsql VOLATILE AS $$
+DECLARE found int;
+BEGIN
+  ANALYZE p1;
+  ANALYZE p21;
+  EXECUTE format('SELECT n FROM p1 WHERE a = 1 AND b = %s', x) INTO found;
+  EXECUTE 'SELECT count(*) FROM p1 WHERE (a, b) > (1, 0)' INTO found;
+  RETURN 1;
+END $$;
+INSERT INTO p SELECT x.a, x.b FROM (VALUES (1, 1), (1, 3), (2, 1), (2, 3)) AS x (a, b) WHERE busy(x.b) = 1 ON CONFLICT (a, b) DO UPDATE SET n = p.n + busy(EXCLUDED.b);
+SELECT tableoid::regclass, * FROM p ORDER BY a, b;
+-- errors between start and end, caught and not
+CREATE FUNCTION failing() RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO p SELECT 1, g FROM generate_series(1, 5) g ON CONFLICT (a, b) DO UPDATE SET n = 1 / (EXCLUDED.b - 2);
+  RETURN 0;
+EXCEPTION WHEN division_by_zero THEN
+  INSERT INTO p VALUES (1, 1) ON CONFLICT (a, b) DO UPDATE SET n = 1000;
+  RETURN 1;
+END $$;
+SELECT failing();
+BEGIN;
+INSERT INTO p SELECT 1, g FROM generate_series(1, 5) g ON CONFLICT (a, b) DO UPDATE SET n = 1 / (EXCLUDED.b - 2);
+ROLLBACK;
+INSERT INTO p SELECT x, failing() FROM generate_series(1, 2) x ON CONFLICT (a, b) DO UPDATE SET n = 2000;
+SELECT tableoid::regclass, * FROM p ORDER BY a, b;
+EXPLAIN (COSTS OFF) SELECT n FROM p1 WHERE a = 1 AND b = 1;
+SELECT n FROM p1 WHERE a = 1 AND b = 1;
+SELECT relname, amname FROM pg_class c JOIN pg_am m ON m.oid = relam WHERE relnamespace = 'am_on_conflict'::regnamespace AND relkind = 'i' ORDER BY 1;
+
+SET client_min_messages = error;
+DROP SCHEMA am_on_conflict CASCADE;

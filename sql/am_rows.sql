@@ -1,0 +1,173 @@
+-- Tables of the access method: rows, their versions and tuple ids, as heap tables have them.
+\set VERBOSITY terse
+CREATE TABLE am_row (id int PRIMARY KEY, v int, t text) USING mot;
+SELECT relkind, amname FROM pg_class JOIN pg_am ON pg_am.oid = relam WHERE relname = 'am_row';
+SELECT amname FROM pg_class JOIN pg_am ON pg_am.oid = relam WHERE relname = 'am_row_pkey';
+INSERT INTO am_row SELECT g, g * 10, 'row ' || g FROM generate_series(1, 5) g RETURNING *, tableoid::regclass;
+SELECT * FROM am_row ORDER BY id;
+UPDATE am_row SET v = v + 1 WHERE id = 2 RETURNING id, v, xmin = pg_current_xact_id()::xid AS is_own, xmax;
+DELETE FROM am_row WHERE id = 3 RETURNING *;
+SELECT * FROM am_row WHERE id = 3;
+INSERT INTO am_row VALUES (2, 0, 'twice');
+INSERT INTO am_row VALUES (2, 0, 'twice') ON CONFLICT DO NOTHING;
+INSERT INTO am_row VALUES (2, 0, 'upserted'), (6, 60, 'new') ON CONFLICT (id) DO UPDATE SET t = EXCLUDED.t RETURNING id, t, xmax = 0 AS is_inserted;
+SELECT count(*), sum(v) FROM am_row;
+-- A changed row has another ctid, and an id remembered means no newer version.
+CREATE TEMP TABLE am_remembered AS SELECT ctid AS tid FROM am_row WHERE id = 1;
+SELECT id FROM am_row WHERE ctid = (SELECT tid FROM am_remembered);
+UPDATE am_row SET v = v + 1 WHERE id = 1;
+SELECT id FROM am_row WHERE ctid = (SELECT tid FROM am_remembered);
+UPDATE am_row SET v = 0 WHERE ctid = (SELECT tid FROM am_remembered);
+SELECT id FROM am_row WHERE ctid >= '(0,1)' AND ctid < '(1,1)' ORDER BY id;
+SELECT count(*) FROM am_row WHERE ctid < '(0,1)';
+-- OLD and NEW of deferred and of immediate triggers are the versions of the event.
+CREATE FUNCTION am_note() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE NOTICE '% %: % -> %', TG_NAME, TG_OP, CASE WHEN TG_OP <> 'INSERT' THEN OLD::text END, CASE WHEN TG_OP <> 'DELETE' THEN NEW::text END;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER am_now AFTER INSERT OR UPDATE OR DELETE ON am_row FOR EACH ROW EXECUTE FUNCTION am_note();
+CREATE CONSTRAINT TRIGGER am_later AFTER INSERT OR UPDATE OR DELETE ON am_row DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION am_note();
+BEGIN;
+INSERT INTO am_row VALUES (7, 0, 'a');
+UPDATE am_row SET v = 1 WHERE id = 7;
+SAVEPOINT s;
+UPDATE am_row SET v = 100 WHERE id = 7;
+ROLLBACK TO s;
+UPDATE am_row SET v = 2 WHERE id = 7;
+DELETE FROM am_row WHERE id = 7;
+INSERT INTO am_row VALUES (7, 3, 'b');
+COMMIT;
+DROP TRIGGER am_now ON am_row;
+DROP TRIGGER am_later ON am_row;
+-- Transition tables.
+CREATE FUNCTION am_sums() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE NOTICE 'old %, new %', (SELECT sum(v) FROM before), (SELECT sum(v) FROM after);
+  RETURN NULL;
+END $$;
+CREATE TRIGGER am_sums AFTER UPDATE ON am_row REFERENCING OLD TABLE AS before NEW TABLE AS after FOR EACH STATEMENT EXECUTE FUNCTION am_sums();
+UPDATE am_row SET v = v + 1 WHERE id < 5;
+DROP TRIGGER am_sums ON am_row;
+-- Cursors: both directions, updates of the current row.
+CREATE TABLE am_scroll (id int PRIMARY KEY) USING mot;
+INSERT INTO am_scroll SELECT generate_series(1, 7);
+BEGIN;
+DECLARE c CURSOR FOR SELECT id FROM am_scroll;
+FETCH 3 FROM c;
+FETCH BACKWARD 2 FROM c;
+FETCH ALL FROM c;
+FETCH BACKWARD ALL FROM c;
+CLOSE c;
+SET LOCAL enable_seqscan = off;
+DECLARE d CURSOR FOR SELECT id FROM am_row WHERE id > 0 ORDER BY id;
+FETCH 2 FROM d;
+FETCH 2 FROM d;
+FETCH BACKWARD 3 FROM d;
+FETCH FORWARD ALL FROM d;
+FETCH BACKWARD 2 FROM d;
+CLOSE d;
+DECLARE u CURSOR FOR SELECT id FROM am_row WHERE id = 4 FOR UPDATE;
+FETCH u;
+UPDATE am_row SET t = 'current' WHERE CURRENT OF u;
+CLOSE u;
+COMMIT;
+SELECT t FROM am_row WHERE id = 4;
+-- MERGE.
+MERGE INTO am_row USING (VALUES (1, 'merged'), (99, 'added')) s(id, t) ON am_row.id = s.id
+  WHEN MATCHED THEN UPDATE SET t = s.t
+  WHEN NOT MATCHED THEN INSERT VALUES (s.id, 0, s.t);
+SELECT id, t FROM am_row WHERE id IN (1, 99) ORDER BY id;
+-- Savepoints, TRUNCATE and its rollback; in a transaction that made the table, too.
+BEGIN;
+TRUNCATE am_row;
+SELECT count(*) FROM am_row;
+INSERT INTO am_row VALUES (1, 1, 'after TRUNCATE');
+INSERT INTO am_row VALUES (1, 1, 'twice');
+ROLLBACK;
+SELECT count(*) FROM am_row;
+BEGIN;
+CREATE TABLE am_fresh (a int PRIMARY KEY) USING mot;
+INSERT INTO am_fresh VALUES (1);
+TRUNCATE am_fresh;
+INSERT INTO am_fresh VALUES (1), (2);
+SAVEPOINT s;
+TRUNCATE am_fresh;
+INSERT INTO am_fresh VALUES (3);
+ROLLBACK TO s;
+SELECT * FROM am_fresh ORDER BY a;
+COMMIT;
+SELECT * FROM am_fresh ORDER BY a;
+INSERT INTO am_fresh VALUES (2);
+-- One row, changed more often than there are ordinals, in one transaction and in many.
+CREATE TABLE am_hot (id int PRIMARY KEY, n int) USING mot;
+INSERT INTO am_hot VALUES (1, 0);
+DO $$ BEGIN FOR i IN 1..20000 LOOP UPDATE am_hot SET n = n + 1 WHERE id = 1; END LOOP; END $$;
+SELECT n FROM am_hot;
+DO $$ BEGIN FOR i IN 1..20000 LOOP UPDATE am_hot SET n = n + 1 WHERE id = 1; COMMIT; END LOOP; END $$;
+SELECT n FROM am_hot;
+-- The views know them by their oids.
+SELECT relname, rows, rows_inserted > 0 AS counts FROM mot.stat_tables WHERE relname = 'am_scroll';
+SELECT relname, indexrelname, is_unique, entries FROM mot.stat_indexes WHERE relname = 'am_scroll';
+SELECT mot.table_size('am_scroll') > 0 AS has_size, mot.index_size('am_scroll_pkey') > 0 AS index_has_size;
+SELECT rows, versions FROM mot.check('am_row');
+SELECT rows FROM mot.check('am_fresh');
+SELECT rows FROM mot.check('am_hot');
+DROP TABLE am_row, am_scroll, am_fresh, am_hot;
+DROP FUNCTION am_note, am_sums;
+-- NOT NULL that goes leaves no NULL without an entry.
+CREATE TABLE am_nullable (a int NOT NULL, b int NOT NULL, UNIQUE NULLS NOT DISTINCT (b)) USING mot;
+CREATE INDEX ON am_nullable (a);
+ALTER TABLE am_nullable ALTER a DROP NOT NULL, ALTER b DROP NOT NULL;
+INSERT INTO am_nullable VALUES (NULL, NULL), (1, 1);
+INSERT INTO am_nullable VALUES (2, NULL);
+SET enable_seqscan = off;
+SELECT count(*) FROM am_nullable WHERE a IS NULL;
+SELECT a FROM am_nullable ORDER BY a;
+RESET enable_seqscan;
+SELECT rows, entries FROM mot.check('am_nullable');
+DROP TABLE am_nullable;
+-- An index without an order, and one that is asked for no column.
+CREATE TABLE am_collated (id int PRIMARY KEY, c text COLLATE "und-x-icu") USING mot;
+CREATE INDEX ON am_collated (c);
+INSERT INTO am_collated SELECT g, 'x' || g FROM generate_series(1, 300) g;
+ANALYZE am_collated;
+SET enable_seqscan = off;
+SELECT id FROM am_collated WHERE c = 'x5';
+SELECT count(*) FROM am_collated;
+RESET enable_seqscan;
+DROP TABLE am_collated;
+-- Logical decoding does not carry these tables: a publication that names one is refused, one that leaves it out in silence says so.
+CREATE TABLE am_published (id int PRIMARY KEY) USING mot;
+CREATE PUBLICATION am_named FOR TABLE am_published;
+SET client_min_messages = warning;
+CREATE PUBLICATION am_all FOR ALL TABLES;
+RESET client_min_messages;
+CREATE TABLE am_unpublished (id int PRIMARY KEY) USING mot;
+CREATE TABLE am_unpublished_too USING mot AS SELECT 1 AS id;
+DROP PUBLICATION am_all;
+CREATE SCHEMA am_published_schema;
+CREATE PUBLICATION am_in_schema FOR TABLES IN SCHEMA am_published_schema;
+CREATE TABLE am_published_schema.t (id int PRIMARY KEY) USING mot;
+CREATE TABLE am_beside_schema (id int PRIMARY KEY) USING mot;
+DROP PUBLICATION am_in_schema;
+DROP TABLE am_published_schema.t, am_beside_schema, am_unpublished, am_unpublished_too;
+DROP SCHEMA am_published_schema;
+-- The same for tables that come below a published one, or change their kind.
+CREATE TABLE am_published_above (id int PRIMARY KEY) PARTITION BY RANGE (id);
+CREATE TABLE am_published_mid PARTITION OF am_published_above FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id);
+CREATE PUBLICATION am_above FOR TABLE am_published_above;
+CREATE TABLE am_published_part PARTITION OF am_published_mid FOR VALUES FROM (0) TO (9) USING mot;
+SET default_table_access_method = mot;
+CREATE TABLE am_published_part PARTITION OF am_published_mid FOR VALUES FROM (0) TO (9);
+RESET default_table_access_method;
+ALTER TABLE am_published_mid ATTACH PARTITION am_published FOR VALUES FROM (10) TO (19);
+CREATE TABLE am_published_part PARTITION OF am_published_mid FOR VALUES FROM (0) TO (9);
+ALTER TABLE am_published_part SET ACCESS METHOD mot;
+CREATE TABLE am_published_heap (id int PRIMARY KEY);
+ALTER PUBLICATION am_above ADD TABLE am_published_heap;
+ALTER TABLE am_published_heap SET ACCESS METHOD mot;
+CREATE TABLE am_published_child () INHERITS (am_published_heap) USING mot;
+DROP PUBLICATION am_above;
+ALTER TABLE am_published_mid ATTACH PARTITION am_published FOR VALUES FROM (10) TO (19);
+DROP TABLE am_published_above, am_published_child, am_published_heap;
