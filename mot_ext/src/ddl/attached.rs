@@ -85,8 +85,8 @@ pub unsafe fn publish(objects: *mut pg_sys::List) -> bool {
     false
 }
 
-/// Says of a publication of all tables, or of a schema's, what it leaves out in silence: core takes tables of the access
-/// method for published ones.
+/// Warns, for a publication of all tables or of a schema's, if there are tables of the access method:
+/// core takes them for published ones, in silence.
 pub fn warn_of_tables_left_out() {
     let method = storage::table_method();
     let tables = latest::select(
@@ -104,8 +104,10 @@ fn is_memory_optimized(relid: pg_sys::Oid) -> bool {
     identity::is_mot_table(relid) || storage::is_mot_table(relid)
 }
 
-/// Raises 0A000 if a new partition, which is memory-optimized or has such tables below it, has come below a published table,
-/// or a published table has become memory-optimized.
+/// Raises 0A000 if a publication names the table, or one whose partition it is, at any depth.
+///
+/// For a partition that is memory-optimized, or has such tables below it, and for a table that has
+/// become memory-optimized.
 pub unsafe fn refuse_published(table: pg_sys::Oid) {
     let published = latest::select(
         &with_tables_above(
@@ -133,12 +135,15 @@ fn with_tables_above(query: &str) -> String {
     )
 }
 
-/// Judges a table that has just been made, altered or given a partition: if it is a table of the access method, or has such
-/// partitions, no publication may name it (0A000), and one that means it without its name is told of (WARNING).
+/// Looks for publications of a table that has just been made, altered or given a partition.
+///
+/// Nothing happens unless it is a table of the access method, or has such partitions. Then a
+/// publication that names it raises 0A000; one that means it without its name gives a WARNING.
 ///
 /// # Safety
-/// The table is locked as CREATE TABLE, ATTACH PARTITION or SET ACCESS METHOD lock it: a publication that comes meanwhile waits.
-pub unsafe fn judge_published(table: pg_sys::Oid) {
+/// The table is locked as CREATE TABLE, ATTACH PARTITION or SET ACCESS METHOD lock it: a
+/// publication that comes meanwhile waits.
+pub unsafe fn check_publications(table: pg_sys::Oid) {
     // SAFETY: catalog look-ups; the table is locked (caller).
     unsafe {
         let all = inheritance::find_all(table, pg_sys::NoLock as i32);

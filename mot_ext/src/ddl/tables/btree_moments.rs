@@ -30,7 +30,7 @@
 use super::access_method::{self, Method, indexes_of};
 use super::flips::{self, Flips};
 use super::whose_index::{self, Rows};
-use super::{After, Judged, defaults};
+use super::{After, Published, defaults};
 use crate::ddl::refuse::unsupported;
 use crate::ddl::{identity, inheritance, nodes};
 use crate::pg::version;
@@ -122,7 +122,7 @@ pub unsafe fn alter_table(
                         attach_table(partition)
                     };
                     after.flips.extend(flips);
-                    after.judged = Some(Judged::Altered(relid));
+                    after.published = Some(Published::Altered(relid));
                 }
                 subtype
                     if subtype == AT_AlterColumnType
@@ -346,7 +346,7 @@ unsafe fn set_access_method(
         }
         if is_ours {
             defaults::refuse_change_to_ours(relid);
-            after.judged = Some(Judged::Altered(relid));
+            after.published = Some(Published::Altered(relid));
         } else {
             after.heap_table = Some(relid);
         }

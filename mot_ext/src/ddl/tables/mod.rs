@@ -50,11 +50,11 @@ pub struct After {
     /// The nest level of settings that hold for this statement.
     settings: Option<c_int>,
     /// A table whose changes may be published from now on, and cannot be.
-    judged: Option<Judged>,
+    published: Option<Published>,
 }
 
 /// A table that publications may mean.
-enum Judged {
+enum Published {
     /// One that is made by the statement.
     Named(*mut pg_sys::RangeVar),
     /// One that is altered.
@@ -67,7 +67,7 @@ impl After {
             && self.moved.is_empty()
             && self.heap_table.is_none()
             && self.settings.is_none()
-            && self.judged.is_none()
+            && self.published.is_none()
     }
 
     /// Does it.
@@ -84,7 +84,7 @@ impl After {
         // SAFETY: the indexes' tables are locked since before the statement, the table since it was
         // altered.
         unsafe {
-            if self.heap_table.is_some() || !self.moved.is_empty() || self.judged.is_some() {
+            if self.heap_table.is_some() || !self.moved.is_empty() || self.published.is_some() {
                 pg_sys::CommandCounterIncrement();
             }
             for index in self.moved {
@@ -94,12 +94,12 @@ impl After {
                 // Core looked whether it needs one while it was ours.
                 version::make_toast_table(table);
             }
-            let judged = self.judged.map(|table| match table {
-                Judged::Named(name) => identity::lookup(name),
-                Judged::Altered(table) => table,
+            let published = self.published.map(|table| match table {
+                Published::Named(name) => identity::lookup(name),
+                Published::Altered(table) => table,
             });
-            if let Some(table) = judged.filter(|table| *table != pg_sys::InvalidOid) {
-                attached::judge_published(table);
+            if let Some(table) = published.filter(|table| *table != pg_sys::InvalidOid) {
+                attached::check_publications(table);
             }
         }
     }
@@ -120,16 +120,16 @@ pub unsafe fn before(statement: &mut Statement) -> Option<After> {
         let node = statement.node();
         match nodes::tag(node) {
             T_CreateStmt => {
-                after.judged = defaults::may_be_ours(node.cast())
-                    .then(|| Judged::Named((*node.cast::<pg_sys::CreateStmt>()).relation));
+                after.published = defaults::may_be_ours(node.cast())
+                    .then(|| Published::Named((*node.cast::<pg_sys::CreateStmt>()).relation));
                 replace(statement, defaults::create_table(node.cast()));
             }
             T_CreateTableAsStmt => {
                 let made = node.cast::<pg_sys::CreateTableAsStmt>();
                 let into = (*made).into;
                 let is_table = (*made).objtype == OBJECT_TABLE;
-                after.judged = (is_table && defaults::is_ours((*into).accessMethod))
-                    .then(|| Judged::Named((*into).rel));
+                after.published = (is_table && defaults::is_ours((*into).accessMethod))
+                    .then(|| Published::Named((*into).rel));
                 replace(statement, defaults::create_table_as(made));
             }
             T_IndexStmt => {
