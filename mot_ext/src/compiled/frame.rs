@@ -4,12 +4,14 @@
 //! PostgreSQL's.
 
 use super::checks::Checks;
+use super::opened::Opened;
 use super::shape::{Shape, Verb};
-use crate::fdw::{Private, Value, items, row_slot};
+use crate::fdw::{Value, items, row_slot, tuple};
 use crate::pg;
 use crate::pg::version;
-use crate::relation;
-use mot_engine::CommandId;
+use crate::table_am::tid;
+use crate::{relation, storage};
+use mot_engine::{CommandId, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 
 /// What every verb needs.
@@ -21,6 +23,11 @@ pub struct Frame {
     pub estate: *mut pg_sys::EState,
     pub values: *mut pg_sys::ExprContext,
     pub relation: pg_sys::Oid,
+    kind: Kind,
+    /// The index that an execution locks, as core's would; invalid for none.
+    pub(super) index: pg_sys::Oid,
+    /// What an execution has open: always of a table of the access method, which counts on it.
+    pub(super) opened: Opened,
     writes: bool,
     /// The table's position in the range table.
     pub position: u32,
@@ -35,6 +42,34 @@ pub struct Frame {
     pub sends_row_itself: bool,
     /// An expression calls functions.
     pub(super) calls_functions: bool,
+    /// Older rows lack columns whose values are in the catalog.
+    pub(super) has_missing_values: bool,
+}
+
+/// Whose table it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The wrapper's.
+    Foreign,
+    /// The access method's.
+    Method,
+}
+
+impl Kind {
+    pub(super) unsafe fn of(relation: pg_sys::Relation) -> Kind {
+        match storage::is_table(relation) {
+            true => Kind::Method,
+            false => Kind::Foreign,
+        }
+    }
+
+    /// The storage of a locked relation of this kind, if it has any.
+    pub(super) fn storage(self, relation: pg_sys::Oid) -> Option<TableRef> {
+        match self {
+            Kind::Foreign => relation::known(relation),
+            Kind::Method => relation::Relation::closed(relation).with(storage::find),
+        }
+    }
 }
 
 impl Frame {
@@ -50,6 +85,7 @@ impl Frame {
                 return None;
             }
             let opened = pg_sys::relation_open((*entry).relid, pg_sys::NoLock as i32);
+            let kind = Kind::of(opened);
             let writes = !matches!(shape.verb, Verb::Select { .. });
             let is_simple = !writes || is_simple_target(opened);
             let checks = if writes && is_simple {
@@ -59,7 +95,8 @@ impl Frame {
             };
             let row_type = pg_sys::CreateTupleDescCopyConstr((*opened).rd_att);
             pg_sys::relation_close(opened, pg_sys::NoLock as i32);
-            if !is_simple || (writes && checks.is_none()) {
+            let shows_system_columns = kind == Kind::Method && shape.targets_have_system_columns();
+            if !is_simple || (writes && checks.is_none()) || shows_system_columns {
                 return None;
             }
             let estate = pg_sys::CreateExecutorState();
@@ -94,6 +131,9 @@ impl Frame {
                 estate,
                 values,
                 relation: (*entry).relid,
+                kind,
+                index: shape.index(),
+                opened: Opened::NONE,
                 writes,
                 position: shape.relation,
                 row_type,
@@ -105,6 +145,7 @@ impl Frame {
                         .targets
                         .as_ref()
                         .is_some_and(|targets| are_all_columns(targets, row_type)),
+                has_missing_values: has_missing_values(row_type),
             })
         }
     }
@@ -115,8 +156,40 @@ impl Frame {
         unsafe {
             relation::Relation::closed(self.relation).with(|opened| {
                 pg_sys::equalTupleDescs((*opened).rd_att, self.row_type)
+                    && Kind::of(opened) == self.kind
                     && (!self.writes || is_simple_target(opened))
             })
+        }
+    }
+
+    /// Whose table it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Counts a row that was inserted, where core counts.
+    #[inline]
+    pub unsafe fn count_insert(&self) {
+        if self.kind == Kind::Method {
+            // SAFETY: such a table is open while the statement runs.
+            unsafe { self.opened.count_insert() };
+        }
+    }
+
+    /// Counts a row that was changed or deleted, where core counts.
+    #[inline]
+    pub unsafe fn count_change(&self, is_delete: bool) {
+        if self.kind == Kind::Method {
+            // SAFETY: as above.
+            unsafe { self.opened.count_change(is_delete) };
+        }
+    }
+
+    /// Points `tuple` at a version of a row, with its tuple id.
+    pub fn point(&self, tuple: &mut pg_sys::HeapTupleData, row: Slot, version: VersionRef) {
+        tuple::point(tuple, row, version, self.relation);
+        if self.kind == Kind::Method {
+            tuple.t_self = tid::of(row, version);
         }
     }
 
@@ -175,6 +248,15 @@ unsafe fn is_simple_target(relation: pg_sys::Relation) -> bool {
     }
 }
 
+/// Whether older rows lack a column whose value is in the catalog.
+unsafe fn has_missing_values(row_type: pg_sys::TupleDesc) -> bool {
+    // SAFETY: the table's row type.
+    unsafe {
+        let attributes = version::attributes(row_type);
+        (0..(*row_type).natts as usize).any(|at| (*attributes.add(at)).atthasmissing)
+    }
+}
+
 /// Whether targets, which are plain, are the columns of the row type and no others: `tlist_matches_tupdesc`.
 unsafe fn are_all_columns(
     targets: &[*mut pg_sys::TargetEntry],
@@ -222,12 +304,6 @@ pub unsafe fn compile_values(expressions: &[*mut pg_sys::Expr]) -> Vec<Value> {
 pub unsafe fn compile_conditions(conditions: &[*mut pg_sys::Expr]) -> *mut pg_sys::ExprState {
     // SAFETY: as for `compile_values`.
     unsafe { pg_sys::ExecInitQual(copy_list(conditions), std::ptr::null_mut()) }
-}
-
-/// A copy of what the planner told the scan.
-pub unsafe fn private_of(scan: *const pg_sys::ForeignScan) -> Private {
-    // SAFETY: a scan node of ours; the copy lives in the statement's context.
-    unsafe { Private::new(pg_sys::copyObjectImpl((*scan).fdw_private.cast()).cast()) }
 }
 
 /// Makes `context` the current one while `action` runs; an error puts PostgreSQL's own back.

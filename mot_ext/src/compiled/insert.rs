@@ -67,13 +67,14 @@ impl Insert {
             frame.check(row);
             let body = super::frame::within(frame.per_row(), || tuple::form(row));
             let inserted = self.target.insert(body, frame.command(), None);
+            frame.count_insert();
             if self.counts_rows {
                 (*frame.estate).es_processed += 1;
             }
             if let Inserted::Done(row, version) = inserted
                 && !frame.projection.is_null()
             {
-                tuple::point(&mut self.tuple, row, version, frame.relation);
+                frame.point(&mut self.tuple, row, version);
                 tuple::store(self.slot, &raw mut self.tuple);
                 (*frame.values).ecxt_scantuple = self.slot;
                 client.send(frame);

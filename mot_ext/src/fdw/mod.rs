@@ -43,7 +43,7 @@ mod upsert;
 pub mod write;
 
 pub use aggregate::end as end_aggregate;
-pub use conditions::Test;
+pub use conditions::{Test, membership};
 pub use direct_modify::{Change, check_columns};
 pub use expressions::{Value, evaluate, passes, project, project_to};
 pub use filter::{Filter, Verdict};

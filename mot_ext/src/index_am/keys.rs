@@ -6,16 +6,8 @@
 use crate::fdw::bounds::Bounds;
 use crate::fdw::{Key, Test, Value};
 use crate::keys;
-use crate::pg::version;
 use mot_engine::key::IndexDefinition;
 use pgrx::pg_sys;
-
-/// Operator families whose order is that of bytes under every collation.
-const BYTE_ORDER_FAMILIES: [u32; 2] = [TEXT_PATTERN_FAMILY, BPCHAR_PATTERN_FAMILY];
-/// `text_pattern_ops` of pg_opfamily.dat.
-const TEXT_PATTERN_FAMILY: u32 = 2095;
-/// `bpchar_pattern_ops` of pg_opfamily.dat.
-const BPCHAR_PATTERN_FAMILY: u32 = 2097;
 
 /// What an index scan looks for.
 pub struct Sought {
@@ -128,9 +120,9 @@ unsafe fn condition(
     let is_range = !matches!(test, Test::Equal | Test::AnyOf);
     // SAFETY: the caller's index, which has a class, a family and a collation for each column.
     let (own_type, orders) = unsafe {
-        let family = (*(*index).rd_opfamily.add(column)).to_u32();
-        let orders = BYTE_ORDER_FAMILIES.contains(&family)
-            || orders_by_key(*(*index).rd_indcollation.add(column));
+        let family = *(*index).rd_opfamily.add(column);
+        let collation = *(*index).rd_indcollation.add(column);
+        let orders = keys::is_key_order(family, collation);
         (*(*index).rd_opcintype.add(column), orders)
     };
     if is_range && !orders {
@@ -155,9 +147,4 @@ unsafe fn condition(
         argument: Some(Value::Constant(key.sk_argument, false)),
         is_inexact: lies_near && !is_same,
     })
-}
-
-/// Whether keys lie in a collation's order.
-fn orders_by_key(collation: pg_sys::Oid) -> bool {
-    collation == pg_sys::InvalidOid || version::orders_by_bytes(collation)
 }

@@ -21,4 +21,4 @@ mod update;
 pub mod view;
 
 pub use handler::is_routine;
-pub use statistics::scan_begins;
+pub use statistics::{count_rows_found, scan_begins};

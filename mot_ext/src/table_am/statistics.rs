@@ -29,7 +29,7 @@ pub unsafe fn scan_begins(relation: pg_sys::Relation) {
 pub unsafe fn row_read(relation: pg_sys::Relation) {
     // SAFETY: the caller's open relation.
     if let Some(counters) = unsafe { counters(relation) } {
-        version::count_row_read(counters);
+        version::count_rows_read(counters, 1);
     }
 }
 
@@ -38,7 +38,26 @@ pub unsafe fn row_read(relation: pg_sys::Relation) {
 pub unsafe fn row_fetched(relation: pg_sys::Relation) {
     // SAFETY: the caller's open relation.
     if let Some(counters) = unsafe { counters(relation) } {
-        version::count_row_fetched(counters);
+        version::count_rows_fetched(counters, 1);
+    }
+}
+
+/// A scan has given so many rows of a table: by an index, or, if that is NULL, of all.
+pub unsafe fn count_rows_found(table: pg_sys::Relation, index: pg_sys::Relation, rows: i64) {
+    // SAFETY: the caller's open relations.
+    unsafe {
+        if index.is_null() {
+            if let Some(counters) = counters(table) {
+                version::count_rows_read(counters, rows);
+            }
+            return;
+        }
+        if let Some(counters) = counters(index) {
+            version::count_rows_read(counters, rows);
+        }
+        if let Some(counters) = counters(table) {
+            version::count_rows_fetched(counters, rows);
+        }
     }
 }
 

@@ -21,27 +21,27 @@ pub fn count_scan(counts: &mut pg_sys::PgStat_TableCounts) {
     }
 }
 
-/// A scan of all rows gives a row.
-pub fn count_row_read(counts: &mut pg_sys::PgStat_TableCounts) {
+/// A scan gives rows: of all, or an index's entries.
+pub fn count_rows_read(counts: &mut pg_sys::PgStat_TableCounts, rows: i64) {
     #[cfg(feature = "pg15")]
     {
-        counts.t_tuples_returned += 1;
+        counts.t_tuples_returned += rows;
     }
     #[cfg(not(feature = "pg15"))]
     {
-        counts.tuples_returned += 1;
+        counts.tuples_returned += rows;
     }
 }
 
-/// An index scan gives a row of the table.
-pub fn count_row_fetched(counts: &mut pg_sys::PgStat_TableCounts) {
+/// An index scan gives rows of the table.
+pub fn count_rows_fetched(counts: &mut pg_sys::PgStat_TableCounts, rows: i64) {
     #[cfg(feature = "pg15")]
     {
-        counts.t_tuples_fetched += 1;
+        counts.t_tuples_fetched += rows;
     }
     #[cfg(not(feature = "pg15"))]
     {
-        counts.tuples_fetched += 1;
+        counts.tuples_fetched += rows;
     }
 }
 
