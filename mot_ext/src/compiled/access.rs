@@ -67,8 +67,7 @@ impl Access {
             if !node.indexorderby.is_null() {
                 return None;
             }
-            let is_backward =
-                node.indexorderdir == pg_sys::ScanDirection::BackwardScanDirection;
+            let is_backward = node.indexorderdir == pg_sys::ScanDirection::BackwardScanDirection;
             let tests = items::<pg_sys::Expr>(node.indexqual);
             let originals = items::<pg_sys::Expr>(node.indexqualorig);
             if tests.len() != originals.len() {

@@ -1,11 +1,11 @@
 //! UPDATE and DELETE of the rows a scan finds: the direct modification of the general path, compiled.
-use super::client::Client;
 use super::access::Access;
+use super::client::Client;
 use super::frame::{Frame, compile_conditions, compile_values, empty, within};
 use crate::clock::PgSnapshot;
 use crate::fdw::{self, Patch, Scan, Target, tuple};
 use crate::pg::interrupts;
-use mot_engine::TableRef;
+use mot_engine::{Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 
 /// What an execution finds at its start, and the plan's word on counting.
@@ -20,6 +20,9 @@ pub struct Change {
     change: fdw::Change,
     counts_rows: bool,
     is_done: bool,
+    /// The row as changed, for foreign keys.
+    changed: *mut pg_sys::TupleTableSlot,
+    tuple: pg_sys::HeapTupleData,
 }
 
 impl Change {
@@ -48,7 +51,13 @@ impl Change {
                 counts_rows,
             } = found;
             let mut made = Change {
-                scan: Scan::of_table(frame.relation, table, &access.private(), &arguments, snapshot),
+                scan: Scan::of_table(
+                    frame.relation,
+                    table,
+                    &access.private(),
+                    &arguments,
+                    snapshot,
+                ),
                 change: fdw::Change {
                     target: Target::closed(frame.relation, table),
                     is_delete,
@@ -66,6 +75,8 @@ impl Change {
                 },
                 counts_rows,
                 is_done: true,
+                changed: frame.row_slot(),
+                tuple: tuple::empty(),
             };
             made.look_at_keys();
             made
@@ -126,6 +137,9 @@ impl Change {
                     continue;
                 };
                 frame.count_change(self.change.is_delete);
+                if frame.queue.is_used() {
+                    self.queue(frame, row, result);
+                }
                 if self.counts_rows {
                     (*frame.estate).es_processed += 1;
                 }
@@ -140,6 +154,21 @@ impl Change {
                 }
             }
             tuple::clear(self.change.old);
+        }
+    }
+
+    /// Queues what foreign keys have to look at. The old slot shows the state that was changed.
+    unsafe fn queue(&mut self, frame: &Frame, row: Slot, result: VersionRef) {
+        let old = self.change.old;
+        // SAFETY: the statement's own slots; both versions stay while it runs.
+        unsafe {
+            if self.change.is_delete {
+                return frame.queue.deleted(frame.queued(), old);
+            }
+            frame.point(&mut self.tuple, row, result);
+            tuple::store(self.changed, &raw mut self.tuple);
+            frame.queue.updated(frame.queued(), old, self.changed);
+            tuple::clear(self.changed);
         }
     }
 }

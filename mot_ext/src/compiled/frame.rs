@@ -4,8 +4,9 @@
 //! PostgreSQL's.
 
 use super::checks::Checks;
+use super::foreign_keys::{self, ForeignKeys, Queue};
 use super::opened::Opened;
-use super::shape::{Shape, Verb};
+use super::shape::Shape;
 use crate::fdw::{Value, items, row_slot, tuple};
 use crate::pg;
 use crate::pg::version;
@@ -28,7 +29,12 @@ pub struct Frame {
     pub(super) index: pg_sys::Oid,
     /// What an execution has open: always of a table of the access method, which counts on it.
     pub(super) opened: Opened,
-    writes: bool,
+    /// What it does to rows; CMD_SELECT: nothing.
+    operation: pg_sys::CmdType::Type,
+    /// Those of a table that is written to.
+    foreign_keys: ForeignKeys,
+    /// For what looks at foreign keys after a change.
+    pub(super) queue: Queue,
     /// The table's position in the range table.
     pub position: u32,
     /// The relation's row type, ours to keep.
@@ -86,8 +92,13 @@ impl Frame {
             }
             let opened = pg_sys::relation_open((*entry).relid, pg_sys::NoLock as i32);
             let kind = Kind::of(opened);
-            let writes = !matches!(shape.verb, Verb::Select { .. });
-            let is_simple = !writes || is_simple_target(opened);
+            let operation = shape.operation();
+            let writes = operation != pg_sys::CmdType::CMD_SELECT;
+            let target = match writes {
+                true => simple_target(opened),
+                false => Some(ForeignKeys::default()),
+            };
+            let is_simple = target.is_some();
             let checks = if writes && is_simple {
                 Checks::compile(opened)
             } else {
@@ -95,6 +106,7 @@ impl Frame {
             };
             let row_type = pg_sys::CreateTupleDescCopyConstr((*opened).rd_att);
             pg_sys::relation_close(opened, pg_sys::NoLock as i32);
+            let foreign_keys = target.unwrap_or_default();
             let shows_system_columns = kind == Kind::Method && shape.targets_have_system_columns();
             if !is_simple || (writes && checks.is_none()) || shows_system_columns {
                 return None;
@@ -134,7 +146,9 @@ impl Frame {
                 kind,
                 index: shape.index(),
                 opened: Opened::NONE,
-                writes,
+                operation,
+                foreign_keys,
+                queue: Queue::new(foreign_keys.look_at(operation)),
                 position: shape.relation,
                 row_type,
                 checks,
@@ -157,7 +171,8 @@ impl Frame {
             relation::Relation::closed(self.relation).with(|opened| {
                 pg_sys::equalTupleDescs((*opened).rd_att, self.row_type)
                     && Kind::of(opened) == self.kind
-                    && (!self.writes || is_simple_target(opened))
+                    && (self.operation == pg_sys::CmdType::CMD_SELECT
+                        || simple_target(opened) == Some(self.foreign_keys))
             })
         }
     }
@@ -182,6 +197,15 @@ impl Frame {
         if self.kind == Kind::Method {
             // SAFETY: as above.
             unsafe { self.opened.count_change(is_delete) };
+        }
+    }
+
+    /// What core's functions on triggers need of the statement.
+    pub fn queued(&self) -> foreign_keys::Of {
+        foreign_keys::Of {
+            estate: self.estate,
+            table: self.opened.table(),
+            position: self.position,
         }
     }
 
@@ -238,13 +262,18 @@ impl Frame {
     }
 }
 
-/// Whether rows of the table can be written without core's help: no triggers, computed columns, partition bounds.
-unsafe fn is_simple_target(relation: pg_sys::Relation) -> bool {
+/// The foreign keys of a table whose rows can be written without core's help otherwise: no other triggers, no computed columns, no partition bounds.
+unsafe fn simple_target(relation: pg_sys::Relation) -> Option<ForeignKeys> {
     // SAFETY: an open relation.
     unsafe {
         let constraints = (*(*relation).rd_att).constr;
         let is_free = constraints.is_null() || !version::has_generated_columns(&*constraints);
-        is_free && (*relation).trigdesc.is_null() && !(*(*relation).rd_rel).relispartition
+        if !is_free || (*(*relation).rd_rel).relispartition {
+            return None;
+        }
+        let keys = ForeignKeys::of(relation)?;
+        // The wrapper's tables have none.
+        (storage::is_table(relation) || keys == ForeignKeys::default()).then_some(keys)
     }
 }
 

@@ -212,7 +212,7 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
     unsafe {
         crate::horizon::tell();
         if let Some(serial) = candidate(query, flags)
-            && guard::run(|| cache::start(query, serial))
+            && guard::run(|| cache::start(query, serial, flags))
         {
             return;
         }
@@ -271,9 +271,10 @@ unsafe extern "C-unwind" fn run(
 }
 
 unsafe extern "C-unwind" fn finish(query: *mut pg_sys::QueryDesc) {
-    // SAFETY: as core calls it. A compiled statement fires no triggers: nothing is left to do.
+    // SAFETY: as core calls it.
     unsafe {
         if is_compiled(query) {
+            guard::run(|| cache::finish(query));
             if !(*query).totaltime.is_null() && !others_bear_with_it() {
                 // A library came meanwhile, with a function that it has. auto_explain looks for plan states at the End of what was timed.
                 (*query).totaltime = std::ptr::null_mut();

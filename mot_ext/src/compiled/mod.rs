@@ -7,6 +7,7 @@ mod change;
 mod checks;
 mod client;
 mod entry;
+mod foreign_keys;
 mod frame;
 mod hooks;
 mod insert;

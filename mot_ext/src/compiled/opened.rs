@@ -52,7 +52,11 @@ impl Opened {
 
     /// Counts a scan that begins.
     pub unsafe fn count_scan(&self) {
-        let scanned = if self.index.is_null() { self.table } else { self.index };
+        let scanned = if self.index.is_null() {
+            self.table
+        } else {
+            self.index
+        };
         // SAFETY: an open relation.
         unsafe { scan_begins(scanned) };
     }

@@ -1,6 +1,6 @@
 //! SELECT, with or without FOR UPDATE and the like, and LIMIT.
-use super::client::Client;
 use super::access::Access;
+use super::client::Client;
 use super::frame::{Frame, compile_conditions, compile_values, empty};
 use crate::clock::PgSnapshot;
 use crate::fdw::{

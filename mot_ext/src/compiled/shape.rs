@@ -165,6 +165,18 @@ impl Shape {
         }
     }
 
+    /// What it does to rows.
+    pub fn operation(&self) -> pg_sys::CmdType::Type {
+        match self.verb {
+            Verb::Select { .. } => pg_sys::CmdType::CMD_SELECT,
+            Verb::Insert { .. } => pg_sys::CmdType::CMD_INSERT,
+            Verb::Change {
+                is_delete: true, ..
+            } => pg_sys::CmdType::CMD_DELETE,
+            Verb::Change { .. } => pg_sys::CmdType::CMD_UPDATE,
+        }
+    }
+
     /// Whether the client gets system columns.
     pub unsafe fn targets_have_system_columns(&self) -> bool {
         let targets = self.targets.as_deref().unwrap_or_default();
@@ -401,11 +413,18 @@ unsafe fn assigned(
             return Some(Vec::new());
         }
         let columns = *items::<pg_sys::List>(node.updateColnosLists).first()?;
-        let count = if columns.is_null() { 0 } else { (*columns).length as usize };
+        let count = if columns.is_null() {
+            0
+        } else {
+            (*columns).length as usize
+        };
         let values = clean(items((*source).targetlist));
         let pairs = (0..count).map(|at| (*(*columns).elements.add(at)).int_value as i16);
-        (values.len() == count)
-            .then(|| pairs.zip(values.iter().map(|value| (**value).expr)).collect())
+        (values.len() == count).then(|| {
+            pairs
+                .zip(values.iter().map(|value| (**value).expr))
+                .collect()
+        })
     }
 }
 

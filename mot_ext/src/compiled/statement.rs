@@ -9,8 +9,8 @@
 use super::change::{Change, Found};
 use super::client::{Client, Wire};
 use super::frame::{Frame, Kind, empty, within};
-use super::opened::Opened;
 use super::insert::Insert;
+use super::opened::Opened;
 use super::rights::Rights;
 use super::select::Select;
 use super::shape::{Shape, Verb};
@@ -21,6 +21,7 @@ use crate::relation;
 use crate::xact;
 use mot_engine::TableRef;
 use pgrx::pg_sys;
+use std::ffi::c_int;
 
 enum Work {
     Select(Select),
@@ -104,7 +105,7 @@ impl Statement {
     }
 
     /// Begins an execution: `ExecutorStart`. False: core's executor has to run it.
-    pub unsafe fn start(&mut self, query: *mut pg_sys::QueryDesc) -> bool {
+    pub unsafe fn start(&mut self, query: *mut pg_sys::QueryDesc, flags: c_int) -> bool {
         // SAFETY: core's query descriptor; the tables are locked.
         unsafe {
             if self.frame.index != pg_sys::InvalidOid {
@@ -147,6 +148,7 @@ impl Statement {
             if is_method && !matches!(self.work, Work::Insert(_)) {
                 self.frame.opened.count_scan();
             }
+            self.frame.queue.start(flags);
             (*query).tupDesc = self.frame.result_type;
             (*query).estate = self.frame.estate;
             (*query).planstate = std::ptr::null_mut();
@@ -210,6 +212,11 @@ impl Statement {
         }
     }
 
+    /// Whether changes have been queued for Finish to fire; once for an execution.
+    pub fn take_level(&self) -> bool {
+        self.frame.queue.take_level()
+    }
+
     /// Ends the execution: `ExecutorEnd`.
     pub unsafe fn end(&mut self, query: *mut pg_sys::QueryDesc) {
         // SAFETY: as for `run`.
@@ -217,6 +224,7 @@ impl Statement {
             self.running = None;
             self.count_found();
             self.end_work();
+            self.frame.queue.end(self.frame.estate);
             self.frame.opened.close();
             empty((*self.frame.values).ecxt_per_tuple_memory);
             empty(self.frame.execution);
@@ -233,6 +241,7 @@ impl Statement {
         self.end_work();
         // PostgreSQL has closed what was open.
         self.frame.opened = Opened::NONE;
+        self.frame.queue.forget(self.frame.estate);
         // SAFETY: the statement's own contexts; nobody runs it.
         unsafe {
             empty(self.frame.per_row());

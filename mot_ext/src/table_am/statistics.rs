@@ -52,10 +52,9 @@ pub unsafe fn count_rows_found(table: pg_sys::Relation, index: pg_sys::Relation,
             }
             return;
         }
+        // As core counts index scans: on the index alone.
         if let Some(counters) = counters(index) {
             version::count_rows_read(counters, rows);
-        }
-        if let Some(counters) = counters(table) {
             version::count_rows_fetched(counters, rows);
         }
     }
