@@ -72,7 +72,7 @@ pub fn binary_upgrade() -> ! {
         ERRCODE_FEATURE_NOT_SUPPORTED,
         "pg_upgrade does not bring the rows of memory-optimized tables along",
         "The tables would be empty in the new cluster. The old cluster is as it was.",
-        "Use pg_dump --include-foreign-data=mot and a new cluster; or keep the rows in heap tables meanwhile, and drop the memory-optimized ones."
+        "Use pg_dump (of foreign tables with --include-foreign-data=mot) and a new cluster; or keep the rows in heap tables meanwhile, as by ALTER TABLE ... SET ACCESS METHOD heap."
     )
 }
 
@@ -301,6 +301,17 @@ pub fn no_storage(name: &str) -> ! {
         format!("memory-optimized table \"{name}\" has no storage in this database"),
         "Its definition came here without its rows, as by CREATE DATABASE ... TEMPLATE.",
         "TRUNCATE the table to begin with an empty one."
+    )
+}
+
+/// Raises 55000: the catalog knows the index, the engine does not.
+pub fn no_index_storage(name: &str) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("index \"{name}\" of a memory-optimized table has no entries in this database"),
+        "Its file was made otherwise than by building it.",
+        "REINDEX the index."
     )
 }
 

@@ -102,7 +102,8 @@ unsafe fn build_empty(_index: pg_sys::Relation) {
     errors::index_on_other_table()
 }
 
-/// `aminsert`: the table's callbacks have entered the row, unless it is a speculative one.
+/// `aminsert`: the table's callbacks have entered the row, unless it is a speculative one. A row of another table that nobody
+/// has entered would be in no index: that is an error, should it come to this.
 #[allow(clippy::too_many_arguments)]
 unsafe fn insert(
     index: pg_sys::Relation,
@@ -114,6 +115,9 @@ unsafe fn insert(
     _is_unchanged: bool,
     _info: *mut pg_sys::IndexInfo,
 ) -> bool {
+    if !storage::is_table(heap) {
+        errors::index_on_other_table();
+    }
     let duplicates = match unique {
         pg_sys::IndexUniqueCheck::UNIQUE_CHECK_PARTIAL => Duplicates::Reported,
         _ => Duplicates::Refused,

@@ -138,7 +138,7 @@ pub fn find(relation: pg_sys::Relation) -> Option<TableRef> {
 
 /// The storage of an open index of `table`; raises if it has none.
 pub fn index(table: TableRef, index: pg_sys::Relation) -> IndexRef {
-    find_index(table, index).unwrap_or_else(|| errors::no_storage(&name_of(index)))
+    find_index(table, index).unwrap_or_else(|| errors::no_index_storage(&name_of(index)))
 }
 
 /// The storage of an open index of `table`, if there is one.

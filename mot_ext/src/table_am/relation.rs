@@ -36,6 +36,9 @@ pub unsafe fn set_new_file(
 ) {
     // SAFETY: as core calls it: a locked relation whose catalog rows still name the former file, if there is one.
     unsafe {
+        if pg_sys::IsBinaryUpgrade {
+            errors::binary_upgrade();
+        }
         if persistence as u8 != pg_sys::RELPERSISTENCE_PERMANENT {
             errors::unsupported(
                 "temporary and unlogged memory-optimized tables",

@@ -106,6 +106,9 @@ pub unsafe fn replace_routine(index: pg_sys::Relation) {
     // SAFETY: an open index's entry (caller) has a routine. Core keeps an entry with one of these
     // marks, at its place, to the end of the (sub)transaction that set the mark.
     unsafe {
+        if (*index).rd_refcnt != 1 {
+            in_use(index);
+        }
         let stays = (*index).rd_createSubid != NOT_IN_SUBTRANSACTION
             || version::first_file_subtransaction(index) != NOT_IN_SUBTRANSACTION;
         if stays {
@@ -119,6 +122,21 @@ pub unsafe fn replace_routine(index: pg_sys::Relation) {
         }
         refresh_routine(index);
     }
+}
+
+/// Raises for an index that somebody else has open: his calls would go to the other access method's
+/// functions.
+unsafe fn in_use(index: pg_sys::Relation) -> ! {
+    // SAFETY: the caller's index is open.
+    let name = unsafe { name_of(index) };
+    raise(
+        PgSqlErrorCode::ERRCODE_OBJECT_IN_USE,
+        format!(
+            "cannot change the access method of index \"{name}\" because it is being used by active queries in this session"
+        ),
+        None,
+        None,
+    )
 }
 
 fn install_callbacks() {
@@ -145,7 +163,7 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _: *m
 
 unsafe extern "C-unwind" fn on_subtransaction(
     event: pg_sys::SubXactEvent::Type,
-    _this: pg_sys::SubTransactionId,
+    this: pg_sys::SubTransactionId,
     _parent: pg_sys::SubTransactionId,
     _: *mut c_void,
 ) {
@@ -165,6 +183,12 @@ unsafe extern "C-unwind" fn on_subtransaction(
                 }
             }
             SUBXACT_EVENT_COMMIT_SUB => {
+                // Core throws an entry away after this if the subtransaction made its index and
+                // dropped it.
+                replaced.retain(|one| {
+                    let entry = &*one.entry;
+                    entry.rd_createSubid != this || entry.rd_droppedSubid == NOT_IN_SUBTRANSACTION
+                });
                 for one in replaced.iter_mut() {
                     one.level = one.level.min(level - 1);
                 }

@@ -132,6 +132,7 @@ pub unsafe fn alter_table(
                     after
                         .flips
                         .push(write_out_as_btrees(command, relid, reaches));
+                    after.settings.get_or_insert_with(defaults::no_workers);
                 }
                 _ => {
                     if let Some(key) = key_of(command) {
@@ -146,7 +147,7 @@ pub unsafe fn alter_table(
 
 /// ALTER COLUMN TYPE and SET EXPRESSION: plain indexes on the column say btree in the catalog until
 /// core drops them. They are shown as btrees in memory, too, for as long: event triggers of
-/// `ddl_command_start` can use them.
+/// `ddl_command_start` can use them. Parallel workers could not, so there are none.
 unsafe fn write_out_as_btrees(
     command: *mut AlterTableCmd,
     relid: pg_sys::Oid,
@@ -351,8 +352,23 @@ unsafe fn set_access_method(
             after.heap_table = Some(relid);
         }
         let becomes = if is_ours { Method::Mot } else { Method::Btree };
-        for index in indexes_of(relid) {
+        let indexes = indexes_of(relid);
+        refuse_in_use(relid, &indexes);
+        for index in indexes {
             change_for_good(relid, index, becomes);
+        }
+    }
+}
+
+/// Raises 55006, as core will, if a query of this session still uses a table or one of its indexes: before anything is changed
+/// that such a query would see.
+unsafe fn refuse_in_use(table: pg_sys::Oid, indexes: &[pg_sys::Oid]) {
+    // SAFETY: the table is locked exclusively (caller), and so are its indexes; what is opened here is closed.
+    unsafe {
+        for relation in std::iter::once(&table).chain(indexes) {
+            let opened = pg_sys::RelationIdGetRelation(*relation);
+            pg_sys::CheckTableNotInUse(opened, c"ALTER TABLE".as_ptr());
+            pg_sys::RelationClose(opened);
         }
     }
 }

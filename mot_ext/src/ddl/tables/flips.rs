@@ -27,8 +27,9 @@ struct Flip {
     index: pg_sys::Oid,
     entry: pg_sys::Relation,
     ours: pg_sys::Oid,
-    /// The nesting level of the subtransaction that holds the entry open.
+    /// The nesting level of the subtransaction that holds the entry open, and its list of what is.
     level: i32,
+    owner: pg_sys::ResourceOwner,
 }
 
 struct State {
@@ -84,6 +85,7 @@ pub unsafe fn show(indexes: &[pg_sys::Oid], lock: pg_sys::LOCKMODE) -> Flips {
                 entry,
                 ours,
                 level: pg_sys::GetCurrentTransactionNestLevel(),
+                owner: pg_sys::CurrentResourceOwner,
             });
             as_btree(entry);
         }
@@ -103,7 +105,21 @@ impl Flips {
         for flip in take(|flip| flip.group == self.group) {
             // SAFETY: the entry is open since `show`; no error has ended a transaction, or the flip
             // were gone.
-            unsafe { pg_sys::index_close(flip.entry, pg_sys::NoLock as pg_sys::LOCKMODE) };
+            unsafe { flip.close() };
+        }
+    }
+}
+
+impl Flip {
+    /// Closes the entry, in the name of who has opened it: a statement that drops the index may run in
+    /// a subtransaction.
+    unsafe fn close(self) {
+        // SAFETY: the entry is open since `show` (caller), so its owner is there.
+        unsafe {
+            let current = pg_sys::CurrentResourceOwner;
+            pg_sys::CurrentResourceOwner = self.owner;
+            pg_sys::index_close(self.entry, pg_sys::NoLock as pg_sys::LOCKMODE);
+            pg_sys::CurrentResourceOwner = current;
         }
     }
 }
@@ -120,7 +136,7 @@ impl Drop for Flips {
 pub fn release(index: pg_sys::Oid) {
     for flip in take(|flip| flip.index == index) {
         // SAFETY: the entry is open since `show`, see `Flips::end`.
-        unsafe { pg_sys::index_close(flip.entry, pg_sys::NoLock as pg_sys::LOCKMODE) };
+        unsafe { flip.close() };
     }
 }
 

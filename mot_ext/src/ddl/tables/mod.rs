@@ -139,6 +139,7 @@ pub unsafe fn before(statement: &mut Statement) -> Option<After> {
                 );
             }
             T_AlterTableStmt => alter_table(statement, node.cast(), &mut after),
+            T_AlterObjectSchemaStmt => after.published = moved_to_schema(node.cast()),
             T_AlterTableMoveAllStmt => after.moved = tablespace::indexes_in(node.cast()),
             T_CreateExtensionStmt | T_AlterExtensionStmt => {
                 after.settings = defaults::heap_for_script();
@@ -192,6 +193,18 @@ unsafe fn alter_table(
         identity::name_schema((*node).relation, relid);
         btree_moments::alter_table(node, relid, after);
         statement.replace(node);
+    }
+}
+
+/// ALTER TABLE ... SET SCHEMA: a publication may mean all tables of the schema.
+unsafe fn moved_to_schema(node: *mut pg_sys::AlterObjectSchemaStmt) -> Option<Published> {
+    // SAFETY: a live node of this type (caller), whose table has a name.
+    unsafe {
+        if (*node).objectType != OBJECT_TABLE {
+            return None;
+        }
+        let table = identity::lookup((*node).relation);
+        (table != pg_sys::InvalidOid).then_some(Published::Altered(table))
     }
 }
 
