@@ -82,9 +82,10 @@ impl Access {
             });
             let (found, columns) = found?;
             let chosen = choose(&found, columns);
-            let mut conditions = items::<pg_sys::Expr>(scan_of(scan.cast()).plan.qual);
+            // Ahead of the others, as core's recheck is: a policy's condition may be among them, and another one may tell of a row by its error.
             let rest = (0..found.len()).filter(|at| !chosen.contains(at) || found[*at].is_inexact);
-            conditions.extend(rest.map(|at| originals[at]));
+            let mut conditions: Vec<_> = rest.map(|at| originals[at]).collect();
+            conditions.extend(items::<pg_sys::Expr>(scan_of(scan.cast()).plan.qual));
             let keys = chosen.iter().map(|at| found[*at].key);
             Some(Access {
                 private: private::encode(node.indexid, is_backward, keys),
