@@ -83,9 +83,14 @@ impl Change {
         }
     }
 
-    /// Looks whether an index has an assigned column. Whoever makes an index changes what a form is valid for.
+    /// Looks whether an index has an assigned column. Whoever makes an index of a foreign table changes what a form is valid for, and is
+    /// kept out while the statement runs. An index of the other tables may come beside it (CONCURRENTLY): there the engine compares keys.
     fn look_at_keys(&mut self) {
         let change = &mut self.change;
+        if !change.target.table.key().is_foreign_table() {
+            change.is_beside_keys = false;
+            return;
+        }
         let is_assigned = |column| {
             let mut assigned = change.assignments.iter();
             assigned.any(|(number, _)| *number == column as i16)
