@@ -322,7 +322,9 @@ unsafe fn set_access_method(
     // SAFETY: a live command; the table is locked exclusively (caller), and so are its indexes.
     unsafe {
         let kind = pg_sys::get_rel_relkind(relid) as u8;
-        if kind != pg_sys::RELKIND_RELATION && kind != pg_sys::RELKIND_MATVIEW {
+        let has_rows = kind == pg_sys::RELKIND_RELATION || kind == pg_sys::RELKIND_MATVIEW;
+        // Core refuses to rewrite a system catalog.
+        if !has_rows || pg_sys::IsCatalogRelationOid(relid) {
             return;
         }
         // Without a name, from 17 on: the default.
