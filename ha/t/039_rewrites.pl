@@ -62,7 +62,6 @@ for my $rewrite (@rewrites)
 	$primary->safe_psql('postgres', 'CHECKPOINT');
 	crash($primary);
 	eval { $session->quit };
-	$primary->start;
 	$alike->($primary, "$what, lost in its middle");
 
 	$primary->safe_psql('postgres', "BEGIN; UPDATE $_ SET v = v + 1 WHERE id % 2 = 0; CLUSTER $_ USING ${_}_pkey; UPDATE $_ SET v = v + 1 WHERE id % 4 = 0; DELETE FROM $_ WHERE id % 19 = $round; COMMIT;") for 'r', 'h';
@@ -124,7 +123,7 @@ like($late->{stderr}, qr/conflict with recovery/, 'promoted: the conflict is tol
 eval { $late->quit };
 $alike->($standby, 'promoted');
 $standby->safe_psql('postgres', $_) for split /;/, $rewrites[0];
-$standby->safe_psql('postgres', $change->(0));
+$standby->safe_psql('postgres', $change->(9));
 crash($standby);
 $alike->($standby, 'promoted and lost');
 
