@@ -378,6 +378,17 @@ pub fn foreign_index() -> ! {
     )
 }
 
+/// Raises 40001, as a conflict with recovery: a snapshot of a standby is older than a table's rewriting by the primary.
+pub fn older_than_rewrite() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_T_R_SERIALIZATION_FAILURE,
+        "canceling statement due to conflict with recovery",
+        "The primary has rewritten a memory-optimized table (CLUSTER, VACUUM FULL, SET TABLESPACE) since the snapshot was taken.",
+        "Begin the transaction anew."
+    )
+}
+
 /// Raises 0A000: an index that is built beside writers.
 pub fn concurrent_index() -> ! {
     unsupported(

@@ -9,6 +9,7 @@
 //!   5 FreeTable    varint table id
 //!   6 FreeIndex    varint index id, varint table id
 //!   7 CreateTableOfFile  varint table id, u32 database, u32 tablespace, u32 file; since version 2
+//!   8 HoldsCopies  varint table id; since version 2, behind the table's creation
 //! ```
 //! A truncated table is a new table with the same key and new indexes, and a dropped one. Free is logged by the reclaimer, after the
 //! transaction that dropped (or created and rolled back) has ended and before the memory is used again.
@@ -26,6 +27,7 @@ const DROP_INDEX: u8 = 4;
 const FREE_TABLE: u8 = 5;
 const FREE_INDEX: u8 = 6;
 const CREATE_TABLE_OF_FILE: u8 = 7;
+const HOLDS_COPIES: u8 = 8;
 
 /// One definition's change.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,6 +62,11 @@ pub enum DefinitionChange {
     },
     /// The transaction that dropped a table, or that created it and was rolled back, has ended, and the server that wrote this freed it.
     FreeTable {
+        /// Its id.
+        table: TableId,
+    },
+    /// The rows of a table that this transaction created are copies from an older storage of its relation.
+    HoldsCopies {
         /// Its id.
         table: TableId,
     },
@@ -113,6 +120,13 @@ impl DefinitionsWriter {
             self.bytes.extend_from_slice(&key.tablespace.to_le_bytes());
         }
         self.bytes.extend_from_slice(&key.relation.to_le_bytes());
+        Ok(())
+    }
+
+    /// A created table whose rows are copies.
+    pub fn holds_copies(&mut self, table: TableId) -> Result<(), EngineError> {
+        self.begin(HOLDS_COPIES)?;
+        put(&mut self.bytes, table.0);
         Ok(())
     }
 
@@ -198,6 +212,9 @@ impl<'a> DefinitionsReader<'a> {
             CREATE_TABLE_OF_FILE if self.version >= 2 => DefinitionChange::CreateTable {
                 table: TableId(cursor.varint()?),
                 key: RelationKey::of_file(cursor.u32()?, cursor.u32()?, cursor.u32()?),
+            },
+            HOLDS_COPIES if self.version >= 2 => DefinitionChange::HoldsCopies {
+                table: TableId(cursor.varint()?),
             },
             DROP_TABLE => DefinitionChange::DropTable {
                 table: TableId(cursor.varint()?),

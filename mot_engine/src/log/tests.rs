@@ -438,6 +438,19 @@ fn golden_bytes_of_a_file() {
     assert!(!exhaust(&record));
 }
 
+/// So did tables of copies.
+#[test]
+fn golden_bytes_of_copies() {
+    let mut writer = DefinitionsWriter::new();
+    writer.holds_copies(TableId(300)).expect("memory");
+    let mut record = vec![0x4C, 0x4D, 2, 2, 8, 0xAC, 2];
+    assert_eq!(writer.record(), record);
+    assert_eq!(describe(&record), "copies in table 300");
+    assert!(exhaust(&record));
+    record[2] = 1;
+    assert!(!exhaust(&record));
+}
+
 #[test]
 fn records_end_when_full() {
     let body = vec![3; 100_000];

@@ -134,7 +134,7 @@ impl IndexRef {
     }
 
     /// The definition's bytes.
-    pub(crate) fn definition_bytes<'a>(self) -> &'a [u8] {
+    pub fn definition_bytes<'a>(self) -> &'a [u8] {
         // SAFETY: the bytes follow the header in the same block and never change.
         unsafe {
             std::slice::from_raw_parts(

@@ -1,7 +1,7 @@
 //! Telling the log what a transaction changed.
 //!
-//! Runs before the commit record, may fail, and runs once: nothing is changed after it. Definitions first, then the last state of each
-//! row, in records of at most [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one longer row is a record of its own).
+//! Runs before the commit record, may fail, and runs once: nothing is changed after it. Definitions first, then rows that were copied
+//! into a table (`copy.rs`), then the last state of each changed row, in records of at most [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one longer row is a record of its own).
 //!
 //! Rows go table by table: a transaction that goes back and forth between tables, as a procedure does that changes a stock and adds an
 //! order's line for each item, would else name its table with every row and have no inserted row before it to be like. Replay does not mind:
@@ -28,6 +28,7 @@ use crate::pause::{Point, reach};
 use crate::row::{Anchor, TombstoneNote, VersionRef, flags};
 use crate::session::Session;
 use crate::table::TableRef;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// Where records go.
@@ -124,10 +125,17 @@ impl Transaction {
                 mark_definition(operation, last);
             }
         }
+        for operation in &self.operations {
+            if let Some(table) = filled_by_copy(operation)
+                && let Some(end) = self.writers.log_copies(session, table, log, round)?
+            {
+                last = end;
+            }
+        }
         for some in self.operations.chunks(OPERATIONS_SORTED) {
             let pin = session.local.pin();
             self.writers.list(&self.own, some)?;
-            if let Some(end) = self.writers.log_rows(session, pin, log, round)? {
+            if let Some(end) = self.writers.log_rows(session, pin, log, round, describe)? {
                 last = end;
             }
         }
@@ -191,6 +199,51 @@ impl Writers {
         }
     }
 
+    /// Logs the committed states that were copied into a table, the newest of each row.
+    fn log_copies(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        log: &mut impl Log,
+        round: u64,
+    ) -> Result<Option<Lsn>, EngineError> {
+        let mut last = None;
+        let end = table.slots_end().0;
+        for from in (0..end).step_by(OPERATIONS_SORTED) {
+            let pin = session.local.pin();
+            self.list_copies(table, from..end.min(from + OPERATIONS_SORTED as u64))?;
+            last = self
+                .log_rows(session, pin, log, round, describe_copy)?
+                .or(last);
+        }
+        Ok(last)
+    }
+
+    /// Lists the rows of some slots that have a copied state which is not dead.
+    fn list_copies(&mut self, table: TableRef, slots: Range<u64>) -> Result<(), EngineError> {
+        self.order.clear();
+        self.order
+            .try_reserve((slots.end - slots.start) as usize)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        for (position, slot) in slots.map(Slot).enumerate() {
+            let Some(anchor) = table.anchor(slot) else {
+                continue;
+            };
+            let newest = std::iter::successors(anchor.head().version(), VersionRef::next)
+                .find(|version| !version.is_lock() && version.is_known_committed());
+            if let Some(version) = newest.filter(|newest| !newest.is_tombstone()) {
+                self.order.push(Changed {
+                    table,
+                    slot,
+                    position: position as u32,
+                    anchor,
+                    version,
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Logs and marks the listed rows. Returns the end of the last record.
     fn log_rows<'a>(
         &mut self,
@@ -198,6 +251,7 @@ impl Writers {
         mut pin: Pin<'a>,
         log: &mut impl Log,
         round: u64,
+        describe: fn(&Changed, &mut RowsWriter) -> Result<(), EngineError>,
     ) -> Result<Option<Lsn>, EngineError> {
         let mut last = None;
         let mut unmarked = 0;
@@ -279,6 +333,21 @@ fn describe(changed: &Changed, rows: &mut RowsWriter) -> Result<(), EngineError>
     }
 }
 
+/// A table that the operation has made and that rows were copied into, unless it is gone again.
+fn filled_by_copy(operation: &Operation) -> Option<TableRef> {
+    if operation.kind() != Kind::CreateTable {
+        return None;
+    }
+    let storage = operation.table.storage();
+    let is_filled = storage.holds_copies.load(Ordering::Acquire) != 0
+        && storage.dropped.load(Ordering::Acquire) == 0;
+    is_filled.then_some(operation.table)
+}
+
+fn describe_copy(changed: &Changed, rows: &mut RowsWriter) -> Result<(), EngineError> {
+    rows.insert(changed.table.id(), changed.slot, changed.version.body())
+}
+
 /// Whether `base`, which lies below `version`, is the row's last logged state. A logged state of an aborted transaction can lie between.
 fn is_last_logged(version: VersionRef, base: VersionRef) -> bool {
     let mut at = version.next();
@@ -316,7 +385,13 @@ fn mark_definition(operation: &Operation, lsn: Lsn) {
 fn define(operation: &Operation, definitions: &mut DefinitionsWriter) -> Result<(), EngineError> {
     let table = operation.table.id();
     match operation.kind() {
-        Kind::CreateTable => definitions.create_table(table, operation.table.key()),
+        Kind::CreateTable => {
+            definitions.create_table(table, operation.table.key())?;
+            match filled_by_copy(operation) {
+                Some(_) => definitions.holds_copies(table),
+                None => Ok(()),
+            }
+        }
         Kind::DropTable => definitions.drop_table(table),
         Kind::CreateIndex => {
             let index = operation.index();

@@ -11,6 +11,7 @@
 mod abort;
 mod ahead;
 mod commit;
+mod copy;
 mod definitions;
 mod enter;
 mod examine;
@@ -23,6 +24,7 @@ mod pinned;
 mod prepare;
 mod update;
 
+pub use copy::{CopiedRow, Form, TableCopy, Which};
 pub(crate) use definitions::{allocate_table, publish_index};
 pub use enter::Entered;
 pub(crate) use free::free_index;

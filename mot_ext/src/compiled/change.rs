@@ -5,6 +5,7 @@ use super::frame::{Frame, compile_conditions, compile_values, empty, within};
 use crate::clock::PgSnapshot;
 use crate::fdw::{self, Patch, Scan, Target, tuple};
 use crate::pg::interrupts;
+use crate::table_am::view::refuse_older_than_copy;
 use mot_engine::{Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 
@@ -100,6 +101,7 @@ impl Change {
     }
 
     pub fn start(&mut self, snapshot: PgSnapshot<'static>) {
+        refuse_older_than_copy(self.scan.table, &snapshot);
         self.scan.rewind_under(snapshot);
         self.is_done = false;
     }

@@ -7,6 +7,7 @@ use crate::fdw::{
     Filter, LockFor, LockOutcome, Scan, Target, Verdict, list, lock_row, passes, tuple,
 };
 use crate::pg::interrupts;
+use crate::table_am::view::refuse_older_than_copy;
 use crate::wait::{WaitPolicy, tid_of};
 use mot_engine::{LockStrength, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
@@ -74,6 +75,7 @@ impl Select {
     }
 
     pub fn start(&mut self, snapshot: PgSnapshot<'static>) {
+        refuse_older_than_copy(self.scan.table, &snapshot);
         self.scan.rewind_under(snapshot);
         self.rows_left = self.rows_max;
         self.is_done = self.rows_max == 0;

@@ -39,6 +39,7 @@ fn table_index_handler(_call: pg_sys::FunctionCallInfo) -> Internal {
         r.amsearcharray = true;
         r.amsearchnulls = true;
         r.ampredlocks = true;
+        r.amclusterable = true;
         version::describe(r);
         r.ambuild = Some(guarded!(build(heap, index, info)));
         r.ambuildempty = Some(guarded!(build_empty(index)));

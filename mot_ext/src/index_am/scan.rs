@@ -173,7 +173,10 @@ pub unsafe fn next(scan: pg_sys::IndexScanDesc, direction: pg_sys::ScanDirection
             let snapshot = (*scan).xs_snapshot;
             state.view = Some(match (*snapshot).snapshot_type {
                 SNAPSHOT_DIRTY => Seen::Unfinished,
-                _ => Seen::By(View::new((*(*scan).heapRelation).rd_id, snapshot)),
+                _ => {
+                    let oid = (*(*scan).heapRelation).rd_id;
+                    Seen::By(View::new(oid, state.table, snapshot))
+                }
             });
             table_am::scan_begins((*scan).indexRelation);
         }

@@ -182,13 +182,13 @@ impl Subject {
     }
 }
 
-/// Turns everybody's locks of an open index into locks of its whole table. The caller has locked the table exclusively.
-pub unsafe fn move_to_table(index: pg_sys::Relation) {
-    // SAFETY: an open index; unlike a foreign table's, its cache entry has the database. The closure holds one call.
+/// Turns everybody's locks of an open index, or of a table's rows and indexes, into locks of the whole table. The caller has locked the table exclusively.
+pub unsafe fn move_to_table(relation: pg_sys::Relation) {
+    // SAFETY: an open relation with a file; unlike a foreign table's, its cache entry has the database. The closure holds one call.
     unsafe {
         pg_sys::ffi::pg_guard_ffi_boundary(|| {
             #[allow(ffi_unwind_calls)]
-            TransferPredicateLocksToHeapRelation(index)
+            TransferPredicateLocksToHeapRelation(relation)
         });
     }
 }

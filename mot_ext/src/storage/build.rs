@@ -3,8 +3,8 @@ use super::{file_of, find, or_raise, table};
 use crate::clock::PgClock;
 use crate::ddl::{duplicated, index_definition, keep_from_older};
 use crate::{errors, session, xact};
-use mot_engine::Build;
 use mot_engine::key::IndexDefinition;
+use mot_engine::{Build, EngineError, TableRef};
 use pgrx::pg_sys;
 
 /// Whether every snapshot may use an index that was built.
@@ -49,7 +49,8 @@ pub unsafe fn build_index(heap: pg_sys::Relation, index: pg_sys::Relation) -> Bu
     match made {
         Ok(Build::Done(_)) => Built::ForAll,
         Ok(Build::DoneBesideOlder(_)) => {
-            if replaced.is_some() {
+            // SAFETY: a variable of this process.
+            if replaced.is_some() || unsafe { pg_sys::ReindexIsProcessingIndex(oid) } {
                 // Core marks an index that was not there before.
                 // SAFETY: the index's row in the catalog is there, and locked with the index.
                 unsafe { keep_from_older(oid) };
@@ -76,5 +77,26 @@ pub fn rebuild_reused_index(heap: pg_sys::Oid, index: pg_sys::Oid) {
         }
         pg_sys::relation_close(index, lock);
         pg_sys::relation_close(heap, lock);
+    }
+}
+
+/// Makes the indexes of one storage on another one, with their files' names: of a table whose own file alone is a new one. Both are
+/// locked exclusively.
+///
+/// # Safety
+/// The storages are of one table of this database.
+pub unsafe fn build_same_indexes(from: TableRef, to: TableRef) {
+    let session = session::session();
+    for index in session.indexes(from, &PgClock) {
+        let definition = or_raise(IndexDefinition::from_bytes(index.definition_bytes()));
+        let xid = xact::write_xid();
+        match or_raise(xact::current().create_index(session, &PgClock, to, &definition, xid)) {
+            Build::Done(_) => {}
+            // SAFETY: the index's row in the catalog is there, and locked with its table (caller).
+            Build::DoneBesideOlder(_) => unsafe { keep_from_older(definition.relation.into()) },
+            Build::Duplicate { .. } => errors::raise(EngineError::Corrupt {
+                what: "two rows have one key of a unique index",
+            }),
+        }
     }
 }

@@ -13,7 +13,7 @@
 //! - All of it goes through the transaction: undone by rollback, also to a savepoint, logged at commit.
 mod build;
 
-pub use build::{Built, build_index, rebuild_reused_index};
+pub use build::{Built, build_index, build_same_indexes, rebuild_reused_index};
 
 use crate::clock::PgClock;
 use crate::pg::version::table_am as version;
@@ -154,17 +154,24 @@ pub fn has_storage(index: pg_sys::Oid) -> bool {
     .unwrap_or(false)
 }
 
-/// Makes the storage of a table's new file, and drops that of the file which it replaces.
-pub fn create_table(relation: pg_sys::Relation, file: FileKey) {
+/// Makes the storage of a table's new file, and drops that of the file which it replaces. `fill` is called in between with
+/// the former one and the new one.
+pub fn create_table(
+    relation: pg_sys::Relation,
+    file: FileKey,
+    fill: impl FnOnce(TableRef, TableRef),
+) {
     // The relation of a table that is being made has the new file's name already.
     let replaced = (file_of(relation) != file)
         .then(|| find(relation))
         .flatten();
     let xid = xact::write_xid();
-    or_raise(xact::current().create_table(session::session(), key_of(file), xid));
+    let made = xact::current().create_table(session::session(), key_of(file), xid);
+    let made = or_raise(made);
     // SAFETY: the caller's relation is open.
     relation::forget(unsafe { (*relation).rd_id });
     if let Some(replaced) = replaced {
+        fill(replaced, made);
         drop_storage(replaced);
     }
 }

@@ -109,7 +109,7 @@ pub unsafe fn tuple(
             // The id's row is meant, in whatever version the snapshot sees.
             None => tid::name(*tid).and_then(|name| {
                 let (session, table) = (session::session(), storage::table(relation));
-                let view = View::new((*relation).rd_id, snapshot);
+                let view = View::new((*relation).rd_id, table, snapshot);
                 let version = view.visible(session, table, name.row)?;
                 Some(Handed {
                     row: name.row,
@@ -152,7 +152,7 @@ pub unsafe fn row_version(
         let (session, table) = (session::session(), storage::table(relation));
         let relation_oid = (*relation).rd_id;
         let version = match (*snapshot).snapshot_type {
-            SNAPSHOT_MVCC | SNAPSHOT_SELF => View::new(relation_oid, snapshot)
+            SNAPSHOT_MVCC | SNAPSHOT_SELF => View::new(relation_oid, table, snapshot)
                 .visible(session, table, name.row)
                 .filter(|version| version.ordinal() == name.ordinal),
             _ => resolve::named(relation, name, snapshot),

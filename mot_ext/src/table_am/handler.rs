@@ -2,7 +2,9 @@
 //!
 //! The handler answers without `shared_preload_libraries`: `\d`, DROP and pg_dump may open a table. The first touch of
 //! a table's storage is what raises 55000.
-use super::{fetch, insert, lock, parallel, relation, sample, scan, slot, speculative, update};
+use super::{
+    fetch, insert, lock, parallel, relation, rewrite, sample, scan, slot, speculative, update,
+};
 use crate::errors;
 use crate::pg::guard::guarded;
 use crate::pg::version::table_am as version;
@@ -109,8 +111,8 @@ fn routine() -> pg_sys::TableAmRoutine {
         )),
     );
     r.relation_nontransactional_truncate = Some(guarded!(relation::empty(relation)));
-    r.relation_copy_data = Some(guarded!(relation::copy_data(relation, file)));
-    r.relation_copy_for_cluster = Some(guarded!(relation::copy_for_cluster(
+    r.relation_copy_data = Some(guarded!(rewrite::copy_data(relation, file)));
+    r.relation_copy_for_cluster = Some(guarded!(rewrite::copy_for_cluster(
         old, new, index, sorts, horizon, frozen, multixacts, rows, vacuumed, dead
     )));
     r.relation_vacuum = Some(guarded!(relation::vacuum(relation, parameters, strategy)));

@@ -10,6 +10,7 @@ mod lock;
 mod parallel;
 mod relation;
 mod resolve;
+mod rewrite;
 mod sample;
 mod scan;
 pub mod slot;

@@ -53,6 +53,7 @@ pub unsafe fn set_new_file(
                 tablespace: (*(*relation).rd_rel).reltablespace.to_u32(),
                 relation: version::file_number(&*file),
             },
+            |_, _| {},
         );
         // Core looks for it, deletes it, and copies it with the database.
         let opened = pg_sys::RelationCreateStorage(*file, persistence, true);
@@ -73,34 +74,6 @@ pub unsafe fn empty(relation: pg_sys::Relation) {
         crate::relation::forget((*relation).rd_id);
         pg_sys::CacheInvalidateRelcache(relation);
     }
-}
-
-/// `relation_copy_data`: SET TABLESPACE.
-pub unsafe fn copy_data(_relation: pg_sys::Relation, _file: *const version::FileName) {
-    errors::unsupported(
-        "changes of the tablespace of memory-optimized tables",
-        "The rows lie in memory. Make a table in the other tablespace, and copy the rows.",
-    )
-}
-
-/// `relation_copy_for_cluster`: CLUSTER and VACUUM FULL.
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn copy_for_cluster(
-    _old: pg_sys::Relation,
-    _new: pg_sys::Relation,
-    _index: pg_sys::Relation,
-    _sorts: bool,
-    _horizon: pg_sys::TransactionId,
-    _frozen_below: *mut pg_sys::TransactionId,
-    _multixacts_from: *mut pg_sys::MultiXactId,
-    _rows: *mut f64,
-    _vacuumed: *mut f64,
-    _recently_dead: *mut f64,
-) {
-    errors::unsupported(
-        "CLUSTER and VACUUM FULL of memory-optimized tables",
-        "Nothing is to be gained: dead rows leave no holes behind, and rows lie in no order. Use VACUUM.",
-    )
 }
 
 /// `relation_vacuum`: the sweeper has done the work, or will. What is known of the oldest outcome that anybody may still

@@ -79,7 +79,7 @@ pub unsafe fn begin(
         let table = storage::table(relation);
         let view = match snapshot.is_null() {
             true => View::Now,
-            false => View::new((*relation).rd_id, snapshot),
+            false => View::new((*relation).rd_id, table, snapshot),
         };
         let reads_all = ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_TYPE_SAMPLESCAN;
         if flags & reads_all != 0 {

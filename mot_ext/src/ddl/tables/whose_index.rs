@@ -100,7 +100,7 @@ pub unsafe fn refuse_unsupported(table: pg_sys::Relation, index: pg_sys::Relatio
                         nodes::name(&attribute.attname),
                         name_of(table)
                     ),
-                    "Have the rows written anew first: ALTER TABLE ... SET ACCESS METHOD heap, and then back to mot.",
+                    "Have the rows written anew first: VACUUM FULL.",
                 );
             }
         }

@@ -7,6 +7,31 @@ pub const BTREE_SUPPORT_FUNCTIONS: u16 = if cfg!(feature = "pg18") { 6 } else { 
 /// `BTOPTIONS_PROC` of access/nbtree.h.
 pub const BTREE_OPTIONS_FUNCTION: u16 = 5;
 
+/// Begins a scan of all that an index has.
+///
+/// # Safety
+/// An open table, an open index of it, and a snapshot that stays registered or is none that has to be.
+pub unsafe fn begin_scan_of_all(
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+    snapshot: pg_sys::Snapshot,
+) -> pg_sys::IndexScanDesc {
+    // SAFETY: the caller's.
+    unsafe {
+        let scan = pg_sys::index_beginscan(
+            table,
+            index,
+            snapshot,
+            #[cfg(feature = "pg18")]
+            std::ptr::null_mut(),
+            0,
+            0,
+        );
+        pg_sys::index_rescan(scan, std::ptr::null_mut(), 0, std::ptr::null_mut(), 0);
+        scan
+    }
+}
+
 /// Says what 18 does not take for granted of an index with btree's classes.
 #[cfg_attr(not(feature = "pg18"), allow(unused_variables))]
 pub fn describe(routine: &mut pg_sys::IndexAmRoutine) {

@@ -134,6 +134,19 @@ pub fn file_number(file: &FileName) -> u32 {
     return file.relNumber.to_u32();
 }
 
+/// A file's tablespace as pg_class has it: 0 for the database's own.
+pub fn file_tablespace(file: &FileName) -> u32 {
+    #[cfg(feature = "pg15")]
+    let tablespace = file.spcNode;
+    #[cfg(not(feature = "pg15"))]
+    let tablespace = file.spcOid;
+    // SAFETY: a plain variable of this process.
+    match tablespace == unsafe { pg_sys::MyDatabaseTableSpace } {
+        true => 0,
+        false => tablespace.to_u32(),
+    }
+}
+
 /// The relation with a file, in a tablespace or the database's own (0); invalid if there is none.
 pub fn oid_of_file(tablespace: u32, number: u32) -> pg_sys::Oid {
     #[allow(ffi_unwind_calls)]
