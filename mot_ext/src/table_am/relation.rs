@@ -2,6 +2,7 @@
 use super::statistics;
 use crate::clock::PgClock;
 use crate::clock::narrow;
+use crate::ddl::tables;
 use crate::fdw::size;
 use crate::horizon;
 use crate::pg::version::table_am as version;
@@ -36,6 +37,11 @@ pub unsafe fn set_new_file(
 ) {
     // SAFETY: as core calls it: a locked relation whose catalog rows still name the former file, if there is one.
     unsafe {
+        if tables::make_transient(relation) {
+            let (xid, multixact) = (frozen_below, multixacts_from);
+            version::set_new_heap_file(relation, file, persistence, xid, multixact);
+            return;
+        }
         if persistence as u8 != pg_sys::RELPERSISTENCE_PERMANENT {
             errors::unsupported(
                 "temporary and unlogged memory-optimized tables",
