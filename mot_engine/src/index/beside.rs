@@ -92,6 +92,9 @@ impl Session {
             scratch: KeyBuffer::new(),
             rows: Vec::new(),
         };
+        if is_broken("index builds: those who run") {
+            finder.asked_from = Xid(0);
+        }
         let mut batch = Batch::with_capacity(ENTRIES_PER_PIN);
         let mut from: Option<(Vec<u8>, bool)> = None;
         loop {
@@ -153,7 +156,8 @@ impl<C: Clock> Filler<'_, C> {
         }
         let only = before.version();
         let is_alone = only.is_some_and(|only| only.next().is_none());
-        if self.keys.len() > 1 || has_keyless {
+        let has_moved = self.keys.len() > 1 || has_keyless;
+        if has_moved && !is_broken("index builds: saying that keys have moved") {
             self.mark_moved(slot, anchor);
         }
         for number in 0..self.keys.len() {
