@@ -106,10 +106,6 @@ SELECT s || E'\n  ' || refused(s) FROM unnest(ARRAY[
 ]) s;
 \pset format aligned
 \pset tuples_only off
-CREATE INDEX CONCURRENTLY ON r (a);
-DROP INDEX CONCURRENTLY t_c;
-REINDEX INDEX CONCURRENTLY t_c;
-REINDEX TABLE CONCURRENTLY t;
 SELECT * FROM indexes WHERE table_name LIKE 'r%' OR NOT ok;
 -- the rewrite writes the values in, and then they are keys
 ALTER TABLE r_columns SET ACCESS METHOD heap;

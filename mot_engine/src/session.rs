@@ -218,6 +218,16 @@ impl Session {
             .collect()
     }
 
+    /// The oids of these indexes. Who holds a lock on the table alone finds each again under a lock on the index: it may be dropped beside him.
+    pub fn index_oids(&self, table: TableRef, clock: &impl Clock) -> Vec<u32> {
+        let _pin = self.local.pin();
+        table
+            .all_indexes()
+            .filter(|index| self.index_exists(*index, clock))
+            .map(IndexRef::relation_oid)
+            .collect()
+    }
+
     /// The index with this oid, if it exists for the caller.
     pub fn find_index(
         &self,

@@ -389,14 +389,6 @@ pub fn older_than_rewrite() -> ! {
     )
 }
 
-/// Raises 0A000: an index that is built beside writers.
-pub fn concurrent_index() -> ! {
-    unsupported(
-        "concurrent builds of indexes of memory-optimized tables",
-        "Leave CONCURRENTLY out: the build is short, for it reads memory alone.",
-    )
-}
-
 /// Raises 0A000: an index of the access method on a table of another.
 pub fn index_on_other_table() -> ! {
     unsupported(

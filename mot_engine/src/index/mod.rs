@@ -7,6 +7,7 @@
 //! 3. Uniqueness is decided under the same latch. What needs the `Clock` is judged before; under the latch only the heads' addresses are
 //!    compared with those judged. The caller stays pinned from judging to deciding, so an address cannot be another version's by then.
 
+mod beside;
 mod build;
 mod collect;
 mod crew;

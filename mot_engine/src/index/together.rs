@@ -39,7 +39,7 @@ struct Coming {
 }
 
 /// Makes sure of a version's entries, but for those that `below`, the state it was put upon, has as well. With `clock`, keys of unique indexes that
-/// are not dropped are entered only if no other live row has them. The caller is pinned.
+/// exist for the caller are entered only if no other live row has them. The caller is pinned.
 pub(crate) fn enter_row<C: Clock>(
     session: &Session,
     table: TableRef,
@@ -61,9 +61,9 @@ pub(crate) fn enter_row<C: Clock>(
                     end = Some(Ok(()));
                     break;
                 };
-                // One that this transaction dropped need not take the row: the drop is not taken back without it. Nor, where the log is replayed, one that
-                // the server may have had no more.
-                let is_optional = clock.is_none() || index.is_dropped();
+                // One that this transaction dropped need not take the row: the drop is not taken back without it. Nor need one that another is building: that
+                // looks at all rows again. Nor, where the log is replayed, one that the server may have had no more.
+                let is_optional = !clock.is_some_and(|clock| index.is_asked(clock));
                 match encode(
                     session,
                     index,
@@ -106,7 +106,7 @@ pub(crate) fn enter_row_in<C: Clock>(
     debug_assert!(session.local.is_pinned());
     session.with_keys(|keys| {
         let [scratch, old_key, keys @ ..] = keys;
-        let is_optional = index.is_dropped();
+        let is_optional = !index.is_asked(clock);
         let key = &mut keys[0];
         let form = encode(
             session,
@@ -185,7 +185,7 @@ fn enter_together<C: Clock>(
     let mut enter = |coming: &Coming, key: &KeyBuffer, spot| {
         let Coming { index, form } = *coming;
         let tree = tree(index);
-        let clock = clock.filter(|_| !index.is_dropped());
+        let clock = clock.filter(|clock| index.is_asked(*clock));
         // SAFETY: no spot, or it was found below for this key in this tree, and the caller is pinned since.
         let outcome = unsafe {
             enter_at(

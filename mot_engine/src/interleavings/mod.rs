@@ -3,6 +3,7 @@
 //!
 //! Each step that a model claims to need is left out in a test of its own (`mod seen`), which fails unless the model notices.
 
+mod beside;
 mod chains;
 mod commit;
 mod epochs;

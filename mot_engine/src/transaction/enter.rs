@@ -1,7 +1,7 @@
 //! The index entries of a version just installed.
 
-use super::Transaction;
 use super::examine::data_below;
+use super::{NoClock, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
@@ -65,6 +65,27 @@ impl Transaction {
         )?))
     }
 
+    /// Makes sure of the entries that a caller, who goes index by index, has left out: in indexes that he did not know to be ready. They are asked for no
+    /// uniqueness. `entered`: in how many he has.
+    pub fn enter_rest(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        slot: Slot,
+        version: VersionRef,
+        entered: usize,
+    ) -> Result<(), EngineError> {
+        let _pin = session.local.pin();
+        if table.all_indexes().count() == entered {
+            return Ok(());
+        }
+        let below = data_below(version).filter(|below| !below.is_tombstone());
+        match enter_row::<NoClock>(session, table, slot, version, below, None)? {
+            None => Ok(()),
+            Some(_) => unreachable!("only asked with a clock"),
+        }
+    }
+
     /// Whether inserting this body would meet a live row with the same key (of `only`, if given); changes nothing.
     pub fn probe(
         &self,
@@ -76,7 +97,7 @@ impl Transaction {
     ) -> Result<Entered, EngineError> {
         let _pin = session.local.pin();
         for index in table.all_indexes() {
-            if index.is_dropped() || only.is_some_and(|only| only != index) {
+            if !index.is_asked(clock) || only.is_some_and(|only| only != index) {
                 continue;
             }
             let outcome = session.with_keys(|keys| {

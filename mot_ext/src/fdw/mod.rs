@@ -16,7 +16,7 @@ mod by_row;
 pub mod commit_order;
 mod conditions;
 mod direct_modify;
-mod duplicate;
+pub mod duplicate;
 mod explain;
 mod expressions;
 mod filter;

@@ -85,7 +85,10 @@ unsafe fn build(
     }
     // SAFETY: core passes open relations and what it knows of the index; the result is a plain struct.
     unsafe {
-        if storage::build_index(heap, index) == Built::ForYounger {
+        if (*info).ii_Concurrent {
+            // Core waits for all older snapshots before it marks the index as valid.
+            storage::build_index_beside_writers(heap, index);
+        } else if storage::build_index(heap, index) == Built::ForYounger {
             // Core keeps the index from snapshots that are older than it.
             (*info).ii_BrokenHotChain = true;
         }

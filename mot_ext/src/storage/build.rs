@@ -1,10 +1,13 @@
-//! Building an index's storage from its table's rows.
+//! Building an index's storage from its table's rows, with writers locked out or beside them (index_am/README.md).
 use super::{file_of, find, or_raise, table};
-use crate::clock::PgClock;
+use crate::clock::{PgClock, narrow};
 use crate::ddl::{duplicated, index_definition, keep_from_older};
+use crate::fdw::{duplicate, tuple};
+use crate::pg::{self, interrupts};
 use crate::{errors, session, xact};
 use mot_engine::key::IndexDefinition;
-use mot_engine::{Build, EngineError, TableRef};
+use mot_engine::pause::{Point, reach};
+use mot_engine::{Build, EngineError, IndexRef, Newest, Slot, TableRef, Xid};
 use pgrx::pg_sys;
 
 /// Whether every snapshot may use an index that was built.
@@ -24,18 +27,7 @@ pub enum Built {
 pub unsafe fn build_index(heap: pg_sys::Relation, index: pg_sys::Relation) -> Built {
     let storage = table(heap);
     // SAFETY: the caller's open relations.
-    let (mut definition, oid) = unsafe {
-        let definition = IndexDefinition {
-            file: file_of(index),
-            ..index_definition(heap, index)
-        };
-        (definition, (*index).rd_id)
-    };
-    // Core takes a NOT NULL away without telling an access method. A key without a mark for NULL would then have no
-    // place for one.
-    for column in &mut definition.columns {
-        column.nullable = true;
-    }
+    let (definition, oid) = unsafe { (definition(heap, index), (*index).rd_id) };
     let session = session::session();
     // Also one that a rollback to a savepoint may bring back: it is dropped by this transaction alone.
     let replaced = session.find_index(storage, oid.to_u32(), &PgClock);
@@ -97,6 +89,111 @@ pub unsafe fn build_same_indexes(from: TableRef, to: TableRef) {
             Build::Duplicate { .. } => errors::raise(EngineError::Corrupt {
                 what: "two rows have one key of a unique index",
             }),
+        }
+    }
+}
+
+unsafe fn definition(heap: pg_sys::Relation, index: pg_sys::Relation) -> IndexDefinition {
+    // SAFETY: the caller's open relations.
+    let mut definition = IndexDefinition {
+        file: file_of(index),
+        ..unsafe { index_definition(heap, index) }
+    };
+    // Core takes a NOT NULL away without telling an access method. A key without a mark for NULL would then have no
+    // place for one.
+    for column in &mut definition.columns {
+        column.nullable = true;
+    }
+    definition
+}
+
+/// As [`build_index`], beside writers, who enter their rows from now on and are asked for uniqueness when the transaction
+/// commits: with it core marks the index as ready. Raises 23505 for two committed rows with one unique key.
+///
+/// # Safety
+/// As for [`build_index`]; the transaction has a snapshot.
+pub unsafe fn build_index_beside_writers(heap: pg_sys::Relation, index: pg_sys::Relation) {
+    let storage = table(heap);
+    // SAFETY: the caller's open relations.
+    let definition = unsafe { definition(heap, index) };
+    let xid = xact::write_xid();
+    let begun = xact::current().begin_index(session::session(), storage, &definition, xid);
+    let made = or_raise(begun);
+    reach(Point::BuildBeforeRows);
+    fill(storage, made);
+    reach(Point::BuildBeforeDuplicates);
+    // What runs may be of writers who ask for nothing yet: that is for the validation.
+    if let Some(slots) = find_duplicate(storage, made, Xid(0), |_| false) {
+        // SAFETY: the caller's open relations; the snapshot keeps the rows.
+        unsafe { duplicated(heap, index, storage, slots[0]) }
+    }
+    reach(Point::BuildBeforeReady);
+}
+
+/// `index_validate_scan`: every writer enters and asks the index by now, and all who did not have ended. Raises 23505, in
+/// the words of an insert, for two rows with one unique key.
+///
+/// # Safety
+/// The relations are open, locked as core locks them, and the transaction has a snapshot.
+pub unsafe fn validate_index(heap: pg_sys::Relation, index: pg_sys::Relation) {
+    let storage = table(heap);
+    let made = super::index(storage, index);
+    reach(Point::ValidateBeforeRows);
+    fill(storage, made);
+    // A writer who was not asked may have come right behind one who was, and runs.
+    let asked_from = Xid(pg::next_full_xid());
+    if let Some(slots) = find_duplicate(storage, made, asked_from, wait_for) {
+        // SAFETY: the caller's open relations; the snapshot keeps the row.
+        unsafe { violated(heap, index, storage, slots[1]) }
+    }
+}
+
+fn fill(storage: TableRef, index: IndexRef) {
+    or_raise(session::session().fill_index(&PgClock, storage, index, pause));
+}
+
+fn find_duplicate(
+    storage: TableRef,
+    index: IndexRef,
+    asked_from: Xid,
+    wait: impl FnMut(Xid) -> bool,
+) -> Option<[Slot; 2]> {
+    let place = (storage, index);
+    or_raise(session::session().find_duplicate(&PgClock, place, asked_from, wait, pause))
+}
+
+fn pause() {
+    if interrupts::is_pending() {
+        interrupts::check_for_interrupts();
+    }
+}
+
+/// Waits as an insert of the key would.
+fn wait_for(xid: Xid) -> bool {
+    let none = std::ptr::null_mut();
+    // SAFETY: waits for a transaction, without a relation for the message.
+    unsafe {
+        pg_sys::XactLockTableWait(narrow(xid), none, none.cast(), pg_sys::XLTW_Oper::XLTW_None)
+    };
+    true
+}
+
+/// Raises 23505 for a row whose key another one has.
+unsafe fn violated(
+    heap: pg_sys::Relation,
+    index: pg_sys::Relation,
+    storage: TableRef,
+    slot: Slot,
+) -> ! {
+    // SAFETY: the caller's open relations; the snapshot keeps the version.
+    unsafe {
+        match session::session().newest(&PgClock, storage, slot) {
+            Newest::Live(version) => {
+                let mut row = tuple::empty();
+                tuple::point(&mut row, slot, version, (*heap).rd_id);
+                duplicate::raise(heap, (*index).rd_id.to_u32(), &raw mut row)
+            }
+            _ => duplicated(heap, index, storage, slot),
         }
     }
 }

@@ -13,7 +13,10 @@
 //! - All of it goes through the transaction: undone by rollback, also to a savepoint, logged at commit.
 mod build;
 
-pub use build::{Built, build_index, build_same_indexes, rebuild_reused_index};
+pub use build::{
+    Built, build_index, build_index_beside_writers, build_same_indexes, rebuild_reused_index,
+    validate_index,
+};
 
 use crate::clock::PgClock;
 use crate::pg::version::table_am as version;
@@ -45,6 +48,13 @@ pub fn index_method() -> pg_sys::Oid {
 pub fn is_table(relation: pg_sys::Relation) -> bool {
     // SAFETY: the caller's relation is open.
     unsafe { table_am::is_routine((*relation).rd_tableam) }
+}
+
+/// Whether an open index is of the access method.
+pub fn is_index(index: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's index is open.
+    let method = unsafe { (*(*index).rd_rel).relam };
+    method == index_method()
 }
 
 /// Whether an oid is that of a table, or a materialized view, of the access method.
@@ -198,6 +208,27 @@ pub fn drop_index(index: pg_sys::Oid) {
             drop_index_file(table, file_of(index));
         }
     });
+}
+
+/// The table and the file of an index that is going to be dropped, when its transaction is not the one that drops it.
+pub fn place_of_index(index: pg_sys::Oid) -> Option<(pg_sys::Oid, FileKey)> {
+    // SAFETY: the caller's index has an open table.
+    with_index_and_table(index, |table, index| unsafe {
+        ((*table).rd_id, file_of(index))
+    })
+}
+
+/// Drops the storage of an index that is gone from the catalog, by what [`place_of_index`] said of it.
+pub fn drop_index_at((table, file): (pg_sys::Oid, FileKey)) {
+    // SAFETY: the statement holds a lock on the table; what is opened here is closed here.
+    unsafe {
+        let lock = pg_sys::NoLock as pg_sys::LOCKMODE;
+        let opened = pg_sys::relation_open(table, lock);
+        if let Some(storage) = find(opened) {
+            drop_index_file(storage, file);
+        }
+        pg_sys::relation_close(opened, lock);
+    }
 }
 
 /// Drops the storage of an index's file, if there is one.

@@ -8,6 +8,7 @@ use super::{
 use crate::errors;
 use crate::pg::guard::guarded;
 use crate::pg::version::table_am as version;
+use crate::storage;
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 use std::sync::LazyLock;
@@ -185,13 +186,17 @@ unsafe fn build_foreign_index(
     errors::foreign_index()
 }
 
-/// `index_validate_scan`: the second phase of CREATE INDEX CONCURRENTLY, which is refused before the first.
+/// `index_validate_scan`: the second phase of CREATE INDEX CONCURRENTLY.
 unsafe fn validate_index(
-    _table: pg_sys::Relation,
-    _index: pg_sys::Relation,
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
     _info: *mut pg_sys::IndexInfo,
     _snapshot: pg_sys::Snapshot,
     _state: *mut pg_sys::ValidateIndexState,
 ) {
-    errors::concurrent_index()
+    if !storage::is_index(index) {
+        errors::foreign_index();
+    }
+    // SAFETY: as core calls it.
+    unsafe { storage::validate_index(table, index) }
 }

@@ -2,6 +2,7 @@
 use super::statistics;
 use crate::clock::PgClock;
 use crate::clock::narrow;
+use crate::ddl::tables;
 use crate::fdw::size;
 use crate::horizon;
 use crate::pg::version::table_am as version;
@@ -38,6 +39,11 @@ pub unsafe fn set_new_file(
     unsafe {
         if pg_sys::IsBinaryUpgrade {
             errors::binary_upgrade();
+        }
+        if tables::make_transient(relation) {
+            let (xid, multixact) = (frozen_below, multixacts_from);
+            version::set_new_heap_file(relation, file, persistence, xid, multixact);
+            return;
         }
         if persistence as u8 != pg_sys::RELPERSISTENCE_PERMANENT {
             errors::unsupported(

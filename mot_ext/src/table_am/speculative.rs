@@ -24,6 +24,8 @@ struct Pending {
     table: mot_engine::TableRef,
     row: Slot,
     version: VersionRef,
+    /// Indexes that it is entered in.
+    entered: usize,
 }
 
 struct PendingRow(Cell<Option<Pending>>);
@@ -55,6 +57,7 @@ pub unsafe fn insert(
             table: target.table,
             row,
             version,
+            entered: 0,
         }));
         let shown = Shown {
             relation: target.oid(),
@@ -80,6 +83,15 @@ pub unsafe fn complete(
         };
         debug_assert!(pending.table == target.table);
         if succeeded {
+            // Core passes over indexes that are not ready, or were not when the statement began.
+            let rest = xact::current().enter_rest(
+                target.session,
+                target.table,
+                pending.row,
+                pending.version,
+                pending.entered,
+            );
+            or_raise(rest);
             pg_sys::pgstat_count_heap_insert(relation, 1);
             if target.is_serializable {
                 serializable::inserted(target.oid(), target.table, pending.version);
@@ -132,7 +144,11 @@ pub unsafe fn enter(
     let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Insert);
     loop {
         match (enter_once(&target, pending, index), duplicates) {
-            (Entered::Done, _) => return true,
+            (Entered::Done, _) => {
+                let entered = pending.entered + 1;
+                PENDING.0.set(Some(Pending { entered, ..pending }));
+                return true;
+            }
             (_, Duplicates::Reported) => return false,
             (Entered::Busy(xid), Duplicates::Refused) => {
                 queue.wait_for_transaction(pending.row, xid);

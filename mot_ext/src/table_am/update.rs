@@ -132,7 +132,7 @@ unsafe fn change(
             continue;
         };
         queue.release();
-        match or_raise(xact::current().enter(session, &PgClock, table, row, version)) {
+        match target.enter_once(row, version) {
             Entered::Done => {}
             Entered::Duplicate(index) => target.duplicate(index, row, Some(seen), version),
             Entered::Busy(by) => {

@@ -21,8 +21,7 @@
 //! - **INSERT ... ON CONFLICT** (15 to 17). Core raises `unexpected non-btree speculative
 //!   unique index` (index.c, BuildSpeculativeIndexInfo). Shown in memory (`on_conflict`).
 //! - **REFRESH MATERIALIZED VIEW CONCURRENTLY** (15 to 17). Core looks for a unique btree
-//!   (matview.c, is_usable_unique_index). It is refused: it makes a temporary table of the
-//!   view's access method.
+//!   (matview.c, is_usable_unique_index). Shown in memory (`concurrently`).
 //!
 //! What is changed in the catalog is part of the transaction: an error or a rollback takes it back.
 //! A statement takes the locks here that it takes in core, in core's order, before it changes

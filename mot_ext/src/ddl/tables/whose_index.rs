@@ -126,12 +126,6 @@ unsafe fn refuse_form(index: pg_sys::Relation) {
     unsafe {
         let form = &*(*index).rd_index;
         let columns = form.indkey.values.as_slice(form.indnatts as usize);
-        if !form.indisready {
-            unsupported(
-                "CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY are not supported on memory-optimized tables",
-                "Leave CONCURRENTLY out: the index is built in memory, with writers kept out meanwhile.",
-            );
-        }
         if form.indisexclusion {
             unsupported(
                 "exclusion constraints are not supported on memory-optimized tables",

@@ -45,6 +45,29 @@ pub fn count_rows_fetched(counts: &mut pg_sys::PgStat_TableCounts, rows: i64) {
     }
 }
 
+/// Makes the first file of a relation that has just become a heap table.
+pub unsafe fn set_new_heap_file(
+    relation: pg_sys::Relation,
+    file: *const FileName,
+    persistence: std::ffi::c_char,
+    frozen_below: *mut pg_sys::TransactionId,
+    multixacts_from: *mut pg_sys::MultiXactId,
+) {
+    // SAFETY: as core calls the table's routine, which has every callback (caller).
+    unsafe {
+        let routine = &*(*relation).rd_tableam;
+        #[cfg(feature = "pg15")]
+        let set = routine.relation_set_new_filenode;
+        #[cfg(not(feature = "pg15"))]
+        let set = routine.relation_set_new_filelocator;
+        let set = set.expect("heap has it");
+        #[allow(ffi_unwind_calls)]
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            set(relation, file, persistence, frozen_below, multixacts_from)
+        });
+    }
+}
+
 /// A row was changed.
 pub unsafe fn count_update(relation: pg_sys::Relation) {
     // SAFETY: an open relation (caller).
