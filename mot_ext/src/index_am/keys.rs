@@ -3,6 +3,7 @@
 //! The conditions on leading columns that fix a value each (`=`, `= ANY`, IS NULL) become prefixes, those on the next
 //! column a range. Core evaluates the rest, and whatever the range does not hold exactly, over the row
 //! (`xs_recheck`).
+use super::rows;
 use crate::fdw::bounds::Bounds;
 use crate::fdw::{Key, Test, Value};
 use crate::keys;
@@ -39,12 +40,16 @@ pub unsafe fn sought(
         used += 1;
     };
     for column in 0..definition.columns.len() {
-        let of_column = scan_keys
-            .iter()
-            .filter(|key| usize::from(key.sk_attno as u16) == column + 1)
+        let mut of_column: Vec<Condition> = Vec::new();
+        for key in scan_keys.iter().filter(|key| is_of(key, column)) {
             // SAFETY: the caller's index and its keys.
-            .filter_map(|key| unsafe { condition(index, definition, column, key) });
-        let of_column: Vec<Condition> = of_column.collect();
+            unsafe {
+                match has(key, pg_sys::SK_ROW_HEADER) {
+                    true => rows::add(&mut of_column, index, definition, key),
+                    false => of_column.extend(condition(index, definition, column, key)),
+                }
+            }
+        }
         let fixes = |condition: &&Condition| {
             matches!(condition.key.test, Test::Equal | Test::AnyOf | Test::IsNull)
         };
@@ -65,13 +70,19 @@ pub unsafe fn sought(
 
 /// A scan key as a test of its column.
 #[derive(Clone, Copy)]
-struct Condition {
-    key: Key,
-    argument: Option<Value>,
-    is_inexact: bool,
+pub struct Condition {
+    pub key: Key,
+    pub argument: Option<Value>,
+    pub is_inexact: bool,
 }
 
-fn has(key: &pg_sys::ScanKeyData, flag: u32) -> bool {
+/// Whether a scan key is of an index column.
+pub fn is_of(key: &pg_sys::ScanKeyData, column: usize) -> bool {
+    usize::from(key.sk_attno as u16) == column + 1
+}
+
+/// Whether a scan key has a flag.
+pub fn has(key: &pg_sys::ScanKeyData, flag: u32) -> bool {
     key.sk_flags as u32 & flag != 0
 }
 
@@ -104,9 +115,23 @@ unsafe fn condition(
     if has(key, pg_sys::SK_SEARCHNOTNULL) {
         return Some(test_of_null(Test::IsNotNull));
     }
-    if has(key, pg_sys::SK_ROW_HEADER | pg_sys::SK_ISNULL) {
+    if has(key, pg_sys::SK_ISNULL) {
         return None;
     }
+    // SAFETY: the caller's index and key.
+    unsafe { comparison(index, definition, column, key) }
+}
+
+/// The test that a comparison with a value or a list is, if the index can answer it or bound it. A value may be NULL.
+///
+/// # Safety
+/// An open index and a key of this column of it.
+pub unsafe fn comparison(
+    index: pg_sys::Relation,
+    definition: &IndexDefinition,
+    column: usize,
+    key: &pg_sys::ScanKeyData,
+) -> Option<Condition> {
     let is_list = has(key, pg_sys::SK_SEARCHARRAY);
     let test = match key.sk_strategy {
         1 if !is_list => Test::Less,
@@ -144,7 +169,10 @@ unsafe fn condition(
             test,
             argument_type,
         },
-        argument: Some(Value::Constant(key.sk_argument, false)),
+        argument: Some(Value::Constant(
+            key.sk_argument,
+            has(key, pg_sys::SK_ISNULL),
+        )),
         is_inexact: lies_near && !is_same,
     })
 }

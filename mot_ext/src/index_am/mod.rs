@@ -3,4 +3,5 @@
 //! Owns: what core may ask of an index. May be called by core alone; calls `storage` and `table_am`.
 mod handler;
 mod keys;
+mod rows;
 mod scan;

@@ -8,6 +8,7 @@ use crate::errors;
 use crate::fdw::serializable::Reading;
 use crate::fdw::write::or_raise;
 use crate::pg;
+use crate::pg::version::index_am as version;
 use crate::table_am::fetch::{Handed, HandedCopy, IndexFetch};
 use crate::table_am::view::View;
 use crate::table_am::{self, slot, tid};
@@ -37,6 +38,8 @@ struct State {
     is_in_range: bool,
     direction: Direction,
     position: Position,
+    /// Ranges and keys looked for since core was told.
+    searches: u64,
 }
 
 /// How rows are seen.
@@ -111,6 +114,7 @@ pub unsafe fn rescan(
                 is_in_range: false,
                 direction: Direction::Forward,
                 position: Position::Before,
+                searches: 0,
             };
             let mut context = PgMemoryContexts::For(memory);
             (*scan).opaque = context.leak_and_drop_on_delete(state).cast();
@@ -184,7 +188,9 @@ pub unsafe fn next(scan: pg_sys::IndexScanDesc, direction: pg_sys::ScanDirection
             pg_sys::ScanDirection::BackwardScanDirection => Direction::Backward,
             _ => Direction::Forward,
         };
-        let Some(found) = state.next((*scan).heapRelation, direction) else {
+        let found = state.next((*scan).heapRelation, direction);
+        version::count_searches(scan, std::mem::take(&mut state.searches));
+        let Some(found) = found else {
             return false;
         };
         (*scan).xs_recheck = state.sought.is_inexact;
@@ -315,6 +321,8 @@ impl State {
                 && self.index.is_unique()
                 && let Some(points) = or_raise(self.sought.bounds.take_points(self.direction))
             {
+                let searches = &mut self.searches;
+                let points = points.inspect(|_| *searches += 1);
                 or_raise(self.scan.start_points(self.table, self.index, points));
                 self.is_in_range = true;
                 continue;
@@ -397,6 +405,7 @@ impl State {
     fn start(&mut self) {
         self.scan
             .start(self.table, self.index, &self.range, self.direction);
+        self.searches += 1;
         self.is_in_range = true;
     }
 }

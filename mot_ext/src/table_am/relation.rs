@@ -91,6 +91,7 @@ pub unsafe fn vacuum(
 ) {
     // SAFETY: as core calls it: an open relation, locked as VACUUM locks it.
     unsafe {
+        let began = pg_sys::GetCurrentTimestamp();
         let storage = storage::table(relation);
         let rows = size::row_count(storage);
         let resolved_below = narrow(horizon::judged::told());
@@ -102,7 +103,7 @@ pub unsafe fn vacuum(
             resolved_below,
             multixacts_from,
         );
-        version::report_vacuum(relation, rows as i64);
+        version::report_vacuum(relation, rows as i64, began);
     }
 }
 

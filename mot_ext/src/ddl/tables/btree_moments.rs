@@ -340,6 +340,15 @@ unsafe fn set_access_method(
         if was_ours == is_ours {
             return;
         }
+        let is_said_twice = commands
+            .iter()
+            .filter(|command| (***command).subtype == AT_SetAccessMethod)
+            .nth(1)
+            .is_some();
+        if is_said_twice {
+            // Core refuses it.
+            return;
+        }
         if commands.len() > 1 {
             unsupported(
                 "SET ACCESS METHOD to or from memory-optimized tables cannot be combined with other subcommands",

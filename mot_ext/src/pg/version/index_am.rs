@@ -32,6 +32,22 @@ pub unsafe fn begin_scan_of_all(
     }
 }
 
+/// Whether core's executor gives row comparisons to an index of any access method.
+pub const ROW_COMPARISONS: bool = cfg!(feature = "pg18");
+
+/// Counts searches of an index scan for EXPLAIN ANALYZE (since 18).
+#[inline]
+pub unsafe fn count_searches(_scan: pg_sys::IndexScanDesc, _searches: u64) {
+    #[cfg(feature = "pg18")]
+    // SAFETY: a live scan (caller); core gives it counters where it wants them.
+    unsafe {
+        let counters = (*_scan).instrument;
+        if !counters.is_null() {
+            (*counters).nsearches += _searches;
+        }
+    }
+}
+
 /// Says what 18 does not take for granted of an index with btree's classes.
 #[cfg_attr(not(feature = "pg18"), allow(unused_variables))]
 pub fn describe(routine: &mut pg_sys::IndexAmRoutine) {

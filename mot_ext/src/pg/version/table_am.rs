@@ -81,8 +81,13 @@ pub unsafe fn count_update(relation: pg_sys::Relation) {
     }
 }
 
-/// A VACUUM of a table has ended.
-pub unsafe fn report_vacuum(relation: pg_sys::Relation, live_rows: i64) {
+/// A VACUUM of a table that began at a time has ended; since 18 the time that it took is counted.
+#[cfg_attr(not(feature = "pg18"), allow(unused_variables))]
+pub unsafe fn report_vacuum(
+    relation: pg_sys::Relation,
+    live_rows: i64,
+    began: pg_sys::TimestampTz,
+) {
     // SAFETY: an open relation (caller).
     unsafe {
         pg_sys::pgstat_report_vacuum(
@@ -91,7 +96,7 @@ pub unsafe fn report_vacuum(relation: pg_sys::Relation, live_rows: i64) {
             live_rows,
             0,
             #[cfg(feature = "pg18")]
-            pg_sys::GetCurrentTimestamp(),
+            began,
         )
     }
 }
