@@ -175,6 +175,9 @@ pub unsafe fn next(scan: pg_sys::IndexScanDesc, direction: pg_sys::ScanDirection
                 SNAPSHOT_DIRTY => Seen::Unfinished,
                 _ => Seen::By(View::new((*(*scan).heapRelation).rd_id, snapshot)),
             });
+        }
+        if state.position == Position::Before {
+            // Each rescan is a scan of its own.
             table_am::scan_begins((*scan).indexRelation);
         }
         let direction = match direction {

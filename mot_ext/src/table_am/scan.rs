@@ -84,8 +84,8 @@ pub unsafe fn begin(
         let reads_all = ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_TYPE_SAMPLESCAN;
         if flags & reads_all != 0 {
             view.begin_all();
-            super::statistics::scan_begins(relation);
         }
+        count_begin(relation, flags);
         let keeping = match pg::is_in_portal_older_than_savepoint() {
             true => Keeping::Passing,
             false => view.keeping(),
@@ -143,7 +143,10 @@ pub unsafe fn rescan(
     _allows_page_mode: bool,
 ) {
     // SAFETY: as core calls it.
-    let scan = unsafe { state(scan) };
+    let scan = unsafe {
+        count_begin((*scan).rs_rd, (*scan).rs_flags);
+        state(scan)
+    };
     scan.position = Position::Before;
     scan.ahead = None;
     scan.block = None;
@@ -153,6 +156,14 @@ pub unsafe fn rescan(
 /// `scan_getnextslot`.
 pub unsafe fn next_slot(
     scan: pg_sys::TableScanDesc,
+/// Counts a scan each time it begins. As on heap, samples are counted by their rows alone.
+unsafe fn count_begin(relation: pg_sys::Relation, flags: u32) {
+    if flags & ScanOptions::SO_TYPE_SEQSCAN != 0 {
+        // SAFETY: the caller's open relation.
+        unsafe { super::statistics::scan_begins(relation) };
+    }
+}
+
     direction: pg_sys::ScanDirection::Type,
     slot: *mut pg_sys::TupleTableSlot,
 ) -> bool {

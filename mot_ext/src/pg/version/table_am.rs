@@ -33,18 +33,6 @@ pub fn count_row_read(counts: &mut pg_sys::PgStat_TableCounts) {
     }
 }
 
-/// An index scan gives a row of the table.
-pub fn count_row_fetched(counts: &mut pg_sys::PgStat_TableCounts) {
-    #[cfg(feature = "pg15")]
-    {
-        counts.t_tuples_fetched += 1;
-    }
-    #[cfg(not(feature = "pg15"))]
-    {
-        counts.tuples_fetched += 1;
-    }
-}
-
 /// A row was changed.
 pub unsafe fn count_update(relation: pg_sys::Relation) {
     // SAFETY: an open relation (caller).
