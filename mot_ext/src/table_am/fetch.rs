@@ -166,6 +166,11 @@ pub unsafe fn row_version(
             version,
         };
         slot::show_copy(slot, shown);
+        if (*snapshot).snapshot_type == SNAPSHOT_ANY {
+            // RETURNING of DELETE, and what triggers are fired for: heap's tuples say who did it.
+            let upon = session.upon(&PgClock, table, name.row, name.ordinal);
+            slot::set_upon(slot, upon);
+        }
         true
     }
 }

@@ -18,6 +18,7 @@ mod statistics;
 mod target;
 pub mod tid;
 mod update;
+pub mod upon;
 pub mod view;
 
 pub use handler::is_routine;
