@@ -226,3 +226,38 @@ SELECT am_both($$UPDATE TABLE SET v = 2 WHERE id = 1 RETURNING concat_ws(' ', am
 SELECT am_both($$DELETE FROM TABLE WHERE id = 1 RETURNING concat_ws(' ', am_whose(xmin), am_whose(xmax))$$);
 DROP TABLE am_system, am_system_heap;
 DROP FUNCTION am_system, am_both, am_whose;
+-- Samples: as coarse as heap's, the same set again for a seed, and the share that is asked for.
+CREATE TABLE am_sample (id int, t text) USING mot WITH (fillfactor = 10);
+CREATE TABLE am_sample_heap (id int, t text) USING heap WITH (fillfactor = 10);
+INSERT INTO am_sample SELECT g, repeat('x', 200) FROM generate_series(1, 30) g;
+INSERT INTO am_sample_heap SELECT * FROM am_sample;
+SELECT array_agg(id) = (SELECT array_agg(id) FROM am_sample_heap TABLESAMPLE SYSTEM (40) REPEATABLE (1)) FROM am_sample TABLESAMPLE SYSTEM (40) REPEATABLE (1);
+SELECT array_agg(id) = (SELECT array_agg(id) FROM am_sample_heap TABLESAMPLE BERNOULLI (40) REPEATABLE (1)) FROM am_sample TABLESAMPLE BERNOULLI (40) REPEATABLE (1);
+CREATE TABLE am_sample_wide (id int, t text) USING mot;
+INSERT INTO am_sample_wide SELECT g, repeat('x', 3000) FROM generate_series(1, 1000) g;
+SELECT count(*) BETWEEN 50 AND 150 FROM am_sample_wide TABLESAMPLE SYSTEM (10) REPEATABLE (2);
+SELECT count(*) FROM am_sample_wide TABLESAMPLE SYSTEM (100);
+SELECT count(*) FROM am_sample_wide TABLESAMPLE SYSTEM (0);
+DROP TABLE am_sample, am_sample_heap, am_sample_wide;
+-- A table's own rows are known to the planner in the transaction that fills it.
+CREATE FUNCTION am_estimated(query text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE plan json;
+BEGIN
+  EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+  RETURN (plan -> 0 -> 'Plan' ->> 'Plan Rows')::bigint;
+END $$;
+BEGIN;
+CREATE TABLE am_filled (id int PRIMARY KEY, v int) USING mot;
+INSERT INTO am_filled SELECT g, g % 10 FROM generate_series(1, 10000) g;
+SELECT am_estimated('SELECT * FROM am_filled');
+DELETE FROM am_filled WHERE id > 5000;
+SELECT am_estimated('SELECT * FROM am_filled');
+ANALYZE am_filled;
+SELECT am_estimated('SELECT * FROM am_filled'), am_estimated('SELECT * FROM am_filled WHERE v = 1'), reltuples FROM pg_class WHERE relname = 'am_filled';
+TRUNCATE am_filled;
+INSERT INTO am_filled SELECT g, g % 10 FROM generate_series(1, 100) g;
+SELECT am_estimated('SELECT * FROM am_filled');
+COMMIT;
+SELECT am_estimated('SELECT * FROM am_filled');
+DROP TABLE am_filled;
+DROP FUNCTION am_estimated;

@@ -50,7 +50,7 @@ pub struct Scan {
     pub block: Option<RowScan>,
     /// The block that is being sampled.
     pub sampled: Option<u64>,
-    /// Rows that a block of ANALYZE has.
+    /// Rows that a block of ANALYZE or TABLESAMPLE has.
     pub rows_per_block: u64,
 }
 
@@ -106,7 +106,10 @@ pub unsafe fn begin(
             range: None,
             block: None,
             sampled: None,
-            rows_per_block: super::relation::rows_per_block(end),
+            rows_per_block: match flags & ScanOptions::SO_TYPE_SAMPLESCAN {
+                0 => super::relation::rows_per_block(end),
+                _ => super::sample::rows_per_sampled_block(relation, table),
+            },
         };
         let mut context = PgMemoryContexts::For(memory);
         let descriptor = pg_sys::palloc0(size_of::<Descriptor>()).cast::<Descriptor>();
@@ -153,9 +156,6 @@ pub unsafe fn rescan(
     scan.sampled = None;
 }
 
-/// `scan_getnextslot`.
-pub unsafe fn next_slot(
-    scan: pg_sys::TableScanDesc,
 /// Counts a scan each time it begins. As on heap, samples are counted by their rows alone.
 unsafe fn count_begin(relation: pg_sys::Relation, flags: u32) {
     if flags & ScanOptions::SO_TYPE_SEQSCAN != 0 {
@@ -164,6 +164,9 @@ unsafe fn count_begin(relation: pg_sys::Relation, flags: u32) {
     }
 }
 
+/// `scan_getnextslot`.
+pub unsafe fn next_slot(
+    scan: pg_sys::TableScanDesc,
     direction: pg_sys::ScanDirection::Type,
     slot: *mut pg_sys::TupleTableSlot,
 ) -> bool {
