@@ -51,6 +51,6 @@ pub use reclaim::{OldSnapshot, OldSnapshots, Sweep};
 pub use rest::{NotTakenOver, TakenOver};
 pub use row::{LockStrength, Newest, VersionRef};
 pub use scan::{Direction, GROUP_ROWS_MAX, IndexScan, KeyRange, RowScan, SharedRowScan};
-pub use session::{Session, StateAt};
+pub use session::{Session, StateAt, Upon};
 pub use table::{IndexRef, TableRef, Walk};
 pub use transaction::{Entered, Locked, Log, Transaction, Written};

@@ -3,9 +3,11 @@
 //! It owns its allocation cache, epoch place, slot batches, key buffers and decoded index definitions; none of it is shared. It is
 //! not `Send`. After a PostgreSQL error jumped over Rust frames, [`Session::reset`] releases what they held.
 
+mod replaced;
 mod state_at;
 mod unfinished;
 
+pub use replaced::Upon;
 pub use state_at::StateAt;
 pub(crate) use unfinished::{Unfinished, find_unfinished};
 

@@ -8,7 +8,7 @@ use mot_engine::disk::DirectoryDisk;
 use mot_engine::recovery::{Replayer, load};
 use mot_engine::{
     CommandId, LockStrength, Locked, Lsn, Newest, ORDINALS, Ordinal, RelationKey, Session, Slot,
-    State, StateAt, TableRef, Transaction, VersionRef, Written, Xid,
+    State, StateAt, TableRef, Transaction, Upon, VersionRef, Written, Xid,
 };
 
 const FILE: RelationKey = RelationKey::of_file(1, 0, 100);
@@ -242,6 +242,51 @@ fn a_locked_state_is_named_below_newer_ones_and_so_is_the_newest() {
         me.end(Fate::Committed);
         work.commit(session);
     }
+}
+
+/// What `xmax` tells.
+#[test]
+fn it_is_told_who_has_replaced_or_locked_a_state() {
+    let (_region, engine) = common::engine(16 << 20);
+    let session = &engine.join().unwrap();
+    let place = Place::new(session, FILE);
+    let slot = place.row(0);
+    let upon = |me: &Me, ordinal: u16| session.upon(me, place.table, slot, Ordinal(ordinal));
+    let me = place.world.begin();
+    let other = place.world.begin();
+    assert_eq!(upon(&me, 0), Upon::Nothing);
+    let lock = |work: &mut Transaction, me: &Me| {
+        let (table, xid, strength) = (place.table, Xid(me.top), LockStrength::KeyShare);
+        let seen = place.newest(me, slot);
+        let locked = work.lock(session, me, table, slot, seen, strength, xid);
+        assert_eq!(locked.unwrap(), Locked::Done);
+    };
+    let (mut work, mut other_work) = (Transaction::new(), Transaction::new());
+    lock(&mut work, &me);
+    lock(&mut other_work, &other);
+    assert_eq!(upon(&me, 0), Upon::Lock(Xid(me.top)));
+    assert_eq!(upon(&other, 0), Upon::Lock(Xid(other.top)));
+    place.update(&me, me.top, &mut work, slot, 1);
+    assert_eq!(upon(&me, 0), Upon::State(Xid(me.top), CommandId(1)));
+    // Others are told of unfinished work, too.
+    assert_eq!(upon(&other, 0), Upon::State(Xid(me.top), CommandId(1)));
+    assert_eq!(upon(&me, 1), Upon::Nothing);
+    let inner = me.savepoint();
+    work.set_level(2).unwrap();
+    place.update(&me, inner, &mut work, slot, 2);
+    assert_eq!(upon(&me, 1), Upon::State(Xid(inner), CommandId(1)));
+    me.abort_one(inner);
+    assert_eq!(upon(&me, 1), Upon::Nothing);
+    work.savepoint_abort(session, 2);
+    work.set_level(1).unwrap();
+    assert_eq!(upon(&me, 1), Upon::Nothing);
+    let top = me.top;
+    me.end(Fate::Committed);
+    work.commit(session);
+    assert_eq!(upon(&other, 0), Upon::State(Xid(top), CommandId(1)));
+    other.end(Fate::Committed);
+    other_work.commit(session);
+    assert_eq!(upon(&reader(&place.world), 1), Upon::Nothing);
 }
 
 #[test]

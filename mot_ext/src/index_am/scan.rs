@@ -182,6 +182,9 @@ pub unsafe fn next(scan: pg_sys::IndexScanDesc, direction: pg_sys::ScanDirection
                     Seen::By(View::new(oid, state.table, snapshot))
                 }
             });
+        }
+        if state.position == Position::Before {
+            // Each rescan is a scan of its own.
             table_am::scan_begins((*scan).indexRelation);
         }
         let direction = match direction {

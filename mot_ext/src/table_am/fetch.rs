@@ -1,7 +1,6 @@
 //! One row by its tuple id: for index scans, TID scans, triggers, RETURNING and re-evaluation.
 use super::resolve;
 use super::slot::{self, Shown};
-use super::statistics;
 use super::tid;
 use super::view::{Keeping, View};
 use crate::clock::{PgClock, PgSnapshot};
@@ -121,7 +120,6 @@ pub unsafe fn tuple(
             return false;
         };
         *tid = tid::of(row, version);
-        statistics::row_fetched(relation);
         let shown = Shown {
             relation: (*relation).rd_id,
             row,
@@ -160,7 +158,6 @@ pub unsafe fn row_version(
         let Some(version) = version else {
             return false;
         };
-        statistics::row_fetched(relation);
         // A trigger's row may be the transaction's own, and a savepoint in the trigger takes nothing of it: it is
         // older. But what a slot shows may outlive the statement, so it is copied.
         let shown = Shown {
@@ -169,6 +166,11 @@ pub unsafe fn row_version(
             version,
         };
         slot::show_copy(slot, shown);
+        if (*snapshot).snapshot_type == SNAPSHOT_ANY {
+            // RETURNING of DELETE, and what triggers are fired for: heap's tuples say who did it.
+            let upon = session.upon(&PgClock, table, name.row, name.ordinal);
+            slot::set_upon(slot, upon);
+        }
         true
     }
 }

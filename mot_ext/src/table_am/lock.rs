@@ -74,6 +74,7 @@ pub unsafe fn lock(
                 *id = tid::of(row, version);
                 slot::show_copy(slot, shown(version));
                 let xid = pg_sys::GetCurrentTransactionIdIfAny();
+                slot::set_xmax(slot, xid);
                 LAST_LOCKED.0.set(Some((target.table, row, xid)));
                 TM_Ok
             }

@@ -19,6 +19,7 @@ mod statistics;
 mod target;
 pub mod tid;
 mod update;
+pub mod upon;
 pub mod view;
 
 pub use handler::is_routine;

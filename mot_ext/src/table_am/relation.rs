@@ -7,7 +7,7 @@ use crate::fdw::size;
 use crate::horizon;
 use crate::pg::version::table_am as version;
 use crate::{errors, session, storage, xact};
-use mot_engine::{FileKey, Slot};
+use mot_engine::{FileKey, Slot, TableRef};
 use pgrx::pg_sys;
 use std::ffi::c_char;
 
@@ -135,8 +135,7 @@ pub unsafe fn estimate_size(
         let committed = size::row_count(storage);
         let added = statistics::rows_added(relation) as f64;
         *rows = (committed + added).max(0.0);
-        let bytes_per_row = storage.row_bytes_average().max(ROW_BYTES_GUESSED) as f64;
-        let bytes = *rows * bytes_per_row;
+        let bytes = *rows * row_bytes(storage).max(ROW_BYTES_GUESSED) as f64;
         *pages = (bytes / f64::from(pg_sys::BLCKSZ)).ceil() as pg_sys::BlockNumber;
         *all_visible = 0.0;
     }
@@ -144,3 +143,11 @@ pub unsafe fn estimate_size(
 
 /// Bytes of a row of a table of which nothing is known yet.
 const ROW_BYTES_GUESSED: u64 = 64;
+
+/// Bytes of a table's average row.
+pub fn row_bytes(table: TableRef) -> u64 {
+    match table.row_bytes_average() {
+        0 => ROW_BYTES_GUESSED,
+        average => average,
+    }
+}

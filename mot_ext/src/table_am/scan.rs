@@ -50,7 +50,7 @@ pub struct Scan {
     pub block: Option<RowScan>,
     /// The block that is being sampled.
     pub sampled: Option<u64>,
-    /// Rows that a block of ANALYZE has.
+    /// Rows that a block of ANALYZE or TABLESAMPLE has.
     pub rows_per_block: u64,
 }
 
@@ -84,8 +84,8 @@ pub unsafe fn begin(
         let reads_all = ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_TYPE_SAMPLESCAN;
         if flags & reads_all != 0 {
             view.begin_all();
-            super::statistics::scan_begins(relation);
         }
+        count_begin(relation, flags);
         let keeping = match pg::is_in_portal_older_than_savepoint() {
             true => Keeping::Passing,
             false => view.keeping(),
@@ -106,7 +106,10 @@ pub unsafe fn begin(
             range: None,
             block: None,
             sampled: None,
-            rows_per_block: super::relation::rows_per_block(end),
+            rows_per_block: match flags & ScanOptions::SO_TYPE_SAMPLESCAN {
+                0 => super::relation::rows_per_block(end),
+                _ => super::sample::rows_per_sampled_block(relation, table),
+            },
         };
         let mut context = PgMemoryContexts::For(memory);
         let descriptor = pg_sys::palloc0(size_of::<Descriptor>()).cast::<Descriptor>();
@@ -143,11 +146,22 @@ pub unsafe fn rescan(
     _allows_page_mode: bool,
 ) {
     // SAFETY: as core calls it.
-    let scan = unsafe { state(scan) };
+    let scan = unsafe {
+        count_begin((*scan).rs_rd, (*scan).rs_flags);
+        state(scan)
+    };
     scan.position = Position::Before;
     scan.ahead = None;
     scan.block = None;
     scan.sampled = None;
+}
+
+/// Counts a scan each time it begins. As on heap, samples are counted by their rows alone.
+unsafe fn count_begin(relation: pg_sys::Relation, flags: u32) {
+    if flags & ScanOptions::SO_TYPE_SEQSCAN != 0 {
+        // SAFETY: the caller's open relation.
+        unsafe { super::statistics::scan_begins(relation) };
+    }
 }
 
 /// `scan_getnextslot`.

@@ -3,8 +3,9 @@
 //! A table's slots are of the kind of `fdw/row_slot.rs`: core's for heap tuples, which can also point at a version
 //! in the arena. The `HeapTupleData` for that is the slot's own.
 use super::tid;
+use crate::clock::narrow;
 use crate::fdw::{row_slot, tuple};
-use mot_engine::{Slot, VersionRef};
+use mot_engine::{Slot, Upon, VersionRef};
 use pgrx::pg_sys;
 
 /// The kind of a table's slots: the callback `slot_callbacks`.
@@ -79,8 +80,29 @@ pub unsafe fn show_copy(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
     }
 }
 
-/// Says in a slot's own copy who has locked the row that it replaced: `xmax = 0` is how programs tell the rows
-/// that INSERT ... ON CONFLICT DO UPDATE has inserted.
+/// Says in a slot's own copy what lies upon the version, for whoever takes the tuple itself (triggers).
+///
+/// # Safety
+/// As for [`show_copy`], which has filled the slot.
+pub unsafe fn set_upon(slot: *mut pg_sys::TupleTableSlot, upon: Upon) {
+    // SAFETY: the caller's slot, which owns its tuple if it is of our kind; another shows no system columns.
+    unsafe {
+        match upon {
+            Upon::Nothing => {}
+            Upon::Lock(xid) => set_xmax(slot, narrow(xid)),
+            Upon::State(xid, cid) => {
+                set_xmax(slot, narrow(xid));
+                if std::ptr::eq((*slot).tts_ops, row_slot::kind()) {
+                    let owned = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
+                    (*(*owned).t_data).t_choice.t_heap.t_field3.t_cid = cid.0;
+                }
+            }
+        }
+    }
+}
+
+/// Says in a slot's own copy who has locked the row, or the one that it replaced: `xmax = 0` is how programs tell the
+/// rows that INSERT ... ON CONFLICT DO UPDATE has inserted.
 ///
 /// # Safety
 /// As for [`show_copy`], which has filled the slot.

@@ -1,4 +1,5 @@
-//! Core's cumulative statistics: what heapam counts, by the functions and counters that its macros use.
+//! Core's cumulative statistics: what heapam counts, by the functions and counters that its macros use. The rows that
+//! index scans fetch are counted by core, under the index.
 use crate::pg::version::table_am as version;
 use pgrx::pg_sys;
 
@@ -30,15 +31,6 @@ pub unsafe fn row_read(relation: pg_sys::Relation) {
     // SAFETY: the caller's open relation.
     if let Some(counters) = unsafe { counters(relation) } {
         version::count_rows_read(counters, 1);
-    }
-}
-
-/// An index scan gives a row of the table.
-#[inline]
-pub unsafe fn row_fetched(relation: pg_sys::Relation) {
-    // SAFETY: the caller's open relation.
-    if let Some(counters) = unsafe { counters(relation) } {
-        version::count_rows_fetched(counters, 1);
     }
 }
 

@@ -10,7 +10,8 @@
 //!   without a hook (tablecmds.c, RememberIndexForRebuilding). Shown in memory and catalog; the
 //!   indexes are dropped, the new ones become ours when they are made.
 //! - **ADD CONSTRAINT ... USING INDEX** (all versions). Core raises `index "x" is not a btree`
-//!   (parse_utilcmd.c, transformIndexConstraint). Shown in memory.
+//!   (parse_utilcmd.c, transformIndexConstraint). Shown in memory; and so is the index of that name
+//!   which ALTER COLUMN TYPE makes earlier in the statement.
 //! - **ADD PRIMARY KEY, UNIQUE, and CREATE INDEX on a partitioned table** (all versions). Core
 //!   compares access methods when it looks for indexes of the partitions to attach (index.c,
 //!   CompareIndexInfo); without a match makes a second one. Shown in memory.
@@ -39,6 +40,7 @@ use pgrx::pg_sys::ConstrType::*;
 use pgrx::pg_sys::NodeTag::T_Constraint;
 use pgrx::pg_sys::ObjectType::*;
 use pgrx::pg_sys::{self, AlterTableCmd};
+use std::ffi::CStr;
 
 /// The lock that keeps an index from being dropped.
 const SHARED: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
@@ -240,7 +242,11 @@ unsafe fn add_key(
         if !(*key).indexname.is_null() {
             let namespace = pg_sys::get_rel_namespace(relid);
             let index = pg_sys::get_relname_relid((*key).indexname, namespace);
-            return storage::is_mot_index(index).then(|| flips::show(&[index], SHARED));
+            return storage::is_mot_index(index).then(|| {
+                let flips = flips::show(&[index], SHARED);
+                flips.also(relid, CStr::from_ptr((*key).indexname));
+                flips
+            });
         }
         if !reaches || !is_partitioned(relid) {
             return None;

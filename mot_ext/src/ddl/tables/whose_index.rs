@@ -8,6 +8,7 @@
 //! What the engine cannot index is refused here, by the catalog's own description of the index. No
 //! statement, dump or library gets around it.
 use super::access_method::{self, Method, name_of};
+use super::flips;
 use crate::ddl::nodes;
 use crate::ddl::refuse::unsupported;
 use crate::{keys, storage};
@@ -40,6 +41,7 @@ pub unsafe fn created(relation: pg_sys::Oid) {
     // SAFETY: the entry is core's own, open, and valid: nothing has invalidated it since it was
     // made.
     unsafe {
+        flips::end_for_rewrite(relation);
         if kind_of_open(relation) != pg_sys::RELKIND_INDEX
             || storage::index_method() == pg_sys::InvalidOid
         {
@@ -60,6 +62,7 @@ pub unsafe fn created(relation: pg_sys::Oid) {
                 // Core gave it the file of an index that it drops, and builds nothing.
                 storage::rebuild_reused_index(table, relation);
             }
+            flips::created(table, relation);
         }
         pg_sys::RelationClose(index);
     }

@@ -1,0 +1,34 @@
+//! `xmax`, `cmin` and `cmax`: whose change, or lock, lies upon a version.
+//!
+//! A version does not say it, so the row's chain is asked when somebody asks for these columns. As on heap, the
+//! command of an own version is given way to that of its replacer. Other than on heap a lock that has ended is gone.
+use super::tid;
+use crate::clock::PgClock;
+use crate::{session, storage};
+use mot_engine::Upon;
+use pgrx::pg_sys;
+
+/// What lies upon a version that a tuple was made of; nothing for one of no table of the access method.
+///
+/// # Safety
+/// The relation is locked, or gone.
+pub unsafe fn of(relation: pg_sys::Oid, tid: pg_sys::ItemPointerData) -> Upon {
+    // SAFETY: the caller's relation; it is closed when its storage was asked.
+    unsafe {
+        let Some(name) = tid::name(tid) else {
+            return Upon::Nothing;
+        };
+        let opened = pg_sys::RelationIdGetRelation(relation);
+        if opened.is_null() {
+            return Upon::Nothing;
+        }
+        let table = match storage::is_table(opened) {
+            true => storage::find(opened),
+            false => None,
+        };
+        pg_sys::RelationClose(opened);
+        table.map_or(Upon::Nothing, |table| {
+            session::session().upon(&PgClock, table, name.row, name.ordinal)
+        })
+    }
+}
