@@ -75,6 +75,7 @@ pub unsafe fn update(
                 version::count_update(relation);
                 let shown = Shown {
                     relation: target.oid(),
+                    table: target.table,
                     row,
                     version: new,
                 };
