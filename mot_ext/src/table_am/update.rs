@@ -223,7 +223,7 @@ unsafe fn remove(
         if let Written::Done(_) = written {
             queue.release();
             if target.is_serializable {
-                serializable::deleted(target.oid(), row);
+                serializable::deleted(target.oid(), row, seen);
             }
             return Ok(());
         }
