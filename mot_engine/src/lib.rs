@@ -53,4 +53,6 @@ pub use row::{LockStrength, Newest, VersionRef};
 pub use scan::{Direction, GROUP_ROWS_MAX, IndexScan, KeyRange, RowScan, SharedRowScan};
 pub use session::{Session, StateAt, Upon};
 pub use table::{IndexRef, TableRef, Walk};
-pub use transaction::{Entered, Locked, Log, Transaction, Written};
+pub use transaction::{
+    ALIAS_BITS, Alias, Entered, Locked, Log, NAMED_BY_ORDINAL, OwnRow, Transaction, Written,
+};

@@ -315,17 +315,6 @@ pub fn no_index_storage(name: &str) -> ! {
     )
 }
 
-/// Raises 54000: a tuple id that means two versions.
-pub fn ambiguous_tuple_id() -> ! {
-    raise_report!(
-        PgLogLevel::ERROR,
-        ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-        "a row was changed too often in one transaction to tell its versions apart",
-        "A tuple identifier tells 8192 versions of a row in turn, and this one means two of them.",
-        "Commit after fewer changes of one row, or make the changes without deferred triggers."
-    )
-}
-
 /// Raises 54000: a table has as many rows as tuple ids can name.
 pub fn too_many_rows(rows_max: u64) -> ! {
     raise_report!(

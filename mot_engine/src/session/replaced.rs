@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::clock::Clock;
-use crate::ids::{CommandId, Ordinal, Slot, Xid};
+use crate::ids::{CommandId, Slot, Xid};
 use crate::row::{Judged, VersionRef, judge_maker};
 use crate::table::TableRef;
 
@@ -18,9 +18,15 @@ pub enum Upon {
 }
 
 impl Session {
-    /// What lies upon the newest state of the row that has this ordinal: the next state, unfinished
+    /// What lies upon the newest state of the row that is the named one: the next state, unfinished
     /// ones included, or else a row lock. A lock of the asker's own goes before others.
-    pub fn upon(&self, clock: &impl Clock, table: TableRef, slot: Slot, ordinal: Ordinal) -> Upon {
+    pub fn upon(
+        &self,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        is_named: impl Fn(VersionRef) -> bool,
+    ) -> Upon {
         let _pin = self.local.pin();
         let mut at = table
             .anchor(slot)
@@ -39,14 +45,10 @@ impl Session {
                         upon = Upon::Lock(version.xid());
                     }
                 }
-                (_, false) if is_named(version, ordinal) => return upon,
+                (_, false) if !version.is_tombstone() && is_named(version) => return upon,
                 (_, false) => upon = Upon::State(version.xid(), version.cid()),
             }
         }
         Upon::Nothing
     }
-}
-
-fn is_named(version: VersionRef, ordinal: Ordinal) -> bool {
-    !version.is_tombstone() && version.ordinal() == ordinal
 }

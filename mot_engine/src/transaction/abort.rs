@@ -35,6 +35,7 @@ impl Transaction {
     pub fn savepoint_abort(&mut self, session: &Session, level: i32) {
         let level = level.max(0) as u32;
         let first = self.suffix(level);
+        self.own_rows.take_back(&self.operations[first..]);
         self.undo_from(session, first).end(PATIENCE);
         self.operations.truncate(first);
         self.own.forget_since(first);
@@ -59,6 +60,7 @@ impl Transaction {
                 .is_some_and(|last| last.kind().is_data())
         );
         let last = self.operations.len().saturating_sub(1);
+        self.own_rows.take_back(&self.operations[last..]);
         drop(self.undo_from(session, last));
         self.operations.truncate(last);
         self.known.forget();

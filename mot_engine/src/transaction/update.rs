@@ -142,6 +142,8 @@ impl Transaction {
             return Ok(Written::Gone);
         };
         let has_ordinals = !table.key().is_foreign_table();
+        let is_own =
+            |version: VersionRef| !version.is_known_committed() && clock.is_current(version.xid());
         let mut fresh = Fresh::none(session);
         loop {
             let head = anchor.head();
@@ -154,6 +156,10 @@ impl Transaction {
                 Found::SelfModified(cid) => return Ok(Written::SelfModified(cid)),
             };
             let is_first = fresh.version().is_none();
+            if has_ordinals && is_first && is_own(seen) {
+                self.own_rows
+                    .make_room(session, table, slot, seen, is_own)?;
+            }
             let version = match fresh.version() {
                 Some(version) => version,
                 None => fresh.insert(change.allocate(session, xid, cid)?),
@@ -173,6 +179,7 @@ impl Transaction {
             if anchor.publish(head, head.with_address(version.address()).with_flags(moved)) {
                 fresh.keep();
                 self.push(change.kind, table, slot, version.address());
+                self.own_rows.put(table, slot, version);
                 self.known
                     .put(table, slot, head, version, change.strength, held);
                 return Ok(Written::Done(version));

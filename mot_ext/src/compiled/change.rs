@@ -172,7 +172,7 @@ impl Change {
             if self.change.is_delete {
                 return frame.queue.deleted(frame.queued(), old);
             }
-            frame.point(&mut self.tuple, row, result);
+            frame.point(&mut self.tuple, self.change.target.table, row, result);
             tuple::store(self.changed, &raw mut self.tuple);
             frame.queue.updated(frame.queued(), old, self.changed);
             tuple::clear(self.changed);

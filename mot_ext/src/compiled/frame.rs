@@ -210,10 +210,16 @@ impl Frame {
     }
 
     /// Points `tuple` at a version of a row, with its tuple id.
-    pub fn point(&self, tuple: &mut pg_sys::HeapTupleData, row: Slot, version: VersionRef) {
+    pub fn point(
+        &self,
+        tuple: &mut pg_sys::HeapTupleData,
+        table: TableRef,
+        row: Slot,
+        version: VersionRef,
+    ) {
         tuple::point(tuple, row, version, self.relation);
         if self.kind == Kind::Method {
-            tuple.t_self = tid::of(row, version);
+            tuple.t_self = tid::of(table, row, version);
         }
     }
 

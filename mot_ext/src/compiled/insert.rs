@@ -75,7 +75,7 @@ impl Insert {
             if let Inserted::Done(row, version) = inserted
                 && (is_shown || frame.queue.is_used())
             {
-                frame.point(&mut self.tuple, row, version);
+                frame.point(&mut self.tuple, self.target.table, row, version);
                 tuple::store(self.slot, &raw mut self.tuple);
                 if frame.queue.is_used() {
                     frame.queue.inserted(frame.queued(), self.slot);

@@ -279,7 +279,7 @@ impl Scan {
         unsafe {
             tuple::point(&mut self.tuple, row, version, self.relation);
             if !self.table.key().is_foreign_table() {
-                self.tuple.t_self = tid::of(row, version);
+                self.tuple.t_self = tid::of(self.table, row, version);
             }
             tuple::store(slot, &raw mut self.tuple);
         }

@@ -266,7 +266,7 @@ impl Target {
             if let Written::Done(tombstone) = written {
                 queue.release();
                 if self.is_serializable {
-                    serializable::deleted(self.oid(), slot);
+                    serializable::deleted(self.oid(), slot, seen);
                 }
                 return Fate::Done(tombstone);
             }

@@ -10,6 +10,7 @@ use crate::fdw::write::or_raise;
 use crate::pg;
 use crate::pg::version::index_am as version;
 use crate::table_am::fetch::{Handed, HandedCopy, IndexFetch};
+use crate::table_am::slot::Shown;
 use crate::table_am::view::View;
 use crate::table_am::{self, slot, tid};
 use crate::{session, storage};
@@ -200,7 +201,7 @@ pub unsafe fn next(scan: pg_sys::IndexScanDesc, direction: pg_sys::ScanDirection
         let fetch = (*scan).xs_heapfetch.cast::<IndexFetch>();
         match found {
             Found::Kept(row, version) => {
-                (*scan).xs_heaptid = tid::of(row, version);
+                (*scan).xs_heaptid = tid::of(state.table, row, version);
                 if !fetch.is_null() {
                     (*fetch).handed = Some(Handed { row, version });
                 }
@@ -249,7 +250,7 @@ impl State {
             let found = self.step(heap);
             self.position = match &found {
                 Some(Found::Kept(row, _)) => Position::At(*row),
-                Some(Found::Copied(copy)) => tid::name((*copy.tuple).t_self)
+                Some(Found::Copied(copy)) => tid::name(self.table, (*copy.tuple).t_self)
                     .map_or(Position::Behind, |name| Position::At(name.row)),
                 None => Position::Behind,
             };
@@ -362,6 +363,7 @@ impl State {
                 let oid = unsafe { (*heap).rd_id };
                 // SAFETY: the scan's own memory, where copies stay until its end.
                 let memory = unsafe { pg_sys::MemoryContextSwitchTo(self.memory) };
+                let table = self.table;
                 let copy = |row, version: VersionRef, by: Option<Xid>| {
                     let is_inserter = by == Some(version.xid());
                     let by = by.map_or(pg_sys::InvalidTransactionId, narrow);
@@ -369,9 +371,15 @@ impl State {
                         true => (by, pg_sys::InvalidTransactionId),
                         false => (pg_sys::InvalidTransactionId, by),
                     };
+                    let shown = Shown {
+                        relation: oid,
+                        table,
+                        row,
+                        version,
+                    };
                     HandedCopy {
                         // SAFETY: the engine keeps the version while it calls this.
-                        tuple: unsafe { slot::copy(row, version, oid) },
+                        tuple: unsafe { slot::copy(shown) },
                         inserter,
                         replacer,
                     }

@@ -79,7 +79,7 @@ pub unsafe fn tell(
         }
         Refusal::Updated => {
             if let Newest::Live(newest) = target.session.newest(&PgClock, target.table, row) {
-                failure.ctid = tid::of(row, newest);
+                failure.ctid = tid::of(target.table, row, newest);
                 failure.xmax = narrow(newest.xid());
             }
             TM_Updated

@@ -88,6 +88,7 @@ pub unsafe fn tuple(
         }
         let fetch = &mut *fetch.cast::<IndexFetch>();
         let relation = fetch.core.rel;
+        let table = storage::table(relation);
         if (*snapshot).snapshot_type == SNAPSHOT_DIRTY {
             let copy = fetch.handed_copy.take();
             let Some(copy) = copy.filter(|copy| tid::same((*copy.tuple).t_self, *tid)) else {
@@ -101,13 +102,14 @@ pub unsafe fn tuple(
             return true;
         }
         let handed = fetch.handed.take();
-        let handed = handed.filter(|handed| tid::same(tid::of(handed.row, handed.version), *tid));
+        let handed =
+            handed.filter(|handed| tid::same(tid::of(table, handed.row, handed.version), *tid));
         let is_mvcc = (*snapshot).snapshot_type == SNAPSHOT_MVCC;
         let found = match handed {
             Some(handed) => Some(handed),
             // The id's row is meant, in whatever version the snapshot sees.
-            None => tid::name(*tid).and_then(|name| {
-                let (session, table) = (session::session(), storage::table(relation));
+            None => tid::name(table, *tid).and_then(|name| {
+                let session = session::session();
                 let view = View::new((*relation).rd_id, table, snapshot);
                 let version = view.visible(session, table, name.row)?;
                 Some(Handed {
@@ -119,9 +121,10 @@ pub unsafe fn tuple(
         let Some(Handed { row, version }) = found else {
             return false;
         };
-        *tid = tid::of(row, version);
+        *tid = tid::of(table, row, version);
         let shown = Shown {
             relation: (*relation).rd_id,
+            table,
             row,
             version,
         };
@@ -144,15 +147,15 @@ pub unsafe fn row_version(
 ) -> bool {
     // SAFETY: as core calls it: an open relation, a tuple id, a valid snapshot, a slot of the relation's row type.
     unsafe {
-        let Some(name) = tid::name(*tid) else {
+        let (session, table) = (session::session(), storage::table(relation));
+        let Some(name) = tid::name(table, *tid) else {
             return false;
         };
-        let (session, table) = (session::session(), storage::table(relation));
         let relation_oid = (*relation).rd_id;
         let version = match (*snapshot).snapshot_type {
             SNAPSHOT_MVCC | SNAPSHOT_SELF => View::new(relation_oid, table, snapshot)
                 .visible(session, table, name.row)
-                .filter(|version| version.ordinal() == name.ordinal),
+                .filter(|version| tid::same(tid::of(table, name.row, *version), *tid)),
             _ => resolve::named(relation, name, snapshot),
         };
         let Some(version) = version else {
@@ -162,13 +165,14 @@ pub unsafe fn row_version(
         // older. But what a slot shows may outlive the statement, so it is copied.
         let shown = Shown {
             relation: relation_oid,
+            table,
             row: name.row,
             version,
         };
         slot::show_copy(slot, shown);
         if (*snapshot).snapshot_type == SNAPSHOT_ANY {
             // RETURNING of DELETE, and what triggers are fired for: heap's tuples say who did it.
-            let upon = session.upon(&PgClock, table, name.row, name.ordinal);
+            let upon = session.upon(&PgClock, table, name.row, |version| name.is(version));
             slot::set_upon(slot, upon);
         }
         true
@@ -179,8 +183,8 @@ pub unsafe fn row_version(
 pub unsafe fn is_valid(scan: pg_sys::TableScanDesc, tid: pg_sys::ItemPointer) -> bool {
     // SAFETY: as core calls it.
     unsafe {
-        let end = super::scan::state(scan).table.slots_end();
-        tid::name(*tid).is_some_and(|name| name.row < end)
+        let table = super::scan::state(scan).table;
+        tid::name(table, *tid).is_some_and(|name| name.row < table.slots_end())
     }
 }
 
@@ -189,10 +193,10 @@ pub unsafe fn latest(scan: pg_sys::TableScanDesc, tid: pg_sys::ItemPointer) {
     // SAFETY: as core calls it.
     unsafe {
         let scan = super::scan::state(scan);
-        if let Some(name) = tid::name(*tid)
+        if let Some(name) = tid::name(scan.table, *tid)
             && let Some(version) = scan.view.visible(scan.session, scan.table, name.row)
         {
-            *tid = tid::of(name.row, version);
+            *tid = tid::of(scan.table, name.row, version);
         }
     }
 }
@@ -205,14 +209,15 @@ pub unsafe fn satisfies(
 ) -> bool {
     // SAFETY: as core calls it, with a slot that a callback of ours has filled.
     unsafe {
-        let Some(name) = tid::name((*slot).tts_tid) else {
+        let (session, table) = (session::session(), storage::table(relation));
+        let tid = (*slot).tts_tid;
+        let Some(name) = tid::name(table, tid) else {
             return false;
         };
-        let (session, table) = (session::session(), storage::table(relation));
         let seen = match (*snapshot).snapshot_type {
             SNAPSHOT_MVCC => session.visible(table, name.row, &PgSnapshot::new(snapshot)),
             _ => session.visible(table, name.row, &Now(&PgClock)),
         };
-        seen.is_some_and(|version| version.ordinal() == name.ordinal)
+        seen.is_some_and(|version| tid::same(tid::of(table, name.row, version), tid))
     }
 }

@@ -60,6 +60,7 @@ unsafe fn insert(
         target::check_row_id(row);
         let shown = Shown {
             relation: target.oid(),
+            table: target.table,
             row,
             version,
         };

@@ -62,6 +62,7 @@ pub unsafe fn lock(
         };
         let shown = |version| Shown {
             relation: target.oid(),
+            table: target.table,
             row,
             version,
         };
@@ -69,9 +70,9 @@ pub unsafe fn lock(
             Ok(version) => {
                 if Some(version) != seen {
                     (*failure).traversed = true;
-                    (*failure).ctid = tid::of(row, version);
+                    (*failure).ctid = tid::of(target.table, row, version);
                 }
-                *id = tid::of(row, version);
+                *id = tid::of(target.table, row, version);
                 slot::show_copy(slot, shown(version));
                 let xid = pg_sys::GetCurrentTransactionIdIfAny();
                 slot::set_xmax(slot, xid);

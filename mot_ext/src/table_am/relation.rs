@@ -137,9 +137,18 @@ pub unsafe fn estimate_size(
         *rows = (committed + added).max(0.0);
         let bytes = *rows * row_bytes(storage).max(ROW_BYTES_GUESSED) as f64;
         *pages = (bytes / f64::from(pg_sys::BLCKSZ)).ceil() as pg_sys::BlockNumber;
+        let form = &*(*relation).rd_rel;
+        if form.reltuples < 0.0 && !form.relhassubclass {
+            *pages = (*pages).max(PAGES_OF_A_NEW_TABLE);
+        }
         *all_visible = 0.0;
     }
 }
+
+/// Pages of a table at least, as core's own estimate has it, until VACUUM or ANALYZE has told pg_class: a plan that is
+/// made of a new table, and kept, is to be good when the table has grown. It also reads by keys, and a SERIALIZABLE
+/// transaction then locks what it reads and not the table.
+const PAGES_OF_A_NEW_TABLE: pg_sys::BlockNumber = 10;
 
 /// Bytes of a row of a table of which nothing is known yet.
 const ROW_BYTES_GUESSED: u64 = 64;

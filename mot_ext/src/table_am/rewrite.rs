@@ -137,13 +137,14 @@ impl Copy {
         let forward = pg_sys::ScanDirection::ForwardScanDirection;
         // SAFETY: the caller's relations. What a scan holds goes with the statement after an error.
         unsafe {
+            let storage = storage::table(table);
             let scan = index_am::begin_scan_of_all(table, index, snapshot);
             loop {
                 let tid = pg_sys::index_getnext_tid(scan, forward);
                 if tid.is_null() {
                     break;
                 }
-                if let Some(name) = tid::name(*tid) {
+                if let Some(name) = tid::name(storage, *tid) {
                     self.row(name.row, Which::All, former.as_deref_mut());
                 }
             }

@@ -226,6 +226,7 @@ impl Scan {
     pub unsafe fn show(&self, slot: *mut pg_sys::TupleTableSlot, row: Slot, version: VersionRef) {
         let shown = Shown {
             relation: self.relation,
+            table: self.table,
             row,
             version,
         };

@@ -5,7 +5,7 @@
 use super::tid;
 use crate::clock::narrow;
 use crate::fdw::{row_slot, tuple};
-use mot_engine::{Slot, Upon, VersionRef};
+use mot_engine::{Slot, TableRef, Upon, VersionRef};
 use pgrx::pg_sys;
 
 /// The kind of a table's slots: the callback `slot_callbacks`.
@@ -17,8 +17,16 @@ pub unsafe fn kind(_relation: pg_sys::Relation) -> *const pg_sys::TupleTableSlot
 #[derive(Clone, Copy)]
 pub struct Shown {
     pub relation: pg_sys::Oid,
+    pub table: TableRef,
     pub row: Slot,
     pub version: VersionRef,
+}
+
+impl Shown {
+    #[inline]
+    fn tid(&self) -> pg_sys::ItemPointerData {
+        tid::of(self.table, self.row, self.version)
+    }
 }
 
 /// Shows a version: a committed one in place, for the statement's snapshot keeps it, and one of the own transaction as
@@ -37,7 +45,7 @@ pub unsafe fn show(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
         }
         let own = &raw mut (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tupdata;
         tuple::point(&mut *own, shown.row, shown.version, shown.relation);
-        (*own).t_self = tid::of(shown.row, shown.version);
+        (*own).t_self = shown.tid();
         tuple::store(slot, own);
     }
 }
@@ -54,7 +62,7 @@ pub unsafe fn show_written(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
         if std::ptr::eq((*slot).tts_ops, row_slot::kind()) {
             show(slot, shown);
         } else {
-            (*slot).tts_tid = tid::of(shown.row, shown.version);
+            (*slot).tts_tid = shown.tid();
             (*slot).tts_tableOid = shown.relation;
         }
     }
@@ -68,7 +76,7 @@ pub unsafe fn show_copy(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
     // SAFETY: the caller's slot.
     unsafe {
         tuple::store_copy(slot, shown.row, shown.version, shown.relation);
-        let tid = tid::of(shown.row, shown.version);
+        let tid = shown.tid();
         let is_of_heap_form = std::ptr::eq((*slot).tts_ops, row_slot::kind())
             || std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsHeapTuple);
         if is_of_heap_form {
@@ -120,11 +128,11 @@ pub unsafe fn set_xmax(slot: *mut pg_sys::TupleTableSlot, xmax: pg_sys::Transact
 ///
 /// # Safety
 /// The version is there until this returns.
-pub unsafe fn copy(row: Slot, version: VersionRef, relation: pg_sys::Oid) -> pg_sys::HeapTuple {
+pub unsafe fn copy(shown: Shown) -> pg_sys::HeapTuple {
     // SAFETY: the caller's version; the copy is ours.
     unsafe {
-        let copy = tuple::copy(row, version, relation);
-        (*copy).t_self = tid::of(row, version);
+        let copy = tuple::copy(shown.row, shown.version, shown.relation);
+        (*copy).t_self = shown.tid();
         (*(*copy).t_data).t_ctid = (*copy).t_self;
         copy
     }

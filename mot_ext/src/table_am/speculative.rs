@@ -61,6 +61,7 @@ pub unsafe fn insert(
         }));
         let shown = Shown {
             relation: target.oid(),
+            table: target.table,
             row,
             version,
         };

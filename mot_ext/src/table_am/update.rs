@@ -75,6 +75,7 @@ pub unsafe fn update(
                 version::count_update(relation);
                 let shown = Shown {
                     relation: target.oid(),
+                    table: target.table,
                     row,
                     version: new,
                 };
@@ -222,7 +223,7 @@ unsafe fn remove(
         if let Written::Done(_) = written {
             queue.release();
             if target.is_serializable {
-                serializable::deleted(target.oid(), row);
+                serializable::deleted(target.oid(), row, seen);
             }
             return Ok(());
         }

@@ -15,9 +15,6 @@ use pgrx::pg_sys;
 pub unsafe fn of(relation: pg_sys::Oid, tid: pg_sys::ItemPointerData) -> Upon {
     // SAFETY: the caller's relation; it is closed when its storage was asked.
     unsafe {
-        let Some(name) = tid::name(tid) else {
-            return Upon::Nothing;
-        };
         let opened = pg_sys::RelationIdGetRelation(relation);
         if opened.is_null() {
             return Upon::Nothing;
@@ -27,8 +24,10 @@ pub unsafe fn of(relation: pg_sys::Oid, tid: pg_sys::ItemPointerData) -> Upon {
             false => None,
         };
         pg_sys::RelationClose(opened);
-        table.map_or(Upon::Nothing, |table| {
-            session::session().upon(&PgClock, table, name.row, name.ordinal)
+        let named = table.and_then(|table| Some((table, tid::name(table, tid)?)));
+        named.map_or(Upon::Nothing, |(table, name)| {
+            let is_named = |version| name.is(version);
+            session::session().upon(&PgClock, table, name.row, is_named)
         })
     }
 }
