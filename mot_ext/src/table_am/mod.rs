@@ -21,4 +21,5 @@ mod update;
 pub mod view;
 
 pub use handler::is_routine;
+pub use relation::BecomesHeap;
 pub use statistics::scan_begins;

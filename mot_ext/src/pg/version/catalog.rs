@@ -10,12 +10,6 @@ unsafe extern "C-unwind" {
     /// As above. The result lives as long as the process.
     #[cfg(feature = "pg18")]
     fn pg_newlocale_from_collation(collation: pg_sys::Oid) -> *const Locale;
-    /// Raises; makes nothing where there is one, or none is needed.
-    fn AlterTableCreateToastTable(
-        table: pg_sys::Oid,
-        options: pg_sys::Datum,
-        lock: pg_sys::LOCKMODE,
-    );
 }
 
 /// How `struct pg_locale_struct` of `utils/pg_locale.h` begins.
@@ -37,18 +31,6 @@ pub fn orders_by_bytes(collation: pg_sys::Oid) -> bool {
         #[cfg(feature = "pg18")]
         return (*pg_sys::ffi::pg_guard_ffi_boundary(|| pg_newlocale_from_collation(collation)))
             .collate_is_c;
-    }
-}
-
-/// Gives a heap table that the caller has locked exclusively the TOAST table that it needs.
-pub unsafe fn make_toast_table(table: pg_sys::Oid) {
-    let lock = pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE;
-    // SAFETY: one guarded call; the table is there (caller).
-    #[allow(ffi_unwind_calls)]
-    unsafe {
-        pg_sys::ffi::pg_guard_ffi_boundary(|| {
-            AlterTableCreateToastTable(table, pg_sys::Datum::from(0), lock)
-        });
     }
 }
 
