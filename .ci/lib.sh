@@ -21,6 +21,17 @@ fi
 # A server that inherits it puts Rust backtraces into the details of errors, and the expected output differs.
 unset RUST_BACKTRACE
 
+# Which memory-optimized tables the scripts make: `method` (CREATE TABLE ... USING mot) or `foreign` (CREATE FOREIGN TABLE ... SERVER mot).
+export MOT_TABLES=${MOT_TABLES:-method}
+case $MOT_TABLES in
+  method) tables_form='s/\bFOREIGN TABLE\b/TABLE/g; s/\bSERVER mot\b/USING mot/g' ;;
+  foreign) tables_form= ;;
+  *) echo "MOT_TABLES is $MOT_TABLES: method or foreign" >&2; exit 2 ;;
+esac
+
+# Scripts write their statements for foreign tables. This is a filter, or with -i FILE... a change in place, that gives the form asked for.
+in_form() { sed -E "$@" -e "$tables_form"; }
+
 # With the seconds since the script began, so that a log shows where the time goes.
 say() { printf '\n== %s (at %s s)\n' "$*" "$SECONDS"; }
 

@@ -136,6 +136,7 @@ fn routine() -> pg_sys::TableAmRoutine {
     )));
     r.relation_size = Some(guarded!(relation::size_bytes(relation, fork)));
     r.relation_needs_toast_table = Some(guarded!(relation::needs_toast_table(relation)));
+    r.relation_toast_am = Some(guarded!(relation::toast_method(relation)));
     r.relation_estimate_size = Some(guarded!(relation::estimate_size(
         relation, widths, pages, rows, visible
     )));

@@ -23,4 +23,5 @@ pub mod upon;
 pub mod view;
 
 pub use handler::is_routine;
+pub use relation::BecomesHeap;
 pub use statistics::{count_rows_found, scan_begins};

@@ -9,6 +9,7 @@ use crate::pg::version::table_am as version;
 use crate::{errors, session, storage, xact};
 use mot_engine::{FileKey, Slot, TableRef};
 use pgrx::pg_sys;
+use std::cell::Cell;
 use std::ffi::c_char;
 
 /// Rows of a block at least. A block has no meaning but for who takes samples, so it is as large as a heap's.
@@ -116,9 +117,49 @@ pub unsafe fn size_bytes(relation: pg_sys::Relation, fork: pg_sys::ForkNumber::T
     end.0.div_ceil(rows_per_block(end)) * u64::from(pg_sys::BLCKSZ)
 }
 
+/// While it lives, a table becomes a heap table. Core makes the TOAST table before it copies the rows,
+/// and asks the former access method whether one is needed.
+pub struct BecomesHeap {
+    /// The table of a statement around this one.
+    outer: pg_sys::Oid,
+}
+
+struct TableToBeHeap(Cell<pg_sys::Oid>);
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for TableToBeHeap {}
+static TO_BE_HEAP: TableToBeHeap = TableToBeHeap(Cell::new(pg_sys::InvalidOid));
+
+impl BecomesHeap {
+    /// `table` becomes a heap table in the statement that begins.
+    pub fn begin(table: pg_sys::Oid) -> Self {
+        BecomesHeap {
+            outer: TO_BE_HEAP.0.replace(table),
+        }
+    }
+}
+
+impl Drop for BecomesHeap {
+    fn drop(&mut self) {
+        TO_BE_HEAP.0.set(self.outer);
+    }
+}
+
 /// `relation_needs_toast_table`: values are stored whole.
-pub unsafe fn needs_toast_table(_relation: pg_sys::Relation) -> bool {
-    false
+pub unsafe fn needs_toast_table(relation: pg_sys::Relation) -> bool {
+    // SAFETY: an open relation; heapam looks at its columns alone. One guarded call of a function of core.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        if (*relation).rd_id != TO_BE_HEAP.0.get() {
+            return false;
+        }
+        let needs = (*pg_sys::GetHeapamTableAmRoutine()).relation_needs_toast_table;
+        needs.is_some_and(|needs| pg_sys::ffi::pg_guard_ffi_boundary(|| needs(relation)))
+    }
+}
+
+/// `relation_toast_am`: of the TOAST table of a table that becomes a heap table.
+pub unsafe fn toast_method(_relation: pg_sys::Relation) -> pg_sys::Oid {
+    pg_sys::HEAP_TABLE_AM_OID
 }
 
 /// `relation_estimate_size`: the engine's exact count, and what the open transaction has added to it.

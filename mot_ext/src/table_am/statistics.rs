@@ -57,7 +57,8 @@ pub unsafe fn rows_added(relation: pg_sys::Relation) -> i64 {
     // SAFETY: the caller's open relation; the levels of the transaction hang on each other.
     unsafe {
         let mut added = 0;
-        if (*relation).pgstat_info.is_null() {
+        // An entry of the relation cache that was made anew has not found its counters yet.
+        if counters(relation).is_none() {
             return added;
         }
         let mut level = (*(*relation).pgstat_info).trans;

@@ -35,6 +35,7 @@ use crate::ddl::refuse::unsupported;
 use crate::ddl::{identity, inheritance, nodes};
 use crate::pg::version;
 use crate::storage;
+use crate::table_am::BecomesHeap;
 use pgrx::pg_sys::AlterTableType::*;
 use pgrx::pg_sys::ConstrType::*;
 use pgrx::pg_sys::NodeTag::T_Constraint;
@@ -365,7 +366,7 @@ unsafe fn set_access_method(
             defaults::refuse_change_to_ours(relid);
             after.published = Some(Published::Altered(relid));
         } else {
-            after.heap_table = Some(relid);
+            after.becomes_heap = Some(BecomesHeap::begin(relid));
         }
         let becomes = if is_ours { Method::Mot } else { Method::Btree };
         let indexes = indexes_of(relid);

@@ -29,8 +29,8 @@ mod whose_index;
 
 use super::utility::{Statement, refuse_read_only};
 use super::{attached, identity, nodes};
-use crate::pg::version;
 use crate::storage;
+use crate::table_am::BecomesHeap;
 use flips::Flips;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
@@ -58,10 +58,10 @@ pub struct After {
     flips: Vec<Flips>,
     /// Indexes whose files core may copy.
     moved: Vec<pg_sys::Oid>,
-    /// A table that becomes a heap table.
-    heap_table: Option<pg_sys::Oid>,
     /// An index may have gone in a transaction of its own.
     drops: bool,
+    /// A table becomes a heap table.
+    becomes_heap: Option<BecomesHeap>,
     /// The nest level of settings that hold for this statement.
     settings: Option<c_int>,
     /// A table whose changes may be published from now on, and cannot be.
@@ -81,7 +81,7 @@ impl After {
         self.flips.is_empty()
             && self.moved.is_empty()
             && !self.drops
-            && self.heap_table.is_none()
+            && self.becomes_heap.is_none()
             && self.settings.is_none()
             && self.published.is_none()
     }
@@ -103,15 +103,11 @@ impl After {
         // SAFETY: the indexes' tables are locked since before the statement, the table since it was
         // altered.
         unsafe {
-            if self.heap_table.is_some() || !self.moved.is_empty() || self.published.is_some() {
+            if !self.moved.is_empty() || self.published.is_some() {
                 pg_sys::CommandCounterIncrement();
             }
             for index in self.moved {
                 tablespace::build_if_moved(index);
-            }
-            if let Some(table) = self.heap_table {
-                // Core looked whether it needs one while it was ours.
-                version::make_toast_table(table);
             }
             let published = self.published.map(|table| match table {
                 Published::Named(name) => identity::lookup(name),
