@@ -12,8 +12,8 @@ const PAGE_BYTES: u64 = pg_sys::BLCKSZ as u64 - 24;
 /// Bytes of a row's line pointer in a heap's page.
 const LINE_POINTER_BYTES: u64 = 4;
 
-/// Rows of a block of TABLESAMPLE: as many as a heap's page has of such rows, so that SYSTEM takes samples as coarse
-/// as heap's. The same for as long as the table's average row is.
+/// Rows of a block of TABLESAMPLE: as many as a heap's page has of such rows, so that SYSTEM takes
+/// samples as coarse as heap's. The number changes only with the table's average row.
 ///
 /// # Safety
 /// An open table, with its options.

@@ -88,12 +88,14 @@ pub unsafe fn show_copy(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
     }
 }
 
-/// Says in a slot's own copy what lies upon the version, for whoever takes the tuple itself (triggers).
+/// Says in a slot's own copy what lies upon the version, for whoever takes the tuple itself
+/// (triggers).
 ///
 /// # Safety
 /// As for [`show_copy`], which has filled the slot.
 pub unsafe fn set_upon(slot: *mut pg_sys::TupleTableSlot, upon: Upon) {
-    // SAFETY: the caller's slot, which owns its tuple if it is of our kind; another shows no system columns.
+    // SAFETY: the caller's slot, which owns its tuple if it is of our kind; another shows no system
+    // columns.
     unsafe {
         match upon {
             Upon::Nothing => {}
@@ -109,8 +111,8 @@ pub unsafe fn set_upon(slot: *mut pg_sys::TupleTableSlot, upon: Upon) {
     }
 }
 
-/// Says in a slot's own copy who has locked the row, or the one that it replaced: `xmax = 0` is how programs tell the
-/// rows that INSERT ... ON CONFLICT DO UPDATE has inserted.
+/// Says in a slot's own copy who has locked the row, or the one that it replaced: `xmax = 0` is how
+/// programs tell the rows that INSERT ... ON CONFLICT DO UPDATE has inserted.
 ///
 /// # Safety
 /// As for [`show_copy`], which has filled the slot.

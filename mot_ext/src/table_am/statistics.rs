@@ -1,5 +1,5 @@
-//! Core's cumulative statistics: what heapam counts, by the functions and counters that its macros use. The rows that
-//! index scans fetch are counted by core, under the index.
+//! Core's cumulative statistics: what heapam counts, by the functions and counters that its macros
+//! use. The rows that index scans fetch are counted by core, under the index.
 use crate::pg::version::table_am as version;
 use pgrx::pg_sys;
 

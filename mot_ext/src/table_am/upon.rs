@@ -1,14 +1,16 @@
 //! `xmax`, `cmin` and `cmax`: whose change, or lock, lies upon a version.
 //!
-//! A version does not say it, so the row's chain is asked when somebody asks for these columns. As on heap, the
-//! command of an own version is given way to that of its replacer. Other than on heap a lock that has ended is gone.
+//! A version does not say it, so the row's chain is asked when somebody asks for these columns. As
+//! on heap, `cmin` and `cmax` are one: the replacer's command, or else the maker's. Other than on
+//! heap, a lock that has ended is gone.
 use super::tid;
 use crate::clock::PgClock;
 use crate::{session, storage};
 use mot_engine::Upon;
 use pgrx::pg_sys;
 
-/// What lies upon a version that a tuple was made of; nothing for one of no table of the access method.
+/// What lies upon the version that a tuple was made of. Nothing, if the relation is no table of the
+/// access method.
 ///
 /// # Safety
 /// The relation is locked, or gone.

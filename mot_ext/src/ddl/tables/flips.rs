@@ -139,8 +139,8 @@ pub unsafe fn created(table: pg_sys::Oid, index: pg_sys::Oid) {
 }
 
 impl Flips {
-    /// Shows an index of this name, too, if the statement makes one: core drops an index that ALTER TYPE changes,
-    /// and makes another.
+    /// Shows an index of this name, too, if the statement makes one: core drops an index that ALTER
+    /// TYPE changes, and makes another.
     pub fn also(&self, table: pg_sys::Oid, name: &CStr) {
         local().awaited.push(Awaited {
             group: self.group,
