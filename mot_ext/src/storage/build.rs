@@ -1,4 +1,5 @@
 //! Building an index's storage from its table's rows.
+use super::missing::missing_values;
 use super::{file_of, find, or_raise, table};
 use crate::clock::PgClock;
 use crate::ddl::{duplicated, index_definition, keep_from_older};
@@ -36,6 +37,8 @@ pub unsafe fn build_index(heap: pg_sys::Relation, index: pg_sys::Relation) -> Bu
     for column in &mut definition.columns {
         column.nullable = true;
     }
+    // SAFETY: the caller's open table, whose columns the definition names.
+    definition.missing = unsafe { missing_values(heap, &definition.columns) };
     let session = session::session();
     // Also one that a rollback to a savepoint may bring back: it is dropped by this transaction alone.
     let replaced = session.find_index(storage, oid.to_u32(), &PgClock);
