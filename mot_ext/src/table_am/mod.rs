@@ -17,6 +17,7 @@ pub mod speculative;
 mod statistics;
 mod target;
 pub mod tid;
+mod unfinished;
 mod update;
 pub mod view;
 
