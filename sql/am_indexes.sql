@@ -71,9 +71,6 @@ CREATE COLLATION insensitive (provider = icu, locale = 'und-u-ks-level2', determ
 CREATE OPERATOR CLASS backward_ops FOR TYPE int4 USING btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 btint4cmp(int4, int4);
 CREATE TABLE r (a int, b text, c am_types.color, d int[], e jsonb, f int4range, g point, h tsvector) USING mot;
 INSERT INTO r VALUES (1, 'x');
-CREATE TABLE r_columns (a int) USING mot;
-INSERT INTO r_columns VALUES (1);
-ALTER TABLE r_columns ADD COLUMN b int DEFAULT 5, ADD COLUMN c int;
 \pset format unaligned
 \pset tuples_only on
 SELECT s || E'\n  ' || refused(s) FROM unnest(ARRAY[
@@ -98,9 +95,6 @@ SELECT s || E'\n  ' || refused(s) FROM unnest(ARRAY[
   'CREATE INDEX ON r USING gin (h)',
   'CREATE INDEX ON r USING gist (g)',
   'CREATE INDEX ON r USING spgist (g)',
-  'CREATE INDEX ON r_columns (b)',
-  'CREATE INDEX ON r_columns (a, b)',
-  'CREATE INDEX ON r_columns (c)',
   'CREATE TABLE r2 (a int UNIQUE DEFERRABLE) USING mot',
   'CREATE TABLE r2 (a am_types.color PRIMARY KEY) USING mot',
   'CREATE TABLE r2 (a int, EXCLUDE USING mot_index (a WITH =)) USING mot'
@@ -108,13 +102,6 @@ SELECT s || E'\n  ' || refused(s) FROM unnest(ARRAY[
 \pset format aligned
 \pset tuples_only off
 SELECT * FROM indexes WHERE table_name LIKE 'r%' OR NOT ok;
--- the rewrite writes the values in, and then they are keys
-ALTER TABLE r_columns SET ACCESS METHOD heap;
-ALTER TABLE r_columns SET ACCESS METHOD mot;
-CREATE INDEX ON r_columns (b);
-SET enable_seqscan = off;
-SELECT a FROM r_columns WHERE b = 5;
-RESET enable_seqscan;
 -- core makes anew what REINDEX and TRUNCATE rebuild
 REINDEX TABLE t;
 REINDEX INDEX t_c;

@@ -96,6 +96,7 @@ fn bench_keys(criterion: &mut Criterion) {
             };
             4
         ],
+        missing: Vec::new(),
     };
     let row = body([1, 2, 3, 4]);
     let mut key = KeyBuffer::new();

@@ -151,6 +151,7 @@ fn index(relation: u32, unique: bool, columns: &[(u16, KeyKind)]) -> IndexDefini
         nulls_not_distinct: false,
         columns,
         layout,
+        missing: Vec::new(),
     }
 }
 

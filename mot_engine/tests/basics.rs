@@ -140,6 +140,7 @@ fn definition(oid: u32, attnum: u16, unique: bool) -> IndexDefinition {
         nulls_not_distinct: false,
         columns: vec![column],
         layout: vec![int4; attnum as usize],
+        missing: Vec::new(),
     }
 }
 

@@ -270,6 +270,7 @@ fn keys_that_are_too_long_cost_no_slots() {
             align: 4,
             by_value: false,
         }],
+        missing: Vec::new(),
     };
     let (me, mut t) = (world.begin(), Transaction::new());
     let table = t.create_table(s, TABLE, Xid(me.top)).unwrap();

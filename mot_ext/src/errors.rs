@@ -304,6 +304,19 @@ pub fn no_storage(name: &str) -> ! {
     )
 }
 
+/// Raises 54000: a column's value in rows from before it does not fit a key.
+pub fn missing_value_too_long(column: &str, table: &str, bytes: usize, max: usize) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        format!(
+            "value of column \"{column}\" in older rows of table \"{table}\" is too long for a key"
+        ),
+        format!("It takes {bytes} bytes of a key, which has {max} at most."),
+        "Give the older rows a shorter value, have the table rewritten, and create the index then."
+    )
+}
+
 /// Raises 55000: the catalog knows the index, the engine does not.
 pub fn no_index_storage(name: &str) -> ! {
     raise_report!(

@@ -65,6 +65,7 @@ fn definition(relation: u32, unique: bool, columns: &[u16], text: u16) -> IndexD
                 by_value: !is_text(attnum),
             })
             .collect(),
+        missing: Vec::new(),
     }
 }
 

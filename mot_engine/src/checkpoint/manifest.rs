@@ -1,7 +1,7 @@
 //! The manifest: what makes a generation's files a checkpoint.
 //!
 //! ```text
-//!   0 u32 magic "MOTM", u32 version = 5, u64 length of the whole file
+//!   0 u32 magic "MOTM", u32 version = 6, u64 length of the whole file
 //!  16 u64 system identifier, u64 redo LSN, u64 flushed LSN, u64 generation, u64 settled xid,
 //!  56 u64 next table id, u64 next index id, u64 LSN of the definitions, u32 timeline, u32 flags (1: final), u32 tables, u32 files
 //!  96 u32 slots of a range, u32 transactions known to have committed
@@ -23,9 +23,9 @@
 //! u32 blocks, u64 bytes, u32 digest; all are of the manifest's generation. Version 2 has one part
 //! for each range, and after its rows: u32 digest, u32 flags (1: something is open). Up to version
 //! 3 there is no LSN of the definitions, up to version 4 no tablespace: every table is a foreign
-//! one. All of these are read, never written.
+//! one. Up to version 5 no definition holds missing values. All of these are read, never written.
 //!
-//! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and versions 1 to 4.
+//! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and versions 1 to 5.
 
 use super::Damage;
 use crate::errors::EngineError;
@@ -34,7 +34,9 @@ use crate::key::IndexDefinition;
 use crate::log::Cursor;
 
 const MANIFEST_MAGIC: u32 = u32::from_le_bytes(*b"MOTM");
-const MANIFEST_VERSION: u32 = 5;
+const MANIFEST_VERSION: u32 = 6;
+/// The last version whose index definitions hold no missing values.
+const MANIFEST_VERSION_NO_MISSING_VALUES: u32 = 5;
 /// The last version in which every table is a foreign one.
 const MANIFEST_VERSION_FOREIGN_TABLES: u32 = 4;
 /// The last version without the LSN of the definitions.
@@ -334,11 +336,17 @@ impl TableEntry {
         for _ in 0..indexes {
             let (id, creator, dropper) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
             let length = cursor.u32()? as usize;
+            let definition = IndexDefinition::from_bytes(cursor.take(length)?)?;
+            if version <= MANIFEST_VERSION_NO_MISSING_VALUES && !definition.missing.is_empty() {
+                return Err(EngineError::Corrupt {
+                    what: "manifest holds a definition of a later version",
+                });
+            }
             table.indexes.push(IndexEntry {
                 id: IndexId(id),
                 creator: Xid(creator),
                 dropper: Xid(dropper),
-                definition: IndexDefinition::from_bytes(cursor.take(length)?)?,
+                definition,
             });
         }
         for _ in 0..ranges {

@@ -80,6 +80,7 @@ fn definition() -> IndexDefinition {
             align: 4,
             by_value: true,
         }],
+        missing: Vec::new(),
     }
 }
 

@@ -49,6 +49,7 @@ fn definition(relation: u32, unique: bool) -> IndexDefinition {
             align: 4,
             by_value: false,
         }],
+        missing: Vec::new(),
     }
 }
 

@@ -263,6 +263,7 @@ mod tests {
             nulls_not_distinct: false,
             columns: columns.iter().map(column).collect(),
             layout: vec![layout; COLUMNS],
+            missing: Vec::new(),
         }
     }
 

@@ -37,6 +37,7 @@ fn definition() -> IndexDefinition {
             nullable: false,
         }],
         layout: vec![int8],
+        missing: Vec::new(),
     }
 }
 

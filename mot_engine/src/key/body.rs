@@ -30,8 +30,10 @@ const HAS_NULL: u16 = 0x0001;
 /// A value found in a row.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Attribute<'a> {
-    /// NULL, or beyond the attributes the tuple has.
+    /// NULL.
     Null,
+    /// Beyond the attributes the tuple has: a row from before the column.
+    Beyond,
     /// The fixed-width bytes, the varlena's payload without header, or the C string without its
     /// zero byte.
     Bytes(&'a [u8]),
@@ -112,7 +114,10 @@ impl<'a> BodyReader<'a> {
         if target >= self.layout.len() {
             return Err(corrupt("attribute has no layout"));
         }
-        if target >= self.attributes || self.is_null(target) {
+        if target >= self.attributes {
+            return Ok(Attribute::Beyond);
+        }
+        if self.is_null(target) {
             return Ok(Attribute::Null);
         }
         if target < self.position {

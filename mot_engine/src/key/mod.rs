@@ -17,6 +17,7 @@ mod definition;
 mod encode;
 mod fixed;
 mod list;
+mod missing;
 mod numeric;
 mod prefix;
 
@@ -37,6 +38,7 @@ pub use encode::{
 };
 pub use fixed::FixedKey;
 pub use list::KeyList;
+pub use missing::MissingValue;
 pub use prefix::{prefix_number, prefix_numbers};
 
 pub use crate::limits::KEY_BYTES_MAX;

@@ -4,18 +4,19 @@
 //! record = magic u16, version u8, kind u8 = 2, then operations to the end
 //!   1 CreateTable  varint table id, u32 database, u32 oid of a foreign table
 //!   2 DropTable    varint table id
-//!   3 CreateIndex  varint index id, varint table id, varint length, definition (key/README.md)
+//!   3 CreateIndex  varint index id, varint table id, varint length, definition (key/README.md; with
+//!                  missing values since version 3)
 //!   4 DropIndex    varint index id, varint table id
 //!   5 FreeTable    varint table id
 //!   6 FreeIndex    varint index id, varint table id
 //!   7 CreateTableOfFile  varint table id, u32 database, u32 tablespace, u32 file; since version 2
-//!   8 HoldsCopies  varint table id; since version 2, behind the table's creation
+//!   8 HoldsCopies  varint table id; since version 3, behind the table's creation
 //! ```
 //! A truncated table is a new table with the same key and new indexes, and a dropped one. Free is logged by the reclaimer, after the
 //! transaction that dropped (or created and rolled back) has ended and before the memory is used again.
 
 use super::varint::{Cursor, put};
-use super::{RecordKind, put_header};
+use super::{LOG_VERSION_MISSING_VALUES, RecordKind, put_header};
 use crate::errors::EngineError;
 use crate::ids::{IndexId, RelationKey, TableId};
 use crate::key::IndexDefinition;
@@ -213,7 +214,7 @@ impl<'a> DefinitionsReader<'a> {
                 table: TableId(cursor.varint()?),
                 key: RelationKey::of_file(cursor.u32()?, cursor.u32()?, cursor.u32()?),
             },
-            HOLDS_COPIES if self.version >= 2 => DefinitionChange::HoldsCopies {
+            HOLDS_COPIES if self.version >= 3 => DefinitionChange::HoldsCopies {
                 table: TableId(cursor.varint()?),
             },
             DROP_TABLE => DefinitionChange::DropTable {
@@ -224,6 +225,11 @@ impl<'a> DefinitionsReader<'a> {
                 let table = TableId(cursor.varint()?);
                 let length = cursor.length()?;
                 let definition = IndexDefinition::from_bytes(cursor.take(length)?)?;
+                if self.version < LOG_VERSION_MISSING_VALUES && !definition.missing.is_empty() {
+                    return Err(EngineError::Corrupt {
+                        what: "log record holds a definition of a later version",
+                    });
+                }
                 DefinitionChange::CreateIndex {
                     index,
                     table,

@@ -55,6 +55,7 @@ fn with_replayed_table(test: impl FnOnce(Engine, &Session, &mut Replayer)) {
             align: 4,
             by_value: true,
         }],
+        missing: Vec::new(),
     };
     definitions
         .create_index(IndexId(1), TableId(1), &definition)

@@ -32,14 +32,9 @@ impl Transaction {
         slot: Slot,
         version: VersionRef,
     ) -> Result<Entered, EngineError> {
-        if !version.changed_keys() {
-            return Ok(Entered::Done);
-        }
-        reach(Point::WriteBeforeEntries);
-        let _pin = session.local.pin();
-        let below = data_below(version).filter(|below| !below.is_tombstone());
-        let obstacle = enter_row(session, table, slot, version, below, Some(clock))?;
-        Ok(entered(obstacle))
+        with_below(session, version, |below| {
+            enter_row(session, table, slot, version, below, Some(clock))
+        })
     }
 
     /// As `enter`, in one index.
@@ -53,16 +48,9 @@ impl Transaction {
         version: VersionRef,
         index: IndexRef,
     ) -> Result<Entered, EngineError> {
-        if !version.changed_keys() {
-            return Ok(Entered::Done);
-        }
-        reach(Point::WriteBeforeEntries);
-        let _pin = session.local.pin();
-        let below = data_below(version).filter(|below| !below.is_tombstone());
-        let place = (table, index);
-        Ok(entered(enter_row_in(
-            session, place, slot, version, below, clock,
-        )?))
+        with_below(session, version, |below| {
+            enter_row_in(session, (table, index), slot, version, below, clock)
+        })
     }
 
     /// Makes sure of the entries that a caller, who goes index by index, has left out: in indexes that he did not know to be ready. They are asked for no
@@ -118,10 +106,22 @@ impl Transaction {
     }
 }
 
-fn entered(obstacle: Option<Obstacle>) -> Entered {
-    match obstacle {
+/// Enters a version that changes keys: `enter` gets the state below it that has entries.
+#[inline(always)]
+fn with_below(
+    session: &Session,
+    version: VersionRef,
+    enter: impl FnOnce(Option<VersionRef>) -> Result<Option<Obstacle>, EngineError>,
+) -> Result<Entered, EngineError> {
+    if !version.changed_keys() {
+        return Ok(Entered::Done);
+    }
+    reach(Point::WriteBeforeEntries);
+    let _pin = session.local.pin();
+    let below = data_below(version).filter(|below| !below.is_tombstone());
+    Ok(match enter(below)? {
         None => Entered::Done,
         Some(Obstacle::Busy(xid)) => Entered::Busy(xid),
         Some(Obstacle::Duplicate(index)) => Entered::Duplicate(index),
-    }
+    })
 }

@@ -102,9 +102,7 @@ impl Transaction {
         xid: Xid,
         cid: CommandId,
     ) -> Result<Written, EngineError> {
-        let change = Change::to_nothing(&EMPTY_BODY);
-        let _pin = session.local.pin();
-        self.put(session, clock, table, slot, seen, change, xid, cid)
+        self.end_row(session, clock, table, slot, seen, &EMPTY_BODY, xid, cid)
     }
 
     /// As `delete`, of a row that goes to another partition: whoever waited for it is told so
@@ -120,7 +118,33 @@ impl Transaction {
         xid: Xid,
         cid: CommandId,
     ) -> Result<Written, EngineError> {
-        let change = Change::to_nothing(&MOVED_AWAY_BODY);
+        self.end_row(
+            session,
+            clock,
+            table,
+            slot,
+            seen,
+            &MOVED_AWAY_BODY,
+            xid,
+            cid,
+        )
+    }
+
+    /// Puts a tombstone with this body on a row.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    fn end_row(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        seen: VersionRef,
+        body: &[u8],
+        xid: Xid,
+        cid: CommandId,
+    ) -> Result<Written, EngineError> {
+        let change = Change::to_nothing(body);
         let _pin = session.local.pin();
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }

@@ -356,6 +356,7 @@ pub fn definition(oid: u32, unique: bool, columns: &[(u16, bool)]) -> IndexDefin
             })
             .collect(),
         layout: vec![int4; 3],
+        missing: Vec::new(),
     }
 }
 

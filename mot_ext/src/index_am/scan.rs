@@ -3,7 +3,7 @@
 //! The version goes to the table's callback with the row (`table_am::fetch`), so that one look-up serves both. A scan can turn round
 //! (cursors): it begins anew in the other direction, and passes over what lies before the row at which it turned.
 use super::keys::{self, Sought};
-use crate::clock::{PgClock, narrow};
+use crate::clock::PgClock;
 use crate::errors;
 use crate::fdw::serializable::Reading;
 use crate::fdw::write::or_raise;
@@ -12,10 +12,10 @@ use crate::pg::version::index_am as version;
 use crate::table_am::fetch::{Handed, HandedCopy, IndexFetch};
 use crate::table_am::slot::Shown;
 use crate::table_am::view::View;
-use crate::table_am::{self, slot, tid};
+use crate::table_am::{self, tid};
 use crate::{session, storage};
 use mot_engine::{
-    Direction, IndexRef, IndexScan, KeyRange, Now, Session, Slot, TableRef, VersionRef, Xid,
+    Direction, IndexRef, IndexScan, KeyRange, Now, Session, Slot, TableRef, VersionRef,
 };
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys::{self, SnapshotType::*};
@@ -364,25 +364,15 @@ impl State {
                 // SAFETY: the scan's own memory, where copies stay until its end.
                 let memory = unsafe { pg_sys::MemoryContextSwitchTo(self.memory) };
                 let table = self.table;
-                let copy = |row, version: VersionRef, by: Option<Xid>| {
-                    let is_inserter = by == Some(version.xid());
-                    let by = by.map_or(pg_sys::InvalidTransactionId, narrow);
-                    let (inserter, replacer) = match is_inserter {
-                        true => (by, pg_sys::InvalidTransactionId),
-                        false => (pg_sys::InvalidTransactionId, by),
-                    };
+                let copy = |row, version, by| {
                     let shown = Shown {
                         relation: oid,
                         table,
                         row,
                         version,
                     };
-                    HandedCopy {
-                        // SAFETY: the engine keeps the version while it calls this.
-                        tuple: unsafe { slot::copy(shown) },
-                        inserter,
-                        replacer,
-                    }
+                    // SAFETY: the engine keeps the version while it calls this.
+                    unsafe { HandedCopy::new(shown, by) }
                 };
                 let found = self
                     .scan

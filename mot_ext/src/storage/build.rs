@@ -1,4 +1,5 @@
 //! Building an index's storage from its table's rows, with writers locked out or beside them (index_am/README.md).
+use super::missing::missing_values;
 use super::{file_of, find, or_raise, table};
 use crate::clock::{PgClock, narrow};
 use crate::ddl::{duplicated, index_definition, keep_from_older};
@@ -104,6 +105,8 @@ unsafe fn definition(heap: pg_sys::Relation, index: pg_sys::Relation) -> IndexDe
     for column in &mut definition.columns {
         column.nullable = true;
     }
+    // SAFETY: the caller's open table, whose columns the definition names.
+    definition.missing = unsafe { missing_values(heap, &definition.columns) };
     definition
 }
 

@@ -12,6 +12,7 @@
 //!   drop takes the old storage. TRUNCATE keeps the table: the new file's maker drops the old storage.
 //! - All of it goes through the transaction: undone by rollback, also to a savepoint, logged at commit.
 mod build;
+mod missing;
 
 pub use build::{
     Built, build_index, build_index_beside_writers, build_same_indexes, rebuild_reused_index,

@@ -3,9 +3,9 @@ use super::resolve;
 use super::slot::{self, Shown};
 use super::tid;
 use super::view::{Keeping, View};
-use crate::clock::{PgClock, PgSnapshot};
+use crate::clock::{PgClock, PgSnapshot, narrow};
 use crate::{session, storage};
-use mot_engine::{Now, Slot, VersionRef};
+use mot_engine::{Now, Slot, VersionRef, Xid};
 use pgrx::pg_sys::{self, SnapshotType::*};
 
 /// A row that an index scan has found, on its way from the index to the table's callback: one look-up serves both.
@@ -15,7 +15,7 @@ pub struct Handed {
     pub version: VersionRef,
 }
 
-/// A row that an index scan has found under SnapshotDirty, copied while the engine kept it.
+/// A state that a scan has found under SnapshotDirty, copied while the engine kept it.
 #[derive(Clone, Copy)]
 pub struct HandedCopy {
     pub tuple: pg_sys::HeapTuple,
@@ -23,6 +23,41 @@ pub struct HandedCopy {
     pub inserter: pg_sys::TransactionId,
     /// Who replaces or deletes it; invalid if nobody does.
     pub replacer: pg_sys::TransactionId,
+}
+
+impl HandedCopy {
+    /// A copy of a state in the current memory context; `by` is the transaction to wait for.
+    ///
+    /// # Safety
+    /// The version is there until this returns.
+    pub unsafe fn new(shown: Shown, by: Option<Xid>) -> HandedCopy {
+        let is_inserter = by == Some(shown.version.xid());
+        let by = by.map_or(pg_sys::InvalidTransactionId, narrow);
+        let (inserter, replacer) = match is_inserter {
+            true => (by, pg_sys::InvalidTransactionId),
+            false => (pg_sys::InvalidTransactionId, by),
+        };
+        HandedCopy {
+            // SAFETY: the caller's version.
+            tuple: unsafe { slot::copy(shown) },
+            inserter,
+            replacer,
+        }
+    }
+
+    /// Says in a SnapshotDirty whom to wait for.
+    ///
+    /// # Safety
+    /// The snapshot of the scan.
+    pub unsafe fn name_in(&self, snapshot: pg_sys::Snapshot) {
+        // SAFETY: the caller's snapshot, which is the scanning function's own.
+        unsafe {
+            (*snapshot).xmin = self.inserter;
+            (*snapshot).xmax = self.replacer;
+            // Core waits for the transaction; there is no shorter wait for a speculative insertion.
+            (*snapshot).speculativeToken = 0;
+        }
+    }
 }
 
 /// What core keeps between fetches of an index scan; core's part first.
@@ -94,10 +129,7 @@ pub unsafe fn tuple(
             let Some(copy) = copy.filter(|copy| tid::same((*copy.tuple).t_self, *tid)) else {
                 return false;
             };
-            (*snapshot).xmin = copy.inserter;
-            (*snapshot).xmax = copy.replacer;
-            // Core then waits for the transaction; there is no shorter wait for a speculative insertion.
-            (*snapshot).speculativeToken = 0;
+            copy.name_in(snapshot);
             slot::show_tuple(slot, copy.tuple);
             return true;
         }

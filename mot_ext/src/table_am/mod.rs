@@ -18,6 +18,7 @@ pub mod speculative;
 mod statistics;
 mod target;
 pub mod tid;
+mod unfinished;
 mod update;
 pub mod upon;
 pub mod view;

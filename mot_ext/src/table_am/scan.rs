@@ -4,6 +4,7 @@
 //! place where the snapshot keeps it, and as a copy where the scan may outlive a savepoint whose rows it shows.
 use super::slot::{self, Shown};
 use super::tid;
+use super::unfinished::{self, UnfinishedRows};
 use super::view::{Keeping, View};
 use crate::clock::PgClock;
 use crate::fdw::tuple;
@@ -11,7 +12,7 @@ use crate::pg;
 use crate::{session, storage};
 use mot_engine::{Now, RowScan, Session, SharedRowScan, Slot, TableRef, VersionRef};
 use pgrx::PgMemoryContexts;
-use pgrx::pg_sys::{self, ScanOptions};
+use pgrx::pg_sys::{self, ScanOptions, SnapshotType::SNAPSHOT_DIRTY};
 use std::ffi::c_int;
 
 /// A scan as core holds it: core's part first.
@@ -44,6 +45,8 @@ pub struct Scan {
     ahead: Option<RowScan>,
     /// A scan that parallel workers share.
     shared: Option<&'static SharedRowScan>,
+    /// A scan under SnapshotDirty.
+    unfinished: Option<UnfinishedRows>,
     /// Of a scan by tuple ids.
     range: Option<tid::Numbers>,
     /// Rows of the block that is being analyzed.
@@ -77,7 +80,8 @@ pub unsafe fn begin(
     // for ANALYZE), and shared memory that outlives the scan.
     unsafe {
         let table = storage::table(relation);
-        let view = match snapshot.is_null() {
+        let is_dirty = !snapshot.is_null() && (*snapshot).snapshot_type == SNAPSHOT_DIRTY;
+        let view = match snapshot.is_null() || is_dirty {
             true => View::Now,
             false => View::new((*relation).rd_id, table, snapshot),
         };
@@ -102,6 +106,7 @@ pub unsafe fn begin(
             end,
             position: Position::Before,
             ahead: None,
+            unfinished: is_dirty.then(UnfinishedRows::default),
             shared: (!shared.is_null()).then(|| super::parallel::shared(shared)),
             range: None,
             block: None,
@@ -154,6 +159,13 @@ pub unsafe fn rescan(
     scan.ahead = None;
     scan.block = None;
     scan.sampled = None;
+    if let View::Now = scan.view {
+        // What was added since is seen, too.
+        scan.end = scan.table.slots_end();
+    }
+    if let Some(rows) = &mut scan.unfinished {
+        rows.restart();
+    }
 }
 
 /// Counts a scan each time it begins. As on heap, samples are counted by their rows alone.
@@ -174,6 +186,14 @@ pub unsafe fn next_slot(
     unsafe {
         let core = scan;
         let scan = state(scan);
+        if let Some(mut rows) = scan.unfinished.take() {
+            let found = unfinished::next_slot(scan, &mut rows, (*core).rs_snapshot, slot);
+            scan.unfinished = Some(rows);
+            if found {
+                super::statistics::row_read((*core).rs_rd);
+            }
+            return found;
+        }
         let found = match direction {
             pg_sys::ScanDirection::BackwardScanDirection => scan.back(),
             _ => scan.next(),
@@ -218,6 +238,11 @@ pub unsafe fn next_slot_in_tid_range(
 }
 
 impl Scan {
+    /// Where what lives as long as the scan is allocated.
+    pub fn memory(&self) -> pg_sys::MemoryContext {
+        self.memory
+    }
+
     /// Shows a row that the scan has found.
     ///
     /// # Safety
@@ -350,7 +375,7 @@ impl Scan {
 }
 
 /// Row ids between two looks at interrupts.
-const ROWS_PER_LOOK: u64 = 1024;
+pub const ROWS_PER_LOOK: u64 = 1024;
 
 /// Empties a slot of any kind.
 ///

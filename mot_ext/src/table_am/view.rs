@@ -24,8 +24,8 @@ pub enum Keeping {
 }
 
 impl View {
-    /// The view of a registered snapshot on an open relation. Raises 0A000 for a snapshot that reads unfinished
-    /// or dead work.
+    /// The view of a registered snapshot on an open relation. Raises 0A000 for a snapshot that reads dead work;
+    /// who scans under SnapshotDirty asks for no view.
     ///
     /// # Safety
     /// The snapshot stays registered, or active, as long as the view is used.
@@ -45,8 +45,8 @@ impl View {
                 }
                 SNAPSHOT_SELF => View::Now,
                 _ => errors::unsupported(
-                    "scans of memory-optimized tables that read unfinished or dead rows",
-                    "Give the table a primary key, by which its rows are found.",
+                    "scans of memory-optimized tables that read dead rows",
+                    "The views and functions of the schema mot tell of dead rows, and check tables.",
                 ),
             }
         }

@@ -2,6 +2,7 @@
 
 use super::super::reuse::PART_RATIO;
 use super::*;
+use crate::key::MissingValue;
 
 #[test]
 fn unchanged_ranges_stay_where_they_are() {
@@ -243,6 +244,32 @@ fn version_4_is_read() {
     assert_eq!(Manifest::from_bytes(&old), Ok(written));
     disk.overwrite(&manifest_name(1), old);
     assert_eq!(read_all(&disk).expect("is whole"), Some(5));
+}
+
+/// Version 5 differs in its number alone, and holds no missing values.
+#[test]
+fn version_5_is_read() {
+    let disk = SimulatedDisk::new(12);
+    write_made_up(&disk, 5, 1, 1, None).expect("writes");
+    let mut written = read_manifest(&disk, 1).expect("is whole");
+    let as_version_5 = |manifest: &Manifest| {
+        let mut bytes = manifest.to_bytes().expect("memory");
+        bytes[4] = 5;
+        seal_bytes(&mut bytes);
+        bytes
+    };
+    let old = as_version_5(&written);
+    assert_eq!(Manifest::from_bytes(&old), Ok(written.clone()));
+    let indexes = written.tables.iter_mut().flat_map(|it| &mut it.indexes);
+    for index in indexes {
+        index.definition.missing = vec![MissingValue {
+            attnum: 1,
+            bytes: [7, 0, 0, 0].into(),
+        }];
+    }
+    let new = written.to_bytes().expect("memory");
+    assert_eq!(Manifest::from_bytes(&new), Ok(written.clone()));
+    assert!(Manifest::from_bytes(&as_version_5(&written)).is_err());
 }
 
 #[test]

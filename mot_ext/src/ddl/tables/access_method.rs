@@ -1,5 +1,4 @@
 //! Giving an index another access method: in the catalog, and in the entry of the relation cache.
-use crate::ddl::nodes;
 use crate::ddl::refuse::raise;
 use crate::pg::version;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -126,9 +125,8 @@ pub unsafe fn replace_routine(index: pg_sys::Relation) {
 
 /// Raises for an index that somebody else has open: his calls would go to the other access method's
 /// functions.
-unsafe fn in_use(index: pg_sys::Relation) -> ! {
-    // SAFETY: the caller's index is open.
-    let name = unsafe { name_of(index) };
+fn in_use(index: pg_sys::Relation) -> ! {
+    let name = crate::storage::name_of(index);
     raise(
         PgSqlErrorCode::ERRCODE_OBJECT_IN_USE,
         format!(
@@ -257,15 +255,6 @@ pub unsafe fn indexes_of(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         pg_sys::relation_close(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
         indexes
     }
-}
-
-/// The name of a relation, for a message.
-///
-/// # Safety
-/// An open relation.
-pub unsafe fn name_of(relation: pg_sys::Relation) -> String {
-    // SAFETY: the caller's relation is open.
-    nodes::name(unsafe { &(*(*relation).rd_rel).relname })
 }
 
 /// Raises for a row that a lock of the caller's keeps in the catalog.

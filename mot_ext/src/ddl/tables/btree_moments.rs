@@ -1,9 +1,9 @@
 //! The moments in which core must see a btree where the engine's index is.
 //!
-//! The catalog names our access method for each index, and core asks for btree by name or oid in
-//! some places that no operator class reaches. All of them are here. An index is shown as a btree
-//! in this process's memory (`flips`), where core looks at its cache entry, and also in the catalog
-//! where core makes a text of it.
+//! The catalog names our access method for each index. Core asks for btree by name or oid in some
+//! places that no operator class reaches. All of them are here. Where core looks at an index's
+//! cache entry, it is shown as a btree in this process's memory (`flips`). Where core makes a text
+//! of it, the catalog shows it so, too.
 //!
 //! - **ALTER COLUMN TYPE, SET EXPRESSION, ALTER ATTRIBUTE ... CASCADE** (all versions). Core
 //!   writes the column's indexes out by `pg_get_indexdef`, drops them, and reads the text again
@@ -29,7 +29,7 @@
 //! anything.
 use super::access_method::{self, Method, indexes_of};
 use super::flips::{self, Flips};
-use super::whose_index::{self, Rows};
+use super::whose_index;
 use super::{After, Published, defaults};
 use crate::ddl::refuse::unsupported;
 use crate::ddl::{identity, inheritance, nodes};
@@ -372,7 +372,7 @@ unsafe fn set_access_method(
         let indexes = indexes_of(relid);
         refuse_in_use(relid, &indexes);
         for index in indexes {
-            change_for_good(relid, index, becomes);
+            change_for_good(index, becomes);
         }
     }
 }
@@ -391,15 +391,13 @@ unsafe fn refuse_in_use(table: pg_sys::Oid, indexes: &[pg_sys::Oid]) {
 }
 
 /// Gives an index another access method; its entries are made by the build that follows.
-unsafe fn change_for_good(table: pg_sys::Oid, index: pg_sys::Oid, becomes: Method) {
+unsafe fn change_for_good(index: pg_sys::Oid, becomes: Method) {
     // SAFETY: the table is there and locked exclusively (caller); what is opened here is closed.
     unsafe {
         let none = pg_sys::NoLock as pg_sys::LOCKMODE;
         let opened = pg_sys::index_open(index, pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE);
         if becomes == Method::Mot {
-            let table = pg_sys::relation_open(table, none);
-            whose_index::refuse_unsupported(table, opened, Rows::AreWhole);
-            pg_sys::relation_close(table, none);
+            whose_index::refuse_unsupported(opened);
         }
         access_method::write(index, becomes);
         access_method::replace_routine(opened);
