@@ -80,6 +80,20 @@ SELECT n FROM hot_mot WHERE ctid = :'own';
 UPDATE hot_mot SET n = n + 1 WHERE ctid = :'own' RETURNING n, ctid <> :'own' AS is_another;
 SELECT n FROM hot_mot WHERE ctid = :'own';
 SELECT ctid AS own FROM hot_mot WHERE id = 1 \gset
+-- A range has the same rows in every plan.
+SET enable_seqscan = off;
+SELECT n FROM hot_mot WHERE ctid >= '(0,1)' AND ctid < '(1,0)';
+SELECT n FROM hot_mot WHERE ctid >= '(0,1)' ORDER BY n;
+SELECT n FROM hot_mot WHERE ctid > '(0,1)' AND ctid < :'own';
+SELECT n FROM hot_mot WHERE ctid >= :'own' AND ctid <= :'own';
+RESET enable_seqscan;
+SET enable_tidscan = off;
+SELECT n FROM hot_mot WHERE ctid >= '(0,1)' AND ctid < '(1,0)';
+SELECT n FROM hot_mot WHERE ctid >= '(0,1)' ORDER BY n;
+SELECT n FROM hot_mot WHERE ctid > '(0,1)' AND ctid < :'own';
+SELECT n FROM hot_mot WHERE ctid >= :'own' AND ctid <= :'own';
+SELECT n FROM hot_mot WHERE ctid = :'own';
+RESET enable_tidscan;
 COMMIT;
 SELECT n FROM hot_mot WHERE ctid = :'own';
 BEGIN;
