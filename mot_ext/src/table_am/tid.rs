@@ -11,8 +11,8 @@ const BLOCK_MAX: u64 = (1 << 31) - 1;
 
 const _: () = assert!(ROWS_PER_BLOCK * ORDINALS as u64 <= 1 << 15);
 
-/// The lowest offset of an alias, and the bits of it that the offset has: from 32,769 to 49,152, so that no value to
-/// which core gives a meaning of its own is among them.
+/// The lowest offset of an alias, and the bits of it that the offset has: from 32,769 to 49,152, so
+/// that no value to which core gives a meaning of its own is among them.
 const ALIAS_OFFSETS: u16 = 0x8001;
 const ALIAS_OFFSET_BITS: u32 = 14;
 
