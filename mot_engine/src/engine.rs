@@ -285,8 +285,8 @@ impl Engine {
         self.root().horizon.fetch_max(horizon.0, Ordering::AcqRel);
     }
 
-    /// A block of aliases that nobody else gets (`transaction/own_rows.rs`). Blocks are counted on from the
-    /// milliseconds of the clock, so that those of an engine that starts anew are others.
+    /// A block of aliases that nobody else gets (`transaction/own_rows.rs`). Blocks are counted on
+    /// from the milliseconds of the clock, so that those of an engine that starts anew are others.
     pub(crate) fn next_alias_block(self) -> u64 {
         let time = SystemTime::now().duration_since(UNIX_EPOCH);
         let clock = time.map_or(0, |time| time.as_millis() as u64);

@@ -76,6 +76,11 @@ pub fn alias(table: TableRef, row: Slot, version: VersionRef) -> Option<Alias> {
     existing()?.alias(table, row, version)
 }
 
+/// Whether any version has an alias.
+pub fn has_aliases() -> bool {
+    existing().is_some_and(|transaction| transaction.has_aliases())
+}
+
 /// The state of the current transaction that has this alias.
 pub fn aliased(alias: Alias) -> Option<(TableRef, Slot, VersionRef)> {
     existing()?.aliased(alias)

@@ -248,6 +248,11 @@ impl Transaction {
         self.own_row(table, slot)?.alias(version)
     }
 
+    /// Whether a state of this transaction may have an alias.
+    pub fn has_aliases(&self) -> bool {
+        !self.own_rows.blocks.is_empty()
+    }
+
     /// What an alias names: a state of this transaction.
     pub fn aliased(&self, alias: Alias) -> Option<(TableRef, Slot, VersionRef)> {
         let (block, place) = alias.block();

@@ -9,7 +9,7 @@ use super::view::{Keeping, View};
 use crate::clock::PgClock;
 use crate::fdw::tuple;
 use crate::pg;
-use crate::{session, storage};
+use crate::{session, storage, xact};
 use mot_engine::{Now, RowScan, Session, SharedRowScan, Slot, TableRef, VersionRef};
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys::{self, ScanOptions, SnapshotType::SNAPSHOT_DIRTY};
@@ -268,6 +268,8 @@ impl Scan {
     fn rows(&self) -> (Slot, Slot) {
         match &self.range {
             None => (Slot(0), self.end),
+            // The ids of any rows may be among those.
+            Some(_) if xact::has_aliases() => (Slot(0), self.end),
             Some(numbers) => {
                 let rows = tid::rows(numbers);
                 let end = rows.end.min(self.end);
@@ -278,7 +280,8 @@ impl Scan {
 
     fn is_in_range(&self, row: Slot, version: VersionRef) -> bool {
         let numbers = self.range.as_ref();
-        numbers.is_none_or(|numbers| numbers.contains(&tid::number(row, version)))
+        numbers
+            .is_none_or(|numbers| numbers.contains(&tid::number(tid::of(self.table, row, version))))
     }
 
     fn next(&mut self) -> Option<(Slot, VersionRef)> {

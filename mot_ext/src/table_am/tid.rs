@@ -11,8 +11,8 @@ const BLOCK_MAX: u64 = (1 << 31) - 1;
 
 const _: () = assert!(ROWS_PER_BLOCK * ORDINALS as u64 <= 1 << 15);
 
-/// The lowest offset of an alias, and the bits of it that the offset has: from 32,769 to 49,152, so that no value to
-/// which core gives a meaning of its own is among them.
+/// The lowest offset of an alias, and the bits of it that the offset has: from 32,769 to 49,152, so
+/// that no value to which core gives a meaning of its own is among them.
 const ALIAS_OFFSETS: u16 = 0x8001;
 const ALIAS_OFFSET_BITS: u32 = 14;
 
@@ -116,28 +116,24 @@ fn own(table: TableRef, alias: Alias) -> Option<Name> {
 /// The row id from which on no tuple id names a row.
 pub const ROWS_MAX: u64 = (BLOCK_MAX + 1) * ROWS_PER_BLOCK;
 
-/// Offsets of a block that a version can have.
-const OFFSETS: u64 = ROWS_PER_BLOCK * ORDINALS as u64;
-
-/// Numbers of names: a half-open range, in the order of tuple ids.
+/// Numbers of tuple ids: a half-open range, in the order of tuple ids.
 pub type Numbers = std::ops::Range<u64>;
 
-/// A version's number, in the order of its row and ordinal; an alias counts for nothing here.
-pub fn number(row: Slot, version: VersionRef) -> u64 {
-    row.0 * u64::from(ORDINALS) + u64::from(version.ordinal().0)
+/// A tuple id's number.
+pub fn number(tid: pg_sys::ItemPointerData) -> u64 {
+    block_of(tid) << u16::BITS | u64::from(tid.ip_posid)
 }
 
-/// The numbers of the names from one tuple id to another, both included. Neither need be one that a version has.
+/// The numbers from one tuple id to another, both included. Neither need be one that a version has.
 pub fn numbers(lowest: pg_sys::ItemPointerData, highest: pg_sys::ItemPointerData) -> Numbers {
-    let first_of_block = |tid| block_of(tid) * OFFSETS;
-    let start = first_of_block(lowest) + u64::from(lowest.ip_posid).saturating_sub(1).min(OFFSETS);
-    start..first_of_block(highest) + u64::from(highest.ip_posid).min(OFFSETS)
+    number(lowest)..number(highest) + 1
 }
 
-/// The row ids that the numbers are of.
+/// The row ids among which those are whose tuple ids, other than aliases, have these numbers.
 pub fn rows(numbers: &Numbers) -> std::ops::Range<Slot> {
-    let ordinals = u64::from(ORDINALS);
-    Slot(numbers.start / ordinals)..Slot(numbers.end.div_ceil(ordinals))
+    let first = (numbers.start >> u16::BITS) * ROWS_PER_BLOCK;
+    let end = ((numbers.end >> u16::BITS) + 1) * ROWS_PER_BLOCK;
+    Slot(first)..Slot(end)
 }
 
 /// Whether two tuple ids are one.
