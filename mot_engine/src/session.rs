@@ -278,7 +278,7 @@ impl Session {
     }
 
     /// Whether any index that writers of the table maintain has a column that `is_meant`, by its number in the table. True for as long as the
-    /// caller's lock keeps others from making indexes.
+    /// caller's lock keeps others from making indexes. No lock of a writer does where indexes are begun beside writers: there it is true under a pin alone.
     pub fn has_key_on(
         &self,
         table: TableRef,

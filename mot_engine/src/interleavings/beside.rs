@@ -51,8 +51,10 @@ fn row(place: &Place, session: &Session) -> Slot {
     let (slot, version) = work
         .insert(session, place.table, &tuple(BEFORE), Xid(me.xid), CID)
         .unwrap();
-    let entered = work.enter(session, &me, place.table, slot, version);
-    assert_eq!(entered, Ok(Entered::Done));
+    let entered = work
+        .enter(session, &me, place.table, slot, version)
+        .unwrap();
+    assert_eq!(entered, Entered::Done);
     end(place, session, &me, work, true);
     slot
 }
@@ -82,8 +84,10 @@ fn move_key(place: &Place, session: &Session, slot: Slot, is_kept: bool) {
         panic!("{written:?}")
     };
     drop(pin);
-    let entered = work.enter(session, &me, place.table, slot, version);
-    assert_eq!(entered, Ok(Entered::Done));
+    let entered = work
+        .enter(session, &me, place.table, slot, version)
+        .unwrap();
+    assert_eq!(entered, Entered::Done);
     end(place, session, &me, work, is_kept);
 }
 
@@ -185,7 +189,7 @@ fn wanted_twice() {
                 true
             };
             let found = session.find_duplicate(&me, place_of_index, asked_from, wait, || {});
-            tells.store(found == Ok(None), Ordering::Relaxed);
+            tells.store(matches!(found, Ok(None)), Ordering::Relaxed);
             end(place, &session, &me, Transaction::new(), true);
         }),
         thread(&place, |place| insert(place, &place.join())),
