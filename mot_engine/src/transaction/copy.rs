@@ -72,6 +72,8 @@ pub struct TableCopy<'a, C> {
     from: TableRef,
     to: TableRef,
     xid: Xid,
+    /// What a committed transaction below this superseded is seen by nobody.
+    horizon: Xid,
     body: Vec<u8>,
 }
 
@@ -91,8 +93,15 @@ impl<'a, C: Clock> TableCopy<'a, C> {
             from,
             to,
             xid,
+            horizon: session.horizon(),
             body: Vec::new(),
         }
+    }
+
+    /// The caller knows that what was superseded below this is seen by nobody who can read the table: the engine's own horizon is that of a
+    /// moment ago, and of all tables.
+    pub fn raise_horizon(&mut self, horizon: Xid) {
+        self.horizon = self.horizon.max(horizon);
     }
 
     /// Copies a row, if it is meant. With `form` each state gets a new body.
@@ -110,7 +119,7 @@ impl<'a, C: Clock> TableCopy<'a, C> {
             return Ok(result);
         };
         judge(top, self.clock)?;
-        let seen = Seen::from(top, self.session.horizon());
+        let seen = Seen::from(top, self.horizon);
         let newest = seen.clone().next();
         if which == Which::Gone && newest.is_some_and(|newest| !newest.is_tombstone()) {
             return Ok(result);
