@@ -191,8 +191,13 @@ fn every_snapshot_sees_what_it_saw() {
     let after = reader(&place.world).snapshot(0);
     assert_eq!(seen(session, to, &after), SEEN_AFTER);
     common::check(session, to, &reader(&place.world));
-    let History { place, .. } = history;
-    drop(after);
+    let History {
+        place,
+        before,
+        between,
+        ..
+    } = history;
+    drop((before, between, after));
     common::sweep(session, &place.world, to);
     let stale = &to.counters().stale_versions;
     assert_eq!(stale.load(Ordering::Relaxed), 0);

@@ -1,30 +1,43 @@
-//! A table's rows in another storage, with all that snapshots may still see of them: what CLUSTER, VACUUM FULL and a change of the tablespace
-//! ask for. The caller's lock keeps everybody else out of both tables.
+//! A table's rows in another storage, with all that snapshots may still see of them: what CLUSTER,
+//! VACUUM FULL and a change of the tablespace ask for. The caller's lock keeps everybody else out
+//! of both tables.
 //!
 //! Protocol:
 //!
-//! 1. **Versions keep their makers.** A row's committed states go along with their transaction ids and commands, from the newest down to
-//!    the first that everybody sees. So a snapshot that is older than the copy sees in it what it saw in the table. Nobody else has
-//!    unfinished work here: a running or prepared transaction would hold a lock.
-//! 2. **The copy is no change.** Committed states are known to be committed, and have no operation: commit and abort have nothing to do
-//!    with them. The storage was made by this transaction, and goes with it.
-//! 3. **The own newest state** of a row, a deletion too, is put on top as a change of the current (sub)transaction, with its operation. The
-//!    storage ends no later than that. Own states between are seen by nobody: no query of the transaction reads the table meanwhile.
-//!    Own row locks stay behind. The caller's lock, which ends when the storage does or with the transaction, is the stronger one.
-//! 4. **The log is told at the end** (`log.rs`), as of any change: of each row that is not dead the newest committed state, as an insert, and
-//!    behind these the operations. Only what is told is marked as LOGGED. So checkpoints hold that, and not the older states, which nobody sees
-//!    after a restart. A row that is dead but seen by somebody is not told at all.
-//! 5. **Replay makes the rows of this transaction**, for the older states are not in the log. The log says that the storage is a
-//!    copy, and replay notes which transaction made it ([`TableRef::copied_by`]). A snapshot of a standby that does not see this transaction must not
-//!    read the storage: it would miss every row. The caller raises instead. A storage that a checkpoint had while its creator ran counts as a copy, too.
+//! 1. **Versions keep their makers.** A row's committed states go along with their transaction ids
+//!    and commands, from the newest down to the first that everybody sees. So a snapshot that is
+//!    older than the copy sees in it what it saw in the table. Nobody else has unfinished work
+//!    here: a running or prepared transaction would hold a lock.
+//! 2. **The copy is no change.** Committed states are known to be committed, and have no operation:
+//!    commit and abort have nothing to do with them. The storage was made by this transaction, and
+//!    goes with it.
+//! 3. **The own newest state** of a row, a deletion too, is put on top as a change of the current
+//!    (sub)transaction, with its operation. The storage ends no later than that. Own states between
+//!    are seen by nobody: no query of the transaction reads the table meanwhile. Own row locks stay
+//!    behind. The caller's lock, which ends when the storage does or with the transaction, is the
+//!    stronger one.
+//! 4. **The log is told at the end** (`log.rs`), as of any change: of each row that is not dead the
+//!    newest committed state, as an insert, and behind these the operations. Only what is told is
+//!    marked as LOGGED. So checkpoints hold that, and not the older states, which nobody sees after
+//!    a restart. A row that is dead but seen by somebody is not told at all.
+//! 5. **Replay makes the rows of this transaction**, for the older states are not in the log. The
+//!    log says that the storage is a copy, and replay notes which transaction made it
+//!    ([`TableRef::copied_by`]). A snapshot of a standby that does not see this transaction must
+//!    not read the storage: it would miss every row. The caller raises instead. A storage that a
+//!    checkpoint had while its creator ran counts as a copy, too.
 //!
 //! What could break it, and why it does not:
-//! - The sweeper takes states out of both tables meanwhile. It takes what nobody sees; the reader is pinned; and the newest committed state of a
-//!   row stays, since nobody commits another one. So what is listed for the log stays where it is.
-//! - A clock unwinds in the middle of a row: it is asked about a whole chain before anything is made of it.
-//! - A checkpoint between copy and log has the storage without rows, or not at all. Their records are behind its redo position.
-//! - A crash behind the log and before the commit record: the storage's creator did not commit, and it is doomed with all that is in it.
-//! - The row is changed, or deleted, behind the copy by the same transaction: the copied state is logged first, in a record of its own.
+//! - The sweeper takes states out of both tables meanwhile. It takes what nobody sees; the reader
+//!   is pinned; and the newest committed state of a row stays, since nobody commits another one. So
+//!   what is listed for the log stays where it is.
+//! - A clock unwinds in the middle of a row: it is asked about a whole chain before anything is
+//!   made of it.
+//! - A checkpoint between copy and log has the storage without rows, or not at all. Their records
+//!   are behind its redo position.
+//! - A crash behind the log and before the commit record: the storage's creator did not commit, and
+//!   it is doomed with all that is in it.
+//! - The row is changed, or deleted, behind the copy by the same transaction: the copied state is
+//!   logged first, in a record of its own.
 
 use super::insert::check_length;
 use super::{Kind, Transaction};
@@ -65,13 +78,16 @@ pub struct CopiedRow {
     pub dead: u64,
 }
 
-/// A copy of one table into another one, which the current (sub)transaction has made and nobody has used.
+/// A copy of one table into another one, which the current (sub)transaction has made and nobody has
+/// used.
 pub struct TableCopy<'a, C> {
     session: &'a Session,
     clock: &'a C,
     from: TableRef,
     to: TableRef,
     xid: Xid,
+    /// What a committed transaction below this superseded is seen by nobody.
+    horizon: Xid,
     body: Vec<u8>,
 }
 
@@ -91,8 +107,15 @@ impl<'a, C: Clock> TableCopy<'a, C> {
             from,
             to,
             xid,
+            horizon: session.horizon(),
             body: Vec::new(),
         }
+    }
+
+    /// The caller knows that what was superseded below this is seen by nobody who can read the
+    /// table: the engine's own horizon is that of a moment ago, and of all tables.
+    pub fn raise_horizon(&mut self, horizon: Xid) {
+        self.horizon = self.horizon.max(horizon);
     }
 
     /// Copies a row, if it is meant. With `form` each state gets a new body.
@@ -110,7 +133,7 @@ impl<'a, C: Clock> TableCopy<'a, C> {
             return Ok(result);
         };
         judge(top, self.clock)?;
-        let seen = Seen::from(top, self.session.horizon());
+        let seen = Seen::from(top, self.horizon);
         let newest = seen.clone().next();
         if which == Which::Gone && newest.is_some_and(|newest| !newest.is_tombstone()) {
             return Ok(result);
@@ -216,7 +239,8 @@ fn chain(top: VersionRef) -> impl Iterator<Item = VersionRef> {
     std::iter::successors(Some(top), VersionRef::next)
 }
 
-/// The states that somebody may see, newest first: the newest of the own transaction, and the committed ones down to the first that all see.
+/// The states that somebody may see, newest first: the newest of the own transaction, and the
+/// committed ones down to the first that all see.
 #[derive(Clone)]
 struct Seen {
     at: Option<VersionRef>,

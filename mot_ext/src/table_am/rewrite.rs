@@ -4,7 +4,7 @@
 //! which order, and what the catalogs say of columns.
 use super::relation::size_bytes;
 use super::tid;
-use crate::clock::PgClock;
+use crate::clock::{PgClock, widen};
 use crate::fdw::tuple;
 use crate::fdw::write::or_raise;
 use crate::pg::interrupts;
@@ -50,7 +50,7 @@ pub unsafe fn copy_for_cluster(
     new: pg_sys::Relation,
     index: pg_sys::Relation,
     _sorts: bool,
-    _horizon: pg_sys::TransactionId,
+    horizon: pg_sys::TransactionId,
     _frozen_below: *mut pg_sys::TransactionId,
     _multixacts_from: *mut pg_sys::MultiXactId,
     rows: *mut f64,
@@ -60,6 +60,7 @@ pub unsafe fn copy_for_cluster(
     // SAFETY: as core calls it: open relations of one row type, locked exclusively, and places to fill.
     unsafe {
         let mut copy = Copy::begin(storage::table(old), storage::table(new));
+        copy.rows.raise_horizon(widen(horizon));
         let mut former = Former::new(old, new);
         if index.is_null() {
             report(
