@@ -72,7 +72,7 @@ pub fn binary_upgrade() -> ! {
         ERRCODE_FEATURE_NOT_SUPPORTED,
         "pg_upgrade does not bring the rows of memory-optimized tables along",
         "The tables would be empty in the new cluster. The old cluster is as it was.",
-        "Use pg_dump --include-foreign-data=mot and a new cluster; or keep the rows in heap tables meanwhile, and drop the memory-optimized ones."
+        "Use pg_dump and a new cluster (--include-foreign-data=mot for foreign tables); or keep the rows in heap tables meanwhile, and drop the memory-optimized ones."
     )
 }
 

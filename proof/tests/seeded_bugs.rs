@@ -15,12 +15,20 @@ use tpcc::engine::Engine;
 const RUN: Duration = Duration::from_secs(2);
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// What keeps the rows of memory-optimized tables: those of the access method, or as `MOT_TABLES` says.
+fn engine() -> Engine {
+    match std::env::var("MOT_TABLES").as_deref() {
+        Ok("foreign") => Engine::Mot,
+        _ => Engine::MotTable,
+    }
+}
+
 fn history(servers: &mut Servers, level: Level, kind: Kind, switch: &str, seed: u64) -> History {
     let plan = Plan {
         level,
         kind,
         tables: Tables::Mot,
-        mot: Engine::Mot,
+        mot: engine(),
         connections: 8,
         duration: RUN,
         seed,

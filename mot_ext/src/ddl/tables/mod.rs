@@ -10,6 +10,7 @@
 //! | `btree_moments`, `flips`, `on_conflict` | the moments in which core must see a btree |
 //! | `defaults` | `default_table_access_method = mot`, and what cannot be memory-optimized |
 //! | `tablespace` | ALTER INDEX ... SET TABLESPACE |
+//! | `row_memory` | rows of BEFORE triggers beside data-modifying WITH parts |
 //! | `index_order` | what the planner may believe of the order of an index |
 //!
 //! May be called by the hooks of `ddl`, `compiled` and the planner; calls `storage`, and of `ddl`
@@ -22,6 +23,7 @@ pub mod index_order;
 mod names_back;
 #[cfg(not(feature = "pg18"))]
 pub mod on_conflict;
+pub mod row_memory;
 mod tablespace;
 mod whose_index;
 
