@@ -15,20 +15,12 @@ use tpcc::engine::Engine;
 const RUN: Duration = Duration::from_secs(2);
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What keeps the rows of memory-optimized tables: those of the access method, or as `MOT_TABLES` says.
-fn engine() -> Engine {
-    match std::env::var("MOT_TABLES").as_deref() {
-        Ok("foreign") => Engine::Mot,
-        _ => Engine::MotTable,
-    }
-}
-
 fn history(servers: &mut Servers, level: Level, kind: Kind, switch: &str, seed: u64) -> History {
     let plan = Plan {
         level,
         kind,
         tables: Tables::Mot,
-        mot: engine(),
+        mot: Engine::Mot,
         connections: 8,
         duration: RUN,
         seed,
@@ -134,7 +126,7 @@ fn each_step_left_out_is_found_within_a_minute() {
 fn the_lock_step_tester_finds_a_missing_second_judgement() {
     let run = Command::new(env!("CARGO_BIN_EXE_proof"))
         .env_remove("PROOF_URL")
-        .args(["differential", "--seconds", "60"])
+        .args(["differential", "--seconds", "60", "--tables", "foreign"])
         .args(["--test-switch", "skip-update-recheck"])
         .output()
         .unwrap();
