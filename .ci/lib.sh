@@ -21,16 +21,19 @@ fi
 # A server that inherits it puts Rust backtraces into the details of errors, and the expected output differs.
 unset RUST_BACKTRACE
 
-# Which memory-optimized tables the scripts make: `method` (CREATE TABLE ... USING mot) or `foreign` (CREATE FOREIGN TABLE ... SERVER mot).
+# Which memory-optimized tables the scripts make: `method` (CREATE TABLE ... USING mot) or `foreign` (CREATE FOREIGN TABLE ... SERVER mot); to compare
+# with, some make heap tables of them (`heap`).
 export MOT_TABLES=${MOT_TABLES:-method}
-case $MOT_TABLES in
-  method) tables_form='s/\bFOREIGN TABLE\b/TABLE/g; s/\bSERVER mot\b/USING mot/g' ;;
-  foreign) tables_form= ;;
-  *) echo "MOT_TABLES is $MOT_TABLES: method or foreign" >&2; exit 2 ;;
-esac
 
-# Scripts write their statements for foreign tables. This is a filter, or with -i FILE... a change in place, that gives the form asked for.
-in_form() { sed -E "$@" -e "$tables_form"; }
+# Statements are written for foreign tables. Filters them, or with -i FILE... changes files, into the form that MOT_TABLES asks for.
+in_form() {
+  case $MOT_TABLES in
+    method) sed -E "$@" -e 's/\bFOREIGN TABLE\b/TABLE/g; s/\bforeign table\b/table/g; s/\bmot_foreign_index\b/mot_index/g; s/\bSERVER mot\b/USING mot/g' ;;
+    heap) sed -E "$@" -e 's/\bFOREIGN TABLE\b/TABLE/g; s/\bforeign table\b/table/g; s/\bmot_foreign_index\b/mot_index/g; s/ SERVER mot\b//g; s/ USING mot\b/ USING heap/g' ;;
+    foreign) sed -E "$@" -e '' ;;
+    *) echo "MOT_TABLES is $MOT_TABLES: method, foreign or heap" >&2; return 2 ;;
+  esac
+}
 
 # With the seconds since the script began, so that a log shows where the time goes.
 say() { printf '\n== %s (at %s s)\n' "$*" "$SECONDS"; }

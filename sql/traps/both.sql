@@ -182,4 +182,22 @@ RESET lock_timeout;
 COMMIT PREPARED :'prepared';
 INSERT INTO seen SELECT :'method', '22 no more: DELETE', attempt('DELETE FROM many_children WHERE id = 7; DELETE FROM many WHERE id = 7');
 INSERT INTO seen SELECT :'method', '23 rows and children', concat(count(*), ' ', sum(n), ' ', (SELECT count(*) FROM many_children)) FROM many;
+
+-- The proposed row is a BEFORE trigger's, and a WITH part that has triggers, too, runs beside it.
+CREATE TABLE proposed (id int PRIMARY KEY, v text);
+CREATE FUNCTION lengthen() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.v := NEW.v || ', longer'; RETURN NEW; END $$;
+CREATE TRIGGER lengthen BEFORE INSERT OR UPDATE ON proposed FOR EACH ROW EXECUTE FUNCTION lengthen();
+INSERT INTO proposed VALUES (1, 'one'), (2, 'two');
+WITH part AS (INSERT INTO proposed SELECT g, repeat('z', 100) FROM generate_series(10, 20) g RETURNING id)
+INSERT INTO proposed AS t VALUES (1, 'new') ON CONFLICT (id) DO UPDATE SET v = (SELECT count(*) FROM part) || excluded.v;
+WITH part AS (INSERT INTO proposed VALUES (30, repeat('y', 100)) RETURNING id)
+INSERT INTO proposed AS t VALUES (2, 'newer') ON CONFLICT (id) DO UPDATE SET v = excluded.v WHERE (SELECT count(*) FROM part WHERE id > t.id) > 0;
+INSERT INTO seen SELECT :'method', '24 EXCLUDED of a trigger', string_agg(proposed::text, ' ' ORDER BY id) FROM proposed WHERE id < 10;
+CREATE TABLE proposed_parted (id int PRIMARY KEY, v text) PARTITION BY RANGE (id);
+CREATE TABLE proposed_part PARTITION OF proposed_parted FOR VALUES FROM (0) TO (100);
+CREATE TRIGGER lengthen BEFORE INSERT OR UPDATE ON proposed_parted FOR EACH ROW EXECUTE FUNCTION lengthen();
+INSERT INTO proposed_parted VALUES (1, 'one');
+WITH part AS (INSERT INTO proposed SELECT g, repeat('x', 100) FROM generate_series(40, 50) g RETURNING id),
+  upserted AS (INSERT INTO proposed_parted AS t VALUES (1, 'new') ON CONFLICT (id) DO UPDATE SET v = (SELECT count(*) FROM part) || excluded.v RETURNING *)
+INSERT INTO seen SELECT :'method', '25 the same in partitions, in WITH', upserted::text FROM upserted;
 RESET default_table_access_method;

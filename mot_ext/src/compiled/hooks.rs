@@ -223,6 +223,7 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
         crate::fdw::note_routing(query);
         #[cfg(not(feature = "pg18"))]
         crate::ddl::tables::on_conflict::started(query, flags);
+        crate::ddl::tables::row_memory::started(query, flags);
     }
 }
 
@@ -296,6 +297,7 @@ unsafe extern "C-unwind" fn end(query: *mut pg_sys::QueryDesc) {
         }
         #[cfg(not(feature = "pg18"))]
         crate::ddl::tables::on_conflict::ends(query);
+        crate::ddl::tables::row_memory::ends(query);
         match HOOKS.previous.get().end {
             Some(next) => next(query),
             None => standard_end(query),

@@ -5,6 +5,7 @@ use crate::clock::narrow;
 use crate::ddl::tables;
 use crate::fdw::size;
 use crate::horizon;
+use crate::pg;
 use crate::pg::version::table_am as version;
 use crate::{errors, session, storage, xact};
 use mot_engine::{FileKey, Slot, TableRef};
@@ -38,6 +39,7 @@ pub unsafe fn set_new_file(
 ) {
     // SAFETY: as core calls it: a locked relation whose catalog rows still name the former file, if there is one.
     unsafe {
+        // Before anything is asked of the engine: the new cluster may be without it.
         if pg_sys::IsBinaryUpgrade {
             errors::binary_upgrade();
         }
@@ -95,7 +97,12 @@ pub unsafe fn vacuum(
         let began = pg_sys::GetCurrentTimestamp();
         let storage = storage::table(relation);
         let rows = size::row_count(storage);
-        let resolved_below = narrow(horizon::judged::told());
+        let resolved_below = if pg::is_under_postmaster() {
+            narrow(horizon::judged::told())
+        } else {
+            // Nobody resolves anything in single-user mode. The next start reads from the log what ends here.
+            pg_sys::GetOldestNonRemovableTransactionId(relation)
+        };
         let multixacts_from = pg_sys::GetOldestMultiXactId();
         version::update_statistics(
             relation,

@@ -11,6 +11,7 @@
 //! | `defaults` | `default_table_access_method = mot`, and what cannot be memory-optimized |
 //! | `concurrently` | DROP INDEX and REFRESH MATERIALIZED VIEW CONCURRENTLY |
 //! | `tablespace` | ALTER INDEX ... SET TABLESPACE |
+//! | `row_memory` | rows of BEFORE triggers beside data-modifying WITH parts |
 //! | `index_order` | what the planner may believe of the order of an index |
 //!
 //! May be called by the hooks of `ddl`, `compiled` and the planner; calls `storage`, and of `ddl`
@@ -24,6 +25,7 @@ pub mod index_order;
 mod names_back;
 #[cfg(not(feature = "pg18"))]
 pub mod on_conflict;
+pub mod row_memory;
 mod tablespace;
 mod whose_index;
 
