@@ -28,6 +28,7 @@ CREATE TABLE h (a int PRIMARY KEY, b text);
 \pset tuples_only on
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
+SET jit = off;
 SELECT alike('INSERT INTO m SELECT g, ''b'' || g FROM generate_series(1, 6) g');
 SELECT alike('ALTER TABLE m ADD COLUMN c int DEFAULT 7');
 SELECT alike('INSERT INTO m VALUES (7, ''b7'', 8), (8, ''b8'', NULL), (9, ''b9'', 6)');

@@ -42,6 +42,8 @@ fn makes_tables() -> bool {
 pub unsafe fn plain(statement: &Statement, node: *mut pg_sys::CreateStmt) -> bool {
     // SAFETY: a live node of this type.
     unsafe {
+        // As core, before a name is looked up.
+        refuse_read_only(c"CREATE TABLE");
         if !can_be_mot(node) || !makes_tables() {
             references::refuse_references_to_mot((*node).tableElts);
             return as_partition(statement, node);
@@ -100,7 +102,7 @@ pub unsafe fn from_query(statement: &Statement, node: *mut pg_sys::CreateTableAs
     // SAFETY: a live node of this type.
     unsafe {
         if settings::CREATE_TABLES.get() {
-            // Before a name is looked up.
+            // As core, before a name is looked up.
             refuse_read_only(tag_name(node));
         }
         let makes_mot = is_to_be_mot(node);
@@ -127,15 +129,18 @@ pub unsafe fn explained(statement: &Statement, node: *mut pg_sys::ExplainStmt) -
         if made.is_null() || nodes::tag(made) != T_CreateTableAsStmt || !runs {
             return false;
         }
-        let rel = (*(*made.cast::<pg_sys::CreateTableAsStmt>()).into).rel;
-        if (*rel).relpersistence as u8 != pg_sys::RELPERSISTENCE_TEMP {
+        let made = made.cast::<pg_sys::CreateTableAsStmt>();
+        let persistence = (*(*(*made).into).rel).relpersistence as u8;
+        if (*made).objtype == pg_sys::ObjectType::OBJECT_TABLE
+            && persistence != pg_sys::RELPERSISTENCE_TEMP
+        {
             // Before a name is looked up; core asks nobody.
-            refuse_read_only(tag_name(made.cast()));
+            refuse_read_only(tag_name(made));
         }
-        if !is_to_be_mot(made.cast()) {
+        if !is_to_be_mot(made) {
             return false;
         }
-        if !passes_by(made.cast()) {
+        if !passes_by(made) {
             unsupported(
                 "EXPLAIN ANALYZE cannot create a memory-optimized table",
                 "Use EXPLAIN ANALYZE with the query itself, or set mot.create_tables = off for a heap table.",
