@@ -262,7 +262,8 @@ fn a_tuple_id_of_two_states_is_ambiguous() {
     assert_eq!(at(0, None), StateAt::Ambiguous);
     assert_eq!(place.at(&me, slot, 1), Some(1));
     assert_eq!(place.at(&me, slot, ORDINALS - 1), Some(8191));
-    // Nor does a snapshot that sees what they replaced tell which is meant, but one that sees the newer.
+    // Nor does a snapshot that sees what they replaced tell which is meant, but one that sees the
+    // newer.
     let before = me.snapshot(1);
     assert_eq!(at(0, Some(&before)), StateAt::Ambiguous);
     let after = me.snapshot(2);

@@ -1,11 +1,13 @@
 //! A row's entries in all indexes of its table.
 //!
-//! One index after the other, each descent would wait alone for what it misses. So all keys are encoded first, all trees are gone down side by
-//! side, and each key is then entered at the spot where its way ended: the same descents, no more of them, with their misses overlapping. Between
-//! finding a spot and using it others may change the tree, and so may we (judging a candidate prunes rows): the tree notices (`mot_index`).
+//! One index after the other, each descent would wait alone for what it misses. So all keys are
+//! encoded first, all trees are gone down side by side, and each key is then entered at the spot
+//! where its way ended: the same descents, no more of them, with their misses overlapping. Between
+//! finding a spot and using it others may change the tree, and so may we (judging a candidate
+//! prunes rows): the tree notices (`mot_index`).
 //!
-//! Which index stands in the way of a row is told as if it went in order: the first one does, and a key that cannot be encoded is told of after
-//! all indexes before its own.
+//! Which index stands in the way of a row is told as if it went in order. The first one does, and a
+//! key that cannot be encoded is told of after all indexes before its own.
 
 use super::append_slot;
 use super::enter::{EntryOutcome, enter_at};
@@ -38,8 +40,9 @@ struct Coming {
     form: EntryForm,
 }
 
-/// Makes sure of a version's entries, but for those that `below`, the state it was put upon, has as well. With `clock`, keys of unique indexes that
-/// are not dropped are entered only if no other live row has them. The caller is pinned.
+/// Makes sure of a version's entries, but for those that `below`, the state it was put upon, has as
+/// well. With `clock`, keys of unique indexes that are not dropped are entered only if no other
+/// live row has them. The caller is pinned.
 pub(crate) fn enter_row<C: Clock>(
     session: &Session,
     table: TableRef,
@@ -61,8 +64,9 @@ pub(crate) fn enter_row<C: Clock>(
                     end = Some(Ok(()));
                     break;
                 };
-                // One that this transaction dropped need not take the row: the drop is not taken back without it. Nor, where the log is replayed, one that
-                // the server may have had no more.
+                // One that this transaction dropped need not take the row: the drop is not taken
+                // back without it. Nor, where the log is replayed, one that the server may have had
+                // no more.
                 let is_optional = clock.is_none() || index.is_dropped();
                 match encode(
                     session,
@@ -186,7 +190,8 @@ fn enter_together<C: Clock>(
         let Coming { index, form } = *coming;
         let tree = tree(index);
         let clock = clock.filter(|_| !index.is_dropped());
-        // SAFETY: no spot, or it was found below for this key in this tree, and the caller is pinned since.
+        // SAFETY: no spot, or it was found below for this key in this tree, and the caller is
+        // pinned since.
         let outcome = unsafe {
             enter_at(
                 session, table, index, form, &tree, spot, key, scratch, slot, clock,
@@ -267,7 +272,8 @@ mod tests {
         }
     }
 
-    /// More indexes than are entered together; one of the first and one of the last may refuse a row.
+    /// More indexes than are entered together; one of the first and one of the last may refuse a
+    /// row.
     fn definitions() -> Vec<IndexDefinition> {
         (0..KEYS_TOGETHER as u32 + 3)
             .map(|number| match number {

@@ -1,8 +1,8 @@
 //! Tables and indexes that come and go with a transaction.
 //!
-//! The caller holds PostgreSQL's lock: AccessExclusive for creating, dropping and truncating tables and for dropping indexes, at least Share
-//! for creating an index (nobody else writes). What aborts or is dropped goes to the catalog's doomed lists; the
-//! reclaimer frees it (`free.rs`).
+//! The caller holds PostgreSQL's lock: AccessExclusive for creating, dropping and truncating tables
+//! and for dropping indexes, at least Share for creating an index (nobody else writes). What aborts
+//! or is dropped goes to the catalog's doomed lists; the reclaimer frees it (`free.rs`).
 
 use super::free::free_index;
 use super::{Kind, Transaction};
@@ -63,8 +63,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// A new, empty storage with the same indexes in place of the old one. May use the arena's reserve: it takes a header for each, and more
-    /// than that comes back after commit.
+    /// A new, empty storage with the same indexes in place of the old one. May use the arena's
+    /// reserve: it takes a header for each, and more than that comes back after commit.
     pub fn truncate_table(
         &mut self,
         session: &Session,
@@ -111,7 +111,8 @@ impl Transaction {
                 .next_index_id
                 .fetch_add(1, Ordering::Relaxed),
         );
-        // Until it is published: whoever takes a version out removes the entries of the indexes he finds.
+        // Until it is published: whoever takes a version out removes the entries of the indexes he
+        // finds.
         let _quiet = Quiet::begin(table);
         let index = Unpublished {
             session,
@@ -169,7 +170,8 @@ impl Transaction {
     }
 }
 
-/// An index that is freed, with what it holds, unless it is published: also when the clock unwinds out of its build.
+/// An index that is freed, with what it holds, unless it is published: also when the clock unwinds
+/// out of its build.
 struct Unpublished<'a> {
     session: &'a Session,
     index: IndexRef,
@@ -201,8 +203,8 @@ pub(crate) fn allocate_table(
     let bytes = size_of::<TableStorage>();
     let block = session.local.allocate(bytes, Purpose::Catalog, urgency)?;
     let storage = block.cast::<TableStorage>();
-    // SAFETY: the block is ours and that large; all-zero is an empty storage, to which identity and creator are added before anybody
-    // can reach it.
+    // SAFETY: the block is ours and that large; all-zero is an empty storage, to which identity and
+    // creator are added before anybody can reach it.
     unsafe {
         block.write_bytes(0, bytes);
         let storage = storage.as_ptr();

@@ -23,7 +23,8 @@ pub enum Entered {
 }
 
 impl Transaction {
-    /// Makes sure of every index entry of a version this transaction just installed. Calling it again, after a wait, is fine.
+    /// Makes sure of every index entry of a version this transaction just installed. Calling it
+    /// again, after a wait, is fine.
     pub fn enter(
         &mut self,
         session: &Session,
@@ -53,7 +54,8 @@ impl Transaction {
         })
     }
 
-    /// Whether inserting this body would meet a live row with the same key (of `only`, if given); changes nothing.
+    /// Whether inserting this body would meet a live row with the same key (of `only`, if given);
+    /// changes nothing.
     pub fn probe(
         &self,
         session: &Session,

@@ -1,8 +1,8 @@
 //! From core's scan keys to key ranges.
 //!
-//! The conditions on leading columns that fix a value each (`=`, `= ANY`, IS NULL) become prefixes, those on the next
-//! column a range. Core evaluates the rest, and whatever the range does not hold exactly, over the row
-//! (`xs_recheck`).
+//! The conditions on leading columns that fix a value each (`=`, `= ANY`, IS NULL) become prefixes,
+//! those on the next column a range. Core evaluates the rest, and whatever the range does not hold
+//! exactly, over the row (`xs_recheck`).
 use crate::fdw::bounds::Bounds;
 use crate::fdw::{Key, Test, Value};
 use crate::keys;

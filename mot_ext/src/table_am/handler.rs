@@ -1,7 +1,7 @@
 //! The routine that core finds by the access method's handler.
 //!
-//! The handler answers without `shared_preload_libraries`: `\d`, DROP and pg_dump may open a table. The first touch of
-//! a table's storage is what raises 55000.
+//! The handler answers without `shared_preload_libraries`: `\d`, DROP and pg_dump may open a table.
+//! The first touch of a table's storage is what raises 55000.
 use super::{fetch, insert, lock, parallel, relation, sample, scan, slot, speculative, update};
 use crate::errors;
 use crate::pg::guard::guarded;
@@ -183,7 +183,8 @@ unsafe fn build_foreign_index(
     errors::foreign_index()
 }
 
-/// `index_validate_scan`: the second phase of CREATE INDEX CONCURRENTLY, which is refused before the first.
+/// `index_validate_scan`: the second phase of CREATE INDEX CONCURRENTLY, which is refused before
+/// the first.
 unsafe fn validate_index(
     _table: pg_sys::Relation,
     _index: pg_sys::Relation,

@@ -10,11 +10,12 @@ use mot_engine::{FileKey, Slot};
 use pgrx::pg_sys;
 use std::ffi::c_char;
 
-/// Rows of a block at least. A block has no meaning but for who takes samples, so it is as large as a heap's.
+/// Rows of a block at least. A block has no meaning but for who takes samples, so it is as large as
+/// a heap's.
 const ROWS_PER_BLOCK_MIN: u64 = 64;
 
-/// Blocks of a table at most: from this number on ANALYZE of 15 and 16, which reads ahead in the table's empty file,
-/// looks for the file's second segment, and raises.
+/// Blocks of a table at most. ANALYZE of 15 and 16 reads ahead in the table's empty file. From this
+/// number on it looks for the file's second segment, and raises.
 const BLOCKS_MAX: u64 = (1 << 30) / pg_sys::BLCKSZ as u64 - 1;
 
 /// Rows that share a block number in samples, of a table with so many row ids.
@@ -34,7 +35,8 @@ pub unsafe fn set_new_file(
     frozen_below: *mut pg_sys::TransactionId,
     multixacts_from: *mut pg_sys::MultiXactId,
 ) {
-    // SAFETY: as core calls it: a locked relation whose catalog rows still name the former file, if there is one.
+    // SAFETY: as core calls it: a locked relation whose catalog rows still name the former file, if
+    // there is one.
     unsafe {
         if persistence as u8 != pg_sys::RELPERSISTENCE_PERMANENT {
             errors::unsupported(
@@ -57,8 +59,9 @@ pub unsafe fn set_new_file(
     }
 }
 
-/// `relation_nontransactional_truncate`: of a table whose file the same subtransaction has made, so that a rollback
-/// takes the table or the file. The new storage has the file's name, and the same indexes.
+/// `relation_nontransactional_truncate`: of a table whose file the same subtransaction has made, so
+/// that a rollback takes the table or the file. The new storage has the file's name, and the same
+/// indexes.
 pub unsafe fn empty(relation: pg_sys::Relation) {
     // SAFETY: as core calls it: an open relation, locked exclusively.
     unsafe {
@@ -100,8 +103,8 @@ pub unsafe fn copy_for_cluster(
     )
 }
 
-/// `relation_vacuum`: the sweeper has done the work, or will. What is known of the oldest outcome that anybody may still
-/// ask for is written into pg_class, so that core may cut its commit log.
+/// `relation_vacuum`: the sweeper has done the work, or will. What is known of the oldest outcome
+/// that anybody may still ask for is written into pg_class, so that core may cut its commit log.
 pub unsafe fn vacuum(
     relation: pg_sys::Relation,
     _parameters: *mut pg_sys::VacuumParams,
@@ -124,7 +127,8 @@ pub unsafe fn vacuum(
     }
 }
 
-/// `relation_size`: of the blocks that samples are made of. Rows lie in memory: `mot.stat_tables` has their bytes.
+/// `relation_size`: of the blocks that samples are made of. Rows lie in memory: `mot.stat_tables`
+/// has their bytes.
 pub unsafe fn size_bytes(relation: pg_sys::Relation, fork: pg_sys::ForkNumber::Type) -> u64 {
     if fork != pg_sys::ForkNumber::MAIN_FORKNUM && fork != pg_sys::ForkNumber::InvalidForkNumber {
         return 0;
@@ -138,7 +142,8 @@ pub unsafe fn needs_toast_table(_relation: pg_sys::Relation) -> bool {
     false
 }
 
-/// `relation_estimate_size`: the engine's exact count, and what the open transaction has added to it.
+/// `relation_estimate_size`: the engine's exact count, and what the open transaction has added to
+/// it.
 pub unsafe fn estimate_size(
     relation: pg_sys::Relation,
     _widths: *mut i32,

@@ -5,14 +5,15 @@ use crate::{errors, session, storage};
 use mot_engine::{Slot, StateAt, VersionRef};
 use pgrx::pg_sys::{self, SnapshotType::SNAPSHOT_MVCC};
 
-/// The MVCC snapshots by which an id may have been read, of which the first is the one by which it was read, if that
-/// is known: the one given. SnapshotAny tells nothing. But where no trigger queues ids, only the running statement
-/// has any, and has read them by the active snapshot.
+/// The MVCC snapshots by which an id may have been read. The first is the one by which it was read,
+/// if that is known: the one given. SnapshotAny tells nothing. But where no trigger queues ids,
+/// only the running statement has any, and has read them by the active snapshot.
 unsafe fn readings(
     relation: pg_sys::Relation,
     snapshot: pg_sys::Snapshot,
 ) -> [Option<PgSnapshot<'static>>; 2] {
-    // SAFETY: the caller's snapshot is NULL or valid; an active one is registered as long as the statement runs.
+    // SAFETY: the caller's snapshot is NULL or valid; an active one is registered as long as the
+    // statement runs.
     unsafe {
         let reading = |snapshot: pg_sys::Snapshot| {
             let is_mvcc = !snapshot.is_null() && (*snapshot).snapshot_type == SNAPSHOT_MVCC;
@@ -46,13 +47,14 @@ unsafe fn queues_ids(relation: pg_sys::Relation) -> bool {
     }
 }
 
-/// The version that a tuple id names to a change, a lock or a fetch of whatever is there. Raises where two versions
-/// have the id: 54000 if the transaction made both, else 40001.
+/// The version that a tuple id names to a change, a lock or a fetch of whatever is there. Raises
+/// where two versions have the id: 54000 if the transaction made both, else 40001.
 ///
 /// The statement's snapshot keeps it, or the transaction that made, replaced or locked it.
 ///
 /// # Safety
-/// The relation is an open table; the snapshot is NULL or valid, and registered or active if it is an MVCC snapshot.
+/// The relation is an open table; the snapshot is NULL or valid, and registered or active if it is
+/// an MVCC snapshot.
 pub unsafe fn named(
     relation: pg_sys::Relation,
     name: Name,
@@ -71,7 +73,8 @@ pub unsafe fn named(
     }
 }
 
-/// As [`named`], of a tuple id that core passes; with the row. The row of an id that names no version is there, too.
+/// As [`named`], of a tuple id that core passes; with the row. The row of an id that names no
+/// version is there, too.
 ///
 /// # Safety
 /// As for [`named`]; `tid` points to a tuple id.

@@ -1,4 +1,5 @@
-//! Core's cumulative statistics: what heapam counts, by the functions and counters that its macros use.
+//! Core's cumulative statistics: what heapam counts, by the functions and counters that its macros
+//! use.
 use crate::pg::version::table_am as version;
 use pgrx::pg_sys;
 

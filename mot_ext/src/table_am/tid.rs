@@ -5,7 +5,8 @@ use pgrx::pg_sys;
 /// Rows that share a block number. With the ordinals of each they take the offsets 1 to 32,768.
 const ROWS_PER_BLOCK: u64 = 4;
 
-/// The highest block number: the top bit is kept for ids that an index of another access method could store.
+/// The highest block number: the top bit is kept for ids that an index of another access method
+/// could store.
 const BLOCK_MAX: u64 = (1 << 31) - 1;
 
 const _: () = assert!(ROWS_PER_BLOCK * ORDINALS as u64 <= 1 << 15);
@@ -69,7 +70,8 @@ pub fn number(row: Slot, version: VersionRef) -> u64 {
     row.0 * u64::from(ORDINALS) + u64::from(version.ordinal().0)
 }
 
-/// The numbers of the names from one tuple id to another, both included. Neither need be one that a version has.
+/// The numbers of the names from one tuple id to another, both included. Neither need be one that a
+/// version has.
 pub fn numbers(lowest: pg_sys::ItemPointerData, highest: pg_sys::ItemPointerData) -> Numbers {
     let first_of_block = |tid: pg_sys::ItemPointerData| {
         let block = u64::from(tid.ip_blkid.bi_hi) << 16 | u64::from(tid.ip_blkid.bi_lo);
