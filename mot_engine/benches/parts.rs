@@ -1,4 +1,5 @@
-//! What single parts of a transaction cost: log records, keys, memory. `cargo bench -p mot_engine --bench parts`.
+//! What single parts of a transaction cost: log records, keys, memory. `cargo bench -p mot_engine
+//! --bench parts`.
 //!
 //! Checkpoints, loading and replay are in `recovery.rs`, whole transactions in `transactions/`.
 

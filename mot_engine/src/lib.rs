@@ -1,7 +1,9 @@
-//! The engine of memory-optimized tables: rows, transactions, indexes, log records, checkpoints and recovery, in memory that processes share.
+//! The engine of memory-optimized tables: rows, transactions, indexes, log records, checkpoints and
+//! recovery, in memory that processes share.
 //!
-//! It knows nothing of PostgreSQL but the bytes of a heap tuple. Who judges transactions ([`clock`]), where the log goes
-//! ([`transaction::Log`]) and what a disk is are traits, so all of it runs in tests without a server.
+//! It knows nothing of PostgreSQL but the bytes of a heap tuple. Who judges transactions
+//! ([`clock`]), where the log goes ([`transaction::Log`]) and what a disk is are traits, so all of
+//! it runs in tests without a server.
 
 // The tests beside the code share `tests/common`, which speaks of the crate by its name.
 #[cfg(test)]

@@ -14,10 +14,12 @@
 //!    transactions known to have committed, ascending: u64 xid
 //!    u32 CRC32C of everything before
 //! ```
-//! Xids are 0 where the definition is settled (creator) or stands (dropper). A file's blocks and digest are 0
-//! unless it comes from a manifest of version 1: such a file belongs to the manifest as a whole.
+//! Xids are 0 where the definition is settled (creator) or stands (dropper). A file's blocks and
+//! digest are 0 unless it comes from a manifest of version 1. Such a file belongs to the manifest
+//! as a whole.
 //!
-//! Parts with one number are of one range, oldest first: the first has all its rows, each further one those with an LSN above `since`.
+//! Parts with one number are of one range, oldest first: the first has all its rows, each further
+//! one those with an LSN above `since`.
 //!
 //! Version 1 has no ranges (neither their slots nor their number), and says of a file: u32 number,
 //! u32 blocks, u64 bytes, u32 digest; all are of the manifest's generation. Version 2 has one part
@@ -61,8 +63,9 @@ pub struct Manifest {
     pub is_final: bool,
     /// Everything logged up to here is in; replay starts here.
     pub redo: Lsn,
-    /// Nothing later than this was seen while writing; WAL was durable up to here. Below `redo` only at the
-    /// end of recovery, when the server has inserted records of its own that are not flushed yet.
+    /// Nothing later than this was seen while writing; WAL was durable up to here. Below `redo`
+    /// only at the end of recovery, when the server has inserted records of its own that are not
+    /// flushed yet.
     pub flushed: Lsn,
     /// Counts the checkpoints of this cluster.
     pub generation: u64,
@@ -72,8 +75,9 @@ pub struct Manifest {
     pub next_table: TableId,
     /// Counters to go on from.
     pub next_index: IndexId,
-    /// The tables and indexes are those of a moment behind this position, which may lie behind `redo`: what a record up to here has made and is not among
-    /// them was gone, its drop committed or its maker rolled back. NONE: nothing is known of that.
+    /// The tables and indexes are those of a moment behind this position, which may lie behind
+    /// `redo`. What a record up to here has made and is not among them was gone, its drop committed
+    /// or its maker rolled back. NONE: nothing is known of that.
     pub defined: Lsn,
     /// Slots of a range; 0 if there are no ranges (version 1).
     pub range_slots: u32,
@@ -81,8 +85,10 @@ pub struct Manifest {
     pub tables: Vec<TableEntry>,
     /// Every file with rows.
     pub files: Vec<FileEntry>,
-    /// Makers of versions that the files do not call committed, and of definitions, that have committed all the same, as became known behind
-    /// the walk: at least those whose commit record lies before `redo`. No later log tells of them, and the commit log may be cut off. Ascending.
+    /// Makers of versions that the files do not call committed, and of definitions, that have
+    /// committed all the same, as became known behind the walk: at least those whose commit record
+    /// lies before `redo`. No later log tells of them, and the commit log may be cut off.
+    /// Ascending.
     pub committed: Vec<Xid>,
 }
 
@@ -120,8 +126,8 @@ pub struct IndexEntry {
     pub definition: IndexDefinition,
 }
 
-/// Rows of consecutive slots, a run of blocks in one file: all rows of a range, or those that were changed after `since`, which count
-/// instead of those in older parts of the range.
+/// Rows of consecutive slots, a run of blocks in one file: all rows of a range, or those that were
+/// changed after `since`, which count instead of those in older parts of the range.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RangeEntry {
     /// The range: its first slot divided by the slots of a range.
@@ -142,8 +148,8 @@ pub struct RangeEntry {
     pub range_rows: u64,
     /// It has every row whose LSN was above; NONE: it has all.
     pub since: Lsn,
-    /// The least LSN of a row with a version that was not known to be committed: such rows must be written again before the commit log
-    /// is cut off.
+    /// The least LSN of a row with a version that was not known to be committed. Such rows must be
+    /// written again before the commit log is cut off.
     pub open_from: Option<Lsn>,
     /// Rows in these blocks, also those that only say that there is none.
     pub entries: u32,
@@ -197,7 +203,8 @@ impl Manifest {
         self.tables.iter().map(of).sum()
     }
 
-    /// Whether it has work of transactions whose outcome it does not tell, or tells in `committed` alone.
+    /// Whether it has work of transactions whose outcome it does not tell, or tells in `committed`
+    /// alone.
     pub fn has_open(&self) -> bool {
         let is_open = |creator: Xid, dropper: Xid| creator.is_some() || dropper.is_some();
         self.tables.iter().any(|table| {

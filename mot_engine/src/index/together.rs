@@ -1,11 +1,13 @@
 //! A row's entries in all indexes of its table.
 //!
-//! One index after the other, each descent would wait alone for what it misses. So all keys are encoded first, all trees are gone down side by
-//! side, and each key is then entered at the spot where its way ended: the same descents, no more of them, with their misses overlapping. Between
-//! finding a spot and using it others may change the tree, and so may we (judging a candidate prunes rows): the tree notices (`mot_index`).
+//! One index after the other, each descent would wait alone for what it misses. So all keys are
+//! encoded first, all trees are gone down side by side, and each key is then entered at the spot
+//! where its way ended: the same descents, no more of them, with their misses overlapping. Between
+//! finding a spot and using it others may change the tree, and so may we (judging a candidate
+//! prunes rows): the tree notices (`mot_index`).
 //!
-//! Which index stands in the way of a row is told as if it went in order: the first one does, and a key that cannot be encoded is told of after
-//! all indexes before its own.
+//! Which index stands in the way of a row is told as if it went in order. The first one does, and a
+//! key that cannot be encoded is told of after all indexes before its own.
 
 use super::append_slot;
 use super::enter::{EntryOutcome, enter_at};
@@ -267,7 +269,8 @@ mod tests {
         }
     }
 
-    /// More indexes than are entered together; one of the first and one of the last may refuse a row.
+    /// More indexes than are entered together; one of the first and one of the last may refuse a
+    /// row.
     fn definitions() -> Vec<IndexDefinition> {
         (0..KEYS_TOGETHER as u32 + 3)
             .map(|number| match number {

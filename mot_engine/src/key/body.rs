@@ -15,7 +15,8 @@
 use super::definition::AttributeLayout;
 use crate::errors::EngineError;
 
-/// Where in a tuple its body starts: what precedes is the engine's stamp, never logged or checkpointed.
+/// Where in a tuple its body starts: what precedes is the engine's stamp, never logged or
+/// checkpointed.
 pub const BODY_OFFSET_BYTES: usize = 18;
 
 /// Length of the body's fixed part, before the null bitmap.
@@ -83,7 +84,8 @@ impl<'a> BodyReader<'a> {
         })
     }
 
-    /// The data of a body that has no NULLs and at least so many attributes; `None` for any other, and for a malformed one.
+    /// The data of a body that has no NULLs and at least so many attributes; `None` for any other,
+    /// and for a malformed one.
     #[inline]
     pub fn data_without_nulls(body: &[u8], attributes: usize) -> Option<&[u8]> {
         let header: &[u8; BODY_HEADER_BYTES] = body.first_chunk()?;

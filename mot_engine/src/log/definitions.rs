@@ -12,8 +12,9 @@
 //!   7 CreateTableOfFile  varint table id, u32 database, u32 tablespace, u32 file; since version 2
 //!   8 HoldsCopies  varint table id; since version 3, behind the table's creation
 //! ```
-//! A truncated table is a new table with the same key and new indexes, and a dropped one. Free is logged by the reclaimer, after the
-//! transaction that dropped (or created and rolled back) has ended and before the memory is used again.
+//! A truncated table is a new table with the same key and new indexes, and a dropped one. Free is
+//! logged by the reclaimer, after the transaction that dropped (or created and rolled back) has
+//! ended and before the memory is used again.
 
 use super::varint::{Cursor, put};
 use super::{LOG_VERSION_MISSING_VALUES, RecordKind, put_header};
@@ -61,7 +62,8 @@ pub enum DefinitionChange {
         /// The table's id.
         table: TableId,
     },
-    /// The transaction that dropped a table, or that created it and was rolled back, has ended, and the server that wrote this freed it.
+    /// The transaction that dropped a table, or that created it and was rolled back, has ended, and
+    /// the server that wrote this freed it.
     FreeTable {
         /// Its id.
         table: TableId,

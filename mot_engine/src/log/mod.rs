@@ -4,8 +4,8 @@
 //! - Pure encoding and decoding. Decoding is total: any bytes give records or an error.
 //! - A row occurs at most once in a record. All changes of a record belong to the transaction id
 //!   the WAL gives with it.
-//! - The bytes are stored for as long as WAL is: a change of form takes a new `LOG_VERSION`, and the
-//!   old ones stay readable. Golden-bytes tests hold the forms still.
+//! - The bytes are stored for as long as WAL is: a change of form takes a new `LOG_VERSION`, and
+//!   the old ones stay readable. Golden-bytes tests hold the forms still.
 //! - No checksum: the WAL has its own.
 
 mod definitions;

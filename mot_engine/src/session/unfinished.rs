@@ -71,7 +71,7 @@ impl Session {
 }
 
 /// The same of an anchor. The caller is pinned. That nobody is to be waited for is final, so it is
-/// said of a chain that still is the same afterwards: a transaction may have put another state on
+/// said of a chain that still is the same afterwards. A transaction may have put another state on
 /// top before it ended, and then the one that was looked at never was the row's.
 pub(crate) fn find_unfinished(
     anchor: &Anchor,

@@ -1,8 +1,10 @@
 //! An index's storage: its definition and the root of its tree.
 //!
-//! Entries: for a *pointed* key (unique index and no NULL in the key, or NULLs not distinct) the tree's value is one slot (shifted, low
-//! bit 0) or, while several rows share the key, a posting block (low bit 1, see `crate::index`). For any other key the slot's number,
-//! in three, four or seven bytes (`crate::index::append_slot`), is appended and the value is the slot. Encoded keys are prefix-free, so both forms live in one tree.
+//! Entries: for a *pointed* key (unique index and no NULL in the key, or NULLs not distinct) the
+//! tree's value is one slot (shifted, low bit 0) or, while several rows share the key, a posting
+//! block (low bit 1, see `crate::index`). For any other key the slot's number, in three, four or
+//! seven bytes (`crate::index::append_slot`), is appended and the value is the slot. Encoded keys
+//! are prefix-free, so both forms live in one tree.
 
 use super::storage::{TableRef, TableStorage};
 use crate::clock::Clock;
@@ -14,7 +16,8 @@ use mot_index::TreeRoot;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-/// What a look-up reads lies in the first cache line, what look-ups and inserts count in the last one.
+/// What a look-up reads lies in the first cache line, what look-ups and inserts count in the last
+/// one.
 #[repr(C, align(64))]
 pub(crate) struct IndexStorage {
     pub(crate) root: TreeRoot,
@@ -134,7 +137,8 @@ impl IndexRef {
         self.storage().dead.store(1, Ordering::Relaxed);
     }
 
-    /// From whom it is kept, if it is: those with snapshots that are not younger than this transaction.
+    /// From whom it is kept, if it is: those with snapshots that are not younger than this
+    /// transaction.
     pub(crate) fn kept_from_older(self) -> Option<Xid> {
         let xid = self.storage().kept_from_older.load(Ordering::Acquire);
         (xid != 0).then_some(Xid(xid))

@@ -63,8 +63,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// A new, empty storage with the same indexes in place of the old one. May use the arena's reserve: it takes a header for each, and more
-    /// than that comes back after commit.
+    /// A new, empty storage with the same indexes in place of the old one. May use the arena's
+    /// reserve: it takes a header for each, and more than that comes back after commit.
     pub fn truncate_table(
         &mut self,
         session: &Session,
@@ -224,8 +224,8 @@ pub(crate) fn allocate_table(
     let bytes = size_of::<TableStorage>();
     let block = session.local.allocate(bytes, Purpose::Catalog, urgency)?;
     let storage = block.cast::<TableStorage>();
-    // SAFETY: the block is ours and that large; all-zero is an empty storage, to which identity and creator are added before anybody
-    // can reach it.
+    // SAFETY: the block is ours and that large; all-zero is an empty storage, to which identity and
+    // creator are added before anybody can reach it.
     unsafe {
         block.write_bytes(0, bytes);
         let storage = storage.as_ptr();

@@ -23,7 +23,8 @@ pub enum Entered {
 }
 
 impl Transaction {
-    /// Makes sure of every index entry of a version this transaction just installed. Calling it again, after a wait, is fine.
+    /// Makes sure of every index entry of a version this transaction just installed. Calling it
+    /// again, after a wait, is fine.
     pub fn enter(
         &mut self,
         session: &Session,

@@ -3,18 +3,22 @@
 //! Runs before the commit record, may fail, and runs once: nothing is changed after it. Definitions first, then rows that were copied
 //! into a table (`copy.rs`), then the last state of each changed row, in records of at most [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one longer row is a record of its own).
 //!
-//! Rows go table by table: a transaction that goes back and forth between tables, as a procedure does that changes a stock and adds an
-//! order's line for each item, would else name its table with every row and have no inserted row before it to be like. Replay does not mind:
-//! a row is in one table and at most once in a record, and its indexes are its table's. Within a table the order stays. A transaction of very many
-//! operations is put in order [`OPERATIONS_SORTED`] at a time, so that memory stays bounded. That of few tables, which is nearly every one, is gone through
-//! once for each table, without moving a row; else the rows are sorted.
+//! Rows go table by table. A transaction that goes back and forth between tables, as a procedure
+//! does that changes a stock and adds an order's line for each item, would else name its table with
+//! every row and have no inserted row before it to be like. Replay does not mind: a row is in one
+//! table and at most once in a record, and its indexes are its table's. Within a table the order
+//! stays. A transaction of very many operations is put in order [`OPERATIONS_SORTED`] at a time, so
+//! that memory stays bounded. That of few tables, which is nearly every one, is gone through once
+//! for each table, without moving a row; else the rows are sorted.
 //!
-//! The session's `logging` mark is up from before the first record is appended until the last row is marked, so that a checkpoint that waits
-//! for it finds every row whose record lies before its redo position marked. How a row is
-//! marked so that LSN and flag are never seen apart: [`Anchor::mark_version`]; why that matters: checkpoint/README.md.
+//! The session's `logging` mark is up from before the first record is appended until the last row
+//! is marked, so that a checkpoint that waits for it finds every row whose record lies before its
+//! redo position marked. How a row is marked so that LSN and flag are never seen apart:
+//! [`Anchor::mark_version`]; why that matters: checkpoint/README.md.
 //!
-//! Nobody's garbage is freed while a session is pinned, and to append a record can take long. So it is pinned while it walks chains, and not while it
-//! appends and marks: what is kept meanwhile is [`Changed`].
+//! Nobody's garbage is freed while a session is pinned, and to append a record can take long. So it
+//! is pinned while it walks chains, and not while it appends and marks: what is kept meanwhile is
+//! [`Changed`].
 
 use super::ahead::Ahead;
 use super::examine::{data_below, newest_data};
@@ -40,7 +44,8 @@ pub trait Log {
 /// Operations put in order of their tables at a time.
 const OPERATIONS_SORTED: usize = 1 << 16;
 
-/// Tables whose rows are picked out of the operations one table after the other. A transaction that changes more tables has its rows sorted.
+/// Tables whose rows are picked out of the operations one table after the other. A transaction that
+/// changes more tables has its rows sorted.
 const TABLES_PICKED: usize = 12;
 
 /// Rows of which the list keeps room between transactions.
@@ -55,8 +60,9 @@ pub(super) struct Writers {
     order: Vec<Changed>,
 }
 
-/// A row to be logged: its operation, and the last state. That stays what it is, and where it is, until the transaction ends: nobody else puts a
-/// state on a row we own, or takes out what runs, and we change nothing more. Its anchor lives as long as the table. So neither needs a pin.
+/// A row to be logged: its operation, and the last state. That stays what it is, and where it is,
+/// until the transaction ends. Nobody else puts a state on a row we own, or takes out what runs,
+/// and we change nothing more. Its anchor lives as long as the table. So neither needs a pin.
 #[derive(Copy, Clone)]
 pub(super) struct Changed {
     table: TableRef,
@@ -103,7 +109,8 @@ impl Drop for Mark<'_> {
 }
 
 impl Transaction {
-    /// Logs everything that survived. Returns the end of the last record; 0 if there was nothing to log.
+    /// Logs everything that survived. Returns the end of the last record; 0 if there was nothing to
+    /// log.
     pub fn log(&mut self, session: &Session, log: &mut impl Log) -> Result<Lsn, EngineError> {
         self.writers.rows.clear();
         self.writers.definitions.clear();
@@ -302,7 +309,8 @@ fn surviving(own: &Own, operation: &Operation) -> Option<(&'static Anchor, Versi
         .then_some((anchor, version))
 }
 
-/// The committed state below a transaction's own versions: they have no COMMITTED hint yet, what they were put upon has.
+/// The committed state below a transaction's own versions: they have no COMMITTED hint yet, what
+/// they were put upon has.
 pub(super) fn committed_below(version: VersionRef) -> Option<VersionRef> {
     let mut at = data_below(version);
     while let Some(below) = at {
@@ -370,7 +378,8 @@ fn mark_rows(rows: &[Changed], lsn: Lsn, round: u64) {
     }
 }
 
-/// From now on a checkpoint may tell of the definition: without its record, a crash could hand its xid to another transaction.
+/// From now on a checkpoint may tell of the definition: without its record, a crash could hand its
+/// xid to another transaction.
 fn mark_definition(operation: &Operation, lsn: Lsn) {
     let word = match operation.kind() {
         Kind::CreateTable => &operation.table.storage().created_lsn,

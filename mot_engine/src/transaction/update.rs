@@ -30,7 +30,8 @@ pub enum Written {
 }
 
 impl Transaction {
-    /// Puts a new state on a row. `seen` is the state the caller bases it on. `enter` makes the index entries.
+    /// Puts a new state on a row. `seen` is the state the caller bases it on. `enter` makes the
+    /// index entries.
     #[allow(clippy::too_many_arguments)]
     pub fn update(
         &mut self,
@@ -50,8 +51,8 @@ impl Transaction {
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
 
-    /// As `update`, to a state that has the keys of `seen`: no column of any index was assigned to ([`Session::has_key_on`]). It needs no
-    /// new entries.
+    /// As `update`, to a state that has the keys of `seen`: no column of any index was assigned to
+    /// ([`Session::has_key_on`]). It needs no new entries.
     #[allow(clippy::too_many_arguments)]
     pub fn update_beside_keys(
         &mut self,
@@ -74,7 +75,8 @@ impl Transaction {
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
 
-    /// The row lock that an update to a state takes: whoever waits for the row, or locks a newer state of it first, is to take the same.
+    /// The row lock that an update to a state takes: whoever waits for the row, or locks a newer
+    /// state of it first, is to take the same.
     pub fn strength_of_update(
         session: &Session,
         table: TableRef,
@@ -214,7 +216,8 @@ impl Transaction {
     }
 }
 
-/// The transaction's own earlier state is cut out at commit: what it did to unique keys, the later state says in its place.
+/// The transaction's own earlier state is cut out at commit: what it did to unique keys, the later
+/// state says in its place.
 fn key_change_of_own(seen: VersionRef, clock: &impl Clock) -> u32 {
     let key_change = seen.flags() & (flags::UNIQUE_KEYS_CHANGED | flags::COMMITTED);
     if key_change == flags::UNIQUE_KEYS_CHANGED && clock.is_current(seen.xid()) {

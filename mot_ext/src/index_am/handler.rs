@@ -1,7 +1,7 @@
 //! The routine of the index access method, and the callbacks that need no file of their own.
 //!
-//! Its indexes have btree's operator classes: so core plans, infers and prints with them as with btree's. What btree's
-//! own functions say of options and costs holds for these, too.
+//! Its indexes have btree's operator classes: so core plans, infers and prints with them as with
+//! btree's. What btree's own functions say of options and costs holds for these, too.
 use super::scan;
 use crate::errors;
 use crate::pg::btree;
@@ -21,7 +21,8 @@ CREATE FUNCTION mot.table_index_handler(internal) RETURNS index_am_handler
 COMMENT ON FUNCTION mot.table_index_handler(internal) IS 'describes the indexes of memory-optimized tables';
 ")]
 fn table_index_handler(_call: pg_sys::FunctionCallInfo) -> Internal {
-    // SAFETY: palloc0 gives a zeroed, aligned block of the node's size; what is not set may be zero or NULL.
+    // SAFETY: palloc0 gives a zeroed, aligned block of the node's size; what is not set may be zero
+    // or NULL.
     unsafe {
         let am =
             pg_sys::palloc0(size_of::<pg_sys::IndexAmRoutine>()).cast::<pg_sys::IndexAmRoutine>();
@@ -83,7 +84,8 @@ unsafe fn build(
     if !storage::is_table(heap) {
         errors::index_on_other_table();
     }
-    // SAFETY: core passes open relations and what it knows of the index; the result is a plain struct.
+    // SAFETY: core passes open relations and what it knows of the index; the result is a plain
+    // struct.
     unsafe {
         if (*info).ii_Concurrent {
             // Core waits for all older snapshots before it marks the index as valid.

@@ -1,7 +1,8 @@
 //! Index scans: an index gives rows, and the version that the snapshot sees of each, in key order.
 //!
-//! The version goes to the table's callback with the row (`table_am::fetch`), so that one look-up serves both. A scan can turn round
-//! (cursors): it begins anew in the other direction, and passes over what lies before the row at which it turned.
+//! The version goes to the table's callback with the row (`table_am::fetch`), so that one look-up
+//! serves both. A scan can turn round (cursors): it begins anew in the other direction, and passes
+//! over what lies before the row at which it turned.
 use super::keys::{self, Sought};
 use crate::clock::PgClock;
 use crate::errors;
@@ -21,8 +22,9 @@ use pgrx::PgMemoryContexts;
 use pgrx::pg_sys::{self, SnapshotType::*};
 use std::ffi::c_int;
 
-/// What a scan keeps from one row to the next; `opaque` of core's descriptor. It lies in a memory context of its own,
-/// which drops it: at the scan's end, for core scans an index for each row of ON CONFLICT, or with the query at an error.
+/// What a scan keeps from one row to the next; `opaque` of core's descriptor. It lies in a memory
+/// context of its own, which drops it at the scan's end, or with the query at an error. Core scans
+/// an index for each row of ON CONFLICT.
 struct State {
     memory: pg_sys::MemoryContext,
     /// For arguments that are compressed, or have a short header.
@@ -82,7 +84,8 @@ pub unsafe fn rescan(
     _orders: pg_sys::ScanKey,
     _order_count: c_int,
 ) {
-    // SAFETY: as core calls it: a scan of `begin`'s with room for the keys. Core sets the table after `ambeginscan`.
+    // SAFETY: as core calls it: a scan of `begin`'s with room for the keys. Core sets the table
+    // after `ambeginscan`.
     unsafe {
         if !scan_keys.is_null() && key_count > 0 {
             std::ptr::copy(scan_keys, (*scan).keyData, key_count as usize);
@@ -133,13 +136,14 @@ pub unsafe fn rescan(
     }
 }
 
-/// Lets an index-only scan go on: core plans one where a query reads no column at all, and wants a tuple.
-/// The table has no visibility map, so each row is fetched before it counts.
+/// Lets an index-only scan go on: core plans one where a query reads no column at all, and wants a
+/// tuple. The table has no visibility map, so each row is fetched before it counts.
 ///
 /// # Safety
 /// A scan of `begin`'s, in the memory context in which it lives.
 unsafe fn give_no_columns(scan: pg_sys::IndexScanDesc) {
-    // SAFETY: the index is open as long as the scan, and its descriptor says how many columns there are.
+    // SAFETY: the index is open as long as the scan, and its descriptor says how many columns there
+    // are.
     unsafe {
         let columns = (*(*scan).indexRelation).rd_att;
         let count = (*columns).natts as usize;
@@ -222,8 +226,9 @@ impl State {
     fn begin(&mut self, direction: Direction) {
         self.direction = direction;
         self.is_in_range = false;
-        // SAFETY: the conditions' arguments are constants, which need no context to be evaluated in. What is unpacked
-        // of them is needed no longer than this, and a scan may begin very often.
+        // SAFETY: the conditions' arguments are constants, which need no context to be evaluated
+        // in. What is unpacked of them is needed no longer than this, and a scan may begin very
+        // often.
         unsafe {
             pg::empty_bare_context(self.unpacked);
             let old = pg_sys::MemoryContextSwitchTo(self.unpacked);
@@ -258,7 +263,8 @@ impl State {
         }
     }
 
-    /// Begins in a direction, behind the row at which the scan stands. `None`: there is nothing behind it.
+    /// Begins in a direction, behind the row at which the scan stands. `None`: there is nothing
+    /// behind it.
     unsafe fn turn(&mut self, heap: pg_sys::Relation, direction: Direction) -> Option<()> {
         let from = self.position;
         let turns = direction != self.direction;

@@ -20,8 +20,9 @@ pub enum Built {
     ForYounger,
 }
 
-/// Makes and fills the storage of an open index on an open table, both locked as `ambuild` finds them. The
-/// storage of an earlier file of the index (REINDEX) is dropped. Raises 23505 when a unique key repeats.
+/// Makes and fills the storage of an open index on an open table, both locked as `ambuild` finds
+/// them. The storage of an earlier file of the index (REINDEX) is dropped. Raises 23505 when a
+/// unique key repeats.
 ///
 /// # Safety
 /// Both relations are open, and the second is an index of the first.
@@ -30,7 +31,8 @@ pub unsafe fn build_index(heap: pg_sys::Relation, index: pg_sys::Relation) -> Bu
     // SAFETY: the caller's open relations.
     let (definition, oid) = unsafe { (definition(heap, index), (*index).rd_id) };
     let session = session::session();
-    // Also one that a rollback to a savepoint may bring back: it is dropped by this transaction alone.
+    // Also one that a rollback to a savepoint may bring back: it is dropped by this transaction
+    // alone.
     let replaced = session.find_index(storage, oid.to_u32(), &PgClock);
     if replaced.is_some() {
         let xid = xact::write_xid();
@@ -56,10 +58,11 @@ pub unsafe fn build_index(heap: pg_sys::Relation, index: pg_sys::Relation) -> Bu
     }
 }
 
-/// Builds an index to which core gave the file of one that it drops (ALTER TYPE that keeps an index): core does
-/// not call `ambuild` for it, and the storage goes with the old index.
+/// Builds an index to which core gave the file of one that it drops (ALTER TYPE that keeps an
+/// index). Core does not call `ambuild` for it, and the storage goes with the old index.
 pub fn rebuild_reused_index(heap: pg_sys::Oid, index: pg_sys::Oid) {
-    // SAFETY: the statement that makes the index holds AccessExclusiveLock on both; what is opened here is closed.
+    // SAFETY: the statement that makes the index holds AccessExclusiveLock on both; what is opened
+    // here is closed.
     unsafe {
         let lock = pg_sys::NoLock as pg_sys::LOCKMODE;
         let heap = pg_sys::relation_open(heap, lock);

@@ -1,8 +1,8 @@
 //! Values that key columns have in rows from before them.
 //!
 //! ADD COLUMN ... DEFAULT writes the value into `pg_attribute` and no row. An index's definition
-//! takes it from there when the index is built. It holds for as long as there are such rows: core
-//! takes it out of the catalog only when it writes all rows anew, and gives them another file.
+//! takes it from there when the index is built. It holds for as long as there are such rows. Core
+//! takes it out of the catalog only when it writes all rows anew, into another file.
 use crate::{errors, keys};
 use mot_engine::EngineError;
 use mot_engine::key::{KeyBuffer, KeyColumn, KeyKind, KeyValue, MissingValue, encode_value};

@@ -1,16 +1,21 @@
 //! From a relation of the access methods to its storage in the engine, and a storage's life.
 //!
-//! Owns: which storage a table or an index has, and every call that makes or drops one.
-//! May be called by `table_am`, `index_am` and `ddl`; calls `relation` (the process's cache), `xact`, `session`.
+//! Owns: which storage a table or an index has, and every call that makes or drops one. May be
+//! called by `table_am`, `index_am` and `ddl`; calls `relation` (the process's cache), `xact`,
+//! `session`.
 //!
-//! - A table's storage is found by (database, pg_class.reltablespace, relfilenode), an index's by the last two
-//!   among its table's. Oids do not do: TRUNCATE, REINDEX and rewrites give a relation another file under the
-//!   same oid, and a change of types that keeps an index gives its file another oid.
-//! - A table's storage is made by `relation_set_new_filenode`, an index's by `ambuild`, and by nothing else. So
-//!   a file that core copied or made by itself has none, and using it is an error, never an empty relation.
-//! - It is dropped with its relation, by the object access hook. A rewrite swaps files with a transient table, whose
-//!   drop takes the old storage. TRUNCATE keeps the table: the new file's maker drops the old storage.
-//! - All of it goes through the transaction: undone by rollback, also to a savepoint, logged at commit.
+//! - A table's storage is found by (database, pg_class.reltablespace, relfilenode), an index's by
+//!   the last two among its table's. Oids do not do. TRUNCATE, REINDEX and rewrites give a relation
+//!   another file under the same oid. A change of types that keeps an index gives its file another
+//!   oid.
+//! - A table's storage is made by `relation_set_new_filenode`, an index's by `ambuild`, and by
+//!   nothing else. So a file that core copied or made by itself has none, and using it is an error,
+//!   never an empty relation.
+//! - It is dropped with its relation, by the object access hook. A rewrite swaps files with a
+//!   transient table, whose drop takes the old storage. TRUNCATE keeps the table: the new file's
+//!   maker drops the old storage.
+//! - All of it goes through the transaction: undone by rollback, also to a savepoint, logged at
+//!   commit.
 mod build;
 mod missing;
 
@@ -100,8 +105,8 @@ fn kind_and_method(relation: pg_sys::Oid) -> Option<(u8, pg_sys::Oid)> {
 
 /// The file by which the engine knows a relation.
 pub fn file_of(relation: pg_sys::Relation) -> FileKey {
-    // SAFETY: the caller's relation is open. The catalog's tablespace is 0 for the database's own: ALTER DATABASE
-    // SET TABLESPACE changes where that is, and tells nobody.
+    // SAFETY: the caller's relation is open. The catalog's tablespace is 0 for the database's own:
+    // ALTER DATABASE SET TABLESPACE changes where that is, and tells nobody.
     unsafe {
         let form = &*(*relation).rd_rel;
         FileKey {
@@ -157,7 +162,8 @@ pub fn find_index(table: TableRef, index: pg_sys::Relation) -> Option<IndexRef> 
     session::session().find_index_of_file(table, file_of(index), &PgClock)
 }
 
-/// Whether the engine knows an index's file, as it does before `ambuild` only of one that core uses again.
+/// Whether the engine knows an index's file, as it does before `ambuild` only of one that core uses
+/// again.
 pub fn has_storage(index: pg_sys::Oid) -> bool {
     with_index_and_table(index, |table, index| {
         find(table).is_some_and(|table| session::session().knows_file(table, file_of(index)))
@@ -245,13 +251,14 @@ fn drop_storage(storage: TableRef) {
     or_raise(xact::current().drop_table(session::session(), storage, xid));
 }
 
-/// Runs `action` with an index and its table, both open and locked by the statement; `None` if the index has no
-/// table of the access method.
+/// Runs `action` with an index and its table, both open and locked by the statement; `None` if the
+/// index has no table of the access method.
 fn with_index_and_table<T>(
     index: pg_sys::Oid,
     action: impl FnOnce(pg_sys::Relation, pg_sys::Relation) -> T,
 ) -> Option<T> {
-    // SAFETY: the statement holds locks on both; what is opened here is closed here, or by the error's cleaning up.
+    // SAFETY: the statement holds locks on both; what is opened here is closed here, or by the
+    // error's cleaning up.
     unsafe {
         let oid = pg_sys::IndexGetRelation(index, true);
         if !is_mot_table(oid) {

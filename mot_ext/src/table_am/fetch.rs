@@ -8,7 +8,8 @@ use crate::{session, storage};
 use mot_engine::{Now, Slot, VersionRef, Xid};
 use pgrx::pg_sys::{self, SnapshotType::*};
 
-/// A row that an index scan has found, on its way from the index to the table's callback: one look-up serves both.
+/// A row that an index scan has found, on its way from the index to the table's callback: one
+/// look-up serves both.
 #[derive(Clone, Copy)]
 pub struct Handed {
     pub row: Slot,
@@ -105,8 +106,8 @@ pub unsafe fn end(fetch: *mut pg_sys::IndexFetchTableData) {
     unsafe { pg_sys::pfree(fetch.cast()) };
 }
 
-/// `index_fetch_tuple`: shows what the index has just found under the same snapshot. There is one version of a row
-/// for a snapshot, so core is never to call again.
+/// `index_fetch_tuple`: shows what the index has just found under the same snapshot. There is one
+/// version of a row for a snapshot, so core is never to call again.
 pub unsafe fn tuple(
     fetch: *mut pg_sys::IndexFetchTableData,
     tid: pg_sys::ItemPointer,
@@ -177,7 +178,8 @@ pub unsafe fn row_version(
     snapshot: pg_sys::Snapshot,
     slot: *mut pg_sys::TupleTableSlot,
 ) -> bool {
-    // SAFETY: as core calls it: an open relation, a tuple id, a valid snapshot, a slot of the relation's row type.
+    // SAFETY: as core calls it: an open relation, a tuple id, a valid snapshot, a slot of the
+    // relation's row type.
     unsafe {
         let (session, table) = (session::session(), storage::table(relation));
         let Some(name) = tid::name(table, *tid) else {
@@ -220,7 +222,8 @@ pub unsafe fn is_valid(scan: pg_sys::TableScanDesc, tid: pg_sys::ItemPointer) ->
     }
 }
 
-/// `tuple_get_latest_tid`: the version of the row that the scan's snapshot sees, if the id names one.
+/// `tuple_get_latest_tid`: the version of the row that the scan's snapshot sees, if the id names
+/// one.
 pub unsafe fn latest(scan: pg_sys::TableScanDesc, tid: pg_sys::ItemPointer) {
     // SAFETY: as core calls it.
     unsafe {

@@ -6,8 +6,8 @@ use crate::pg::interrupts;
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
-/// `tuple_insert`. The options mean nothing here: there is no free space map, a row of COPY FREEZE is the
-/// transaction's own as any, and decoding is not there yet.
+/// `tuple_insert`. The options mean nothing here. There is no free space map, a row of COPY FREEZE
+/// is the transaction's own as any, and decoding is not there yet.
 pub unsafe fn one(
     relation: pg_sys::Relation,
     slot: *mut pg_sys::TupleTableSlot,

@@ -1,7 +1,8 @@
 //! The table access method `mot`: README.md.
 //!
-//! Owns: tuple ids, what core sees of rows, heapam's answers to changes. May be called by core and `index_am`; calls
-//! `storage`, and of `fdw` what both kinds of table share (`write`, `serializable`, `tuple`, `row_slot`).
+//! Owns: tuple ids, what core sees of rows, heapam's answers to changes. May be called by core and
+//! `index_am`; calls `storage`, and of `fdw` what both kinds of table share (`write`,
+//! `serializable`, `tuple`, `row_slot`).
 mod failure;
 pub mod fetch;
 mod handler;

@@ -13,11 +13,12 @@ use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::c_char;
 
-/// Rows of a block at least. A block has no meaning but for who takes samples, so it is as large as a heap's.
+/// Rows of a block at least. A block has no meaning but for who takes samples, so it is as large as
+/// a heap's.
 const ROWS_PER_BLOCK_MIN: u64 = 64;
 
-/// Blocks of a table at most: from this number on ANALYZE of 15 and 16, which reads ahead in the table's empty file,
-/// looks for the file's second segment, and raises.
+/// Blocks of a table at most. ANALYZE of 15 and 16 reads ahead in the table's empty file. From this
+/// number on it looks for the file's second segment, and raises.
 const BLOCKS_MAX: u64 = (1 << 30) / pg_sys::BLCKSZ as u64 - 1;
 
 /// Rows that share a block number in samples, of a table with so many row ids.
@@ -37,7 +38,8 @@ pub unsafe fn set_new_file(
     frozen_below: *mut pg_sys::TransactionId,
     multixacts_from: *mut pg_sys::MultiXactId,
 ) {
-    // SAFETY: as core calls it: a locked relation whose catalog rows still name the former file, if there is one.
+    // SAFETY: as core calls it: a locked relation whose catalog rows still name the former file, if
+    // there is one.
     unsafe {
         // Before anything is asked of the engine: the new cluster may be without it.
         if pg_sys::IsBinaryUpgrade {
@@ -70,8 +72,9 @@ pub unsafe fn set_new_file(
     }
 }
 
-/// `relation_nontransactional_truncate`: of a table whose file the same subtransaction has made, so that a rollback
-/// takes the table or the file. The new storage has the file's name, and the same indexes.
+/// `relation_nontransactional_truncate`: of a table whose file the same subtransaction has made, so
+/// that a rollback takes the table or the file. The new storage has the file's name, and the same
+/// indexes.
 pub unsafe fn empty(relation: pg_sys::Relation) {
     // SAFETY: as core calls it: an open relation, locked exclusively.
     unsafe {
@@ -115,7 +118,8 @@ pub unsafe fn vacuum(
     }
 }
 
-/// `relation_size`: of the blocks that samples are made of. Rows lie in memory: `mot.stat_tables` has their bytes.
+/// `relation_size`: of the blocks that samples are made of. Rows lie in memory: `mot.stat_tables`
+/// has their bytes.
 pub unsafe fn size_bytes(relation: pg_sys::Relation, fork: pg_sys::ForkNumber::Type) -> u64 {
     if fork != pg_sys::ForkNumber::MAIN_FORKNUM && fork != pg_sys::ForkNumber::InvalidForkNumber {
         return 0;
@@ -169,7 +173,8 @@ pub unsafe fn toast_method(_relation: pg_sys::Relation) -> pg_sys::Oid {
     pg_sys::HEAP_TABLE_AM_OID
 }
 
-/// `relation_estimate_size`: the engine's exact count, and what the open transaction has added to it.
+/// `relation_estimate_size`: the engine's exact count, and what the open transaction has added to
+/// it.
 pub unsafe fn estimate_size(
     relation: pg_sys::Relation,
     _widths: *mut i32,

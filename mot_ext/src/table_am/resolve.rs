@@ -29,7 +29,8 @@ unsafe fn readings(snapshot: pg_sys::Snapshot) -> [Option<PgSnapshot<'static>>; 
 /// The statement's snapshot keeps it, or the transaction that made, replaced or locked it.
 ///
 /// # Safety
-/// The relation is an open table; the snapshot is NULL or valid, and registered or active if it is an MVCC snapshot.
+/// The relation is an open table; the snapshot is NULL or valid, and registered or active if it is
+/// an MVCC snapshot.
 pub unsafe fn named(
     relation: pg_sys::Relation,
     name: Name,
@@ -52,7 +53,8 @@ pub unsafe fn named(
     }
 }
 
-/// As [`named`], of a tuple id that core passes; with the row. The row of an id that names no version is there, too.
+/// As [`named`], of a tuple id that core passes; with the row. The row of an id that names no
+/// version is there, too.
 ///
 /// # Safety
 /// As for [`named`]; `tid` points to a tuple id.

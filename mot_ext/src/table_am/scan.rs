@@ -1,7 +1,8 @@
 //! Scans of all rows, in the order of their row ids; backward, too; of a range of tuple ids.
 //!
-//! A scan ends at the row id that was the highest when it began: its snapshot sees no later row. A row is shown in
-//! place where the snapshot keeps it, and as a copy where the scan may outlive a savepoint whose rows it shows.
+//! A scan ends at the row id that was the highest when it began: its snapshot sees no later row. A
+//! row is shown in place where the snapshot keeps it. It is a copy where the scan may outlive a
+//! savepoint whose rows it shows.
 use super::slot::{self, Shown};
 use super::tid;
 use super::unfinished::{self, UnfinishedRows};
@@ -30,7 +31,8 @@ enum Position {
     Behind,
 }
 
-/// What a scan needs from one row to the next. It lies in a memory context of its own, which drops it.
+/// What a scan needs from one row to the next. It lies in a memory context of its own, which drops
+/// it.
 pub struct Scan {
     memory: pg_sys::MemoryContext,
     pub session: &'static Session,
@@ -76,8 +78,8 @@ pub unsafe fn begin(
     flags: u32,
 ) -> pg_sys::TableScanDesc {
     debug_assert_eq!(key_count, 0, "core hands scans of all rows no conditions");
-    // SAFETY: as core calls it: an open, locked relation, a snapshot that stays registered until the scan's end (none
-    // for ANALYZE), and shared memory that outlives the scan.
+    // SAFETY: as core calls it: an open, locked relation, a snapshot that stays registered until
+    // the scan's end (none for ANALYZE), and shared memory that outlives the scan.
     unsafe {
         let table = storage::table(relation);
         let is_dirty = !snapshot.is_null() && (*snapshot).snapshot_type == SNAPSHOT_DIRTY;
@@ -131,7 +133,8 @@ pub unsafe fn begin(
 
 /// `scan_end`.
 pub unsafe fn end(scan: pg_sys::TableScanDesc) {
-    // SAFETY: as core calls it. The context drops what the scan holds, and nobody uses that any more.
+    // SAFETY: as core calls it. The context drops what the scan holds, and nobody uses that any
+    // more.
     unsafe {
         pg_sys::MemoryContextDelete(state(scan).memory);
         if (*scan).rs_flags & ScanOptions::SO_TEMP_SNAPSHOT != 0 {
@@ -218,7 +221,8 @@ pub unsafe fn set_tid_range(
     lowest: pg_sys::ItemPointer,
     highest: pg_sys::ItemPointer,
 ) {
-    // SAFETY: as core calls it, with two tuple ids, of which neither need be one that a row can have.
+    // SAFETY: as core calls it, with two tuple ids, of which neither need be one that a row can
+    // have.
     unsafe {
         let scan = state(scan);
         scan.range = Some(tid::numbers(*lowest, *highest));

@@ -1,7 +1,7 @@
 //! Rows in tuple slots.
 //!
-//! A table's slots are of the kind of `fdw/row_slot.rs`: core's for heap tuples, which can also point at a version
-//! in the arena. The `HeapTupleData` for that is the slot's own.
+//! A table's slots are of the kind of `fdw/row_slot.rs`: core's for heap tuples, which can also
+//! point at a version in the arena. The `HeapTupleData` for that is the slot's own.
 use super::tid;
 use crate::clock::narrow;
 use crate::fdw::{row_slot, tuple};
@@ -38,7 +38,8 @@ impl Shown {
 pub unsafe fn show(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
     // SAFETY: a slot of our kind has the form of core's for heap tuples, with a place for one.
     unsafe {
-        // A state of the own transaction may be taken back, or leave its chain, while a slot shows it.
+        // A state of the own transaction may be taken back, or leave its chain, while a slot shows
+        // it.
         let is_settled = shown.version.is_known_committed();
         if !is_settled || !std::ptr::eq((*slot).tts_ops, row_slot::kind()) {
             return show_copy(slot, shown);
@@ -50,8 +51,8 @@ pub unsafe fn show(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
     }
 }
 
-/// Shows a version that the slot's values have become, with its system columns. A slot of another kind, which has none,
-/// keeps its values and learns the tuple id.
+/// Shows a version that the slot's values have become, with its system columns. A slot of another
+/// kind, which has none, keeps its values and learns the tuple id.
 ///
 /// # Safety
 /// A filled slot of the relation's row type; the version is the transaction's own.

@@ -1,11 +1,13 @@
 //! INSERT ... ON CONFLICT: a row that is there before it is known whether it may be.
 //!
-//! Core looks for a row in the way, inserts speculatively, has `aminsert` enter one index after the other, and then
-//! confirms the row or takes it back. Between the two nothing else runs in this process but the waits of indexes that
-//! are no arbiters: so the row is the transaction's last operation, and one place for it is enough.
+//! Core looks for a row in the way, then inserts speculatively. `aminsert` enters one index after
+//! the other, and then core confirms the row or takes it back. Between the two nothing else runs in
+//! this process but the waits of indexes that are no arbiters. So the row is the transaction's last
+//! operation, and one place for it is enough.
 //!
-//! A rival's speculative row is not told from any unfinished one: who meets it takes its own row back and waits for
-//! the rival's transaction. Nobody waits with a speculative row in an arbiter, so two rivals do not wait for each other.
+//! A rival's speculative row is not told from any unfinished one: who meets it takes its own row
+//! back and waits for the rival's transaction. Nobody waits with a speculative row in an arbiter,
+//! so two rivals do not wait for each other.
 use super::slot::{self, Shown};
 use super::target;
 use crate::clock::PgClock;
@@ -123,8 +125,8 @@ pub enum Duplicates {
     Refused,
 }
 
-/// `aminsert` of a row that is not confirmed: enters it in one index. False: another row has the key, or may come to
-/// have it. Of any other row nothing is to be done, and the answer is true.
+/// `aminsert` of a row that is not confirmed: enters it in one index. False: another row has the
+/// key, or may come to have it. Of any other row nothing is to be done, and the answer is true.
 ///
 /// # Safety
 /// The relation is open and locked for writing.

@@ -6,7 +6,8 @@ use pgrx::pg_sys;
 /// Rows that share a block number. With the ordinals of each they take the offsets 1 to 32,768.
 const ROWS_PER_BLOCK: u64 = 4;
 
-/// The highest block number: the top bit is kept for ids that an index of another access method could store.
+/// The highest block number: the top bit is kept for ids that an index of another access method
+/// could store.
 const BLOCK_MAX: u64 = (1 << 31) - 1;
 
 const _: () = assert!(ROWS_PER_BLOCK * ORDINALS as u64 <= 1 << 15);

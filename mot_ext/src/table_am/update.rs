@@ -1,4 +1,5 @@
-//! Changed rows, with heapam's answers. The loop that waits is heapam's: the row's queue, then the owner.
+//! Changed rows, with heapam's answers. The loop that waits is heapam's: the row's queue, then the
+//! owner.
 use super::failure::{self, Refusal, by_own_command, is_too_young};
 use super::slot::{self, Shown};
 use super::{lock, resolve, target};
@@ -232,7 +233,8 @@ unsafe fn remove(
     }
 }
 
-/// What is asked before each attempt: whether the command may see the version, and so may the crosscheck snapshot.
+/// What is asked before each attempt: whether the command may see the version, and so may the
+/// crosscheck snapshot.
 ///
 /// # Safety
 /// The crosscheck snapshot is NULL or a registered MVCC snapshot.
@@ -249,7 +251,8 @@ unsafe fn check(target: &Target, row: Slot, seen: VersionRef, asked: Asked) -> R
     Ok(())
 }
 
-/// After an attempt that was not made: waits, so that it is made again, or says why it is not to be.
+/// After an attempt that was not made: waits, so that it is made again, or says why it is not to
+/// be.
 fn wait_or_refuse(
     target: &Target,
     row: Slot,

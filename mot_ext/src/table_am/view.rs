@@ -24,8 +24,8 @@ pub enum Keeping {
 }
 
 impl View {
-    /// The view of a registered snapshot on an open relation. Raises 0A000 for a snapshot that reads dead work;
-    /// who scans under SnapshotDirty asks for no view.
+    /// The view of a registered snapshot on an open relation. Raises 0A000 for a snapshot that
+    /// reads dead work; who scans under SnapshotDirty asks for no view.
     ///
     /// # Safety
     /// The snapshot stays registered, or active, as long as the view is used.

@@ -1,7 +1,7 @@
 //! Which tables `default_table_access_method = mot` means, and which tables cannot be
 //! memory-optimized.
 //!
-//! - An extension's own tables stay heap tables, unless its script says USING mot: its C code may
+//! - An extension's own tables stay heap tables, unless its script says USING mot. Its C code may
 //!   write them by `heap_insert`, which asks no access method. So do tables that logical decoding
 //!   reads as catalogs.
 //! - Temporary and unlogged tables are heap tables under the default, and refused where a statement
@@ -57,7 +57,8 @@ pub unsafe fn create_table(node: *mut pg_sys::CreateStmt) -> Option<*mut Node> {
     }
 }
 
-/// Whether CREATE TABLE may make a memory-optimized table. A partition may have the method of its parent.
+/// Whether CREATE TABLE may make a memory-optimized table. A partition may have the method of its
+/// parent.
 ///
 /// # Safety
 /// A live node.

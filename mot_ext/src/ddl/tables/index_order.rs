@@ -2,7 +2,7 @@
 //! the catalog.
 //!
 //! The engine orders texts by their bytes. Where a key column's collation orders otherwise the
-//! index gives no order: no path over it is sorted, and MIN and MAX do not use it. Equality and IN
+//! index gives no order. No path over it is sorted, and MIN and MAX do not use it. Equality and IN
 //! need no order.
 //!
 //! An index that is shown as a btree (`flips`) is ours here. Core makes a row comparison a condition
