@@ -231,7 +231,7 @@ mod seen {
 
     #[test]
     fn those_who_run() {
-        finds("index builds: those who run", RUNS, wanted_twice);
+        finds("index builds: those who run", 3 * RUNS, wanted_twice);
     }
 
     #[test]
