@@ -89,7 +89,6 @@ CREATE INDEX t_d ON t (d);
 VACUUM FULL t, h;
 SELECT attname, atthasmissing FROM pg_attribute WHERE attrelid = 't'::regclass AND attname IN ('d', 'e');
 SELECT * FROM differences();
-CREATE INDEX t_d ON t (d);
 CREATE INDEX h_d ON h (d);
 CLUSTER t USING t_d;
 CLUSTER h USING h_d;

@@ -20,7 +20,8 @@ BEGIN
   RETURN plan->0->'Plan'->>'Plan Rows';
 END $$;
 \getenv top PG_ABS_SRCDIR
-\set both :top '/sql/traps/both.sql'
+\cd :top
+\set both 'sql/traps/both.sql'
 \set started :ECHO
 \set ECHO none
 \set VERBOSITY sqlstate

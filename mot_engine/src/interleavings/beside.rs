@@ -34,6 +34,7 @@ fn definition(unique: bool) -> IndexDefinition {
             nullable: false,
         }],
         layout: vec![int8],
+        missing: Vec::new(),
     }
 }
 

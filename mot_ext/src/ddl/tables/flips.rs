@@ -219,10 +219,13 @@ pub unsafe fn end_for_rewrite(relation: pg_sys::Oid) {
             let oid = std::str::from_utf8(oid).ok()?;
             oid.parse().ok().map(pg_sys::Oid::from_u32)
         });
+        // REFRESH MATERIALIZED VIEW CONCURRENTLY makes a temporary one, looks at the view's indexes
+        // after that, and keeps them.
+        let is_kept = (*(*made).rd_rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
         pg_sys::RelationClose(made);
-        if let Some(table) = table {
+        if let Some(table) = table.filter(|_| !is_kept) {
             for flip in take(|flip| (*(*flip.entry).rd_index).indrelid == table) {
-                pg_sys::index_close(flip.entry, pg_sys::NoLock as pg_sys::LOCKMODE);
+                flip.close();
             }
         }
     }
