@@ -7,7 +7,7 @@ use crate::errors;
 use crate::pg::btree;
 use crate::pg::guard::guarded;
 use crate::pg::version::index_am as version;
-use crate::storage::{self, Built};
+use crate::storage::{self, Built, Repeated};
 use crate::table_am::speculative::{self, Duplicates};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
@@ -90,9 +90,15 @@ unsafe fn build(
         if (*info).ii_Concurrent {
             // Core waits for all older snapshots before it marks the index as valid.
             storage::build_index_beside_writers(heap, index);
-        } else if storage::build_index(heap, index) == Built::ForYounger {
-            // Core keeps the index from snapshots that are older than it.
-            (*info).ii_BrokenHotChain = true;
+        } else {
+            let repeated = match (*info).ii_Unique {
+                true => Repeated::Refused,
+                false => Repeated::Entered,
+            };
+            if storage::build_index(heap, index, repeated) == Built::ForYounger {
+                // Core keeps the index from snapshots that are older than it.
+                (*info).ii_BrokenHotChain = true;
+            }
         }
         let rows = storage::table(heap).row_count_estimate() as f64;
         let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())

@@ -8,7 +8,7 @@ use crate::pg::{self, interrupts};
 use crate::{errors, session, xact};
 use mot_engine::key::IndexDefinition;
 use mot_engine::pause::{Point, reach};
-use mot_engine::{Build, EngineError, IndexRef, Newest, Slot, TableRef, Xid};
+use mot_engine::{Build, IndexRef, Newest, Slot, TableRef, Xid};
 use pgrx::pg_sys;
 
 /// Whether every snapshot may use an index that was built.
@@ -20,13 +20,26 @@ pub enum Built {
     ForYounger,
 }
 
+/// What becomes of an index in which two rows have one unique key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Repeated {
+    /// 23505 is raised.
+    Refused,
+    /// Both are entered. Core asks for that where it rewrites a table: an index that a failed build left
+    /// is rebuilt with the others, and stays invalid.
+    Entered,
+}
+
 /// Makes and fills the storage of an open index on an open table, both locked as `ambuild` finds
-/// them. The storage of an earlier file of the index (REINDEX) is dropped. Raises 23505 when a
-/// unique key repeats.
+/// them. The storage of an earlier file of the index (REINDEX) is dropped.
 ///
 /// # Safety
 /// Both relations are open, and the second is an index of the first.
-pub unsafe fn build_index(heap: pg_sys::Relation, index: pg_sys::Relation) -> Built {
+pub unsafe fn build_index(
+    heap: pg_sys::Relation,
+    index: pg_sys::Relation,
+    repeated: Repeated,
+) -> Built {
     let storage = table(heap);
     // SAFETY: the caller's open relations.
     let (definition, oid) = unsafe { (definition(heap, index), (*index).rd_id) };
@@ -52,6 +65,10 @@ pub unsafe fn build_index(heap: pg_sys::Relation, index: pg_sys::Relation) -> Bu
             }
             Built::ForYounger
         }
+        Ok(Build::Duplicate { .. }) if repeated == Repeated::Entered => {
+            enter_all(storage, &definition);
+            Built::ForAll
+        }
         // SAFETY: the caller's open relations; writers are locked out.
         Ok(Build::Duplicate { slots, .. }) => unsafe { duplicated(heap, index, storage, slots[0]) },
         Err(error) => errors::raise(error),
@@ -67,7 +84,8 @@ pub fn rebuild_reused_index(heap: pg_sys::Oid, index: pg_sys::Oid) {
         let lock = pg_sys::NoLock as pg_sys::LOCKMODE;
         let heap = pg_sys::relation_open(heap, lock);
         let index = pg_sys::relation_open(index, lock);
-        if find(heap).is_some() && build_index(heap, index) == Built::ForYounger {
+        if find(heap).is_some() && build_index(heap, index, Repeated::Refused) == Built::ForYounger
+        {
             // Core sees no build, and marks nothing.
             keep_from_older((*index).rd_id);
         }
@@ -90,11 +108,17 @@ pub unsafe fn build_same_indexes(from: TableRef, to: TableRef) {
             Build::Done(_) => {}
             // SAFETY: the index's row in the catalog is there, and locked with its table (caller).
             Build::DoneBesideOlder(_) => unsafe { keep_from_older(definition.relation.into()) },
-            Build::Duplicate { .. } => errors::raise(EngineError::Corrupt {
-                what: "two rows have one key of a unique index",
-            }),
+            // Of an invalid index, which a failed build left.
+            Build::Duplicate { .. } => enter_all(to, &definition),
         }
     }
+}
+
+/// Makes an index of all rows, whatever keys repeat. Writers are locked out.
+fn enter_all(storage: TableRef, definition: &IndexDefinition) {
+    let xid = xact::write_xid();
+    let made = xact::current().begin_index(session::session(), storage, definition, xid);
+    fill(storage, or_raise(made));
 }
 
 unsafe fn definition(heap: pg_sys::Relation, index: pg_sys::Relation) -> IndexDefinition {

@@ -20,8 +20,8 @@ mod build;
 mod missing;
 
 pub use build::{
-    Built, build_index, build_index_beside_writers, build_same_indexes, rebuild_reused_index,
-    validate_index,
+    Built, Repeated, build_index, build_index_beside_writers, build_same_indexes,
+    rebuild_reused_index, validate_index,
 };
 
 use crate::clock::PgClock;
