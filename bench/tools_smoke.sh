@@ -1,35 +1,42 @@
 #!/usr/bin/env bash
-# Tools that know nothing of memory-optimized tables, run unchanged under mot.create_tables: pgbench and sysbench prepare, run
-# and clean up; then mot.check on every table. The server is the caller's: PGHOST (a socket directory), PGPORT, PGUSER.
+# Tools that know nothing of memory-optimized tables, run unchanged where these are the default: pgbench and sysbench prepare, run
+# and clean up; then mot.check on every table. MOT_TABLES=foreign: under mot.create_tables, else default_table_access_method.
+# The server is the caller's: PGHOST (a socket directory), PGPORT, PGUSER.
 set -euo pipefail
 : "${PGHOST:?set PGHOST and PGPORT to a running server}" "${PGPORT:?}"
 export PGUSER=${PGUSER:-postgres}
 database=mot_tools
 psql=(psql -XqAt -v ON_ERROR_STOP=1)
+# What makes them the default, and what such tables are in pg_class.
+if [ "${MOT_TABLES:-method}" = foreign ]; then
+  setting='mot.create_tables = on' kind="relkind = 'f'"
+else
+  setting='default_table_access_method = mot' kind="relam = (SELECT oid FROM pg_am WHERE amname = 'mot')"
+fi
 SECONDS_EACH=${SECONDS_EACH:-2}
 
 "${psql[@]}" -d postgres <<SQL
 SET client_min_messages = warning;
 DROP DATABASE IF EXISTS $database;
 CREATE DATABASE $database TEMPLATE template0;
-ALTER DATABASE $database SET mot.create_tables = on;
 \c $database
 CREATE EXTENSION mot;
+ALTER DATABASE $database SET $setting;
 SQL
 export PGDATABASE=$database
 
 check() { # every table is memory-optimized, and sound
-  "${psql[@]}" <<'SQL'
-DO $$
+  "${psql[@]}" <<SQL
+DO \$\$
 DECLARE each record;
 BEGIN
-  FOR each IN SELECT oid::regclass AS name, relkind FROM pg_class
+  FOR each IN SELECT oid::regclass AS name, $kind AS is_ours FROM pg_class
                WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'f') LOOP
-    IF each.relkind <> 'f' THEN RAISE EXCEPTION 'table % is not memory-optimized', each.name; END IF;
+    IF NOT each.is_ours THEN RAISE EXCEPTION 'table % is not memory-optimized', each.name; END IF;
     PERFORM mot.check(each.name);
   END LOOP;
   IF NOT FOUND THEN RAISE EXCEPTION 'no tables'; END IF;
-END $$;
+END \$\$;
 SQL
 }
 
@@ -46,6 +53,17 @@ check
 pgbench -i -I dtGvp -s 1 -q 2>&1 | tail -1
 check
 pgbench -i -I d 2>&1 | tail -1
+if [ "${MOT_TABLES:-method}" != foreign ]; then
+  echo "-- pgbench -i with foreign keys, partitions of both kinds"
+  for options in --foreign-keys '--partitions=3 --foreign-keys' '--partitions=2 --partition-method=hash -F 50' '-I dtGvpf' '-I dtpfgv'; do
+    pgbench -i -s 1 -q $options 2>&1 | tail -1
+    check
+    pgbench -n -M prepared -c 2 -j 1 -t 200 2>&1 | grep -E 'number of (transactions|failed)'
+    [ "$("${psql[@]}" -c 'SELECT (SELECT sum(abalance) FROM pgbench_accounts) = (SELECT sum(delta) FROM pgbench_history)')" = t ]
+    check
+  done
+  pgbench -i -I d 2>&1 | tail -1
+fi
 [ "$("${psql[@]}" -c "SELECT count(*) FROM pg_class WHERE relname LIKE 'pgbench%'")" = 0 ]
 
 if ! command -v sysbench >/dev/null; then

@@ -199,6 +199,23 @@ INSERT INTO u VALUES (11, 11, 12);
 ROLLBACK;
 INSERT INTO u VALUES (11, 11, 12);
 ALTER TABLE u REPLICA IDENTITY USING INDEX u_b;
+-- an index that the same statement changes first, rebuilt or kept, renamed, and taken back
+CREATE TABLE u_typed (a int, b varchar(5), c int) USING mot;
+INSERT INTO u_typed VALUES (1, 'x', 1), (2, 'y', 2);
+CREATE UNIQUE INDEX u_typed_a ON u_typed (a);
+CREATE UNIQUE INDEX u_typed_b ON u_typed (b);
+BEGIN;
+ALTER TABLE u_typed ADD PRIMARY KEY USING INDEX u_typed_a, ALTER a TYPE bigint;
+ROLLBACK;
+ALTER TABLE u_typed ADD CONSTRAINT u_typed_key PRIMARY KEY USING INDEX u_typed_a, ADD UNIQUE USING INDEX u_typed_b, ALTER a TYPE bigint, ALTER b TYPE varchar(10), ALTER c TYPE bigint;
+SELECT * FROM indexes('u_typed');
+INSERT INTO u_typed VALUES (1, 'z', 3);
+INSERT INTO u_typed VALUES (3, 'y', 3);
+SELECT c FROM u_typed WHERE a = 2;
+CREATE UNIQUE INDEX u_typed_c ON u_typed (c);
+ALTER TABLE u_typed ADD UNIQUE USING INDEX u_typed_c, ALTER c TYPE int USING 1;
+SELECT * FROM indexes('u_typed');
+DROP TABLE u_typed;
 
 -- SET ACCESS METHOD both ways, by name and in a transaction
 CREATE TABLE s (a int PRIMARY KEY, b text) USING heap;

@@ -46,21 +46,23 @@ CREATE FUNCTION say() RETURNS event_trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE NOTICE '% under %', tg_tag, current_setting('default_table_access_method'); END $$;
 CREATE EVENT TRIGGER am_defaults ON ddl_command_start WHEN TAG IN ('CREATE EXTENSION', 'CREATE VIEW') EXECUTE FUNCTION say();
 CREATE VIEW d_said AS SELECT 1 AS a;
-CREATE EXTENSION pg_buffercache SCHEMA am_defaults;
+CREATE EXTENSION pg_stat_statements SCHEMA am_defaults;
 DROP EVENT TRIGGER am_defaults;
-ALTER EXTENSION pg_buffercache UPDATE;
+SET client_min_messages = warning;
+ALTER EXTENSION pg_stat_statements UPDATE;
+SET client_min_messages = notice;
 SHOW default_table_access_method;
 \set VERBOSITY terse
-CREATE EXTENSION pg_buffercache;
+CREATE EXTENSION pg_stat_statements;
 \set VERBOSITY default
 SHOW default_table_access_method;
 RESET default_table_access_method;
 CREATE TABLE x_table (a int);
-ALTER EXTENSION pg_buffercache ADD TABLE x_table;
+ALTER EXTENSION pg_stat_statements ADD TABLE x_table;
 ALTER TABLE x_table SET ACCESS METHOD mot;
-ALTER EXTENSION pg_buffercache DROP TABLE x_table;
+ALTER EXTENSION pg_stat_statements DROP TABLE x_table;
 ALTER TABLE x_table SET ACCESS METHOD mot;
-DROP EXTENSION pg_buffercache;
+DROP EXTENSION pg_stat_statements;
 SELECT * FROM methods('x\_%');
 
 -- indexes move to another tablespace, and are built there

@@ -65,14 +65,12 @@ EXCEPTION WHEN OTHERS THEN
   GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, hint = PG_EXCEPTION_HINT;
   RETURN state || ': ' || message || E'\n  hint: ' || hint;
 END $$;
-CREATE TYPE color AS ENUM ('red', 'green');
+CREATE SCHEMA am_types;
+CREATE TYPE am_types.color AS ENUM ('red', 'green');
 CREATE COLLATION insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
 CREATE OPERATOR CLASS backward_ops FOR TYPE int4 USING btree AS OPERATOR 1 >, OPERATOR 2 >=, OPERATOR 3 =, OPERATOR 4 <=, OPERATOR 5 <, FUNCTION 1 btint4cmp(int4, int4);
-CREATE TABLE r (a int, b text, c color, d int[], e jsonb, f int4range, g point, h tsvector) USING mot;
+CREATE TABLE r (a int, b text, c am_types.color, d int[], e jsonb, f int4range, g point, h tsvector) USING mot;
 INSERT INTO r VALUES (1, 'x');
-CREATE TABLE r_columns (a int) USING mot;
-INSERT INTO r_columns VALUES (1);
-ALTER TABLE r_columns ADD COLUMN b int DEFAULT 5, ADD COLUMN c int;
 \pset format unaligned
 \pset tuples_only on
 SELECT s || E'\n  ' || refused(s) FROM unnest(ARRAY[
@@ -97,27 +95,13 @@ SELECT s || E'\n  ' || refused(s) FROM unnest(ARRAY[
   'CREATE INDEX ON r USING gin (h)',
   'CREATE INDEX ON r USING gist (g)',
   'CREATE INDEX ON r USING spgist (g)',
-  'CREATE INDEX ON r_columns (b)',
-  'CREATE INDEX ON r_columns (a, b)',
-  'CREATE INDEX ON r_columns (c)',
   'CREATE TABLE r2 (a int UNIQUE DEFERRABLE) USING mot',
-  'CREATE TABLE r2 (a color PRIMARY KEY) USING mot',
+  'CREATE TABLE r2 (a am_types.color PRIMARY KEY) USING mot',
   'CREATE TABLE r2 (a int, EXCLUDE USING mot_index (a WITH =)) USING mot'
 ]) s;
 \pset format aligned
 \pset tuples_only off
-CREATE INDEX CONCURRENTLY ON r (a);
-DROP INDEX CONCURRENTLY t_c;
-REINDEX INDEX CONCURRENTLY t_c;
-REINDEX TABLE CONCURRENTLY t;
 SELECT * FROM indexes WHERE table_name LIKE 'r%' OR NOT ok;
--- the rewrite writes the values in, and then they are keys
-ALTER TABLE r_columns SET ACCESS METHOD heap;
-ALTER TABLE r_columns SET ACCESS METHOD mot;
-CREATE INDEX ON r_columns (b);
-SET enable_seqscan = off;
-SELECT a FROM r_columns WHERE b = 5;
-RESET enable_seqscan;
 -- core makes anew what REINDEX and TRUNCATE rebuild
 REINDEX TABLE t;
 REINDEX INDEX t_c;
@@ -138,13 +122,21 @@ CREATE INDEX ordered_d_b ON ordered (d, b);
 SET enable_seqscan = off;
 SET enable_sort = off;
 SET enable_bitmapscan = off;
-EXPLAIN (COSTS OFF) SELECT a FROM ordered ORDER BY a;
-EXPLAIN (COSTS OFF) SELECT b FROM ordered ORDER BY b;
-EXPLAIN (COSTS OFF) SELECT max(b) FROM ordered;
-EXPLAIN (COSTS OFF) SELECT c FROM ordered ORDER BY c USING ~<~;
-EXPLAIN (COSTS OFF) SELECT d FROM ordered ORDER BY d;
-EXPLAIN (COSTS OFF) SELECT d FROM ordered WHERE b = 'a';
-EXPLAIN (COSTS OFF) SELECT d FROM ordered WHERE b IN ('a', 'Z');
+-- without what 18 says of nodes that settings discourage
+CREATE FUNCTION plan(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE line text;
+BEGIN
+  FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
+    IF line !~ 'Disabled' THEN RETURN NEXT line; END IF;
+  END LOOP;
+END $$;
+SELECT plan('SELECT a FROM ordered ORDER BY a');
+SELECT plan('SELECT b FROM ordered ORDER BY b');
+SELECT plan('SELECT max(b) FROM ordered');
+SELECT plan('SELECT c FROM ordered ORDER BY c USING ~<~');
+SELECT plan('SELECT d FROM ordered ORDER BY d');
+SELECT plan('SELECT d FROM ordered WHERE b = ''a''');
+SELECT plan('SELECT d FROM ordered WHERE b IN (''a'', ''Z'')');
 SELECT a FROM ordered ORDER BY a;
 SELECT b FROM ordered ORDER BY b;
 SELECT c FROM ordered ORDER BY c USING ~<~;
@@ -158,4 +150,4 @@ RESET enable_sort;
 RESET enable_bitmapscan;
 
 SET client_min_messages = error;
-DROP SCHEMA am_indexes CASCADE;
+DROP SCHEMA am_indexes, am_types CASCADE;

@@ -137,37 +137,93 @@ SELECT id FROM am_collated WHERE c = 'x5';
 SELECT count(*) FROM am_collated;
 RESET enable_seqscan;
 DROP TABLE am_collated;
--- Logical decoding does not carry these tables: a publication that names one is refused, one that leaves it out in silence says so.
-CREATE TABLE am_published (id int PRIMARY KEY) USING mot;
-CREATE PUBLICATION am_named FOR TABLE am_published;
-SET client_min_messages = warning;
-CREATE PUBLICATION am_all FOR ALL TABLES;
-RESET client_min_messages;
-CREATE TABLE am_unpublished (id int PRIMARY KEY) USING mot;
-CREATE TABLE am_unpublished_too USING mot AS SELECT 1 AS id;
-DROP PUBLICATION am_all;
-CREATE SCHEMA am_published_schema;
-CREATE PUBLICATION am_in_schema FOR TABLES IN SCHEMA am_published_schema;
-CREATE TABLE am_published_schema.t (id int PRIMARY KEY) USING mot;
-CREATE TABLE am_beside_schema (id int PRIMARY KEY) USING mot;
-DROP PUBLICATION am_in_schema;
-DROP TABLE am_published_schema.t, am_beside_schema, am_unpublished, am_unpublished_too;
-DROP SCHEMA am_published_schema;
--- The same for tables that come below a published one, or change their kind.
-CREATE TABLE am_published_above (id int PRIMARY KEY) PARTITION BY RANGE (id);
-CREATE TABLE am_published_mid PARTITION OF am_published_above FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id);
-CREATE PUBLICATION am_above FOR TABLE am_published_above;
-CREATE TABLE am_published_part PARTITION OF am_published_mid FOR VALUES FROM (0) TO (9) USING mot;
-SET default_table_access_method = mot;
-CREATE TABLE am_published_part PARTITION OF am_published_mid FOR VALUES FROM (0) TO (9);
-RESET default_table_access_method;
-ALTER TABLE am_published_mid ATTACH PARTITION am_published FOR VALUES FROM (10) TO (19);
-CREATE TABLE am_published_part PARTITION OF am_published_mid FOR VALUES FROM (0) TO (9);
-ALTER TABLE am_published_part SET ACCESS METHOD mot;
-CREATE TABLE am_published_heap (id int PRIMARY KEY);
-ALTER PUBLICATION am_above ADD TABLE am_published_heap;
-ALTER TABLE am_published_heap SET ACCESS METHOD mot;
-CREATE TABLE am_published_child () INHERITS (am_published_heap) USING mot;
-DROP PUBLICATION am_above;
-ALTER TABLE am_published_mid ATTACH PARTITION am_published FOR VALUES FROM (10) TO (19);
-DROP TABLE am_published_above, am_published_child, am_published_heap;
+-- System columns say who has replaced, deleted or locked a version, in every place where a row can be asked.
+CREATE TABLE am_system (id int PRIMARY KEY, v int) USING mot;
+CREATE TABLE am_system_heap (id int PRIMARY KEY, v int) USING heap;
+CREATE FUNCTION am_whose(x xid) RETURNS text LANGUAGE sql AS $$ SELECT CASE WHEN x = '0' THEN 'nobody' WHEN x = pg_current_xact_id_if_assigned()::xid THEN 'own' ELSE 'other' END $$;
+CREATE FUNCTION am_system() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP <> 'INSERT' THEN
+    RAISE NOTICE '% % % %: xmin %, xmax %', TG_RELNAME, TG_WHEN, TG_OP, OLD, am_whose(OLD.xmin), am_whose(OLD.xmax);
+  END IF;
+  IF TG_OP = 'DELETE' THEN
+    RETURN OLD;
+  END IF;
+  IF TG_WHEN = 'AFTER' THEN
+    RAISE NOTICE '% % % %: xmin %, xmax %', TG_RELNAME, TG_WHEN, TG_OP, NEW, am_whose(NEW.xmin), am_whose(NEW.xmax);
+  END IF;
+  RETURN NEW;
+END $$;
+CREATE FUNCTION am_both(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN QUERY EXECUTE replace(statement, 'TABLE', 'am_system_heap');
+  RETURN QUERY EXECUTE replace(statement, 'TABLE', 'am_system');
+END $$;
+INSERT INTO am_system SELECT g, g FROM generate_series(1, 6) g;
+INSERT INTO am_system_heap SELECT g, g FROM generate_series(1, 6) g;
+SELECT am_both($$SELECT DISTINCT concat_ws(' ', tableoid::regclass, am_whose(xmax), cmin, cmax) FROM TABLE$$);
+BEGIN;
+SELECT am_both($$INSERT INTO TABLE VALUES (7, 7) RETURNING concat_ws(' ', tableoid::regclass, am_whose(xmin), am_whose(xmax))$$);
+SELECT am_both($$UPDATE TABLE SET v = 0 WHERE id = 1 RETURNING concat_ws(' ', tableoid::regclass, am_whose(xmin), am_whose(xmax))$$);
+SELECT am_both($$DELETE FROM TABLE WHERE id = 2 RETURNING concat_ws(' ', tableoid::regclass, am_whose(xmin), am_whose(xmax), cmin = cmax)$$);
+SELECT am_both($$DELETE FROM TABLE WHERE id = 7 RETURNING concat_ws(' ', tableoid::regclass, am_whose(xmin), am_whose(xmax))$$);
+SELECT am_both($$SELECT id::text FROM TABLE WHERE id = 3 FOR UPDATE$$);
+SELECT am_both($$SELECT concat_ws(' ', tableoid::regclass, id, am_whose(xmin), am_whose(xmax)) FROM TABLE ORDER BY id$$);
+SELECT am_both($$UPDATE TABLE SET v = 0 WHERE id = 3 RETURNING concat_ws(' ', tableoid::regclass, am_whose(xmax))$$);
+-- A cursor goes on seeing what was replaced.
+DECLARE am_cursor CURSOR FOR SELECT am_whose(xmin) AS xmin, am_whose(xmax) AS xmax, id FROM am_system WHERE id > 3;
+FETCH am_cursor;
+UPDATE am_system SET v = 1 WHERE id = 5;
+DELETE FROM am_system WHERE id = 6;
+FETCH ALL FROM am_cursor;
+SAVEPOINT s;
+UPDATE am_system SET v = 2 WHERE id = 4;
+ROLLBACK TO s;
+SELECT am_whose(xmax), v FROM am_system WHERE id = 4;
+ROLLBACK;
+SELECT DISTINCT am_whose(xmax) FROM am_system;
+-- Triggers. A new version of a locked row tells the lock to RETURNING alone.
+CREATE TRIGGER am_before BEFORE INSERT OR UPDATE OR DELETE ON am_system FOR EACH ROW EXECUTE FUNCTION am_system();
+CREATE TRIGGER am_after AFTER INSERT OR UPDATE OR DELETE ON am_system FOR EACH ROW EXECUTE FUNCTION am_system();
+CREATE TRIGGER am_before BEFORE INSERT OR UPDATE OR DELETE ON am_system_heap FOR EACH ROW EXECUTE FUNCTION am_system();
+CREATE TRIGGER am_after AFTER INSERT OR UPDATE OR DELETE ON am_system_heap FOR EACH ROW EXECUTE FUNCTION am_system();
+SELECT am_both($$INSERT INTO TABLE VALUES (7, 7) RETURNING concat_ws(' ', am_whose(xmin), am_whose(xmax))$$);
+SELECT am_both($$UPDATE TABLE SET v = 2 WHERE id = 1 RETURNING concat_ws(' ', am_whose(xmin), am_whose(xmax))$$);
+SELECT am_both($$DELETE FROM TABLE WHERE id = 1 RETURNING concat_ws(' ', am_whose(xmin), am_whose(xmax))$$);
+DROP TABLE am_system, am_system_heap;
+DROP FUNCTION am_system, am_both, am_whose;
+-- Samples: as coarse as heap's, the same set again for a seed, and the share that is asked for.
+CREATE TABLE am_sample (id int, t text) USING mot WITH (fillfactor = 10);
+CREATE TABLE am_sample_heap (id int, t text) USING heap WITH (fillfactor = 10);
+INSERT INTO am_sample SELECT g, repeat('x', 200) FROM generate_series(1, 30) g;
+INSERT INTO am_sample_heap SELECT * FROM am_sample;
+SELECT array_agg(id) = (SELECT array_agg(id) FROM am_sample_heap TABLESAMPLE SYSTEM (40) REPEATABLE (1)) FROM am_sample TABLESAMPLE SYSTEM (40) REPEATABLE (1);
+SELECT array_agg(id) = (SELECT array_agg(id) FROM am_sample_heap TABLESAMPLE BERNOULLI (40) REPEATABLE (1)) FROM am_sample TABLESAMPLE BERNOULLI (40) REPEATABLE (1);
+CREATE TABLE am_sample_wide (id int, t text) USING mot;
+INSERT INTO am_sample_wide SELECT g, repeat('x', 3000) FROM generate_series(1, 1000) g;
+SELECT count(*) BETWEEN 50 AND 150 FROM am_sample_wide TABLESAMPLE SYSTEM (10) REPEATABLE (2);
+SELECT count(*) FROM am_sample_wide TABLESAMPLE SYSTEM (100);
+SELECT count(*) FROM am_sample_wide TABLESAMPLE SYSTEM (0);
+DROP TABLE am_sample, am_sample_heap, am_sample_wide;
+-- A table's own rows are known to the planner in the transaction that fills it.
+CREATE FUNCTION am_estimated(query text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE plan json;
+BEGIN
+  EXECUTE 'EXPLAIN (FORMAT JSON) ' || query INTO plan;
+  RETURN (plan -> 0 -> 'Plan' ->> 'Plan Rows')::bigint;
+END $$;
+BEGIN;
+CREATE TABLE am_filled (id int PRIMARY KEY, v int) USING mot;
+INSERT INTO am_filled SELECT g, g % 10 FROM generate_series(1, 10000) g;
+SELECT am_estimated('SELECT * FROM am_filled');
+DELETE FROM am_filled WHERE id > 5000;
+SELECT am_estimated('SELECT * FROM am_filled');
+ANALYZE am_filled;
+SELECT am_estimated('SELECT * FROM am_filled'), am_estimated('SELECT * FROM am_filled WHERE v = 1'), reltuples FROM pg_class WHERE relname = 'am_filled';
+TRUNCATE am_filled;
+INSERT INTO am_filled SELECT g, g % 10 FROM generate_series(1, 100) g;
+SELECT am_estimated('SELECT * FROM am_filled');
+COMMIT;
+SELECT am_estimated('SELECT * FROM am_filled');
+DROP TABLE am_filled;
+DROP FUNCTION am_estimated;

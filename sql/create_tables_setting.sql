@@ -127,6 +127,17 @@ EXPLAIN (ANALYZE, ANALYZE OFF, COSTS OFF) CREATE TABLE ct_explained AS SELECT 1 
 DO $$ BEGIN EXECUTE 'EXPLAIN ANALYZE CREATE TEMP TABLE ct_explained AS SELECT 1 AS a'; END $$;
 DO $$ BEGIN EXECUTE 'EXPLAIN ANALYZE CREATE MATERIALIZED VIEW ct_view AS SELECT 1 AS a'; END $$;
 SELECT relname, relkind FROM pg_class WHERE relname IN ('ct_explained', 'ct_view') ORDER BY 1;
+-- In a read-only transaction nothing is looked up.
+BEGIN READ ONLY;
+SAVEPOINT s;
+EXPLAIN ANALYZE CREATE TABLE ct_nowhere.t AS SELECT 1 AS a;
+ROLLBACK TO s;
+CREATE TABLE ct_nowhere.t AS SELECT 1 AS a;
+ROLLBACK TO s;
+SELECT 1 AS a INTO ct_nowhere.t;
+ROLLBACK TO s;
+CREATE TABLE ct_nowhere.t (a int);
+ROLLBACK;
 -- One that is there already is passed by.
 EXPLAIN (ANALYZE) CREATE TABLE IF NOT EXISTS ct_with AS SELECT 1 AS a;
 EXPLAIN (ANALYZE) CREATE TABLE ct_with AS SELECT 1 AS a;

@@ -40,6 +40,40 @@ DROP FOREIGN TABLE kept;
 ROLLBACK TO s;
 DROP TABLE ordinary;
 COMMIT;
+-- tables of the access method
+SELECT * FROM kept_table;
+\c
+SELECT * FROM kept_table WHERE id = 1;
+INSERT INTO kept_table VALUES (1);
+UPDATE kept_table SET v = 1;
+INSERT INTO referencing VALUES (1);
+SELECT * FROM kept_parent WHERE id = 5;
+INSERT INTO kept_parent VALUES (5);
+COPY kept_table TO STDOUT;
+DROP TABLE kept_table;
+DROP TABLE kept_table CASCADE;
+DROP INDEX kept_table_v;
+TRUNCATE kept_table CASCADE;
+ALTER TABLE kept_table ADD COLUMN w int DEFAULT 7;
+ALTER TABLE kept_table ALTER v TYPE bigint;
+ALTER TABLE kept_table SET ACCESS METHOD heap;
+ALTER TABLE kept_table RENAME TO other;
+ALTER TABLE kept_table DROP CONSTRAINT kept_table_pkey CASCADE;
+ALTER TABLE kept_parent DETACH PARTITION kept_part;
+CREATE INDEX ON kept_table (v);
+REINDEX TABLE kept_table;
+VACUUM kept_table;
+VACUUM FULL kept_table;
+ANALYZE kept_table;
+CREATE TABLE new (a int) USING mot;
+CREATE TABLE new USING mot AS SELECT 1 AS a;
+CREATE MATERIALIZED VIEW new USING mot AS SELECT 1 AS a;
+ALTER TABLE referencing SET ACCESS METHOD mot;
+SET default_table_access_method = mot;
+CREATE TABLE new (a int);
+RESET default_table_access_method;
+DO $$ BEGIN EXECUTE 'TRUNCATE kept_part'; END $$;
+\d kept_table
 -- what is not ours
 CREATE TABLE ordinary (a int PRIMARY KEY);
 ALTER TABLE ordinary ADD COLUMN b int DEFAULT 1;

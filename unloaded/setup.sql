@@ -10,6 +10,12 @@ CREATE FOREIGN TABLE kept_child PARTITION OF kept_parent DEFAULT SERVER mot;
 CREATE ROLE kept_owner;
 CREATE FOREIGN TABLE owned (a int) SERVER mot;
 ALTER TABLE owned OWNER TO kept_owner;
+CREATE TABLE kept_table (id int PRIMARY KEY, v int) USING mot;
+CREATE INDEX kept_table_v ON kept_table (v);
+INSERT INTO kept_table SELECT i, i FROM generate_series(1, 100) i;
+CREATE TABLE referencing (id int REFERENCES kept_table);
+CREATE TABLE kept_part PARTITION OF kept_parent FOR VALUES IN (5) USING mot;
+INSERT INTO kept_parent VALUES (5, 5);
 CREATE DATABASE gone;
 \c gone
 CREATE EXTENSION mot;

@@ -52,13 +52,17 @@ fn lines(unit: &Unit) -> Vec<&str> {
 
 static NAMES_AN_ORDER: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?i)\border\s+by\b").expect("the pattern is constant"));
-/// Statements that read catalogs, not tables of a test.
+/// Statements that read catalogs, or how values are stored, not tables of a test.
 static DESCRIBES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
         r"(?i)\b(?:from|join)\s+(?:pg_catalog\.)?pg_\w+|\binformation_schema\.|",
-        r"\bpg_get_\w+def\b|\bpg_\w*size\b|^\\d"
+        r"\bpg_get_\w+def\b|\bpg_\w*size\b|\bpg_column_compression\b|^\\d"
     ))
     .expect("the pattern is constant")
+});
+/// Statements that ask for rows by their places, which differ.
+static ASKS_BY_PLACE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)\bctid\b|^\s*(?:fetch|move)\b").expect("the pattern is constant")
 });
 static EXPLAINS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?i)\bexplain").expect("the pattern is constant"));
@@ -194,6 +198,12 @@ fn explain(base: &Unit, test: &Unit, entries: &[(usize, &Entry)]) -> Option<Vec<
             Pattern::Description(pattern) => {
                 DESCRIBES.is_match(&statement) && pattern.is_match(&statement)
             }
+            Pattern::Place(pattern) => {
+                ASKS_BY_PLACE.is_match(&statement) && pattern.is_match(&statement)
+            }
+            Pattern::Missing(pattern) => {
+                pattern.is_match(&statement) && !has_new_rows(&base_output.rows, &test_output.rows)
+            }
             Pattern::Mask(pattern) => {
                 masked(&base_output.rows, pattern) == masked(&test_output.rows, pattern)
             }
@@ -226,6 +236,15 @@ pub fn beyond<T: Clone + PartialEq>(these: &[T], those: &[T]) -> Vec<T> {
         })
         .cloned()
         .collect()
+}
+
+static COUNTS_ROWS: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"^\(\d+ rows?\)$").expect("the pattern is constant"));
+
+/// True if the other run has rows that the base run lacks.
+fn has_new_rows(base: &[&str], test: &[&str]) -> bool {
+    let (base, test) = (masked(base, &COUNTS_ROWS), masked(test, &COUNTS_ROWS));
+    !beyond(&test, &base).is_empty()
 }
 
 /// The messages that only the other run has, for the report.

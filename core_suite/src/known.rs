@@ -26,6 +26,8 @@ struct WrittenEntry {
     order: Option<String>,
     mask: Option<String>,
     description: Option<String>,
+    place: Option<String>,
+    missing: Option<String>,
 }
 
 /// What an entry explains.
@@ -43,6 +45,10 @@ pub enum Pattern {
     Mask(Regex),
     /// Rows that describe tables and indexes: it matches the statement, which reads catalogs.
     Description(Regex),
+    /// Rows asked for by their places: it matches the statement, which names `ctid` or fetches from a cursor.
+    Place(Regex),
+    /// Rows that are missing, because a statement was refused that puts them there: it matches the statement.
+    Missing(Regex),
 }
 
 /// A known difference.
@@ -113,11 +119,14 @@ fn compile(written: WrittenEntry) -> std::result::Result<Entry, String> {
         optional(&written.order)?.map(Pattern::Order),
         optional(&written.mask)?.map(Pattern::Mask),
         optional(&written.description)?.map(Pattern::Description),
+        optional(&written.place)?.map(Pattern::Place),
+        optional(&written.missing)?.map(Pattern::Missing),
     ];
     let mut patterns = patterns.into_iter().flatten();
     let (Some(pattern), None) = (patterns.next(), patterns.next()) else {
         return Err(
-            "it has to have one of error, base_error, plan, order, mask, description".to_string(),
+            "it has to have one of error, base_error, plan, order, mask, description, place, missing"
+                .to_string(),
         );
     };
     if matches!(pattern, Pattern::Mask(_)) && written.statement.is_none() {

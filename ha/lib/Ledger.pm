@@ -16,7 +16,7 @@ use Time::HiRes qw(usleep);
 
 our @EXPORT = qw(
   new_primary new_standby unpack_backup
-  is_full pick start_load stop_load start_readers stop_readers start_checkpoints stop_checkpoints
+  is_full pick are_foreign start_load stop_load start_readers stop_readers start_checkpoints stop_checkpoints
   use_up_ids cut_commit_log
   promote crash wait_gone process redo_of agrees sound holds_all digest same_rows wait_replayed wait_archived caught_up no_crash
 );
@@ -31,6 +31,9 @@ our @TABLES = qw(account_mot twin_mot);
 # The long form of the suite (MOT_HA=full) repeats more and kills more often.
 sub is_full { return ($ENV{MOT_HA} // 'short') eq 'full' }
 sub pick { my ($short, $full) = @_; return is_full() ? $full : $short }
+
+# Whether the memory-optimized tables are foreign tables; else they are of the access method.
+sub are_foreign { return $ENV{MOT_TABLES} eq 'foreign' }
 
 my $settings = q(
 shared_preload_libraries = 'mot'

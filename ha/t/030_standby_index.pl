@@ -81,8 +81,10 @@ $new->query_safe("PREPARE $_ AS $question{$_}") for sort keys %question;
 asks($new, \%after, 'a new snapshot');
 for my $which (sort keys %question)
 {
-	like($new->query_safe("EXPLAIN EXECUTE $which"), qr/Index: "?(keyless_pkey|longs_v|renamed_ab)/, "a new snapshot uses the index: $which");
-	unlike($old[0]->query_safe("EXPLAIN EXECUTE $which"), qr/Index: "?(keyless_pkey|longs_v|renamed_ab)/, "an old one does not: $which");
+	like($new->query_safe("EXPLAIN EXECUTE $which"), qr/Index(: | Scan using )"?(keyless_pkey|longs_v|renamed_ab)/, "a new snapshot uses the index: $which");
+	# Keys of tables of the access method may be NULL, whatever the column: the index has the older rows, too.
+	next if $which ne 'longs' && !are_foreign();
+	unlike($old[0]->query_safe("EXPLAIN EXECUTE $which"), qr/Index(: | Scan using )"?(keyless_pkey|longs_v|renamed_ab)/, "an old one does not: $which");
 }
 
 # Sessions, and their snapshots, go on over a promotion.
@@ -95,7 +97,7 @@ $standby->safe_psql('postgres', 'UPDATE keyless SET a = a - 100 WHERE id <= 10')
 asks($_, \%after, 'when its transaction is over') for @old;
 for my $which (sort keys %question)
 {
-	like($old[0]->query_safe("EXPLAIN EXECUTE $which"), qr/Index: "?(keyless_pkey|longs_v|renamed_ab)/, "and it uses the index: $which");
+	like($old[0]->query_safe("EXPLAIN EXECUTE $which"), qr/Index(: | Scan using )"?(keyless_pkey|longs_v|renamed_ab)/, "and it uses the index: $which");
 }
 $_->quit for @old, $new;
 sound($standby, 'at the end', 'keyless', 'longs', 'renamed');

@@ -1,4 +1,5 @@
-//! What single parts of a transaction cost: log records, keys, memory. `cargo bench -p mot_engine --bench parts`.
+//! What single parts of a transaction cost: log records, keys, memory. `cargo bench -p mot_engine
+//! --bench parts`.
 //!
 //! Checkpoints, loading and replay are in `recovery.rs`, whole transactions in `transactions/`.
 
@@ -96,6 +97,7 @@ fn bench_keys(criterion: &mut Criterion) {
             };
             4
         ],
+        missing: Vec::new(),
     };
     let row = body([1, 2, 3, 4]);
     let mut key = KeyBuffer::new();

@@ -1,8 +1,10 @@
 //! How fast tables come back: reading a checkpoint, its rows, its indexes, and the log behind it.
 //!
-//! `cargo bench -p mot_engine --bench recovery`. The files lie in `MOT_SCRATCH` (or the system's directory for temporary
-//! files). Times of loading are the processor's, summed over threads, so that a busy machine and a slow disk disturb them little: the
-//! figures are per core. Those of replay with so many threads are the clock's. Read them as ratios to `read`, the bare read of the same files with their checksums.
+//! `cargo bench -p mot_engine --bench recovery`. The files lie in `MOT_SCRATCH` (or the system's
+//! directory for temporary files). Times of loading are the processor's, summed over threads, so
+//! that a busy machine and a slow disk disturb them little: the figures are per core. Those of
+//! replay with so many threads are the clock's. Read them as ratios to `read`, the bare read of the
+//! same files with their checksums.
 
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -151,6 +153,7 @@ fn index(relation: u32, unique: bool, columns: &[(u16, KeyKind)]) -> IndexDefini
         nulls_not_distinct: false,
         columns,
         layout,
+        missing: Vec::new(),
     }
 }
 
@@ -176,7 +179,8 @@ impl Wal {
     }
 }
 
-/// What the bench's database looks like now: where each stock row was logged last, how many orders a district has.
+/// What the bench's database looks like now: where each stock row was logged last, how many orders
+/// a district has.
 struct Model {
     random: Random,
     stock: Vec<(u32, Lsn)>,

@@ -2,8 +2,8 @@
 //!
 //! A session lives long, and an index does not: TRUNCATE alone makes each one anew, under a new id.
 //! What is decoded must neither grow with their number nor go away, since statements keep
-//! references to it. So it is kept by what the definition says, without the index's oid and file:
-//! the same columns, whatever index they belong to, are decoded once, and what a session keeps is
+//! references to it. So it is kept by what the definition says, without the index's oid and file.
+//! The same columns, whatever index they belong to, are decoded once, and what a session keeps is
 //! bounded by the different keys that there are.
 
 use crate::errors::EngineError;

@@ -14,7 +14,7 @@ use crate::sync;
 use crate::table::Catalog;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Which of the arena's fixed words holds the root's address.
 const ROOT_WORD: usize = 0;
@@ -164,6 +164,8 @@ pub(crate) struct Root {
     pub(crate) last_lsn: AtomicU64,
     /// The loaded checkpoint's `Manifest::defined`.
     defined: AtomicU64,
+    /// The next block of aliases, or a number below the clock's.
+    alias_block: AtomicU64,
     pub(crate) progress: Progress,
     pub(crate) transactions: TransactionCounters,
     rounds: Rounds,
@@ -281,6 +283,16 @@ impl Engine {
     /// Raises the horizon. It never falls.
     pub fn raise_horizon(self, horizon: Xid) {
         self.root().horizon.fetch_max(horizon.0, Ordering::AcqRel);
+    }
+
+    /// A block of aliases that nobody else gets (`transaction/own_rows.rs`). Blocks are counted on
+    /// from the milliseconds of the clock, so that those of an engine that starts anew are others.
+    pub(crate) fn next_alias_block(self) -> u64 {
+        let time = SystemTime::now().duration_since(UNIX_EPOCH);
+        let clock = time.map_or(0, |time| time.as_millis() as u64);
+        let next = &self.root().alias_block;
+        next.fetch_max(clock, Ordering::Relaxed);
+        next.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Whether little of the arena is left.

@@ -1,4 +1,5 @@
-//! The identities everything else speaks of. Plain numbers with names; no behaviour beyond conversion.
+//! The identities everything else speaks of. Plain numbers with names; no behaviour beyond
+//! conversion.
 
 /// PostgreSQL's full 64-bit transaction id (epoch in the high half). 0 is none.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug, Default)]

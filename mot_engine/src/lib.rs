@@ -1,7 +1,9 @@
-//! The engine of memory-optimized tables: rows, transactions, indexes, log records, checkpoints and recovery, in memory that processes share.
+//! The engine of memory-optimized tables: rows, transactions, indexes, log records, checkpoints and
+//! recovery, in memory that processes share.
 //!
-//! It knows nothing of PostgreSQL but the bytes of a heap tuple. Who judges transactions ([`clock`]), where the log goes
-//! ([`transaction::Log`]) and what a disk is are traits, so all of it runs in tests without a server.
+//! It knows nothing of PostgreSQL but the bytes of a heap tuple. Who judges transactions
+//! ([`clock`]), where the log goes ([`transaction::Log`]) and what a disk is are traits, so all of
+//! it runs in tests without a server.
 
 // The tests beside the code share `tests/common`, which speaks of the crate by its name.
 #[cfg(test)]
@@ -51,6 +53,8 @@ pub use reclaim::{OldSnapshot, OldSnapshots, Sweep};
 pub use rest::{NotTakenOver, TakenOver};
 pub use row::{LockStrength, Newest, VersionRef};
 pub use scan::{Direction, GROUP_ROWS_MAX, IndexScan, KeyRange, RowScan, SharedRowScan};
-pub use session::{Session, StateAt};
+pub use session::{Session, StateAt, Upon};
 pub use table::{IndexRef, TableRef, Walk};
-pub use transaction::{Entered, Locked, Log, Transaction, Written};
+pub use transaction::{
+    ALIAS_BITS, Alias, Entered, Locked, Log, NAMED_BY_ORDINAL, OwnRow, Transaction, Written,
+};

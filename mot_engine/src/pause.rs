@@ -53,6 +53,14 @@ macro_rules! points {
 }
 
 points! {
+    /// An index is published beside writers; no row is entered.
+    BuildBeforeRows = "build-before-rows", Allowed;
+    /// An index is built beside writers; duplicates are not looked for.
+    BuildBeforeDuplicates = "build-before-duplicates", Allowed;
+    /// An index built beside writers is complete; it is not ready yet.
+    BuildBeforeReady = "build-before-ready", Allowed;
+    /// Every writer enters an index and asks it; it is not validated.
+    ValidateBeforeRows = "validate-before-rows", Allowed;
     /// A change found its row free; its version is not published.
     WriteBeforePublish = "write-before-publish", Allowed;
     /// A version is published; its index entries are not made.

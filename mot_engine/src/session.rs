@@ -1,11 +1,14 @@
 //! A session: one process or thread that uses the engine.
 //!
-//! It owns its allocation cache, epoch place, slot batches, key buffers and decoded index definitions; none of it is shared. It is
-//! not `Send`. After a PostgreSQL error jumped over Rust frames, [`Session::reset`] releases what they held.
+//! It owns its allocation cache, epoch place, slot batches, key buffers and decoded index
+//! definitions; none of it is shared. It is not `Send`. After a PostgreSQL error jumped over Rust
+//! frames, [`Session::reset`] releases what they held.
 
+mod replaced;
 mod state_at;
 mod unfinished;
 
+pub use replaced::Upon;
 pub use state_at::StateAt;
 pub(crate) use unfinished::{Unfinished, find_unfinished};
 
@@ -53,7 +56,8 @@ impl mot_index::Memory for NodeMemory<'_> {
     }
 
     unsafe fn retire(&self, ptr: NonNull<u8>, layout: Layout) {
-        // SAFETY: allocated above with this size; unreachable for whoever pins from now on (caller).
+        // SAFETY: allocated above with this size; unreachable for whoever pins from now on
+        // (caller).
         unsafe { self.local.retire(ptr, layout.size(), Purpose::Index) };
     }
 }
@@ -71,7 +75,8 @@ pub struct Session {
     /// Key buffers for the writers' paths: lent out by `with_keys`.
     keys: RefCell<[KeyBuffer; KEY_BUFFERS]>,
     logging: Cell<u64>,
-    /// Below this, what a committed transaction superseded is dead to everybody, whatever the engine's horizon says.
+    /// Below this, what a committed transaction superseded is dead to everybody, whatever the
+    /// engine's horizon says.
     own_horizon: Cell<Xid>,
     /// Who reads as of an earlier moment: for the sweeper.
     old_snapshots: RefCell<OldSnapshots>,
@@ -137,7 +142,8 @@ impl Session {
     /// Frees the version that a writer made, if it was not published.
     pub(crate) fn free_unpublished(&self) {
         if let Some(version) = self.unpublished.take() {
-            // SAFETY: whoever publishes it takes it out of the cell, so nobody else ever reached it.
+            // SAFETY: whoever publishes it takes it out of the cell, so nobody else ever reached
+            // it.
             unsafe {
                 self.local
                     .free(version.block(), version.block_bytes(), Purpose::Rows)
@@ -145,13 +151,14 @@ impl Session {
         }
     }
 
-    /// From now on this session's sweeps also take out what lies between the states that these old snapshots see and those that everybody
-    /// else does.
+    /// From now on this session's sweeps also take out what lies between the states that these old
+    /// snapshots see and those that everybody else does.
     pub fn mind(&self, old: OldSnapshots) {
         *self.old_snapshots.borrow_mut() = old;
     }
 
-    /// Rows in which this session's commits have left something behind since it began, taken out by now or not: for whoever wakes the sweeper.
+    /// Rows in which this session's commits have left something behind since it began, taken out by
+    /// now or not: for whoever wakes the sweeper.
     pub fn rows_left_behind(&self) -> u64 {
         self.litter.borrow().noted()
     }
@@ -160,9 +167,10 @@ impl Session {
         self.old_snapshots.borrow()
     }
 
-    /// Runs `work`, during which what is superseded by a transaction that is known to be committed counts as dead: for a caller that knows
-    /// that nobody reads now, and that nobody will read as of an earlier moment. The engine's horizon stays where it is, since it also
-    /// speaks of transactions that are still to commit.
+    /// Runs `work`, during which what is superseded by a transaction that is known to be committed
+    /// counts as dead: for a caller that knows that nobody reads now, and that nobody will read as
+    /// of an earlier moment. The engine's horizon stays where it is, since it also speaks of
+    /// transactions that are still to commit.
     pub fn while_nobody_reads<R>(&self, work: impl FnOnce() -> R) -> R {
         struct Until<'a>(&'a Cell<Xid>);
         impl Drop for Until<'_> {
@@ -218,6 +226,16 @@ impl Session {
             .collect()
     }
 
+    /// The oids of these indexes. Who holds a lock on the table alone finds each again under a lock on the index: it may be dropped beside him.
+    pub fn index_oids(&self, table: TableRef, clock: &impl Clock) -> Vec<u32> {
+        let _pin = self.local.pin();
+        table
+            .all_indexes()
+            .filter(|index| self.index_exists(*index, clock))
+            .map(IndexRef::relation_oid)
+            .collect()
+    }
+
     /// The index with this oid, if it exists for the caller.
     pub fn find_index(
         &self,
@@ -257,8 +275,10 @@ impl Session {
         table.all_indexes().any(|index| index.file() == file)
     }
 
-    /// Indexes of a standby that lack rows for snapshots from before they were replayed, by their oids, each with the transaction that made it: a
-    /// snapshot to which that is not surely over must not use it. What the server that made them knows of its own snapshots is in its catalog.
+    /// Indexes of a standby that lack rows for snapshots from before they were replayed, by their
+    /// oids, each with the transaction that made it. A snapshot to which that is not surely over
+    /// must not use it. What the server that made them knows of its own snapshots is in its
+    /// catalog.
     pub fn indexes_kept_from_older(&self, table: TableRef) -> Vec<(u32, Xid)> {
         let _pin = self.local.pin();
         let kept = |index: IndexRef| Some((index.relation_oid(), index.kept_from_older()?));
@@ -266,7 +286,7 @@ impl Session {
     }
 
     /// Whether any index that writers of the table maintain has a column that `is_meant`, by its number in the table. True for as long as the
-    /// caller's lock keeps others from making indexes.
+    /// caller's lock keeps others from making indexes. No lock of a writer does where indexes are begun beside writers: there it is true under a pin alone.
     pub fn has_key_on(
         &self,
         table: TableRef,
@@ -291,8 +311,9 @@ impl Session {
         )
     }
 
-    /// The index's definition, decoded once per session: its reference is good as long as that, whatever becomes of the index. Without the
-    /// index's oid and file: indexes of the same columns share it.
+    /// The index's definition, decoded once per session: its reference is good as long as that,
+    /// whatever becomes of the index. Without the index's oid and file: indexes of the same columns
+    /// share it.
     pub fn definition(&self, index: IndexRef) -> Result<&IndexDefinition, EngineError> {
         self.decoded(index).map(|decoded| &decoded.definition)
     }
@@ -312,7 +333,8 @@ impl Session {
         encode_row(definition, body, key)
     }
 
-    /// The same of a row that the index need not have taken, as [`crate::key::encode_row_if_any`] does.
+    /// The same of a row that the index need not have taken, as [`crate::key::encode_row_if_any`]
+    /// does.
     #[inline]
     pub(crate) fn encode_key_if_any(
         &self,
@@ -356,12 +378,14 @@ impl Session {
         }
     }
 
-    /// Lends the session's key buffers. Not reentrant: nothing that is called inside may ask for them again.
+    /// Lends the session's key buffers. Not reentrant: nothing that is called inside may ask for
+    /// them again.
     pub(crate) fn with_keys<R>(&self, work: impl FnOnce(&mut [KeyBuffer; KEY_BUFFERS]) -> R) -> R {
         work(&mut self.keys.borrow_mut())
     }
 
-    /// The newest version of the row that the snapshot sees. Valid while the snapshot is registered.
+    /// The newest version of the row that the snapshot sees. Valid while the snapshot is
+    /// registered.
     pub fn visible<S: Snapshot>(
         &self,
         table: TableRef,
@@ -372,8 +396,9 @@ impl Session {
         row::visible(table.anchor(slot)?, snapshot)
     }
 
-    /// Whether `version` is a state of the row that the caller's transaction made. Asked of one that nothing keeps, which may have been
-    /// replaced and taken out by now: then it was another's.
+    /// Whether `version` is a state of the row that the caller's transaction made. Asked of one
+    /// that nothing keeps, which may have been replaced and taken out by now: then it was
+    /// another's.
     pub fn is_own_state(
         &self,
         clock: &impl Clock,
@@ -389,7 +414,7 @@ impl Session {
             .any(|at| at == version && !at.is_lock() && clock.is_current(at.xid()))
     }
 
-    /// Whether the row, deleted as far as the caller is concerned, went to another partition: its
+    /// Whether the row, deleted as far as the caller is concerned, went to another partition. Its
     /// newest state that is committed or the caller's own says so.
     pub fn is_moved_away(&self, clock: &impl Clock, table: TableRef, slot: Slot) -> bool {
         let _pin = self.local.pin();
@@ -400,8 +425,8 @@ impl Session {
         newest.is_some_and(|newest| newest.is_moved_away())
     }
 
-    /// The row's state now. The version is valid as long as it cannot be superseded and pruned: while the caller's transaction locks or
-    /// owns the row, or a snapshot sees it, or pinned.
+    /// The row's state now. The version is valid as long as it cannot be superseded and pruned:
+    /// while the caller's transaction locks or owns the row, or a snapshot sees it, or pinned.
     pub fn newest(&self, clock: &impl Clock, table: TableRef, slot: Slot) -> Newest {
         let _pin = self.local.pin();
         match table.anchor(slot) {

@@ -140,6 +140,7 @@ fn definition(oid: u32, attnum: u16, unique: bool) -> IndexDefinition {
         nulls_not_distinct: false,
         columns: vec![column],
         layout: vec![int4; attnum as usize],
+        missing: Vec::new(),
     }
 }
 
@@ -426,7 +427,8 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
     assert_eq!(all(s, table, &before).len(), 100);
 }
 
-/// A version has 48 bits for its maker's id: one that does not fit is refused before anything is there, and the greatest that does reads back.
+/// A version has 48 bits for its maker's id: one that does not fit is refused before anything is
+/// there, and the greatest that does reads back.
 #[test]
 fn transaction_ids_beyond_what_a_version_holds_are_refused() {
     let (_region, engine) = common::engine(16 << 20);

@@ -1,5 +1,5 @@
-//! What a session keeps from others: memory that it has retired, pins, places. It may be idle for hours, or look at a large table, or be one of very
-//! many.
+//! What a session keeps from others: memory that it has retired, pins, places. It may be idle for
+//! hours, or look at a large table, or be one of very many.
 
 mod common;
 
@@ -149,7 +149,8 @@ fn a_load_that_failed_in_a_full_arena_leaves_it_to_others() {
     work.abort(&other);
 }
 
-/// Appending takes long when the log is written out, and nobody's garbage is freed while somebody is pinned.
+/// Appending takes long when the log is written out, and nobody's garbage is freed while somebody
+/// is pinned.
 #[test]
 fn nobody_is_pinned_while_the_log_is_written() {
     struct Looks<'a> {
@@ -219,7 +220,8 @@ fn a_check_is_not_pinned_when_it_asks_whether_to_go_on() {
     assert!(questions.get() > 65, "{}", questions.get());
 }
 
-/// Both hold ShareLock. The index is given up at every moment at which a check, or a walk for its size, asks whether to go on.
+/// Both hold ShareLock. The index is given up at every moment at which a check, or a walk for its
+/// size, asks whether to go on.
 #[test]
 fn a_check_passes_over_an_index_that_another_transaction_gives_up() {
     const ROWS: i32 = 5_000;

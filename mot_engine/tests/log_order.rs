@@ -1,4 +1,5 @@
-//! A transaction that goes back and forth between tables is logged table by table, each row once, and each row knows its record.
+//! A transaction that goes back and forth between tables is logged table by table, each row once,
+//! and each row knows its record.
 
 mod common;
 
@@ -76,7 +77,8 @@ fn update(
     }
 }
 
-/// The changes of the records from `first` on: table, row, end of the record, and the base of a difference.
+/// The changes of the records from `first` on: table, row, end of the record, and the base of a
+/// difference.
 fn changes(wal: &Wal, first: usize) -> Vec<(u64, Slot, Lsn, Option<BaseLsn>)> {
     let mut changes = Vec::new();
     for (lsn, _, record) in &wal.records[first..] {
@@ -194,7 +196,8 @@ fn a_large_transaction_logs_each_row_once_and_marks_it_with_its_record() {
     }
 }
 
-/// What was logged and rolled back is logged in full the next time, whatever its place among the tables.
+/// What was logged and rolled back is logged in full the next time, whatever its place among the
+/// tables.
 #[test]
 fn a_rolled_back_record_is_nobodys_base() {
     let (_region, engine) = engine(16 << 20);
@@ -230,7 +233,8 @@ fn a_rolled_back_record_is_nobodys_base() {
     assert!(logged.iter().all(|change| change.3.is_none()));
 }
 
-/// A row that no log record can hold is refused by its statement: when COMMIT comes to log it, it is too late for the user.
+/// A row that no log record can hold is refused by its statement: when COMMIT comes to log it, it
+/// is too late for the user.
 #[test]
 fn rows_too_long_for_the_log_are_refused_at_once() {
     let (_region, engine) = common::engine(16 << 20);

@@ -7,8 +7,9 @@ use mot_engine::checkpoint::{CheckpointContext, CheckpointProgress, Pace, read_m
 use mot_engine::disk::DirectoryDisk;
 use mot_engine::recovery::{Replayer, load};
 use mot_engine::{
-    CommandId, LockStrength, Locked, Lsn, Newest, ORDINALS, Ordinal, RelationKey, Session, Slot,
-    State, StateAt, TableRef, Transaction, VersionRef, Written, Xid,
+    Alias, CommandId, LockStrength, Locked, Lsn, NAMED_BY_ORDINAL, Newest, ORDINALS, Ordinal,
+    RelationKey, Session, Slot, State, StateAt, TableRef, Transaction, Upon, VersionRef, Written,
+    Xid,
 };
 
 const FILE: RelationKey = RelationKey::of_file(1, 0, 100);
@@ -67,6 +68,17 @@ impl Place<'_> {
     }
 
     fn update(&self, me: &Me, xid: u64, work: &mut Transaction, slot: Slot, b: i32) -> VersionRef {
+        self.update_by(me, (xid, 1), work, slot, b)
+    }
+
+    fn update_by(
+        &self,
+        me: &Me,
+        (xid, cid): (u64, u32),
+        work: &mut Transaction,
+        slot: Slot,
+        b: i32,
+    ) -> VersionRef {
         let seen = self.newest(me, slot);
         // As copied from a state that had an ordinal of its own.
         let mut new = body(a_row(b));
@@ -76,7 +88,16 @@ impl Place<'_> {
             new[3] = 0xAB;
         }
         let (session, table) = (self.session, self.table);
-        let written = work.update(session, me, table, slot, seen, &new, Xid(xid), CommandId(1));
+        let written = work.update(
+            session,
+            me,
+            table,
+            slot,
+            seen,
+            &new,
+            Xid(xid),
+            CommandId(cid),
+        );
         let Ok(Written::Done(version)) = written else {
             panic!("{written:?}")
         };
@@ -99,11 +120,11 @@ impl Place<'_> {
         let ordinal = Ordinal(ordinal);
         match self
             .session
-            .state_at(me, self.table, slot, ordinal, &[snapshot])
+            .state_at(me, self.table, slot, ordinal, None, &[snapshot])
         {
             StateAt::One(version) => Some(b_of(version)),
             StateAt::None => None,
-            StateAt::Ambiguous | StateAt::Overtaken => panic!("ambiguous"),
+            StateAt::Overtaken => panic!("ambiguous"),
         }
     }
 }
@@ -244,32 +265,185 @@ fn a_locked_state_is_named_below_newer_ones_and_so_is_the_newest() {
     }
 }
 
+/// What `xmax` tells.
 #[test]
-fn a_tuple_id_of_two_states_is_ambiguous() {
-    let (_region, engine) = common::engine(32 << 20);
+fn it_is_told_who_has_replaced_or_locked_a_state() {
+    let (_region, engine) = common::engine(16 << 20);
     let session = &engine.join().unwrap();
     let place = Place::new(session, FILE);
     let slot = place.row(0);
-    let me = place.world.begin();
-    let mut work = Transaction::new();
-    for change in 1..=i32::from(ORDINALS) {
-        place.update(&me, me.top, &mut work, slot, change);
-    }
-    let at = |ordinal: u16, snapshot: Option<&Snap>| {
-        let ordinal = Ordinal(ordinal);
-        session.state_at(&me, place.table, slot, ordinal, &[snapshot])
+    let upon = |me: &Me, ordinal: u16| {
+        let is_named = |version: VersionRef| version.ordinal() == Ordinal(ordinal);
+        session.upon(me, place.table, slot, is_named)
     };
-    assert_eq!(at(0, None), StateAt::Ambiguous);
-    assert_eq!(place.at(&me, slot, 1), Some(1));
-    assert_eq!(place.at(&me, slot, ORDINALS - 1), Some(8191));
-    // Nor does a snapshot that sees what they replaced tell which is meant, but one that sees the newer.
-    let before = me.snapshot(1);
-    assert_eq!(at(0, Some(&before)), StateAt::Ambiguous);
-    let after = me.snapshot(2);
-    assert_eq!(place.at_with(&me, slot, 0, Some(&after)), Some(8192));
+    let me = place.world.begin();
+    let other = place.world.begin();
+    assert_eq!(upon(&me, 0), Upon::Nothing);
+    let lock = |work: &mut Transaction, me: &Me| {
+        let (table, xid, strength) = (place.table, Xid(me.top), LockStrength::KeyShare);
+        let seen = place.newest(me, slot);
+        let locked = work.lock(session, me, table, slot, seen, strength, xid);
+        assert_eq!(locked.unwrap(), Locked::Done);
+    };
+    let (mut work, mut other_work) = (Transaction::new(), Transaction::new());
+    lock(&mut work, &me);
+    lock(&mut other_work, &other);
+    assert_eq!(upon(&me, 0), Upon::Lock(Xid(me.top)));
+    assert_eq!(upon(&other, 0), Upon::Lock(Xid(other.top)));
+    place.update(&me, me.top, &mut work, slot, 1);
+    assert_eq!(upon(&me, 0), Upon::State(Xid(me.top), CommandId(1)));
+    // Others are told of unfinished work, too.
+    assert_eq!(upon(&other, 0), Upon::State(Xid(me.top), CommandId(1)));
+    assert_eq!(upon(&me, 1), Upon::Nothing);
+    let inner = me.savepoint();
+    work.set_level(2).unwrap();
+    place.update(&me, inner, &mut work, slot, 2);
+    assert_eq!(upon(&me, 1), Upon::State(Xid(inner), CommandId(1)));
+    me.abort_one(inner);
+    assert_eq!(upon(&me, 1), Upon::Nothing);
+    work.savepoint_abort(session, 2);
+    work.set_level(1).unwrap();
+    assert_eq!(upon(&me, 1), Upon::Nothing);
+    let top = me.top;
     me.end(Fate::Committed);
     work.commit(session);
-    assert_eq!(place.at(&reader(&place.world), slot, 0), Some(8192));
+    assert_eq!(upon(&other, 0), Upon::State(Xid(top), CommandId(1)));
+    other.end(Fate::Committed);
+    other_work.commit(session);
+    assert_eq!(upon(&reader(&place.world), 1), Upon::Nothing);
+}
+
+/// A tuple id that was handed out of a state: its alias, or its ordinal.
+#[derive(Clone, Copy)]
+enum Id {
+    Alias(Alias),
+    Ordinal(Ordinal),
+}
+
+impl Place<'_> {
+    fn id(&self, work: &Transaction, slot: Slot, version: VersionRef) -> Id {
+        match work.alias(self.table, slot, version) {
+            Some(alias) => Id::Alias(alias),
+            None => Id::Ordinal(version.ordinal()),
+        }
+    }
+
+    fn named(
+        &self,
+        me: &Me,
+        work: &Transaction,
+        slot: Slot,
+        id: Id,
+        snapshot: Option<&Snap>,
+    ) -> StateAt {
+        let ordinal = match id {
+            Id::Alias(alias) => {
+                let Some((table, row, version)) = work.aliased(alias) else {
+                    return StateAt::None;
+                };
+                assert_eq!((table, row), (self.table, slot));
+                return StateAt::One(version);
+            }
+            Id::Ordinal(ordinal) => ordinal,
+        };
+        let listed = work.own_row(self.table, slot);
+        self.session
+            .state_at(me, self.table, slot, ordinal, listed, &[snapshot])
+    }
+}
+
+/// A deferred trigger asks at the end for every state that there was.
+#[test]
+fn each_of_a_transactions_states_has_an_id_of_its_own() {
+    let (_region, engine) = common::engine(64 << 20);
+    let session = &engine.join().unwrap();
+    let place = Place::new(session, FILE);
+    let slots = [place.row(0), place.row(0)];
+    let replaced = slots.map(|slot| place.newest(&reader(&place.world), slot));
+    let me = place.world.begin();
+    let before = me.snapshot(1);
+    let mut work = Transaction::new();
+    let mut given = Vec::new();
+    for change in 1..=3 * u32::from(ORDINALS) {
+        // Now and then a command changes both rows.
+        let cids = [2 * change, 2 * change + change % 3 % 2];
+        for (slot, cid) in slots.into_iter().zip(cids) {
+            let by = (me.top, cid);
+            let version = place.update_by(&me, by, &mut work, slot, change as i32);
+            given.push((slot, version, place.id(&work, slot, version)));
+        }
+    }
+    let with_alias = |given: &&(Slot, VersionRef, Id)| matches!(given.2, Id::Alias(_));
+    let aliases = given.iter().filter(with_alias).count();
+    assert_eq!(aliases, given.len() - slots.len() * NAMED_BY_ORDINAL);
+    let after = me.snapshot(u32::MAX);
+    for snapshot in [None, Some(&before), Some(&after)] {
+        for (slot, version, id) in given.iter().chain(&given[..500]) {
+            let named = place.named(&me, &work, *slot, *id, snapshot);
+            assert_eq!(named, StateAt::One(*version));
+        }
+        for (slot, version) in slots.into_iter().zip(replaced) {
+            let id = Id::Ordinal(version.ordinal());
+            let named = place.named(&me, &work, slot, id, snapshot);
+            assert_eq!(named, StateAt::One(version));
+        }
+    }
+    drop((before, after));
+    me.end(Fate::Committed);
+    work.commit(session);
+    // Committed states are named as all others are, and an alias means nothing to the next one.
+    for (slot, version, id) in &given {
+        assert!(work.alias(place.table, *slot, *version).is_none());
+        if let Id::Alias(alias) = id {
+            assert!(work.aliased(*alias).is_none());
+        }
+    }
+    common::check(session, place.table, &reader(&place.world));
+}
+
+/// What is taken back has no name, and what stays keeps its own.
+#[test]
+fn savepoints_take_names_back_with_their_states() {
+    let (_region, engine) = common::engine(64 << 20);
+    let session = &engine.join().unwrap();
+    let place = Place::new(session, FILE);
+    let me = place.world.begin();
+    let mut work = Transaction::new();
+    let (slot, first) = place.insert(&me, &mut work, 0);
+    let mut given = vec![(first, place.id(&work, slot, first))];
+    // Around the first list, the first alias and the ends of its blocks.
+    for changes in [40, 63, 64, 65, 900, 1023, 1024, 1025, 5000] {
+        for fate in [Fate::Committed, Fate::Aborted] {
+            let inner = me.savepoint();
+            work.set_level(2).unwrap();
+            let kept = given.len();
+            for change in 0..changes {
+                let version = place.update(&me, inner, &mut work, slot, change);
+                given.push((version, place.id(&work, slot, version)));
+            }
+            if fate == Fate::Committed {
+                work.savepoint_commit(2);
+            } else {
+                let gone = given.split_off(kept);
+                me.abort_one(inner);
+                work.savepoint_abort(session, 2);
+                for (_, id) in gone {
+                    let named = place.named(&me, &work, slot, id, None);
+                    assert_eq!(named, StateAt::None);
+                }
+            }
+            work.set_level(1).unwrap();
+            let version = place.update(&me, me.top, &mut work, slot, changes);
+            given.push((version, place.id(&work, slot, version)));
+        }
+        for (version, id) in &given {
+            let named = place.named(&me, &work, slot, *id, None);
+            assert_eq!(named, StateAt::One(*version));
+        }
+    }
+    me.end(Fate::Aborted);
+    work.abort(session);
+    assert!(work.own_row(place.table, slot).is_none());
 }
 
 /// Others' changes go on above a KEY SHARE lock. What it was put on is named, and so is what a
@@ -321,7 +495,7 @@ fn a_state_that_overtakes_the_snapshots_ordinal_is_told_apart() {
     let (table, xid, strength) = (place.table, Xid(me.top), LockStrength::NoKeyUpdate);
     let locked = work.lock(session, &me, table, slot, newest, strength, xid);
     assert_eq!(locked.unwrap(), Locked::Done);
-    let named = session.state_at(&me, table, slot, Ordinal(0), &[Some(&snapshot)]);
+    let named = session.state_at(&me, table, slot, Ordinal(0), None, &[Some(&snapshot)]);
     assert_eq!(named, StateAt::Overtaken);
     // Two snapshots may see two of them, too.
     let late = me.snapshot(1);
@@ -330,6 +504,7 @@ fn a_state_that_overtakes_the_snapshots_ordinal_is_told_apart() {
         table,
         slot,
         Ordinal(0),
+        None,
         &[Some(&snapshot), Some(&late)],
     );
     assert_eq!(named, StateAt::Overtaken);
@@ -426,7 +601,8 @@ fn log_and_checkpoint_keep_ordinals_and_marks() {
         let _pin = session.memory().pin();
         let tops = slots.iter().map(|slot| {
             let is_moved = session.is_moved_away(&clock, table, *slot);
-            let state = |ordinal| session.state_at(&clock, table, *slot, ordinal, &[None::<&Snap>]);
+            let state =
+                |ordinal| session.state_at(&clock, table, *slot, ordinal, None, &[None::<&Snap>]);
             let found = (0..20)
                 .rev()
                 .find_map(|ordinal| match state(Ordinal(ordinal)) {

@@ -1,5 +1,6 @@
-//! A logged difference must be against the row's last logged state, whoever else logged and was rolled back in between, and whatever a
-//! restart forgot. Every log here is replayed from its beginning, as a standby does, and must give the rows of the primary.
+//! A logged difference must be against the row's last logged state, whoever else logged and was
+//! rolled back in between, and whatever a restart forgot. Every log here is replayed from its
+//! beginning, as a standby does, and must give the rows of the primary.
 
 mod common;
 
@@ -109,7 +110,8 @@ fn replayed(wal: &Wal, world: &World) -> Vec<Row> {
     rows(&s, world)
 }
 
-/// T2 has committed, but its own callback comes late: meanwhile T3 changed the row, logged it, and was rolled back.
+/// T2 has committed, but its own callback comes late: meanwhile T3 changed the row, logged it, and
+/// was rolled back.
 #[test]
 fn a_late_commit_does_not_forget_that_another_change_was_rolled_back() {
     let (_region, engine) = engine(16 << 20);
@@ -270,6 +272,7 @@ fn keys_that_are_too_long_cost_no_slots() {
             align: 4,
             by_value: false,
         }],
+        missing: Vec::new(),
     };
     let (me, mut t) = (world.begin(), Transaction::new());
     let table = t.create_table(s, TABLE, Xid(me.top)).unwrap();

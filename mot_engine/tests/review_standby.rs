@@ -1,5 +1,5 @@
-//! A standby: replay beside the sweeper. What was rolled back on the primary is taken out of the rows while the next change, logged whole
-//! and perhaps with the same keys, is put on top.
+//! A standby: replay beside the sweeper. What was rolled back on the primary is taken out of the
+//! rows while the next change, logged whole and perhaps with the same keys, is put on top.
 
 mod common;
 
@@ -79,7 +79,8 @@ fn rows_stay_reachable_when_replay_and_sweep_meet() {
                 me.end(fate);
                 exists[slot as usize] |= fate == Fate::Committed;
             };
-            // The same key again, and for the last round of each slot the key it will be looked up by.
+            // The same key again, and for the last round of each slot the key it will be looked up
+            // by.
             change(round, Fate::Aborted);
             change(round, Fate::Committed);
             if round < rounds - SLOTS as i32 && round % 3 == 0 {
@@ -110,7 +111,8 @@ fn rows_stay_reachable_when_replay_and_sweep_meet() {
     assert_eq!(found, (rounds - SLOTS as i32..rounds).collect::<Vec<_>>());
 }
 
-/// At the end of replay a table is finished while others are not, and the sweeper comes by: a slot that it frees is used again.
+/// At the end of replay a table is finished while others are not, and the sweeper comes by: a slot
+/// that it frees is used again.
 #[test]
 fn slots_freed_while_other_tables_are_finished_are_listed() {
     const ROWS: u64 = 8;
@@ -155,7 +157,8 @@ fn slots_freed_while_other_tables_are_finished_are_listed() {
     assert_eq!(check(session, table, &clock).slots_free, ROWS);
 }
 
-/// A table dropped, an index rolled back: the standby's reclaimer frees them beside replay, and settles what stays.
+/// A table dropped, an index rolled back: the standby's reclaimer frees them beside replay, and
+/// settles what stays.
 #[test]
 fn a_standby_frees_what_was_dropped_and_settles_what_stays() {
     let (_region, engine) = engine(32 << 20);

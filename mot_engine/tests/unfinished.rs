@@ -256,6 +256,53 @@ fn a_row_is_asked_for_a_key_of_any_kind() {
     });
 }
 
+/// A scan of all rows gets what is replaced together with what replaces it.
+#[test]
+fn all_states_of_a_row_come_together() {
+    place_with(|place| {
+        let slot = common::transact(place.session, &place.world, |work, me, _| {
+            place.insert(me, work, a_row(1, 5))
+        });
+        let mut states = Vec::new();
+        let mut ask = |me: &Me| {
+            let (session, at) = (place.session, (place.table, slot));
+            let told = |states: &[(VersionRef, Option<Xid>)]| {
+                assert!(session.memory().is_pinned());
+                let told = states.iter();
+                told.map(|(version, xid)| (row(version.body()).a, xid.map(|xid| xid.0)))
+                    .collect::<Vec<_>>()
+            };
+            session
+                .unfinished_and_current(me, at, &mut states, told)
+                .unwrap()
+        };
+        let other = reader(&place.world);
+        assert_eq!(ask(&other), [(1, None)]);
+        let me = place.world.begin();
+        let mut work = Transaction::new();
+        place.change(&me, me.top, &mut work, slot, Some(a_row(2, 6)));
+        let inner = me.savepoint();
+        work.set_level(2).unwrap();
+        place.change(&me, inner, &mut work, slot, Some(a_row(3, 7)));
+        let top = me.top;
+        assert_eq!(
+            ask(&other),
+            [(3, Some(inner)), (2, Some(top)), (1, Some(inner))]
+        );
+        assert_eq!(ask(&me), [(3, None)]);
+        me.abort_one(inner);
+        work.savepoint_abort(place.session, 2);
+        assert_eq!(ask(&other), [(2, Some(top)), (1, Some(top))]);
+        place.change(&me, me.top, &mut work, slot, None);
+        assert_eq!(ask(&other).last(), Some(&(1, Some(top))));
+        assert_eq!(ask(&me), []);
+        me.end(Fate::Committed);
+        work.commit(place.session);
+        assert_eq!(ask(&other), []);
+        place.check();
+    });
+}
+
 /// More entries than are read at a time, most of them of rows that are gone or going.
 #[test]
 fn a_long_scan_passes_over_what_is_gone() {

@@ -72,7 +72,7 @@ pub fn binary_upgrade() -> ! {
         ERRCODE_FEATURE_NOT_SUPPORTED,
         "pg_upgrade does not bring the rows of memory-optimized tables along",
         "The tables would be empty in the new cluster. The old cluster is as it was.",
-        "Use pg_dump --include-foreign-data=mot and a new cluster; or keep the rows in heap tables meanwhile, and drop the memory-optimized ones."
+        "Use pg_dump (of foreign tables with --include-foreign-data=mot) and a new cluster; or keep the rows in heap tables meanwhile, as by ALTER TABLE ... SET ACCESS METHOD heap."
     )
 }
 
@@ -304,14 +304,27 @@ pub fn no_storage(name: &str) -> ! {
     )
 }
 
-/// Raises 54000: a tuple id that means two versions.
-pub fn ambiguous_tuple_id() -> ! {
+/// Raises 54000: a column's value in rows from before it does not fit a key.
+pub fn missing_value_too_long(column: &str, table: &str, bytes: usize, max: usize) -> ! {
     raise_report!(
         PgLogLevel::ERROR,
         ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-        "a row was changed too often in one transaction to tell its versions apart",
-        "A tuple identifier tells 8192 versions of a row in turn, and this one means two of them.",
-        "Commit after fewer changes of one row, or make the changes without deferred triggers."
+        format!(
+            "value of column \"{column}\" in older rows of table \"{table}\" is too long for a key"
+        ),
+        format!("It takes {bytes} bytes of a key, which has {max} at most."),
+        "Give the older rows a shorter value, have the table rewritten, and create the index then."
+    )
+}
+
+/// Raises 55000: the catalog knows the index, the engine does not.
+pub fn no_index_storage(name: &str) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("index \"{name}\" of a memory-optimized table has no entries in this database"),
+        "Its file was made otherwise than by building it.",
+        "REINDEX the index."
     )
 }
 
@@ -367,11 +380,14 @@ pub fn foreign_index() -> ! {
     )
 }
 
-/// Raises 0A000: an index that is built beside writers.
-pub fn concurrent_index() -> ! {
-    unsupported(
-        "concurrent builds of indexes of memory-optimized tables",
-        "Leave CONCURRENTLY out: the build is short, for it reads memory alone.",
+/// Raises 40001, as a conflict with recovery: a snapshot of a standby is older than a table's rewriting by the primary.
+pub fn older_than_rewrite() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_T_R_SERIALIZATION_FAILURE,
+        "canceling statement due to conflict with recovery",
+        "The primary has rewritten a memory-optimized table (CLUSTER, VACUUM FULL, SET TABLESPACE) since the snapshot was taken.",
+        "Begin the transaction anew."
     )
 }
 

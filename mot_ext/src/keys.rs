@@ -9,6 +9,13 @@ use crate::pg::version;
 use mot_engine::key::{KeyKind, KeyValue};
 use pgrx::pg_sys;
 
+/// Operator families whose order is that of bytes under every collation.
+const BYTE_ORDER_FAMILIES: [u32; 2] = [TEXT_PATTERN_FAMILY, BPCHAR_PATTERN_FAMILY];
+/// `text_pattern_ops` of pg_opfamily.dat.
+const TEXT_PATTERN_FAMILY: u32 = 2095;
+/// `bpchar_pattern_ops` of pg_opfamily.dat.
+const BPCHAR_PATTERN_FAMILY: u32 = 2097;
+
 /// The key kind of an operator class's input type; None when the type cannot be a key.
 pub fn kind(input_type: pg_sys::Oid) -> Option<KeyKind> {
     Some(match input_type {
@@ -288,4 +295,9 @@ pub fn is_key_order_collation(collation: pg_sys::Oid) -> bool {
         return true;
     }
     version::orders_by_bytes(collation)
+}
+
+/// Whether keys lie in the order of an operator family under a collation.
+pub fn is_key_order(family: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
+    is_key_order_collation(collation) || BYTE_ORDER_FAMILIES.contains(&family.to_u32())
 }

@@ -38,7 +38,7 @@ use crate::table_am::speculative;
 use crate::wal::emit::WalLog;
 use crate::workers::nap;
 use mot_engine::transaction::PrepareRefusal;
-use mot_engine::{CommandId, State, Transaction, Xid};
+use mot_engine::{Alias, CommandId, OwnRow, Slot, State, TableRef, Transaction, VersionRef, Xid};
 use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
@@ -68,6 +68,28 @@ pub fn current() -> &'static mut Transaction {
 fn existing() -> Option<&'static mut Transaction> {
     // SAFETY: one thread; callers of `current` give the reference up before any callback below runs.
     unsafe { (*CURRENT.0.get()).as_mut() }
+}
+
+/// The alias that a version of a row has as a state of the current transaction.
+#[inline]
+pub fn alias(table: TableRef, row: Slot, version: VersionRef) -> Option<Alias> {
+    existing()?.alias(table, row, version)
+}
+
+/// Whether any version has an alias.
+pub fn has_aliases() -> bool {
+    existing().is_some_and(|transaction| transaction.has_aliases())
+}
+
+/// The state of the current transaction that has this alias.
+pub fn aliased(alias: Alias) -> Option<(TableRef, Slot, VersionRef)> {
+    existing()?.aliased(alias)
+}
+
+/// What the current transaction has made of a row, if it has changed it often.
+#[inline]
+pub fn own_row(table: TableRef, row: Slot) -> Option<&'static OwnRow> {
+    existing()?.own_row(table, row)
 }
 
 /// Registers the callbacks, for every process; called once, while the server preloads libraries.

@@ -46,7 +46,7 @@ pub struct ServerOptions {
     #[arg(long, env = "PG_BIN")]
     pub bindir: Option<PathBuf>,
     /// Which memory-optimized tables.
-    #[arg(long, env = "MOT_TABLES", value_enum, default_value = "foreign")]
+    #[arg(long, env = "MOT_TABLES", value_enum, default_value = "method")]
     pub tables: MotTables,
 }
 

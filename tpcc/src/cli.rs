@@ -182,7 +182,7 @@ pub struct DemoArgs {
     #[arg(long = "setting")]
     pub settings: Vec<String>,
     /// Which memory-optimized tables; those of the access method, and heap tables beside them, have foreign keys.
-    #[arg(long, env = "MOT_TABLES", value_enum, default_value = "foreign")]
+    #[arg(long, env = "MOT_TABLES", value_enum, default_value = "method")]
     pub tables: MotTables,
     /// Heap tables in both columns: tries the demo itself, without the extension.
     #[arg(long)]

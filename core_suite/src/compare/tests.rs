@@ -146,6 +146,32 @@ fn a_mask_leaves_the_other_columns_compared() {
 }
 
 #[test]
+fn rows_are_listed_by_place_where_the_statement_asks_by_place() {
+    let list = "[[difference]]\nreason = 'places'\nfiles = ['temp']\nmost = 1\nplace = '.'\n";
+    let run = |text| verdict(text, " 3", " 2", list);
+    assert_eq!(
+        run("SELECT a FROM t WHERE ctid < '(1,0)';"),
+        Verdict::Listed(vec![0])
+    );
+    assert_eq!(run("FETCH NEXT FROM c;"), Verdict::Listed(vec![0]));
+    assert_eq!(run("SELECT a FROM t;"), Verdict::Different);
+}
+
+#[test]
+fn missing_rows_are_listed_but_no_new_ones() {
+    let list =
+        "[[difference]]\nreason = 'refused'\nfiles = ['temp']\nmost = 1\nmissing = 'FROM t'\n";
+    let base = "  a   \n------\n 1\n 1234\n(2 rows)\n";
+    let run = |test| verdict("SELECT a FROM t;", base, test, list);
+    assert_eq!(run(" a \n---\n 1\n(1 row)\n"), Verdict::Listed(vec![0]));
+    assert_eq!(run(" a \n---\n 2\n(1 row)\n"), Verdict::Different);
+    assert_eq!(
+        verdict("SELECT a FROM u;", " 1\n 2", " 1", list),
+        Verdict::Different
+    );
+}
+
+#[test]
 fn descriptions_are_listed_by_statement_but_never_tables() {
     let list = "[[difference]]\nreason = 'fewer indexes'\nfiles = ['temp']\nmost = 1\ndescription = 'FROM|^.d'\n";
     let run = |text| verdict(text, " 3", " 2", list);

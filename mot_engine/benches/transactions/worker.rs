@@ -1,4 +1,5 @@
-//! One thread's way to the engine: finding, changing, inserting and deleting rows of 32-bit numbers and filler.
+//! One thread's way to the engine: finding, changing, inserting and deleting rows of 32-bit numbers
+//! and filler.
 
 use crate::world::{Buffer, Snap, World};
 use mot_engine::key::{
@@ -65,6 +66,7 @@ fn definition(relation: u32, unique: bool, columns: &[u16], text: u16) -> IndexD
                 by_value: !is_text(attnum),
             })
             .collect(),
+        missing: Vec::new(),
     }
 }
 
@@ -310,8 +312,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Changes a row that was found, but no column of a key, as READ COMMITTED does: its newest state, if that is another by now. `false` if it is
-    /// gone.
+    /// Changes a row that was found, but no column of a key, as READ COMMITTED does: its newest
+    /// state, if that is another by now. `false` if it is gone.
     pub fn modify(
         &mut self,
         table: &Table,

@@ -372,7 +372,7 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
                 self.found(Problem::UnmarkedMove { index: id, slot });
             }
             if seen.newest {
-                if let Some(first) = live.filter(|_| !index.is_dropped()) {
+                if let Some(first) = live.filter(|_| index.is_asked(self.clock)) {
                     self.found(Problem::Duplicate {
                         index: id,
                         slots: [first, slot],

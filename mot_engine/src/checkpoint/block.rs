@@ -44,7 +44,8 @@ pub struct VersionEntry<'a> {
     /// Says that the row is deleted. Its body is empty, or has the tombstone's note
     /// (`row/ordinal.rs`).
     pub tombstone: bool,
-    /// Of the newest version: the row's LSN is that of a later change, which was rolled back. So the next change is logged whole.
+    /// Of the newest version: the row's LSN is that of a later change, which was rolled back. So
+    /// the next change is logged whole.
     pub rolled_back: bool,
     /// The image after its stamp.
     pub body: &'a [u8],
@@ -130,7 +131,8 @@ pub struct BlockBuilder {
     rows: u32,
     /// The least LSN of a row since `begin` that has a version not known to be committed.
     open_from: Option<Lsn>,
-    /// Makers of versions not known to be committed, since the builder was made; some more than once.
+    /// Makers of versions not known to be committed, since the builder was made; some more than
+    /// once.
     open: Vec<Xid>,
     /// Largest LSN of any row since the builder was made.
     lsn_max: Lsn,
@@ -183,7 +185,8 @@ impl BlockBuilder {
         self.open_from
     }
 
-    /// Who made versions of any block so far that are not known to be committed; some are named more than once.
+    /// Who made versions of any block so far that are not known to be committed; some are named
+    /// more than once.
     pub fn take_open(&mut self) -> Vec<Xid> {
         std::mem::take(&mut self.open)
     }

@@ -1,7 +1,7 @@
 //! The manifest: what makes a generation's files a checkpoint.
 //!
 //! ```text
-//!   0 u32 magic "MOTM", u32 version = 5, u64 length of the whole file
+//!   0 u32 magic "MOTM", u32 version = 6, u64 length of the whole file
 //!  16 u64 system identifier, u64 redo LSN, u64 flushed LSN, u64 generation, u64 settled xid,
 //!  56 u64 next table id, u64 next index id, u64 LSN of the definitions, u32 timeline, u32 flags (1: final), u32 tables, u32 files
 //!  96 u32 slots of a range, u32 transactions known to have committed
@@ -14,18 +14,20 @@
 //!    transactions known to have committed, ascending: u64 xid
 //!    u32 CRC32C of everything before
 //! ```
-//! Xids are 0 where the definition is settled (creator) or stands (dropper). A file's blocks and digest are 0
-//! unless it comes from a manifest of version 1: such a file belongs to the manifest as a whole.
+//! Xids are 0 where the definition is settled (creator) or stands (dropper). A file's blocks and
+//! digest are 0 unless it comes from a manifest of version 1. Such a file belongs to the manifest
+//! as a whole.
 //!
-//! Parts with one number are of one range, oldest first: the first has all its rows, each further one those with an LSN above `since`.
+//! Parts with one number are of one range, oldest first: the first has all its rows, each further
+//! one those with an LSN above `since`.
 //!
 //! Version 1 has no ranges (neither their slots nor their number), and says of a file: u32 number,
 //! u32 blocks, u64 bytes, u32 digest; all are of the manifest's generation. Version 2 has one part
 //! for each range, and after its rows: u32 digest, u32 flags (1: something is open). Up to version
 //! 3 there is no LSN of the definitions, up to version 4 no tablespace: every table is a foreign
-//! one. All of these are read, never written.
+//! one. Up to version 5 no definition holds missing values. All of these are read, never written.
 //!
-//! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and versions 1 to 4.
+//! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and versions 1 to 5.
 
 use super::Damage;
 use crate::errors::EngineError;
@@ -34,7 +36,9 @@ use crate::key::IndexDefinition;
 use crate::log::Cursor;
 
 const MANIFEST_MAGIC: u32 = u32::from_le_bytes(*b"MOTM");
-const MANIFEST_VERSION: u32 = 5;
+const MANIFEST_VERSION: u32 = 6;
+/// The last version whose index definitions hold no missing values.
+const MANIFEST_VERSION_NO_MISSING_VALUES: u32 = 5;
 /// The last version in which every table is a foreign one.
 const MANIFEST_VERSION_FOREIGN_TABLES: u32 = 4;
 /// The last version without the LSN of the definitions.
@@ -59,8 +63,9 @@ pub struct Manifest {
     pub is_final: bool,
     /// Everything logged up to here is in; replay starts here.
     pub redo: Lsn,
-    /// Nothing later than this was seen while writing; WAL was durable up to here. Below `redo` only at the
-    /// end of recovery, when the server has inserted records of its own that are not flushed yet.
+    /// Nothing later than this was seen while writing; WAL was durable up to here. Below `redo`
+    /// only at the end of recovery, when the server has inserted records of its own that are not
+    /// flushed yet.
     pub flushed: Lsn,
     /// Counts the checkpoints of this cluster.
     pub generation: u64,
@@ -70,8 +75,9 @@ pub struct Manifest {
     pub next_table: TableId,
     /// Counters to go on from.
     pub next_index: IndexId,
-    /// The tables and indexes are those of a moment behind this position, which may lie behind `redo`: what a record up to here has made and is not among
-    /// them was gone, its drop committed or its maker rolled back. NONE: nothing is known of that.
+    /// The tables and indexes are those of a moment behind this position, which may lie behind
+    /// `redo`. What a record up to here has made and is not among them was gone, its drop committed
+    /// or its maker rolled back. NONE: nothing is known of that.
     pub defined: Lsn,
     /// Slots of a range; 0 if there are no ranges (version 1).
     pub range_slots: u32,
@@ -79,8 +85,10 @@ pub struct Manifest {
     pub tables: Vec<TableEntry>,
     /// Every file with rows.
     pub files: Vec<FileEntry>,
-    /// Makers of versions that the files do not call committed, and of definitions, that have committed all the same, as became known behind
-    /// the walk: at least those whose commit record lies before `redo`. No later log tells of them, and the commit log may be cut off. Ascending.
+    /// Makers of versions that the files do not call committed, and of definitions, that have
+    /// committed all the same, as became known behind the walk: at least those whose commit record
+    /// lies before `redo`. No later log tells of them, and the commit log may be cut off.
+    /// Ascending.
     pub committed: Vec<Xid>,
 }
 
@@ -118,8 +126,8 @@ pub struct IndexEntry {
     pub definition: IndexDefinition,
 }
 
-/// Rows of consecutive slots, a run of blocks in one file: all rows of a range, or those that were changed after `since`, which count
-/// instead of those in older parts of the range.
+/// Rows of consecutive slots, a run of blocks in one file: all rows of a range, or those that were
+/// changed after `since`, which count instead of those in older parts of the range.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RangeEntry {
     /// The range: its first slot divided by the slots of a range.
@@ -140,8 +148,8 @@ pub struct RangeEntry {
     pub range_rows: u64,
     /// It has every row whose LSN was above; NONE: it has all.
     pub since: Lsn,
-    /// The least LSN of a row with a version that was not known to be committed: such rows must be written again before the commit log
-    /// is cut off.
+    /// The least LSN of a row with a version that was not known to be committed. Such rows must be
+    /// written again before the commit log is cut off.
     pub open_from: Option<Lsn>,
     /// Rows in these blocks, also those that only say that there is none.
     pub entries: u32,
@@ -195,7 +203,8 @@ impl Manifest {
         self.tables.iter().map(of).sum()
     }
 
-    /// Whether it has work of transactions whose outcome it does not tell, or tells in `committed` alone.
+    /// Whether it has work of transactions whose outcome it does not tell, or tells in `committed`
+    /// alone.
     pub fn has_open(&self) -> bool {
         let is_open = |creator: Xid, dropper: Xid| creator.is_some() || dropper.is_some();
         self.tables.iter().any(|table| {
@@ -334,11 +343,17 @@ impl TableEntry {
         for _ in 0..indexes {
             let (id, creator, dropper) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
             let length = cursor.u32()? as usize;
+            let definition = IndexDefinition::from_bytes(cursor.take(length)?)?;
+            if version <= MANIFEST_VERSION_NO_MISSING_VALUES && !definition.missing.is_empty() {
+                return Err(EngineError::Corrupt {
+                    what: "manifest holds a definition of a later version",
+                });
+            }
             table.indexes.push(IndexEntry {
                 id: IndexId(id),
                 creator: Xid(creator),
                 dropper: Xid(dropper),
-                definition: IndexDefinition::from_bytes(cursor.take(length)?)?,
+                definition,
             });
         }
         for _ in 0..ranges {

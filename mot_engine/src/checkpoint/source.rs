@@ -1,17 +1,20 @@
 //! The engine's rows, for a checkpoint.
 //!
 //! A row is walked pinned but unlatched, while transactions change it. What makes that right:
-//! - Every record that ends at or before the redo position is marked on its row: the caller fixed the
-//!   position first, and then all sessions that were logging finished.
-//! - LSN and chain are read together (`Anchor::read_with_lsn`): the newest LOGGED version seen is the
-//!   one the LSN speaks of, or that one was rolled back; then the file says so, for the next change must
-//!   be logged whole after a restart, too: a standby may have the one that was rolled back on top.
-//! - A row with an LSN at or before the base's is in the base's files as it is, so it need not be read. If it is marked a moment later,
-//!   that is by a record after the redo position.
-//! - Definitions are those of the moment at which they are copied. So replay must not make again what was made and gone in between: the position up
-//!   to which everything logged was marked by then goes along (`Manifest::defined`).
-//! - Replay skips what the LSN says the row has. So a row without versions is written too if its LSN
-//!   is after the redo position: its deletion, and perhaps its slot's next use, is yet to be replayed.
+//! - Every record that ends at or before the redo position is marked on its row. The caller fixed
+//!   the position first, and then all sessions that were logging finished.
+//! - LSN and chain are read together (`Anchor::read_with_lsn`): the newest LOGGED version seen is
+//!   the one the LSN speaks of, or that one was rolled back; then the file says so, for the next
+//!   change must be logged whole after a restart, too: a standby may have the one that was rolled
+//!   back on top.
+//! - A row with an LSN at or before the base's is in the base's files as it is, so it need not be
+//!   read. If it is marked a moment later, that is by a record after the redo position.
+//! - Definitions are those of the moment at which they are copied. So replay must not make again
+//!   what was made and gone in between. The position up to which everything logged was marked by
+//!   then goes along (`Manifest::defined`).
+//! - Replay skips what the LSN says the row has. So a row without versions is written too if its
+//!   LSN is after the redo position. Its deletion, and perhaps its slot's next use, is yet to be
+//!   replayed.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -35,7 +38,8 @@ use crate::table::{IndexRef, TableRef, Walk};
 /// Slots walked under one pin: retired memory waits no longer than that.
 const SLOTS_PER_PIN: u64 = 1024;
 
-/// Slots between the one whose row is read and the one whose version is asked for: rows of a table that changes lie scattered.
+/// Slots between the one whose row is read and the one whose version is asked for: rows of a table
+/// that changes lie scattered.
 const SLOTS_AHEAD: u64 = 8;
 
 /// Pause between looks at a session that is logging.
@@ -44,7 +48,8 @@ const LOGGING_POLL: Duration = Duration::from_micros(100);
 /// Writes a checkpoint of the engine. `context.redo` is fixed already; see `CheckpointContext`.
 ///
 /// Of each row: the newest logged version and older ones down to the first that is known to be
-/// committed by a settled transaction; a row whose such first version is a tombstone on top is absent.
+/// committed by a settled transaction; a row whose such first version is a tombstone on top is
+/// absent.
 pub fn write(
     session: &Session,
     disk: &dyn Disk,
@@ -62,14 +67,16 @@ pub fn write(
     Ok(written)
 }
 
-/// From here on changes count for the next checkpoint; those of before are all marked on their rows and ranges.
+/// From here on changes count for the next checkpoint; those of before are all marked on their rows
+/// and ranges.
 pub(crate) fn begin_round(engine: Engine) -> Result<u64, EngineError> {
     let round = engine.begin_round();
     engine.wait_for_logging_sessions(|| crate::sync::sleep(LOGGING_POLL))?;
     Ok(round)
 }
 
-/// The manifest of the generation whose ranges may be taken over, or why there is none although there should be.
+/// The manifest of the generation whose ranges may be taken over, or why there is none although
+/// there should be.
 pub(crate) fn read_base(engine: Engine, disk: &dyn Disk) -> (Option<Manifest>, Option<String>) {
     match engine.base().map(|(base, _)| read_manifest(disk, base)) {
         None => (None, None),
@@ -90,13 +97,15 @@ pub(crate) struct EngineSource<'a> {
     entries: Vec<TableEntry>,
     next_table: TableId,
     next_index: IndexId,
-    /// Keeps the storages alive, dropped or not, until everything of theirs is written: then the reclaimer may free what was dropped, however
-    /// long the others take. In the order of `entries`.
+    /// Keeps the storages alive, dropped or not, until everything of theirs is written. Then the
+    /// reclaimer may free what was dropped, however long the others take. In the order of
+    /// `entries`.
     walks: Vec<Mutex<Option<Walk<'a>>>>,
 }
 
-// SAFETY: threads get at storages through `walks`, which are atomics, and let go of them there: a count in shared memory that any thread may
-// lower. A storage stays alive until its walk is taken out, after the last use (`release`).
+// SAFETY: threads get at storages through `walks`, which are atomics, and let go of them there: a
+// count in shared memory that any thread may lower. A storage stays alive until its walk is taken
+// out, after the last use (`release`).
 unsafe impl Sync for EngineSource<'_> {}
 
 /// The xid in a definition's word, if a checkpoint may tell of it: 0 for none, None if not logged.
@@ -143,7 +152,8 @@ fn table_entry(table: TableRef) -> Result<Option<TableEntry>, EngineError> {
 }
 
 impl<'a> EngineSource<'a> {
-    /// Keeps all storages alive and copies their definitions. Every record up to `defined` is marked.
+    /// Keeps all storages alive and copies their definitions. Every record up to `defined` is
+    /// marked.
     pub(crate) fn collect(
         session: &'a Session,
         redo: Lsn,
@@ -172,8 +182,8 @@ impl<'a> EngineSource<'a> {
             return Err(error);
         }
         entries.sort_by_key(|entry| entry.id);
-        // After the tables: an id below these that is not among them was dropped, or its creation is
-        // yet to be replayed.
+        // After the tables: an id below these that is not among them was dropped, or its creation
+        // is yet to be replayed.
         let next_table = TableId(catalog.next_table_id.load(Ordering::Acquire));
         let next_index = IndexId(catalog.next_index_id.load(Ordering::Acquire));
         Ok(Self {
@@ -328,8 +338,8 @@ fn entry(version: &VersionRef, rolled_back: bool) -> VersionEntry<'_> {
 }
 
 impl EngineSource<'_> {
-    /// The versions of a row that a checkpoint has to hold, newest first, its LSN, and whether that is
-    /// the LSN of a later change that was rolled back. The caller is pinned.
+    /// The versions of a row that a checkpoint has to hold, newest first, its LSN, and whether that
+    /// is the LSN of a later change that was rolled back. The caller is pinned.
     fn read_row(&self, anchor: &Anchor, versions: &mut Vec<VersionRef>) -> (Lsn, bool) {
         let mut rolled_back = false;
         let lsn = anchor.read_with_lsn(|| {
@@ -369,8 +379,8 @@ mod tests {
     use crate::memory::{ArenaOptions, HugePages, Memory, Region};
     use std::sync::atomic::{AtomicBool, AtomicU64};
 
-    /// Once a round has begun nobody is marking for an older one: such a mark could come after the walk, and the next checkpoint would take
-    /// the range for unchanged.
+    /// Once a round has begun nobody is marking for an older one. Such a mark could come after the
+    /// walk, and the next checkpoint would take the range for unchanged.
     #[test]
     fn who_marks_for_an_older_round_is_waited_for() {
         const ROUNDS: u64 = 20_000;

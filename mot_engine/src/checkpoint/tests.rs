@@ -1,4 +1,5 @@
-//! Files: what is written is read; blocks and manifests damaged at will. What the tests of faults and of reuse share.
+//! Files: what is written is read; blocks and manifests damaged at will. What the tests of faults
+//! and of reuse share.
 
 mod copies;
 mod faults;
@@ -38,7 +39,8 @@ fn is_range_changed(version: u8, table: TableId, slot: u64) -> bool {
     version == 1 || (mixed ^ (mixed >> 3)).is_multiple_of(3)
 }
 
-/// The newest version up to `version` at which the row was changed: in a changed range all are, one of two, one of eight, or none.
+/// The newest version up to `version` at which the row was changed: in a changed range all are, one
+/// of two, one of eight, or none.
 fn changed_at(version: u8, table: TableId, slot: u64) -> u8 {
     let is_changed = |version: &u8| {
         let of = u64::from(*version);
@@ -80,6 +82,7 @@ fn definition() -> IndexDefinition {
             align: 4,
             by_value: true,
         }],
+        missing: Vec::new(),
     }
 }
 
@@ -185,7 +188,8 @@ impl RowSource for MadeUp {
     }
 }
 
-/// Writes generation `generation` of `version` anew, or upon the base generation, whose version is its number.
+/// Writes generation `generation` of `version` anew, or upon the base generation, whose version is
+/// its number.
 fn write_made_up(
     disk: &SimulatedDisk,
     version: u8,

@@ -1,12 +1,15 @@
 //! Index entries: sets of (key, slot) above the tree, uniqueness, building.
 //!
 //! The three rules everything leans on:
-//! 1. A writer installs its version first and makes sure of the entry then; so an entry leads to a row that has, had or is about to have the key.
-//! 2. An entry is removed only under the latch of its leaf, after the row's whole chain (unfinished versions included) was walked there and
-//!    no version has the key. With rule 1 no live version can lose its entry.
-//! 3. Uniqueness is decided under the same latch. What needs the `Clock` is judged before; under the latch only the heads' addresses are
-//!    compared with those judged. The caller stays pinned from judging to deciding, so an address cannot be another version's by then.
+//! 1. A writer installs its version first and makes sure of the entry then. So an entry leads to a
+//!    row that has, had or is about to have the key. 2. An entry is removed only under the latch of
+//!    its leaf, after the row's whole chain (unfinished versions included) was walked there and no
+//!    version has the key. With rule 1 no live version can lose its entry.
+//! 3. Uniqueness is decided under the same latch. What needs the `Clock` is judged before; under
+//!    the latch only the heads' addresses are compared with those judged. The caller stays pinned
+//!    from judging to deciding, so an address cannot be another version's by then.
 
+mod beside;
 mod build;
 mod collect;
 mod crew;
@@ -47,7 +50,8 @@ use crate::limits::{KEY_BYTES_MAX, SLOTS_MAX};
 
 /// Bytes of the slot appended to the key of a suffixed entry, at most.
 const SUFFIX_BYTES_MAX: usize = 7;
-/// Slots below take three bytes, of which the first is below 0x80. Tests have few rows and want all forms.
+/// Slots below take three bytes, of which the first is below 0x80. Tests have few rows and want all
+/// forms.
 const SHORT_SLOTS: u64 = if cfg!(test) { 8 } else { 1 << 23 };
 /// So many slots from there on take four, of which the first is below 0xff.
 const MIDDLE_SLOTS: u64 = if cfg!(test) { 64 } else { 0x7f << 24 };
@@ -57,8 +61,9 @@ const _: () = assert!(SLOTS_MAX <= 1 << (8 * (SUFFIX_BYTES_MAX - 1)));
 
 /// Makes a suffixed entry's key. Entries of one key lie in the order of their slots.
 ///
-/// A tree takes eight bytes of a key at a time, and what is more costs a block of its own beside the leaf, or a layer. So the slot is short: the
-/// key of a four-byte column, with it, is one slice in tables of up to two billion rows, NULLs or not in those of up to eight million.
+/// A tree takes eight bytes of a key at a time, and what is more costs a block of its own beside
+/// the leaf, or a layer. So the slot is short. The key of a four-byte column, with it, is one slice
+/// in tables of up to two billion rows, NULLs or not in those of up to eight million.
 pub(crate) fn append_slot(key: &mut KeyBuffer, slot: Slot) -> Result<(), EngineError> {
     let number = slot.0;
     if number < SHORT_SLOTS {

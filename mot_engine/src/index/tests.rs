@@ -1,4 +1,5 @@
-//! Index builds over many parts and turns: from rows, and from keys gathered while rows were loaded.
+//! Index builds over many parts and turns: from rows, and from keys gathered while rows were
+//! loaded.
 
 use super::build::{Build, build_gathered, build_unjudged, turn_bytes};
 use super::gather::{Allowance, Gatherer, Harvest};
@@ -49,6 +50,7 @@ fn definition(relation: u32, unique: bool) -> IndexDefinition {
             align: 4,
             by_value: false,
         }],
+        missing: Vec::new(),
     }
 }
 
@@ -136,7 +138,8 @@ fn parts_make_the_whole_index() {
     });
 }
 
-/// A clock that raises, as PostgreSQL's does when the commit log cannot be read, after it was asked so often.
+/// A clock that raises, as PostgreSQL's does when the commit log cannot be read, after it was asked
+/// so often.
 struct Raising(Cell<u32>);
 
 impl Clock for Raising {

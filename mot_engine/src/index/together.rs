@@ -1,11 +1,13 @@
 //! A row's entries in all indexes of its table.
 //!
-//! One index after the other, each descent would wait alone for what it misses. So all keys are encoded first, all trees are gone down side by
-//! side, and each key is then entered at the spot where its way ended: the same descents, no more of them, with their misses overlapping. Between
-//! finding a spot and using it others may change the tree, and so may we (judging a candidate prunes rows): the tree notices (`mot_index`).
+//! One index after the other, each descent would wait alone for what it misses. So all keys are
+//! encoded first, all trees are gone down side by side, and each key is then entered at the spot
+//! where its way ended: the same descents, no more of them, with their misses overlapping. Between
+//! finding a spot and using it others may change the tree, and so may we (judging a candidate
+//! prunes rows): the tree notices (`mot_index`).
 //!
-//! Which index stands in the way of a row is told as if it went in order: the first one does, and a key that cannot be encoded is told of after
-//! all indexes before its own.
+//! Which index stands in the way of a row is told as if it went in order. The first one does, and a
+//! key that cannot be encoded is told of after all indexes before its own.
 
 use super::append_slot;
 use super::enter::{EntryOutcome, enter_at};
@@ -39,7 +41,7 @@ struct Coming {
 }
 
 /// Makes sure of a version's entries, but for those that `below`, the state it was put upon, has as well. With `clock`, keys of unique indexes that
-/// are not dropped are entered only if no other live row has them. The caller is pinned.
+/// exist for the caller are entered only if no other live row has them. The caller is pinned.
 pub(crate) fn enter_row<C: Clock>(
     session: &Session,
     table: TableRef,
@@ -61,9 +63,9 @@ pub(crate) fn enter_row<C: Clock>(
                     end = Some(Ok(()));
                     break;
                 };
-                // One that this transaction dropped need not take the row: the drop is not taken back without it. Nor, where the log is replayed, one that
-                // the server may have had no more.
-                let is_optional = clock.is_none() || index.is_dropped();
+                // One that this transaction dropped need not take the row: the drop is not taken back without it. Nor need one that another is building: that
+                // looks at all rows again. Nor, where the log is replayed, one that the server may have had no more.
+                let is_optional = !clock.is_some_and(|clock| index.is_asked(clock));
                 match encode(
                     session,
                     index,
@@ -106,7 +108,7 @@ pub(crate) fn enter_row_in<C: Clock>(
     debug_assert!(session.local.is_pinned());
     session.with_keys(|keys| {
         let [scratch, old_key, keys @ ..] = keys;
-        let is_optional = index.is_dropped();
+        let is_optional = !index.is_asked(clock);
         let key = &mut keys[0];
         let form = encode(
             session,
@@ -185,7 +187,7 @@ fn enter_together<C: Clock>(
     let mut enter = |coming: &Coming, key: &KeyBuffer, spot| {
         let Coming { index, form } = *coming;
         let tree = tree(index);
-        let clock = clock.filter(|_| !index.is_dropped());
+        let clock = clock.filter(|clock| index.is_asked(*clock));
         // SAFETY: no spot, or it was found below for this key in this tree, and the caller is pinned since.
         let outcome = unsafe {
             enter_at(
@@ -263,10 +265,12 @@ mod tests {
             nulls_not_distinct: false,
             columns: columns.iter().map(column).collect(),
             layout: vec![layout; COLUMNS],
+            missing: Vec::new(),
         }
     }
 
-    /// More indexes than are entered together; one of the first and one of the last may refuse a row.
+    /// More indexes than are entered together; one of the first and one of the last may refuse a
+    /// row.
     fn definitions() -> Vec<IndexDefinition> {
         (0..KEYS_TOGETHER as u32 + 3)
             .map(|number| match number {

@@ -39,7 +39,8 @@ pub(super) fn replace(local: &LocalMemory, place: &AtomicU64, word: u64) {
     unsafe { local.retire(old, BYTES, Purpose::Other) };
 }
 
-/// One replaces a block again and again and frees what it may; others read it, one of whom comes late.
+/// One replaces a block again and again and frees what it may; others read it, one of whom comes
+/// late.
 fn readers_beside_a_remover() {
     let place = Place::new();
     let word = Arc::new(AtomicU64::new(0));

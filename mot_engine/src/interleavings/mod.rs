@@ -1,8 +1,11 @@
-//! The engine's protocols under the scheduler of `mot_model`: the real code, in many interleavings, with the memory orderings it asks for and
-//! no stronger ones. `cargo test -p mot_engine --features model --lib interleavings -- --nocapture` prints how many.
+//! The engine's protocols under the scheduler of `mot_model`: the real code, in many interleavings,
+//! with the memory orderings it asks for and no stronger ones. `cargo test -p mot_engine --features
+//! model --lib interleavings -- --nocapture` prints how many.
 //!
-//! Each step that a model claims to need is left out in a test of its own (`mod seen`), which fails unless the model notices.
+//! Each step that a model claims to need is left out in a test of its own (`mod seen`), which fails
+//! unless the model notices.
 
+mod beside;
 mod chains;
 mod commit;
 mod epochs;
@@ -24,7 +27,8 @@ use std::sync::{Arc, Mutex};
 const ARENA_BYTES: usize = 16 << 20;
 const FIRST_XID: u64 = 10;
 
-/// What PostgreSQL knows: who runs, who committed, which snapshots are registered, how long the log is.
+/// What PostgreSQL knows: who runs, who committed, which snapshots are registered, how long the log
+/// is.
 #[derive(Default)]
 struct Server {
     next: u64,
@@ -42,7 +46,8 @@ struct Server {
 /// A transaction manager whose every call is a pass through one lock, as PostgreSQL's are.
 struct World {
     server: Mutex<Server>,
-    /// What the lock of the real server gives besides exclusion: whoever comes later knows what came before.
+    /// What the lock of the real server gives besides exclusion: whoever comes later knows what
+    /// came before.
     passes: AtomicU64,
 }
 

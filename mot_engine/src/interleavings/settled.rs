@@ -1,4 +1,5 @@
-//! A row whose key moves and settles, beside who looks for it by both keys: each finds it by the key that it has for his snapshot, and by no other.
+//! A row whose key moves and settles, beside who looks for it by both keys: each finds it by the
+//! key that it has for his snapshot, and by no other.
 
 use super::{Me, Place, body, thread};
 use crate::ids::CommandId;
@@ -37,6 +38,7 @@ fn definition() -> IndexDefinition {
             nullable: false,
         }],
         layout: vec![int8],
+        missing: Vec::new(),
     }
 }
 

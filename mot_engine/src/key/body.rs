@@ -15,7 +15,8 @@
 use super::definition::AttributeLayout;
 use crate::errors::EngineError;
 
-/// Where in a tuple its body starts: what precedes is the engine's stamp, never logged or checkpointed.
+/// Where in a tuple its body starts: what precedes is the engine's stamp, never logged or
+/// checkpointed.
 pub const BODY_OFFSET_BYTES: usize = 18;
 
 /// Length of the body's fixed part, before the null bitmap.
@@ -30,8 +31,10 @@ const HAS_NULL: u16 = 0x0001;
 /// A value found in a row.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Attribute<'a> {
-    /// NULL, or beyond the attributes the tuple has.
+    /// NULL.
     Null,
+    /// Beyond the attributes the tuple has: a row from before the column.
+    Beyond,
     /// The fixed-width bytes, the varlena's payload without header, or the C string without its
     /// zero byte.
     Bytes(&'a [u8]),
@@ -81,7 +84,8 @@ impl<'a> BodyReader<'a> {
         })
     }
 
-    /// The data of a body that has no NULLs and at least so many attributes; `None` for any other, and for a malformed one.
+    /// The data of a body that has no NULLs and at least so many attributes; `None` for any other,
+    /// and for a malformed one.
     #[inline]
     pub fn data_without_nulls(body: &[u8], attributes: usize) -> Option<&[u8]> {
         let header: &[u8; BODY_HEADER_BYTES] = body.first_chunk()?;
@@ -112,7 +116,10 @@ impl<'a> BodyReader<'a> {
         if target >= self.layout.len() {
             return Err(corrupt("attribute has no layout"));
         }
-        if target >= self.attributes || self.is_null(target) {
+        if target >= self.attributes {
+            return Ok(Attribute::Beyond);
+        }
+        if self.is_null(target) {
             return Ok(Attribute::Null);
         }
         if target < self.position {

@@ -4,9 +4,11 @@
 //! widths, attribute numbers against the layout), so a decoded definition can be used without
 //! further tests. `write_bytes` of the same definition always gives the same bytes.
 //!
-//! There are two forms. The first is that of a foreign table's index, which its oid names. The
-//! second also has the file by which an index of a table of the access method is found.
+//! Form 1 is that of a foreign table's index, which its oid names. Form 2 also has the file by
+//! which an index of a table of the access method is found. Forms 3 and 4 are 1 and 2 with values
+//! of columns that older rows lack.
 
+use super::missing::{self, MissingValue};
 use crate::errors::EngineError;
 use crate::ids::FileKey;
 
@@ -16,10 +18,12 @@ pub const INDEX_COLUMNS_MAX: usize = 32;
 /// Most attributes of one table, as PostgreSQL's MaxHeapAttributeNumber.
 pub const TABLE_ATTRIBUTES_MAX: usize = 1600;
 
-/// First byte of the form of an index without a file.
-const FORM_WITHOUT_FILE: u8 = 1;
-/// First byte of the form of an index with a file.
-const FORM_WITH_FILE: u8 = 2;
+/// First byte of the form of an index that has neither a file nor missing values.
+const FORM_FIRST: u8 = 1;
+/// What is added to it for a file.
+const FORM_FILE: u8 = 1;
+/// What is added to it for missing values.
+const FORM_MISSING: u8 = 2;
 
 /// Bytes before the columns: form, flags, relation, column count, attribute count.
 const HEADER_BYTES: usize = 10;
@@ -51,6 +55,8 @@ pub struct IndexDefinition {
     pub columns: Vec<KeyColumn>,
     /// Attributes 1..=the largest key attribute number: what is needed to find them in an image.
     pub layout: Vec<AttributeLayout>,
+    /// What key columns are in rows that end before them, by attribute; NULL where nothing is said.
+    pub missing: Vec<MissingValue>,
 }
 
 /// One key column.
@@ -91,8 +97,8 @@ impl AttributeLayout {
     }
 }
 
-/// Where each attribute begins in a row without NULLs, from the row's data on, if that is the same in all of them. For one of variable length it is
-/// where its padding begins, if it has any.
+/// Where each attribute begins in a row without NULLs, from the row's data on, if that is the same
+/// in all of them. For one of variable length it is where its padding begins, if it has any.
 pub fn fixed_starts(layout: &[AttributeLayout]) -> impl Iterator<Item = Option<usize>> {
     layout.iter().scan(Some(0), |next, attribute| {
         let width = usize::try_from(attribute.len).ok();
@@ -237,8 +243,9 @@ impl IndexDefinition {
     ///
     /// ```text
     /// u8 form, u8 flags, u32 relation, u16 columns, u16 attributes,
-    /// form 2 only: u32 tablespace, u32 file,
-    /// columns x { u16 attnum, u8 kind, u8 flags }, attributes x { i16 len, u8 align, u8 by_value }
+    /// forms 2 and 4 only: u32 tablespace, u32 file,
+    /// columns x { u16 attnum, u8 kind, u8 flags }, attributes x { i16 len, u8 align, u8 by_value },
+    /// forms 3 and 4 only: u16 values, values x { u16 attnum, u16 length, value }
     /// ```
     pub fn write_bytes(&self, out: &mut Vec<u8>) -> Result<(), EngineError> {
         self.validate()?;
@@ -250,11 +257,12 @@ impl IndexDefinition {
             } else {
                 0
             };
-        let form = if self.file.is_some() {
-            FORM_WITH_FILE
-        } else {
-            FORM_WITHOUT_FILE
-        };
+        let form = FORM_FIRST
+            + if self.file.is_some() { FORM_FILE } else { 0 }
+            + match self.missing[..] {
+                [] => 0,
+                _ => FORM_MISSING,
+            };
         out.extend_from_slice(&[form, flags]);
         out.extend_from_slice(&self.relation.to_le_bytes());
         out.extend_from_slice(&(self.columns.len() as u16).to_le_bytes());
@@ -280,6 +288,7 @@ impl IndexDefinition {
             out.extend_from_slice(&attribute.len.to_le_bytes());
             out.extend_from_slice(&[attribute.align, u8::from(attribute.by_value)]);
         }
+        missing::write(&self.missing, out);
         Ok(())
     }
 
@@ -287,7 +296,8 @@ impl IndexDefinition {
     pub fn bytes_len(&self) -> usize {
         let file = if self.file.is_some() { FILE_BYTES } else { 0 };
         let columns = self.columns.len() * COLUMN_BYTES;
-        HEADER_BYTES + file + columns + self.layout.len() * ATTRIBUTE_BYTES
+        let attributes = self.layout.len() * ATTRIBUTE_BYTES;
+        HEADER_BYTES + file + columns + attributes + missing::bytes_len(&self.missing)
     }
 
     /// Decodes and checks a byte form that fills `bytes` exactly.
@@ -301,10 +311,18 @@ impl IndexDefinition {
         if column_count > INDEX_COLUMNS_MAX || attribute_count > TABLE_ATTRIBUTES_MAX {
             return Err(corrupt("definition has too many columns"));
         }
-        if rest.len() != column_count * COLUMN_BYTES + attribute_count * ATTRIBUTE_BYTES {
-            return Err(corrupt("definition has a wrong length"));
-        }
-        let (column_bytes, attribute_bytes) = rest.split_at(column_count * COLUMN_BYTES);
+        let cut = || corrupt("definition is cut");
+        let (column_bytes, rest) = rest
+            .split_at_checked(column_count * COLUMN_BYTES)
+            .ok_or_else(cut)?;
+        let (attribute_bytes, rest) = rest
+            .split_at_checked(attribute_count * ATTRIBUTE_BYTES)
+            .ok_or_else(cut)?;
+        let missing = match has_missing(header[0]) {
+            true => missing::read(rest)?,
+            false if rest.is_empty() => Vec::new(),
+            false => return Err(corrupt("definition has bytes after its end")),
+        };
         let mut columns = Vec::new();
         let mut layout = Vec::new();
         columns
@@ -343,6 +361,7 @@ impl IndexDefinition {
             nulls_not_distinct: header[1] & FLAG_NULLS_NOT_DISTINCT != 0,
             columns,
             layout,
+            missing,
         };
         definition.validate()?;
         Ok(definition)
@@ -378,7 +397,7 @@ impl IndexDefinition {
                 ));
             }
         }
-        Ok(())
+        missing::validate(self)
     }
 }
 
@@ -390,34 +409,46 @@ pub(crate) fn without_names(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Engin
     out.try_reserve(bytes.len())
         .map_err(|_| EngineError::OutOfProcessMemory)?;
     out.extend_from_slice(header);
-    out[0] = FORM_WITHOUT_FILE;
+    if has_file(header[0]) {
+        out[0] -= FORM_FILE;
+    }
     out[RELATION_BYTES].fill(0);
     out.extend_from_slice(rest);
     Ok(())
 }
 
-/// Parts a byte form: header, file, and columns with attributes.
+/// Whether the form with this number has a file; it is one of the four.
+fn has_file(form: u8) -> bool {
+    (form - FORM_FIRST) & FORM_FILE != 0
+}
+
+/// Whether the form with this number has missing values; it is one of the four.
+fn has_missing(form: u8) -> bool {
+    (form - FORM_FIRST) & FORM_MISSING != 0
+}
+
+/// Parts a byte form: header, file, and what follows.
 fn split(bytes: &[u8]) -> Result<(&[u8; HEADER_BYTES], FileKey, &[u8]), EngineError> {
     let cut = || corrupt("definition is cut");
     let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or_else(cut)?;
-    match header[0] {
-        FORM_WITHOUT_FILE => Ok((header, FileKey::NONE, rest)),
-        FORM_WITH_FILE => {
-            let (file, rest) = rest.split_first_chunk::<FILE_BYTES>().ok_or_else(cut)?;
-            let [a, b, c, d, e, f, g, h] = *file;
-            let file = FileKey {
-                tablespace: u32::from_le_bytes([a, b, c, d]),
-                relation: u32::from_le_bytes([e, f, g, h]),
-            };
-            if !file.is_some() {
-                return Err(corrupt("an index's file has no number"));
-            }
-            Ok((header, file, rest))
-        }
-        _ => Err(corrupt("definition has an unknown form")),
+    if !(FORM_FIRST..=FORM_FIRST + FORM_FILE + FORM_MISSING).contains(&header[0]) {
+        return Err(corrupt("definition has an unknown form"));
     }
+    if !has_file(header[0]) {
+        return Ok((header, FileKey::NONE, rest));
+    }
+    let (file, rest) = rest.split_first_chunk::<FILE_BYTES>().ok_or_else(cut)?;
+    let [a, b, c, d, e, f, g, h] = *file;
+    let file = FileKey {
+        tablespace: u32::from_le_bytes([a, b, c, d]),
+        relation: u32::from_le_bytes([e, f, g, h]),
+    };
+    if !file.is_some() {
+        return Err(corrupt("an index's file has no number"));
+    }
+    Ok((header, file, rest))
 }
 
-fn corrupt(what: &'static str) -> EngineError {
+pub(super) fn corrupt(what: &'static str) -> EngineError {
     EngineError::Corrupt { what }
 }

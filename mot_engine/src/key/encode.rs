@@ -12,9 +12,10 @@
 mod kinds;
 
 use super::KEY_BYTES_MAX;
-use super::body::{Attribute, BodyReader};
+use super::body::BodyReader;
 use super::buffer::KeyBuffer;
 use super::definition::{IndexDefinition, KeyColumn, KeyKind};
+use super::missing::value_of;
 use crate::errors::EngineError;
 use kinds::{
     corrupt, encode_bytes, encode_datum, no_string, push_escaped, push_string, without_blanks,
@@ -116,7 +117,8 @@ fn push_value(
     Ok(())
 }
 
-/// Replaces `key` by the key of the row with this `body`.
+/// Replaces `key` by the key of the row with this `body`. A column that the row ends before has
+/// the value that the definition names, or is NULL.
 ///
 /// A row with NULL in a NOT NULL key column has no key: `key` is left empty, which no key is, and the row has no entry in the index. Such
 /// states exist beside the index, not under it: older than the NOT NULL (an index is built over chains that may still hold them), or
@@ -131,16 +133,16 @@ pub fn encode_row(
     let mut reader = BodyReader::new(&definition.layout, body)?;
     let mut has_null = false;
     for column in &definition.columns {
-        let value = match reader.attribute(column.attnum)? {
-            Attribute::Null if !column.nullable => {
+        let value = match value_of(definition, column, &mut reader)? {
+            None if !column.nullable => {
                 key.clear();
                 return Ok(HasNull(true));
             }
-            Attribute::Null => {
+            None => {
                 has_null = true;
                 KeyValue::Null
             }
-            Attribute::Bytes(bytes) => KeyValue::Bytes(bytes),
+            Some(bytes) => KeyValue::Bytes(bytes),
         };
         encode_value(column, value, key)?;
     }
@@ -187,7 +189,7 @@ pub fn key_attributes_unchanged(
     let mut old = BodyReader::new(&definition.layout, old)?;
     let mut new = BodyReader::new(&definition.layout, new)?;
     for column in &definition.columns {
-        if old.attribute(column.attnum)? != new.attribute(column.attnum)? {
+        if value_of(definition, column, &mut old)? != value_of(definition, column, &mut new)? {
             return Ok(false);
         }
     }

@@ -9,7 +9,7 @@
 //!   key whose first `n` columns differ.
 //! - Values that the type's `=` calls equal encode to equal bytes (numeric 1.0 and 1.00, -0 and 0).
 //! - The byte form of a definition and of a key is stored (checkpoint, log) and compared across
-//!   versions of the program only in the definition's case: keys are rebuilt on every load.
+//!   versions of the program only in the definition's case. Keys are rebuilt on every load.
 
 mod body;
 mod buffer;
@@ -17,6 +17,7 @@ mod definition;
 mod encode;
 mod fixed;
 mod list;
+mod missing;
 mod numeric;
 mod prefix;
 
@@ -37,6 +38,7 @@ pub use encode::{
 };
 pub use fixed::FixedKey;
 pub use list::KeyList;
+pub use missing::MissingValue;
 pub use prefix::{prefix_number, prefix_numbers};
 
 pub use crate::limits::KEY_BYTES_MAX;

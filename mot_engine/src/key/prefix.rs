@@ -2,10 +2,11 @@
 //!
 //! Equal prefixes of equally many columns give equal numbers, in every process and after every restart; different ones hardly ever do.
 
-use super::body::{Attribute, BodyReader};
+use super::body::BodyReader;
 use super::buffer::KeyBuffer;
 use super::definition::IndexDefinition;
 use super::encode::{KeyValue, encode_row_if_any, encode_value};
+use super::missing::value_of;
 use crate::errors::EngineError;
 
 /// The number of a prefix: its columns' encodings, one after the other.
@@ -29,10 +30,8 @@ pub fn prefix_numbers(
     key.clear();
     let mut reader = BodyReader::new(&definition.layout, body)?;
     for (position, column) in definition.columns.iter().enumerate() {
-        let value = match reader.attribute(column.attnum)? {
-            Attribute::Null => KeyValue::Null,
-            Attribute::Bytes(bytes) => KeyValue::Bytes(bytes),
-        };
+        let value = value_of(definition, column, &mut reader)?;
+        let value = value.map_or(KeyValue::Null, KeyValue::Bytes);
         encode_value(column, value, key)?;
         each(prefix_number(position + 1, key.as_slice()))?;
     }

@@ -4,17 +4,20 @@
 //! record = magic u16, version u8, kind u8 = 2, then operations to the end
 //!   1 CreateTable  varint table id, u32 database, u32 oid of a foreign table
 //!   2 DropTable    varint table id
-//!   3 CreateIndex  varint index id, varint table id, varint length, definition (key/README.md)
+//!   3 CreateIndex  varint index id, varint table id, varint length, definition (key/README.md; with
+//!                  missing values since version 3)
 //!   4 DropIndex    varint index id, varint table id
 //!   5 FreeTable    varint table id
 //!   6 FreeIndex    varint index id, varint table id
 //!   7 CreateTableOfFile  varint table id, u32 database, u32 tablespace, u32 file; since version 2
+//!   8 HoldsCopies  varint table id; since version 3, behind the table's creation
 //! ```
-//! A truncated table is a new table with the same key and new indexes, and a dropped one. Free is logged by the reclaimer, after the
-//! transaction that dropped (or created and rolled back) has ended and before the memory is used again.
+//! A truncated table is a new table with the same key and new indexes, and a dropped one. Free is
+//! logged by the reclaimer, after the transaction that dropped (or created and rolled back) has
+//! ended and before the memory is used again.
 
 use super::varint::{Cursor, put};
-use super::{RecordKind, put_header};
+use super::{LOG_VERSION_MISSING_VALUES, RecordKind, put_header};
 use crate::errors::EngineError;
 use crate::ids::{IndexId, RelationKey, TableId};
 use crate::key::IndexDefinition;
@@ -26,6 +29,7 @@ const DROP_INDEX: u8 = 4;
 const FREE_TABLE: u8 = 5;
 const FREE_INDEX: u8 = 6;
 const CREATE_TABLE_OF_FILE: u8 = 7;
+const HOLDS_COPIES: u8 = 8;
 
 /// One definition's change.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,8 +62,14 @@ pub enum DefinitionChange {
         /// The table's id.
         table: TableId,
     },
-    /// The transaction that dropped a table, or that created it and was rolled back, has ended, and the server that wrote this freed it.
+    /// The transaction that dropped a table, or that created it and was rolled back, has ended, and
+    /// the server that wrote this freed it.
     FreeTable {
+        /// Its id.
+        table: TableId,
+    },
+    /// The rows of a table that this transaction created are copies from an older storage of its relation.
+    HoldsCopies {
         /// Its id.
         table: TableId,
     },
@@ -113,6 +123,13 @@ impl DefinitionsWriter {
             self.bytes.extend_from_slice(&key.tablespace.to_le_bytes());
         }
         self.bytes.extend_from_slice(&key.relation.to_le_bytes());
+        Ok(())
+    }
+
+    /// A created table whose rows are copies.
+    pub fn holds_copies(&mut self, table: TableId) -> Result<(), EngineError> {
+        self.begin(HOLDS_COPIES)?;
+        put(&mut self.bytes, table.0);
         Ok(())
     }
 
@@ -199,6 +216,9 @@ impl<'a> DefinitionsReader<'a> {
                 table: TableId(cursor.varint()?),
                 key: RelationKey::of_file(cursor.u32()?, cursor.u32()?, cursor.u32()?),
             },
+            HOLDS_COPIES if self.version >= 3 => DefinitionChange::HoldsCopies {
+                table: TableId(cursor.varint()?),
+            },
             DROP_TABLE => DefinitionChange::DropTable {
                 table: TableId(cursor.varint()?),
             },
@@ -207,6 +227,11 @@ impl<'a> DefinitionsReader<'a> {
                 let table = TableId(cursor.varint()?);
                 let length = cursor.length()?;
                 let definition = IndexDefinition::from_bytes(cursor.take(length)?)?;
+                if self.version < LOG_VERSION_MISSING_VALUES && !definition.missing.is_empty() {
+                    return Err(EngineError::Corrupt {
+                        what: "log record holds a definition of a later version",
+                    });
+                }
                 DefinitionChange::CreateIndex {
                     index,
                     table,

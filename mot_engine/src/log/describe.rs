@@ -119,6 +119,9 @@ fn describe_definitions(
                     table.0, key.relation, key.database
                 ),
             ),
+            DefinitionChange::HoldsCopies { table } => {
+                append(text, format_args!("copies in table {}", table.0));
+            }
             DefinitionChange::DropTable { table } => {
                 append(text, format_args!("drop table {}", table.0));
             }

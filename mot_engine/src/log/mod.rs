@@ -4,8 +4,8 @@
 //! - Pure encoding and decoding. Decoding is total: any bytes give records or an error.
 //! - A row occurs at most once in a record. All changes of a record belong to the transaction id
 //!   the WAL gives with it.
-//! - The bytes are stored for as long as WAL is: a change of form takes a new `LOG_VERSION`, and the
-//!   old ones stay readable. Golden-bytes tests hold the forms still.
+//! - The bytes are stored for as long as WAL is: a change of form takes a new `LOG_VERSION`, and
+//!   the old ones stay readable. Golden-bytes tests hold the forms still.
 //! - No checksum: the WAL has its own.
 
 mod definitions;
@@ -36,9 +36,12 @@ use crate::ids::Lsn;
 pub const LOG_MAGIC: u16 = 0x4D4C;
 
 /// Version of the form of everything after the header, as it is written. Since version 2 there are
-/// tables named by their file, and deletes that say more than that a row is gone; all else is as in
-/// version 1.
-pub const LOG_VERSION: u8 = 2;
+/// tables named by their file, and deletes that say more than that a row is gone. Since version 3
+/// an index's definition may hold values that older rows lack. All else is as in version 1.
+pub const LOG_VERSION: u8 = 3;
+
+/// The first version whose index definitions may hold missing values.
+const LOG_VERSION_MISSING_VALUES: u8 = 3;
 
 /// The oldest version that is read.
 const LOG_VERSION_FIRST: u8 = 1;

@@ -1,7 +1,8 @@
 //! Reads records.
 //!
-//! Contract: total, in time linear in the record (a difference of two bytes gives at most `LIKE_BYTES_MAX`); after an error the reader gives nothing more. A body is borrowed from the record
-//! or, for an InsertLike, from the reader: it lives until the next call.
+//! Contract: total, in time linear in the record (a difference of two bytes gives at most
+//! `LIKE_BYTES_MAX`); after an error the reader gives nothing more. A body is borrowed from the
+//! record or, for an InsertLike, from the reader: it lives until the next call.
 
 use super::delta;
 use super::varint::{Cursor, unzigzag};
@@ -194,7 +195,8 @@ impl<'a> Heads<'a> {
     }
 }
 
-/// The rows that a reader has yet to come to, in the order of its changes, without these. Where the reader would meet damage they end: it is for it to tell.
+/// The rows that a reader has yet to come to, in the order of its changes, without these. Where the
+/// reader would meet damage they end: it is for it to tell.
 pub struct RowsAhead<'a>(Heads<'a>);
 
 impl Iterator for RowsAhead<'_> {

@@ -6,7 +6,7 @@ use super::write::{EDITS_SHIFT, OPERATION_INSERT_LIKE};
 use super::*;
 use crate::errors::EngineError;
 use crate::ids::{FileKey, IndexId, RelationKey, Slot, TableId};
-use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
+use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind, MissingValue};
 use crate::row::TombstoneNote;
 
 #[derive(Clone, Debug)]
@@ -133,8 +133,8 @@ proptest! {
     }
 }
 
-/// Reads to the end or to the first error, after which there must be nothing; whoever goes ahead meets the same rows, and ends, too. Tells whether the
-/// end was reached.
+/// Reads to the end or to the first error, after which there must be nothing; whoever goes ahead
+/// meets the same rows, and ends, too. Tells whether the end was reached.
 fn exhaust(record: &[u8]) -> bool {
     let mut failed = false;
     match Record::parse(record) {
@@ -151,7 +151,8 @@ fn exhaust(record: &[u8]) -> bool {
                     }
                 }
             }
-            // A row that cannot be made from the one before it is told by its reader alone. Whatever follows, the end is the end.
+            // A row that cannot be made from the one before it is told by its reader alone.
+            // Whatever follows, the end is the end.
             assert!(ahead.by_ref().take(record.len() + 1).count() <= record.len());
             assert_eq!(ahead.next(), None);
         }
@@ -187,6 +188,7 @@ fn definition() -> IndexDefinition {
             align: 4,
             by_value: true,
         }],
+        missing: Vec::new(),
     }
 }
 
@@ -197,6 +199,16 @@ fn definition_of_file() -> IndexDefinition {
             relation: 0x0506_0708,
         },
         ..definition()
+    }
+}
+
+fn definition_with_missing_value() -> IndexDefinition {
+    IndexDefinition {
+        missing: vec![MissingValue {
+            attnum: 1,
+            bytes: [7, 0, 0, 0].into(),
+        }],
+        ..definition_of_file()
     }
 }
 
@@ -268,7 +280,7 @@ fn definitions_survive() {
     }
 }
 
-/// The form of version 2, which is written. A failure means a new version is due.
+/// The form of version 3, which is written. A failure means a new version is due.
 #[test]
 fn golden_bytes() {
     let base = b"abcdefghijklmnop";
@@ -295,7 +307,7 @@ fn golden_bytes() {
     assert_eq!(
         writer.record(),
         [
-            &[0x4C, 0x4D, 2, 1][..],
+            &[0x4C, 0x4D, 3, 1][..],
             &[0, 5],
             &[1, 18, 16],
             &base[..],
@@ -327,7 +339,7 @@ fn golden_bytes() {
     assert_eq!(
         writer.record(),
         [
-            &[0x4C, 0x4D, 2, 2][..],
+            &[0x4C, 0x4D, 3, 2][..],
             &[1, 1, 2, 0, 0, 0, 3, 0, 0, 0],
             &[
                 3, 4, 1, 18, 1, 1, 4, 3, 2, 1, 1, 0, 1, 0, 1, 0, 3, 4, 4, 0, 4, 1
@@ -342,9 +354,9 @@ fn golden_bytes() {
     assert_eq!(identify(writer.record()), Some("DEFINITIONS"));
 }
 
-/// What version 1 wrote is what version 2 writes of foreign tables, but for the version.
+/// What version 1 wrote is what later ones write of foreign tables, but for the version.
 #[test]
-fn version_1_is_read() {
+fn versions_1_and_2_are_read() {
     let rows = |version: u8| {
         [
             &[0x4C, 0x4D, version, 1][..],
@@ -372,9 +384,14 @@ fn version_1_is_read() {
         ]
         .concat()
     };
-    for (one, two) in [(rows(1), rows(2)), (definitions(1), definitions(2))] {
-        assert!(exhaust(&one) && exhaust(&two));
-        assert_eq!(describe(&one), describe(&two));
+    for version in [2, 3] {
+        for (one, other) in [
+            (rows(1), rows(version)),
+            (definitions(1), definitions(version)),
+        ] {
+            assert!(exhaust(&one) && exhaust(&other));
+            assert_eq!(describe(&one), describe(&other));
+        }
     }
     assert_eq!(
         describe(&definitions(1)),
@@ -382,7 +399,7 @@ fn version_1_is_read() {
          relation 16909060; drop index 4 of table 1; drop table 1; free index 4 of table 1; free \
          table 300"
     );
-    for version in [0, 3] {
+    for version in [0, 4] {
         assert!(!exhaust(&rows(version)) && !exhaust(&definitions(version)));
     }
 }
@@ -396,7 +413,7 @@ fn golden_bytes_of_a_noted_delete() {
         writer.delete(TableId(5), Slot(slot), note).expect("memory");
     }
     let mut record = [
-        &[0x4C, 0x4D, 2, 1][..],
+        &[0x4C, 0x4D, 3, 1][..],
         &[0, 5],
         &[6, 0, 0xB4, 0x24],
         &[2, 0],
@@ -408,11 +425,13 @@ fn golden_bytes_of_a_noted_delete() {
         panic!("rows")
     };
     assert_eq!(reader.ahead().count(), 2);
+    record[2] = 2;
+    assert!(exhaust(&record));
     record[2] = 1;
     assert!(!exhaust(&record));
     // No note is told by no note, and there are no more than these.
     for wrong in [&[6, 0, 0][..], &[6, 0, 0x80, 0x80, 1]] {
-        assert!(!exhaust(&[&[0x4C, 0x4D, 2, 1, 0, 5][..], wrong].concat()));
+        assert!(!exhaust(&[&[0x4C, 0x4D, 3, 1, 0, 5][..], wrong].concat()));
     }
 }
 
@@ -426,7 +445,7 @@ fn golden_bytes_of_a_file() {
         .create_index(IndexId(4), TableId(1), &definition_of_file())
         .expect("valid");
     let mut record = [
-        &[0x4C, 0x4D, 2, 2][..],
+        &[0x4C, 0x4D, 3, 2][..],
         &[7, 1, 2, 0, 0, 0, 9, 0, 0, 0, 3, 0, 0, 0],
         &[3, 4, 1, 26, 2, 1, 4, 3, 2, 1, 1, 0, 1, 0],
         &[6, 0, 0, 0, 8, 7, 6, 5],
@@ -434,8 +453,54 @@ fn golden_bytes_of_a_file() {
     ]
     .concat();
     assert_eq!(writer.record(), record);
+    record[2] = 2;
+    assert!(exhaust(&record));
     record[2] = 1;
     assert!(!exhaust(&record));
+}
+
+/// So did tables of copies.
+#[test]
+fn golden_bytes_of_copies() {
+    let mut writer = DefinitionsWriter::new();
+    writer.holds_copies(TableId(300)).expect("memory");
+    let mut record = vec![0x4C, 0x4D, 3, 2, 8, 0xAC, 2];
+    assert_eq!(writer.record(), record);
+    assert_eq!(describe(&record), "copies in table 300");
+    assert!(exhaust(&record));
+    for version in [1, 2] {
+        record[2] = version;
+        assert!(!exhaust(&record));
+    }
+}
+
+/// A value that older rows lack came with version 3.
+#[test]
+fn golden_bytes_of_a_missing_value() {
+    let mut writer = DefinitionsWriter::new();
+    writer
+        .create_index(IndexId(4), TableId(1), &definition_with_missing_value())
+        .expect("valid");
+    let mut record = [
+        &[0x4C, 0x4D, 3, 2][..],
+        &[3, 4, 1, 36, 4, 1, 4, 3, 2, 1, 1, 0, 1, 0],
+        &[6, 0, 0, 0, 8, 7, 6, 5],
+        &[1, 0, 3, 4, 4, 0, 4, 1],
+        &[1, 0, 1, 0, 4, 0, 7, 0, 0, 0],
+    ]
+    .concat();
+    assert_eq!(writer.record(), record);
+    let Ok(Record::Definitions(mut reader)) = Record::parse(&record) else {
+        panic!("definitions")
+    };
+    let Some(Ok(DefinitionChange::CreateIndex { definition, .. })) = reader.next() else {
+        panic!("a definition")
+    };
+    assert_eq!(definition, definition_with_missing_value());
+    for version in [1, 2] {
+        record[2] = version;
+        assert!(!exhaust(&record));
+    }
 }
 
 #[test]

@@ -45,8 +45,9 @@ const _: () = assert!(
     LOG_HEADER_BYTES + OPERATION_BYTES_MAX + ROW_BYTES_MAX <= LOG_RECORD_BYTES_OF_LONG_ROW_MAX
 );
 
-/// Longest body kept for the next insert to be compared with, and longest told by its difference: long rows gain little and cost a copy. Readers
-/// hold records to it, or few bytes could tell of many long bodies.
+/// Longest body kept for the next insert to be compared with, and longest told by its difference:
+/// long rows gain little and cost a copy. Readers hold records to it, or few bytes could tell of
+/// many long bodies.
 pub(super) const LIKE_BYTES_MAX: usize = 2048;
 
 /// The row's last logged version, for the difference.
@@ -176,7 +177,8 @@ impl RowsWriter {
     }
 
     fn reserve(&mut self, body_bytes: usize) -> Result<(), EngineError> {
-        // An unfinished difference can be half as long again as its body before it is given up; a second one stays below its body.
+        // An unfinished difference can be half as long again as its body before it is given up; a
+        // second one stays below its body.
         self.bytes
             .try_reserve(OPERATION_BYTES_MAX + ROOM_BEYOND + 3 * body_bytes)
             .map_err(|_| EngineError::OutOfProcessMemory)

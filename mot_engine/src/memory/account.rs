@@ -1,9 +1,10 @@
 //! Accounting: who uses how much of the arena.
 //!
-//! Contract: what is handed out, by purpose, is counted in each process and added to the shared counters whenever it
-//! visits shared memory anyway; blocks per class are counted under the class's latch, spans under the chunk pool's.
-//! All sums are exact when every process has flushed, and off by at most the caches' contents otherwise. Sizes are
-//! what a block really takes, not what was asked for.
+//! Contract: what is handed out, by purpose, is counted in each process and added to the shared
+//! counters whenever it visits shared memory anyway. Blocks per class are counted under the class's
+//! latch, spans under the chunk pool's. All sums are exact when every process has flushed, and off
+//! by at most the caches' contents otherwise. Sizes are what a block really takes, not what was
+//! asked for.
 
 use super::arena::Memory;
 use super::chunk::{CHUNK_BYTES, ChunkState, SPAN_BYTES};
@@ -77,7 +78,8 @@ pub struct EpochReport {
     /// Garbage left by processes that are gone or may be idle, to be freed by anyone.
     pub orphan_blocks: u64,
     pub orphan_bytes: u64,
-    /// Garbage given up because there was no memory left even to note it down; back after a restart.
+    /// Garbage given up because there was no memory left even to note it down; back after a
+    /// restart.
     pub lost_bytes: u64,
 }
 
@@ -101,8 +103,9 @@ pub struct MemoryReport {
 }
 
 impl MemoryReport {
-    /// Bytes of used spans and runs in which nothing lies: free blocks, of which other sizes cannot be made, and what spans have left over. Blocks that
-    /// processes keep for themselves count, and those that wait for readers to leave. Summed up from figures that others change meanwhile.
+    /// Bytes of used spans and runs in which nothing lies: free blocks, of which other sizes cannot
+    /// be made, and what spans have left over. Blocks that processes keep for themselves count, and
+    /// those that wait for readers to leave. Summed up from figures that others change meanwhile.
     pub fn block_bytes_free(&self) -> u64 {
         let header = self.chunks.header * CHUNK_BYTES as u64;
         let in_use: i64 = self.purpose_bytes.iter().sum();

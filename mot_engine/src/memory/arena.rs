@@ -1,9 +1,10 @@
 //! The arena: the header at the region's base, and the handle that everything else hangs on.
 //!
-//! Contract: the header is written once by `format`, before anybody attaches, and its constants never change; all else
-//! in it is atomics and latched words. All-zero bytes are an unformatted arena; the magic is stored last. Behind the
-//! header lie the tables whose size depends on the region's: chunk bitmaps, chunk directory, span directory. The
-//! header names their offsets, so that `attach` needs nothing but the base. A different layout version is refused.
+//! Contract: the header is written once by `format`, before anybody attaches, and its constants
+//! never change; all else in it is atomics and latched words. All-zero bytes are an unformatted
+//! arena; the magic is stored last. Behind the header lie the tables whose size depends on the
+//! region's: chunk bitmaps, chunk directory, span directory. The header names their offsets, so
+//! that `attach` needs nothing but the base. A different layout version is refused.
 
 use super::account::PURPOSES;
 use super::chunk::{CHUNK_BYTES, ChunkMeta, ChunkPool, SPAN_BYTES, SPANS_PER_CHUNK};
@@ -22,12 +23,13 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 /// "motARENA" in memory order.
 const MAGIC: u64 = u64::from_le_bytes(*b"motARENA");
 /// Raised with every change of what lies in the arena.
-const LAYOUT_VERSION: u32 = 11;
+const LAYOUT_VERSION: u32 = 12;
 
 /// Smallest arena: the header, the reserve and something to use.
 pub const ARENA_BYTES_MIN: usize = 16 << 20;
 
-/// The share of the arena, one part in so many, kept back for what makes room: deletes, index removal, drops.
+/// The share of the arena, one part in so many, kept back for what makes room: deletes, index
+/// removal, drops.
 pub const RESERVE_FRACTION: usize = 50;
 
 /// The least that is kept back: a few deletes must be possible in the smallest arena, too.
@@ -48,7 +50,8 @@ pub enum Urgency {
     Reserve,
 }
 
-/// The arena has no room for the request (or only in the reserve, or not in one piece). All in bytes.
+/// The arena has no room for the request (or only in the reserve, or not in one piece). All in
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the arena is full: {used} of {limit} bytes are used, {requested} more were asked for")]
 pub struct ArenaFull {
@@ -136,7 +139,8 @@ pub(super) struct Header {
 }
 const _: () = assert!(size_of::<Header>() < 1 << 20);
 
-/// The shared handle: where the arena is. Copied freely, valid in every process that has the region.
+/// The shared handle: where the arena is. Copied freely, valid in every process that has the
+/// region.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
     base: NonNull<u8>,
@@ -151,7 +155,8 @@ impl Memory {
     /// Lays an empty arena out in a fresh or reset region.
     ///
     /// # Safety
-    /// The region outlives every use of the handle and of whatever is allocated through it. Nobody else formats it.
+    /// The region outlives every use of the handle and of whatever is allocated through it. Nobody
+    /// else formats it.
     pub unsafe fn format(region: &Region, options: &ArenaOptions) -> Result<Memory, ArenaError> {
         let bytes = region.bytes();
         let chunks = bytes / CHUNK_BYTES;
@@ -216,8 +221,8 @@ impl Memory {
     /// The arena that was formatted at `base`.
     ///
     /// # Safety
-    /// `base` is the base of a mapped region of at least [`ARENA_BYTES_MIN`] bytes that outlives every use of the
-    /// handle.
+    /// `base` is the base of a mapped region of at least [`ARENA_BYTES_MIN`] bytes that outlives
+    /// every use of the handle.
     pub unsafe fn attach(base: NonNull<u8>) -> Result<Memory, ArenaError> {
         let memory = Memory { base };
         let header = memory.header();
@@ -230,7 +235,8 @@ impl Memory {
         }
     }
 
-    /// The arena that an earlier process laid out in this region and left behind, if `format` would lay it out alike.
+    /// The arena that an earlier process laid out in this region and left behind, if `format` would
+    /// lay it out alike.
     ///
     /// # Safety
     /// As for [`Memory::format`].
@@ -265,7 +271,8 @@ impl Memory {
         Ok(memory)
     }
 
-    /// A word at a fixed place, zero after `format`: where the engine puts the address of its own root.
+    /// A word at a fixed place, zero after `format`: where the engine puts the address of its own
+    /// root.
     pub fn root(self, index: usize) -> &'static AtomicU64 {
         &self.header().roots.0[index]
     }
@@ -283,8 +290,8 @@ impl Memory {
 
     #[inline]
     pub(super) fn header(self) -> &'static Header {
-        // SAFETY: `format` and `attach` were promised a mapped region, longer than a header, that outlives all use of
-        // the handle; any bytes are valid for atomics.
+        // SAFETY: `format` and `attach` were promised a mapped region, longer than a header, that
+        // outlives all use of the handle; any bytes are valid for atomics.
         unsafe { self.base.cast().as_ref() }
     }
 
@@ -316,8 +323,9 @@ impl Memory {
         self.header().pages.get() & KEEPS_PAGES != 0
     }
 
-    /// From now on, until `false` is said, memory gets its pages a span at a time when it is cut up for use, instead of one by one as they
-    /// are touched: for a load, which will touch them all at once. A page fault costs more than the page.
+    /// From now on, until `false` is said, memory gets its pages a span at a time when it is cut up
+    /// for use, instead of one by one as they are touched: for a load, which will touch them all at
+    /// once. A page fault costs more than the page.
     pub fn fill_ahead(self, ahead: bool) {
         self.header()
             .fills_ahead
@@ -375,8 +383,9 @@ impl Memory {
             .wrapping_add(at.get() as usize)
             .cast::<T>();
         debug_assert!(at.is_aligned());
-        // SAFETY: `format` laid a table of this type and length out at this offset, inside the region, on a multiple
-        // of its alignment; its elements are atomics, for which any bytes are valid, and never anything else.
+        // SAFETY: `format` laid a table of this type and length out at this offset, inside the
+        // region, on a multiple of its alignment. Its elements are atomics, for which any bytes are
+        // valid, and never anything else.
         unsafe { std::slice::from_raw_parts(at, len) }
     }
 
@@ -384,7 +393,8 @@ impl Memory {
     #[inline]
     pub(super) fn at(self, offset: usize) -> NonNull<u8> {
         debug_assert!((offset as u64) < self.arena_bytes_limit());
-        // SAFETY: offsets come from span and chunk numbers of this arena, so they lie within the mapping.
+        // SAFETY: offsets come from span and chunk numbers of this arena, so they lie within the
+        // mapping.
         unsafe { self.base.add(offset) }
     }
 

@@ -1,7 +1,8 @@
 //! A process's garbage: blocks it retired and may not free yet.
 //!
-//! Contract: process-local. New blocks are open; `seal` stamps all open ones with the current epoch (one fence for the
-//! batch, not one per block); a sealed block may be freed when the epoch is `EPOCHS_TO_SAFETY` further. Stamps ascend.
+//! Contract: process-local. New blocks are open; `seal` stamps all open ones with the current epoch
+//! (one fence for the batch, not one per block). A sealed block may be freed when the epoch is
+//! `EPOCHS_TO_SAFETY` further. Stamps ascend.
 
 use super::account::Purpose;
 use super::epoch::EPOCHS_TO_SAFETY;

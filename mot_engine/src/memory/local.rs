@@ -1,8 +1,9 @@
 //! One process's (or thread's) way into the arena.
 //!
-//! Contract: made by [`Memory::join`] in the process that uses it, never used in another (not even a forked child),
-//! used by one thread. Leaving (or dropping) gives the cache back, hands unfreed garbage over to the others and
-//! releases the epoch line. Nothing in here calls out while it uses the cache or the garbage (waiting does, between: `pause`), so neither is entered twice.
+//! Contract: made by [`Memory::join`] in the process that uses it, never used in another (not even
+//! a forked child), used by one thread. Leaving (or dropping) gives the cache back, hands unfreed
+//! garbage over to the others and releases the epoch line. Nothing in here calls out while it uses
+//! the cache or the garbage (waiting does, between: `pause`), so neither is entered twice.
 
 mod collect;
 
@@ -126,8 +127,9 @@ impl LocalMemory {
         }
     }
 
-    /// Takes a block of at least `bytes`, 8-byte aligned, and 16-, 32- or 64-byte aligned if `bytes` is a multiple of that. Its contents
-    /// are arbitrary. Without room nothing has happened.
+    /// Takes a block of at least `bytes`, 8-byte aligned, and 16-, 32- or 64-byte aligned if
+    /// `bytes` is a multiple of that. Its contents are arbitrary. Without room nothing has
+    /// happened.
     #[inline]
     pub fn allocate(
         &self,
@@ -138,8 +140,8 @@ impl LocalMemory {
         self.allocate_for(bytes, purpose, urgency, false)
     }
 
-    /// `allocate` for a caller that holds latches of its own, for which others wait: the kernel is asked for nothing that takes long and that can be
-    /// done without (`huge.rs`).
+    /// `allocate` for a caller that holds latches of its own, for which others wait. The kernel is
+    /// asked for nothing that takes long and that can be done without (`huge.rs`).
     #[inline]
     pub fn allocate_in_haste(
         &self,
@@ -175,8 +177,8 @@ impl LocalMemory {
     /// Gives a block back that nobody else can reach.
     ///
     /// # Safety
-    /// The block came from `allocate` with this size (in any process), was neither freed nor retired since, and nobody
-    /// uses it any more.
+    /// The block came from `allocate` with this size (in any process), was neither freed nor
+    /// retired since, and nobody uses it any more.
     #[inline]
     pub unsafe fn free(&self, at: NonNull<u8>, bytes: usize, purpose: Purpose) {
         debug_assert!(self.memory.contains(at) && at.addr().get().is_multiple_of(BLOCK_ALIGN));
@@ -215,8 +217,8 @@ impl LocalMemory {
         unsafe { self.free(at, bytes, purpose) }
     }
 
-    /// Pins: until the guard is dropped nothing that can be found now is reused. Guards nest; keep them short, for
-    /// nobody's garbage is freed meanwhile.
+    /// Pins: until the guard is dropped nothing that can be found now is reused. Guards nest; keep
+    /// them short, for nobody's garbage is freed meanwhile.
     #[inline]
     pub fn pin(&self) -> Pin<'_> {
         if self.pins.get() == 0 {
@@ -237,7 +239,8 @@ impl LocalMemory {
         }
     }
 
-    /// Ends all pins, for after an error that jumped over their guards. Guards that still exist no longer count.
+    /// Ends all pins, for after an error that jumped over their guards. Guards that still exist no
+    /// longer count.
     pub fn unpin_all(&self) {
         self.pin_generation
             .set(self.pin_generation.get().wrapping_add(1));
@@ -341,8 +344,8 @@ impl LocalMemory {
 
     #[inline]
     fn with_cache<R>(&self, act: impl FnOnce(&mut Cache, &dyn Kernel) -> R) -> R {
-        // SAFETY: one thread (not Send, not Sync), and `act` never comes back here: the cache and the shared structures
-        // know nothing of LocalMemory. So this is the only reference.
+        // SAFETY: one thread (not Send, not Sync), and `act` never comes back here: the cache and
+        // the shared structures know nothing of LocalMemory. So this is the only reference.
         act(unsafe { &mut *self.cache.get() }, &*self.kernel)
     }
 

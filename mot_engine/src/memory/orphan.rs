@@ -11,7 +11,7 @@
 //! - **Only the tail is written to.** All other pages in the list stay as they are.
 //! - **A page is freed as a whole**, when its youngest note may be. A visit stops at the first page
 //!   that is too young. Pages of several processes are mixed, so an old one may lie behind a
-//!   younger. All stamps in the list are at most the epoch of that moment: two epochs later all
+//!   younger. All stamps in the list are at most the epoch of that moment. Two epochs later all
 //!   pages of then are old, but the tail if it got new notes. So an old page waits two epochs at
 //!   most.
 //! - **A page in use by one process alone** is in no list: before it is linked, and after a visit
@@ -145,8 +145,8 @@ impl Memory {
             .fetch_add(retired.bytes as u64, Ordering::Relaxed);
     }
 
-    /// Notes a block down. `new_page` is asked for memory, without the latch, when no page has room; false if there is
-    /// none.
+    /// Notes a block down. `new_page` is asked for memory, without the latch, when no page has
+    /// room; false if there is none.
     #[must_use]
     pub(super) fn push_orphan(
         self,
@@ -324,7 +324,8 @@ impl Memory {
     fn page(self, address: u64) -> Option<&'static OrphanPage> {
         let page = NonNull::new(address as *mut OrphanPage)?;
         debug_assert!(self.contains(page.cast()));
-        // SAFETY: list heads and links hold 0 or addresses of pages, which stay pages while they are in a list.
+        // SAFETY: list heads and links hold 0 or addresses of pages, which stay pages while they
+        // are in a list.
         Some(unsafe { page.as_ref() })
     }
 }

@@ -1,9 +1,10 @@
-//! The region: one large sparse mapping, made before the first fork and inherited at the same address.
+//! The region: one large sparse mapping, made before the first fork and inherited at the same
+//! address.
 //!
-//! Contract: a region is a memory file (memfd) mapped shared, its base aligned to a chunk, its pages touched only when
-//! used. It is created once, in the process that forks all others, and lives as long as that process; a kept one
-//! (kept.rs) lies in a named file and outlives it. Fresh and reset regions read as zero everywhere, which is what
-//! "unformatted" means to the arena.
+//! Contract: a region is a memory file (memfd) mapped shared, its base aligned to a chunk, its
+//! pages touched only when used. It is created once, in the process that forks all others, and
+//! lives as long as that process. A kept one (kept.rs) lies in a named file and outlives it. Fresh
+//! and reset regions read as zero everywhere, which is what "unformatted" means to the arena.
 
 use super::chunk::CHUNK_BYTES;
 use super::kept::Kept;
@@ -54,8 +55,9 @@ pub struct Region {
     base: NonNull<u8>,
     bytes: usize,
     huge_pages: bool,
-    /// The kernel promises no more pages than it has (`vm.overcommit_memory` = 2), and counts those of such a mapping one by one as they are touched, not all at once: one too many
-    /// would be a SIGBUS.
+    /// The kernel promises no more pages than it has (`vm.overcommit_memory` = 2), and counts those
+    /// of such a mapping one by one as they are touched, not all at once. One too many would be a
+    /// SIGBUS.
     counts_pages: bool,
     pub(super) collects_huge_pages: bool,
     pub(super) kept: Option<Kept>,
@@ -134,14 +136,16 @@ impl Region {
         }
     }
 
-    /// Asks for transparent huge pages, here and chunk by chunk (`collapse_pages`). A refusal leaves ordinary ones.
+    /// Asks for transparent huge pages, here and chunk by chunk (`collapse_pages`). A refusal
+    /// leaves ordinary ones.
     pub(super) fn ask_for_huge_pages(&mut self) {
         self.collects_huge_pages = true;
         // SAFETY: the range is our own mapping; the advice changes no contents.
         unsafe { libc::madvise(self.base.as_ptr().cast(), self.bytes, libc::MADV_HUGEPAGE) };
     }
 
-    /// Whether pages must be asked for before they are touched: the file system can be full, or the kernel have promised all it has.
+    /// Whether pages must be asked for before they are touched: the file system can be full, or the
+    /// kernel have promised all it has.
     pub fn needs_population(&self) -> bool {
         self.kept.is_some() || self.counts_pages
     }
@@ -151,7 +155,8 @@ impl Region {
         self.kept.is_some()
     }
 
-    /// Whether pages that were touched stay the region's: reserved huge pages are given back with their reservation, and when anybody else has taken them the next touch is a SIGBUS.
+    /// Whether pages that were touched stay the region's. Reserved huge pages are given back with
+    /// their reservation, and when anybody else has taken them the next touch is a SIGBUS.
     pub fn keeps_pages(&self) -> bool {
         self.huge_pages
     }
@@ -176,7 +181,8 @@ impl Region {
         self.huge_pages
     }
 
-    /// Gives all pages back: the region reads as zero, unformatted, everywhere. Reserved huge pages it keeps, and writes the zeroes.
+    /// Gives all pages back: the region reads as zero, unformatted, everywhere. Reserved huge pages
+    /// it keeps, and writes the zeroes.
     ///
     /// # Safety
     /// No process or thread uses anything in the region, then or later, that was put there before.
@@ -197,7 +203,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours; handles into it promised (see `Memory::format`) not to outlive it.
+        // SAFETY: the mapping is ours; handles into it promised (see `Memory::format`) not to
+        // outlive it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
         if let Some(kept) = &self.kept {
             kept.unmap();
@@ -224,8 +231,8 @@ pub(super) unsafe fn populate_pages(at: NonNull<u8>, bytes: usize) -> io::Result
     }
 }
 
-/// Makes one huge page of each chunk of the range, now, whatever the machine's settings for transparent ones say. Contents stay. What the kernel
-/// cannot do stays as it is.
+/// Makes one huge page of each chunk of the range, now, whatever the machine's settings for
+/// transparent ones say. Contents stay. What the kernel cannot do stays as it is.
 ///
 /// # Safety
 /// The range is chunks of a mapped region.
@@ -240,9 +247,11 @@ pub(super) unsafe fn collapse_pages(at: NonNull<u8>, bytes: usize) -> io::Result
 /// Punches a hole: the pages go back to the kernel for every process and read as zero afterwards.
 ///
 /// # Safety
-/// The range lies in a region, on page boundaries (huge page boundaries if it has such), and nobody uses its contents.
+/// The range lies in a region, on page boundaries (huge page boundaries if it has such), and nobody
+/// uses its contents.
 pub(super) unsafe fn give_back_pages(at: NonNull<u8>, bytes: usize) -> io::Result<()> {
-    // SAFETY: the caller's promise. MADV_REMOVE acts on the file behind the mapping, so it works from any process.
+    // SAFETY: the caller's promise. MADV_REMOVE acts on the file behind the mapping, so it works
+    // from any process.
     match unsafe { libc::madvise(at.as_ptr().cast(), bytes, libc::MADV_REMOVE) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -258,9 +267,11 @@ fn counts_pages() -> bool {
 
 fn map(bytes: usize, huge: bool) -> io::Result<NonNull<u8>> {
     let file = memory_file(bytes, huge)?;
-    // Without reserved pages for all of it, a huge page missing later would be a SIGBUS: so no NORESERVE there.
+    // Without reserved pages for all of it, a huge page missing later would be a SIGBUS: so no
+    // NORESERVE there.
     let reserve = if huge { 0 } else { libc::MAP_NORESERVE };
-    // The kernel aligns to its own page size only: reserve one chunk more and map at the boundary inside.
+    // The kernel aligns to its own page size only: reserve one chunk more and map at the boundary
+    // inside.
     let slack_bytes = bytes + CHUNK_BYTES;
     // SAFETY: a fresh mapping at an address of the kernel's choice.
     let slack = unsafe {
@@ -298,7 +309,8 @@ fn map(bytes: usize, huge: bool) -> io::Result<NonNull<u8>> {
         return Err(error);
     }
     let tail_bytes = slack_bytes - head_bytes - bytes;
-    // SAFETY: head and tail of our own reservation, outside the mapping just made. The lengths are whole pages.
+    // SAFETY: head and tail of our own reservation, outside the mapping just made. The lengths are
+    // whole pages.
     unsafe {
         if head_bytes > 0 {
             libc::munmap(slack.cast(), head_bytes);
@@ -310,7 +322,8 @@ fn map(bytes: usize, huge: bool) -> io::Result<NonNull<u8>> {
     Ok(NonNull::new(base).expect("a mapping is not at address 0"))
 }
 
-/// The file is closed once it is mapped: the mappings keep it alive, and no backend inherits a descriptor.
+/// The file is closed once it is mapped: the mappings keep it alive, and no backend inherits a
+/// descriptor.
 fn memory_file(bytes: usize, huge: bool) -> io::Result<OwnedFd> {
     let flags = libc::MFD_CLOEXEC
         | if huge {

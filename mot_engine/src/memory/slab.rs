@@ -1,11 +1,12 @@
 //! Slabs: spans cut into blocks of one class, and the centers that share them out in batches.
 //!
-//! Contract: a center (one per pool and class) owns the spans of that class and pool; its latch guards them and their
-//! entries in the span directory. A span with free blocks is in one of the center's two lists: the partial one, or,
-//! if it was taken out of the reserve, the reserve one, which ordinary allocations leave alone while the arena is that
-//! full. Free blocks are linked through their first two bytes; blocks never used are not touched at all. A span whose
-//! last block comes back leaves the center at once, for any class or larger block to use.
-//! Center latches and the chunk pool's latch are never held together.
+//! Contract: a center (one per pool and class) owns the spans of that class and pool. Its latch
+//! guards them and their entries in the span directory. A span with free blocks is in one of the
+//! center's two lists: the partial one, or, if it was taken out of the reserve, the reserve one,
+//! which ordinary allocations leave alone while the arena is that full. Free blocks are linked
+//! through their first two bytes; blocks never used are not touched at all. A span whose last block
+//! comes back leaves the center at once, for any class or larger block to use. Center latches and
+//! the chunk pool's latch are never held together.
 
 use super::arena::{ArenaFull, Memory, Urgency};
 use super::chunk::SPAN_BYTES;
@@ -159,7 +160,8 @@ impl Memory {
             && center.reserve.get() != 0
             && (urgency == Urgency::Reserve || reserve_is_whole)
         {
-            // Out of the reserve one at a time: what a cache holds, an ordinary allocation could use.
+            // Out of the reserve one at a time: what a cache holds, an ordinary allocation could
+            // use.
             let want = if reserve_is_whole { want } else { 1 };
             let span = center.reserve.get() as usize - 1;
             got = self.take_from_span(center, span, class, want, put);
@@ -168,7 +170,8 @@ impl Memory {
         got > 0
     }
 
-    /// Takes up to `want` blocks of a span in a list; unlinks it if that was the last. At least one.
+    /// Takes up to `want` blocks of a span in a list; unlinks it if that was the last. At least
+    /// one.
     fn take_from_span(
         self,
         center: &Center,
@@ -185,7 +188,8 @@ impl Memory {
             let free = meta.free.get();
             let block = if free != 0 {
                 let block = self.block(span, class, free as usize - 1);
-                // SAFETY: a free block of this span, so nobody else touches it; `give_to_span` left the link there.
+                // SAFETY: a free block of this span, so nobody else touches it; `give_to_span` left
+                // the link there.
                 meta.free.set(unsafe { block.cast::<u16>().read() });
                 block
             } else if meta.carved.get() < blocks {
@@ -204,7 +208,8 @@ impl Memory {
         got
     }
 
-    /// Makes a span, just taken and ours alone, one of the class; takes blocks from it and puts it into its list.
+    /// Makes a span, just taken and ours alone, one of the class; takes blocks from it and puts it
+    /// into its list.
     fn take_from_new_span(
         self,
         span: usize,
@@ -271,8 +276,8 @@ impl Memory {
         );
         let offset = (block.addr().get() - self.base().addr().get()) % SPAN_BYTES;
         debug_assert_eq!(offset % class_bytes(class), 0, "not the start of a block");
-        // SAFETY: the block came back to us (callers of `free` promise it was theirs), so nobody else touches it; it is
-        // at least 16 bytes long and aligned.
+        // SAFETY: the block came back to us (callers of `free` promise it was theirs), so nobody
+        // else touches it. It is at least 16 bytes long and aligned.
         unsafe { block.cast::<u16>().write(meta.free.get()) };
         meta.free.set((offset / class_bytes(class)) as u16 + 1);
         meta.used.sub(1);

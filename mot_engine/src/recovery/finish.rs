@@ -1,16 +1,17 @@
 //! After replay: what the log left open is judged, and the tables are made ready for writers.
 //!
 //! - Definitions of transactions that committed are settled, others doomed; dropped ones likewise.
-//! - Rows whose newest state has no verdict are judged; what did not commit is taken out, and the next
-//!   change of such a row is logged whole, since its LSN is that of a version that is gone.
-//! - Empty slots go to the free lists, and those behind the last segment are to be given out anew: of ranges without rows the load has made no segments,
-//!   and their slots, on no list, would be lost for good.
+//! - Rows whose newest state has no verdict are judged. What did not commit is taken out, and the
+//!   next change of such a row is logged whole, since its LSN is that of a version that is gone.
+//! - Empty slots go to the free lists, and those behind the last segment are to be given out anew.
+//!   Of ranges without rows the load has made no segments, and their slots, on no list, would be
+//!   lost for good.
 //!
 //! - Rows are counted: replay counted as if everything committed.
 //!
-//! Contract: no writer runs. Readers may (a standby that is promoted): what is taken out is retired. The
-//! sweeper is kept out of the table that is being looked at, or it could still be removing entries of a
-//! row whose slot is given away here.
+//! Contract: no writer runs. Readers may (a standby that is promoted): what is taken out is
+//! retired. The sweeper is kept out of the table that is being looked at, or it could still be
+//! removing entries of a row whose slot is given away here.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,12 +51,14 @@ pub fn finish(
     finish_beside_prepared(session, clock, none, threads)
 }
 
-/// As `finish`, while transactions of `open` may be prepared: in rows, what is not known to have committed of them stays open, and the
-/// sweeper judges it when the server can tell which transactions these are. Definitions are judged by the clock alone: a transaction
-/// with definitions is never prepared.
+/// As `finish`, while transactions of `open` may be prepared. In rows, what is not known to have
+/// committed of them stays open, and the sweeper judges it when the server can tell which
+/// transactions these are. Definitions are judged by the clock alone: a transaction with
+/// definitions is never prepared.
 ///
-/// `open` ends where the server goes on with new ids. A row whose maker's id lies there is all that is left of it, and is taken out: the id will
-/// be another transaction's, and its commit would be taken for the row's.
+/// `open` ends where the server goes on with new ids. A row whose maker's id lies there is all that
+/// is left of it, and is taken out. The id will be another transaction's, and its commit would be
+/// taken for the row's.
 pub fn finish_beside_prepared(
     session: &Session,
     clock: &impl Clock,
@@ -71,26 +74,30 @@ pub fn finish_beside_prepared(
     Ok(finished)
 }
 
-/// Settles definitions while replay goes on: for the reclaimer of a standby. Those whose transaction is below `below` are settled or
-/// doomed, so that dropped tables give their memory back and no verdict is asked for after the commit log was cut off. Returns how many
-/// tables and indexes were doomed.
+/// Settles definitions while replay goes on: for the reclaimer of a standby. Those whose
+/// transaction is below `below` are settled or doomed, so that dropped tables give their memory
+/// back and no verdict is asked for after the commit log was cut off. Returns how many tables and
+/// indexes were doomed.
 ///
-/// `below` is a horizon of which it is known ([`Settled`]) that everything logged by transactions below it is applied: lanes may have rows
-/// of a table left that was rolled back.
+/// `below` is a horizon of which it is known ([`Settled`]) that everything logged by transactions
+/// below it is applied. Lanes may have rows of a table left that was rolled back.
 pub fn settle(session: &Session, clock: &impl Clock, below: Settled) -> u64 {
     let mut finished = Finished::default();
     settle_definitions(session, clock, below.below, &mut finished);
     finished.definitions_removed
 }
 
-/// Dooms the indexes whose drop has committed, and those whose maker was rolled back, while replay goes on: for its dispatcher, between two records
-/// and with nothing handed over, when a table has no place for an index that the log tells of. Returns how many there were. What the clock takes for
-/// running stays: the very record that finds no place may have made an index.
+/// Dooms the indexes whose drop has committed, and those whose maker was rolled back, while replay
+/// goes on: for its dispatcher, between two records and with nothing handed over, when a table has
+/// no place for an index that the log tells of. Returns how many there were. What the clock takes
+/// for running stays: the very record that finds no place may have made an index.
 ///
-/// No horizon is needed. Who looks an index up or scans it holds a lock on the table, and who drops it has had the strongest one. An index whose maker was
-/// rolled back exists for nobody, so nobody looks it up, not even `mot.check`, beside which it may have been made. Whoever only walks
-/// a table's indexes is pinned, which is waited for before anything is freed. Beside readers the commit log may have a drop's commit before it is replayed:
-/// that lock is held until then, so nobody looks the index up any more.
+/// No horizon is needed. Who looks an index up or scans it holds a lock on the table, and who drops
+/// it has had the strongest one. An index whose maker was rolled back exists for nobody, so nobody
+/// looks it up, not even `mot.check`, beside which it may have been made. Whoever only walks a
+/// table's indexes is pinned, which is waited for before anything is freed. Beside readers the
+/// commit log may have a drop's commit before it is replayed. That lock is held until then, so
+/// nobody looks the index up any more.
 pub fn settle_gone_indexes(session: &Session, clock: &impl Clock) -> u64 {
     let catalog = session.catalog();
     let mut doomed = 0;
@@ -121,7 +128,8 @@ pub struct Settled {
 }
 
 impl Settled {
-    /// Takes a horizon that was just found into account, as soon as replay has come that far: perhaps only in a later round.
+    /// Takes a horizon that was just found into account, as soon as replay has come that far:
+    /// perhaps only in a later round.
     pub fn raise(&mut self, engine: Engine, horizon: Xid) {
         let (horizon, handed) = *self.next.get_or_insert((horizon, engine.replay_handed()));
         if engine.replay_reached(handed) == Reached::Yes {
@@ -143,7 +151,8 @@ impl<C: Clock> Clock for BesidePrepared<'_, C> {
     }
 
     fn is_in_progress(&self, xid: Xid) -> bool {
-        // What the commit log has of ids that were never known is not asked: it may not even have a place for them.
+        // What the commit log has of ids that were never known is not asked: it may not even have a
+        // place for them.
         xid < self.open.end
             && (self.clock.is_in_progress(xid)
                 || (self.open.contains(&xid) && !self.clock.did_commit(xid)))
@@ -290,7 +299,8 @@ fn finish_table(
             finish_row(session, clock, table, slot, finished, &mut count);
         }
     }
-    // Before the sweeper is let in: other tables are still to be finished, and nobody lists for this one again.
+    // Before the sweeper is let in: other tables are still to be finished, and nobody lists for
+    // this one again.
     storage.lists_free.store(1, Ordering::Release);
     let counters = table.counters();
     counters.rows.store(count.rows, Ordering::Relaxed);
@@ -321,7 +331,8 @@ fn is_settled(version: VersionRef) -> bool {
 
 /// Judges a row from the top down to its newest committed state.
 ///
-/// An open state on top is of a prepared transaction, or may be: it is counted as committed, and held with the greatest strength.
+/// An open state on top is of a prepared transaction, or may be: it is counted as committed, and
+/// held with the greatest strength.
 fn finish_row(
     session: &Session,
     clock: &impl Clock,

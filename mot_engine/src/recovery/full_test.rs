@@ -1,4 +1,5 @@
-//! Replay into an arena that is too small: it stops with `ArenaFull`, and goes on when there is room.
+//! Replay into an arena that is too small: it stops with `ArenaFull`, and goes on when there is
+//! room.
 
 use super::{HandOver, ParallelReplayer, Replayer, finish};
 use crate::Clock;
@@ -55,6 +56,7 @@ fn with_replayed_table(test: impl FnOnce(Engine, &Session, &mut Replayer)) {
             align: 4,
             by_value: true,
         }],
+        missing: Vec::new(),
     };
     definitions
         .create_index(IndexId(1), TableId(1), &definition)
@@ -70,7 +72,8 @@ fn a_full_arena_stops_replay_and_room_lets_it_go_on() {
     with_replayed_table(|_, session, replayer| fill_and_go_on(session, replayer));
 }
 
-/// What the primary's sessions cannot have any more is there for replay: rows come in another order and with other leftovers.
+/// What the primary's sessions cannot have any more is there for replay: rows come in another order
+/// and with other leftovers.
 #[test]
 fn replay_may_use_the_reserve() {
     with_replayed_table(|engine, session, replayer| {
@@ -94,7 +97,8 @@ fn replay_may_use_the_reserve() {
     });
 }
 
-/// A table that was dropped, freed and followed by another is no more than the server had: not while statements may still see it, though.
+/// A table that was dropped, freed and followed by another is no more than the server had: not
+/// while statements may still see it, though.
 #[test]
 fn what_the_server_freed_makes_room() {
     for (lanes, has_readers) in [(0, false), (2, false), (0, true)] {
@@ -172,7 +176,8 @@ fn an_index_that_the_server_freed_goes() {
     });
 }
 
-/// Before anybody reads on a standby, superseded versions are room, and those that transactions still to end superseded are not.
+/// Before anybody reads on a standby, superseded versions are room, and those that transactions
+/// still to end superseded are not.
 #[test]
 fn what_nobody_reads_makes_room() {
     struct Until(u64);
@@ -225,7 +230,8 @@ fn written(changes: impl FnOnce(&mut RowsWriter)) -> RowsWriter {
     rows
 }
 
-/// So is what was rolled back, which the server that wrote the log had taken out at once. What comes behind it in the log fits all the same.
+/// So is what was rolled back, which the server that wrote the log had taken out at once. What
+/// comes behind it in the log fits all the same.
 #[test]
 fn what_was_rolled_back_makes_room() {
     /// These have ended where the log is. The others may yet commit.
@@ -294,7 +300,8 @@ fn what_was_rolled_back_makes_room() {
         assert_eq!(chain(0), [6]);
         assert!(head(0).has(Head::FULL_IMAGE_NEXT));
 
-        // The server logged the row whole then, and differences from there on; the slot had become free.
+        // The server logged the row whole then, and differences from there on; the slot had become
+        // free.
         let whole = written(|rows| {
             update(rows, 101);
             insert(rows, 1, 201);

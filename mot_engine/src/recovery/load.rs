@@ -1,11 +1,11 @@
 //! Loads a checkpoint with several threads and builds every index.
 //!
-//! Threads take blocks (about 1 MiB of rows of one table), each with its own session, so that versions
-//! come from its own chunks. Then indexes are built, each by all threads or many small ones at once:
-//! see `../index/build.rs`.
+//! Threads take blocks (about 1 MiB of rows of one table), each with its own session, so that
+//! versions come from its own chunks. Then indexes are built, each by all threads or many small
+//! ones at once: see `../index/build.rs`.
 //!
-//! Contract: the engine has no tables yet. After an error it is unusable (the caller sets `Failed` or
-//! ends the process).
+//! Contract: the engine has no tables yet. After an error it is unusable (the caller sets `Failed`
+//! or ends the process).
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -31,8 +31,8 @@ use crate::transaction::{allocate_table, publish_index};
 pub struct Loaded {
     /// Replay starts here; what ends at or before it is in.
     pub redo: Lsn,
-    /// Readers must not run before replay has passed this: the checkpoint may already hold effects of
-    /// WAL up to here.
+    /// Readers must not run before replay has passed this: the checkpoint may already hold effects
+    /// of WAL up to here.
     pub flushed: Lsn,
     /// Rows, entries of empty slots excepted.
     pub rows: u64,
@@ -71,7 +71,8 @@ pub(super) struct Loading {
     pub(super) indexes: Vec<(IndexRef, Harvest)>,
 }
 
-// SAFETY: table and index are pointers to storages of atomics that live as long as the arena here: nothing is dropped while loading.
+// SAFETY: table and index are pointers to storages of atomics that live as long as the arena here:
+// nothing is dropped while loading.
 unsafe impl Sync for Loading {}
 
 /// An index that one thread builds as a whole.
@@ -145,7 +146,8 @@ pub fn load(
 
     build_indexes(&session, tables, threads)?;
     settle_definitions(&session, &known, Xid(u64::MAX), &mut Finished::default());
-    // What is between the two is no record of ours; and if a crash lost it, other records may take its place.
+    // What is between the two is no record of ours; and if a crash lost it, other records may take
+    // its place.
     let certain = manifest.redo.min(manifest.flushed);
     progress
         .replayed_lsn
@@ -178,6 +180,8 @@ fn make_tables(session: &Session, manifest: &Manifest) -> Result<Vec<Loading>, E
         storage.created_lsn.store(DEFINITION_LSN, Ordering::Relaxed);
         storage.dropped_lsn.store(DEFINITION_LSN, Ordering::Relaxed);
         storage.lists_free.store(0, Ordering::Relaxed);
+        // Whoever made it still ran, and may have copied its rows: a snapshot can be older than the end of that.
+        storage.copied_by.store(entry.creator.0, Ordering::Relaxed);
         storage
             .slots_end
             .store(entry.slots_end.0, Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! Replay with lanes, beside readers, the sweeper and the checkpoint writer: what each of them may find, and how it ends.
+//! Replay with lanes, beside readers, the sweeper and the checkpoint writer: what each of them may
+//! find, and how it ends.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Mutex;
@@ -49,7 +50,8 @@ fn define(table: TableId, relation: u32) -> Vec<u8> {
     definitions.record().to_vec()
 }
 
-/// (key int4, value int4, filler whose length depends on the value, so that a difference against a wrong base shows)
+/// (key int4, value int4, filler whose length depends on the value, so that a difference against a
+/// wrong base shows)
 fn body(key: u32, value: i32) -> Vec<u8> {
     let mut body = vec![2, 0, 0, 0, 24, 0];
     body.extend_from_slice(&key.to_le_bytes());
@@ -87,8 +89,9 @@ struct Account {
     whole_next: bool,
 }
 
-/// A log of transfers: values move between rows, unique keys are swapped, some are rolled back after they were logged; tables are created,
-/// filled, and rolled back or dropped by a transaction that goes on to log rows of them.
+/// A log of transfers: values move between rows, unique keys are swapped, some are rolled back
+/// after they were logged; tables are created, filled, and rolled back or dropped by a transaction
+/// that goes on to log rows of them.
 fn story(random: &mut Random) -> (Vec<(Lsn, Step)>, Vec<Account>) {
     let mut log: Vec<(Lsn, Step)> = Vec::new();
     let mut end = 0;
@@ -210,7 +213,8 @@ fn story(random: &mut Random) -> (Vec<(Lsn, Step)>, Vec<Account>) {
     (log, accounts)
 }
 
-/// A table that does not stay: rolled back with its rows, or dropped by a transaction that logs rows of it behind that.
+/// A table that does not stay: rolled back with its rows, or dropped by a transaction that logs
+/// rows of it behind that.
 fn fleeting(xid: u64, table: TableId, random: &mut Random, append: &mut dyn FnMut(Step) -> Lsn) {
     let relation = 1000 + table.0 as u32;
     append(Step::Record {
@@ -305,7 +309,8 @@ impl Snapshot for Seen<'_> {
     }
 }
 
-/// One look at all accounts, by the table or an index: the sum of the values never changes, and each key is there once.
+/// One look at all accounts, by the table or an index: the sum of the values never changes, and
+/// each key is there once.
 fn look(session: &Session, standby: &Standby, reader: usize, through: u32) -> bool {
     let snapshot = Seen::take(standby, reader);
     let engine = session.engine();
@@ -435,7 +440,8 @@ fn standby_with_readers(seed: u64) {
                     server.running.remove(xid);
                 }),
             }
-            // Readers and the sweeper are to meet most places of the log, on a machine with few cores, too.
+            // Readers and the sweeper are to meet most places of the log, on a machine with few
+            // cores, too.
             if number % 64 == 0 {
                 let (seen, swept) = (
                     looks.load(Ordering::Relaxed),
@@ -520,7 +526,8 @@ impl Ballast {
     }
 }
 
-/// Rows of one record, more than there is room for, in an arena that is not nearly full when it is handed over.
+/// Rows of one record, more than there is room for, in an arena that is not nearly full when it is
+/// handed over.
 const MANY: u64 = 30_000;
 
 #[test]
@@ -565,7 +572,8 @@ fn lanes_that_find_no_memory_go_on_when_there_is_room() {
     });
 }
 
-/// Readers and the checkpoint writer must not take what will never be applied for applied, nor wait for it.
+/// Readers and the checkpoint writer must not take what will never be applied for applied, nor wait
+/// for it.
 #[test]
 fn whoever_waits_is_told_when_replay_is_given_up() {
     with_accounts(32 << 20, |engine, session, replayer| {

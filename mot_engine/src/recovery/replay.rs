@@ -1,18 +1,19 @@
 //! Applies log records.
 //!
-//! A change becomes a version on top of its row, marked as logged, of a transaction whose outcome is
-//! not known here: readers and `finish` ask the clock. What was rolled back on the primary therefore
-//! lies in the chain, too, until somebody judges it.
+//! A change becomes a version on top of its row, marked as logged, of a transaction whose outcome
+//! is not known here. Readers and `finish` ask the clock. What was rolled back on the primary
+//! therefore lies in the chain, too, until somebody judges it.
 //!
-//! Per row the order is: version, index entries, mark with the LSN. A record that stopped halfway (the
-//! arena was full) is found by the version on top that is not marked: every other one is. Until the mark is
-//! complete the version is APPLYING, and nobody judges it.
+//! Per row the order is: version, index entries, mark with the LSN. A record that stopped halfway
+//! (the arena was full) is found by the version on top that is not marked: every other one is.
+//! Until the mark is complete the version is APPLYING, and nobody judges it.
 //!
-//! Several replayers may apply shares of one record at once (`lanes.rs`): what is below touches a row that is in its
-//! share, and what all rows have in common only in ways that commute. README.md beside this file says why.
+//! Several replayers may apply shares of one record at once (`lanes.rs`). What is below touches a
+//! row that is in its share, and what all rows have in common only in ways that commute. README.md
+//! beside this file says why.
 //!
-//! On a standby the sweeper runs beside replay, takes out what was rolled back and what no reader there
-//! needs, and empties rows that are deleted.
+//! On a standby the sweeper runs beside replay, takes out what was rolled back and what no reader
+//! there needs, and empties rows that are deleted.
 
 mod define;
 mod place;
@@ -196,8 +197,8 @@ impl Replayer {
             return Ok(*known);
         }
         let catalog = session.catalog();
-        // The reference outlives the walk: a storage is doomed only when its creator or dropper has ended, and then the log has no more
-        // changes of it.
+        // The reference outlives the walk. A storage is doomed only when its creator or dropper has
+        // ended, and then the log has no more changes of it.
         let table = catalog.hold(id).map(|walk| walk.table());
         if table.is_none() && id.0 >= catalog.next_table_id.load(Ordering::Acquire) {
             return Err(EngineError::LogMismatch {
@@ -257,8 +258,8 @@ impl Replayer {
             }
             version.set_next(head);
             let mut new = head.with_address(version.address());
-            // A standby's sweeper may have taken out what this was compared with, rolled back, and KEYS_MOVED with it. It may still be removing entries of the row that
-            // was here.
+            // A standby's sweeper may have taken out what this was compared with, rolled back, and
+            // KEYS_MOVED with it. It may still be removing entries of the row that was here.
             let may_differ = keys_changed || head.newest_data() != newest;
             if may_differ && (!head.is_empty() || head.has(Head::CLEANING)) {
                 new = new.with_flags(Head::KEYS_MOVED);
@@ -268,8 +269,9 @@ impl Replayer {
             }
             anchor.wait_unlatched();
         };
-        // The sweeper takes out what was rolled back, and its entries with it. If the version compared with is not marked so by now,
-        // that happens after this version is in the chain, and then its entries stay.
+        // The sweeper takes out what was rolled back, and its entries with it. If the version
+        // compared with is not marked so by now, that happens after this version is in the chain,
+        // and then its entries stay.
         if newest.is_some_and(|newest| newest.flags() & flags::ABORTED != 0) {
             version.add_flags(flags::KEYS_CHANGED);
         }

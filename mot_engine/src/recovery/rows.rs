@@ -16,8 +16,9 @@ use crate::row::{Anchor, EMPTY_BODY, Head, STAMP_BYTES, flags};
 use crate::session::Session;
 use crate::table::TableRef;
 
-/// Threads take one block after the other, or the blocks of a range's parts together. How many live rows there are, and how many were read:
-/// of a row that several parts have the newest part's counts.
+/// Threads take one block after the other, or the blocks of a range's parts together. How many live
+/// rows there are, and how many were read: of a row that several parts have the newest part's
+/// counts.
 pub(super) fn load(
     engine: Engine,
     files: &[OpenRows],

@@ -86,7 +86,8 @@ fn arena() -> (Region, Engine) {
     (region, Engine::format(memory).expect("formats"))
 }
 
-/// A body whose length and middle depend on the value, so that a difference against a wrong base shows.
+/// A body whose length and middle depend on the value, so that a difference against a wrong base
+/// shows.
 fn body(value: u64) -> Vec<u8> {
     let mut body = vec![0; 6];
     body[4] = 24;

@@ -1,7 +1,8 @@
 //! Walking and trimming a row's chain.
 //!
-//! Newest first. All functions here need the caller pinned. Judging a version may call the `Clock`, so none of it happens under a latch;
-//! what was judged is kept in the version's hint flags, which later walks under a latch may rely on.
+//! Newest first. All functions here need the caller pinned. Judging a version may call the `Clock`,
+//! so none of it happens under a latch. What was judged is kept in the version's hint flags, which
+//! later walks under a latch may rely on.
 
 use super::anchor::{Anchor, Head};
 use super::version::{VersionRef, flags};
@@ -52,7 +53,8 @@ pub(crate) fn judge_maker(version: VersionRef, clock: &impl Clock) -> Judged {
         return Judged::Aborted;
     }
     if now & flags::APPLYING != 0 {
-        // Its transaction may have ended by now: see recovery/README.md. A verdict would let it be taken out half done.
+        // Its transaction may have ended by now: see recovery/README.md. A verdict would let it be
+        // taken out half done.
         return Judged::Running;
     }
     let xid = version.xid();
@@ -101,7 +103,8 @@ pub fn is_visible<S: Snapshot>(version: VersionRef, snapshot: &S) -> bool {
 /// The newest state the snapshot sees; `None` if the row does not exist for it.
 #[inline]
 pub fn visible<S: Snapshot>(anchor: &Anchor, snapshot: &S) -> Option<VersionRef> {
-    /// Of a state that nobody needs to be asked about: known to be committed, and no tombstone, lock or aborted work.
+    /// Of a state that nobody needs to be asked about: known to be committed, and no tombstone,
+    /// lock or aborted work.
     const PLAIN: u32 = flags::COMMITTED;
     const TELLING: u32 = PLAIN | flags::ABORTED | flags::TOMBSTONE | flags::LOCK_ONLY;
     let newest = anchor.head().version()?;
@@ -171,8 +174,8 @@ pub(crate) fn newest_settled(anchor: &Anchor, clock: &impl Clock) -> Option<Vers
     None
 }
 
-/// The oldest version anybody with a snapshot at or above `horizon` can still see: the newest one that a finished and committed
-/// transaction below the horizon made. Relies on hints only.
+/// The oldest version anybody with a snapshot at or above `horizon` can still see: the newest one
+/// that a finished and committed transaction below the horizon made. Relies on hints only.
 pub fn oldest_needed(head: Head, horizon: Xid) -> Option<VersionRef> {
     let mut at = head.version();
     while let Some(version) = at {
@@ -185,8 +188,8 @@ pub fn oldest_needed(head: Head, horizon: Xid) -> Option<VersionRef> {
     None
 }
 
-/// What a version flagged COUNTED_EARLY adds to its table's counters: the committed state below it, live rows, bytes of them. Who
-/// wrote it has judged what is below.
+/// What a version flagged COUNTED_EARLY adds to its table's counters: the committed state below it,
+/// live rows, bytes of them. Who wrote it has judged what is below.
 pub(crate) fn counted_early(version: VersionRef) -> (Option<VersionRef>, i64, i64) {
     counted_above(version, |below| {
         below.flags() & flags::COMMITTED != 0 && !below.is_lock()
@@ -215,7 +218,8 @@ fn counted_above(
     (at, rows - rows_before, bytes - bytes_before)
 }
 
-/// Takes one version out of a latched chain; `false` if it is not in it. The head to store is returned through `head`.
+/// Takes one version out of a latched chain; `false` if it is not in it. The head to store is
+/// returned through `head`.
 pub(crate) fn unlink(head: &mut Head, version: VersionRef) -> bool {
     let after = version.next();
     let Some(first) = head.version() else {

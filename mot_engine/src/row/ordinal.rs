@@ -13,7 +13,7 @@
 //! The lowest bits have a byte of their own, so that the log's difference between two states has
 //! one byte for them.
 //!
-//! Whoever reads columns masks these bits: the number of attributes has the low 11 bits of
+//! Whoever reads columns masks these bits. The number of attributes has the low 11 bits of
 //! t_infomask2, and of t_infomask bit 0 alone is looked at.
 
 use super::version::{BODY_BYTES_MIN, EMPTY_BODY, STAMP_BYTES, VersionRef};

@@ -13,15 +13,18 @@
 //! word: bits 0..3 and 59..64 length, 3..48 address (a multiple of 8), 48..59 hints and kind, see `flags`
 //! ```
 //!
-//! So a version costs nothing but its tuple, and a scan hands the tuple out in place: its columns and `xmin` come out right; `xmax`, `cmin` and
-//! `cmax` are for who shows it to tell.
+//! So a version costs nothing but its tuple, and a scan hands the tuple out in place: its columns
+//! and `xmin` come out right; `xmax`, `cmin` and `cmax` are for who shows it to tell.
 //!
 //! Invariants:
-//! - Everything but the word is written before the version is published and never changes. So nobody makes a slice of an image: it would have
-//!   the word in it, which others change. [`VersionRef::body`] is a slice.
-//! - The address in a published version's word changes only under the anchor's latch (unlink, prune), flags at any time by anybody: so both
-//!   by instructions that leave the rest of the word alone.
-//! - Hint flags are only ever added, and only once they are true for ever. (APPLYING is no hint: replay takes it off.)
+//! - Everything but the word is written before the version is published and never changes. So
+//!   nobody makes a slice of an image: it would have the word in it, which others change.
+//!   [`VersionRef::body`] is a slice.
+//! - The address in a published version's word changes only under the anchor's latch (unlink,
+//!   prune), flags at any time by anybody: so both by instructions that leave the rest of the word
+//!   alone.
+//! - Hint flags are only ever added, and only once they are true for ever. (APPLYING is no hint:
+//!   replay takes it off.)
 //! - Tombstones and lock entries have an image of [`IMAGE_BYTES_MIN`] bytes: the stamp and padding.
 
 use super::anchor::Head;
@@ -57,16 +60,19 @@ pub mod flags {
     pub const LOGGED: u32 = 1 << 4;
     /// A key of some index differs from the version below.
     pub const KEYS_CHANGED: u32 = 1 << 5;
-    /// A key of some unique index differs from the version below, or from that below the transaction's own earlier ones.
+    /// A key of some unique index differs from the version below, or from that below the
+    /// transaction's own earlier ones.
     pub const UNIQUE_KEYS_CHANGED: u32 = 1 << 6;
-    /// The table's counters count it as committed, though its transaction is only prepared: taken back by who takes it out.
+    /// The table's counters count it as committed, though its transaction is only prepared: taken
+    /// back by who takes it out.
     pub const COUNTED_EARLY: u32 = 1 << 7;
     /// Strength of a lock entry, two bits.
     pub const STRENGTH_SHIFT: u32 = 8;
-    /// Of a state: no lock entry lies below it. Locks come on top, so it stays true. (The bit is one of a lock entry's strength.)
+    /// Of a state: no lock entry lies below it. Locks come on top, so it stays true. (The bit is
+    /// one of a lock entry's strength.)
     pub const NO_LOCKS_BELOW: u32 = 1 << STRENGTH_SHIFT;
-    /// Replay is still working on it: entries may be missing, and the row's LSN is not its own yet. Nobody judges it; taken off when it is
-    /// complete.
+    /// Replay is still working on it: entries may be missing, and the row's LSN is not its own yet.
+    /// Nobody judges it; taken off when it is complete.
     pub const APPLYING: u32 = 1 << 10;
     /// Bits there are.
     pub(super) const BITS: u32 = 11;
@@ -79,7 +85,8 @@ const FLAGS_SHIFT: u32 = 48;
 const FLAGS: u64 = ((1 << flags::BITS) - 1) << FLAGS_SHIFT;
 /// Where in the word the address is.
 const ADDRESS: u64 = (1 << FLAGS_SHIFT) - 8;
-/// The length's low bits lie below the address, the others above the flags. 0: the image is a long one.
+/// The length's low bits lie below the address, the others above the flags. 0: the image is a long
+/// one.
 const LENGTH_LOW_BITS: u32 = 3;
 const LENGTH_LOW: u64 = (1 << LENGTH_LOW_BITS) - 1;
 const LENGTH_HIGH_SHIFT: u32 = FLAGS_SHIFT + flags::BITS;
@@ -88,7 +95,8 @@ const _: () = assert!(
     (SHORT_IMAGE_BYTES_MAX as u64) < 1 << (LENGTH_LOW_BITS + u64::BITS - LENGTH_HIGH_SHIFT)
 );
 
-/// What every version begins with: the stamp, in the places that a heap tuple has for `t_choice` and `t_ctid`.
+/// What every version begins with: the stamp, in the places that a heap tuple has for `t_choice`
+/// and `t_ctid`.
 #[repr(C)]
 pub struct Version {
     xid_low: u32,
@@ -157,15 +165,16 @@ impl VersionRef {
     }
 
     pub(crate) fn header(&self) -> &Version {
-        // SAFETY: a VersionRef points to a live version (type contract); its header is atomics and constants.
+        // SAFETY: a VersionRef points to a live version (type contract); its header is atomics and
+        // constants.
         unsafe { self.0.as_ref() }
     }
 
     /// Writes a new version into `block`, unpublished: only the caller can reach it.
     ///
     /// # Safety
-    /// `block` is an unshared block of at least `block_bytes(body.len())` bytes, 8-byte aligned; `body` is at least
-    /// [`BODY_BYTES_MIN`] long.
+    /// `block` is an unshared block of at least `block_bytes(body.len())` bytes, 8-byte aligned;
+    /// `body` is at least [`BODY_BYTES_MIN`] long.
     pub(crate) unsafe fn write(
         block: NonNull<u8>,
         body: &[u8],
@@ -178,7 +187,8 @@ impl VersionRef {
         // Whoever starts a transaction's work, or reads one, has looked.
         debug_assert!(xid <= XID_MAX);
         let image_bytes = STAMP_BYTES + body.len();
-        // SAFETY: the block is ours and large enough (caller); the body, which overwrites the padding of the struct, is no part of the block.
+        // SAFETY: the block is ours and large enough (caller); the body, which overwrites the
+        // padding of the struct, is no part of the block.
         unsafe {
             let image = block.add(front_bytes(image_bytes));
             if image != block {
@@ -266,7 +276,8 @@ impl VersionRef {
         self.header().word.fetch_and(!bit, Ordering::AcqRel);
     }
 
-    /// Whether it is a committed state with nothing below it: a row with which there is nothing to do.
+    /// Whether it is a committed state with nothing below it: a row with which there is nothing to
+    /// do.
     pub(crate) fn is_at_rest(&self) -> bool {
         const VERDICT: u32 = flags::COMMITTED
             | flags::ABORTED
@@ -331,7 +342,8 @@ impl VersionRef {
         word.store(rest | below, Ordering::Relaxed);
     }
 
-    /// Puts another version, or none, below it. Under the anchor's latch: nobody else changes the address meanwhile, flags they may.
+    /// Puts another version, or none, below it. Under the anchor's latch: nobody else changes the
+    /// address meanwhile, flags they may.
     pub(crate) fn replace_next(&self, below: Option<VersionRef>) {
         let before = self.word() & ADDRESS;
         let after = below.map_or(0, VersionRef::address);
@@ -344,7 +356,8 @@ impl VersionRef {
     #[inline]
     pub fn next(&self) -> Option<VersionRef> {
         crate::steps::step();
-        // SAFETY: the address is 0 or that of a version that is retired, not freed, while anybody who can reach it is pinned.
+        // SAFETY: the address is 0 or that of a version that is retired, not freed, while anybody
+        // who can reach it is pinned.
         unsafe { VersionRef::from_address(self.word() & ADDRESS) }
     }
 

@@ -35,10 +35,12 @@ enum Begin {
 
 /// A scan through an index. Reusable: `start` begins anew and keeps the memory.
 ///
-/// Either of a range, or of many whole keys of a unique index ([`start_points`](IndexScan::start_points)), whose misses then overlap.
+/// Either of a range, or of many whole keys of a unique index
+/// ([`start_points`](IndexScan::start_points)), whose misses then overlap.
 ///
-/// Entries are read in batches. A batch's slots are taken out of the tree's values while pinned, for a posting block may be gone a moment
-/// later. Rows are looked up some at once, under one pin, and handed out one by one.
+/// Entries are read in batches. A batch's slots are taken out of the tree's values while pinned,
+/// for a posting block may be gone a moment later. Rows are looked up some at once, under one pin,
+/// and handed out one by one.
 pub struct IndexScan {
     place: Option<(TableRef, IndexRef)>,
     direction: Direction,
@@ -56,7 +58,8 @@ pub struct IndexScan {
     is_done: bool,
     /// The table's number ([`TableRef::keys_settled`]) from before the last entries were read.
     settled: u64,
-    /// Rows whose entries were read and that are not looked up yet, with the number of their key in the batch.
+    /// Rows whose entries were read and that are not looked up yet, with the number of their key in
+    /// the batch.
     pending: Pending,
     /// Rows looked up and not handed out yet.
     found: Found,
@@ -122,7 +125,8 @@ impl IndexScan {
         self.end.extend_from_slice(end.unwrap_or_default());
     }
 
-    /// Begins a scan of the rows with these full keys (all columns, no NULL) of a unique index, in the keys' order.
+    /// Begins a scan of the rows with these full keys (all columns, no NULL) of a unique index, in
+    /// the keys' order.
     pub fn start_points<'k>(
         &mut self,
         table: TableRef,
@@ -136,7 +140,8 @@ impl IndexScan {
         Ok(())
     }
 
-    /// Ends the scan, whose memory may be long in being needed again: that of very many keys is given back.
+    /// Ends the scan, whose memory may be long in being needed again: that of very many keys is
+    /// given back.
     pub fn end(&mut self) {
         if !self.points.is_empty() {
             self.place = None;
@@ -146,9 +151,10 @@ impl IndexScan {
         }
     }
 
-    /// Begins a look-up of one full key of a unique index, as an entry of it has it: `next` gives the row, if the snapshot sees one; it sees several
-    /// if the index was made after it and found all but one of them deleted. The tree is looked into here, and the row's memory asked for: what the
-    /// caller does before `next` overlaps with that.
+    /// Begins a look-up of one full key of a unique index, as an entry of it has it: `next` gives
+    /// the row, if the snapshot sees one. It sees several if the index was made after it and found
+    /// all but one of them deleted. The tree is looked into here, and the row's memory asked for:
+    /// what the caller does before `next` overlaps with that.
     pub fn look_up(
         &mut self,
         session: &Session,
@@ -165,7 +171,8 @@ impl IndexScan {
         Ok(())
     }
 
-    /// As `look_up`, and `next`. As a rule one row has the key and has had it always, so there is nothing to be kept for `next`.
+    /// As `look_up`, and `next`. As a rule one row has the key and has had it always, so there is
+    /// nothing to be kept for `next`.
     pub fn find<S: Snapshot>(
         &mut self,
         session: &Session,
@@ -217,7 +224,8 @@ impl IndexScan {
         Ok(seen.map(|version| (slot, version)))
     }
 
-    /// One entry at most. Of the rows it leads to a snapshot sees one, or several if it is older than the index.
+    /// One entry at most. Of the rows it leads to a snapshot sees one, or several if it is older
+    /// than the index.
     #[inline]
     fn begin_point(&mut self, table: TableRef, index: IndexRef, direction: Direction, key: &[u8]) {
         self.begin_anew(table, index, direction);
@@ -248,8 +256,9 @@ impl IndexScan {
         self.points.clear();
     }
 
-    /// The next row the snapshot sees. Every call of a scan is given the same snapshot, registered from the first call to the last (or one that
-    /// does not judge ahead: [`Snapshot::may_judge_ahead`]).
+    /// The next row the snapshot sees. Every call of a scan is given the same snapshot, registered
+    /// from the first call to the last (or one that does not judge ahead:
+    /// [`Snapshot::may_judge_ahead`]).
     #[inline]
     pub fn next<S: Snapshot>(
         &mut self,
@@ -408,8 +417,9 @@ fn count_scan(index: IndexRef) {
     scans.fetch_add(1, Ordering::Relaxed);
 }
 
-/// The row behind an entry, if the snapshot sees it with the entry's key, which `key` gives by its number. `settled`: the table's number from before the
-/// entry was read ([`TableRef::keys_settled`]). Pinned.
+/// The row behind an entry, if the snapshot sees it with the entry's key, which `key` gives by its
+/// number. `settled`: the table's number from before the entry was read
+/// ([`TableRef::keys_settled`]). Pinned.
 #[inline]
 fn visible_with_key<'k, S: Snapshot>(
     session: &Session,
@@ -423,8 +433,9 @@ fn visible_with_key<'k, S: Snapshot>(
     let Some(version) = row::visible(coming.anchor, snapshot) else {
         return Ok(None);
     };
-    // The flag is loaded after the walk: a writer sets it before it publishes a version with another key. A slot that an abort gave back may
-    // have a new row meanwhile. The number is loaded after the flag: it moves on before the flag goes.
+    // The flag is loaded after the walk: a writer sets it before it publishes a version with
+    // another key. A slot that an abort gave back may have a new row meanwhile. The number is
+    // loaded after the flag: it moves on before the flag goes.
     if !snapshot.sees_younger()
         && !coming.anchor.head().has(Head::KEYS_MOVED)
         && table.keys_settled() == settled

@@ -1,8 +1,9 @@
 //! What a tuple id names: a slot and the ordinal of one of its row's states.
 //!
 //! Ordinals of the states of a chain that are not aborted rise from old to new, so two of them are
-//! the same only if the row was changed [`ORDINALS`](crate::ids::ORDINALS) times in between. Which
-//! one a tuple id means follows from who has it:
+//! the same only if the row was changed [`ORDINALS`](crate::ids::ORDINALS) times in between. A
+//! transaction that changes a row so often itself names its later states otherwise
+//! ([`Alias`](crate::transaction::Alias)). Which one a tuple id means follows from who has it:
 //!
 //! 1. The snapshots': what a scan has handed out.
 //! 2. The transaction's own: states that it made, the one that it replaced first, and the first
@@ -18,6 +19,7 @@ use crate::clock::{Clock, Snapshot};
 use crate::ids::{Ordinal, Slot};
 use crate::row::{self, Head, Judged, VersionRef, judge_maker};
 use crate::table::TableRef;
+use crate::transaction::OwnRow;
 
 /// What a tuple id names.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -26,8 +28,6 @@ pub enum StateAt {
     None,
     /// This one.
     One(VersionRef),
-    /// One of several that the asking transaction made, replaced or locked.
-    Ambiguous,
     /// One of several, of which others have committed the newer.
     Overtaken,
 }
@@ -47,11 +47,13 @@ impl Matching {
 }
 
 impl Session {
-    /// The state of the row that has this ordinal, for a transaction that has it from one of these
-    /// snapshots, or from its own changes and locks. Never a tombstone.
+    /// The state of the row that tuple ids name by this ordinal, for a transaction that has it from
+    /// one of these snapshots, or from its own changes and locks. Never a tombstone.
     ///
     /// The first snapshot is the one by which the id was read, where that is known. An own state that
     /// it sees is named, though an older one may have the ordinal: nobody else changes the row then.
+    /// `listed` is what the asker has made of the row, if that is listed
+    /// ([`own_row`](crate::Transaction::own_row)).
     ///
     /// What a snapshot sees stays valid while it is registered, an own state until its savepoint or
     /// transaction ends, and what the transaction replaced, or locked more strongly than KEY SHARE,
@@ -63,15 +65,20 @@ impl Session {
         table: TableRef,
         slot: Slot,
         ordinal: Ordinal,
+        listed: Option<&OwnRow>,
         snapshots: &[Option<&S>],
     ) -> StateAt {
         let _pin = self.local.pin();
         let Some(anchor) = table.anchor(slot) else {
             return StateAt::None;
         };
+        let is_named = |seen: VersionRef| {
+            let has_alias = || listed.is_some_and(|own| own.alias(seen).is_some());
+            seen.ordinal() == ordinal && !has_alias()
+        };
         if let Some(Some(reading)) = snapshots.first()
             && let Some(seen) = row::visible(anchor, *reading)
-            && seen.ordinal() == ordinal
+            && is_named(seen)
             && !seen.is_known_committed()
             && clock.is_current(seen.xid())
         {
@@ -80,14 +87,12 @@ impl Session {
         let mut named = Matching::default();
         for snapshot in snapshots.iter().copied().flatten() {
             let seen = row::visible(anchor, snapshot);
-            if let Some(seen) = seen.filter(|seen| seen.ordinal() == ordinal) {
+            if let Some(seen) = seen.filter(|seen| is_named(*seen)) {
                 named.add(seen);
             }
         }
-        let own = Own::of_chain(anchor.head(), clock, ordinal);
-        if own.named.are_several {
-            return StateAt::Ambiguous;
-        }
+        let own = Own::of_chain(anchor.head(), listed, clock, ordinal);
+        named.are_several |= own.named.are_several;
         if let Some(version) = own.named.newest {
             named.add(version);
         }
@@ -110,17 +115,26 @@ struct Own {
 }
 
 impl Own {
-    /// Pinned. The walk ends below the newest committed state where no lock can lie further down.
-    fn of_chain(head: Head, clock: &impl Clock, ordinal: Ordinal) -> Own {
+    /// Pinned. The walk ends below the newest committed state where no lock can lie further down. It
+    /// begins below what is listed: whatever own lock lies above was put on a listed state.
+    fn of_chain(head: Head, listed: Option<&OwnRow>, clock: &impl Clock, ordinal: Ordinal) -> Own {
         let has_locks = head.has(Head::HAS_LOCKS);
         let mut found = Own {
             named: Matching::default(),
             newest_committed: None,
         };
         let mut has_met_committed = false;
+        let of_list = listed.map(|own| own.named(ordinal));
+        of_list
+            .into_iter()
+            .flatten()
+            .for_each(|own| found.named.add(own));
         // What comes next is what the transaction replaced, or what it locked.
-        let mut is_named = false;
-        let mut at = head.version();
+        let mut is_named = listed.is_some();
+        let mut at = match listed {
+            Some(own) => own.oldest().next(),
+            None => head.version(),
+        };
         while let Some(version) = at {
             at = version.next();
             match judge_maker(version, clock) {

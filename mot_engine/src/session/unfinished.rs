@@ -35,10 +35,43 @@ impl Session {
         let found = find_unfinished(anchor, clock, has_key)?;
         Ok(found.map(|(version, xid)| use_it(version, xid)))
     }
+
+    /// Replaces `states` by all states of a row that [`Self::unfinished_or_current`] can tell of,
+    /// newest first, each with the transaction to wait for. Then calls `use_them`.
+    ///
+    /// They are of one moment: a row whose newest state is taken back meanwhile is not passed over.
+    /// They are valid for as long as the call, as there.
+    pub fn unfinished_and_current<R>(
+        &self,
+        clock: &impl Clock,
+        (table, slot): (TableRef, Slot),
+        states: &mut Vec<(VersionRef, Option<Xid>)>,
+        use_them: impl FnOnce(&[(VersionRef, Option<Xid>)]) -> R,
+    ) -> Result<R, EngineError> {
+        let _pin = self.local.pin();
+        states.clear();
+        if let Some(anchor) = table.anchor(slot) {
+            loop {
+                let head = anchor.head();
+                in_chain(head, clock, &mut |version, xid| {
+                    states
+                        .try_reserve(1)
+                        .map_err(|_| EngineError::OutOfProcessMemory)?;
+                    states.push((version, xid));
+                    Ok(false)
+                })?;
+                if anchor.head().same_chain(head) {
+                    break;
+                }
+                states.clear();
+            }
+        }
+        Ok(use_them(states))
+    }
 }
 
 /// The same of an anchor. The caller is pinned. That nobody is to be waited for is final, so it is
-/// said of a chain that still is the same afterwards: a transaction may have put another state on
+/// said of a chain that still is the same afterwards. A transaction may have put another state on
 /// top before it ended, and then the one that was looked at never was the row's.
 pub(crate) fn find_unfinished(
     anchor: &Anchor,
@@ -47,7 +80,7 @@ pub(crate) fn find_unfinished(
 ) -> Result<Option<Unfinished>, EngineError> {
     loop {
         let head = anchor.head();
-        let found = in_chain(head, clock, &mut has_key)?;
+        let found = in_chain(head, clock, &mut |version, _| has_key(version))?;
         let is_final = matches!(found, Some((_, None)));
         if !is_final || anchor.head().same_chain(head) {
             return Ok(found);
@@ -55,11 +88,11 @@ pub(crate) fn find_unfinished(
     }
 }
 
-/// The same of a chain as it was a moment ago.
+/// The same of a chain as it was a moment ago; `is_meant` also gets the transaction to wait for.
 fn in_chain(
     head: Head,
     clock: &impl Clock,
-    has_key: &mut impl FnMut(VersionRef) -> Result<bool, EngineError>,
+    is_meant: &mut impl FnMut(VersionRef, Option<Xid>) -> Result<bool, EngineError>,
 ) -> Result<Option<Unfinished>, EngineError> {
     let mut replaced_by = None;
     let mut at = head.version();
@@ -71,14 +104,15 @@ fn in_chain(
         match judge_maker(version, clock) {
             Judged::Aborted => {}
             Judged::Running => {
-                if !version.is_tombstone() && has_key(version)? {
-                    return Ok(Some((version, Some(version.xid()))));
+                let maker = Some(version.xid());
+                if !version.is_tombstone() && is_meant(version, maker)? {
+                    return Ok(Some((version, maker)));
                 }
                 replaced_by = replaced_by.or(Some(version.xid()));
             }
             Judged::Mine | Judged::Committed => {
-                let is_meant = !version.is_tombstone() && has_key(version)?;
-                return Ok(is_meant.then_some((version, replaced_by)));
+                let is_found = !version.is_tombstone() && is_meant(version, replaced_by)?;
+                return Ok(is_found.then_some((version, replaced_by)));
             }
         }
     }

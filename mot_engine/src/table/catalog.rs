@@ -1,14 +1,18 @@
 //! The catalog: which storages exist, and which is a relation's.
 //!
-//! A hash of short lists in the shared root. A relation can have several storages at a time: the one before and the one after an
-//! uncommitted TRUNCATE, and what an aborted or dropped one leaves until it is freed.
+//! A hash of short lists in the shared root. A relation can have several storages at a time: the
+//! one before and the one after an uncommitted TRUNCATE, and what an aborted or dropped one leaves
+//! until it is freed.
 //!
 //! Protocol:
-//! - Readers walk a bucket's list pinned; storages are linked with a release store and retired through `doomed`.
-//! - Linking, unlinking, and the walker counts change under `latch`. No `Clock` call happens under it.
-//! - A storage that is unlinked goes to the doomed list; who takes it from there, once its walker count is 0, is the only one to free it:
-//!   the reclaimer, or a replay that nobody reads beside. Its contents are freed at once (only lock holders and walkers touch them), its
-//!   header is retired (a pinned reader of the list may stand on it).
+//! - Readers walk a bucket's list pinned; storages are linked with a release store and retired
+//!   through `doomed`.
+//! - Linking, unlinking, and the walker counts change under `latch`. No `Clock` call happens under
+//!   it.
+//! - A storage that is unlinked goes to the doomed list. Who takes it from there, once its walker
+//!   count is 0, is the only one to free it: the reclaimer, or a replay that nobody reads beside.
+//!   Its contents are freed at once (only lock holders and walkers touch them), its header is
+//!   retired (a pinned reader of the list may stand on it).
 
 use super::index::{IndexRef, IndexStorage};
 use super::storage::{TableRef, TableStorage};
@@ -95,8 +99,8 @@ impl Catalog {
         self.latch.is_free()
     }
 
-    /// Hands out every linked storage, without the latch: nobody else uses the catalog. `look` says before the storage is
-    /// used any further whether it can be one; false if it said no.
+    /// Hands out every linked storage, without the latch: nobody else uses the catalog. `look` says
+    /// before the storage is used any further whether it can be one; false if it said no.
     pub(crate) fn walk_links(&self, mut look: impl FnMut(TableRef) -> bool) -> bool {
         for first in &self.buckets {
             let mut at = first.load(Ordering::Acquire);
@@ -208,7 +212,8 @@ impl Catalog {
         false
     }
 
-    /// Takes an index out of its table, into the list of doomed ones. Nothing happens if the table itself is doomed or the index is out already.
+    /// Takes an index out of its table, into the list of doomed ones. Nothing happens if the table
+    /// itself is doomed or the index is out already.
     pub(crate) fn doom_index(&self, index: IndexRef) {
         let table = TableRef(index.storage().table);
         let _latched = self.latch.lock();
@@ -236,7 +241,8 @@ impl Catalog {
         Some(index)
     }
 
-    /// Keeps the storage with this id alive, if it is still linked. Looks through all lists: who knows the relation asks `hold_of`.
+    /// Keeps the storage with this id alive, if it is still linked. Looks through all lists: who
+    /// knows the relation asks `hold_of`.
     pub(crate) fn hold(&self, id: TableId) -> Option<Walk<'_>> {
         let _latched = self.latch.lock();
         self.buckets
@@ -244,7 +250,8 @@ impl Catalog {
             .find_map(|first| self.hold_in(first, |table| table.id() == id))
     }
 
-    /// The same of a relation's storage: a log that makes n tables would else be replayed in n² steps.
+    /// The same of a relation's storage: a log that makes n tables would else be replayed in n²
+    /// steps.
     pub(crate) fn hold_of(&self, key: RelationKey, id: TableId) -> Option<Walk<'_>> {
         let _latched = self.latch.lock();
         self.hold_in(&self.buckets[bucket(key)], |table| table.id() == id)

@@ -1,19 +1,23 @@
 //! An index's storage: its definition and the root of its tree.
 //!
-//! Entries: for a *pointed* key (unique index and no NULL in the key, or NULLs not distinct) the tree's value is one slot (shifted, low
-//! bit 0) or, while several rows share the key, a posting block (low bit 1, see `crate::index`). For any other key the slot's number,
-//! in three, four or seven bytes (`crate::index::append_slot`), is appended and the value is the slot. Encoded keys are prefix-free, so both forms live in one tree.
+//! Entries: for a *pointed* key (unique index and no NULL in the key, or NULLs not distinct) the
+//! tree's value is one slot (shifted, low bit 0) or, while several rows share the key, a posting
+//! block (low bit 1, see `crate::index`). For any other key the slot's number, in three, four or
+//! seven bytes (`crate::index::append_slot`), is appended and the value is the slot. Encoded keys
+//! are prefix-free, so both forms live in one tree.
 
 use super::storage::{TableRef, TableStorage};
+use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{FileKey, IndexId, TableId, Xid};
 use crate::key::IndexDefinition;
 use crate::memory::{LocalMemory, Purpose, Urgency};
 use mot_index::TreeRoot;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-/// What a look-up reads lies in the first cache line, what look-ups and inserts count in the last one.
+/// What a look-up reads lies in the first cache line, what look-ups and inserts count in the last
+/// one.
 #[repr(C, align(64))]
 pub(crate) struct IndexStorage {
     pub(crate) root: TreeRoot,
@@ -34,6 +38,8 @@ pub(crate) struct IndexStorage {
     pub(crate) next_doomed: AtomicU64,
     /// For who frees it: a table may be gone before its doomed index is.
     pub(crate) table_id: TableId,
+    /// 1 once the server's catalog has it as dead: writers still enter their rows, and ask for no uniqueness.
+    pub(crate) dead: AtomicU32,
     /// Its maker, if replay built it beside states of rows that have no key in it: a snapshot that may be older must not use it. 0: there are none.
     pub(crate) kept_from_older: AtomicU64,
     pub(crate) counters: IndexCounters,
@@ -107,12 +113,32 @@ impl IndexRef {
         self.storage().counters.scans.load(Ordering::Relaxed)
     }
 
-    /// Whether somebody dropped it, committed or not. Only the relation lock's holder can be that somebody.
-    pub(crate) fn is_dropped(self) -> bool {
-        self.storage().dropped.load(Ordering::Acquire) != 0
+    /// Whether its making or its drop is of a transaction that has not ended, or has only just.
+    pub(crate) fn is_unsettled(self) -> bool {
+        let storage = self.storage();
+        storage.created.load(Ordering::Acquire) | storage.dropped.load(Ordering::Acquire) != 0
     }
 
-    /// From whom it is kept, if it is: those with snapshots that are not younger than this transaction.
+    /// Whether every row must have its entry, and unique keys are asked for: it exists for the caller. An index that
+    /// another transaction is building takes what it can get.
+    #[inline]
+    pub(crate) fn is_asked(self, clock: &impl Clock) -> bool {
+        let storage = self.storage();
+        if storage.dead.load(Ordering::Relaxed) != 0 {
+            return false;
+        }
+        let created = storage.created.load(Ordering::Acquire);
+        let dropped = storage.dropped.load(Ordering::Acquire);
+        created | dropped == 0 || super::catalog::exists(created, dropped, clock)
+    }
+
+    /// From now on it is asked no more: the server's catalog has it as dead.
+    pub(crate) fn set_dead(self) {
+        self.storage().dead.store(1, Ordering::Relaxed);
+    }
+
+    /// From whom it is kept, if it is: those with snapshots that are not younger than this
+    /// transaction.
     pub(crate) fn kept_from_older(self) -> Option<Xid> {
         let xid = self.storage().kept_from_older.load(Ordering::Acquire);
         (xid != 0).then_some(Xid(xid))
@@ -134,7 +160,7 @@ impl IndexRef {
     }
 
     /// The definition's bytes.
-    pub(crate) fn definition_bytes<'a>(self) -> &'a [u8] {
+    pub fn definition_bytes<'a>(self) -> &'a [u8] {
         // SAFETY: the bytes follow the header in the same block and never change.
         unsafe {
             std::slice::from_raw_parts(
@@ -169,6 +195,7 @@ impl IndexRef {
                 dropped: AtomicU64::new(0),
                 created_lsn: AtomicU64::new(0),
                 dropped_lsn: AtomicU64::new(0),
+                dead: AtomicU32::new(0),
                 next_doomed: AtomicU64::new(0),
                 table_id: TableRef(table).id(),
                 kept_from_older: AtomicU64::new(0),

@@ -11,7 +11,7 @@
 
 use super::directory::Directory;
 use super::index::{IndexRef, IndexStorage};
-use crate::ids::{Lsn, RelationKey, Slot, TableId};
+use crate::ids::{Lsn, RelationKey, Slot, TableId, Xid};
 use crate::limits::INDEXES_PER_TABLE_MAX;
 use crate::memory::Latch;
 use crate::row::{Anchor, VersionRef};
@@ -64,6 +64,10 @@ pub(crate) struct TableStorage {
     /// Where the records of its creation and of its drop end; 0 while not logged. Reset before `dropped` names another transaction.
     pub(crate) created_lsn: AtomicU64,
     pub(crate) dropped_lsn: AtomicU64,
+    /// 1: its creator has copied rows into it, with their makers (`transaction/copy.rs`).
+    pub(crate) holds_copies: AtomicU32,
+    /// See [`TableRef::copied_by`].
+    pub(crate) copied_by: AtomicU64,
     /// Next storage in the catalog's bucket.
     pub(crate) next: AtomicU64,
     /// Next storage in the list of doomed ones.
@@ -109,6 +113,13 @@ impl TableRef {
     /// Whose storage it is.
     pub fn key(self) -> RelationKey {
         self.storage().key
+    }
+
+    /// The transaction that copied the rows from an older storage, if they are here as its own (a standby): a snapshot to which it is
+    /// not over would miss rows that it has seen there. Raised before the storage can be found.
+    pub fn copied_by(self) -> Option<Xid> {
+        let xid = Xid(self.storage().copied_by.load(Ordering::Acquire));
+        xid.is_some().then_some(xid)
     }
 
     /// The anchor of a slot, if the slot was ever handed out.

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How long whoever has taken very much back waits for those who are pinned, to free it, before it
-/// leaves it to others: a session may be idle from now on, and what failed because the arena was
+/// leaves it to others. A session may be idle from now on, and what failed because the arena was
 /// full shall not keep it so.
 const PATIENCE: Duration = Duration::from_millis(20);
 
@@ -31,17 +31,20 @@ impl Transaction {
         self.clear();
     }
 
-    /// The subtransaction at this nest level aborted: everything of that level or deeper is taken back.
+    /// The subtransaction at this nest level aborted: everything of that level or deeper is taken
+    /// back.
     pub fn savepoint_abort(&mut self, session: &Session, level: i32) {
         let level = level.max(0) as u32;
         let first = self.suffix(level);
+        self.own_rows.take_back(&self.operations[first..]);
         self.undo_from(session, first).end(PATIENCE);
         self.operations.truncate(first);
         self.own.forget_since(first);
         self.known.forget();
     }
 
-    /// The subtransaction at this nest level ended well: its operations belong to the next outer level.
+    /// The subtransaction at this nest level ended well: its operations belong to the next outer
+    /// level.
     pub fn savepoint_commit(&mut self, level: i32) {
         let level = level.max(1) as u32;
         let first = self.suffix(level);
@@ -50,8 +53,8 @@ impl Transaction {
         }
     }
 
-    /// Takes back the last row operation: an insert whose entries met a duplicate that the statement passes over.
-    /// The statement goes on, so nobody waits for others here.
+    /// Takes back the last row operation: an insert whose entries met a duplicate that the
+    /// statement passes over. The statement goes on, so nobody waits for others here.
     pub fn retract(&mut self, session: &Session) {
         debug_assert!(
             self.operations
@@ -59,6 +62,7 @@ impl Transaction {
                 .is_some_and(|last| last.kind().is_data())
         );
         let last = self.operations.len().saturating_sub(1);
+        self.own_rows.take_back(&self.operations[last..]);
         drop(self.undo_from(session, last));
         self.operations.truncate(last);
         self.known.forget();
@@ -135,7 +139,8 @@ impl Transaction {
 /// Rows known at once of which all states were taken back.
 const ROWS_UNDONE: usize = 16;
 
-/// Rows of which the first operation that came by took all states back: another one would look for its own among all that old snapshots need.
+/// Rows of which the first operation that came by took all states back. Another one would look for
+/// its own among all that old snapshots need.
 #[derive(Default)]
 struct Undone {
     rows: [Option<(TableRef, Slot)>; ROWS_UNDONE],
@@ -150,8 +155,10 @@ impl Undone {
     }
 }
 
-/// Takes a version of ours out, with the index entries only it needed, and with it, at once, the row's other states that are taken back: all by
-/// xids that no operation before `first` has. If somebody else is cleaning the row right now, they stay behind, marked as aborted, for the sweeper.
+/// Takes a version of ours out, with the index entries only it needed, and with it, at once, the
+/// row's other states that are taken back: all by xids that no operation before `first` has. If
+/// somebody else is cleaning the row right now, they stay behind, marked as aborted, for the
+/// sweeper.
 fn undo_row(session: &Session, own: &Own, operation: &Operation, first: usize, was_logged: bool) {
     let part = |version: VersionRef| {
         let xid = version.xid();

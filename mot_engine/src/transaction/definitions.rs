@@ -1,7 +1,7 @@
 //! Tables and indexes that come and go with a transaction.
 //!
-//! The caller holds PostgreSQL's lock: AccessExclusive for creating, dropping and truncating tables and for dropping indexes, at least Share
-//! for creating an index (nobody else writes). What aborts or is dropped goes to the catalog's doomed lists; the
+//! The caller holds PostgreSQL's lock: AccessExclusive for creating, dropping and truncating tables, at least Share for creating an index
+//! at once (nobody else writes). Writers may run beside the drop of an index, and beside one that is begun and filled (index/beside.rs). What aborts or is dropped goes to the catalog's doomed lists; the
 //! reclaimer frees it (`free.rs`).
 
 use super::free::free_index;
@@ -63,8 +63,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// A new, empty storage with the same indexes in place of the old one. May use the arena's reserve: it takes a header for each, and more
-    /// than that comes back after commit.
+    /// A new, empty storage with the same indexes in place of the old one. May use the arena's
+    /// reserve: it takes a header for each, and more than that comes back after commit.
     pub fn truncate_table(
         &mut self,
         session: &Session,
@@ -105,12 +105,7 @@ impl Transaction {
     ) -> Result<Build, EngineError> {
         definition.validate()?;
         self.reserve(xid)?;
-        let id = IndexId(
-            session
-                .catalog()
-                .next_index_id
-                .fetch_add(1, Ordering::Relaxed),
-        );
+        let id = next_index_id(session);
         // Until it is published: whoever takes a version out removes the entries of the indexes he finds.
         let _quiet = Quiet::begin(table);
         let index = Unpublished {
@@ -124,6 +119,29 @@ impl Transaction {
             self.push(Kind::CreateIndex, table, Slot(0), index.address());
         }
         Ok(built)
+    }
+
+    /// A new, empty index beside writers, who enter their rows from now on: `Session::fill_index` enters those that are there. Nobody is refused
+    /// for its sake before this transaction commits.
+    pub fn begin_index(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        definition: &IndexDefinition,
+        xid: Xid,
+    ) -> Result<IndexRef, EngineError> {
+        definition.validate()?;
+        self.reserve(xid)?;
+        let id = next_index_id(session);
+        let urgency = Urgency::Ordinary;
+        let index = Unpublished {
+            session,
+            index: IndexRef::allocate(&session.local, id, table.0, definition, xid.0, urgency)?,
+        };
+        publish_index(table, index.index)?;
+        let index = index.keep();
+        self.push(Kind::CreateIndex, table, Slot(0), index.address());
+        Ok(index)
     }
 
     /// Drops the index with this oid; `false` if the table has none.
@@ -169,6 +187,11 @@ impl Transaction {
     }
 }
 
+fn next_index_id(session: &Session) -> IndexId {
+    let next = &session.catalog().next_index_id;
+    IndexId(next.fetch_add(1, Ordering::Relaxed))
+}
+
 /// An index that is freed, with what it holds, unless it is published: also when the clock unwinds out of its build.
 struct Unpublished<'a> {
     session: &'a Session,
@@ -201,8 +224,8 @@ pub(crate) fn allocate_table(
     let bytes = size_of::<TableStorage>();
     let block = session.local.allocate(bytes, Purpose::Catalog, urgency)?;
     let storage = block.cast::<TableStorage>();
-    // SAFETY: the block is ours and that large; all-zero is an empty storage, to which identity and creator are added before anybody
-    // can reach it.
+    // SAFETY: the block is ours and that large; all-zero is an empty storage, to which identity and
+    // creator are added before anybody can reach it.
     unsafe {
         block.write_bytes(0, bytes);
         let storage = storage.as_ptr();

@@ -1,7 +1,7 @@
 //! The index entries of a version just installed.
 
-use super::Transaction;
 use super::examine::data_below;
+use super::{NoClock, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
@@ -23,7 +23,8 @@ pub enum Entered {
 }
 
 impl Transaction {
-    /// Makes sure of every index entry of a version this transaction just installed. Calling it again, after a wait, is fine.
+    /// Makes sure of every index entry of a version this transaction just installed. Calling it
+    /// again, after a wait, is fine.
     pub fn enter(
         &mut self,
         session: &Session,
@@ -32,14 +33,9 @@ impl Transaction {
         slot: Slot,
         version: VersionRef,
     ) -> Result<Entered, EngineError> {
-        if !version.changed_keys() {
-            return Ok(Entered::Done);
-        }
-        reach(Point::WriteBeforeEntries);
-        let _pin = session.local.pin();
-        let below = data_below(version).filter(|below| !below.is_tombstone());
-        let obstacle = enter_row(session, table, slot, version, below, Some(clock))?;
-        Ok(entered(obstacle))
+        with_below(session, version, |below| {
+            enter_row(session, table, slot, version, below, Some(clock))
+        })
     }
 
     /// As `enter`, in one index.
@@ -53,16 +49,30 @@ impl Transaction {
         version: VersionRef,
         index: IndexRef,
     ) -> Result<Entered, EngineError> {
-        if !version.changed_keys() {
-            return Ok(Entered::Done);
-        }
-        reach(Point::WriteBeforeEntries);
+        with_below(session, version, |below| {
+            enter_row_in(session, (table, index), slot, version, below, clock)
+        })
+    }
+
+    /// Makes sure of the entries that a caller, who goes index by index, has left out: in indexes that he did not know to be ready. They are asked for no
+    /// uniqueness. `entered`: in how many he has.
+    pub fn enter_rest(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        slot: Slot,
+        version: VersionRef,
+        entered: usize,
+    ) -> Result<(), EngineError> {
         let _pin = session.local.pin();
+        if table.all_indexes().count() == entered {
+            return Ok(());
+        }
         let below = data_below(version).filter(|below| !below.is_tombstone());
-        let place = (table, index);
-        Ok(entered(enter_row_in(
-            session, place, slot, version, below, clock,
-        )?))
+        match enter_row::<NoClock>(session, table, slot, version, below, None)? {
+            None => Ok(()),
+            Some(_) => unreachable!("only asked with a clock"),
+        }
     }
 
     /// Whether inserting this body would meet a live row with the same key (of `only`, if given); changes nothing.
@@ -76,7 +86,7 @@ impl Transaction {
     ) -> Result<Entered, EngineError> {
         let _pin = session.local.pin();
         for index in table.all_indexes() {
-            if index.is_dropped() || only.is_some_and(|only| only != index) {
+            if !index.is_asked(clock) || only.is_some_and(|only| only != index) {
                 continue;
             }
             let outcome = session.with_keys(|keys| {
@@ -97,10 +107,22 @@ impl Transaction {
     }
 }
 
-fn entered(obstacle: Option<Obstacle>) -> Entered {
-    match obstacle {
+/// Enters a version that changes keys: `enter` gets the state below it that has entries.
+#[inline(always)]
+fn with_below(
+    session: &Session,
+    version: VersionRef,
+    enter: impl FnOnce(Option<VersionRef>) -> Result<Option<Obstacle>, EngineError>,
+) -> Result<Entered, EngineError> {
+    if !version.changed_keys() {
+        return Ok(Entered::Done);
+    }
+    reach(Point::WriteBeforeEntries);
+    let _pin = session.local.pin();
+    let below = data_below(version).filter(|below| !below.is_tombstone());
+    Ok(match enter(below)? {
         None => Entered::Done,
         Some(Obstacle::Busy(xid)) => Entered::Busy(xid),
         Some(Obstacle::Duplicate(index)) => Entered::Duplicate(index),
-    }
+    })
 }

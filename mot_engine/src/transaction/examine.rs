@@ -8,7 +8,8 @@ use crate::table::TableRef;
 /// What stands in the way.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
 pub(super) enum Found {
-    /// Nothing: the newest state is the one the caller saw. `held`: the strongest lock the transaction already has on the row.
+    /// Nothing: the newest state is the one the caller saw. `held`: the strongest lock the
+    /// transaction already has on the row.
     Clear { held: Option<LockStrength> },
     /// Wait for this transaction.
     Busy(Xid),
@@ -23,8 +24,9 @@ pub(super) enum Found {
 /// Rows of which it is known what lies below the transaction's own states.
 const ROWS_KNOWN: usize = 8;
 
-/// Where walks for locks may end: below a state that the transaction put on a row nothing comes in while it is there, so what was found then
-/// is true. Else a transaction that locks a row and changes it again and again would walk all its states each time.
+/// Where walks for locks may end. Below a state that the transaction put on a row nothing comes in
+/// while it is there, so what was found then is true. Else a transaction that locks a row and
+/// changes it again and again would walk all its states each time.
 #[derive(Default)]
 pub(super) struct Known {
     rows: [Option<KnownRow>; ROWS_KNOWN],
@@ -68,7 +70,8 @@ impl Known {
         }
         let before = self.of(table, slot);
         let is_upon = before.filter(|row| head.version() == Some(row.state));
-        // What it holds stood in the way of nobody else's when it took it, and of all others' since.
+        // What it holds stood in the way of nobody else's when it took it, and of all others'
+        // since.
         let strength = held.map_or(strength, |held| held.max(strength));
         self.is_used = true;
         self.rows[Known::place(slot)] = Some(KnownRow {
@@ -90,11 +93,12 @@ impl Known {
 
 /// Examines a chain from `head` for an operation of a strength. Pinned, unlatched.
 ///
-/// What does not conflict is passed over: a KEY SHARE lock is none of a change's business that left the keys alone, whether it has committed
-/// or not. Such a locker finds the state it saw below.
+/// What does not conflict is passed over. A KEY SHARE lock is none of a change's business that left
+/// the keys alone, whether it has committed or not. Such a locker finds the state it saw below.
 ///
-/// Locks may lie below the newest state: those of KEY SHARE, which a change puts itself upon. The walk for them ends where a state says that
-/// there are no more, or where `known` does; else each writer of a hot row, which always has a lock, would walk all its states since the horizon.
+/// Locks may lie below the newest state: those of KEY SHARE, which a change puts itself upon. The
+/// walk for them ends where a state says that there are no more, or where `known` does; else each
+/// writer of a hot row, which always has a lock, would walk all its states since the horizon.
 ///
 /// Who stands in the way is waited for only if the row is still as it was seen. One that has
 /// changed stays changed, however the other ends: whether another transaction did that, or this
@@ -176,7 +180,7 @@ pub(super) fn examine(
 ///
 /// - A writer is told of the command that changed what was seen (its cmax), though a later one may
 ///   have changed the row again.
-/// - Where another transaction changed it first, the states are followed to their end: the row is
+/// - Where another transaction changed it first, the states are followed to their end. The row is
 ///   deleted, or the writer is told of the command of the newest.
 /// - A KEY SHARE locker follows no change of another that left the keys alone. It locks what was
 ///   seen, and the own state above holds that lock.
@@ -232,7 +236,8 @@ pub(super) fn newest_data(anchor: &Anchor) -> Option<VersionRef> {
     data_from(anchor.head().version())
 }
 
-/// The newest data version below `version` that is not known to be aborted. A writer judged all it passed over, so what is aborted is known.
+/// The newest data version below `version` that is not known to be aborted. A writer judged all it
+/// passed over, so what is aborted is known.
 pub(super) fn data_below(version: VersionRef) -> Option<VersionRef> {
     data_from(version.next())
 }

@@ -1,20 +1,24 @@
 //! Telling the log what a transaction changed.
 //!
-//! Runs before the commit record, may fail, and runs once: nothing is changed after it. Definitions first, then the last state of each
-//! row, in records of at most [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one longer row is a record of its own).
+//! Runs before the commit record, may fail, and runs once: nothing is changed after it. Definitions first, then rows that were copied
+//! into a table (`copy.rs`), then the last state of each changed row, in records of at most [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one longer row is a record of its own).
 //!
-//! Rows go table by table: a transaction that goes back and forth between tables, as a procedure does that changes a stock and adds an
-//! order's line for each item, would else name its table with every row and have no inserted row before it to be like. Replay does not mind:
-//! a row is in one table and at most once in a record, and its indexes are its table's. Within a table the order stays. A transaction of very many
-//! operations is put in order [`OPERATIONS_SORTED`] at a time, so that memory stays bounded. That of few tables, which is nearly every one, is gone through
-//! once for each table, without moving a row; else the rows are sorted.
+//! Rows go table by table. A transaction that goes back and forth between tables, as a procedure
+//! does that changes a stock and adds an order's line for each item, would else name its table with
+//! every row and have no inserted row before it to be like. Replay does not mind: a row is in one
+//! table and at most once in a record, and its indexes are its table's. Within a table the order
+//! stays. A transaction of very many operations is put in order [`OPERATIONS_SORTED`] at a time, so
+//! that memory stays bounded. That of few tables, which is nearly every one, is gone through once
+//! for each table, without moving a row; else the rows are sorted.
 //!
-//! The session's `logging` mark is up from before the first record is appended until the last row is marked, so that a checkpoint that waits
-//! for it finds every row whose record lies before its redo position marked. How a row is
-//! marked so that LSN and flag are never seen apart: [`Anchor::mark_version`]; why that matters: checkpoint/README.md.
+//! The session's `logging` mark is up from before the first record is appended until the last row
+//! is marked, so that a checkpoint that waits for it finds every row whose record lies before its
+//! redo position marked. How a row is marked so that LSN and flag are never seen apart:
+//! [`Anchor::mark_version`]; why that matters: checkpoint/README.md.
 //!
-//! Nobody's garbage is freed while a session is pinned, and to append a record can take long. So it is pinned while it walks chains, and not while it
-//! appends and marks: what is kept meanwhile is [`Changed`].
+//! Nobody's garbage is freed while a session is pinned, and to append a record can take long. So it
+//! is pinned while it walks chains, and not while it appends and marks: what is kept meanwhile is
+//! [`Changed`].
 
 use super::ahead::Ahead;
 use super::examine::{data_below, newest_data};
@@ -28,6 +32,7 @@ use crate::pause::{Point, reach};
 use crate::row::{Anchor, TombstoneNote, VersionRef, flags};
 use crate::session::Session;
 use crate::table::TableRef;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// Where records go.
@@ -39,7 +44,8 @@ pub trait Log {
 /// Operations put in order of their tables at a time.
 const OPERATIONS_SORTED: usize = 1 << 16;
 
-/// Tables whose rows are picked out of the operations one table after the other. A transaction that changes more tables has its rows sorted.
+/// Tables whose rows are picked out of the operations one table after the other. A transaction that
+/// changes more tables has its rows sorted.
 const TABLES_PICKED: usize = 12;
 
 /// Rows of which the list keeps room between transactions.
@@ -54,8 +60,9 @@ pub(super) struct Writers {
     order: Vec<Changed>,
 }
 
-/// A row to be logged: its operation, and the last state. That stays what it is, and where it is, until the transaction ends: nobody else puts a
-/// state on a row we own, or takes out what runs, and we change nothing more. Its anchor lives as long as the table. So neither needs a pin.
+/// A row to be logged: its operation, and the last state. That stays what it is, and where it is,
+/// until the transaction ends. Nobody else puts a state on a row we own, or takes out what runs,
+/// and we change nothing more. Its anchor lives as long as the table. So neither needs a pin.
 #[derive(Copy, Clone)]
 pub(super) struct Changed {
     table: TableRef,
@@ -102,7 +109,8 @@ impl Drop for Mark<'_> {
 }
 
 impl Transaction {
-    /// Logs everything that survived. Returns the end of the last record; 0 if there was nothing to log.
+    /// Logs everything that survived. Returns the end of the last record; 0 if there was nothing to
+    /// log.
     pub fn log(&mut self, session: &Session, log: &mut impl Log) -> Result<Lsn, EngineError> {
         self.writers.rows.clear();
         self.writers.definitions.clear();
@@ -124,10 +132,17 @@ impl Transaction {
                 mark_definition(operation, last);
             }
         }
+        for operation in &self.operations {
+            if let Some(table) = filled_by_copy(operation)
+                && let Some(end) = self.writers.log_copies(session, table, log, round)?
+            {
+                last = end;
+            }
+        }
         for some in self.operations.chunks(OPERATIONS_SORTED) {
             let pin = session.local.pin();
             self.writers.list(&self.own, some)?;
-            if let Some(end) = self.writers.log_rows(session, pin, log, round)? {
+            if let Some(end) = self.writers.log_rows(session, pin, log, round, describe)? {
                 last = end;
             }
         }
@@ -191,6 +206,51 @@ impl Writers {
         }
     }
 
+    /// Logs the committed states that were copied into a table, the newest of each row.
+    fn log_copies(
+        &mut self,
+        session: &Session,
+        table: TableRef,
+        log: &mut impl Log,
+        round: u64,
+    ) -> Result<Option<Lsn>, EngineError> {
+        let mut last = None;
+        let end = table.slots_end().0;
+        for from in (0..end).step_by(OPERATIONS_SORTED) {
+            let pin = session.local.pin();
+            self.list_copies(table, from..end.min(from + OPERATIONS_SORTED as u64))?;
+            last = self
+                .log_rows(session, pin, log, round, describe_copy)?
+                .or(last);
+        }
+        Ok(last)
+    }
+
+    /// Lists the rows of some slots that have a copied state which is not dead.
+    fn list_copies(&mut self, table: TableRef, slots: Range<u64>) -> Result<(), EngineError> {
+        self.order.clear();
+        self.order
+            .try_reserve((slots.end - slots.start) as usize)
+            .map_err(|_| EngineError::OutOfProcessMemory)?;
+        for (position, slot) in slots.map(Slot).enumerate() {
+            let Some(anchor) = table.anchor(slot) else {
+                continue;
+            };
+            let newest = std::iter::successors(anchor.head().version(), VersionRef::next)
+                .find(|version| !version.is_lock() && version.is_known_committed());
+            if let Some(version) = newest.filter(|newest| !newest.is_tombstone()) {
+                self.order.push(Changed {
+                    table,
+                    slot,
+                    position: position as u32,
+                    anchor,
+                    version,
+                });
+            }
+        }
+        Ok(())
+    }
+
     /// Logs and marks the listed rows. Returns the end of the last record.
     fn log_rows<'a>(
         &mut self,
@@ -198,6 +258,7 @@ impl Writers {
         mut pin: Pin<'a>,
         log: &mut impl Log,
         round: u64,
+        describe: fn(&Changed, &mut RowsWriter) -> Result<(), EngineError>,
     ) -> Result<Option<Lsn>, EngineError> {
         let mut last = None;
         let mut unmarked = 0;
@@ -248,7 +309,8 @@ fn surviving(own: &Own, operation: &Operation) -> Option<(&'static Anchor, Versi
         .then_some((anchor, version))
 }
 
-/// The committed state below a transaction's own versions: they have no COMMITTED hint yet, what they were put upon has.
+/// The committed state below a transaction's own versions: they have no COMMITTED hint yet, what
+/// they were put upon has.
 pub(super) fn committed_below(version: VersionRef) -> Option<VersionRef> {
     let mut at = data_below(version);
     while let Some(below) = at {
@@ -279,6 +341,21 @@ fn describe(changed: &Changed, rows: &mut RowsWriter) -> Result<(), EngineError>
     }
 }
 
+/// A table that the operation has made and that rows were copied into, unless it is gone again.
+fn filled_by_copy(operation: &Operation) -> Option<TableRef> {
+    if operation.kind() != Kind::CreateTable {
+        return None;
+    }
+    let storage = operation.table.storage();
+    let is_filled = storage.holds_copies.load(Ordering::Acquire) != 0
+        && storage.dropped.load(Ordering::Acquire) == 0;
+    is_filled.then_some(operation.table)
+}
+
+fn describe_copy(changed: &Changed, rows: &mut RowsWriter) -> Result<(), EngineError> {
+    rows.insert(changed.table.id(), changed.slot, changed.version.body())
+}
+
 /// Whether `base`, which lies below `version`, is the row's last logged state. A logged state of an aborted transaction can lie between.
 fn is_last_logged(version: VersionRef, base: VersionRef) -> bool {
     let mut at = version.next();
@@ -301,7 +378,8 @@ fn mark_rows(rows: &[Changed], lsn: Lsn, round: u64) {
     }
 }
 
-/// From now on a checkpoint may tell of the definition: without its record, a crash could hand its xid to another transaction.
+/// From now on a checkpoint may tell of the definition: without its record, a crash could hand its
+/// xid to another transaction.
 fn mark_definition(operation: &Operation, lsn: Lsn) {
     let word = match operation.kind() {
         Kind::CreateTable => &operation.table.storage().created_lsn,
@@ -316,7 +394,13 @@ fn mark_definition(operation: &Operation, lsn: Lsn) {
 fn define(operation: &Operation, definitions: &mut DefinitionsWriter) -> Result<(), EngineError> {
     let table = operation.table.id();
     match operation.kind() {
-        Kind::CreateTable => definitions.create_table(table, operation.table.key()),
+        Kind::CreateTable => {
+            definitions.create_table(table, operation.table.key())?;
+            match filled_by_copy(operation) {
+                Some(_) => definitions.holds_copies(table),
+                None => Ok(()),
+            }
+        }
         Kind::DropTable => definitions.drop_table(table),
         Kind::CreateIndex => {
             let index = operation.index();

@@ -11,6 +11,7 @@
 mod abort;
 mod ahead;
 mod commit;
+mod copy;
 mod definitions;
 mod enter;
 mod examine;
@@ -19,10 +20,12 @@ mod insert;
 mod litter;
 mod lock;
 mod log;
+mod own_rows;
 mod pinned;
 mod prepare;
 mod update;
 
+pub use copy::{CopiedRow, Form, TableCopy, Which};
 pub(crate) use definitions::{allocate_table, publish_index};
 pub use enter::Entered;
 pub(crate) use free::free_index;
@@ -30,6 +33,7 @@ pub use free::{free_doomed, log_and_free_doomed};
 pub(crate) use litter::Litter;
 pub use lock::Locked;
 pub use log::Log;
+pub use own_rows::{ALIAS_BITS, Alias, NAMED_BY_ORDINAL, OwnRow};
 pub use prepare::{BareLock, PrepareRefusal, hold_row_lock};
 pub use update::Written;
 
@@ -243,6 +247,7 @@ pub struct Transaction {
     operations: Vec<Operation>,
     own: Own,
     known: examine::Known,
+    own_rows: own_rows::OwnRows,
     level: u32,
     /// Some of its rows were logged.
     is_logged: bool,
@@ -333,6 +338,7 @@ impl Transaction {
         self.operations.clear();
         self.operations.shrink_to(OPERATIONS_KEPT);
         self.known.forget();
+        self.own_rows.clear();
         self.own.xids.clear();
         self.own.xids.shrink_to(OPERATIONS_KEPT);
         self.level = 0;

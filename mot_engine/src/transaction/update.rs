@@ -30,7 +30,8 @@ pub enum Written {
 }
 
 impl Transaction {
-    /// Puts a new state on a row. `seen` is the state the caller bases it on. `enter` makes the index entries.
+    /// Puts a new state on a row. `seen` is the state the caller bases it on. `enter` makes the
+    /// index entries.
     #[allow(clippy::too_many_arguments)]
     pub fn update(
         &mut self,
@@ -50,8 +51,8 @@ impl Transaction {
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
 
-    /// As `update`, to a state that has the keys of `seen`: no column of any index was assigned to ([`Session::has_key_on`]). It needs no
-    /// new entries.
+    /// As `update`, to a state that has the keys of `seen`: no column of any index was assigned to
+    /// ([`Session::has_key_on`]). It needs no new entries.
     #[allow(clippy::too_many_arguments)]
     pub fn update_beside_keys(
         &mut self,
@@ -74,7 +75,8 @@ impl Transaction {
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
 
-    /// The row lock that an update to a state takes: whoever waits for the row, or locks a newer state of it first, is to take the same.
+    /// The row lock that an update to a state takes: whoever waits for the row, or locks a newer
+    /// state of it first, is to take the same.
     pub fn strength_of_update(
         session: &Session,
         table: TableRef,
@@ -102,9 +104,7 @@ impl Transaction {
         xid: Xid,
         cid: CommandId,
     ) -> Result<Written, EngineError> {
-        let change = Change::to_nothing(&EMPTY_BODY);
-        let _pin = session.local.pin();
-        self.put(session, clock, table, slot, seen, change, xid, cid)
+        self.end_row(session, clock, table, slot, seen, &EMPTY_BODY, xid, cid)
     }
 
     /// As `delete`, of a row that goes to another partition: whoever waited for it is told so
@@ -120,7 +120,33 @@ impl Transaction {
         xid: Xid,
         cid: CommandId,
     ) -> Result<Written, EngineError> {
-        let change = Change::to_nothing(&MOVED_AWAY_BODY);
+        self.end_row(
+            session,
+            clock,
+            table,
+            slot,
+            seen,
+            &MOVED_AWAY_BODY,
+            xid,
+            cid,
+        )
+    }
+
+    /// Puts a tombstone with this body on a row.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    fn end_row(
+        &mut self,
+        session: &Session,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        seen: VersionRef,
+        body: &[u8],
+        xid: Xid,
+        cid: CommandId,
+    ) -> Result<Written, EngineError> {
+        let change = Change::to_nothing(body);
         let _pin = session.local.pin();
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
@@ -142,6 +168,8 @@ impl Transaction {
             return Ok(Written::Gone);
         };
         let has_ordinals = !table.key().is_foreign_table();
+        let is_own =
+            |version: VersionRef| !version.is_known_committed() && clock.is_current(version.xid());
         let mut fresh = Fresh::none(session);
         loop {
             let head = anchor.head();
@@ -154,6 +182,10 @@ impl Transaction {
                 Found::SelfModified(cid) => return Ok(Written::SelfModified(cid)),
             };
             let is_first = fresh.version().is_none();
+            if has_ordinals && is_first && is_own(seen) {
+                self.own_rows
+                    .make_room(session, table, slot, seen, is_own)?;
+            }
             let version = match fresh.version() {
                 Some(version) => version,
                 None => fresh.insert(change.allocate(session, xid, cid)?),
@@ -173,6 +205,7 @@ impl Transaction {
             if anchor.publish(head, head.with_address(version.address()).with_flags(moved)) {
                 fresh.keep();
                 self.push(change.kind, table, slot, version.address());
+                self.own_rows.put(table, slot, version);
                 self.known
                     .put(table, slot, head, version, change.strength, held);
                 return Ok(Written::Done(version));
@@ -183,7 +216,8 @@ impl Transaction {
     }
 }
 
-/// The transaction's own earlier state is cut out at commit: what it did to unique keys, the later state says in its place.
+/// The transaction's own earlier state is cut out at commit: what it did to unique keys, the later
+/// state says in its place.
 fn key_change_of_own(seen: VersionRef, clock: &impl Clock) -> u32 {
     let key_change = seen.flags() & (flags::UNIQUE_KEYS_CHANGED | flags::COMMITTED);
     if key_change == flags::UNIQUE_KEYS_CHANGED && clock.is_current(seen.xid()) {
@@ -263,7 +297,7 @@ fn changed_keys(
             let [old_key, new_key, ..] = keys;
             encode_row_if_any(definition, old, old_key)?;
             // As in `enter`.
-            if index.is_dropped() {
+            if index.is_unsettled() {
                 encode_row_if_any(definition, new, new_key)?;
             } else {
                 encode_row(definition, new, new_key)?;

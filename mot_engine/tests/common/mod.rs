@@ -1,4 +1,5 @@
-//! A transaction manager in memory, as PostgreSQL's looks to the engine: subtransactions, snapshots, a horizon. Usable from threads.
+//! A transaction manager in memory, as PostgreSQL's looks to the engine: subtransactions,
+//! snapshots, a horizon. Usable from threads.
 #![allow(dead_code)]
 
 use mot_engine::key::{AttributeLayout, IndexDefinition, KeyBuffer, KeyColumn, KeyKind};
@@ -129,7 +130,8 @@ impl World {
         self.0.lock().unwrap().next
     }
 
-    /// Loses the ids from here on, with what they stood for, as a crash does of which nothing has reached the log.
+    /// Loses the ids from here on, with what they stood for, as a crash does of which nothing has
+    /// reached the log.
     pub fn lose_from(&self, xid: u64) {
         let mut state = self.0.lock().unwrap();
         state.next = xid;
@@ -153,7 +155,8 @@ impl World {
         self.0.lock().unwrap().tops[&xid]
     }
 
-    /// What a sweeper can know of old snapshots, if those are told of that `tells` says so of by their bounds.
+    /// What a sweeper can know of old snapshots, if those are told of that `tells` says so of by
+    /// their bounds.
     pub fn old_snapshots(&self, tells: impl Fn(u64, u64) -> bool) -> OldSnapshots {
         let state = self.0.lock().unwrap();
         let mut old = OldSnapshots {
@@ -356,6 +359,7 @@ pub fn definition(oid: u32, unique: bool, columns: &[(u16, bool)]) -> IndexDefin
             })
             .collect(),
         layout: vec![int4; 3],
+        missing: Vec::new(),
     }
 }
 

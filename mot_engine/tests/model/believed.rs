@@ -1,4 +1,5 @@
-//! What the model believes: rows as lists of versions, who sees which, and what stands in a writer's way.
+//! What the model believes: rows as lists of versions, who sees which, and what stands in a
+//! writer's way.
 
 use super::Test;
 use super::common::{self, Fate, Row, Snap};
@@ -80,7 +81,8 @@ impl Test {
         seen: usize,
         strength: LockStrength,
     ) -> Option<Written> {
-        // A KEY SHARE locker passes over committed changes that left the keys alone, to the state it saw.
+        // A KEY SHARE locker passes over committed changes that left the keys alone, to the state
+        // it saw.
         let mut has_passed = false;
         // The oldest of the own states above the one seen, and the newest, which is told of where
         // another transaction's change came first.
@@ -114,7 +116,8 @@ impl Test {
         })
     }
 
-    /// What is in the way of a writer or locker that saw the state at `seen`, and whom it must wait for.
+    /// What is in the way of a writer or locker that saw the state at `seen`, and whom it must wait
+    /// for.
     pub(super) fn in_the_way(
         &self,
         model: &ModelRow,
@@ -131,7 +134,8 @@ impl Test {
         (obstacle, busy)
     }
 
-    /// What making the entries of a row may answer: for each unique index in order, everything any other row could cause.
+    /// What making the entries of a row may answer: for each unique index in order, everything any
+    /// other row could cause.
     pub(super) fn entering(
         &self,
         slot: Slot,

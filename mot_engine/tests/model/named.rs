@@ -99,7 +99,7 @@ impl Test {
         let ordinal = version.ordinal();
         let named = self
             .session
-            .state_at(&clock, self.table, slot, ordinal, &[Some(snap)]);
+            .state_at(&clock, self.table, slot, ordinal, None, &[Some(snap)]);
         assert_eq!(named, StateAt::One(version), "{slot:?}");
     }
 
@@ -122,21 +122,21 @@ impl Test {
             let _pin = self.session.memory().pin();
             let (clock, table) = (&running.me, self.table);
             let (slot, ordinal) = (named.slot, named.ordinal);
-            let without = self
-                .session
-                .state_at(clock, table, slot, ordinal, &[None::<&Snap>]);
+            let without =
+                self.session
+                    .state_at(clock, table, slot, ordinal, None, &[None::<&Snap>]);
             let found = match (named.holder, &old) {
                 // What a scan gave is asked for with the scan's snapshot.
                 (None, Some(old)) => {
                     self.session
-                        .state_at(clock, table, slot, ordinal, &[Some(old)])
+                        .state_at(clock, table, slot, ordinal, None, &[Some(old)])
                 }
                 _ => without,
             };
             match found {
                 StateAt::One(version) => assert_eq!(Some(row(version.body())), named.row),
                 StateAt::None => assert!(named.row.is_none() || !named.stays, "{slot:?}"),
-                StateAt::Ambiguous | StateAt::Overtaken => {
+                StateAt::Overtaken => {
                     panic!("{slot:?} was not changed so often")
                 }
             }

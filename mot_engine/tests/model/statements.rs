@@ -48,7 +48,8 @@ impl Test {
             .work
             .enter(&self.session, &clock, self.table, slot, version)
             .unwrap();
-        // A probe looks at the indexes of NULL keys, too, and at the row itself, which is not entered yet.
+        // A probe looks at the indexes of NULL keys, too, and at the row itself, which is not
+        // entered yet.
         assert!(
             expected.contains(&probed),
             "probe: {probed:?}, expected {expected:?}"

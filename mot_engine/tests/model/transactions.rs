@@ -53,7 +53,8 @@ impl Test {
         if let Some(first) = &running.first {
             snap.xmax = first.xmax;
             snap.running = first.running.clone();
-            // xmin may stay the newer one: ids below it are finished, but not all that are finished are seen.
+            // xmin may stay the newer one: ids below it are finished, but not all that are finished
+            // are seen.
         }
         snap
     }
@@ -71,7 +72,8 @@ impl Test {
         }
         let (slot, position) = seen[pick % seen.len()];
         let version = if self.running[t].as_ref().unwrap().first.is_some() {
-            // xmin of such a statement's snapshot is newer than what it may see: look with the snapshot it has.
+            // xmin of such a statement's snapshot is newer than what it may see: look with the
+            // snapshot it has.
             self.look_old(t, slot)
         } else {
             self.session.visible(self.table, slot, &snap)
@@ -205,7 +207,8 @@ impl Test {
         self.forget_aborted();
     }
 
-    /// A released savepoint's id lives on; if the level above is rolled back it must end, too. The model gives its work the id above.
+    /// A released savepoint's id lives on; if the level above is rolled back it must end, too. The
+    /// model gives its work the id above.
     pub(super) fn adopt(&mut self, t: usize) {
         let running = self.running[t].as_mut().unwrap();
         let released = running.levels.pop().unwrap();

@@ -6,6 +6,7 @@
 //! - A form is running from ExecutorStart to ExecutorEnd; core calls no End after an error, so aborts look for those that began in
 //!   the (sub)transaction that is gone. Releasing a savepoint makes what began under it its parent's, as for portals.
 use super::entry::{Entry, Form, SerialHasher};
+use super::foreign_keys;
 use super::statement::{Statement, Uncompiled};
 use super::tree::Tree;
 use super::watch;
@@ -84,7 +85,7 @@ fn existing() -> Option<&'static mut Cache> {
 
 /// Begins a query in its compiled form, or with the states kept of its plan, making either if it comes again; false: core's executor
 /// runs it with states of its own.
-pub unsafe fn start(query: *mut pg_sys::QueryDesc, serial: u64) -> bool {
+pub unsafe fn start(query: *mut pg_sys::QueryDesc, serial: u64, flags: c_int) -> bool {
     // SAFETY: core's query descriptor; a form in the map stays where it is.
     unsafe {
         let functions = LOCAL.functions_generation.get();
@@ -111,7 +112,7 @@ pub unsafe fn start(query: *mut pg_sys::QueryDesc, serial: u64) -> bool {
             },
         };
         let is_started = match form {
-            Form::Compiled(statement) => (*statement).start(query),
+            Form::Compiled(statement) => (*statement).start(query, flags),
             Form::Kept(tree) => (*tree).start(query),
         };
         if !is_started {
@@ -295,6 +296,23 @@ pub unsafe fn run(
     {
         // SAFETY: a running statement stays in the map; only this execution uses it.
         unsafe { (*statement).run(query, direction, rows_max) }
+    }
+}
+
+/// Fires what the foreign keys of a query's table have queued, if it is one for which `is_running` holds and has queued anything.
+pub unsafe fn finish(query: *mut pg_sys::QueryDesc) {
+    let form = {
+        let cache = cache();
+        cache.find(query).map(|at| cache.running[at])
+    };
+    if let Some(Form::Compiled(statement)) = form {
+        // SAFETY: a running statement stays in the map; no reference to it, or to the map, lives while SQL runs.
+        unsafe {
+            if (*statement).take_level() {
+                let estate = (*statement).estate();
+                foreign_keys::fire(estate);
+            }
+        }
     }
 }
 

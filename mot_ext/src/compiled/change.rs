@@ -1,53 +1,71 @@
 //! UPDATE and DELETE of the rows a scan finds: the direct modification of the general path, compiled.
+use super::access::Access;
 use super::client::Client;
-use super::frame::{Frame, compile_conditions, compile_values, empty, private_of, within};
+use super::frame::{Frame, compile_conditions, compile_values, empty, within};
 use crate::clock::PgSnapshot;
-use crate::fdw::{self, Patch, Scan, Target, items, tuple};
+use crate::fdw::{self, Patch, Scan, Target, tuple};
 use crate::pg::interrupts;
-use mot_engine::TableRef;
+use crate::table_am::view::refuse_older_than_copy;
+use mot_engine::{Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
+
+/// What an execution finds at its start, and the plan's word on counting.
+pub struct Found {
+    pub table: TableRef,
+    pub snapshot: PgSnapshot<'static>,
+    pub counts_rows: bool,
+}
 
 pub struct Change {
     scan: Scan,
     change: fdw::Change,
     counts_rows: bool,
     is_done: bool,
+    /// The row as changed, for foreign keys.
+    changed: *mut pg_sys::TupleTableSlot,
+    tuple: pg_sys::HeapTupleData,
 }
 
 impl Change {
     pub unsafe fn new(
         frame: &Frame,
-        scan: *mut pg_sys::ForeignScan,
+        access: &Access,
+        assigned: &[(i16, *mut pg_sys::Expr)],
         is_delete: bool,
-        counts_rows: bool,
-        table: TableRef,
-        snapshot: PgSnapshot<'static>,
+        found: Found,
     ) -> Change {
-        // SAFETY: a scan node of ours that changes rows; the current context is the statement's.
+        // SAFETY: a scan of a finished plan that changes rows; the current context is the statement's.
         unsafe {
-            let private = private_of(scan);
-            let expressions = items::<pg_sys::Expr>((*scan).fdw_exprs);
-            let assigned = private.assigned();
-            let first_value = expressions.len() - assigned.len();
-            let first_condition = first_value - private.qual_count();
-            fdw::check_columns(frame.row_type, &assigned, &expressions[first_value..]);
-            let arguments = compile_values(&expressions[..first_condition]);
-            let values = compile_values(&expressions[first_value..]);
-            let patch = match frame.has_checks() {
-                false if !assigned.is_empty() => {
-                    Patch::new(frame.row_type, assigned.iter().copied())
-                }
-                _ => None,
+            let (columns, expressions): (Vec<i16>, Vec<_>) = assigned.iter().copied().unzip();
+            fdw::check_columns(frame.row_type, &columns, &expressions);
+            let arguments = compile_values(&access.arguments);
+            let values = compile_values(&expressions);
+            // A row without values that are in the catalog is taken apart.
+            let is_patched = !frame.has_checks() && !frame.has_missing_values;
+            let patch = match is_patched && !columns.is_empty() {
+                true => Patch::new(frame.row_type, columns.iter().copied()),
+                false => None,
             };
+            let Found {
+                table,
+                snapshot,
+                counts_rows,
+            } = found;
             let mut made = Change {
-                scan: Scan::of_table(frame.relation, table, &private, &arguments, snapshot),
+                scan: Scan::of_table(
+                    frame.relation,
+                    table,
+                    &access.private(),
+                    &arguments,
+                    snapshot,
+                ),
                 change: fdw::Change {
                     target: Target::closed(frame.relation, table),
                     is_delete,
-                    quals: compile_conditions(&expressions[first_condition..first_value]),
-                    rechecks: compile_conditions(&items((*scan).fdw_recheck_quals)),
-                    values: Vec::with_capacity(assigned.len()),
-                    assignments: assigned.into_iter().zip(values).collect(),
+                    quals: compile_conditions(&access.conditions),
+                    rechecks: compile_conditions(&access.rechecks),
+                    values: Vec::with_capacity(columns.len()),
+                    assignments: columns.into_iter().zip(values).collect(),
                     is_beside_keys: false,
                     patch,
                     old: frame.row_slot(),
@@ -58,15 +76,22 @@ impl Change {
                 },
                 counts_rows,
                 is_done: true,
+                changed: frame.row_slot(),
+                tuple: tuple::empty(),
             };
             made.look_at_keys();
             made
         }
     }
 
-    /// Looks whether an index has an assigned column. Whoever makes an index changes what a form is valid for.
+    /// Looks whether an index has an assigned column. Whoever makes an index of a foreign table changes what a form is valid for, and is
+    /// kept out while the statement runs. An index of the other tables may come beside it (CONCURRENTLY): there the engine compares keys.
     fn look_at_keys(&mut self) {
         let change = &mut self.change;
+        if !change.target.table.key().is_foreign_table() {
+            change.is_beside_keys = false;
+            return;
+        }
         let is_assigned = |column| {
             let mut assigned = change.assignments.iter();
             assigned.any(|(number, _)| *number == column as i16)
@@ -76,12 +101,18 @@ impl Change {
     }
 
     pub fn start(&mut self, snapshot: PgSnapshot<'static>) {
+        refuse_older_than_copy(self.scan.table, &snapshot);
         self.scan.rewind_under(snapshot);
         self.is_done = false;
     }
 
     pub fn end(&mut self) {
         self.scan.end();
+    }
+
+    /// The scan, which counts the rows that it gives.
+    pub fn scan(&mut self) -> &mut Scan {
+        &mut self.scan
     }
 
     pub fn move_to(&mut self, table: TableRef) {
@@ -112,6 +143,10 @@ impl Change {
                 let Some(result) = changed else {
                     continue;
                 };
+                frame.count_change(self.change.is_delete);
+                if frame.queue.is_used() {
+                    self.queue(frame, row, result);
+                }
                 if self.counts_rows {
                     (*frame.estate).es_processed += 1;
                 }
@@ -126,6 +161,21 @@ impl Change {
                 }
             }
             tuple::clear(self.change.old);
+        }
+    }
+
+    /// Queues what foreign keys have to look at. The old slot shows the state that was changed.
+    unsafe fn queue(&mut self, frame: &Frame, row: Slot, result: VersionRef) {
+        let old = self.change.old;
+        // SAFETY: the statement's own slots; both versions stay while it runs.
+        unsafe {
+            if self.change.is_delete {
+                return frame.queue.deleted(frame.queued(), old);
+            }
+            frame.point(&mut self.tuple, self.change.target.table, row, result);
+            tuple::store(self.changed, &raw mut self.tuple);
+            frame.queue.updated(frame.queued(), old, self.changed);
+            tuple::clear(self.changed);
         }
     }
 }

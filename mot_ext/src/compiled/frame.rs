@@ -4,12 +4,15 @@
 //! PostgreSQL's.
 
 use super::checks::Checks;
-use super::shape::{Shape, Verb};
-use crate::fdw::{Private, Value, items, row_slot};
+use super::foreign_keys::{self, ForeignKeys, Queue};
+use super::opened::Opened;
+use super::shape::Shape;
+use crate::fdw::{Value, items, row_slot, tuple};
 use crate::pg;
 use crate::pg::version;
-use crate::relation;
-use mot_engine::CommandId;
+use crate::table_am::tid;
+use crate::{relation, storage};
+use mot_engine::{CommandId, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 
 /// What every verb needs.
@@ -21,7 +24,17 @@ pub struct Frame {
     pub estate: *mut pg_sys::EState,
     pub values: *mut pg_sys::ExprContext,
     pub relation: pg_sys::Oid,
-    writes: bool,
+    kind: Kind,
+    /// The index that an execution locks, as core's would; invalid for none.
+    pub(super) index: pg_sys::Oid,
+    /// What an execution has open: always of a table of the access method, which counts on it.
+    pub(super) opened: Opened,
+    /// What it does to rows; CMD_SELECT: nothing.
+    operation: pg_sys::CmdType::Type,
+    /// Those of a table that is written to.
+    foreign_keys: ForeignKeys,
+    /// For what looks at foreign keys after a change.
+    pub(super) queue: Queue,
     /// The table's position in the range table.
     pub position: u32,
     /// The relation's row type, ours to keep.
@@ -35,6 +48,34 @@ pub struct Frame {
     pub sends_row_itself: bool,
     /// An expression calls functions.
     pub(super) calls_functions: bool,
+    /// Older rows lack columns whose values are in the catalog.
+    pub(super) has_missing_values: bool,
+}
+
+/// Whose table it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The wrapper's.
+    Foreign,
+    /// The access method's.
+    Method,
+}
+
+impl Kind {
+    pub(super) unsafe fn of(relation: pg_sys::Relation) -> Kind {
+        match storage::is_table(relation) {
+            true => Kind::Method,
+            false => Kind::Foreign,
+        }
+    }
+
+    /// The storage of a locked relation of this kind, if it has any.
+    pub(super) fn storage(self, relation: pg_sys::Oid) -> Option<TableRef> {
+        match self {
+            Kind::Foreign => relation::known(relation),
+            Kind::Method => relation::Relation::closed(relation).with(storage::find),
+        }
+    }
 }
 
 impl Frame {
@@ -50,8 +91,14 @@ impl Frame {
                 return None;
             }
             let opened = pg_sys::relation_open((*entry).relid, pg_sys::NoLock as i32);
-            let writes = !matches!(shape.verb, Verb::Select { .. });
-            let is_simple = !writes || is_simple_target(opened);
+            let kind = Kind::of(opened);
+            let operation = shape.operation();
+            let writes = operation != pg_sys::CmdType::CMD_SELECT;
+            let target = match writes {
+                true => simple_target(opened),
+                false => Some(ForeignKeys::default()),
+            };
+            let is_simple = target.is_some();
             let checks = if writes && is_simple {
                 Checks::compile(opened)
             } else {
@@ -59,7 +106,9 @@ impl Frame {
             };
             let row_type = pg_sys::CreateTupleDescCopyConstr((*opened).rd_att);
             pg_sys::relation_close(opened, pg_sys::NoLock as i32);
-            if !is_simple || (writes && checks.is_none()) {
+            let foreign_keys = target.unwrap_or_default();
+            let shows_system_columns = kind == Kind::Method && shape.targets_have_system_columns();
+            if !is_simple || (writes && checks.is_none()) || shows_system_columns {
                 return None;
             }
             let estate = pg_sys::CreateExecutorState();
@@ -94,7 +143,12 @@ impl Frame {
                 estate,
                 values,
                 relation: (*entry).relid,
-                writes,
+                kind,
+                index: shape.index(),
+                opened: Opened::NONE,
+                operation,
+                foreign_keys,
+                queue: Queue::new(foreign_keys.look_at(operation)),
                 position: shape.relation,
                 row_type,
                 checks,
@@ -105,6 +159,7 @@ impl Frame {
                         .targets
                         .as_ref()
                         .is_some_and(|targets| are_all_columns(targets, row_type)),
+                has_missing_values: has_missing_values(row_type),
             })
         }
     }
@@ -115,8 +170,56 @@ impl Frame {
         unsafe {
             relation::Relation::closed(self.relation).with(|opened| {
                 pg_sys::equalTupleDescs((*opened).rd_att, self.row_type)
-                    && (!self.writes || is_simple_target(opened))
+                    && Kind::of(opened) == self.kind
+                    && (self.operation == pg_sys::CmdType::CMD_SELECT
+                        || simple_target(opened) == Some(self.foreign_keys))
             })
+        }
+    }
+
+    /// Whose table it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Counts a row that was inserted, where core counts.
+    #[inline]
+    pub unsafe fn count_insert(&self) {
+        if self.kind == Kind::Method {
+            // SAFETY: such a table is open while the statement runs.
+            unsafe { self.opened.count_insert() };
+        }
+    }
+
+    /// Counts a row that was changed or deleted, where core counts.
+    #[inline]
+    pub unsafe fn count_change(&self, is_delete: bool) {
+        if self.kind == Kind::Method {
+            // SAFETY: as above.
+            unsafe { self.opened.count_change(is_delete) };
+        }
+    }
+
+    /// What core's functions on triggers need of the statement.
+    pub fn queued(&self) -> foreign_keys::Of {
+        foreign_keys::Of {
+            estate: self.estate,
+            table: self.opened.table(),
+            position: self.position,
+        }
+    }
+
+    /// Points `tuple` at a version of a row, with its tuple id.
+    pub fn point(
+        &self,
+        tuple: &mut pg_sys::HeapTupleData,
+        table: TableRef,
+        row: Slot,
+        version: VersionRef,
+    ) {
+        tuple::point(tuple, row, version, self.relation);
+        if self.kind == Kind::Method {
+            tuple.t_self = tid::of(table, row, version);
         }
     }
 
@@ -165,13 +268,27 @@ impl Frame {
     }
 }
 
-/// Whether rows of the table can be written without core's help: no triggers, computed columns, partition bounds.
-unsafe fn is_simple_target(relation: pg_sys::Relation) -> bool {
+/// The foreign keys of a table whose rows can be written without core's help otherwise: no other triggers, no computed columns, no partition bounds.
+unsafe fn simple_target(relation: pg_sys::Relation) -> Option<ForeignKeys> {
     // SAFETY: an open relation.
     unsafe {
         let constraints = (*(*relation).rd_att).constr;
         let is_free = constraints.is_null() || !version::has_generated_columns(&*constraints);
-        is_free && (*relation).trigdesc.is_null() && !(*(*relation).rd_rel).relispartition
+        if !is_free || (*(*relation).rd_rel).relispartition {
+            return None;
+        }
+        let keys = ForeignKeys::of(relation)?;
+        // The wrapper's tables have none.
+        (storage::is_table(relation) || keys == ForeignKeys::default()).then_some(keys)
+    }
+}
+
+/// Whether older rows lack a column whose value is in the catalog.
+unsafe fn has_missing_values(row_type: pg_sys::TupleDesc) -> bool {
+    // SAFETY: the table's row type.
+    unsafe {
+        let attributes = version::attributes(row_type);
+        (0..(*row_type).natts as usize).any(|at| (*attributes.add(at)).atthasmissing)
     }
 }
 
@@ -222,12 +339,6 @@ pub unsafe fn compile_values(expressions: &[*mut pg_sys::Expr]) -> Vec<Value> {
 pub unsafe fn compile_conditions(conditions: &[*mut pg_sys::Expr]) -> *mut pg_sys::ExprState {
     // SAFETY: as for `compile_values`.
     unsafe { pg_sys::ExecInitQual(copy_list(conditions), std::ptr::null_mut()) }
-}
-
-/// A copy of what the planner told the scan.
-pub unsafe fn private_of(scan: *const pg_sys::ForeignScan) -> Private {
-    // SAFETY: a scan node of ours; the copy lives in the statement's context.
-    unsafe { Private::new(pg_sys::copyObjectImpl((*scan).fdw_private.cast()).cast()) }
 }
 
 /// Makes `context` the current one while `action` runs; an error puts PostgreSQL's own back.

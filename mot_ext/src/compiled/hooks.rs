@@ -7,7 +7,7 @@
 //!   a hook of another library below ours, or an unknown one above, every statement takes the general path. Only outermost hooks can be seen, so
 //!   pg_stat_statements, which hides what it was loaded after, has to come right behind us.
 #![allow(ffi_unwind_calls)]
-use super::{cache, shape};
+use super::{cache, mark, shape};
 use crate::errors;
 use crate::pg::{self, guard, text};
 use crate::settings::{self, CompiledStatements};
@@ -99,7 +99,8 @@ unsafe fn candidate(query: *mut pg_sys::QueryDesc, flags: c_int) -> Option<u64> 
             && (*query).crosscheck_snapshot.is_null()
             && pg_sys::XactIsoLevel < pg_sys::XACT_SERIALIZABLE as c_int
             && pg_sys::ParallelWorkerNumber < 0
-            && !may_outlive_its_savepoint(query);
+            && !may_outlive_its_savepoint(query)
+            && !(mark::serial(plan).is_some() && is_named_cursor(query));
         if !is_plain
             || settings::COMPILED_STATEMENTS.get() == CompiledStatements::Off
             || !others_bear_with_it()
@@ -119,6 +120,19 @@ unsafe fn may_outlive_its_savepoint(query: *mut pg_sys::QueryDesc) -> bool {
     // SAFETY: core's query descriptor.
     let is_function = unsafe { (*(*query).dest).mydest == pg_sys::CommandDest::DestSQLFunction };
     is_function && pg::is_in_portal_older_than_savepoint()
+}
+
+/// Whether others may name the query's portal in WHERE CURRENT OF, which asks its plan states for the row. Those over the wrapper's tables ask the
+/// compiled form.
+#[inline]
+unsafe fn is_named_cursor(query: *mut pg_sys::QueryDesc) -> bool {
+    // SAFETY: core's query descriptor; a portal starts its query while it is the active one, with no receiver yet.
+    unsafe {
+        let portal = pg_sys::ActivePortal;
+        (*(*query).dest).mydest == pg_sys::CommandDest::DestNone
+            && !portal.is_null()
+            && *(*portal).name != 0
+    }
 }
 
 /// Whether no other library's hook would miss the plan states.
@@ -198,7 +212,7 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
     unsafe {
         crate::horizon::tell();
         if let Some(serial) = candidate(query, flags)
-            && guard::run(|| cache::start(query, serial))
+            && guard::run(|| cache::start(query, serial, flags))
         {
             return;
         }
@@ -209,6 +223,7 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
         crate::fdw::note_routing(query);
         #[cfg(not(feature = "pg18"))]
         crate::ddl::tables::on_conflict::started(query, flags);
+        crate::ddl::tables::row_memory::started(query, flags);
     }
 }
 
@@ -257,9 +272,10 @@ unsafe extern "C-unwind" fn run(
 }
 
 unsafe extern "C-unwind" fn finish(query: *mut pg_sys::QueryDesc) {
-    // SAFETY: as core calls it. A compiled statement fires no triggers: nothing is left to do.
+    // SAFETY: as core calls it.
     unsafe {
         if is_compiled(query) {
+            guard::run(|| cache::finish(query));
             if !(*query).totaltime.is_null() && !others_bear_with_it() {
                 // A library came meanwhile, with a function that it has. auto_explain looks for plan states at the End of what was timed.
                 (*query).totaltime = std::ptr::null_mut();
@@ -281,6 +297,7 @@ unsafe extern "C-unwind" fn end(query: *mut pg_sys::QueryDesc) {
         }
         #[cfg(not(feature = "pg18"))]
         crate::ddl::tables::on_conflict::ends(query);
+        crate::ddl::tables::row_memory::ends(query);
         match HOOKS.previous.get().end {
             Some(next) => next(query),
             None => standard_end(query),

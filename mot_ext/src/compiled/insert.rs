@@ -11,7 +11,7 @@ pub struct Insert {
     /// Computes the row, into a virtual slot of the table's row type.
     values: *mut pg_sys::ProjectionInfo,
     counts_rows: bool,
-    /// The new row, for RETURNING.
+    /// The new row, for foreign keys and RETURNING.
     slot: *mut pg_sys::TupleTableSlot,
     tuple: pg_sys::HeapTupleData,
 }
@@ -67,16 +67,23 @@ impl Insert {
             frame.check(row);
             let body = super::frame::within(frame.per_row(), || tuple::form(row));
             let inserted = self.target.insert(body, frame.command(), None);
+            frame.count_insert();
             if self.counts_rows {
                 (*frame.estate).es_processed += 1;
             }
+            let is_shown = !frame.projection.is_null();
             if let Inserted::Done(row, version) = inserted
-                && !frame.projection.is_null()
+                && (is_shown || frame.queue.is_used())
             {
-                tuple::point(&mut self.tuple, row, version, frame.relation);
+                frame.point(&mut self.tuple, self.target.table, row, version);
                 tuple::store(self.slot, &raw mut self.tuple);
-                (*frame.values).ecxt_scantuple = self.slot;
-                client.send(frame);
+                if frame.queue.is_used() {
+                    frame.queue.inserted(frame.queued(), self.slot);
+                }
+                if is_shown {
+                    (*frame.values).ecxt_scantuple = self.slot;
+                    client.send(frame);
+                }
                 tuple::clear(self.slot);
             }
         }

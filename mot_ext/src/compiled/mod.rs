@@ -1,15 +1,19 @@
 //! Compiled statements: simple plans on one memory-optimized table, run without core's executor.
 //!
 //! README.md beside this file says which plans, why the result is the same, and what keeps a compiled form true.
+mod access;
 mod cache;
 mod change;
 mod checks;
 mod client;
 mod entry;
+mod foreign_keys;
 mod frame;
 mod hooks;
 mod insert;
+mod mark;
 mod nodes;
+mod opened;
 mod plain;
 mod rights;
 mod select;
@@ -26,5 +30,6 @@ pub fn init() {
     // SAFETY: a plain flag that the postmaster sets before it calls any _PG_init.
     if unsafe { pgrx::pg_sys::process_shared_preload_libraries_in_progress } {
         hooks::init();
+        mark::init();
     }
 }

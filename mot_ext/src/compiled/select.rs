@@ -1,11 +1,13 @@
 //! SELECT, with or without FOR UPDATE and the like, and LIMIT.
+use super::access::Access;
 use super::client::Client;
-use super::frame::{Frame, compile_conditions, compile_values, empty, private_of};
+use super::frame::{Frame, compile_conditions, compile_values, empty};
 use crate::clock::PgSnapshot;
 use crate::fdw::{
-    Filter, LockFor, LockOutcome, Scan, Target, Verdict, items, lock_row, passes, tuple,
+    Filter, LockFor, LockOutcome, Scan, Target, Verdict, list, lock_row, passes, tuple,
 };
 use crate::pg::interrupts;
+use crate::table_am::view::refuse_older_than_copy;
 use crate::wait::{WaitPolicy, tid_of};
 use mot_engine::{LockStrength, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
@@ -30,15 +32,15 @@ pub struct Select {
 impl Select {
     pub unsafe fn new(
         frame: &Frame,
-        scan: *mut pg_sys::ForeignScan,
+        access: &Access,
         lock: Option<(LockStrength, WaitPolicy)>,
         rows_max: u64,
         table: TableRef,
         snapshot: PgSnapshot<'static>,
     ) -> Select {
-        // SAFETY: a scan node of ours; the current context is the statement's.
+        // SAFETY: a scan of a finished plan; the current context is the statement's.
         unsafe {
-            let arguments = compile_values(&items((*scan).fdw_exprs));
+            let arguments = compile_values(&access.arguments);
             let target = |(strength, policy)| {
                 let target = Target::closed(frame.relation, table);
                 (target, strength, policy)
@@ -46,19 +48,23 @@ impl Select {
             let mut rows = Scan::of_table(
                 frame.relation,
                 table,
-                &private_of(scan),
+                &access.private(),
                 &arguments,
                 snapshot,
             );
-            let filter = Filter::new((*scan).scan.plan.qual, frame.position, frame.row_type);
+            let conditions = list(&access.conditions);
+            let filter = match frame.has_missing_values {
+                false => Filter::new(conditions, frame.position, frame.row_type),
+                true => None,
+            };
             let is_filter_whole = filter.as_ref().is_some_and(Filter::is_whole);
             rows.set_filter(filter);
             Select {
                 scan: rows,
                 is_filter_whole,
                 slot: frame.row_slot(),
-                conditions: compile_conditions(&items((*scan).scan.plan.qual)),
-                rechecks: compile_conditions(&items((*scan).fdw_recheck_quals)),
+                conditions: compile_conditions(&access.conditions),
+                rechecks: compile_conditions(&access.rechecks),
                 lock: lock.map(target),
                 rows_max,
                 rows_left: 0,
@@ -69,6 +75,7 @@ impl Select {
     }
 
     pub fn start(&mut self, snapshot: PgSnapshot<'static>) {
+        refuse_older_than_copy(self.scan.table, &snapshot);
         self.scan.rewind_under(snapshot);
         self.rows_left = self.rows_max;
         self.is_done = self.rows_max == 0;
@@ -77,6 +84,11 @@ impl Select {
 
     pub fn end(&mut self) {
         self.scan.end();
+    }
+
+    /// The scan, which counts the rows that it gives.
+    pub fn scan(&mut self) -> &mut Scan {
+        &mut self.scan
     }
 
     pub fn move_to(&mut self, table: TableRef) {

@@ -1,7 +1,9 @@
 //! From a finished plan to what a compiled statement has to do; `None` where only core's executor will do.
-use super::plain::{Scope, are_plain, calls_functions, is_plain};
-use crate::fdw::items;
+use super::access::{Access, scan_of};
+use super::mark;
+use super::plain::{Scope, calls_functions, is_plain};
 use crate::fdw::private;
+use crate::fdw::{Private, items};
 use crate::wait::WaitPolicy;
 use mot_engine::LockStrength;
 use pgrx::pg_sys;
@@ -18,7 +20,7 @@ pub struct Shape {
 
 pub enum Verb {
     Select {
-        scan: *mut pg_sys::ForeignScan,
+        access: Access,
         lock: Option<(LockStrength, WaitPolicy)>,
         /// LIMIT.
         rows_max: u64,
@@ -28,9 +30,11 @@ pub enum Verb {
         values: Vec<*mut pg_sys::TargetEntry>,
         counts_rows: bool,
     },
-    /// UPDATE or DELETE inside the scan node.
+    /// UPDATE or DELETE of the rows that are found.
     Change {
-        scan: *mut pg_sys::ForeignScan,
+        access: Access,
+        /// Attribute numbers and their new values.
+        assigned: Vec<(i16, *mut pg_sys::Expr)>,
         is_delete: bool,
         counts_rows: bool,
     },
@@ -47,6 +51,9 @@ unsafe fn tag<T>(node: *const T) -> pg_sys::NodeTag {
 pub unsafe fn serial(statement: *const pg_sys::PlannedStmt) -> Option<u64> {
     // SAFETY: a finished plan; casts by tag.
     unsafe {
+        if let Some(serial) = mark::serial(statement) {
+            return Some(serial);
+        }
         let mut node = (*statement).planTree;
         loop {
             if node.is_null() {
@@ -79,6 +86,33 @@ pub unsafe fn serial(statement: *const pg_sys::PlannedStmt) -> Option<u64> {
                 _ => return None,
             }
         }
+    }
+}
+
+/// Place in the range table of the only table that a plan of core's nodes reads or writes, if the plan has the form of one that is
+/// compiled.
+#[inline]
+pub unsafe fn only_table(statement: *const pg_sys::PlannedStmt) -> Option<u32> {
+    // SAFETY: a finished plan; casts by tag.
+    unsafe {
+        let mut node = (*statement).planTree;
+        if node.is_null() {
+            return None;
+        }
+        if tag(node) == T_ModifyTable {
+            let results = (*node.cast::<pg_sys::ModifyTable>()).resultRelations;
+            let source = (*node).lefttree;
+            let is_simple = !source.is_null()
+                && matches!(tag(source), T_Result | T_IndexScan | T_SeqScan)
+                && (*results).length == 1;
+            return is_simple.then(|| (*(*results).elements).int_value as u32);
+        }
+        for above in [T_Limit, T_LockRows] {
+            if tag(node) == above && !(*node).lefttree.is_null() {
+                node = (*node).lefttree;
+            }
+        }
+        matches!(tag(node), T_IndexScan | T_SeqScan).then(|| scan_of(node).scanrelid)
     }
 }
 
@@ -116,16 +150,50 @@ impl Shape {
         // SAFETY: lists of the plan that this is the shape of.
         unsafe {
             let calls = |target: &*mut pg_sys::TargetEntry| calls_functions((**target).expr.cast());
-            let scan = match &self.verb {
-                Verb::Insert { values, .. } => {
-                    return values.iter().any(calls) || self.sends_calls();
+            let scans = match &self.verb {
+                Verb::Insert { values, .. } => values.iter().any(calls),
+                Verb::Select { access, .. } => access.calls_functions(),
+                Verb::Change {
+                    access, assigned, ..
+                } => {
+                    let mut values = assigned.iter();
+                    access.calls_functions()
+                        || values.any(|(_, value)| calls_functions((*value).cast()))
                 }
-                Verb::Select { scan, .. } | Verb::Change { scan, .. } => &**scan,
             };
-            calls_functions(scan.scan.plan.qual.cast())
-                || calls_functions(scan.fdw_exprs.cast())
-                || calls_functions(scan.fdw_recheck_quals.cast())
-                || self.sends_calls()
+            scans || self.sends_calls()
+        }
+    }
+
+    /// What it does to rows.
+    pub fn operation(&self) -> pg_sys::CmdType::Type {
+        match self.verb {
+            Verb::Select { .. } => pg_sys::CmdType::CMD_SELECT,
+            Verb::Insert { .. } => pg_sys::CmdType::CMD_INSERT,
+            Verb::Change {
+                is_delete: true, ..
+            } => pg_sys::CmdType::CMD_DELETE,
+            Verb::Change { .. } => pg_sys::CmdType::CMD_UPDATE,
+        }
+    }
+
+    /// Whether the client gets system columns.
+    pub unsafe fn targets_have_system_columns(&self) -> bool {
+        let targets = self.targets.as_deref().unwrap_or_default();
+        // SAFETY: entries of the plan's target list.
+        targets.iter().any(|target| unsafe {
+            let mut columns = std::ptr::null_mut();
+            pg_sys::pull_varattnos((**target).expr.cast(), self.relation, &raw mut columns);
+            let first = pg_sys::bms_next_member(columns, -1);
+            first >= 0 && first + pg_sys::FirstLowInvalidHeapAttributeNumber < 0
+        })
+    }
+
+    /// The index that core locks with the table; invalid if there is none.
+    pub fn index(&self) -> pg_sys::Oid {
+        match &self.verb {
+            Verb::Insert { .. } => pg_sys::InvalidOid,
+            Verb::Select { access, .. } | Verb::Change { access, .. } => access.index,
         }
     }
 
@@ -171,21 +239,15 @@ unsafe fn select(plan: &pg_sys::PlannedStmt) -> Option<Shape> {
         } else if !marks.is_empty() {
             return None;
         }
-        if tag(node) != T_ForeignScan {
-            return None;
-        }
-        let scan = node.cast::<pg_sys::ForeignScan>();
-        let relation = (*scan).scan.scanrelid;
+        let (access, relation) = source(node, pg_sys::CmdType::CMD_SELECT)?;
         if lock.is_some() && (*marks[0]).rti != relation {
             return None;
         }
         let targets = clean(items((*node).targetlist));
-        let is_ours = is_scan_plain(scan, pg_sys::CmdType::CMD_SELECT)
-            && are_targets_plain(&targets, relation);
-        is_ours.then_some(Shape {
+        are_targets_plain(&targets, relation).then_some(Shape {
             relation,
             verb: Verb::Select {
-                scan,
+                access,
                 lock,
                 rows_max,
             },
@@ -235,23 +297,30 @@ unsafe fn are_targets_plain(targets: &[*mut pg_sys::TargetEntry], relation: u32)
     })
 }
 
-unsafe fn is_scan_plain(
-    scan: *const pg_sys::ForeignScan,
+/// How a scan node that computes nothing else finds its rows, and the table's place in the range table.
+unsafe fn source(
+    node: *mut pg_sys::Plan,
     operation: pg_sys::CmdType::Type,
-) -> bool {
-    // SAFETY: a scan node of ours.
+) -> Option<(Access, u32)> {
+    // SAFETY: a node of a finished plan; casts by tag.
     unsafe {
-        let node = &*scan;
-        let relation = node.scan.scanrelid;
-        let scope = Scope::Table(relation);
-        relation > 0
-            && node.operation == operation
-            && is_bare(&raw const node.scan.plan)
-            && node.scan.plan.lefttree.is_null()
-            && node.fdw_scan_tlist.is_null()
-            && are_plain(node.scan.plan.qual, scope)
-            && are_plain(node.fdw_exprs, scope)
-            && are_plain(node.fdw_recheck_quals, scope)
+        let is_leaf = is_bare(node) && (*node).lefttree.is_null() && !(*node).parallel_aware;
+        if !is_leaf {
+            return None;
+        }
+        let access = match tag(node) {
+            T_ForeignScan => {
+                let scan = node.cast::<pg_sys::ForeignScan>();
+                let is_ours = (*scan).operation == operation && (*scan).fdw_scan_tlist.is_null();
+                is_ours.then(|| Access::of_foreign(scan))?
+            }
+            T_SeqScan => Access::of_all(node.cast()),
+            T_IndexScan => Access::of_index(node.cast())?,
+            _ => return None,
+        };
+        let relation = scan_of(node).scanrelid;
+        let is_compiled = relation > 0 && access.is_plain(relation);
+        is_compiled.then_some((access, relation))
     }
 }
 
@@ -294,16 +363,17 @@ unsafe fn modify(plan: &pg_sys::PlannedStmt) -> Option<Shape> {
                 }
             }
             operation @ (pg_sys::CmdType::CMD_UPDATE | pg_sys::CmdType::CMD_DELETE) => {
-                let scan = source.cast::<pg_sys::ForeignScan>();
-                let is_direct = tag(source) == T_ForeignScan
-                    && pg_sys::bms_is_member(0, node.fdwDirectModifyPlans)
-                    && (*scan).resultRelation == relation
-                    && (*scan).scan.scanrelid == relation;
-                if !is_direct || !is_scan_plain(scan, operation) {
+                let assigned = assigned(node, operation)?;
+                let is_plain_value = |(_, value): &(i16, *mut pg_sys::Expr)| {
+                    is_plain((*value).cast(), Scope::Table(relation))
+                };
+                let (access, scanned) = self::source(source, operation)?;
+                if scanned != relation || !assigned.iter().all(is_plain_value) {
                     return None;
                 }
                 Verb::Change {
-                    scan,
+                    access,
+                    assigned,
                     is_delete: operation == pg_sys::CmdType::CMD_DELETE,
                     counts_rows,
                 }
@@ -314,6 +384,46 @@ unsafe fn modify(plan: &pg_sys::PlannedStmt) -> Option<Shape> {
             relation,
             verb,
             targets,
+        })
+    }
+}
+
+/// What an UPDATE assigns; nothing in a DELETE.
+unsafe fn assigned(
+    node: &pg_sys::ModifyTable,
+    operation: pg_sys::CmdType::Type,
+) -> Option<Vec<(i16, *mut pg_sys::Expr)>> {
+    // SAFETY: a ModifyTable node over a plan node; casts by tag.
+    unsafe {
+        let source = node.plan.lefttree;
+        let is_foreign = tag(source) == T_ForeignScan;
+        if is_foreign {
+            let scan = source.cast::<pg_sys::ForeignScan>();
+            let is_direct = pg_sys::bms_is_member(0, node.fdwDirectModifyPlans)
+                && (*scan).resultRelation == (*scan).scan.scanrelid;
+            if !is_direct {
+                return None;
+            }
+            let columns = Private::new((*scan).fdw_private).assigned();
+            let expressions = items::<pg_sys::Expr>((*scan).fdw_exprs);
+            let values = expressions[expressions.len() - columns.len()..].to_vec();
+            return Some(columns.into_iter().zip(values).collect());
+        }
+        if operation == pg_sys::CmdType::CMD_DELETE {
+            return Some(Vec::new());
+        }
+        let columns = *items::<pg_sys::List>(node.updateColnosLists).first()?;
+        let count = if columns.is_null() {
+            0
+        } else {
+            (*columns).length as usize
+        };
+        let values = clean(items((*source).targetlist));
+        let pairs = (0..count).map(|at| (*(*columns).elements.add(at)).int_value as i16);
+        (values.len() == count).then(|| {
+            pairs
+                .zip(values.iter().map(|value| (**value).expr))
+                .collect()
         })
     }
 }

@@ -6,10 +6,11 @@
 //! - While an execution may be suspended (a cursor, a portal) it holds the relation open, as core does: DDL in the same session
 //!   must find it in use; so it does while an execution calls functions, whatever those may come to. One that goes from Start to End in one go without does not.
 //! - One execution at a time: a statement that runs itself again (a function in a cursor's loop) takes the general path.
-use super::change::Change;
+use super::change::{Change, Found};
 use super::client::{Client, Wire};
-use super::frame::{Frame, empty, within};
+use super::frame::{Frame, Kind, empty, within};
 use super::insert::Insert;
+use super::opened::Opened;
 use super::rights::Rights;
 use super::select::Select;
 use super::shape::{Shape, Verb};
@@ -20,6 +21,7 @@ use crate::relation;
 use crate::xact;
 use mot_engine::TableRef;
 use pgrx::pg_sys;
+use std::ffi::c_int;
 
 enum Work {
     Select(Select),
@@ -40,8 +42,6 @@ pub struct Statement {
     rights: Rights,
     /// Sends rows past core's receiver; `None` if it cannot send such rows.
     wire: Option<Wire>,
-    /// Open while the execution may be suspended or calls functions; NULL otherwise.
-    opened: pg_sys::Relation,
     /// Last use, for the cache.
     pub used: u64,
 }
@@ -73,7 +73,10 @@ impl Statement {
             let shape = Shape::of(plan).ok_or(Uncompiled::Never)?;
             let entry = pg_sys::rt_fetch(shape.relation, (*plan).rtable);
             let storage_generation = relation::generation();
-            let table = relation::known((*entry).relid).ok_or(Uncompiled::Now)?;
+            let table = relation::Relation::closed((*entry).relid)
+                .with(|opened| Kind::of(opened))
+                .storage((*entry).relid)
+                .ok_or(Uncompiled::Now)?;
             // Under the current context until it is whole: an error on the way takes it along.
             let context =
                 pg::small_context(pg_sys::CurrentMemoryContext, c"mot compiled statement");
@@ -96,16 +99,19 @@ impl Statement {
                 storage_generation,
                 functions_generation,
                 running: None,
-                opened: std::ptr::null_mut(),
                 used: 0,
             })
         }
     }
 
     /// Begins an execution: `ExecutorStart`. False: core's executor has to run it.
-    pub unsafe fn start(&mut self, query: *mut pg_sys::QueryDesc) -> bool {
+    pub unsafe fn start(&mut self, query: *mut pg_sys::QueryDesc, flags: c_int) -> bool {
         // SAFETY: core's query descriptor; the tables are locked.
         unsafe {
+            if self.frame.index != pg_sys::InvalidOid {
+                // As core does when it opens the index; it stays locked to the transaction's end. What others have done to it is known after that.
+                pg_sys::LockRelationOid(self.frame.index, pg_sys::AccessShareLock as i32);
+            }
             if self.storage_generation != relation::generation() && !self.find_storage() {
                 return false;
             }
@@ -133,11 +139,16 @@ impl Statement {
                     change.start(PgSnapshot::new((*query).snapshot));
                 }
             }
-            self.opened = if self.frame.calls_functions || may_be_suspended(query) {
-                pg_sys::RelationIdGetRelation(self.frame.relation)
-            } else {
-                std::ptr::null_mut()
+            let is_method = self.frame.kind() == Kind::Method;
+            let is_open = is_method || self.frame.calls_functions || may_be_suspended(query);
+            self.frame.opened = match is_open {
+                true => Opened::open(self.frame.relation, self.frame.index),
+                false => Opened::NONE,
             };
+            if is_method && !matches!(self.work, Work::Insert(_)) {
+                self.frame.opened.count_scan();
+            }
+            self.frame.queue.start(flags);
             (*query).tupDesc = self.frame.result_type;
             (*query).estate = self.frame.estate;
             (*query).planstate = std::ptr::null_mut();
@@ -201,15 +212,20 @@ impl Statement {
         }
     }
 
+    /// Whether changes have been queued for Finish to fire; once for an execution.
+    pub fn take_level(&self) -> bool {
+        self.frame.queue.take_level()
+    }
+
     /// Ends the execution: `ExecutorEnd`.
     pub unsafe fn end(&mut self, query: *mut pg_sys::QueryDesc) {
         // SAFETY: as for `run`.
         unsafe {
             self.running = None;
+            self.count_found();
             self.end_work();
-            if !self.opened.is_null() {
-                pg_sys::RelationClose(self.opened);
-            }
+            self.frame.queue.end(self.frame.estate);
+            self.frame.opened.close();
             empty((*self.frame.values).ecxt_per_tuple_memory);
             empty(self.frame.execution);
             (*query).tupDesc = std::ptr::null_mut();
@@ -223,10 +239,27 @@ impl Statement {
             wire.trim();
         }
         self.end_work();
+        // PostgreSQL has closed what was open.
+        self.frame.opened = Opened::NONE;
+        self.frame.queue.forget(self.frame.estate);
         // SAFETY: the statement's own contexts; nobody runs it.
         unsafe {
             empty(self.frame.per_row());
             empty(self.frame.execution);
+        }
+    }
+
+    /// Counts what the scan has given.
+    unsafe fn count_found(&mut self) {
+        let scan = match &mut self.work {
+            Work::Select(select) => select.scan(),
+            Work::Change(change) => change.scan(),
+            Work::Insert(_) => return,
+        };
+        let rows = scan.take_found();
+        if self.frame.kind() == Kind::Method {
+            // SAFETY: open until the execution ends.
+            unsafe { self.frame.opened.count_found(rows) };
         }
     }
 
@@ -246,7 +279,7 @@ impl Statement {
         if !unsafe { self.frame.fits() } {
             return false;
         }
-        let Some(table) = relation::known(self.frame.relation) else {
+        let Some(table) = self.frame.kind().storage(self.frame.relation) else {
             return false;
         };
         match &mut self.work {
@@ -283,28 +316,31 @@ unsafe fn work(
         let snapshot = PgSnapshot::new((*query).snapshot);
         match &shape.verb {
             Verb::Select {
-                scan,
+                access,
                 lock,
                 rows_max,
             } => Some(Work::Select(Select::new(
-                frame, *scan, *lock, *rows_max, table, snapshot,
+                frame, access, *lock, *rows_max, table, snapshot,
             ))),
             Verb::Insert {
                 values,
                 counts_rows,
             } => Insert::new(frame, values, *counts_rows, table).map(Work::Insert),
             Verb::Change {
-                scan,
+                access,
+                assigned,
                 is_delete,
                 counts_rows,
-            } => Some(Work::Change(Change::new(
-                frame,
-                *scan,
-                *is_delete,
-                *counts_rows,
-                table,
-                snapshot,
-            ))),
+            } => {
+                let found = Found {
+                    table,
+                    snapshot,
+                    counts_rows: *counts_rows,
+                };
+                Some(Work::Change(Change::new(
+                    frame, access, assigned, *is_delete, found,
+                )))
+            }
         }
     }
 }

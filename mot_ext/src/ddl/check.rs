@@ -8,7 +8,7 @@ use crate::clock::PgClock;
 use crate::pg::version;
 use crate::wal::replay;
 use crate::{errors, relation, session, shmem};
-use mot_engine::{IndexRef, State, TableRef};
+use mot_engine::{IndexId, IndexRef, Problem, State, TableRef};
 use pgrx::prelude::*;
 use pgrx::{PgRelation, pg_sys};
 
@@ -123,15 +123,21 @@ fn check_table(
 > {
     let opened = Opened::owned_and_still(table.oid());
     let stand = Stand::wait();
+    let unproven = invalid_indexes(&opened);
+    let mut duplicates = 0;
     let mut shown = Vec::new();
     let report = session::session()
         .check(opened.storage, &PgClock, |problem| {
-            if shown.len() < PROBLEMS_SHOWN_MAX {
+            if let Problem::Duplicate { index, .. } = problem
+                && unproven.contains(&index)
+            {
+                duplicates += 1;
+            } else if shown.len() < PROBLEMS_SHOWN_MAX {
                 shown.push(format!("{problem:?}"));
             }
         })
         .unwrap_or_else(|error| errors::raise(error));
-    let mut problems = report.problems as usize;
+    let mut problems = report.problems as usize - duplicates;
     for difference in catalog_differences(&opened) {
         problems += 1;
         shown.push(difference);
@@ -174,10 +180,10 @@ fn catalog_differences(opened: &Opened) -> Vec<String> {
             .iter_oid()
             .collect();
         for index in &engine {
-            if !catalog
-                .iter()
-                .any(|oid| oid.to_u32() == index.relation_oid())
-            {
+            let is_listed = |oid: &pg_sys::Oid| oid.to_u32() == index.relation_oid();
+            let is_dead = states(index.relation_oid().into()).is_some_and(|states| !states.is_live);
+            // Core lists no dead ones; a DROP INDEX CONCURRENTLY may have left one behind.
+            if !catalog.iter().any(is_listed) && !is_dead {
                 differences.push(format!("index {} is not in pg_index", index.relation_oid()));
             }
         }
@@ -186,13 +192,55 @@ fn catalog_differences(opened: &Opened) -> Vec<String> {
                 .iter()
                 .find(|index| index.relation_oid() == oid.to_u32())
             else {
-                differences.push(format!("index {} has no storage", oid.to_u32()));
+                // One that is not ready has none: its build was given up.
+                if states(oid).is_none_or(|states| states.is_ready) {
+                    differences.push(format!("index {} has no storage", oid.to_u32()));
+                }
                 continue;
             };
             differences.extend(definition_difference(opened.table, oid, *index));
         }
     }
     differences
+}
+
+/// What the catalog says of an index that is built or dropped beside writers.
+struct States {
+    is_ready: bool,
+    is_valid: bool,
+    is_live: bool,
+}
+
+/// `None`: the catalog has no such index.
+fn states(index: pg_sys::Oid) -> Option<States> {
+    // SAFETY: a catalog's row, released when its fields were read.
+    unsafe {
+        let row = pg_sys::SearchSysCache1(
+            pg_sys::SysCacheIdentifier::INDEXRELID as i32,
+            pg_sys::Datum::from(index),
+        );
+        if row.is_null() {
+            return None;
+        }
+        let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
+        let states = States {
+            is_ready: form.indisready,
+            is_valid: form.indisvalid,
+            is_live: form.indislive,
+        };
+        pg_sys::ReleaseSysCache(row);
+        Some(states)
+    }
+}
+
+/// Indexes that may have two rows with one unique key: their build beside writers failed for that, or they are being dropped.
+fn invalid_indexes(opened: &Opened) -> Vec<IndexId> {
+    let indexes = session::session().indexes(opened.storage, &PgClock);
+    let is_invalid = |index: &IndexRef| {
+        states(index.relation_oid().into()).is_some_and(|states| !states.is_valid)
+    };
+    let invalid = indexes.into_iter().filter(is_invalid);
+    invalid.map(IndexRef::id).collect()
 }
 
 /// What of a definition matters for keys must be what the catalog says. A column that became NOT NULL later keeps its NULL mark.
@@ -256,6 +304,8 @@ fn index_size(index: PgRelation) -> i64 {
     // SAFETY: a catalog look-up.
     let relid = unsafe { pg_sys::IndexGetRelation(index.oid(), false) };
     let opened = Opened::owned(relid);
+    // SAFETY: a lock, kept to the end of the transaction: the table's keeps nobody from dropping the index.
+    unsafe { pg_sys::LockRelationOid(index.oid(), pg_sys::AccessShareLock as i32) };
     session::session()
         .find_index(opened.storage, index.oid().to_u32(), &PgClock)
         .map_or(0, index_bytes)
@@ -265,8 +315,16 @@ fn index_size(index: PgRelation) -> i64 {
 #[pg_extern(strict, volatile, parallel_unsafe)]
 fn total_size(table: PgRelation) -> i64 {
     let opened = Opened::owned(table.oid());
-    let indexes = session::session().indexes(opened.storage, &PgClock);
-    table_bytes(&opened) + indexes.into_iter().map(index_bytes).sum::<i64>()
+    let session = session::session();
+    let bytes = |oid: u32| {
+        // The lock on the table does not keep REINDEX CONCURRENTLY from dropping the index.
+        // SAFETY: a lock, kept to the end of the transaction.
+        unsafe { pg_sys::LockRelationOid(oid.into(), pg_sys::AccessShareLock as i32) };
+        let index = session.find_index(opened.storage, oid, &PgClock);
+        index.map_or(0, index_bytes)
+    };
+    let indexes = session.index_oids(opened.storage, &PgClock);
+    table_bytes(&opened) + indexes.into_iter().map(bytes).sum::<i64>()
 }
 
 fn table_bytes(opened: &Opened) -> i64 {

@@ -3,7 +3,7 @@
 //! Core makes the table; its PRIMARY KEY and UNIQUE constraints are taken out first and made as indexes afterwards, its
 //! storage in the engine in between, all in the statement's transaction.
 use super::made::Watch;
-use super::utility::Statement;
+use super::utility::{Statement, refuse_read_only};
 use super::{
     attached, constraints, create_table_as, identity, index, latest, nodes, partition, references,
     refuse, storage,
@@ -14,6 +14,7 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::prelude::*;
 use refuse::{raise, unsupported};
+use std::ffi::CStr;
 
 /// CREATE FOREIGN TABLE.
 pub unsafe fn foreign(statement: &Statement, node: *mut pg_sys::CreateForeignTableStmt) -> bool {
@@ -41,6 +42,8 @@ fn makes_tables() -> bool {
 pub unsafe fn plain(statement: &Statement, node: *mut pg_sys::CreateStmt) -> bool {
     // SAFETY: a live node of this type.
     unsafe {
+        // As core, before a name is looked up.
+        refuse_read_only(c"CREATE TABLE");
         if !can_be_mot(node) || !makes_tables() {
             references::refuse_references_to_mot((*node).tableElts);
             return as_partition(statement, node);
@@ -98,6 +101,10 @@ unsafe impl Sync for HeapNamespaces {}
 pub unsafe fn from_query(statement: &Statement, node: *mut pg_sys::CreateTableAsStmt) -> bool {
     // SAFETY: a live node of this type.
     unsafe {
+        if settings::CREATE_TABLES.get() {
+            // As core, before a name is looked up.
+            refuse_read_only(tag_name(node));
+        }
         let makes_mot = is_to_be_mot(node);
         if makes_mot {
             create_table_as::run(statement, node);
@@ -115,16 +122,25 @@ pub unsafe fn explained(statement: &Statement, node: *mut pg_sys::ExplainStmt) -
         }
         let query = (*node).query.cast::<pg_sys::Query>();
         let made = (*query).utilityStmt;
-        let makes_mot =
-            !made.is_null() && nodes::tag(made) == T_CreateTableAsStmt && is_to_be_mot(made.cast());
         let runs = nodes::items::<pg_sys::DefElem>((*node).options)
             .into_iter()
             .rfind(|option| nodes::text((**option).defname) == "analyze")
             .is_some_and(|option| pg_sys::defGetBoolean(option));
-        if !makes_mot || !runs {
+        if made.is_null() || nodes::tag(made) != T_CreateTableAsStmt || !runs {
             return false;
         }
-        if !passes_by(made.cast()) {
+        let made = made.cast::<pg_sys::CreateTableAsStmt>();
+        let persistence = (*(*(*made).into).rel).relpersistence as u8;
+        if (*made).objtype == pg_sys::ObjectType::OBJECT_TABLE
+            && persistence != pg_sys::RELPERSISTENCE_TEMP
+        {
+            // Before a name is looked up; core asks nobody.
+            refuse_read_only(tag_name(made));
+        }
+        if !is_to_be_mot(made) {
+            return false;
+        }
+        if !passes_by(made) {
             unsupported(
                 "EXPLAIN ANALYZE cannot create a memory-optimized table",
                 "Use EXPLAIN ANALYZE with the query itself, or set mot.create_tables = off for a heap table.",
@@ -141,6 +157,15 @@ pub unsafe fn explained(statement: &Statement, node: *mut pg_sys::ExplainStmt) -
             );
         }
         true
+    }
+}
+
+/// CREATE TABLE AS, or SELECT INTO.
+unsafe fn tag_name(node: *mut pg_sys::CreateTableAsStmt) -> &'static CStr {
+    // SAFETY: a live node of this type; core's names are constants.
+    unsafe {
+        let tag = pg_sys::CreateCommandTag(node.cast());
+        CStr::from_ptr(pg_sys::GetCommandTagName(tag))
     }
 }
 

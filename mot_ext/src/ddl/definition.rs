@@ -43,6 +43,7 @@ pub unsafe fn index_definition(
             nulls_not_distinct: form.indnullsnotdistinct,
             columns,
             layout: pg::attribute_layouts((*table).rd_att, last),
+            missing: Vec::new(),
         }
     }
 }

@@ -41,7 +41,11 @@ unsafe extern "C-unwind" fn object_access(
             previous(access, class, object, sub_object, argument);
         }
         if access == pg_sys::ObjectAccessType::OAT_DROP && sub_object == 0 {
-            dropped(class, object);
+            let flags = match argument.cast::<pg_sys::ObjectAccessDrop>() {
+                argument if argument.is_null() => 0,
+                argument => (*argument).dropflags,
+            };
+            dropped(class, object, flags);
         } else if access == pg_sys::ObjectAccessType::OAT_POST_CREATE && sub_object == 0 {
             if class == pg_sys::RelationRelationId {
                 made::note(object);
@@ -65,7 +69,7 @@ unsafe extern "C-unwind" fn database_created() {
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn dropped(class: pg_sys::Oid, object: pg_sys::Oid) {
+unsafe extern "C-unwind" fn dropped(class: pg_sys::Oid, object: pg_sys::Oid, flags: c_int) {
     if class == pg_sys::DatabaseRelationId {
         database::dropped(object);
     } else if class == pg_sys::RelationRelationId {
@@ -78,7 +82,7 @@ unsafe extern "C-unwind" fn dropped(class: pg_sys::Oid, object: pg_sys::Oid) {
             pg_sys::RELKIND_INDEX if identity::is_mot_index(object) => {
                 storage::drop_index(object);
             }
-            _ => tables::dropped(object),
+            _ => tables::dropped(object, flags),
         }
     }
 }

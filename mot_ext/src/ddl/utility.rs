@@ -117,6 +117,7 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
             | T_ExplainStmt
             | T_IndexStmt
             | T_AlterTableStmt
+            | T_AlterObjectSchemaStmt
             | T_AlterDomainStmt
             | T_ReassignOwnedStmt
             | T_DropStmt

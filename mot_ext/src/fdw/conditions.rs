@@ -15,7 +15,8 @@ pub mod rows;
 
 use super::private::cells;
 use crate::keys;
-use families::{Membership, membership};
+use families::Membership;
+pub use families::membership;
 use mot_engine::key::KeyKind;
 pub use operands::is_member_for;
 use operands::{is_index_column, is_outside, is_promotable};

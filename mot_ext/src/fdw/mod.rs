@@ -16,7 +16,7 @@ mod by_row;
 pub mod commit_order;
 mod conditions;
 mod direct_modify;
-mod duplicate;
+pub mod duplicate;
 mod explain;
 mod expressions;
 mod filter;
@@ -43,7 +43,7 @@ mod upsert;
 pub mod write;
 
 pub use aggregate::end as end_aggregate;
-pub use conditions::Test;
+pub use conditions::{Test, membership};
 pub use direct_modify::{Change, check_columns};
 pub use expressions::{Value, evaluate, passes, project, project_to};
 pub use filter::{Filter, Verdict};

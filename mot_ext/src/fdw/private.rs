@@ -49,7 +49,7 @@ pub struct Key {
 }
 
 /// The serial of a new plan; from 1.
-fn next_serial() -> u64 {
+pub fn next_serial() -> u64 {
     static SERIAL: AtomicU64 = AtomicU64::new(1);
     SERIAL.fetch_add(1, Ordering::Relaxed)
 }

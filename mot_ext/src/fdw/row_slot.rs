@@ -1,12 +1,15 @@
 //! A kind of slot for rows in place.
 //!
 //! It is core's slot of heap tuples, which points at a version in the arena, but for one thing: where a heap tuple's header has `xmax`, `cmin` and `ctid`,
-//! a version has the engine's word (mot_engine/src/row/version.rs). So who asks the slot for those system columns is answered from here, and
+//! a version has the engine's word (mot_engine/src/row/version.rs). So who asks the slot for those system columns is answered from here (`table_am/upon.rs`), and
 //! who takes a copy of the tuple gets one with a heap tuple's header. Nobody reads a header of the arena but through these functions: a plan's expressions ask the slot, and
 //! what PL/pgSQL, sorts or triggers keep are copies.
 //!
 //! Core asks a foreign scan's slot for nothing that depends on its kind ("Don't know what an FDW might return", `ExecInitForeignScan`). A
 //! re-evaluation has the rows that it refetches put into it (`tuple::store_copy`: copies, which it owns).
+use crate::clock::narrow;
+use crate::table_am::upon;
+use mot_engine::Upon;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::c_int;
@@ -84,6 +87,16 @@ pub unsafe fn complete(copy: pg_sys::HeapTuple) {
     }
 }
 
+/// Whether a system column is told by what has become of the version: as on heap, `cmin` and `cmax` are one.
+fn asks_what_lies_upon(column: c_int) -> bool {
+    matches!(
+        column,
+        pg_sys::MinCommandIdAttributeNumber
+            | pg_sys::MaxCommandIdAttributeNumber
+            | pg_sys::MaxTransactionIdAttributeNumber
+    )
+}
+
 #[pg_guard]
 unsafe extern "C-unwind" fn getsysattr(
     slot: *mut pg_sys::TupleTableSlot,
@@ -92,17 +105,26 @@ unsafe extern "C-unwind" fn getsysattr(
 ) -> pg_sys::Datum {
     // SAFETY: as core calls it: a filled slot of this kind.
     unsafe {
-        if let Some(tuple) = in_place(slot) {
+        let tuple = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
+        if asks_what_lies_upon(column) && !tuple.is_null() {
             *is_null = false;
-            match column {
-                pg_sys::MinCommandIdAttributeNumber | pg_sys::MaxCommandIdAttributeNumber => {
-                    return pg_sys::Datum::from(command((*tuple).t_data));
+            let header = (*tuple).t_data;
+            let (made_by, xmax) = match in_place(slot) {
+                Some(_) => (command(header), pg_sys::InvalidTransactionId),
+                None => {
+                    let fields = &(*header).t_choice.t_heap;
+                    (fields.t_field3.t_cid, fields.t_xmax)
                 }
-                pg_sys::MaxTransactionIdAttributeNumber => {
-                    return pg_sys::Datum::from(pg_sys::InvalidTransactionId);
-                }
-                _ => {}
-            }
+            };
+            let (xmax, cid) = match upon::of((*tuple).t_tableOid, (*tuple).t_self) {
+                Upon::State(xid, cid) => (narrow(xid), cid.0),
+                Upon::Lock(xid) => (narrow(xid), made_by),
+                Upon::Nothing => (xmax, made_by),
+            };
+            return match column {
+                pg_sys::MaxTransactionIdAttributeNumber => pg_sys::Datum::from(xmax),
+                _ => pg_sys::Datum::from(cid),
+            };
         }
         let of_heap = heap().getsysattr.expect("every kind has it");
         pg_sys::ffi::pg_guard_ffi_boundary(|| {

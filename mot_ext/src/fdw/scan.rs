@@ -25,6 +25,7 @@ use crate::errors;
 use crate::pg::interrupts;
 use crate::relation;
 use crate::session;
+use crate::table_am::tid;
 use mot_engine::{Session, SharedRowScan, Slot, TableRef, VersionRef};
 use outliving::Outliving;
 use pgrx::pg_sys;
@@ -39,6 +40,8 @@ pub struct Scan {
     pub tuple: pg_sys::HeapTupleData,
     source: Source,
     is_started: bool,
+    /// Rows given since they were asked for.
+    found: u64,
     /// Of one whole key: its entry was looked up. Means nothing before the start.
     is_sought: bool,
     /// The rows' generated columns are to be hidden from core before it gets the first one.
@@ -98,6 +101,7 @@ impl Scan {
             tuple: tuple::empty(),
             source,
             is_started: false,
+            found: 0,
             is_sought: false,
             hides_generated: false,
             filter: None,
@@ -131,6 +135,11 @@ impl Scan {
             source.bounds.end();
             source.scan.end();
         }
+    }
+
+    /// How many rows it has given since this was asked last.
+    pub fn take_found(&mut self) -> u64 {
+        std::mem::take(&mut self.found)
     }
 
     /// Drops rows by a filter of the same table from now on.
@@ -269,6 +278,9 @@ impl Scan {
         // SAFETY: the caller's.
         unsafe {
             tuple::point(&mut self.tuple, row, version, self.relation);
+            if !self.table.key().is_foreign_table() {
+                self.tuple.t_self = tid::of(self.table, row, version);
+            }
             tuple::store(slot, &raw mut self.tuple);
         }
     }
@@ -289,6 +301,17 @@ impl Scan {
     /// The next row the snapshot sees.
     #[inline]
     pub unsafe fn next(&mut self, context: *mut pg_sys::ExprContext) -> Option<(Slot, VersionRef)> {
+        // SAFETY: the caller's.
+        let found = unsafe { self.find_next(context) };
+        self.found += u64::from(found.is_some());
+        found
+    }
+
+    #[inline]
+    unsafe fn find_next(
+        &mut self,
+        context: *mut pg_sys::ExprContext,
+    ) -> Option<(Slot, VersionRef)> {
         self.check_outliving();
         if let Source::Index(source) = &mut self.source
             && source.bounds.is_one_point()

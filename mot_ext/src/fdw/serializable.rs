@@ -9,11 +9,11 @@
 //! |---|---|
 //! | R, a scan of all rows | locks the table; then reads |
 //! | R, an index scan, for each range of keys | locks the range; then reads entries, and the rows they lead to |
-//! | R, for each row that an index scan or a `ctid` gives | locks the row; then looks at its chain again |
+//! | R, for each row that an index scan or a `ctid` gives | locks the version that it sees; then looks at the row's chain again |
 //! | R, whatever it reads | reports the makers of all states its snapshot passed over ([`Unseen`]), before it hands out a row |
 //! | W, INSERT | installs the row, makes its entries; then asks for readers of the table and of each entry's ranges |
-//! | W, UPDATE | installs the state, makes new entries; then asks for readers of the row (its page, the table), and of new entries' ranges |
-//! | W, DELETE | installs the tombstone; then asks for readers of the row (its page, the table) |
+//! | W, UPDATE | installs the state, makes new entries; then asks for readers of the version that it replaced (its page, the table), and of new entries' ranges |
+//! | W, DELETE | installs the tombstone; then asks for readers of the version that it replaced (its page, the table) |
 //! | W, a duplicate key | asks, as if the write were done, before it raises 23505 (below) |
 //! | W, TRUNCATE, DROP TABLE | asks for readers of anything of the table |
 //! | DDL that changes an index's keys under its oid | turns the index's locks into locks of the table (core does so at DROP INDEX) |
@@ -21,7 +21,7 @@
 //! A range is "all keys whose first n columns are these", for the n columns that the conditions fix by one value each, named by a number
 //! of 32 bits ([`mot_engine::key::prefix_number`]), and locked as a page of the index. Without fixed columns it is the whole index. An entry lies in one range
 //! for each n, and its maker asks for all. Equal numbers of different ranges cost a needless 40001, never a missed one; so do rows whose
-//! slot is used again.
+//! slot is used again, and versions of a row whose places are the same ([`RowPlace`]).
 //!
 //! # No pair is missed
 //!
@@ -35,8 +35,11 @@
 //! a question goes from fine to coarse; each of ours does, for its own row or range.
 //!
 //! Which target do they share?
-//! - c changes or deletes a row whose state R saw, and R got it: from a scan of all rows, the table; else the row. R finds the row
-//!   before it can lock it, so it looks again after: c was there, or W finds the lock.
+//! - c replaces the version that R saw, and R got it: from a scan of all rows, the table; else the version. R finds it before it can
+//!   lock it, so it looks again after: c was there, or W finds the lock.
+//! - c replaces a later version of that row: then another W' replaced the one that R saw, and W saw what W' wrote. R meets W'; W' comes before W.
+//!   A cycle over R and W is one over R, W' and W: R -> W' is enough, and heap tells of no more. If W has made the later version itself,
+//!   it is the W' of the rule above. A foreign table's versions have one place.
 //! - c makes a row, or moves one, into a range R read: the range.
 //! - c changes a row that R's snapshot does not see, in a range R read: then another W' made the row, or moved it there, after R's
 //!   snapshot. R meets W'; W' comes before W. A cycle over R and W is one over R, W' and W: R -> W' is enough.
@@ -221,7 +224,7 @@ impl Reader {
             // SAFETY: see the field.
             unsafe {
                 self.table
-                    .lock_row(RowPlace::new(row.0), maker, self.registered);
+                    .lock_row(place(row, version), maker, self.registered);
             }
         }
         session::session().visible(table, row, self);
@@ -290,15 +293,19 @@ pub fn updated(
     seen: VersionRef,
     version: VersionRef,
 ) {
-    Subject::new(oid).conflict_in_row(RowPlace::new(row.0));
+    Subject::new(oid).conflict_in_row(place(row, seen));
     if version.changed_keys() {
         entered(table, Some(seen), version);
     }
 }
 
-/// A row was deleted.
-pub fn deleted(oid: pg_sys::Oid, row: Slot) {
-    Subject::new(oid).conflict_in_row(RowPlace::new(row.0));
+/// A row was deleted, of which `seen` was the state.
+pub fn deleted(oid: pg_sys::Oid, row: Slot, seen: VersionRef) {
+    Subject::new(oid).conflict_in_row(place(row, seen));
+}
+
+fn place(row: Slot, version: VersionRef) -> RowPlace {
+    RowPlace::new(row, version.ordinal())
 }
 
 /// A new row, or the state that follows `seen`, has the key of another row: 23505 is next. Asks for
@@ -312,7 +319,7 @@ pub fn met_duplicate(
 ) {
     match seen {
         None => Subject::new(oid).conflict_in(),
-        Some(_) => Subject::new(oid).conflict_in_row(RowPlace::new(row.0)),
+        Some(seen) => Subject::new(oid).conflict_in_row(place(row, seen)),
     }
     entered(table, seen, version);
 }

@@ -91,8 +91,7 @@ impl Target {
                 self.enter(slot, version, &mut queue);
                 return self.inserted(slot, version);
             };
-            match or_raise(xact::current().enter(self.session, &PgClock, self.table, slot, version))
-            {
+            match self.enter_once(slot, version) {
                 Entered::Done => return self.inserted(slot, version),
                 Entered::Busy(xid) => {
                     // Not waiting with the row in place: two such statements would wait for each other.
@@ -119,12 +118,47 @@ impl Target {
     /// so far, as in a heap table.
     fn enter(&self, slot: Slot, version: VersionRef, queue: &mut RowLockQueue) {
         loop {
-            let entered = xact::current().enter(self.session, &PgClock, self.table, slot, version);
-            match or_raise(entered) {
+            match self.enter_once(slot, version) {
                 Entered::Done => return,
                 Entered::Busy(xid) => queue.wait_for_transaction(slot, xid),
                 Entered::Duplicate(index) => self.duplicate(index, slot, None, version),
             }
+        }
+    }
+
+    /// One attempt to make all index entries of a version.
+    pub fn enter_once(&self, slot: Slot, version: VersionRef) -> Entered {
+        loop {
+            let entered = xact::current().enter(self.session, &PgClock, self.table, slot, version);
+            match or_raise(entered) {
+                Entered::Duplicate(index) if self.is_dead(index) => {}
+                entered => return entered,
+            }
+        }
+    }
+
+    /// Whether an index that refuses a row has nothing to say any more: DROP INDEX CONCURRENTLY marks it so in the catalog, and tells nobody.
+    fn is_dead(&self, index: IndexRef) -> bool {
+        let Some(relation) = self.session.index_oid(self.table, index) else {
+            return true;
+        };
+        // SAFETY: a catalog's row, released when its field was read.
+        unsafe {
+            let row = pg_sys::SearchSysCache1(
+                pg_sys::SysCacheIdentifier::INDEXRELID as i32,
+                pg_sys::Datum::from(pg_sys::Oid::from(relation)),
+            );
+            if row.is_null() {
+                self.session.index_is_dead(self.table, relation);
+                return true;
+            }
+            let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
+            let is_dead = !form.indislive;
+            pg_sys::ReleaseSysCache(row);
+            if is_dead {
+                self.session.index_is_dead(self.table, relation);
+            }
+            is_dead
         }
     }
 
@@ -180,8 +214,7 @@ impl Target {
             });
             if let Written::Done(version) = written {
                 queue.release();
-                match or_raise(xact::current().enter(session, &PgClock, self.table, slot, version))
-                {
+                match self.enter_once(slot, version) {
                     Entered::Done => {}
                     Entered::Duplicate(index) => self.duplicate(index, slot, Some(seen), version),
                     Entered::Busy(by) => {
@@ -233,7 +266,7 @@ impl Target {
             if let Written::Done(tombstone) = written {
                 queue.release();
                 if self.is_serializable {
-                    serializable::deleted(self.oid(), slot);
+                    serializable::deleted(self.oid(), slot, seen);
                 }
                 return Fate::Done(tombstone);
             }

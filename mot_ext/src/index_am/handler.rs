@@ -1,13 +1,13 @@
 //! The routine of the index access method, and the callbacks that need no file of their own.
 //!
-//! Its indexes have btree's operator classes: so core plans, infers and prints with them as with btree's. What btree's
-//! own functions say of options and costs holds for these, too.
+//! Its indexes have btree's operator classes: so core plans, infers and prints with them as with
+//! btree's. What btree's own functions say of options and costs holds for these, too.
 use super::scan;
 use crate::errors;
 use crate::pg::btree;
 use crate::pg::guard::guarded;
 use crate::pg::version::index_am as version;
-use crate::storage::{self, Built};
+use crate::storage::{self, Built, Repeated};
 use crate::table_am::speculative::{self, Duplicates};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
@@ -21,7 +21,8 @@ CREATE FUNCTION mot.table_index_handler(internal) RETURNS index_am_handler
 COMMENT ON FUNCTION mot.table_index_handler(internal) IS 'describes the indexes of memory-optimized tables';
 ")]
 fn table_index_handler(_call: pg_sys::FunctionCallInfo) -> Internal {
-    // SAFETY: palloc0 gives a zeroed, aligned block of the node's size; what is not set may be zero or NULL.
+    // SAFETY: palloc0 gives a zeroed, aligned block of the node's size; what is not set may be zero
+    // or NULL.
     unsafe {
         let am =
             pg_sys::palloc0(size_of::<pg_sys::IndexAmRoutine>()).cast::<pg_sys::IndexAmRoutine>();
@@ -39,6 +40,7 @@ fn table_index_handler(_call: pg_sys::FunctionCallInfo) -> Internal {
         r.amsearcharray = true;
         r.amsearchnulls = true;
         r.ampredlocks = true;
+        r.amclusterable = true;
         version::describe(r);
         r.ambuild = Some(guarded!(build(heap, index, info)));
         r.ambuildempty = Some(guarded!(build_empty(index)));
@@ -82,11 +84,21 @@ unsafe fn build(
     if !storage::is_table(heap) {
         errors::index_on_other_table();
     }
-    // SAFETY: core passes open relations and what it knows of the index; the result is a plain struct.
+    // SAFETY: core passes open relations and what it knows of the index; the result is a plain
+    // struct.
     unsafe {
-        if storage::build_index(heap, index) == Built::ForYounger {
-            // Core keeps the index from snapshots that are older than it.
-            (*info).ii_BrokenHotChain = true;
+        if (*info).ii_Concurrent {
+            // Core waits for all older snapshots before it marks the index as valid.
+            storage::build_index_beside_writers(heap, index);
+        } else {
+            let repeated = match (*info).ii_Unique {
+                true => Repeated::Refused,
+                false => Repeated::Entered,
+            };
+            if storage::build_index(heap, index, repeated) == Built::ForYounger {
+                // Core keeps the index from snapshots that are older than it.
+                (*info).ii_BrokenHotChain = true;
+            }
         }
         let rows = storage::table(heap).row_count_estimate() as f64;
         let result = pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>())
@@ -102,7 +114,8 @@ unsafe fn build_empty(_index: pg_sys::Relation) {
     errors::index_on_other_table()
 }
 
-/// `aminsert`: the table's callbacks have entered the row, unless it is a speculative one.
+/// `aminsert`: the table's callbacks have entered the row, unless it is a speculative one. A row of another table that nobody
+/// has entered would be in no index: that is an error, should it come to this.
 #[allow(clippy::too_many_arguments)]
 unsafe fn insert(
     index: pg_sys::Relation,
@@ -114,6 +127,9 @@ unsafe fn insert(
     _is_unchanged: bool,
     _info: *mut pg_sys::IndexInfo,
 ) -> bool {
+    if !storage::is_table(heap) {
+        errors::index_on_other_table();
+    }
     let duplicates = match unique {
         pg_sys::IndexUniqueCheck::UNIQUE_CHECK_PARTIAL => Duplicates::Reported,
         _ => Duplicates::Refused,

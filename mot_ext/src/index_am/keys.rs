@@ -3,19 +3,12 @@
 //! The conditions on leading columns that fix a value each (`=`, `= ANY`, IS NULL) become prefixes, those on the next
 //! column a range. Core evaluates the rest, and whatever the range does not hold exactly, over the row
 //! (`xs_recheck`).
+use super::rows;
 use crate::fdw::bounds::Bounds;
 use crate::fdw::{Key, Test, Value};
 use crate::keys;
-use crate::pg::version;
 use mot_engine::key::IndexDefinition;
 use pgrx::pg_sys;
-
-/// Operator families whose order is that of bytes under every collation.
-const BYTE_ORDER_FAMILIES: [u32; 2] = [TEXT_PATTERN_FAMILY, BPCHAR_PATTERN_FAMILY];
-/// `text_pattern_ops` of pg_opfamily.dat.
-const TEXT_PATTERN_FAMILY: u32 = 2095;
-/// `bpchar_pattern_ops` of pg_opfamily.dat.
-const BPCHAR_PATTERN_FAMILY: u32 = 2097;
 
 /// What an index scan looks for.
 pub struct Sought {
@@ -47,12 +40,16 @@ pub unsafe fn sought(
         used += 1;
     };
     for column in 0..definition.columns.len() {
-        let of_column = scan_keys
-            .iter()
-            .filter(|key| usize::from(key.sk_attno as u16) == column + 1)
+        let mut of_column: Vec<Condition> = Vec::new();
+        for key in scan_keys.iter().filter(|key| is_of(key, column)) {
             // SAFETY: the caller's index and its keys.
-            .filter_map(|key| unsafe { condition(index, definition, column, key) });
-        let of_column: Vec<Condition> = of_column.collect();
+            unsafe {
+                match has(key, pg_sys::SK_ROW_HEADER) {
+                    true => rows::add(&mut of_column, index, definition, key),
+                    false => of_column.extend(condition(index, definition, column, key)),
+                }
+            }
+        }
         let fixes = |condition: &&Condition| {
             matches!(condition.key.test, Test::Equal | Test::AnyOf | Test::IsNull)
         };
@@ -73,13 +70,19 @@ pub unsafe fn sought(
 
 /// A scan key as a test of its column.
 #[derive(Clone, Copy)]
-struct Condition {
-    key: Key,
-    argument: Option<Value>,
-    is_inexact: bool,
+pub struct Condition {
+    pub key: Key,
+    pub argument: Option<Value>,
+    pub is_inexact: bool,
 }
 
-fn has(key: &pg_sys::ScanKeyData, flag: u32) -> bool {
+/// Whether a scan key is of an index column.
+pub fn is_of(key: &pg_sys::ScanKeyData, column: usize) -> bool {
+    usize::from(key.sk_attno as u16) == column + 1
+}
+
+/// Whether a scan key has a flag.
+pub fn has(key: &pg_sys::ScanKeyData, flag: u32) -> bool {
     key.sk_flags as u32 & flag != 0
 }
 
@@ -112,9 +115,23 @@ unsafe fn condition(
     if has(key, pg_sys::SK_SEARCHNOTNULL) {
         return Some(test_of_null(Test::IsNotNull));
     }
-    if has(key, pg_sys::SK_ROW_HEADER | pg_sys::SK_ISNULL) {
+    if has(key, pg_sys::SK_ISNULL) {
         return None;
     }
+    // SAFETY: the caller's index and key.
+    unsafe { comparison(index, definition, column, key) }
+}
+
+/// The test that a comparison with a value or a list is, if the index can answer it or bound it. A value may be NULL.
+///
+/// # Safety
+/// An open index and a key of this column of it.
+pub unsafe fn comparison(
+    index: pg_sys::Relation,
+    definition: &IndexDefinition,
+    column: usize,
+    key: &pg_sys::ScanKeyData,
+) -> Option<Condition> {
     let is_list = has(key, pg_sys::SK_SEARCHARRAY);
     let test = match key.sk_strategy {
         1 if !is_list => Test::Less,
@@ -128,9 +145,9 @@ unsafe fn condition(
     let is_range = !matches!(test, Test::Equal | Test::AnyOf);
     // SAFETY: the caller's index, which has a class, a family and a collation for each column.
     let (own_type, orders) = unsafe {
-        let family = (*(*index).rd_opfamily.add(column)).to_u32();
-        let orders = BYTE_ORDER_FAMILIES.contains(&family)
-            || orders_by_key(*(*index).rd_indcollation.add(column));
+        let family = *(*index).rd_opfamily.add(column);
+        let collation = *(*index).rd_indcollation.add(column);
+        let orders = keys::is_key_order(family, collation);
         (*(*index).rd_opcintype.add(column), orders)
     };
     if is_range && !orders {
@@ -152,12 +169,10 @@ unsafe fn condition(
             test,
             argument_type,
         },
-        argument: Some(Value::Constant(key.sk_argument, false)),
+        argument: Some(Value::Constant(
+            key.sk_argument,
+            has(key, pg_sys::SK_ISNULL),
+        )),
         is_inexact: lies_near && !is_same,
     })
-}
-
-/// Whether keys lie in a collation's order.
-fn orders_by_key(collation: pg_sys::Oid) -> bool {
-    collation == pg_sys::InvalidOid || version::orders_by_bytes(collation)
 }

@@ -1,26 +1,30 @@
 //! Index scans: an index gives rows, and the version that the snapshot sees of each, in key order.
 //!
-//! The version goes to the table's callback with the row (`table_am::fetch`), so that one look-up serves both. A scan can turn round
-//! (cursors): it begins anew in the other direction, and passes over what lies before the row at which it turned.
+//! The version goes to the table's callback with the row (`table_am::fetch`), so that one look-up
+//! serves both. A scan can turn round (cursors): it begins anew in the other direction, and passes
+//! over what lies before the row at which it turned.
 use super::keys::{self, Sought};
-use crate::clock::{PgClock, narrow};
+use crate::clock::PgClock;
 use crate::errors;
 use crate::fdw::serializable::Reading;
 use crate::fdw::write::or_raise;
 use crate::pg;
+use crate::pg::version::index_am as version;
 use crate::table_am::fetch::{Handed, HandedCopy, IndexFetch};
+use crate::table_am::slot::Shown;
 use crate::table_am::view::View;
-use crate::table_am::{self, slot, tid};
+use crate::table_am::{self, tid};
 use crate::{session, storage};
 use mot_engine::{
-    Direction, IndexRef, IndexScan, KeyRange, Now, Session, Slot, TableRef, VersionRef, Xid,
+    Direction, IndexRef, IndexScan, KeyRange, Now, Session, Slot, TableRef, VersionRef,
 };
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys::{self, SnapshotType::*};
 use std::ffi::c_int;
 
-/// What a scan keeps from one row to the next; `opaque` of core's descriptor. It lies in a memory context of its own,
-/// which drops it: at the scan's end, for core scans an index for each row of ON CONFLICT, or with the query at an error.
+/// What a scan keeps from one row to the next; `opaque` of core's descriptor. It lies in a memory
+/// context of its own, which drops it at the scan's end, or with the query at an error. Core scans
+/// an index for each row of ON CONFLICT.
 struct State {
     memory: pg_sys::MemoryContext,
     /// For arguments that are compressed, or have a short header.
@@ -37,6 +41,8 @@ struct State {
     is_in_range: bool,
     direction: Direction,
     position: Position,
+    /// Ranges and keys looked for since core was told.
+    searches: u64,
 }
 
 /// How rows are seen.
@@ -78,7 +84,8 @@ pub unsafe fn rescan(
     _orders: pg_sys::ScanKey,
     _order_count: c_int,
 ) {
-    // SAFETY: as core calls it: a scan of `begin`'s with room for the keys. Core sets the table after `ambeginscan`.
+    // SAFETY: as core calls it: a scan of `begin`'s with room for the keys. Core sets the table
+    // after `ambeginscan`.
     unsafe {
         if !scan_keys.is_null() && key_count > 0 {
             std::ptr::copy(scan_keys, (*scan).keyData, key_count as usize);
@@ -111,6 +118,7 @@ pub unsafe fn rescan(
                 is_in_range: false,
                 direction: Direction::Forward,
                 position: Position::Before,
+                searches: 0,
             };
             let mut context = PgMemoryContexts::For(memory);
             (*scan).opaque = context.leak_and_drop_on_delete(state).cast();
@@ -128,13 +136,14 @@ pub unsafe fn rescan(
     }
 }
 
-/// Lets an index-only scan go on: core plans one where a query reads no column at all, and wants a tuple.
-/// The table has no visibility map, so each row is fetched before it counts.
+/// Lets an index-only scan go on: core plans one where a query reads no column at all, and wants a
+/// tuple. The table has no visibility map, so each row is fetched before it counts.
 ///
 /// # Safety
 /// A scan of `begin`'s, in the memory context in which it lives.
 unsafe fn give_no_columns(scan: pg_sys::IndexScanDesc) {
-    // SAFETY: the index is open as long as the scan, and its descriptor says how many columns there are.
+    // SAFETY: the index is open as long as the scan, and its descriptor says how many columns there
+    // are.
     unsafe {
         let columns = (*(*scan).indexRelation).rd_att;
         let count = (*columns).natts as usize;
@@ -173,22 +182,30 @@ pub unsafe fn next(scan: pg_sys::IndexScanDesc, direction: pg_sys::ScanDirection
             let snapshot = (*scan).xs_snapshot;
             state.view = Some(match (*snapshot).snapshot_type {
                 SNAPSHOT_DIRTY => Seen::Unfinished,
-                _ => Seen::By(View::new((*(*scan).heapRelation).rd_id, snapshot)),
+                _ => {
+                    let oid = (*(*scan).heapRelation).rd_id;
+                    Seen::By(View::new(oid, state.table, snapshot))
+                }
             });
+        }
+        if state.position == Position::Before {
+            // Each rescan is a scan of its own.
             table_am::scan_begins((*scan).indexRelation);
         }
         let direction = match direction {
             pg_sys::ScanDirection::BackwardScanDirection => Direction::Backward,
             _ => Direction::Forward,
         };
-        let Some(found) = state.next((*scan).heapRelation, direction) else {
+        let found = state.next((*scan).heapRelation, direction);
+        version::count_searches(scan, std::mem::take(&mut state.searches));
+        let Some(found) = found else {
             return false;
         };
         (*scan).xs_recheck = state.sought.is_inexact;
         let fetch = (*scan).xs_heapfetch.cast::<IndexFetch>();
         match found {
             Found::Kept(row, version) => {
-                (*scan).xs_heaptid = tid::of(row, version);
+                (*scan).xs_heaptid = tid::of(state.table, row, version);
                 if !fetch.is_null() {
                     (*fetch).handed = Some(Handed { row, version });
                 }
@@ -209,8 +226,9 @@ impl State {
     fn begin(&mut self, direction: Direction) {
         self.direction = direction;
         self.is_in_range = false;
-        // SAFETY: the conditions' arguments are constants, which need no context to be evaluated in. What is unpacked
-        // of them is needed no longer than this, and a scan may begin very often.
+        // SAFETY: the conditions' arguments are constants, which need no context to be evaluated
+        // in. What is unpacked of them is needed no longer than this, and a scan may begin very
+        // often.
         unsafe {
             pg::empty_bare_context(self.unpacked);
             let old = pg_sys::MemoryContextSwitchTo(self.unpacked);
@@ -237,7 +255,7 @@ impl State {
             let found = self.step(heap);
             self.position = match &found {
                 Some(Found::Kept(row, _)) => Position::At(*row),
-                Some(Found::Copied(copy)) => tid::name((*copy.tuple).t_self)
+                Some(Found::Copied(copy)) => tid::name(self.table, (*copy.tuple).t_self)
                     .map_or(Position::Behind, |name| Position::At(name.row)),
                 None => Position::Behind,
             };
@@ -245,7 +263,8 @@ impl State {
         }
     }
 
-    /// Begins in a direction, behind the row at which the scan stands. `None`: there is nothing behind it.
+    /// Begins in a direction, behind the row at which the scan stands. `None`: there is nothing
+    /// behind it.
     unsafe fn turn(&mut self, heap: pg_sys::Relation, direction: Direction) -> Option<()> {
         let from = self.position;
         let turns = direction != self.direction;
@@ -312,6 +331,8 @@ impl State {
                 && self.index.is_unique()
                 && let Some(points) = or_raise(self.sought.bounds.take_points(self.direction))
             {
+                let searches = &mut self.searches;
+                let points = points.inspect(|_| *searches += 1);
                 or_raise(self.scan.start_points(self.table, self.index, points));
                 self.is_in_range = true;
                 continue;
@@ -348,19 +369,16 @@ impl State {
                 let oid = unsafe { (*heap).rd_id };
                 // SAFETY: the scan's own memory, where copies stay until its end.
                 let memory = unsafe { pg_sys::MemoryContextSwitchTo(self.memory) };
-                let copy = |row, version: VersionRef, by: Option<Xid>| {
-                    let is_inserter = by == Some(version.xid());
-                    let by = by.map_or(pg_sys::InvalidTransactionId, narrow);
-                    let (inserter, replacer) = match is_inserter {
-                        true => (by, pg_sys::InvalidTransactionId),
-                        false => (pg_sys::InvalidTransactionId, by),
+                let table = self.table;
+                let copy = |row, version, by| {
+                    let shown = Shown {
+                        relation: oid,
+                        table,
+                        row,
+                        version,
                     };
-                    HandedCopy {
-                        // SAFETY: the engine keeps the version while it calls this.
-                        tuple: unsafe { slot::copy(row, version, oid) },
-                        inserter,
-                        replacer,
-                    }
+                    // SAFETY: the engine keeps the version while it calls this.
+                    unsafe { HandedCopy::new(shown, by) }
                 };
                 let found = self
                     .scan
@@ -394,6 +412,7 @@ impl State {
     fn start(&mut self) {
         self.scan
             .start(self.table, self.index, &self.range, self.direction);
+        self.searches += 1;
         self.is_in_range = true;
     }
 }

@@ -1,4 +1,5 @@
 //! Functions of the executor that the bindings lack, or that differ between major versions.
+use super::version;
 use pgrx::pg_sys;
 
 #[allow(ffi_unwind_calls)]
@@ -59,10 +60,7 @@ pub unsafe fn check_constraints(
             pg_sys::palloc0(size_of::<pg_sys::ResultRelInfo>()).cast::<pg_sys::ResultRelInfo>();
         (*info).type_ = pg_sys::NodeTag::T_ResultRelInfo;
         pg_sys::InitResultRelInfo(info, relation, position, std::ptr::null_mut(), 0);
-        #[cfg(not(feature = "pg15"))]
-        {
-            (*estate).es_rteperminfos = (*(*estate).es_plannedstmt).permInfos;
-        }
+        version::give_permissions(estate);
         (*row).tts_tableOid = (*relation).rd_id;
         pg_sys::ExecConstraints(info, row, estate);
     }

@@ -5,6 +5,7 @@
 //! - an index is spoken of without being opened;
 //! - a foreign table's own cache entry has no database, for it has no file: its rows would share their locks with the table of the same oid
 //!   in a copy of the database, and DROP INDEX would move locks to a table that nobody asks about.
+use mot_engine::{Ordinal, Slot};
 use pgrx::pg_sys;
 
 /// A block number that is one.
@@ -42,7 +43,7 @@ unsafe extern "C-unwind" {
     fn TransferPredicateLocksToHeapRelation(relation: pg_sys::Relation);
 }
 
-/// A row for predicate locks: core's page of it is what several locked rows of one page are promoted to.
+/// A version of a row for predicate locks: core's page of it is what several locked rows of one page are promoted to.
 #[derive(Clone, Copy)]
 pub struct RowPlace {
     page: u32,
@@ -54,12 +55,18 @@ pub struct RowPlace {
 /// one over a block's 1024 rows would meet most writers.
 const ROWS_PER_PAGE: u64 = 64;
 
+/// Versions of a row that have places of their own; they go round.
+const VERSIONS_PER_ROW: u16 = 1023;
+
+const _: () = assert!(ROWS_PER_PAGE * VERSIONS_PER_ROW as u64 <= u16::MAX as u64);
+
 impl RowPlace {
-    /// The place of a slot.
-    pub fn new(slot: u64) -> RowPlace {
+    /// The place of the version of a row that has this ordinal.
+    pub fn new(row: Slot, ordinal: Ordinal) -> RowPlace {
+        let row_of_page = (row.0 % ROWS_PER_PAGE) as u16;
         RowPlace {
-            page: block_of((slot / ROWS_PER_PAGE) as u32),
-            offset: (slot % ROWS_PER_PAGE) as u16 + 1,
+            page: block_of((row.0 / ROWS_PER_PAGE) as u32),
+            offset: row_of_page * VERSIONS_PER_ROW + ordinal.0 % VERSIONS_PER_ROW + 1,
         }
     }
 }
@@ -119,7 +126,7 @@ impl Subject {
         self.call(|relation| unsafe { PredicateLockPage(relation, block, snapshot) });
     }
 
-    /// Locks a row of a table, unless this transaction made the state it sees.
+    /// Locks a version of a row of a table, unless this transaction made the state it sees.
     pub unsafe fn lock_row(
         &self,
         row: RowPlace,
@@ -156,7 +163,7 @@ impl Subject {
         });
     }
 
-    /// This transaction changed a row. The page with it: locks of rows may have been promoted to locks of their page.
+    /// This transaction replaced a version of a row. The page with it: locks of rows may have been promoted to locks of their page.
     pub fn conflict_in_row(&self, row: RowPlace) {
         let mut tid = tid(row);
         // SAFETY: the place is read during the call.
@@ -182,13 +189,13 @@ impl Subject {
     }
 }
 
-/// Turns everybody's locks of an open index into locks of its whole table. The caller has locked the table exclusively.
-pub unsafe fn move_to_table(index: pg_sys::Relation) {
-    // SAFETY: an open index; unlike a foreign table's, its cache entry has the database. The closure holds one call.
+/// Turns everybody's locks of an open index, or of a table's rows and indexes, into locks of the whole table. The caller has locked the table exclusively.
+pub unsafe fn move_to_table(relation: pg_sys::Relation) {
+    // SAFETY: an open relation with a file; unlike a foreign table's, its cache entry has the database. The closure holds one call.
     unsafe {
         pg_sys::ffi::pg_guard_ffi_boundary(|| {
             #[allow(ffi_unwind_calls)]
-            TransferPredicateLocksToHeapRelation(index)
+            TransferPredicateLocksToHeapRelation(relation)
         });
     }
 }

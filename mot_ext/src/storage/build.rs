@@ -1,10 +1,14 @@
-//! Building an index's storage from its table's rows.
+//! Building an index's storage from its table's rows, with writers locked out or beside them (index_am/README.md).
+use super::missing::missing_values;
 use super::{file_of, find, or_raise, table};
-use crate::clock::PgClock;
+use crate::clock::{PgClock, narrow};
 use crate::ddl::{duplicated, index_definition, keep_from_older};
+use crate::fdw::{duplicate, tuple};
+use crate::pg::{self, interrupts};
 use crate::{errors, session, xact};
-use mot_engine::Build;
 use mot_engine::key::IndexDefinition;
+use mot_engine::pause::{Point, reach};
+use mot_engine::{Build, IndexRef, Newest, Slot, TableRef, Xid};
 use pgrx::pg_sys;
 
 /// Whether every snapshot may use an index that was built.
@@ -16,28 +20,32 @@ pub enum Built {
     ForYounger,
 }
 
-/// Makes and fills the storage of an open index on an open table, both locked as `ambuild` finds them. The
-/// storage of an earlier file of the index (REINDEX) is dropped. Raises 23505 when a unique key repeats.
+/// What becomes of an index in which two rows have one unique key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Repeated {
+    /// 23505 is raised.
+    Refused,
+    /// Both are entered. Core asks for that where it rewrites a table: an index that a failed build left
+    /// is rebuilt with the others, and stays invalid.
+    Entered,
+}
+
+/// Makes and fills the storage of an open index on an open table, both locked as `ambuild` finds
+/// them. The storage of an earlier file of the index (REINDEX) is dropped.
 ///
 /// # Safety
 /// Both relations are open, and the second is an index of the first.
-pub unsafe fn build_index(heap: pg_sys::Relation, index: pg_sys::Relation) -> Built {
+pub unsafe fn build_index(
+    heap: pg_sys::Relation,
+    index: pg_sys::Relation,
+    repeated: Repeated,
+) -> Built {
     let storage = table(heap);
     // SAFETY: the caller's open relations.
-    let (mut definition, oid) = unsafe {
-        let definition = IndexDefinition {
-            file: file_of(index),
-            ..index_definition(heap, index)
-        };
-        (definition, (*index).rd_id)
-    };
-    // Core takes a NOT NULL away without telling an access method. A key without a mark for NULL would then have no
-    // place for one.
-    for column in &mut definition.columns {
-        column.nullable = true;
-    }
+    let (definition, oid) = unsafe { (definition(heap, index), (*index).rd_id) };
     let session = session::session();
-    // Also one that a rollback to a savepoint may bring back: it is dropped by this transaction alone.
+    // Also one that a rollback to a savepoint may bring back: it is dropped by this transaction
+    // alone.
     let replaced = session.find_index(storage, oid.to_u32(), &PgClock);
     if replaced.is_some() {
         let xid = xact::write_xid();
@@ -49,12 +57,17 @@ pub unsafe fn build_index(heap: pg_sys::Relation, index: pg_sys::Relation) -> Bu
     match made {
         Ok(Build::Done(_)) => Built::ForAll,
         Ok(Build::DoneBesideOlder(_)) => {
-            if replaced.is_some() {
+            // SAFETY: a variable of this process.
+            if replaced.is_some() || unsafe { pg_sys::ReindexIsProcessingIndex(oid) } {
                 // Core marks an index that was not there before.
                 // SAFETY: the index's row in the catalog is there, and locked with the index.
                 unsafe { keep_from_older(oid) };
             }
             Built::ForYounger
+        }
+        Ok(Build::Duplicate { .. }) if repeated == Repeated::Entered => {
+            enter_all(storage, &definition);
+            Built::ForAll
         }
         // SAFETY: the caller's open relations; writers are locked out.
         Ok(Build::Duplicate { slots, .. }) => unsafe { duplicated(heap, index, storage, slots[0]) },
@@ -62,19 +75,155 @@ pub unsafe fn build_index(heap: pg_sys::Relation, index: pg_sys::Relation) -> Bu
     }
 }
 
-/// Builds an index to which core gave the file of one that it drops (ALTER TYPE that keeps an index): core does
-/// not call `ambuild` for it, and the storage goes with the old index.
+/// Builds an index to which core gave the file of one that it drops (ALTER TYPE that keeps an
+/// index). Core does not call `ambuild` for it, and the storage goes with the old index.
 pub fn rebuild_reused_index(heap: pg_sys::Oid, index: pg_sys::Oid) {
-    // SAFETY: the statement that makes the index holds AccessExclusiveLock on both; what is opened here is closed.
+    // SAFETY: the statement that makes the index holds AccessExclusiveLock on both; what is opened
+    // here is closed.
     unsafe {
         let lock = pg_sys::NoLock as pg_sys::LOCKMODE;
         let heap = pg_sys::relation_open(heap, lock);
         let index = pg_sys::relation_open(index, lock);
-        if find(heap).is_some() && build_index(heap, index) == Built::ForYounger {
+        if find(heap).is_some() && build_index(heap, index, Repeated::Refused) == Built::ForYounger
+        {
             // Core sees no build, and marks nothing.
             keep_from_older((*index).rd_id);
         }
         pg_sys::relation_close(index, lock);
         pg_sys::relation_close(heap, lock);
+    }
+}
+
+/// Makes the indexes of one storage on another one, with their files' names: of a table whose own file alone is a new one. Both are
+/// locked exclusively.
+///
+/// # Safety
+/// The storages are of one table of this database.
+pub unsafe fn build_same_indexes(from: TableRef, to: TableRef) {
+    let session = session::session();
+    for index in session.indexes(from, &PgClock) {
+        let definition = or_raise(IndexDefinition::from_bytes(index.definition_bytes()));
+        let xid = xact::write_xid();
+        match or_raise(xact::current().create_index(session, &PgClock, to, &definition, xid)) {
+            Build::Done(_) => {}
+            // SAFETY: the index's row in the catalog is there, and locked with its table (caller).
+            Build::DoneBesideOlder(_) => unsafe { keep_from_older(definition.relation.into()) },
+            // Of an invalid index, which a failed build left.
+            Build::Duplicate { .. } => enter_all(to, &definition),
+        }
+    }
+}
+
+/// Makes an index of all rows, whatever keys repeat. Writers are locked out.
+fn enter_all(storage: TableRef, definition: &IndexDefinition) {
+    let xid = xact::write_xid();
+    let made = xact::current().begin_index(session::session(), storage, definition, xid);
+    fill(storage, or_raise(made));
+}
+
+unsafe fn definition(heap: pg_sys::Relation, index: pg_sys::Relation) -> IndexDefinition {
+    // SAFETY: the caller's open relations.
+    let mut definition = IndexDefinition {
+        file: file_of(index),
+        ..unsafe { index_definition(heap, index) }
+    };
+    // Core takes a NOT NULL away without telling an access method. A key without a mark for NULL would then have no
+    // place for one.
+    for column in &mut definition.columns {
+        column.nullable = true;
+    }
+    // SAFETY: the caller's open table, whose columns the definition names.
+    definition.missing = unsafe { missing_values(heap, &definition.columns) };
+    definition
+}
+
+/// As [`build_index`], beside writers, who enter their rows from now on and are asked for uniqueness when the transaction
+/// commits: with it core marks the index as ready. Raises 23505 for two committed rows with one unique key.
+///
+/// # Safety
+/// As for [`build_index`]; the transaction has a snapshot.
+pub unsafe fn build_index_beside_writers(heap: pg_sys::Relation, index: pg_sys::Relation) {
+    let storage = table(heap);
+    // SAFETY: the caller's open relations.
+    let definition = unsafe { definition(heap, index) };
+    let xid = xact::write_xid();
+    let begun = xact::current().begin_index(session::session(), storage, &definition, xid);
+    let made = or_raise(begun);
+    reach(Point::BuildBeforeRows);
+    fill(storage, made);
+    reach(Point::BuildBeforeDuplicates);
+    // What runs may be of writers who ask for nothing yet: that is for the validation.
+    if let Some(slots) = find_duplicate(storage, made, Xid(0), |_| false) {
+        // SAFETY: the caller's open relations; the snapshot keeps the rows.
+        unsafe { duplicated(heap, index, storage, slots[0]) }
+    }
+    reach(Point::BuildBeforeReady);
+}
+
+/// `index_validate_scan`: every writer enters and asks the index by now, and all who did not have ended. Raises 23505, in
+/// the words of an insert, for two rows with one unique key.
+///
+/// # Safety
+/// The relations are open, locked as core locks them, and the transaction has a snapshot.
+pub unsafe fn validate_index(heap: pg_sys::Relation, index: pg_sys::Relation) {
+    let storage = table(heap);
+    let made = super::index(storage, index);
+    reach(Point::ValidateBeforeRows);
+    fill(storage, made);
+    // A writer who was not asked may have come right behind one who was, and runs.
+    let asked_from = Xid(pg::next_full_xid());
+    if let Some(slots) = find_duplicate(storage, made, asked_from, wait_for) {
+        // SAFETY: the caller's open relations; the snapshot keeps the row.
+        unsafe { violated(heap, index, storage, slots[1]) }
+    }
+}
+
+fn fill(storage: TableRef, index: IndexRef) {
+    or_raise(session::session().fill_index(&PgClock, storage, index, pause));
+}
+
+fn find_duplicate(
+    storage: TableRef,
+    index: IndexRef,
+    asked_from: Xid,
+    wait: impl FnMut(Xid) -> bool,
+) -> Option<[Slot; 2]> {
+    let place = (storage, index);
+    or_raise(session::session().find_duplicate(&PgClock, place, asked_from, wait, pause))
+}
+
+fn pause() {
+    if interrupts::is_pending() {
+        interrupts::check_for_interrupts();
+    }
+}
+
+/// Waits as an insert of the key would.
+fn wait_for(xid: Xid) -> bool {
+    let none = std::ptr::null_mut();
+    // SAFETY: waits for a transaction, without a relation for the message.
+    unsafe {
+        pg_sys::XactLockTableWait(narrow(xid), none, none.cast(), pg_sys::XLTW_Oper::XLTW_None)
+    };
+    true
+}
+
+/// Raises 23505 for a row whose key another one has.
+unsafe fn violated(
+    heap: pg_sys::Relation,
+    index: pg_sys::Relation,
+    storage: TableRef,
+    slot: Slot,
+) -> ! {
+    // SAFETY: the caller's open relations; the snapshot keeps the version.
+    unsafe {
+        match session::session().newest(&PgClock, storage, slot) {
+            Newest::Live(version) => {
+                let mut row = tuple::empty();
+                tuple::point(&mut row, slot, version, (*heap).rd_id);
+                duplicate::raise(heap, (*index).rd_id.to_u32(), &raw mut row)
+            }
+            _ => duplicated(heap, index, storage, slot),
+        }
     }
 }

@@ -1,19 +1,28 @@
 //! From a relation of the access methods to its storage in the engine, and a storage's life.
 //!
-//! Owns: which storage a table or an index has, and every call that makes or drops one.
-//! May be called by `table_am`, `index_am` and `ddl`; calls `relation` (the process's cache), `xact`, `session`.
+//! Owns: which storage a table or an index has, and every call that makes or drops one. May be
+//! called by `table_am`, `index_am` and `ddl`; calls `relation` (the process's cache), `xact`,
+//! `session`.
 //!
-//! - A table's storage is found by (database, pg_class.reltablespace, relfilenode), an index's by the last two
-//!   among its table's. Oids do not do: TRUNCATE, REINDEX and rewrites give a relation another file under the
-//!   same oid, and a change of types that keeps an index gives its file another oid.
-//! - A table's storage is made by `relation_set_new_filenode`, an index's by `ambuild`, and by nothing else. So
-//!   a file that core copied or made by itself has none, and using it is an error, never an empty relation.
-//! - It is dropped with its relation, by the object access hook. A rewrite swaps files with a transient table, whose
-//!   drop takes the old storage. TRUNCATE keeps the table: the new file's maker drops the old storage.
-//! - All of it goes through the transaction: undone by rollback, also to a savepoint, logged at commit.
+//! - A table's storage is found by (database, pg_class.reltablespace, relfilenode), an index's by
+//!   the last two among its table's. Oids do not do. TRUNCATE, REINDEX and rewrites give a relation
+//!   another file under the same oid. A change of types that keeps an index gives its file another
+//!   oid.
+//! - A table's storage is made by `relation_set_new_filenode`, an index's by `ambuild`, and by
+//!   nothing else. So a file that core copied or made by itself has none, and using it is an error,
+//!   never an empty relation.
+//! - It is dropped with its relation, by the object access hook. A rewrite swaps files with a
+//!   transient table, whose drop takes the old storage. TRUNCATE keeps the table: the new file's
+//!   maker drops the old storage.
+//! - All of it goes through the transaction: undone by rollback, also to a savepoint, logged at
+//!   commit.
 mod build;
+mod missing;
 
-pub use build::{Built, build_index, rebuild_reused_index};
+pub use build::{
+    Built, Repeated, build_index, build_index_beside_writers, build_same_indexes,
+    rebuild_reused_index, validate_index,
+};
 
 use crate::clock::PgClock;
 use crate::pg::version::table_am as version;
@@ -45,6 +54,13 @@ pub fn index_method() -> pg_sys::Oid {
 pub fn is_table(relation: pg_sys::Relation) -> bool {
     // SAFETY: the caller's relation is open.
     unsafe { table_am::is_routine((*relation).rd_tableam) }
+}
+
+/// Whether an open index is of the access method.
+pub fn is_index(index: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's index is open.
+    let method = unsafe { (*(*index).rd_rel).relam };
+    method == index_method()
 }
 
 /// Whether an oid is that of a table, or a materialized view, of the access method.
@@ -89,8 +105,8 @@ fn kind_and_method(relation: pg_sys::Oid) -> Option<(u8, pg_sys::Oid)> {
 
 /// The file by which the engine knows a relation.
 pub fn file_of(relation: pg_sys::Relation) -> FileKey {
-    // SAFETY: the caller's relation is open. The catalog's tablespace is 0 for the database's own: ALTER DATABASE
-    // SET TABLESPACE changes where that is, and tells nobody.
+    // SAFETY: the caller's relation is open. The catalog's tablespace is 0 for the database's own:
+    // ALTER DATABASE SET TABLESPACE changes where that is, and tells nobody.
     unsafe {
         let form = &*(*relation).rd_rel;
         FileKey {
@@ -138,7 +154,7 @@ pub fn find(relation: pg_sys::Relation) -> Option<TableRef> {
 
 /// The storage of an open index of `table`; raises if it has none.
 pub fn index(table: TableRef, index: pg_sys::Relation) -> IndexRef {
-    find_index(table, index).unwrap_or_else(|| errors::no_storage(&name_of(index)))
+    find_index(table, index).unwrap_or_else(|| errors::no_index_storage(&name_of(index)))
 }
 
 /// The storage of an open index of `table`, if there is one.
@@ -146,7 +162,8 @@ pub fn find_index(table: TableRef, index: pg_sys::Relation) -> Option<IndexRef> 
     session::session().find_index_of_file(table, file_of(index), &PgClock)
 }
 
-/// Whether the engine knows an index's file, as it does before `ambuild` only of one that core uses again.
+/// Whether the engine knows an index's file, as it does before `ambuild` only of one that core uses
+/// again.
 pub fn has_storage(index: pg_sys::Oid) -> bool {
     with_index_and_table(index, |table, index| {
         find(table).is_some_and(|table| session::session().knows_file(table, file_of(index)))
@@ -154,17 +171,24 @@ pub fn has_storage(index: pg_sys::Oid) -> bool {
     .unwrap_or(false)
 }
 
-/// Makes the storage of a table's new file, and drops that of the file which it replaces.
-pub fn create_table(relation: pg_sys::Relation, file: FileKey) {
+/// Makes the storage of a table's new file, and drops that of the file which it replaces. `fill` is called in between with
+/// the former one and the new one.
+pub fn create_table(
+    relation: pg_sys::Relation,
+    file: FileKey,
+    fill: impl FnOnce(TableRef, TableRef),
+) {
     // The relation of a table that is being made has the new file's name already.
     let replaced = (file_of(relation) != file)
         .then(|| find(relation))
         .flatten();
     let xid = xact::write_xid();
-    or_raise(xact::current().create_table(session::session(), key_of(file), xid));
+    let made = xact::current().create_table(session::session(), key_of(file), xid);
+    let made = or_raise(made);
     // SAFETY: the caller's relation is open.
     relation::forget(unsafe { (*relation).rd_id });
     if let Some(replaced) = replaced {
+        fill(replaced, made);
         drop_storage(replaced);
     }
 }
@@ -193,6 +217,27 @@ pub fn drop_index(index: pg_sys::Oid) {
     });
 }
 
+/// The table and the file of an index that is going to be dropped, when its transaction is not the one that drops it.
+pub fn place_of_index(index: pg_sys::Oid) -> Option<(pg_sys::Oid, FileKey)> {
+    // SAFETY: the caller's index has an open table.
+    with_index_and_table(index, |table, index| unsafe {
+        ((*table).rd_id, file_of(index))
+    })
+}
+
+/// Drops the storage of an index that is gone from the catalog, by what [`place_of_index`] said of it.
+pub fn drop_index_at((table, file): (pg_sys::Oid, FileKey)) {
+    // SAFETY: the statement holds a lock on the table; what is opened here is closed here.
+    unsafe {
+        let lock = pg_sys::NoLock as pg_sys::LOCKMODE;
+        let opened = pg_sys::relation_open(table, lock);
+        if let Some(storage) = find(opened) {
+            drop_index_file(storage, file);
+        }
+        pg_sys::relation_close(opened, lock);
+    }
+}
+
 /// Drops the storage of an index's file, if there is one.
 fn drop_index_file(table: TableRef, file: FileKey) {
     let xid = xact::write_xid();
@@ -206,13 +251,14 @@ fn drop_storage(storage: TableRef) {
     or_raise(xact::current().drop_table(session::session(), storage, xid));
 }
 
-/// Runs `action` with an index and its table, both open and locked by the statement; `None` if the index has no
-/// table of the access method.
+/// Runs `action` with an index and its table, both open and locked by the statement; `None` if the
+/// index has no table of the access method.
 fn with_index_and_table<T>(
     index: pg_sys::Oid,
     action: impl FnOnce(pg_sys::Relation, pg_sys::Relation) -> T,
 ) -> Option<T> {
-    // SAFETY: the statement holds locks on both; what is opened here is closed here, or by the error's cleaning up.
+    // SAFETY: the statement holds locks on both; what is opened here is closed here, or by the
+    // error's cleaning up.
     unsafe {
         let oid = pg_sys::IndexGetRelation(index, true);
         if !is_mot_table(oid) {

@@ -1,4 +1,5 @@
-//! Answers of heapam's kind: what stands in a change's way (`TM_Result`), and what core is told of it.
+//! Answers of heapam's kind: what stands in a change's way (`TM_Result`), and what core is told of
+//! it.
 use super::tid;
 use crate::clock::{PgClock, narrow};
 use crate::fdw::write::Target;
@@ -25,8 +26,8 @@ pub enum Refusal {
     WouldBlock,
 }
 
-/// An own change by command `by`, told to one that runs as command `asking`: heapam calls what an earlier command did
-/// invisible to the asker.
+/// An own change by command `by`, told to one that runs as command `asking`: heapam calls what an
+/// earlier command did invisible to the asker.
 pub fn by_own_command(by: CommandId, asking: CommandId) -> Refusal {
     if by >= asking {
         Refusal::SelfModified(by)
@@ -41,7 +42,8 @@ pub fn is_too_young(version: VersionRef, asking: CommandId) -> bool {
     version.cid() >= asking && PgClock.is_current(version.xid())
 }
 
-/// Why nothing is done about an id that names no version: the row has gone on since the id was read, or is gone.
+/// Why nothing is done about an id that names no version: the row has gone on since the id was
+/// read, or is gone.
 pub fn unnamed(target: &Target, row: Slot, asking: CommandId) -> Refusal {
     use mot_engine::Clock;
     match target.session.newest(&PgClock, target.table, row) {
@@ -73,13 +75,14 @@ pub unsafe fn tell(
         Refusal::Invisible => TM_Invisible,
         Refusal::SelfModified(by) => {
             failure.cmax = by.0;
-            // SAFETY: a variable of this process; the transaction has an id, for it has changed the row.
+            // SAFETY: a variable of this process; the transaction has an id, for it has changed the
+            // row.
             failure.xmax = unsafe { pg_sys::GetCurrentTransactionIdIfAny() };
             TM_SelfModified
         }
         Refusal::Updated => {
             if let Newest::Live(newest) = target.session.newest(&PgClock, target.table, row) {
-                failure.ctid = tid::of(row, newest);
+                failure.ctid = tid::of(target.table, row, newest);
                 failure.xmax = narrow(newest.xid());
             }
             TM_Updated

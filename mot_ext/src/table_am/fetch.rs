@@ -1,22 +1,22 @@
 //! One row by its tuple id: for index scans, TID scans, triggers, RETURNING and re-evaluation.
 use super::resolve;
 use super::slot::{self, Shown};
-use super::statistics;
 use super::tid;
 use super::view::{Keeping, View};
-use crate::clock::{PgClock, PgSnapshot};
+use crate::clock::{PgClock, PgSnapshot, narrow};
 use crate::{session, storage};
-use mot_engine::{Now, Slot, VersionRef};
+use mot_engine::{Now, Slot, VersionRef, Xid};
 use pgrx::pg_sys::{self, SnapshotType::*};
 
-/// A row that an index scan has found, on its way from the index to the table's callback: one look-up serves both.
+/// A row that an index scan has found, on its way from the index to the table's callback: one
+/// look-up serves both.
 #[derive(Clone, Copy)]
 pub struct Handed {
     pub row: Slot,
     pub version: VersionRef,
 }
 
-/// A row that an index scan has found under SnapshotDirty, copied while the engine kept it.
+/// A state that a scan has found under SnapshotDirty, copied while the engine kept it.
 #[derive(Clone, Copy)]
 pub struct HandedCopy {
     pub tuple: pg_sys::HeapTuple,
@@ -24,6 +24,41 @@ pub struct HandedCopy {
     pub inserter: pg_sys::TransactionId,
     /// Who replaces or deletes it; invalid if nobody does.
     pub replacer: pg_sys::TransactionId,
+}
+
+impl HandedCopy {
+    /// A copy of a state in the current memory context; `by` is the transaction to wait for.
+    ///
+    /// # Safety
+    /// The version is there until this returns.
+    pub unsafe fn new(shown: Shown, by: Option<Xid>) -> HandedCopy {
+        let is_inserter = by == Some(shown.version.xid());
+        let by = by.map_or(pg_sys::InvalidTransactionId, narrow);
+        let (inserter, replacer) = match is_inserter {
+            true => (by, pg_sys::InvalidTransactionId),
+            false => (pg_sys::InvalidTransactionId, by),
+        };
+        HandedCopy {
+            // SAFETY: the caller's version.
+            tuple: unsafe { slot::copy(shown) },
+            inserter,
+            replacer,
+        }
+    }
+
+    /// Says in a SnapshotDirty whom to wait for.
+    ///
+    /// # Safety
+    /// The snapshot of the scan.
+    pub unsafe fn name_in(&self, snapshot: pg_sys::Snapshot) {
+        // SAFETY: the caller's snapshot, which is the scanning function's own.
+        unsafe {
+            (*snapshot).xmin = self.inserter;
+            (*snapshot).xmax = self.replacer;
+            // Core waits for the transaction; there is no shorter wait for a speculative insertion.
+            (*snapshot).speculativeToken = 0;
+        }
+    }
 }
 
 /// What core keeps between fetches of an index scan; core's part first.
@@ -71,8 +106,8 @@ pub unsafe fn end(fetch: *mut pg_sys::IndexFetchTableData) {
     unsafe { pg_sys::pfree(fetch.cast()) };
 }
 
-/// `index_fetch_tuple`: shows what the index has just found under the same snapshot. There is one version of a row
-/// for a snapshot, so core is never to call again.
+/// `index_fetch_tuple`: shows what the index has just found under the same snapshot. There is one
+/// version of a row for a snapshot, so core is never to call again.
 pub unsafe fn tuple(
     fetch: *mut pg_sys::IndexFetchTableData,
     tid: pg_sys::ItemPointer,
@@ -89,27 +124,26 @@ pub unsafe fn tuple(
         }
         let fetch = &mut *fetch.cast::<IndexFetch>();
         let relation = fetch.core.rel;
+        let table = storage::table(relation);
         if (*snapshot).snapshot_type == SNAPSHOT_DIRTY {
             let copy = fetch.handed_copy.take();
             let Some(copy) = copy.filter(|copy| tid::same((*copy.tuple).t_self, *tid)) else {
                 return false;
             };
-            (*snapshot).xmin = copy.inserter;
-            (*snapshot).xmax = copy.replacer;
-            // Core then waits for the transaction; there is no shorter wait for a speculative insertion.
-            (*snapshot).speculativeToken = 0;
+            copy.name_in(snapshot);
             slot::show_tuple(slot, copy.tuple);
             return true;
         }
         let handed = fetch.handed.take();
-        let handed = handed.filter(|handed| tid::same(tid::of(handed.row, handed.version), *tid));
+        let handed =
+            handed.filter(|handed| tid::same(tid::of(table, handed.row, handed.version), *tid));
         let is_mvcc = (*snapshot).snapshot_type == SNAPSHOT_MVCC;
         let found = match handed {
             Some(handed) => Some(handed),
             // The id's row is meant, in whatever version the snapshot sees.
-            None => tid::name(*tid).and_then(|name| {
-                let (session, table) = (session::session(), storage::table(relation));
-                let view = View::new((*relation).rd_id, snapshot);
+            None => tid::name(table, *tid).and_then(|name| {
+                let session = session::session();
+                let view = View::new((*relation).rd_id, table, snapshot);
                 let version = view.visible(session, table, name.row)?;
                 Some(Handed {
                     row: name.row,
@@ -120,10 +154,10 @@ pub unsafe fn tuple(
         let Some(Handed { row, version }) = found else {
             return false;
         };
-        *tid = tid::of(row, version);
-        statistics::row_fetched(relation);
+        *tid = tid::of(table, row, version);
         let shown = Shown {
             relation: (*relation).rd_id,
+            table,
             row,
             version,
         };
@@ -144,31 +178,37 @@ pub unsafe fn row_version(
     snapshot: pg_sys::Snapshot,
     slot: *mut pg_sys::TupleTableSlot,
 ) -> bool {
-    // SAFETY: as core calls it: an open relation, a tuple id, a valid snapshot, a slot of the relation's row type.
+    // SAFETY: as core calls it: an open relation, a tuple id, a valid snapshot, a slot of the
+    // relation's row type.
     unsafe {
-        let Some(name) = tid::name(*tid) else {
+        let (session, table) = (session::session(), storage::table(relation));
+        let Some(name) = tid::name(table, *tid) else {
             return false;
         };
-        let (session, table) = (session::session(), storage::table(relation));
         let relation_oid = (*relation).rd_id;
         let version = match (*snapshot).snapshot_type {
-            SNAPSHOT_MVCC | SNAPSHOT_SELF => View::new(relation_oid, snapshot)
+            SNAPSHOT_MVCC | SNAPSHOT_SELF => View::new(relation_oid, table, snapshot)
                 .visible(session, table, name.row)
-                .filter(|version| version.ordinal() == name.ordinal),
+                .filter(|version| tid::same(tid::of(table, name.row, *version), *tid)),
             _ => resolve::named(relation, name, snapshot),
         };
         let Some(version) = version else {
             return false;
         };
-        statistics::row_fetched(relation);
         // A trigger's row may be the transaction's own, and a savepoint in the trigger takes nothing of it: it is
         // older. But what a slot shows may outlive the statement, so it is copied.
         let shown = Shown {
             relation: relation_oid,
+            table,
             row: name.row,
             version,
         };
         slot::show_copy(slot, shown);
+        if (*snapshot).snapshot_type == SNAPSHOT_ANY {
+            // RETURNING of DELETE, and what triggers are fired for: heap's tuples say who did it.
+            let upon = session.upon(&PgClock, table, name.row, |version| name.is(version));
+            slot::set_upon(slot, upon);
+        }
         true
     }
 }
@@ -177,20 +217,21 @@ pub unsafe fn row_version(
 pub unsafe fn is_valid(scan: pg_sys::TableScanDesc, tid: pg_sys::ItemPointer) -> bool {
     // SAFETY: as core calls it.
     unsafe {
-        let end = super::scan::state(scan).table.slots_end();
-        tid::name(*tid).is_some_and(|name| name.row < end)
+        let table = super::scan::state(scan).table;
+        tid::name(table, *tid).is_some_and(|name| name.row < table.slots_end())
     }
 }
 
-/// `tuple_get_latest_tid`: the version of the row that the scan's snapshot sees, if the id names one.
+/// `tuple_get_latest_tid`: the version of the row that the scan's snapshot sees, if the id names
+/// one.
 pub unsafe fn latest(scan: pg_sys::TableScanDesc, tid: pg_sys::ItemPointer) {
     // SAFETY: as core calls it.
     unsafe {
         let scan = super::scan::state(scan);
-        if let Some(name) = tid::name(*tid)
+        if let Some(name) = tid::name(scan.table, *tid)
             && let Some(version) = scan.view.visible(scan.session, scan.table, name.row)
         {
-            *tid = tid::of(name.row, version);
+            *tid = tid::of(scan.table, name.row, version);
         }
     }
 }
@@ -203,14 +244,15 @@ pub unsafe fn satisfies(
 ) -> bool {
     // SAFETY: as core calls it, with a slot that a callback of ours has filled.
     unsafe {
-        let Some(name) = tid::name((*slot).tts_tid) else {
+        let (session, table) = (session::session(), storage::table(relation));
+        let tid = (*slot).tts_tid;
+        let Some(name) = tid::name(table, tid) else {
             return false;
         };
-        let (session, table) = (session::session(), storage::table(relation));
         let seen = match (*snapshot).snapshot_type {
             SNAPSHOT_MVCC => session.visible(table, name.row, &PgSnapshot::new(snapshot)),
             _ => session.visible(table, name.row, &Now(&PgClock)),
         };
-        seen.is_some_and(|version| version.ordinal() == name.ordinal)
+        seen.is_some_and(|version| tid::same(tid::of(table, name.row, version), tid))
     }
 }

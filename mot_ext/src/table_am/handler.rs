@@ -2,10 +2,13 @@
 //!
 //! The handler answers without `shared_preload_libraries`: `\d`, DROP and pg_dump may open a table. The first touch of
 //! a table's storage is what raises 55000.
-use super::{fetch, insert, lock, parallel, relation, sample, scan, slot, speculative, update};
+use super::{
+    fetch, insert, lock, parallel, relation, rewrite, sample, scan, slot, speculative, update,
+};
 use crate::errors;
 use crate::pg::guard::guarded;
 use crate::pg::version::table_am as version;
+use crate::storage;
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 use std::sync::LazyLock;
@@ -109,8 +112,8 @@ fn routine() -> pg_sys::TableAmRoutine {
         )),
     );
     r.relation_nontransactional_truncate = Some(guarded!(relation::empty(relation)));
-    r.relation_copy_data = Some(guarded!(relation::copy_data(relation, file)));
-    r.relation_copy_for_cluster = Some(guarded!(relation::copy_for_cluster(
+    r.relation_copy_data = Some(guarded!(rewrite::copy_data(relation, file)));
+    r.relation_copy_for_cluster = Some(guarded!(rewrite::copy_for_cluster(
         old, new, index, sorts, horizon, frozen, multixacts, rows, vacuumed, dead
     )));
     r.relation_vacuum = Some(guarded!(relation::vacuum(relation, parameters, strategy)));
@@ -133,6 +136,7 @@ fn routine() -> pg_sys::TableAmRoutine {
     )));
     r.relation_size = Some(guarded!(relation::size_bytes(relation, fork)));
     r.relation_needs_toast_table = Some(guarded!(relation::needs_toast_table(relation)));
+    r.relation_toast_am = Some(guarded!(relation::toast_method(relation)));
     r.relation_estimate_size = Some(guarded!(relation::estimate_size(
         relation, widths, pages, rows, visible
     )));
@@ -183,13 +187,17 @@ unsafe fn build_foreign_index(
     errors::foreign_index()
 }
 
-/// `index_validate_scan`: the second phase of CREATE INDEX CONCURRENTLY, which is refused before the first.
+/// `index_validate_scan`: the second phase of CREATE INDEX CONCURRENTLY.
 unsafe fn validate_index(
-    _table: pg_sys::Relation,
-    _index: pg_sys::Relation,
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
     _info: *mut pg_sys::IndexInfo,
     _snapshot: pg_sys::Snapshot,
     _state: *mut pg_sys::ValidateIndexState,
 ) {
-    errors::concurrent_index()
+    if !storage::is_index(index) {
+        errors::foreign_index();
+    }
+    // SAFETY: as core calls it.
+    unsafe { storage::validate_index(table, index) }
 }

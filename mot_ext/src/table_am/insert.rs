@@ -6,8 +6,8 @@ use crate::pg::interrupts;
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
-/// `tuple_insert`. The options mean nothing here: there is no free space map, a row of COPY FREEZE is the
-/// transaction's own as any, and decoding is not there yet.
+/// `tuple_insert`. The options mean nothing here. There is no free space map, a row of COPY FREEZE
+/// is the transaction's own as any, and decoding is not there yet.
 pub unsafe fn one(
     relation: pg_sys::Relation,
     slot: *mut pg_sys::TupleTableSlot,
@@ -60,6 +60,7 @@ unsafe fn insert(
         target::check_row_id(row);
         let shown = Shown {
             relation: target.oid(),
+            table: target.table,
             row,
             version,
         };

@@ -13,7 +13,8 @@ use mot_engine::{CommandId, LockStrength, Locked, Slot, TableRef, VersionRef};
 use pgrx::pg_sys::{self, TM_Result::TM_Ok};
 use std::cell::Cell;
 
-/// The row locked last by this process's transaction: what is updated next is most often it (ON CONFLICT DO UPDATE).
+/// The row locked last by this process's transaction: what is updated next is most often it (ON
+/// CONFLICT DO UPDATE).
 struct LastLocked(Cell<Option<(TableRef, Slot, pg_sys::TransactionId)>>);
 
 // SAFETY: PostgreSQL's processes run this code on one thread.
@@ -21,7 +22,8 @@ unsafe impl Sync for LastLocked {}
 
 static LAST_LOCKED: LastLocked = LastLocked(Cell::new(None));
 
-/// The transaction that `xmax` of an updated row names, if it is the one that was locked just before.
+/// The transaction that `xmax` of an updated row names, if it is the one that was locked just
+/// before.
 pub fn locker_of(table: TableRef, row: Slot) -> Option<pg_sys::TransactionId> {
     let (last_table, last_row, xid) = LAST_LOCKED.0.take()?;
     // SAFETY: the current transaction has an id, for it has changed the row.
@@ -62,6 +64,7 @@ pub unsafe fn lock(
         };
         let shown = |version| Shown {
             relation: target.oid(),
+            table: target.table,
             row,
             version,
         };
@@ -69,11 +72,12 @@ pub unsafe fn lock(
             Ok(version) => {
                 if Some(version) != seen {
                     (*failure).traversed = true;
-                    (*failure).ctid = tid::of(row, version);
+                    (*failure).ctid = tid::of(target.table, row, version);
                 }
-                *id = tid::of(row, version);
+                *id = tid::of(target.table, row, version);
                 slot::show_copy(slot, shown(version));
                 let xid = pg_sys::GetCurrentTransactionIdIfAny();
+                slot::set_xmax(slot, xid);
                 LAST_LOCKED.0.set(Some((target.table, row, xid)));
                 TM_Ok
             }
@@ -145,7 +149,8 @@ fn lock_seen(
     locked
 }
 
-/// Locks the version that the statement saw, or where others have committed newer ones, the last of them.
+/// Locks the version that the statement saw, or where others have committed newer ones, the last of
+/// them.
 fn lock_last(
     target: &Target,
     row: Slot,
@@ -158,7 +163,8 @@ fn lock_last(
     }
     let newest = lock_newest(target, row, wanted)?;
     if newest.ordinal() == seen.ordinal() {
-        // The id that core is given for the newest version is that of the one which the statement saw.
+        // The id that core is given for the newest version is that of the one which the statement
+        // saw.
         errors::overtaken_tuple_id();
     }
     Ok(newest)

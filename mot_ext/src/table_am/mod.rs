@@ -1,7 +1,8 @@
 //! The table access method `mot`: README.md.
 //!
-//! Owns: tuple ids, what core sees of rows, heapam's answers to changes. May be called by core and `index_am`; calls
-//! `storage`, and of `fdw` what both kinds of table share (`write`, `serializable`, `tuple`, `row_slot`).
+//! Owns: tuple ids, what core sees of rows, heapam's answers to changes. May be called by core and
+//! `index_am`; calls `storage`, and of `fdw` what both kinds of table share (`write`,
+//! `serializable`, `tuple`, `row_slot`).
 mod failure;
 pub mod fetch;
 mod handler;
@@ -10,6 +11,7 @@ mod lock;
 mod parallel;
 mod relation;
 mod resolve;
+mod rewrite;
 mod sample;
 mod scan;
 pub mod slot;
@@ -17,8 +19,11 @@ pub mod speculative;
 mod statistics;
 mod target;
 pub mod tid;
+mod unfinished;
 mod update;
+pub mod upon;
 pub mod view;
 
 pub use handler::is_routine;
-pub use statistics::scan_begins;
+pub use relation::BecomesHeap;
+pub use statistics::{count_rows_found, scan_begins};

@@ -1,4 +1,5 @@
-//! Scans of all rows that parallel workers share: the engine's counter lies behind core's descriptor.
+//! Scans of all rows that parallel workers share: the engine's counter lies behind core's
+//! descriptor.
 use crate::pg::version::table_am as version;
 use crate::storage;
 use mot_engine::SharedRowScan;

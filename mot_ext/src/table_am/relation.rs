@@ -2,19 +2,23 @@
 use super::statistics;
 use crate::clock::PgClock;
 use crate::clock::narrow;
+use crate::ddl::tables;
 use crate::fdw::size;
 use crate::horizon;
+use crate::pg;
 use crate::pg::version::table_am as version;
 use crate::{errors, session, storage, xact};
-use mot_engine::{FileKey, Slot};
+use mot_engine::{FileKey, Slot, TableRef};
 use pgrx::pg_sys;
+use std::cell::Cell;
 use std::ffi::c_char;
 
-/// Rows of a block at least. A block has no meaning but for who takes samples, so it is as large as a heap's.
+/// Rows of a block at least. A block has no meaning but for who takes samples, so it is as large as
+/// a heap's.
 const ROWS_PER_BLOCK_MIN: u64 = 64;
 
-/// Blocks of a table at most: from this number on ANALYZE of 15 and 16, which reads ahead in the table's empty file,
-/// looks for the file's second segment, and raises.
+/// Blocks of a table at most. ANALYZE of 15 and 16 reads ahead in the table's empty file. From this
+/// number on it looks for the file's second segment, and raises.
 const BLOCKS_MAX: u64 = (1 << 30) / pg_sys::BLCKSZ as u64 - 1;
 
 /// Rows that share a block number in samples, of a table with so many row ids.
@@ -34,8 +38,18 @@ pub unsafe fn set_new_file(
     frozen_below: *mut pg_sys::TransactionId,
     multixacts_from: *mut pg_sys::MultiXactId,
 ) {
-    // SAFETY: as core calls it: a locked relation whose catalog rows still name the former file, if there is one.
+    // SAFETY: as core calls it: a locked relation whose catalog rows still name the former file, if
+    // there is one.
     unsafe {
+        // Before anything is asked of the engine: the new cluster may be without it.
+        if pg_sys::IsBinaryUpgrade {
+            errors::binary_upgrade();
+        }
+        if tables::make_transient(relation) {
+            let (xid, multixact) = (frozen_below, multixacts_from);
+            version::set_new_heap_file(relation, file, persistence, xid, multixact);
+            return;
+        }
         if persistence as u8 != pg_sys::RELPERSISTENCE_PERMANENT {
             errors::unsupported(
                 "temporary and unlogged memory-optimized tables",
@@ -50,6 +64,7 @@ pub unsafe fn set_new_file(
                 tablespace: (*(*relation).rd_rel).reltablespace.to_u32(),
                 relation: version::file_number(&*file),
             },
+            |_, _| {},
         );
         // Core looks for it, deletes it, and copies it with the database.
         let opened = pg_sys::RelationCreateStorage(*file, persistence, true);
@@ -57,8 +72,9 @@ pub unsafe fn set_new_file(
     }
 }
 
-/// `relation_nontransactional_truncate`: of a table whose file the same subtransaction has made, so that a rollback
-/// takes the table or the file. The new storage has the file's name, and the same indexes.
+/// `relation_nontransactional_truncate`: of a table whose file the same subtransaction has made, so
+/// that a rollback takes the table or the file. The new storage has the file's name, and the same
+/// indexes.
 pub unsafe fn empty(relation: pg_sys::Relation) {
     // SAFETY: as core calls it: an open relation, locked exclusively.
     unsafe {
@@ -72,34 +88,6 @@ pub unsafe fn empty(relation: pg_sys::Relation) {
     }
 }
 
-/// `relation_copy_data`: SET TABLESPACE.
-pub unsafe fn copy_data(_relation: pg_sys::Relation, _file: *const version::FileName) {
-    errors::unsupported(
-        "changes of the tablespace of memory-optimized tables",
-        "The rows lie in memory. Make a table in the other tablespace, and copy the rows.",
-    )
-}
-
-/// `relation_copy_for_cluster`: CLUSTER and VACUUM FULL.
-#[allow(clippy::too_many_arguments)]
-pub unsafe fn copy_for_cluster(
-    _old: pg_sys::Relation,
-    _new: pg_sys::Relation,
-    _index: pg_sys::Relation,
-    _sorts: bool,
-    _horizon: pg_sys::TransactionId,
-    _frozen_below: *mut pg_sys::TransactionId,
-    _multixacts_from: *mut pg_sys::MultiXactId,
-    _rows: *mut f64,
-    _vacuumed: *mut f64,
-    _recently_dead: *mut f64,
-) {
-    errors::unsupported(
-        "CLUSTER and VACUUM FULL of memory-optimized tables",
-        "Nothing is to be gained: dead rows leave no holes behind, and rows lie in no order. Use VACUUM.",
-    )
-}
-
 /// `relation_vacuum`: the sweeper has done the work, or will. What is known of the oldest outcome that anybody may still
 /// ask for is written into pg_class, so that core may cut its commit log.
 pub unsafe fn vacuum(
@@ -109,9 +97,15 @@ pub unsafe fn vacuum(
 ) {
     // SAFETY: as core calls it: an open relation, locked as VACUUM locks it.
     unsafe {
+        let began = pg_sys::GetCurrentTimestamp();
         let storage = storage::table(relation);
         let rows = size::row_count(storage);
-        let resolved_below = narrow(horizon::judged::told());
+        let resolved_below = if pg::is_under_postmaster() {
+            narrow(horizon::judged::told())
+        } else {
+            // Nobody resolves anything in single-user mode. The next start reads from the log what ends here.
+            pg_sys::GetOldestNonRemovableTransactionId(relation)
+        };
         let multixacts_from = pg_sys::GetOldestMultiXactId();
         version::update_statistics(
             relation,
@@ -120,11 +114,12 @@ pub unsafe fn vacuum(
             resolved_below,
             multixacts_from,
         );
-        version::report_vacuum(relation, rows as i64);
+        version::report_vacuum(relation, rows as i64, began);
     }
 }
 
-/// `relation_size`: of the blocks that samples are made of. Rows lie in memory: `mot.stat_tables` has their bytes.
+/// `relation_size`: of the blocks that samples are made of. Rows lie in memory: `mot.stat_tables`
+/// has their bytes.
 pub unsafe fn size_bytes(relation: pg_sys::Relation, fork: pg_sys::ForkNumber::Type) -> u64 {
     if fork != pg_sys::ForkNumber::MAIN_FORKNUM && fork != pg_sys::ForkNumber::InvalidForkNumber {
         return 0;
@@ -133,12 +128,53 @@ pub unsafe fn size_bytes(relation: pg_sys::Relation, fork: pg_sys::ForkNumber::T
     end.0.div_ceil(rows_per_block(end)) * u64::from(pg_sys::BLCKSZ)
 }
 
-/// `relation_needs_toast_table`: values are stored whole.
-pub unsafe fn needs_toast_table(_relation: pg_sys::Relation) -> bool {
-    false
+/// While it lives, a table becomes a heap table. Core makes the TOAST table before it copies the rows,
+/// and asks the former access method whether one is needed.
+pub struct BecomesHeap {
+    /// The table of a statement around this one.
+    outer: pg_sys::Oid,
 }
 
-/// `relation_estimate_size`: the engine's exact count, and what the open transaction has added to it.
+struct TableToBeHeap(Cell<pg_sys::Oid>);
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for TableToBeHeap {}
+static TO_BE_HEAP: TableToBeHeap = TableToBeHeap(Cell::new(pg_sys::InvalidOid));
+
+impl BecomesHeap {
+    /// `table` becomes a heap table in the statement that begins.
+    pub fn begin(table: pg_sys::Oid) -> Self {
+        BecomesHeap {
+            outer: TO_BE_HEAP.0.replace(table),
+        }
+    }
+}
+
+impl Drop for BecomesHeap {
+    fn drop(&mut self) {
+        TO_BE_HEAP.0.set(self.outer);
+    }
+}
+
+/// `relation_needs_toast_table`: values are stored whole.
+pub unsafe fn needs_toast_table(relation: pg_sys::Relation) -> bool {
+    // SAFETY: an open relation; heapam looks at its columns alone. One guarded call of a function of core.
+    #[allow(ffi_unwind_calls)]
+    unsafe {
+        if (*relation).rd_id != TO_BE_HEAP.0.get() {
+            return false;
+        }
+        let needs = (*pg_sys::GetHeapamTableAmRoutine()).relation_needs_toast_table;
+        needs.is_some_and(|needs| pg_sys::ffi::pg_guard_ffi_boundary(|| needs(relation)))
+    }
+}
+
+/// `relation_toast_am`: of the TOAST table of a table that becomes a heap table.
+pub unsafe fn toast_method(_relation: pg_sys::Relation) -> pg_sys::Oid {
+    pg_sys::HEAP_TABLE_AM_OID
+}
+
+/// `relation_estimate_size`: the engine's exact count, and what the open transaction has added to
+/// it.
 pub unsafe fn estimate_size(
     relation: pg_sys::Relation,
     _widths: *mut i32,
@@ -152,12 +188,28 @@ pub unsafe fn estimate_size(
         let committed = size::row_count(storage);
         let added = statistics::rows_added(relation) as f64;
         *rows = (committed + added).max(0.0);
-        let bytes_per_row = storage.row_bytes_average().max(ROW_BYTES_GUESSED) as f64;
-        let bytes = *rows * bytes_per_row;
+        let bytes = *rows * row_bytes(storage).max(ROW_BYTES_GUESSED) as f64;
         *pages = (bytes / f64::from(pg_sys::BLCKSZ)).ceil() as pg_sys::BlockNumber;
+        let form = &*(*relation).rd_rel;
+        if form.reltuples < 0.0 && !form.relhassubclass {
+            *pages = (*pages).max(PAGES_OF_A_NEW_TABLE);
+        }
         *all_visible = 0.0;
     }
 }
 
+/// Pages of a table at least, as core's own estimate has it, until VACUUM or ANALYZE has told
+/// pg_class: a plan of a new table that is kept is to be good when the table has grown. It also
+/// reads by keys, and a SERIALIZABLE transaction then locks what it reads and not the table.
+const PAGES_OF_A_NEW_TABLE: pg_sys::BlockNumber = 10;
+
 /// Bytes of a row of a table of which nothing is known yet.
 const ROW_BYTES_GUESSED: u64 = 64;
+
+/// Bytes of a table's average row.
+pub fn row_bytes(table: TableRef) -> u64 {
+    match table.row_bytes_average() {
+        0 => ROW_BYTES_GUESSED,
+        average => average,
+    }
+}

@@ -3,11 +3,35 @@ use super::scan::{self, Scan};
 use super::view::View;
 use crate::clock::PgClock;
 use crate::pg::interrupts;
-use mot_engine::{Now, RowScan, Slot, VersionRef};
+use mot_engine::{Now, RowScan, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 
-/// Rows of a block of TABLESAMPLE: as many as a heap's page has of short rows.
-const SAMPLE_ROWS: u64 = 64;
+/// Bytes of a heap's page that rows can have, line pointers included.
+const PAGE_BYTES: u64 = pg_sys::BLCKSZ as u64 - 24;
+
+/// Bytes of a row's line pointer in a heap's page.
+const LINE_POINTER_BYTES: u64 = 4;
+
+/// Rows of a block of TABLESAMPLE: as many as a heap's page has of such rows, so that SYSTEM takes
+/// samples as coarse as heap's. The number changes only with the table's average row.
+///
+/// # Safety
+/// An open table, with its options.
+pub unsafe fn rows_per_sampled_block(relation: pg_sys::Relation, table: TableRef) -> u64 {
+    // SAFETY: the caller's table, whose options are core's for tables.
+    let filled = unsafe {
+        let options = (*relation).rd_options.cast::<pg_sys::StdRdOptions>();
+        match options.is_null() {
+            true => u64::from(pg_sys::HEAP_DEFAULT_FILLFACTOR),
+            false => (*options).fillfactor as u64,
+        }
+    };
+    let kept_free = u64::from(pg_sys::BLCKSZ) * (100 - filled) / 100;
+    let alignment = pg_sys::MAXIMUM_ALIGNOF as u64;
+    let row_bytes = super::relation::row_bytes(table).next_multiple_of(alignment);
+    let rows = PAGE_BYTES.saturating_sub(kept_free) / (row_bytes + LINE_POINTER_BYTES);
+    rows.max(1)
+}
 
 impl Scan {
     /// The row ids of a block of so many; none behind the last.
@@ -74,7 +98,7 @@ pub unsafe fn next_block(
         // Core goes on here for as long as the blocks are empty.
         interrupts::check_for_interrupts();
         let scan = scan::state(scan);
-        let blocks = scan.end.0.div_ceil(SAMPLE_ROWS);
+        let blocks = scan.end.0.div_ceil(scan.rows_per_block);
         let block = match (*(*sampling).tsmroutine).NextSampleBlock {
             Some(next) => {
                 let next = pg_sys::ffi::pg_guard_ffi_boundary(|| {
@@ -104,7 +128,7 @@ pub unsafe fn next_of_sample(
             scan::clear(slot);
             return false;
         };
-        let rows = scan.rows_of_block(block, SAMPLE_ROWS);
+        let rows = scan.rows_of_block(block, scan.rows_per_block);
         let last = (rows.end.0 - rows.start.0) as pg_sys::OffsetNumber;
         let next = (*(*sampling).tsmroutine)
             .NextSampleTuple

@@ -1,17 +1,19 @@
 //! Scans of all rows, in the order of their row ids; backward, too; of a range of tuple ids.
 //!
-//! A scan ends at the row id that was the highest when it began: its snapshot sees no later row. A row is shown in
-//! place where the snapshot keeps it, and as a copy where the scan may outlive a savepoint whose rows it shows.
+//! A scan ends at the row id that was the highest when it began: its snapshot sees no later row. A
+//! row is shown in place where the snapshot keeps it. It is a copy where the scan may outlive a
+//! savepoint whose rows it shows.
 use super::slot::{self, Shown};
 use super::tid;
+use super::unfinished::{self, UnfinishedRows};
 use super::view::{Keeping, View};
 use crate::clock::PgClock;
 use crate::fdw::tuple;
 use crate::pg;
-use crate::{session, storage};
+use crate::{session, storage, xact};
 use mot_engine::{Now, RowScan, Session, SharedRowScan, Slot, TableRef, VersionRef};
 use pgrx::PgMemoryContexts;
-use pgrx::pg_sys::{self, ScanOptions};
+use pgrx::pg_sys::{self, ScanOptions, SnapshotType::SNAPSHOT_DIRTY};
 use std::ffi::c_int;
 
 /// A scan as core holds it: core's part first.
@@ -29,7 +31,8 @@ enum Position {
     Behind,
 }
 
-/// What a scan needs from one row to the next. It lies in a memory context of its own, which drops it.
+/// What a scan needs from one row to the next. It lies in a memory context of its own, which drops
+/// it.
 pub struct Scan {
     memory: pg_sys::MemoryContext,
     pub session: &'static Session,
@@ -44,13 +47,15 @@ pub struct Scan {
     ahead: Option<RowScan>,
     /// A scan that parallel workers share.
     shared: Option<&'static SharedRowScan>,
+    /// A scan under SnapshotDirty.
+    unfinished: Option<UnfinishedRows>,
     /// Of a scan by tuple ids.
     range: Option<tid::Numbers>,
     /// Rows of the block that is being analyzed.
     pub block: Option<RowScan>,
     /// The block that is being sampled.
     pub sampled: Option<u64>,
-    /// Rows that a block of ANALYZE has.
+    /// Rows that a block of ANALYZE or TABLESAMPLE has.
     pub rows_per_block: u64,
 }
 
@@ -73,19 +78,20 @@ pub unsafe fn begin(
     flags: u32,
 ) -> pg_sys::TableScanDesc {
     debug_assert_eq!(key_count, 0, "core hands scans of all rows no conditions");
-    // SAFETY: as core calls it: an open, locked relation, a snapshot that stays registered until the scan's end (none
-    // for ANALYZE), and shared memory that outlives the scan.
+    // SAFETY: as core calls it: an open, locked relation, a snapshot that stays registered until
+    // the scan's end (none for ANALYZE), and shared memory that outlives the scan.
     unsafe {
         let table = storage::table(relation);
-        let view = match snapshot.is_null() {
+        let is_dirty = !snapshot.is_null() && (*snapshot).snapshot_type == SNAPSHOT_DIRTY;
+        let view = match snapshot.is_null() || is_dirty {
             true => View::Now,
-            false => View::new((*relation).rd_id, snapshot),
+            false => View::new((*relation).rd_id, table, snapshot),
         };
         let reads_all = ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_TYPE_SAMPLESCAN;
         if flags & reads_all != 0 {
             view.begin_all();
-            super::statistics::scan_begins(relation);
         }
+        count_begin(relation, flags);
         let keeping = match pg::is_in_portal_older_than_savepoint() {
             true => Keeping::Passing,
             false => view.keeping(),
@@ -102,11 +108,15 @@ pub unsafe fn begin(
             end,
             position: Position::Before,
             ahead: None,
+            unfinished: is_dirty.then(UnfinishedRows::default),
             shared: (!shared.is_null()).then(|| super::parallel::shared(shared)),
             range: None,
             block: None,
             sampled: None,
-            rows_per_block: super::relation::rows_per_block(end),
+            rows_per_block: match flags & ScanOptions::SO_TYPE_SAMPLESCAN {
+                0 => super::relation::rows_per_block(end),
+                _ => super::sample::rows_per_sampled_block(relation, table),
+            },
         };
         let mut context = PgMemoryContexts::For(memory);
         let descriptor = pg_sys::palloc0(size_of::<Descriptor>()).cast::<Descriptor>();
@@ -123,7 +133,8 @@ pub unsafe fn begin(
 
 /// `scan_end`.
 pub unsafe fn end(scan: pg_sys::TableScanDesc) {
-    // SAFETY: as core calls it. The context drops what the scan holds, and nobody uses that any more.
+    // SAFETY: as core calls it. The context drops what the scan holds, and nobody uses that any
+    // more.
     unsafe {
         pg_sys::MemoryContextDelete(state(scan).memory);
         if (*scan).rs_flags & ScanOptions::SO_TEMP_SNAPSHOT != 0 {
@@ -143,11 +154,29 @@ pub unsafe fn rescan(
     _allows_page_mode: bool,
 ) {
     // SAFETY: as core calls it.
-    let scan = unsafe { state(scan) };
+    let scan = unsafe {
+        count_begin((*scan).rs_rd, (*scan).rs_flags);
+        state(scan)
+    };
     scan.position = Position::Before;
     scan.ahead = None;
     scan.block = None;
     scan.sampled = None;
+    if let View::Now = scan.view {
+        // What was added since is seen, too.
+        scan.end = scan.table.slots_end();
+    }
+    if let Some(rows) = &mut scan.unfinished {
+        rows.restart();
+    }
+}
+
+/// Counts a scan each time it begins. As on heap, samples are counted by their rows alone.
+unsafe fn count_begin(relation: pg_sys::Relation, flags: u32) {
+    if flags & ScanOptions::SO_TYPE_SEQSCAN != 0 {
+        // SAFETY: the caller's open relation.
+        unsafe { super::statistics::scan_begins(relation) };
+    }
 }
 
 /// `scan_getnextslot`.
@@ -160,6 +189,14 @@ pub unsafe fn next_slot(
     unsafe {
         let core = scan;
         let scan = state(scan);
+        if let Some(mut rows) = scan.unfinished.take() {
+            let found = unfinished::next_slot(scan, &mut rows, (*core).rs_snapshot, slot);
+            scan.unfinished = Some(rows);
+            if found {
+                super::statistics::row_read((*core).rs_rd);
+            }
+            return found;
+        }
         let found = match direction {
             pg_sys::ScanDirection::BackwardScanDirection => scan.back(),
             _ => scan.next(),
@@ -184,7 +221,8 @@ pub unsafe fn set_tid_range(
     lowest: pg_sys::ItemPointer,
     highest: pg_sys::ItemPointer,
 ) {
-    // SAFETY: as core calls it, with two tuple ids, of which neither need be one that a row can have.
+    // SAFETY: as core calls it, with two tuple ids, of which neither need be one that a row can
+    // have.
     unsafe {
         let scan = state(scan);
         scan.range = Some(tid::numbers(*lowest, *highest));
@@ -204,6 +242,11 @@ pub unsafe fn next_slot_in_tid_range(
 }
 
 impl Scan {
+    /// Where what lives as long as the scan is allocated.
+    pub fn memory(&self) -> pg_sys::MemoryContext {
+        self.memory
+    }
+
     /// Shows a row that the scan has found.
     ///
     /// # Safety
@@ -212,6 +255,7 @@ impl Scan {
     pub unsafe fn show(&self, slot: *mut pg_sys::TupleTableSlot, row: Slot, version: VersionRef) {
         let shown = Shown {
             relation: self.relation,
+            table: self.table,
             row,
             version,
         };
@@ -228,6 +272,8 @@ impl Scan {
     fn rows(&self) -> (Slot, Slot) {
         match &self.range {
             None => (Slot(0), self.end),
+            // The ids of any rows may be among those.
+            Some(_) if xact::has_aliases() => (Slot(0), self.end),
             Some(numbers) => {
                 let rows = tid::rows(numbers);
                 let end = rows.end.min(self.end);
@@ -238,7 +284,8 @@ impl Scan {
 
     fn is_in_range(&self, row: Slot, version: VersionRef) -> bool {
         let numbers = self.range.as_ref();
-        numbers.is_none_or(|numbers| numbers.contains(&tid::number(row, version)))
+        numbers
+            .is_none_or(|numbers| numbers.contains(&tid::number(tid::of(self.table, row, version))))
     }
 
     fn next(&mut self) -> Option<(Slot, VersionRef)> {
@@ -335,7 +382,7 @@ impl Scan {
 }
 
 /// Row ids between two looks at interrupts.
-const ROWS_PER_LOOK: u64 = 1024;
+pub const ROWS_PER_LOOK: u64 = 1024;
 
 /// Empties a slot of any kind.
 ///

@@ -1,10 +1,11 @@
 //! Rows in tuple slots.
 //!
-//! A table's slots are of the kind of `fdw/row_slot.rs`: core's for heap tuples, which can also point at a version
-//! in the arena. The `HeapTupleData` for that is the slot's own.
+//! A table's slots are of the kind of `fdw/row_slot.rs`: core's for heap tuples, which can also
+//! point at a version in the arena. The `HeapTupleData` for that is the slot's own.
 use super::tid;
+use crate::clock::narrow;
 use crate::fdw::{row_slot, tuple};
-use mot_engine::{Slot, VersionRef};
+use mot_engine::{Slot, TableRef, Upon, VersionRef};
 use pgrx::pg_sys;
 
 /// The kind of a table's slots: the callback `slot_callbacks`.
@@ -16,8 +17,16 @@ pub unsafe fn kind(_relation: pg_sys::Relation) -> *const pg_sys::TupleTableSlot
 #[derive(Clone, Copy)]
 pub struct Shown {
     pub relation: pg_sys::Oid,
+    pub table: TableRef,
     pub row: Slot,
     pub version: VersionRef,
+}
+
+impl Shown {
+    #[inline]
+    fn tid(&self) -> pg_sys::ItemPointerData {
+        tid::of(self.table, self.row, self.version)
+    }
 }
 
 /// Shows a version: a committed one in place, for the statement's snapshot keeps it, and one of the own transaction as
@@ -29,20 +38,21 @@ pub struct Shown {
 pub unsafe fn show(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
     // SAFETY: a slot of our kind has the form of core's for heap tuples, with a place for one.
     unsafe {
-        // A state of the own transaction may be taken back, or leave its chain, while a slot shows it.
+        // A state of the own transaction may be taken back, or leave its chain, while a slot shows
+        // it.
         let is_settled = shown.version.is_known_committed();
         if !is_settled || !std::ptr::eq((*slot).tts_ops, row_slot::kind()) {
             return show_copy(slot, shown);
         }
         let own = &raw mut (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tupdata;
         tuple::point(&mut *own, shown.row, shown.version, shown.relation);
-        (*own).t_self = tid::of(shown.row, shown.version);
+        (*own).t_self = shown.tid();
         tuple::store(slot, own);
     }
 }
 
-/// Shows a version that the slot's values have become, with its system columns. A slot of another kind, which has none,
-/// keeps its values and learns the tuple id.
+/// Shows a version that the slot's values have become, with its system columns. A slot of another
+/// kind, which has none, keeps its values and learns the tuple id.
 ///
 /// # Safety
 /// A filled slot of the relation's row type; the version is the transaction's own.
@@ -53,7 +63,7 @@ pub unsafe fn show_written(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
         if std::ptr::eq((*slot).tts_ops, row_slot::kind()) {
             show(slot, shown);
         } else {
-            (*slot).tts_tid = tid::of(shown.row, shown.version);
+            (*slot).tts_tid = shown.tid();
             (*slot).tts_tableOid = shown.relation;
         }
     }
@@ -67,7 +77,7 @@ pub unsafe fn show_copy(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
     // SAFETY: the caller's slot.
     unsafe {
         tuple::store_copy(slot, shown.row, shown.version, shown.relation);
-        let tid = tid::of(shown.row, shown.version);
+        let tid = shown.tid();
         let is_of_heap_form = std::ptr::eq((*slot).tts_ops, row_slot::kind())
             || std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsHeapTuple);
         if is_of_heap_form {
@@ -79,8 +89,31 @@ pub unsafe fn show_copy(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
     }
 }
 
-/// Says in a slot's own copy who has locked the row that it replaced: `xmax = 0` is how programs tell the rows
-/// that INSERT ... ON CONFLICT DO UPDATE has inserted.
+/// Says in a slot's own copy what lies upon the version, for whoever takes the tuple itself
+/// (triggers).
+///
+/// # Safety
+/// As for [`show_copy`], which has filled the slot.
+pub unsafe fn set_upon(slot: *mut pg_sys::TupleTableSlot, upon: Upon) {
+    // SAFETY: the caller's slot, which owns its tuple if it is of our kind; another shows no system
+    // columns.
+    unsafe {
+        match upon {
+            Upon::Nothing => {}
+            Upon::Lock(xid) => set_xmax(slot, narrow(xid)),
+            Upon::State(xid, cid) => {
+                set_xmax(slot, narrow(xid));
+                if std::ptr::eq((*slot).tts_ops, row_slot::kind()) {
+                    let owned = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
+                    (*(*owned).t_data).t_choice.t_heap.t_field3.t_cid = cid.0;
+                }
+            }
+        }
+    }
+}
+
+/// Says in a slot's own copy who has locked the row, or the one that it replaced: `xmax = 0` is how
+/// programs tell the rows that INSERT ... ON CONFLICT DO UPDATE has inserted.
 ///
 /// # Safety
 /// As for [`show_copy`], which has filled the slot.
@@ -98,11 +131,11 @@ pub unsafe fn set_xmax(slot: *mut pg_sys::TupleTableSlot, xmax: pg_sys::Transact
 ///
 /// # Safety
 /// The version is there until this returns.
-pub unsafe fn copy(row: Slot, version: VersionRef, relation: pg_sys::Oid) -> pg_sys::HeapTuple {
+pub unsafe fn copy(shown: Shown) -> pg_sys::HeapTuple {
     // SAFETY: the caller's version; the copy is ours.
     unsafe {
-        let copy = tuple::copy(row, version, relation);
-        (*copy).t_self = tid::of(row, version);
+        let copy = tuple::copy(shown.row, shown.version, shown.relation);
+        (*copy).t_self = shown.tid();
         (*(*copy).t_data).t_ctid = (*copy).t_self;
         copy
     }

@@ -1,11 +1,13 @@
 //! INSERT ... ON CONFLICT: a row that is there before it is known whether it may be.
 //!
-//! Core looks for a row in the way, inserts speculatively, has `aminsert` enter one index after the other, and then
-//! confirms the row or takes it back. Between the two nothing else runs in this process but the waits of indexes that
-//! are no arbiters: so the row is the transaction's last operation, and one place for it is enough.
+//! Core looks for a row in the way, then inserts speculatively. `aminsert` enters one index after
+//! the other, and then core confirms the row or takes it back. Between the two nothing else runs in
+//! this process but the waits of indexes that are no arbiters. So the row is the transaction's last
+//! operation, and one place for it is enough.
 //!
-//! A rival's speculative row is not told from any unfinished one: who meets it takes its own row back and waits for
-//! the rival's transaction. Nobody waits with a speculative row in an arbiter, so two rivals do not wait for each other.
+//! A rival's speculative row is not told from any unfinished one: who meets it takes its own row
+//! back and waits for the rival's transaction. Nobody waits with a speculative row in an arbiter,
+//! so two rivals do not wait for each other.
 use super::slot::{self, Shown};
 use super::target;
 use crate::clock::PgClock;
@@ -24,6 +26,8 @@ struct Pending {
     table: mot_engine::TableRef,
     row: Slot,
     version: VersionRef,
+    /// Indexes that it is entered in.
+    entered: usize,
 }
 
 struct PendingRow(Cell<Option<Pending>>);
@@ -55,9 +59,11 @@ pub unsafe fn insert(
             table: target.table,
             row,
             version,
+            entered: 0,
         }));
         let shown = Shown {
             relation: target.oid(),
+            table: target.table,
             row,
             version,
         };
@@ -80,6 +86,15 @@ pub unsafe fn complete(
         };
         debug_assert!(pending.table == target.table);
         if succeeded {
+            // Core passes over indexes that are not ready, or were not when the statement began.
+            let rest = xact::current().enter_rest(
+                target.session,
+                target.table,
+                pending.row,
+                pending.version,
+                pending.entered,
+            );
+            or_raise(rest);
             pg_sys::pgstat_count_heap_insert(relation, 1);
             if target.is_serializable {
                 serializable::inserted(target.oid(), target.table, pending.version);
@@ -110,8 +125,8 @@ pub enum Duplicates {
     Refused,
 }
 
-/// `aminsert` of a row that is not confirmed: enters it in one index. False: another row has the key, or may come to
-/// have it. Of any other row nothing is to be done, and the answer is true.
+/// `aminsert` of a row that is not confirmed: enters it in one index. False: another row has the
+/// key, or may come to have it. Of any other row nothing is to be done, and the answer is true.
 ///
 /// # Safety
 /// The relation is open and locked for writing.
@@ -132,7 +147,11 @@ pub unsafe fn enter(
     let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Insert);
     loop {
         match (enter_once(&target, pending, index), duplicates) {
-            (Entered::Done, _) => return true,
+            (Entered::Done, _) => {
+                let entered = pending.entered + 1;
+                PENDING.0.set(Some(Pending { entered, ..pending }));
+                return true;
+            }
             (_, Duplicates::Reported) => return false,
             (Entered::Busy(xid), Duplicates::Refused) => {
                 queue.wait_for_transaction(pending.row, xid);

@@ -1,4 +1,5 @@
-//! Core's cumulative statistics: what heapam counts, by the functions and counters that its macros use.
+//! Core's cumulative statistics: what heapam counts, by the functions and counters that its macros
+//! use. The rows that index scans fetch are counted by core, under the index.
 use crate::pg::version::table_am as version;
 use pgrx::pg_sys;
 
@@ -29,16 +30,25 @@ pub unsafe fn scan_begins(relation: pg_sys::Relation) {
 pub unsafe fn row_read(relation: pg_sys::Relation) {
     // SAFETY: the caller's open relation.
     if let Some(counters) = unsafe { counters(relation) } {
-        version::count_row_read(counters);
+        version::count_rows_read(counters, 1);
     }
 }
 
-/// An index scan gives a row of the table.
-#[inline]
-pub unsafe fn row_fetched(relation: pg_sys::Relation) {
-    // SAFETY: the caller's open relation.
-    if let Some(counters) = unsafe { counters(relation) } {
-        version::count_row_fetched(counters);
+/// A scan has given so many rows of a table: by an index, or, if that is NULL, of all.
+pub unsafe fn count_rows_found(table: pg_sys::Relation, index: pg_sys::Relation, rows: i64) {
+    // SAFETY: the caller's open relations.
+    unsafe {
+        if index.is_null() {
+            if let Some(counters) = counters(table) {
+                version::count_rows_read(counters, rows);
+            }
+            return;
+        }
+        // As core counts index scans: on the index alone.
+        if let Some(counters) = counters(index) {
+            version::count_rows_read(counters, rows);
+            version::count_rows_fetched(counters, rows);
+        }
     }
 }
 
@@ -47,7 +57,8 @@ pub unsafe fn rows_added(relation: pg_sys::Relation) -> i64 {
     // SAFETY: the caller's open relation; the levels of the transaction hang on each other.
     unsafe {
         let mut added = 0;
-        if (*relation).pgstat_info.is_null() {
+        // An entry of the relation cache that was made anew has not found its counters yet.
+        if counters(relation).is_none() {
             return added;
         }
         let mut level = (*(*relation).pgstat_info).trans;

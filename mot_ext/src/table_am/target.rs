@@ -32,8 +32,8 @@ unsafe impl Sync for RowMemory {}
 
 static ROW_MEMORY: RowMemory = RowMemory(Cell::new(std::ptr::null_mut()));
 
-/// Forms the row of a slot and hands its body to `action`, which runs no code of users: the memory is the process's
-/// one for this.
+/// Forms the row of a slot and hands its body to `action`, which runs no code of users. The memory
+/// is the process's one for this.
 ///
 /// # Safety
 /// A filled slot of the table's row type.
@@ -41,8 +41,8 @@ pub unsafe fn with_body<R>(
     slot: *mut pg_sys::TupleTableSlot,
     action: impl FnOnce(&[u8]) -> R,
 ) -> R {
-    // SAFETY: the context lives as long as the process, and has neither children nor callbacks. What an error leaves
-    // in it goes at the next row.
+    // SAFETY: the context lives as long as the process, and has neither children nor callbacks.
+    // What an error leaves in it goes at the next row.
     unsafe {
         let mut memory = ROW_MEMORY.0.get();
         if memory.is_null() {

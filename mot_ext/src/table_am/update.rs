@@ -1,4 +1,5 @@
-//! Changed rows, with heapam's answers. The loop that waits is heapam's: the row's queue, then the owner.
+//! Changed rows, with heapam's answers. The loop that waits is heapam's: the row's queue, then the
+//! owner.
 use super::failure::{self, Refusal, by_own_command, is_too_young};
 use super::slot::{self, Shown};
 use super::{lock, resolve, target};
@@ -75,6 +76,7 @@ pub unsafe fn update(
                 version::count_update(relation);
                 let shown = Shown {
                     relation: target.oid(),
+                    table: target.table,
                     row,
                     version: new,
                 };
@@ -132,7 +134,7 @@ unsafe fn change(
             continue;
         };
         queue.release();
-        match or_raise(xact::current().enter(session, &PgClock, table, row, version)) {
+        match target.enter_once(row, version) {
             Entered::Done => {}
             Entered::Duplicate(index) => target.duplicate(index, row, Some(seen), version),
             Entered::Busy(by) => {
@@ -222,7 +224,7 @@ unsafe fn remove(
         if let Written::Done(_) = written {
             queue.release();
             if target.is_serializable {
-                serializable::deleted(target.oid(), row);
+                serializable::deleted(target.oid(), row, seen);
             }
             return Ok(());
         }
@@ -231,7 +233,8 @@ unsafe fn remove(
     }
 }
 
-/// What is asked before each attempt: whether the command may see the version, and so may the crosscheck snapshot.
+/// What is asked before each attempt: whether the command may see the version, and so may the
+/// crosscheck snapshot.
 ///
 /// # Safety
 /// The crosscheck snapshot is NULL or a registered MVCC snapshot.
@@ -248,7 +251,8 @@ unsafe fn check(target: &Target, row: Slot, seen: VersionRef, asked: Asked) -> R
     Ok(())
 }
 
-/// After an attempt that was not made: waits, so that it is made again, or says why it is not to be.
+/// After an attempt that was not made: waits, so that it is made again, or says why it is not to
+/// be.
 fn wait_or_refuse(
     target: &Target,
     row: Slot,

@@ -2,7 +2,7 @@
 use crate::clock::{PgClock, PgSnapshot};
 use crate::errors;
 use crate::fdw::serializable::{self, Reader};
-use mot_engine::{Now, Session, Slot, TableRef, VersionRef};
+use mot_engine::{Now, Session, Slot, Snapshot, TableRef, VersionRef};
 use pgrx::pg_sys::{self, SnapshotType::*};
 
 /// How rows are seen.
@@ -24,24 +24,29 @@ pub enum Keeping {
 }
 
 impl View {
-    /// The view of a registered snapshot on an open relation. Raises 0A000 for a snapshot that reads unfinished
-    /// or dead work.
+    /// The view of a registered snapshot on an open relation. Raises 0A000 for a snapshot that
+    /// reads dead work; who scans under SnapshotDirty asks for no view.
     ///
     /// # Safety
     /// The snapshot stays registered, or active, as long as the view is used.
     #[allow(non_upper_case_globals)]
-    pub unsafe fn new(relation: pg_sys::Oid, snapshot: pg_sys::Snapshot) -> View {
+    pub unsafe fn new(relation: pg_sys::Oid, table: TableRef, snapshot: pg_sys::Snapshot) -> View {
         // SAFETY: the caller's snapshot.
         unsafe {
             match (*snapshot).snapshot_type {
                 SNAPSHOT_MVCC if serializable::is_on() => {
+                    refuse_older_than_copy(table, &PgSnapshot::new(snapshot));
                     View::Serializable(Reader::new(relation, snapshot))
                 }
-                SNAPSHOT_MVCC => View::Mvcc(PgSnapshot::new(snapshot)),
+                SNAPSHOT_MVCC => {
+                    let snapshot = PgSnapshot::new(snapshot);
+                    refuse_older_than_copy(table, &snapshot);
+                    View::Mvcc(snapshot)
+                }
                 SNAPSHOT_SELF => View::Now,
                 _ => errors::unsupported(
-                    "scans of memory-optimized tables that read unfinished or dead rows",
-                    "Give the table a primary key, by which its rows are found.",
+                    "scans of memory-optimized tables that read dead rows",
+                    "The views and functions of the schema mot tell of dead rows, and check tables.",
                 ),
             }
         }
@@ -76,5 +81,16 @@ impl View {
         if let View::Serializable(reader) = self {
             reader.begin_all();
         }
+    }
+}
+
+/// Raises 40001 where a snapshot would miss all rows: those of a copy that replay made are of the transaction that copied them
+/// (README, "Rewrites").
+pub fn refuse_older_than_copy(table: TableRef, snapshot: &PgSnapshot<'_>) {
+    if let Some(copied_by) = table.copied_by()
+        && copied_by >= snapshot.xmin()
+        && snapshot.running(copied_by)
+    {
+        errors::older_than_rewrite();
     }
 }

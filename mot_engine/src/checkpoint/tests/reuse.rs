@@ -2,6 +2,7 @@
 
 use super::super::reuse::PART_RATIO;
 use super::*;
+use crate::key::MissingValue;
 
 #[test]
 fn unchanged_ranges_stay_where_they_are() {
@@ -46,7 +47,8 @@ fn unchanged_ranges_stay_where_they_are() {
     assert!(most_parts > 2, "{most_parts}");
 }
 
-/// Of a range with few changes these alone are written, again and again, until a part has as many rows as the one before.
+/// Of a range with few changes these alone are written, again and again, until a part has as many
+/// rows as the one before.
 #[test]
 fn few_changes_cost_few_rows() {
     let disk = SimulatedDisk::new(8);
@@ -73,7 +75,8 @@ fn few_changes_cost_few_rows() {
     assert!(entries < 4 * rows, "{entries} written for {rows}");
 }
 
-/// What is taken over may be ahead of what was written now: a standby that has not replayed as far yet.
+/// What is taken over may be ahead of what was written now: a standby that has not replayed as far
+/// yet.
 #[test]
 fn the_end_of_what_is_taken_over_counts() {
     let disk = SimulatedDisk::new(8);
@@ -89,7 +92,8 @@ fn the_end_of_what_is_taken_over_counts() {
     write_from(&source, &disk, &mut context, Some(&base)).expect("writes");
     let manifest = read_manifest(&disk, 2).expect("is whole");
     assert_eq!(manifest.flushed, base.flushed);
-    // A redo position before the base's: rows without versions that it left out may be needed again.
+    // A redo position before the base's: rows without versions that it left out may be needed
+    // again.
     let base = Manifest {
         redo: Lsn(base.redo.0 + 1),
         ..base
@@ -103,13 +107,15 @@ fn the_end_of_what_is_taken_over_counts() {
     assert_eq!(written.ranges_reused, 0);
 }
 
-/// What a crash lost between the base's flushed and its redo position may be ours now: it counts as after the base.
+/// What a crash lost between the base's flushed and its redo position may be ours now: it counts as
+/// after the base.
 #[test]
 fn records_in_the_place_of_lost_ones_count_as_changes() {
     let disk = SimulatedDisk::new(8);
     write_made_up(&disk, 1, 1, 1, None).expect("writes");
     let mut base = read_manifest(&disk, 1).expect("is whole");
-    // At the end of a recovery the server has inserted records of its own, which a crash takes back. Changes of version 2 are there now.
+    // At the end of a recovery the server has inserted records of its own, which a crash takes
+    // back. Changes of version 2 are there now.
     base.redo = Lsn(2999);
     assert_eq!(base.flushed, redo_of(1));
     assert_eq!(changed_at(2, TableId(1), 16), 2);
@@ -243,6 +249,32 @@ fn version_4_is_read() {
     assert_eq!(Manifest::from_bytes(&old), Ok(written));
     disk.overwrite(&manifest_name(1), old);
     assert_eq!(read_all(&disk).expect("is whole"), Some(5));
+}
+
+/// Version 5 differs in its number alone, and holds no missing values.
+#[test]
+fn version_5_is_read() {
+    let disk = SimulatedDisk::new(12);
+    write_made_up(&disk, 5, 1, 1, None).expect("writes");
+    let mut written = read_manifest(&disk, 1).expect("is whole");
+    let as_version_5 = |manifest: &Manifest| {
+        let mut bytes = manifest.to_bytes().expect("memory");
+        bytes[4] = 5;
+        seal_bytes(&mut bytes);
+        bytes
+    };
+    let old = as_version_5(&written);
+    assert_eq!(Manifest::from_bytes(&old), Ok(written.clone()));
+    let indexes = written.tables.iter_mut().flat_map(|it| &mut it.indexes);
+    for index in indexes {
+        index.definition.missing = vec![MissingValue {
+            attnum: 1,
+            bytes: [7, 0, 0, 0].into(),
+        }];
+    }
+    let new = written.to_bytes().expect("memory");
+    assert_eq!(Manifest::from_bytes(&new), Ok(written.clone()));
+    assert!(Manifest::from_bytes(&as_version_5(&written)).is_err());
 }
 
 #[test]

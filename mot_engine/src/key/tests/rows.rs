@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::decimal::decimal;
+use super::missing::add_missing;
 use super::*;
 use crate::errors::EngineError;
 use crate::ids::FileKey;
@@ -15,6 +16,7 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..120),
         header in prop::option::of((0..40_u16, any::<bool>(), 20..40_u8)),
         kinds in prop::collection::vec(0..26_usize, 1..8),
+        missing in any::<u32>(),
     ) {
         let mut body = bytes;
         if let Some((natts, nulls, hoff)) = header
@@ -24,7 +26,8 @@ proptest! {
             body[2..4].copy_from_slice(&u16::from(nulls).to_le_bytes());
             body[4] = hoff;
         }
-        let definition = any_definition(&kinds);
+        let mut definition = any_definition(&kinds);
+        add_missing(&mut definition, missing);
         let mut key = KeyBuffer::new();
         let result = encode_row(&definition, &body, &mut key);
         if body.len() < BODY_HEADER_BYTES {
@@ -49,10 +52,12 @@ proptest! {
     #[test]
     fn definitions_survive_their_byte_form(
         kinds in prop::collection::vec(0..26_usize, 1..33),
+        missing in any::<u32>(),
         cut in any::<prop::sample::Index>(),
         flip in any::<(prop::sample::Index, u8)>(),
     ) {
-        let definition = any_definition(&kinds);
+        let mut definition = any_definition(&kinds);
+        add_missing(&mut definition, missing);
         let mut bytes = Vec::new();
         definition.write_bytes(&mut bytes).expect("valid");
         prop_assert_eq!(bytes.len(), definition.bytes_len());
@@ -217,7 +222,7 @@ fn layout_of(kind: KeyKind) -> AttributeLayout {
     }
 }
 
-fn definition_of(kinds: &[KeyKind]) -> IndexDefinition {
+pub(super) fn definition_of(kinds: &[KeyKind]) -> IndexDefinition {
     IndexDefinition {
         relation: 77,
         file: FileKey::NONE,
@@ -235,10 +240,11 @@ fn definition_of(kinds: &[KeyKind]) -> IndexDefinition {
             })
             .collect(),
         layout: kinds.iter().map(|kind| layout_of(*kind)).collect(),
+        missing: Vec::new(),
     }
 }
 
-fn any_definition(kinds: &[usize]) -> IndexDefinition {
+pub(super) fn any_definition(kinds: &[usize]) -> IndexDefinition {
     definition_of(
         &kinds
             .iter()
@@ -248,7 +254,7 @@ fn any_definition(kinds: &[usize]) -> IndexDefinition {
 }
 
 /// A heap tuple as heap_form_tuple lays it out.
-fn build_body(
+pub(super) fn build_body(
     layout: &[AttributeLayout],
     values: &[Option<&[u8]>],
     short_headers: bool,
@@ -328,7 +334,7 @@ fn bits_of_transaction_information_are_passed_over() {
 }
 
 #[test]
-fn attributes_beyond_the_tuple_are_null() {
+fn attributes_beyond_the_tuple_are_told_from_null() {
     let kinds = [KeyKind::Int4, KeyKind::Text, KeyKind::Int8];
     let definition = definition_of(&kinds);
     let body = build_body(
@@ -337,7 +343,7 @@ fn attributes_beyond_the_tuple_are_null() {
         true,
     );
     let mut reader = BodyReader::new(&definition.layout, &body).expect("header");
-    assert_eq!(reader.attribute(3).expect("absent"), Attribute::Null);
+    assert_eq!(reader.attribute(3).expect("absent"), Attribute::Beyond);
     assert_eq!(reader.attribute(2).expect("text"), Attribute::Bytes(b"abc"));
     assert_eq!(
         reader.attribute(1).expect("going back"),

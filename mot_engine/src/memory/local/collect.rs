@@ -1,7 +1,9 @@
-//! Garbage of one process: retiring what others may still read, freeing it when they are gone, and leaving the rest to everybody.
+//! Garbage of one process: retiring what others may still read, freeing it when they are gone, and
+//! leaving the rest to everybody.
 //!
-//! A retired block is freed when two epochs have passed since it was (`epoch.rs`), by the process that retired it, or as an orphan by whoever collects
-//! next (`orphan.rs`). Nobody else touches a process's garbage, and what is in here is the only thing that touches this one's.
+//! A retired block is freed when two epochs have passed since it was (`epoch.rs`), by the process
+//! that retired it, or as an orphan by whoever collects next (`orphan.rs`). Nobody else touches a
+//! process's garbage, and what is in here is the only thing that touches this one's.
 
 use super::LocalMemory;
 use crate::memory::account::Purpose;
@@ -16,7 +18,8 @@ use std::alloc::Layout;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
-/// Retired blocks between two attempts to free some: the scan of the epoch table costs then little for each.
+/// Retired blocks between two attempts to free some: the scan of the epoch table costs then little
+/// for each.
 const COLLECT_EVERY_BLOCKS: usize = 64;
 /// Retired bytes between two attempts: large blocks shall not wait for sixty-three others.
 const COLLECT_EVERY_BYTES: usize = 1 << 20;
@@ -30,8 +33,8 @@ const COLLECTS_ON_LEAVE: usize = 3;
 /// Blocks that a process may keep when it is idle, or leave without waiting: what one visit to the
 /// orphans frees.
 const FEW_BLOCKS: usize = PAGES_PER_VISIT * ORPHANS_PER_PAGE;
-/// How long a process that leaves waits for those who are pinned, before it leaves more than that to others: nearly all pins are shorter, and
-/// orphans take memory that a full arena may not have.
+/// How long a process that leaves waits for those who are pinned, before it leaves more than that
+/// to others. Nearly all pins are shorter, and orphans take memory that a full arena may not have.
 const PATIENCE_ON_LEAVE: Duration = Duration::from_secs(1);
 
 /// How much garbage a process had at a moment.
@@ -42,11 +45,12 @@ pub struct GarbageAt {
 }
 
 impl LocalMemory {
-    /// Gives a block back that others may still be reading: it is freed when all who are pinned now have unpinned.
-    /// Never fails.
+    /// Gives a block back that others may still be reading: it is freed when all who are pinned now
+    /// have unpinned. Never fails.
     ///
     /// # Safety
-    /// As for `free`, except that others who are pinned may still read it; nobody can find it any more.
+    /// As for `free`, except that others who are pinned may still read it; nobody can find it any
+    /// more.
     pub unsafe fn retire(&self, at: NonNull<u8>, bytes: usize, purpose: Purpose) {
         debug_assert!(self.memory.contains(at));
         if is_broken("memory: retiring what others may read") {
@@ -208,8 +212,9 @@ impl LocalMemory {
         }
     }
 
-    /// Waits until all who are pinned now have unpinned: what was made unreachable before is used by nobody then. The caller is not pinned.
-    /// `pause` is called meanwhile; it may unwind or not return.
+    /// Waits until all who are pinned now have unpinned: what was made unreachable before is used
+    /// by nobody then. The caller is not pinned. `pause` is called meanwhile; it may unwind or not
+    /// return.
     pub fn wait_for_pinned(&self, mut pause: impl FnMut()) {
         debug_assert!(!self.is_pinned(), "would wait for itself");
         let epochs = self.memory.epochs();
@@ -226,8 +231,9 @@ impl LocalMemory {
         }
     }
 
-    /// Gives back all that this process holds: its cache, its counts, and its garbage, to be freed by whoever collects
-    /// next. For a process that will be idle. If somebody is pinned and the garbage is much, it waits up to a second.
+    /// Gives back all that this process holds: its cache, its counts, and its garbage, to be freed
+    /// by whoever collects next. For a process that will be idle. If somebody is pinned and the
+    /// garbage is much, it waits up to a second.
     pub fn flush(&self) {
         self.collect_patiently(GarbageAt::default(), PATIENCE_ON_LEAVE);
         while let Some((retired, stamp)) = self.with_garbage(Garbage::pop) {
@@ -248,7 +254,8 @@ impl LocalMemory {
     }
 
     fn free_retired(&self, retired: Retired) {
-        // SAFETY: whoever retired the block promised all but that pinned processes may read it; those are gone.
+        // SAFETY: whoever retired the block promised all but that pinned processes may read it;
+        // those are gone.
         unsafe { self.free(retired.at, retired.bytes, retired.purpose) };
     }
 

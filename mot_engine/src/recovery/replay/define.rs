@@ -45,6 +45,11 @@ impl Replayer {
                 }
                 raise_ids(session, TableId(id.0 + 1), IndexId(0));
             }
+            DefinitionChange::HoldsCopies { table } => {
+                if let Some(table) = self.table(session, table, lsn)? {
+                    table.storage().copied_by.store(xid.0, Ordering::Release);
+                }
+            }
             DefinitionChange::DropTable { table } => {
                 if let Some(table) = self.table(session, table, lsn)? {
                     let storage = table.storage();

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// An index that is dropped and made again and again, before the reclaimer comes by: on the server each drop gives a place back at its end.
+/// An index that is dropped and made again and again, before the reclaimer comes by: on the server
+/// each drop gives a place back at its end.
 #[test]
 fn dropped_indexes_give_their_places_back() {
     let mut world = World::new(1);
@@ -115,8 +116,8 @@ fn make_indexes(session: &Session, clock: &TestClock<'_>, open: &mut Open, relat
     }
 }
 
-/// The same of indexes that were logged, and whose making was rolled back then: the end of that gave their places back. What the transaction has made that is
-/// being replayed is not among them.
+/// The same of indexes that were logged, and whose making was rolled back then: the end of that
+/// gave their places back. What the transaction has made that is being replayed is not among them.
 #[test]
 fn indexes_rolled_back_give_their_places_back() {
     let mut world = World::new(1);
@@ -152,7 +153,8 @@ fn indexes_rolled_back_give_their_places_back() {
     let session = engine.join().expect("joins");
     engine.set_state(State::Replaying);
     let mut replayer = Replayer::new(1);
-    // With one place taken and two for each of these, the second index of some transaction finds none.
+    // With one place taken and two for each of these, the second index of some transaction finds
+    // none.
     let mut settled = 0;
     for (lsn, entry) in &wal.entries {
         for (_, xid) in rolled_back.iter().filter(|(end, _)| end < lsn) {
@@ -187,8 +189,9 @@ fn indexes_rolled_back_give_their_places_back() {
     assert_eq!(relations, [1001, 1004, 1005]);
 }
 
-/// Tables and indexes that came and went between a checkpoint's redo position and the moment at which it copied definitions are not made again: there would be no place
-/// for the one, and no memory for the other, beside what came after them.
+/// Tables and indexes that came and went between a checkpoint's redo position and the moment at
+/// which it copied definitions are not made again: there would be no place for the one, and no
+/// memory for the other, beside what came after them.
 #[test]
 fn what_was_gone_when_the_checkpoint_looked_is_not_made_again() {
     const GONE: u32 = 5000;
@@ -292,8 +295,9 @@ fn text_image(bytes: usize) -> Vec<u8> {
     body
 }
 
-/// A state whose key is too long for an index is none of its business if it was gone for everybody before the index was made, or came when the
-/// index was dropped. Replay and a start may have both, and who makes an index before the sweeper has come by has the former.
+/// A state whose key is too long for an index is none of its business if it was gone for everybody
+/// before the index was made, or came when the index was dropped. Replay and a start may have both,
+/// and who makes an index before the sweeper has come by has the former.
 #[test]
 fn keys_too_long_for_an_index_of_another_time() {
     for (has_checkpoints, is_swept) in [(false, true), (true, true), (false, false), (true, false)]
@@ -355,7 +359,8 @@ fn keys_too_long_for_an_index_of_another_time() {
             let built = open
                 .transaction
                 .create_index(session, clock, table, &by_text, xid);
-            // Nobody is told that the sweeper need not come by, so the index is kept from those who would see the long state.
+            // Nobody is told that the sweeper need not come by, so the index is kept from those who
+            // would see the long state.
             let is_beside = matches!(built, Ok(Build::DoneBesideOlder(_)));
             assert!(is_beside != is_swept && built.is_ok(), "{built:?}");
         });
@@ -400,8 +405,9 @@ fn keys_too_long_for_an_index_of_another_time() {
     }
 }
 
-/// What a standby's old snapshots see is gone on the server that made the index, to which they are unknown: replay meets it, and keeps the index from them. There is
-/// nothing to keep it from where every state has a key.
+/// What a standby's old snapshots see is gone on the server that made the index, to which they are
+/// unknown: replay meets it, and keeps the index from them. There is nothing to keep it from where
+/// every state has a key.
 #[test]
 fn an_index_over_states_that_only_a_standby_has() {
     const INDEX: u32 = 1000;
@@ -469,7 +475,8 @@ fn an_index_over_states_that_only_a_standby_has() {
     }
 }
 
-/// A log that makes and drops tables, as jobs do that make one each time: how many there are is no matter to the next one.
+/// A log that makes and drops tables, as jobs do that make one each time: how many there are is no
+/// matter to the next one.
 #[cfg(debug_assertions)]
 #[test]
 fn many_tables_are_replayed_one_by_one() {

@@ -246,6 +246,7 @@ pub(super) fn index(relation: u32, attnum: u16, unique: bool) -> IndexDefinition
             };
             attnum.into()
         ],
+        missing: Vec::new(),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Steps at random: a transaction begins, writes, defines, logs, commits or aborts; the sweeper comes by.
+//! Steps at random: a transaction begins, writes, defines, logs, commits or aborts; the sweeper
+//! comes by.
 
 use super::*;
 
@@ -45,7 +46,8 @@ impl World {
         open.transaction.commit(&self.session);
     }
 
-    /// From here on it has committed; others learn that later, as where a commit waits for a standby.
+    /// From here on it has committed; others learn that later, as where a commit waits for a
+    /// standby.
     fn write_commit_record(&mut self, at: usize) {
         let open = &mut self.open[at];
         open.ended = true;

@@ -1,5 +1,4 @@
 //! Giving an index another access method: in the catalog, and in the entry of the relation cache.
-use crate::ddl::nodes;
 use crate::ddl::refuse::raise;
 use crate::pg::version;
 use pgrx::{PgSqlErrorCode, pg_sys};
@@ -106,6 +105,9 @@ pub unsafe fn replace_routine(index: pg_sys::Relation) {
     // SAFETY: an open index's entry (caller) has a routine. Core keeps an entry with one of these
     // marks, at its place, to the end of the (sub)transaction that set the mark.
     unsafe {
+        if (*index).rd_refcnt != 1 {
+            in_use(index);
+        }
         let stays = (*index).rd_createSubid != NOT_IN_SUBTRANSACTION
             || version::first_file_subtransaction(index) != NOT_IN_SUBTRANSACTION;
         if stays {
@@ -119,6 +121,20 @@ pub unsafe fn replace_routine(index: pg_sys::Relation) {
         }
         refresh_routine(index);
     }
+}
+
+/// Raises for an index that somebody else has open: his calls would go to the other access method's
+/// functions.
+fn in_use(index: pg_sys::Relation) -> ! {
+    let name = crate::storage::name_of(index);
+    raise(
+        PgSqlErrorCode::ERRCODE_OBJECT_IN_USE,
+        format!(
+            "cannot change the access method of index \"{name}\" because it is being used by active queries in this session"
+        ),
+        None,
+        None,
+    )
 }
 
 fn install_callbacks() {
@@ -145,7 +161,7 @@ unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _: *m
 
 unsafe extern "C-unwind" fn on_subtransaction(
     event: pg_sys::SubXactEvent::Type,
-    _this: pg_sys::SubTransactionId,
+    this: pg_sys::SubTransactionId,
     _parent: pg_sys::SubTransactionId,
     _: *mut c_void,
 ) {
@@ -165,6 +181,12 @@ unsafe extern "C-unwind" fn on_subtransaction(
                 }
             }
             SUBXACT_EVENT_COMMIT_SUB => {
+                // Core throws an entry away after this if the subtransaction made its index and
+                // dropped it.
+                replaced.retain(|one| {
+                    let entry = &*one.entry;
+                    entry.rd_createSubid != this || entry.rd_droppedSubid == NOT_IN_SUBTRANSACTION
+                });
                 for one in replaced.iter_mut() {
                     one.level = one.level.min(level - 1);
                 }
@@ -233,15 +255,6 @@ pub unsafe fn indexes_of(table: pg_sys::Oid) -> Vec<pg_sys::Oid> {
         pg_sys::relation_close(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
         indexes
     }
-}
-
-/// The name of a relation, for a message.
-///
-/// # Safety
-/// An open relation.
-pub unsafe fn name_of(relation: pg_sys::Relation) -> String {
-    // SAFETY: the caller's relation is open.
-    nodes::name(unsafe { &(*(*relation).rd_rel).relname })
 }
 
 /// Raises for a row that a lock of the caller's keeps in the catalog.

@@ -1,16 +1,17 @@
 //! The moments in which core must see a btree where the engine's index is.
 //!
-//! The catalog names our access method for each index, and core asks for btree by name or oid in
-//! some places that no operator class reaches. All of them are here. An index is shown as a btree
-//! in this process's memory (`flips`), where core looks at its cache entry, and also in the catalog
-//! where core makes a text of it.
+//! The catalog names our access method for each index. Core asks for btree by name or oid in some
+//! places that no operator class reaches. All of them are here. Where core looks at an index's
+//! cache entry, it is shown as a btree in this process's memory (`flips`). Where core makes a text
+//! of it, the catalog shows it so, too.
 //!
 //! - **ALTER COLUMN TYPE, SET EXPRESSION, ALTER ATTRIBUTE ... CASCADE** (all versions). Core
 //!   writes the column's indexes out by `pg_get_indexdef`, drops them, and reads the text again
 //!   without a hook (tablecmds.c, RememberIndexForRebuilding). Shown in memory and catalog; the
 //!   indexes are dropped, the new ones become ours when they are made.
 //! - **ADD CONSTRAINT ... USING INDEX** (all versions). Core raises `index "x" is not a btree`
-//!   (parse_utilcmd.c, transformIndexConstraint). Shown in memory.
+//!   (parse_utilcmd.c, transformIndexConstraint). Shown in memory; and so is the index of that name
+//!   which ALTER COLUMN TYPE makes earlier in the statement.
 //! - **ADD PRIMARY KEY, UNIQUE, and CREATE INDEX on a partitioned table** (all versions). Core
 //!   compares access methods when it looks for indexes of the partitions to attach (index.c,
 //!   CompareIndexInfo); without a match makes a second one. Shown in memory.
@@ -21,25 +22,26 @@
 //! - **INSERT ... ON CONFLICT** (15 to 17). Core raises `unexpected non-btree speculative
 //!   unique index` (index.c, BuildSpeculativeIndexInfo). Shown in memory (`on_conflict`).
 //! - **REFRESH MATERIALIZED VIEW CONCURRENTLY** (15 to 17). Core looks for a unique btree
-//!   (matview.c, is_usable_unique_index). It is refused: it makes a temporary table of the
-//!   view's access method.
+//!   (matview.c, is_usable_unique_index). Shown in memory (`concurrently`).
 //!
 //! What is changed in the catalog is part of the transaction: an error or a rollback takes it back.
 //! A statement takes the locks here that it takes in core, in core's order, before it changes
 //! anything.
 use super::access_method::{self, Method, indexes_of};
 use super::flips::{self, Flips};
-use super::whose_index::{self, Rows};
+use super::whose_index;
 use super::{After, Published, defaults};
 use crate::ddl::refuse::unsupported;
 use crate::ddl::{identity, inheritance, nodes};
 use crate::pg::version;
 use crate::storage;
+use crate::table_am::BecomesHeap;
 use pgrx::pg_sys::AlterTableType::*;
 use pgrx::pg_sys::ConstrType::*;
 use pgrx::pg_sys::NodeTag::T_Constraint;
 use pgrx::pg_sys::ObjectType::*;
 use pgrx::pg_sys::{self, AlterTableCmd};
+use std::ffi::CStr;
 
 /// The lock that keeps an index from being dropped.
 const SHARED: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
@@ -132,6 +134,7 @@ pub unsafe fn alter_table(
                     after
                         .flips
                         .push(write_out_as_btrees(command, relid, reaches));
+                    after.settings.get_or_insert_with(defaults::no_workers);
                 }
                 _ => {
                     if let Some(key) = key_of(command) {
@@ -146,7 +149,7 @@ pub unsafe fn alter_table(
 
 /// ALTER COLUMN TYPE and SET EXPRESSION: plain indexes on the column say btree in the catalog until
 /// core drops them. They are shown as btrees in memory, too, for as long: event triggers of
-/// `ddl_command_start` can use them.
+/// `ddl_command_start` can use them. Parallel workers could not, so there are none.
 unsafe fn write_out_as_btrees(
     command: *mut AlterTableCmd,
     relid: pg_sys::Oid,
@@ -240,7 +243,11 @@ unsafe fn add_key(
         if !(*key).indexname.is_null() {
             let namespace = pg_sys::get_rel_namespace(relid);
             let index = pg_sys::get_relname_relid((*key).indexname, namespace);
-            return storage::is_mot_index(index).then(|| flips::show(&[index], SHARED));
+            return storage::is_mot_index(index).then(|| {
+                let flips = flips::show(&[index], SHARED);
+                flips.also(relid, CStr::from_ptr((*key).indexname));
+                flips
+            });
         }
         if !reaches || !is_partitioned(relid) {
             return None;
@@ -321,7 +328,9 @@ unsafe fn set_access_method(
     // SAFETY: a live command; the table is locked exclusively (caller), and so are its indexes.
     unsafe {
         let kind = pg_sys::get_rel_relkind(relid) as u8;
-        if kind != pg_sys::RELKIND_RELATION && kind != pg_sys::RELKIND_MATVIEW {
+        let has_rows = kind == pg_sys::RELKIND_RELATION || kind == pg_sys::RELKIND_MATVIEW;
+        // Core refuses to rewrite a system catalog.
+        if !has_rows || pg_sys::IsCatalogRelationOid(relid) {
             return;
         }
         // Without a name, from 17 on: the default.
@@ -338,6 +347,15 @@ unsafe fn set_access_method(
         if was_ours == is_ours {
             return;
         }
+        let is_said_twice = commands
+            .iter()
+            .filter(|command| (***command).subtype == AT_SetAccessMethod)
+            .nth(1)
+            .is_some();
+        if is_said_twice {
+            // Core refuses it.
+            return;
+        }
         if commands.len() > 1 {
             unsupported(
                 "SET ACCESS METHOD to or from memory-optimized tables cannot be combined with other subcommands",
@@ -348,25 +366,38 @@ unsafe fn set_access_method(
             defaults::refuse_change_to_ours(relid);
             after.published = Some(Published::Altered(relid));
         } else {
-            after.heap_table = Some(relid);
+            after.becomes_heap = Some(BecomesHeap::begin(relid));
         }
         let becomes = if is_ours { Method::Mot } else { Method::Btree };
-        for index in indexes_of(relid) {
-            change_for_good(relid, index, becomes);
+        let indexes = indexes_of(relid);
+        refuse_in_use(relid, &indexes);
+        for index in indexes {
+            change_for_good(index, becomes);
+        }
+    }
+}
+
+/// Raises 55006, as core will, if a query of this session still uses a table or one of its indexes: before anything is changed
+/// that such a query would see.
+unsafe fn refuse_in_use(table: pg_sys::Oid, indexes: &[pg_sys::Oid]) {
+    // SAFETY: the table is locked exclusively (caller), and so are its indexes; what is opened here is closed.
+    unsafe {
+        for relation in std::iter::once(&table).chain(indexes) {
+            let opened = pg_sys::RelationIdGetRelation(*relation);
+            pg_sys::CheckTableNotInUse(opened, c"ALTER TABLE".as_ptr());
+            pg_sys::RelationClose(opened);
         }
     }
 }
 
 /// Gives an index another access method; its entries are made by the build that follows.
-unsafe fn change_for_good(table: pg_sys::Oid, index: pg_sys::Oid, becomes: Method) {
+unsafe fn change_for_good(index: pg_sys::Oid, becomes: Method) {
     // SAFETY: the table is there and locked exclusively (caller); what is opened here is closed.
     unsafe {
         let none = pg_sys::NoLock as pg_sys::LOCKMODE;
         let opened = pg_sys::index_open(index, pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE);
         if becomes == Method::Mot {
-            let table = pg_sys::relation_open(table, none);
-            whose_index::refuse_unsupported(table, opened, Rows::AreWhole);
-            pg_sys::relation_close(table, none);
+            whose_index::refuse_unsupported(opened);
         }
         access_method::write(index, becomes);
         access_method::replace_routine(opened);

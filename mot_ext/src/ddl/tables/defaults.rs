@@ -1,7 +1,7 @@
 //! Which tables `default_table_access_method = mot` means, and which tables cannot be
 //! memory-optimized.
 //!
-//! - An extension's own tables stay heap tables, unless its script says USING mot: its C code may
+//! - An extension's own tables stay heap tables, unless its script says USING mot. Its C code may
 //!   write them by `heap_insert`, which asks no access method. So do tables that logical decoding
 //!   reads as catalogs.
 //! - Temporary and unlogged tables are heap tables under the default, and refused where a statement
@@ -57,7 +57,8 @@ pub unsafe fn create_table(node: *mut pg_sys::CreateStmt) -> Option<*mut Node> {
     }
 }
 
-/// Whether CREATE TABLE may make a memory-optimized table. A partition may have the method of its parent.
+/// Whether CREATE TABLE may make a memory-optimized table. A partition may have the method of its
+/// parent.
 ///
 /// # Safety
 /// A live node.
@@ -242,12 +243,23 @@ pub fn heap_for_script() -> Option<c_int> {
     if !is_default() {
         return None;
     }
-    // SAFETY: core undoes the level with the (sub)transaction if the script fails.
+    Some(set(SETTING, HEAP))
+}
+
+/// Lets no parallel worker start for this statement; what `restore` takes back. What is changed in the
+/// catalog for its time is explained in this process's memory alone.
+pub fn no_workers() -> c_int {
+    set(c"max_parallel_workers", c"0")
+}
+
+/// Gives a setting a value for this statement.
+fn set(name: &CStr, value: &CStr) -> c_int {
+    // SAFETY: core undoes the level with the (sub)transaction if the statement fails.
     unsafe {
         let level = pg_sys::NewGUCNestLevel();
         pg_sys::set_config_option(
-            SETTING.as_ptr(),
-            HEAP.as_ptr(),
+            name.as_ptr(),
+            value.as_ptr(),
             pg_sys::GucContext::PGC_USERSET,
             pg_sys::GucSource::PGC_S_SESSION,
             pg_sys::GucAction::GUC_ACTION_SAVE,
@@ -255,11 +267,11 @@ pub fn heap_for_script() -> Option<c_int> {
             0,
             false,
         );
-        Some(level)
+        level
     }
 }
 
-/// Ends what `heap_for_script` began.
+/// Ends what `heap_for_script` or `no_workers` began.
 pub fn restore(level: c_int) {
     // SAFETY: the level is the caller's own, and the innermost.
     unsafe { pg_sys::AtEOXact_GUC(true, level) };

@@ -12,12 +12,15 @@
 //!   follows.
 //! - An index that core drops meanwhile is closed by the object access hook, right before core
 //!   looks whether it is open.
+//! - A table that the statement writes anew has its indexes built anew, which must not be open: the
+//!   object access hook of the transient table closes them (make_new_heap in cluster.c).
 //! - An error leaves entries open; the transaction's end closes them. What shows them is taken back
 //!   before: in `Drop`, or in the callbacks of (sub)transactions.
 use super::access_method::Method;
 use pgrx::pg_sys;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
+use std::ffi::{CStr, CString};
 
 /// Room for a `BTMetaPageData` (`access/nbtree.h`), which is shorter.
 const TREE_DESCRIPTION: usize = 64;
@@ -27,12 +30,21 @@ struct Flip {
     index: pg_sys::Oid,
     entry: pg_sys::Relation,
     ours: pg_sys::Oid,
-    /// The nesting level of the subtransaction that holds the entry open.
+    /// The nesting level of the subtransaction that holds the entry open, and its list of what is.
     level: i32,
+    owner: pg_sys::ResourceOwner,
+}
+
+/// An index that is to be shown as a btree once it is made under a name.
+struct Awaited {
+    group: u64,
+    table: pg_sys::Oid,
+    name: CString,
 }
 
 struct State {
     flips: Vec<Flip>,
+    awaited: Vec<Awaited>,
     last_group: u64,
     has_callbacks: bool,
 }
@@ -42,6 +54,7 @@ struct Local(UnsafeCell<State>);
 unsafe impl Sync for Local {}
 static LOCAL: Local = Local(UnsafeCell::new(State {
     flips: Vec::new(),
+    awaited: Vec::new(),
     last_group: 0,
     has_callbacks: false,
 }));
@@ -69,6 +82,12 @@ pub unsafe fn show(indexes: &[pg_sys::Oid], lock: pg_sys::LOCKMODE) -> Flips {
     let flips = Flips {
         group: local().last_group,
     };
+    // SAFETY: the caller's.
+    unsafe { add(flips.group, indexes, lock) };
+    flips
+}
+
+unsafe fn add(group: u64, indexes: &[pg_sys::Oid], lock: pg_sys::LOCKMODE) {
     let ours = Method::Mot.oid();
     for index in indexes {
         // SAFETY: the index is there (caller); its entry stays open until `end`, or until an abort.
@@ -79,19 +98,57 @@ pub unsafe fn show(indexes: &[pg_sys::Oid], lock: pg_sys::LOCKMODE) -> Flips {
                 continue;
             }
             local().flips.push(Flip {
-                group: flips.group,
+                group,
                 index: *index,
                 entry,
                 ours,
                 level: pg_sys::GetCurrentTransactionNestLevel(),
+                owner: pg_sys::CurrentResourceOwner,
             });
             as_btree(entry);
         }
     }
-    flips
+}
+
+/// An index of a table was made, and is ours: shows it, if it is awaited.
+///
+/// # Safety
+/// Core has just made the index.
+pub unsafe fn created(table: pg_sys::Oid, index: pg_sys::Oid) {
+    if local().awaited.is_empty() {
+        return;
+    }
+    // SAFETY: core has the index open and locked; the name is palloc'd.
+    unsafe {
+        let name = pg_sys::get_rel_name(index);
+        if name.is_null() {
+            return;
+        }
+        let is_meant =
+            |awaited: &&Awaited| awaited.table == table && *awaited.name == *CStr::from_ptr(name);
+        let group = local()
+            .awaited
+            .iter()
+            .find(is_meant)
+            .map(|awaited| awaited.group);
+        pg_sys::pfree(name.cast());
+        if let Some(group) = group {
+            add(group, &[index], pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+        }
+    }
 }
 
 impl Flips {
+    /// Shows an index of this name, too, if the statement makes one: core drops an index that ALTER
+    /// TYPE changes, and makes another.
+    pub fn also(&self, table: pg_sys::Oid, name: &CStr) {
+        local().awaited.push(Awaited {
+            group: self.group,
+            table,
+            name: name.to_owned(),
+        });
+    }
+
     /// Whether it shows any index: an aborted transaction has ended it.
     #[cfg(not(feature = "pg18"))]
     pub fn is_in_force(&self) -> bool {
@@ -103,7 +160,21 @@ impl Flips {
         for flip in take(|flip| flip.group == self.group) {
             // SAFETY: the entry is open since `show`; no error has ended a transaction, or the flip
             // were gone.
-            unsafe { pg_sys::index_close(flip.entry, pg_sys::NoLock as pg_sys::LOCKMODE) };
+            unsafe { flip.close() };
+        }
+    }
+}
+
+impl Flip {
+    /// Closes the entry, in the name of who has opened it: a statement that drops the index may run in
+    /// a subtransaction.
+    unsafe fn close(self) {
+        // SAFETY: the entry is open since `show` (caller), so its owner is there.
+        unsafe {
+            let current = pg_sys::CurrentResourceOwner;
+            pg_sys::CurrentResourceOwner = self.owner;
+            pg_sys::index_close(self.entry, pg_sys::NoLock as pg_sys::LOCKMODE);
+            pg_sys::CurrentResourceOwner = current;
         }
     }
 }
@@ -113,6 +184,9 @@ impl Drop for Flips {
         // After `end` there is none. In an unwinding the transaction has not ended yet, so entries
         // are still open.
         take(|flip| flip.group == self.group);
+        local()
+            .awaited
+            .retain(|awaited| awaited.group != self.group);
     }
 }
 
@@ -120,7 +194,40 @@ impl Drop for Flips {
 pub fn release(index: pg_sys::Oid) {
     for flip in take(|flip| flip.index == index) {
         // SAFETY: the entry is open since `show`, see `Flips::end`.
-        unsafe { pg_sys::index_close(flip.entry, pg_sys::NoLock as pg_sys::LOCKMODE) };
+        unsafe { flip.close() };
+    }
+}
+
+/// Core has made a relation. If that is the transient table by which it writes a table anew, the
+/// table's indexes are shown as what they are: core has looked at them by then, and builds only
+/// those that nobody has open.
+///
+/// # Safety
+/// Core has the relation open.
+pub unsafe fn end_for_rewrite(relation: pg_sys::Oid) {
+    if !is_any_shown() {
+        return;
+    }
+    // SAFETY: the caller's relation; entries of shown indexes are open since `show`.
+    unsafe {
+        let made = pg_sys::RelationIdGetRelation(relation);
+        if made.is_null() {
+            return;
+        }
+        let name = CStr::from_ptr((*(*made).rd_rel).relname.data.as_ptr());
+        let table = name.to_bytes().strip_prefix(b"pg_temp_").and_then(|oid| {
+            let oid = std::str::from_utf8(oid).ok()?;
+            oid.parse().ok().map(pg_sys::Oid::from_u32)
+        });
+        // REFRESH MATERIALIZED VIEW CONCURRENTLY makes a temporary one, looks at the view's indexes
+        // after that, and keeps them.
+        let is_kept = (*(*made).rd_rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
+        pg_sys::RelationClose(made);
+        if let Some(table) = table.filter(|_| !is_kept) {
+            for flip in take(|flip| (*(*flip.entry).rd_index).indrelid == table) {
+                flip.close();
+            }
+        }
     }
 }
 

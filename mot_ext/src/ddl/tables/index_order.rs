@@ -2,15 +2,17 @@
 //! the catalog.
 //!
 //! The engine orders texts by their bytes. Where a key column's collation orders otherwise the
-//! index gives no order: no path over it is sorted, and MIN and MAX do not use it. Equality and IN
+//! index gives no order. No path over it is sorted, and MIN and MAX do not use it. Equality and IN
 //! need no order.
 //!
-//! An index that is shown as a btree (`flips`) is ours here: only for ours no row comparison
-//! becomes a condition.
+//! An index that is shown as a btree (`flips`) is ours here. Core makes a row comparison a condition
+//! of btrees alone: the planner takes our ordered indexes for such from 18 on. Before, the executor
+//! looks at the index itself, and raises.
 use super::access_method::Method;
 use super::{flips, whose_index};
 use crate::fdw::size::leave_out_young_indexes;
 use crate::pg::version;
+use crate::pg::version::index_am::ROW_COMPARISONS;
 use crate::storage;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -60,9 +62,15 @@ unsafe extern "C-unwind" fn describe_ours(
             if flips::is_shown((*index).indexoid) {
                 (*index).relam = ours;
             }
-            if (*index).relam == ours && !is_ordered(index) {
+            if (*index).relam != ours {
+                continue;
+            }
+            if !is_ordered(index) {
                 // Core asks `reverse_sort` without looking whether there is an order.
                 (*index).sortopfamily = std::ptr::null_mut();
+            } else if ROW_COMPARISONS {
+                // The description alone: what is executed is found by the index's oid.
+                (*index).relam = Method::Btree.oid();
             }
         }
         if storage::is_mot_table(relation) {

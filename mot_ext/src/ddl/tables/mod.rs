@@ -9,34 +9,49 @@
 //! | `names_back` | `USING mot_index` in a statement means btree |
 //! | `btree_moments`, `flips`, `on_conflict` | the moments in which core must see a btree |
 //! | `defaults` | `default_table_access_method = mot`, and what cannot be memory-optimized |
+//! | `concurrently` | DROP INDEX and REFRESH MATERIALIZED VIEW CONCURRENTLY |
 //! | `tablespace` | ALTER INDEX ... SET TABLESPACE |
+//! | `row_memory` | rows of BEFORE triggers beside data-modifying WITH parts |
 //! | `index_order` | what the planner may believe of the order of an index |
 //!
 //! May be called by the hooks of `ddl`, `compiled` and the planner; calls `storage`, and of `ddl`
 //! what looks at parse trees and locks.
 mod access_method;
 mod btree_moments;
+mod concurrently;
 mod defaults;
 mod flips;
 pub mod index_order;
 mod names_back;
 #[cfg(not(feature = "pg18"))]
 pub mod on_conflict;
+pub mod row_memory;
 mod tablespace;
 mod whose_index;
 
-use super::refuse::unsupported;
 use super::utility::{Statement, refuse_read_only};
 use super::{attached, identity, nodes};
-use crate::pg::version;
 use crate::storage;
+use crate::table_am::BecomesHeap;
 use flips::Flips;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::pg_sys::ObjectType::*;
 use std::ffi::{CStr, c_int};
 
-pub use whose_index::created;
+pub use concurrently::make_transient;
+
+/// The object access hook of a relation that was made.
+///
+/// # Safety
+/// Core has just made the relation, and has it open.
+pub unsafe fn created(relation: pg_sys::Oid) {
+    // SAFETY: the caller's relation.
+    unsafe {
+        concurrently::created(relation);
+        whose_index::created(relation);
+    }
+}
 
 /// What is to be done when core has done its part of a statement.
 #[derive(Default)]
@@ -45,8 +60,10 @@ pub struct After {
     flips: Vec<Flips>,
     /// Indexes whose files core may copy.
     moved: Vec<pg_sys::Oid>,
-    /// A table that becomes a heap table.
-    heap_table: Option<pg_sys::Oid>,
+    /// An index may have gone in a transaction of its own.
+    drops: bool,
+    /// A table becomes a heap table.
+    becomes_heap: Option<BecomesHeap>,
     /// The nest level of settings that hold for this statement.
     settings: Option<c_int>,
     /// A table whose changes may be published from now on, and cannot be.
@@ -65,7 +82,8 @@ impl After {
     fn is_nothing(&self) -> bool {
         self.flips.is_empty()
             && self.moved.is_empty()
-            && self.heap_table.is_none()
+            && !self.drops
+            && self.becomes_heap.is_none()
             && self.settings.is_none()
             && self.published.is_none()
     }
@@ -81,18 +99,17 @@ impl After {
         if let Some(level) = self.settings {
             defaults::restore(level);
         }
+        if self.drops {
+            concurrently::drop_ends();
+        }
         // SAFETY: the indexes' tables are locked since before the statement, the table since it was
         // altered.
         unsafe {
-            if self.heap_table.is_some() || !self.moved.is_empty() || self.published.is_some() {
+            if !self.moved.is_empty() || self.published.is_some() {
                 pg_sys::CommandCounterIncrement();
             }
             for index in self.moved {
                 tablespace::build_if_moved(index);
-            }
-            if let Some(table) = self.heap_table {
-                // Core looked whether it needs one while it was ours.
-                version::make_toast_table(table);
             }
             let published = self.published.map(|table| match table {
                 Published::Named(name) => identity::lookup(name),
@@ -139,12 +156,15 @@ pub unsafe fn before(statement: &mut Statement) -> Option<After> {
                 );
             }
             T_AlterTableStmt => alter_table(statement, node.cast(), &mut after),
+            T_AlterObjectSchemaStmt => after.published = moved_to_schema(node.cast()),
             T_AlterTableMoveAllStmt => after.moved = tablespace::indexes_in(node.cast()),
             T_CreateExtensionStmt | T_AlterExtensionStmt => {
                 after.settings = defaults::heap_for_script();
             }
-            T_DropStmt => refuse_drop_concurrently(node.cast()),
-            T_RefreshMatViewStmt => refuse_refresh_concurrently(node.cast()),
+            T_DropStmt => after.drops = concurrently::drop_begins(node.cast()),
+            T_RefreshMatViewStmt => {
+                replace(statement, concurrently::refresh(node.cast(), &mut after));
+            }
             _ => {}
         }
         (!after.is_nothing()).then_some(after)
@@ -195,43 +215,24 @@ unsafe fn alter_table(
     }
 }
 
-/// DROP INDEX CONCURRENTLY commits before the index is gone for everybody.
-unsafe fn refuse_drop_concurrently(node: *mut pg_sys::DropStmt) {
-    // SAFETY: a live node of this type (caller); its objects are lists of names.
+/// ALTER TABLE ... SET SCHEMA: a publication may mean all tables of the schema.
+unsafe fn moved_to_schema(node: *mut pg_sys::AlterObjectSchemaStmt) -> Option<Published> {
+    // SAFETY: a live node of this type (caller), whose table has a name.
     unsafe {
-        if (*node).removeType != OBJECT_INDEX || !(*node).concurrent {
-            return;
+        if (*node).objectType != OBJECT_TABLE {
+            return None;
         }
-        for names in nodes::items::<pg_sys::List>((*node).objects) {
-            if storage::is_mot_index(super::drop::named(names)) {
-                unsupported(
-                    "DROP INDEX CONCURRENTLY is not supported on memory-optimized tables",
-                    "Use DROP INDEX: it only waits for running statements and takes no time itself.",
-                );
-            }
-        }
+        let table = identity::lookup((*node).relation);
+        (table != pg_sys::InvalidOid).then_some(Published::Altered(table))
     }
 }
 
-/// REFRESH MATERIALIZED VIEW CONCURRENTLY makes a temporary table of the view's access method.
-unsafe fn refuse_refresh_concurrently(node: *mut pg_sys::RefreshMatViewStmt) {
-    // SAFETY: a live node of this type (caller).
-    unsafe {
-        if (*node).concurrent && storage::is_mot_table(identity::lookup((*node).relation)) {
-            unsupported(
-                "REFRESH MATERIALIZED VIEW CONCURRENTLY is not supported on memory-optimized views",
-                "Leave CONCURRENTLY out, or make the view USING heap.",
-            );
-        }
-    }
-}
-
-/// A relation is being dropped: its storage goes with it.
-pub fn dropped(relation: pg_sys::Oid) {
+/// A relation is being dropped: its storage goes with it. `flags`: core's of the deletion.
+pub fn dropped(relation: pg_sys::Oid, flags: c_int) {
     if storage::is_mot_table(relation) {
         storage::drop_table(relation);
     } else if storage::is_mot_index(relation) {
         flips::release(relation);
-        storage::drop_index(relation);
+        concurrently::index_dropped(relation, flags);
     }
 }

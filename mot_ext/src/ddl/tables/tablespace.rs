@@ -3,12 +3,13 @@
 //!
 //! The engine knows an index by its file. The new one has no index behind it, and using it is an
 //! error. So the index is built anew in the same statement, which drops what the old file had.
+use crate::ddl::refuse::raise;
 use crate::ddl::{identity, latest, nodes};
-use crate::pg::version;
+use crate::pg::{text, version};
 use crate::storage;
-use pgrx::pg_sys;
 use pgrx::pg_sys::AlterTableType::AT_SetTableSpace;
 use pgrx::pg_sys::ObjectType::OBJECT_INDEX;
+use pgrx::{PgSqlErrorCode, pg_sys};
 
 /// The index that ALTER INDEX, or ALTER TABLE with an index's name, moves to another tablespace, if
 /// it is ours.
@@ -54,21 +55,48 @@ pub unsafe fn indexes_in(node: *mut pg_sys::AlterTableMoveAllStmt) -> Vec<pg_sys
             tablespace
         };
         let found = latest::select(
-            "SELECT oid FROM pg_catalog.pg_class WHERE relkind = 'i' AND reltablespace = $1 ORDER BY oid",
+            "SELECT oid, relowner FROM pg_catalog.pg_class WHERE relkind = 'i' AND reltablespace = $1 ORDER BY oid",
             &[recorded.into()],
-            |row| row.get::<pg_sys::Oid>(1),
+            |row| Some((row.get::<pg_sys::Oid>(1)?, row.get::<pg_sys::Oid>(2)?)),
         );
-        let ours: Vec<_> = found
-            .into_iter()
-            .flatten()
-            .filter(|index| storage::is_mot_index(*index) && version::owns_class(*index))
-            .collect();
+        let owners = pg_sys::roleSpecsToIds((*node).roles);
+        let is_meant = |(index, owner): &(pg_sys::Oid, pg_sys::Oid)| {
+            storage::is_mot_index(*index)
+                && version::owns_class(*index)
+                && (owners.is_null() || pg_sys::list_member_oid(owners, *owner))
+        };
+        let meant = found.into_iter().flatten().filter(is_meant);
+        let ours: Vec<_> = meant.map(|(index, _)| index).collect();
+        let lock = pg_sys::ShareLock as pg_sys::LOCKMODE;
         for index in &ours {
             let table = pg_sys::IndexGetRelation(*index, true);
-            pg_sys::LockRelationOid(table, pg_sys::ShareLock as pg_sys::LOCKMODE);
+            if !(*node).nowait {
+                pg_sys::LockRelationOid(table, lock);
+            } else if !pg_sys::ConditionalLockRelationOid(table, lock) {
+                not_available(table);
+            }
         }
         ours
     }
+}
+
+/// Raises 55P03 in core's words.
+fn not_available(table: pg_sys::Oid) -> ! {
+    // SAFETY: a catalog look-up, of a table that may be gone.
+    let name = unsafe {
+        let name = pg_sys::get_rel_name(table);
+        if name.is_null() {
+            String::new()
+        } else {
+            text::from_c(name)
+        }
+    };
+    raise(
+        PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE,
+        format!("aborting because lock on relation \"{name}\" is not available"),
+        None,
+        None,
+    )
 }
 
 /// Builds an index whose file core has copied; one that kept its file is left alone.

@@ -7,7 +7,8 @@
 //!
 //! What the engine cannot index is refused here, by the catalog's own description of the index. No
 //! statement, dump or library gets around it.
-use super::access_method::{self, Method, name_of};
+use super::access_method::{self, Method};
+use super::flips;
 use crate::ddl::nodes;
 use crate::ddl::refuse::unsupported;
 use crate::{keys, storage};
@@ -18,15 +19,6 @@ const BYTE_FAMILIES: [pg_sys::Oid; 2] = [
     pg_sys::TEXT_PATTERN_BTREE_FAM_OID,
     pg_sys::BPCHAR_PATTERN_BTREE_FAM_OID,
 ];
-
-/// What an index's definition may not count on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Rows {
-    /// Rows from before an ADD COLUMN may lack the column, whose value is in the catalog.
-    MayLackColumns,
-    /// The statement writes every row anew.
-    AreWhole,
-}
 
 /// The object access hook of a relation that was made: an index of a memory-optimized table becomes
 /// the engine's.
@@ -40,6 +32,7 @@ pub unsafe fn created(relation: pg_sys::Oid) {
     // SAFETY: the entry is core's own, open, and valid: nothing has invalidated it since it was
     // made.
     unsafe {
+        flips::end_for_rewrite(relation);
         if kind_of_open(relation) != pg_sys::RELKIND_INDEX
             || storage::index_method() == pg_sys::InvalidOid
         {
@@ -49,17 +42,16 @@ pub unsafe fn created(relation: pg_sys::Oid) {
         let index = pg_sys::RelationIdGetRelation(relation);
         let table = (*(*index).rd_index).indrelid;
         if storage::is_mot_table(table) {
-            let opened = pg_sys::relation_open(table, pg_sys::NoLock as pg_sys::LOCKMODE);
-            refuse_unsupported(opened, index, Rows::MayLackColumns);
+            refuse_unsupported(index);
             if (*(*index).rd_rel).relam != Method::Mot.oid() {
                 access_method::write(relation, Method::Mot);
                 access_method::refresh_routine(index);
             }
-            pg_sys::relation_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
             if storage::has_storage(relation) {
                 // Core gave it the file of an index that it drops, and builds nothing.
                 storage::rebuild_reused_index(table, relation);
             }
+            flips::created(table, relation);
         }
         pg_sys::RelationClose(index);
     }
@@ -82,27 +74,15 @@ unsafe fn kind_of_open(relation: pg_sys::Oid) -> u8 {
 /// Raises 0A000 for an index that the engine cannot keep.
 ///
 /// # Safety
-/// An open table and an open index of it.
-pub unsafe fn refuse_unsupported(table: pg_sys::Relation, index: pg_sys::Relation, rows: Rows) {
-    // SAFETY: the caller's relations are open.
+/// An open index.
+pub unsafe fn refuse_unsupported(index: pg_sys::Relation) {
+    // SAFETY: the caller's index is open.
     unsafe {
         refuse_method((*(*index).rd_rel).relam);
         refuse_form(index);
-        let form = &*(*index).rd_index;
-        let columns = form.indkey.values.as_slice(form.indnatts as usize);
-        for (position, column) in columns.iter().enumerate() {
+        let columns = (*(*index).rd_index).indnatts as usize;
+        for position in 0..columns {
             refuse_key(index, position);
-            let attribute = &nodes::attributes(table)[*column as usize - 1];
-            if rows == Rows::MayLackColumns && attribute.atthasmissing {
-                unsupported(
-                    format!(
-                        "column \"{}\" of memory-optimized table \"{}\" cannot be indexed yet: older rows lack it",
-                        nodes::name(&attribute.attname),
-                        name_of(table)
-                    ),
-                    "Have the rows written anew first: ALTER TABLE ... SET ACCESS METHOD heap, and then back to mot.",
-                );
-            }
         }
     }
 }
@@ -126,12 +106,6 @@ unsafe fn refuse_form(index: pg_sys::Relation) {
     unsafe {
         let form = &*(*index).rd_index;
         let columns = form.indkey.values.as_slice(form.indnatts as usize);
-        if !form.indisready {
-            unsupported(
-                "CREATE INDEX CONCURRENTLY and REINDEX CONCURRENTLY are not supported on memory-optimized tables",
-                "Leave CONCURRENTLY out: the index is built in memory, with writers kept out meanwhile.",
-            );
-        }
         if form.indisexclusion {
             unsupported(
                 "exclusion constraints are not supported on memory-optimized tables",

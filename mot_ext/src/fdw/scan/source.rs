@@ -9,6 +9,8 @@ use crate::fdw::private::Private;
 use crate::fdw::serializable::Reading;
 use crate::fdw::tuple;
 use crate::pg::interrupts;
+use crate::relation::Relation;
+use crate::storage;
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
     Direction, EngineError, IndexId, IndexRef, IndexScan, KeyRange, RowScan, Session,
@@ -260,6 +262,9 @@ impl IndexSource {
 }
 
 fn find_index(session: &Session, table: TableRef, oid: pg_sys::Oid) -> IndexRef {
+    if !table.key().is_foreign_table() {
+        return Relation::closed(oid).with(|index| storage::index(table, index));
+    }
     match session.find_index(table, oid.to_u32(), &PgClock) {
         Some(index) => index,
         // SAFETY: a look into the catalog; a name is not kept.

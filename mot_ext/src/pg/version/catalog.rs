@@ -52,6 +52,23 @@ pub unsafe fn make_toast_table(table: pg_sys::Oid) {
     }
 }
 
+/// A callback of RangeVarGetRelidExtended: raises unless the user may refresh the materialized view.
+#[pgrx::pg_guard]
+pub unsafe extern "C-unwind" fn may_refresh(
+    relation: *const pg_sys::RangeVar,
+    relid: pg_sys::Oid,
+    old_relid: pg_sys::Oid,
+    argument: *mut std::ffi::c_void,
+) {
+    // SAFETY: core's own callback with core's own arguments.
+    unsafe {
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        pg_sys::RangeVarCallbackOwnsTable(relation, relid, old_relid, argument);
+        #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+        pg_sys::RangeVarCallbackMaintainsTable(relation, relid, old_relid, argument);
+    }
+}
+
 /// The subtransaction that gave an open relation the first of its new files in this transaction.
 pub unsafe fn first_file_subtransaction(relation: pg_sys::Relation) -> pg_sys::SubTransactionId {
     // SAFETY: an open relation (caller).

@@ -119,3 +119,15 @@ pub unsafe fn sum_up(estate: *mut pg_sys::EState) {
         (*estate).es_total_processed += (*estate).es_processed;
     }
 }
+
+/// Gives an executor state of ours its plan's list of rights, in which core's functions look up which columns are changed.
+pub unsafe fn give_permissions(estate: *mut pg_sys::EState) {
+    // On 15 they are in the range table.
+    #[cfg(feature = "pg15")]
+    let _ = estate;
+    #[cfg(not(feature = "pg15"))]
+    // SAFETY: a state with its plan (caller).
+    unsafe {
+        (*estate).es_rteperminfos = (*(*estate).es_plannedstmt).permInfos;
+    }
+}

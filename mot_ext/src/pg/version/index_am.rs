@@ -7,6 +7,47 @@ pub const BTREE_SUPPORT_FUNCTIONS: u16 = if cfg!(feature = "pg18") { 6 } else { 
 /// `BTOPTIONS_PROC` of access/nbtree.h.
 pub const BTREE_OPTIONS_FUNCTION: u16 = 5;
 
+/// Begins a scan of all that an index has.
+///
+/// # Safety
+/// An open table, an open index of it, and a snapshot that stays registered or is none that has to be.
+pub unsafe fn begin_scan_of_all(
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+    snapshot: pg_sys::Snapshot,
+) -> pg_sys::IndexScanDesc {
+    // SAFETY: the caller's.
+    unsafe {
+        let scan = pg_sys::index_beginscan(
+            table,
+            index,
+            snapshot,
+            #[cfg(feature = "pg18")]
+            std::ptr::null_mut(),
+            0,
+            0,
+        );
+        pg_sys::index_rescan(scan, std::ptr::null_mut(), 0, std::ptr::null_mut(), 0);
+        scan
+    }
+}
+
+/// Whether core's executor gives row comparisons to an index of any access method.
+pub const ROW_COMPARISONS: bool = cfg!(feature = "pg18");
+
+/// Counts searches of an index scan for EXPLAIN ANALYZE (since 18).
+#[inline]
+pub unsafe fn count_searches(_scan: pg_sys::IndexScanDesc, _searches: u64) {
+    #[cfg(feature = "pg18")]
+    // SAFETY: a live scan (caller); core gives it counters where it wants them.
+    unsafe {
+        let counters = (*_scan).instrument;
+        if !counters.is_null() {
+            (*counters).nsearches += _searches;
+        }
+    }
+}
+
 /// Says what 18 does not take for granted of an index with btree's classes.
 #[cfg_attr(not(feature = "pg18"), allow(unused_variables))]
 pub fn describe(routine: &mut pg_sys::IndexAmRoutine) {

@@ -21,27 +21,50 @@ pub fn count_scan(counts: &mut pg_sys::PgStat_TableCounts) {
     }
 }
 
-/// A scan of all rows gives a row.
-pub fn count_row_read(counts: &mut pg_sys::PgStat_TableCounts) {
+/// A scan gives rows: of all, or an index's entries.
+pub fn count_rows_read(counts: &mut pg_sys::PgStat_TableCounts, rows: i64) {
     #[cfg(feature = "pg15")]
     {
-        counts.t_tuples_returned += 1;
+        counts.t_tuples_returned += rows;
     }
     #[cfg(not(feature = "pg15"))]
     {
-        counts.tuples_returned += 1;
+        counts.tuples_returned += rows;
     }
 }
 
-/// An index scan gives a row of the table.
-pub fn count_row_fetched(counts: &mut pg_sys::PgStat_TableCounts) {
+/// An index scan gives rows of the table.
+pub fn count_rows_fetched(counts: &mut pg_sys::PgStat_TableCounts, rows: i64) {
     #[cfg(feature = "pg15")]
     {
-        counts.t_tuples_fetched += 1;
+        counts.t_tuples_fetched += rows;
     }
     #[cfg(not(feature = "pg15"))]
     {
-        counts.tuples_fetched += 1;
+        counts.tuples_fetched += rows;
+    }
+}
+
+/// Makes the first file of a relation that has just become a heap table.
+pub unsafe fn set_new_heap_file(
+    relation: pg_sys::Relation,
+    file: *const FileName,
+    persistence: std::ffi::c_char,
+    frozen_below: *mut pg_sys::TransactionId,
+    multixacts_from: *mut pg_sys::MultiXactId,
+) {
+    // SAFETY: as core calls the table's routine, which has every callback (caller).
+    unsafe {
+        let routine = &*(*relation).rd_tableam;
+        #[cfg(feature = "pg15")]
+        let set = routine.relation_set_new_filenode;
+        #[cfg(not(feature = "pg15"))]
+        let set = routine.relation_set_new_filelocator;
+        let set = set.expect("heap has it");
+        #[allow(ffi_unwind_calls)]
+        pg_sys::ffi::pg_guard_ffi_boundary(|| {
+            set(relation, file, persistence, frozen_below, multixacts_from)
+        });
     }
 }
 
@@ -58,8 +81,13 @@ pub unsafe fn count_update(relation: pg_sys::Relation) {
     }
 }
 
-/// A VACUUM of a table has ended.
-pub unsafe fn report_vacuum(relation: pg_sys::Relation, live_rows: i64) {
+/// A VACUUM of a table that began at a time has ended; since 18 the time that it took is counted.
+#[cfg_attr(not(feature = "pg18"), allow(unused_variables))]
+pub unsafe fn report_vacuum(
+    relation: pg_sys::Relation,
+    live_rows: i64,
+    began: pg_sys::TimestampTz,
+) {
     // SAFETY: an open relation (caller).
     unsafe {
         pg_sys::pgstat_report_vacuum(
@@ -68,7 +96,7 @@ pub unsafe fn report_vacuum(relation: pg_sys::Relation, live_rows: i64) {
             live_rows,
             0,
             #[cfg(feature = "pg18")]
-            pg_sys::GetCurrentTimestamp(),
+            began,
         )
     }
 }
@@ -132,6 +160,19 @@ pub fn file_number(file: &FileName) -> u32 {
     return file.relNode.to_u32();
     #[cfg(not(feature = "pg15"))]
     return file.relNumber.to_u32();
+}
+
+/// A file's tablespace as pg_class has it: 0 for the database's own.
+pub fn file_tablespace(file: &FileName) -> u32 {
+    #[cfg(feature = "pg15")]
+    let tablespace = file.spcNode;
+    #[cfg(not(feature = "pg15"))]
+    let tablespace = file.spcOid;
+    // SAFETY: a plain variable of this process.
+    match tablespace == unsafe { pg_sys::MyDatabaseTableSpace } {
+        true => 0,
+        false => tablespace.to_u32(),
+    }
 }
 
 /// The relation with a file, in a tablespace or the database's own (0); invalid if there is none.

@@ -1,0 +1,2 @@
+CREATE TABLE updated (id int PRIMARY KEY);
+SELECT make('by_update');

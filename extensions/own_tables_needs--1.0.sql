@@ -1,0 +1,1 @@
+CREATE TABLE own_tables.needs (id int PRIMARY KEY);

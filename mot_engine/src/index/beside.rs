@@ -1,0 +1,420 @@
+//! Filling an index beside writers, and proving that its keys are unique.
+//!
+//! The index is published, empty, before anything here begins. From then on every writer enters what he publishes, and whoever takes a
+//! version out removes its entries. What is left are the versions of those who had not seen the index: they are in their chains once
+//! all who were pinned at the publication have unpinned. mot_ext/src/index_am/README.md has the states, and why this suffices.
+//!
+//! A row is read, entered, and looked at again: its versions may go meanwhile, and whoever took one out has not found the entry. So an
+//! entry that no version of the chain needs any more is removed again, under the latch of its leaf, as after any other cleaning.
+
+use super::append_slot;
+use super::enter::{EntryOutcome, enter_at};
+use super::posting::{Posting, slots_of};
+use super::remove::remove_key;
+use crate::clock::Clock;
+use crate::errors::EngineError;
+use crate::ids::{Slot, Xid};
+use crate::key::{KeyBuffer, encode_row_if_any};
+use crate::memory::Urgency;
+use crate::row::{Anchor, Head, Judged, VersionRef, judge_maker};
+use crate::session::Session;
+use crate::sync::is_broken;
+use crate::table::{EntryForm, IndexRef, TableRef};
+use crate::transaction::NoClock;
+use mot_index::{Batch, Bound, Direction, Tree};
+
+/// Slots looked at between two pins.
+const SLOTS_PER_PIN: u64 = 256;
+/// Entries looked at between two pins.
+const ENTRIES_PER_PIN: usize = 256;
+
+impl Session {
+    /// Enters every row of a table in an index that is published. `pause` is called unpinned, again and again; it may unwind. Returns how many
+    /// entries were missing.
+    pub fn fill_index(
+        &self,
+        clock: &impl Clock,
+        table: TableRef,
+        index: IndexRef,
+        mut pause: impl FnMut(),
+    ) -> Result<u64, EngineError> {
+        if !is_broken("index builds: waiting for who is pinned") {
+            self.local.wait_for_pinned(&mut pause);
+        }
+        let mut filler = Filler {
+            session: self,
+            clock,
+            table,
+            index,
+            keys: Vec::new(),
+            scratch: KeyBuffer::new(),
+            added: 0,
+        };
+        // What comes behind is entered by whoever inserts it.
+        let end = table.slots_end().0;
+        let mut from = 0;
+        while from < end {
+            let to = (from + SLOTS_PER_PIN).min(end);
+            {
+                let _pin = self.local.pin();
+                for slot in (from..to).map(Slot) {
+                    if let Some(anchor) = table.anchor(slot) {
+                        filler.row(slot, anchor)?;
+                    }
+                }
+            }
+            pause();
+            from = to;
+        }
+        Ok(filler.added)
+    }
+
+    /// Two live rows with the same key of a unique index, if there are any: rows that committed transactions left, and those that unfinished ones below
+    /// `asked_from` make. Who has a later id has asked for uniqueness. Where it depends on an unfinished transaction, `wait` is called, unpinned:
+    /// `true` if that has ended, `false` to pass over the key. `pause` is called unpinned, again and again; both may unwind.
+    pub fn find_duplicate(
+        &self,
+        clock: &impl Clock,
+        (table, index): (TableRef, IndexRef),
+        asked_from: Xid,
+        mut wait: impl FnMut(Xid) -> bool,
+        mut pause: impl FnMut(),
+    ) -> Result<Option<[Slot; 2]>, EngineError> {
+        if !index.is_unique() {
+            return Ok(None);
+        }
+        let mut finder = Finder {
+            session: self,
+            clock,
+            table,
+            index,
+            asked_from,
+            scratch: KeyBuffer::new(),
+            rows: Vec::new(),
+        };
+        if is_broken("index builds: those who run") {
+            finder.asked_from = Xid(0);
+        }
+        let mut batch = Batch::with_capacity(ENTRIES_PER_PIN);
+        let mut from: Option<(Vec<u8>, bool)> = None;
+        loop {
+            let bound = match &from {
+                None => Bound::Start,
+                Some((key, true)) => Bound::Excluded(key),
+                Some((key, false)) => Bound::Included(key),
+            };
+            match finder.batch(bound, &mut batch)? {
+                Looked::On(Some(key)) => from = Some((key, true)),
+                Looked::On(None) => return Ok(None),
+                Looked::Duplicate(rows) => return Ok(Some(rows)),
+                Looked::Open(key, xid) => from = Some((key, !wait(xid))),
+            }
+            pause();
+        }
+    }
+
+    /// The oid of an index that a writer has just been told of, if the table still has it: it may be dropped and freed beside him.
+    pub fn index_oid(&self, table: TableRef, index: IndexRef) -> Option<u32> {
+        let _pin = self.local.pin();
+        let is_there = table.all_indexes().any(|other| other == index);
+        is_there.then(|| index.relation_oid())
+    }
+
+    /// Tells writers that the server's catalog has an index as dead: it is asked for uniqueness no more.
+    pub fn index_is_dead(&self, table: TableRef, relation: u32) {
+        let _pin = self.local.pin();
+        table
+            .all_indexes()
+            .filter(|index| index.relation_oid() == relation)
+            .for_each(IndexRef::set_dead);
+    }
+}
+
+/// A key of a row, without suffix.
+struct RowKey {
+    bytes: KeyBuffer,
+    has_null: bool,
+}
+
+struct Filler<'a, C> {
+    session: &'a Session,
+    clock: &'a C,
+    table: TableRef,
+    index: IndexRef,
+    keys: Vec<RowKey>,
+    scratch: KeyBuffer,
+    added: u64,
+}
+
+impl<C: Clock> Filler<'_, C> {
+    /// Enters the keys of a row. The caller is pinned.
+    fn row(&mut self, slot: Slot, anchor: &Anchor) -> Result<(), EngineError> {
+        let before = anchor.head();
+        let has_keyless = self.collect(before)?;
+        if self.keys.is_empty() {
+            return Ok(());
+        }
+        let only = before.version();
+        let is_alone = only.is_some_and(|only| only.next().is_none());
+        let has_moved = self.keys.len() > 1 || has_keyless;
+        if has_moved && !is_broken("index builds: saying that keys have moved") {
+            self.mark_moved(slot, anchor);
+        }
+        for number in 0..self.keys.len() {
+            self.enter(slot, number)?;
+            let may_have_gone = !is_alone || !anchor.head().same_chain(before);
+            if may_have_gone && !is_broken("index builds: looking at the row again") {
+                self.remove_if_gone(slot, number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Collects the different keys of a chain. True: some version has none. A version that may be the row's after all that runs must have one.
+    fn collect(&mut self, head: Head) -> Result<bool, EngineError> {
+        self.keys.clear();
+        let mut has_keyless = false;
+        let mut may_be_current = true;
+        let chain = std::iter::successors(head.version(), VersionRef::next);
+        for version in chain.filter(|version| !version.is_lock()) {
+            let verdict = judge_maker(version, self.clock);
+            if verdict == Judged::Aborted {
+                continue;
+            }
+            let is_needed = may_be_current;
+            may_be_current &= verdict == Judged::Running;
+            if version.is_tombstone() {
+                continue;
+            }
+            let mut bytes = KeyBuffer::new();
+            let has_null = if is_needed {
+                self.session
+                    .encode_key(self.index, version.body(), &mut bytes)?
+                    .0
+            } else {
+                self.session
+                    .encode_key_if_any(self.index, version.body(), &mut bytes)?
+                    .0
+            };
+            if bytes.is_empty() {
+                has_keyless = true;
+                continue;
+            }
+            let is_known = |known: &RowKey| known.bytes.as_slice() == bytes.as_slice();
+            if !self.keys.iter().any(is_known) {
+                self.keys
+                    .try_reserve(1)
+                    .map_err(|_| EngineError::OutOfProcessMemory)?;
+                self.keys.push(RowKey { bytes, has_null });
+            }
+        }
+        Ok(has_keyless)
+    }
+
+    /// From now on scans of the row compare keys, and whoever takes a version out removes its entries. Before they are made.
+    fn mark_moved(&self, slot: Slot, anchor: &Anchor) {
+        let mut latched = anchor.latch();
+        // The slot may be its next taker's by now, who waits for an empty head.
+        if !latched.head.is_empty() {
+            latched.head = latched.head.with_flags(Head::KEYS_MOVED);
+        }
+        drop(latched);
+        self.table.set_dirty(slot);
+    }
+
+    fn enter(&mut self, slot: Slot, number: usize) -> Result<(), EngineError> {
+        let RowKey { bytes, has_null } = &mut self.keys[number];
+        let memory = self.session.tree_memory(Urgency::Ordinary);
+        // SAFETY: the caller is pinned.
+        let tree = unsafe { Tree::new(&self.index.storage().root, &memory) };
+        let form = self.index.form(*has_null);
+        let length = bytes.len();
+        if form == EntryForm::Suffixed {
+            append_slot(bytes, slot)?;
+        }
+        let mut is_there = false;
+        if let Some(value) = tree.get(bytes.as_slice()) {
+            slots_of(value, |other| is_there |= other == slot);
+        }
+        if is_there {
+            bytes.truncate(length);
+            return Ok(());
+        }
+        let (session, table, index) = (self.session, self.table, self.index);
+        // SAFETY: no spot; pinned.
+        let entered = unsafe {
+            enter_at::<NoClock>(
+                session,
+                table,
+                index,
+                form,
+                &tree,
+                None,
+                bytes,
+                &mut self.scratch,
+                slot,
+                None,
+            )?
+        };
+        debug_assert!(entered == EntryOutcome::Done, "asked without a clock");
+        self.added += 1;
+        bytes.truncate(length);
+        Ok(())
+    }
+
+    /// Removes an entry again if no version of the row has its key any more.
+    fn remove_if_gone(&mut self, slot: Slot, number: usize) -> Result<(), EngineError> {
+        let RowKey { bytes, has_null } = &mut self.keys[number];
+        let (session, table, index) = (self.session, self.table, self.index);
+        remove_key(
+            session,
+            table,
+            index,
+            *has_null,
+            bytes,
+            &mut self.scratch,
+            slot,
+            None,
+        )
+    }
+}
+
+/// Where a look at some entries ended.
+enum Looked {
+    /// At this key; none: at the last.
+    On(Option<Vec<u8>>),
+    /// At a key of two live rows.
+    Duplicate([Slot; 2]),
+    /// At a key on which a transaction decides.
+    Open(Vec<u8>, Xid),
+}
+
+/// How many rows have a key.
+enum Holders {
+    One,
+    Two([Slot; 2]),
+    Open(Xid),
+}
+
+/// Whether a row has a key.
+#[derive(Copy, Clone)]
+enum Holds {
+    No,
+    Yes,
+    /// Unless this transaction decides otherwise.
+    Open(Xid),
+}
+
+struct Finder<'a, C> {
+    session: &'a Session,
+    clock: &'a C,
+    table: TableRef,
+    index: IndexRef,
+    asked_from: Xid,
+    scratch: KeyBuffer,
+    rows: Vec<(Slot, Head, Holds)>,
+}
+
+impl<C: Clock> Finder<'_, C> {
+    fn batch(&mut self, bound: Bound<'_>, batch: &mut Batch) -> Result<Looked, EngineError> {
+        let _pin = self.session.local.pin();
+        let memory = self.session.tree_memory(Urgency::Ordinary);
+        // SAFETY: pinned while it is used.
+        let tree = unsafe { Tree::new(&self.index.storage().root, &memory) };
+        tree.scan_batch(bound, Direction::Forward, batch);
+        for (key, value) in batch.iter() {
+            // An entry with one row needs no look, nor does one of a key with a NULL.
+            if Posting::of(value).is_none() {
+                continue;
+            }
+            match self.holders(key, value)? {
+                Holders::One => {}
+                Holders::Two(rows) => return Ok(Looked::Duplicate(rows)),
+                Holders::Open(xid) => return Ok(Looked::Open(key.to_vec(), xid)),
+            }
+        }
+        if batch.is_exhausted() {
+            return Ok(Looked::On(None));
+        }
+        let last = batch.len().checked_sub(1);
+        Ok(Looked::On(last.map(|at| batch.get(at).0.to_vec())))
+    }
+
+    /// How many of an entry's rows have its key at one moment: who is in the way may have gone before the next came.
+    fn holders(&mut self, key: &[u8], value: u64) -> Result<Holders, EngineError> {
+        loop {
+            self.rows.clear();
+            let mut slots = Ok(());
+            let rows = &mut self.rows;
+            slots_of(value, |slot| {
+                slots = rows.try_reserve(1);
+                if slots.is_ok() {
+                    rows.push((slot, Head::empty(), Holds::No));
+                }
+            });
+            slots.map_err(|_| EngineError::OutOfProcessMemory)?;
+            for at in 0..self.rows.len() {
+                let (head, holds) = self.holds(self.rows[at].0, key)?;
+                (self.rows[at].1, self.rows[at].2) = (head, holds);
+            }
+            self.rows.retain(|row| !matches!(row.2, Holds::No));
+            let (table, rows) = (self.table, &self.rows);
+            let [first, second, ..] = rows[..] else {
+                return Ok(Holders::One);
+            };
+            let is_open = |row: &(Slot, Head, Holds)| match row.2 {
+                Holds::Open(xid) => Some(xid),
+                _ => None,
+            };
+            // One after the other was looked at: both must still be as they were.
+            let is_same = |row: &(Slot, Head, Holds)| {
+                table
+                    .anchor(row.0)
+                    .is_some_and(|anchor| anchor.head().same_chain(row.1))
+            };
+            if let Some(xid) = rows.iter().find_map(is_open) {
+                return Ok(Holders::Open(xid));
+            }
+            if is_same(&first) && is_same(&second) {
+                return Ok(Holders::Two([first.0, second.0]));
+            }
+        }
+    }
+
+    /// Whether a row has the key, and at which head. The caller is pinned.
+    fn holds(&mut self, slot: Slot, key: &[u8]) -> Result<(Head, Holds), EngineError> {
+        let Some(anchor) = self.table.anchor(slot) else {
+            return Ok((Head::empty(), Holds::No));
+        };
+        let definition = self.session.definition(self.index)?;
+        let head = anchor.head();
+        let mut running = None;
+        let mut has_running_key = false;
+        let chain = std::iter::successors(head.version(), VersionRef::next);
+        for version in chain.filter(|version| !version.is_lock()) {
+            let verdict = judge_maker(version, self.clock);
+            if verdict == Judged::Aborted {
+                continue;
+            }
+            let has_key = !version.is_tombstone() && {
+                encode_row_if_any(definition, version.body(), &mut self.scratch)?;
+                self.scratch.as_slice() == key
+            };
+            if verdict == Judged::Running {
+                running.get_or_insert(version.xid());
+                has_running_key |= has_key && version.xid() < self.asked_from;
+                continue;
+            }
+            return Ok(match (has_key, running) {
+                (true, None) => (head, Holds::Yes),
+                (true, Some(xid)) => (head, Holds::Open(xid)),
+                (false, Some(xid)) if has_running_key => (head, Holds::Open(xid)),
+                (false, _) => (head, Holds::No),
+            });
+        }
+        Ok(match running {
+            Some(xid) if has_running_key => (head, Holds::Open(xid)),
+            _ => (head, Holds::No),
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! Who has replaced, deleted or locked a state: what `xmax` of a heap tuple tells.
+
+use super::Session;
+use crate::clock::Clock;
+use crate::ids::{CommandId, Slot, Xid};
+use crate::row::{Judged, VersionRef, judge_maker};
+use crate::table::TableRef;
+
+/// Whose work lies upon a state.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub enum Upon {
+    /// Nobody's that counts.
+    Nothing,
+    /// A row lock that is held.
+    Lock(Xid),
+    /// A newer state, or the row's end.
+    State(Xid, CommandId),
+}
+
+impl Session {
+    /// What lies upon the newest state of the row that is the named one: the next state, unfinished
+    /// ones included, or else a row lock. A lock of the asker's own goes before others.
+    pub fn upon(
+        &self,
+        clock: &impl Clock,
+        table: TableRef,
+        slot: Slot,
+        is_named: impl Fn(VersionRef) -> bool,
+    ) -> Upon {
+        let _pin = self.local.pin();
+        let mut at = table
+            .anchor(slot)
+            .and_then(|anchor| anchor.head().version());
+        let mut upon = Upon::Nothing;
+        let mut is_own = false;
+        while let Some(version) = at {
+            at = version.next();
+            let judged = judge_maker(version, clock);
+            match (judged, version.is_lock()) {
+                (Judged::Aborted, _) | (Judged::Committed, true) => {}
+                (_, true) => {
+                    let is_better = upon == Upon::Nothing || judged == Judged::Mine && !is_own;
+                    if is_better && !matches!(upon, Upon::State(..)) {
+                        is_own = judged == Judged::Mine;
+                        upon = Upon::Lock(version.xid());
+                    }
+                }
+                (_, false) if !version.is_tombstone() && is_named(version) => return upon,
+                (_, false) => upon = Upon::State(version.xid(), version.cid()),
+            }
+        }
+        Upon::Nothing
+    }
+}

@@ -1,0 +1,252 @@
+//! How a compiled statement finds its rows: by a scan node of the wrapper's, or by one of core's on a table of the access method.
+//!
+//! Both become the same: conditions on an index's leading columns that the scan answers, and the rest, which is asked of each
+//! row. Of core's index conditions those on further columns, and those that a range holds only nearly, are among the rest, as
+//! `index_am` has core recheck them.
+use super::plain::{Scope, are_plain, calls_functions};
+use crate::fdw::{Key, Private, Test, items, list, membership, private};
+use crate::keys;
+use crate::relation::Relation;
+use pgrx::pg_sys;
+use pgrx::pg_sys::NodeTag::*;
+
+/// How rows are found. The expressions are the plan's.
+pub struct Access {
+    /// Index, direction and conditions, in the form of `fdw::private`.
+    private: *mut pg_sys::List,
+    /// Arguments of the conditions that have one.
+    pub arguments: Vec<*mut pg_sys::Expr>,
+    /// What the scan does not answer.
+    pub conditions: Vec<*mut pg_sys::Expr>,
+    /// What it does answer, for a state of a row that it did not find.
+    pub rechecks: Vec<*mut pg_sys::Expr>,
+    /// The index, if core opens and locks it: of a table of the access method.
+    pub index: pg_sys::Oid,
+}
+
+impl Access {
+    /// Of a scan of the wrapper's. `assigned`: the number of its last expressions that are assigned.
+    pub unsafe fn of_foreign(scan: *const pg_sys::ForeignScan) -> Access {
+        // SAFETY: a scan node of ours.
+        unsafe {
+            let private = Private::new((*scan).fdw_private);
+            let expressions = items::<pg_sys::Expr>((*scan).fdw_exprs);
+            let first_value = expressions.len() - private.assigned().len();
+            let first_condition = first_value - private.qual_count();
+            let mut conditions = items::<pg_sys::Expr>((*scan).scan.plan.qual);
+            conditions.extend(&expressions[first_condition..first_value]);
+            Access {
+                private: (*scan).fdw_private,
+                arguments: expressions[..first_condition].to_vec(),
+                conditions,
+                rechecks: items((*scan).fdw_recheck_quals),
+                index: pg_sys::InvalidOid,
+            }
+        }
+    }
+
+    /// Of a scan of all rows by core.
+    pub unsafe fn of_all(scan: *const pg_sys::SeqScan) -> Access {
+        // SAFETY: a scan node of core's; the list is made in the current memory context.
+        unsafe {
+            Access {
+                private: private::encode(pg_sys::InvalidOid, false, std::iter::empty()),
+                arguments: Vec::new(),
+                conditions: items(scan_of(scan.cast()).plan.qual),
+                rechecks: Vec::new(),
+                index: pg_sys::InvalidOid,
+            }
+        }
+    }
+
+    /// Of an index scan by core; `None` if one of its conditions is of no form known here.
+    pub unsafe fn of_index(scan: *const pg_sys::IndexScan) -> Option<Access> {
+        // SAFETY: a scan node of core's; the planner has locked the index, as this execution does.
+        unsafe {
+            let node = &*scan;
+            if !node.indexorderby.is_null() {
+                return None;
+            }
+            let is_backward = node.indexorderdir == pg_sys::ScanDirection::BackwardScanDirection;
+            let tests = items::<pg_sys::Expr>(node.indexqual);
+            let originals = items::<pg_sys::Expr>(node.indexqualorig);
+            if tests.len() != originals.len() {
+                return None;
+            }
+            let found = Relation::closed(node.indexid).with(|index| {
+                let mut found = Vec::with_capacity(tests.len());
+                for test in &tests {
+                    found.push(condition(index, *test)?);
+                }
+                Some((found, (*(*index).rd_index).indnkeyatts as usize))
+            });
+            let (found, columns) = found?;
+            let chosen = choose(&found, columns);
+            // Ahead of the others, as core's recheck is: a policy's condition may be among them, and another one may tell of a row by its error.
+            let rest = (0..found.len()).filter(|at| !chosen.contains(at) || found[*at].is_inexact);
+            let mut conditions: Vec<_> = rest.map(|at| originals[at]).collect();
+            conditions.extend(items::<pg_sys::Expr>(scan_of(scan.cast()).plan.qual));
+            let keys = chosen.iter().map(|at| found[*at].key);
+            Some(Access {
+                private: private::encode(node.indexid, is_backward, keys),
+                arguments: chosen.iter().filter_map(|at| found[*at].argument).collect(),
+                conditions,
+                rechecks: originals,
+                index: node.indexid,
+            })
+        }
+    }
+
+    /// What the planner told the scan.
+    pub fn private(&self) -> Private {
+        // SAFETY: the list is `private::encode`'s.
+        unsafe { Private::new(self.private) }
+    }
+
+    /// Whether all its expressions may be compiled.
+    pub unsafe fn is_plain(&self, relation: u32) -> bool {
+        // SAFETY: expressions of a finished plan.
+        self.expressions()
+            .all(|part| unsafe { are_plain(list(part), Scope::Table(relation)) })
+    }
+
+    /// Whether an expression calls functions.
+    pub unsafe fn calls_functions(&self) -> bool {
+        // SAFETY: as above.
+        self.expressions()
+            .any(|part| unsafe { calls_functions(list(part).cast()) })
+    }
+
+    fn expressions(&self) -> impl Iterator<Item = &[*mut pg_sys::Expr]> {
+        [&self.arguments, &self.conditions, &self.rechecks]
+            .into_iter()
+            .map(Vec::as_slice)
+    }
+}
+
+/// The part that all scan nodes of core's have.
+pub unsafe fn scan_of<'a>(node: *const pg_sys::Plan) -> &'a pg_sys::Scan {
+    // SAFETY: a scan node, whose first field this is in every version.
+    unsafe { &*node.cast::<pg_sys::Scan>() }
+}
+
+/// The conditions that bound the scan: those that fix leading columns, then those on the next one.
+fn choose(found: &[Condition], columns: usize) -> Vec<usize> {
+    let mut chosen = Vec::new();
+    for column in 0..columns {
+        let of_column = || (0..found.len()).filter(move |at| found[*at].key.column == column);
+        let fixes = |at: &usize| {
+            let test = found[*at].key.test;
+            matches!(test, Test::Equal | Test::AnyOf | Test::IsNull)
+        };
+        match of_column().find(fixes) {
+            Some(fixing) => chosen.push(fixing),
+            None => {
+                chosen.extend(of_column());
+                break;
+            }
+        }
+    }
+    chosen
+}
+
+/// An index condition as a test of a key column.
+struct Condition {
+    key: Key,
+    argument: Option<*mut pg_sys::Expr>,
+    is_inexact: bool,
+}
+
+/// The test that an index condition is; `None`: none known here.
+unsafe fn condition(index: pg_sys::Relation, clause: *mut pg_sys::Expr) -> Option<Condition> {
+    // SAFETY: an index condition of core's, whose left side is a column of the index; casts by tag.
+    unsafe {
+        match (*clause.cast::<pg_sys::Node>()).type_ {
+            T_OpExpr => {
+                let clause = &*clause.cast::<pg_sys::OpExpr>();
+                let sides = items::<pg_sys::Expr>(clause.args);
+                compare(index, clause.opno, &sides, |strategy| {
+                    Some(Test::from_number(strategy))
+                })
+            }
+            T_ScalarArrayOpExpr => {
+                let clause = &*clause.cast::<pg_sys::ScalarArrayOpExpr>();
+                let sides = items::<pg_sys::Expr>(clause.args);
+                compare(index, clause.opno, &sides, |strategy| {
+                    (clause.useOr && strategy == Test::Equal as i32).then_some(Test::AnyOf)
+                })
+            }
+            T_NullTest => {
+                let clause = &*clause.cast::<pg_sys::NullTest>();
+                let test = match clause.nulltesttype {
+                    pg_sys::NullTestType::IS_NULL => Test::IsNull,
+                    _ => Test::IsNotNull,
+                };
+                Some(Condition {
+                    key: Key {
+                        column: column_of(clause.arg)?,
+                        test,
+                        argument_type: pg_sys::InvalidOid,
+                    },
+                    argument: None,
+                    is_inexact: false,
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A comparison of a column with a value, or with a list of values.
+unsafe fn compare(
+    index: pg_sys::Relation,
+    operator: pg_sys::Oid,
+    sides: &[*mut pg_sys::Expr],
+    test: impl Fn(i32) -> Option<Test>,
+) -> Option<Condition> {
+    let &[left, argument] = sides else {
+        return None;
+    };
+    // SAFETY: the caller's index, which has a class, a family and a collation for each key column.
+    unsafe {
+        let column = column_of(left)?;
+        let family = *(*index).rd_opfamily.add(column);
+        let member = membership(operator, family)?;
+        let test = test(member.strategy)?;
+        let own = *(*index).rd_opcintype.add(column);
+        let is_range = !matches!(test, Test::Equal | Test::AnyOf);
+        let collation = *(*index).rd_indcollation.add(column);
+        if is_range && !keys::is_key_order(family, collation) {
+            return None;
+        }
+        let (own_kind, kind) = (keys::kind(own)?, keys::kind(member.right)?);
+        let lies_near = is_range && keys::lies_near(own, member.right);
+        let is_same = own_kind == kind;
+        if !(is_same || lies_near || keys::converts(own, member.right)) {
+            return None;
+        }
+        Some(Condition {
+            key: Key {
+                column,
+                test,
+                argument_type: member.right,
+            },
+            argument: Some(argument),
+            is_inexact: lies_near && !is_same,
+        })
+    }
+}
+
+/// The index column, from 0, that the left side of an index condition is.
+unsafe fn column_of(left: *mut pg_sys::Expr) -> Option<usize> {
+    // SAFETY: an expression; casts by tag.
+    unsafe {
+        let mut node = left;
+        if (*node.cast::<pg_sys::Node>()).type_ == T_RelabelType {
+            node = (*node.cast::<pg_sys::RelabelType>()).arg;
+        }
+        let is_column = (*node.cast::<pg_sys::Node>()).type_ == T_Var;
+        let column = (*node.cast::<pg_sys::Var>()).varattno;
+        (is_column && column > 0).then_some(column as usize - 1)
+    }
+}

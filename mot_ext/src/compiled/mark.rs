@@ -1,0 +1,107 @@
+//! The serial of a plan of core's: what the wrapper's plans carry in their private lists.
+//!
+//! Core's nodes have no room for it, and a plan's address names another plan soon. So the planner's result gets one more
+//! entry in its list of what the plan depends on. Copies of the plan have it, too; the plan cache compares entries with the
+//! catalog cache that changed, and there is none of that number.
+//!
+//! The hook is a plain frame with nothing to drop: an error of the planner jumps over it.
+#![allow(ffi_unwind_calls)]
+use super::shape;
+use crate::fdw::{items, list, private};
+use crate::pg::guard;
+use crate::{relation, storage};
+use pgrx::pg_sys;
+use std::cell::Cell;
+use std::ffi::{c_char, c_int};
+
+/// The numbers of caches that do not exist: minus this, and minus the upper part of a serial.
+const MARK: i32 = 0x6d6f_7400;
+/// A process that has marked so many plans (2^40) marks no more.
+const SERIALS: u64 = 1 << 40;
+
+struct Previous(Cell<pg_sys::planner_hook_type>);
+// SAFETY: written while libraries are loaded; each process runs PostgreSQL's code on one thread.
+unsafe impl Sync for Previous {}
+static PREVIOUS: Previous = Previous(Cell::new(None));
+
+unsafe extern "C-unwind" {
+    // PostgreSQL's own function without pgrx's guard: see the module header.
+    #[link_name = "standard_planner"]
+    fn standard_plan(
+        query: *mut pg_sys::Query,
+        text: *const c_char,
+        options: c_int,
+        parameters: pg_sys::ParamListInfo,
+    ) -> *mut pg_sys::PlannedStmt;
+}
+
+/// Installs the hook.
+pub fn init() {
+    // SAFETY: single-threaded at load time.
+    unsafe {
+        PREVIOUS.0.set(pg_sys::planner_hook);
+        pg_sys::planner_hook = Some(plan);
+    }
+}
+
+unsafe extern "C-unwind" fn plan(
+    query: *mut pg_sys::Query,
+    text: *const c_char,
+    options: c_int,
+    parameters: pg_sys::ParamListInfo,
+) -> *mut pg_sys::PlannedStmt {
+    // SAFETY: as core calls it.
+    unsafe {
+        let plan = match PREVIOUS.0.get() {
+            Some(next) => next(query, text, options, parameters),
+            None => standard_plan(query, text, options, parameters),
+        };
+        if let Some(position) = shape::only_table(plan) {
+            guard::run(|| mark(plan, position));
+        }
+        plan
+    }
+}
+
+/// Gives a plan its serial, if its table is one of the access method.
+unsafe fn mark(plan: *mut pg_sys::PlannedStmt, position: u32) {
+    // SAFETY: a plan just made, whose tables are locked.
+    unsafe {
+        let entry = pg_sys::rt_fetch(position, (*plan).rtable);
+        let is_relation = (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION
+            && (*entry).relkind as u8 == pg_sys::RELKIND_RELATION;
+        if !is_relation || !relation::Relation::closed((*entry).relid).with(storage::is_table) {
+            return;
+        }
+        let serial = private::next_serial();
+        if serial >= SERIALS {
+            return;
+        }
+        let size = size_of::<pg_sys::PlanInvalItem>();
+        let item = pg_sys::palloc0(size).cast::<pg_sys::PlanInvalItem>();
+        (*item).type_ = pg_sys::NodeTag::T_PlanInvalItem;
+        (*item).cacheId = -(MARK + (serial >> 32) as i32);
+        (*item).hashValue = serial as u32;
+        let mut entries = items::<pg_sys::PlanInvalItem>((*plan).invalItems);
+        entries.push(item);
+        (*plan).invalItems = list(&entries);
+    }
+}
+
+/// The serial of a marked plan.
+#[inline]
+pub unsafe fn serial(plan: *const pg_sys::PlannedStmt) -> Option<u64> {
+    // SAFETY: a finished plan (caller), whose list has entries of this type.
+    unsafe {
+        let entries = (*plan).invalItems;
+        if entries.is_null() {
+            return None;
+        }
+        let last = (*(*entries).elements.add((*entries).length as usize - 1)).ptr_value;
+        let item = &*last.cast::<pg_sys::PlanInvalItem>();
+        let upper = (-item.cacheId).checked_sub(MARK)?;
+        (0..(SERIALS >> 32) as i32)
+            .contains(&upper)
+            .then_some(u64::from(upper as u32) << 32 | u64::from(item.hashValue))
+    }
+}

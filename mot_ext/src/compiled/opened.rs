@@ -1,0 +1,86 @@
+//! The open relations of an execution on a table of the access method: core counts on their entries what is read and changed.
+//!
+//! The wrapper's tables have no such counters: their relations stay closed but where core must find them in use.
+use crate::pg::version::table_am as version;
+use crate::table_am::{count_rows_found, scan_begins};
+use pgrx::pg_sys;
+
+/// A table and the index that is scanned, both open; NULL where there is none.
+#[derive(Clone, Copy)]
+pub struct Opened {
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+}
+
+impl Opened {
+    /// Nothing is open.
+    pub const NONE: Opened = Opened {
+        table: std::ptr::null_mut(),
+        index: std::ptr::null_mut(),
+    };
+
+    /// Opens a locked table, and its index if that is valid.
+    pub unsafe fn open(table: pg_sys::Oid, index: pg_sys::Oid) -> Opened {
+        // SAFETY: both are locked, so they exist.
+        unsafe {
+            let table = pg_sys::RelationIdGetRelation(table);
+            let index = match index {
+                pg_sys::InvalidOid => std::ptr::null_mut(),
+                index => pg_sys::RelationIdGetRelation(index),
+            };
+            Opened { table, index }
+        }
+    }
+
+    /// The open table.
+    pub fn table(&self) -> pg_sys::Relation {
+        self.table
+    }
+
+    /// Closes what is open. After an error PostgreSQL's resource owner does.
+    pub unsafe fn close(&mut self) {
+        // SAFETY: open relations, or NULL.
+        unsafe {
+            for relation in [self.index, self.table] {
+                if !relation.is_null() {
+                    pg_sys::RelationClose(relation);
+                }
+            }
+        }
+        *self = Opened::NONE;
+    }
+
+    /// Counts a scan that begins.
+    pub unsafe fn count_scan(&self) {
+        let scanned = if self.index.is_null() {
+            self.table
+        } else {
+            self.index
+        };
+        // SAFETY: an open relation.
+        unsafe { scan_begins(scanned) };
+    }
+
+    /// Counts the rows that the scan has given.
+    pub unsafe fn count_found(&self, rows: u64) {
+        // SAFETY: open relations.
+        unsafe { count_rows_found(self.table, self.index, rows as i64) };
+    }
+
+    /// Counts a row that was inserted.
+    pub unsafe fn count_insert(&self) {
+        // SAFETY: an open table.
+        unsafe { pg_sys::pgstat_count_heap_insert(self.table, 1) };
+    }
+
+    /// Counts a row that was changed or deleted.
+    pub unsafe fn count_change(&self, is_delete: bool) {
+        // SAFETY: an open table.
+        unsafe {
+            match is_delete {
+                true => pg_sys::pgstat_count_heap_delete(self.table),
+                false => version::count_update(self.table),
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Comparisons of rows, `(a, b) > (1, 2)`: since 18 core has an index of another access method than btree answer them, too.
+//!
+//! The scan key is a header with one subkey for each member. The members that lie one behind the other in the index, in one
+//! direction, give one end of a range. NULL decides by what is before it, so core evaluates the comparison over each row
+//! of the range.
+use super::keys::{Condition, comparison, has, is_of};
+use crate::fdw::Test;
+use mot_engine::key::IndexDefinition;
+use pgrx::pg_sys;
+
+/// Adds the conditions of a comparison of rows to those of its first column; none if the index cannot bound it.
+///
+/// # Safety
+/// An open index and a header of one of its columns, with subkeys.
+pub unsafe fn add(
+    conditions: &mut Vec<Condition>,
+    index: pg_sys::Relation,
+    definition: &IndexDefinition,
+    header: &pg_sys::ScanKeyData,
+) {
+    let first_at = conditions.len();
+    let first_column = usize::from(header.sk_attno as u16) - 1;
+    let mut member = header.sk_argument.cast_mut_ptr::<pg_sys::ScanKeyData>();
+    let mut is_whole = false;
+    for column in first_column..definition.columns.len() {
+        // SAFETY: a header's argument is an array of subkeys, of which the last says so.
+        let (key, found) = unsafe { (&*member, comparison(index, definition, column, &*member)) };
+        let goes_on = is_of(key, column)
+            && definition.columns[column].descending == definition.columns[first_column].descending;
+        let Some(mut condition) = found.filter(|found| goes_on && !found.is_inexact) else {
+            break;
+        };
+        condition.is_inexact = true;
+        if column > first_column {
+            condition.key.test = Test::RowGoesOn;
+        }
+        conditions.push(condition);
+        if has(key, pg_sys::SK_ROW_END) {
+            is_whole = true;
+            break;
+        }
+        // SAFETY: another subkey follows.
+        member = unsafe { member.add(1) };
+    }
+    // Rows that are equal as far as the index goes may pass by what it does not have.
+    if let Some(first) = conditions.get_mut(first_at)
+        && !is_whole
+    {
+        first.key.test = match first.key.test {
+            Test::Less => Test::LessEqual,
+            Test::Greater => Test::GreaterEqual,
+            test => test,
+        };
+    }
+}

@@ -1,0 +1,73 @@
+//! Values that key columns have in rows from before them.
+//!
+//! ADD COLUMN ... DEFAULT writes the value into `pg_attribute` and no row. An index's definition
+//! takes it from there when the index is built. It holds for as long as there are such rows. Core
+//! takes it out of the catalog only when it writes all rows anew, into another file.
+use crate::{errors, keys};
+use mot_engine::EngineError;
+use mot_engine::key::{KeyBuffer, KeyColumn, KeyKind, KeyValue, MissingValue, encode_value};
+use pgrx::pg_sys;
+
+/// The missing values of key columns of an open table, in the form of an index's definition.
+/// Raises 54000 where one is too long for a key.
+///
+/// # Safety
+/// An open table with these columns.
+pub unsafe fn missing_values(heap: pg_sys::Relation, columns: &[KeyColumn]) -> Vec<MissingValue> {
+    let mut missing = Vec::new();
+    for column in columns {
+        // SAFETY: the caller's table has the column.
+        let Some(bytes) = (unsafe { missing_value(heap, column) }) else {
+            continue;
+        };
+        let mut key = KeyBuffer::new();
+        match encode_value(column, KeyValue::Bytes(&bytes), &mut key) {
+            Ok(()) => {}
+            Err(EngineError::KeyTooLong { bytes, max }) => {
+                // SAFETY: as above.
+                let name = unsafe { column_name(heap, column) };
+                errors::missing_value_too_long(&name, &super::name_of(heap), bytes, max)
+            }
+            Err(error) => errors::raise(error),
+        }
+        missing.push(MissingValue {
+            attnum: column.attnum,
+            bytes: bytes.into(),
+        });
+    }
+    missing.sort_by_key(|value| value.attnum);
+    // A column may be in a key twice.
+    missing.dedup_by_key(|value| value.attnum);
+    missing
+}
+
+/// A column's value in rows that end before it, as a row holds it; `None` is NULL.
+unsafe fn missing_value(heap: pg_sys::Relation, column: &KeyColumn) -> Option<Vec<u8>> {
+    let mut is_null = false;
+    // SAFETY: the caller's open table has the column; its row type owns the value.
+    let value = unsafe {
+        let datum = pg_sys::getmissingattr((*heap).rd_att, column.attnum.into(), &raw mut is_null);
+        keys::value(column.kind, datum, is_null)
+    };
+    match value {
+        KeyValue::Null => None,
+        KeyValue::Fixed(datum) => {
+            let width = column.kind.width() as usize;
+            Some(datum.to_le_bytes()[..width].to_vec())
+        }
+        // Trailing blanks are no part of a key, and there may be millions.
+        KeyValue::Bytes(bytes) if column.kind == KeyKind::Bpchar => {
+            let last = bytes.iter().rposition(|byte| *byte != b' ');
+            Some(bytes[..last.map_or(0, |last| last + 1)].to_vec())
+        }
+        KeyValue::Bytes(bytes) => Some(bytes.to_vec()),
+    }
+}
+
+unsafe fn column_name(heap: pg_sys::Relation, column: &KeyColumn) -> String {
+    // SAFETY: the caller's open table has the column, whose name is a palloc'd string.
+    unsafe {
+        let name = pg_sys::get_attname((*heap).rd_id, column.attnum as i16, false);
+        crate::pg::text::from_c(name)
+    }
+}

@@ -1,0 +1,133 @@
+-- Compiled statements on tables of the access method: whatever a trigger of a foreign key, a cursor or a changed definition asks for, heap tables give the same.
+SET client_min_messages = warning;
+SET mot.compiled_statements = always;
+-- Small tables are scanned whole where their sizes are known.
+SET enable_seqscan = off;
+
+CREATE FUNCTION changes(steps int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    said text := '';
+    found record;
+    rows int;
+BEGIN
+    FOR i IN 1..steps LOOP
+        BEGIN
+            INSERT INTO child VALUES (i, i, 1);
+            said := said || ' i';
+        EXCEPTION WHEN foreign_key_violation THEN said := said || ' I';
+        END;
+        UPDATE child SET n = n + 1 WHERE id = i;
+        BEGIN
+            UPDATE child SET parent = parent + 1 WHERE id = i;
+        EXCEPTION WHEN foreign_key_violation THEN said := said || 'V';
+        END;
+        UPDATE parent SET n = n + 1 WHERE id = i;
+        BEGIN
+            UPDATE parent SET id = id + 100 WHERE id = i;
+            said := said || 'k';
+        EXCEPTION WHEN foreign_key_violation THEN said := said || 'K';
+        END;
+        BEGIN
+            UPDATE child SET n = 0 WHERE id = i;
+        EXCEPTION WHEN check_violation THEN said := said || 'C';
+        END;
+        SELECT * INTO found FROM child WHERE id = i FOR UPDATE;
+        DELETE FROM parent WHERE id = i - 3;
+        GET DIAGNOSTICS rows = ROW_COUNT;
+        said := said || rows;
+    END LOOP;
+    RETURN said;
+END $$;
+
+CREATE FUNCTION deferred() RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+    SET CONSTRAINTS ALL DEFERRED;
+    FOR i IN 1..3 LOOP
+        INSERT INTO child VALUES (50 + i, 900 + i, 1);
+        UPDATE child SET n = 2 WHERE id = 50 + i;
+        INSERT INTO parent VALUES (900 + i);
+    END LOOP;
+    FOR i IN 1..3 LOOP
+        UPDATE parent SET id = id + 10 WHERE id = 900 + i;
+    END LOOP;
+    SET CONSTRAINTS ALL IMMEDIATE;
+    RETURN 'no violation';
+EXCEPTION WHEN foreign_key_violation THEN
+    RETURN sqlerrm;
+END $$;
+
+-- The counters of statistics of this transaction.
+CREATE FUNCTION counted() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    found record;
+    told text;
+BEGIN
+    FOR i IN 1..5 LOOP
+        SELECT * INTO found FROM parent WHERE id = 200 + i;
+        INSERT INTO parent VALUES (200 + i);
+        UPDATE parent SET n = 7 WHERE id = 200 + i;
+        DELETE FROM parent WHERE id = 200 + i;
+    END LOOP;
+    SELECT format('rows %s %s %s, index scans %s', n_tup_ins, n_tup_upd, n_tup_del, idx_scan) INTO told
+        FROM pg_stat_xact_user_tables WHERE relid = 'parent'::regclass;
+    RETURN told;
+END $$;
+
+CREATE FUNCTION current_of() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    rows CURSOR FOR SELECT * FROM parent WHERE id > 0 ORDER BY id;
+    found record;
+BEGIN
+    FOR i IN 1..2 LOOP
+        OPEN rows;
+        FETCH rows INTO found;
+        UPDATE parent SET n = 1000 + i WHERE CURRENT OF rows;
+        CLOSE rows;
+    END LOOP;
+    RETURN (SELECT string_agg(n::text, ',') FROM parent WHERE n > 1000);
+END $$;
+
+-- A column whose value in older rows is in the catalog, and one that its rows lack.
+CREATE FUNCTION missing() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    found record;
+    told text := '';
+BEGIN
+    ALTER TABLE parent ADD COLUMN late int DEFAULT 5, ADD COLUMN later int;
+    FOR i IN 1..3 LOOP
+        SELECT * INTO found FROM parent WHERE id = 110 AND late = 5;
+        told := told || ' ' || found.late || coalesce(found.later, 0);
+        UPDATE parent SET n = n + 1 WHERE id = 110 AND late = 5 AND later IS NULL;
+    END LOOP;
+    UPDATE parent SET later = 9 WHERE id = 110;
+    SELECT * INTO found FROM parent WHERE id = 110;
+    RETURN told || ' ' || found;
+END $$;
+
+CREATE FUNCTION try(method text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('SET default_table_access_method = %I', method);
+    CREATE TABLE parent (id int PRIMARY KEY, n int NOT NULL DEFAULT 0);
+    CREATE TABLE child (id int PRIMARY KEY, parent int REFERENCES parent ON DELETE CASCADE DEFERRABLE, n int CHECK (n > 0));
+    INSERT INTO parent SELECT g FROM generate_series(1, 10) g;
+    RETURN NEXT changes(12);
+    RETURN NEXT (SELECT string_agg(parent::text, ' ' ORDER BY id) FROM parent);
+    RETURN NEXT (SELECT string_agg(child::text, ' ' ORDER BY id) FROM child);
+    RETURN NEXT deferred();
+    RETURN NEXT counted();
+    RETURN NEXT current_of();
+    INSERT INTO parent VALUES (110);
+    RETURN NEXT missing();
+    CREATE INDEX ON child (parent, n);
+    RETURN NEXT (SELECT string_agg(id::text, ' ') FROM child WHERE parent = 10 AND n BETWEEN 1 AND 5);
+    DROP TABLE child, parent;
+    RESET default_table_access_method;
+END $$;
+
+CREATE TEMPORARY TABLE told (method text, line int, said text);
+INSERT INTO told SELECT 'mot', * FROM ROWS FROM (generate_series(1, 9), try('mot'));
+INSERT INTO told SELECT 'heap', * FROM ROWS FROM (generate_series(1, 9), try('heap'));
+SELECT line, said FROM told WHERE method = 'heap' ORDER BY line;
+SELECT m.line, m.said AS mot, h.said AS heap FROM told m JOIN told h USING (line)
+    WHERE m.method = 'mot' AND h.method = 'heap' AND m.said IS DISTINCT FROM h.said;
+DROP FUNCTION changes, deferred, counted, current_of, missing, try;

@@ -1,0 +1,59 @@
+-- Tables of the access method in core's cumulative statistics: each counter beside a heap table's, after the same statements.
+\set VERBOSITY terse
+CREATE TABLE am_counted (id int PRIMARY KEY, v int, t text) USING mot;
+CREATE TABLE am_counted_heap (id int PRIMARY KEY, v int, t text) USING heap WITH (autovacuum_enabled = off);
+-- Runs a statement on both tables: what it counts on heap, and whether MOT counts the same.
+CREATE FUNCTION am_counts(statement text) RETURNS TABLE (seq_scan bigint, seq_tup_read bigint, idx_scan bigint, idx_tup_fetch bigint, ins bigint, upd bigint, del bigint, equal boolean)
+LANGUAGE plpgsql AS $$
+DECLARE before_heap record; before_mot record; after_heap record; after_mot record;
+BEGIN
+  SELECT * INTO before_heap FROM pg_stat_xact_user_tables WHERE relname = 'am_counted_heap';
+  SELECT * INTO before_mot FROM pg_stat_xact_user_tables WHERE relname = 'am_counted';
+  EXECUTE replace(statement, '@', 'am_counted_heap');
+  EXECUTE replace(statement, '@', 'am_counted');
+  SELECT * INTO after_heap FROM pg_stat_xact_user_tables WHERE relname = 'am_counted_heap';
+  SELECT * INTO after_mot FROM pg_stat_xact_user_tables WHERE relname = 'am_counted';
+  seq_scan := after_heap.seq_scan - before_heap.seq_scan;
+  seq_tup_read := after_heap.seq_tup_read - before_heap.seq_tup_read;
+  idx_scan := after_heap.idx_scan - before_heap.idx_scan;
+  idx_tup_fetch := after_heap.idx_tup_fetch - before_heap.idx_tup_fetch;
+  ins := after_heap.n_tup_ins - before_heap.n_tup_ins;
+  upd := after_heap.n_tup_upd - before_heap.n_tup_upd;
+  del := after_heap.n_tup_del - before_heap.n_tup_del;
+  equal := (seq_scan, seq_tup_read, idx_scan, idx_tup_fetch, ins, upd, del) = (after_mot.seq_scan - before_mot.seq_scan, after_mot.seq_tup_read - before_mot.seq_tup_read,
+    after_mot.idx_scan - before_mot.idx_scan, after_mot.idx_tup_fetch - before_mot.idx_tup_fetch,
+    after_mot.n_tup_ins - before_mot.n_tup_ins, after_mot.n_tup_upd - before_mot.n_tup_upd, after_mot.n_tup_del - before_mot.n_tup_del);
+  IF NOT equal THEN
+    RAISE NOTICE 'MOT: % %', before_mot, after_mot;
+  END IF;
+  RETURN NEXT;
+END $$;
+BEGIN;
+SELECT * FROM am_counts($$INSERT INTO @ SELECT g, g, 'row' FROM generate_series(1, 1000) g$$);
+COMMIT;
+ANALYZE am_counted, am_counted_heap;
+BEGIN;
+SET LOCAL enable_bitmapscan = off;
+SET LOCAL enable_indexonlyscan = off;
+SELECT * FROM am_counts($$SELECT count(v) FROM @$$);
+SELECT * FROM am_counts($$SELECT v FROM @ LIMIT 10$$);
+SELECT * FROM am_counts($$SELECT v FROM @ WHERE id = 7$$);
+SELECT * FROM am_counts($$UPDATE @ SET v = v + 1 WHERE id < 11$$);
+SELECT * FROM am_counts($$DELETE FROM @ WHERE id BETWEEN 101 AND 110$$);
+SELECT * FROM am_counts($$INSERT INTO @ VALUES (1, 0, '') ON CONFLICT (id) DO UPDATE SET v = 0$$);
+SELECT * FROM am_counts($$SELECT * FROM @ WHERE id BETWEEN 301 AND 305 FOR UPDATE$$);
+-- Each rescan is a scan.
+SET LOCAL enable_hashjoin = off;
+SET LOCAL enable_mergejoin = off;
+SET LOCAL enable_memoize = off;
+SELECT * FROM am_counts($$SELECT count(b.v) FROM generate_series(1, 20) a JOIN @ b ON b.id = a$$);
+SET LOCAL enable_indexscan = off;
+SET LOCAL enable_material = off;
+SELECT * FROM am_counts($$SELECT (SELECT count(b.v) FROM @ b WHERE b.v > a) FROM generate_series(1, 3) a$$);
+SET LOCAL enable_indexscan = on;
+-- WHERE CURRENT OF; samples are no scans.
+SELECT * FROM am_counts($x$DO $do$ DECLARE c refcursor; BEGIN OPEN c FOR SELECT * FROM @ WHERE id BETWEEN 501 AND 520 ORDER BY id FOR UPDATE; MOVE 3 IN c; UPDATE @ SET v = 0 WHERE CURRENT OF c; CLOSE c; END $do$$x$);
+SELECT * FROM am_counts($$SELECT count(*) FROM @ TABLESAMPLE BERNOULLI (100)$$);
+ROLLBACK;
+DROP FUNCTION am_counts;
+DROP TABLE am_counted, am_counted_heap;
