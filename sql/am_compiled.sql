@@ -124,7 +124,7 @@ BEGIN
     RESET default_table_access_method;
 END $$;
 
--- A publication that needs a replica identity is asked each time, and so is a partition from which a row has gone.
+-- A table that publishes updates needs a replica identity, at each execution.
 CREATE TABLE unnamed (n int) USING mot;
 INSERT INTO unnamed VALUES (1);
 CREATE PUBLICATION everything FOR ALL TABLES;
