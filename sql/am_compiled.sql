@@ -124,6 +124,18 @@ BEGIN
     RESET default_table_access_method;
 END $$;
 
+-- A table that publishes updates needs a replica identity, at each execution.
+CREATE TABLE unnamed (n int) USING mot;
+INSERT INTO unnamed VALUES (1);
+CREATE PUBLICATION everything FOR ALL TABLES;
+PREPARE change AS UPDATE unnamed SET n = n + 1;
+EXECUTE change;
+EXECUTE change;
+DROP PUBLICATION everything;
+EXECUTE change;
+EXECUTE change;
+SELECT * FROM unnamed;
+DROP TABLE unnamed;
 CREATE TEMPORARY TABLE told (method text, line int, said text);
 INSERT INTO told SELECT 'mot', * FROM ROWS FROM (generate_series(1, 9), try('mot'));
 INSERT INTO told SELECT 'heap', * FROM ROWS FROM (generate_series(1, 9), try('heap'));

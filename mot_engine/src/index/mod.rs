@@ -2,9 +2,10 @@
 //!
 //! The three rules everything leans on:
 //! 1. A writer installs its version first and makes sure of the entry then. So an entry leads to a
-//!    row that has, had or is about to have the key. 2. An entry is removed only under the latch of
-//!    its leaf, after the row's whole chain (unfinished versions included) was walked there and no
-//!    version has the key. With rule 1 no live version can lose its entry.
+//!    row that has, had or is about to have the key.
+//! 2. An entry is removed only under the latch of its leaf, after the row's whole chain (unfinished
+//!    versions included) was walked there and no version has the key. With rule 1 no live version
+//!    can lose its entry.
 //! 3. Uniqueness is decided under the same latch. What needs the `Clock` is judged before; under
 //!    the latch only the heads' addresses are compared with those judged. The caller stays pinned
 //!    from judging to deciding, so an address cannot be another version's by then.

@@ -61,7 +61,7 @@ impl Access {
 
     /// Of an index scan by core; `None` if one of its conditions is of no form known here.
     pub unsafe fn of_index(scan: *const pg_sys::IndexScan) -> Option<Access> {
-        // SAFETY: a scan node of core's; the planner has locked the index, as this execution does.
+        // SAFETY: a scan node of core's, whose table is locked, so the index is there.
         unsafe {
             let node = &*scan;
             if !node.indexorderby.is_null() {
@@ -73,6 +73,8 @@ impl Access {
             if tests.len() != originals.len() {
                 return None;
             }
+            // Core locks the index when it opens it. What others have done to it is known after that.
+            pg_sys::LockRelationOid(node.indexid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
             let found = Relation::closed(node.indexid).with(|index| {
                 let mut found = Vec::with_capacity(tests.len());
                 for test in &tests {

@@ -130,6 +130,7 @@ impl Change {
             while !self.is_done && rows < rows_max {
                 interrupts::check_for_interrupts();
                 empty(frame.per_row());
+                frame.empty_checks();
                 let Some((row, version)) = self.scan.next(values) else {
                     self.is_done = true;
                     break;

@@ -31,6 +31,8 @@ pub struct Frame {
     pub(super) opened: Opened,
     /// What it does to rows; CMD_SELECT: nothing.
     operation: pg_sys::CmdType::Type,
+    /// It locks rows that it reads.
+    locks_rows: bool,
     /// Those of a table that is written to.
     foreign_keys: ForeignKeys,
     /// For what looks at foreign keys after a change.
@@ -94,10 +96,8 @@ impl Frame {
             let kind = Kind::of(opened);
             let operation = shape.operation();
             let writes = operation != pg_sys::CmdType::CMD_SELECT;
-            let target = match writes {
-                true => simple_target(opened),
-                false => Some(ForeignKeys::default()),
-            };
+            let locks_rows = shape.locks_rows();
+            let target = target(opened, operation, locks_rows);
             let is_simple = target.is_some();
             let checks = if writes && is_simple {
                 Checks::compile(opened)
@@ -147,6 +147,7 @@ impl Frame {
                 index: shape.index(),
                 opened: Opened::NONE,
                 operation,
+                locks_rows,
                 foreign_keys,
                 queue: Queue::new(foreign_keys.look_at(operation)),
                 position: shape.relation,
@@ -171,8 +172,7 @@ impl Frame {
             relation::Relation::closed(self.relation).with(|opened| {
                 pg_sys::equalTupleDescs((*opened).rd_att, self.row_type)
                     && Kind::of(opened) == self.kind
-                    && (self.operation == pg_sys::CmdType::CMD_SELECT
-                        || simple_target(opened) == Some(self.foreign_keys))
+                    && target(opened, self.operation, self.locks_rows) == Some(self.foreign_keys)
             })
         }
     }
@@ -248,6 +248,17 @@ impl Frame {
         unsafe { (*self.values).ecxt_per_tuple_memory }
     }
 
+    /// Empties the memory for one row that core's functions on triggers and constraints use, if there is any.
+    pub unsafe fn empty_checks(&self) {
+        // SAFETY: the statement's own executor state.
+        unsafe {
+            let checks = (*self.estate).es_per_tuple_exprcontext;
+            if !checks.is_null() {
+                empty((*checks).ecxt_per_tuple_memory);
+            }
+        }
+    }
+
     /// Raises what a new row violates: NOT NULL and CHECK. There is nothing else: `is_simple_target`.
     pub unsafe fn check(&self, row: *mut pg_sys::TupleTableSlot) {
         // SAFETY: a filled slot of the row type; on a violation the relation is opened and core finds the words.
@@ -265,6 +276,29 @@ impl Frame {
                 });
             }
         }
+    }
+}
+
+/// The foreign keys that look at what a statement does to an open relation; `None`: core has to do it.
+///
+/// A row that is locked in a partition may have moved to another one, which core tells by an error. Core refuses changes of rows
+/// that a publication cannot name; the question raises.
+unsafe fn target(
+    relation: pg_sys::Relation,
+    operation: pg_sys::CmdType::Type,
+    locks_rows: bool,
+) -> Option<ForeignKeys> {
+    // SAFETY: an open relation (caller).
+    unsafe {
+        let is_method = storage::is_table(relation);
+        if operation == pg_sys::CmdType::CMD_SELECT {
+            let may_move = is_method && (*(*relation).rd_rel).relispartition;
+            return (!locks_rows || !may_move).then(ForeignKeys::default);
+        }
+        if is_method {
+            pg_sys::CheckCmdReplicaIdentity(relation, operation);
+        }
+        simple_target(relation)
     }
 }
 

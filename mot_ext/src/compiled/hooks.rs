@@ -132,6 +132,8 @@ unsafe fn is_named_cursor(query: *mut pg_sys::QueryDesc) -> bool {
         (*(*query).dest).mydest == pg_sys::CommandDest::DestNone
             && !portal.is_null()
             && *(*portal).name != 0
+            // EXECUTE's own portal has a name, which nobody sees.
+            && (*portal).visible
     }
 }
 

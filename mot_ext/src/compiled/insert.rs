@@ -1,8 +1,9 @@
 //! INSERT of one row.
 use super::client::Client;
-use super::frame::{Frame, copy_list, empty};
+use super::frame::{Frame, Kind, copy_list, empty};
 use crate::fdw::{Inserted, Target, project, tuple};
 use crate::pg::version;
+use crate::table_am::check_row_id;
 use mot_engine::TableRef;
 use pgrx::pg_sys;
 
@@ -70,6 +71,11 @@ impl Insert {
             frame.count_insert();
             if self.counts_rows {
                 (*frame.estate).es_processed += 1;
+            }
+            if let Inserted::Done(row, _) = inserted
+                && frame.kind() == Kind::Method
+            {
+                check_row_id(row);
             }
             let is_shown = !frame.projection.is_null();
             if let Inserted::Done(row, version) = inserted

@@ -7,6 +7,7 @@ use crate::fdw::{
     Filter, LockFor, LockOutcome, Scan, Target, Verdict, list, lock_row, passes, tuple,
 };
 use crate::pg::interrupts;
+use crate::table_am::note_locked;
 use crate::table_am::view::refuse_older_than_copy;
 use crate::wait::{WaitPolicy, tid_of};
 use mot_engine::{LockStrength, Slot, TableRef, VersionRef};
@@ -152,8 +153,12 @@ impl Select {
             return true;
         };
         match lock_row(&target, row, version, strength, policy, LockFor::Reading) {
-            LockOutcome::Locked(newest) if newest == version => true,
+            LockOutcome::Locked(newest) if newest == version => {
+                note_locked(target.table, row);
+                true
+            }
             LockOutcome::Locked(newest) => {
+                note_locked(target.table, row);
                 // SAFETY: as in `run`.
                 unsafe {
                     self.scan.show(self.slot, row, newest);

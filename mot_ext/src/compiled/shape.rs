@@ -165,6 +165,11 @@ impl Shape {
         }
     }
 
+    /// Whether it locks rows that it reads.
+    pub fn locks_rows(&self) -> bool {
+        matches!(self.verb, Verb::Select { lock: Some(_), .. })
+    }
+
     /// What it does to rows.
     pub fn operation(&self) -> pg_sys::CmdType::Type {
         match self.verb {

@@ -108,6 +108,8 @@ impl Statement {
     pub unsafe fn start(&mut self, query: *mut pg_sys::QueryDesc, flags: c_int) -> bool {
         // SAFETY: core's query descriptor; the tables are locked.
         unsafe {
+            let plan = (*query).plannedstmt;
+            self.rights.check(plan);
             if self.frame.index != pg_sys::InvalidOid {
                 // As core does when it opens the index; it stays locked to the transaction's end. What others have done to it is known after that.
                 pg_sys::LockRelationOid(self.frame.index, pg_sys::AccessShareLock as i32);
@@ -117,8 +119,6 @@ impl Statement {
             }
             // An execution that failed had no End.
             empty(self.frame.execution);
-            let plan = (*query).plannedstmt;
-            self.rights.check(plan);
             let estate = &mut *self.frame.estate;
             estate.es_plannedstmt = plan;
             estate.es_range_table = (*plan).rtable;

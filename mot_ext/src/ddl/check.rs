@@ -65,6 +65,14 @@ impl Opened {
             Opened { table, storage }
         }
     }
+
+    /// Locks the table's indexes to the transaction's end: the lock on the table does not keep one from being dropped CONCURRENTLY.
+    fn lock_indexes(&self) {
+        for oid in session::session().index_oids(self.storage, &PgClock) {
+            // SAFETY: a lock.
+            unsafe { pg_sys::LockRelationOid(oid.into(), pg_sys::AccessShareLock as i32) };
+        }
+    }
 }
 
 impl Drop for Opened {
@@ -122,6 +130,8 @@ fn check_table(
     ),
 > {
     let opened = Opened::owned_and_still(table.oid());
+    // A standby may replay the drop of an index that was dropped or replaced concurrently: it locks that index alone.
+    opened.lock_indexes();
     let stand = Stand::wait();
     let unproven = invalid_indexes(&opened);
     let mut duplicates = 0;

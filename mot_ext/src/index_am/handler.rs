@@ -90,6 +90,9 @@ unsafe fn build(
         if (*info).ii_Concurrent {
             // Core waits for all older snapshots before it marks the index as valid.
             storage::build_index_beside_writers(heap, index);
+        } else if stays_unready(index, info) {
+            // A failed build left it, and core leaves it so: nobody enters it, so nothing is to be there.
+            return pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
         } else {
             let repeated = match (*info).ii_Unique {
                 true => Repeated::Refused,
@@ -106,6 +109,16 @@ unsafe fn build(
         (*result).heap_tuples = rows;
         (*result).index_tuples = rows;
         result
+    }
+}
+
+/// Whether core rebuilds an index that is not ready, and will not make it ready: a unique one, which a rewrite of its table
+/// takes along without asking for uniqueness (`reindex_index`, `skip_constraint_checks`).
+unsafe fn stays_unready(index: pg_sys::Relation, info: *mut pg_sys::IndexInfo) -> bool {
+    // SAFETY: the caller's open index.
+    unsafe {
+        let form = &*(*index).rd_index;
+        form.indisunique && !form.indisready && !(*info).ii_Unique
     }
 }
 

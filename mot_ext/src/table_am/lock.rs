@@ -31,6 +31,13 @@ pub fn locker_of(table: TableRef, row: Slot) -> Option<pg_sys::TransactionId> {
     (last_table == table && last_row == row && xid == own).then_some(xid)
 }
 
+/// Notes a row that a compiled statement has locked.
+pub fn note_locked(table: TableRef, row: Slot) {
+    // SAFETY: the current transaction has an id, for it has locked the row.
+    let xid = unsafe { pg_sys::GetCurrentTransactionIdIfAny() };
+    LAST_LOCKED.0.set(Some((table, row, xid)));
+}
+
 /// `tuple_lock`.
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn lock(

@@ -25,5 +25,7 @@ pub mod upon;
 pub mod view;
 
 pub use handler::is_routine;
+pub use lock::note_locked;
 pub use relation::BecomesHeap;
 pub use statistics::{count_rows_found, scan_begins};
+pub use target::check_row_id;

@@ -60,7 +60,9 @@ pub unsafe fn copy_for_cluster(
     // SAFETY: as core calls it: open relations of one row type, locked exclusively, and places to fill.
     unsafe {
         let mut copy = Copy::begin(storage::table(old), storage::table(new));
-        copy.rows.raise_horizon(widen(horizon));
+        if !table_am::leaves_out_old_snapshots() {
+            copy.rows.raise_horizon(widen(horizon));
+        }
         let mut former = Former::new(old, new);
         if index.is_null() {
             report(

@@ -39,9 +39,14 @@ static STATE: State = State {
 /// # Safety
 /// A live node.
 pub unsafe fn drop_begins(node: *mut pg_sys::DropStmt) -> bool {
-    STATE.going.borrow_mut().clear();
     // SAFETY: the caller's node.
-    unsafe { (*node).concurrent && (*node).removeType == pg_sys::ObjectType::OBJECT_INDEX }
+    let is_it =
+        unsafe { (*node).concurrent && (*node).removeType == pg_sys::ObjectType::OBJECT_INDEX };
+    // Such a statement stands in no other, but an event trigger may drop something else before it ends.
+    if is_it {
+        STATE.going.borrow_mut().clear();
+    }
+    is_it
 }
 
 /// DROP INDEX CONCURRENTLY has ended, in the transaction that took its index out of the catalog.

@@ -5,6 +5,7 @@
 //! of its rows. A part that SET or WHERE of ON CONFLICT DO UPDATE reads first would empty it under
 //! EXCLUDED. So each such part has a memory of its own.
 use crate::ddl::nodes;
+use crate::pg::guard;
 use crate::storage;
 use pgrx::pg_sys::NodeTag::T_ModifyTableState;
 use pgrx::pg_sys::OnConflictAction::ONCONFLICT_UPDATE;
@@ -118,22 +119,29 @@ unsafe fn is_of(node: *mut pg_sys::PlanState, estate: *mut pg_sys::EState) -> bo
     }
 }
 
-/// A part's turn: core's, with the part's own memory in the place of the query's.
-#[pg_guard]
+/// A part's turn: core's, with the part's own memory in the place of the query's. A plain frame with nothing to drop: an error of
+/// the part passes it as it was raised.
 unsafe extern "C-unwind" fn run_part(node: *mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot {
-    let (memory, run) = {
-        let parts = PARTS.0.borrow();
-        let part = parts.iter().find(|part| std::ptr::eq(part.node, node));
-        let part = part.expect("a part runs between the start and the end of its query");
-        (part.memory, part.run.expect("every node has a function"))
-    };
     // SAFETY: a live node of a running query. An error ends the query, and nobody asks for its memory again.
     #[allow(ffi_unwind_calls)]
     unsafe {
+        let (memory, run) = guard::run(|| part_of(node));
         let estate = (*node).state;
-        let outer = std::mem::replace(&mut (*estate).es_per_tuple_exprcontext, memory);
-        let row = pg_sys::ffi::pg_guard_ffi_boundary(|| run(node));
+        let outer = (*estate).es_per_tuple_exprcontext;
+        (*estate).es_per_tuple_exprcontext = memory;
+        let row = run(node);
         (*estate).es_per_tuple_exprcontext = outer;
         row
     }
 }
+
+/// A node's memory, and core's function for it.
+fn part_of(node: *mut pg_sys::PlanState) -> (*mut pg_sys::ExprContext, Run) {
+    let parts = PARTS.0.borrow();
+    let part = parts.iter().find(|part| std::ptr::eq(part.node, node));
+    let part = part.expect("a part runs between the start and the end of its query");
+    (part.memory, part.run.expect("every node has a function"))
+}
+
+/// Core's function for a node.
+type Run = unsafe extern "C-unwind" fn(*mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot;

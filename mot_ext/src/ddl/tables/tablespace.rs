@@ -104,8 +104,23 @@ fn not_available(table: pg_sys::Oid) -> ! {
 /// # Safety
 /// The caller has locked the index's table, and the statement has ended.
 pub unsafe fn build_if_moved(index: pg_sys::Oid) {
-    if storage::is_mot_index(index) && !storage::has_storage(index) {
+    // SAFETY: as below.
+    if storage::is_mot_index(index) && !storage::has_storage(index) && unsafe { is_entered(index) }
+    {
         // SAFETY: the index is there; its table is locked (caller).
         unsafe { version::rebuild_index(index) };
+    }
+}
+
+/// Whether writers enter an index: one that a failed build left has no storage, and none that is being dropped needs one.
+unsafe fn is_entered(index: pg_sys::Oid) -> bool {
+    // SAFETY: the index is there, its table locked (caller).
+    unsafe {
+        let lock = pg_sys::NoLock as pg_sys::LOCKMODE;
+        let opened = pg_sys::index_open(index, lock);
+        let form = &*(*opened).rd_index;
+        let is_entered = form.indisready && form.indislive;
+        pg_sys::index_close(opened, lock);
+        is_entered
     }
 }
