@@ -127,7 +127,9 @@ END $$;
 -- A table that publishes updates needs a replica identity, at each execution.
 CREATE TABLE unnamed (n int) USING mot;
 INSERT INTO unnamed VALUES (1);
+SET client_min_messages = error;
 CREATE PUBLICATION everything FOR ALL TABLES;
+SET client_min_messages = warning;
 PREPARE change AS UPDATE unnamed SET n = n + 1;
 EXECUTE change;
 EXECUTE change;
@@ -139,7 +141,8 @@ DROP TABLE unnamed;
 CREATE TEMPORARY TABLE told (method text, line int, said text);
 INSERT INTO told SELECT 'mot', * FROM ROWS FROM (generate_series(1, 9), try('mot'));
 INSERT INTO told SELECT 'heap', * FROM ROWS FROM (generate_series(1, 9), try('heap'));
-SELECT line, said FROM told WHERE method = 'heap' ORDER BY line;
+-- How often core looks at a foreign key is its versions' own.
+SELECT line, CASE WHEN line <> 5 THEN said END AS said FROM told WHERE method = 'heap' ORDER BY line;
 SELECT m.line, m.said AS mot, h.said AS heap FROM told m JOIN told h USING (line)
     WHERE m.method = 'mot' AND h.method = 'heap' AND m.said IS DISTINCT FROM h.said;
 DROP FUNCTION changes, deferred, counted, current_of, missing, try;

@@ -84,9 +84,10 @@ SELECT * FROM parts;
 DROP TABLE parts;
 
 -- A table that comes into a schema all of whose tables are published.
-RESET client_min_messages;
 CREATE SCHEMA published;
+SET client_min_messages = error;
 CREATE PUBLICATION all_of_schema FOR TABLES IN SCHEMA published;
+RESET client_min_messages;
 CREATE TABLE moved (id int PRIMARY KEY) USING mot;
 ALTER TABLE moved SET SCHEMA published;
 DROP PUBLICATION all_of_schema;
