@@ -5,13 +5,12 @@
 //! catalog cache that changed, and there is none of that number.
 //!
 //! The hook is a plain frame with nothing to drop: an error of the planner jumps over it.
-#![allow(ffi_unwind_calls)]
 use super::shape;
 use crate::fdw::{items, list, private};
 use crate::pg::guard;
+use crate::pg::planning::Next;
 use crate::{relation, storage};
 use pgrx::pg_sys;
-use std::cell::Cell;
 use std::ffi::{c_char, c_int};
 
 /// The numbers of caches that do not exist: minus this, and minus the upper part of a serial.
@@ -19,29 +18,11 @@ const MARK: i32 = 0x6d6f_7400;
 /// A process that has marked so many plans (2^40) marks no more.
 const SERIALS: u64 = 1 << 40;
 
-struct Previous(Cell<pg_sys::planner_hook_type>);
-// SAFETY: written while libraries are loaded; each process runs PostgreSQL's code on one thread.
-unsafe impl Sync for Previous {}
-static PREVIOUS: Previous = Previous(Cell::new(None));
-
-unsafe extern "C-unwind" {
-    // PostgreSQL's own function without pgrx's guard: see the module header.
-    #[link_name = "standard_planner"]
-    fn standard_plan(
-        query: *mut pg_sys::Query,
-        text: *const c_char,
-        options: c_int,
-        parameters: pg_sys::ParamListInfo,
-    ) -> *mut pg_sys::PlannedStmt;
-}
+static NEXT: Next = Next::new();
 
 /// Installs the hook.
 pub fn init() {
-    // SAFETY: single-threaded at load time.
-    unsafe {
-        PREVIOUS.0.set(pg_sys::planner_hook);
-        pg_sys::planner_hook = Some(plan);
-    }
+    NEXT.install(Some(plan));
 }
 
 unsafe extern "C-unwind" fn plan(
@@ -52,10 +33,7 @@ unsafe extern "C-unwind" fn plan(
 ) -> *mut pg_sys::PlannedStmt {
     // SAFETY: as core calls it.
     unsafe {
-        let plan = match PREVIOUS.0.get() {
-            Some(next) => next(query, text, options, parameters),
-            None => standard_plan(query, text, options, parameters),
-        };
+        let plan = NEXT.plan(query, text, options, parameters);
         if let Some(position) = shape::only_table(plan) {
             guard::run(|| mark(plan, position));
         }

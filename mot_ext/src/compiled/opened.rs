@@ -1,8 +1,7 @@
 //! The open relations of an execution on a table of the access method: core counts on their entries what is read and changed.
 //!
 //! The wrapper's tables have no such counters: their relations stay closed but where core must find them in use.
-use crate::pg::version::table_am as version;
-use crate::table_am::{count_rows_found, scan_begins};
+use crate::table_am::{count_rows_found, row_deleted, row_inserted, row_updated, scan_begins};
 use pgrx::pg_sys;
 
 /// A table and the index that is scanned, both open; NULL where there is none.
@@ -70,7 +69,7 @@ impl Opened {
     /// Counts a row that was inserted.
     pub unsafe fn count_insert(&self) {
         // SAFETY: an open table.
-        unsafe { pg_sys::pgstat_count_heap_insert(self.table, 1) };
+        unsafe { row_inserted(self.table) };
     }
 
     /// Counts a row that was changed or deleted.
@@ -78,8 +77,8 @@ impl Opened {
         // SAFETY: an open table.
         unsafe {
             match is_delete {
-                true => pg_sys::pgstat_count_heap_delete(self.table),
-                false => version::count_update(self.table),
+                true => row_deleted(self.table),
+                false => row_updated(self.table),
             }
         }
     }

@@ -12,6 +12,7 @@ pub mod guard;
 pub mod interrupts;
 pub mod owner;
 pub mod partition;
+pub mod planning;
 pub mod predicate;
 pub mod query;
 pub mod report;

@@ -1,6 +1,6 @@
 //! New rows. All keys are entered before the callback returns, and a duplicate is its error.
 use super::slot::{self, Shown};
-use super::target;
+use super::{statistics, target};
 use crate::fdw::write::Inserted;
 use crate::pg::interrupts;
 use pgrx::pg_sys;
@@ -18,7 +18,7 @@ pub unsafe fn one(
     // SAFETY: as core calls it: an open, locked table and a filled slot of its row type.
     unsafe {
         insert(relation, slot, command);
-        pg_sys::pgstat_count_heap_insert(relation, 1);
+        statistics::row_inserted(relation);
     }
 }
 

@@ -2,14 +2,15 @@
 use super::failure::{self, Refusal, by_own_command, is_too_young};
 use super::slot::{self, Shown};
 use super::{resolve, target, tid};
-use crate::clock::PgClock;
+use crate::clock::{PgClock, narrow};
 use crate::errors;
 use crate::fdw::lock_rows::policy;
 use crate::fdw::write::{Skipped, Target};
+use crate::pg;
 use crate::test_switch::{self, Step};
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use mot_engine::pause::{Point, reach};
-use mot_engine::{CommandId, LockStrength, Locked, Slot, TableRef, VersionRef};
+use mot_engine::{CommandId, LockStrength, Locked, Slot, TableRef, VersionRef, Xid};
 use pgrx::pg_sys::{self, TM_Result::TM_Ok};
 use std::cell::Cell;
 
@@ -31,11 +32,14 @@ pub fn locker_of(table: TableRef, row: Slot) -> Option<pg_sys::TransactionId> {
     (last_table == table && last_row == row && xid == own).then_some(xid)
 }
 
-/// Notes a row that a compiled statement has locked.
+/// Notes a row that a compiled statement has locked, if it is one of the access method's.
+#[inline]
 pub fn note_locked(table: TableRef, row: Slot) {
-    // SAFETY: the current transaction has an id, for it has locked the row.
-    let xid = unsafe { pg_sys::GetCurrentTransactionIdIfAny() };
-    LAST_LOCKED.0.set(Some((table, row, xid)));
+    if !table.key().is_foreign_table()
+        && let Some(xid) = pg::full_xid_if_any()
+    {
+        LAST_LOCKED.0.set(Some((table, row, narrow(Xid(xid)))));
+    }
 }
 
 /// `tuple_lock`.

@@ -27,5 +27,5 @@ pub mod view;
 pub use handler::is_routine;
 pub use lock::note_locked;
 pub use relation::BecomesHeap;
-pub use statistics::{count_rows_found, scan_begins};
+pub use statistics::{count_rows_found, row_deleted, row_inserted, row_updated, scan_begins};
 pub use target::check_row_id;

@@ -1,5 +1,6 @@
 //! Core's cumulative statistics: what heapam counts, by the functions and counters that its macros
 //! use. The rows that index scans fetch are counted by core, under the index.
+use crate::pg;
 use crate::pg::version::table_am as version;
 use pgrx::pg_sys;
 
@@ -48,6 +49,51 @@ pub unsafe fn count_rows_found(table: pg_sys::Relation, index: pg_sys::Relation,
         if let Some(counters) = counters(index) {
             version::count_rows_read(counters, rows);
             version::count_rows_fetched(counters, rows);
+        }
+    }
+}
+
+/// The counters of the current (sub)transaction, if a change was counted in it before.
+unsafe fn level<'a>(relation: pg_sys::Relation) -> Option<&'a mut pg_sys::PgStat_TableXactStatus> {
+    // SAFETY: an open relation (caller); its counters, and those of its levels, live as long as the transaction.
+    unsafe {
+        let level = (*relation).pgstat_info.as_ref()?.trans.as_mut()?;
+        (level.nest_level == pg::nest_level()).then_some(level)
+    }
+}
+
+/// A row was inserted: core's counter, by core's function for the first row of a (sub)transaction.
+#[inline]
+pub unsafe fn row_inserted(relation: pg_sys::Relation) {
+    // SAFETY: the caller's open relation.
+    unsafe {
+        match level(relation) {
+            Some(level) => level.tuples_inserted += 1,
+            None => pg_sys::pgstat_count_heap_insert(relation, 1),
+        }
+    }
+}
+
+/// The same of a row that was changed.
+#[inline]
+pub unsafe fn row_updated(relation: pg_sys::Relation) {
+    // SAFETY: the caller's open relation.
+    unsafe {
+        match level(relation) {
+            Some(level) => level.tuples_updated += 1,
+            None => version::count_update(relation),
+        }
+    }
+}
+
+/// The same of a row that was deleted.
+#[inline]
+pub unsafe fn row_deleted(relation: pg_sys::Relation) {
+    // SAFETY: the caller's open relation.
+    unsafe {
+        match level(relation) {
+            Some(level) => level.tuples_deleted += 1,
+            None => pg_sys::pgstat_count_heap_delete(relation),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! owner.
 use super::failure::{self, Refusal, by_own_command, is_too_young};
 use super::slot::{self, Shown};
-use super::{lock, resolve, target};
+use super::{lock, resolve, statistics, target};
 use crate::clock::{PgClock, PgSnapshot};
 use crate::errors;
 use crate::fdw::serializable;
@@ -73,7 +73,7 @@ pub unsafe fn update(
         };
         match updated {
             Ok(new) => {
-                version::count_update(relation);
+                statistics::row_updated(relation);
                 let shown = Shown {
                     relation: target.oid(),
                     table: target.table,
@@ -177,7 +177,7 @@ pub unsafe fn delete(
         };
         match removed {
             Ok(()) => {
-                pg_sys::pgstat_count_heap_delete(relation);
+                statistics::row_deleted(relation);
                 TM_Ok
             }
             Err(Refusal::Invisible) => errors::invisible_version("delete"),

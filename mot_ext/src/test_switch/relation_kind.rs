@@ -2,38 +2,19 @@
 //! that exchanges tables in a rewritten query (Citus) may leave them so (`fdw/relation_info.rs`).
 //!
 //! The hook is a plain frame with nothing to drop: an error of the planner jumps over it.
-#![allow(ffi_unwind_calls)]
 use super::{Step, skips};
 use crate::ddl::is_mot_table;
+use crate::pg::planning::Next;
 use crate::pg::query;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use std::cell::Cell;
 use std::ffi::{c_char, c_int};
 
-struct Previous(Cell<pg_sys::planner_hook_type>);
-// SAFETY: written while libraries are loaded; each process runs PostgreSQL's code on one thread.
-unsafe impl Sync for Previous {}
-static PREVIOUS: Previous = Previous(Cell::new(None));
-
-unsafe extern "C-unwind" {
-    // PostgreSQL's own function without pgrx's guard: see the module header.
-    #[link_name = "standard_planner"]
-    fn standard_plan(
-        query: *mut pg_sys::Query,
-        text: *const c_char,
-        options: c_int,
-        parameters: pg_sys::ParamListInfo,
-    ) -> *mut pg_sys::PlannedStmt;
-}
+static NEXT: Next = Next::new();
 
 /// Installs the hook.
 pub fn init() {
-    // SAFETY: single-threaded at load time.
-    unsafe {
-        PREVIOUS.0.set(pg_sys::planner_hook);
-        pg_sys::planner_hook = Some(plan);
-    }
+    NEXT.install(Some(plan));
 }
 
 unsafe extern "C-unwind" fn plan(
@@ -47,10 +28,7 @@ unsafe extern "C-unwind" fn plan(
         if skips(Step::RelationKind) {
             mistake(query);
         }
-        match PREVIOUS.0.get() {
-            Some(next) => next(query, text, options, parameters),
-            None => standard_plan(query, text, options, parameters),
-        }
+        NEXT.plan(query, text, options, parameters)
     }
 }
 
