@@ -1,8 +1,8 @@
 //! Finds the lines of a script in a result file: everything else there is output.
 //!
-//! Output may contain lines that look like the script's. Of all ways to find the script's lines in their order,
-//! the one is taken that has output only where statements end; of several such ones, the one with the
-//! earliest lines.
+//! Output may contain lines that look like the script's. Of all ways to find the script's lines in
+//! their order, the one is taken that has output only where statements end; of several such ones,
+//! the one with the earliest lines.
 
 use crate::script::{Line, Role};
 use std::collections::HashMap;
@@ -38,7 +38,8 @@ pub fn align(script: &[Line], result: &[&str]) -> Vec<Step> {
     path
 }
 
-/// For each pair of a line of the script and one of the result file the best step from there to both ends.
+/// For each pair of a line of the script and one of the result file the best step from there to
+/// both ends.
 fn cheapest(script: &[Line], result: &[&str]) -> Vec<Step> {
     let mut numbers = HashMap::new();
     let mut number = |text| {

@@ -257,7 +257,8 @@ pub fn new_messages(base: &Unit, test: &Unit) -> Vec<String> {
         .collect()
 }
 
-/// The rows without what matches. Columns get narrower, so the number of blanks and dashes does not count.
+/// The rows without what matches. Columns get narrower, so the number of blanks and dashes does not
+/// count.
 fn masked(rows: &[&str], pattern: &Regex) -> Vec<String> {
     let masked: Vec<String> = rows
         .iter()

@@ -21,7 +21,8 @@ static NAME: LazyLock<Regex> =
 static NUMBER: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\d+").expect("the pattern is constant"));
 
-/// The first lines of messages that only the other run has and that nothing explains, the most frequent first.
+/// The first lines of messages that only the other run has and that nothing explains, the most
+/// frequent first.
 pub fn unexplained_messages(files: &[TestFile]) -> Vec<(String, Group)> {
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     for file in files {

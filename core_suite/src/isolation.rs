@@ -139,7 +139,8 @@ impl Permutation {
         ends.cloned().collect()
     }
 
-    /// Drops empty lines at the ends, which stand between permutations rather than belong to a step.
+    /// Drops empty lines at the ends, which stand between permutations rather than belong to a
+    /// step.
     fn trim(&mut self) {
         for unit in self.steps.iter_mut().chain([&mut self.head]) {
             while unit.output.last().is_some_and(String::is_empty) {

@@ -45,9 +45,11 @@ pub enum Pattern {
     Mask(Regex),
     /// Rows that describe tables and indexes: it matches the statement, which reads catalogs.
     Description(Regex),
-    /// Rows asked for by their places: it matches the statement, which names `ctid` or fetches from a cursor.
+    /// Rows asked for by their places: it matches the statement, which names `ctid` or fetches from
+    /// a cursor.
     Place(Regex),
-    /// Rows that are missing, because a statement was refused that puts them there: it matches the statement.
+    /// Rows that are missing, because a statement was refused that puts them there: it matches the
+    /// statement.
     Missing(Regex),
 }
 

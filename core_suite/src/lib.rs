@@ -1,5 +1,5 @@
-//! Compares what PostgreSQL's own test suites print on heap tables and on another kind of table, statement by
-//! statement; see the README.
+//! Compares what PostgreSQL's own test suites print on heap tables and on another kind of table,
+//! statement by statement; see the README.
 
 mod alignment;
 mod compare;

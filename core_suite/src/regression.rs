@@ -4,7 +4,8 @@ use crate::alignment::{Step, align};
 use crate::script::{Line, Role, parse};
 use crate::unit::Unit;
 
-/// The statements of a script with their output. Two result files of one script have the same statements.
+/// The statements of a script with their output. Two result files of one script have the same
+/// statements.
 pub fn units(script: &str, result: &str) -> Vec<Unit> {
     let lines = parse(script);
     let result: Vec<&str> = result.lines().collect();

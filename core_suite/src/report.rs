@@ -73,8 +73,8 @@ impl<'a> Report<'a> {
             && !self.uses.iter().zip(self.known).any(too_often)
     }
 
-    /// Where each entry of the list was needed, forms of unexplained messages, and the differences with their
-    /// outputs, for whoever examines them.
+    /// Where each entry of the list was needed, forms of unexplained messages, and the differences
+    /// with their outputs, for whoever examines them.
     pub fn details(&self) -> String {
         let mut text = String::new();
         for (number, entry) in self.known.iter().enumerate() {
@@ -113,7 +113,8 @@ fn different(file: &TestFile) -> impl Iterator<Item = &Comparison> {
         .filter(|comparison| comparison.verdict == Verdict::Different)
 }
 
-/// A difference: the statement, and what only one of the runs printed. Where only the order differs, both in full.
+/// A difference: the statement, and what only one of the runs printed. Where only the order
+/// differs, both in full.
 fn describe(comparison: &Comparison) -> String {
     let Comparison { base, test, .. } = comparison;
     let mut text = format!("{}\n{}\n", base.place, base.text);

@@ -1,7 +1,8 @@
 //! Lines of a psql script, and where statements end in them.
 //!
-//! psql with `-a` prints each line when it reads it, and results when a statement ends. So output can only
-//! stand behind a line on which a statement or a psql command ends. psql passes empty lines over, except in quotes.
+//! psql with `-a` prints each line when it reads it, and results when a statement ends. So output
+//! can only stand behind a line on which a statement or a psql command ends. psql passes empty
+//! lines over, except in quotes.
 
 mod lexer;
 
@@ -57,8 +58,8 @@ pub fn parse(script: &str) -> Vec<Line<'_>> {
         .collect()
 }
 
-/// Which lines are data of a COPY: those up to `\.` from the nearest `FROM stdin` before it. A COPY that is
-/// meant to fail at once has neither data nor `\.`.
+/// Which lines are data of a COPY: those up to `\.` from the nearest `FROM stdin` before it. A COPY
+/// that is meant to fail at once has neither data nor `\.`.
 fn data_lines(texts: &[&str]) -> Vec<bool> {
     let mut data = vec![false; texts.len()];
     let mut begin = None;

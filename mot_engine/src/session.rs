@@ -226,7 +226,8 @@ impl Session {
             .collect()
     }
 
-    /// The oids of these indexes. Who holds a lock on the table alone finds each again under a lock on the index: it may be dropped beside him.
+    /// The oids of these indexes. Who holds a lock on the table alone finds each again under a lock
+    /// on the index: it may be dropped beside him.
     pub fn index_oids(&self, table: TableRef, clock: &impl Clock) -> Vec<u32> {
         let _pin = self.local.pin();
         table
@@ -286,7 +287,8 @@ impl Session {
     }
 
     /// Whether any index that writers of the table maintain has a column that `is_meant`, by its number in the table. True for as long as the
-    /// caller's lock keeps others from making indexes. No lock of a writer does where indexes are begun beside writers: there it is true under a pin alone.
+    /// caller's lock keeps others from making indexes. No lock of a writer does where indexes are
+    /// begun beside writers: there it is true under a pin alone.
     pub fn has_key_on(
         &self,
         table: TableRef,

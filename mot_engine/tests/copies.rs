@@ -1,4 +1,5 @@
-//! A table's rows in another storage: who sees what there, and what of it survives in the log, in checkpoints and after rollbacks.
+//! A table's rows in another storage: who sees what there, and what of it survives in the log, in
+//! checkpoints and after rollbacks.
 
 mod common;
 

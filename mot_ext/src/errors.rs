@@ -380,7 +380,8 @@ pub fn foreign_index() -> ! {
     )
 }
 
-/// Raises 40001, as a conflict with recovery: a snapshot of a standby is older than a table's rewriting by the primary.
+/// Raises 40001, as a conflict with recovery: a snapshot of a standby is older than a table's
+/// rewriting by the primary.
 pub fn older_than_rewrite() -> ! {
     raise_report!(
         PgLogLevel::ERROR,

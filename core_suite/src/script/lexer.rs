@@ -170,7 +170,8 @@ impl Lexer {
     }
 }
 
-/// Takes a backslash: a separator that psql sends on, or a command up to the end of the line or to `\\`.
+/// Takes a backslash: a separator that psql sends on, or a command up to the end of the line or to
+/// `\\`.
 fn backslash(rest: &str) -> (usize, bool) {
     match rest[1..].chars().next() {
         Some(';' | ':') => (2, false),

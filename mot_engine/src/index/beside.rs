@@ -1,11 +1,14 @@
 //! Filling an index beside writers, and proving that its keys are unique.
 //!
-//! The index is published, empty, before anything here begins. From then on every writer enters what he publishes, and whoever takes a
-//! version out removes its entries. What is left are the versions of those who had not seen the index: they are in their chains once
-//! all who were pinned at the publication have unpinned. mot_ext/src/index_am/README.md has the states, and why this suffices.
+//! The index is published, empty, before anything here begins. From then on every writer enters
+//! what he publishes, and whoever takes a version out removes its entries. What is left are the
+//! versions of those who had not seen the index: they are in their chains once all who were pinned
+//! at the publication have unpinned. mot_ext/src/index_am/README.md has the states, and why this
+//! suffices.
 //!
-//! A row is read, entered, and looked at again: its versions may go meanwhile, and whoever took one out has not found the entry. So an
-//! entry that no version of the chain needs any more is removed again, under the latch of its leaf, as after any other cleaning.
+//! A row is read, entered, and looked at again: its versions may go meanwhile, and whoever took one
+//! out has not found the entry. So an entry that no version of the chain needs any more is removed
+//! again, under the latch of its leaf, as after any other cleaning.
 
 use super::append_slot;
 use super::enter::{EntryOutcome, enter_at};
@@ -29,8 +32,8 @@ const SLOTS_PER_PIN: u64 = 256;
 const ENTRIES_PER_PIN: usize = 256;
 
 impl Session {
-    /// Enters every row of a table in an index that is published. `pause` is called unpinned, again and again; it may unwind. Returns how many
-    /// entries were missing.
+    /// Enters every row of a table in an index that is published. `pause` is called unpinned, again
+    /// and again; it may unwind. Returns how many entries were missing.
     pub fn fill_index(
         &self,
         clock: &impl Clock,
@@ -69,9 +72,11 @@ impl Session {
         Ok(filler.added)
     }
 
-    /// Two live rows with the same key of a unique index, if there are any: rows that committed transactions left, and those that unfinished ones below
-    /// `asked_from` make. Who has a later id has asked for uniqueness. Where it depends on an unfinished transaction, `wait` is called, unpinned:
-    /// `true` if that has ended, `false` to pass over the key. `pause` is called unpinned, again and again; both may unwind.
+    /// Two live rows with the same key of a unique index, if there are any: rows that committed
+    /// transactions left, and those that unfinished ones below `asked_from` make. Who has a later
+    /// id has asked for uniqueness. Where it depends on an unfinished transaction, `wait` is
+    /// called, unpinned: `true` if that has ended, `false` to pass over the key. `pause` is called
+    /// unpinned, again and again; both may unwind.
     pub fn find_duplicate(
         &self,
         clock: &impl Clock,
@@ -113,14 +118,16 @@ impl Session {
         }
     }
 
-    /// The oid of an index that a writer has just been told of, if the table still has it: it may be dropped and freed beside him.
+    /// The oid of an index that a writer has just been told of, if the table still has it: it may
+    /// be dropped and freed beside him.
     pub fn index_oid(&self, table: TableRef, index: IndexRef) -> Option<u32> {
         let _pin = self.local.pin();
         let is_there = table.all_indexes().any(|other| other == index);
         is_there.then(|| index.relation_oid())
     }
 
-    /// Tells writers that the server's catalog has an index as dead: it is asked for uniqueness no more.
+    /// Tells writers that the server's catalog has an index as dead: it is asked for uniqueness no
+    /// more.
     pub fn index_is_dead(&self, table: TableRef, relation: u32) {
         let _pin = self.local.pin();
         table
@@ -170,7 +177,8 @@ impl<C: Clock> Filler<'_, C> {
         Ok(())
     }
 
-    /// Collects the different keys of a chain. True: some version has none. A version that may be the row's after all that runs must have one.
+    /// Collects the different keys of a chain. True: some version has none. A version that may be
+    /// the row's after all that runs must have one.
     fn collect(&mut self, head: Head) -> Result<bool, EngineError> {
         self.keys.clear();
         let mut has_keyless = false;
@@ -211,7 +219,8 @@ impl<C: Clock> Filler<'_, C> {
         Ok(has_keyless)
     }
 
-    /// From now on scans of the row compare keys, and whoever takes a version out removes its entries. Before they are made.
+    /// From now on scans of the row compare keys, and whoever takes a version out removes its
+    /// entries. Before they are made.
     fn mark_moved(&self, slot: Slot, anchor: &Anchor) {
         let mut latched = anchor.latch();
         // The slot may be its next taker's by now, who waits for an empty head.
@@ -340,7 +349,8 @@ impl<C: Clock> Finder<'_, C> {
         Ok(Looked::On(last.map(|at| batch.get(at).0.to_vec())))
     }
 
-    /// How many of an entry's rows have its key at one moment: who is in the way may have gone before the next came.
+    /// How many of an entry's rows have its key at one moment: who is in the way may have gone
+    /// before the next came.
     fn holders(&mut self, key: &[u8], value: u64) -> Result<Holders, EngineError> {
         loop {
             self.rows.clear();

@@ -63,8 +63,9 @@ pub(crate) fn enter_row<C: Clock>(
                     end = Some(Ok(()));
                     break;
                 };
-                // One that this transaction dropped need not take the row: the drop is not taken back without it. Nor need one that another is building: that
-                // looks at all rows again. Nor, where the log is replayed, one that the server may have had no more.
+                // One that this transaction dropped need not take the row: the drop is not taken
+                // back without it. Nor need one that another is building: that looks at all rows
+                // again. Nor, where the log is replayed, one that the server may have had no more.
                 let is_optional = !clock.is_some_and(|clock| index.is_asked(clock));
                 match encode(
                     session,

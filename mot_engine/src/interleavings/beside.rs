@@ -1,5 +1,5 @@
-//! An index that is built beside writers: afterwards every version that anybody sees has its entry, no entry leads astray, and no two rows have one
-//! unique key.
+//! An index that is built beside writers: afterwards every version that anybody sees has its entry,
+//! no entry leads astray, and no two rows have one unique key.
 
 use super::{Me, Place, body, thread};
 use crate::ids::CommandId;
@@ -166,7 +166,8 @@ fn insert(place: &Place, session: &Session) {
     end(place, session, &me, work, is_kept);
 }
 
-/// Two rows that want one key, beside the making of a unique index: it is refused, or they are not both there.
+/// Two rows that want one key, beside the making of a unique index: it is refused, or they are not
+/// both there.
 fn wanted_twice() {
     let place = Place::new();
     let session = place.join();

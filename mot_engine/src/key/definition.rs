@@ -244,8 +244,8 @@ impl IndexDefinition {
     /// ```text
     /// u8 form, u8 flags, u32 relation, u16 columns, u16 attributes,
     /// forms 2 and 4 only: u32 tablespace, u32 file,
-    /// columns x { u16 attnum, u8 kind, u8 flags }, attributes x { i16 len, u8 align, u8 by_value },
-    /// forms 3 and 4 only: u16 values, values x { u16 attnum, u16 length, value }
+    /// columns x { u16 attnum, u8 kind, u8 flags }, attributes x { i16 len, u8 align, u8 by_value
+    /// }, forms 3 and 4 only: u16 values, values x { u16 attnum, u16 length, value }
     /// ```
     pub fn write_bytes(&self, out: &mut Vec<u8>) -> Result<(), EngineError> {
         self.validate()?;

@@ -68,7 +68,8 @@ pub enum DefinitionChange {
         /// Its id.
         table: TableId,
     },
-    /// The rows of a table that this transaction created are copies from an older storage of its relation.
+    /// The rows of a table that this transaction created are copies from an older storage of its
+    /// relation.
     HoldsCopies {
         /// Its id.
         table: TableId,

@@ -180,7 +180,8 @@ fn make_tables(session: &Session, manifest: &Manifest) -> Result<Vec<Loading>, E
         storage.created_lsn.store(DEFINITION_LSN, Ordering::Relaxed);
         storage.dropped_lsn.store(DEFINITION_LSN, Ordering::Relaxed);
         storage.lists_free.store(0, Ordering::Relaxed);
-        // Whoever made it still ran, and may have copied its rows: a snapshot can be older than the end of that.
+        // Whoever made it still ran, and may have copied its rows: a snapshot can be older than the
+        // end of that.
         storage.copied_by.store(entry.creator.0, Ordering::Relaxed);
         storage
             .slots_end

@@ -115,8 +115,8 @@ struct Own {
 }
 
 impl Own {
-    /// Pinned. The walk ends below the newest committed state where no lock can lie further down. It
-    /// begins below what is listed: whatever own lock lies above was put on a listed state.
+    /// Pinned. The walk ends below the newest committed state where no lock can lie further down.
+    /// It begins below what is listed: whatever own lock lies above was put on a listed state.
     fn of_chain(head: Head, listed: Option<&OwnRow>, clock: &impl Clock, ordinal: Ordinal) -> Own {
         let has_locks = head.has(Head::HAS_LOCKS);
         let mut found = Own {

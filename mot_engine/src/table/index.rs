@@ -38,7 +38,8 @@ pub(crate) struct IndexStorage {
     pub(crate) next_doomed: AtomicU64,
     /// For who frees it: a table may be gone before its doomed index is.
     pub(crate) table_id: TableId,
-    /// 1 once the server's catalog has it as dead: writers still enter their rows, and ask for no uniqueness.
+    /// 1 once the server's catalog has it as dead: writers still enter their rows, and ask for no
+    /// uniqueness.
     pub(crate) dead: AtomicU32,
     /// Its maker, if replay built it beside states of rows that have no key in it: a snapshot that may be older must not use it. 0: there are none.
     pub(crate) kept_from_older: AtomicU64,
@@ -119,8 +120,8 @@ impl IndexRef {
         storage.created.load(Ordering::Acquire) | storage.dropped.load(Ordering::Acquire) != 0
     }
 
-    /// Whether every row must have its entry, and unique keys are asked for: it exists for the caller. An index that
-    /// another transaction is building takes what it can get.
+    /// Whether every row must have its entry, and unique keys are asked for: it exists for the
+    /// caller. An index that another transaction is building takes what it can get.
     #[inline]
     pub(crate) fn is_asked(self, clock: &impl Clock) -> bool {
         let storage = self.storage();

@@ -115,8 +115,9 @@ impl TableRef {
         self.storage().key
     }
 
-    /// The transaction that copied the rows from an older storage, if they are here as its own (a standby): a snapshot to which it is
-    /// not over would miss rows that it has seen there. Raised before the storage can be found.
+    /// The transaction that copied the rows from an older storage, if they are here as its own (a
+    /// standby): a snapshot to which it is not over would miss rows that it has seen there. Raised
+    /// before the storage can be found.
     pub fn copied_by(self) -> Option<Xid> {
         let xid = Xid(self.storage().copied_by.load(Ordering::Acquire));
         xid.is_some().then_some(xid)

@@ -1,8 +1,9 @@
 //! Tables and indexes that come and go with a transaction.
 //!
-//! The caller holds PostgreSQL's lock: AccessExclusive for creating, dropping and truncating tables, at least Share for creating an index
-//! at once (nobody else writes). Writers may run beside the drop of an index, and beside one that is begun and filled (index/beside.rs). What aborts or is dropped goes to the catalog's doomed lists; the
-//! reclaimer frees it (`free.rs`).
+//! The caller holds PostgreSQL's lock: AccessExclusive for creating, dropping and truncating
+//! tables, at least Share for creating an index at once (nobody else writes). Writers may run
+//! beside the drop of an index, and beside one that is begun and filled (index/beside.rs). What
+//! aborts or is dropped goes to the catalog's doomed lists; the reclaimer frees it (`free.rs`).
 
 use super::free::free_index;
 use super::{Kind, Transaction};
@@ -121,8 +122,8 @@ impl Transaction {
         Ok(built)
     }
 
-    /// A new, empty index beside writers, who enter their rows from now on: `Session::fill_index` enters those that are there. Nobody is refused
-    /// for its sake before this transaction commits.
+    /// A new, empty index beside writers, who enter their rows from now on: `Session::fill_index`
+    /// enters those that are there. Nobody is refused for its sake before this transaction commits.
     pub fn begin_index(
         &mut self,
         session: &Session,

@@ -54,8 +54,9 @@ impl Transaction {
         })
     }
 
-    /// Makes sure of the entries that a caller, who goes index by index, has left out: in indexes that he did not know to be ready. They are asked for no
-    /// uniqueness. `entered`: in how many he has.
+    /// Makes sure of the entries that a caller, who goes index by index, has left out: in indexes
+    /// that he did not know to be ready. They are asked for no uniqueness. `entered`: in how many
+    /// he has.
     pub fn enter_rest(
         &mut self,
         session: &Session,

@@ -1,7 +1,9 @@
 //! Telling the log what a transaction changed.
 //!
-//! Runs before the commit record, may fail, and runs once: nothing is changed after it. Definitions first, then rows that were copied
-//! into a table (`copy.rs`), then the last state of each changed row, in records of at most [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one longer row is a record of its own).
+//! Runs before the commit record, may fail, and runs once: nothing is changed after it. Definitions
+//! first, then rows that were copied into a table (`copy.rs`), then the last state of each changed
+//! row, in records of at most [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one
+//! longer row is a record of its own).
 //!
 //! Rows go table by table. A transaction that goes back and forth between tables, as a procedure
 //! does that changes a stock and adds an order's line for each item, would else name its table with

@@ -10,12 +10,13 @@
 //!
 //! - A state's id never changes while its transaction runs. The first ones keep slot and ordinal. A
 //!   later one has its alias before anybody learns of it.
-//! - An alias names its state to its transaction alone. To all others that state is unfinished work,
-//!   of which they learn nothing, and once it is committed its slot and ordinal name it.
+//! - An alias names its state to its transaction alone. To all others that state is unfinished
+//!   work, of which they learn nothing, and once it is committed its slot and ordinal name it.
 //! - Numbers come from the engine in blocks, and from its clock where it begins anew. So an alias
 //!   that somebody has kept from another transaction names nothing.
-//! - What a savepoint takes back leaves the list, and its numbers go to what follows in its place, as
-//!   ordinals do. Who had them is gone with the savepoint: queued events, and cursors opened in it.
+//! - What a savepoint takes back leaves the list, and its numbers go to what follows in its place,
+//!   as ordinals do. Who had them is gone with the savepoint: queued events, and cursors opened in
+//!   it.
 //!
 //! Neither list nor numbers outlive the transaction.
 
@@ -32,8 +33,8 @@ use std::collections::{HashMap, TryReserveError};
 pub(super) const LISTED_FROM: usize = 64;
 
 /// States of a row that a transaction's tuple ids name by ordinal. Far below
-/// [`ORDINALS`](crate::ids::ORDINALS), so that an older state that the transaction has seen or locked
-/// is told apart from them.
+/// [`ORDINALS`](crate::ids::ORDINALS), so that an older state that the transaction has seen or
+/// locked is told apart from them.
 pub const NAMED_BY_ORDINAL: usize = 1024;
 
 /// Aliases in a block.
@@ -137,8 +138,8 @@ pub(super) struct OwnRows {
 }
 
 impl OwnRows {
-    /// Room for a state that is about to be put upon `below`, an own one. Lists the row first, if it
-    /// is time for it. The caller is pinned.
+    /// Room for a state that is about to be put upon `below`, an own one. Lists the row first, if
+    /// it is time for it. The caller is pinned.
     pub(super) fn make_room(
         &mut self,
         session: &Session,
@@ -242,8 +243,8 @@ impl Transaction {
         self.own_rows.rows.get(&(table, slot))
     }
 
-    /// The alias of a version of a row, if it is a state of this transaction that has one. Its tuple id
-    /// is made of that, and not of slot and ordinal.
+    /// The alias of a version of a row, if it is a state of this transaction that has one. Its
+    /// tuple id is made of that, and not of slot and ordinal.
     pub fn alias(&self, table: TableRef, slot: Slot, version: VersionRef) -> Option<Alias> {
         self.own_row(table, slot)?.alias(version)
     }

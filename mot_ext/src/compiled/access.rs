@@ -1,8 +1,9 @@
-//! How a compiled statement finds its rows: by a scan node of the wrapper's, or by one of core's on a table of the access method.
+//! How a compiled statement finds its rows: by a scan node of the wrapper's, or by one of core's on
+//! a table of the access method.
 //!
-//! Both become the same: conditions on an index's leading columns that the scan answers, and the rest, which is asked of each
-//! row. Of core's index conditions those on further columns, and those that a range holds only nearly, are among the rest, as
-//! `index_am` has core recheck them.
+//! Both become the same: conditions on an index's leading columns that the scan answers, and the
+//! rest, which is asked of each row. Of core's index conditions those on further columns, and those
+//! that a range holds only nearly, are among the rest, as `index_am` has core recheck them.
 use super::plain::{Scope, are_plain, calls_functions};
 use crate::fdw::{Key, Private, Test, items, list, membership, private};
 use crate::keys;
@@ -25,7 +26,8 @@ pub struct Access {
 }
 
 impl Access {
-    /// Of a scan of the wrapper's. `assigned`: the number of its last expressions that are assigned.
+    /// Of a scan of the wrapper's. `assigned`: the number of its last expressions that are
+    /// assigned.
     pub unsafe fn of_foreign(scan: *const pg_sys::ForeignScan) -> Access {
         // SAFETY: a scan node of ours.
         unsafe {
@@ -73,7 +75,8 @@ impl Access {
             if tests.len() != originals.len() {
                 return None;
             }
-            // Core locks the index when it opens it. What others have done to it is known after that.
+            // Core locks the index when it opens it. What others have done to it is known after
+            // that.
             pg_sys::LockRelationOid(node.indexid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
             let found = Relation::closed(node.indexid).with(|index| {
                 let mut found = Vec::with_capacity(tests.len());
@@ -84,7 +87,8 @@ impl Access {
             });
             let (found, columns) = found?;
             let chosen = choose(&found, columns);
-            // Ahead of the others, as core's recheck is: a policy's condition may be among them, and another one may tell of a row by its error.
+            // Ahead of the others, as core's recheck is: a policy's condition may be among them,
+            // and another one may tell of a row by its error.
             let rest = (0..found.len()).filter(|at| !chosen.contains(at) || found[*at].is_inexact);
             let mut conditions: Vec<_> = rest.map(|at| originals[at]).collect();
             conditions.extend(items::<pg_sys::Expr>(scan_of(scan.cast()).plan.qual));

@@ -299,14 +299,16 @@ pub unsafe fn run(
     }
 }
 
-/// Fires what the foreign keys of a query's table have queued, if it is one for which `is_running` holds and has queued anything.
+/// Fires what the foreign keys of a query's table have queued, if it is one for which `is_running`
+/// holds and has queued anything.
 pub unsafe fn finish(query: *mut pg_sys::QueryDesc) {
     let form = {
         let cache = cache();
         cache.find(query).map(|at| cache.running[at])
     };
     if let Some(Form::Compiled(statement)) = form {
-        // SAFETY: a running statement stays in the map; no reference to it, or to the map, lives while SQL runs.
+        // SAFETY: a running statement stays in the map; no reference to it, or to the map, lives
+        // while SQL runs.
         unsafe {
             if (*statement).take_level() {
                 let estate = (*statement).estate();

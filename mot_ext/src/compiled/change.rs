@@ -34,7 +34,8 @@ impl Change {
         is_delete: bool,
         found: Found,
     ) -> Change {
-        // SAFETY: a scan of a finished plan that changes rows; the current context is the statement's.
+        // SAFETY: a scan of a finished plan that changes rows; the current context is the
+        // statement's.
         unsafe {
             let (columns, expressions): (Vec<i16>, Vec<_>) = assigned.iter().copied().unzip();
             fdw::check_columns(frame.row_type, &columns, &expressions);
@@ -84,8 +85,9 @@ impl Change {
         }
     }
 
-    /// Looks whether an index has an assigned column. Whoever makes an index of a foreign table changes what a form is valid for, and is
-    /// kept out while the statement runs. An index of the other tables may come beside it (CONCURRENTLY): there the engine compares keys.
+    /// Looks whether an index has an assigned column. Whoever makes an index of a foreign table
+    /// changes what a form is valid for, and is kept out while the statement runs. An index of the
+    /// other tables may come beside it (CONCURRENTLY): there the engine compares keys.
     fn look_at_keys(&mut self) {
         let change = &mut self.change;
         if !change.target.table.key().is_foreign_table() {

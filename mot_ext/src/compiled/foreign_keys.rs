@@ -1,8 +1,10 @@
-//! Foreign keys of a table that is written to: their triggers are queued and fired by core's own functions.
+//! Foreign keys of a table that is written to: their triggers are queued and fired by core's own
+//! functions.
 //!
-//! They are the only row triggers that a compiled write bears: they look at rows after the statement, and change nothing of its.
-//! An execution that may queue something opens a level of core's queue at Start and has it fired at Finish, as
-//! `standard_ExecutorStart` and `standard_ExecutorFinish` do, unless who runs it does that himself (`EXEC_FLAG_SKIP_TRIGGERS`).
+//! They are the only row triggers that a compiled write bears: they look at rows after the
+//! statement, and change nothing of its. An execution that may queue something opens a level of
+//! core's queue at Start and has it fired at Finish, as `standard_ExecutorStart` and
+//! `standard_ExecutorFinish` do, unless who runs it does that himself (`EXEC_FLAG_SKIP_TRIGGERS`).
 use super::frame::within;
 use crate::pg::version;
 use pgrx::pg_sys;
@@ -159,13 +161,15 @@ impl Queue {
         }
     }
 
-    /// What core's functions ask about the table, made when the first row of an execution is queued.
+    /// What core's functions ask about the table, made when the first row of an execution is
+    /// queued.
     unsafe fn info(&self, of: Of) -> *mut pg_sys::ResultRelInfo {
         let known = self.info.get();
         if !known.is_null() {
             return known;
         }
-        // SAFETY: the statement's executor state, whose memory is that of the execution, and its open table.
+        // SAFETY: the statement's executor state, whose memory is that of the execution, and its
+        // open table.
         unsafe {
             let made = within((*of.estate).es_query_cxt, || {
                 let info = pg_sys::palloc0(size_of::<pg_sys::ResultRelInfo>());
@@ -211,7 +215,8 @@ impl Queue {
     }
 }
 
-/// Fires what was queued, as `standard_ExecutorFinish`. Runs any SQL: nobody may hold a reference to the statement meanwhile.
+/// Fires what was queued, as `standard_ExecutorFinish`. Runs any SQL: nobody may hold a reference
+/// to the statement meanwhile.
 pub unsafe fn fire(estate: *mut pg_sys::EState) {
     // SAFETY: the executor state of an execution that opened a level.
     unsafe {
@@ -221,7 +226,8 @@ pub unsafe fn fire(estate: *mut pg_sys::EState) {
     }
 }
 
-/// Whether a foreign key has to look at a change of a row: core's own question, by which it does not queue most.
+/// Whether a foreign key has to look at a change of a row: core's own question, by which it does
+/// not queue most.
 unsafe fn concerns(
     table: pg_sys::Relation,
     old: *mut pg_sys::TupleTableSlot,

@@ -248,7 +248,8 @@ impl Frame {
         unsafe { (*self.values).ecxt_per_tuple_memory }
     }
 
-    /// Empties the memory for one row that core's functions on triggers and constraints use, if there is any.
+    /// Empties the memory for one row that core's functions on triggers and constraints use, if
+    /// there is any.
     pub unsafe fn empty_checks(&self) {
         // SAFETY: the statement's own executor state.
         unsafe {
@@ -279,10 +280,11 @@ impl Frame {
     }
 }
 
-/// The foreign keys that look at what a statement does to an open relation; `None`: core has to do it.
+/// The foreign keys that look at what a statement does to an open relation; `None`: core has to do
+/// it.
 ///
-/// A row that is locked in a partition may have moved to another one, which core tells by an error. Core refuses changes of rows
-/// that a publication cannot name; the question raises.
+/// A row that is locked in a partition may have moved to another one, which core tells by an error.
+/// Core refuses changes of rows that a publication cannot name; the question raises.
 unsafe fn target(
     relation: pg_sys::Relation,
     operation: pg_sys::CmdType::Type,
@@ -302,7 +304,8 @@ unsafe fn target(
     }
 }
 
-/// The foreign keys of a table whose rows can be written without core's help otherwise: no other triggers, no computed columns, no partition bounds.
+/// The foreign keys of a table whose rows can be written without core's help otherwise: no other
+/// triggers, no computed columns, no partition bounds.
 unsafe fn simple_target(relation: pg_sys::Relation) -> Option<ForeignKeys> {
     // SAFETY: an open relation.
     unsafe {

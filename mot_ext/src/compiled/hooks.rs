@@ -122,11 +122,12 @@ unsafe fn may_outlive_its_savepoint(query: *mut pg_sys::QueryDesc) -> bool {
     is_function && pg::is_in_portal_older_than_savepoint()
 }
 
-/// Whether others may name the query's portal in WHERE CURRENT OF, which asks its plan states for the row. Those over the wrapper's tables ask the
-/// compiled form.
+/// Whether others may name the query's portal in WHERE CURRENT OF, which asks its plan states for
+/// the row. Those over the wrapper's tables ask the compiled form.
 #[inline]
 unsafe fn is_named_cursor(query: *mut pg_sys::QueryDesc) -> bool {
-    // SAFETY: core's query descriptor; a portal starts its query while it is the active one, with no receiver yet.
+    // SAFETY: core's query descriptor; a portal starts its query while it is the active one, with
+    // no receiver yet.
     unsafe {
         let portal = pg_sys::ActivePortal;
         (*(*query).dest).mydest == pg_sys::CommandDest::DestNone

@@ -1,8 +1,9 @@
 //! The serial of a plan of core's: what the wrapper's plans carry in their private lists.
 //!
-//! Core's nodes have no room for it, and a plan's address names another plan soon. So the planner's result gets one more
-//! entry in its list of what the plan depends on. Copies of the plan have it, too; the plan cache compares entries with the
-//! catalog cache that changed, and there is none of that number.
+//! Core's nodes have no room for it, and a plan's address names another plan soon. So the planner's
+//! result gets one more entry in its list of what the plan depends on. Copies of the plan have it,
+//! too; the plan cache compares entries with the catalog cache that changed, and there is none of
+//! that number.
 //!
 //! The hook is a plain frame with nothing to drop: an error of the planner jumps over it.
 use super::shape;

@@ -1,6 +1,8 @@
-//! The open relations of an execution on a table of the access method: core counts on their entries what is read and changed.
+//! The open relations of an execution on a table of the access method: core counts on their entries
+//! what is read and changed.
 //!
-//! The wrapper's tables have no such counters: their relations stay closed but where core must find them in use.
+//! The wrapper's tables have no such counters: their relations stay closed but where core must find
+//! them in use.
 use crate::table_am::{count_rows_found, row_deleted, row_inserted, row_updated, scan_begins};
 use pgrx::pg_sys;
 

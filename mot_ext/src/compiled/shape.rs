@@ -89,8 +89,8 @@ pub unsafe fn serial(statement: *const pg_sys::PlannedStmt) -> Option<u64> {
     }
 }
 
-/// Place in the range table of the only table that a plan of core's nodes reads or writes, if the plan has the form of one that is
-/// compiled.
+/// Place in the range table of the only table that a plan of core's nodes reads or writes, if the
+/// plan has the form of one that is compiled.
 #[inline]
 pub unsafe fn only_table(statement: *const pg_sys::PlannedStmt) -> Option<u32> {
     // SAFETY: a finished plan; casts by tag.
@@ -302,7 +302,8 @@ unsafe fn are_targets_plain(targets: &[*mut pg_sys::TargetEntry], relation: u32)
     })
 }
 
-/// How a scan node that computes nothing else finds its rows, and the table's place in the range table.
+/// How a scan node that computes nothing else finds its rows, and the table's place in the range
+/// table.
 unsafe fn source(
     node: *mut pg_sys::Plan,
     operation: pg_sys::CmdType::Type,

@@ -111,7 +111,8 @@ impl Statement {
             let plan = (*query).plannedstmt;
             self.rights.check(plan);
             if self.frame.index != pg_sys::InvalidOid {
-                // As core does when it opens the index; it stays locked to the transaction's end. What others have done to it is known after that.
+                // As core does when it opens the index; it stays locked to the transaction's end.
+                // What others have done to it is known after that.
                 pg_sys::LockRelationOid(self.frame.index, pg_sys::AccessShareLock as i32);
             }
             if self.storage_generation != relation::generation() && !self.find_storage() {

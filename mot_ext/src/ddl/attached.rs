@@ -85,8 +85,8 @@ pub unsafe fn publish(objects: *mut pg_sys::List) -> bool {
     false
 }
 
-/// Warns, for a publication of all tables or of a schema's, if there are tables of the access method:
-/// core takes them for published ones, in silence.
+/// Warns, for a publication of all tables or of a schema's, if there are tables of the access
+/// method: core takes them for published ones, in silence.
 pub fn warn_of_tables_left_out() {
     let method = storage::table_method();
     let tables = latest::select(

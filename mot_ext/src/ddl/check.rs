@@ -66,7 +66,8 @@ impl Opened {
         }
     }
 
-    /// Locks the table's indexes to the transaction's end: the lock on the table does not keep one from being dropped CONCURRENTLY.
+    /// Locks the table's indexes to the transaction's end: the lock on the table does not keep one
+    /// from being dropped CONCURRENTLY.
     fn lock_indexes(&self) {
         for oid in session::session().index_oids(self.storage, &PgClock) {
             // SAFETY: a lock.
@@ -130,7 +131,8 @@ fn check_table(
     ),
 > {
     let opened = Opened::owned_and_still(table.oid());
-    // A standby may replay the drop of an index that was dropped or replaced concurrently: it locks that index alone.
+    // A standby may replay the drop of an index that was dropped or replaced concurrently: it locks
+    // that index alone.
     opened.lock_indexes();
     let stand = Stand::wait();
     let unproven = invalid_indexes(&opened);
@@ -243,7 +245,8 @@ fn states(index: pg_sys::Oid) -> Option<States> {
     }
 }
 
-/// Indexes that may have two rows with one unique key: their build beside writers failed for that, or they are being dropped.
+/// Indexes that may have two rows with one unique key: their build beside writers failed for that,
+/// or they are being dropped.
 fn invalid_indexes(opened: &Opened) -> Vec<IndexId> {
     let indexes = session::session().indexes(opened.storage, &PgClock);
     let is_invalid = |index: &IndexRef| {
@@ -314,7 +317,8 @@ fn index_size(index: PgRelation) -> i64 {
     // SAFETY: a catalog look-up.
     let relid = unsafe { pg_sys::IndexGetRelation(index.oid(), false) };
     let opened = Opened::owned(relid);
-    // SAFETY: a lock, kept to the end of the transaction: the table's keeps nobody from dropping the index.
+    // SAFETY: a lock, kept to the end of the transaction: the table's keeps nobody from dropping
+    // the index.
     unsafe { pg_sys::LockRelationOid(index.oid(), pg_sys::AccessShareLock as i32) };
     session::session()
         .find_index(opened.storage, index.oid().to_u32(), &PgClock)

@@ -1,9 +1,11 @@
 //! A kind of slot for rows in place.
 //!
 //! It is core's slot of heap tuples, which points at a version in the arena, but for one thing: where a heap tuple's header has `xmax`, `cmin` and `ctid`,
-//! a version has the engine's word (mot_engine/src/row/version.rs). So who asks the slot for those system columns is answered from here (`table_am/upon.rs`), and
-//! who takes a copy of the tuple gets one with a heap tuple's header. Nobody reads a header of the arena but through these functions: a plan's expressions ask the slot, and
-//! what PL/pgSQL, sorts or triggers keep are copies.
+//! a version has the engine's word (mot_engine/src/row/version.rs). So who asks the slot for those
+//! system columns is answered from here (`table_am/upon.rs`), and who takes a copy of the tuple
+//! gets one with a heap tuple's header. Nobody reads a header of the arena but through these
+//! functions: a plan's expressions ask the slot, and what PL/pgSQL, sorts or triggers keep are
+//! copies.
 //!
 //! Core asks a foreign scan's slot for nothing that depends on its kind ("Don't know what an FDW might return", `ExecInitForeignScan`). A
 //! re-evaluation has the rows that it refetches put into it (`tuple::store_copy`: copies, which it owns).
@@ -87,7 +89,8 @@ pub unsafe fn complete(copy: pg_sys::HeapTuple) {
     }
 }
 
-/// Whether a system column is told by what has become of the version: as on heap, `cmin` and `cmax` are one.
+/// Whether a system column is told by what has become of the version: as on heap, `cmin` and `cmax`
+/// are one.
 fn asks_what_lies_upon(column: c_int) -> bool {
     matches!(
         column,

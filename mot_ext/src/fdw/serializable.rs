@@ -35,11 +35,13 @@
 //! a question goes from fine to coarse; each of ours does, for its own row or range.
 //!
 //! Which target do they share?
-//! - c replaces the version that R saw, and R got it: from a scan of all rows, the table; else the version. R finds it before it can
-//!   lock it, so it looks again after: c was there, or W finds the lock.
-//! - c replaces a later version of that row: then another W' replaced the one that R saw, and W saw what W' wrote. R meets W'; W' comes before W.
-//!   A cycle over R and W is one over R, W' and W: R -> W' is enough, and heap tells of no more. If W has made the later version itself,
-//!   it is the W' of the rule above. A foreign table's versions have one place.
+//! - c replaces the version that R saw, and R got it: from a scan of all rows, the table; else the
+//!   version. R finds it before it can lock it, so it looks again after: c was there, or W finds
+//!   the lock.
+//! - c replaces a later version of that row: then another W' replaced the one that R saw, and W saw
+//!   what W' wrote. R meets W'; W' comes before W. A cycle over R and W is one over R, W' and W: R
+//!   -> W' is enough, and heap tells of no more. If W has made the later version itself, it is the
+//!   W' of the rule above. A foreign table's versions have one place.
 //! - c makes a row, or moves one, into a range R read: the range.
 //! - c changes a row that R's snapshot does not see, in a range R read: then another W' made the row, or moved it there, after R's
 //!   snapshot. R meets W'; W' comes before W. A cycle over R and W is one over R, W' and W: R -> W' is enough.

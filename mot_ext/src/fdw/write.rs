@@ -137,7 +137,8 @@ impl Target {
         }
     }
 
-    /// Whether an index that refuses a row has nothing to say any more: DROP INDEX CONCURRENTLY marks it so in the catalog, and tells nobody.
+    /// Whether an index that refuses a row has nothing to say any more: DROP INDEX CONCURRENTLY
+    /// marks it so in the catalog, and tells nobody.
     fn is_dead(&self, index: IndexRef) -> bool {
         let Some(relation) = self.session.index_oid(self.table, index) else {
             return true;

@@ -91,7 +91,8 @@ unsafe fn build(
             // Core waits for all older snapshots before it marks the index as valid.
             storage::build_index_beside_writers(heap, index);
         } else if stays_unready(index, info) {
-            // A failed build left it, and core leaves it so: nobody enters it, so nothing is to be there.
+            // A failed build left it, and core leaves it so: nobody enters it, so nothing is to be
+            // there.
             return pg_sys::palloc0(size_of::<pg_sys::IndexBuildResult>()).cast();
         } else {
             let repeated = match (*info).ii_Unique {
@@ -112,8 +113,9 @@ unsafe fn build(
     }
 }
 
-/// Whether core rebuilds an index that is not ready, and will not make it ready: a unique one, which a rewrite of its table
-/// takes along without asking for uniqueness (`reindex_index`, `skip_constraint_checks`).
+/// Whether core rebuilds an index that is not ready, and will not make it ready: a unique one,
+/// which a rewrite of its table takes along without asking for uniqueness (`reindex_index`,
+/// `skip_constraint_checks`).
 unsafe fn stays_unready(index: pg_sys::Relation, info: *mut pg_sys::IndexInfo) -> bool {
     // SAFETY: the caller's open index.
     unsafe {
@@ -127,8 +129,9 @@ unsafe fn build_empty(_index: pg_sys::Relation) {
     errors::index_on_other_table()
 }
 
-/// `aminsert`: the table's callbacks have entered the row, unless it is a speculative one. A row of another table that nobody
-/// has entered would be in no index: that is an error, should it come to this.
+/// `aminsert`: the table's callbacks have entered the row, unless it is a speculative one. A row of
+/// another table that nobody has entered would be in no index: that is an error, should it come to
+/// this.
 #[allow(clippy::too_many_arguments)]
 unsafe fn insert(
     index: pg_sys::Relation,

@@ -122,7 +122,8 @@ unsafe fn condition(
     unsafe { comparison(index, definition, column, key) }
 }
 
-/// The test that a comparison with a value or a list is, if the index can answer it or bound it. A value may be NULL.
+/// The test that a comparison with a value or a list is, if the index can answer it or bound it. A
+/// value may be NULL.
 ///
 /// # Safety
 /// An open index and a key of this column of it.

@@ -1,14 +1,16 @@
-//! Comparisons of rows, `(a, b) > (1, 2)`: since 18 core has an index of another access method than btree answer them, too.
+//! Comparisons of rows, `(a, b) > (1, 2)`: since 18 core has an index of another access method than
+//! btree answer them, too.
 //!
-//! The scan key is a header with one subkey for each member. The members that lie one behind the other in the index, in one
-//! direction, give one end of a range. NULL decides by what is before it, so core evaluates the comparison over each row
-//! of the range.
+//! The scan key is a header with one subkey for each member. The members that lie one behind the
+//! other in the index, in one direction, give one end of a range. NULL decides by what is before
+//! it, so core evaluates the comparison over each row of the range.
 use super::keys::{Condition, comparison, has, is_of};
 use crate::fdw::Test;
 use mot_engine::key::IndexDefinition;
 use pgrx::pg_sys;
 
-/// Adds the conditions of a comparison of rows to those of its first column; none if the index cannot bound it.
+/// Adds the conditions of a comparison of rows to those of its first column; none if the index
+/// cannot bound it.
 ///
 /// # Safety
 /// An open index and a header of one of its columns, with subkeys.

@@ -1,6 +1,7 @@
 //! The planner's hook: what one of ours passes a query on to.
 //!
-//! A hook of ours is a plain frame with nothing to drop, and so is this: an error of the planner jumps over both.
+//! A hook of ours is a plain frame with nothing to drop, and so is this: an error of the planner
+//! jumps over both.
 #![allow(ffi_unwind_calls)]
 use pgrx::pg_sys;
 use std::cell::Cell;

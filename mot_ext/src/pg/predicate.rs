@@ -43,7 +43,8 @@ unsafe extern "C-unwind" {
     fn TransferPredicateLocksToHeapRelation(relation: pg_sys::Relation);
 }
 
-/// A version of a row for predicate locks: core's page of it is what several locked rows of one page are promoted to.
+/// A version of a row for predicate locks: core's page of it is what several locked rows of one
+/// page are promoted to.
 #[derive(Clone, Copy)]
 pub struct RowPlace {
     page: u32,
@@ -163,7 +164,8 @@ impl Subject {
         });
     }
 
-    /// This transaction replaced a version of a row. The page with it: locks of rows may have been promoted to locks of their page.
+    /// This transaction replaced a version of a row. The page with it: locks of rows may have been
+    /// promoted to locks of their page.
     pub fn conflict_in_row(&self, row: RowPlace) {
         let mut tid = tid(row);
         // SAFETY: the place is read during the call.
@@ -189,9 +191,11 @@ impl Subject {
     }
 }
 
-/// Turns everybody's locks of an open index, or of a table's rows and indexes, into locks of the whole table. The caller has locked the table exclusively.
+/// Turns everybody's locks of an open index, or of a table's rows and indexes, into locks of the
+/// whole table. The caller has locked the table exclusively.
 pub unsafe fn move_to_table(relation: pg_sys::Relation) {
-    // SAFETY: an open relation with a file; unlike a foreign table's, its cache entry has the database. The closure holds one call.
+    // SAFETY: an open relation with a file; unlike a foreign table's, its cache entry has the
+    // database. The closure holds one call.
     unsafe {
         pg_sys::ffi::pg_guard_ffi_boundary(|| {
             #[allow(ffi_unwind_calls)]

@@ -1,4 +1,5 @@
-//! Building an index's storage from its table's rows, with writers locked out or beside them (index_am/README.md).
+//! Building an index's storage from its table's rows, with writers locked out or beside them
+//! (index_am/README.md).
 use super::missing::missing_values;
 use super::{file_of, find, or_raise, table};
 use crate::clock::{PgClock, narrow};
@@ -25,8 +26,8 @@ pub enum Built {
 pub enum Repeated {
     /// 23505 is raised.
     Refused,
-    /// Both are entered. Core asks for that where it rewrites a table: an index that a failed build left
-    /// is rebuilt with the others, and stays invalid.
+    /// Both are entered. Core asks for that where it rewrites a table: an index that a failed build
+    /// left is rebuilt with the others, and stays invalid.
     Entered,
 }
 
@@ -94,8 +95,8 @@ pub fn rebuild_reused_index(heap: pg_sys::Oid, index: pg_sys::Oid) {
     }
 }
 
-/// Makes the indexes of one storage on another one, with their files' names: of a table whose own file alone is a new one. Both are
-/// locked exclusively.
+/// Makes the indexes of one storage on another one, with their files' names: of a table whose own
+/// file alone is a new one. Both are locked exclusively.
 ///
 /// # Safety
 /// The storages are of one table of this database.
@@ -127,8 +128,8 @@ unsafe fn definition(heap: pg_sys::Relation, index: pg_sys::Relation) -> IndexDe
         file: file_of(index),
         ..unsafe { index_definition(heap, index) }
     };
-    // Core takes a NOT NULL away without telling an access method. A key without a mark for NULL would then have no
-    // place for one.
+    // Core takes a NOT NULL away without telling an access method. A key without a mark for NULL
+    // would then have no place for one.
     for column in &mut definition.columns {
         column.nullable = true;
     }
@@ -137,8 +138,9 @@ unsafe fn definition(heap: pg_sys::Relation, index: pg_sys::Relation) -> IndexDe
     definition
 }
 
-/// As [`build_index`], beside writers, who enter their rows from now on and are asked for uniqueness when the transaction
-/// commits: with it core marks the index as ready. Raises 23505 for two committed rows with one unique key.
+/// As [`build_index`], beside writers, who enter their rows from now on and are asked for
+/// uniqueness when the transaction commits: with it core marks the index as ready. Raises 23505 for
+/// two committed rows with one unique key.
 ///
 /// # Safety
 /// As for [`build_index`]; the transaction has a snapshot.
@@ -160,8 +162,8 @@ pub unsafe fn build_index_beside_writers(heap: pg_sys::Relation, index: pg_sys::
     reach(Point::BuildBeforeReady);
 }
 
-/// `index_validate_scan`: every writer enters and asks the index by now, and all who did not have ended. Raises 23505, in
-/// the words of an insert, for two rows with one unique key.
+/// `index_validate_scan`: every writer enters and asks the index by now, and all who did not have
+/// ended. Raises 23505, in the words of an insert, for two rows with one unique key.
 ///
 /// # Safety
 /// The relations are open, locked as core locks them, and the transaction has a snapshot.

@@ -171,8 +171,8 @@ pub fn has_storage(index: pg_sys::Oid) -> bool {
     .unwrap_or(false)
 }
 
-/// Makes the storage of a table's new file, and drops that of the file which it replaces. `fill` is called in between with
-/// the former one and the new one.
+/// Makes the storage of a table's new file, and drops that of the file which it replaces. `fill` is
+/// called in between with the former one and the new one.
 pub fn create_table(
     relation: pg_sys::Relation,
     file: FileKey,
@@ -217,7 +217,8 @@ pub fn drop_index(index: pg_sys::Oid) {
     });
 }
 
-/// The table and the file of an index that is going to be dropped, when its transaction is not the one that drops it.
+/// The table and the file of an index that is going to be dropped, when its transaction is not the
+/// one that drops it.
 pub fn place_of_index(index: pg_sys::Oid) -> Option<(pg_sys::Oid, FileKey)> {
     // SAFETY: the caller's index has an open table.
     with_index_and_table(index, |table, index| unsafe {
@@ -225,7 +226,8 @@ pub fn place_of_index(index: pg_sys::Oid) -> Option<(pg_sys::Oid, FileKey)> {
     })
 }
 
-/// Drops the storage of an index that is gone from the catalog, by what [`place_of_index`] said of it.
+/// Drops the storage of an index that is gone from the catalog, by what [`place_of_index`] said of
+/// it.
 pub fn drop_index_at((table, file): (pg_sys::Oid, FileKey)) {
     // SAFETY: the statement holds a lock on the table; what is opened here is closed here.
     unsafe {

@@ -103,7 +103,8 @@ pub unsafe fn vacuum(
         let resolved_below = if pg::is_under_postmaster() {
             narrow(horizon::judged::told())
         } else {
-            // Nobody resolves anything in single-user mode. The next start reads from the log what ends here.
+            // Nobody resolves anything in single-user mode. The next start reads from the log what
+            // ends here.
             pg_sys::GetOldestNonRemovableTransactionId(relation)
         };
         let multixacts_from = pg_sys::GetOldestMultiXactId();
@@ -128,8 +129,8 @@ pub unsafe fn size_bytes(relation: pg_sys::Relation, fork: pg_sys::ForkNumber::T
     end.0.div_ceil(rows_per_block(end)) * u64::from(pg_sys::BLCKSZ)
 }
 
-/// While it lives, a table becomes a heap table. Core makes the TOAST table before it copies the rows,
-/// and asks the former access method whether one is needed.
+/// While it lives, a table becomes a heap table. Core makes the TOAST table before it copies the
+/// rows, and asks the former access method whether one is needed.
 pub struct BecomesHeap {
     /// The table of a statement around this one.
     outer: pg_sys::Oid,
@@ -157,7 +158,8 @@ impl Drop for BecomesHeap {
 
 /// `relation_needs_toast_table`: values are stored whole.
 pub unsafe fn needs_toast_table(relation: pg_sys::Relation) -> bool {
-    // SAFETY: an open relation; heapam looks at its columns alone. One guarded call of a function of core.
+    // SAFETY: an open relation; heapam looks at its columns alone. One guarded call of a function
+    // of core.
     #[allow(ffi_unwind_calls)]
     unsafe {
         if (*relation).rd_id != TO_BE_HEAP.0.get() {

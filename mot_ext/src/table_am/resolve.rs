@@ -5,8 +5,8 @@ use crate::{errors, session, storage, xact};
 use mot_engine::{Slot, StateAt, VersionRef};
 use pgrx::pg_sys::{self, SnapshotType::SNAPSHOT_MVCC};
 
-/// The MVCC snapshots by which an id may have been read: the one given, by which it was read, unless that tells
-/// nothing (SnapshotAny), and the active one.
+/// The MVCC snapshots by which an id may have been read: the one given, by which it was read,
+/// unless that tells nothing (SnapshotAny), and the active one.
 unsafe fn readings(snapshot: pg_sys::Snapshot) -> [Option<PgSnapshot<'static>>; 2] {
     // SAFETY: the caller's snapshot is NULL or valid; an active one is registered as long as the statement runs.
     unsafe {
@@ -23,8 +23,8 @@ unsafe fn readings(snapshot: pg_sys::Snapshot) -> [Option<PgSnapshot<'static>>; 
     }
 }
 
-/// The version that a tuple id names to a change, a lock or a fetch of whatever is there. Raises 40001 where two
-/// versions have the id.
+/// The version that a tuple id names to a change, a lock or a fetch of whatever is there. Raises
+/// 40001 where two versions have the id.
 ///
 /// The statement's snapshot keeps it, or the transaction that made, replaced or locked it.
 ///

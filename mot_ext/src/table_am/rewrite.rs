@@ -1,7 +1,8 @@
-//! Rewrites that keep the rows as they are: CLUSTER, VACUUM FULL, SET TABLESPACE (README, "Rewrites").
+//! Rewrites that keep the rows as they are: CLUSTER, VACUUM FULL, SET TABLESPACE (README,
+//! "Rewrites").
 //!
-//! The engine copies rows with their makers (`mot_engine/src/transaction/copy.rs` is the protocol). Here is what it cannot know: in
-//! which order, and what the catalogs say of columns.
+//! The engine copies rows with their makers (`mot_engine/src/transaction/copy.rs` is the protocol).
+//! Here is what it cannot know: in which order, and what the catalogs say of columns.
 use super::relation::size_bytes;
 use super::tid;
 use crate::clock::{PgClock, widen};
@@ -19,10 +20,12 @@ use std::ffi::c_int;
 /// Rows between two reports of progress.
 const ROWS_PER_REPORT: u64 = 1024;
 
-/// `relation_copy_data`: SET TABLESPACE. Core keeps the indexes' files, so the new storage gets indexes of the same names. Core
-/// keeps the columns' missing values, too, so rows stay as they are.
+/// `relation_copy_data`: SET TABLESPACE. Core keeps the indexes' files, so the new storage gets
+/// indexes of the same names. Core keeps the columns' missing values, too, so rows stay as they
+/// are.
 pub unsafe fn copy_data(relation: pg_sys::Relation, file: *const table_am::FileName) {
-    // SAFETY: as core calls it: an open relation, locked exclusively, whose catalog row names the former file.
+    // SAFETY: as core calls it: an open relation, locked exclusively, whose catalog row names the
+    // former file.
     unsafe {
         let key = FileKey {
             tablespace: table_am::file_tablespace(&*file),
@@ -42,8 +45,8 @@ pub unsafe fn copy_data(relation: pg_sys::Relation, file: *const table_am::FileN
     }
 }
 
-/// `relation_copy_for_cluster`: CLUSTER, in the order of an index, and VACUUM FULL. The cutoffs stay as core has them: what is
-/// copied and known to be committed asks the commit log no more.
+/// `relation_copy_for_cluster`: CLUSTER, in the order of an index, and VACUUM FULL. The cutoffs
+/// stay as core has them: what is copied and known to be committed asks the commit log no more.
 #[allow(clippy::too_many_arguments)]
 pub unsafe fn copy_for_cluster(
     old: pg_sys::Relation,
@@ -57,7 +60,8 @@ pub unsafe fn copy_for_cluster(
     vacuumed: *mut f64,
     recently_dead: *mut f64,
 ) {
-    // SAFETY: as core calls it: open relations of one row type, locked exclusively, and places to fill.
+    // SAFETY: as core calls it: open relations of one row type, locked exclusively, and places to
+    // fill.
     unsafe {
         let mut copy = Copy::begin(storage::table(old), storage::table(new));
         if !table_am::leaves_out_old_snapshots() {
@@ -92,7 +96,8 @@ pub unsafe fn copy_for_cluster(
 }
 
 fn report(parameter: u32, value: u64) {
-    // SAFETY: a number of this backend's entry of the progress reports; nothing is written if it has none.
+    // SAFETY: a number of this backend's entry of the progress reports; nothing is written if it
+    // has none.
     unsafe { pg_sys::pgstat_progress_update_param(parameter as c_int, value as i64) };
 }
 
@@ -187,8 +192,8 @@ impl Copy {
     }
 }
 
-/// Forms rows anew: without the values of dropped columns, and with those of columns that were added later. Core forgets the
-/// latter behind a rewrite (`RelationClearMissing`).
+/// Forms rows anew: without the values of dropped columns, and with those of columns that were
+/// added later. Core forgets the latter behind a rewrite (`RelationClearMissing`).
 struct Former {
     old: pg_sys::TupleDesc,
     new: pg_sys::TupleDesc,
@@ -231,8 +236,8 @@ impl Former {
         let mut row = tuple::empty();
         tuple::point(&mut row, Slot(0), version, pg_sys::InvalidOid);
         let (values, nulls) = (self.values.as_mut_ptr(), self.nulls.as_mut_ptr());
-        // SAFETY: the engine keeps the version meanwhile; the arrays have a place for each attribute. The context is a
-        // bare one, and is emptied when the body was copied out of it.
+        // SAFETY: the engine keeps the version meanwhile; the arrays have a place for each
+        // attribute. The context is a bare one, and is emptied when the body was copied out of it.
         unsafe {
             pg_sys::heap_deform_tuple(&raw mut row, self.old, values, nulls);
             for at in &self.dropped {

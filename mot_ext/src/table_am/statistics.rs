@@ -55,7 +55,8 @@ pub unsafe fn count_rows_found(table: pg_sys::Relation, index: pg_sys::Relation,
 
 /// The counters of the current (sub)transaction, if a change was counted in it before.
 unsafe fn level<'a>(relation: pg_sys::Relation) -> Option<&'a mut pg_sys::PgStat_TableXactStatus> {
-    // SAFETY: an open relation (caller); its counters, and those of its levels, live as long as the transaction.
+    // SAFETY: an open relation (caller); its counters, and those of its levels, live as long as the
+    // transaction.
     unsafe {
         let level = (*relation).pgstat_info.as_ref()?.trans.as_mut()?;
         (level.nest_level == pg::nest_level()).then_some(level)

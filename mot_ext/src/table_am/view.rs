@@ -84,8 +84,8 @@ impl View {
     }
 }
 
-/// Raises 40001 where a snapshot would miss all rows: those of a copy that replay made are of the transaction that copied them
-/// (README, "Rewrites").
+/// Raises 40001 where a snapshot would miss all rows: those of a copy that replay made are of the
+/// transaction that copied them (README, "Rewrites").
 pub fn refuse_older_than_copy(table: TableRef, snapshot: &PgSnapshot<'_>) {
     if let Some(copied_by) = table.copied_by()
         && copied_by >= snapshot.xmin()

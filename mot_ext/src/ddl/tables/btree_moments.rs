@@ -377,10 +377,11 @@ unsafe fn set_access_method(
     }
 }
 
-/// Raises 55006, as core will, if a query of this session still uses a table or one of its indexes: before anything is changed
-/// that such a query would see.
+/// Raises 55006, as core will, if a query of this session still uses a table or one of its indexes:
+/// before anything is changed that such a query would see.
 unsafe fn refuse_in_use(table: pg_sys::Oid, indexes: &[pg_sys::Oid]) {
-    // SAFETY: the table is locked exclusively (caller), and so are its indexes; what is opened here is closed.
+    // SAFETY: the table is locked exclusively (caller), and so are its indexes; what is opened here
+    // is closed.
     unsafe {
         for relation in std::iter::once(&table).chain(indexes) {
             let opened = pg_sys::RelationIdGetRelation(*relation);

@@ -1,12 +1,14 @@
-//! DROP INDEX CONCURRENTLY, the end of REINDEX CONCURRENTLY, and REFRESH MATERIALIZED VIEW CONCURRENTLY.
+//! DROP INDEX CONCURRENTLY, the end of REINDEX CONCURRENTLY, and REFRESH MATERIALIZED VIEW
+//! CONCURRENTLY.
 //!
-//! - **DROP INDEX CONCURRENTLY.** Core calls the object access hook in the first of its transactions, in which the index
-//!   is still used. Its place is noted there. The storage goes when the statement ends, in the transaction that
-//!   takes the index out of the catalog.
-//! - **REINDEX CONCURRENTLY** drops the former index under a lock that a standby is not told of. The lock that is taken
-//!   here is told: so a standby's queries that read the index end before it goes.
-//! - **REFRESH MATERIALIZED VIEW CONCURRENTLY** fills a temporary table of the view's access method, and compares.
-//!   That table becomes a heap table: nobody but the statement sees it.
+//! - **DROP INDEX CONCURRENTLY.** Core calls the object access hook in the first of its
+//!   transactions, in which the index is still used. Its place is noted there. The storage goes
+//!   when the statement ends, in the transaction that takes the index out of the catalog.
+//! - **REINDEX CONCURRENTLY** drops the former index under a lock that a standby is not told of.
+//!   The lock that is taken here is told: so a standby's queries that read the index end before it
+//!   goes.
+//! - **REFRESH MATERIALIZED VIEW CONCURRENTLY** fills a temporary table of the view's access
+//!   method, and compares. That table becomes a heap table: nobody but the statement sees it.
 use super::access_method::indexes_of;
 use super::{After, flips};
 use crate::ddl::{identity, nodes};
@@ -33,8 +35,8 @@ static STATE: State = State {
     transient: Cell::new(pg_sys::InvalidOid),
 };
 
-/// Whether a statement is a DROP INDEX CONCURRENTLY. What an earlier one has left by an error is forgotten: its index is
-/// still in the catalog.
+/// Whether a statement is a DROP INDEX CONCURRENTLY. What an earlier one has left by an error is
+/// forgotten: its index is still in the catalog.
 ///
 /// # Safety
 /// A live node.
@@ -42,7 +44,8 @@ pub unsafe fn drop_begins(node: *mut pg_sys::DropStmt) -> bool {
     // SAFETY: the caller's node.
     let is_it =
         unsafe { (*node).concurrent && (*node).removeType == pg_sys::ObjectType::OBJECT_INDEX };
-    // Such a statement stands in no other, but an event trigger may drop something else before it ends.
+    // Such a statement stands in no other, but an event trigger may drop something else before it
+    // ends.
     if is_it {
         STATE.going.borrow_mut().clear();
     }
@@ -64,13 +67,14 @@ pub fn index_dropped(index: pg_sys::Oid, flags: c_int) {
             .extend(storage::place_of_index(index));
         return;
     }
-    // SAFETY: core has it locked, mostly in this mode. After REINDEX CONCURRENTLY nobody uses it: core has waited for all who did.
+    // SAFETY: core has it locked, mostly in this mode. After REINDEX CONCURRENTLY nobody uses it:
+    // core has waited for all who did.
     unsafe { pg_sys::LockRelationOid(index, pg_sys::AccessExclusiveLock as pg_sys::LOCKMODE) };
     storage::drop_index(index);
 }
 
-/// REFRESH MATERIALIZED VIEW CONCURRENTLY of one of ours: locked as core locks it, and named once and for all. Core looks
-/// for a unique btree of the view's, up to 17.
+/// REFRESH MATERIALIZED VIEW CONCURRENTLY of one of ours: locked as core locks it, and named once
+/// and for all. Core looks for a unique btree of the view's, up to 17.
 ///
 /// # Safety
 /// A live node.
@@ -100,14 +104,14 @@ pub unsafe fn refresh(
     }
 }
 
-/// Makes a relation that core is making a heap table, if it is the one that REFRESH MATERIALIZED VIEW CONCURRENTLY
-/// fills; core calls it `pg_temp_` and the view's oid.
+/// Makes a relation that core is making a heap table, if it is the one that REFRESH MATERIALIZED
+/// VIEW CONCURRENTLY fills; core calls it `pg_temp_` and the view's oid.
 ///
 /// # Safety
 /// A relation for which core is making the first file: it is not in the catalog yet.
 pub unsafe fn make_transient(relation: pg_sys::Relation) -> bool {
-    // SAFETY: the caller's relation; the catalog is written from this entry after the callback. The routine lives as long
-    // as the process.
+    // SAFETY: the caller's relation; the catalog is written from this entry after the callback. The
+    // routine lives as long as the process.
     unsafe {
         let form = &mut *(*relation).rd_rel;
         let name = CStr::from_ptr(form.relname.data.as_ptr());

@@ -246,8 +246,8 @@ pub fn heap_for_script() -> Option<c_int> {
     Some(set(SETTING, HEAP))
 }
 
-/// Lets no parallel worker start for this statement; what `restore` takes back. What is changed in the
-/// catalog for its time is explained in this process's memory alone.
+/// Lets no parallel worker start for this statement; what `restore` takes back. What is changed in
+/// the catalog for its time is explained in this process's memory alone.
 pub fn no_workers() -> c_int {
     set(c"max_parallel_workers", c"0")
 }

@@ -166,8 +166,8 @@ impl Flips {
 }
 
 impl Flip {
-    /// Closes the entry, in the name of who has opened it: a statement that drops the index may run in
-    /// a subtransaction.
+    /// Closes the entry, in the name of who has opened it: a statement that drops the index may run
+    /// in a subtransaction.
     unsafe fn close(self) {
         // SAFETY: the entry is open since `show` (caller), so its owner is there.
         unsafe {

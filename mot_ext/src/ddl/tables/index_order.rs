@@ -5,9 +5,9 @@
 //! index gives no order. No path over it is sorted, and MIN and MAX do not use it. Equality and IN
 //! need no order.
 //!
-//! An index that is shown as a btree (`flips`) is ours here. Core makes a row comparison a condition
-//! of btrees alone: the planner takes our ordered indexes for such from 18 on. Before, the executor
-//! looks at the index itself, and raises.
+//! An index that is shown as a btree (`flips`) is ours here. Core makes a row comparison a
+//! condition of btrees alone: the planner takes our ordered indexes for such from 18 on. Before,
+//! the executor looks at the index itself, and raises.
 use super::access_method::Method;
 use super::{flips, whose_index};
 use crate::fdw::size::leave_out_young_indexes;

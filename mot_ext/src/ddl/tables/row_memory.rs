@@ -1,9 +1,9 @@
 //! Memory of rows that a BEFORE trigger has returned, while a data-modifying WITH part runs.
 //!
 //! Core stores such a row in the tuple slot by reference, where the slot is not one for buffers. It
-//! lies in the query's memory for one row, which every ModifyTable node of the query empties at each
-//! of its rows. A part that SET or WHERE of ON CONFLICT DO UPDATE reads first would empty it under
-//! EXCLUDED. So each such part has a memory of its own.
+//! lies in the query's memory for one row, which every ModifyTable node of the query empties at
+//! each of its rows. A part that SET or WHERE of ON CONFLICT DO UPDATE reads first would empty it
+//! under EXCLUDED. So each such part has a memory of its own.
 use crate::ddl::nodes;
 use crate::pg::guard;
 use crate::storage;
@@ -20,7 +20,8 @@ struct Part {
     run: pg_sys::ExecProcNodeMtd,
 }
 
-/// The parts of the queries that run. One of a query that failed stays until another comes to its address.
+/// The parts of the queries that run. One of a query that failed stays until another comes to its
+/// address.
 struct Parts(RefCell<Vec<Part>>);
 // SAFETY: PostgreSQL's processes run this code on one thread.
 unsafe impl Sync for Parts {}
@@ -59,7 +60,8 @@ pub unsafe fn ends(query: *mut pg_sys::QueryDesc) {
 /// Gives each data-modifying WITH part a memory of its own, where a row of ours may be in the way.
 #[pg_guard]
 unsafe extern "C-unwind" fn divide(query: *mut pg_sys::QueryDesc) {
-    // SAFETY: a started query (caller); its states are cast by their tags. Nodes and memory live as long as it.
+    // SAFETY: a started query (caller); its states are cast by their tags. Nodes and memory live as
+    // long as it.
     unsafe {
         let (estate, top) = ((*query).estate, (*query).planstate);
         if estate.is_null() {
@@ -119,10 +121,11 @@ unsafe fn is_of(node: *mut pg_sys::PlanState, estate: *mut pg_sys::EState) -> bo
     }
 }
 
-/// A part's turn: core's, with the part's own memory in the place of the query's. A plain frame with nothing to drop: an error of
-/// the part passes it as it was raised.
+/// A part's turn: core's, with the part's own memory in the place of the query's. A plain frame
+/// with nothing to drop: an error of the part passes it as it was raised.
 unsafe extern "C-unwind" fn run_part(node: *mut pg_sys::PlanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: a live node of a running query. An error ends the query, and nobody asks for its memory again.
+    // SAFETY: a live node of a running query. An error ends the query, and nobody asks for its
+    // memory again.
     #[allow(ffi_unwind_calls)]
     unsafe {
         let (memory, run) = guard::run(|| part_of(node));

@@ -112,7 +112,8 @@ pub unsafe fn build_if_moved(index: pg_sys::Oid) {
     }
 }
 
-/// Whether writers enter an index: one that a failed build left has no storage, and none that is being dropped needs one.
+/// Whether writers enter an index: one that a failed build left has no storage, and none that is
+/// being dropped needs one.
 unsafe fn is_entered(index: pg_sys::Oid) -> bool {
     // SAFETY: the index is there, its table locked (caller).
     unsafe {

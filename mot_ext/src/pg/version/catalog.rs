@@ -52,7 +52,8 @@ pub unsafe fn make_toast_table(table: pg_sys::Oid) {
     }
 }
 
-/// A callback of RangeVarGetRelidExtended: raises unless the user may refresh the materialized view.
+/// A callback of RangeVarGetRelidExtended: raises unless the user may refresh the materialized
+/// view.
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn may_refresh(
     relation: *const pg_sys::RangeVar,

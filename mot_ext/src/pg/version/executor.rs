@@ -120,7 +120,8 @@ pub unsafe fn sum_up(estate: *mut pg_sys::EState) {
     }
 }
 
-/// Gives an executor state of ours its plan's list of rights, in which core's functions look up which columns are changed.
+/// Gives an executor state of ours its plan's list of rights, in which core's functions look up
+/// which columns are changed.
 pub unsafe fn give_permissions(estate: *mut pg_sys::EState) {
     // On 15 they are in the range table.
     #[cfg(feature = "pg15")]

@@ -10,7 +10,8 @@ pub const BTREE_OPTIONS_FUNCTION: u16 = 5;
 /// Begins a scan of all that an index has.
 ///
 /// # Safety
-/// An open table, an open index of it, and a snapshot that stays registered or is none that has to be.
+/// An open table, an open index of it, and a snapshot that stays registered or is none that has to
+/// be.
 pub unsafe fn begin_scan_of_all(
     table: pg_sys::Relation,
     index: pg_sys::Relation,

@@ -273,8 +273,9 @@ pub unsafe fn next_block_to_analyze(
     }
 }
 
-/// Whether core's bound below which nobody sees dead rows leaves out snapshots that are older than a setting allows
-/// (`old_snapshot_threshold`, up to 16): their readers get an error on heap tables, which ours do not raise.
+/// Whether core's bound below which nobody sees dead rows leaves out snapshots that are older than
+/// a setting allows (`old_snapshot_threshold`, up to 16): their readers get an error on heap
+/// tables, which ours do not raise.
 pub fn leaves_out_old_snapshots() -> bool {
     // SAFETY: a plain variable of this process.
     #[cfg(feature = "pg15")]
