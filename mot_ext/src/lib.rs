@@ -24,6 +24,7 @@ mod keys;
 #[cfg(debug_assertions)]
 mod pauses;
 mod pg;
+mod planner;
 mod prepared_locks;
 mod relation;
 mod session;

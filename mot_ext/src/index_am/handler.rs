@@ -1,8 +1,8 @@
 //! The routine of the index access method, and the callbacks that need no file of their own.
 //!
 //! Its indexes have btree's operator classes: so core plans, infers and prints with them as with
-//! btree's. What btree's own functions say of options and costs holds for these, too.
-use super::scan;
+//! btree's. What btree's own functions say of options holds for these, too.
+use super::{cost, scan};
 use crate::errors;
 use crate::pg::btree;
 use crate::pg::guard::guarded;
@@ -49,7 +49,7 @@ fn table_index_handler(_call: pg_sys::FunctionCallInfo) -> Internal {
         )));
         r.ambulkdelete = Some(guarded!(bulk_delete(info, stats, callback, state)));
         r.amvacuumcleanup = Some(guarded!(clean_up(info, stats)));
-        r.amcostestimate = Some(btree::cost_estimate());
+        r.amcostestimate = Some(cost::estimate);
         r.amoptions = Some(btree::options());
         r.amvalidate = Some(guarded!(validate(class)));
         r.ambeginscan = Some(guarded!(scan::begin(index, keys, orders)));

@@ -2,6 +2,7 @@
 //!
 //! Owns: what core may ask of an index. May be called by core alone; calls `storage` and
 //! `table_am`.
+mod cost;
 mod handler;
 mod keys;
 mod rows;

@@ -9,7 +9,7 @@ mod handler;
 mod insert;
 mod lock;
 mod parallel;
-mod relation;
+pub mod relation;
 mod resolve;
 mod rewrite;
 mod sample;

@@ -13,6 +13,7 @@ use super::{flips, whose_index};
 use crate::fdw::size::leave_out_young_indexes;
 use crate::pg::version;
 use crate::pg::version::index_am::ROW_COMPARISONS;
+use crate::planner::costs;
 use crate::storage;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -31,19 +32,9 @@ pub unsafe fn describe(
     relation: pg_sys::Oid,
     rel: *mut pg_sys::RelOptInfo,
 ) {
-    // SAFETY: the caller's structure; its list is one of index descriptions.
+    // SAFETY: the caller's structure.
     unsafe {
-        let list = (*rel).indexlist;
-        if list.is_null() {
-            return;
-        }
-        let may_be_ours = (0..(*list).length as usize).any(|at| {
-            let index = (*(*list).elements.add(at))
-                .ptr_value
-                .cast::<pg_sys::IndexOptInfo>();
-            (*index).relam.to_u32() >= FIRST_NORMAL_OBJECT
-        });
-        if may_be_ours || flips::is_any_shown() {
+        if relation.to_u32() >= FIRST_NORMAL_OBJECT && (*rel).fdwroutine.is_null() {
             describe_ours(root, relation, rel);
         }
     }
@@ -76,6 +67,7 @@ unsafe extern "C-unwind" fn describe_ours(
         if storage::is_mot_table(relation) {
             let opened = pg_sys::relation_open(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
             let table = storage::table(opened);
+            costs::forget_pages(root, opened, rel);
             pg_sys::relation_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
             leave_out_young_indexes(root, rel, table);
         }

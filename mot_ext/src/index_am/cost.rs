@@ -1,0 +1,83 @@
+//! What a scan of an index costs.
+//!
+//! btree's estimate, without its pages: an index has none, and neither has its table while a query
+//! is planned (`planner::costs`). Instead of a page of the table, each entry pays for the way to
+//! its row.
+use crate::pg::btree;
+use pgrx::pg_sys;
+
+/// Following an entry to its row, beyond what core charges for each: some cache misses. In
+/// `cpu_tuple_cost`s.
+const ENTRY_TO_ROW_COST: f64 = 1.5;
+
+/// Where core puts the estimates: costs in its own unit, a share of the table's rows, and two
+/// figures of pages.
+struct Places {
+    startup: *mut pg_sys::Cost,
+    total: *mut pg_sys::Cost,
+    selectivity: *mut pg_sys::Selectivity,
+    correlation: *mut f64,
+    pages: *mut f64,
+}
+
+/// `amcostestimate`: a plain frame with nothing to drop, for btree's estimate may raise.
+///
+/// # Safety
+/// As core calls it.
+#[allow(clippy::too_many_arguments, ffi_unwind_calls)]
+pub unsafe extern "C-unwind" fn estimate(
+    root: *mut pg_sys::PlannerInfo,
+    path: *mut pg_sys::IndexPath,
+    loop_count: f64,
+    startup: *mut pg_sys::Cost,
+    total: *mut pg_sys::Cost,
+    selectivity: *mut pg_sys::Selectivity,
+    correlation: *mut f64,
+    pages: *mut f64,
+) {
+    let places = Places {
+        startup,
+        total,
+        selectivity,
+        correlation,
+        pages,
+    };
+    // SAFETY: the caller's arguments, as they came.
+    unsafe {
+        btree::cost_estimate()(
+            root,
+            path,
+            loop_count,
+            startup,
+            total,
+            selectivity,
+            correlation,
+            pages,
+        );
+        without_pages(&*(*path).indexinfo, loop_count, &places);
+    }
+}
+
+/// Puts the way to the rows in place of the pages that btree's estimate counts.
+///
+/// # Safety
+/// The places have btree's estimate.
+unsafe fn without_pages(index: &pg_sys::IndexOptInfo, loop_count: f64, places: &Places) {
+    // SAFETY: the caller's places; page costs are a plain look-up.
+    unsafe {
+        let mut page_cost = 0.0;
+        pg_sys::get_tablespace_page_costs(
+            index.reltablespace,
+            &raw mut page_cost,
+            std::ptr::null_mut(),
+        );
+        // An index of no pages counts as one page, read once in all loops (`genericcostestimate`).
+        let page = page_cost / loop_count.max(1.0);
+        let entries = (*places.selectivity * index.tuples).max(1.0);
+        let rows = entries * ENTRY_TO_ROW_COST * pg_sys::cpu_tuple_cost;
+        *places.total = (*places.total - page).max(*places.startup) + rows;
+        *places.pages = 0.0;
+        // Whatever the order of the rows: it is pages that core would count by it.
+        *places.correlation = 1.0;
+    }
+}

@@ -1,0 +1,44 @@
+//! What core's planner is to believe of a table's pages: memory has none.
+//!
+//! A page costs core at least as much as a hundred rows, and four times that where it may have to
+//! be read from elsewhere. A row in memory costs a few cache misses, wherever it lies. With pages
+//! in the estimate core reads a whole table of some twenty thousand rows, and sorts it, rather than
+//! the first rows of an index. So for planning a table has no pages; an index scan has none either
+//! (`index_am::cost`). What is left of core's costs is those of rows, entries and conditions.
+//!
+//! Two things go by pages, and keep them:
+//! - the number of parallel workers, which is found here by the true number of pages;
+//! - samples (TABLESAMPLE), whose methods take a share of the pages.
+//!
+//! A table of which VACUUM and ANALYZE have told nothing yet keeps the few pages that its estimate
+//! has at least (`table_am::relation`): a plan of a new table that is kept reads by keys.
+use crate::table_am::relation::PAGES_OF_A_NEW_TABLE;
+use pgrx::pg_sys;
+
+/// Takes the pages of a memory-optimized table out of its description.
+///
+/// # Safety
+/// The planner's own structures, as its hook has them; the relation is one of ours, open.
+pub unsafe fn forget_pages(
+    root: *mut pg_sys::PlannerInfo,
+    relation: pg_sys::Relation,
+    rel: *mut pg_sys::RelOptInfo,
+) {
+    // SAFETY: the caller's structures; each relation of a query has an entry.
+    unsafe {
+        let entry = *(*root).simple_rte_array.add((*rel).relid as usize);
+        if !(*entry).tablesample.is_null() {
+            return;
+        }
+        if (*rel).rel_parallel_workers == -1 {
+            let pages = f64::from((*rel).pages);
+            let most = pg_sys::max_parallel_workers_per_gather;
+            (*rel).rel_parallel_workers = pg_sys::compute_parallel_worker(rel, pages, -1.0, most);
+        }
+        let is_new = (*(*relation).rd_rel).reltuples < 0.0;
+        (*rel).pages = match is_new {
+            true => (*rel).pages.min(PAGES_OF_A_NEW_TABLE),
+            false => 0,
+        };
+    }
+}
