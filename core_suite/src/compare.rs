@@ -5,6 +5,7 @@ use crate::message::{Message, split};
 use crate::unit::Unit;
 use regex::Regex;
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 /// What became of a statement.
@@ -64,20 +65,35 @@ static DESCRIBES: LazyLock<Regex> = LazyLock::new(|| {
 static ASKS_BY_PLACE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)\bctid\b|^\s*(?:fetch|move)\b").expect("the pattern is constant")
 });
+/// Statements whose answer may depend on which of equal values is kept.
+static SET_OPERATION: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(?:union|intersect|except)\b").expect("the pattern is constant")
+});
+static WORD: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\w+").expect("the pattern is constant"));
 static EXPLAINS: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"(?i)\bexplain").expect("the pattern is constant"));
 
 /// Judges the statements of a test.
 pub fn compare(file: &str, pairs: Vec<(Unit, Unit)>, known: &[Entry]) -> Vec<Comparison> {
     let mut has_difference = false;
+    let mut unguarded = HashSet::new();
     pairs
         .into_iter()
         .map(|(base, test)| {
             let verdict = if base.ran && !test.ran && has_difference {
                 Verdict::NotRun
             } else {
-                judge(file, &base, &test, known)
+                judge(file, (&base, &test), known, &unguarded)
             };
+            if let Verdict::Listed(used) = &verdict {
+                let went_through = |entry: &usize| {
+                    matches!(known[*entry].pattern, Pattern::BaseError(_)) && has_error(&base)
+                };
+                if used.iter().any(went_through) {
+                    unguarded.extend(changed_table(&base.text));
+                }
+            }
             has_difference |= matches!(verdict, Verdict::Listed(_) | Verdict::Different);
             Comparison {
                 base,
@@ -88,7 +104,26 @@ pub fn compare(file: &str, pairs: Vec<(Unit, Unit)>, known: &[Entry]) -> Vec<Com
         .collect()
 }
 
-fn judge(file: &str, base: &Unit, test: &Unit, known: &[Entry]) -> Verdict {
+static CHANGES: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(?:insert\s+into|update|delete\s+from|merge\s+into)\s+(?:only\s+)?(\w+)")
+        .expect("the pattern is constant")
+});
+
+/// The table that a statement changes.
+fn changed_table(statement: &str) -> Option<String> {
+    CHANGES
+        .captures(statement)
+        .map(|found| found[1].to_string())
+}
+
+/// Judges one statement. `unguarded` are the tables that earlier statements changed in the other
+/// run alone, because a key that was refused there refuses them in the base run.
+fn judge(
+    file: &str,
+    (base, test): (&Unit, &Unit),
+    known: &[Entry],
+    unguarded: &HashSet<String>,
+) -> Verdict {
     if base.ran != test.ran {
         return Verdict::Different;
     }
@@ -112,7 +147,7 @@ fn judge(file: &str, base: &Unit, test: &Unit, known: &[Entry]) -> Verdict {
             _ => Verdict::Order,
         };
     }
-    match explain(base, test, &entries) {
+    match explain(base, test, &entries, unguarded) {
         Some(used) => Verdict::Listed(used),
         None => Verdict::Different,
     }
@@ -147,7 +182,12 @@ fn records(lines: &[&str]) -> Vec<String> {
 }
 
 /// The entries that together explain all differences between the outputs, if there are such.
-fn explain(base: &Unit, test: &Unit, entries: &[(usize, &Entry)]) -> Option<Vec<usize>> {
+fn explain(
+    base: &Unit,
+    test: &Unit,
+    entries: &[(usize, &Entry)],
+    unguarded: &HashSet<String>,
+) -> Option<Vec<usize>> {
     let (base_lines, test_lines) = (lines(base), lines(test));
     let (base_output, test_output) = (split(&base_lines), split(&test_lines));
     let mut used = Vec::new();
@@ -203,6 +243,17 @@ fn explain(base: &Unit, test: &Unit, entries: &[(usize, &Entry)]) -> Option<Vec<
             }
             Pattern::Missing(pattern) => {
                 pattern.is_match(&statement) && !has_new_rows(&base_output.rows, &test_output.rows)
+            }
+            Pattern::Unguarded(pattern) => {
+                pattern.is_match(&statement)
+                    && WORD
+                        .find_iter(&statement)
+                        .any(|word| unguarded.contains(word.as_str()))
+            }
+            Pattern::Arbitrary(pattern) => {
+                pattern.is_match(&statement)
+                    && SET_OPERATION.is_match(&statement)
+                    && !has_new_rows(&test_output.rows, &base_output.rows)
             }
             Pattern::Mask(pattern) => {
                 masked(&base_output.rows, pattern) == masked(&test_output.rows, pattern)

@@ -28,6 +28,8 @@ struct WrittenEntry {
     description: Option<String>,
     place: Option<String>,
     missing: Option<String>,
+    unguarded: Option<String>,
+    arbitrary: Option<String>,
 }
 
 /// What an entry explains.
@@ -51,6 +53,13 @@ pub enum Pattern {
     /// Rows that are missing, because a statement was refused that puts them there: it matches the
     /// statement.
     Missing(Regex),
+    /// Rows of a table that a refused key guards in the base run alone: it matches the statement,
+    /// which names a table that an earlier statement changed in the other run alone
+    /// (`BaseError`).
+    Unguarded(Regex),
+    /// Rows that are new, where SQL leaves open which of equal values a set operation shows, and a
+    /// condition above it tells them apart: it matches the statement.
+    Arbitrary(Regex),
 }
 
 /// A known difference.
@@ -123,11 +132,13 @@ fn compile(written: WrittenEntry) -> std::result::Result<Entry, String> {
         optional(&written.description)?.map(Pattern::Description),
         optional(&written.place)?.map(Pattern::Place),
         optional(&written.missing)?.map(Pattern::Missing),
+        optional(&written.unguarded)?.map(Pattern::Unguarded),
+        optional(&written.arbitrary)?.map(Pattern::Arbitrary),
     ];
     let mut patterns = patterns.into_iter().flatten();
     let (Some(pattern), None) = (patterns.next(), patterns.next()) else {
         return Err(
-            "it has to have one of error, base_error, plan, order, mask, description, place, missing"
+            "it has to have one of error, base_error, plan, order, mask, description, place, missing, unguarded, arbitrary"
                 .to_string(),
         );
     };

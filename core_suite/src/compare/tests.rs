@@ -11,7 +11,8 @@ fn unit(text: &str, output: &str) -> Unit {
 }
 
 fn verdict(text: &str, base: &str, test: &str, list: &str) -> Verdict {
-    judge("temp", &unit(text, base), &unit(text, test), &entries(list))
+    let (base, test) = (unit(text, base), unit(text, test));
+    judge("temp", (&base, &test), &entries(list), &HashSet::new())
 }
 
 const UNLOGGED: &str = "[[difference]]\nreason = 'no unlogged tables'\nfiles = ['temp']\nmost = 1\n\
@@ -76,9 +77,15 @@ fn an_entry_holds_in_its_files_and_statements() {
     let error = "ERROR:  unlogged tables are refused";
     let list = entries(UNLOGGED);
     let (base, test) = (unit("x", ""), unit("x", error));
-    assert_eq!(judge("gist", &base, &test, &list), Verdict::Different);
+    assert_eq!(
+        judge("gist", (&base, &test), &list, &HashSet::new()),
+        Verdict::Different
+    );
     let list = entries(&format!("{UNLOGGED}statement = 'CREATE'\n"));
-    assert_eq!(judge("temp", &base, &test, &list), Verdict::Different);
+    assert_eq!(
+        judge("temp", (&base, &test), &list, &HashSet::new()),
+        Verdict::Different
+    );
 }
 
 #[test]
@@ -167,6 +174,51 @@ fn missing_rows_are_listed_but_no_new_ones() {
     assert_eq!(run(" a \n---\n 2\n(1 row)\n"), Verdict::Different);
     assert_eq!(
         verdict("SELECT a FROM u;", " 1\n 2", " 1", list),
+        Verdict::Different
+    );
+}
+
+#[test]
+fn rows_are_listed_where_a_refused_key_let_others_in() {
+    let list = &entries(concat!(
+        "[[difference]]\nreason = 'no key'\nfiles = ['temp']\nmost = 1\nbase_error = 'key'\n",
+        "[[difference]]\nreason = 'no key'\nfiles = ['temp']\nmost = 1\nunguarded = 'FROM'\n",
+    ));
+    let insert = || {
+        (
+            unit("INSERT INTO t VALUES (1);", "ERROR:  key"),
+            unit("INSERT INTO t VALUES (1);", ""),
+        )
+    };
+    let select = |table: &str| {
+        let text = format!("SELECT a FROM {table};");
+        (unit(&text, " 1\n"), unit(&text, " 1\n 1\n"))
+    };
+    let verdicts = |pairs| -> Vec<Verdict> {
+        let compared = compare("temp", pairs, list);
+        compared.into_iter().map(|pair| pair.verdict).collect()
+    };
+    assert_eq!(
+        verdicts(vec![insert(), select("t"), select("u")]),
+        [
+            Verdict::Listed(vec![0]),
+            Verdict::Listed(vec![1]),
+            Verdict::Different
+        ]
+    );
+    assert_eq!(verdicts(vec![select("t")]), [Verdict::Different]);
+}
+
+#[test]
+fn a_set_operation_may_show_another_of_equal_values() {
+    let list = "[[difference]]\nreason = 'equal'\nfiles = ['temp']\nmost = 1\narbitrary = 'abc'\n";
+    let run = |text, base, test| verdict(text, base, test, list);
+    let both = "SELECT x FROM (SELECT x FROM t INTERSECT SELECT x FROM u) s WHERE x = 'abc';";
+    let (none, one) = (" x \n---\n(0 rows)", " x \n---\n abc\n(1 row)");
+    assert_eq!(run(both, none, one), Verdict::Listed(vec![0]));
+    assert_eq!(run(both, one, none), Verdict::Different);
+    assert_eq!(
+        run("SELECT x FROM t WHERE x = 'abc';", none, one),
         Verdict::Different
     );
 }
