@@ -400,14 +400,6 @@ pub fn index_on_other_table() -> ! {
     )
 }
 
-/// Raises 0A000: a bitmap scan of an index.
-pub fn bitmap_scan() -> ! {
-    unsupported(
-        "bitmap scans of indexes of memory-optimized tables",
-        "Use an ordinary index scan.",
-    )
-}
-
 /// Raises 55000: single-user mode has no workers that would write checkpoints.
 pub fn single_user() -> ! {
     raise_report!(

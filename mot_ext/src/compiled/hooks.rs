@@ -227,6 +227,8 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
         #[cfg(not(feature = "pg18"))]
         crate::ddl::tables::on_conflict::started(query, flags);
         crate::ddl::tables::row_memory::started(query, flags);
+        #[cfg(not(feature = "pg18"))]
+        crate::table_am::bitmap::reading_ahead::started(query);
     }
 }
 

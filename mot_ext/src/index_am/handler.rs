@@ -61,6 +61,7 @@ fn table_index_handler(_call: pg_sys::FunctionCallInfo) -> Internal {
             order_count
         )));
         r.amgettuple = Some(guarded!(scan::next(scan, direction)));
+        r.amgetbitmap = Some(guarded!(scan::all(scan, bitmap)));
         r.amendscan = Some(guarded!(scan::end(scan)));
         Internal::from(Some(pg_sys::Datum::from(am)))
     }

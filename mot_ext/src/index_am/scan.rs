@@ -5,7 +5,6 @@
 //! over what lies before the row at which it turned.
 use super::keys::{self, Sought};
 use crate::clock::PgClock;
-use crate::errors;
 use crate::fdw::serializable::Reading;
 use crate::fdw::write::or_raise;
 use crate::pg;
@@ -14,7 +13,7 @@ use crate::table_am::fetch::{Handed, HandedCopy, IndexFetch};
 use crate::table_am::slot::Shown;
 use crate::table_am::view::View;
 use crate::table_am::{self, tid};
-use crate::{session, storage};
+use crate::{relation, session, storage};
 use mot_engine::{
     Direction, IndexRef, IndexScan, KeyRange, Now, Session, Slot, TableRef, VersionRef,
 };
@@ -72,6 +71,8 @@ pub unsafe fn begin(
     key_count: c_int,
     order_count: c_int,
 ) -> pg_sys::IndexScanDesc {
+    #[cfg(not(feature = "pg18"))]
+    table_am::bitmap::reading_ahead::index_scan_begins();
     // SAFETY: as core calls it. The state is made when the conditions are there.
     unsafe { pg_sys::RelationGetIndexScan(index, key_count, order_count) }
 }
@@ -90,9 +91,6 @@ pub unsafe fn rescan(
         if !scan_keys.is_null() && key_count > 0 {
             std::ptr::copy(scan_keys, (*scan).keyData, key_count as usize);
         }
-        if (*scan).heapRelation.is_null() {
-            errors::bitmap_scan();
-        }
         let given = match (*scan).numberOfKeys {
             0 => &[][..],
             count => std::slice::from_raw_parts((*scan).keyData, count as usize),
@@ -100,7 +98,14 @@ pub unsafe fn rescan(
         let opened = (*scan).indexRelation;
         if (*scan).opaque.is_null() {
             let session = session::session();
-            let table = storage::table((*scan).heapRelation);
+            // A scan for a bitmap knows its index alone.
+            let table = match (*scan).heapRelation.is_null() {
+                true => {
+                    let oid = (*(*opened).rd_index).indrelid;
+                    relation::Relation::closed(oid).with(storage::table)
+                }
+                false => storage::table((*scan).heapRelation),
+            };
             let index = storage::index(table, opened);
             let definition = or_raise(session.definition(index));
             let memory = pg::small_context(pg_sys::CurrentMemoryContext, c"mot index scan");
@@ -169,6 +174,43 @@ pub unsafe fn end(scan: pg_sys::IndexScanDesc) {
             let memory = state(scan).memory;
             (*scan).opaque = std::ptr::null_mut();
             pg_sys::MemoryContextDelete(memory);
+        }
+    }
+}
+
+/// Rows that a bitmap is given at a time.
+const ROWS_TOGETHER: usize = 256;
+
+/// `amgetbitmap`: gives a bitmap all rows, and returns their number. The table's callback looks up
+/// the versions, and core tests the conditions on them.
+pub unsafe fn all(scan: pg_sys::IndexScanDesc, bitmap: *mut pg_sys::TIDBitmap) -> i64 {
+    // SAFETY: as core calls it, with a snapshot that stays registered until the scan ends.
+    unsafe {
+        let state = state(scan);
+        let opened = (*scan).indexRelation;
+        if state.view.is_none() {
+            let oid = (*(*opened).rd_index).indrelid;
+            state.view = Some(Seen::By(View::new(oid, state.table, (*scan).xs_snapshot)));
+        }
+        table_am::scan_begins(opened);
+        let mut ids = Vec::with_capacity(ROWS_TOGETHER);
+        let mut count = 0;
+        loop {
+            // Under a snapshot that is no SnapshotDirty nothing is copied, and no table needed.
+            let found = state.next(std::ptr::null_mut(), Direction::Forward);
+            if let Some(Found::Kept(row, _)) = found {
+                ids.push(table_am::bitmap::id_in_bitmap(row));
+            }
+            if ids.len() == ROWS_TOGETHER || (found.is_none() && !ids.is_empty()) {
+                pg::interrupts::check_for_interrupts();
+                pg_sys::tbm_add_tuples(bitmap, ids.as_mut_ptr(), ids.len() as c_int, true);
+                count += ids.len() as i64;
+                ids.clear();
+            }
+            if found.is_none() {
+                version::count_searches(scan, std::mem::take(&mut state.searches));
+                return count;
+            }
         }
     }
 }

@@ -3,7 +3,8 @@
 //! The handler answers without `shared_preload_libraries`: `\d`, DROP and pg_dump may open a table. The first touch of
 //! a table's storage is what raises 55000.
 use super::{
-    fetch, insert, lock, parallel, relation, rewrite, sample, scan, slot, speculative, update,
+    bitmap, fetch, insert, lock, parallel, relation, rewrite, sample, scan, slot, speculative,
+    update,
 };
 use crate::errors;
 use crate::pg::guard::guarded;
@@ -140,6 +141,17 @@ fn routine() -> pg_sys::TableAmRoutine {
     r.relation_estimate_size = Some(guarded!(relation::estimate_size(
         relation, widths, pages, rows, visible
     )));
+    #[cfg(not(feature = "pg18"))]
+    {
+        r.scan_bitmap_next_block = Some(guarded!(bitmap::next_page(scan, found)));
+        r.scan_bitmap_next_tuple = Some(guarded!(bitmap::next_row(scan, found, slot)));
+    }
+    #[cfg(feature = "pg18")]
+    {
+        r.scan_bitmap_next_tuple = Some(guarded!(bitmap::next_row(
+            scan, slot, recheck, lossy, exact
+        )));
+    }
     r.scan_sample_next_block = Some(guarded!(sample::next_block(scan, sampling)));
     r.scan_sample_next_tuple = Some(guarded!(sample::next_of_sample(scan, sampling, slot)));
     r

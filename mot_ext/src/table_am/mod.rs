@@ -3,6 +3,7 @@
 //! Owns: tuple ids, what core sees of rows, heapam's answers to changes. May be called by core and
 //! `index_am`; calls `storage`, and of `fdw` what both kinds of table share (`write`,
 //! `serializable`, `tuple`, `row_slot`).
+pub mod bitmap;
 mod failure;
 pub mod fetch;
 mod handler;

@@ -3,6 +3,7 @@
 //! A scan ends at the row id that was the highest when it began: its snapshot sees no later row. A
 //! row is shown in place where the snapshot keeps it. It is a copy where the scan may outlive a
 //! savepoint whose rows it shows.
+use super::bitmap::Rest;
 use super::slot::{self, Shown};
 use super::tid;
 use super::unfinished::{self, UnfinishedRows};
@@ -53,6 +54,8 @@ pub struct Scan {
     range: Option<tid::Numbers>,
     /// Rows of the block that is being analyzed.
     pub block: Option<RowScan>,
+    /// The page of a bitmap that is being read.
+    pub rest_of_page: Rest,
     /// The block that is being sampled.
     pub sampled: Option<u64>,
     /// Rows that a block of ANALYZE or TABLESAMPLE has.
@@ -112,6 +115,7 @@ pub unsafe fn begin(
             shared: (!shared.is_null()).then(|| super::parallel::shared(shared)),
             range: None,
             block: None,
+            rest_of_page: Rest::default(),
             sampled: None,
             rows_per_block: match flags & ScanOptions::SO_TYPE_SAMPLESCAN {
                 0 => super::relation::rows_per_block(end),
@@ -161,6 +165,7 @@ pub unsafe fn rescan(
     scan.position = Position::Before;
     scan.ahead = None;
     scan.block = None;
+    scan.rest_of_page = Rest::default();
     scan.sampled = None;
     if let View::Now = scan.view {
         // What was added since is seen, too.

@@ -35,6 +35,15 @@ pub unsafe fn row_read(relation: pg_sys::Relation) {
     }
 }
 
+/// A bitmap scan gives a row.
+#[inline]
+pub unsafe fn row_fetched(relation: pg_sys::Relation) {
+    // SAFETY: the caller's open relation.
+    if let Some(counters) = unsafe { counters(relation) } {
+        version::count_rows_fetched(counters, 1);
+    }
+}
+
 /// A scan has given so many rows of a table: by an index, or, if that is NULL, of all.
 pub unsafe fn count_rows_found(table: pg_sys::Relation, index: pg_sys::Relation, rows: i64) {
     // SAFETY: the caller's open relations.

@@ -2,6 +2,7 @@
 //! asks which version this is.
 //!
 //! What an executor's hook looks like is said where the hook is (`compiled/hooks.rs`).
+pub mod bitmap;
 mod catalog;
 mod executor;
 pub mod index_am;

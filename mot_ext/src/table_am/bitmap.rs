@@ -1,0 +1,170 @@
+//! Bitmap scans: rows that indexes have found, each once, in the order of their row ids.
+//!
+//! A bitmap of core's holds tuple ids of pages of at most 291 rows, and no version ordinals. So it
+//! gets ids of its own: a page has as many row ids as [`ROWS_PER_PAGE`], and the version that the
+//! snapshot sees is looked up when the page is read. Core tests the conditions again on each row.
+//! That is what a page needs that the bitmap, short of memory, has kept as a whole.
+//!
+//! Until 17 core asks the kernel to read pages of the table's file ahead. The file is empty, and
+//! one page beyond its first gigabyte is an error. So that is turned off when a query has begun.
+//! The plan states of a re-evaluation (EvalPlanQual) begin without a query: a subquery in it can
+//! still fail by a bitmap of a table of more than 33 million row ids.
+use super::scan::{self, Scan};
+use super::statistics;
+use crate::pg::version::bitmap::{self, Page};
+use mot_engine::Slot;
+use pgrx::pg_sys;
+
+/// Row ids of a page: below core's own limit for a bitmap (`MaxHeapTuplesPerPage`, 291).
+pub const ROWS_PER_PAGE: u64 = 256;
+const _: () = assert!(ROWS_PER_PAGE <= 291);
+/// All row ids have a page.
+const _: () = assert!(super::tid::ROWS_MAX / ROWS_PER_PAGE < pg_sys::InvalidBlockNumber as u64);
+
+/// A row's id in a bitmap.
+pub fn id_in_bitmap(row: Slot) -> pg_sys::ItemPointerData {
+    let mut id = pg_sys::ItemPointerData::default();
+    let offset = (row.0 % ROWS_PER_PAGE) as pg_sys::OffsetNumber + 1;
+    pgrx::itemptr::item_pointer_set_all(&mut id, (row.0 / ROWS_PER_PAGE) as u32, offset);
+    id
+}
+
+/// Until 17 core's bitmap scans read ahead what is not there.
+#[cfg(not(feature = "pg18"))]
+pub mod reading_ahead {
+    use crate::{pg::version::bitmap, storage};
+    use pgrx::pg_sys;
+    use std::cell::Cell;
+
+    struct MayHaveBitmap(Cell<bool>);
+    // SAFETY: PostgreSQL's processes run this code on one thread.
+    unsafe impl Sync for MayHaveBitmap {}
+    static MAY_HAVE: MayHaveBitmap = MayHaveBitmap(Cell::new(false));
+
+    /// An index scan of ours has begun, perhaps for a bitmap.
+    pub fn index_scan_begins() {
+        MAY_HAVE.0.set(true);
+    }
+
+    /// Core's executor has started a query: a plain frame that looks at the mark first.
+    ///
+    /// # Safety
+    /// A started query, of which nothing has run.
+    #[inline]
+    pub unsafe fn started(query: *mut pg_sys::QueryDesc) {
+        if MAY_HAVE.0.replace(false) {
+            // SAFETY: the caller's query.
+            unsafe { turn_off(query) };
+        }
+    }
+
+    #[pgrx::pg_guard]
+    unsafe extern "C-unwind" fn turn_off(query: *mut pg_sys::QueryDesc) {
+        // SAFETY: the caller's query; relations of plan states are open.
+        unsafe { bitmap::read_nothing_ahead(query, storage::is_table) };
+    }
+}
+
+/// The rest of the page that a scan reads.
+#[derive(Default)]
+pub struct Rest {
+    first: u64,
+    /// The rows' offsets, from 1 on. Those of whole pages are all there are.
+    offsets: Vec<pg_sys::OffsetNumber>,
+    at: usize,
+}
+
+impl Rest {
+    fn begin(&mut self, page: &Page<'_>) {
+        self.first = u64::from(page.number) * ROWS_PER_PAGE;
+        self.at = 0;
+        self.offsets.clear();
+        match page.offsets {
+            Some(offsets) => self.offsets.extend_from_slice(offsets),
+            None => self.offsets.extend(1..=ROWS_PER_PAGE as u16),
+        }
+    }
+
+    fn next(&mut self) -> Option<Slot> {
+        let offset = *self.offsets.get(self.at)?;
+        self.at += 1;
+        debug_assert!((1..=ROWS_PER_PAGE as u16).contains(&offset));
+        Some(Slot(self.first + u64::from(offset) - 1))
+    }
+}
+
+impl Scan {
+    /// The next row of the page that the snapshot sees.
+    ///
+    /// # Safety
+    /// An open table, a slot of its.
+    unsafe fn next_of_page(
+        &mut self,
+        relation: pg_sys::Relation,
+        slot: *mut pg_sys::TupleTableSlot,
+    ) -> bool {
+        while let Some(row) = self.rest_of_page.next() {
+            if row >= self.end {
+                continue;
+            }
+            if let Some(version) = self.view.visible(self.session, self.table, row) {
+                // SAFETY: the caller's table and slot.
+                unsafe {
+                    statistics::row_fetched(relation);
+                    self.show(slot, row, version);
+                }
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// `scan_bitmap_next_block`.
+#[cfg(not(feature = "pg18"))]
+pub unsafe fn next_page(scan: pg_sys::TableScanDesc, found: *mut pg_sys::TBMIterateResult) -> bool {
+    // SAFETY: as core calls it.
+    unsafe { scan::state(scan).rest_of_page.begin(&bitmap::page(found)) };
+    true
+}
+
+/// `scan_bitmap_next_tuple`: of the page.
+#[cfg(not(feature = "pg18"))]
+pub unsafe fn next_row(
+    scan: pg_sys::TableScanDesc,
+    _found: *mut pg_sys::TBMIterateResult,
+    slot: *mut pg_sys::TupleTableSlot,
+) -> bool {
+    // SAFETY: as core calls it.
+    unsafe { scan::state(scan).next_of_page((*scan).rs_rd, slot) }
+}
+
+/// `scan_bitmap_next_tuple`: of all pages.
+#[cfg(feature = "pg18")]
+pub unsafe fn next_row(
+    scan: pg_sys::TableScanDesc,
+    slot: *mut pg_sys::TupleTableSlot,
+    tests_again: *mut bool,
+    whole_pages: *mut u64,
+    exact_pages: *mut u64,
+) -> bool {
+    // SAFETY: as core calls it.
+    unsafe {
+        *tests_again = true;
+        loop {
+            if scan::state(scan).next_of_page((*scan).rs_rd, slot) {
+                return true;
+            }
+            let mut offsets = [0; ROWS_PER_PAGE as usize];
+            let Some(page) = bitmap::next_page(scan, &mut offsets) else {
+                scan::clear(slot);
+                return false;
+            };
+            match page.offsets {
+                Some(_) => *exact_pages += 1,
+                None => *whole_pages += 1,
+            }
+            scan::state(scan).rest_of_page.begin(&page);
+        }
+    }
+}
