@@ -12,7 +12,8 @@
 
 use super::append_slot;
 use super::enter::{EntryOutcome, enter_at};
-use super::posting::{Posting, slots_of};
+use super::posting::{Posting, has_slot, slots_of};
+use super::remaining::RemainingKeys;
 use super::remove::remove_key;
 use crate::clock::Clock;
 use crate::errors::EngineError;
@@ -25,6 +26,7 @@ use crate::sync::is_broken;
 use crate::table::{EntryForm, IndexRef, TableRef};
 use crate::transaction::NoClock;
 use mot_index::{Batch, Bound, Direction, Tree};
+use std::cmp::Ordering;
 
 /// Slots looked at between two pins.
 const SLOTS_PER_PIN: u64 = 256;
@@ -49,6 +51,7 @@ impl Session {
             clock,
             table,
             index,
+            horizon: self.horizon(),
             keys: Vec::new(),
             scratch: KeyBuffer::new(),
             added: 0,
@@ -127,13 +130,14 @@ impl Session {
     }
 
     /// Tells writers that the server's catalog has an index as dead: it is asked for uniqueness no
-    /// more.
-    pub fn index_is_dead(&self, table: TableRef, relation: u32) {
+    /// more. False: they knew.
+    pub fn index_is_dead(&self, table: TableRef, relation: u32) -> bool {
         let _pin = self.local.pin();
-        table
-            .all_indexes()
-            .filter(|index| index.relation_oid() == relation)
-            .for_each(IndexRef::set_dead);
+        let mut is_news = false;
+        for index in table.all_indexes() {
+            is_news |= index.relation_oid() == relation && index.set_dead();
+        }
+        is_news
     }
 }
 
@@ -143,11 +147,24 @@ struct RowKey {
     has_null: bool,
 }
 
+impl RowKey {
+    fn order(&self, other: &RowKey) -> Ordering {
+        crate::steps::step();
+        self.bytes.as_slice().cmp(other.bytes.as_slice())
+    }
+
+    fn is(&self, other: &RowKey) -> bool {
+        self.order(other) == Ordering::Equal
+    }
+}
+
 struct Filler<'a, C> {
     session: &'a Session,
     clock: &'a C,
     table: TableRef,
     index: IndexRef,
+    /// What a committed transaction below this superseded is seen by nobody.
+    horizon: Xid,
     keys: Vec<RowKey>,
     scratch: KeyBuffer,
     added: u64,
@@ -169,20 +186,22 @@ impl<C: Clock> Filler<'_, C> {
         }
         for number in 0..self.keys.len() {
             self.enter(slot, number)?;
-            let may_have_gone = !is_alone || !anchor.head().same_chain(before);
-            if may_have_gone && !is_broken("index builds: looking at the row again") {
-                self.remove_if_gone(slot, number)?;
-            }
+        }
+        let may_have_gone = !is_alone || !anchor.head().same_chain(before);
+        if may_have_gone && !is_broken("index builds: looking at the row again") {
+            self.remove_gone(slot, anchor)?;
         }
         Ok(())
     }
 
     /// Collects the different keys of a chain. True: some version has none. A version that may be
-    /// the row's after all that runs must have one.
+    /// the row's after all that runs must have one. Of one that only older snapshots see, the
+    /// index remembers that it has none.
     fn collect(&mut self, head: Head) -> Result<bool, EngineError> {
         self.keys.clear();
         let mut has_keyless = false;
         let mut may_be_current = true;
+        let mut may_be_seen = true;
         let chain = std::iter::successors(head.version(), VersionRef::next);
         for version in chain.filter(|version| !version.is_lock()) {
             let verdict = judge_maker(version, self.clock);
@@ -190,7 +209,9 @@ impl<C: Clock> Filler<'_, C> {
                 continue;
             }
             let is_needed = may_be_current;
+            let is_seen = may_be_seen;
             may_be_current &= verdict == Judged::Running;
+            may_be_seen &= verdict != Judged::Committed || version.xid() >= self.horizon;
             if version.is_tombstone() {
                 continue;
             }
@@ -206,16 +227,23 @@ impl<C: Clock> Filler<'_, C> {
             };
             if bytes.is_empty() {
                 has_keyless = true;
+                if is_seen {
+                    self.index.leave_out();
+                }
                 continue;
             }
-            let is_known = |known: &RowKey| known.bytes.as_slice() == bytes.as_slice();
-            if !self.keys.iter().any(is_known) {
+            let key = RowKey { bytes, has_null };
+            if self.keys.last().is_none_or(|above| !above.is(&key)) {
                 self.keys
                     .try_reserve(1)
                     .map_err(|_| EngineError::OutOfProcessMemory)?;
-                self.keys.push(RowKey { bytes, has_null });
+                self.keys.push(key);
             }
         }
+        // A row that changes all the time has as many versions as there are changes in a snapshot's
+        // time.
+        self.keys.sort_unstable_by(RowKey::order);
+        self.keys.dedup_by(|one, other| one.is(other));
         Ok(has_keyless)
     }
 
@@ -241,11 +269,8 @@ impl<C: Clock> Filler<'_, C> {
         if form == EntryForm::Suffixed {
             append_slot(bytes, slot)?;
         }
-        let mut is_there = false;
-        if let Some(value) = tree.get(bytes.as_slice()) {
-            slots_of(value, |other| is_there |= other == slot);
-        }
-        if is_there {
+        let value = tree.get(bytes.as_slice());
+        if value.is_some_and(|value| has_slot(value, slot)) {
             bytes.truncate(length);
             return Ok(());
         }
@@ -268,6 +293,24 @@ impl<C: Clock> Filler<'_, C> {
         debug_assert!(entered == EntryOutcome::Done, "asked without a clock");
         self.added += 1;
         bytes.truncate(length);
+        Ok(())
+    }
+
+    /// Removes the entries again of keys that no version of the row has any more.
+    fn remove_gone(&mut self, slot: Slot, anchor: &Anchor) -> Result<(), EngineError> {
+        let definition = self.session.definition(self.index)?;
+        // Read behind the entries: who takes one of these versions out finds its entry.
+        let left = RemainingKeys::of(anchor.head(), definition);
+        for number in 0..self.keys.len() {
+            let key = self.keys[number].bytes.as_slice();
+            let is_left = match &left {
+                Some(left) => left.have(definition, key, &mut self.scratch)?,
+                None => false,
+            };
+            if !is_left {
+                self.remove_if_gone(slot, number)?;
+            }
+        }
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Making sure of an entry, with or without a test of uniqueness.
 
 use super::judge::{Candidate, JudgedHeads, judge_candidate};
-use super::posting::{Posting, cells_for, inline_value, slots_of};
+use super::posting::{Posting, cells_for, has_slot, inline_value, slots_of};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
@@ -292,11 +292,7 @@ fn decide(
             return (Change::Keep, (Decision::Unjudged(value), None));
         }
     }
-    let is_present = match old {
-        Some(block) => block.contains(slot),
-        None => value == inline_value(slot),
-    };
-    if is_present {
+    if has_slot(value, slot) {
         return (Change::Keep, (Decision::Entered { added: false }, None));
     }
     if old.is_some_and(|block| block.add(slot)) {

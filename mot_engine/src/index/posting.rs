@@ -81,7 +81,7 @@ impl Posting {
             .find(|cell| cell.load(Ordering::Relaxed) == held)
     }
 
-    /// Whether it holds the slot. Under the leaf's latch.
+    /// Whether it holds the slot: without the leaf's latch, at some moment of the call.
     pub(crate) fn contains(self, slot: Slot) -> bool {
         self.cell(slot, slot.0).is_some()
     }
@@ -157,6 +157,14 @@ pub(crate) fn slots_of(value: u64, mut visit: impl FnMut(Slot)) {
     match Posting::of(value) {
         None => visit(Slot(value >> 1)),
         Some(block) => block.slots().for_each(visit),
+    }
+}
+
+/// Whether a tree value has this slot.
+pub(crate) fn has_slot(value: u64, slot: Slot) -> bool {
+    match Posting::of(value) {
+        None => value == inline_value(slot),
+        Some(block) => block.contains(slot),
     }
 }
 

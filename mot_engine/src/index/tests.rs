@@ -8,8 +8,10 @@ use super::plan::Plan;
 use crate::all_committed::AllCommitted;
 use crate::clock::Clock;
 use crate::engine::Engine;
+use crate::errors::EngineError;
 use crate::ids::{CommandId, FileKey, IndexId, RelationKey, Slot, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
+use crate::limits::KEY_BYTES_MAX;
 use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
 use crate::scan::{Direction, IndexScan, KeyRange};
 use crate::session::Session;
@@ -17,6 +19,8 @@ use crate::table::{IndexRef, TableRef};
 use crate::{Newest, Transaction, Written};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+mod beside;
 
 const KEY: RelationKey = RelationKey::of_foreign_table(1, 2);
 const ROWS: u64 = 3000;

@@ -154,6 +154,9 @@ fn encode(
     } else {
         session.encode_key(index, version.body(), key)?.0
     };
+    if key.is_empty() {
+        index.leave_out();
+    }
     if let Some(below) = below {
         session.encode_key_if_any(index, below.body(), old_key)?;
         if old_key.as_slice() == key.as_slice() {

@@ -38,13 +38,21 @@ pub(crate) struct IndexStorage {
     pub(crate) next_doomed: AtomicU64,
     /// For who frees it: a table may be gone before its doomed index is.
     pub(crate) table_id: TableId,
-    /// 1 once the server's catalog has it as dead: writers still enter their rows, and ask for no
-    /// uniqueness.
-    pub(crate) dead: AtomicU32,
+    /// What [`marks`] say of it.
+    pub(crate) marks: AtomicU32,
     /// Its maker, if replay built it beside states of rows that have no key in it: a snapshot that may be older must not use it. 0: there are none.
     pub(crate) kept_from_older: AtomicU64,
     pub(crate) counters: IndexCounters,
     // definition bytes follow
+}
+
+/// Marks of an index. None is taken back.
+mod marks {
+    /// The server's catalog has it as dead: writers still enter their rows, and ask for no
+    /// uniqueness.
+    pub const DEAD: u32 = 1;
+    /// A state of a row that somebody may see has no entry: its key is too long.
+    pub const HAS_LEFT_OUT: u32 = 2;
 }
 
 /// Counters of an index, for views.
@@ -124,18 +132,45 @@ impl IndexRef {
     /// caller. An index that another transaction is building takes what it can get.
     #[inline]
     pub(crate) fn is_asked(self, clock: &impl Clock) -> bool {
-        let storage = self.storage();
-        if storage.dead.load(Ordering::Relaxed) != 0 {
+        if self.is_dead() {
             return false;
         }
+        let storage = self.storage();
         let created = storage.created.load(Ordering::Acquire);
         let dropped = storage.dropped.load(Ordering::Acquire);
         created | dropped == 0 || super::catalog::exists(created, dropped, clock)
     }
 
-    /// From now on it is asked no more: the server's catalog has it as dead.
-    pub(crate) fn set_dead(self) {
-        self.storage().dead.store(1, Ordering::Relaxed);
+    /// Whether writers know that the server's catalog has it as dead.
+    #[inline]
+    pub(crate) fn is_dead(self) -> bool {
+        self.has_mark(marks::DEAD)
+    }
+
+    /// From now on it is asked no more: the server's catalog has it as dead. False: that was known.
+    pub(crate) fn set_dead(self) -> bool {
+        let before = self
+            .storage()
+            .marks
+            .fetch_or(marks::DEAD, Ordering::Relaxed);
+        before & marks::DEAD == 0
+    }
+
+    /// Whether states of rows were left out that somebody may see, while it was built beside
+    /// writers. Its maker has waited for these writers.
+    pub fn has_left_out(self) -> bool {
+        self.has_mark(marks::HAS_LEFT_OUT)
+    }
+
+    /// A state of a row that somebody may see gets no entry.
+    pub(crate) fn leave_out(self) {
+        let marks = &self.storage().marks;
+        marks.fetch_or(marks::HAS_LEFT_OUT, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn has_mark(self, mark: u32) -> bool {
+        self.storage().marks.load(Ordering::Relaxed) & mark != 0
     }
 
     /// From whom it is kept, if it is: those with snapshots that are not younger than this
@@ -196,7 +231,7 @@ impl IndexRef {
                 dropped: AtomicU64::new(0),
                 created_lsn: AtomicU64::new(0),
                 dropped_lsn: AtomicU64::new(0),
-                dead: AtomicU32::new(0),
+                marks: AtomicU32::new(0),
                 next_doomed: AtomicU64::new(0),
                 table_id: TableRef(table).id(),
                 kept_from_older: AtomicU64::new(0),

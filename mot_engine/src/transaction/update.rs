@@ -297,7 +297,7 @@ fn changed_keys(
             let [old_key, new_key, ..] = keys;
             encode_row_if_any(definition, old, old_key)?;
             // As in `enter`.
-            if index.is_unsettled() {
+            if index.is_unsettled() || index.is_dead() {
                 encode_row_if_any(definition, new, new_key)?;
             } else {
                 encode_row(definition, new, new_key)?;
@@ -306,7 +306,7 @@ fn changed_keys(
         })?;
         if differs {
             changed |= flags::KEYS_CHANGED;
-            if index.is_unique() {
+            if index.is_unique() && !index.is_dead() {
                 changed |= flags::UNIQUE_KEYS_CHANGED;
             }
         }

@@ -20,7 +20,6 @@ use crate::errors;
 use crate::pg::executor::compute_stored_generated;
 use crate::pg::version;
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
-use crate::xact;
 use mot_engine::key::{KeyBuffer, encode_row};
 use mot_engine::{
     Clock, CommandId, Entered, IndexRef, IndexScan, LockStrength, Locked, Now, Slot, VersionRef,
@@ -49,9 +48,7 @@ pub unsafe fn insert_or_resolve(
             } else {
                 &arbiters[..]
             } {
-                let session = target.session;
-                let probed = xact::current().probe(session, &PgClock, target.table, *only, body);
-                met = or_raise(probed);
+                met = target.probe(*only, body);
                 if met != Entered::Done {
                     break;
                 }

@@ -129,38 +129,58 @@ impl Target {
     /// One attempt to make all index entries of a version.
     pub fn enter_once(&self, slot: Slot, version: VersionRef) -> Entered {
         loop {
-            let entered = xact::current().enter(self.session, &PgClock, self.table, slot, version);
-            match or_raise(entered) {
-                Entered::Duplicate(index) if self.is_dead(index) => {}
+            let entered = self.attempt(|| {
+                xact::current().enter(self.session, &PgClock, self.table, slot, version)
+            });
+            match entered {
+                Entered::Duplicate(index) if self.is_gone(index) => {}
+                Entered::Duplicate(_) | Entered::Busy(_) if self.finds_dead() => {}
                 entered => return entered,
             }
         }
     }
 
-    /// Whether an index that refuses a row has nothing to say any more: DROP INDEX CONCURRENTLY
-    /// marks it so in the catalog, and tells nobody.
-    fn is_dead(&self, index: IndexRef) -> bool {
-        let Some(relation) = self.session.index_oid(self.table, index) else {
-            return true;
-        };
-        // SAFETY: a catalog's row, released when its field was read.
-        unsafe {
-            let row = pg_sys::SearchSysCache1(
-                pg_sys::SysCacheIdentifier::INDEXRELID as i32,
-                pg_sys::Datum::from(pg_sys::Oid::from(relation)),
-            );
-            if row.is_null() {
-                self.session.index_is_dead(self.table, relation);
-                return true;
+    /// Whether inserting this body would meet a live row with the same key (of `only`, if given).
+    pub fn probe(&self, only: Option<IndexRef>, body: &[u8]) -> Entered {
+        loop {
+            let met = self
+                .attempt(|| xact::current().probe(self.session, &PgClock, self.table, only, body));
+            match met {
+                Entered::Duplicate(index) if self.is_gone(index) => {}
+                Entered::Duplicate(_) | Entered::Busy(_) if self.finds_dead() => {}
+                met => return met,
             }
-            let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
-            let is_dead = !form.indislive;
-            pg_sys::ReleaseSysCache(row);
-            if is_dead {
-                self.session.index_is_dead(self.table, relation);
-            }
-            is_dead
         }
+    }
+
+    /// Makes an attempt of the engine's. It is made again where a key is too long for an index that
+    /// is found dead, or that may have been dropped since.
+    pub fn attempt<T>(&self, mut make: impl FnMut() -> Result<T, EngineError>) -> T {
+        match make() {
+            Err(EngineError::KeyTooLong { .. }) => {
+                self.finds_dead();
+                or_raise(make())
+            }
+            made => or_raise(made),
+        }
+    }
+
+    /// Whether an index that has refused a row was dropped since, and freed.
+    fn is_gone(&self, index: IndexRef) -> bool {
+        self.session.index_oid(self.table, index).is_none()
+    }
+
+    /// Looks in the catalog which indexes have nothing to say any more: DROP INDEX CONCURRENTLY
+    /// marks them there, and tells nobody. Asked where some index refuses a row, or makes it wait.
+    /// True: one was found, and writers know it now.
+    pub fn finds_dead(&self) -> bool {
+        let mut found = false;
+        for relation in self.session.index_oids(self.table, &PgClock) {
+            if !is_live(relation.into()) {
+                found |= self.session.index_is_dead(self.table, relation);
+            }
+        }
+        found
     }
 
     /// A new state of a row wants a key that a running transaction holds. Not waiting with the state in place: an entry of an earlier state of the row, which
@@ -203,14 +223,22 @@ impl Target {
         let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Update);
         loop {
             let xid = xact::write_xid();
-            let (session, transaction) = (self.session, xact::current());
-            let written = or_raise(if is_beside_keys {
-                transaction.update_beside_keys(
-                    session, &PgClock, self.table, slot, seen, body, xid, command,
-                )
-            } else {
-                transaction.update(
-                    session, &PgClock, self.table, slot, seen, body, xid, command,
+            let session = self.session;
+            let written = self.attempt(|| {
+                let update = match is_beside_keys {
+                    true => Transaction::update_beside_keys,
+                    false => Transaction::update,
+                };
+                update(
+                    xact::current(),
+                    session,
+                    &PgClock,
+                    self.table,
+                    slot,
+                    seen,
+                    body,
+                    xid,
+                    command,
                 )
             });
             if let Written::Done(version) = written {
@@ -239,15 +267,23 @@ impl Target {
             let strength = if is_beside_keys {
                 LockStrength::NoKeyUpdate
             } else {
-                let strength = Transaction::strength_of_update(session, self.table, seen, body);
-                or_raise(strength)
+                self.attempt(|| Transaction::strength_of_update(session, self.table, seen, body))
             };
+            if self.is_held_by_dead(written, strength) {
+                continue;
+            }
             let fate =
                 self.wait_or_give_up(slot, written, strength, command, "updated", &mut queue);
             if let Some(fate) = fate {
                 return fate;
             }
         }
+    }
+
+    /// Whether an update need not wait for who holds the row: the unique index for whose sake it
+    /// takes the strong lock is found dead. It is tried again.
+    pub fn is_held_by_dead(&self, written: Written, strength: LockStrength) -> bool {
+        matches!(written, Written::Busy(_)) && strength == LockStrength::Update && self.finds_dead()
     }
 
     /// Deletes a row whose state `seen` the statement saw.
@@ -369,6 +405,24 @@ impl Target {
             strength,
             xid,
         ))
+    }
+}
+
+/// Whether the catalog has an index whose keys writers maintain.
+fn is_live(index: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog's row, released when its field was read.
+    unsafe {
+        let row = pg_sys::SearchSysCache1(
+            pg_sys::SysCacheIdentifier::INDEXRELID as i32,
+            pg_sys::Datum::from(index),
+        );
+        if row.is_null() {
+            return false;
+        }
+        let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
+        let is_live = form.indislive;
+        pg_sys::ReleaseSysCache(row);
+        is_live
     }
 }
 

@@ -27,7 +27,8 @@ pub enum Repeated {
     /// 23505 is raised.
     Refused,
     /// Both are entered. Core asks for that where it rewrites a table: an index that a failed build
-    /// left is rebuilt with the others, and stays invalid.
+    /// left is rebuilt with the others, and stays invalid. So does one that goes to another
+    /// tablespace.
     Entered,
 }
 
@@ -76,17 +77,17 @@ pub unsafe fn build_index(
     }
 }
 
-/// Builds an index to which core gave the file of one that it drops (ALTER TYPE that keeps an
-/// index). Core does not call `ambuild` for it, and the storage goes with the old index.
-pub fn rebuild_reused_index(heap: pg_sys::Oid, index: pg_sys::Oid) {
-    // SAFETY: the statement that makes the index holds AccessExclusiveLock on both; what is opened
-    // here is closed.
+/// Builds an index to whose file core has brought what another file had, without a call of
+/// `ambuild`: that of an index that it drops (ALTER TYPE that keeps an index), or the index's own
+/// in another tablespace.
+pub fn rebuild_reused_index(heap: pg_sys::Oid, index: pg_sys::Oid, repeated: Repeated) {
+    // SAFETY: the statement keeps writers from the table, and everybody from the index; what is
+    // opened here is closed.
     unsafe {
         let lock = pg_sys::NoLock as pg_sys::LOCKMODE;
         let heap = pg_sys::relation_open(heap, lock);
         let index = pg_sys::relation_open(index, lock);
-        if find(heap).is_some() && build_index(heap, index, Repeated::Refused) == Built::ForYounger
-        {
+        if find(heap).is_some() && build_index(heap, index, repeated) == Built::ForYounger {
             // Core sees no build, and marks nothing.
             keep_from_older((*index).rd_id);
         }
@@ -177,6 +178,13 @@ pub unsafe fn validate_index(heap: pg_sys::Relation, index: pg_sys::Relation) {
     if let Some(slots) = find_duplicate(storage, made, asked_from, wait_for) {
         // SAFETY: the caller's open relations; the snapshot keeps the row.
         unsafe { violated(heap, index, storage, slots[1]) }
+    }
+    if made.has_left_out() {
+        // Core waits for snapshots from before its own alone; and a standby's are none of those. When
+        // core marks the index as valid, its row in the catalog is younger than all that see such
+        // a state.
+        // SAFETY: the index's row in the catalog is there, and locked with the index.
+        unsafe { keep_from_older((*index).rd_id) };
     }
 }
 

@@ -64,11 +64,8 @@ pub unsafe fn update(
                 Err(failure::unnamed(&target, row, asked.command))
             }
             Some(seen) => target::with_body(slot, |body| {
-                let session = target.session;
-                let strength = Transaction::strength_of_update(session, target.table, seen, body);
-                let strength = or_raise(strength);
-                *mode = mode_of(strength);
-                change(&target, row, seen, body, strength, asked)
+                *mode = mode_of(strength_of(&target, seen, body));
+                change(&target, row, seen, body, asked)
             }),
         };
         match updated {
@@ -95,6 +92,12 @@ pub unsafe fn update(
     }
 }
 
+/// The row lock that an update takes.
+fn strength_of(target: &Target, seen: VersionRef, body: &[u8]) -> LockStrength {
+    let (session, table) = (target.session, target.table);
+    target.attempt(|| Transaction::strength_of_update(session, table, seen, body))
+}
+
 /// heapam's lock mode of an update that takes a row lock of this strength.
 fn mode_of(strength: LockStrength) -> pg_sys::LockTupleMode::Type {
     match strength {
@@ -109,7 +112,6 @@ unsafe fn change(
     row: Slot,
     seen: VersionRef,
     body: &[u8],
-    strength: LockStrength,
     asked: Asked,
 ) -> Result<VersionRef, Refusal> {
     let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Update);
@@ -118,19 +120,23 @@ unsafe fn change(
         // SAFETY: the caller's crosscheck snapshot.
         unsafe { check(target, row, seen, asked)? };
         let xid = xact::write_xid();
-        let written = xact::current().update(
-            session,
-            &PgClock,
-            table,
-            row,
-            seen,
-            body,
-            xid,
-            asked.command,
-        );
-        let written = or_raise(written);
+        let written = target.attempt(|| {
+            xact::current().update(
+                session,
+                &PgClock,
+                table,
+                row,
+                seen,
+                body,
+                xid,
+                asked.command,
+            )
+        });
         let Written::Done(version) = written else {
-            wait_or_refuse(target, row, written, strength, asked, &mut queue)?;
+            let strength = strength_of(target, seen, body);
+            if !target.is_held_by_dead(written, strength) {
+                wait_or_refuse(target, row, written, strength, asked, &mut queue)?;
+            }
             continue;
         };
         queue.release();

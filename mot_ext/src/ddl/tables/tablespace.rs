@@ -99,29 +99,49 @@ fn not_available(table: pg_sys::Oid) -> ! {
     )
 }
 
-/// Builds an index whose file core has copied; one that kept its file is left alone.
+/// Builds an index whose file core has copied; one that kept its file is left alone. An invalid one
+/// stays invalid, as a copy does: REINDEX would ask for uniqueness, and make it valid.
 ///
 /// # Safety
 /// The caller has locked the index's table, and the statement has ended.
 pub unsafe fn build_if_moved(index: pg_sys::Oid) {
-    // SAFETY: as below.
-    if storage::is_mot_index(index) && !storage::has_storage(index) && unsafe { is_entered(index) }
-    {
-        // SAFETY: the index is there; its table is locked (caller).
-        unsafe { version::rebuild_index(index) };
+    if !storage::is_mot_index(index) || storage::has_storage(index) {
+        return;
+    }
+    // SAFETY: the index is there; its table is locked (caller).
+    unsafe {
+        match state(index) {
+            State::NotEntered => {}
+            State::Invalid => {
+                let table = pg_sys::IndexGetRelation(index, false);
+                storage::rebuild_reused_index(table, index, storage::Repeated::Entered);
+            }
+            State::Valid => version::rebuild_index(index),
+        }
     }
 }
 
-/// Whether writers enter an index: one that a failed build left has no storage, and none that is
-/// being dropped needs one.
-unsafe fn is_entered(index: pg_sys::Oid) -> bool {
+/// What the catalog says of an index.
+enum State {
+    /// By writers: one that a failed build left has no storage, and none that is being dropped
+    /// needs one.
+    NotEntered,
+    Invalid,
+    Valid,
+}
+
+unsafe fn state(index: pg_sys::Oid) -> State {
     // SAFETY: the index is there, its table locked (caller).
     unsafe {
         let lock = pg_sys::NoLock as pg_sys::LOCKMODE;
         let opened = pg_sys::index_open(index, lock);
         let form = &*(*opened).rd_index;
-        let is_entered = form.indisready && form.indislive;
+        let state = match (form.indisready && form.indislive, form.indisvalid) {
+            (false, _) => State::NotEntered,
+            (true, false) => State::Invalid,
+            (true, true) => State::Valid,
+        };
         pg_sys::index_close(opened, lock);
-        is_entered
+        state
     }
 }

@@ -49,7 +49,7 @@ pub unsafe fn created(relation: pg_sys::Oid) {
             }
             if storage::has_storage(relation) {
                 // Core gave it the file of an index that it drops, and builds nothing.
-                storage::rebuild_reused_index(table, relation);
+                storage::rebuild_reused_index(table, relation, storage::Repeated::Refused);
             }
             flips::created(table, relation);
         }
