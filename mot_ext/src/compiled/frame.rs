@@ -217,6 +217,7 @@ impl Frame {
     /// What core's functions on triggers need of the statement.
     pub fn queued(&self) -> foreign_keys::Of {
         foreign_keys::Of {
+            context: self.context,
             estate: self.estate,
             table: self.opened.table(),
             position: self.position,

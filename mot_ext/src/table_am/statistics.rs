@@ -18,6 +18,13 @@ unsafe fn counters<'a>(relation: pg_sys::Relation) -> Option<&'a mut pg_sys::PgS
     }
 }
 
+/// Whether it is known where rows of a relation are counted, or that they are not.
+#[inline]
+pub unsafe fn is_counting_known(relation: pg_sys::Relation) -> bool {
+    // SAFETY: an open relation (caller).
+    unsafe { !(*relation).pgstat_info.is_null() || !(*relation).pgstat_enabled }
+}
+
 /// A scan of all rows, or an index scan, begins.
 pub unsafe fn scan_begins(relation: pg_sys::Relation) {
     // SAFETY: the caller's open relation.
