@@ -88,6 +88,21 @@ impl RowScan {
         found
     }
 
+    /// The next row, if it was looked up already.
+    #[inline]
+    pub fn at_hand(&self) -> Option<(Slot, VersionRef)> {
+        match self.given < self.count {
+            true => self.found.get(self.given).copied().flatten(),
+            false => None,
+        }
+    }
+
+    /// Hands out the row of [`RowScan::at_hand`].
+    #[inline]
+    pub fn take_at_hand(&mut self) {
+        self.given += 1;
+    }
+
     /// The rows that come next, as many as were looked up together; none at the end. As `next`, which may be called for those that come after.
     #[inline]
     pub fn next_group<S: Snapshot>(

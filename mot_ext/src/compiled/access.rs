@@ -52,12 +52,21 @@ impl Access {
         // SAFETY: a scan node of core's; the list is made in the current memory context.
         unsafe {
             Access {
-                private: private::encode(pg_sys::InvalidOid, false, std::iter::empty()),
-                arguments: Vec::new(),
                 conditions: items(scan_of(scan.cast()).plan.qual),
-                rechecks: Vec::new(),
-                index: pg_sys::InvalidOid,
+                ..Access::of_all_rows()
             }
+        }
+    }
+
+    /// Of all rows, without conditions.
+    pub unsafe fn of_all_rows() -> Access {
+        Access {
+            // SAFETY: the list is made in the current memory context.
+            private: unsafe { private::encode(pg_sys::InvalidOid, false, std::iter::empty()) },
+            arguments: Vec::new(),
+            conditions: Vec::new(),
+            rechecks: Vec::new(),
+            index: pg_sys::InvalidOid,
         }
     }
 

@@ -5,7 +5,7 @@
 //!   follow the table's storage, which it does at each start. It goes when too many others were used since.
 //! - A form is running from ExecutorStart to ExecutorEnd; core calls no End after an error, so aborts look for those that began in
 //!   the (sub)transaction that is gone. Releasing a savepoint makes what began under it its parent's, as for portals.
-use super::entry::{Entry, Form, SerialHasher};
+use super::entry::{Compiled, Entry, Form, SerialHasher};
 use super::foreign_keys;
 use super::statement::{Statement, Uncompiled};
 use super::tree::Tree;
@@ -27,6 +27,14 @@ const SEEN: usize = 256;
 /// Bytes that all trees of a process hold between their executions: some 40 of a join that is grouped, sorted and limited (200 kB
 /// each). The count alone would let each of hundreds of sessions hold 100 MB for plans that come now and then.
 const TREE_BYTES_MAX: usize = 8 << 20;
+
+/// A plan that may have a form.
+#[derive(Clone, Copy)]
+pub struct Candidate {
+    pub serial: u64,
+    /// Somebody may ask its plan states for the row that it stands on, or for the rows before.
+    pub needs_states: bool,
+}
 
 struct Cache {
     entries: HashMap<u64, Entry, BuildHasherDefault<SerialHasher>>,
@@ -85,7 +93,8 @@ fn existing() -> Option<&'static mut Cache> {
 
 /// Begins a query in its compiled form, or with the states kept of its plan, making either if it comes again; false: core's executor
 /// runs it with states of its own.
-pub unsafe fn start(query: *mut pg_sys::QueryDesc, serial: u64, flags: c_int) -> bool {
+pub unsafe fn start(query: *mut pg_sys::QueryDesc, plan: Candidate, flags: c_int) -> bool {
+    let serial = plan.serial;
     // SAFETY: core's query descriptor; a form in the map stays where it is.
     unsafe {
         let functions = LOCAL.functions_generation.get();
@@ -93,10 +102,11 @@ pub unsafe fn start(query: *mut pg_sys::QueryDesc, serial: u64, flags: c_int) ->
         let is_known = known.is_some();
         let form = match known {
             Some(Entry::General) => return false,
+            Some(Entry::Compiled(_)) if plan.needs_states => return false,
             Some(entry) => {
                 let is_valid = entry.is_valid(functions);
-                let mut form = entry.form();
-                if form.as_mut().is_some_and(|form| form.running().is_some()) {
+                let form = entry.form();
+                if form.is_some_and(|form| form.running().is_some()) {
                     return false;
                 }
                 form.filter(|_| is_valid)
@@ -106,41 +116,44 @@ pub unsafe fn start(query: *mut pg_sys::QueryDesc, serial: u64, flags: c_int) ->
         let form = match form {
             Some(form) => form,
             None if !is_known && !cache().comes_again(serial) => return false,
-            None => match compile(query, serial, functions) {
+            None => match compile(query, plan, flags) {
                 Some(form) => form,
                 None => return false,
             },
         };
         let is_started = match form {
-            Form::Compiled(statement) => (*statement).start(query, flags),
-            Form::Kept(tree) => (*tree).start(query),
+            Form::Compiled(compiled) => (*compiled).statement().start(query, flags),
+            Form::Kept(tree) => (*tree).start(query, flags),
         };
         if !is_started {
             return false;
         }
+        form.set_running(Some((query, pg::nest_level())));
         let cache = cache();
         cache.clock += 1;
-        match form {
-            Form::Compiled(statement) => (*statement).used = cache.clock,
-            Form::Kept(tree) => (*tree).used = cache.clock,
-        }
+        form.use_at(cache.clock);
         cache.running.push(form);
         true
     }
 }
 
-unsafe fn compile(
-    query: *mut pg_sys::QueryDesc,
-    serial: u64,
-    functions_generation: u64,
-) -> Option<Form> {
+unsafe fn compile(query: *mut pg_sys::QueryDesc, plan: Candidate, flags: c_int) -> Option<Form> {
+    let serial = plan.serial;
     let drops = cache().entries.get(&serial).map_or(0, Entry::drops);
+    let functions = LOCAL.functions_generation.get();
     // SAFETY: core's query descriptor.
     let made = unsafe {
-        match Statement::compile(query, functions_generation) {
-            Ok(statement) => Ok(Entry::Compiled(Box::new(statement))),
+        let compiled = match plan.needs_states {
+            true => Err(Uncompiled::Never),
+            false => Statement::compile(query),
+        };
+        match compiled {
+            Ok(statement) => {
+                let compiled = Compiled::new(statement, functions);
+                Ok(Entry::Compiled(Box::new(compiled)))
+            }
             Err(Uncompiled::Never) => {
-                let tree = Tree::build(query, functions_generation, drops);
+                let tree = Tree::build(query, functions, drops, flags);
                 tree.map(|tree| Entry::Kept(Box::new(tree)))
             }
             Err(Uncompiled::Now) => Err(Uncompiled::Now),
@@ -179,9 +192,7 @@ impl Cache {
         uses.sort_unstable();
         let bound = uses.get(uses.len() / 2).copied().unwrap_or_default();
         self.entries.retain(|_, entry| {
-            let is_running = entry
-                .form()
-                .is_some_and(|mut form| form.running().is_some());
+            let is_running = entry.form().is_some_and(|form| form.running().is_some());
             is_running || entry.last_use().is_some_and(|used| used > bound)
         });
     }
@@ -227,11 +238,11 @@ impl Cache {
 
     /// What began in a subtransaction that is released belongs to the one above it.
     fn hand_over_from(&mut self, level: i32) {
-        for form in &mut self.running {
-            if let Some((_, began)) = form.running()
-                && *began >= level
+        for form in &self.running {
+            if let Some((query, began)) = form.running()
+                && began >= level
             {
-                *began = level - 1;
+                form.set_running(Some((query, level - 1)));
             }
         }
     }
@@ -240,7 +251,7 @@ impl Cache {
     /// queries and of the memory of their executions, and so do we.
     fn forget_from(&mut self, level: i32) {
         let before = self.running.len();
-        self.running.retain_mut(|form| {
+        self.running.retain(|form| {
             let is_gone = form.running().is_none_or(|(_, began)| began >= level);
             if is_gone {
                 form.fail();
@@ -266,7 +277,7 @@ pub fn current_row(
     let cache = existing()?;
     match cache.running[cache.find(query)?] {
         // SAFETY: a running statement stays in the map.
-        Form::Compiled(statement) => unsafe { (*statement).current_row() },
+        Form::Compiled(compiled) => unsafe { (*compiled).statement().current_row() },
         Form::Kept(_) => None,
     }
 }
@@ -292,10 +303,10 @@ pub unsafe fn run(
 ) {
     let cache = cache();
     if let Some(at) = cache.find(query)
-        && let Form::Compiled(statement) = cache.running[at]
+        && let Form::Compiled(compiled) = cache.running[at]
     {
         // SAFETY: a running statement stays in the map; only this execution uses it.
-        unsafe { (*statement).run(query, direction, rows_max) }
+        unsafe { (*compiled).statement().run(query, direction, rows_max) }
     }
 }
 
@@ -306,13 +317,12 @@ pub unsafe fn finish(query: *mut pg_sys::QueryDesc) {
         let cache = cache();
         cache.find(query).map(|at| cache.running[at])
     };
-    if let Some(Form::Compiled(statement)) = form {
+    if let Some(Form::Compiled(compiled)) = form {
         // SAFETY: a running statement stays in the map; no reference to it, or to the map, lives
         // while SQL runs.
         unsafe {
-            if (*statement).take_level() {
-                let estate = (*statement).estate();
-                foreign_keys::fire(estate);
+            if (*compiled).statement().take_level() {
+                foreign_keys::fire((*compiled).estate());
             }
         }
     }
@@ -326,9 +336,10 @@ pub unsafe fn end(query: *mut pg_sys::QueryDesc) {
     };
     // It leaves the list when it has ended: should that fail, the abort finds it there.
     match cache.running[at] {
-        Form::Compiled(statement) => {
+        Form::Compiled(compiled) => {
+            cache.running[at].set_running(None);
             // SAFETY: as for `run`.
-            unsafe { (*statement).end(query) };
+            unsafe { (*compiled).statement().end(query) };
             cache.running.remove(at);
         }
         Form::Kept(tree) => {

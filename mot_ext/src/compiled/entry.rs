@@ -2,10 +2,54 @@
 use super::statement::Statement;
 use super::tree::Tree;
 use pgrx::pg_sys;
+use std::cell::{Cell, UnsafeCell};
 use std::hash::Hasher;
 
 /// A plan whose trees were dropped so often, each before it had served for a while, is left to core.
 const DROPS_MAX: u32 = 4;
+
+/// A compiled statement in the map, with what others may look at while it runs: what core asks of
+/// foreign keys may run SQL.
+pub struct Compiled {
+    statement: UnsafeCell<Statement>,
+    /// The executor state that its queries get.
+    estate: *mut pg_sys::EState,
+    /// `cache::functions_generation` of its functions' rights.
+    functions_generation: u64,
+    running: Cell<Option<Running>>,
+    used: Cell<u64>,
+}
+
+/// An execution under way: its query, and the (sub)transaction it began in.
+pub type Running = (*mut pg_sys::QueryDesc, i32);
+
+impl Compiled {
+    /// A statement just made.
+    pub fn new(statement: Statement, functions_generation: u64) -> Compiled {
+        Compiled {
+            estate: statement.estate(),
+            statement: UnsafeCell::new(statement),
+            functions_generation,
+            running: Cell::new(None),
+            used: Cell::new(0),
+        }
+    }
+
+    /// The statement.
+    ///
+    /// # Safety
+    /// Nobody else uses it: its execution alone does, and no other one begins meanwhile.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn statement(&self) -> &mut Statement {
+        // SAFETY: the caller's promise.
+        unsafe { &mut *self.statement.get() }
+    }
+
+    /// The executor state that its queries get.
+    pub fn estate(&self) -> *mut pg_sys::EState {
+        self.estate
+    }
+}
 
 pub enum Entry {
     /// For core's executor.
@@ -14,7 +58,7 @@ pub enum Entry {
     Again {
         drops: u32,
     },
-    Compiled(Box<Statement>),
+    Compiled(Box<Compiled>),
     /// For core's executor, with states made before.
     Kept(Box<Tree>),
 }
@@ -22,45 +66,67 @@ pub enum Entry {
 /// A form in the map, where it stays as long as it runs.
 #[derive(Clone, Copy)]
 pub enum Form {
-    Compiled(*mut Statement),
+    Compiled(*const Compiled),
     Kept(*mut Tree),
 }
 
 impl Form {
-    /// Its execution under way: the query, and the (sub)transaction it began in.
-    pub fn running(&mut self) -> &mut Option<(*mut pg_sys::QueryDesc, i32)> {
-        // SAFETY: a form in the map; the reference is used at once.
+    /// Its execution under way.
+    pub fn running(self) -> Option<Running> {
+        // SAFETY: a form in the map.
         unsafe {
             match self {
-                Form::Compiled(statement) => &mut (**statement).running,
-                Form::Kept(tree) => &mut (**tree).running,
+                Form::Compiled(compiled) => (*compiled).running.get(),
+                Form::Kept(tree) => (*tree).running,
+            }
+        }
+    }
+
+    /// Its execution begins, ends, or is another (sub)transaction's.
+    pub fn set_running(self, running: Option<Running>) {
+        // SAFETY: a form in the map.
+        unsafe {
+            match self {
+                Form::Compiled(compiled) => (*compiled).running.set(running),
+                Form::Kept(tree) => (*tree).running = running,
+            }
+        }
+    }
+
+    /// Notes its last use.
+    pub fn use_at(self, clock: u64) {
+        // SAFETY: a form in the map.
+        unsafe {
+            match self {
+                Form::Compiled(compiled) => (*compiled).used.set(clock),
+                Form::Kept(tree) => (*tree).used = clock,
             }
         }
     }
 
     /// Whether it runs this query. The address alone does not say so: core frees the descriptor of an execution that failed
     /// without an End, and the next one may get its place. A descriptor that has our executor state is one we gave it to.
-    pub fn runs(mut self, query: *mut pg_sys::QueryDesc) -> bool {
+    pub fn runs(self, query: *mut pg_sys::QueryDesc) -> bool {
         if self.running().is_none_or(|(running, _)| running != query) {
             return false;
         }
         // SAFETY: a form in the map; core's query descriptor.
         unsafe {
             match self {
-                Form::Compiled(statement) => (*query).estate == (*statement).estate(),
+                Form::Compiled(compiled) => (*query).estate == (*compiled).estate,
                 Form::Kept(tree) => (*tree).is_in(query),
             }
         }
     }
 
     /// Its execution is gone without an end.
-    pub fn fail(&mut self) {
-        *self.running() = None;
-        // SAFETY: a form in the map.
+    pub fn fail(self) {
+        self.set_running(None);
+        // SAFETY: a form in the map, which nobody runs any more.
         unsafe {
             match self {
-                Form::Compiled(statement) => (**statement).fail(),
-                Form::Kept(tree) => (**tree).is_broken = true,
+                Form::Compiled(compiled) => (*compiled).statement().fail(),
+                Form::Kept(tree) => (*tree).is_broken = true,
             }
         }
     }
@@ -70,7 +136,7 @@ impl Entry {
     pub fn form(&mut self) -> Option<Form> {
         match self {
             Entry::General | Entry::Again { .. } => None,
-            Entry::Compiled(statement) => Some(Form::Compiled(&raw mut **statement)),
+            Entry::Compiled(compiled) => Some(Form::Compiled(&raw const **compiled)),
             Entry::Kept(tree) => Some(Form::Kept(&raw mut **tree)),
         }
     }
@@ -79,7 +145,7 @@ impl Entry {
     pub fn is_valid(&self, functions: u64) -> bool {
         match self {
             Entry::General | Entry::Again { .. } => true,
-            Entry::Compiled(statement) => statement.functions_generation == functions,
+            Entry::Compiled(compiled) => compiled.functions_generation == functions,
             Entry::Kept(tree) => {
                 tree.functions_generation == functions && !tree.is_broken && tree.has_its_memory()
             }
@@ -94,7 +160,7 @@ impl Entry {
     pub fn last_use(&self) -> Option<u64> {
         match self {
             Entry::General | Entry::Again { .. } => None,
-            Entry::Compiled(statement) => Some(statement.used),
+            Entry::Compiled(compiled) => Some(compiled.used.get()),
             Entry::Kept(tree) => Some(tree.used),
         }
     }

@@ -6,7 +6,8 @@
 //! core's queue at Start and has it fired at Finish, as `standard_ExecutorStart` and
 //! `standard_ExecutorFinish` do, unless who runs it does that himself (`EXEC_FLAG_SKIP_TRIGGERS`).
 use super::frame::within;
-use crate::pg::version;
+use crate::pg::{self, version};
+use crate::relation;
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -63,11 +64,71 @@ pub struct Queue {
     is_open: Cell<bool>,
     /// What core's functions ask about the table; NULL before the first row that is queued.
     info: Cell<*mut pg_sys::ResultRelInfo>,
+    /// Where that is kept from one execution to the next.
+    kept: Cell<Option<Kept>>,
+}
+
+/// What core's functions ask about a table, made once: it has a copy of the table's triggers.
+#[derive(Clone, Copy)]
+struct Kept {
+    /// `relation::generation` when it was made: a change of the triggers moves that on.
+    generation: u64,
+    /// All of it lies here.
+    memory: pg_sys::MemoryContext,
+    /// As core makes it.
+    fresh: *mut pg_sys::ResultRelInfo,
+    /// What an execution uses, and core fills.
+    used: *mut pg_sys::ResultRelInfo,
+}
+
+impl Kept {
+    /// Of an open table, in a memory context below the statement's.
+    unsafe fn make(of: Of) -> Kept {
+        let generation = relation::generation();
+        // SAFETY: the statement's context and its open table.
+        unsafe {
+            let memory = pg::small_context(of.context, c"mot triggers of a statement");
+            let room = || {
+                let info = pg_sys::palloc0(size_of::<pg_sys::ResultRelInfo>());
+                info.cast::<pg_sys::ResultRelInfo>()
+            };
+            let (fresh, used) = within(memory, || {
+                let fresh = room();
+                (*fresh).type_ = pg_sys::NodeTag::T_ResultRelInfo;
+                pg_sys::InitResultRelInfo(fresh, of.table, of.position, null_mut(), 0);
+                (fresh, room())
+            });
+            Kept {
+                generation,
+                memory,
+                fresh,
+                used,
+            }
+        }
+    }
+
+    /// As core makes it, for another execution.
+    unsafe fn renew(self, of: Of) -> *mut pg_sys::ResultRelInfo {
+        // SAFETY: two structures of this memory. What core has put into the one lies in memory of
+        // the execution that is over.
+        unsafe {
+            self.used.copy_from_nonoverlapping(self.fresh, 1);
+            let info = &mut *self.used;
+            info.ri_RelationDesc = of.table;
+            if let Some(triggers) = info.ri_TrigDesc.as_ref() {
+                info.ri_TrigFunctions
+                    .write_bytes(0, triggers.numtriggers as usize);
+            }
+        }
+        self.used
+    }
 }
 
 /// What a queue needs of the statement.
 #[derive(Clone, Copy)]
 pub struct Of {
+    /// The statement's memory.
+    pub context: pg_sys::MemoryContext,
     pub estate: *mut pg_sys::EState,
     pub table: pg_sys::Relation,
     /// The table's place in the range table.
@@ -81,6 +142,7 @@ impl Queue {
             is_used,
             is_open: Cell::new(false),
             info: Cell::new(null_mut()),
+            kept: Cell::new(None),
         }
     }
 
@@ -161,28 +223,35 @@ impl Queue {
         }
     }
 
-    /// What core's functions ask about the table, made when the first row of an execution is
-    /// queued.
+    /// What core's functions ask about the table, from the first row on that an execution queues.
     unsafe fn info(&self, of: Of) -> *mut pg_sys::ResultRelInfo {
         let known = self.info.get();
         if !known.is_null() {
             return known;
         }
         // SAFETY: the statement's executor state, whose memory is that of the execution, and its
-        // open table.
+        // open table. Nobody uses what is kept between two executions.
         unsafe {
-            let made = within((*of.estate).es_query_cxt, || {
-                let info = pg_sys::palloc0(size_of::<pg_sys::ResultRelInfo>());
-                let info = info.cast::<pg_sys::ResultRelInfo>();
-                (*info).type_ = pg_sys::NodeTag::T_ResultRelInfo;
-                pg_sys::InitResultRelInfo(info, of.table, of.position, null_mut(), 0);
+            let valid = |kept: &Kept| kept.generation == relation::generation();
+            let kept = match self.kept.get() {
+                Some(kept) if valid(&kept) => kept,
+                stale => {
+                    self.kept.set(None);
+                    if let Some(stale) = stale {
+                        pg_sys::MemoryContextDelete(stale.memory);
+                    }
+                    Kept::make(of)
+                }
+            };
+            self.kept.set(Some(kept));
+            let info = kept.renew(of);
+            within((*of.estate).es_query_cxt, || {
                 let opened = (*of.estate).es_opened_result_relations;
                 (*of.estate).es_opened_result_relations = pg_sys::lappend(opened, info.cast());
-                info
             });
             version::give_permissions(of.estate);
-            self.info.set(made);
-            made
+            self.info.set(info);
+            info
         }
     }
 

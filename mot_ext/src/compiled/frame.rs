@@ -27,12 +27,16 @@ pub struct Frame {
     kind: Kind,
     /// The index that an execution locks, as core's would; invalid for none.
     pub(super) index: pg_sys::Oid,
+    /// How it is locked: as the table is.
+    pub(super) index_lock: pg_sys::LOCKMODE,
     /// What an execution has open: always of a table of the access method, which counts on it.
     pub(super) opened: Opened,
     /// What it does to rows; CMD_SELECT: nothing.
     operation: pg_sys::CmdType::Type,
     /// It locks rows that it reads.
     locks_rows: bool,
+    /// Of an INSERT: it may change rows that are in the way.
+    updates_conflicts: bool,
     /// Those of a table that is written to.
     foreign_keys: ForeignKeys,
     /// For what looks at foreign keys after a change.
@@ -97,7 +101,8 @@ impl Frame {
             let operation = shape.operation();
             let writes = operation != pg_sys::CmdType::CMD_SELECT;
             let locks_rows = shape.locks_rows();
-            let target = target(opened, operation, locks_rows);
+            let updates_conflicts = shape.updates_conflicts();
+            let target = target(opened, operation, locks_rows, updates_conflicts);
             let is_simple = target.is_some();
             let checks = if writes && is_simple {
                 Checks::compile(opened)
@@ -135,6 +140,8 @@ impl Frame {
                     (kind, projection)
                 }
             };
+            let is_looked_at = foreign_keys.look_at(operation)
+                || (updates_conflicts && foreign_keys.look_at(pg_sys::CmdType::CMD_UPDATE));
             let checks_call = checks.as_ref().is_some_and(|checks| checks.calls_functions);
             Some(Frame {
                 calls_functions: checks_call || shape.calls_functions(),
@@ -145,11 +152,13 @@ impl Frame {
                 relation: (*entry).relid,
                 kind,
                 index: shape.index(),
+                index_lock: (*entry).rellockmode,
                 opened: Opened::NONE,
                 operation,
                 locks_rows,
+                updates_conflicts,
                 foreign_keys,
-                queue: Queue::new(foreign_keys.look_at(operation)),
+                queue: Queue::new(is_looked_at),
                 position: shape.relation,
                 row_type,
                 checks,
@@ -172,7 +181,12 @@ impl Frame {
             relation::Relation::closed(self.relation).with(|opened| {
                 pg_sys::equalTupleDescs((*opened).rd_att, self.row_type)
                     && Kind::of(opened) == self.kind
-                    && target(opened, self.operation, self.locks_rows) == Some(self.foreign_keys)
+                    && target(
+                        opened,
+                        self.operation,
+                        self.locks_rows,
+                        self.updates_conflicts,
+                    ) == Some(self.foreign_keys)
             })
         }
     }
@@ -203,6 +217,7 @@ impl Frame {
     /// What core's functions on triggers need of the statement.
     pub fn queued(&self) -> foreign_keys::Of {
         foreign_keys::Of {
+            context: self.context,
             estate: self.estate,
             table: self.opened.table(),
             position: self.position,
@@ -289,6 +304,7 @@ unsafe fn target(
     relation: pg_sys::Relation,
     operation: pg_sys::CmdType::Type,
     locks_rows: bool,
+    updates_conflicts: bool,
 ) -> Option<ForeignKeys> {
     // SAFETY: an open relation (caller).
     unsafe {
@@ -299,6 +315,9 @@ unsafe fn target(
         }
         if is_method {
             pg_sys::CheckCmdReplicaIdentity(relation, operation);
+            if updates_conflicts {
+                pg_sys::CheckCmdReplicaIdentity(relation, pg_sys::CmdType::CMD_UPDATE);
+            }
         }
         simple_target(relation)
     }

@@ -7,7 +7,8 @@
 //!   a hook of another library below ours, or an unknown one above, every statement takes the general path. Only outermost hooks can be seen, so
 //!   pg_stat_statements, which hides what it was loaded after, has to come right behind us.
 #![allow(ffi_unwind_calls)]
-use super::{cache, mark, shape};
+use super::cache::{self, Candidate};
+use super::{mark, shape};
 use crate::errors;
 use crate::pg::{self, guard, text};
 use crate::settings::{self, CompiledStatements};
@@ -87,20 +88,27 @@ pub fn init() {
     }
 }
 
-/// The serial of a plan that may have a compiled form and may be run by it now.
+/// What a cursor that may go back has ExecutorStart told.
+const SCROLLS: u32 = pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD;
+
+/// A plan that may have a form and may be run by it now.
 #[inline]
-unsafe fn candidate(query: *mut pg_sys::QueryDesc, flags: c_int) -> Option<u64> {
+unsafe fn candidate(query: *mut pg_sys::QueryDesc, flags: c_int) -> Option<Candidate> {
     // SAFETY: core's query descriptor with its plan; plain variables of this process.
     unsafe {
         let plan = (*query).plannedstmt;
         let serial = shape::serial(plan)?;
-        let is_plain = flags & !(pg_sys::EXEC_FLAG_SKIP_TRIGGERS as c_int) == 0
+        let is_marked = mark::serial(plan).is_some();
+        let mut allowed = pg_sys::EXEC_FLAG_SKIP_TRIGGERS;
+        if is_marked {
+            allowed |= SCROLLS;
+        }
+        let is_plain = flags & !(allowed as c_int) == 0
             && (*query).instrument_options == 0
             && (*query).crosscheck_snapshot.is_null()
             && pg_sys::XactIsoLevel < pg_sys::XACT_SERIALIZABLE as c_int
             && pg_sys::ParallelWorkerNumber < 0
-            && !may_outlive_its_savepoint(query)
-            && !(mark::serial(plan).is_some() && is_named_cursor(query));
+            && !may_outlive_its_savepoint(query);
         if !is_plain
             || settings::COMPILED_STATEMENTS.get() == CompiledStatements::Off
             || !others_bear_with_it()
@@ -110,7 +118,14 @@ unsafe fn candidate(query: *mut pg_sys::QueryDesc, flags: c_int) -> Option<u64> 
         let writes =
             (*plan).commandType != pg_sys::CmdType::CMD_SELECT || !(*plan).rowMarks.is_null();
         // The general path raises what is to be raised.
-        (!writes || !(pg_sys::XactReadOnly || pg::is_in_parallel_mode())).then_some(serial)
+        if writes && (pg_sys::XactReadOnly || pg::is_in_parallel_mode()) {
+            return None;
+        }
+        let scrolls = flags & SCROLLS as c_int != 0;
+        Some(Candidate {
+            serial,
+            needs_states: scrolls || (is_marked && is_named_cursor(query)),
+        })
     }
 }
 
@@ -214,8 +229,8 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: as core calls it.
     unsafe {
         crate::horizon::tell();
-        if let Some(serial) = candidate(query, flags)
-            && guard::run(|| cache::start(query, serial, flags))
+        if let Some(plan) = candidate(query, flags)
+            && guard::run(|| cache::start(query, plan, flags))
         {
             return;
         }

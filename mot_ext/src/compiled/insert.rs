@@ -1,16 +1,19 @@
 //! INSERT of one row.
 use super::client::Client;
-use super::frame::{Frame, Kind, copy_list, empty};
+use super::frame::{Frame, Kind, copy_list, empty, within};
+use super::upsert::{Outcome, Upsert};
 use crate::fdw::{Inserted, Target, project, tuple};
 use crate::pg::version;
 use crate::table_am::check_row_id;
-use mot_engine::TableRef;
+use mot_engine::{Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 
 pub struct Insert {
     target: Target,
     /// Computes the row, into a virtual slot of the table's row type.
     values: *mut pg_sys::ProjectionInfo,
+    /// ON CONFLICT.
+    upsert: Option<Upsert>,
     counts_rows: bool,
     /// The new row, for foreign keys and RETURNING.
     slot: *mut pg_sys::TupleTableSlot,
@@ -22,6 +25,7 @@ impl Insert {
     pub unsafe fn new(
         frame: &Frame,
         values: &[*mut pg_sys::TargetEntry],
+        upsert: Option<Upsert>,
         counts_rows: bool,
         table: TableRef,
     ) -> Option<Insert> {
@@ -49,6 +53,7 @@ impl Insert {
             Some(Insert {
                 target: Target::closed(frame.relation, table),
                 values,
+                upsert,
                 counts_rows,
                 slot: frame.row_slot(),
                 tuple: tuple::empty(),
@@ -56,8 +61,24 @@ impl Insert {
         }
     }
 
-    pub fn move_to(&mut self, table: TableRef) {
+    /// The index that an execution opens; invalid: none.
+    pub fn arbiter(&self) -> pg_sys::Oid {
+        let upsert = self.upsert.as_ref();
+        upsert.map_or(pg_sys::InvalidOid, Upsert::index)
+    }
+
+    /// Begins an execution.
+    pub fn start(&mut self, snapshot: pg_sys::Snapshot) {
+        if let Some(upsert) = &mut self.upsert {
+            upsert.start(snapshot);
+        }
+    }
+
+    /// Follows the table to another storage; false: core has to run the statement.
+    pub fn move_to(&mut self, table: TableRef, frame: &Frame) -> bool {
         self.target.table = table;
+        let upsert = self.upsert.as_mut();
+        upsert.is_none_or(|upsert| upsert.move_to(table, frame))
     }
 
     pub unsafe fn run(&mut self, frame: &Frame, client: &mut Client<'_>) {
@@ -66,32 +87,58 @@ impl Insert {
             empty(frame.per_row());
             let row = project(self.values);
             frame.check(row);
-            let body = super::frame::within(frame.per_row(), || tuple::form(row));
-            let inserted = self.target.insert(body, frame.command(), None);
-            frame.count_insert();
+            let body = within(frame.per_row(), || tuple::form(row));
+            let outcome = match &mut self.upsert {
+                Some(upsert) => upsert.run(frame, &self.target, row, body),
+                None => match self.target.insert(body, frame.command(), None) {
+                    Inserted::Done(row, version) => Outcome::Inserted(row, version),
+                    Inserted::Duplicate => unreachable!("it is an error where nothing arbitrates"),
+                },
+            };
+            let (row, version) = match outcome {
+                Outcome::Nothing => return,
+                Outcome::Inserted(row, version) => {
+                    frame.count_insert();
+                    if frame.kind() == Kind::Method {
+                        check_row_id(row);
+                    }
+                    (row, version)
+                }
+                Outcome::Updated(row, version) => {
+                    frame.count_change(false);
+                    (row, version)
+                }
+            };
             if self.counts_rows {
                 (*frame.estate).es_processed += 1;
             }
-            if let Inserted::Done(row, _) = inserted
-                && frame.kind() == Kind::Method
-            {
-                check_row_id(row);
-            }
             let is_shown = !frame.projection.is_null();
-            if let Inserted::Done(row, version) = inserted
-                && (is_shown || frame.queue.is_used())
-            {
-                frame.point(&mut self.tuple, self.target.table, row, version);
-                tuple::store(self.slot, &raw mut self.tuple);
-                if frame.queue.is_used() {
-                    frame.queue.inserted(frame.queued(), self.slot);
-                }
-                if is_shown {
-                    (*frame.values).ecxt_scantuple = self.slot;
-                    client.send(frame);
-                }
-                tuple::clear(self.slot);
+            if !is_shown && !frame.queue.is_used() {
+                return;
             }
+            self.show(frame, row, version);
+            if frame.queue.is_used() {
+                match (&outcome, &self.upsert) {
+                    (Outcome::Updated(..), Some(upsert)) => {
+                        frame.queue.updated(frame.queued(), upsert.old(), self.slot);
+                    }
+                    _ => frame.queue.inserted(frame.queued(), self.slot),
+                }
+            }
+            if is_shown {
+                (*frame.values).ecxt_scantuple = self.slot;
+                client.send(frame);
+            }
+            tuple::clear(self.slot);
+        }
+    }
+
+    /// Shows the new state of a row.
+    unsafe fn show(&mut self, frame: &Frame, row: Slot, version: VersionRef) {
+        // SAFETY: the statement's own slot; an own version stays while the statement runs.
+        unsafe {
+            frame.point(&mut self.tuple, self.target.table, row, version);
+            tuple::store(self.slot, &raw mut self.tuple);
         }
     }
 }

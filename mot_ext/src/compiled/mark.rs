@@ -6,7 +6,7 @@
 //! that number.
 //!
 //! The hook is a plain frame with nothing to drop: an error of the planner jumps over it.
-use super::shape;
+use super::{nodes, shape};
 use crate::fdw::{items, list, private};
 use crate::pg::guard;
 use crate::pg::planning::Next;
@@ -35,21 +35,29 @@ unsafe extern "C-unwind" fn plan(
     // SAFETY: as core calls it.
     unsafe {
         let plan = NEXT.plan(query, text, options, parameters);
-        if let Some(position) = shape::only_table(plan) {
-            guard::run(|| mark(plan, position));
+        if shape::only_table(plan).is_some() || nodes::may_have_core_scans(plan) {
+            guard::run(|| mark(plan));
         }
         plan
     }
 }
 
-/// Gives a plan its serial, if its table is one of the access method.
-unsafe fn mark(plan: *mut pg_sys::PlannedStmt, position: u32) {
+/// Gives a plan its serial, if core's nodes in it read or write tables of the access method alone.
+unsafe fn mark(plan: *mut pg_sys::PlannedStmt) {
     // SAFETY: a plan just made, whose tables are locked.
     unsafe {
-        let entry = pg_sys::rt_fetch(position, (*plan).rtable);
-        let is_relation = (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION
-            && (*entry).relkind as u8 == pg_sys::RELKIND_RELATION;
-        if !is_relation || !relation::Relation::closed((*entry).relid).with(storage::is_table) {
+        let mut positions = match shape::only_table(plan) {
+            Some(position) => vec![position],
+            None => nodes::core_scans(plan),
+        };
+        positions.dedup();
+        let is_ours = |position: &u32| {
+            let entry = pg_sys::rt_fetch(*position, (*plan).rtable);
+            let is_relation = (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION
+                && (*entry).relkind as u8 == pg_sys::RELKIND_RELATION;
+            is_relation && relation::Relation::closed((*entry).relid).with(storage::is_table)
+        };
+        if positions.is_empty() || !positions.iter().all(is_ours) {
             return;
         }
         let serial = private::next_serial();

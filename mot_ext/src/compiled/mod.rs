@@ -20,7 +20,9 @@ mod select;
 mod shape;
 mod statement;
 mod survey;
+mod table_scans;
 mod tree;
+mod upsert;
 mod watch;
 
 pub use cache::{current_row, refuse_other_hooks};

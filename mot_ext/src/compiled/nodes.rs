@@ -3,6 +3,7 @@
 //! Let through are nodes that hold nothing of PostgreSQL's between two rows but memory, or whose holdings [`super::tree`] gives back:
 //! nested loops, aggregates, sorts, limits over scans of memory-optimized tables, with subqueries of the same kind. Their expressions
 //! are plain (`plain.rs`); what they compare by themselves (groups, cache keys) is asked for here.
+use super::access::scan_of;
 use super::plain::{Scope, are_plain, is_lasting_type, is_own_operator, is_plain};
 use crate::fdw::{items, private};
 use pgrx::pg_sys;
@@ -36,6 +37,65 @@ pub unsafe fn scans(statement: *mut pg_sys::PlannedStmt) -> Option<Vec<Position>
         let are_kept = nodes.into_iter().all(|node| may_be_kept(node, &mut found));
         (are_kept && !found.is_empty()).then_some(found)
     }
+}
+
+/// Whether a plan may be one of those of which [`core_scans`] tells: a look at its top, for every
+/// plan that the server makes.
+#[inline]
+pub unsafe fn may_have_core_scans(statement: *const pg_sys::PlannedStmt) -> bool {
+    // SAFETY: a finished plan.
+    unsafe {
+        let plan = &*statement;
+        plan.commandType == pg_sys::CmdType::CMD_SELECT
+            && plan.rowMarks.is_null()
+            && !plan.parallelModeNeeded
+            && !plan.rtable.is_null()
+            && !plan.planTree.is_null()
+            && is_kind_kept((*plan.planTree).type_)
+    }
+}
+
+/// The tables that core's nodes scan in a plan of several nodes whose states might be kept, as far
+/// as the kinds of nodes tell; none for other plans.
+pub unsafe fn core_scans(statement: *mut pg_sys::PlannedStmt) -> Vec<Position> {
+    // SAFETY: a finished plan; casts by tag.
+    unsafe {
+        if !may_have_core_scans(statement) {
+            return Vec::new();
+        }
+        let nodes = nodes(&*statement).unwrap_or_default();
+        let is_of_kept_kind = |node: &*mut pg_sys::Plan| is_kind_kept((**node).type_);
+        if !nodes.iter().all(is_of_kept_kind) {
+            return Vec::new();
+        }
+        let scans = nodes
+            .into_iter()
+            .filter(|node| is_core_scan((**node).type_));
+        scans.map(|node| scan_of(node).scanrelid).collect()
+    }
+}
+
+/// A scan of core's over a table.
+fn is_core_scan(kind: pg_sys::NodeTag) -> bool {
+    matches!(kind, T_SeqScan | T_IndexScan)
+}
+
+/// The kinds of nodes that [`is_kept`] lets through.
+fn is_kind_kept(kind: pg_sys::NodeTag) -> bool {
+    is_core_scan(kind)
+        || matches!(
+            kind,
+            T_ForeignScan
+                | T_NestLoop
+                | T_Agg
+                | T_Unique
+                | T_Group
+                | T_Sort
+                | T_Memoize
+                | T_Limit
+                | T_Result
+                | T_SubqueryScan
+        )
 }
 
 /// Tells every node of a plan whose states may be kept that it depends on one more parameter, which
@@ -115,6 +175,18 @@ unsafe fn is_kept(node: *mut pg_sys::Plan, found: &mut Vec<Position>) -> bool {
                 }
                 found.push(scan.scan.scanrelid);
                 is_scan(scan)
+            }
+            T_SeqScan => {
+                found.push(scan_of(node).scanrelid);
+                !(*node).parallel_aware
+            }
+            T_IndexScan => {
+                let scan = &*node.cast::<pg_sys::IndexScan>();
+                found.push(scan.scan.scanrelid);
+                !(*node).parallel_aware
+                    && scan.indexorderby.is_null()
+                    && are_plain(scan.indexqual, Scope::Tree)
+                    && are_plain(scan.indexqualorig, Scope::Tree)
             }
             T_NestLoop => {
                 let join = &*node.cast::<pg_sys::NestLoop>();

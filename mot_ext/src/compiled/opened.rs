@@ -3,7 +3,8 @@
 //!
 //! The wrapper's tables have no such counters: their relations stay closed but where core must find
 //! them in use.
-use crate::table_am::{count_rows_found, row_deleted, row_inserted, row_updated, scan_begins};
+use crate::storage;
+use crate::table_am::{RowCounts, row_deleted, row_inserted, row_updated, scan_begins};
 use pgrx::pg_sys;
 
 /// A table and the index that is scanned, both open; NULL where there is none.
@@ -11,6 +12,8 @@ use pgrx::pg_sys;
 pub struct Opened {
     table: pg_sys::Relation,
     index: pg_sys::Relation,
+    /// Of rows that are found. They outlive an execution that fails.
+    counts: RowCounts,
 }
 
 impl Opened {
@@ -18,6 +21,7 @@ impl Opened {
     pub const NONE: Opened = Opened {
         table: std::ptr::null_mut(),
         index: std::ptr::null_mut(),
+        counts: RowCounts::NONE,
     };
 
     /// Opens a locked table, and its index if that is valid.
@@ -29,7 +33,15 @@ impl Opened {
                 pg_sys::InvalidOid => std::ptr::null_mut(),
                 index => pg_sys::RelationIdGetRelation(index),
             };
-            Opened { table, index }
+            let counts = match storage::is_table(table) {
+                true => RowCounts::of(table, index),
+                false => RowCounts::NONE,
+            };
+            Opened {
+                table,
+                index,
+                counts,
+            }
         }
     }
 
@@ -62,10 +74,10 @@ impl Opened {
         unsafe { scan_begins(scanned) };
     }
 
-    /// Counts the rows that the scan has given.
-    pub unsafe fn count_found(&self, rows: u64) {
-        // SAFETY: open relations.
-        unsafe { count_rows_found(self.table, self.index, rows as i64) };
+    /// Counts rows that the scan has given; after an error, too.
+    pub fn count_found(&self, rows: u64) {
+        // SAFETY: of this transaction, if any.
+        unsafe { self.counts.add(rows as i64) };
     }
 
     /// Counts a row that was inserted.

@@ -27,6 +27,9 @@ const AGGKIND_NORMAL: u8 = b'n';
 pub enum Scope {
     /// Over the rows of the table at this place of the range table.
     Table(u32),
+    /// Over the row of the table at this place that is in the way of an inserted one, and that one:
+    /// SET and WHERE of ON CONFLICT.
+    Conflict(u32),
     /// In a tree of core's nodes: also over what the nodes below give, with aggregates and subplans.
     Tree,
 }
@@ -71,13 +74,16 @@ unsafe extern "C-unwind" fn is_unplain(node: *mut pg_sys::Node, walk: *mut c_voi
     // SAFETY: casts by tag; core's walker visits the parts of the nodes let through here.
     unsafe {
         let table = match (*walk.cast::<Walk>()).scope {
-            Scope::Table(position) => Some(position),
+            Scope::Table(position) | Scope::Conflict(position) => Some(position),
             Scope::Tree => None,
         };
         let is_plain_here = match (*node).type_ {
             T_Var => {
                 let var = &*node.cast::<pg_sys::Var>();
-                table.is_none_or(|position| var.varno as u32 == position)
+                let is_inserted = matches!((*walk.cast::<Walk>()).scope, Scope::Conflict(_))
+                    && var.varno == pg_sys::INNER_VAR
+                    && var.varattno > 0;
+                (is_inserted || table.is_none_or(|position| var.varno as u32 == position))
                     && var.varlevelsup == 0
                     && var.varattno != 0
                     && is_of_the_row(var)

@@ -28,6 +28,7 @@ pub enum Verb {
     Insert {
         /// A value for each column.
         values: Vec<*mut pg_sys::TargetEntry>,
+        conflict: Option<Conflict>,
         counts_rows: bool,
     },
     /// UPDATE or DELETE of the rows that are found.
@@ -38,6 +39,35 @@ pub enum Verb {
         is_delete: bool,
         counts_rows: bool,
     },
+}
+
+/// ON CONFLICT.
+pub struct Conflict {
+    /// The index that is asked, if the statement names one; invalid: all of them are.
+    pub arbiter: pg_sys::Oid,
+    /// SET and WHERE; `None`: DO NOTHING.
+    pub update: Option<ConflictUpdate>,
+}
+
+/// What DO UPDATE does to the row in the way.
+pub struct ConflictUpdate {
+    /// Attribute numbers and their new values.
+    pub assigned: Vec<(i16, *mut pg_sys::Expr)>,
+    pub conditions: Vec<*mut pg_sys::Expr>,
+}
+
+impl Conflict {
+    /// Whether SET or WHERE calls functions.
+    unsafe fn calls_functions(&self) -> bool {
+        let Some(update) = &self.update else {
+            return false;
+        };
+        let assigned = update.assigned.iter().map(|(_, value)| value);
+        // SAFETY: expressions of a finished plan.
+        assigned
+            .chain(&update.conditions)
+            .any(|part| unsafe { calls_functions((*part).cast()) })
+    }
 }
 
 unsafe fn tag<T>(node: *const T) -> pg_sys::NodeTag {
@@ -151,7 +181,12 @@ impl Shape {
         unsafe {
             let calls = |target: &*mut pg_sys::TargetEntry| calls_functions((**target).expr.cast());
             let scans = match &self.verb {
-                Verb::Insert { values, .. } => values.iter().any(calls),
+                Verb::Insert {
+                    values, conflict, ..
+                } => {
+                    let conflict = conflict.as_ref();
+                    values.iter().any(calls) || conflict.is_some_and(|one| one.calls_functions())
+                }
                 Verb::Select { access, .. } => access.calls_functions(),
                 Verb::Change {
                     access, assigned, ..
@@ -182,6 +217,14 @@ impl Shape {
         }
     }
 
+    /// Whether it may change a row that is in the way of one it inserts.
+    pub fn updates_conflicts(&self) -> bool {
+        let Verb::Insert { conflict, .. } = &self.verb else {
+            return false;
+        };
+        conflict.as_ref().is_some_and(|one| one.update.is_some())
+    }
+
     /// Whether the client gets system columns.
     pub unsafe fn targets_have_system_columns(&self) -> bool {
         let targets = self.targets.as_deref().unwrap_or_default();
@@ -197,7 +240,9 @@ impl Shape {
     /// The index that core locks with the table; invalid if there is none.
     pub fn index(&self) -> pg_sys::Oid {
         match &self.verb {
-            Verb::Insert { .. } => pg_sys::InvalidOid,
+            Verb::Insert { conflict, .. } => conflict
+                .as_ref()
+                .map_or(pg_sys::InvalidOid, |conflict| conflict.arbiter),
             Verb::Select { access, .. } | Verb::Change { access, .. } => access.index,
         }
     }
@@ -342,7 +387,6 @@ unsafe fn modify(plan: &pg_sys::PlannedStmt) -> Option<Shape> {
             && (*results).length == 1
             && node.withCheckOptionLists.is_null()
             && node.rowMarks.is_null()
-            && node.onConflictAction == pg_sys::OnConflictAction::ONCONFLICT_NONE
             && node.mergeActionLists.is_null()
             && !source.is_null();
         if !is_plain_node {
@@ -365,6 +409,7 @@ unsafe fn modify(plan: &pg_sys::PlannedStmt) -> Option<Shape> {
                 let values = single_row(source, relation)?;
                 Verb::Insert {
                     values,
+                    conflict: conflict(node, relation)?,
                     counts_rows,
                 }
             }
@@ -391,6 +436,49 @@ unsafe fn modify(plan: &pg_sys::PlannedStmt) -> Option<Shape> {
             verb,
             targets,
         })
+    }
+}
+
+/// What is said of rows in the way; the outer `None`: nothing that can be compiled.
+unsafe fn conflict(node: &pg_sys::ModifyTable, relation: u32) -> Option<Option<Conflict>> {
+    // SAFETY: a ModifyTable node of an INSERT.
+    unsafe {
+        if node.onConflictAction == pg_sys::OnConflictAction::ONCONFLICT_NONE {
+            return Some(None);
+        }
+        let arbiters = node.arbiterIndexes;
+        let arbiter = match arbiters.is_null() {
+            true => pg_sys::InvalidOid,
+            false if (*arbiters).length == 1 => (*(*arbiters).elements).oid_value,
+            false => return None,
+        };
+        if node.onConflictAction == pg_sys::OnConflictAction::ONCONFLICT_NOTHING {
+            let update = None;
+            return Some(Some(Conflict { arbiter, update }));
+        }
+        let values = items::<pg_sys::TargetEntry>(node.onConflictSet);
+        let columns = node.onConflictCols;
+        let count = if columns.is_null() {
+            0
+        } else {
+            (*columns).length as usize
+        };
+        if values.len() != count || values.iter().any(|value| (**value).resjunk) {
+            return None;
+        }
+        let numbers = (0..count).map(|at| (*(*columns).elements.add(at)).int_value as i16);
+        let values = values.iter().map(|value| (**value).expr);
+        let assigned: Vec<_> = numbers.zip(values).collect();
+        let conditions = items::<pg_sys::Expr>(node.onConflictWhere.cast());
+        let scope = Scope::Conflict(relation);
+        let parts = assigned.iter().map(|(_, value)| value).chain(&conditions);
+        let mut parts = parts.map(|part| part.cast());
+        parts.all(|part| is_plain(part, scope)).then_some(())?;
+        let update = Some(ConflictUpdate {
+            assigned,
+            conditions,
+        });
+        Some(Some(Conflict { arbiter, update }))
     }
 }
 

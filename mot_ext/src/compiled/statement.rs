@@ -14,6 +14,7 @@ use super::opened::Opened;
 use super::rights::Rights;
 use super::select::Select;
 use super::shape::{Shape, Verb};
+use super::upsert::Upsert;
 use crate::clock::PgSnapshot;
 use crate::pg;
 use crate::pg::version;
@@ -35,15 +36,9 @@ pub struct Statement {
     work: Work,
     /// `relation::generation` of the storage the work knows.
     storage_generation: u64,
-    /// `cache::functions_generation` of its functions' rights.
-    pub functions_generation: u64,
-    /// The execution under way: its query, and the (sub)transaction it began in.
-    pub running: Option<(*mut pg_sys::QueryDesc, i32)>,
     rights: Rights,
     /// Sends rows past core's receiver; `None` if it cannot send such rows.
     wire: Option<Wire>,
-    /// Last use, for the cache.
-    pub used: u64,
 }
 
 impl Drop for Statement {
@@ -63,10 +58,7 @@ pub enum Uncompiled {
 
 impl Statement {
     /// Compiles a plan whose tables are locked.
-    pub unsafe fn compile(
-        query: *mut pg_sys::QueryDesc,
-        functions_generation: u64,
-    ) -> Result<Statement, Uncompiled> {
+    pub unsafe fn compile(query: *mut pg_sys::QueryDesc) -> Result<Statement, Uncompiled> {
         // SAFETY: core's query descriptor; on an error the new contexts are small, and go with the parent set below.
         unsafe {
             let plan = (*query).plannedstmt;
@@ -85,10 +77,13 @@ impl Statement {
                 let work = within(context, || work(&frame, &shape, table, query))?;
                 Some((frame, work))
             });
-            let Some((frame, work)) = work else {
+            let Some((mut frame, work)) = work else {
                 pg_sys::MemoryContextDelete(context);
                 return Err(Uncompiled::Never);
             };
+            if let Work::Insert(insert) = &work {
+                frame.index = insert.arbiter();
+            }
             let wire = Wire::new(frame.result_type, context);
             pg_sys::MemoryContextSetParent(context, pg_sys::CacheMemoryContext);
             Ok(Statement {
@@ -97,9 +92,6 @@ impl Statement {
                 rights: Rights::unknown(),
                 wire,
                 storage_generation,
-                functions_generation,
-                running: None,
-                used: 0,
             })
         }
     }
@@ -113,7 +105,7 @@ impl Statement {
             if self.frame.index != pg_sys::InvalidOid {
                 // As core does when it opens the index; it stays locked to the transaction's end.
                 // What others have done to it is known after that.
-                pg_sys::LockRelationOid(self.frame.index, pg_sys::AccessShareLock as i32);
+                pg_sys::LockRelationOid(self.frame.index, self.frame.index_lock);
             }
             if self.storage_generation != relation::generation() && !self.find_storage() {
                 return false;
@@ -134,7 +126,10 @@ impl Statement {
             (*self.frame.values).ecxt_param_list_info = (*query).params;
             match &mut self.work {
                 Work::Select(select) => select.start(PgSnapshot::new((*query).snapshot)),
-                Work::Insert(_) => estate.es_output_cid = xact::command_id().0,
+                Work::Insert(insert) => {
+                    estate.es_output_cid = xact::command_id().0;
+                    insert.start((*query).snapshot);
+                }
                 Work::Change(change) => {
                     estate.es_output_cid = xact::command_id().0;
                     change.start(PgSnapshot::new((*query).snapshot));
@@ -153,7 +148,6 @@ impl Statement {
             (*query).tupDesc = self.frame.result_type;
             (*query).estate = self.frame.estate;
             (*query).planstate = std::ptr::null_mut();
-            self.running = Some((query, pg::nest_level()));
             true
         }
     }
@@ -222,7 +216,6 @@ impl Statement {
     pub unsafe fn end(&mut self, query: *mut pg_sys::QueryDesc) {
         // SAFETY: as for `run`.
         unsafe {
-            self.running = None;
             self.count_found();
             self.end_work();
             self.frame.queue.end(self.frame.estate);
@@ -239,8 +232,9 @@ impl Statement {
         if let Some(wire) = &mut self.wire {
             wire.trim();
         }
+        self.count_found();
         self.end_work();
-        // PostgreSQL has closed what was open.
+        // PostgreSQL closes what was open.
         self.frame.opened = Opened::NONE;
         self.frame.queue.forget(self.frame.estate);
         // SAFETY: the statement's own contexts; nobody runs it.
@@ -251,17 +245,14 @@ impl Statement {
     }
 
     /// Counts what the scan has given.
-    unsafe fn count_found(&mut self) {
+    fn count_found(&mut self) {
         let scan = match &mut self.work {
             Work::Select(select) => select.scan(),
             Work::Change(change) => change.scan(),
             Work::Insert(_) => return,
         };
         let rows = scan.take_found();
-        if self.frame.kind() == Kind::Method {
-            // SAFETY: open until the execution ends.
-            unsafe { self.frame.opened.count_found(rows) };
-        }
+        self.frame.opened.count_found(rows);
     }
 
     fn end_work(&mut self) {
@@ -285,7 +276,11 @@ impl Statement {
         };
         match &mut self.work {
             Work::Select(select) => select.move_to(table),
-            Work::Insert(insert) => insert.move_to(table),
+            Work::Insert(insert) => {
+                if !insert.move_to(table, &self.frame) {
+                    return false;
+                }
+            }
             Work::Change(change) => change.move_to(table),
         }
         self.storage_generation = generation;
@@ -325,8 +320,15 @@ unsafe fn work(
             ))),
             Verb::Insert {
                 values,
+                conflict,
                 counts_rows,
-            } => Insert::new(frame, values, *counts_rows, table).map(Work::Insert),
+            } => {
+                let upsert = match conflict {
+                    Some(conflict) => Some(Upsert::new(frame, conflict, table, snapshot)?),
+                    None => None,
+                };
+                Insert::new(frame, values, upsert, *counts_rows, table).map(Work::Insert)
+            }
             Verb::Change {
                 access,
                 assigned,

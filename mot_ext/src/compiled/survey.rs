@@ -11,8 +11,11 @@ use std::ffi::c_void;
 #[derive(Default)]
 pub struct Survey {
     seen: Vec<*mut pg_sys::PlanState>,
+    /// Scans of the wrapper's.
     pub scans: Vec<*mut pg_sys::ForeignScanState>,
-    /// Aggregates of ours over one of those.
+    /// Scans of core's nodes over tables.
+    pub table_scans: Vec<*mut pg_sys::ScanState>,
+    /// Aggregates of ours over one of the wrapper's scans.
     pub totals: Vec<*mut pg_sys::ForeignScanState>,
     pub sorts: Vec<*mut pg_sys::SortState>,
     pub aggregates: Vec<*mut pg_sys::AggState>,
@@ -52,6 +55,7 @@ impl Survey {
                         _ => self.scans.push(state.cast()),
                     }
                 }
+                T_SeqScanState | T_IndexScanState => self.table_scans.push(state.cast()),
                 T_SortState => self.sorts.push(state.cast()),
                 T_AggState => {
                     let aggregate = state.cast::<pg_sys::AggState>();

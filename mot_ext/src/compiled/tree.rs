@@ -11,23 +11,28 @@
 //! - Expressions were compiled without the client's parameters in sight, so they read what Start puts into their contexts.
 //! - An execution that fails leaves the tree in the middle of something: it is thrown away with the (sub)transaction, as core throws away
 //!   its own. So is one that has grown, or has spilled to disk, when it ends.
-use super::frame::within;
+use super::frame::{Kind, within};
 use super::nodes;
 use super::rights::Rights;
 use super::statement::Uncompiled;
 use super::survey::Survey;
+use super::table_scans::TableScan;
 use crate::clock::PgSnapshot;
 use crate::fdw::{end_aggregate, items, scan_state};
 use crate::pg::{self, version};
 use crate::relation;
 use pgrx::pg_sys;
+use std::ffi::c_int;
 
 /// Bytes a tree may hold between two executions.
 const BYTES_MAX: usize = 512 << 10;
 /// A tree that was executed so often was worth being made.
 const PROBATION: u64 = 4;
 
-/// A scan of the tree.
+/// What a cursor may ask of the nodes: to go back, or to begin anew. They are made for it.
+const CURSOR_FLAGS: c_int = (pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD) as c_int;
+
+/// A scan of the wrapper's in the tree.
 struct Scanned {
     node: *mut pg_sys::ForeignScanState,
     /// Place in the range table.
@@ -44,6 +49,9 @@ pub struct Tree {
     root: *mut pg_sys::PlanState,
     result_type: pg_sys::TupleDesc,
     scans: Vec<Scanned>,
+    table_scans: Vec<TableScan>,
+    /// What of `CURSOR_FLAGS` the nodes were made for.
+    flags: c_int,
     totals: Vec<*mut pg_sys::ForeignScanState>,
     sorts: Vec<*mut pg_sys::SortState>,
     aggregates: Vec<*mut pg_sys::AggState>,
@@ -88,6 +96,7 @@ impl Tree {
         query: *mut pg_sys::QueryDesc,
         functions_generation: u64,
         drops: u32,
+        flags: c_int,
     ) -> Result<Tree, Uncompiled> {
         // SAFETY: core's query descriptor. Until it is whole the context is a child of the current one: an error takes it along.
         unsafe {
@@ -96,7 +105,10 @@ impl Tree {
             let storage_generation = relation::generation();
             for position in positions {
                 let entry = pg_sys::rt_fetch(position, (*plan).rtable);
-                relation::known((*entry).relid).ok_or(Uncompiled::Now)?;
+                relation::Relation::closed((*entry).relid)
+                    .with(|opened| Kind::of(opened))
+                    .storage((*entry).relid)
+                    .ok_or(Uncompiled::Now)?;
             }
             let context = pg::small_context(pg_sys::CurrentMemoryContext, c"mot kept plan");
             let (own, changing) = within(context, || {
@@ -108,11 +120,15 @@ impl Tree {
                 (*own).plannedstmt = copy;
                 (*own).sourceText = c"".as_ptr();
                 (*own).snapshot = (*query).snapshot;
-                pg_sys::standard_ExecutorStart(own, 0);
+                pg_sys::standard_ExecutorStart(own, flags & CURSOR_FLAGS);
                 (own, changing)
             });
             let estate = (*own).estate;
             let found = Survey::of(estate, (*own).planstate);
+            let table_scans = within(context, || {
+                let nodes = found.table_scans.into_iter();
+                nodes.map(|node| TableScan::new(node)).collect::<Vec<_>>()
+            });
             if has_pinned_types(estate) || found.shares_hashed_subplan {
                 pg_sys::standard_ExecutorFinish(own);
                 pg_sys::standard_ExecutorEnd(own);
@@ -128,6 +144,8 @@ impl Tree {
                 root: (*own).planstate,
                 result_type: (*own).tupDesc,
                 scans,
+                table_scans,
+                flags: flags & CURSOR_FLAGS,
                 totals: found.totals,
                 sorts: found.sorts,
                 aggregates: found.aggregates,
@@ -144,6 +162,9 @@ impl Tree {
                 used: 0,
             };
             pg_sys::UnregisterSnapshot((*estate).es_snapshot);
+            for scan in &tree.table_scans {
+                scan.end();
+            }
             tree.close_relations();
             pg_sys::MemoryContextSetParent(context, pg_sys::CacheMemoryContext);
             Ok(tree)
@@ -151,9 +172,12 @@ impl Tree {
     }
 
     /// Begins an execution: `ExecutorStart`. False: core has to make its own states.
-    pub unsafe fn start(&mut self, query: *mut pg_sys::QueryDesc) -> bool {
+    pub unsafe fn start(&mut self, query: *mut pg_sys::QueryDesc, flags: c_int) -> bool {
         // SAFETY: core's query descriptor; the tables are locked; the contexts and states are the tree's own.
         unsafe {
+            if flags & CURSOR_FLAGS & !self.flags != 0 {
+                return false;
+            }
             if self.storage_generation != relation::generation() && !self.find_storage() {
                 return false;
             }
@@ -173,6 +197,9 @@ impl Tree {
                     (*context.cast::<pg_sys::ExprContext>()).ecxt_param_list_info = (*query).params;
                 }
             }
+            for scan in &self.table_scans {
+                scan.open(self.estate);
+            }
             let snapshot = PgSnapshot::new((*query).snapshot);
             for scan in &self.scans {
                 let place = estate.es_relations.add(scan.position - 1);
@@ -188,7 +215,6 @@ impl Tree {
             (*query).estate = self.estate;
             (*query).planstate = self.root;
             self.executions += 1;
-            self.running = Some((query, pg::nest_level()));
             true
         }
     }
@@ -211,6 +237,9 @@ impl Tree {
             }
             for scan in &self.scans {
                 scan_state(scan.node).end();
+            }
+            for scan in &self.table_scans {
+                scan.end();
             }
             for totals in &self.totals {
                 end_aggregate(*totals);
@@ -291,6 +320,10 @@ impl Tree {
                 };
                 scan_state(scan.node).move_to(table);
             }
+        }
+        // SAFETY: the tables are locked. Core's nodes look their storage up in each execution.
+        if !self.table_scans.iter().all(|scan| unsafe { scan.fits() }) {
+            return false;
         }
         self.storage_generation = generation;
         true

@@ -105,6 +105,15 @@ impl Bounds {
         self.definition = definition;
     }
 
+    /// Other arguments for the same conditions, in their order.
+    pub fn set_arguments(&mut self, arguments: impl Iterator<Item = Value>) {
+        let conditions = self.conditions.iter_mut();
+        let with_argument = conditions.filter_map(|condition| condition.argument.as_mut());
+        for (place, argument) in with_argument.zip(arguments) {
+            *place = argument;
+        }
+    }
+
     /// Evaluates the arguments and begins anew.
     pub unsafe fn begin(&mut self, context: *mut pg_sys::ExprContext) {
         self.low = None;

@@ -10,13 +10,44 @@ use crate::keys;
 use mot_engine::key::IndexDefinition;
 use pgrx::pg_sys;
 
+/// A scan key but for its argument.
+type Form = (i32, pg_sys::AttrNumber, pg_sys::StrategyNumber, pg_sys::Oid);
+
+fn form(key: &pg_sys::ScanKeyData) -> Form {
+    (key.sk_flags, key.sk_attno, key.sk_strategy, key.sk_subtype)
+}
+
 /// What an index scan looks for.
 pub struct Sought {
+    /// The scan keys that it was made of.
+    forms: Vec<Form>,
+    /// The scan keys whose arguments the bounds have, in order; `None`: it is made of other things.
+    sources: Option<Vec<usize>>,
     pub bounds: Bounds,
     /// Core is to evaluate the conditions over each row.
     pub is_inexact: bool,
     /// A comparison with NULL: no row passes.
     pub is_empty: bool,
+}
+
+impl Sought {
+    /// Takes the arguments of other scan keys; false: these are other conditions.
+    pub fn take_arguments(&mut self, scan_keys: &[pg_sys::ScanKeyData]) -> bool {
+        let Some(sources) = &self.sources else {
+            return false;
+        };
+        let is_same = scan_keys.len() == self.forms.len()
+            && (scan_keys.iter().zip(&self.forms)).all(|(key, known)| form(key) == *known);
+        if is_same {
+            let arguments = sources.iter().map(|at| argument(&scan_keys[*at]));
+            self.bounds.set_arguments(arguments);
+        }
+        is_same
+    }
+}
+
+fn argument(key: &pg_sys::ScanKeyData) -> Value {
+    Value::Constant(key.sk_argument, has(key, pg_sys::SK_ISNULL))
 }
 
 /// The conditions of a scan of an open index.
@@ -33,24 +64,37 @@ pub unsafe fn sought(
     let mut used = 0;
     let mut is_inexact = false;
     let is_empty = scan_keys.iter().any(compares_with_null);
-    let mut add = |condition: Condition| {
+    let mut sources = Vec::new();
+    let has_rows = scan_keys.iter().any(|key| has(key, pg_sys::SK_ROW_HEADER));
+    let mut add = |(at, condition): (usize, Condition)| {
         chosen.push(condition.key);
+        if condition.argument.is_some() {
+            sources.push(at);
+        }
         arguments.extend(condition.argument);
         is_inexact |= condition.is_inexact;
         used += 1;
     };
     for column in 0..definition.columns.len() {
-        let mut of_column: Vec<Condition> = Vec::new();
-        for key in scan_keys.iter().filter(|key| is_of(key, column)) {
+        let mut of_column: Vec<(usize, Condition)> = Vec::new();
+        let keys = scan_keys.iter().enumerate();
+        for (at, key) in keys.filter(|(_, key)| is_of(key, column)) {
             // SAFETY: the caller's index and its keys.
             unsafe {
                 match has(key, pg_sys::SK_ROW_HEADER) {
-                    true => rows::add(&mut of_column, index, definition, key),
-                    false => of_column.extend(condition(index, definition, column, key)),
+                    true => {
+                        let mut of_row = Vec::new();
+                        rows::add(&mut of_row, index, definition, key);
+                        of_column.extend(of_row.into_iter().map(|condition| (at, condition)));
+                    }
+                    false => {
+                        let condition = condition(index, definition, column, key);
+                        of_column.extend(condition.map(|condition| (at, condition)));
+                    }
                 }
             }
         }
-        let fixes = |condition: &&Condition| {
+        let fixes = |(_, condition): &&(usize, Condition)| {
             matches!(condition.key.test, Test::Equal | Test::AnyOf | Test::IsNull)
         };
         if let Some(fixing) = of_column.iter().find(fixes) {
@@ -62,6 +106,8 @@ pub unsafe fn sought(
     }
     let is_inexact = is_inexact || used < scan_keys.len();
     Sought {
+        forms: scan_keys.iter().map(form).collect(),
+        sources: (!has_rows).then_some(sources),
         bounds: Bounds::new(definition, &chosen, &arguments),
         is_inexact,
         is_empty,
@@ -170,10 +216,7 @@ pub unsafe fn comparison(
             test,
             argument_type,
         },
-        argument: Some(Value::Constant(
-            key.sk_argument,
-            has(key, pg_sys::SK_ISNULL),
-        )),
+        argument: Some(argument(key)),
         is_inexact: lies_near && !is_same,
     })
 }

@@ -4,7 +4,7 @@
 //! serves both. A scan can turn round (cursors): it begins anew in the other direction, and passes
 //! over what lies before the row at which it turned.
 use super::keys::{self, Sought};
-use crate::clock::PgClock;
+use crate::clock::{PgClock, PgSnapshot};
 use crate::fdw::serializable::Reading;
 use crate::fdw::write::or_raise;
 use crate::pg;
@@ -37,6 +37,10 @@ struct State {
     sought: Sought,
     scan: IndexScan,
     range: KeyRange,
+    /// The arguments were made into ranges.
+    has_ranges: bool,
+    /// Of one whole key: a row can have it.
+    has_key: bool,
     is_in_range: bool,
     direction: Direction,
     position: Position,
@@ -120,6 +124,8 @@ pub unsafe fn rescan(
                 sought: keys::sought(opened, definition, given),
                 scan: IndexScan::new(),
                 range: KeyRange::new(),
+                has_ranges: false,
+                has_key: false,
                 is_in_range: false,
                 direction: Direction::Forward,
                 position: Position::Before,
@@ -129,8 +135,10 @@ pub unsafe fn rescan(
             (*scan).opaque = context.leak_and_drop_on_delete(state).cast();
         } else {
             let state = state(scan);
-            let definition = or_raise(state.session.definition(state.index));
-            state.sought = keys::sought(opened, definition, given);
+            if !state.sought.take_arguments(given) {
+                let definition = or_raise(state.session.definition(state.index));
+                state.sought = keys::sought(opened, definition, given);
+            }
         }
         if (*scan).xs_want_itup && (*scan).xs_hitup.is_null() {
             give_no_columns(scan);
@@ -268,15 +276,48 @@ impl State {
     fn begin(&mut self, direction: Direction) {
         self.direction = direction;
         self.is_in_range = false;
-        // SAFETY: the conditions' arguments are constants, which need no context to be evaluated
-        // in. What is unpacked of them is needed no longer than this, and a scan may begin very
-        // often.
+        self.has_ranges = false;
+    }
+
+    /// Evaluates the arguments. What is unpacked of them is needed no longer than this, and a scan
+    /// may begin very often.
+    fn unpack<T>(&mut self, action: impl FnOnce(&mut Self) -> T) -> T {
+        // SAFETY: the scan's own context, without children and callbacks.
         unsafe {
             pg::empty_bare_context(self.unpacked);
             let old = pg_sys::MemoryContextSwitchTo(self.unpacked);
-            self.sought.bounds.begin(std::ptr::null_mut());
+            let result = action(self);
             pg_sys::MemoryContextSwitchTo(old);
+            result
         }
+    }
+
+    /// Makes the arguments into ranges, if that was not done since the scan began.
+    fn make_ranges(&mut self) {
+        if !std::mem::replace(&mut self.has_ranges, true) {
+            // SAFETY: the arguments are constants, which need no context to be evaluated in.
+            self.unpack(|state| unsafe { state.sought.bounds.begin(std::ptr::null_mut()) });
+        }
+    }
+
+    /// The row that has the one key which is asked for. (A snapshot that is older than the index may
+    /// see several, all in the key's entry.)
+    fn step_to_key(&mut self, snapshot: &PgSnapshot<'static>) -> Option<(Slot, VersionRef)> {
+        if std::mem::replace(&mut self.is_in_range, true) {
+            return match self.has_key && !self.scan.is_exhausted() {
+                true => or_raise(self.scan.next(self.session, snapshot)),
+                false => None,
+            };
+        }
+        self.searches += 1;
+        self.unpack(|state| {
+            // SAFETY: as for ranges.
+            let key = or_raise(unsafe { state.sought.bounds.point(std::ptr::null_mut()) });
+            state.has_key = key.is_some();
+            let key = key?;
+            let (session, table, index) = (state.session, state.table, state.index);
+            or_raise(state.scan.find(session, table, index, key, snapshot))
+        })
     }
 
     /// The next row in a direction.
@@ -340,8 +381,14 @@ impl State {
                         true => snapshot.one_by_one(),
                         false => *snapshot,
                     };
-                    self.step_by(&snapshot)
-                        .map(|(row, version)| Found::Kept(row, version))
+                    // Both ways of an entry of several rows are known to ranges alone.
+                    let is_one_key = self.sought.bounds.is_one_point()
+                        && matches!(self.direction, Direction::Forward);
+                    let found = match is_one_key {
+                        true => self.step_to_key(&snapshot),
+                        false => self.step_by(&snapshot),
+                    };
+                    found.map(|(row, version)| Found::Kept(row, version))
                 }
                 Seen::By(View::Now) => self
                     .step_now()
@@ -369,6 +416,7 @@ impl State {
                 }
                 self.is_in_range = false;
             }
+            self.make_ranges();
             if snapshot.may_read_ahead()
                 && self.index.is_unique()
                 && let Some(points) = or_raise(self.sought.bounds.take_points(self.direction))
@@ -441,6 +489,7 @@ impl State {
 
     /// The next range in the direction; there may be very many.
     fn next_range(&mut self) -> bool {
+        self.make_ranges();
         if pg::interrupts::is_pending() {
             pg::interrupts::check_for_interrupts();
         }

@@ -5,7 +5,7 @@ use super::tid;
 use super::view::{Keeping, View};
 use crate::clock::{PgClock, PgSnapshot, narrow};
 use crate::{session, storage};
-use mot_engine::{Now, Slot, VersionRef, Xid};
+use mot_engine::{Now, Slot, TableRef, VersionRef, Xid};
 use pgrx::pg_sys::{self, SnapshotType::*};
 
 /// A row that an index scan has found, on its way from the index to the table's callback: one
@@ -69,6 +69,8 @@ pub struct IndexFetch {
     pub handed: Option<Handed>,
     /// The same under SnapshotDirty.
     pub handed_copy: Option<HandedCopy>,
+    /// The table's storage, from the first row on.
+    table: Option<TableRef>,
     /// The scan may outlive a savepoint whose rows it shows.
     keeping: Keeping,
 }
@@ -82,6 +84,7 @@ pub unsafe fn begin(relation: pg_sys::Relation) -> *mut pg_sys::IndexFetchTableD
             core: pg_sys::IndexFetchTableData { rel: relation },
             handed: None,
             handed_copy: None,
+            table: None,
             keeping: match crate::pg::is_in_portal_older_than_savepoint() {
                 true => Keeping::Passing,
                 false => Keeping::Kept,
@@ -124,7 +127,7 @@ pub unsafe fn tuple(
         }
         let fetch = &mut *fetch.cast::<IndexFetch>();
         let relation = fetch.core.rel;
-        let table = storage::table(relation);
+        let table = *fetch.table.get_or_insert_with(|| storage::table(relation));
         if (*snapshot).snapshot_type == SNAPSHOT_DIRTY {
             let copy = fetch.handed_copy.take();
             let Some(copy) = copy.filter(|copy| tid::same((*copy.tuple).t_self, *tid)) else {

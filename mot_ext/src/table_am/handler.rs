@@ -61,7 +61,7 @@ fn routine() -> pg_sys::TableAmRoutine {
     r.scan_rescan = Some(guarded!(scan::rescan(
         scan, keys, sets, strategy, sync, pages
     )));
-    r.scan_getnextslot = Some(guarded!(scan::next_slot(scan, direction, slot)));
+    r.scan_getnextslot = Some(scan::get_next_slot);
     r.scan_set_tidrange = Some(guarded!(scan::set_tid_range(scan, lowest, highest)));
     r.scan_getnextslot_tidrange = Some(guarded!(scan::next_slot_in_tid_range(
         scan, direction, slot

@@ -28,5 +28,6 @@ pub mod view;
 pub use handler::is_routine;
 pub use lock::note_locked;
 pub use relation::BecomesHeap;
-pub use statistics::{count_rows_found, row_deleted, row_inserted, row_updated, scan_begins};
+pub use scan::end as end_scan;
+pub use statistics::{RowCounts, row_deleted, row_inserted, row_updated, scan_begins};
 pub use target::check_row_id;

@@ -10,7 +10,7 @@ use super::unfinished::{self, UnfinishedRows};
 use super::view::{Keeping, View};
 use crate::clock::PgClock;
 use crate::fdw::tuple;
-use crate::pg;
+use crate::pg::{self, guard};
 use crate::{session, storage, xact};
 use mot_engine::{Now, RowScan, Session, SharedRowScan, Slot, TableRef, VersionRef};
 use pgrx::PgMemoryContexts;
@@ -184,7 +184,52 @@ unsafe fn count_begin(relation: pg_sys::Relation, flags: u32) {
     }
 }
 
-/// `scan_getnextslot`.
+/// `scan_getnextslot`: a plain frame. A row that was looked up together with others is shown without
+/// a call of PostgreSQL's; what may raise runs guarded.
+pub unsafe extern "C-unwind" fn get_next_slot(
+    scan: pg_sys::TableScanDesc,
+    direction: pg_sys::ScanDirection::Type,
+    slot: *mut pg_sys::TupleTableSlot,
+) -> bool {
+    // SAFETY: as core calls it, with a slot of the table's. Nothing is left to drop should the
+    // guarded part raise.
+    unsafe {
+        next_at_hand(scan, direction, slot) || guard::run(|| next_slot(scan, direction, slot))
+    }
+}
+
+/// Shows the next row if it is at hand, committed, and to be shown in place.
+#[inline]
+unsafe fn next_at_hand(
+    core: pg_sys::TableScanDesc,
+    direction: pg_sys::ScanDirection::Type,
+    slot: *mut pg_sys::TupleTableSlot,
+) -> bool {
+    // SAFETY: the caller's scan and slot.
+    unsafe {
+        let scan = state(core);
+        let is_plain = matches!(scan.view, View::Mvcc(_))
+            && scan.keeping == Keeping::Kept
+            && scan.range.is_none()
+            && direction == pg_sys::ScanDirection::ForwardScanDirection
+            && slot::is_free(slot)
+            && super::statistics::is_counting_known((*core).rs_rd);
+        let Some(rows) = scan.ahead.as_mut().filter(|_| is_plain) else {
+            return false;
+        };
+        let is_settled = |(_, version): &(Slot, VersionRef)| version.is_known_committed();
+        let Some((row, version)) = rows.at_hand().filter(is_settled) else {
+            return false;
+        };
+        rows.take_at_hand();
+        scan.position = Position::At(row);
+        super::statistics::row_read((*core).rs_rd);
+        scan.show(slot, row, version);
+        true
+    }
+}
+
+/// The next row in a direction.
 pub unsafe fn next_slot(
     scan: pg_sys::TableScanDesc,
     direction: pg_sys::ScanDirection::Type,

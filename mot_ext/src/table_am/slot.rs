@@ -51,6 +51,19 @@ pub unsafe fn show(slot: *mut pg_sys::TupleTableSlot, shown: Shown) {
     }
 }
 
+/// Whether a slot is of our kind, and owns nothing that would have to be given back.
+///
+/// # Safety
+/// An initialized slot.
+#[inline]
+pub unsafe fn is_free(slot: *mut pg_sys::TupleTableSlot) -> bool {
+    // SAFETY: the caller's slot.
+    unsafe {
+        std::ptr::eq((*slot).tts_ops, row_slot::kind())
+            && (*slot).tts_flags & pg_sys::TTS_FLAG_SHOULDFREE as u16 == 0
+    }
+}
+
 /// Shows a version that the slot's values have become, with its system columns. A slot of another
 /// kind, which has none, keeps its values and learns the tuple id.
 ///

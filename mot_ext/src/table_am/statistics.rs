@@ -18,6 +18,13 @@ unsafe fn counters<'a>(relation: pg_sys::Relation) -> Option<&'a mut pg_sys::PgS
     }
 }
 
+/// Whether it is known where rows of a relation are counted, or that they are not.
+#[inline]
+pub unsafe fn is_counting_known(relation: pg_sys::Relation) -> bool {
+    // SAFETY: an open relation (caller).
+    unsafe { !(*relation).pgstat_info.is_null() || !(*relation).pgstat_enabled }
+}
+
 /// A scan of all rows, or an index scan, begins.
 pub unsafe fn scan_begins(relation: pg_sys::Relation) {
     // SAFETY: the caller's open relation.
@@ -44,20 +51,55 @@ pub unsafe fn row_fetched(relation: pg_sys::Relation) {
     }
 }
 
-/// A scan has given so many rows of a table: by an index, or, if that is NULL, of all.
-pub unsafe fn count_rows_found(table: pg_sys::Relation, index: pg_sys::Relation, rows: i64) {
-    // SAFETY: the caller's open relations.
-    unsafe {
-        if index.is_null() {
-            if let Some(counters) = counters(table) {
+/// Where rows are counted that a scan of a table gives, by an index or of all. Core keeps these
+/// counters until the transaction ends, whether the relations are open or not.
+#[derive(Clone, Copy)]
+pub struct RowCounts {
+    table: *mut pg_sys::PgStat_TableCounts,
+    index: *mut pg_sys::PgStat_TableCounts,
+}
+
+impl RowCounts {
+    /// Nothing is counted.
+    pub const NONE: RowCounts = RowCounts {
+        table: std::ptr::null_mut(),
+        index: std::ptr::null_mut(),
+    };
+
+    /// Of open relations; no index is NULL.
+    pub unsafe fn of(table: pg_sys::Relation, index: pg_sys::Relation) -> RowCounts {
+        let pointer = |relation| {
+            // SAFETY: the caller's open relation.
+            let found = unsafe { counters(relation) };
+            found.map_or(std::ptr::null_mut(), std::ptr::from_mut)
+        };
+        match index.is_null() {
+            true => RowCounts {
+                table: pointer(table),
+                ..RowCounts::NONE
+            },
+            // As core counts index scans: on the index alone.
+            false => RowCounts {
+                index: pointer(index),
+                ..RowCounts::NONE
+            },
+        }
+    }
+
+    /// Counts rows that were found.
+    ///
+    /// # Safety
+    /// In the transaction in which the relations were open.
+    pub unsafe fn add(&self, rows: i64) {
+        // SAFETY: the caller's transaction goes on.
+        unsafe {
+            if let Some(counters) = self.table.as_mut() {
                 version::count_rows_read(counters, rows);
             }
-            return;
-        }
-        // As core counts index scans: on the index alone.
-        if let Some(counters) = counters(index) {
-            version::count_rows_read(counters, rows);
-            version::count_rows_fetched(counters, rows);
+            if let Some(counters) = self.index.as_mut() {
+                version::count_rows_read(counters, rows);
+                version::count_rows_fetched(counters, rows);
+            }
         }
     }
 }

@@ -1,0 +1,364 @@
+//! ON CONFLICT of one inserted row: look first, then insert. If a rival was quicker, the row is
+//! taken back, and the look repeated.
+//!
+//! DO UPDATE locks the row in the way in its newest state, whether the statement's snapshot sees it
+//! or not (READ COMMITTED), and changes it as UPDATE does. The answers are those of core's
+//! ExecInsert on a table: 21000 for a row of the same command, 40001 under an older snapshot.
+use super::access::Access;
+use super::frame::{Frame, Kind, compile_conditions, compile_values};
+use super::shape::{Conflict, ConflictUpdate};
+use crate::clock::{PgClock, PgSnapshot};
+use crate::fdw::write::{or_raise, refuse_under_old_snapshot};
+use crate::fdw::{self, Patch, Scan, Target};
+use crate::relation::Relation;
+use crate::storage;
+use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
+use crate::xact;
+use mot_engine::key::{KeyBuffer, encode_row};
+use mot_engine::{
+    Clock, CommandId, Entered, IndexRef, IndexScan, LockStrength, Locked, Now, Slot, TableRef,
+    VersionRef,
+};
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+/// What a statement says of a row in the way.
+pub struct Upsert {
+    /// The index that is asked.
+    arbiter: IndexRef,
+    /// Its oid.
+    index: pg_sys::Oid,
+    update: Option<Update>,
+    /// The statement's snapshot.
+    snapshot: pg_sys::Snapshot,
+}
+
+/// DO UPDATE.
+struct Update {
+    /// Shows rows.
+    scan: Scan,
+    change: fdw::Change,
+    /// The lock taken ahead: by the columns that SET names, as core does.
+    strength: LockStrength,
+}
+
+/// What became of the row to be inserted.
+pub enum Outcome {
+    Inserted(Slot, VersionRef),
+    /// The row in the way was changed to this; the old slot has what it was.
+    Updated(Slot, VersionRef),
+    Nothing,
+}
+
+impl Upsert {
+    /// `None`: core has to do it. The current context is the statement's.
+    pub unsafe fn new(
+        frame: &Frame,
+        conflict: &Conflict,
+        table: TableRef,
+        snapshot: PgSnapshot<'static>,
+    ) -> Option<Upsert> {
+        if frame.kind() != Kind::Method {
+            return None;
+        }
+        let arbiter = Arbiter::of(frame.relation, conflict.arbiter, table)?;
+        let update = conflict.update.as_ref();
+        // SAFETY: expressions of a finished plan.
+        let update = update.map(|update| unsafe { Update::new(frame, update, table, snapshot) });
+        Some(Upsert {
+            arbiter: arbiter.index,
+            index: arbiter.oid,
+            update,
+            snapshot: std::ptr::null_mut(),
+        })
+    }
+
+    /// The index that an execution opens.
+    pub fn index(&self) -> pg_sys::Oid {
+        self.index
+    }
+
+    /// Begins an execution.
+    pub fn start(&mut self, snapshot: pg_sys::Snapshot) {
+        self.snapshot = snapshot;
+    }
+
+    /// Follows the table to another storage; false: core has to do it.
+    pub fn move_to(&mut self, table: TableRef, frame: &Frame) -> bool {
+        let Some(arbiter) = Arbiter::of(frame.relation, self.index, table) else {
+            return false;
+        };
+        self.arbiter = arbiter.index;
+        if let Some(update) = &mut self.update {
+            update.scan.move_to(table);
+            update.change.target.table = table;
+            update.strength = strength(frame.relation, &update.change);
+        }
+        true
+    }
+
+    /// The row in the way as it was, after [`Outcome::Updated`].
+    pub fn old(&self) -> *mut pg_sys::TupleTableSlot {
+        let update = self.update.as_ref();
+        update.map_or(std::ptr::null_mut(), |update| update.change.old)
+    }
+
+    /// Inserts the row `body`, whose values `inserted` has, or does what the statement says about
+    /// the row that has its key.
+    pub unsafe fn run(
+        &mut self,
+        frame: &Frame,
+        target: &Target,
+        inserted: *mut pg_sys::TupleTableSlot,
+        body: &[u8],
+    ) -> Outcome {
+        // SAFETY: the statement's own state.
+        let command = unsafe { frame.command() };
+        let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Insert);
+        loop {
+            // SAFETY: the table is open.
+            unsafe { frame.opened.count_scan() };
+            let (session, table) = (target.session, target.table);
+            let probed = xact::current().probe(session, &PgClock, table, Some(self.arbiter), body);
+            match or_raise(probed) {
+                Entered::Busy(xid) => {
+                    queue.wait_for_transaction(Slot(0), xid);
+                    continue;
+                }
+                Entered::Duplicate(_) => {}
+                Entered::Done => {
+                    let is_arbiter = |index: IndexRef| index == self.arbiter;
+                    match target.insert(body, command, Some(&is_arbiter)) {
+                        fdw::Inserted::Done(row, version) => {
+                            return Outcome::Inserted(row, version);
+                        }
+                        fdw::Inserted::Duplicate => continue,
+                    }
+                }
+            }
+            let Some((row, version)) = self.find(target, body) else {
+                continue;
+            };
+            frame.opened.count_found(1);
+            self.refuse_unseen(target, row, version);
+            let Some(update) = &mut self.update else {
+                return Outcome::Nothing;
+            };
+            refuse_second_change(version, command);
+            if !lock(target, row, version, update.strength, &mut queue) {
+                continue;
+            }
+            // SAFETY: the row is locked in this state, so it stays; both rows are of the table's
+            // row type.
+            let changed = unsafe { update.apply(frame, inserted, row, version) };
+            return match changed {
+                Some(new) => Outcome::Updated(row, new),
+                None => Outcome::Nothing,
+            };
+        }
+    }
+
+    /// The live row that has the key of `body`; `None` if it went away.
+    fn find(&self, target: &Target, body: &[u8]) -> Option<(Slot, VersionRef)> {
+        let (session, table) = (target.session, target.table);
+        let definition = or_raise(session.definition(self.arbiter));
+        let mut key = KeyBuffer::new();
+        or_raise(encode_row(definition, body, &mut key));
+        let (key, now) = (key.as_slice(), Now(&PgClock));
+        or_raise(IndexScan::new().find(session, table, self.arbiter, key, &now))
+    }
+
+    /// Under REPEATABLE READ a state that the snapshot does not see may not decide anything.
+    fn refuse_unseen(&self, target: &Target, row: Slot, version: VersionRef) {
+        // SAFETY: a variable of this process; the running statement's snapshot.
+        unsafe {
+            if pg_sys::XactIsoLevel < pg_sys::XACT_REPEATABLE_READ as i32 {
+                return;
+            }
+            let (session, table) = (target.session, target.table);
+            let snapshot = PgSnapshot::new(self.snapshot);
+            let seen = session.visible(table, row, &snapshot);
+            if seen != Some(version) && !session.is_own_state(&PgClock, table, row, version) {
+                refuse_under_old_snapshot("concurrent update");
+            }
+        }
+    }
+}
+
+impl Update {
+    unsafe fn new(
+        frame: &Frame,
+        update: &ConflictUpdate,
+        table: TableRef,
+        snapshot: PgSnapshot<'static>,
+    ) -> Update {
+        let (columns, values): (Vec<i16>, Vec<_>) = update.assigned.iter().copied().unzip();
+        // SAFETY: expressions of a finished plan; the current context is the statement's.
+        unsafe {
+            fdw::check_columns(frame.row_type, &columns, &values);
+            let is_patched = !frame.has_checks() && !frame.has_missing_values;
+            let patch = match is_patched && !columns.is_empty() {
+                true => Patch::new(frame.row_type, columns.iter().copied()),
+                false => None,
+            };
+            let change = fdw::Change {
+                target: Target::closed(frame.relation, table),
+                is_delete: false,
+                quals: compile_conditions(&update.conditions),
+                rechecks: std::ptr::null_mut(),
+                values: Vec::with_capacity(columns.len()),
+                assignments: columns.into_iter().zip(compile_values(&values)).collect(),
+                is_beside_keys: false,
+                patch,
+                old: frame.row_slot(),
+                new: pg_sys::MakeSingleTupleTableSlot(
+                    frame.row_type,
+                    &raw const pg_sys::TTSOpsVirtual,
+                ),
+            };
+            let all = Access::of_all_rows().private();
+            let strength = strength(frame.relation, &change);
+            Update {
+                scan: Scan::of_table(frame.relation, table, &all, &[], snapshot),
+                change,
+                strength,
+            }
+        }
+    }
+
+    /// Changes the row in the way, locked in the state `version`; `None`: WHERE does not want it.
+    unsafe fn apply(
+        &mut self,
+        frame: &Frame,
+        inserted: *mut pg_sys::TupleTableSlot,
+        row: Slot,
+        version: VersionRef,
+    ) -> Option<VersionRef> {
+        let (values, change) = (frame.values, &mut self.change);
+        // SAFETY: the statement's own contexts and slots.
+        unsafe {
+            (*values).ecxt_innertuple = inserted;
+            let command = frame.command();
+            let check = |new| frame.check(new);
+            super::frame::within(frame.per_row(), || {
+                change.apply(&mut self.scan, values, command, row, version, check)
+            })
+        }
+    }
+}
+
+/// The index that decides.
+struct Arbiter {
+    oid: pg_sys::Oid,
+    index: IndexRef,
+}
+
+impl Arbiter {
+    /// The index of this oid; of an invalid one, the table's only unique index. `None`: there are
+    /// none or more, or it is not one that the engine keeps.
+    fn of(relation: pg_sys::Oid, oid: pg_sys::Oid, table: TableRef) -> Option<Arbiter> {
+        // SAFETY: the table is locked, so its indexes are there; what is opened is closed.
+        unsafe {
+            let oid = match oid {
+                pg_sys::InvalidOid => only_unique_index(relation)?,
+                named => named,
+            };
+            let index = Relation::closed(oid)
+                .with(|index| is_unique(index).then(|| storage::find_index(table, index)))??;
+            Some(Arbiter { oid, index })
+        }
+    }
+}
+
+/// Whether an open index is unique, valid and checked at once.
+unsafe fn is_unique(index: pg_sys::Relation) -> bool {
+    // SAFETY: an open index has its row of the catalog.
+    unsafe {
+        let form = &*(*index).rd_index;
+        form.indisunique && form.indimmediate && form.indisready && form.indisvalid
+    }
+}
+
+/// The only unique index of a table; `None`: there are more, or one that is not valid.
+unsafe fn only_unique_index(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: a locked table, whose indexes stay while they are looked at.
+    unsafe {
+        Relation::closed(relation).with(|table| {
+            let list = pg_sys::RelationGetIndexList(table);
+            let count = if list.is_null() {
+                0
+            } else {
+                (*list).length as usize
+            };
+            let oids = (0..count).map(|at| (*(*list).elements.add(at)).oid_value);
+            let mut found = oids.filter(|oid| {
+                Relation::closed(*oid).with(|index| (*(*index).rd_index).indisunique)
+            });
+            let only = found.next();
+            only.filter(|_| found.next().is_none())
+        })
+    }
+}
+
+/// The row lock ahead of the update, as `ExecUpdateLockMode` has it: if SET names a column of a
+/// key, nobody may hold on to that.
+fn strength(relation: pg_sys::Oid, change: &fdw::Change) -> LockStrength {
+    // SAFETY: a locked table; the set of columns is a copy of ours.
+    unsafe {
+        Relation::closed(relation).with(|table| {
+            let keys = pg_sys::RelationGetIndexAttrBitmap(
+                table,
+                pg_sys::IndexAttrBitmapKind::INDEX_ATTR_BITMAP_KEY,
+            );
+            let is_of_key = change.assignments.iter().any(|(column, _)| {
+                let member = i32::from(*column) - pg_sys::FirstLowInvalidHeapAttributeNumber;
+                pg_sys::bms_is_member(member, keys)
+            });
+            pg_sys::bms_free(keys);
+            match is_of_key {
+                true => LockStrength::Update,
+                false => LockStrength::NoKeyUpdate,
+            }
+        })
+    }
+}
+
+/// Locks the row in the way in the state that was found, waiting for those who hold it; false: it
+/// is in another one, and may be in nobody's way any more.
+fn lock(
+    target: &Target,
+    row: Slot,
+    version: VersionRef,
+    strength: LockStrength,
+    queue: &mut RowLockQueue,
+) -> bool {
+    let locked = loop {
+        match target.lock(row, version, strength) {
+            Locked::Busy(xid) => target.wait(row, xid, strength, WaitPolicy::Block, queue),
+            locked => break locked,
+        };
+    };
+    queue.release();
+    match locked {
+        Locked::Done => return true,
+        Locked::Changed => refuse_under_old_snapshot("concurrent update"),
+        Locked::Gone => refuse_under_old_snapshot("concurrent delete"),
+        Locked::SelfModified(_) | Locked::Busy(_) => {}
+    }
+    false
+}
+
+/// Raises 21000 of a row that this command has made or changed.
+fn refuse_second_change(version: VersionRef, command: CommandId) {
+    if PgClock.is_current(version.xid()) && version.cid() >= command {
+        pg_sys::panic::ErrorReport::new(
+            PgSqlErrorCode::ERRCODE_CARDINALITY_VIOLATION,
+            "ON CONFLICT DO UPDATE command cannot affect row a second time",
+            pgrx::function_name!(),
+        )
+        .set_hint(
+            "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+        )
+        .report(PgLogLevel::ERROR);
+    }
+}
