@@ -17,6 +17,7 @@ mod clock;
 mod compiled;
 mod ddl;
 mod errors;
+mod executor;
 mod fdw;
 mod horizon;
 mod index_am;
@@ -24,6 +25,7 @@ mod keys;
 #[cfg(debug_assertions)]
 mod pauses;
 mod pg;
+mod planner;
 mod prepared_locks;
 mod relation;
 mod session;

@@ -18,8 +18,6 @@ mod conditions;
 mod direct_modify;
 pub mod duplicate;
 mod explain;
-mod expressions;
-mod filter;
 mod handler;
 pub mod lock_rows;
 mod modify;
@@ -42,11 +40,11 @@ pub mod tuple;
 mod upsert;
 pub mod write;
 
+pub use crate::executor::expressions::{Value, evaluate, passes, project, project_to};
+pub use crate::executor::filter::{Filter, Verdict};
 pub use aggregate::end as end_aggregate;
 pub use conditions::{Test, membership};
 pub use direct_modify::{Change, check_columns};
-pub use expressions::{Value, evaluate, passes, project, project_to};
-pub use filter::{Filter, Verdict};
 pub use handler::is_handler;
 pub use lock_rows::{
     For as LockFor, Outcome as LockOutcome, lock as lock_row, policy as wait_policy,

@@ -29,9 +29,9 @@ mod grouped;
 mod grouping;
 mod node;
 mod numeric;
-mod plan;
 mod rights;
 mod running;
 
-pub use node::{begin, end, is_aggregate, iterate, passes_over_rows, recheck, rewind};
-pub use plan::{get_foreign_upper_paths, is_path, plan};
+pub use call::Call;
+pub use grouping::{KEYS_MAX, Key, TIMES_FITTING, bytes_of_group, memory_limit};
+pub use node::{Aggregation, RowSource, check_rights};

@@ -3,8 +3,8 @@ use super::accumulate::{Accumulator, Fixeds, Kept};
 use super::call::{Argument, Call, argument_of};
 use super::functions::Input;
 use super::numeric::Fixed;
-use crate::fdw::expressions::evaluate;
-use crate::fdw::filter::{
+use crate::executor::expressions::evaluate;
+use crate::executor::filter::{
     Found, Groups as RowGroup, Lacking, Number, Numbers, ROWS, Rows, members, payload,
 };
 use pgrx::pg_sys;

@@ -23,8 +23,8 @@ mod parameters;
 mod program;
 mod row;
 
-use super::expressions::passes;
-use super::private::items;
+use crate::executor::expressions::passes;
+use crate::pg::list::items;
 use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
 pub use compile::Compiler;
 pub use group::{Group, Groups, Lacking, Numbers, ROWS, Rows, members};
@@ -89,17 +89,17 @@ impl Filter {
     }
 
     /// Takes a node's conditions over, so that core evaluates none, or only those of rows that pass.
-    pub unsafe fn of_node(node: *mut pg_sys::ForeignScanState) -> Option<Filter> {
-        // SAFETY: an initialized node.
+    pub unsafe fn of_node(node: *mut pg_sys::ScanState) -> Option<Filter> {
+        // SAFETY: an initialized node that scans a table.
         unsafe {
-            let state = &mut (*node).ss.ps;
+            let state = &mut (*node).ps;
             // Nothing to take over: no conditions, or somebody else did. In a re-evaluation core hands the row in and filters it itself.
             if state.qual.is_null() || !(*state.state).es_epq_active.is_null() {
                 return None;
             }
-            let plan = state.plan.cast::<pg_sys::ForeignScan>();
-            let row_type = (*(*node).ss.ss_currentRelation).rd_att;
-            let mut filter = Filter::new((*plan).scan.plan.qual, (*plan).scan.scanrelid, row_type)?;
+            let plan = state.plan.cast::<pg_sys::Scan>();
+            let row_type = (*(*node).ss_currentRelation).rd_att;
+            let mut filter = Filter::new((*plan).plan.qual, (*plan).scanrelid, row_type)?;
             if filter.is_whole {
                 filter.general = std::mem::replace(&mut state.qual, std::ptr::null_mut());
             }
