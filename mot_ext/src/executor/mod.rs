@@ -3,3 +3,4 @@
 pub mod aggregate;
 pub mod expressions;
 pub mod filter;
+pub mod scan;

@@ -12,8 +12,6 @@ use std::ffi::c_void;
 
 /// What one aggregate costs for a row, in `cpu_operator_cost`s: core's own is one and more.
 const AGGREGATE_COST: f64 = 0.25;
-/// Of the scan's cost: what it costs to look at rows by the group, and to put none into a slot. (Measured: bench/BOUNDS.md.)
-const BY_THE_GROUP: f64 = 0.6;
 
 /// Whether the query is one of aggregates, over rows of one table as a scan of it gives them.
 ///
@@ -159,9 +157,8 @@ pub unsafe fn cost(
     unsafe {
         let count = f64::from((*targets).length);
         let per_row = count * AGGREGATE_COST * pg_sys::cpu_operator_cost;
-        let scan = (below.total - below.startup) * BY_THE_GROUP;
         let target = (*(*output).reltarget).cost;
-        let startup = below.startup + scan + below.rows * per_row + target.startup;
+        let startup = below.total + below.rows * per_row + target.startup;
         version::Cost {
             rows: groups,
             startup,

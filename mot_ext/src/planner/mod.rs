@@ -1,2 +1,50 @@
-//! What the planner is offered for memory-optimized tables beyond core's own paths.
+//! What the planner is offered for memory-optimized tables beyond core's own paths: README.md of the
+//! executor.
+//!
+//! Costs are core's, in its unit and by its settings. Core's own SeqScan is always there, too.
 pub mod aggregate;
+mod filtered_scan;
+mod workers;
+
+use crate::executor;
+use crate::pg::local::ProcessLocal;
+use pgrx::pg_sys;
+use std::cell::Cell;
+
+struct Previous {
+    scans: Cell<pg_sys::set_rel_pathlist_hook_type>,
+}
+
+static PREVIOUS: ProcessLocal<Previous> = ProcessLocal(Previous {
+    scans: Cell::new(None),
+});
+
+/// Installs the hooks; called once, while the server loads its libraries.
+pub fn init() {
+    // SAFETY: single-threaded at load time; the methods live as long as the process.
+    unsafe {
+        pg_sys::RegisterCustomScanMethods(&raw const executor::scan::METHODS.0);
+        PREVIOUS.0.scans.set(pg_sys::set_rel_pathlist_hook);
+        pg_sys::set_rel_pathlist_hook = Some(set_rel_pathlist);
+    }
+}
+
+/// Called for each table of each query that is planned: a plain frame that looks at plain fields
+/// first.
+#[allow(ffi_unwind_calls)]
+unsafe extern "C-unwind" fn set_rel_pathlist(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    position: pg_sys::Index,
+    entry: *mut pg_sys::RangeTblEntry,
+) {
+    // SAFETY: the arguments are PostgreSQL's own; nothing to drop is in this frame.
+    unsafe {
+        if let Some(previous) = PREVIOUS.0.scans.get() {
+            previous(root, rel, position, entry);
+        }
+        if filtered_scan::may_be_offered(rel, entry) {
+            filtered_scan::offer(root, rel, entry);
+        }
+    }
+}

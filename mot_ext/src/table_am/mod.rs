@@ -13,7 +13,7 @@ mod relation;
 mod resolve;
 mod rewrite;
 mod sample;
-mod scan;
+pub mod scan;
 pub mod slot;
 pub mod speculative;
 mod statistics;

@@ -190,7 +190,6 @@ unsafe fn presence(groups: &RowGroup<'_>, column: usize, rows: Rows) -> Lacking 
         match unsafe { groups.layout.find(&groups.group.row(at), column) } {
             Found::At(_) => {}
             Found::Null => lacking.null |= 1 << at,
-            Found::Younger => lacking.unsure |= 1 << at,
         }
     }
     lacking
@@ -213,7 +212,6 @@ unsafe fn numerics(
                 None => lacking.unsure |= 1 << at,
             },
             Found::Null => lacking.null |= 1 << at,
-            Found::Younger => lacking.unsure |= 1 << at,
         }
     }
     lacking

@@ -9,7 +9,7 @@
 //! - It takes the longest run of conditions from the first one on that it can do; the order of the planner (costs, security barriers)
 //!   stays. If it can do all of them, core evaluates none; else core evaluates all over the rows that pass.
 //! - It raises nothing: where core would raise an error (overflow, division by zero, a parameter that there is not), or needs more than the
-//!   row's bytes (a column younger than the row, a subquery's value not computed yet), the row is *unsure*, and core's own expression
+//!   row's bytes (a text out of the row, a subquery's value not computed yet), the row is *unsure*, and core's own expression
 //!   decides or raises.
 //! - Functions are known by their oids, which is how fmgr finds the server's own; all of them are immutable and strict.
 //! - Rows it drops are counted where EXPLAIN looks for those core drops, and interrupts are looked at as core does.
