@@ -24,6 +24,7 @@
 //! `mot.compiled_statements = off` plans none, and leaves conditions and arguments of those that were planned before to core.
 mod accumulate;
 mod call;
+pub mod custom;
 mod functions;
 mod grouped;
 mod grouping;
