@@ -222,6 +222,17 @@ pub fn planned_column_changed(
     )
 }
 
+/// Raises 55000: a statement was planned before its table got another access method.
+pub fn planned_method_changed(table: &str) -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("table \"{table}\" got another access method since the statement was planned"),
+        "",
+        "A SQL function keeps its plans until the query that calls it ends: alter the table in a query of its own."
+    )
+}
+
 /// Raises 55000: a SQL function gives the rows of a storage, or by an index, that a savepoint's rollback took away.
 pub fn rolled_back_while_read() -> ! {
     raise_report!(

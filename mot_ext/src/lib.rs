@@ -17,6 +17,7 @@ mod clock;
 mod compiled;
 mod ddl;
 mod errors;
+mod executor;
 mod fdw;
 mod horizon;
 mod index_am;
@@ -53,5 +54,6 @@ pub extern "C-unwind" fn _PG_init() {
     compiled::init();
     fdw::commit_order::init();
     fdw::relation_info::init();
+    planner::init();
     xact::init();
 }

@@ -2,6 +2,7 @@
 use super::access::{Access, scan_of};
 use super::mark;
 use super::plain::{Scope, calls_functions, is_plain};
+use crate::executor;
 use crate::fdw::private;
 use crate::fdw::{Private, items};
 use crate::wait::WaitPolicy;
@@ -75,6 +76,18 @@ unsafe fn tag<T>(node: *const T) -> pg_sys::NodeTag {
     unsafe { (*node.cast::<pg_sys::Node>()).type_ }
 }
 
+/// The tag of a scan. One with conditions inside it is core's here: a compiled statement evaluates
+/// them in the same way.
+unsafe fn scan_tag(node: *const pg_sys::Plan) -> pg_sys::NodeTag {
+    // SAFETY: a node of a finished plan.
+    unsafe {
+        match tag(node) {
+            T_CustomScan if executor::scan::is_plan(node) => T_SeqScan,
+            tag => tag,
+        }
+    }
+}
+
 /// The serial of a plan that might be compiled, or whose states might be kept. A look at a few tags, for every statement of the
 /// server.
 #[inline]
@@ -133,7 +146,7 @@ pub unsafe fn only_table(statement: *const pg_sys::PlannedStmt) -> Option<u32> {
             let results = (*node.cast::<pg_sys::ModifyTable>()).resultRelations;
             let source = (*node).lefttree;
             let is_simple = !source.is_null()
-                && matches!(tag(source), T_Result | T_IndexScan | T_SeqScan)
+                && matches!(scan_tag(source), T_Result | T_IndexScan | T_SeqScan)
                 && (*results).length == 1;
             return is_simple.then(|| (*(*results).elements).int_value as u32);
         }
@@ -142,7 +155,7 @@ pub unsafe fn only_table(statement: *const pg_sys::PlannedStmt) -> Option<u32> {
                 node = (*node).lefttree;
             }
         }
-        matches!(tag(node), T_IndexScan | T_SeqScan).then(|| scan_of(node).scanrelid)
+        matches!(scan_tag(node), T_IndexScan | T_SeqScan).then(|| scan_of(node).scanrelid)
     }
 }
 
@@ -359,7 +372,7 @@ unsafe fn source(
         if !is_leaf {
             return None;
         }
-        let access = match tag(node) {
+        let access = match scan_tag(node) {
             T_ForeignScan => {
                 let scan = node.cast::<pg_sys::ForeignScan>();
                 let is_ours = (*scan).operation == operation && (*scan).fdw_scan_tlist.is_null();

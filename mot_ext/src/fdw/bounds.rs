@@ -8,10 +8,10 @@ mod ends;
 mod rows;
 
 use super::conditions::Test;
-use super::expressions::Value;
 use super::prefixes::Prefixes;
 use super::private::Key;
 use crate::errors;
+use crate::executor::expressions::Value;
 use crate::keys::{self, Converted};
 use ends::End;
 use mot_engine::key::{

@@ -4,7 +4,6 @@
 //! columns and WITH CHECK OPTION. The conditions move out of the plan node into `fdw_exprs`: they must hold for the row found, and
 //! again for its newest state after a wait, but not for the row as changed, which the node returns for RETURNING. For the same
 //! reason the node's own targets become NULLs: assigned expressions are evaluated once per attempt, here.
-use super::expressions::{Value, passes};
 use super::modify::check;
 use super::patch::Patch;
 use super::private::{self, Private, cells, items, list};
@@ -14,6 +13,7 @@ use super::triggers::Planned;
 use super::tuple;
 use super::write::{Fate, Target};
 use crate::errors;
+use crate::executor::expressions::{Value, passes};
 use crate::pg::executor::compute_stored_generated;
 use crate::pg::{self, version};
 #[cfg(debug_assertions)]

@@ -1,8 +1,8 @@
 //! The foreign-data wrapper `mot`: how PostgreSQL's planner and executor reach memory-optimized tables.
 //!
 //! Files follow the order of `FdwRoutine`: `handler`; planning (`size`, `short_range`, `paths`, `conditions`, `by_row`, `plan`, `relation_info`); scanning (`scan`,
-//! `bounds`, `prefixes`, `filter`, `aggregate`, `parallel`, `serializable`, `commit_order`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `patch`, `upsert`, `triggers`, `routing`); `lock_rows`;
-//! `explain`; `analyze`; `truncate`. `private` is what the planner tells the executor, `tuple` and `row_slot` are between rows and slots, `expressions` evaluates.
+//! `bounds`, `prefixes`, `aggregate`, `parallel`, `serializable`, `commit_order`); changing rows (`modify`, `write`, `duplicate`, `direct_modify`, `patch`, `upsert`, `triggers`, `routing`); `lock_rows`;
+//! `explain`; `analyze`; `truncate`. `private` is what the planner tells the executor, `tuple` and `row_slot` are between rows and slots.
 //!
 //! - Rows are handed out in place: a slot points into the arena. The statement's registered snapshot keeps every version it can
 //!   see, so nothing is copied and nothing is pinned between two calls.
@@ -18,8 +18,6 @@ mod conditions;
 mod direct_modify;
 pub mod duplicate;
 mod explain;
-mod expressions;
-mod filter;
 mod handler;
 pub mod lock_rows;
 mod modify;
@@ -42,11 +40,11 @@ pub mod tuple;
 mod upsert;
 pub mod write;
 
+pub use crate::executor::expressions::{Value, evaluate, passes, project, project_to};
+pub use crate::executor::filter::{Filter, Verdict};
 pub use aggregate::end as end_aggregate;
 pub use conditions::{Test, membership};
 pub use direct_modify::{Change, check_columns};
-pub use expressions::{Value, evaluate, passes, project, project_to};
-pub use filter::{Filter, Verdict};
 pub use handler::is_handler;
 pub use lock_rows::{
     For as LockFor, Outcome as LockOutcome, lock as lock_row, policy as wait_policy,

@@ -10,12 +10,12 @@ mod before;
 mod begin;
 mod check;
 
-use super::expressions::per_tuple_memory;
 use super::triggers::{self, Hidden};
 use super::write::{Fate, Inserted, Target};
 use super::{tuple, upsert};
 use crate::clock::PgSnapshot;
 use crate::errors;
+use crate::executor::expressions::per_tuple_memory;
 use crate::pg::{generated, version};
 use mot_engine::{CommandId, LockStrength, Slot, VersionRef};
 use pgrx::pg_sys;

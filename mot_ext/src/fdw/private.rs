@@ -13,9 +13,10 @@
 //! The serial names the plan: copies of a plan share it, two plans of a process never do. Compiled statements are kept by it.
 use super::conditions::Test;
 use super::triggers::Planned;
+pub use crate::pg::list::{cells, items, list, list_of};
+use crate::pg::list::{integers, unfilled};
 use pgrx::pg_sys;
 use std::ffi::c_int;
-use std::mem::offset_of;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Positions of the fixed part.
@@ -88,35 +89,6 @@ pub unsafe fn serial(list: *const pg_sys::List) -> Option<u64> {
         let halves = [number(Position::SerialLow), number(Position::SerialHigh)];
         (number(Position::Mark) == MARK)
             .then_some(u64::from(halves[0] as u32) | u64::from(halves[1] as u32) << 32)
-    }
-}
-
-/// A list of so many cells, which the caller fills, in one piece of the current memory context as core's own; NULL for none. (To append to one cell by cell
-/// would be a guarded call for each.)
-unsafe fn unfilled(tag: pg_sys::NodeTag, length: usize) -> *mut pg_sys::List {
-    if length == 0 {
-        return std::ptr::null_mut();
-    }
-    let bytes = offset_of!(pg_sys::List, initial_elements) + length * size_of::<pg_sys::ListCell>();
-    // SAFETY: the block has room for a list's fields and so many cells behind them.
-    unsafe {
-        let list = pg_sys::palloc(bytes).cast::<pg_sys::List>();
-        (*list).type_ = tag;
-        (*list).length = length as c_int;
-        (*list).max_length = length as c_int;
-        (*list).elements = (&raw mut (*list).initial_elements).cast();
-        list
-    }
-}
-
-unsafe fn integers(numbers: &[i32]) -> *mut pg_sys::List {
-    // SAFETY: a list with a cell for each number.
-    unsafe {
-        let list = unfilled(pg_sys::NodeTag::T_IntList, numbers.len());
-        for (at, number) in numbers.iter().enumerate() {
-            (*(*list).elements.add(at)).int_value = *number;
-        }
-        list
     }
 }
 
@@ -250,41 +222,5 @@ impl Private {
         (first..first + count)
             .map(|at| self.number(at) as i16)
             .collect()
-    }
-}
-
-/// The pointers of a list.
-pub unsafe fn items<T>(list: *mut pg_sys::List) -> Vec<*mut T> {
-    // SAFETY: a pointer list (caller), which nobody changes here.
-    unsafe { cells(list) }.to_vec()
-}
-
-/// The pointers of a list, where they are: nobody may append to it or delete from it meanwhile.
-pub unsafe fn cells<'a, T>(list: *const pg_sys::List) -> &'a [*mut T] {
-    if list.is_null() {
-        return &[];
-    }
-    // SAFETY: a pointer list has `length` cells, each of a pointer's size with the pointer at its beginning.
-    unsafe {
-        let first = (*list).elements.cast::<*mut T>();
-        std::slice::from_raw_parts(first, (*list).length as usize)
-    }
-}
-
-/// A list of pointers.
-pub unsafe fn list<T>(pointers: &[*mut T]) -> *mut pg_sys::List {
-    // SAFETY: as below.
-    unsafe { list_of(pointers.iter().copied()) }
-}
-
-/// As [`list`], of pointers that are gone through twice.
-pub unsafe fn list_of<T>(pointers: impl Iterator<Item = *mut T> + Clone) -> *mut pg_sys::List {
-    // SAFETY: a list with a cell for each pointer.
-    unsafe {
-        let list = unfilled(pg_sys::NodeTag::T_List, pointers.clone().count());
-        for (at, pointer) in pointers.enumerate() {
-            (*(*list).elements.add(at)).ptr_value = pointer.cast();
-        }
-        list
     }
 }

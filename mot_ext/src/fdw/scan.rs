@@ -15,13 +15,14 @@ pub use node::{
     state,
 };
 
-use super::expressions::Value;
-use super::filter::{Filter, Group, Verdict};
 use super::private::Private;
 use super::serializable::{self, Reader};
 use super::tuple;
 use crate::clock::PgSnapshot;
 use crate::errors;
+use crate::executor::aggregate::RowSource;
+use crate::executor::expressions::Value;
+use crate::executor::filter::{Filter, Group, Verdict};
 use crate::pg::interrupts;
 use crate::relation;
 use crate::session;
@@ -74,7 +75,7 @@ impl Scan {
             let oid = (*opened).rd_id;
             let mut scan = Scan::of_table(oid, table, private, arguments, snapshot);
             scan.hides_generated = node::scans_generated_target(node, opened);
-            scan.filter = Filter::of_node(node).map(Box::new);
+            scan.filter = Filter::of_node(&raw mut (*node).ss).map(Box::new);
             scan.reader = serializable::is_on().then(|| Reader::new(oid, registered));
             if may_outlive {
                 scan.outliving = Some(Box::new(Outliving::new(table, &mut scan.source)));
@@ -237,31 +238,6 @@ impl Scan {
         }
     }
 
-    /// Fills a group with the next rows the snapshot sees, whatever the filter says of them; false: there are no more behind these.
-    pub unsafe fn fill(&mut self, group: &mut Group, context: *mut pg_sys::ExprContext) -> bool {
-        group.clear();
-        self.check_outliving();
-        if let Source::Rows(_) = self.source
-            && self.reader.is_none()
-        {
-            // SAFETY: as for `next`.
-            unsafe { self.begin(context) };
-            let Source::Rows(rows) = &mut self.source else {
-                unreachable!("a scan's rows come from where they came from");
-            };
-            rows.next_group(self.session, self.table, &self.snapshot, group);
-            return group.length() > 0;
-        }
-        while !group.is_full() {
-            // SAFETY: as for `next`.
-            let Some((slot, version)) = (unsafe { self.next(context) }) else {
-                return false;
-            };
-            group.push(slot, version);
-        }
-        true
-    }
-
     /// Shows a row in a slot of [`super::row_slot`], until the next one. The statement's snapshot keeps the version.
     #[inline]
     pub unsafe fn show(
@@ -283,11 +259,6 @@ impl Scan {
             }
             tuple::store(slot, &raw mut self.tuple);
         }
-    }
-
-    /// The filter, if rows are dropped by one.
-    pub fn filter(&self) -> Option<&Filter> {
-        self.filter.as_deref()
     }
 
     /// Raises if what is scanned was rolled back since the scan began.
@@ -353,5 +324,40 @@ impl Scan {
         }
         reader.report();
         found
+    }
+}
+
+impl RowSource for Scan {
+    unsafe fn fill(&mut self, group: &mut Group, context: *mut pg_sys::ExprContext) -> bool {
+        group.clear();
+        self.check_outliving();
+        if let Source::Rows(_) = self.source
+            && self.reader.is_none()
+        {
+            // SAFETY: as for `next`.
+            unsafe { self.begin(context) };
+            let Source::Rows(rows) = &mut self.source else {
+                unreachable!("a scan's rows come from where they came from");
+            };
+            rows.next_group(self.session, self.table, &self.snapshot, group);
+            return group.length() > 0;
+        }
+        while !group.is_full() {
+            // SAFETY: as for `next`.
+            let Some((slot, version)) = (unsafe { self.next(context) }) else {
+                return false;
+            };
+            group.push(slot, version);
+        }
+        true
+    }
+
+    unsafe fn show(&mut self, slot: *mut pg_sys::TupleTableSlot, row: Slot, version: VersionRef) {
+        // SAFETY: the caller's.
+        unsafe { Scan::show(self, slot, row, version) }
+    }
+
+    fn filter(&self) -> Option<&Filter> {
+        self.filter.as_deref()
     }
 }

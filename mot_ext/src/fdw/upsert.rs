@@ -9,7 +9,6 @@
 //!
 //! Row triggers: core fires BEFORE INSERT before it calls us, whatever happens then, and AFTER INSERT for the row it gets back. For a
 //! row that was updated the UPDATE triggers are fired here, and AFTER INSERT is hidden from core until the next row.
-use super::expressions::{passes, project};
 use super::modify::{self, Modify};
 use super::write::{
     Fate, Inserted, Target, or_raise, pass_over_own_change, refuse_under_old_snapshot,
@@ -17,6 +16,7 @@ use super::write::{
 use super::{serializable, triggers, tuple};
 use crate::clock::PgClock;
 use crate::errors;
+use crate::executor::expressions::{passes, project};
 use crate::pg::executor::compute_stored_generated;
 use crate::pg::version;
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};

@@ -10,6 +10,29 @@ unsafe extern "C-unwind" {
         slot: *mut pg_sys::TupleTableSlot,
         command: pg_sys::CmdType::Type,
     );
+
+    // PostgreSQL's own function without pgrx's guard: see `exec_scan`.
+    #[link_name = "ExecScan"]
+    fn scan_without_guard(
+        node: *mut pg_sys::ScanState,
+        access: pg_sys::ExecScanAccessMtd,
+        recheck: pg_sys::ExecScanRecheckMtd,
+    ) -> *mut pg_sys::TupleTableSlot;
+}
+
+/// `ExecScan`: the next row of a scan's node that passes its conditions, projected. It is called for each row, so without a guard.
+///
+/// # Safety
+/// The caller is a callback of core's whose frame has nothing to drop: an error jumps over it.
+#[inline]
+#[allow(ffi_unwind_calls)]
+pub unsafe fn exec_scan(
+    node: *mut pg_sys::ScanState,
+    access: pg_sys::ExecScanAccessMtd,
+    recheck: pg_sys::ExecScanRecheckMtd,
+) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: the caller's.
+    unsafe { scan_without_guard(node, access, recheck) }
 }
 
 /// Computes the stored generated columns of a new row; may raise.

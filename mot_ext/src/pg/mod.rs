@@ -10,6 +10,8 @@ pub mod executor;
 pub mod generated;
 pub mod guard;
 pub mod interrupts;
+pub mod list;
+pub mod local;
 pub mod owner;
 pub mod partition;
 pub mod planning;

@@ -1,2 +1,78 @@
-//! What core's planner is told of memory-optimized tables.
+//! What the planner is offered for memory-optimized tables beyond core's own paths: README.md of the
+//! executor.
+//!
+//! Costs are core's, in its unit and by its settings. Core's own SeqScan is always there, too.
+pub mod aggregate;
+mod aggregated_scan;
 pub mod costs;
+mod filtered_scan;
+mod workers;
+
+use crate::executor;
+use crate::pg::local::ProcessLocal;
+use pgrx::pg_sys;
+use std::cell::Cell;
+use std::ffi::c_void;
+
+struct Previous {
+    scans: Cell<pg_sys::set_rel_pathlist_hook_type>,
+    upper: Cell<pg_sys::create_upper_paths_hook_type>,
+}
+
+static PREVIOUS: ProcessLocal<Previous> = ProcessLocal(Previous {
+    scans: Cell::new(None),
+    upper: Cell::new(None),
+});
+
+/// Installs the hooks; called once, while the server loads its libraries.
+pub fn init() {
+    // SAFETY: single-threaded at load time; the methods live as long as the process.
+    unsafe {
+        pg_sys::RegisterCustomScanMethods(&raw const executor::scan::METHODS.0);
+        pg_sys::RegisterCustomScanMethods(&raw const executor::aggregate::custom::METHODS.0);
+        PREVIOUS.0.scans.set(pg_sys::set_rel_pathlist_hook);
+        pg_sys::set_rel_pathlist_hook = Some(set_rel_pathlist);
+        PREVIOUS.0.upper.set(pg_sys::create_upper_paths_hook);
+        pg_sys::create_upper_paths_hook = Some(create_upper_paths);
+    }
+}
+
+/// Called for each table of each query that is planned: a plain frame that looks at plain fields
+/// first.
+#[allow(ffi_unwind_calls)]
+unsafe extern "C-unwind" fn set_rel_pathlist(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    position: pg_sys::Index,
+    entry: *mut pg_sys::RangeTblEntry,
+) {
+    // SAFETY: the arguments are PostgreSQL's own; nothing to drop is in this frame.
+    unsafe {
+        if let Some(previous) = PREVIOUS.0.scans.get() {
+            previous(root, rel, position, entry);
+        }
+        if filtered_scan::may_be_offered(rel, entry) {
+            filtered_scan::offer(root, rel, entry);
+        }
+    }
+}
+
+/// Called for each step of each query above its scans and joins: as above.
+#[allow(ffi_unwind_calls)]
+unsafe extern "C-unwind" fn create_upper_paths(
+    root: *mut pg_sys::PlannerInfo,
+    stage: pg_sys::UpperRelationKind::Type,
+    input: *mut pg_sys::RelOptInfo,
+    output: *mut pg_sys::RelOptInfo,
+    extra: *mut c_void,
+) {
+    // SAFETY: as above.
+    unsafe {
+        if let Some(previous) = PREVIOUS.0.upper.get() {
+            previous(root, stage, input, output, extra);
+        }
+        if aggregated_scan::may_be_offered(root, stage, input) {
+            aggregated_scan::offer(root, input, output, extra);
+        }
+    }
+}

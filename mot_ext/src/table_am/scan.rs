@@ -3,6 +3,8 @@
 //! A scan ends at the row id that was the highest when it began: its snapshot sees no later row. A
 //! row is shown in place where the snapshot keeps it. It is a copy where the scan may outlive a
 //! savepoint whose rows it shows.
+mod groups;
+
 use super::bitmap::Rest;
 use super::slot::{self, Shown};
 use super::tid;
@@ -338,7 +340,8 @@ impl Scan {
             .is_none_or(|numbers| numbers.contains(&tid::number(tid::of(self.table, row, version))))
     }
 
-    fn next(&mut self) -> Option<(Slot, VersionRef)> {
+    /// The next row.
+    pub fn next(&mut self) -> Option<(Slot, VersionRef)> {
         loop {
             let found = self.next_of_rows();
             if let View::Serializable(reader) = &self.view {
@@ -406,7 +409,7 @@ impl Scan {
     }
 
     /// The row before the position. Cursors go backward seldom, so rows are looked up one by one.
-    fn back(&mut self) -> Option<(Slot, VersionRef)> {
+    pub fn back(&mut self) -> Option<(Slot, VersionRef)> {
         self.ahead = None;
         let (first, end) = self.rows();
         let mut row = match self.position {

@@ -37,8 +37,15 @@ pub unsafe fn scan_begins(relation: pg_sys::Relation) {
 #[inline]
 pub unsafe fn row_read(relation: pg_sys::Relation) {
     // SAFETY: the caller's open relation.
+    unsafe { rows_read(relation, 1) };
+}
+
+/// A scan of all rows gives rows, or drops them by its conditions.
+#[inline]
+pub unsafe fn rows_read(relation: pg_sys::Relation, rows: i64) {
+    // SAFETY: the caller's open relation.
     if let Some(counters) = unsafe { counters(relation) } {
-        version::count_rows_read(counters, 1);
+        version::count_rows_read(counters, rows);
     }
 }
 

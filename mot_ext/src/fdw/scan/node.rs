@@ -1,9 +1,9 @@
 //! The scan as a node of a plan: core's callbacks.
 
 use super::Scan;
+use crate::executor::expressions::Value;
+use crate::executor::filter::Verdict;
 use crate::fdw::aggregate;
-use crate::fdw::expressions::Value;
-use crate::fdw::filter::Verdict;
 use crate::fdw::modify;
 use crate::fdw::private::{Private, cells};
 use crate::fdw::row_slot;

@@ -2,9 +2,9 @@
 
 use crate::clock::{PgClock, PgSnapshot};
 use crate::errors;
+use crate::executor::expressions::{Value, get_tid};
+use crate::executor::filter::Group;
 use crate::fdw::bounds::Bounds;
-use crate::fdw::expressions::{Value, get_tid};
-use crate::fdw::filter::Group;
 use crate::fdw::private::Private;
 use crate::fdw::serializable::Reading;
 use crate::fdw::tuple;

@@ -132,3 +132,44 @@ pub unsafe fn give_permissions(estate: *mut pg_sys::EState) {
         (*estate).es_rteperminfos = (*(*estate).es_plannedstmt).permInfos;
     }
 }
+
+/// Asks for slots of a kind in the place of virtual ones, for a custom scan's node that core is about to initialize.
+#[cfg_attr(feature = "pg15", allow(unused_variables))]
+pub unsafe fn ask_for_slots(
+    node: *mut pg_sys::CustomScanState,
+    kind: *const pg_sys::TupleTableSlotOps,
+) {
+    // SAFETY: a fresh node of the caller's.
+    #[cfg(not(feature = "pg15"))]
+    unsafe {
+        (*node).slotOps = kind;
+    }
+}
+
+/// Gives such a node slots of the kind at its Begin, if it has others: what core has compiled for those is compiled anew. On 15 nobody can
+/// ask for slots.
+pub unsafe fn give_slots(
+    node: *mut pg_sys::CustomScanState,
+    kind: *const pg_sys::TupleTableSlotOps,
+) {
+    // SAFETY: a node that scans a table, in its Begin; the query's table of slots frees both slots.
+    unsafe {
+        let scan = &raw mut (*node).ss;
+        let state = &mut (*scan).ps;
+        let plan = state.plan.cast::<pg_sys::Scan>();
+        let table = &raw mut (*state.state).es_tupleTable;
+        if std::ptr::eq((*(*scan).ss_ScanTupleSlot).tts_ops, kind) {
+            return;
+        }
+        let row_type = (*(*scan).ss_ScanTupleSlot).tts_tupleDescriptor;
+        (*scan).ss_ScanTupleSlot = pg_sys::ExecAllocTableSlot(table, row_type, kind);
+        state.scandesc = row_type;
+        state.scanops = kind;
+        state.scanopsfixed = true;
+        state.scanopsset = true;
+        // Compiling adds the subplans again.
+        state.subPlan = std::ptr::null_mut();
+        pg_sys::ExecAssignScanProjectionInfoWithVarno(scan, (*plan).scanrelid as i32);
+        state.qual = pg_sys::ExecInitQual((*plan).plan.qual, state);
+    }
+}

@@ -1,8 +1,8 @@
 //! Parameters of the client, of a PL/pgSQL function and of the nodes above: fetched when a row first needs them, and kept until the scan
 //! begins anew. Core fetches them for every row; within a scan they stay what they are.
-use super::super::expressions::parameter;
 use super::operators::Kind;
 use super::program::{Unsure, short_payload};
+use crate::executor::expressions::parameter;
 use pgrx::pg_sys;
 use std::cell::OnceCell;
 

@@ -176,7 +176,6 @@ impl Place<'_> {
                     match self.layout.find(&self.row, *column) {
                         Found::At(_) => Some(*is_negated),
                         Found::Null => Some(!is_negated),
-                        Found::Younger => return Err(Unsure),
                     }
                 }
                 Condition::Not(condition) => self.condition(condition)?.map(|value| !value),
@@ -208,7 +207,6 @@ impl Place<'_> {
                 Number::Column(position, kind) => match self.layout.find(&self.row, *position) {
                     Found::At(place) => Ok(Some(kind.read(place))),
                     Found::Null => Ok(None),
-                    Found::Younger => Err(Unsure),
                 },
                 Number::Constant(value) => Ok(*value),
                 Number::Parameter(number) => match self.parameters.get(*number, self.context)? {
@@ -238,7 +236,6 @@ impl Place<'_> {
                 Text::Column(position) => match self.layout.find(&self.row, *position) {
                     Found::At(place) => payload(place).map(Some).ok_or(Unsure),
                     Found::Null => Ok(None),
-                    Found::Younger => Err(Unsure),
                 },
                 Text::Constant(value) => Ok(value.as_deref()),
                 Text::Parameter(number) => match self.parameters.get(*number, self.context)? {

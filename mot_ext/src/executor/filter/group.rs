@@ -355,7 +355,6 @@ impl Groups<'_> {
             match unsafe { self.layout.find(&self.group.rows[at], column) } {
                 Found::At(place) => values[at] = read(place),
                 Found::Null => lacking.null |= 1 << at,
-                Found::Younger => lacking.unsure |= 1 << at,
             }
         }
         lacking

@@ -5,7 +5,7 @@
 //! ([`Accumulator::take_halves_out`]). Results are core's: a bigint cut as core's addition would be, a numeric by its own functions.
 use super::functions::{Function, Input};
 use super::numeric::{self, Fixed};
-use crate::fdw::filter::{Kind, Numbers, ROWS, Rows, members, payload};
+use crate::executor::filter::{Kind, Numbers, ROWS, Rows, members, payload};
 use pgrx::pg_sys;
 
 /// Numerics of a group's rows.

@@ -1,8 +1,8 @@
 //! An aggregate of a query, as it is evaluated here.
 use super::functions::{Function, Input, function};
 use super::grouping::Key;
-use crate::fdw::filter::{self, Compiler, Condition, Kind, Number};
-use crate::fdw::private::items;
+use crate::executor::filter::{self, Compiler, Condition, Kind, Number};
+use crate::pg::list::items;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 

@@ -6,15 +6,15 @@
 //!
 //! # The plan
 //!
-//! A ForeignScan of no relation, whose rows (`fdw_scan_tlist`) are the aggregates, over the ForeignScan of the table: that one is planned, begun, begun anew,
-//! locked for SERIALIZABLE, shared among parallel workers and explained as any scan of ours. Core never asks it for a row; this
-//! node takes its rows from its [`Scan`](super::Scan). HAVING and expressions over aggregates are this node's conditions and targets, which core evaluates.
+//! A node of no relation, whose rows are the aggregates, over the node that scans the table: that one is begun, begun anew, locked for
+//! SERIALIZABLE, shared among parallel workers and explained as any scan. Core never asks it for a row; this node takes its rows from
+//! the running scan ([`RowSource`]). HAVING and expressions over aggregates are this node's conditions and targets, which core evaluates.
 //!
 //! # What is the same
 //!
 //! - Conditions: the scan's filter, over a group of rows (`filter::Group`); core's own expression for rows that it is not sure of, and wherever core evaluates
 //!   conditions anyway. Rows of such a group go one by one, so that errors come in core's order.
-//! - Arguments are columns, or what the filter can compute; an argument that it is not sure of (overflow, a column younger than the row) is
+//! - Arguments are columns, or what the filter can compute; an argument that it is not sure of (overflow, a numeric that does not fit) is
 //!   core's to evaluate.
 //! - Sums are exact, and their results made by core's functions as core's final functions make them ([`accumulate`]).
 //! - Functions are known by their oids. EXECUTE is asked for as core's Agg node asks ([`rights`]).
@@ -24,14 +24,15 @@
 //! `mot.compiled_statements = off` plans none, and leaves conditions and arguments of those that were planned before to core.
 mod accumulate;
 mod call;
+pub mod custom;
 mod functions;
 mod grouped;
 mod grouping;
 mod node;
 mod numeric;
-mod plan;
 mod rights;
 mod running;
 
-pub use node::{begin, end, is_aggregate, iterate, passes_over_rows, recheck, rewind};
-pub use plan::{get_foreign_upper_paths, is_path, plan};
+pub use call::Call;
+pub use grouping::{KEYS_MAX, Key, TIMES_FITTING, bytes_of_group, memory_limit};
+pub use node::{Aggregation, RowSource, check_rights};

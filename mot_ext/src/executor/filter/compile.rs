@@ -2,7 +2,7 @@
 use super::operators::{Function, Kind, function};
 use super::parameters::{Form, Parameters, Source};
 use super::program::{Condition, Number, Pattern, Text, short_payload};
-use crate::fdw::private::items;
+use crate::pg::list::items;
 use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;

@@ -7,7 +7,7 @@
 //! the rest is divided among those that are left, and takes the memory that it takes: reading a large table a hundred times is worse.
 use super::accumulate::{Accumulator, Kept};
 use crate::errors;
-use crate::fdw::filter::{Kind, Number, Numbers, ROWS, Rows, members};
+use crate::executor::filter::{Kind, Number, Numbers, ROWS, Rows, members};
 use mot_engine::EngineError;
 use pgrx::pg_sys;
 

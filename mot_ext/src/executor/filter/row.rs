@@ -1,5 +1,5 @@
 //! Single columns of a row, read where it lies: what `heap_deform_tuple` does, without the columns nobody asks for.
-use crate::pg;
+use crate::pg::{self, version};
 use mot_engine::VersionRef;
 use mot_engine::key::{AttributeLayout, fixed_starts};
 use pgrx::pg_sys;
@@ -9,6 +9,8 @@ struct Column {
     layout: AttributeLayout,
     /// As `fixed_starts` has it: a varlena may have to be aligned from there.
     start: Option<usize>,
+    /// The value in rows from before the column, as a row would have it; `None`: NULL.
+    missing: Option<Box<[u64]>>,
 }
 
 /// Where the columns of a table are.
@@ -29,20 +31,23 @@ pub struct Row {
 pub enum Found {
     At(*const u8),
     Null,
-    /// The column is younger than the row: core knows its value.
-    Younger,
 }
 
 impl Layout {
-    /// Of the first `count` columns of a row type.
+    /// Of the first `count` columns of a table's row type, or of a copy with its constraints: those
+    /// have the values that older rows lack.
     pub unsafe fn new(descriptor: pg_sys::TupleDesc, count: usize) -> Layout {
         // SAFETY: a live row type with at least so many columns.
         let layout = unsafe { pg::attribute_layouts(descriptor, count) };
         let columns = layout.iter().zip(fixed_starts(&layout));
+        let column = |(at, (&layout, start)): (usize, (&AttributeLayout, Option<usize>))| Column {
+            layout,
+            start,
+            // SAFETY: a column of the row type.
+            missing: unsafe { missing(descriptor, at) },
+        };
         Layout {
-            columns: columns
-                .map(|(&layout, start)| Column { layout, start })
-                .collect(),
+            columns: columns.enumerate().map(column).collect(),
         }
     }
 
@@ -66,7 +71,10 @@ impl Layout {
         // SAFETY: as for `find`.
         unsafe {
             if position >= row.columns {
-                return Found::Younger;
+                return match &self.columns[position].missing {
+                    Some(value) => Found::At(value.as_ptr().cast()),
+                    None => Found::Null,
+                };
             }
             if !row.present.is_null() {
                 if !row.has(position) {
@@ -113,6 +121,32 @@ impl Layout {
     }
 }
 
+/// A column's value in rows that end before it, in memory that is aligned for any type.
+unsafe fn missing(descriptor: pg_sys::TupleDesc, at: usize) -> Option<Box<[u64]>> {
+    // SAFETY: a column of the row type (caller), which owns the value.
+    unsafe {
+        let attribute = &*version::attributes(descriptor).add(at);
+        if !attribute.atthasmissing {
+            return None;
+        }
+        let (length, by_value) = (attribute.attlen, attribute.attbyval);
+        let mut is_null = false;
+        let datum = pg_sys::getmissingattr(descriptor, at as i32 + 1, &raw mut is_null);
+        if is_null {
+            return None;
+        }
+        if by_value {
+            // `store_att_byval`: the lower bytes.
+            return Some(Box::new([datum.value() as u64]));
+        }
+        let from = datum.cast_mut_ptr::<u8>();
+        let bytes = bytes_of(length, from);
+        let mut value = vec![0_u64; bytes.div_ceil(size_of::<u64>())];
+        std::ptr::copy_nonoverlapping(from, value.as_mut_ptr().cast::<u8>(), bytes);
+        Some(value.into())
+    }
+}
+
 impl Column {
     /// Where the column begins that follows what ends at `offset`: a varlena with a short header is not aligned, and the byte there is not 0.
     #[inline]
@@ -128,14 +162,20 @@ impl Column {
     /// The value's length.
     unsafe fn bytes(&self, value: *const u8) -> usize {
         // SAFETY: a value of the column's type.
-        unsafe {
-            match self.layout.len {
-                -1 => pgrx::varsize_any(value.cast()),
-                -2 => std::ffi::CStr::from_ptr(value.cast())
-                    .to_bytes_with_nul()
-                    .len(),
-                length => length as usize,
-            }
+        unsafe { bytes_of(self.layout.len, value) }
+    }
+}
+
+/// The length of a value of a type whose `typlen` this is.
+unsafe fn bytes_of(length: i16, value: *const u8) -> usize {
+    // SAFETY: a value of the type.
+    unsafe {
+        match length {
+            -1 => pgrx::varsize_any(value.cast()),
+            -2 => std::ffi::CStr::from_ptr(value.cast())
+                .to_bytes_with_nul()
+                .len(),
+            length => length as usize,
         }
     }
 }

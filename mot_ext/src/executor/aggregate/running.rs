@@ -3,8 +3,8 @@ use super::accumulate::{Accumulator, Fixeds, Kept};
 use super::call::{Argument, Call, argument_of};
 use super::functions::Input;
 use super::numeric::Fixed;
-use crate::fdw::expressions::evaluate;
-use crate::fdw::filter::{
+use crate::executor::expressions::evaluate;
+use crate::executor::filter::{
     Found, Groups as RowGroup, Lacking, Number, Numbers, ROWS, Rows, members, payload,
 };
 use pgrx::pg_sys;
@@ -190,7 +190,6 @@ unsafe fn presence(groups: &RowGroup<'_>, column: usize, rows: Rows) -> Lacking 
         match unsafe { groups.layout.find(&groups.group.row(at), column) } {
             Found::At(_) => {}
             Found::Null => lacking.null |= 1 << at,
-            Found::Younger => lacking.unsure |= 1 << at,
         }
     }
     lacking
@@ -213,7 +212,6 @@ unsafe fn numerics(
                 None => lacking.unsure |= 1 << at,
             },
             Found::Null => lacking.null |= 1 << at,
-            Found::Younger => lacking.unsure |= 1 << at,
         }
     }
     lacking

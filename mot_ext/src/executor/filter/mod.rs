@@ -9,7 +9,7 @@
 //! - It takes the longest run of conditions from the first one on that it can do; the order of the planner (costs, security barriers)
 //!   stays. If it can do all of them, core evaluates none; else core evaluates all over the rows that pass.
 //! - It raises nothing: where core would raise an error (overflow, division by zero, a parameter that there is not), or needs more than the
-//!   row's bytes (a column younger than the row, a subquery's value not computed yet), the row is *unsure*, and core's own expression
+//!   row's bytes (a text out of the row, a subquery's value not computed yet), the row is *unsure*, and core's own expression
 //!   decides or raises.
 //! - Functions are known by their oids, which is how fmgr finds the server's own; all of them are immutable and strict.
 //! - Rows it drops are counted where EXPLAIN looks for those core drops, and interrupts are looked at as core does.
@@ -23,8 +23,8 @@ mod parameters;
 mod program;
 mod row;
 
-use super::expressions::passes;
-use super::private::items;
+use crate::executor::expressions::passes;
+use crate::pg::list::items;
 use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
 pub use compile::Compiler;
 pub use group::{Group, Groups, Lacking, Numbers, ROWS, Rows, members};
@@ -89,17 +89,17 @@ impl Filter {
     }
 
     /// Takes a node's conditions over, so that core evaluates none, or only those of rows that pass.
-    pub unsafe fn of_node(node: *mut pg_sys::ForeignScanState) -> Option<Filter> {
-        // SAFETY: an initialized node.
+    pub unsafe fn of_node(node: *mut pg_sys::ScanState) -> Option<Filter> {
+        // SAFETY: an initialized node that scans a table.
         unsafe {
-            let state = &mut (*node).ss.ps;
+            let state = &mut (*node).ps;
             // Nothing to take over: no conditions, or somebody else did. In a re-evaluation core hands the row in and filters it itself.
             if state.qual.is_null() || !(*state.state).es_epq_active.is_null() {
                 return None;
             }
-            let plan = state.plan.cast::<pg_sys::ForeignScan>();
-            let row_type = (*(*node).ss.ss_currentRelation).rd_att;
-            let mut filter = Filter::new((*plan).scan.plan.qual, (*plan).scan.scanrelid, row_type)?;
+            let plan = state.plan.cast::<pg_sys::Scan>();
+            let row_type = (*(*node).ss_currentRelation).rd_att;
+            let mut filter = Filter::new((*plan).plan.qual, (*plan).scanrelid, row_type)?;
             if filter.is_whole {
                 filter.general = std::mem::replace(&mut state.qual, std::ptr::null_mut());
             }

@@ -54,7 +54,7 @@ impl Value {
 
 /// A parameter as `ExecEvalParamExtern` finds it; `None` where that would raise.
 #[inline]
-pub(super) unsafe fn parameter(
+pub unsafe fn parameter(
     context: *mut pg_sys::ExprContext,
     number: i32,
     kind: pg_sys::Oid,
@@ -125,7 +125,7 @@ pub unsafe fn passes(state: *mut pg_sys::ExprState, context: *mut pg_sys::ExprCo
 }
 
 /// Empties a slot of any kind: `ExecClearTuple`.
-unsafe fn clear(slot: *mut pg_sys::TupleTableSlot) {
+pub unsafe fn clear(slot: *mut pg_sys::TupleTableSlot) {
     // SAFETY: core's slot; only one that is empty, or virtual and owns nothing, is emptied by hand.
     unsafe {
         let is_virtual = std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsVirtual);

@@ -1,5 +1,5 @@
 //! The server's own aggregates that are computed here, by their oids.
-use super::super::filter::Kind;
+use crate::executor::filter::Kind;
 use pgrx::pg_sys;
 
 /// What an aggregate does.

@@ -6,19 +6,22 @@ use super::grouping::{self, Key};
 use super::rights;
 use super::running::{General, Running};
 use crate::errors;
-use crate::fdw::expressions::passes;
-use crate::fdw::filter::{Compiler, Group, Groups as RowGroup, Layout, Parameters, Rows, members};
-use crate::fdw::private::items;
-use crate::fdw::scan::{keep, state as scan_state};
-use crate::fdw::tuple;
+use crate::executor::expressions::{clear, passes};
+use crate::executor::filter::{
+    Compiler, Filter, Group, Groups as RowGroup, Layout, Parameters, Rows, members,
+};
+use crate::pg::list::items;
 use crate::pg::{interrupts, version};
 use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
+use mot_engine::{Slot, VersionRef};
 use pgrx::pg_sys;
+use pgrx::pg_sys::NodeTag::T_Aggref;
 
 /// The aggregates of a node.
-struct Aggregation {
+pub struct Aggregation {
     /// The scan's node.
-    below: *mut pg_sys::ForeignScanState,
+    below: *mut pg_sys::ScanState,
+    source: SourceOf,
     calls: Vec<Running>,
     /// What the calls have seen, where there is no GROUP BY.
     accumulators: Vec<Accumulator>,
@@ -49,22 +52,6 @@ enum Output {
     Aggregate(usize),
 }
 
-/// Whether a node computes aggregates. No other of ours is of no relation.
-pub unsafe fn is_aggregate(node: *mut pg_sys::ForeignScanState) -> bool {
-    // SAFETY: an initialized node.
-    unsafe {
-        (*(*node).ss.ps.plan.cast::<pg_sys::ForeignScan>())
-            .scan
-            .scanrelid
-            == 0
-    }
-}
-
-unsafe fn state<'a>(node: *mut pg_sys::ForeignScanState) -> &'a mut Aggregation {
-    // SAFETY: Begin stored it there; it lives as long as the query's memory context.
-    unsafe { &mut *(*node).fdw_state.cast::<Aggregation>() }
-}
-
 /// Raises for what was planned as computed here and no longer is: the plan, a SQL function's, is older than a change of one of its columns.
 ///
 /// # Safety
@@ -84,139 +71,154 @@ unsafe fn column_changed(node: *mut pg_sys::Node, row_type: pg_sys::TupleDesc) -
     unreachable!("an aggregate that is planned here is computed here")
 }
 
-pub unsafe fn begin(node: *mut pg_sys::ForeignScanState, flags: std::ffi::c_int) {
-    // SAFETY: an initialized node of a plan of ours, as is the one below it; the current memory context is the query's.
+/// Where the rows come from that are added up.
+pub trait RowSource {
+    /// Fills a group with the next rows the snapshot sees, whatever the filter says of them; false:
+    /// there are no more behind these.
+    ///
+    /// # Safety
+    /// The context is the one of the node that scans.
+    unsafe fn fill(&mut self, group: &mut Group, context: *mut pg_sys::ExprContext) -> bool;
+
+    /// Shows a row of the group in the scan's slot, until the next one.
+    ///
+    /// # Safety
+    /// The slot is the scan's, and the group was filled last.
+    unsafe fn show(&mut self, slot: *mut pg_sys::TupleTableSlot, row: Slot, version: VersionRef);
+
+    /// The filter, if rows are dropped by one.
+    fn filter(&self) -> Option<&Filter>;
+}
+
+/// How to get at a scan's rows from its node.
+pub type SourceOf = unsafe fn(*mut pg_sys::ScanState) -> &'static mut dyn RowSource;
+
+/// Asks whether the user may run the aggregates of a node's targets, as core's Agg node asks.
+///
+/// # Safety
+/// The targets of a plan that [`Aggregation::new`] takes.
+pub unsafe fn check_rights(targets: *mut pg_sys::List) {
+    // SAFETY: the caller's.
     unsafe {
-        let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
-        let (aggregates, keys): (Vec<_>, Vec<_>) =
-            items::<pg_sys::TargetEntry>((*plan).fdw_scan_tlist)
-                .into_iter()
-                .map(|target| (*target).expr.cast::<pg_sys::Node>())
-                .partition(|node| (**node).type_ == pg_sys::NodeTag::T_Aggref);
-        for aggregate in &aggregates {
-            rights::check((*aggregate.cast::<pg_sys::Aggref>()).aggfnoid);
+        for expression in expressions(targets) {
+            if (*expression).type_ == T_Aggref {
+                rights::check((*expression.cast::<pg_sys::Aggref>()).aggfnoid);
+            }
         }
-        if flags as u32 & pg_sys::EXEC_FLAG_EXPLAIN_ONLY != 0 {
-            return;
-        }
-        let below = (*node).ss.ps.lefttree.cast::<pg_sys::ForeignScanState>();
-        let scanned = (*(*below).ss.ps.plan.cast::<pg_sys::ForeignScan>())
-            .scan
-            .scanrelid;
-        let row_type = (*(*below).ss.ss_currentRelation).rd_att;
-        let mut compiler = Compiler::new(scanned, row_type);
-        let kept = Kept::new((*(*node).ss.ps.state).es_query_cxt);
-        let mut calls = Vec::with_capacity(aggregates.len());
-        let parent = below.cast();
-        let compiled = |expression| pg_sys::ExecInitExpr(expression, parent);
-        for aggregate in aggregates {
-            let aggregate = aggregate.cast::<pg_sys::Aggref>();
-            let call = Call::new(&mut compiler, &*aggregate)
-                .unwrap_or_else(|| column_changed(aggregate.cast(), row_type));
-            calls.push(Running::new(call, &*aggregate, compiled));
-        }
-        let keys: Vec<_> = keys
+    }
+}
+
+unsafe fn expressions(targets: *mut pg_sys::List) -> impl Iterator<Item = *mut pg_sys::Node> {
+    // SAFETY: a target list (caller).
+    unsafe {
+        items::<pg_sys::TargetEntry>(targets)
             .into_iter()
-            .map(|node| {
-                let key =
-                    Key::of(&mut compiler, node).unwrap_or_else(|| column_changed(node, row_type));
-                let general = General::of_number(&key.number, || compiled(node.cast()));
-                (key, general)
-            })
-            .collect();
-        let grouping = (!keys.is_empty()).then(|| Grouping::new(keys, calls.len(), kept));
-        let (mut keys, mut aggregates) = (0.., 0..);
-        let outputs = items::<pg_sys::TargetEntry>((*plan).fdw_scan_tlist)
-            .into_iter()
-            .filter_map(
-                |target| match (*(*target).expr.cast::<pg_sys::Node>()).type_ {
-                    pg_sys::NodeTag::T_Aggref => aggregates.next().map(Output::Aggregate),
-                    _ => keys.next().map(Output::Key),
-                },
-            )
-            .collect();
-        let aggregation = Aggregation {
-            below,
-            accumulators: match grouping {
-                Some(_) => Vec::new(),
-                None => calls
-                    .iter()
-                    .map(|running| running.accumulator(kept))
-                    .collect(),
-            },
-            grouping,
-            outputs,
-            calls,
-            layout: Layout::new(row_type, compiler.columns),
-            parameters: compiler.parameters,
-            group: Group::new(),
-            is_general: COMPILED_STATEMENTS.get() == CompiledStatements::Off,
-            phase: Phase::Start,
-        };
-        (*node).fdw_state = keep(node, aggregation).cast();
-    }
-}
-
-/// Begins anew. The scan below does so by itself, or when it is asked for rows.
-pub unsafe fn rewind(node: *mut pg_sys::ForeignScanState) {
-    // SAFETY: a node that went through Begin.
-    unsafe { state(node) }.phase = Phase::Start;
-}
-
-/// How many passes over the rows GROUP BY took at most in an execution; 0: none, or no GROUP BY.
-pub unsafe fn passes_over_rows(node: *mut pg_sys::ForeignScanState) -> u32 {
-    // SAFETY: a node that went through Begin, which makes no state for EXPLAIN alone.
-    unsafe {
-        match (*node).fdw_state.is_null() {
-            true => 0,
-            false => state(node).grouping.as_ref().map_or(0, |it| it.passes),
-        }
-    }
-}
-
-/// Ends an execution, before another begins anew: groups that were not given are not kept for it.
-pub unsafe fn end(node: *mut pg_sys::ForeignScanState) {
-    // SAFETY: a node that went through Begin.
-    unsafe {
-        if let Some(grouping) = &mut state(node).grouping {
-            grouping.begin();
-        }
-    }
-}
-
-/// The next row; the current memory context is the node's for a row.
-pub unsafe fn iterate(node: *mut pg_sys::ForeignScanState) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: a node that went through Begin; its scan slot has a column for each aggregate and each column of GROUP BY.
-    unsafe {
-        let slot = (*node).ss.ss_ScanTupleSlot;
-        let aggregation = state(node);
-        tuple::clear(slot);
-        match aggregation.next() {
-            Some((values, group)) => aggregation.put(slot, values, group),
-            None => slot,
-        }
-    }
-}
-
-/// In a re-evaluation (EvalPlanQual) core asks here for a node of no relation: a subquery's, whose rows are those of the first evaluation.
-pub unsafe fn recheck(
-    node: *mut pg_sys::ForeignScanState,
-    _slot: *mut pg_sys::TupleTableSlot,
-) -> bool {
-    // SAFETY: a node of ours; the slot is its scan slot.
-    unsafe {
-        if !is_aggregate(node) {
-            return true;
-        }
-        let memory = (*(*node).ss.ps.ps_ExprContext).ecxt_per_tuple_memory;
-        let old = pg_sys::MemoryContextSwitchTo(memory);
-        let slot = iterate(node);
-        pg_sys::MemoryContextSwitchTo(old);
-        (*slot).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 == 0
+            .map(|target| (*target).expr.cast::<pg_sys::Node>())
     }
 }
 
 impl Aggregation {
+    /// What the targets say, over the rows of a scan.
+    ///
+    /// # Safety
+    /// The scan's node is initialized, and outlives this; the current memory context is the query's.
+    pub unsafe fn new(
+        below: *mut pg_sys::ScanState,
+        source: SourceOf,
+        targets: *mut pg_sys::List,
+    ) -> Aggregation {
+        // SAFETY: the caller's.
+        unsafe {
+            let (aggregates, keys): (Vec<_>, Vec<_>) =
+                expressions(targets).partition(|node| (**node).type_ == T_Aggref);
+            let scanned = (*(*below).ps.plan.cast::<pg_sys::Scan>()).scanrelid;
+            let row_type = (*(*below).ss_currentRelation).rd_att;
+            let mut compiler = Compiler::new(scanned, row_type);
+            let kept = Kept::new((*(*below).ps.state).es_query_cxt);
+            let mut calls = Vec::with_capacity(aggregates.len());
+            let parent = below.cast();
+            let compiled = |expression| pg_sys::ExecInitExpr(expression, parent);
+            for aggregate in aggregates {
+                let aggregate = aggregate.cast::<pg_sys::Aggref>();
+                let call = Call::new(&mut compiler, &*aggregate)
+                    .unwrap_or_else(|| column_changed(aggregate.cast(), row_type));
+                calls.push(Running::new(call, &*aggregate, compiled));
+            }
+            let keys: Vec<_> = keys
+                .into_iter()
+                .map(|node| {
+                    let key = Key::of(&mut compiler, node)
+                        .unwrap_or_else(|| column_changed(node, row_type));
+                    let general = General::of_number(&key.number, || compiled(node.cast()));
+                    (key, general)
+                })
+                .collect();
+            let grouping = (!keys.is_empty()).then(|| Grouping::new(keys, calls.len(), kept));
+            let (mut keys, mut aggregates) = (0.., 0..);
+            let outputs = expressions(targets)
+                .filter_map(|expression| match (*expression).type_ {
+                    T_Aggref => aggregates.next().map(Output::Aggregate),
+                    _ => keys.next().map(Output::Key),
+                })
+                .collect();
+            Aggregation {
+                below,
+                source,
+                accumulators: match grouping {
+                    Some(_) => Vec::new(),
+                    None => calls
+                        .iter()
+                        .map(|running| running.accumulator(kept))
+                        .collect(),
+                },
+                grouping,
+                outputs,
+                calls,
+                layout: Layout::new(row_type, compiler.columns),
+                parameters: compiler.parameters,
+                group: Group::new(),
+                is_general: COMPILED_STATEMENTS.get() == CompiledStatements::Off,
+                phase: Phase::Start,
+            }
+        }
+    }
+
+    /// Begins anew. The scan below does so by itself, or when it is asked for rows.
+    pub fn rewind(&mut self) {
+        self.phase = Phase::Start;
+    }
+
+    /// How many passes over the rows GROUP BY took at most in an execution; 0: no GROUP BY.
+    pub fn passes_over_rows(&self) -> u32 {
+        self.grouping.as_ref().map_or(0, |it| it.passes)
+    }
+
+    /// Ends an execution, before another begins anew: groups that were not given are not kept.
+    pub unsafe fn end(&mut self) {
+        if let Some(grouping) = &mut self.grouping {
+            // SAFETY: as there.
+            unsafe { grouping.begin() };
+        }
+    }
+
+    /// Puts the next row into a slot, which is empty behind the last one.
+    ///
+    /// # Safety
+    /// The slot has a column for each target; the current memory context is the node's for a row.
+    pub unsafe fn iterate(
+        &mut self,
+        slot: *mut pg_sys::TupleTableSlot,
+    ) -> *mut pg_sys::TupleTableSlot {
+        // SAFETY: the caller's.
+        unsafe {
+            clear(slot);
+            match self.next() {
+                Some((values, group)) => self.put(slot, values, group),
+                None => slot,
+            }
+        }
+    }
+
     /// The next row to give: a group's values and number, or those of all rows.
     unsafe fn next(&mut self) -> Option<(grouping::Values, usize)> {
         // SAFETY: the node below went through Begin.
@@ -290,7 +292,7 @@ impl Aggregation {
                 pg_sys::InstrStartNode(instrument);
             }
             let mut passed = 0;
-            let scan = scan_state(self.below);
+            let scan = (self.source)(self.below);
             let context = (*below).ps_ExprContext;
             // What sums allocate goes with the group of rows.
             let memory = (*context).ecxt_per_tuple_memory;
@@ -320,10 +322,10 @@ impl Aggregation {
             if let Some(grouping) = &mut self.grouping {
                 grouping.groups.make_room();
             }
-            let below = &mut (*self.below).ss.ps;
+            let below = &mut (*self.below).ps;
             let context = below.ps_ExprContext;
             let all = self.group.all();
-            let (passing, unsure) = match scan_state(self.below).filter() {
+            let (passing, unsure) = match (self.source)(self.below).filter() {
                 Some(filter) => filter.look_at(&self.group, context),
                 None => (all, 0),
             };
@@ -377,9 +379,9 @@ impl Aggregation {
     unsafe fn take_each(&mut self, rows: Rows, asked: Rows) -> u64 {
         // SAFETY: as for `take_group`.
         unsafe {
-            let scan = scan_state(self.below);
-            let below = &mut (*self.below).ss.ps;
-            let (slot, context) = ((*self.below).ss.ss_ScanTupleSlot, below.ps_ExprContext);
+            let scan = (self.source)(self.below);
+            let below = &mut (*self.below).ps;
+            let (slot, context) = ((*self.below).ss_ScanTupleSlot, below.ps_ExprContext);
             let mut passed = 0;
             for at in members(rows) {
                 pg_sys::MemoryContextReset((*context).ecxt_per_tuple_memory);
@@ -405,7 +407,7 @@ impl Aggregation {
                     interrupts::check_for_interrupts();
                 }
             }
-            tuple::clear(slot);
+            clear(slot);
             if !below.instrument.is_null() {
                 let looked_at = self.group.length() as u64;
                 (*below.instrument).nfiltered1 += (looked_at - passed) as f64;

@@ -2,7 +2,7 @@
 use super::accumulate::{Accumulator, Kept};
 use super::grouping::{self, Groups, Key};
 use super::running::{General, Running, Values};
-use crate::fdw::filter::{Groups as RowGroup, Numbers, ROWS, Rows, members};
+use crate::executor::filter::{Groups as RowGroup, Numbers, ROWS, Rows, members};
 use pgrx::pg_sys;
 
 /// GROUP BY under way.

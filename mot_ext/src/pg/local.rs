@@ -1,0 +1,9 @@
+//! Statics of a process: PostgreSQL's code runs on one thread.
+
+/// A value that only this process's one thread looks at.
+pub struct ProcessLocal<T>(pub T);
+
+// SAFETY: each process runs PostgreSQL's code, and ours that it calls, on one thread.
+unsafe impl<T> Sync for ProcessLocal<T> {}
+// SAFETY: as above.
+unsafe impl<T> Send for ProcessLocal<T> {}
