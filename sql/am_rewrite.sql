@@ -304,6 +304,7 @@ DELETE FROM odd WHERE id = 1;
 REINDEX INDEX odd_n;
 SELECT * FROM odd_state;
 INSERT INTO odd VALUES (4, 6);
+DROP VIEW odd_state;
 DROP TABLE odd;
 DROP TABLESPACE am_rewrite_space;
 DROP SCHEMA am_rewrite CASCADE;

@@ -25,7 +25,7 @@ use crate::reclaim::OldSnapshots;
 use crate::row::{self, Newest, VersionRef};
 use crate::sync::{Ordering, order_unless_broken};
 use crate::table::{Catalog, IndexRef, SlotBatches, TableRef, Walk};
-use crate::transaction::Litter;
+use crate::transaction::{BesideKeys, Litter};
 use std::alloc::Layout;
 use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
@@ -286,22 +286,24 @@ impl Session {
         table.all_indexes().filter_map(kept).collect()
     }
 
-    /// Whether any index that writers of the table maintain has a column that `is_meant`, by its number in the table. True for as long as the
-    /// caller's lock keeps others from making indexes. No lock of a writer does where indexes are
-    /// begun beside writers: there it is true under a pin alone.
-    pub fn has_key_on(
+    /// If no index that writers of the table maintain has a column that `is_meant`, by its number in
+    /// the table: what [`Transaction::update_beside_keys`](crate::Transaction::update_beside_keys)
+    /// wants to know.
+    pub fn beside_keys(
         &self,
         table: TableRef,
         is_meant: impl Fn(u16) -> bool,
-    ) -> Result<bool, EngineError> {
+    ) -> Result<Option<BesideKeys>, EngineError> {
         let _pin = self.local.pin();
+        // Ahead of the list: an index that is not in it yet is told by the number.
+        let beside = BesideKeys::now(table);
         for index in table.all_indexes() {
             let columns = &self.definition(index)?.columns;
             if columns.iter().any(|column| is_meant(column.attnum)) {
-                return Ok(true);
+                return Ok(None);
             }
         }
-        Ok(false)
+        Ok(Some(beside))
     }
 
     fn index_exists(&self, index: IndexRef, clock: &impl Clock) -> bool {

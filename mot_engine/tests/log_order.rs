@@ -259,12 +259,14 @@ fn rows_too_long_for_the_log_are_refused_at_once() {
         refused(work.insert(session, table, &too_long, xid, cid).map(|_| ()));
         let (slot, seen) = work.insert(session, table, &body(row), xid, cid).unwrap();
         let cid = CommandId(2);
+        let beside = session.beside_keys(table, |_| false).unwrap();
+        let beside = beside.expect("no column is meant");
         refused(
             work.update(session, me, table, slot, seen, &too_long, xid, cid)
                 .map(|_| ()),
         );
         refused(
-            work.update_beside_keys(session, me, table, slot, seen, &too_long, xid, cid)
+            work.update_beside_keys(session, me, table, slot, seen, &too_long, xid, cid, beside)
                 .map(|_| ()),
         );
     });

@@ -6,8 +6,8 @@ use mot_engine::key::{
     AttributeLayout, IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_value,
 };
 use mot_engine::{
-    Build, CommandId, Direction, Engine, Entered, FileKey, IndexRef, IndexScan, KeyRange, Newest,
-    RelationKey, Session, Slot, TableRef, Transaction, VersionRef, Written, Xid,
+    BesideKeys, Build, CommandId, Direction, Engine, Entered, FileKey, IndexRef, IndexScan,
+    KeyRange, Newest, RelationKey, Session, Slot, TableRef, Transaction, VersionRef, Written, Xid,
 };
 
 const CID: CommandId = CommandId(1);
@@ -22,6 +22,8 @@ pub const BODY_HEADER_BYTES: usize = 6;
 pub struct Table {
     pub rows: TableRef,
     pub indexes: Vec<IndexRef>,
+    /// Of what is assigned to: no key.
+    pub beside: BesideKeys,
 }
 
 // SAFETY: addresses in the arena, which outlives all threads of the bench.
@@ -160,9 +162,12 @@ impl<'a> Worker<'a> {
                 other => panic!("{other:?}"),
             }
         });
+        let indexes = indexes.collect();
+        let beside = self.session.beside_keys(rows, |_| false).expect("decodes");
         let table = Table {
             rows,
-            indexes: indexes.collect(),
+            indexes,
+            beside: beside.expect("no column is meant"),
         };
         self.commit(&[]);
         table
@@ -337,7 +342,15 @@ impl<'a> Worker<'a> {
                         let written = self
                             .work
                             .update_beside_keys(
-                                session, clock, table.rows, slot, seen, &self.body, self.xid, CID,
+                                session,
+                                clock,
+                                table.rows,
+                                slot,
+                                seen,
+                                &self.body,
+                                self.xid,
+                                CID,
+                                table.beside,
                             )
                             .expect("memory");
                         match written {

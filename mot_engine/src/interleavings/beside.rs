@@ -5,7 +5,9 @@ use super::{Me, Place, body, thread};
 use crate::ids::CommandId;
 use crate::ids::FileKey;
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
-use crate::{Entered, IndexRef, Newest, Problem, Session, Slot, Transaction, Written, Xid};
+use crate::{
+    BesideKeys, Entered, IndexRef, Newest, Problem, Session, Slot, Transaction, Written, Xid,
+};
 use mot_model::{explore, finds, threads};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,8 +73,15 @@ fn end(place: &Place, session: &Session, me: &Me, mut work: Transaction, is_kept
     }
 }
 
-/// Moves the row's key, and keeps that or takes it back.
-fn move_key(place: &Place, session: &Session, slot: Slot, is_kept: bool) {
+/// Moves the row's key, and keeps that or takes it back. `beside`: of a statement that began when no
+/// index had the column.
+fn move_key(
+    place: &Place,
+    session: &Session,
+    slot: Slot,
+    is_kept: bool,
+    beside: Option<BesideKeys>,
+) {
     let me = place.world.begin();
     let mut work = Transaction::new();
     let pin = session.memory().pin();
@@ -80,7 +89,13 @@ fn move_key(place: &Place, session: &Session, slot: Slot, is_kept: bool) {
         panic!("the row is gone");
     };
     let (xid, new) = (Xid(me.xid), tuple(AFTER));
-    let written = work.update(session, &me, place.table, slot, seen, &new, xid, CID);
+    let table = place.table;
+    let written = match beside {
+        None => work.update(session, &me, table, slot, seen, &new, xid, CID),
+        Some(beside) => {
+            work.update_beside_keys(session, &me, table, slot, seen, &new, xid, CID, beside)
+        }
+    };
     let Ok(Written::Done(version)) = written else {
         panic!("{written:?}")
     };
@@ -120,17 +135,19 @@ fn problems(place: &Arc<Place>, session: &Session) -> Vec<Problem> {
     problems
 }
 
-fn beside_a_move(is_kept: bool) {
+fn beside_a_move(is_kept: bool, began_before: bool) {
     let place = Place::new();
     let session = place.join();
     let slot = row(&place, &session);
+    let beside = session.beside_keys(place.table, |_| true).unwrap();
+    let beside = beside.filter(|_| began_before);
     threads(vec![
         thread(&place, |place| {
             build(place, &place.join(), false);
         }),
         thread(&place, move |place| {
             let session = place.join();
-            move_key(place, &session, slot, is_kept);
+            move_key(place, &session, slot, is_kept, beside);
             sweep(place, &session);
         }),
     ]);
@@ -139,11 +156,15 @@ fn beside_a_move(is_kept: bool) {
 }
 
 fn moved() {
-    beside_a_move(true);
+    beside_a_move(true, false);
+}
+
+fn moved_by_an_older_statement() {
+    beside_a_move(true, true);
 }
 
 fn taken_back() {
-    beside_a_move(false);
+    beside_a_move(false, false);
 }
 
 /// Inserts a row, unless its key is taken.
@@ -209,6 +230,8 @@ fn wanted_twice() {
 fn every_version_has_its_entry() {
     explore("beside, a key that moves", 1_500, moved);
     explore("beside, a key that is taken back", 1_500, taken_back);
+    let moved = moved_by_an_older_statement;
+    explore("beside, a key that an older statement moves", 1_500, moved);
 }
 
 #[test]
@@ -229,6 +252,12 @@ mod seen {
     #[test]
     fn looking_at_the_row_again() {
         finds("index builds: looking at the row again", RUNS, taken_back);
+    }
+
+    #[test]
+    fn an_index_that_came() {
+        let step = "updates beside keys: an index that came";
+        finds(step, RUNS, moved_by_an_older_statement);
     }
 
     #[test]

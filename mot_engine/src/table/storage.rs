@@ -88,6 +88,8 @@ pub(crate) struct TableStorage {
     pub(crate) sweepers: AtomicU32,
     pub(crate) counters: TableCounters,
     pub(crate) index_count: AtomicU32,
+    /// How many indexes it ever got: raised behind the word of the new one.
+    pub(crate) indexes_published: AtomicU32,
     pub(crate) indexes: [AtomicU64; INDEXES_PER_TABLE_MAX],
     /// See [`TableRef::keys_settled`]. Written seldom, as what lies beside it.
     pub(crate) keys_settled: sync::AtomicU64,

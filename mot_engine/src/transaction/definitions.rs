@@ -249,6 +249,7 @@ pub(crate) fn publish_index(table: TableRef, index: IndexRef) -> Result<(), Engi
             storage
                 .index_count
                 .fetch_max(position as u32 + 1, Ordering::AcqRel);
+            storage.indexes_published.fetch_add(1, Ordering::AcqRel);
             return Ok(());
         }
     }

@@ -35,7 +35,7 @@ pub use lock::Locked;
 pub use log::Log;
 pub use own_rows::{ALIAS_BITS, Alias, NAMED_BY_ORDINAL, OwnRow};
 pub use prepare::{BareLock, PrepareRefusal, hold_row_lock};
-pub use update::Written;
+pub use update::{BesideKeys, Written};
 
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};

@@ -5,7 +5,7 @@ use super::insert::check_length;
 use super::{Fresh, Kind, Transaction};
 use crate::clock::Clock;
 use crate::errors::EngineError;
-use crate::ids::{CommandId, Ordinal, Slot, Xid};
+use crate::ids::{CommandId, Ordinal, Slot, TableId, Xid};
 use crate::key::{encode_row, encode_row_if_any, key_attributes_unchanged};
 use crate::memory::{Purpose, Urgency};
 use crate::pause::{Point, reach};
@@ -13,6 +13,7 @@ use crate::row::{EMPTY_BODY, Head, LockStrength, MOVED_AWAY_BODY, VersionRef, bl
 use crate::session::Session;
 use crate::sync::is_broken;
 use crate::table::TableRef;
+use std::sync::atomic::Ordering;
 
 /// What became of an update or delete.
 #[derive(Copy, Clone, Eq, PartialEq, Debug)]
@@ -51,8 +52,9 @@ impl Transaction {
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
 
-    /// As `update`, to a state that has the keys of `seen`: no column of any index was assigned to
-    /// ([`Session::has_key_on`]). It needs no new entries.
+    /// As `update`, to a state that differs from `seen` in columns alone that no index had when
+    /// `beside` was made ([`Session::beside_keys`]). Keys are compared only if an index has come
+    /// since.
     #[allow(clippy::too_many_arguments)]
     pub fn update_beside_keys(
         &mut self,
@@ -64,14 +66,16 @@ impl Transaction {
         body: &[u8],
         xid: Xid,
         cid: CommandId,
+        beside: BesideKeys,
     ) -> Result<Written, EngineError> {
         check_length(body)?;
         let _pin = session.local.pin();
-        debug_assert!(matches!(
-            changed_keys(session, table, seen.body(), body),
-            Ok(0)
-        ));
-        let change = Change::to(body, 0, seen, clock);
+        let changed = if beside.is_still(table) {
+            0
+        } else {
+            changed_keys(session, table, seen.body(), body)?
+        };
+        let change = Change::to(body, changed, seen, clock);
         self.put(session, clock, table, slot, seen, change, xid, cid)
     }
 
@@ -268,6 +272,33 @@ impl<'a> Change<'a> {
         let block = session.local.allocate(bytes, Purpose::Rows, self.urgency)?;
         // SAFETY: the block is fresh and large enough.
         Ok(unsafe { VersionRef::write(block, self.body, xid, cid, self.flags) })
+    }
+}
+
+/// That an update assigns to columns alone that no index of the table has, and when that was.
+///
+/// It is asked under the pin under which the new state is published. An index that is begun beside
+/// writers waits for who is pinned after it has raised the number: who still finds the old one has
+/// his state in the row's chain when the index is filled.
+#[derive(Copy, Clone, Eq, PartialEq, Debug)]
+pub struct BesideKeys {
+    table: TableId,
+    published: u32,
+}
+
+impl BesideKeys {
+    /// Of the indexes that the table has now. The caller looks at them, under the same pin.
+    pub(crate) fn now(table: TableRef) -> BesideKeys {
+        BesideKeys {
+            table: table.id(),
+            published: table.storage().indexes_published.load(Ordering::Acquire),
+        }
+    }
+
+    /// Whether it holds of this table as it is now. The caller is pinned.
+    #[inline]
+    fn is_still(self, table: TableRef) -> bool {
+        self == BesideKeys::now(table) || is_broken("updates beside keys: an index that came")
     }
 }
 

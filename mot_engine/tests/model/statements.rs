@@ -119,21 +119,13 @@ impl Test {
                     2 => old.b != new.b,
                     _ => old.c != new.c,
                 };
-                let update = match session.has_key_on(table, is_changed).unwrap() {
-                    true => Transaction::update,
-                    false => Transaction::update_beside_keys,
-                };
-                update(
-                    work,
-                    session,
-                    &clock,
-                    table,
-                    slot,
-                    seen,
-                    body,
-                    Xid(xid),
-                    CommandId(cid),
-                )
+                let (xid, cid) = (Xid(xid), CommandId(cid));
+                match session.beside_keys(table, is_changed).unwrap() {
+                    None => work.update(session, &clock, table, slot, seen, body, xid, cid),
+                    Some(beside) => work.update_beside_keys(
+                        session, &clock, table, slot, seen, body, xid, cid, beside,
+                    ),
+                }
             }
             None => work.delete(session, &clock, table, slot, seen, Xid(xid), CommandId(cid)),
         }

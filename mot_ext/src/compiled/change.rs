@@ -3,6 +3,7 @@ use super::access::Access;
 use super::client::Client;
 use super::frame::{Frame, compile_conditions, compile_values, empty, within};
 use crate::clock::PgSnapshot;
+use crate::fdw::write::or_raise;
 use crate::fdw::{self, Patch, Scan, Target, tuple};
 use crate::pg::interrupts;
 use crate::table_am::view::refuse_older_than_copy;
@@ -67,7 +68,7 @@ impl Change {
                     rechecks: compile_conditions(&access.rechecks),
                     values: Vec::with_capacity(columns.len()),
                     assignments: columns.into_iter().zip(values).collect(),
-                    is_beside_keys: false,
+                    beside_keys: None,
                     patch,
                     old: frame.row_slot(),
                     new: pg_sys::MakeSingleTupleTableSlot(
@@ -85,21 +86,16 @@ impl Change {
         }
     }
 
-    /// Looks whether an index has an assigned column. Whoever makes an index of a foreign table
-    /// changes what a form is valid for, and is kept out while the statement runs. An index of the
-    /// other tables may come beside it (CONCURRENTLY): there the engine compares keys.
+    /// Looks whether an index has an assigned column. One may come beside the statement
+    /// (CONCURRENTLY): then the engine compares keys.
     fn look_at_keys(&mut self) {
         let change = &mut self.change;
-        if !change.target.table.key().is_foreign_table() {
-            change.is_beside_keys = false;
-            return;
-        }
         let is_assigned = |column| {
             let mut assigned = change.assignments.iter();
             assigned.any(|(number, _)| *number == column as i16)
         };
         let Target { session, table, .. } = change.target;
-        change.is_beside_keys = matches!(session.has_key_on(table, is_assigned), Ok(false));
+        change.beside_keys = or_raise(session.beside_keys(table, is_assigned));
     }
 
     pub fn start(&mut self, snapshot: PgSnapshot<'static>) {

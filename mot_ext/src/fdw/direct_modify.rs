@@ -18,7 +18,7 @@ use crate::pg::executor::compute_stored_generated;
 use crate::pg::{self, version};
 #[cfg(debug_assertions)]
 use mot_engine::row::STAMP_BYTES;
-use mot_engine::{CommandId, Slot, VersionRef};
+use mot_engine::{BesideKeys, CommandId, Slot, VersionRef};
 use pgrx::pg_sys;
 
 /// A running direct modification.
@@ -40,8 +40,8 @@ pub struct Change {
     pub assignments: Vec<(i16, Value)>,
     /// What they were evaluated to last.
     pub values: Vec<(pg_sys::Datum, bool)>,
-    /// No index has an assigned column. A claim that others must not be able to make untrue while the statement runs.
-    pub is_beside_keys: bool,
+    /// No index had an assigned column then.
+    pub beside_keys: Option<BesideKeys>,
     /// Makes the new row out of the old one's bytes, where it can.
     pub patch: Option<Patch>,
     /// The old row, of the heap kind.
@@ -197,7 +197,7 @@ pub unsafe fn begin_direct_modify(node: *mut pg_sys::ForeignScanState, flags: st
             rechecks: (*node).fdw_recheck_quals,
             assignments: values.into_iter().zip(assigned).collect(),
             values: Vec::new(),
-            is_beside_keys: false,
+            beside_keys: None,
             patch: None,
             old: (*node).ss.ss_ScanTupleSlot,
             new: pg_sys::ExecInitExtraTupleSlot(
@@ -349,7 +349,7 @@ impl Change {
                         }
                     };
                     self.target
-                        .update(row, seen, body, command, self.is_beside_keys)
+                        .update(row, seen, body, command, self.beside_keys)
                 };
                 match fate {
                     Fate::Done(_) if self.is_delete => return Some(seen),

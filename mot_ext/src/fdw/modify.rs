@@ -284,7 +284,7 @@ pub unsafe fn exec_foreign_update(
             let old = pg_sys::MemoryContextSwitchTo(per_tuple_memory(estate));
             let body = tuple::form(slot);
             let command = state.command(estate);
-            let fate = state.target.update(row, seen, body, command, false);
+            let fate = state.target.update(row, seen, body, command, None);
             pg_sys::MemoryContextSwitchTo(old);
             match fate {
                 Fate::Done(new) => {

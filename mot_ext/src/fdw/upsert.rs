@@ -262,7 +262,7 @@ unsafe fn update_existing(
         modify::check(estate, info, new, false);
         match state
             .target
-            .update(row, version, tuple::form(new), command, false)
+            .update(row, version, tuple::form(new), command, None)
         {
             Fate::Done(version) => {
                 state.show(info, new, row, version);

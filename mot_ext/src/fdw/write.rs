@@ -14,8 +14,8 @@ use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
 use mot_engine::pause::{Point, reach};
 use mot_engine::{
-    CommandId, EngineError, Entered, IndexRef, LockStrength, Locked, Newest, Session, Slot,
-    TableRef, Transaction, VersionRef, Written, Xid,
+    BesideKeys, CommandId, EngineError, Entered, IndexRef, LockStrength, Locked, Newest, Session,
+    Slot, TableRef, Transaction, VersionRef, Written, Xid,
 };
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -211,35 +211,27 @@ impl Target {
         })
     }
 
-    /// Puts a new state on a row whose state `seen` the statement saw. `is_beside_keys`: it differs in columns alone that no index has.
+    /// Puts a new state on a row whose state `seen` the statement saw. `beside_keys`: it differs in columns alone that no index had then.
     pub fn update(
         &self,
         slot: Slot,
         mut seen: VersionRef,
         body: &[u8],
         command: CommandId,
-        is_beside_keys: bool,
+        beside_keys: Option<BesideKeys>,
     ) -> Fate {
         let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Update);
         loop {
             let xid = xact::write_xid();
             let session = self.session;
-            let written = self.attempt(|| {
-                let update = match is_beside_keys {
-                    true => Transaction::update_beside_keys,
-                    false => Transaction::update,
-                };
-                update(
-                    xact::current(),
-                    session,
-                    &PgClock,
-                    self.table,
-                    slot,
-                    seen,
-                    body,
-                    xid,
-                    command,
-                )
+            let (table, transaction) = (self.table, xact::current());
+            let written = self.attempt(|| match beside_keys {
+                None => {
+                    transaction.update(session, &PgClock, table, slot, seen, body, xid, command)
+                }
+                Some(beside) => transaction.update_beside_keys(
+                    session, &PgClock, table, slot, seen, body, xid, command, beside,
+                ),
             });
             if let Written::Done(version) = written {
                 queue.release();
@@ -264,11 +256,8 @@ impl Target {
                 continue;
             }
             // As `heap_update` has it: by the keys that differ. A weaker one could not be held on to where somebody holds the key.
-            let strength = if is_beside_keys {
-                LockStrength::NoKeyUpdate
-            } else {
-                self.attempt(|| Transaction::strength_of_update(session, self.table, seen, body))
-            };
+            let strength =
+                self.attempt(|| Transaction::strength_of_update(session, table, seen, body));
             if self.is_held_by_dead(written, strength) {
                 continue;
             }
