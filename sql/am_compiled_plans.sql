@@ -39,6 +39,35 @@ BEGIN
     RETURN said;
 END $$;
 
+-- Whole keys that are looked up anew for each row: absent, NULL, and longer than any key; forward and backward.
+CREATE FUNCTION keys() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    said text := '';
+    found record;
+    one SCROLL CURSOR (wanted text) FOR SELECT n, name FROM named WHERE name = wanted;
+BEGIN
+    FOR i IN 1..3 LOOP
+        said := said || (SELECT string_agg(coalesce(n.n, -1)::text, ' ' ORDER BY w.at)
+            FROM wanted w LEFT JOIN named n ON n.name = w.name AND n.n >= 0);
+        said := said || (SELECT ' ' || count(*) FROM wanted w JOIN named n ON n.name = w.name AND n.name = w.other);
+        OPEN one('b');
+        FETCH one INTO found;
+        said := said || format(' %s', found.n);
+        FETCH one INTO found;
+        said := said || format(' %s', found.n);
+        FETCH PRIOR FROM one INTO found;
+        said := said || format(' %s', found.n);
+        FETCH PRIOR FROM one INTO found;
+        said := said || format(' %s', found.n);
+        FETCH LAST FROM one INTO found;
+        said := said || format(' %s', found.n);
+        FETCH FIRST FROM one INTO found;
+        said := said || format(' %s, ', found.n);
+        CLOSE one;
+    END LOOP;
+    RETURN said;
+END $$;
+
 CREATE FUNCTION loops() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     said text := '';
@@ -236,6 +265,11 @@ BEGIN
     CREATE TABLE owner (id int PRIMARY KEY, acct int REFERENCES acct DEFERRABLE INITIALLY IMMEDIATE);
     SET mot_test.depth = 9;
     CREATE TABLE loose (id int PRIMARY KEY, head varchar REFERENCES head, n int);
+    CREATE TABLE named (name text PRIMARY KEY, n int);
+    CREATE TABLE wanted (at int PRIMARY KEY, name text, other text);
+    INSERT INTO named VALUES ('a', 1), ('b', 2), ('c', 3), (repeat('x', 800), 4);
+    INSERT INTO wanted VALUES (1, 'b', 'b'), (2, NULL, 'a'), (3, 'zz', 'zz'), (4, repeat('y', 5000), 'a'), (5, repeat('x', 800), 'b'),
+        (6, 'a', NULL), (7, 'b', 'c'), (8, 'c', 'c');
     CREATE TABLE tally (id int PRIMARY KEY, n int);
     INSERT INTO head SELECT g, 'head ' || g FROM generate_series(1, 5) g;
     INSERT INTO line SELECT g, i, 10 * g + i, 't' || 9 - i FROM generate_series(1, 5) g, generate_series(1, 8) i;
@@ -248,14 +282,15 @@ BEGIN
     RETURN NEXT (SELECT string_agg(acct::text, ' ' ORDER BY id) FROM acct);
     RETURN NEXT (SELECT string_agg(owner::text, ' ' ORDER BY id) FROM owner);
     RETURN NEXT casts();
+    RETURN NEXT keys();
     RETURN NEXT counted();
-    DROP TABLE loose, owner, acct, line, head, tally;
+    DROP TABLE named, wanted, loose, owner, acct, line, head, tally;
     RESET default_table_access_method;
 END $$;
 
 CREATE TEMPORARY TABLE told (method text, line int, said text);
-INSERT INTO told SELECT 'mot', * FROM ROWS FROM (generate_series(1, 8), try('mot'));
-INSERT INTO told SELECT 'heap', * FROM ROWS FROM (generate_series(1, 8), try('heap'));
+INSERT INTO told SELECT 'mot', * FROM ROWS FROM (generate_series(1, 9), try('mot'));
+INSERT INTO told SELECT 'heap', * FROM ROWS FROM (generate_series(1, 9), try('heap'));
 SELECT line, said FROM told WHERE method = 'heap' ORDER BY line;
 SELECT m.line, m.said AS mot, h.said AS heap FROM told m JOIN told h USING (line)
     WHERE m.method = 'mot' AND h.method = 'heap' AND m.said IS DISTINCT FROM h.said;
@@ -276,10 +311,31 @@ FETCH BACKWARD 1 FROM c;
 MOVE LAST FROM c;
 FETCH PRIOR FROM c;
 ROLLBACK;
+-- An index is locked as its table is.
+PREPARE change AS UPDATE line SET n = n + 1 WHERE a = 1 AND b = 1;
+PREPARE lock AS SELECT n FROM line WHERE a = 1 AND b = 1 FOR UPDATE;
+PREPARE upsert AS INSERT INTO line VALUES (1, 1, 1) ON CONFLICT (a, b) DO UPDATE SET n = 1;
+PREPARE locks AS SELECT mode FROM pg_locks WHERE relation = 'line_pkey'::regclass AND pid = pg_backend_pid();
+EXECUTE change;
+EXECUTE lock;
+EXECUTE upsert;
+EXECUTE locks;
+BEGIN;
+EXECUTE change;
+EXECUTE locks;
+ROLLBACK;
+BEGIN;
+EXECUTE lock;
+EXECUTE locks;
+ROLLBACK;
+BEGIN;
+EXECUTE upsert;
+EXECUTE locks;
+ROLLBACK;
 -- What is kept, and what is compiled.
 SELECT name, count(*) > 3 AS several FROM pg_backend_memory_contexts
     WHERE name IN ('mot kept plan', 'mot compiled statement') GROUP BY 1 ORDER BY 1;
 DROP TABLE line;
 DROP CAST (varchar AS int);
-DROP FUNCTION reads, loops, total, defined, upserts, to_id, touch, casts, counted, try;
+DROP FUNCTION reads, keys, loops, total, defined, upserts, to_id, touch, casts, counted, try;
 DROP PROCEDURE commits;

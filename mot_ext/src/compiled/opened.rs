@@ -4,7 +4,7 @@
 //! The wrapper's tables have no such counters: their relations stay closed but where core must find
 //! them in use.
 use crate::storage;
-use crate::table_am::{RowCounts, row_deleted, row_inserted, row_updated, scan_begins};
+use crate::table_am::{RowCounts, row_deleted, row_inserted, row_updated};
 use pgrx::pg_sys;
 
 /// A table and the index that is scanned, both open; NULL where there is none.
@@ -63,15 +63,24 @@ impl Opened {
         *self = Opened::NONE;
     }
 
+    /// Nothing is open, but counted where this execution counts. The caller sees to it that it is
+    /// of this transaction, and that no relation has changed since.
+    pub fn counts_alone(counts: RowCounts) -> Opened {
+        Opened {
+            counts,
+            ..Opened::NONE
+        }
+    }
+
+    /// Where rows are counted, until the transaction ends or the relation cache tells of a change.
+    pub fn counts(&self) -> RowCounts {
+        self.counts
+    }
+
     /// Counts a scan that begins.
-    pub unsafe fn count_scan(&self) {
-        let scanned = if self.index.is_null() {
-            self.table
-        } else {
-            self.index
-        };
-        // SAFETY: an open relation.
-        unsafe { scan_begins(scanned) };
+    pub fn count_scan(&self) {
+        // SAFETY: of this transaction, if any.
+        unsafe { self.counts.scan_begins() };
     }
 
     /// Counts rows that the scan has given; after an error, too.

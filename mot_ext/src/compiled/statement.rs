@@ -19,6 +19,7 @@ use crate::clock::PgSnapshot;
 use crate::pg;
 use crate::pg::version;
 use crate::relation;
+use crate::table_am::RowCounts;
 use crate::xact;
 use mot_engine::TableRef;
 use pgrx::pg_sys;
@@ -37,6 +38,9 @@ pub struct Statement {
     /// `relation::generation` of the storage the work knows.
     storage_generation: u64,
     rights: Rights,
+    /// Where its rows are counted, in the transaction and at the `relation::generation` that stand
+    /// before it.
+    counts: Option<((u32, u64), RowCounts)>,
     /// Sends rows past core's receiver; `None` if it cannot send such rows.
     wire: Option<Wire>,
 }
@@ -90,6 +94,7 @@ impl Statement {
                 frame,
                 work,
                 rights: Rights::unknown(),
+                counts: None,
                 wire,
                 storage_generation,
             })
@@ -135,20 +140,34 @@ impl Statement {
                     change.start(PgSnapshot::new((*query).snapshot));
                 }
             }
-            let is_method = self.frame.kind() == Kind::Method;
-            let is_open = is_method || self.frame.calls_functions || may_be_suspended(query);
-            self.frame.opened = match is_open {
-                true => Opened::open(self.frame.relation, self.frame.index),
-                false => Opened::NONE,
-            };
-            if is_method && !matches!(self.work, Work::Insert(_)) {
-                self.frame.opened.count_scan();
-            }
+            self.open(may_be_suspended(query));
             self.frame.queue.start(flags);
             (*query).tupDesc = self.frame.result_type;
             (*query).estate = self.frame.estate;
             (*query).planstate = std::ptr::null_mut();
             true
+        }
+    }
+
+    /// Opens what the execution has to have open, and counts its scan.
+    unsafe fn open(&mut self, may_be_suspended: bool) {
+        let frame = &mut self.frame;
+        let is_method = frame.kind() == Kind::Method;
+        let must_be_open = frame.calls_functions || may_be_suspended;
+        let is_select = matches!(self.work, Work::Select(_));
+        // A SELECT that nobody finds in the midst of itself opens its relations to count alone.
+        let now = (pg::local_transaction(), relation::generation());
+        let known = self.counts.filter(|(then, _)| *then == now && is_select);
+        frame.opened = match known {
+            Some((_, counts)) if !must_be_open => Opened::counts_alone(counts),
+            // SAFETY: the table and the index are locked.
+            _ if is_method || must_be_open => unsafe { Opened::open(frame.relation, frame.index) },
+            _ => Opened::NONE,
+        };
+        if is_method && !matches!(self.work, Work::Insert(_)) {
+            frame.opened.count_scan();
+            let counts = frame.opened.counts();
+            self.counts = counts.is_any().then_some((now, counts));
         }
     }
 

@@ -116,8 +116,7 @@ impl Upsert {
         let command = unsafe { frame.command() };
         let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Insert);
         loop {
-            // SAFETY: the table is open.
-            unsafe { frame.opened.count_scan() };
+            frame.opened.count_scan();
             let (session, table) = (target.session, target.table);
             let probed = xact::current().probe(session, &PgClock, table, Some(self.arbiter), body);
             match or_raise(probed) {

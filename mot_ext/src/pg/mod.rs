@@ -95,6 +95,13 @@ pub fn wal_pages() -> WalPages {
     }
 }
 
+/// The number of this process's transaction among its own; another one has another.
+#[inline]
+pub fn local_transaction() -> u32 {
+    // SAFETY: this process's own PGPROC, which a process that runs statements has.
+    unsafe { *version::local_transaction() }
+}
+
 /// The oldest prepared transaction that replay has left; the next transaction id if there is none. For the end of replay: PostgreSQL itself
 /// asks the same a moment later. May raise.
 pub fn oldest_prepared_xid() -> u32 {

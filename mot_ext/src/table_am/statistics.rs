@@ -93,6 +93,26 @@ impl RowCounts {
         }
     }
 
+    /// Whether there is something to count on.
+    pub fn is_any(&self) -> bool {
+        !self.table.is_null() || !self.index.is_null()
+    }
+
+    /// Counts a scan that begins.
+    ///
+    /// # Safety
+    /// In the transaction in which the relations were open.
+    pub unsafe fn scan_begins(&self) {
+        let scanned = match self.index.is_null() {
+            true => self.table,
+            false => self.index,
+        };
+        // SAFETY: the caller's transaction goes on.
+        if let Some(counters) = unsafe { scanned.as_mut() } {
+            version::count_scan(counters);
+        }
+    }
+
     /// Counts rows that were found.
     ///
     /// # Safety
