@@ -160,10 +160,12 @@ BEGIN
     RETURN NEXT regexp_replace(regexp_replace(line, '(rows=\d+)\.00', '\1'), ',\s*"Disabled": false', '', 'g');
   END LOOP;
 END $$;
+SET enable_indexscan = off;
 EXPLAIN (COSTS OFF) SELECT count(*), sum(b), min(c) FROM m WHERE b % 10 = 3;
 EXPLAIN (COSTS OFF, VERBOSE) SELECT sum(b) + 1, avg(m) * 2, count(*) FILTER (WHERE e), 'x' FROM m WHERE id BETWEEN 5 AND 9 HAVING max(b) > 1;
 SELECT plan('SELECT count(*), sum(b) FROM m', 'COSTS OFF, FORMAT json');
 SELECT plan('SELECT count(b) FROM m WHERE id <= 200 AND t = ''ab'' AND f >= 0', 'COSTS OFF, ANALYZE, BUFFERS OFF, TIMING OFF, SUMMARY OFF');
+RESET enable_indexscan;
 -- Core's plans of these are not the same in all versions.
 CREATE FUNCTION plan_of(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$ BEGIN RETURN QUERY EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || statement; END $$;
 SELECT bool_or(line LIKE '%Aggregates:%') AS inside FROM plan_of($$SELECT max(id) FROM m$$) line;

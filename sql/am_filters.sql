@@ -129,11 +129,18 @@ SELECT count(*) FROM fl WHERE a = 1 AND id + 2147483500 > 0;
 SELECT count(*) FROM fl WHERE a = 1 AND length(t) = 7;
 SELECT count(*) FROM fl WHERE a = 1 AND id IN (SELECT 6);
 
--- what EXPLAIN counts
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM fl WHERE a % 5 = 3;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM fl WHERE a = 3 AND length(t) = 7;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM fl WHERE id > 50 AND t LIKE '%1%' ORDER BY id DESC LIMIT 3;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM fl WHERE a = 3 AND a = 4;
+-- what EXPLAIN counts, without what versions of the server write differently
+CREATE FUNCTION plan_of(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE line text;
+BEGIN
+  FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, BUFFERS OFF, TIMING OFF, SUMMARY OFF) ' || statement LOOP
+    CONTINUE WHEN line ~ 'Index Searches:';
+    RETURN NEXT regexp_replace(line, '(rows=\d+)\.00', '\1');
+  END LOOP;
+END $$;
+SELECT plan_of($$SELECT id FROM fl WHERE a % 5 = 3$$);
+SELECT plan_of($$SELECT id FROM fl WHERE a = 3 AND length(t) = 7$$);
+SELECT plan_of($$SELECT id FROM fl WHERE id > 50 AND t LIKE '%1%' ORDER BY id DESC LIMIT 3$$);
 
 -- parameters: of the client, of a function, of a join, of subqueries
 SET plan_cache_mode = force_generic_plan;
@@ -388,7 +395,8 @@ CREATE TABLE changing (id int, k int) USING mot;
 INSERT INTO changing SELECT n, n % 4 FROM generate_series(1, 40) n;
 CREATE FUNCTION changed() RETURNS SETOF changing LANGUAGE sql AS $$ ALTER TABLE changing SET ACCESS METHOD heap; SELECT * FROM changing WHERE k = 3 AND id > 30 $$;
 CREATE FUNCTION changed_sum() RETURNS SETOF bigint LANGUAGE sql AS $$ ALTER TABLE changing SET ACCESS METHOD heap; SELECT count(*) FROM changing WHERE k = 3 AND id > 30 $$;
-SELECT changed_sum();
+-- (planned at its turn since 18)
+SELECT fl_answer('SELECT changed_sum()') ~ '^(3|55000 table "changing" got another access method)' AS is_right;
 SELECT * FROM changed();
 SELECT * FROM changing WHERE k = 3 AND id > 30;
 ALTER TABLE changing SET ACCESS METHOD mot;
@@ -407,9 +415,9 @@ SELECT n, (SELECT sum(id + n) FROM counted WHERE k = n) FROM generate_series(1, 
 SELECT n, (SELECT sum(id + n) FROM counted_heap WHERE k = n) FROM generate_series(1, 3) n;
 SELECT pg_stat_force_next_flush();
 SELECT relname, seq_scan, seq_tup_read FROM pg_stat_user_tables WHERE schemaname = 'am_filters' AND relname LIKE 'counted%' ORDER BY 1;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM counted WHERE k = 3 LIMIT 2;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM counted_heap WHERE k = 3 LIMIT 2;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT count(*) FROM counted WHERE k = 3 AND id / k > 100;
+SELECT plan_of($$SELECT id FROM counted WHERE k = 3 LIMIT 2$$);
+SELECT plan_of($$SELECT id FROM counted_heap WHERE k = 3 LIMIT 2$$);
+SELECT plan_of($$SELECT count(*) FROM counted WHERE k = 3 AND id / k > 100$$);
 
 -- SERIALIZABLE transactions look at rows one by one
 BEGIN ISOLATION LEVEL SERIALIZABLE;
@@ -441,7 +449,7 @@ BEGIN;
 UPDATE large SET k = 7 WHERE k = 8;
 SELECT count(DISTINCT id), sum(length(t)) FROM large WHERE k = 7;
 ROLLBACK;
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM large WHERE k = 200;
+SELECT plan_of($$SELECT id FROM large WHERE k = 200$$);
 -- a division by zero in a worker
 SELECT count(DISTINCT id) FROM large WHERE t < 'm' AND 10 / (id - 29999) > 0;
 RESET ALL;

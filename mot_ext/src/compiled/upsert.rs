@@ -207,7 +207,7 @@ impl Update {
                 rechecks: std::ptr::null_mut(),
                 values: Vec::with_capacity(columns.len()),
                 assignments: columns.into_iter().zip(compile_values(&values)).collect(),
-                is_beside_keys: false,
+                beside_keys: None,
                 patch,
                 old: frame.row_slot(),
                 new: pg_sys::MakeSingleTupleTableSlot(

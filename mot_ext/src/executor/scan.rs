@@ -9,11 +9,13 @@
 //!   scan, ids and system columns.
 //! - They are looked at by the group where the scan gives groups, and else one by one: in a
 //!   SERIALIZABLE transaction, backward, and where a scan may outlive a savepoint.
-//! - A plan that is older than ALTER TABLE ... SET ACCESS METHOD, as a SQL function's can be, meets a
-//!   table that is none of ours. Then the node is SeqScan without more.
+//! - A plan that is older than ALTER TABLE ... SET ACCESS METHOD, as a SQL function's can be, meets
+//!   a table that is none of ours. Then the node is SeqScan without more.
 //! - What EXPLAIN and the statistics count is counted when a row is given, not when its group is
 //!   read: a LIMIT may want no more.
-use super::aggregate::RowSource;
+mod shared;
+mod source;
+
 use super::expressions::clear;
 use super::filter::{Filter, Group, Rows, Verdict};
 use crate::pg::executor::exec_scan;
@@ -22,10 +24,9 @@ use crate::pg::local::ProcessLocal;
 use crate::pg::{interrupts, version};
 use crate::storage;
 use crate::table_am::{self, scan, slot};
-use mot_engine::{Slot, VersionRef};
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys;
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_int};
 use std::sync::LazyLock;
 
 /// The node's name, in EXPLAIN and for parallel workers.
@@ -46,10 +47,10 @@ static EXECUTION: LazyLock<ProcessLocal<pg_sys::CustomExecMethods>> = LazyLock::
         ExecCustomScan: Some(execute),
         EndCustomScan: Some(guarded!(end(node))),
         ReScanCustomScan: Some(guarded!(rescan(node))),
-        EstimateDSMCustomScan: Some(guarded!(estimate_shared(node, context))),
-        InitializeDSMCustomScan: Some(guarded!(initialize_shared(node, context, shared))),
-        ReInitializeDSMCustomScan: Some(guarded!(reinitialize_shared(node, context, shared))),
-        InitializeWorkerCustomScan: Some(guarded!(join_shared(node, contents, shared))),
+        EstimateDSMCustomScan: Some(guarded!(shared::estimate(node, context))),
+        InitializeDSMCustomScan: Some(guarded!(shared::initialize(node, context, shared))),
+        ReInitializeDSMCustomScan: Some(guarded!(shared::reinitialize(node, context, shared))),
+        InitializeWorkerCustomScan: Some(guarded!(shared::join(node, contents, shared))),
         ..Default::default()
     })
 });
@@ -184,8 +185,8 @@ impl FilteredScan {
             return;
         }
         let node = self.node;
-        // SAFETY: a node that runs; its relation is open, and the query's snapshot registered, until
-        // its end.
+        // SAFETY: a node that runs; its relation is open, and the query's snapshot registered,
+        // until its end.
         unsafe {
             let context = (*(*node).ps.state).es_query_cxt;
             let old = pg_sys::MemoryContextSwitchTo(context);
@@ -274,7 +275,8 @@ impl FilteredScan {
         }
     }
 
-    /// Puts the next row in a direction into the slot, looked up alone; an empty slot: there is none.
+    /// Puts the next row in a direction into the slot, looked up alone; an empty slot: there is
+    /// none.
     unsafe fn next_alone(&mut self, direction: pg_sys::ScanDirection::Type) {
         let node = self.node;
         self.forget();
@@ -337,44 +339,6 @@ impl FilteredScan {
     }
 }
 
-impl RowSource for FilteredScan {
-    unsafe fn fill(&mut self, group: &mut Group, _context: *mut pg_sys::ExprContext) -> bool {
-        group.clear();
-        // SAFETY: a node that runs; its scan's snapshot keeps the rows.
-        let is_more = unsafe {
-            self.begin();
-            let rows = scan::state(self.rows);
-            match rows.gives_groups() {
-                true => rows.next_group(|row, version| group.push(row, version)),
-                false => loop {
-                    match rows.next() {
-                        Some((row, version)) => group.push(row, version),
-                        None => break false,
-                    }
-                    if group.is_full() {
-                        break true;
-                    }
-                },
-            }
-        };
-        // SAFETY: the node's open relation.
-        unsafe {
-            let (relation, read) = ((*self.node).ss_currentRelation, group.length() as i64);
-            table_am::rows_read(relation, read);
-        }
-        is_more
-    }
-
-    unsafe fn show(&mut self, slot: *mut pg_sys::TupleTableSlot, row: Slot, version: VersionRef) {
-        // SAFETY: the caller's; the scan has begun.
-        unsafe { scan::state(self.rows).show(slot, row, version) }
-    }
-
-    fn filter(&self) -> Option<&Filter> {
-        self.filter.as_ref()
-    }
-}
-
 /// Counts rows that the filter has dropped where EXPLAIN looks for those that core drops.
 #[inline]
 unsafe fn count_dropped(node: *mut pg_sys::ScanState, rows: usize) {
@@ -413,57 +377,5 @@ unsafe fn rescan(node: *mut pg_sys::CustomScanState) {
             pg_sys::table_rescan(running.rows, std::ptr::null_mut());
         }
         pg_sys::ExecScanReScan(&raw mut (*node).ss);
-    }
-}
-
-/// `EstimateDSMCustomScan`.
-unsafe fn estimate_shared(
-    node: *mut pg_sys::CustomScanState,
-    _context: *mut pg_sys::ParallelContext,
-) -> pg_sys::Size {
-    // SAFETY: as core calls it.
-    unsafe {
-        let snapshot = (*(*node).ss.ps.state).es_snapshot;
-        pg_sys::table_parallelscan_estimate((*node).ss.ss_currentRelation, snapshot)
-    }
-}
-
-/// `InitializeDSMCustomScan`: the leader begins, before it launches workers.
-unsafe fn initialize_shared(
-    node: *mut pg_sys::CustomScanState,
-    _context: *mut pg_sys::ParallelContext,
-    shared: *mut c_void,
-) {
-    // SAFETY: as core calls it, with memory as large as was asked for.
-    unsafe {
-        let relation = (*node).ss.ss_currentRelation;
-        let snapshot = (*(*node).ss.ps.state).es_snapshot;
-        pg_sys::table_parallelscan_initialize(relation, shared.cast(), snapshot);
-        state(node.cast()).rows = pg_sys::table_beginscan_parallel(relation, shared.cast());
-    }
-}
-
-/// `ReInitializeDSMCustomScan`: the leader begins again, when all workers have ended.
-unsafe fn reinitialize_shared(
-    node: *mut pg_sys::CustomScanState,
-    _context: *mut pg_sys::ParallelContext,
-    shared: *mut c_void,
-) {
-    // SAFETY: as core calls it, with what was initialized.
-    unsafe {
-        pg_sys::table_parallelscan_reinitialize((*node).ss.ss_currentRelation, shared.cast());
-    }
-}
-
-/// `InitializeWorkerCustomScan`: a worker joins.
-unsafe fn join_shared(
-    node: *mut pg_sys::CustomScanState,
-    _contents: *mut pg_sys::shm_toc,
-    shared: *mut c_void,
-) {
-    // SAFETY: as core calls it, with what the leader has initialized.
-    unsafe {
-        let relation = (*node).ss.ss_currentRelation;
-        state(node.cast()).rows = pg_sys::table_beginscan_parallel(relation, shared.cast());
     }
 }

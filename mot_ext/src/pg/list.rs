@@ -44,7 +44,8 @@ pub unsafe fn cells<'a, T>(list: *const pg_sys::List) -> &'a [*mut T] {
     if list.is_null() {
         return &[];
     }
-    // SAFETY: a pointer list has `length` cells, each of a pointer's size with the pointer at its beginning.
+    // SAFETY: a pointer list has `length` cells, each of a pointer's size with the pointer at its
+    // beginning.
     unsafe {
         let first = (*list).elements.cast::<*mut T>();
         std::slice::from_raw_parts(first, (*list).length as usize)

@@ -1,7 +1,9 @@
-//! Aggregates inside a scan of all rows (`executor/aggregate/custom.rs`), beside core's Agg over such a scan.
+//! Aggregates inside a scan of all rows (`executor/aggregate/custom.rs`), beside core's Agg over
+//! such a scan.
 //!
-//! Offered for all rows of a table, or those that conditions let pass of which the filter can do the first. For parallel
-//! workers each adds up by itself what it reads, and core's nodes above add those up.
+//! Offered for all rows of a table, or those that conditions let pass of which the filter can do
+//! the first. Each parallel worker adds up by itself what it reads, and core's nodes above add those
+//! up.
 use super::aggregate::{cost, groups, is_of_whole_table, targets};
 use super::filtered_scan::{self, Filtering};
 use super::workers;
@@ -88,7 +90,8 @@ pub unsafe extern "C-unwind" fn offer(
     }
 }
 
-/// Offers aggregates that workers and leader compute by themselves, below core's nodes that put them together.
+/// Offers aggregates that workers and leader compute by themselves, below core's nodes that put
+/// them together.
 unsafe fn offer_to_workers(
     root: *mut pg_sys::PlannerInfo,
     input: *mut pg_sys::RelOptInfo,
@@ -96,7 +99,8 @@ unsafe fn offer_to_workers(
     extra: *mut pg_sys::GroupPathExtraData,
     filtering: &Filtering,
 ) {
-    // SAFETY: the planner's own structures. Core has made the relation of parts where it has looked for paths of its own.
+    // SAFETY: the planner's own structures. Core has made the relation of parts where it has looked
+    // for paths of its own.
     unsafe {
         let can_be_parts = (*extra).flags as u32 & pg_sys::GROUPING_CAN_PARTIAL_AGG != 0;
         if !can_be_parts || !(*extra).partial_costs_set || !(*output).consider_parallel {

@@ -1,10 +1,10 @@
 //! Scans of all rows whose conditions are evaluated where the rows lie (`executor/scan.rs`), beside
 //! core's SeqScan.
 //!
-//! Both cost nothing for pages that are none. A row that the filter drops is never put into a slot and taken
-//! apart there, and the filter's conditions take a part of what core's take. A row that it lets pass costs what
-//! core's costs; if there are conditions that the filter cannot do, core evaluates all of them again. So where
-//! few rows are dropped by conditions of which not all are the filter's, core's scan is the cheaper one.
+//! Both cost for pages what core says. A row that the filter drops is never put into a slot and
+//! taken apart there, and the filter's conditions take a part of what core's take. A row that it
+//! lets pass costs what core's costs. If there are conditions that the filter cannot do, core
+//! evaluates all of them again. So where the filter's part drops few rows, core's scan is cheaper.
 use super::workers;
 use crate::executor::filter::Compiler;
 use crate::executor::scan::METHODS;
@@ -22,8 +22,8 @@ use std::sync::LazyLock;
 const IN_PLACE: f64 = 0.4;
 /// Of what conditions cost core: what they cost the filter.
 const FILTERED: f64 = 0.25;
-/// Up to so many `cpu_operator_cost`s core takes a leakproof condition for one that may come first, whatever a
-/// security barrier says.
+/// Up to so many `cpu_operator_cost`s core takes a leakproof condition for one that may come first,
+/// whatever a security barrier says.
 const CHEAP_LEAKPROOF: f64 = 10.0;
 static PATHS: LazyLock<ProcessLocal<pg_sys::CustomPathMethods>> = LazyLock::new(|| {
     ProcessLocal(pg_sys::CustomPathMethods {

@@ -1,5 +1,5 @@
-//! What the planner is offered for memory-optimized tables beyond core's own paths: README.md of the
-//! executor.
+//! What the planner is offered for memory-optimized tables beyond core's own paths: README.md of
+//! the executor.
 //!
 //! Costs are core's, in its unit and by its settings. Core's own SeqScan is always there, too.
 pub mod aggregate;

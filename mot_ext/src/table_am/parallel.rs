@@ -1,8 +1,10 @@
 //! Scans of all rows that parallel workers share: the engine's counter lies behind core's
 //! descriptor.
+use crate::fdw::serializable::{self, Reader};
 use crate::pg::version::table_am as version;
 use crate::storage;
 use mot_engine::SharedRowScan;
+use mot_engine::pause::{Point, reach};
 use pgrx::pg_sys;
 
 /// Where the counter lies in core's shared memory.
@@ -35,7 +37,13 @@ pub unsafe fn initialize(
         version::describe_parallel(descriptor, relation);
         let counter = descriptor.cast::<u8>().add(OFFSET).cast::<SharedRowScan>();
         counter.write(SharedRowScan::default());
+        // A row that comes before it is settled which are read is read; one that comes later meets
+        // the lock.
+        if serializable::is_on() {
+            Reader::new((*relation).rd_id, pg_sys::GetActiveSnapshot()).begin_all();
+        }
         (*counter).begin(storage::table(relation));
+        reach(Point::ScanBeforeSharing);
         estimate(relation)
     }
 }

@@ -139,7 +139,8 @@ unsafe fn end(node: *mut pg_sys::CustomScanState) {
     }
 }
 
-/// `ReScanCustomScan`. The scan below begins anew when it is asked for rows if a parameter of its changed, and else here.
+/// `ReScanCustomScan`. The scan below begins anew when it is asked for rows if a parameter of its
+/// changed, and else here.
 unsafe fn rescan(node: *mut pg_sys::CustomScanState) {
     // SAFETY: as core calls it, for a node that runs.
     unsafe {
