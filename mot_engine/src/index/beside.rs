@@ -187,9 +187,16 @@ impl<C: Clock> Filler<'_, C> {
         for number in 0..self.keys.len() {
             self.enter(slot, number)?;
         }
-        let may_have_gone = !is_alone || !anchor.head().same_chain(before);
+        // Under the latch under which versions are taken out: who did so before is seen to have, and
+        // who does so behind finds the entry, even in a tree that was empty.
+        let after = if is_broken("index builds: the latch of the second look") {
+            anchor.head()
+        } else {
+            anchor.latch().head
+        };
+        let may_have_gone = !is_alone || !after.same_chain(before);
         if may_have_gone && !is_broken("index builds: looking at the row again") {
-            self.remove_gone(slot, anchor)?;
+            self.remove_gone(slot, after)?;
         }
         Ok(())
     }
@@ -296,11 +303,11 @@ impl<C: Clock> Filler<'_, C> {
         Ok(())
     }
 
-    /// Removes the entries again of keys that no version of the row has any more.
-    fn remove_gone(&mut self, slot: Slot, anchor: &Anchor) -> Result<(), EngineError> {
+    /// Removes the entries again of keys that no version of the row has any more, as of a second
+    /// look at its head. Who takes one of these versions out finds its entry.
+    fn remove_gone(&mut self, slot: Slot, after: Head) -> Result<(), EngineError> {
         let definition = self.session.definition(self.index)?;
-        // Read behind the entries: who takes one of these versions out finds its entry.
-        let left = RemainingKeys::of(anchor.head(), definition);
+        let left = RemainingKeys::of(after, definition);
         for number in 0..self.keys.len() {
             let key = self.keys[number].bytes.as_slice();
             let is_left = match &left {
