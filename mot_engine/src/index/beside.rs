@@ -158,6 +158,14 @@ impl RowKey {
     }
 }
 
+/// What a walk along a chain met, beside its keys.
+struct Collected {
+    /// Some version has no key.
+    has_keyless: bool,
+    /// Nothing lies below the first version.
+    is_alone: bool,
+}
+
 struct Filler<'a, C> {
     session: &'a Session,
     clock: &'a C,
@@ -174,12 +182,13 @@ impl<C: Clock> Filler<'_, C> {
     /// Enters the keys of a row. The caller is pinned.
     fn row(&mut self, slot: Slot, anchor: &Anchor) -> Result<(), EngineError> {
         let before = anchor.head();
-        let has_keyless = self.collect(before)?;
+        let Collected {
+            has_keyless,
+            is_alone,
+        } = self.collect(before)?;
         if self.keys.is_empty() {
             return Ok(());
         }
-        let only = before.version();
-        let is_alone = only.is_some_and(|only| only.next().is_none());
         let has_moved = self.keys.len() > 1 || has_keyless;
         if has_moved && !is_broken("index builds: saying that keys have moved") {
             self.mark_moved(slot, anchor);
@@ -187,23 +196,33 @@ impl<C: Clock> Filler<'_, C> {
         for number in 0..self.keys.len() {
             self.enter(slot, number)?;
         }
-        let may_have_gone = !is_alone || !anchor.head().same_chain(before);
+        // Under the latch under which versions are taken out: who did so before is seen to have, and
+        // who does so behind finds the entry, even in a tree that was empty.
+        let after = if is_broken("index builds: the latch of the second look") {
+            anchor.head()
+        } else {
+            anchor.latch().head
+        };
+        let may_have_gone = !is_alone || !after.same_chain(before);
         if may_have_gone && !is_broken("index builds: looking at the row again") {
-            self.remove_gone(slot, anchor)?;
+            self.remove_gone(slot, after)?;
         }
         Ok(())
     }
 
-    /// Collects the different keys of a chain. True: some version has none. A version that may be
-    /// the row's after all that runs must have one. Of one that only older snapshots see, the
-    /// index remembers that it has none.
-    fn collect(&mut self, head: Head) -> Result<bool, EngineError> {
+    /// Collects the different keys of a chain. A version that may be the row's after all that runs
+    /// must have one. Of one that only older snapshots see, the index remembers that it has none.
+    fn collect(&mut self, head: Head) -> Result<Collected, EngineError> {
         self.keys.clear();
         let mut has_keyless = false;
+        let mut versions = 0;
         let mut may_be_current = true;
         let mut may_be_seen = true;
         let chain = std::iter::successors(head.version(), VersionRef::next);
-        for version in chain.filter(|version| !version.is_lock()) {
+        for version in chain.inspect(|_| versions += 1) {
+            if version.is_lock() {
+                continue;
+            }
             let verdict = judge_maker(version, self.clock);
             if verdict == Judged::Aborted {
                 continue;
@@ -244,7 +263,12 @@ impl<C: Clock> Filler<'_, C> {
         // time.
         self.keys.sort_unstable_by(RowKey::order);
         self.keys.dedup_by(|one, other| one.is(other));
-        Ok(has_keyless)
+        // Told by this walk: what lies below the first version may go at any time.
+        let is_alone = versions == 1;
+        Ok(Collected {
+            has_keyless,
+            is_alone,
+        })
     }
 
     /// From now on scans of the row compare keys, and whoever takes a version out removes its
@@ -296,11 +320,11 @@ impl<C: Clock> Filler<'_, C> {
         Ok(())
     }
 
-    /// Removes the entries again of keys that no version of the row has any more.
-    fn remove_gone(&mut self, slot: Slot, anchor: &Anchor) -> Result<(), EngineError> {
+    /// Removes the entries again of keys that no version of the row has any more, as of a second
+    /// look at its head. Who takes one of these versions out finds its entry.
+    fn remove_gone(&mut self, slot: Slot, after: Head) -> Result<(), EngineError> {
         let definition = self.session.definition(self.index)?;
-        // Read behind the entries: who takes one of these versions out finds its entry.
-        let left = RemainingKeys::of(anchor.head(), definition);
+        let left = RemainingKeys::of(after, definition);
         for number in 0..self.keys.len() {
             let key = self.keys[number].bytes.as_slice();
             let is_left = match &left {

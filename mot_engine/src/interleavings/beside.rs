@@ -255,6 +255,12 @@ mod seen {
     }
 
     #[test]
+    fn the_latch_of_the_second_look() {
+        let step = "index builds: the latch of the second look";
+        finds(step, RUNS, moved_by_an_older_statement);
+    }
+
+    #[test]
     fn an_index_that_came() {
         let step = "updates beside keys: an index that came";
         finds(step, RUNS, moved_by_an_older_statement);

@@ -211,7 +211,8 @@ impl Target {
         })
     }
 
-    /// Puts a new state on a row whose state `seen` the statement saw. `beside_keys`: it differs in columns alone that no index had then.
+    /// Puts a new state on a row whose state `seen` the statement saw. `beside_keys`: it differs in
+    /// columns alone that no index had then.
     pub fn update(
         &self,
         slot: Slot,

@@ -180,9 +180,9 @@ pub unsafe fn validate_index(heap: pg_sys::Relation, index: pg_sys::Relation) {
         unsafe { violated(heap, index, storage, slots[1]) }
     }
     if made.has_left_out() {
-        // Core waits for snapshots from before its own alone; and a standby's are none of those. When
-        // core marks the index as valid, its row in the catalog is younger than all that see such
-        // a state.
+        // Core waits for snapshots from before its own alone, and for none of a standby. When it
+        // marks the index as valid, the index's row in the catalog is younger than every snapshot
+        // that sees such a state.
         // SAFETY: the index's row in the catalog is there, and locked with the index.
         unsafe { keep_from_older((*index).rd_id) };
     }
