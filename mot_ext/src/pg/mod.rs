@@ -48,6 +48,13 @@ unsafe extern "C" {
     /// Reads one field of the current transaction state; raises nothing.
     #[link_name = "IsInParallelMode"]
     fn in_parallel_mode() -> bool;
+    /// Reads a variable of this process; raises nothing.
+    #[link_name = "ActiveSnapshotSet"]
+    fn is_snapshot_active() -> bool;
+    /// Reads the top of this process's stack, which the caller knows not to be empty; raises
+    /// nothing.
+    #[link_name = "GetActiveSnapshot"]
+    fn get_active_snapshot() -> pg_sys::Snapshot;
     /// Counts up a local counter; raises nothing.
     #[link_name = "GetNextLocalTransactionId"]
     fn get_next_local_transaction_id() -> u32;
@@ -173,6 +180,18 @@ pub fn top_full_xid_if_any() -> Option<u64> {
     // SAFETY: never raises; reads process-local state only.
     let xid = unsafe { get_top_full_xid_if_any() };
     (xid.value != 0).then_some(xid.value)
+}
+
+/// The active snapshot; NULL if there is none.
+#[inline]
+pub fn active_snapshot() -> pg_sys::Snapshot {
+    // SAFETY: never raises; reads process-local state only, a snapshot only where there is one.
+    unsafe {
+        match is_snapshot_active() {
+            true => get_active_snapshot(),
+            false => std::ptr::null_mut(),
+        }
+    }
 }
 
 /// Nesting depth of the current subtransaction; 1 is the top transaction.

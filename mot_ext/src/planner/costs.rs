@@ -10,9 +10,12 @@
 //! - the number of parallel workers, which is found here by the true number of pages;
 //! - samples (TABLESAMPLE), whose methods take a share of the pages.
 //!
-//! A table of which VACUUM and ANALYZE have told nothing yet keeps the few pages that its estimate
-//! has at least (`table_am::relation`): a plan of a new table that is kept reads by keys.
-use crate::table_am::relation::PAGES_OF_A_NEW_TABLE;
+//! A table of which VACUUM and ANALYZE have told nothing yet counts as ten pages of rows at least, as
+//! a heap table does: a plan of a new table that is kept is to be good when the table has grown. It
+//! also reads by keys, and a SERIALIZABLE transaction then locks what it reads and not the table.
+use crate::pg::list::cells;
+use crate::storage;
+use crate::table_am::relation::row_bytes;
 use pgrx::pg_sys;
 
 /// Takes the pages of a memory-optimized table out of its description.
@@ -35,10 +38,14 @@ pub unsafe fn forget_pages(
             let most = pg_sys::max_parallel_workers_per_gather;
             (*rel).rel_parallel_workers = pg_sys::compute_parallel_worker(rel, pages, -1.0, most);
         }
-        let is_new = (*(*relation).rd_rel).reltuples < 0.0;
-        (*rel).pages = match is_new {
-            true => (*rel).pages.min(PAGES_OF_A_NEW_TABLE),
-            false => 0,
-        };
+        if (*(*relation).rd_rel).reltuples < 0.0 {
+            let bytes = f64::from((*rel).pages) * f64::from(pg_sys::BLCKSZ);
+            let rows = bytes / row_bytes(storage::table(relation)) as f64;
+            (*rel).tuples = (*rel).tuples.max(rows.floor());
+            for index in cells::<pg_sys::IndexOptInfo>((*rel).indexlist) {
+                (**index).tuples = (*rel).tuples;
+            }
+        }
+        (*rel).pages = 0;
     }
 }

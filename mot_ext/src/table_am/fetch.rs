@@ -193,7 +193,7 @@ pub unsafe fn row_version(
             SNAPSHOT_MVCC | SNAPSHOT_SELF => View::new(relation_oid, table, snapshot)
                 .visible(session, table, name.row)
                 .filter(|version| tid::same(tid::of(table, name.row, *version), *tid)),
-            _ => resolve::named(relation, name, snapshot),
+            _ => resolve::named(table, name, snapshot),
         };
         let Some(version) = version else {
             return false;

@@ -201,9 +201,8 @@ pub unsafe fn estimate_size(
 }
 
 /// Pages of a table at least, as core's own estimate has it, until VACUUM or ANALYZE has told
-/// pg_class: a plan of a new table that is kept is to be good when the table has grown. It also
-/// reads by keys, and a SERIALIZABLE transaction then locks what it reads and not the table.
-pub const PAGES_OF_A_NEW_TABLE: pg_sys::BlockNumber = 10;
+/// pg_class (`planner::costs`).
+const PAGES_OF_A_NEW_TABLE: pg_sys::BlockNumber = 10;
 
 /// Bytes of a row of a table of which nothing is known yet.
 const ROW_BYTES_GUESSED: u64 = 64;

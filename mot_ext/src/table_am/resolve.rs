@@ -1,8 +1,8 @@
 //! Which version a tuple id names to who asks (README, "Tuple ids").
 use super::tid::{self, Name, State};
 use crate::clock::{PgClock, PgSnapshot};
-use crate::{errors, session, storage, xact};
-use mot_engine::{Slot, StateAt, VersionRef};
+use crate::{errors, pg, session, storage, xact};
+use mot_engine::{Slot, StateAt, TableRef, VersionRef};
 use pgrx::pg_sys::{self, SnapshotType::SNAPSHOT_MVCC};
 
 /// The MVCC snapshots by which an id may have been read: the one given, by which it was read,
@@ -14,10 +14,7 @@ unsafe fn readings(snapshot: pg_sys::Snapshot) -> [Option<PgSnapshot<'static>>; 
             let is_mvcc = !snapshot.is_null() && (*snapshot).snapshot_type == SNAPSHOT_MVCC;
             is_mvcc.then(|| PgSnapshot::new(snapshot))
         };
-        let active = match pg_sys::ActiveSnapshotSet() {
-            true => pg_sys::GetActiveSnapshot(),
-            false => std::ptr::null_mut(),
-        };
+        let active = pg::active_snapshot();
         let active = (active != snapshot).then_some(active).and_then(reading);
         [reading(snapshot), active]
     }
@@ -29,20 +26,15 @@ unsafe fn readings(snapshot: pg_sys::Snapshot) -> [Option<PgSnapshot<'static>>; 
 /// The statement's snapshot keeps it, or the transaction that made, replaced or locked it.
 ///
 /// # Safety
-/// The relation is an open table; the snapshot is NULL or valid, and registered or active if it is
-/// an MVCC snapshot.
-pub unsafe fn named(
-    relation: pg_sys::Relation,
-    name: Name,
-    snapshot: pg_sys::Snapshot,
-) -> Option<VersionRef> {
+/// The snapshot is NULL or valid, and registered or active if it is an MVCC snapshot.
+pub unsafe fn named(table: TableRef, name: Name, snapshot: pg_sys::Snapshot) -> Option<VersionRef> {
     let ordinal = match name.state {
         State::Ordinal(ordinal) => ordinal,
         State::Own(version) => return Some(version),
     };
     // SAFETY: the caller's.
     let readings = unsafe { readings(snapshot) };
-    let (session, table) = (session::session(), storage::table(relation));
+    let session = session::session();
     let listed = xact::own_row(table, name.row);
     let readings = readings.each_ref().map(Option::as_ref);
     let found = session.state_at(&PgClock, table, name.row, ordinal, listed, &readings);
@@ -57,7 +49,7 @@ pub unsafe fn named(
 /// version is there, too.
 ///
 /// # Safety
-/// As for [`named`]; `tid` points to a tuple id.
+/// As for [`named`]; the relation is an open table, and `tid` points to a tuple id.
 pub unsafe fn named_by(
     relation: pg_sys::Relation,
     tid: pg_sys::ItemPointer,
@@ -65,7 +57,8 @@ pub unsafe fn named_by(
 ) -> Option<(Slot, Option<VersionRef>)> {
     // SAFETY: the caller's.
     unsafe {
-        let name = tid::name(storage::table(relation), *tid)?;
-        Some((name.row, named(relation, name, snapshot)))
+        let table = storage::table(relation);
+        let name = tid::name(table, *tid)?;
+        Some((name.row, named(table, name, snapshot)))
     }
 }
