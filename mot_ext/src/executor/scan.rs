@@ -13,6 +13,7 @@
 //!   a table that is none of ours. Then the node is SeqScan without more.
 //! - What EXPLAIN and the statistics count is counted when a row is given, not when its group is
 //!   read: a LIMIT may want no more.
+mod explain;
 mod shared;
 mod source;
 
@@ -47,6 +48,7 @@ static EXECUTION: LazyLock<ProcessLocal<pg_sys::CustomExecMethods>> = LazyLock::
         ExecCustomScan: Some(execute),
         EndCustomScan: Some(guarded!(end(node))),
         ReScanCustomScan: Some(guarded!(rescan(node))),
+        ExplainCustomScan: Some(guarded!(explain::explain(node, ancestors, state))),
         EstimateDSMCustomScan: Some(guarded!(shared::estimate(node, context))),
         InitializeDSMCustomScan: Some(guarded!(shared::initialize(node, context, shared))),
         ReInitializeDSMCustomScan: Some(guarded!(shared::reinitialize(node, context, shared))),

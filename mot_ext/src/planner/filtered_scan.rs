@@ -11,7 +11,7 @@ use crate::executor::scan::METHODS;
 use crate::pg::guard::guarded;
 use crate::pg::list::{cells, list, list_of};
 use crate::pg::local::ProcessLocal;
-use crate::pg::version::Cost;
+use crate::pg::version::{self, Cost};
 use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
 use crate::storage;
 use pgrx::pg_sys;
@@ -69,6 +69,7 @@ pub unsafe extern "C-unwind" fn offer(
     // SAFETY: the planner's own structures; the table is locked.
     unsafe {
         if COMPILED_STATEMENTS.get() == CompiledStatements::Off
+            || !may_be_kept(rel)
             || !storage::is_mot_table((*entry).relid)
             || pg_sys::is_dummy_rel(rel)
         {
@@ -94,6 +95,28 @@ pub unsafe extern "C-unwind" fn offer(
             (*partial).path.parallel_workers = workers;
             pg_sys::add_partial_path(rel, partial.cast());
         }
+    }
+}
+
+/// Whether the planner would keep the scan, or one that workers share, if it cost the least that it
+/// can. Most statements that come unprepared look a key up, and no scan of all rows is kept.
+unsafe fn may_be_kept(rel: *mut pg_sys::RelOptInfo) -> bool {
+    // SAFETY: the planner's own structures.
+    unsafe {
+        let startup = (*rel).baserestrictcost.startup;
+        let rows = (*rel).tuples * pg_sys::cpu_tuple_cost * IN_PLACE;
+        let least = Cost {
+            rows: (*rel).rows,
+            startup,
+            total: startup + rows,
+        };
+        let (no_order, no_outer) = (std::ptr::null_mut(), std::ptr::null_mut());
+        version::may_be_kept(rel, &least, no_order, no_outer)
+            || workers::of_scan(rel).is_some_and(|(_, processes)| {
+                cells::<pg_sys::Path>((*rel).pathlist).iter().all(|path| {
+                    !(**path).param_info.is_null() || (**path).total_cost > rows / processes
+                })
+            })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Scans of all rows that parallel workers share: the engine's counter lies behind core's
 //! descriptor.
-use crate::fdw::serializable::{self, Reader};
+use crate::fdw::serializable;
 use crate::pg::version::table_am as version;
 use crate::storage;
 use mot_engine::SharedRowScan;
@@ -37,13 +37,7 @@ pub unsafe fn initialize(
         version::describe_parallel(descriptor, relation);
         let counter = descriptor.cast::<u8>().add(OFFSET).cast::<SharedRowScan>();
         counter.write(SharedRowScan::default());
-        // A row that comes before it is settled which are read is read; one that comes later meets
-        // the lock.
-        if serializable::is_on() {
-            Reader::new((*relation).rd_id, pg_sys::GetActiveSnapshot()).begin_all();
-        }
-        (*counter).begin(storage::table(relation));
-        reach(Point::ScanBeforeSharing);
+        begin(relation, &*counter);
         estimate(relation)
     }
 }
@@ -51,5 +45,19 @@ pub unsafe fn initialize(
 /// `parallelscan_reinitialize`: all workers have ended.
 pub unsafe fn reinitialize(relation: pg_sys::Relation, descriptor: pg_sys::ParallelTableScanDesc) {
     // SAFETY: as core calls it.
-    unsafe { shared(descriptor).begin(storage::table(relation)) }
+    unsafe { begin(relation, shared(descriptor)) }
+}
+
+/// Settles which rows the processes read. In a SERIALIZABLE transaction the table is locked before:
+/// a row that comes later is met by none of them, so its writer has to meet the lock.
+unsafe fn begin(relation: pg_sys::Relation, counter: &SharedRowScan) {
+    // SAFETY: the caller's relation is open, and the query's snapshot is active.
+    unsafe {
+        if serializable::is_on() {
+            let snapshot = pg_sys::GetActiveSnapshot();
+            serializable::Reader::new((*relation).rd_id, snapshot).begin_all();
+        }
+        counter.begin(storage::table(relation));
+    }
+    reach(Point::ScanBeforeSharing);
 }

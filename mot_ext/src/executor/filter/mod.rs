@@ -88,6 +88,17 @@ impl Filter {
         }
     }
 
+    /// How many of a table's conditions a filter takes, from the first one on.
+    pub unsafe fn takes(
+        conditions: *mut pg_sys::List,
+        table: u32,
+        row_type: pg_sys::TupleDesc,
+    ) -> usize {
+        // SAFETY: as for `new`.
+        unsafe { Filter::new(conditions, table, row_type) }
+            .map_or(0, |filter| filter.conditions.len())
+    }
+
     /// Takes a node's conditions over, so that core evaluates none, or only those of rows that pass.
     pub unsafe fn of_node(node: *mut pg_sys::ScanState) -> Option<Filter> {
         // SAFETY: an initialized node that scans a table.
