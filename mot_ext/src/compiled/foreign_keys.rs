@@ -62,6 +62,8 @@ pub struct Queue {
     is_used: bool,
     /// This execution has opened a level, and has it fired.
     is_open: Cell<bool>,
+    /// This execution has looked at what is kept.
+    is_settled: Cell<bool>,
     /// What core's functions ask about the table; NULL before the first row that is queued.
     info: Cell<*mut pg_sys::ResultRelInfo>,
     /// Where that is kept from one execution to the next.
@@ -141,6 +143,7 @@ impl Queue {
         Queue {
             is_used,
             is_open: Cell::new(false),
+            is_settled: Cell::new(false),
             info: Cell::new(null_mut()),
             kept: Cell::new(None),
         }
@@ -186,7 +189,10 @@ impl Queue {
     ) {
         // SAFETY: as for `inserted`.
         unsafe {
-            if !concerns(of.table, old, new) {
+            // A copy: what looks at the rows may open tables, and run a user's cast. The relation
+            // cache then replaces an open table's own triggers.
+            let triggers = (*self.kept(of).fresh).ri_TrigDesc;
+            if !concerns(triggers, of.table, old, new) {
                 return;
             }
             let mut id = (*old).tts_tid;
@@ -230,21 +236,9 @@ impl Queue {
             return known;
         }
         // SAFETY: the statement's executor state, whose memory is that of the execution, and its
-        // open table. Nobody uses what is kept between two executions.
+        // open table.
         unsafe {
-            let valid = |kept: &Kept| kept.generation == relation::generation();
-            let kept = match self.kept.get() {
-                Some(kept) if valid(&kept) => kept,
-                stale => {
-                    self.kept.set(None);
-                    if let Some(stale) = stale {
-                        pg_sys::MemoryContextDelete(stale.memory);
-                    }
-                    Kept::make(of)
-                }
-            };
-            self.kept.set(Some(kept));
-            let info = kept.renew(of);
+            let info = self.kept(of).renew(of);
             within((*of.estate).es_query_cxt, || {
                 let opened = (*of.estate).es_opened_result_relations;
                 (*of.estate).es_opened_result_relations = pg_sys::lappend(opened, info.cast());
@@ -253,6 +247,29 @@ impl Queue {
             self.info.set(info);
             info
         }
+    }
+
+    /// What is kept from one execution to the next: the same in all of an execution. (No trigger
+    /// changes under its lock.)
+    unsafe fn kept(&self, of: Of) -> Kept {
+        let known = self.kept.get();
+        if let Some(kept) = known
+            && (self.is_settled.get() || kept.generation == relation::generation())
+        {
+            self.is_settled.set(true);
+            return kept;
+        }
+        self.kept.set(None);
+        // SAFETY: the statement's open table. Nobody uses what is kept between two executions.
+        let kept = unsafe {
+            if let Some(stale) = known {
+                pg_sys::MemoryContextDelete(stale.memory);
+            }
+            Kept::make(of)
+        };
+        self.kept.set(Some(kept));
+        self.is_settled.set(true);
+        kept
     }
 
     /// Gives back what core's functions have opened for an execution.
@@ -280,6 +297,7 @@ impl Queue {
         state.es_trig_target_relations = null_mut();
         state.es_tupleTable = null_mut();
         self.is_open.set(false);
+        self.is_settled.set(false);
         self.info.set(null_mut());
     }
 }
@@ -298,13 +316,14 @@ pub unsafe fn fire(estate: *mut pg_sys::EState) {
 /// Whether a foreign key has to look at a change of a row: core's own question, by which it does
 /// not queue most.
 unsafe fn concerns(
+    triggers: *const pg_sys::TriggerDesc,
     table: pg_sys::Relation,
     old: *mut pg_sys::TupleTableSlot,
     new: *mut pg_sys::TupleTableSlot,
 ) -> bool {
-    // SAFETY: an open table with triggers, and two rows of it.
+    // SAFETY: an open table with triggers, of which these are a copy, and two rows of it.
     unsafe {
-        let triggers = &*(*table).trigdesc;
+        let triggers = &*triggers;
         (0..triggers.numtriggers as usize).any(|at| {
             let one = triggers.triggers.add(at);
             if u32::from((*one).tgtype as u16) & pg_sys::TRIGGER_TYPE_UPDATE == 0 {

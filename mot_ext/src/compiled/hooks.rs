@@ -234,6 +234,8 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
         {
             return;
         }
+        #[cfg(not(feature = "pg18"))]
+        let outer = crate::table_am::bitmap::reading_ahead::starts();
         match HOOKS.previous.get().start {
             Some(next) => next(query, flags),
             None => standard_start(query, flags),
@@ -243,7 +245,7 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
         crate::ddl::tables::on_conflict::started(query, flags);
         crate::ddl::tables::row_memory::started(query, flags);
         #[cfg(not(feature = "pg18"))]
-        crate::table_am::bitmap::reading_ahead::started(query);
+        crate::table_am::bitmap::reading_ahead::started(query, outer);
     }
 }
 

@@ -17,7 +17,7 @@ use super::shape::{Shape, Verb};
 use super::upsert::Upsert;
 use crate::clock::PgSnapshot;
 use crate::pg;
-use crate::pg::version;
+use crate::pg::{executor, version};
 use crate::relation;
 use crate::table_am::RowCounts;
 use crate::xact;
@@ -67,6 +67,8 @@ impl Statement {
         unsafe {
             let plan = (*query).plannedstmt;
             let shape = Shape::of(plan).ok_or(Uncompiled::Never)?;
+            // Before anything of the table can be wrong, as core does it.
+            executor::check_permissions(plan);
             let entry = pg_sys::rt_fetch(shape.relation, (*plan).rtable);
             let storage_generation = relation::generation();
             let table = relation::Relation::closed((*entry).relid)

@@ -10,6 +10,7 @@ use super::shape::{Conflict, ConflictUpdate};
 use crate::clock::{PgClock, PgSnapshot};
 use crate::fdw::write::{or_raise, refuse_under_old_snapshot};
 use crate::fdw::{self, Patch, Scan, Target};
+use crate::pg::interrupts;
 use crate::relation::Relation;
 use crate::storage;
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
@@ -28,6 +29,8 @@ pub struct Upsert {
     arbiter: IndexRef,
     /// Its oid.
     index: pg_sys::Oid,
+    /// The one that the statement names; invalid: it asks all there are.
+    named: pg_sys::Oid,
     update: Option<Update>,
     /// The statement's snapshot.
     snapshot: pg_sys::Snapshot,
@@ -68,6 +71,7 @@ impl Upsert {
         Some(Upsert {
             arbiter: arbiter.index,
             index: arbiter.oid,
+            named: conflict.arbiter,
             update,
             snapshot: std::ptr::null_mut(),
         })
@@ -85,9 +89,12 @@ impl Upsert {
 
     /// Follows the table to another storage; false: core has to do it.
     pub fn move_to(&mut self, table: TableRef, frame: &Frame) -> bool {
-        let Some(arbiter) = Arbiter::of(frame.relation, self.index, table) else {
+        let Some(arbiter) = Arbiter::of(frame.relation, self.named, table) else {
             return false;
         };
+        if arbiter.oid != self.index {
+            return false;
+        }
         self.arbiter = arbiter.index;
         if let Some(update) = &mut self.update {
             update.scan.move_to(table);
@@ -116,6 +123,9 @@ impl Upsert {
         let command = unsafe { frame.command() };
         let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Insert);
         loop {
+            if interrupts::is_pending() {
+                interrupts::check_for_interrupts();
+            }
             frame.opened.count_scan();
             let (session, table) = (target.session, target.table);
             let probed = xact::current().probe(session, &PgClock, table, Some(self.arbiter), body);

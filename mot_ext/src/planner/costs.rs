@@ -6,17 +6,37 @@
 //! the first rows of an index. So for planning a table has no pages; an index scan has none either
 //! (`index_am::cost`). What is left of core's costs is those of rows, entries and conditions.
 //!
-//! Two things go by pages, and keep them:
+//! Three things go by pages, and keep them:
 //! - the number of parallel workers, which is found here by the true number of pages;
-//! - samples (TABLESAMPLE), whose methods take a share of the pages.
+//! - samples (TABLESAMPLE), whose methods take a share of the pages;
+//! - ranges of tuple ids: core takes the share of the blocks for that of the rows. In a query that
+//!   names `ctid` a table has as many pages as its tuple ids have blocks.
 //!
 //! A table of which VACUUM and ANALYZE have told nothing yet counts as ten pages of rows at least, as
 //! a heap table does: a plan of a new table that is kept is to be good when the table has grown. It
 //! also reads by keys, and a SERIALIZABLE transaction then locks what it reads and not the table.
 use crate::pg::list::cells;
 use crate::storage;
-use crate::table_am::relation::row_bytes;
+use crate::table_am::relation::rows_at_least;
+use crate::table_am::tid;
 use pgrx::pg_sys;
+
+/// Whether an expression names a relation's `ctid`.
+///
+/// # Safety
+/// A tree of the planner's, or NULL.
+pub unsafe fn names_place(tree: *mut pg_sys::Node, relation: pg_sys::Index) -> bool {
+    // SAFETY: the caller's tree; the set is the planner's memory.
+    unsafe {
+        let mut columns = std::ptr::null_mut();
+        pg_sys::pull_varattnos(tree, relation, &raw mut columns);
+        let place =
+            pg_sys::SelfItemPointerAttributeNumber - pg_sys::FirstLowInvalidHeapAttributeNumber;
+        let is_named = pg_sys::bms_is_member(place, columns);
+        pg_sys::bms_free(columns);
+        is_named
+    }
+}
 
 /// Takes the pages of a memory-optimized table out of its description.
 ///
@@ -38,14 +58,17 @@ pub unsafe fn forget_pages(
             let most = pg_sys::max_parallel_workers_per_gather;
             (*rel).rel_parallel_workers = pg_sys::compute_parallel_worker(rel, pages, -1.0, most);
         }
-        if (*(*relation).rd_rel).reltuples < 0.0 {
-            let bytes = f64::from((*rel).pages) * f64::from(pg_sys::BLCKSZ);
-            let rows = bytes / row_bytes(storage::table(relation)) as f64;
-            (*rel).tuples = (*rel).tuples.max(rows.floor());
+        let least = rows_at_least(relation);
+        if (*rel).tuples < least {
+            (*rel).tuples = least;
             for index in cells::<pg_sys::IndexOptInfo>((*rel).indexlist) {
                 (**index).tuples = (*rel).tuples;
             }
         }
-        (*rel).pages = 0;
+        let conditions = (*(*root).parse).jointree.cast();
+        (*rel).pages = match names_place(conditions, (*rel).relid) {
+            true => tid::blocks(storage::table(relation)),
+            false => 0,
+        };
     }
 }

@@ -5,6 +5,7 @@
 //! taken apart there, and the filter's conditions take a part of what core's take. A row that it
 //! lets pass costs what core's costs. If there are conditions that the filter cannot do, core
 //! evaluates all of them again. So where the filter's part drops few rows, core's scan is cheaper.
+use super::costs::names_place;
 use super::workers;
 use crate::executor::filter::Compiler;
 use crate::executor::scan::METHODS;
@@ -160,6 +161,9 @@ impl Filtering {
         // SAFETY: the planner's own structures; the table is locked.
         unsafe {
             let clauses = in_order(root, rel);
+            if clauses.iter().any(|clause| asks_by_place(rel, clause)) {
+                return None;
+            }
             let opened = pg_sys::table_open(table, pg_sys::NoLock as pg_sys::LOCKMODE);
             let mut compiler = Compiler::new((*rel).relid, (*opened).rd_att);
             let taken = clauses
@@ -234,6 +238,17 @@ impl Filtering {
                 total: conditions.startup + self.pages + rows,
             }
         }
+    }
+}
+
+/// Whether a condition has core look rows up by their tuple ids: its own scan does that. For WHERE
+/// CURRENT OF there is no other.
+unsafe fn asks_by_place(rel: *mut pg_sys::RelOptInfo, clause: &Clause) -> bool {
+    // SAFETY: the planner's own structures.
+    unsafe {
+        let condition = (*clause.restriction).clause.cast::<pg_sys::Node>();
+        (*condition).type_ == pg_sys::NodeTag::T_CurrentOfExpr
+            || names_place(condition, (*rel).relid)
     }
 }
 

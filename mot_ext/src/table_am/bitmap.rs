@@ -46,13 +46,20 @@ pub mod reading_ahead {
         MAY_HAVE.0.set(true);
     }
 
+    /// Core's executor begins to start a query; the start of another one may be under way. Returns
+    /// what is known of that.
+    #[inline]
+    pub fn starts() -> bool {
+        MAY_HAVE.0.replace(false)
+    }
+
     /// Core's executor has started a query: a plain frame that looks at the mark first.
     ///
     /// # Safety
-    /// A started query, of which nothing has run.
+    /// A started query, of which nothing has run, and what `starts` has returned.
     #[inline]
-    pub unsafe fn started(query: *mut pg_sys::QueryDesc) {
-        if MAY_HAVE.0.replace(false) {
+    pub unsafe fn started(query: *mut pg_sys::QueryDesc, outer: bool) {
+        if MAY_HAVE.0.replace(outer) {
             // SAFETY: the caller's query.
             unsafe { turn_off(query) };
         }

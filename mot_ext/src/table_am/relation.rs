@@ -192,12 +192,31 @@ pub unsafe fn estimate_size(
         *rows = (committed + added).max(0.0);
         let bytes = *rows * row_bytes(storage).max(ROW_BYTES_GUESSED) as f64;
         *pages = (bytes / f64::from(pg_sys::BLCKSZ)).ceil() as pg_sys::BlockNumber;
-        let form = &*(*relation).rd_rel;
-        if form.reltuples < 0.0 && !form.relhassubclass {
+        if is_new(relation) {
             *pages = (*pages).max(PAGES_OF_A_NEW_TABLE);
         }
         *all_visible = 0.0;
     }
+}
+
+/// Rows that a table counts as having at least while it is planned with.
+///
+/// # Safety
+/// An open table.
+pub unsafe fn rows_at_least(relation: pg_sys::Relation) -> f64 {
+    // SAFETY: the caller's table.
+    if !unsafe { is_new(relation) } {
+        return 0.0;
+    }
+    let row_bytes = row_bytes(storage::table(relation)).max(ROW_BYTES_GUESSED);
+    (u64::from(PAGES_OF_A_NEW_TABLE * pg_sys::BLCKSZ) / row_bytes) as f64
+}
+
+/// Whether pg_class knows nothing of a table's size yet, as core's estimate asks it.
+unsafe fn is_new(relation: pg_sys::Relation) -> bool {
+    // SAFETY: an open table (caller).
+    let form = unsafe { &*(*relation).rd_rel };
+    form.reltuples < 0.0 && !form.relhassubclass
 }
 
 /// Pages of a table at least, as core's own estimate has it, until VACUUM or ANALYZE has told

@@ -19,6 +19,12 @@ const ALIAS_OFFSET_BITS: u32 = 14;
 
 const _: () = assert!(ALIAS_BITS == u32::BITS + ALIAS_OFFSET_BITS);
 
+/// Blocks that the tuple ids of a table's rows have.
+pub fn blocks(table: TableRef) -> pg_sys::BlockNumber {
+    let blocks = table.slots_end().0.div_ceil(ROWS_PER_BLOCK);
+    blocks.min(BLOCK_MAX) as pg_sys::BlockNumber
+}
+
 /// What a tuple id names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Name {
