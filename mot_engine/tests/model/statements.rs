@@ -3,9 +3,7 @@
 use super::Test;
 use super::believed::{ModelRow, ModelVersion};
 use super::common::{self, Fate, Row, body, row};
-use mot_engine::{
-    CommandId, Entered, LockStrength, Locked, Slot, Transaction, VersionRef, Written, Xid,
-};
+use mot_engine::{CommandId, Entered, LockStrength, Locked, Slot, VersionRef, Written, Xid};
 
 impl Test {
     pub(super) fn insert(&mut self, t: usize, row: Row, retract: bool) {
