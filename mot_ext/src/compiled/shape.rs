@@ -1,5 +1,6 @@
 //! From a finished plan to what a compiled statement has to do; `None` where only core's executor will do.
 use super::access::{Access, scan_of};
+use super::conflict::Conflict;
 use super::mark;
 use super::plain::{Scope, calls_functions, is_plain};
 use crate::executor;
@@ -40,35 +41,6 @@ pub enum Verb {
         is_delete: bool,
         counts_rows: bool,
     },
-}
-
-/// ON CONFLICT.
-pub struct Conflict {
-    /// The index that is asked, if the statement names one; invalid: all of them are.
-    pub arbiter: pg_sys::Oid,
-    /// SET and WHERE; `None`: DO NOTHING.
-    pub update: Option<ConflictUpdate>,
-}
-
-/// What DO UPDATE does to the row in the way.
-pub struct ConflictUpdate {
-    /// Attribute numbers and their new values.
-    pub assigned: Vec<(i16, *mut pg_sys::Expr)>,
-    pub conditions: Vec<*mut pg_sys::Expr>,
-}
-
-impl Conflict {
-    /// Whether SET or WHERE calls functions.
-    unsafe fn calls_functions(&self) -> bool {
-        let Some(update) = &self.update else {
-            return false;
-        };
-        let assigned = update.assigned.iter().map(|(_, value)| value);
-        // SAFETY: expressions of a finished plan.
-        assigned
-            .chain(&update.conditions)
-            .any(|part| unsafe { calls_functions((*part).cast()) })
-    }
 }
 
 unsafe fn tag<T>(node: *const T) -> pg_sys::NodeTag {
@@ -422,7 +394,7 @@ unsafe fn modify(plan: &pg_sys::PlannedStmt) -> Option<Shape> {
                 let values = single_row(source, relation)?;
                 Verb::Insert {
                     values,
-                    conflict: conflict(node, relation)?,
+                    conflict: Conflict::of(node, relation)?,
                     counts_rows,
                 }
             }
@@ -449,49 +421,6 @@ unsafe fn modify(plan: &pg_sys::PlannedStmt) -> Option<Shape> {
             verb,
             targets,
         })
-    }
-}
-
-/// What is said of rows in the way; the outer `None`: nothing that can be compiled.
-unsafe fn conflict(node: &pg_sys::ModifyTable, relation: u32) -> Option<Option<Conflict>> {
-    // SAFETY: a ModifyTable node of an INSERT.
-    unsafe {
-        if node.onConflictAction == pg_sys::OnConflictAction::ONCONFLICT_NONE {
-            return Some(None);
-        }
-        let arbiters = node.arbiterIndexes;
-        let arbiter = match arbiters.is_null() {
-            true => pg_sys::InvalidOid,
-            false if (*arbiters).length == 1 => (*(*arbiters).elements).oid_value,
-            false => return None,
-        };
-        if node.onConflictAction == pg_sys::OnConflictAction::ONCONFLICT_NOTHING {
-            let update = None;
-            return Some(Some(Conflict { arbiter, update }));
-        }
-        let values = items::<pg_sys::TargetEntry>(node.onConflictSet);
-        let columns = node.onConflictCols;
-        let count = if columns.is_null() {
-            0
-        } else {
-            (*columns).length as usize
-        };
-        if values.len() != count || values.iter().any(|value| (**value).resjunk) {
-            return None;
-        }
-        let numbers = (0..count).map(|at| (*(*columns).elements.add(at)).int_value as i16);
-        let values = values.iter().map(|value| (**value).expr);
-        let assigned: Vec<_> = numbers.zip(values).collect();
-        let conditions = items::<pg_sys::Expr>(node.onConflictWhere.cast());
-        let scope = Scope::Conflict(relation);
-        let parts = assigned.iter().map(|(_, value)| value).chain(&conditions);
-        let mut parts = parts.map(|part| part.cast());
-        parts.all(|part| is_plain(part, scope)).then_some(())?;
-        let update = Some(ConflictUpdate {
-            assigned,
-            conditions,
-        });
-        Some(Some(Conflict { arbiter, update }))
     }
 }
 

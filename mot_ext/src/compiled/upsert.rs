@@ -5,8 +5,8 @@
 //! or not (READ COMMITTED), and changes it as UPDATE does. The answers are those of core's
 //! ExecInsert on a table: 21000 for a row of the same command, 40001 under an older snapshot.
 use super::access::Access;
+use super::conflict::{Conflict, ConflictUpdate};
 use super::frame::{Frame, Kind, compile_conditions, compile_values};
-use super::shape::{Conflict, ConflictUpdate};
 use crate::clock::{PgClock, PgSnapshot};
 use crate::fdw::write::{or_raise, refuse_under_old_snapshot};
 use crate::fdw::{self, Patch, Scan, Target};
