@@ -13,7 +13,7 @@ demo: setup
 test: setup
 	.ci/test
 
-# PostgreSQL's own suites: SHORT=1 the files that concern tables most, KIND=wrapper foreign tables.
+# PostgreSQL's own suites: SHORT=1 the files that concern tables most.
 SHORT ?=
 KIND ?= mot
 

@@ -21,20 +21,6 @@ fi
 # A server that inherits it puts Rust backtraces into the details of errors, and the expected output differs.
 unset RUST_BACKTRACE
 
-# Which memory-optimized tables the scripts make: `method` (CREATE TABLE ... USING mot) or `foreign` (CREATE FOREIGN TABLE ... SERVER mot); to compare
-# with, some make heap tables of them (`heap`).
-export MOT_TABLES=${MOT_TABLES:-method}
-
-# Statements are written for foreign tables. Filters them, or with -i FILE... changes files, into the form that MOT_TABLES asks for.
-in_form() {
-  case $MOT_TABLES in
-    method) sed -E "$@" -e 's/\bFOREIGN TABLE\b/TABLE/g; s/\bforeign table\b/table/g; s/\bmot_foreign_index\b/mot_index/g; s/\bSERVER mot\b/USING mot/g' ;;
-    heap) sed -E "$@" -e 's/\bFOREIGN TABLE\b/TABLE/g; s/\bforeign table\b/table/g; s/\bmot_foreign_index\b/mot_index/g; s/ SERVER mot\b//g; s/ USING mot\b/ USING heap/g' ;;
-    foreign) sed -E "$@" -e '' ;;
-    *) echo "MOT_TABLES is $MOT_TABLES: method, foreign or heap" >&2; return 2 ;;
-  esac
-}
-
 # With the seconds since the script began, so that a log shows where the time goes.
 say() { printf '\n== %s (at %s s)\n' "$*" "$SECONDS"; }
 

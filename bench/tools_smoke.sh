@@ -1,18 +1,12 @@
 #!/usr/bin/env bash
 # Tools that know nothing of memory-optimized tables, run unchanged where these are the default: pgbench and sysbench prepare, run
-# and clean up; then mot.check on every table. MOT_TABLES=foreign: under mot.create_tables, else default_table_access_method.
+# and clean up; then mot.check on every table.
 # The server is the caller's: PGHOST (a socket directory), PGPORT, PGUSER.
 set -euo pipefail
 : "${PGHOST:?set PGHOST and PGPORT to a running server}" "${PGPORT:?}"
 export PGUSER=${PGUSER:-postgres}
 database=mot_tools
 psql=(psql -XqAt -v ON_ERROR_STOP=1)
-# What makes them the default, and what such tables are in pg_class.
-if [ "${MOT_TABLES:-method}" = foreign ]; then
-  setting='mot.create_tables = on' kind="relkind = 'f'"
-else
-  setting='default_table_access_method = mot' kind="relam = (SELECT oid FROM pg_am WHERE amname = 'mot')"
-fi
 SECONDS_EACH=${SECONDS_EACH:-2}
 
 "${psql[@]}" -d postgres <<SQL
@@ -21,7 +15,7 @@ DROP DATABASE IF EXISTS $database;
 CREATE DATABASE $database TEMPLATE template0;
 \c $database
 CREATE EXTENSION mot;
-ALTER DATABASE $database SET $setting;
+ALTER DATABASE $database SET default_table_access_method = mot;
 SQL
 export PGDATABASE=$database
 
@@ -30,8 +24,8 @@ check() { # every table is memory-optimized, and sound
 DO \$\$
 DECLARE each record;
 BEGIN
-  FOR each IN SELECT oid::regclass AS name, $kind AS is_ours FROM pg_class
-               WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'f') LOOP
+  FOR each IN SELECT oid::regclass AS name, relam = (SELECT oid FROM pg_am WHERE amname = 'mot') AS is_ours FROM pg_class
+               WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' LOOP
     IF NOT each.is_ours THEN RAISE EXCEPTION 'table % is not memory-optimized', each.name; END IF;
     PERFORM mot.check(each.name);
   END LOOP;

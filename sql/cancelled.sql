@@ -31,7 +31,8 @@ CREATE FUNCTION work() RETURNS text LANGUAGE sql AS $$
   SELECT 'SET enable_seqscan = off; BEGIN; INSERT INTO h VALUES (1); INSERT INTO t VALUES (100, 1, ''new''), (101, 2, ''new'');'
     ' UPDATE t SET id = id + 1000, k = 9 WHERE id = 1; DELETE FROM t WHERE id = 2; SELECT count(*) FROM t WHERE k IN (1, 9); SELECT count(*) FROM t;'
     -- By parallel workers.
-    ' SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0; SET cpu_operator_cost = 100; SELECT count(*) FROM t WHERE length(v) > 1; RESET cpu_operator_cost;'
+    ' SET enable_seqscan = on; SET parallel_setup_cost = 0; SET min_parallel_table_scan_size = 0; SET cpu_operator_cost = 100;'
+    ' SELECT count(*) FROM t WHERE length(v) > 1; RESET cpu_operator_cost; SET enable_seqscan = off;'
     ' SELECT id FROM t WHERE id = 3 FOR UPDATE; SAVEPOINT s; UPDATE t SET id = 2000, v = ''savepoint'' WHERE id = 5; ROLLBACK TO s;'
     ' INSERT INTO t VALUES (50, 5, ''again''); UPDATE t SET v = v || ''w'' WHERE id = 4; ' || current_setting('mot_test.ending')
 $$;

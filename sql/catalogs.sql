@@ -13,7 +13,7 @@ SELECT indexrelid::regclass, indisunique, indisprimary, indimmediate, indisvalid
 FROM pg_index WHERE indrelid = 'cat'::regclass ORDER BY 1;
 SELECT table_type FROM information_schema.tables WHERE table_name = 'cat';
 SELECT pg_index_column_has_property('cat_order', 1, 'desc') AS "desc", pg_index_column_has_property('cat_order', 2, 'nulls_first') AS nulls_first,
-  pg_indexam_has_property((SELECT oid FROM pg_am WHERE amname = 'mot_foreign_index'), 'can_unique') AS can_unique;
+  pg_indexam_has_property((SELECT oid FROM pg_am WHERE amname = 'mot_index'), 'can_unique') AS can_unique;
 COMMENT ON INDEX cat_order IS 'an index comment';
 COMMENT ON CONSTRAINT cat_pkey ON cat IS 'a constraint comment';
 SELECT obj_description('cat_order'::regclass), obj_description(oid, 'pg_constraint') FROM pg_constraint WHERE conname = 'cat_pkey';
@@ -29,16 +29,16 @@ SELECT mot.table_size('pg_class');
 SELECT * FROM mot.check('pg_class');
 SELECT indexrelname, is_unique, entries FROM mot.stat_indexes WHERE relname = 'cat' ORDER BY 1;
 -- Operator classes agree with btree's operators and functions.
-SELECT count(*) FROM pg_opclass c JOIN pg_am m ON m.oid = c.opcmethod WHERE amname = 'mot_foreign_index' AND NOT opcdefault;
+SELECT count(*) FROM pg_opclass c JOIN pg_am m ON m.oid = c.opcmethod WHERE amname = 'mot_index' AND NOT opcdefault;
 SELECT o.opcname, o.opcintype::regtype FROM pg_opclass o JOIN pg_am m ON m.oid = o.opcmethod
-WHERE amname = 'mot_foreign_index' AND NOT EXISTS (
+WHERE amname = 'mot_index' AND NOT EXISTS (
   SELECT 1 FROM pg_opclass b WHERE b.opcmethod = (SELECT oid FROM pg_am WHERE amname = 'btree') AND b.opcintype = o.opcintype AND b.opcdefault) ORDER BY 1;
 SELECT f.opfname, ao.amopopr::regoperator FROM pg_amop ao JOIN pg_opfamily f ON f.oid = ao.amopfamily JOIN pg_am m ON m.oid = f.opfmethod
-WHERE amname = 'mot_foreign_index' AND NOT EXISTS (
+WHERE amname = 'mot_index' AND NOT EXISTS (
   SELECT 1 FROM pg_amop b WHERE b.amopmethod = (SELECT oid FROM pg_am WHERE amname = 'btree') AND b.amopopr = ao.amopopr AND b.amopstrategy = ao.amopstrategy)
 ORDER BY 1, 2;
 SELECT f.opfname, p.amproc::regprocedure FROM pg_amproc p JOIN pg_opfamily f ON f.oid = p.amprocfamily JOIN pg_am m ON m.oid = f.opfmethod
-WHERE amname = 'mot_foreign_index' AND NOT EXISTS (
+WHERE amname = 'mot_index' AND NOT EXISTS (
   SELECT 1 FROM pg_amproc b JOIN pg_opfamily bf ON bf.oid = b.amprocfamily AND bf.opfmethod = (SELECT oid FROM pg_am WHERE amname = 'btree')
   WHERE b.amprocnum = 1 AND b.amproc = p.amproc AND b.amproclefttype = p.amproclefttype AND b.amprocrighttype = p.amprocrighttype)
 ORDER BY 1, 2;

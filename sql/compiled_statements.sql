@@ -424,11 +424,14 @@ SELECT format('PREPARE deep AS SELECT id FROM cs_deep WHERE t = ''a'' AND id%s >
 EXECUTE deep;
 EXECUTE deep;
 DEALLOCATE deep;
+-- Without indexes, for which core would look for bitmaps at each level.
+CREATE FOREIGN TABLE cs_deeper (id int, t text) SERVER mot;
+INSERT INTO cs_deeper VALUES (1, 'a');
 -- And under a max_stack_depth near the system's limit: what is evaluated in the scan takes stack that nobody measures.
 SET max_stack_depth = '7MB';
 \set ECHO none
-SELECT format('SELECT count(*) FROM cs_deep WHERE %s id = 1 %s', repeat('(', 4000), repeat(' OR id = 2) AND t = ''a''', 4000)) \gexec
-SELECT format('SELECT id FROM cs_deep WHERE %s id = 1 %s', repeat('(', 4000), repeat(' OR id = 2) AND t = ''a''', 4000)) \gexec
+SELECT format('SELECT count(*) FROM cs_deeper WHERE %s id = 1 %s', repeat('(', 4000), repeat(' OR id = 2) AND t = ''a''', 4000)) \gexec
+SELECT format('SELECT id FROM cs_deeper WHERE %s id = 1 %s', repeat('(', 4000), repeat(' OR id = 2) AND t = ''a''', 4000)) \gexec
 \set ECHO all
 RESET max_stack_depth;
-DROP FOREIGN TABLE cs_deep;
+DROP FOREIGN TABLE cs_deep, cs_deeper;

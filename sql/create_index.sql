@@ -139,7 +139,7 @@ SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = 'oc_heap'::reg
 SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = 'oc_heap'::regclass AND contype <> 'n' ORDER BY 1;
 INSERT INTO oc_heap VALUES (1, 'x', 'y', 2);
 INSERT INTO oc_heap VALUES (1, 'x', 'y', 2);
-CREATE INDEX ON oc_heap USING mot_foreign_index (a);
+CREATE INDEX ON oc_heap USING mot_index (a);
 DROP TABLE oc_heap;
 DROP FOREIGN TABLE oc;
 -- A state that was replaced, or whose row is deleted, is no obstacle, whether the reclaimer has come by or not; one that a row has is.

@@ -136,7 +136,7 @@ DECLARE
 BEGIN
     FOREACH mode IN ARRAY modes[1:1] || modes LOOP
         PERFORM set_config('search_path', split_part(mode, ' ', 1) || ', public', true);
-        PERFORM set_config('mot.create_tables', CASE WHEN mode LIKE 'eu_mot%' THEN 'on' ELSE 'off' END, true);
+        PERFORM set_config('default_table_access_method', CASE WHEN mode LIKE 'eu_mot%' THEN 'mot' ELSE 'heap' END, true);
         PERFORM set_config('mot.compiled_statements', split_part(mode, ' ', 2), true);
         texts := texts || eu_said(command);
     END LOOP;
@@ -266,7 +266,7 @@ SELECT (SELECT sum(n) FROM plain) AS plain, (SELECT count(*) FROM before_row) AS
 SET search_path = eu_mot, public;
 DELETE FROM before_row WHERE id = 13;
 UPDATE handling SET t = 'syntax' WHERE id = 1;
-SET mot.create_tables = on;
+SET default_table_access_method = mot;
 CREATE TABLE made AS SELECT eu_raise('CREATE TABLE AS', 13) AS n;
 SELECT (SELECT sum(n) FROM plain) AS plain, (SELECT count(*) FROM before_row) AS before_row, (SELECT count(t) FROM handling) AS handling;
 

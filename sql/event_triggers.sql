@@ -2,11 +2,11 @@
 CREATE FUNCTION et_use() RETURNS event_trigger LANGUAGE plpgsql AS $$
 DECLARE r record;
 BEGIN
-  FOR r IN SELECT * FROM pg_event_trigger_ddl_commands() WHERE command_tag = 'CREATE FOREIGN TABLE' LOOP
+  FOR r IN SELECT * FROM pg_event_trigger_ddl_commands() WHERE command_tag = 'CREATE TABLE' LOOP
     EXECUTE format(current_setting('et.command'), r.objid::regclass);
   END LOOP;
 END $$;
-CREATE EVENT TRIGGER et ON ddl_command_end WHEN TAG IN ('CREATE FOREIGN TABLE') EXECUTE FUNCTION et_use();
+CREATE EVENT TRIGGER et ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION et_use();
 SET et.command = 'CREATE INDEX et_indexed_a ON %s (a)';
 CREATE FOREIGN TABLE et_indexed (a int, b int PRIMARY KEY) SERVER mot;
 INSERT INTO et_indexed SELECT n, -n FROM generate_series(1, 100) n;
@@ -88,9 +88,9 @@ DROP FOREIGN TABLE et_null;
 ALTER TABLE et_heap SET (fillfactor = 50);
 ALTER TABLE et_mot SET (fillfactor = 50);
 -- Inside another statement.
-SET mot.create_tables = on;
+SET default_table_access_method = mot;
 CREATE SCHEMA et_schema CREATE TABLE inside (a int) CREATE INDEX inside_a ON inside (a);
-RESET mot.create_tables;
+RESET default_table_access_method;
 -- What they refuse is not done.
 SET et.refuses = on;
 CREATE INDEX et_mot_refused ON et_mot (b);
@@ -121,7 +121,7 @@ BEGIN
     PERFORM set_config('et.inside', 'off', true);
   END IF;
 END $$;
-CREATE EVENT TRIGGER et_first ON ddl_command_start WHEN TAG IN ('CREATE FOREIGN TABLE') EXECUTE FUNCTION et_first();
+CREATE EVENT TRIGGER et_first ON ddl_command_start WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION et_first();
 SET et.kind = 'CREATE FOREIGN TABLE %s (a int, b int) SERVER mot';
 CREATE FOREIGN TABLE IF NOT EXISTS et_raced (a int PRIMARY KEY, b int UNIQUE) SERVER mot;
 SELECT indexrelid::regclass FROM pg_index WHERE indrelid = 'et_raced'::regclass;

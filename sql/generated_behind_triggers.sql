@@ -43,7 +43,7 @@ CREATE TRIGGER z_break BEFORE UPDATE ON gh FOR EACH ROW EXECUTE FUNCTION g_break
 CREATE TRIGGER z_break BEFORE UPDATE ON gm FOR EACH ROW EXECUTE FUNCTION g_break();
 SELECT pg_temp.both('UPDATE TABLE SET b = 7 WHERE id = 2 RETURNING (id, b, g, note)::text');
 -- A join that gives a row twice: the second time it is one that this command has changed.
-SELECT pg_temp.both('UPDATE TABLE t SET b = x.b FROM (VALUES (3, 10), (3, 0), (5, 20)) x (id, b) WHERE t.id = x.id RETURNING (t.id, t.b, t.g, t.note)::text');
+SELECT pg_temp.both('UPDATE TABLE t SET b = x.b FROM (VALUES (3, 10), (3, 10), (5, 20)) x (id, b) WHERE t.id = x.id RETURNING (t.id, t.b, t.g, t.note)::text');
 -- Prepared, many times.
 PREPARE change(int, int) AS UPDATE gm SET b = $2 WHERE id = $1 RETURNING id, b, g;
 EXECUTE change(6, 0);

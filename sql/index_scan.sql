@@ -135,7 +135,7 @@ CREATE INDEX ON fdw_index_scan.l (b);
 CREATE INDEX ON fdw_index_scan.l (p);
 CREATE INDEX ON fdw_index_scan.l (n DESC);
 CREATE INDEX ON fdw_index_scan.l (s);
-SELECT same('INSERT INTO l (t) SELECT repeat(''a'', 2702) || c FROM unnest(ARRAY['''', ''a'', ''b'', ''c'']) c');
+SELECT same('INSERT INTO l (t) SELECT repeat(''a'', 2701) || c FROM unnest(ARRAY['''', ''a'', ''b'', ''c'']) c');
 SELECT same('INSERT INTO l (t, u) SELECT ''x'', repeat(''a'', 2701) || c FROM unnest(ARRAY['''', ''a'', ''b'', ''c'']) c');
 SELECT op, same(format('SELECT i, c, (SELECT count(*) FROM l WHERE t %1$s repeat(''a'', i) || c), (SELECT count(*) FROM l WHERE u %1$s repeat(''a'', i) || c),
     (SELECT count(*) FROM l WHERE p %1$s (repeat('' '', i) || c)::bpchar)

@@ -13,6 +13,7 @@ CREATE FUNCTION os_joined(int) RETURNS SETOF text LANGUAGE sql VOLATILE AS
 -- The first calls are made before the savepoint, so that core keeps the function's state on all versions.
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
+SET enable_sort = off;
 
 BEGIN;
 DECLARE c NO SCROLL CURSOR FOR SELECT os_rows(g) FROM generate_series(1, 3) g;

@@ -153,6 +153,5 @@ SELECT tableoid::regclass, a FROM pb_p WHERE a = 5;
 DELETE FROM pb_p;
 ALTER TABLE pb_p ATTACH PARTITION pb_p5 FOR VALUES IN (5);
 INSERT INTO pb_p VALUES (5), (6);
-INSERT INTO pb_l VALUES (5);
 SELECT tableoid::regclass, a FROM pb_p ORDER BY a;
 DROP TABLE pb_p;

@@ -30,21 +30,24 @@ RESET ROLE;
 CREATE SCHEMA re_blind;
 GRANT CREATE ON SCHEMA re_blind TO re_team;
 SET ROLE re_team;
-CREATE FOREIGN TABLE re_blind.t (a int PRIMARY KEY) SERVER mot;
+CREATE FOREIGN TABLE re_blind.t (a int) SERVER mot;
 CREATE TABLE re_blind.heap (a int);
+-- Core looks the table of a key up.
+CREATE FOREIGN TABLE re_blind.keyed (a int PRIMARY KEY) SERVER mot;
+CREATE TABLE re_blind.heap_keyed (a int PRIMARY KEY);
 RESET ROLE;
 INSERT INTO re_blind.t VALUES (1);
 SELECT * FROM re_blind.t;
 -- A dump says what its tables are, and they are restored as that.
-SET mot.create_tables = on;
+SET default_table_access_method = mot;
 CREATE TABLE re_shared.one (a int PRIMARY KEY);
 SET default_table_access_method = heap;
 CREATE TABLE re_shared.two (a int PRIMARY KEY);
 CREATE TABLE re_shared.three AS SELECT 1 AS a;
-RESET default_table_access_method;
+SET default_table_access_method = mot;
 CREATE TABLE re_shared.four AS SELECT 1 AS a;
-RESET mot.create_tables;
-SELECT relname, relkind FROM pg_class WHERE relnamespace = 're_shared'::regnamespace AND relkind IN ('r', 'f') ORDER BY 1;
+RESET default_table_access_method;
+SELECT relname, amname FROM pg_class c JOIN pg_am m ON m.oid = relam WHERE relnamespace = 're_shared'::regnamespace AND relkind = 'r' ORDER BY 1;
 -- The owner of the database.
 SELECT datdba::regrole AS owner, current_database() AS name FROM pg_database WHERE datname = current_database() \gset
 CREATE TABLE re_closed.heap AS SELECT 1 AS a;

@@ -103,12 +103,12 @@ BEGIN
     END;
   END LOOP;
 END $$;
-SELECT count(*) FROM pg_class WHERE relname LIKE 'td\_loop\_%' AND relkind = 'f';
-SELECT sum(rows) FROM pg_class c, mot.check(c.oid::regclass) WHERE c.relname LIKE 'td\_loop\_%' AND relkind = 'f';
+SELECT count(*) FROM pg_class WHERE relname LIKE 'td\_loop\_%' AND relkind = 'r';
+SELECT sum(rows) FROM pg_class c, mot.check(c.oid::regclass) WHERE c.relname LIKE 'td\_loop\_%' AND relkind = 'r';
 DO $$
 DECLARE t text;
 BEGIN
-  FOR t IN SELECT relname FROM pg_class WHERE relname LIKE 'td\_loop\_%' AND relkind = 'f' LOOP
+  FOR t IN SELECT relname FROM pg_class WHERE relname LIKE 'td\_loop\_%' AND relkind = 'r' LOOP
     EXECUTE format('DROP TABLE %I', t);
   END LOOP;
 END $$;

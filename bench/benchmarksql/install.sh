@@ -2,7 +2,7 @@
 # Puts this kit's scripts into a built BenchmarkSQL: install.sh RUN_DIR {5|6} {scripts|unchanged}
 #
 # "scripts": tables by CREATE FOREIGN TABLE. "unchanged": BenchmarkSQL's own scripts, for a database
-# with mot.create_tables = on. Either way foreign keys are left out. Files go to RUN_DIR/sql.postgres,
+# with default_table_access_method = mot. Either way foreign keys are left out. Files go to RUN_DIR/sql.postgres,
 # where BenchmarkSQL looks before sql.common.
 set -eu
 [ $# -eq 3 ] || { sed -n 2p "$0" >&2; exit 2; }

@@ -16,7 +16,7 @@ use Time::HiRes qw(usleep);
 
 our @EXPORT = qw(
   new_primary new_standby unpack_backup
-  is_full pick are_foreign start_load stop_load start_readers stop_readers start_checkpoints stop_checkpoints
+  is_full pick start_load stop_load start_readers stop_readers start_checkpoints stop_checkpoints
   use_up_ids cut_commit_log
   promote crash wait_gone process redo_of agrees sound holds_all digest same_rows wait_replayed wait_archived caught_up no_crash
 );
@@ -31,9 +31,6 @@ our @TABLES = qw(account_mot twin_mot);
 # The long form of the suite (MOT_HA=full) repeats more and kills more often.
 sub is_full { return ($ENV{MOT_HA} // 'short') eq 'full' }
 sub pick { my ($short, $full) = @_; return is_full() ? $full : $short }
-
-# Whether the memory-optimized tables are foreign tables; else they are of the access method.
-sub are_foreign { return $ENV{MOT_TABLES} eq 'foreign' }
 
 my $settings = q(
 shared_preload_libraries = 'mot'
@@ -126,9 +123,9 @@ sub make_schema
 	$node->safe_psql('postgres', qq(
 CREATE EXTENSION mot;
 CREATE TABLE account_heap (id int PRIMARY KEY, balance bigint NOT NULL);
-CREATE FOREIGN TABLE account_mot (id int PRIMARY KEY, balance bigint NOT NULL) SERVER mot;
+CREATE TABLE account_mot (id int PRIMARY KEY, balance bigint NOT NULL) USING mot;
 CREATE TABLE twin_heap (id int PRIMARY KEY, k int NOT NULL, changes int NOT NULL, note text);
-CREATE FOREIGN TABLE twin_mot (id int PRIMARY KEY, k int NOT NULL, changes int NOT NULL, note text) SERVER mot;
+CREATE TABLE twin_mot (id int PRIMARY KEY, k int NOT NULL, changes int NOT NULL, note text) USING mot;
 CREATE INDEX ON twin_heap (k);
 CREATE INDEX ON twin_mot (k);
 INSERT INTO account_heap SELECT i, 1000 FROM generate_series(1, $accounts) i;

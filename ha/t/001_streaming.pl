@@ -46,16 +46,16 @@ push @readers, start_readers($cascade);
 
 # Definitions change under the readers of other tables, too.
 $primary->safe_psql('postgres', q(
-CREATE FOREIGN TABLE late (id int PRIMARY KEY, v text) SERVER mot;
+CREATE TABLE late (id int PRIMARY KEY, v text) USING mot;
 INSERT INTO late SELECT i, i FROM generate_series(1, 20000) i;
 CREATE INDEX late_v ON late (v);
 BEGIN;
-CREATE FOREIGN TABLE never (id int PRIMARY KEY) SERVER mot;
+CREATE TABLE never (id int PRIMARY KEY) USING mot;
 INSERT INTO never VALUES (1);
 ROLLBACK;
-CREATE FOREIGN TABLE gone (id int PRIMARY KEY) SERVER mot;
+CREATE TABLE gone (id int PRIMARY KEY) USING mot;
 INSERT INTO gone SELECT generate_series(1, 1000);
-DROP FOREIGN TABLE gone;
+DROP TABLE gone;
 DELETE FROM late WHERE id % 3 = 0;
 ));
 stop_readers($_) for @readers;

@@ -31,7 +31,7 @@ my $writer = $primary->background_psql('postgres');
 my $reader = $one->background_psql('postgres');
 $writer->query_safe('SET synchronous_commit = remote_apply');
 $writer->query_safe($_) for 'CREATE TABLE seen_heap (n int PRIMARY KEY)',
-  'CREATE FOREIGN TABLE seen_mot (n int PRIMARY KEY, v text) SERVER mot';
+  'CREATE TABLE seen_mot (n int PRIMARY KEY, v text) USING mot';
 my ($rounds, $missed) = (pick(60, 600), '');
 for my $n (1 .. $rounds)
 {

@@ -12,7 +12,7 @@ use Test::More;
 # removes under its own horizon. So the first part writes to them alone.
 my $primary = new_primary('primary', conf => "autovacuum = off\n");
 $primary->safe_psql('postgres', q(
-CREATE FOREIGN TABLE old_mot (id int PRIMARY KEY, v int) SERVER mot;
+CREATE TABLE old_mot (id int PRIMARY KEY, v int) USING mot;
 CREATE INDEX ON old_mot (v);
 INSERT INTO old_mot SELECT i, i FROM generate_series(1, 5000) i;
 ));
@@ -59,14 +59,14 @@ $patient->reload;
 
 # What takes the whole table needs AccessExclusiveLock on the primary: replay waits for the query ...
 my %taking = (
-	'DROP'         => [ 'CREATE FOREIGN TABLE victim (id int PRIMARY KEY) SERVER mot; INSERT INTO victim SELECT generate_series(1, 1000)', 'DROP FOREIGN TABLE victim' ],
+	'DROP'         => [ 'CREATE TABLE victim (id int PRIMARY KEY) USING mot; INSERT INTO victim SELECT generate_series(1, 1000)', 'DROP TABLE victim' ],
 	'TRUNCATE'     => [ '', 'TRUNCATE victim' ],
 	'CREATE INDEX' => [ '', 'CREATE INDEX ON victim (id)' ],
-	'ALTER TABLE'  => [ '', 'ALTER FOREIGN TABLE victim ADD COLUMN more int DEFAULT 7' ]);
+	'ALTER TABLE'  => [ '', 'ALTER TABLE victim ADD COLUMN more int DEFAULT 7' ]);
 $snapshot->query_safe('COMMIT');
 for my $what (sort keys %taking)
 {
-	$primary->safe_psql('postgres', 'DROP FOREIGN TABLE IF EXISTS victim; ' . $taking{DROP}[0]);
+	$primary->safe_psql('postgres', 'DROP TABLE IF EXISTS victim; ' . $taking{DROP}[0]);
 	wait_replayed($primary, $_) for $patient, $strict;
 	my $held = $patient->background_psql('postgres');
 	my $cancelled = $strict->background_psql('postgres', on_error_stop => 0);
@@ -120,11 +120,11 @@ $primary->append_conf('postgresql.conf', "mot.reclaim_naptime = 60000\n");
 $primary->reload;
 my $keeps = $patient->background_psql('postgres');
 $keeps->query_safe('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1');
-$primary->safe_psql('postgres', q(CREATE FOREIGN TABLE indexed (id int PRIMARY KEY, v int) SERVER mot;
+$primary->safe_psql('postgres', q(CREATE TABLE indexed (id int PRIMARY KEY, v int) USING mot;
 	INSERT INTO indexed SELECT i, i % 10 FROM generate_series(1, 100) i;)
 	  . q(CREATE INDEX indexed_v ON indexed (v); DROP INDEX indexed_v;) x 150 . q(CREATE INDEX indexed_v ON indexed (v);));
 # Neither do they know that an index is gone for which these keys would be too long.
-$primary->safe_psql('postgres', q(CREATE FOREIGN TABLE longs (id int PRIMARY KEY, v text) SERVER mot; CREATE INDEX longs_v ON longs (v);
+$primary->safe_psql('postgres', q(CREATE TABLE longs (id int PRIMARY KEY, v text) USING mot; CREATE INDEX longs_v ON longs (v);
 	INSERT INTO longs VALUES (1, 'short'); DROP INDEX longs_v;
 	INSERT INTO longs VALUES (2, repeat('x', 5000)); UPDATE longs SET v = repeat('y', 5000) WHERE id = 1));
 wait_replayed($primary, $_) for $patient, $strict;

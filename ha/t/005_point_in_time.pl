@@ -11,7 +11,7 @@ use Test::More;
 my $primary = new_primary('primary', archiving => 1);
 $primary->safe_psql('postgres', q(
 CREATE TABLE mark_heap (n int PRIMARY KEY);
-CREATE FOREIGN TABLE mark_mot (n int PRIMARY KEY, v text) SERVER mot;
+CREATE TABLE mark_mot (n int PRIMARY KEY, v text) USING mot;
 ));
 my $load = start_load($primary);
 my $checkpoints = start_checkpoints($primary);

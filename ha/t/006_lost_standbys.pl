@@ -15,7 +15,7 @@ note("MOT_TEST_SEED=$seed");
 my $primary = new_primary('primary', archiving => 1, conf => "wal_keep_size = 0\n");
 # Enough rows that a checkpoint of them takes longer than PostgreSQL's own.
 $primary->safe_psql('postgres', q(
-CREATE FOREIGN TABLE wide_mot (id int PRIMARY KEY, note text) SERVER mot;
+CREATE TABLE wide_mot (id int PRIMARY KEY, note text) USING mot;
 INSERT INTO wide_mot SELECT i, repeat('x', 200) FROM generate_series(1, 100000) i;
 ));
 $primary->backup('base');

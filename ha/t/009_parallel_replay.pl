@@ -27,10 +27,10 @@ for my $round (1 .. $rounds)
 	# Rolled back with its rows, dropped with rows, truncated with new ones: threads may have them while the server forgets them.
 	$primary->safe_psql('postgres', q(
 BEGIN;
-CREATE FOREIGN TABLE never (id int PRIMARY KEY, v text) SERVER mot;
+CREATE TABLE never (id int PRIMARY KEY, v text) USING mot;
 INSERT INTO never SELECT i, repeat('x', 100) FROM generate_series(1, 3000) i;
 ROLLBACK;
-CREATE FOREIGN TABLE gone (id int PRIMARY KEY, v text) SERVER mot;
+CREATE TABLE gone (id int PRIMARY KEY, v text) USING mot;
 INSERT INTO gone SELECT i, repeat('y', 100) FROM generate_series(1, 3000) i;
 CREATE INDEX gone_v ON gone (v);
 BEGIN;
@@ -39,7 +39,7 @@ INSERT INTO gone SELECT i, i FROM generate_series(1, 500) i;
 COMMIT;
 BEGIN;
 DELETE FROM gone WHERE id % 2 = 0;
-DROP FOREIGN TABLE gone;
+DROP TABLE gone;
 COMMIT;
 ));
 }
@@ -75,7 +75,7 @@ $_->safe_psql('postgres', 'SELECT pg_wal_replay_pause()') for @standbys;
 $_->poll_query_until('postgres', q(SELECT pg_get_wal_replay_pause_state() = 'paused')) for @standbys;
 my $rows = pick(60_000, 400_000);
 $primary->safe_psql('postgres', qq(
-CREATE FOREIGN TABLE bulk (id int PRIMARY KEY, k int, v text) SERVER mot;
+CREATE TABLE bulk (id int PRIMARY KEY, k int, v text) USING mot;
 CREATE INDEX bulk_k ON bulk (k);
 CREATE TABLE bulk_heap (rows bigint);
 BEGIN;

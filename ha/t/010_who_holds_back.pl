@@ -9,7 +9,7 @@ use Test::More;
 
 my $primary = new_primary('primary', conf => "max_prepared_transactions = 5\n");
 $primary->safe_psql('postgres', q(
-CREATE FOREIGN TABLE t (id int PRIMARY KEY, v int) SERVER mot;
+CREATE TABLE t (id int PRIMARY KEY, v int) USING mot;
 INSERT INTO t SELECT i, i FROM generate_series(1, 100) i;
 SELECT pg_create_physical_replication_slot('of_standby');
 ));

@@ -103,7 +103,7 @@ agrees($alone, 'recovered from an empty archive, and lost');
 
 # The last checkpoint of a primary failed, so its cold copy has to replay what came since, before the first record. Its memory is enough for the live
 # rows, but not for all their versions: it makes room. Meanwhile its worker is told to end: it replays the gap first.
-$primary->safe_psql('postgres', q(CREATE FOREIGN TABLE large (id int PRIMARY KEY, changes int, v text) SERVER mot; CHECKPOINT));
+$primary->safe_psql('postgres', q(CREATE TABLE large (id int PRIMARY KEY, changes int, v text) USING mot; CHECKPOINT));
 chmod 0500, $primary->data_dir . '/mot' or die;
 $primary->safe_psql('postgres', q(INSERT INTO large SELECT i, 0, repeat('v', 1000) FROM generate_series(1, 25000) i));
 $primary->safe_psql('postgres', 'UPDATE large SET changes = changes + 1') for 1 .. 4;

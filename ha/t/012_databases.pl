@@ -22,8 +22,8 @@ sub make
 	my ($name) = @_;
 	$primary->safe_psql('postgres', "CREATE DATABASE $name");
 	$primary->safe_psql($name, qq(CREATE EXTENSION mot;
-		CREATE FOREIGN TABLE wide (id int PRIMARY KEY, v text) SERVER mot; CREATE INDEX ON wide (v);
-		CREATE FOREIGN TABLE empty (id int PRIMARY KEY) SERVER mot;
+		CREATE TABLE wide (id int PRIMARY KEY, v text) USING mot; CREATE INDEX ON wide (v);
+		CREATE TABLE empty (id int PRIMARY KEY) USING mot;
 		INSERT INTO wide SELECT i, repeat('v', 200) || i FROM generate_series(1, $rows) i));
 	return;
 }
@@ -106,7 +106,7 @@ make('seven');
 my $session = $primary->background_psql('seven');
 $session->query_safe('SELECT count(*) FROM wide');
 my $waits = begin_drop('seven');
-$session->query_safe(q(DROP FOREIGN TABLE empty; CREATE FOREIGN TABLE late (id int PRIMARY KEY, v text) SERVER mot; INSERT INTO late VALUES (1, 'late')));
+$session->query_safe(q(DROP TABLE empty; CREATE TABLE late (id int PRIMARY KEY, v text) USING mot; INSERT INTO late VALUES (1, 'late')));
 $session->query_safe('TRUNCATE late; INSERT INTO late VALUES (2, $$later$$)');
 $session->query_safe('BEGIN; TRUNCATE wide; INSERT INTO wide VALUES (1, $$new$$)');
 $waits->query('SELECT 1');
@@ -129,7 +129,7 @@ for my $look ('after a drop that was given up', 'and after a crash')
 $session = $primary->background_psql('seven');
 $session->query_safe('SELECT count(*) FROM wide');
 $waits = begin_drop('seven');
-$session->query_safe(qq(TRUNCATE wide; CREATE FOREIGN TABLE last (id int PRIMARY KEY, v text) SERVER mot;
+$session->query_safe(qq(TRUNCATE wide; CREATE TABLE last (id int PRIMARY KEY, v text) USING mot;
 	INSERT INTO last SELECT i, repeat('v', 200) FROM generate_series(1, $rows) i));
 $session->quit;
 $waits->query('SELECT 1');
@@ -143,22 +143,14 @@ is_gone('and after a crash');
 # A copy would have no rows.
 make('four');
 my ($code, undef, $error) = $primary->psql('postgres', 'CREATE DATABASE five TEMPLATE four');
-if (are_foreign())
-{
-	like($error, qr/ERROR:  a database with rows in memory-optimized tables cannot be copied/, 'a database with rows is not copied');
-	like($error, qr/Rows in the template's memory-optimized tables: $rows\./, 'with the number');
-}
-else
-{
-	like($error, qr/ERROR:  a database with memory-optimized tables cannot be copied/, 'a database with tables is not copied');
-}
+like($error, qr/ERROR:  a database with memory-optimized tables cannot be copied/, 'a database with tables is not copied');
 ($code, undef, $error) = $primary->psql('four', q(CREATE DATABASE five TEMPLATE four STRATEGY file_copy));
 like($error, qr/cannot be copied/, 'nor by its own session, nor by the other strategy');
 is($primary->safe_psql('postgres', q(SELECT count(*) FROM pg_database WHERE datname = 'five')), '0', 'nothing is left of the copy');
-$primary->safe_psql('four', are_foreign() ? 'TRUNCATE wide' : 'DROP TABLE wide, empty');
+$primary->safe_psql('four', 'DROP TABLE wide, empty');
 $primary->safe_psql('postgres', 'CREATE DATABASE five TEMPLATE four');
 $primary->safe_psql($_, 'CREATE TABLE wide (id int PRIMARY KEY, v text) USING mot; CREATE TABLE empty (id int PRIMARY KEY) USING mot')
-  for are_foreign() ? () : qw(four five);
+  for qw(four five);
 is($primary->safe_psql('five', q(SELECT count(*) FROM wide)), '0', 'an empty one is');
 $primary->safe_psql('five', q(INSERT INTO wide VALUES (1, 'of five'); INSERT INTO empty VALUES (1)));
 is($primary->safe_psql('four', q(SELECT count(*) FROM wide)), '0', 'and the copy has rows of its own');

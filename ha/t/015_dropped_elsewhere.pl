@@ -18,8 +18,8 @@ sub make
 	my ($name, $options) = @_;
 	$primary->safe_psql('postgres', "CREATE DATABASE $name $options");
 	$primary->safe_psql($name, q(CREATE EXTENSION mot;
-CREATE FOREIGN TABLE one (id int PRIMARY KEY, v text) SERVER mot;
-CREATE FOREIGN TABLE two (id int PRIMARY KEY) SERVER mot;
+CREATE TABLE one (id int PRIMARY KEY, v text) USING mot;
+CREATE TABLE two (id int PRIMARY KEY) USING mot;
 INSERT INTO one SELECT i, repeat('v', 200) FROM generate_series(1, 20000) i));
 	return $primary->safe_psql('postgres', "SELECT oid FROM pg_database WHERE datname = '$name'");
 }

@@ -12,7 +12,7 @@ use Time::HiRes qw(usleep);
 my $primary = new_primary('primary');
 # Enough rows that a restartpoint takes a while at the bandwidth below.
 $primary->safe_psql('postgres', q(
-CREATE FOREIGN TABLE wide_mot (id int PRIMARY KEY, note text) SERVER mot;
+CREATE TABLE wide_mot (id int PRIMARY KEY, note text) USING mot;
 INSERT INTO wide_mot SELECT i, repeat(md5(i::text), 4) FROM generate_series(1, 40000) i;
 ));
 $primary->backup('base');

@@ -21,7 +21,7 @@ $PostgreSQL::Test::Utils::timeout_default = $ENV{PGCTLTIMEOUT} = 1800 if is_full
 my $memory = pick('512MB', '4GB');
 my $primary = new_primary('primary', conf => "mot.max_memory = '$memory'\nmax_wal_size = '16GB'\nwal_keep_size = '3GB'\n");
 $primary->safe_psql('postgres', q(
-CREATE FOREIGN TABLE wide (id int PRIMARY KEY, v text) SERVER mot;
+CREATE TABLE wide (id int PRIMARY KEY, v text) USING mot;
 CREATE TABLE wide_heap (rows bigint);
 ));
 $primary->backup('base');

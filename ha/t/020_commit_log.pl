@@ -29,11 +29,11 @@ BEGIN; DELETE FROM $_ WHERE id % 11 = 0; PREPARE TRANSACTION 'kept'; COMMIT PREP
 BEGIN; INSERT INTO $_ VALUES (5004, 1, 0, 'prepared'); DELETE FROM $_ WHERE id % 13 = 0; PREPARE TRANSACTION 'lost'; ROLLBACK PREPARED 'lost';
 )) for qw(twin_heap twin_mot);
 $primary->safe_psql('postgres', q(
-CREATE FOREIGN TABLE made (id int PRIMARY KEY, v text) SERVER mot;
+CREATE TABLE made (id int PRIMARY KEY, v text) USING mot;
 INSERT INTO made SELECT i, 'row ' || i FROM generate_series(1, 100) i;
-CREATE FOREIGN TABLE dropped (id int) SERVER mot;
+CREATE TABLE dropped (id int) USING mot;
 INSERT INTO dropped VALUES (1);
-DROP FOREIGN TABLE dropped;
+DROP TABLE dropped;
 ));
 
 my $digest = digest($primary);

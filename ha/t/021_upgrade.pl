@@ -44,7 +44,7 @@ sound($old, 'after pg_upgrade');
 
 # The same where there are no foreign tables, which would stop it first.
 my $foreign = $old->safe_psql('postgres', 'SELECT ftrelid::regclass FROM pg_foreign_table');
-$old->safe_psql('postgres', "DROP FOREIGN TABLE $_ CASCADE") for split /\n/, $foreign;
+$old->safe_psql('postgres', "DROP TABLE $_ CASCADE") for split /\n/, $foreign;
 $old->safe_psql('postgres', 'CREATE TABLE alone (id int PRIMARY KEY) USING mot; INSERT INTO alone SELECT generate_series(1, 1000)');
 $old->stop('fast');
 stops('new_tables', 'mot');

@@ -49,11 +49,11 @@ BEGIN; DELETE FROM TWIN WHERE id % 11 = 0; SAVEPOINT c; INSERT INTO TWIN VALUES 
 BEGIN; INSERT INTO TWIN VALUES (5005, 1, 0, 'prepared'); DELETE FROM TWIN WHERE id % 13 = 0; PREPARE TRANSACTION 'lost'; ROLLBACK PREPARED 'lost';
 ));
 $primary->safe_psql('postgres', q(
-CREATE FOREIGN TABLE made (id int PRIMARY KEY, v text) SERVER mot;
+CREATE TABLE made (id int PRIMARY KEY, v text) USING mot;
 INSERT INTO made SELECT i, 'row ' || i FROM generate_series(1, 100) i;
-CREATE FOREIGN TABLE dropped (id int) SERVER mot;
+CREATE TABLE dropped (id int) USING mot;
 INSERT INTO dropped VALUES (1);
-DROP FOREIGN TABLE dropped;
+DROP TABLE dropped;
 ));
 checkpoint($primary, 'before the cut');
 cut_commit_log($primary);

@@ -24,7 +24,7 @@ sub make_crowded
 {
 	my ($table) = @_;
 	$primary->safe_psql('postgres', qq(
-CREATE FOREIGN TABLE $table (id int PRIMARY KEY, x int) SERVER mot;
+CREATE TABLE $table (id int PRIMARY KEY, x int) USING mot;
 INSERT INTO $table SELECT i, i % 10 FROM generate_series(1, 100) i;
 DO \$\$ BEGIN FOR i IN 3..$most LOOP CREATE INDEX ON $table (x); END LOOP; END \$\$;
 ));
@@ -75,7 +75,7 @@ $fails->quit;
 is_crowded($primary, 'where it was freed');
 # Far more than the memory of the standby without readers, and a tenth of it at a time.
 $primary->safe_psql('postgres', qq(
-CREATE FOREIGN TABLE wide (id int PRIMARY KEY, filler text) SERVER mot;
+CREATE TABLE wide (id int PRIMARY KEY, filler text) USING mot;
 INSERT INTO wide SELECT i, repeat('x', 400) FROM generate_series(1, 10000) i;
 ));
 for (1 .. 20)

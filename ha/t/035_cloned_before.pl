@@ -37,7 +37,7 @@ $_->start for $unread, $read;
 
 # A new table raises the number from which on tables are unknown; the old ones are changed behind it.
 $primary->safe_psql('postgres', q(
-CREATE FOREIGN TABLE later (id int PRIMARY KEY) SERVER mot;
+CREATE TABLE later (id int PRIMARY KEY) USING mot;
 INSERT INTO later SELECT generate_series(1, 100);
 UPDATE twin_heap SET k = k + 1 WHERE id % 3 = 0;
 UPDATE twin_mot SET k = k + 1 WHERE id % 3 = 0;

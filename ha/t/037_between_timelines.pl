@@ -22,7 +22,7 @@ isnt(redo_of($node), $first, 'the redo position has moved on');
 # Its records, the last of which is that of its commit, behind which the recovery does not go at first.
 my $xid = $primary->safe_psql('postgres', q(
 BEGIN;
-CREATE FOREIGN TABLE late (id int PRIMARY KEY) SERVER mot;
+CREATE TABLE late (id int PRIMARY KEY) USING mot;
 INSERT INTO late SELECT generate_series(1, 100);
 UPDATE twin_heap SET k = k + 1 WHERE id % 2 = 0;
 UPDATE twin_mot SET k = k + 1 WHERE id % 2 = 0;

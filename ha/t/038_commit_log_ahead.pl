@@ -15,8 +15,8 @@ use Test::More;
 my $primary = new_primary('primary', conf => "autovacuum = off\nfull_page_writes = off\nmax_wal_size = 2GB\n");
 $primary->safe_psql('postgres', q(
 CREATE TABLE marked_heap (id int PRIMARY KEY, note text);
-CREATE FOREIGN TABLE marked_mot (id int PRIMARY KEY, note text) SERVER mot;
-CREATE FOREIGN TABLE wide (id int PRIMARY KEY, filler text) SERVER mot;
+CREATE TABLE marked_mot (id int PRIMARY KEY, note text) USING mot;
+CREATE TABLE wide (id int PRIMARY KEY, filler text) USING mot;
 INSERT INTO marked_heap SELECT i, 'before' FROM generate_series(1, 50) i;
 INSERT INTO marked_mot SELECT i, 'before' FROM generate_series(1, 50) i;
 INSERT INTO wide SELECT i, repeat('x', 400) FROM generate_series(1, 10000) i;

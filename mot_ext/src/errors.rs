@@ -76,6 +76,17 @@ pub fn binary_upgrade() -> ! {
     )
 }
 
+/// Raises 55000 for a foreign table, or an index of one, that an earlier build made.
+pub fn table_of_earlier_build() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "this memory-optimized table was made by an earlier build, as a foreign table",
+        "This build's memory-optimized tables are tables of the access method mot. Nothing was changed.",
+        "Dump the database with the build that made it (pg_dump --include-foreign-data=mot), and restore it into a new cluster."
+    )
+}
+
 /// Raises 53200: a transaction that is to be prepared holds more row locks than are kept for one.
 pub fn too_many_prepared_locks(rows: usize, rows_max: usize) -> ! {
     raise_report!(
@@ -100,28 +111,6 @@ pub fn invalid_option(name: &str) -> ! {
     )
 }
 
-/// Raises 24000: WHERE CURRENT OF means no row.
-pub fn invalid_cursor(message: &str) -> ! {
-    raise_report!(
-        PgLogLevel::ERROR,
-        ERRCODE_INVALID_CURSOR_STATE,
-        message.to_string(),
-        "",
-        ""
-    )
-}
-
-/// Raises 42704, as core does (`fetch_cursor_param_value` of execCurrent.c): WHERE CURRENT OF a cursor variable that is NULL.
-pub fn no_cursor_parameter(number: i32) -> ! {
-    raise_report!(
-        PgLogLevel::ERROR,
-        ERRCODE_UNDEFINED_OBJECT,
-        format!("no value found for parameter {number}"),
-        "",
-        ""
-    )
-}
-
 /// Raises 55P03: the row is locked and the statement says NOWAIT.
 pub fn row_not_available(relation: &str) -> ! {
     raise_report!(
@@ -130,17 +119,6 @@ pub fn row_not_available(relation: &str) -> ! {
         format!("could not obtain lock on row in relation \"{relation}\""),
         "",
         ""
-    )
-}
-
-/// Raises 55000: a plan would run that was made before the table got row triggers.
-pub fn plan_without_triggers(relation: &str) -> ! {
-    raise_report!(
-        PgLogLevel::ERROR,
-        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        format!("row triggers of table \"{relation}\" were made after the statement was planned"),
-        "A SQL function keeps its plans until the query that calls it ends.",
-        "Make the triggers in a query of their own."
     )
 }
 
@@ -230,17 +208,6 @@ pub fn planned_method_changed(table: &str) -> ! {
         format!("table \"{table}\" got another access method since the statement was planned"),
         "",
         "A SQL function keeps its plans until the query that calls it ends: alter the table in a query of its own."
-    )
-}
-
-/// Raises 55000: a SQL function gives the rows of a storage, or by an index, that a savepoint's rollback took away.
-pub fn rolled_back_while_read() -> ! {
-    raise_report!(
-        PgLogLevel::ERROR,
-        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "what the function reads was rolled back while its rows were fetched".to_owned(),
-        "Its table was truncated, or an index made, under a savepoint that is gone.",
-        "Fetch all rows of the function before ROLLBACK TO SAVEPOINT."
     )
 }
 

@@ -4,9 +4,7 @@
 //! look-up in the shared directory: an entry goes when PostgreSQL invalidates the relation (DROP, TRUNCATE and ALTER send
 //! that), and the whole cache goes when a transaction or savepoint aborts, since its storages may just have been unlinked.
 //! Whoever keeps a storage between statements compares [`generation`] with the one he found it under.
-use crate::clock::PgClock;
-use crate::session;
-use mot_engine::{RelationKey, TableRef};
+use mot_engine::TableRef;
 use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};
 use std::collections::HashMap;
@@ -129,29 +127,6 @@ fn cache() -> &'static mut Known {
     }
 }
 
-/// The key under which the engine knows a relation of this database.
-pub fn key(relation: pg_sys::Oid) -> RelationKey {
-    // SAFETY: a plain variable of this process.
-    let database = unsafe { pg_sys::MyDatabaseId };
-    RelationKey::of_foreign_table(database.to_u32(), relation.to_u32())
-}
-
-/// The storage of an open relation that the caller has locked.
-pub fn table(relation: pg_sys::Relation) -> TableRef {
-    // SAFETY: the caller's relation is open.
-    let oid = unsafe { (*relation).rd_id };
-    match known(oid) {
-        Some(table) => table,
-        // SAFETY: the caller's relation is open and locked.
-        None => unsafe { crate::ddl::materialize(relation) },
-    }
-}
-
-/// The storage of a relation that the caller has locked, open or not.
-pub fn table_of(relation: pg_sys::Oid) -> TableRef {
-    known(relation).unwrap_or_else(|| Relation::closed(relation).with(table))
-}
-
 /// The storage found last for a relation, until an invalidation.
 pub fn cached(relation: pg_sys::Oid) -> Option<TableRef> {
     cache().tables.get(&relation.to_u32()).copied()
@@ -160,21 +135,6 @@ pub fn cached(relation: pg_sys::Oid) -> Option<TableRef> {
 /// Keeps the storage that was found for a relation.
 pub fn remember(relation: pg_sys::Oid, table: TableRef) {
     cache().tables.insert(relation.to_u32(), table);
-}
-
-/// As [`find`], from the cache where it is there.
-pub fn known(relation: pg_sys::Oid) -> Option<TableRef> {
-    match cache().tables.get(&relation.to_u32()) {
-        Some(table) => Some(*table),
-        None => find(relation),
-    }
-}
-
-/// The storage of a relation that the caller has locked, if it has any.
-pub fn find(relation: pg_sys::Oid) -> Option<TableRef> {
-    let table = session::session().find_table(key(relation), &PgClock)?;
-    cache().tables.insert(relation.to_u32(), table);
-    Some(table)
 }
 
 /// The transaction that wrote the row of the catalog of an index that the caller has locked: each planning of a statement asks.

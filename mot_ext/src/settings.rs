@@ -55,7 +55,6 @@ pub static HUGE_PAGES: GucSetting<HugePages> = GucSetting::<HugePages>::new(Huge
 pub static WARM_RESTART: GucSetting<bool> = GucSetting::<bool>::new(false);
 pub static ADOPT_SYSTEM_IDENTIFIER: GucSetting<Option<CString>> =
     GucSetting::<Option<CString>>::new(None);
-pub static CREATE_TABLES: GucSetting<bool> = GucSetting::<bool>::new(false);
 pub static COMPILED_STATEMENTS: GucSetting<CompiledStatements> =
     GucSetting::<CompiledStatements>::new(CompiledStatements::On);
 pub static CHECKPOINT_WORKERS: GucSetting<i32> = GucSetting::<i32>::new(2);
@@ -71,14 +70,6 @@ pub static RECLAIM_NAPTIME_MS: GucSetting<i32> = GucSetting::<i32>::new(20);
 /// Defines the settings; the first line of `_PG_init`.
 pub fn init() {
     let plain = GucFlags::default();
-    GucRegistry::define_bool_guc(
-        c"mot.create_tables",
-        c"Makes CREATE TABLE create memory-optimized tables.",
-        c"For tools that cannot write CREATE FOREIGN TABLE ... SERVER mot.",
-        &CREATE_TABLES,
-        GucContext::Userset,
-        plain,
-    );
     GucRegistry::define_enum_guc(
         c"mot.compiled_statements",
         c"Runs simple statements on memory-optimized tables without the general executor.",

@@ -1,10 +1,6 @@
 //! Bugs on purpose: `mot.test_switch` leaves out one step that isolation rests on, so that the tests which look for such bugs are known to
-//! find them (`proof/tests/seeded_bugs.rs`); or it makes a worker slow where a race with it is to be lost; or it gives the planner what another extension may
-//! give it (`relation_kind.rs`). Only in builds with debug assertions (`checked`), for superusers; elsewhere [`skips`] is false
+//! find them (`proof/tests/seeded_bugs.rs`); or it makes a worker slow where a race with it is to be lost. Only in builds with debug assertions (`checked`), for superusers; elsewhere [`skips`] is false
 //! at compile time and there is no such setting. The list is [`Step`].
-
-#[cfg(debug_assertions)]
-mod relation_kind;
 
 #[cfg(debug_assertions)]
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};
@@ -31,10 +27,6 @@ pub enum Step {
     /// The checkpoint worker holds its slot at the first turn at which it could.
     #[cfg_attr(debug_assertions, name = c"skip-prompt-slot")]
     PromptSlot,
-    /// The planner is told of a memory-optimized table that it is a foreign table, and not a heap table.
-    #[cfg(debug_assertions)]
-    #[name = c"skip-relation-kind"]
-    RelationKind,
 }
 
 #[cfg(debug_assertions)]
@@ -51,7 +43,6 @@ pub fn init() {
         GucContext::Suset,
         GucFlags::NO_SHOW_ALL,
     );
-    relation_kind::init();
 }
 
 /// Defines nothing.

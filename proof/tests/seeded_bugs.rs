@@ -126,7 +126,7 @@ fn each_step_left_out_is_found_within_a_minute() {
 fn the_lock_step_tester_finds_a_missing_second_judgement() {
     let run = Command::new(env!("CARGO_BIN_EXE_proof"))
         .env_remove("PROOF_URL")
-        .args(["differential", "--seconds", "60", "--tables", "foreign"])
+        .args(["differential", "--seconds", "60"])
         .args(["--test-switch", "skip-update-recheck"])
         .output()
         .unwrap();

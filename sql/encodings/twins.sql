@@ -12,7 +12,7 @@ DECLARE
   result text := ''; n bigint := 0; r record; a text; b text; c text; d text; e text; f text;
 BEGIN
   PERFORM set_config('search_path', quote_ident((SELECT w.a FROM twin.word w) || ' ' || kind), true),
-          set_config('mot.create_tables', CASE kind WHEN 'mot' THEN 'on' ELSE 'off' END, true);
+          set_config('default_table_access_method', CASE kind WHEN 'mot' THEN 'mot' ELSE 'heap' END, true);
   IF statement ~* '^\s*(select|explain)|returning' THEN
     FOR r IN EXECUTE statement LOOP result := result || E'\n    ' || r::text; END LOOP;
     RETURN result;
@@ -143,7 +143,7 @@ SELECT twin.same($$SELECT t.relname, i.relname, x.indisprimary, x.indkey,
   WHERE t.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = current_schema()) ORDER BY t.relname COLLATE "C", i.relname COLLATE "C"$$);
 SELECT twin.same($$SELECT encode(convert_to(i.relname, getdatabaseencoding()), 'hex') FROM pg_class i WHERE i.relkind IN ('i', 'I')
   AND i.relnamespace = (SELECT n.oid FROM pg_namespace n WHERE n.nspname = current_schema()) ORDER BY 1$$);
-SELECT count(*) FROM pg_class c, mot.check(c.oid) WHERE c.relkind = 'f' AND c.relnamespace = (SELECT n.oid FROM pg_namespace n, twin.word WHERE n.nspname = a || ' mot');
+SELECT count(*) FROM pg_class c, mot.check(c.oid) WHERE c.relkind = 'r' AND c.relnamespace = (SELECT n.oid FROM pg_namespace n, twin.word WHERE n.nspname = a || ' mot');
 
 -- What twins cannot say.
 SELECT twin.mine('CREATE TABLE e ("{a}" int, "{b}" text PRIMARY KEY)');

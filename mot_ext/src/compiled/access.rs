@@ -1,7 +1,6 @@
-//! How a compiled statement finds its rows: by a scan node of the wrapper's, or by one of core's on
-//! a table of the access method.
+//! How a compiled statement finds its rows: by a scan node of core's.
 //!
-//! Both become the same: conditions on an index's leading columns that the scan answers, and the
+//! It becomes conditions on an index's leading columns that the scan answers, and the
 //! rest, which is asked of each row. Of core's index conditions those on further columns, and those
 //! that a range holds only nearly, are among the rest, as `index_am` has core recheck them.
 use super::plain::{Scope, are_plain, calls_functions};
@@ -21,32 +20,11 @@ pub struct Access {
     pub conditions: Vec<*mut pg_sys::Expr>,
     /// What it does answer, for a state of a row that it did not find.
     pub rechecks: Vec<*mut pg_sys::Expr>,
-    /// The index, if core opens and locks it: of a table of the access method.
+    /// The index, which core opens and locks.
     pub index: pg_sys::Oid,
 }
 
 impl Access {
-    /// Of a scan of the wrapper's. `assigned`: the number of its last expressions that are
-    /// assigned.
-    pub unsafe fn of_foreign(scan: *const pg_sys::ForeignScan) -> Access {
-        // SAFETY: a scan node of ours.
-        unsafe {
-            let private = Private::new((*scan).fdw_private);
-            let expressions = items::<pg_sys::Expr>((*scan).fdw_exprs);
-            let first_value = expressions.len() - private.assigned().len();
-            let first_condition = first_value - private.qual_count();
-            let mut conditions = items::<pg_sys::Expr>((*scan).scan.plan.qual);
-            conditions.extend(&expressions[first_condition..first_value]);
-            Access {
-                private: (*scan).fdw_private,
-                arguments: expressions[..first_condition].to_vec(),
-                conditions,
-                rechecks: items((*scan).fdw_recheck_quals),
-                index: pg_sys::InvalidOid,
-            }
-        }
-    }
-
     /// Of a scan of all rows by core.
     pub unsafe fn of_all(scan: *const pg_sys::SeqScan) -> Access {
         // SAFETY: a scan node of core's; the list is made in the current memory context.

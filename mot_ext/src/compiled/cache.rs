@@ -270,18 +270,6 @@ pub fn is_running(query: *mut pg_sys::QueryDesc) -> bool {
     existing().is_some_and(|cache| cache.find(query).is_some())
 }
 
-/// The table that a query reads in its compiled form, and the row it sent last; `None` if it has no such form.
-pub fn current_row(
-    query: *mut pg_sys::QueryDesc,
-) -> Option<(pg_sys::Oid, Option<pg_sys::ItemPointerData>)> {
-    let cache = existing()?;
-    match cache.running[cache.find(query)?] {
-        // SAFETY: a running statement stays in the map.
-        Form::Compiled(compiled) => unsafe { (*compiled).statement().current_row() },
-        Form::Kept(_) => None,
-    }
-}
-
 /// Raises 55006 while a compiled form runs: a library that is about to be loaded may look for its plan states, which are not there.
 pub fn refuse_other_hooks() {
     let runs = existing().is_some_and(|cache| {

@@ -24,7 +24,6 @@ pub struct Frame {
     pub estate: *mut pg_sys::EState,
     pub values: *mut pg_sys::ExprContext,
     pub relation: pg_sys::Oid,
-    kind: Kind,
     /// The index that an execution locks, as core's would; invalid for none.
     pub(super) index: pg_sys::Oid,
     /// How it is locked: as the table is.
@@ -52,36 +51,11 @@ pub struct Frame {
     pub(super) result_type: pg_sys::TupleDesc,
     /// A SELECT asks for all columns in their order: as in core, the client gets the row, whose system columns PL/pgSQL's records have, too.
     pub sends_row_itself: bool,
+
     /// An expression calls functions.
     pub(super) calls_functions: bool,
     /// Older rows lack columns whose values are in the catalog.
     pub(super) has_missing_values: bool,
-}
-
-/// Whose table it is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// The wrapper's.
-    Foreign,
-    /// The access method's.
-    Method,
-}
-
-impl Kind {
-    pub(super) unsafe fn of(relation: pg_sys::Relation) -> Kind {
-        match storage::is_table(relation) {
-            true => Kind::Method,
-            false => Kind::Foreign,
-        }
-    }
-
-    /// The storage of a locked relation of this kind, if it has any.
-    pub(super) fn storage(self, relation: pg_sys::Oid) -> Option<TableRef> {
-        match self {
-            Kind::Foreign => relation::known(relation),
-            Kind::Method => relation::Relation::closed(relation).with(storage::find),
-        }
-    }
 }
 
 impl Frame {
@@ -97,7 +71,6 @@ impl Frame {
                 return None;
             }
             let opened = pg_sys::relation_open((*entry).relid, pg_sys::NoLock as i32);
-            let kind = Kind::of(opened);
             let operation = shape.operation();
             let writes = operation != pg_sys::CmdType::CMD_SELECT;
             let locks_rows = shape.locks_rows();
@@ -112,7 +85,7 @@ impl Frame {
             let row_type = pg_sys::CreateTupleDescCopyConstr((*opened).rd_att);
             pg_sys::relation_close(opened, pg_sys::NoLock as i32);
             let foreign_keys = target.unwrap_or_default();
-            let shows_system_columns = kind == Kind::Method && shape.targets_have_system_columns();
+            let shows_system_columns = shape.targets_have_system_columns();
             if !is_simple || (writes && checks.is_none()) || shows_system_columns {
                 return None;
             }
@@ -150,7 +123,6 @@ impl Frame {
                 estate,
                 values,
                 relation: (*entry).relid,
-                kind,
                 index: shape.index(),
                 index_lock: (*entry).rellockmode,
                 opened: Opened::NONE,
@@ -180,7 +152,7 @@ impl Frame {
         unsafe {
             relation::Relation::closed(self.relation).with(|opened| {
                 pg_sys::equalTupleDescs((*opened).rd_att, self.row_type)
-                    && Kind::of(opened) == self.kind
+                    && storage::is_table(opened)
                     && target(
                         opened,
                         self.operation,
@@ -191,27 +163,18 @@ impl Frame {
         }
     }
 
-    /// Whose table it is.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
     /// Counts a row that was inserted, where core counts.
     #[inline]
     pub unsafe fn count_insert(&self) {
-        if self.kind == Kind::Method {
-            // SAFETY: such a table is open while the statement runs.
-            unsafe { self.opened.count_insert() };
-        }
+        // SAFETY: the table is open while the statement runs.
+        unsafe { self.opened.count_insert() };
     }
 
     /// Counts a row that was changed or deleted, where core counts.
     #[inline]
     pub unsafe fn count_change(&self, is_delete: bool) {
-        if self.kind == Kind::Method {
-            // SAFETY: as above.
-            unsafe { self.opened.count_change(is_delete) };
-        }
+        // SAFETY: as above.
+        unsafe { self.opened.count_change(is_delete) };
     }
 
     /// What core's functions on triggers need of the statement.
@@ -233,9 +196,7 @@ impl Frame {
         version: VersionRef,
     ) {
         tuple::point(tuple, row, version, self.relation);
-        if self.kind == Kind::Method {
-            tuple.t_self = tid::of(table, row, version);
-        }
+        tuple.t_self = tid::of(table, row, version);
     }
 
     /// A slot for rows of the table, in place.
@@ -333,9 +294,7 @@ unsafe fn simple_target(relation: pg_sys::Relation) -> Option<ForeignKeys> {
         if !is_free || (*(*relation).rd_rel).relispartition {
             return None;
         }
-        let keys = ForeignKeys::of(relation)?;
-        // The wrapper's tables have none.
-        (storage::is_table(relation) || keys == ForeignKeys::default()).then_some(keys)
+        ForeignKeys::of(relation)
     }
 }
 

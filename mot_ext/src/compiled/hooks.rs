@@ -8,7 +8,7 @@
 //!   pg_stat_statements, which hides what it was loaded after, has to come right behind us.
 #![allow(ffi_unwind_calls)]
 use super::cache::{self, Candidate};
-use super::{mark, shape};
+use super::mark;
 use crate::errors;
 use crate::pg::{self, guard, text};
 use crate::settings::{self, CompiledStatements};
@@ -97,7 +97,7 @@ unsafe fn candidate(query: *mut pg_sys::QueryDesc, flags: c_int) -> Option<Candi
     // SAFETY: core's query descriptor with its plan; plain variables of this process.
     unsafe {
         let plan = (*query).plannedstmt;
-        let serial = shape::serial(plan)?;
+        let serial = mark::serial(plan)?;
         let is_marked = mark::serial(plan).is_some();
         let mut allowed = pg_sys::EXEC_FLAG_SKIP_TRIGGERS;
         if is_marked {
@@ -138,7 +138,7 @@ unsafe fn may_outlive_its_savepoint(query: *mut pg_sys::QueryDesc) -> bool {
 }
 
 /// Whether others may name the query's portal in WHERE CURRENT OF, which asks its plan states for
-/// the row. Those over the wrapper's tables ask the compiled form.
+/// the row.
 #[inline]
 unsafe fn is_named_cursor(query: *mut pg_sys::QueryDesc) -> bool {
     // SAFETY: core's query descriptor; a portal starts its query while it is the active one, with
@@ -240,7 +240,6 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
             Some(next) => next(query, flags),
             None => standard_start(query, flags),
         }
-        crate::fdw::note_routing(query);
         #[cfg(not(feature = "pg18"))]
         crate::ddl::tables::on_conflict::started(query, flags);
         crate::ddl::tables::row_memory::started(query, flags);

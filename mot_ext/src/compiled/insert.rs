@@ -1,6 +1,6 @@
 //! INSERT of one row.
 use super::client::Client;
-use super::frame::{Frame, Kind, copy_list, empty, within};
+use super::frame::{Frame, copy_list, empty, within};
 use super::upsert::{Outcome, Upsert};
 use crate::fdw::{Inserted, Target, project, tuple};
 use crate::pg::version;
@@ -99,9 +99,7 @@ impl Insert {
                 Outcome::Nothing => return,
                 Outcome::Inserted(row, version) => {
                     frame.count_insert();
-                    if frame.kind() == Kind::Method {
-                        check_row_id(row);
-                    }
+                    check_row_id(row);
                     (row, version)
                 }
                 Outcome::Updated(row, version) => {

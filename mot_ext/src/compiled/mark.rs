@@ -1,4 +1,4 @@
-//! The serial of a plan of core's: what the wrapper's plans carry in their private lists.
+//! The serial of a plan: copies of a plan share it, two plans of a process never do.
 //!
 //! Core's nodes have no room for it, and a plan's address names another plan soon. So the planner's
 //! result gets one more entry in its list of what the plan depends on. Copies of the plan have it,
@@ -7,12 +7,13 @@
 //!
 //! The hook is a plain frame with nothing to drop: an error of the planner jumps over it.
 use super::{nodes, shape};
-use crate::fdw::{items, list, private};
+use crate::fdw::{items, list};
 use crate::pg::guard;
 use crate::pg::planning::Next;
 use crate::{relation, storage};
 use pgrx::pg_sys;
 use std::ffi::{c_char, c_int};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The numbers of caches that do not exist: minus this, and minus the upper part of a serial.
 const MARK: i32 = 0x6d6f_7400;
@@ -60,7 +61,7 @@ unsafe fn mark(plan: *mut pg_sys::PlannedStmt) {
         if positions.is_empty() || !positions.iter().all(is_ours) {
             return;
         }
-        let serial = private::next_serial();
+        let serial = next_serial();
         if serial >= SERIALS {
             return;
         }
@@ -91,4 +92,10 @@ pub unsafe fn serial(plan: *const pg_sys::PlannedStmt) -> Option<u64> {
             .contains(&upper)
             .then_some(u64::from(upper as u32) << 32 | u64::from(item.hashValue))
     }
+}
+
+/// The serial of a new plan; from 1.
+fn next_serial() -> u64 {
+    static SERIAL: AtomicU64 = AtomicU64::new(1);
+    SERIAL.fetch_add(1, Ordering::Relaxed)
 }

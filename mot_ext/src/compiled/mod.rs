@@ -26,7 +26,7 @@ mod tree;
 mod upsert;
 mod watch;
 
-pub use cache::{current_row, refuse_other_hooks};
+pub use cache::refuse_other_hooks;
 
 /// Installs the executor hooks while the server loads its libraries; a library loaded later has no tables to serve.
 pub fn init() {

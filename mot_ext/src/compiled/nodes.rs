@@ -5,7 +5,7 @@
 //! are plain (`plain.rs`); what they compare by themselves (groups, cache keys) is asked for here.
 use super::access::scan_of;
 use super::plain::{Scope, are_plain, is_lasting_type, is_own_operator, is_plain};
-use crate::fdw::{items, private};
+use crate::fdw::items;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 
@@ -85,8 +85,7 @@ fn is_kind_kept(kind: pg_sys::NodeTag) -> bool {
     is_core_scan(kind)
         || matches!(
             kind,
-            T_ForeignScan
-                | T_NestLoop
+            T_NestLoop
                 | T_Agg
                 | T_Unique
                 | T_Group
@@ -168,14 +167,6 @@ unsafe fn is_kept(node: *mut pg_sys::Plan, found: &mut Vec<Position>) -> bool {
     // SAFETY: a plan node, cast by tag.
     unsafe {
         match (*node).type_ {
-            T_ForeignScan => {
-                let scan = &*node.cast::<pg_sys::ForeignScan>();
-                if is_aggregate(scan) {
-                    return are_plain(scan.fdw_scan_tlist, Scope::Tree);
-                }
-                found.push(scan.scan.scanrelid);
-                is_scan(scan)
-            }
             T_SeqScan => {
                 found.push(scan_of(node).scanrelid);
                 !(*node).parallel_aware
@@ -246,32 +237,6 @@ unsafe fn is_kept(node: *mut pg_sys::Plan, found: &mut Vec<Position>) -> bool {
             T_SubqueryScan => true,
             _ => false,
         }
-    }
-}
-
-/// Aggregates of ours over a scan, which is looked at by itself.
-unsafe fn is_aggregate(scan: &pg_sys::ForeignScan) -> bool {
-    // SAFETY: a scan node.
-    unsafe {
-        scan.scan.scanrelid == 0
-            && scan.fdw_exprs.is_null()
-            && !scan.scan.plan.lefttree.is_null()
-            && (*scan.scan.plan.lefttree).type_ == T_ForeignScan
-            && private::serial(scan.fdw_private).is_some()
-    }
-}
-
-/// A scan of ours that only reads.
-unsafe fn is_scan(scan: &pg_sys::ForeignScan) -> bool {
-    // SAFETY: a scan node.
-    unsafe {
-        scan.scan.scanrelid > 0
-            && scan.operation == pg_sys::CmdType::CMD_SELECT
-            && scan.scan.plan.lefttree.is_null()
-            && scan.fdw_scan_tlist.is_null()
-            && private::serial(scan.fdw_private).is_some()
-            && are_plain(scan.fdw_exprs, Scope::Tree)
-            && are_plain(scan.fdw_recheck_quals, Scope::Tree)
     }
 }
 

@@ -1,8 +1,5 @@
-//! The open relations of an execution on a table of the access method: core counts on their entries
-//! what is read and changed.
-//!
-//! The wrapper's tables have no such counters: their relations stay closed but where core must find
-//! them in use.
+//! The open relations of an execution: core counts on their entries what is read and changed, and
+//! DDL finds them in use.
 use crate::storage;
 use crate::table_am::{RowCounts, row_deleted, row_inserted, row_updated};
 use pgrx::pg_sys;

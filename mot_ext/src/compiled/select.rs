@@ -3,9 +3,7 @@ use super::access::Access;
 use super::client::Client;
 use super::frame::{Frame, compile_conditions, compile_values, empty};
 use crate::clock::PgSnapshot;
-use crate::fdw::{
-    Filter, LockFor, LockOutcome, Scan, Target, Verdict, list, lock_row, passes, tuple,
-};
+use crate::fdw::{Filter, LockOutcome, Scan, Target, Verdict, list, lock_row, passes, tuple};
 use crate::pg::interrupts;
 use crate::table_am::note_locked;
 use crate::table_am::view::refuse_older_than_copy;
@@ -152,7 +150,7 @@ impl Select {
         let Some((target, strength, policy)) = self.lock else {
             return true;
         };
-        match lock_row(&target, row, version, strength, policy, LockFor::Reading) {
+        match lock_row(&target, row, version, strength, policy) {
             LockOutcome::Locked(newest) if newest == version => {
                 note_locked(target.table, row);
                 true
@@ -166,7 +164,7 @@ impl Select {
                 }
             }
             // Changed by this command, or gone: not returned.
-            LockOutcome::SelfModified(_) | LockOutcome::Lost => false,
+            LockOutcome::SelfModified | LockOutcome::Lost => false,
         }
     }
 }

@@ -1,11 +1,9 @@
 //! From a finished plan to what a compiled statement has to do; `None` where only core's executor will do.
 use super::access::{Access, scan_of};
 use super::conflict::Conflict;
-use super::mark;
 use super::plain::{Scope, calls_functions, is_plain};
 use crate::executor;
-use crate::fdw::private;
-use crate::fdw::{Private, items};
+use crate::fdw::items;
 use crate::wait::WaitPolicy;
 use mot_engine::LockStrength;
 use pgrx::pg_sys;
@@ -60,50 +58,6 @@ unsafe fn scan_tag(node: *const pg_sys::Plan) -> pg_sys::NodeTag {
     }
 }
 
-/// The serial of a plan that might be compiled, or whose states might be kept. A look at a few tags, for every statement of the
-/// server.
-#[inline]
-pub unsafe fn serial(statement: *const pg_sys::PlannedStmt) -> Option<u64> {
-    // SAFETY: a finished plan; casts by tag.
-    unsafe {
-        if let Some(serial) = mark::serial(statement) {
-            return Some(serial);
-        }
-        let mut node = (*statement).planTree;
-        loop {
-            if node.is_null() {
-                return None;
-            }
-            match tag(node) {
-                T_ForeignScan => {
-                    return private::serial((*node.cast::<pg_sys::ForeignScan>()).fdw_private);
-                }
-                T_Limit | T_LockRows | T_NestLoop | T_Agg | T_Sort | T_Unique | T_Group
-                | T_Memoize => node = (*node).lefttree,
-                T_SubqueryScan => node = (*node.cast::<pg_sys::SubqueryScan>()).subplan,
-                T_Result if !(*node).lefttree.is_null() => node = (*node).lefttree,
-                // What it returns comes from a subplan, as `min` and `max` by an index do.
-                T_Result if !(*node).initPlan.is_null() => {
-                    node = (*(*(*statement).subplans).elements).ptr_value.cast();
-                }
-                T_ModifyTable => {
-                    let source = (*node).lefttree;
-                    if source.is_null() || tag(source) != T_Result {
-                        node = source;
-                        continue;
-                    }
-                    let lists = (*node.cast::<pg_sys::ModifyTable>()).fdwPrivLists;
-                    if lists.is_null() || (*lists).length != 1 {
-                        return None;
-                    }
-                    return list_serial((*(*lists).elements).ptr_value.cast());
-                }
-                _ => return None,
-            }
-        }
-    }
-}
-
 /// Place in the range table of the only table that a plan of core's nodes reads or writes, if the
 /// plan has the form of one that is compiled.
 #[inline]
@@ -129,11 +83,6 @@ pub unsafe fn only_table(statement: *const pg_sys::PlannedStmt) -> Option<u32> {
         }
         matches!(scan_tag(node), T_IndexScan | T_SeqScan).then(|| scan_of(node).scanrelid)
     }
-}
-
-unsafe fn list_serial(list: *const pg_sys::List) -> Option<u64> {
-    // SAFETY: a wrapper's private list; core gives an empty one to tables without wrapper.
-    unsafe { private::serial(list) }
 }
 
 impl Shape {
@@ -274,7 +223,7 @@ unsafe fn select(plan: &pg_sys::PlannedStmt) -> Option<Shape> {
         } else if !marks.is_empty() {
             return None;
         }
-        let (access, relation) = source(node, pg_sys::CmdType::CMD_SELECT)?;
+        let (access, relation) = source(node)?;
         if lock.is_some() && (*marks[0]).rti != relation {
             return None;
         }
@@ -334,10 +283,7 @@ unsafe fn are_targets_plain(targets: &[*mut pg_sys::TargetEntry], relation: u32)
 
 /// How a scan node that computes nothing else finds its rows, and the table's place in the range
 /// table.
-unsafe fn source(
-    node: *mut pg_sys::Plan,
-    operation: pg_sys::CmdType::Type,
-) -> Option<(Access, u32)> {
+unsafe fn source(node: *mut pg_sys::Plan) -> Option<(Access, u32)> {
     // SAFETY: a node of a finished plan; casts by tag.
     unsafe {
         let is_leaf = is_bare(node) && (*node).lefttree.is_null() && !(*node).parallel_aware;
@@ -345,11 +291,6 @@ unsafe fn source(
             return None;
         }
         let access = match scan_tag(node) {
-            T_ForeignScan => {
-                let scan = node.cast::<pg_sys::ForeignScan>();
-                let is_ours = (*scan).operation == operation && (*scan).fdw_scan_tlist.is_null();
-                is_ours.then(|| Access::of_foreign(scan))?
-            }
             T_SeqScan => Access::of_all(node.cast()),
             T_IndexScan => Access::of_index(node.cast())?,
             _ => return None,
@@ -403,7 +344,7 @@ unsafe fn modify(plan: &pg_sys::PlannedStmt) -> Option<Shape> {
                 let is_plain_value = |(_, value): &(i16, *mut pg_sys::Expr)| {
                     is_plain((*value).cast(), Scope::Table(relation))
                 };
-                let (access, scanned) = self::source(source, operation)?;
+                let (access, scanned) = self::source(source)?;
                 if scanned != relation || !assigned.iter().all(is_plain_value) {
                     return None;
                 }
@@ -432,19 +373,6 @@ unsafe fn assigned(
     // SAFETY: a ModifyTable node over a plan node; casts by tag.
     unsafe {
         let source = node.plan.lefttree;
-        let is_foreign = tag(source) == T_ForeignScan;
-        if is_foreign {
-            let scan = source.cast::<pg_sys::ForeignScan>();
-            let is_direct = pg_sys::bms_is_member(0, node.fdwDirectModifyPlans)
-                && (*scan).resultRelation == (*scan).scan.scanrelid;
-            if !is_direct {
-                return None;
-            }
-            let columns = Private::new((*scan).fdw_private).assigned();
-            let expressions = items::<pg_sys::Expr>((*scan).fdw_exprs);
-            let values = expressions[expressions.len() - columns.len()..].to_vec();
-            return Some(columns.into_iter().zip(values).collect());
-        }
         if operation == pg_sys::CmdType::CMD_DELETE {
             return Some(Vec::new());
         }

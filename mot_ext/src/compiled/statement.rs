@@ -8,7 +8,7 @@
 //! - One execution at a time: a statement that runs itself again (a function in a cursor's loop) takes the general path.
 use super::change::{Change, Found};
 use super::client::{Client, Wire};
-use super::frame::{Frame, Kind, empty, within};
+use super::frame::{Frame, empty, within};
 use super::insert::Insert;
 use super::opened::Opened;
 use super::rights::Rights;
@@ -19,6 +19,7 @@ use crate::clock::PgSnapshot;
 use crate::pg;
 use crate::pg::{executor, version};
 use crate::relation;
+use crate::storage;
 use crate::table_am::RowCounts;
 use crate::xact;
 use mot_engine::TableRef;
@@ -72,8 +73,7 @@ impl Statement {
             let entry = pg_sys::rt_fetch(shape.relation, (*plan).rtable);
             let storage_generation = relation::generation();
             let table = relation::Relation::closed((*entry).relid)
-                .with(|opened| Kind::of(opened))
-                .storage((*entry).relid)
+                .with(storage::find_of_method)
                 .ok_or(Uncompiled::Now)?;
             // Under the current context until it is whole: an error on the way takes it along.
             let context =
@@ -154,7 +154,6 @@ impl Statement {
     /// Opens what the execution has to have open, and counts its scan.
     unsafe fn open(&mut self, may_be_suspended: bool) {
         let frame = &mut self.frame;
-        let is_method = frame.kind() == Kind::Method;
         let must_be_open = frame.calls_functions || may_be_suspended;
         let is_select = matches!(self.work, Work::Select(_));
         // A SELECT that nobody finds in the midst of itself opens its relations to count alone.
@@ -163,10 +162,9 @@ impl Statement {
         frame.opened = match known {
             Some((_, counts)) if !must_be_open => Opened::counts_alone(counts),
             // SAFETY: the table and the index are locked.
-            _ if is_method || must_be_open => unsafe { Opened::open(frame.relation, frame.index) },
-            _ => Opened::NONE,
+            _ => unsafe { Opened::open(frame.relation, frame.index) },
         };
-        if is_method && !matches!(self.work, Work::Insert(_)) {
+        if !matches!(self.work, Work::Insert(_)) {
             frame.opened.count_scan();
             let counts = frame.opened.counts();
             self.counts = counts.is_any().then_some((now, counts));
@@ -176,14 +174,6 @@ impl Statement {
     /// The executor state that its queries get.
     pub fn estate(&self) -> *mut pg_sys::EState {
         self.frame.estate
-    }
-
-    /// The table a running SELECT reads, and the row it sent last.
-    pub fn current_row(&self) -> Option<(pg_sys::Oid, Option<pg_sys::ItemPointerData>)> {
-        match &self.work {
-            Work::Select(select) => Some((self.frame.relation, select.current)),
-            _ => None,
-        }
     }
 
     /// Runs it: `ExecutorRun`.
@@ -292,7 +282,8 @@ impl Statement {
         if !unsafe { self.frame.fits() } {
             return false;
         }
-        let Some(table) = self.frame.kind().storage(self.frame.relation) else {
+        let relation = relation::Relation::closed(self.frame.relation);
+        let Some(table) = relation.with(storage::find_of_method) else {
             return false;
         };
         match &mut self.work {

@@ -11,12 +11,8 @@ use std::ffi::c_void;
 #[derive(Default)]
 pub struct Survey {
     seen: Vec<*mut pg_sys::PlanState>,
-    /// Scans of the wrapper's.
-    pub scans: Vec<*mut pg_sys::ForeignScanState>,
     /// Scans of core's nodes over tables.
     pub table_scans: Vec<*mut pg_sys::ScanState>,
-    /// Aggregates of ours over one of the wrapper's scans.
-    pub totals: Vec<*mut pg_sys::ForeignScanState>,
     pub sorts: Vec<*mut pg_sys::SortState>,
     pub aggregates: Vec<*mut pg_sys::AggState>,
     /// Subplans whose rows somebody keeps in a hash table.
@@ -47,14 +43,6 @@ impl Survey {
         // SAFETY: a state, cast by tag.
         unsafe {
             match (*state).type_ {
-                // One of no relation takes its rows from one below it.
-                T_ForeignScanState => {
-                    let plan = (*state).plan.cast::<pg_sys::ForeignScan>();
-                    match (*plan).scan.scanrelid {
-                        0 => self.totals.push(state.cast()),
-                        _ => self.scans.push(state.cast()),
-                    }
-                }
                 T_SeqScanState | T_IndexScanState => self.table_scans.push(state.cast()),
                 T_SortState => self.sorts.push(state.cast()),
                 T_AggState => {

@@ -3,9 +3,9 @@
 //! The node's slot has the row type of the open relation, which ends with the execution: it gets a
 //! copy. The table, the index and the scan below the node belong to an execution: Start opens the
 //! first two, core begins the scan when the node is first asked for a row, and End gives all back.
-use super::frame::Kind;
 use crate::fdw::tuple;
 use crate::relation::Relation;
+use crate::storage;
 use crate::table_am;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
@@ -54,7 +54,7 @@ impl TableScan {
         // SAFETY: the caller's lock.
         unsafe {
             Relation::closed(self.relation).with(|opened| {
-                Kind::of(opened) == Kind::Method
+                storage::is_table(opened)
                     && pg_sys::equalTupleDescs((*opened).rd_att, self.row_type)
             })
         }

@@ -11,16 +11,16 @@
 //! - Expressions were compiled without the client's parameters in sight, so they read what Start puts into their contexts.
 //! - An execution that fails leaves the tree in the middle of something: it is thrown away with the (sub)transaction, as core throws away
 //!   its own. So is one that has grown, or has spilled to disk, when it ends.
-use super::frame::{Kind, within};
+use super::frame::within;
 use super::nodes;
 use super::rights::Rights;
 use super::statement::Uncompiled;
 use super::survey::Survey;
 use super::table_scans::TableScan;
-use crate::clock::PgSnapshot;
-use crate::fdw::{end_aggregate, items, scan_state};
+use crate::fdw::items;
 use crate::pg::{self, version};
 use crate::relation;
+use crate::storage;
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
@@ -32,27 +32,15 @@ const PROBATION: u64 = 4;
 /// What a cursor may ask of the nodes: to go back, or to begin anew. They are made for it.
 const CURSOR_FLAGS: c_int = (pg_sys::EXEC_FLAG_REWIND | pg_sys::EXEC_FLAG_BACKWARD) as c_int;
 
-/// A scan of the wrapper's in the tree.
-struct Scanned {
-    node: *mut pg_sys::ForeignScanState,
-    /// Place in the range table.
-    position: usize,
-    relation: pg_sys::Oid,
-    /// The row type the tree was made for.
-    row_type: pg_sys::TupleDesc,
-}
-
 /// Plan states that are kept.
 pub struct Tree {
     context: pg_sys::MemoryContext,
     estate: *mut pg_sys::EState,
     root: *mut pg_sys::PlanState,
     result_type: pg_sys::TupleDesc,
-    scans: Vec<Scanned>,
     table_scans: Vec<TableScan>,
     /// What of `CURSOR_FLAGS` the nodes were made for.
     flags: c_int,
-    totals: Vec<*mut pg_sys::ForeignScanState>,
     sorts: Vec<*mut pg_sys::SortState>,
     aggregates: Vec<*mut pg_sys::AggState>,
     /// `work_mem` and `hash_mem_multiplier` that a node remembers; `None`: none does.
@@ -106,8 +94,7 @@ impl Tree {
             for position in positions {
                 let entry = pg_sys::rt_fetch(position, (*plan).rtable);
                 relation::Relation::closed((*entry).relid)
-                    .with(|opened| Kind::of(opened))
-                    .storage((*entry).relid)
+                    .with(storage::find_of_method)
                     .ok_or(Uncompiled::Now)?;
             }
             let context = pg::small_context(pg_sys::CurrentMemoryContext, c"mot kept plan");
@@ -135,18 +122,13 @@ impl Tree {
                 pg_sys::MemoryContextDelete(context);
                 return Err(Uncompiled::Never);
             }
-            let scans = within(context, || {
-                found.scans.into_iter().map(|node| scanned(node)).collect()
-            });
             let mut tree = Tree {
                 context,
                 estate,
                 root: (*own).planstate,
                 result_type: (*own).tupDesc,
-                scans,
                 table_scans,
                 flags: flags & CURSOR_FLAGS,
-                totals: found.totals,
                 sorts: found.sorts,
                 aggregates: found.aggregates,
                 memory_limit: found.remembers_memory_limit.then(memory_settings),
@@ -200,13 +182,6 @@ impl Tree {
             for scan in &self.table_scans {
                 scan.open(self.estate);
             }
-            let snapshot = PgSnapshot::new((*query).snapshot);
-            for scan in &self.scans {
-                let place = estate.es_relations.add(scan.position - 1);
-                *place = pg_sys::RelationIdGetRelation(scan.relation);
-                (*scan.node).ss.ss_currentRelation = *place;
-                scan_state(scan.node).rewind_under(snapshot);
-            }
             within(estate.es_query_cxt, || {
                 (*self.root).chgParam =
                     pg_sys::bms_add_member((*self.root).chgParam, self.changing);
@@ -235,14 +210,8 @@ impl Tree {
                     sort.sort_Done = false;
                 }
             }
-            for scan in &self.scans {
-                scan_state(scan.node).end();
-            }
             for scan in &self.table_scans {
                 scan.end();
-            }
-            for totals in &self.totals {
-                end_aggregate(*totals);
             }
             for aggregate in &self.aggregates {
                 has_spilled |= (**aggregate).hash_ever_spilled;
@@ -300,9 +269,6 @@ impl Tree {
             for at in 0..estate.es_range_table_size as usize {
                 *estate.es_relations.add(at) = std::ptr::null_mut();
             }
-            for scan in &self.scans {
-                (*scan.node).ss.ss_currentRelation = std::ptr::null_mut();
-            }
             estate.es_snapshot = std::ptr::null_mut();
         }
     }
@@ -310,38 +276,12 @@ impl Tree {
     /// Looks the storages up anew; false if a relation is another one than the tree was made for (`statement::find_storage`).
     unsafe fn find_storage(&mut self) -> bool {
         let generation = relation::generation();
-        for scan in &self.scans {
-            // SAFETY: the tables are locked; the nodes are the tree's own.
-            unsafe {
-                let fits = relation::Relation::closed(scan.relation)
-                    .with(|opened| pg_sys::equalTupleDescs((*opened).rd_att, scan.row_type));
-                let Some(table) = relation::known(scan.relation).filter(|_| fits) else {
-                    return false;
-                };
-                scan_state(scan.node).move_to(table);
-            }
-        }
         // SAFETY: the tables are locked. Core's nodes look their storage up in each execution.
         if !self.table_scans.iter().all(|scan| unsafe { scan.fits() }) {
             return false;
         }
         self.storage_generation = generation;
         true
-    }
-}
-
-/// What has to be known of a scan; the current context is the tree's.
-unsafe fn scanned(node: *mut pg_sys::ForeignScanState) -> Scanned {
-    // SAFETY: an initialized node with its relation open.
-    unsafe {
-        let plan = (*node).ss.ps.plan.cast::<pg_sys::ForeignScan>();
-        let relation = (*node).ss.ss_currentRelation;
-        Scanned {
-            node,
-            position: (*plan).scan.scanrelid as usize,
-            relation: (*relation).rd_id,
-            row_type: pg_sys::CreateTupleDescCopyConstr((*relation).rd_att),
-        }
     }
 }
 

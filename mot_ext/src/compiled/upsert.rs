@@ -6,7 +6,7 @@
 //! ExecInsert on a table: 21000 for a row of the same command, 40001 under an older snapshot.
 use super::access::Access;
 use super::conflict::{Conflict, ConflictUpdate};
-use super::frame::{Frame, Kind, compile_conditions, compile_values};
+use super::frame::{Frame, compile_conditions, compile_values};
 use crate::clock::{PgClock, PgSnapshot};
 use crate::fdw::write::{or_raise, refuse_under_old_snapshot};
 use crate::fdw::{self, Patch, Scan, Target};
@@ -61,9 +61,6 @@ impl Upsert {
         table: TableRef,
         snapshot: PgSnapshot<'static>,
     ) -> Option<Upsert> {
-        if frame.kind() != Kind::Method {
-            return None;
-        }
         let arbiter = Arbiter::of(frame.relation, conflict.arbiter, table)?;
         let update = conflict.update.as_ref();
         // SAFETY: expressions of a finished plan.

@@ -3,11 +3,11 @@
 //! The check holds ShareLock: readers go on, writers wait. On a standby that lock does not exist; there it is exact only while replay stands
 //! still (`pg_wal_replay_pause`): what it finds while replay goes on proves nothing, and it says so instead. Sizes hold AccessShareLock, everywhere.
 use super::refuse::raise;
-use super::{definition, identity, nodes};
+use super::{definition, nodes};
 use crate::clock::PgClock;
 use crate::pg::version;
 use crate::wal::replay;
-use crate::{errors, relation, session, shmem};
+use crate::{errors, session, shmem};
 use mot_engine::{IndexId, IndexRef, Problem, State, TableRef};
 use pgrx::prelude::*;
 use pgrx::{PgRelation, pg_sys};
@@ -42,7 +42,7 @@ impl Opened {
         // SAFETY: catalog look-ups, then a lock and an open relation.
         unsafe {
             let name = pg_sys::get_rel_name(relid);
-            if !crate::storage::is_mot_table(relid) && !identity::is_mot_table(relid) {
+            if !crate::storage::is_mot_table(relid) {
                 raise(
                     PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
                     format!("\"{}\" is not a memory-optimized table", nodes::text(name)),
@@ -58,10 +58,7 @@ impl Opened {
                 );
             }
             let table = pg_sys::table_open(relid, lock as pg_sys::LOCKMODE);
-            let storage = match crate::storage::is_table(table) {
-                true => crate::storage::table(table),
-                false => relation::table(table),
-            };
+            let storage = crate::storage::table(table);
             Opened { table, storage }
         }
     }
@@ -304,7 +301,7 @@ fn table_size(table: PgRelation) -> i64 {
 /// Bytes of an index's nodes. Walks the index.
 #[pg_extern(strict, volatile, parallel_unsafe)]
 fn index_size(index: PgRelation) -> i64 {
-    if !crate::storage::is_mot_index(index.oid()) && !identity::is_mot_index(index.oid()) {
+    if !crate::storage::is_mot_index(index.oid()) {
         // SAFETY: a catalog look-up.
         let name = unsafe { nodes::text(pg_sys::get_rel_name(index.oid())) };
         raise(

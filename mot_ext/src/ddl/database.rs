@@ -1,8 +1,7 @@
 //! CREATE DATABASE and DROP DATABASE: core copies and removes files, and knows nothing of rows that lie in memory.
 //!
-//! **A copy.** A template with tables of the access method `mot` is refused: core copies their empty files under the names by which the engine would look
-//! for rows, and a file without a storage is an error. Of foreign tables the catalog rows are copied with the template's files, the rows are not. So a template with rows in such
-//! tables is refused; empty ones are empty in the copy, too, and get their storage there at first use (`storage::materialize`).
+//! **A copy.** A template with memory-optimized tables is refused: core copies their empty files under the names by which the engine would look
+//! for rows, and a file without a storage is an error.
 //!
 //! That is looked at in the object access hook, which core calls when it holds its lock on the template (nobody can connect any more, and nobody
 //! renames it) and has seen that nobody is connected: no row can come after that. The statement's own hook runs before that, and only tells
@@ -26,9 +25,8 @@
 //! ALTER DATABASE ... RENAME and SET TABLESPACE change neither the oid nor anything that storages know.
 use super::refuse;
 use crate::clock::PgClock;
-use crate::pg::interrupts;
 use crate::{errors, session, xact};
-use mot_engine::{Newest, RelationKey, Slot, TableRef};
+use mot_engine::{RelationKey, TableRef};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::cell::{Cell, RefCell};
@@ -49,7 +47,7 @@ static TEMPLATE: Name = Name(RefCell::new(None));
 static DROPPED: Database = Database(Cell::new(pg_sys::InvalidOid));
 
 /// CREATE DATABASE is about to run: notes what it copies.
-pub unsafe fn create(node: *mut pg_sys::CreatedbStmt) -> bool {
+pub unsafe fn create(node: *mut pg_sys::CreatedbStmt) {
     // SAFETY: a live node of this type; its options are DefElem nodes.
     unsafe {
         let mut name: &CStr = c"template1";
@@ -61,7 +59,6 @@ pub unsafe fn create(node: *mut pg_sys::CreatedbStmt) -> bool {
         }
         TEMPLATE.0.replace(Some(name.to_owned()));
     }
-    false
 }
 
 /// The new database has its row in `pg_database`, and its template is locked and empty of sessions.
@@ -75,8 +72,7 @@ pub fn created() {
     }
     // SAFETY: a catalog look-up. Core has looked the name up and locked what it found, so it has not changed hands since.
     let template = unsafe { pg_sys::get_database_oid(name.as_ptr(), true) };
-    let storages = storages(template);
-    if storages.iter().any(|table| !table.key().is_foreign_table()) {
+    if !storages(template).is_empty() {
         refuse::raise(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             "a database with memory-optimized tables cannot be copied",
@@ -84,38 +80,6 @@ pub fn created() {
             Some("Create the database from another template, and copy the tables by pg_dump and psql.".into()),
         );
     }
-    if storages.iter().any(|storage| has_rows(*storage)) {
-        // Counted as transactions end; whether there are any was looked at.
-        let rows: u64 = storages
-            .iter()
-            .map(|storage| storage.row_count_estimate())
-            .sum();
-        refuse::raise(
-            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-            "a database with rows in memory-optimized tables cannot be copied",
-            Some(format!(
-                "Rows in the template's memory-optimized tables: {}. CREATE DATABASE would copy the tables without them.",
-                rows.max(1)
-            )),
-            Some("Create the database from another template, and copy the tables by pg_dump and psql; or empty the tables first.".into()),
-        );
-    }
-}
-
-/// Whether a table has a row. Nobody else is at work on it.
-fn has_rows(storage: TableRef) -> bool {
-    /// Slots between two looks for a cancel.
-    const INTERRUPT_SLOTS: u64 = 4096;
-    let session = session::session();
-    (0..storage.slots_end().0).any(|slot| {
-        if slot % INTERRUPT_SLOTS == 0 {
-            interrupts::check_for_interrupts();
-        }
-        match session.newest(&PgClock, storage, Slot(slot)) {
-            Newest::Live(_) | Newest::Busy(_) => true,
-            Newest::None | Newest::Gone => false,
-        }
-    })
 }
 
 /// A database is about to be dropped, unless core finds sessions in it.

@@ -1,11 +1,14 @@
 //! From catalog rows to an engine index definition.
-use super::index_columns::{INDOPTION_DESC, INDOPTION_NULLS_FIRST};
 use super::refuse::unsupported;
 use crate::keys;
 use crate::pg::{self, version};
 use mot_engine::FileKey;
 use mot_engine::key::{IndexDefinition, KeyColumn};
 use pgrx::pg_sys;
+
+/// Flags of `pg_index.indoption`.
+const INDOPTION_DESC: i16 = 1;
+const INDOPTION_NULLS_FIRST: i16 = 2;
 
 /// The definition of an open index on a table that the caller has open: what the engine needs to build keys from rows.
 pub unsafe fn index_definition(

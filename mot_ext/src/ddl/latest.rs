@@ -3,7 +3,7 @@
 //! Who holds the locks that DDL takes must see what others committed before it got them. SPI's own snapshot is the transaction's: in REPEATABLE READ
 //! one from before, under which a table that was made since is not there, while its rows would be misread. Core reads catalogs, and validates rows,
 //! under a new snapshot each time, as is done here. What the transaction itself has done is seen, too.
-use super::alter::violated;
+use super::refuse::raise;
 use super::search_path::within_catalog;
 use crate::pg::{guard, text};
 use pgrx::pg_sys;
@@ -97,9 +97,11 @@ unsafe fn run(query: &str, arguments: &[Argument]) -> u64 {
         pg_sys::SPI_connect();
         let plan = pg_sys::SPI_prepare(text.as_ptr(), arguments.len() as i32, types.as_mut_ptr());
         if plan.is_null() {
-            violated(
+            raise(
                 PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
                 format!("could not prepare {query:?}"),
+                None,
+                None,
             );
         }
         let result = pg_sys::SPI_execute_snapshot(
@@ -113,9 +115,11 @@ unsafe fn run(query: &str, arguments: &[Argument]) -> u64 {
             0,
         );
         if result < 0 {
-            violated(
+            raise(
                 PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
                 format!("could not run {query:?}: SPI error {result}"),
+                None,
+                None,
             );
         }
         pg_sys::SPI_processed

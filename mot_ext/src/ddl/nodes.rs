@@ -46,21 +46,10 @@ pub unsafe fn tag<T>(node: *const T) -> pg_sys::NodeTag {
     unsafe { (*node.cast::<pg_sys::Node>()).type_ }
 }
 
-/// The text of a String node.
-pub unsafe fn string(node: *mut pg_sys::Node) -> *mut c_char {
-    // SAFETY: a String node, by contract.
-    unsafe { (*node.cast::<pg_sys::String>()).sval }
-}
-
 /// A C string as Rust text, for messages and comparisons, and to be handed back by `pstrdup`: nothing of it is lost, whatever the encoding.
 pub unsafe fn text(string: *const c_char) -> String {
     // SAFETY: NULL or a NUL-terminated string, by contract.
     unsafe { text::from_c(string) }
-}
-
-/// A C string in the current memory context.
-pub unsafe fn pstrdup(text: &str) -> *mut c_char {
-    text::to_palloc(text)
 }
 
 /// A column or relation name's array as text.
@@ -79,29 +68,4 @@ pub unsafe fn attributes<'a>(relation: pg_sys::Relation) -> &'a [pg_sys::FormDat
             (*descriptor).natts as usize,
         )
     }
-}
-
-/// `schema.name` of a relation, quoted.
-pub unsafe fn qualified_name(relation: pg_sys::Relation) -> String {
-    // SAFETY: an open relation; both functions return palloc'd strings.
-    unsafe {
-        let class = &*(*relation).rd_rel;
-        text(pg_sys::quote_qualified_identifier(
-            pg_sys::get_namespace_name(class.relnamespace),
-            class.relname.data.as_ptr(),
-        ))
-    }
-}
-
-/// An identifier, quoted if it must be.
-pub fn quoted(identifier: &str) -> String {
-    // SAFETY: the copy is NUL-terminated.
-    unsafe { text(pg_sys::quote_identifier(pstrdup(identifier))) }
-}
-
-/// The tree that a catalog has as a string.
-pub unsafe fn read(tree: &str) -> *mut pg_sys::Node {
-    let tree = text::to_c(tree);
-    // SAFETY: a tree of core's own; it is made in the current context.
-    unsafe { pg_sys::stringToNode(tree.as_ptr()).cast() }
 }

@@ -11,10 +11,11 @@
 //!
 //! Single-user mode fires no event triggers. DROP DATABASE never does: the storages of its tables stay until `mot` is preloaded again and
 //! finds them (`workers::orphans`).
-use super::{identity, partition, retype};
+use super::{earlier_build, identity, nodes};
 use crate::errors;
 use crate::pg::version;
 use crate::{shmem, storage};
+use pgrx::pg_sys::AlterTableType::{AT_AttachPartition, AT_DetachPartition};
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::pg_sys::{self, ObjectAccessType::*};
 use pgrx::prelude::*;
@@ -46,7 +47,8 @@ fn require_preload(fcinfo: pg_sys::FunctionCallInfo) {
     }
 }
 
-/// Whether a statement's text names a memory-optimized table, or a domain that one uses, in order to change it.
+/// Whether a statement's text names a memory-optimized table in order to change it. Where rows would be looked at (ALTER DOMAIN, partitions), the
+/// scan of the table is refused.
 unsafe fn changes_definition(statement: *mut pg_sys::Node) -> bool {
     // SAFETY: a live parse tree; casts follow the tags.
     unsafe {
@@ -54,8 +56,7 @@ unsafe fn changes_definition(statement: *mut pg_sys::Node) -> bool {
             T_CreateForeignTableStmt => {
                 let statement = &*statement.cast::<pg_sys::CreateForeignTableStmt>();
                 let server = pg_sys::GetForeignServerByName(statement.servername, true);
-                (!server.is_null() && identity::is_mot_server((*server).serverid))
-                    || partition::narrows_ours(&statement.base)
+                !server.is_null() && earlier_build::is_our_server((*server).serverid)
             }
             T_IndexStmt => {
                 let relation = (*statement.cast::<pg_sys::IndexStmt>()).relation;
@@ -63,34 +64,31 @@ unsafe fn changes_definition(statement: *mut pg_sys::Node) -> bool {
             }
             T_AlterTableStmt => {
                 let statement = &*statement.cast::<pg_sys::AlterTableStmt>();
-                let relation = identity::lookup(statement.relation);
-                is_ours(relation) || partition::attaches_ours(relation, statement.cmds)
-            }
-            T_CreateStmt => {
-                let statement = statement.cast::<pg_sys::CreateStmt>();
-                partition::narrows_ours(&*statement)
-            }
-            T_AlterFdwStmt => identity::changes_handler(statement.cast()),
-            T_AlterDomainStmt => {
-                let statement = statement.cast::<pg_sys::AlterDomainStmt>();
-                // ADD CONSTRAINT, VALIDATE CONSTRAINT, SET NOT NULL: rows would have to be looked at.
-                if !matches!((*statement).subtype as u8, b'C' | b'V' | b'O') {
-                    return false;
-                }
-                let name = pg_sys::makeTypeNameFromNameList((*statement).typeName);
-                let domain = pg_sys::LookupTypeNameOid(std::ptr::null_mut(), name, true);
-                domain != pg_sys::InvalidOid && !retype::tables_with_type(domain).is_empty()
+                is_ours(identity::lookup(statement.relation)) || attaches_ours(statement.cmds)
             }
             _ => false,
         }
     }
 }
 
+/// Whether ALTER TABLE attaches a table of ours, or takes one off.
+unsafe fn attaches_ours(commands: *mut pg_sys::List) -> bool {
+    // SAFETY: commands of a live statement; such a one has the partition in its definition.
+    unsafe {
+        nodes::items::<pg_sys::AlterTableCmd>(commands)
+            .into_iter()
+            .filter(|command| {
+                matches!((**command).subtype, AT_AttachPartition | AT_DetachPartition)
+            })
+            .any(|command| {
+                let partition = (*command).def.cast::<pg_sys::PartitionCmd>();
+                is_ours(identity::lookup((*partition).name))
+            })
+    }
+}
+
 fn is_ours(relation: pg_sys::Oid) -> bool {
-    identity::is_mot_table(relation)
-        || identity::is_mot_index(relation)
-        || storage::is_mot_table(relation)
-        || storage::is_mot_index(relation)
+    storage::is_mot_table(relation) || storage::is_mot_index(relation)
 }
 
 struct Hook {

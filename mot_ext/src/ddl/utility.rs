@@ -6,10 +6,7 @@
 //! - The hook function itself is a plain frame (nothing to drop), since such an error jumps over it. Everything that looks
 //!   closer runs inside `handle`, guarded by [`crate::pg::guard`]; there each PostgreSQL function is called through its guard.
 //! - A plan may be cached (`readOnlyTree`), and a handler rewrites what it is given: handlers always work on a copy.
-use super::{
-    alter, attached, copy, create_table, database, domain, drop, identity, index, lock,
-    maintenance, nodes, tables,
-};
+use super::{database, foreign_spelling, nodes, publications, tables};
 use crate::compiled;
 use crate::pg::guard;
 use pgrx::pg_sys::NodeTag::*;
@@ -114,30 +111,21 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
         T_CreateStmt
             | T_CreateForeignTableStmt
             | T_CreateTableAsStmt
-            | T_ExplainStmt
             | T_IndexStmt
             | T_AlterTableStmt
             | T_AlterObjectSchemaStmt
-            | T_AlterDomainStmt
-            | T_ReassignOwnedStmt
+            | T_AlterTableMoveAllStmt
+            | T_RenameStmt
             | T_DropStmt
             | T_CommentStmt
-            | T_CopyStmt
-            | T_VacuumStmt
-            | T_ReindexStmt
-            | T_ClusterStmt
-            | T_LockStmt
-            | T_CreatePolicyStmt
-            | T_CreateTrigStmt
-            | T_RuleStmt
+            | T_SecLabelStmt
             | T_CreatePublicationStmt
             | T_AlterPublicationStmt
             | T_CreatedbStmt
-            | T_AlterFdwStmt
             | T_LoadStmt
-            | T_AlterTableMoveAllStmt
             | T_CreateExtensionStmt
             | T_AlterExtensionStmt
+            | T_AlterExtensionContentsStmt
             | T_RefreshMatViewStmt
     )
 }
@@ -146,79 +134,42 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
 unsafe fn handle(passed: &mut Statement) -> bool {
     // SAFETY: `process_utility` passes its own frame's statement.
     unsafe {
-        let Some(after) = tables::before(passed) else {
-            return dispatch(passed);
-        };
-        if !dispatch(passed) {
-            passed.run(nodes::copy(passed.node()));
+        match foreign_spelling::resolve(passed) {
+            Next::Done => return true,
+            Next::PassOn => {}
+            Next::PassOnAs(node) => passed.replace(node),
         }
+        look_at(passed.node());
+        let Some(after) = tables::before(passed) else {
+            return false;
+        };
+        passed.run(nodes::copy(passed.node()));
         after.finish();
         true
     }
 }
 
-/// Lets the handler of foreign tables do the statement, as `handle`.
-unsafe fn dispatch(passed: &mut Statement) -> bool {
-    // SAFETY: a live statement; each cast follows the node's tag.
-    unsafe {
-        let statement = &*passed;
-        let node = statement.node();
-        let next = match nodes::tag(node) {
-            T_AlterTableStmt => alter::table(statement, node.cast()),
-            _ => Next::from(is_done_here(statement, node)),
-        };
-        match next {
-            Next::Done => true,
-            Next::PassOn => false,
-            Next::PassOnAs(node) => {
-                passed.replace(node);
-                false
-            }
-        }
-    }
-}
-
-/// Does a statement that is not ALTER TABLE; false when it is for PostgreSQL alone.
-unsafe fn is_done_here(statement: &Statement, node: *mut pg_sys::Node) -> bool {
-    // SAFETY: a live statement and its node; each cast follows the node's tag.
+/// Looks at a statement that core executes as it is.
+unsafe fn look_at(node: *mut pg_sys::Node) {
+    // SAFETY: the node of a live statement; each cast follows its tag.
     unsafe {
         match nodes::tag(node) {
-            T_CreateStmt => create_table::plain(statement, node.cast()),
-            T_CreateForeignTableStmt => create_table::foreign(statement, node.cast()),
-            T_CreateTableAsStmt => create_table::from_query(statement, node.cast()),
-            T_ExplainStmt => create_table::explained(statement, node.cast()),
-            T_IndexStmt => index::create(statement, node.cast()),
-            T_AlterDomainStmt => domain::alter(statement, node.cast()),
-            T_ReassignOwnedStmt => alter::reassign_owned(statement, node),
-            T_DropStmt => drop::statement(statement, node.cast()),
-            T_CommentStmt => maintenance::comment(statement, node.cast()),
-            T_CopyStmt => copy::statement(statement, node.cast()),
-            T_VacuumStmt => maintenance::vacuum(statement, node.cast()),
-            T_ReindexStmt => maintenance::reindex(statement, node.cast()),
-            T_ClusterStmt => maintenance::cluster(node.cast()),
-            T_LockStmt => lock::statement(statement, node.cast()),
-            T_CreatePolicyStmt => attached::create_policy(node.cast()),
-            T_CreateTrigStmt => attached::create_trigger(node.cast()),
-            T_RuleStmt => attached::create_rule(node.cast()),
             T_CreatePublicationStmt => {
                 let node = node.cast::<pg_sys::CreatePublicationStmt>();
                 if (*node).for_all_tables {
-                    attached::warn_of_tables_left_out();
+                    publications::warn_of_tables_left_out();
                 }
-                attached::publish((*node).pubobjects)
+                publications::publish((*node).pubobjects);
             }
             T_AlterPublicationStmt => {
                 let node = node.cast::<pg_sys::AlterPublicationStmt>();
-                (*node).action != pg_sys::AlterPublicationAction::AP_DropObjects
-                    && attached::publish((*node).pubobjects)
+                if (*node).action != pg_sys::AlterPublicationAction::AP_DropObjects {
+                    publications::publish((*node).pubobjects);
+                }
             }
             T_CreatedbStmt => database::create(node.cast()),
-            T_AlterFdwStmt => identity::refuse_other_handler(node.cast()),
-            T_LoadStmt => {
-                compiled::refuse_other_hooks();
-                false
-            }
-            _ => false,
+            T_LoadStmt => compiled::refuse_other_hooks(),
+            _ => {}
         }
     }
 }
@@ -236,39 +187,6 @@ impl Statement {
         self.plan = unsafe { self.plan_of(node) };
     }
 
-    /// Whether the statement stands alone or at the top of a multi-statement string.
-    pub fn is_top_level(&self) -> bool {
-        self.context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_TOPLEVEL
-    }
-
-    /// Whether core has made it as a part of another statement.
-    pub fn is_part(&self) -> bool {
-        self.context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_SUBCOMMAND
-    }
-
-    /// The text of the query string.
-    pub fn query_string(&self) -> *const c_char {
-        self.query_string
-    }
-
-    /// Parameters of the statement.
-    pub fn params(&self) -> pg_sys::ParamListInfo {
-        self.params
-    }
-
-    /// Ephemeral named relations the statement can see.
-    pub fn query_environment(&self) -> *mut pg_sys::QueryEnvironment {
-        self.query_environment
-    }
-
-    /// Says what the client is told.
-    pub unsafe fn complete(&self, tag: pg_sys::CommandTag::Type, rows: u64) {
-        if !self.completion.is_null() {
-            // SAFETY: the caller's completion, which PostgreSQL wants filled.
-            unsafe { pg_sys::SetQueryCompletion(self.completion, tag, rows) };
-        }
-    }
-
     /// This statement's plan with another parse tree.
     unsafe fn plan_of<T>(&self, node: *mut T) -> *mut pg_sys::PlannedStmt {
         // SAFETY: the copy of the plan differs in its statement only; the caller owns the node.
@@ -278,29 +196,6 @@ impl Statement {
             (*plan).utilityStmt = node.cast();
             debug_assert!(is_a((*plan).utilityStmt, nodes::tag(node)));
             plan
-        }
-    }
-
-    /// Has core alter a locked table once more, as a part of this statement: event triggers are not fired again, and no name is looked up.
-    pub unsafe fn alter_further(
-        &self,
-        node: *mut pg_sys::AlterTableStmt,
-        relid: pg_sys::Oid,
-        lock: pg_sys::LOCKMODE,
-    ) {
-        // SAFETY: the caller owns the node and holds the lock; event triggers are told as core tells them.
-        unsafe {
-            let mut context = pg_sys::AlterTableUtilityContext {
-                pstmt: self.plan_of(node),
-                queryString: self.query_string,
-                relid,
-                params: self.params,
-                queryEnv: self.query_environment,
-            };
-            pg_sys::EventTriggerAlterTableStart(node.cast());
-            pg_sys::EventTriggerAlterTableRelid(relid);
-            pg_sys::AlterTable(node, lock, &raw mut context);
-            pg_sys::EventTriggerAlterTableEnd();
         }
     }
 

@@ -189,14 +189,3 @@ unsafe fn project_and<R: Copy>(
         })
     }
 }
-
-/// Memory that core empties before each row.
-pub unsafe fn per_tuple_memory(estate: *mut pg_sys::EState) -> pg_sys::MemoryContext {
-    // SAFETY: a live executor state; the context is made at first use, as GetPerTupleExprContext does.
-    unsafe {
-        if (*estate).es_per_tuple_exprcontext.is_null() {
-            pg_sys::MakePerTupleExprContext(estate);
-        }
-        (*(*estate).es_per_tuple_exprcontext).ecxt_per_tuple_memory
-    }
-}

@@ -46,17 +46,6 @@ pub fn kind() -> *const pg_sys::TupleTableSlotOps {
     &raw const KIND.0
 }
 
-/// Gives a scan's node such a slot in the place of core's.
-pub unsafe fn give_to(node: *mut pg_sys::ForeignScanState) {
-    // SAFETY: an initialized node that was not run yet; the query's table of slots frees both slots.
-    unsafe {
-        let scan = &mut (*node).ss;
-        let table = &raw mut (*scan.ps.state).es_tupleTable;
-        let row_type = (*scan.ss_ScanTupleSlot).tts_tupleDescriptor;
-        scan.ss_ScanTupleSlot = pg_sys::ExecAllocTableSlot(table, row_type, kind());
-    }
-}
-
 /// The tuple of a slot of this kind, if it lies in the arena: only `tuple::store` points such a slot at what it does not own.
 unsafe fn in_place(slot: *mut pg_sys::TupleTableSlot) -> Option<pg_sys::HeapTuple> {
     // SAFETY: a slot of this kind, which has the form of core's.

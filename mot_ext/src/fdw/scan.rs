@@ -3,20 +3,12 @@
 //! - The state is made at Begin and hangs on the query's memory context; the scan itself starts at the first row asked for, and
 //!   anew after each ReScan, when parameters have their values.
 //! - A row is handed out in place, in one `HeapTupleData` per scan. It stays valid as long as the statement's snapshot is
-//!   registered; whoever keeps it longer copies it, as for any slot that does not own its tuple. A scan that may go on after a rollback of what it sees
-//!   hands copies out (`outliving.rs`).
+//!   registered; whoever keeps it longer copies it, as for any slot that does not own its tuple.
 //! - The snapshot's own rule about command ids keeps a statement from seeing what it writes itself.
-mod node;
-mod outliving;
 mod source;
 
-pub use node::{
-    begin_foreign_scan, compile, end_foreign_scan, iterate_foreign_scan, keep, rescan_foreign_scan,
-    state,
-};
-
 use super::private::Private;
-use super::serializable::{self, Reader};
+use super::serializable::Reader;
 use super::tuple;
 use crate::clock::PgSnapshot;
 use crate::errors;
@@ -24,11 +16,9 @@ use crate::executor::aggregate::RowSource;
 use crate::executor::expressions::Value;
 use crate::executor::filter::{Filter, Group, Verdict};
 use crate::pg::interrupts;
-use crate::relation;
 use crate::session;
 use crate::table_am::tid;
-use mot_engine::{Session, SharedRowScan, Slot, TableRef, VersionRef};
-use outliving::Outliving;
+use mot_engine::{Session, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 use source::Source;
 
@@ -45,45 +35,13 @@ pub struct Scan {
     found: u64,
     /// Of one whole key: its entry was looked up. Means nothing before the start.
     is_sought: bool,
-    /// The rows' generated columns are to be hidden from core before it gets the first one.
-    hides_generated: bool,
     /// Drops rows before anybody sees them.
     filter: Option<Box<Filter>>,
     /// In a SERIALIZABLE transaction.
     reader: Option<Box<Reader>>,
-    /// It may go on after the savepoint it began under was rolled back.
-    outliving: Option<Box<Outliving>>,
 }
 
 impl Scan {
-    /// Prepares the scan of a node.
-    pub unsafe fn new(
-        node: *mut pg_sys::ForeignScanState,
-        private: &Private,
-        arguments: &[Value],
-    ) -> Scan {
-        // SAFETY: an initialized node whose relation is open and locked; the snapshot is registered as long as the query runs.
-        unsafe {
-            let opened = (*node).ss.ss_currentRelation;
-            let registered = (*(*node).ss.ps.state).es_snapshot;
-            let mut snapshot = PgSnapshot::new(registered);
-            let may_outlive = Outliving::may();
-            if may_outlive {
-                snapshot = snapshot.one_by_one();
-            }
-            let table = relation::table(opened);
-            let oid = (*opened).rd_id;
-            let mut scan = Scan::of_table(oid, table, private, arguments, snapshot);
-            scan.hides_generated = node::scans_generated_target(node, opened);
-            scan.filter = Filter::of_node(&raw mut (*node).ss).map(Box::new);
-            scan.reader = serializable::is_on().then(|| Reader::new(oid, registered));
-            if may_outlive {
-                scan.outliving = Some(Box::new(Outliving::new(table, &mut scan.source)));
-            }
-            scan
-        }
-    }
-
     /// Prepares a scan of a relation that is locked, and not changed row by row; not for SERIALIZABLE.
     pub fn of_table(
         relation: pg_sys::Oid,
@@ -104,10 +62,8 @@ impl Scan {
             is_started: false,
             found: 0,
             is_sought: false,
-            hides_generated: false,
             filter: None,
             reader: None,
-            outliving: None,
         }
     }
 
@@ -122,10 +78,6 @@ impl Scan {
     /// Begins anew under another snapshot, as what is kept for the next execution does.
     pub fn rewind_under(&mut self, snapshot: PgSnapshot<'static>) {
         self.snapshot = snapshot;
-        // Nothing kept begins where it may outlive its savepoint (`compiled/hooks.rs`), but it may have been made there.
-        if self.outliving.take().is_some() {
-            Outliving::end(&mut self.source);
-        }
         self.rewind();
     }
 
@@ -173,26 +125,6 @@ impl Scan {
             if interrupts::is_pending() {
                 interrupts::check_for_interrupts();
             }
-        }
-    }
-
-    /// Says, to whom it concerns, that all rows are about to be read: before it is settled which those are.
-    pub fn begin_reading_all(&self) {
-        if let Some(reader) = &self.reader {
-            reader.begin_all();
-        }
-    }
-
-    /// Shares the scan of all rows with the query's other processes; `None`: no longer, and what was shared is read as far as it ever will be.
-    ///
-    /// # Safety
-    /// What is shared stays until it is taken back.
-    pub unsafe fn share(&mut self, shared: Option<&'static SharedRowScan>) {
-        if let Source::Rows(rows) = &mut self.source {
-            if rows.shared.is_some() && shared.is_none() {
-                rows.scan = None;
-            }
-            rows.shared = shared;
         }
     }
 
@@ -246,26 +178,11 @@ impl Scan {
         row: Slot,
         version: VersionRef,
     ) {
-        if self.outliving.is_some() {
-            // SAFETY: the caller's.
-            unsafe { tuple::store_copy(slot, row, version, self.relation) };
-            return;
-        }
         // SAFETY: the caller's.
         unsafe {
             tuple::point(&mut self.tuple, row, version, self.relation);
-            if !self.table.key().is_foreign_table() {
-                self.tuple.t_self = tid::of(self.table, row, version);
-            }
+            self.tuple.t_self = tid::of(self.table, row, version);
             tuple::store(slot, &raw mut self.tuple);
-        }
-    }
-
-    /// Raises if what is scanned was rolled back since the scan began.
-    #[inline]
-    fn check_outliving(&mut self) {
-        if let Some(outliving) = &mut self.outliving {
-            outliving.check(self.session, self.relation);
         }
     }
 
@@ -283,7 +200,6 @@ impl Scan {
         &mut self,
         context: *mut pg_sys::ExprContext,
     ) -> Option<(Slot, VersionRef)> {
-        self.check_outliving();
         if let Source::Index(source) = &mut self.source
             && source.bounds.is_one_point()
             && self.reader.is_none()
@@ -330,7 +246,6 @@ impl Scan {
 impl RowSource for Scan {
     unsafe fn fill(&mut self, group: &mut Group, context: *mut pg_sys::ExprContext) -> bool {
         group.clear();
-        self.check_outliving();
         if let Source::Rows(_) = self.source
             && self.reader.is_none()
         {

@@ -267,20 +267,6 @@ impl Reader {
     }
 }
 
-/// A row that a statement read without a scan, under its snapshot: ON CONFLICT found it.
-pub unsafe fn read_row(
-    oid: pg_sys::Oid,
-    table: TableRef,
-    row: Slot,
-    version: VersionRef,
-    registered: pg_sys::Snapshot,
-) {
-    // SAFETY: the caller's snapshot is registered.
-    let reader = unsafe { Reader::new(oid, registered) };
-    reader.found(table, row, version);
-    reader.report();
-}
-
 /// A row was inserted, its entries made.
 pub fn inserted(oid: pg_sys::Oid, table: TableRef, version: VersionRef) {
     Subject::new(oid).conflict_in();

@@ -1,8 +1,7 @@
 //! How many rows: from the engine's exact count and PostgreSQL's statistics about values.
 use super::private::items;
-use super::{by_row, conditions, short_range};
 use crate::clock::widen;
-use crate::{errors, relation, session};
+use crate::session;
 use mot_engine::{TableRef, Xid};
 use pgrx::pg_sys;
 use std::sync::atomic::Ordering;
@@ -18,34 +17,6 @@ pub fn pages(table: TableRef) -> u32 {
     bytes
         .div_ceil(u64::from(pg_sys::BLCKSZ))
         .min(u64::from(u32::MAX - 1)) as u32
-}
-
-pub unsafe fn get_foreign_rel_size(
-    root: *mut pg_sys::PlannerInfo,
-    rel: *mut pg_sys::RelOptInfo,
-    relid: pg_sys::Oid,
-) {
-    // SAFETY: the planner's own structures; the relation is locked since parse analysis.
-    unsafe {
-        // Core refuses one of the table itself; that of a table which it inherits from comes here, and core would forget it.
-        let entry = *(*root).simple_rte_array.add((*rel).relid as usize);
-        if !(*entry).tablesample.is_null() {
-            errors::unsupported(
-                "samples (TABLESAMPLE) of tables that memory-optimized tables inherit from",
-                "Take the sample of the heap tables one by one (FROM ONLY), or use a condition such as random() < 0.01.",
-            );
-        }
-        let table = relation::table_of(relid);
-        leave_out_young_indexes(root, rel, table);
-        (*rel).tuples = row_count(table);
-        (*rel).pages = pages(table);
-        by_row::replace_current_of(root, rel, relid);
-        pg_sys::set_baserel_size_estimates(root, rel);
-        if (*rel).rows > 1.0 && conditions::finds_one_row(root, rel) {
-            (*rel).rows = 1.0;
-        }
-        short_range::bound(root, rel);
-    }
 }
 
 /// Takes the indexes from the planner that lack rows for snapshots as old as this session's oldest one, as core does where `indcheckxmin` is set: a plan

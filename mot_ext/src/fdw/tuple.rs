@@ -91,22 +91,6 @@ pub unsafe fn store_copy(
     }
 }
 
-/// Gives a slot its row to own: `ExecMaterializeSlot`.
-#[inline]
-pub unsafe fn materialize(slot: *mut pg_sys::TupleTableSlot) {
-    // SAFETY: a filled slot of core's; a slot that owns what it shows has nothing to copy.
-    unsafe {
-        if (*slot).tts_flags & pg_sys::TTS_FLAG_SHOULDFREE as u16 != 0 {
-            return;
-        }
-        let materialize = (*(*slot).tts_ops).materialize.expect("every kind has it");
-        pg_sys::ffi::pg_guard_ffi_boundary(|| {
-            #[allow(ffi_unwind_calls)]
-            materialize(slot)
-        });
-    }
-}
-
 /// Gives a slot of the heap kind's form a tuple in the slot's own memory context.
 pub unsafe fn store_owned(slot: *mut pg_sys::TupleTableSlot, tuple: pg_sys::HeapTuple) {
     // SAFETY: the caller's slot of that form; the tuple is nobody else's.

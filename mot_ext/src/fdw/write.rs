@@ -48,17 +48,6 @@ pub enum Inserted {
 }
 
 impl Target {
-    /// For an open relation, locked for writing.
-    pub unsafe fn new(relation: pg_sys::Relation) -> Target {
-        Target {
-            // SAFETY: open, as long as the statement runs.
-            relation: unsafe { Relation::opened(relation) },
-            session: session::session(),
-            table: crate::relation::table(relation),
-            is_serializable: serializable::is_on(),
-        }
-    }
-
     /// For a relation that is locked for writing, and not open; not for SERIALIZABLE.
     pub fn closed(relation: pg_sys::Oid, table: TableRef) -> Target {
         Target {
@@ -136,19 +125,6 @@ impl Target {
                 Entered::Duplicate(index) if self.is_gone(index) => {}
                 Entered::Duplicate(_) | Entered::Busy(_) if self.finds_dead() => {}
                 entered => return entered,
-            }
-        }
-    }
-
-    /// Whether inserting this body would meet a live row with the same key (of `only`, if given).
-    pub fn probe(&self, only: Option<IndexRef>, body: &[u8]) -> Entered {
-        loop {
-            let met = self
-                .attempt(|| xact::current().probe(self.session, &PgClock, self.table, only, body));
-            match met {
-                Entered::Duplicate(index) if self.is_gone(index) => {}
-                Entered::Duplicate(_) | Entered::Busy(_) if self.finds_dead() => {}
-                met => return met,
             }
         }
     }

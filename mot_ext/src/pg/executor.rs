@@ -4,13 +4,6 @@ use pgrx::pg_sys;
 
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" {
-    fn ExecComputeStoredGenerated(
-        relation: *mut pg_sys::ResultRelInfo,
-        estate: *mut pg_sys::EState,
-        slot: *mut pg_sys::TupleTableSlot,
-        command: pg_sys::CmdType::Type,
-    );
-
     // PostgreSQL's own function without pgrx's guard: see `exec_scan`.
     #[link_name = "ExecScan"]
     fn scan_without_guard(
@@ -33,22 +26,6 @@ pub unsafe fn exec_scan(
 ) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: the caller's.
     unsafe { scan_without_guard(node, access, recheck) }
-}
-
-/// Computes the stored generated columns of a new row; may raise.
-pub unsafe fn compute_stored_generated(
-    relation: *mut pg_sys::ResultRelInfo,
-    estate: *mut pg_sys::EState,
-    slot: *mut pg_sys::TupleTableSlot,
-    command: pg_sys::CmdType::Type,
-) {
-    // SAFETY: the caller's executor state; the closure holds one call.
-    unsafe {
-        pg_sys::ffi::pg_guard_ffi_boundary(|| {
-            #[allow(ffi_unwind_calls)]
-            ExecComputeStoredGenerated(relation, estate, slot, command)
-        })
-    }
 }
 
 /// Raises 42501 if the current user may not do what the plan does.

@@ -21,18 +21,6 @@ pub unsafe fn unfilled(tag: pg_sys::NodeTag, length: usize) -> *mut pg_sys::List
     }
 }
 
-/// A list of integers.
-pub unsafe fn integers(numbers: &[i32]) -> *mut pg_sys::List {
-    // SAFETY: a list with a cell for each number.
-    unsafe {
-        let list = unfilled(pg_sys::NodeTag::T_IntList, numbers.len());
-        for (at, number) in numbers.iter().enumerate() {
-            (*(*list).elements.add(at)).int_value = *number;
-        }
-        list
-    }
-}
-
 /// The pointers of a list.
 pub unsafe fn items<T>(list: *mut pg_sys::List) -> Vec<*mut T> {
     // SAFETY: a pointer list (caller), which nobody changes here.

@@ -81,16 +81,6 @@ pub fn to_palloc(text: &str) -> *mut c_char {
     unsafe { pg_sys::pnstrdup(bytes.as_ptr().cast(), bytes.len() as pg_sys::Size) }
 }
 
-/// The beginning of a text that is at most so many bytes long, cut between two characters of the database's encoding, as core cuts names.
-pub fn clip(text: &str, bytes_max: usize) -> String {
-    let bytes = encode(text);
-    // SAFETY: reads as many bytes as there are.
-    let kept = unsafe {
-        pg_sys::pg_mbcliplen(bytes.as_ptr().cast(), bytes.len() as i32, bytes_max as i32)
-    };
-    decode(&bytes[..kept as usize])
-}
-
 /// A text that was not made in this database (an error of the load, say, with a system's message in it), for whoever is in it: a character that its encoding
 /// may not have is shown as a question mark.
 pub fn foreign(text: &str) -> String {

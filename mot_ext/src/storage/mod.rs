@@ -152,6 +152,11 @@ pub fn find(relation: pg_sys::Relation) -> Option<TableRef> {
     }
 }
 
+/// The storage of an open relation that is locked, if that is a table of the access method with one.
+pub fn find_of_method(relation: pg_sys::Relation) -> Option<TableRef> {
+    is_table(relation).then(|| find(relation)).flatten()
+}
+
 /// The storage of an open index of `table`; raises if it has none.
 pub fn index(table: TableRef, index: pg_sys::Relation) -> IndexRef {
     find_index(table, index).unwrap_or_else(|| errors::no_index_storage(&name_of(index)))

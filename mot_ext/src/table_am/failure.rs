@@ -3,6 +3,7 @@
 use super::tid;
 use crate::clock::{PgClock, narrow};
 use crate::fdw::write::Target;
+use crate::stats;
 use mot_engine::{CommandId, Newest, Slot, VersionRef, Xid};
 use pgrx::pg_sys::{self, TM_Result::*};
 
@@ -55,6 +56,11 @@ pub fn unnamed(target: &Target, row: Slot, asking: CommandId) -> Refusal {
     }
 }
 
+/// A statement met a row that others had changed after its snapshot.
+pub fn count_changed_meanwhile() {
+    stats::count_conflict(|conflicts| &conflicts.rows_changed_meanwhile);
+}
+
 /// Tells core of a refusal about the row whose version was asked for by its tuple id.
 ///
 /// # Safety
@@ -66,6 +72,12 @@ pub unsafe fn tell(
     asked: pg_sys::ItemPointerData,
     failure: *mut pg_sys::TM_FailureData,
 ) -> pg_sys::TM_Result::Type {
+    // In READ COMMITTED a lock of the newest version follows an update's answer, and is counted.
+    // SAFETY: a plain variable of this process.
+    let raises = unsafe { pg_sys::XactIsoLevel } >= pg_sys::XACT_REPEATABLE_READ as i32;
+    if refusal == Refusal::Deleted || refusal == Refusal::Updated && raises {
+        count_changed_meanwhile();
+    }
     // SAFETY: the caller's.
     let failure = unsafe { &mut *failure };
     failure.ctid = asked;

@@ -178,6 +178,7 @@ fn lock_last(
         // saw.
         errors::overtaken_tuple_id();
     }
+    failure::count_changed_meanwhile();
     Ok(newest)
 }
 

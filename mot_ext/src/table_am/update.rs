@@ -8,9 +8,12 @@ use crate::errors;
 use crate::fdw::serializable;
 use crate::fdw::write::{Target, or_raise};
 use crate::pg::version::table_am as version;
+use crate::test_switch::{self, Step};
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
-use mot_engine::{CommandId, Entered, LockStrength, Slot, Transaction, VersionRef, Written};
+use mot_engine::{
+    CommandId, Entered, LockStrength, Newest, Slot, Transaction, VersionRef, Written,
+};
 use pgrx::pg_sys::{self, TM_Result::TM_Ok};
 
 /// What a change is asked for with, beside the row.
@@ -110,7 +113,7 @@ fn mode_of(strength: LockStrength) -> pg_sys::LockTupleMode::Type {
 unsafe fn change(
     target: &Target,
     row: Slot,
-    seen: VersionRef,
+    mut seen: VersionRef,
     body: &[u8],
     asked: Asked,
 ) -> Result<VersionRef, Refusal> {
@@ -133,6 +136,13 @@ unsafe fn change(
             )
         });
         let Written::Done(version) = written else {
+            if test_switch::skips(Step::UpdateRecheck)
+                && let Written::Changed = written
+                && let Newest::Live(newest) = session.newest(&PgClock, table, row)
+            {
+                seen = newest;
+                continue;
+            }
             let strength = strength_of(target, seen, body);
             if !target.is_held_by_dead(written, strength) {
                 wait_or_refuse(target, row, written, strength, asked, &mut queue)?;

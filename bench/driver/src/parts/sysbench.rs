@@ -148,12 +148,12 @@ fn sysbench(
                 .arg(format!("--mysql-socket={}", server.socket().display()));
         }
         _ => {
-            let create = if side == Side::Mot { "on" } else { "off" };
+            let method = if side == Side::Mot { "mot" } else { "heap" };
             command
                 .env(
                     "PGOPTIONS",
                     format!(
-                        "-c search_path={} -c mot.create_tables={create}",
+                        "-c search_path={} -c default_table_access_method={method}",
                         side.schema()
                     ),
                 )

@@ -9,7 +9,7 @@
 //! condition of btrees alone: the planner takes our ordered indexes for such from 18 on. Before,
 //! the executor looks at the index itself, and raises.
 use super::access_method::Method;
-use super::{flips, whose_index};
+use super::{flips, unique_proof, whose_index};
 use crate::fdw::size::leave_out_young_indexes;
 use crate::pg::version;
 use crate::pg::version::index_am::ROW_COMPARISONS;
@@ -56,6 +56,7 @@ unsafe extern "C-unwind" fn describe_ours(
             if (*index).relam != ours {
                 continue;
             }
+            unique_proof::withhold(root, index);
             if !is_ordered(index) {
                 // Core asks `reverse_sort` without looking whether there is an order.
                 (*index).sortopfamily = std::ptr::null_mut();

@@ -12,7 +12,7 @@
 //! | `concurrently` | DROP INDEX and REFRESH MATERIALIZED VIEW CONCURRENTLY |
 //! | `tablespace` | ALTER INDEX ... SET TABLESPACE |
 //! | `row_memory` | rows of BEFORE triggers beside data-modifying WITH parts |
-//! | `index_order` | what the planner may believe of the order of an index |
+//! | `index_order`, `unique_proof` | what the planner may believe of an index |
 //!
 //! May be called by the hooks of `ddl`, `compiled` and the planner; calls `storage`, and of `ddl`
 //! what looks at parse trees and locks.
@@ -27,10 +27,11 @@ mod names_back;
 pub mod on_conflict;
 pub mod row_memory;
 mod tablespace;
+pub mod unique_proof;
 mod whose_index;
 
 use super::utility::{Statement, refuse_read_only};
-use super::{attached, identity, nodes};
+use super::{identity, nodes, publications};
 use crate::storage;
 use crate::table_am::BecomesHeap;
 use flips::Flips;
@@ -112,13 +113,23 @@ impl After {
                 tablespace::build_if_moved(index);
             }
             let published = self.published.map(|table| match table {
-                Published::Named(name) => identity::lookup(name),
+                Published::Named(name) => made(name),
                 Published::Altered(table) => table,
             });
             if let Some(table) = published.filter(|table| *table != pg_sys::InvalidOid) {
-                attached::check_publications(table);
+                publications::check_publications(table);
             }
         }
+    }
+}
+
+/// The relation that a statement has made under a name. Whoever may make it need not have the right
+/// that a look-up by the schema's name asks for.
+unsafe fn made(name: *mut pg_sys::RangeVar) -> pg_sys::Oid {
+    // SAFETY: a live name (caller), looked up on a copy, since the look-up may note a schema in it.
+    unsafe {
+        let namespace = pg_sys::RangeVarGetCreationNamespace(nodes::copy(name));
+        pg_sys::get_relname_relid((*name).relname, namespace)
     }
 }
 

@@ -4,6 +4,8 @@
 //! catalog has it. Ours has no operator classes: an index gets btree's, and becomes ours when it is
 //! made (`whose_index`). On a heap table the index stays a btree, so a dump restored without table
 //! access methods gives heap tables.
+//!
+//! `CREATE INDEX ... USING mot`, by the name of the table access method, means the same.
 use crate::ddl::nodes;
 use crate::storage;
 use pgrx::pg_sys::AlterTableType::AT_AddConstraint;
@@ -68,5 +70,8 @@ unsafe fn of_constraint(element: *mut Node) -> Option<*mut *mut c_char> {
 
 unsafe fn is_ours(name: *const c_char) -> bool {
     // SAFETY: NULL or a NUL-terminated name of the statement (caller).
-    unsafe { !name.is_null() && CStr::from_ptr(name) == storage::INDEX_METHOD }
+    unsafe {
+        !name.is_null()
+            && [storage::INDEX_METHOD, storage::TABLE_METHOD].contains(&CStr::from_ptr(name))
+    }
 }

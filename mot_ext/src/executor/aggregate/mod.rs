@@ -35,4 +35,4 @@ mod running;
 
 pub use call::Call;
 pub use grouping::{KEYS_MAX, Key, TIMES_FITTING, bytes_of_group, memory_limit};
-pub use node::{Aggregation, RowSource, check_rights};
+pub use node::RowSource;

@@ -13,8 +13,8 @@ use crate::relation::Relation;
 use crate::storage;
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
-    Direction, EngineError, IndexId, IndexRef, IndexScan, KeyRange, RowScan, Session,
-    SharedRowScan, Slot, Snapshot, TableRef, VersionRef,
+    Direction, EngineError, IndexRef, IndexScan, KeyRange, RowScan, Session, SharedRowScan, Slot,
+    Snapshot, TableRef, VersionRef,
 };
 use pgrx::pg_sys;
 
@@ -169,11 +169,6 @@ impl IndexSource {
             },
             is_in_range: false,
         }
-    }
-
-    /// The index, as the catalog and the engine name it.
-    pub(super) fn ids(&self) -> (pg_sys::Oid, IndexId) {
-        (self.oid, self.index.id())
     }
 
     /// Begins anew, with the parameters' values of now.

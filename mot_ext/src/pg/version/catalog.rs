@@ -1,6 +1,5 @@
 //! Definitions: collations, rights, columns, indexes.
 use pgrx::pg_sys;
-use std::ffi::c_int;
 
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" {
@@ -109,68 +108,23 @@ pub fn owns_class(relid: pg_sys::Oid) -> bool {
     }
 }
 
-/// Whether the current user owns the database.
-pub fn owns_database() -> bool {
-    // SAFETY: a catalog look-up; may raise.
+/// Raises unless the current user may make tables with a foreign server.
+///
+/// # Safety
+/// A live server.
+pub unsafe fn check_server_usage(server: *const pg_sys::ForeignServer) {
+    // SAFETY: catalog look-ups of the caller's server; they may raise.
     unsafe {
-        let (database, user) = (pg_sys::MyDatabaseId, pg_sys::GetUserId());
+        let (user, mode) = (pg_sys::GetUserId(), pg_sys::ACL_USAGE as pg_sys::AclMode);
+        let oid = (*server).serverid;
         #[cfg(feature = "pg15")]
-        return pg_sys::pg_database_ownercheck(database, user);
+        let answer = pg_sys::pg_foreign_server_aclcheck(oid, user, mode);
         #[cfg(not(feature = "pg15"))]
-        return pg_sys::object_ownercheck(pg_sys::DatabaseRelationId, database, user);
-    }
-}
-
-/// Whether the current user may run ANALYZE and the like on a table: its owner, and since 17 who has MAINTAIN.
-pub fn may_maintain(relid: pg_sys::Oid) -> bool {
-    #[cfg(any(feature = "pg15", feature = "pg16"))]
-    return owns_class(relid);
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
-    // SAFETY: a catalog look-up; may raise.
-    unsafe {
-        let wanted = pg_sys::ACL_MAINTAIN as pg_sys::AclMode;
-        pg_sys::pg_class_aclcheck(relid, pg_sys::GetUserId(), wanted)
-            == pg_sys::AclResult::ACLCHECK_OK
-    }
-}
-
-/// The privileges of which one is enough for LOCK TABLE in a mode.
-pub fn lock_privileges(mode: pg_sys::LOCKMODE) -> pg_sys::AclMode {
-    let writes = pg_sys::ACL_UPDATE | pg_sys::ACL_DELETE | pg_sys::ACL_TRUNCATE;
-    let mode = mode as u32;
-    #[cfg(feature = "pg15")]
-    let wanted = match mode {
-        pg_sys::AccessShareLock => pg_sys::ACL_SELECT,
-        pg_sys::RowExclusiveLock => pg_sys::ACL_INSERT | writes,
-        _ => writes,
-    };
-    #[cfg(not(feature = "pg15"))]
-    let wanted = {
-        let mut wanted = writes;
-        #[cfg(not(feature = "pg16"))]
-        {
-            wanted |= pg_sys::ACL_MAINTAIN;
+        let answer = pg_sys::object_aclcheck(pg_sys::ForeignServerRelationId, oid, user, mode);
+        if answer != pg_sys::AclResult::ACLCHECK_OK {
+            let kind = pg_sys::ObjectType::OBJECT_FOREIGN_SERVER;
+            pg_sys::aclcheck_error(answer, kind, (*server).servername);
         }
-        if mode <= pg_sys::AccessShareLock {
-            wanted |= pg_sys::ACL_SELECT;
-        }
-        if mode <= pg_sys::RowExclusiveLock {
-            wanted |= pg_sys::ACL_INSERT;
-        }
-        wanted
-    };
-    wanted as pg_sys::AclMode
-}
-
-/// Whether the current user may create objects in a schema.
-pub fn may_create_in(namespace: pg_sys::Oid) -> pg_sys::AclResult::Type {
-    // SAFETY: a catalog look-up; may raise.
-    unsafe {
-        let (user, mode) = (pg_sys::GetUserId(), pg_sys::ACL_CREATE as pg_sys::AclMode);
-        #[cfg(feature = "pg15")]
-        return pg_sys::pg_namespace_aclcheck(namespace, user, mode);
-        #[cfg(not(feature = "pg15"))]
-        return pg_sys::object_aclcheck(pg_sys::NamespaceRelationId, namespace, user, mode);
     }
 }
 
@@ -224,13 +178,6 @@ pub fn has_generated_columns(constraints: &pg_sys::TupleConstr) -> bool {
     constraints.has_generated_stored
 }
 
-/// Whether a column is computed when its row is read (since 18): its place in the row is NULL.
-pub fn is_virtual(column: &pg_sys::FormData_pg_attribute) -> bool {
-    /// `catalog/pg_attribute.h`, from 18 on.
-    const VIRTUAL: u8 = b'v';
-    column.attgenerated as u8 == VIRTUAL
-}
-
 /// Whether a CHECK condition is enforced.
 pub fn is_enforced(_check: &pg_sys::ConstrCheck) -> bool {
     #[cfg(not(feature = "pg18"))]
@@ -239,138 +186,12 @@ pub fn is_enforced(_check: &pg_sys::ConstrCheck) -> bool {
     return _check.ccenforced;
 }
 
-/// Whether a key says WITHOUT OVERLAPS, which no version before 18 can.
-pub fn is_temporal(_key: &pg_sys::Constraint) -> bool {
-    #[cfg(not(feature = "pg18"))]
-    return false;
-    #[cfg(feature = "pg18")]
-    return _key.without_overlaps;
-}
-
-/// Makes a column NOT NULL in a table definition, as core does for those of a primary key. Since 18 that takes a constraint among the
-/// definition's elements, which core merges with what else is said of the column: it is returned.
-pub unsafe fn make_not_null(column: *mut pg_sys::ColumnDef) -> Option<*mut pg_sys::Node> {
-    // SAFETY: a live node of the caller's own.
-    unsafe {
-        #[cfg(not(feature = "pg18"))]
-        {
-            (*column).is_not_null = true;
-            None
-        }
-        #[cfg(feature = "pg18")]
-        {
-            let name = pg_sys::makeString((*column).colname);
-            Some(pg_sys::makeNotNullConstraint(name.cast()).cast())
-        }
-    }
-}
-
 /// Whether a subcommand of ALTER TABLE gives a generated column another expression (since 17).
 pub fn changes_generated_column(_subtype: pg_sys::AlterTableType::Type) -> bool {
     #[cfg(any(feature = "pg15", feature = "pg16"))]
     return false;
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     return _subtype == pg_sys::AlterTableType::AT_SetExpression;
-}
-
-/// The constraint that ALTER CONSTRAINT names.
-pub unsafe fn altered_constraint(command: &pg_sys::AlterTableCmd) -> *const std::ffi::c_char {
-    // SAFETY: the definition of a live command of this kind.
-    unsafe {
-        #[cfg(not(feature = "pg18"))]
-        return (*command.def.cast::<pg_sys::Constraint>()).conname;
-        #[cfg(feature = "pg18")]
-        return (*command.def.cast::<pg_sys::ATAlterConstraint>()).conname;
-    }
-}
-
-/// The description of an index on plain columns that is valid from the begin.
-pub unsafe fn make_index_info(
-    keys: usize,
-    am: pg_sys::Oid,
-    is_unique: bool,
-    are_nulls_equal: bool,
-) -> *mut pg_sys::IndexInfo {
-    let none = std::ptr::null_mut();
-    let keys = keys as c_int;
-    // SAFETY: plain values; no expressions, no predicate.
-    unsafe {
-        pg_sys::makeIndexInfo(
-            keys,
-            keys,
-            am,
-            none,
-            none,
-            is_unique,
-            are_nulls_equal,
-            true,
-            false,
-            // `summarizing`, then `withoutoverlaps`.
-            #[cfg(not(feature = "pg15"))]
-            false,
-            #[cfg(feature = "pg18")]
-            false,
-        )
-    }
-}
-
-/// What [`create_index`] needs; the arrays have a value per key.
-pub struct NewIndex<'a> {
-    pub table: pg_sys::Relation,
-    pub name: *const std::ffi::c_char,
-    pub info: *mut pg_sys::IndexInfo,
-    pub columns: *mut pg_sys::List,
-    pub am: pg_sys::Oid,
-    pub collations: &'a mut [pg_sys::Oid],
-    pub classes: &'a mut [pg_sys::Oid],
-    pub options: &'a mut [i16],
-    pub flags: u32,
-}
-
-/// Makes the catalog entries of an index; invalid if there is one of the name and that is no error.
-pub unsafe fn create_index(new: NewIndex<'_>) -> pg_sys::Oid {
-    let none = pg_sys::InvalidOid;
-    let mut constraint = pg_sys::InvalidOid;
-    // SAFETY: an open, locked table and arrays of the right length (caller); may raise.
-    unsafe {
-        pg_sys::index_create(
-            new.table,
-            new.name,
-            none,
-            none,
-            none,
-            none,
-            new.info,
-            new.columns,
-            new.am,
-            none,
-            new.collations.as_mut_ptr(),
-            new.classes.as_mut_ptr(),
-            #[cfg(any(feature = "pg17", feature = "pg18"))]
-            std::ptr::null(),
-            new.options.as_mut_ptr(),
-            #[cfg(any(feature = "pg17", feature = "pg18"))]
-            std::ptr::null(),
-            pg_sys::Datum::from(0),
-            new.flags as pg_sys::bits16,
-            0,
-            false,
-            false,
-            &raw mut constraint,
-        )
-    }
-}
-
-/// Tells the planner what the strategies of our operator classes mean, which are those of btree: 18 does not take them for granted, and
-/// without it no path is known to be sorted.
-#[cfg_attr(not(feature = "pg18"), allow(unused_variables))]
-pub unsafe fn set_order(am: *mut pg_sys::IndexAmRoutine) {
-    #[cfg(feature = "pg18")]
-    // SAFETY: a fresh node of the caller's.
-    unsafe {
-        (*am).amtranslatestrategy = Some(order::of_strategy);
-        (*am).amtranslatecmptype = Some(order::strategy_of);
-    }
 }
 
 /// `CompareType` numbers "less" to "greater" as btree numbers its strategies.

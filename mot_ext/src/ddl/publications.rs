@@ -1,75 +1,13 @@
-//! What is made beside a table and goes with its statements: policies, triggers, rules, publications.
-//!
-//! Core lets foreign tables have some triggers, and refuses the rest in the words for objects of a wrong kind (42809, 22023).
+//! Publications: changes of memory-optimized tables are not decoded, so none may name such a table.
 use super::refuse::unsupported;
 use super::{identity, inheritance, latest, nodes};
 use crate::pg::{report, version};
 use crate::storage;
 use pgrx::pg_sys;
 
-/// CREATE POLICY on a memory-optimized table.
-pub unsafe fn create_policy(node: *mut pg_sys::CreatePolicyStmt) -> bool {
-    // SAFETY: a live node of this type.
-    unsafe {
-        if identity::is_mot_table(identity::lookup((*node).table)) {
-            unsupported(
-                "row-level security is not supported on memory-optimized tables",
-                "Use a view with security_barrier over the table.",
-            );
-        }
-    }
-    false
-}
-
-/// CREATE RULE on a memory-optimized table.
-pub unsafe fn create_rule(node: *mut pg_sys::RuleStmt) -> bool {
-    // SAFETY: a live node of this type.
-    unsafe {
-        if identity::is_mot_table(identity::lookup((*node).relation)) {
-            unsupported(
-                "rules are not supported on memory-optimized tables",
-                "Use a trigger, or a view over the table that has the rule.",
-            );
-        }
-    }
-    false
-}
-
-/// CREATE TRIGGER on a memory-optimized table, or on a partitioned one that hands its row triggers down to such partitions.
-pub unsafe fn create_trigger(node: *mut pg_sys::CreateTrigStmt) -> bool {
-    // SAFETY: a live node of this type.
-    unsafe {
-        let relid = identity::lookup((*node).relation);
-        if (*node).isconstraint && reaches_mot_table(relid) {
-            unsupported(
-                "constraint triggers are not supported on memory-optimized tables",
-                "Use an AFTER trigger, which cannot be deferred.",
-            );
-        }
-        if !identity::is_mot_table(relid) {
-            return false;
-        }
-        if !(*node).transitionRels.is_null() {
-            unsupported(
-                "transition tables are not supported for triggers on memory-optimized tables",
-                "Use a trigger FOR EACH ROW, or RETURNING in a WITH clause of the statement.",
-            );
-        }
-        // Later versions fire them.
-        #[cfg(feature = "pg15")]
-        if (*node).events as u32 & pg_sys::TRIGGER_TYPE_TRUNCATE != 0 {
-            unsupported(
-                "TRUNCATE triggers are not supported on memory-optimized tables",
-                "Use DELETE, whose triggers are fired, in place of TRUNCATE.",
-            );
-        }
-    }
-    false
-}
-
 /// CREATE PUBLICATION, and ALTER PUBLICATION that adds or sets tables: refused where a memory-optimized table is named, or is below a table that is. (One of
-/// all tables, or of a schema's, leaves foreign tables out, and so what a partitioned table has in them.)
-pub unsafe fn publish(objects: *mut pg_sys::List) -> bool {
+/// all tables, or of a schema's, is warned of: `warn_of_tables_left_out`.)
+pub unsafe fn publish(objects: *mut pg_sys::List) {
     // SAFETY: the objects of a live statement.
     unsafe {
         for object in nodes::items::<pg_sys::PublicationObjSpec>(objects) {
@@ -82,7 +20,6 @@ pub unsafe fn publish(objects: *mut pg_sys::List) -> bool {
             }
         }
     }
-    false
 }
 
 /// Warns, for a publication of all tables or of a schema's, if there are tables of the access
@@ -97,11 +34,6 @@ pub fn warn_of_tables_left_out() {
     if !tables.is_empty() {
         warn_not_published();
     }
-}
-
-/// Whether a table is a memory-optimized one, of the wrapper or of the access method.
-fn is_memory_optimized(relid: pg_sys::Oid) -> bool {
-    identity::is_mot_table(relid) || storage::is_mot_table(relid)
 }
 
 /// Raises 0A000 if a publication names the table, or one whose partition it is, at any depth.
@@ -200,9 +132,9 @@ unsafe fn publishes_mot_table(relation: *mut pg_sys::RangeVar) -> bool {
             pg_sys::RELKIND_RELATION if (*relation).inh => {
                 inheritance::find_all(relid, pg_sys::NoLock as i32)
                     .into_iter()
-                    .any(is_memory_optimized)
+                    .any(storage::is_mot_table)
             }
-            _ => is_memory_optimized(relid),
+            _ => storage::is_mot_table(relid),
         }
     }
 }
@@ -222,25 +154,10 @@ unsafe fn partitions_include_mot_table(relation: *mut pg_sys::RangeVar) -> bool 
                     && pg_sys::get_rel_relkind(**table) as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
             };
             let Some(new) = all.iter().find(is_new).copied() else {
-                return all.into_iter().any(is_memory_optimized);
+                return all.into_iter().any(storage::is_mot_table);
             };
             pg_sys::LockRelationOid(new, lock);
             locked.push(new);
         }
-    }
-}
-
-unsafe fn reaches_mot_table(relid: pg_sys::Oid) -> bool {
-    // SAFETY: catalog look-ups; the list is of oids.
-    unsafe {
-        if relid == pg_sys::InvalidOid {
-            return false;
-        }
-        if pg_sys::get_rel_relkind(relid) as u8 != pg_sys::RELKIND_PARTITIONED_TABLE {
-            return identity::is_mot_table(relid);
-        }
-        inheritance::find_all(relid, pg_sys::NoLock as i32)
-            .into_iter()
-            .any(identity::is_mot_table)
     }
 }

@@ -1,0 +1,76 @@
+//! The object access hook: an index that was made becomes the engine's, and the engine's part of whatever is dropped goes, by
+//! whichever statement.
+//!
+//! On a drop it fires inside the deletion, before the catalog rows go: for DROP of the table or index itself, for anything that
+//! cascades to it (schema, server, extension, owner, column, constraint), and for DROP DATABASE. The engine undoes it with
+//! the transaction and frees memory at commit only.
+use super::{database, earlier_build, tables};
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+
+struct Previous(Cell<pg_sys::object_access_hook_type>);
+// SAFETY: written once in the postmaster while it loads libraries; each process runs PostgreSQL's code on one thread.
+unsafe impl Sync for Previous {}
+static PREVIOUS: Previous = Previous(Cell::new(None));
+
+/// Installs the hook; called once, while the server loads its libraries.
+pub fn init() {
+    // SAFETY: single-threaded at load time.
+    unsafe {
+        PREVIOUS.0.set(pg_sys::object_access_hook);
+        pg_sys::object_access_hook = Some(object_access);
+    }
+}
+
+/// Called for every function execution too when another module asks for it: a plain frame that looks at one integer first.
+#[allow(ffi_unwind_calls)]
+unsafe extern "C-unwind" fn object_access(
+    access: pg_sys::ObjectAccessType::Type,
+    class: pg_sys::Oid,
+    object: pg_sys::Oid,
+    sub_object: c_int,
+    argument: *mut c_void,
+) {
+    // SAFETY: the arguments are PostgreSQL's own; nothing to drop is in this frame.
+    unsafe {
+        if let Some(previous) = PREVIOUS.0.get() {
+            previous(access, class, object, sub_object, argument);
+        }
+        if access == pg_sys::ObjectAccessType::OAT_DROP && sub_object == 0 {
+            let flags = match argument.cast::<pg_sys::ObjectAccessDrop>() {
+                argument if argument.is_null() => 0,
+                argument => (*argument).dropflags,
+            };
+            dropped(class, object, flags);
+        } else if access == pg_sys::ObjectAccessType::OAT_POST_CREATE && sub_object == 0 {
+            if class == pg_sys::RelationRelationId {
+                relation_created(object);
+            } else if class == pg_sys::DatabaseRelationId {
+                database_created();
+            }
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn relation_created(relation: pg_sys::Oid) {
+    // SAFETY: core has just made it.
+    unsafe { tables::created(relation) };
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn database_created() {
+    database::created();
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn dropped(class: pg_sys::Oid, object: pg_sys::Oid, flags: c_int) {
+    if class == pg_sys::DatabaseRelationId {
+        database::dropped(object);
+    } else if class == pg_sys::RelationRelationId {
+        earlier_build::refuse(object);
+        tables::dropped(object, flags);
+    }
+}
