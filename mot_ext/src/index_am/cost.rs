@@ -4,7 +4,9 @@
 //! is planned (`planner::costs`). Instead of a page of the table, each entry pays for the way to
 //! its row.
 use crate::pg::btree;
+use crate::planner::short_range;
 use pgrx::pg_sys;
+use pgrx::prelude::*;
 
 /// Following an entry to its row, beyond what core charges for each: some cache misses. In
 /// `cpu_tuple_cost`s.
@@ -54,7 +56,31 @@ pub unsafe extern "C-unwind" fn estimate(
             correlation,
             pages,
         );
-        without_pages(&*(*path).indexinfo, loop_count, &places);
+        estimate_rows(root, path, loop_count, &places);
+    }
+}
+
+/// The costs of the rows that the scan reads. A range that is taken to be short is so for what
+/// stands above the scan, too.
+#[pg_guard]
+unsafe extern "C-unwind" fn estimate_rows(
+    root: *mut pg_sys::PlannerInfo,
+    path: *mut pg_sys::IndexPath,
+    loop_count: f64,
+    places: &Places,
+) {
+    // SAFETY: as core calls `amcostestimate`; core has given the path its rows before.
+    unsafe {
+        let index = &*(*path).indexinfo;
+        if let Some(rows) = short_range::rows(root, path) {
+            let share = rows / index.tuples.max(rows);
+            let entry = pg_sys::cpu_index_tuple_cost + 2.0 * pg_sys::cpu_operator_cost;
+            let fewer = (*places.selectivity - share).max(0.0) * index.tuples;
+            *places.total = (*places.total - fewer * entry).max(*places.startup);
+            *places.selectivity = share;
+            (*path).path.rows = rows;
+        }
+        without_pages(index, loop_count, places);
     }
 }
 

@@ -6,6 +6,7 @@ pub mod aggregate;
 mod aggregated_scan;
 pub mod costs;
 mod filtered_scan;
+pub mod short_range;
 mod workers;
 
 use crate::executor;
