@@ -193,33 +193,3 @@ pub fn changes_generated_column(_subtype: pg_sys::AlterTableType::Type) -> bool 
     #[cfg(any(feature = "pg17", feature = "pg18"))]
     return _subtype == pg_sys::AlterTableType::AT_SetExpression;
 }
-
-/// `CompareType` numbers "less" to "greater" as btree numbers its strategies.
-///
-/// "Equal" is answered in one direction only. The families of all access methods that know their `=` as one count for what a join by it may be
-/// merged with, and values of two types are put into one equivalence only where those are the same: ours hold one type each where btree's hold
-/// several, so heap tables, too, would be joined without (`fdw/relation_info.rs`).
-#[cfg(feature = "pg18")]
-mod order {
-    use pgrx::pg_sys::{CompareType, Oid, StrategyNumber};
-
-    pub unsafe extern "C-unwind" fn of_strategy(
-        strategy: StrategyNumber,
-        _family: Oid,
-    ) -> CompareType::Type {
-        match strategy {
-            1 | 2 | 4 | 5 => CompareType::Type::from(strategy),
-            _ => CompareType::COMPARE_INVALID,
-        }
-    }
-
-    pub unsafe extern "C-unwind" fn strategy_of(
-        kind: CompareType::Type,
-        _family: Oid,
-    ) -> StrategyNumber {
-        match kind {
-            CompareType::COMPARE_LT..=CompareType::COMPARE_GT => kind as StrategyNumber,
-            _ => 0,
-        }
-    }
-}
