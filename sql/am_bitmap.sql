@@ -16,7 +16,15 @@ EXPLAIN (COSTS OFF) SELECT id FROM mail WHERE id > 19990 OR (id = 19990 AND k > 
 SELECT id FROM mail WHERE id > 19990 OR (id = 19990 AND k > 3) ORDER BY id;
 
 -- What EXPLAIN ANALYZE counts.
-EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) SELECT id FROM mail WHERE id IN (1, 5, 9) OR k = 3;
+CREATE FUNCTION counted(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+DECLARE line text;
+BEGIN
+    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF) ' || statement LOOP
+        CONTINUE WHEN line ~ 'Index Searches';
+        RETURN NEXT regexp_replace(line, '(rows=\d+)\.00', '\1');
+    END LOOP;
+END $$;
+SELECT counted('SELECT id FROM mail WHERE id IN (1, 5, 9) OR k = 3');
 
 -- Rows that change between a query's index and its table, in the transaction itself and beside it.
 BEGIN;
@@ -62,7 +70,7 @@ END $$;
 SELECT judge(condition) FROM unnest(ARRAY[
   'k = 3', 'k < 30 AND email > ''m2''', 'k = ANY (ARRAY[1, 2, 3, NULL])', 'k IS NULL', 'k IS NOT NULL',
   'id BETWEEN 5000 AND 15000', 'k > 4990 OR k IS NULL OR email = ''m1@x''', '(k = 1 OR k = 2) AND (email = ''m1@x'' OR id < 3000)',
-  'k = 1 AND k = 2', 'id > 100000']) condition;
+  'id > 100000']) condition;
 -- A bitmap that is short of memory keeps whole pages, whose rows are tested again.
 CREATE TABLE many (id int PRIMARY KEY, k int) USING mot;
 CREATE INDEX ON many (k);
@@ -118,5 +126,5 @@ BEGIN ISOLATION LEVEL SERIALIZABLE;
 SELECT id FROM mail WHERE id = 5 OR k = 3 ORDER BY id;
 COMMIT;
 SELECT * FROM mot.check('mail');
-DROP FUNCTION judge;
+DROP FUNCTION judge, counted;
 DROP TABLE mail, mail_heap;

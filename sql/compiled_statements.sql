@@ -378,7 +378,7 @@ CREATE FUNCTION pg_temp.explained(statement text, options text DEFAULT 'COSTS OF
 DECLARE line text;
 BEGIN
   FOR line IN EXECUTE format('EXPLAIN (%s) %s', options, statement) LOOP
-    RETURN NEXT regexp_replace(line, '(rows=\d+)\.00', '\1');
+    IF line !~ 'Index Searches' THEN RETURN NEXT regexp_replace(line, '(rows=\d+)\.00', '\1'); END IF;
   END LOOP;
 END $$;
 SELECT pg_temp.explained('EXECUTE get(1)', 'ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, BUFFERS OFF');

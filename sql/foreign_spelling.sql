@@ -48,7 +48,7 @@ CREATE FOREIGN TABLE pg_temp.fs_temporary (a int) SERVER mot;
 SELECT reltype::regtype, relkind FROM pg_class WHERE relname LIKE 'fs\_bad%';
 
 -- There are no options.
-\set VERBOSITY verbose
+\set VERBOSITY sqlstate
 CREATE FOREIGN TABLE fs_options (a int) SERVER mot OPTIONS (nothing 'x');
 CREATE FOREIGN TABLE fs_options (a int OPTIONS (nothing 'x')) SERVER mot;
 ALTER FOREIGN TABLE fs_one OPTIONS (ADD nothing 'x');

@@ -154,13 +154,6 @@ SELECT same('INSERT INTO %s VALUES (1, 5) ON CONFLICT (id) DO UPDATE SET a = exc
 SELECT same('INSERT INTO %s VALUES (1, 5) ON CONFLICT (id) DO NOTHING RETURNING old.a');
 INSERT INTO p18_t VALUES (1, 5) ON CONFLICT (id) DO UPDATE SET a = excluded.a RETURNING old.a;
 INSERT INTO p18_t VALUES (1, 5) ON CONFLICT (id) DO UPDATE SET a = excluded.a RETURNING old IS NULL;
--- Also where the table comes to the planner as a heap table (relation_kind.sql).
-SET mot.test_switch = 'skip-relation-kind';
-INSERT INTO p18_t VALUES (1, 5) ON CONFLICT (id) DO UPDATE SET a = excluded.a RETURNING old.a;
-SELECT same('UPDATE %s SET a = a + 1 WHERE id = 1 RETURNING old.a, new.a');
-SELECT same('UPDATE %s SET a = a - 1 WHERE id = 1 RETURNING old, new.a');
-SELECT same('SELECT h.a FROM %1$s h JOIN %1$s t USING (id)');
-RESET mot.test_switch;
 SELECT same('SELECT * FROM %s');
 -- The old row's system columns, too.
 WITH before AS (SELECT id, ctid AS place, xmin AS maker FROM p18_t), changed AS (UPDATE p18_t SET a = a + 1 RETURNING id, old.ctid AS place, old.xmin AS maker)

@@ -1,5 +1,5 @@
 -- Ranges between two parameters: taken to be short where the values could not change the plan, so that a prepared statement gets a generic
--- plan (fdw/short_range.rs).
+-- plan (planner/short_range.rs).
 CREATE SCHEMA short_ranges;
 SET search_path = short_ranges;
 CREATE FOREIGN TABLE t (id int PRIMARY KEY, a int NOT NULL, b int NOT NULL, v text) SERVER mot;
@@ -47,7 +47,7 @@ BEGIN
     EXECUTE 'PREPARE s(int, int) AS ' || statement;
     EXECUTE 'EXPLAIN (FORMAT json) EXECUTE s(1, 2)' INTO j;
     DEALLOCATE s;
-    SELECT string_agg(m[1], ' ') INTO found FROM regexp_matches(j::text, '"Foreign Scan".*?"Plan Rows": (\d+),', 'g') m;
+    SELECT string_agg(m[1], ' ') INTO found FROM regexp_matches(j::text, '"Relation Name": "t".*?"Plan Rows": (\d+),', 'g') m;
     RETURN found;
 END $$;
 SET plan_cache_mode = force_generic_plan;

@@ -35,7 +35,7 @@ DO $$ BEGIN EXECUTE 'DROP TABLE kept'; END $$;
 BEGIN;
 CREATE TABLE ordinary (a int);
 SAVEPOINT s;
-DROP FOREIGN TABLE kept;
+DROP TABLE kept;
 ROLLBACK TO s;
 DROP TABLE ordinary;
 COMMIT;
@@ -89,14 +89,14 @@ DROP FOREIGN DATA WRAPPER another CASCADE;
 SET ROLE kept_owner;
 CREATE TEMP TABLE ordinary (a int);
 DROP TABLE ordinary;
-DROP FOREIGN TABLE owned;
+DROP TABLE owned;
 RESET ROLE;
 SET session_replication_role = replica;
-DROP FOREIGN TABLE kept;
+DROP TABLE kept;
 RESET session_replication_role;
 -- giving the tables up: another database of the same server
 \c gone
 DROP EXTENSION mot CASCADE;
 ALTER EVENT TRIGGER mot_require_preload DISABLE;
 DROP EXTENSION mot CASCADE;
-SELECT count(*) FROM pg_foreign_table;
+SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace;

@@ -109,7 +109,12 @@ pub unsafe fn start(query: *mut pg_sys::QueryDesc, plan: Candidate, flags: c_int
                 if form.is_some_and(|form| form.running().is_some()) {
                     return false;
                 }
-                form.filter(|_| is_valid)
+                // One made for a cursor gives way to a compiled form.
+                let is_best = match &form {
+                    Some(Form::Kept(tree)) => plan.needs_states || !(**tree).is_for_cursor,
+                    _ => true,
+                };
+                form.filter(|_| is_valid && is_best)
             }
             None => None,
         };
@@ -154,7 +159,10 @@ unsafe fn compile(query: *mut pg_sys::QueryDesc, plan: Candidate, flags: c_int) 
             }
             Err(Uncompiled::Never) => {
                 let tree = Tree::build(query, functions, drops, flags);
-                tree.map(|tree| Entry::Kept(Box::new(tree)))
+                tree.map(|mut tree| {
+                    tree.is_for_cursor = plan.needs_states;
+                    Entry::Kept(Box::new(tree))
+                })
             }
             Err(Uncompiled::Now) => Err(Uncompiled::Now),
         }

@@ -63,6 +63,8 @@ pub struct Tree {
     executions: u64,
     /// Last use, for the cache.
     pub used: u64,
+    /// Made for a cursor, which asks for plan states; the plan may have a compiled form besides.
+    pub is_for_cursor: bool,
 }
 
 impl Drop for Tree {
@@ -142,6 +144,7 @@ impl Tree {
                 drops,
                 executions: 0,
                 used: 0,
+                is_for_cursor: false,
             };
             pg_sys::UnregisterSnapshot((*estate).es_snapshot);
             for scan in &tree.table_scans {

@@ -88,6 +88,12 @@ pub fn dropped(database: pg_sys::Oid) {
     session::session();
     xact::current();
     xact::write_xid();
+    if storages(database)
+        .iter()
+        .any(|storage| storage.key().is_foreign_table())
+    {
+        errors::table_of_earlier_build();
+    }
     DROPPED.0.set(database);
 }
 

@@ -116,18 +116,22 @@ fn is_handler(function: pg_sys::Oid) -> bool {
 
 /// Raises if a relation is a table of an earlier build, or an index of one.
 pub fn refuse(relation: pg_sys::Oid) {
+    if is_one(relation) {
+        errors::table_of_earlier_build();
+    }
+}
+
+/// Whether a relation is a table of an earlier build, or an index of one.
+pub fn is_one(relation: pg_sys::Oid) -> bool {
     // SAFETY: catalog look-ups.
     unsafe {
         let table = match pg_sys::get_rel_relkind(relation) as u8 {
             pg_sys::RELKIND_FOREIGN_TABLE => relation,
             pg_sys::RELKIND_INDEX => pg_sys::IndexGetRelation(relation, true),
-            _ => return,
+            _ => return false,
         };
-        if pg_sys::get_rel_relkind(table) as u8 == pg_sys::RELKIND_FOREIGN_TABLE
+        pg_sys::get_rel_relkind(table) as u8 == pg_sys::RELKIND_FOREIGN_TABLE
             && server_of(table).is_some_and(is_our_server)
-        {
-            errors::table_of_earlier_build();
-        }
     }
 }
 

@@ -38,6 +38,9 @@ unsafe extern "C-unwind" fn object_access(
         if let Some(previous) = PREVIOUS.0.get() {
             previous(access, class, object, sub_object, argument);
         }
+        if class == pg_sys::RelationRelationId && changes(access, sub_object) {
+            of_earlier_build(object);
+        }
         if access == pg_sys::ObjectAccessType::OAT_DROP && sub_object == 0 {
             let flags = match argument.cast::<pg_sys::ObjectAccessDrop>() {
                 argument if argument.is_null() => 0,
@@ -52,6 +55,22 @@ unsafe extern "C-unwind" fn object_access(
             }
         }
     }
+}
+
+/// Whether a relation that is there already changes: it or a column is altered or dropped, or a
+/// column is added.
+fn changes(access: pg_sys::ObjectAccessType::Type, sub_object: c_int) -> bool {
+    match access {
+        pg_sys::ObjectAccessType::OAT_DROP | pg_sys::ObjectAccessType::OAT_POST_ALTER => true,
+        pg_sys::ObjectAccessType::OAT_POST_CREATE => sub_object != 0,
+        _ => false,
+    }
+}
+
+/// Raises for a table of an earlier build, by whatever way a change reaches it.
+#[pg_guard]
+unsafe extern "C-unwind" fn of_earlier_build(relation: pg_sys::Oid) {
+    earlier_build::refuse(relation);
 }
 
 #[pg_guard]
@@ -70,7 +89,6 @@ unsafe extern "C-unwind" fn dropped(class: pg_sys::Oid, object: pg_sys::Oid, fla
     if class == pg_sys::DatabaseRelationId {
         database::dropped(object);
     } else if class == pg_sys::RelationRelationId {
-        earlier_build::refuse(object);
         tables::dropped(object, flags);
     }
 }

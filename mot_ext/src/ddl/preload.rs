@@ -88,7 +88,9 @@ unsafe fn attaches_ours(commands: *mut pg_sys::List) -> bool {
 }
 
 fn is_ours(relation: pg_sys::Oid) -> bool {
-    storage::is_mot_table(relation) || storage::is_mot_index(relation)
+    storage::is_mot_table(relation)
+        || storage::is_mot_index(relation)
+        || earlier_build::is_one(relation)
 }
 
 struct Hook {

@@ -5,13 +5,17 @@
 //! made (`whose_index`). On a heap table the index stays a btree, so a dump restored without table
 //! access methods gives heap tables.
 //!
-//! `CREATE INDEX ... USING mot`, by the name of the table access method, means the same.
+//! `CREATE INDEX ... USING mot`, by the name of the table access method, means the same. So does the
+//! name that indexes of foreign tables had: dumps of earlier builds have it.
 use crate::ddl::nodes;
 use crate::storage;
 use pgrx::pg_sys::AlterTableType::AT_AddConstraint;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::pg_sys::{self, Node};
 use std::ffi::{CStr, c_char};
+
+/// The access method that indexes had in builds whose tables were foreign tables.
+const INDEX_METHOD_OF_FOREIGN_TABLES: &CStr = c"mot_foreign_index";
 
 /// A copy of a statement that names btree where it named ours; `None`: it does not name ours.
 ///
@@ -72,6 +76,11 @@ unsafe fn is_ours(name: *const c_char) -> bool {
     // SAFETY: NULL or a NUL-terminated name of the statement (caller).
     unsafe {
         !name.is_null()
-            && [storage::INDEX_METHOD, storage::TABLE_METHOD].contains(&CStr::from_ptr(name))
+            && [
+                storage::INDEX_METHOD,
+                storage::TABLE_METHOD,
+                INDEX_METHOD_OF_FOREIGN_TABLES,
+            ]
+            .contains(&CStr::from_ptr(name))
     }
 }
