@@ -165,6 +165,9 @@ impl Connection {
             ("database", "postgres"),
             ("client_encoding", "UTF8"),
             ("plan_cache_mode", "force_generic_plan"),
+            // Rows come in one order, however they are read.
+            ("enable_seqscan", "off"),
+            ("enable_bitmapscan", "off"),
         ];
         frontend::startup_message(parameters, &mut connection.out).unwrap();
         connection.exchange();

@@ -171,6 +171,8 @@ unsafe fn compile(query: *mut pg_sys::QueryDesc, plan: Candidate, flags: c_int) 
     cache.make_room();
     let entry = match made {
         Ok(entry) => entry,
+        // What a cursor lacks says nothing of the plan's compiled form.
+        Err(Uncompiled::Never) if plan.needs_states => return None,
         Err(Uncompiled::Never) => Entry::General,
         Err(Uncompiled::Now) => return None,
     };

@@ -177,7 +177,12 @@ impl Entry {
     /// What is left of a plan whose tree is dropped.
     pub fn after(tree: &Tree) -> Entry {
         let drops = if tree.has_served() { 1 } else { tree.drops + 1 };
-        if drops < DROPS_MAX {
+        if tree.is_for_cursor {
+            // The plan may have a compiled form, which cursors do not use.
+            Entry::Again {
+                drops: drops.min(DROPS_MAX - 1),
+            }
+        } else if drops < DROPS_MAX {
             Entry::Again { drops }
         } else {
             Entry::General

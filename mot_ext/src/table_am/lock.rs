@@ -10,7 +10,7 @@ use crate::pg;
 use crate::test_switch::{self, Step};
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use mot_engine::pause::{Point, reach};
-use mot_engine::{CommandId, LockStrength, Locked, Now, Slot, TableRef, VersionRef, Xid};
+use mot_engine::{CommandId, LockStrength, Locked, Slot, TableRef, VersionRef, Xid};
 use pgrx::pg_sys::{self, TM_Result::TM_Ok};
 use std::cell::Cell;
 
@@ -66,6 +66,7 @@ pub unsafe fn lock(
             strength: strength(mode),
             policy: policy(waits),
             command: target::command(command),
+            purpose: purpose(flags),
         };
         let locked = match (seen, finds_last) {
             (None, false) => Err(failure::unnamed(&target, row, wanted.command)),
@@ -127,6 +128,24 @@ struct Wanted {
     strength: LockStrength,
     policy: WaitPolicy,
     command: CommandId,
+    purpose: For,
+}
+
+/// What a lock is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum For {
+    /// A statement asks for it: FOR UPDATE and its weaker kin.
+    Statement,
+    /// A change of the row comes next.
+    Change,
+}
+
+/// By core's flags: its LockRows alone follows a row that is being changed.
+fn purpose(flags: u8) -> For {
+    match u32::from(flags) & pg_sys::TUPLE_LOCK_FLAG_LOCK_UPDATE_IN_PROGRESS {
+        0 => For::Change,
+        _ => For::Statement,
+    }
 }
 
 /// Locks the version that the statement saw.
@@ -139,8 +158,7 @@ fn lock_seen(
     if is_too_young(seen, wanted.command) {
         return Err(Refusal::Invisible);
     }
-    // One that others have replaced is not left to core again: it would come back for ever.
-    if test_switch::skips(Step::RowLocks) && is_current(target, row, seen) {
+    if wanted.purpose == For::Statement && test_switch::skips(Step::RowLocks) {
         return Ok(seen);
     }
     let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Lock);
@@ -159,12 +177,6 @@ fn lock_seen(
     };
     queue.release();
     locked
-}
-
-/// Whether nobody has committed a change of what the statement saw.
-fn is_current(target: &Target, row: Slot, seen: VersionRef) -> bool {
-    let now = target.session.visible(target.table, row, &Now(&PgClock));
-    now.is_some_and(|now| now.ordinal() == seen.ordinal())
 }
 
 /// Locks the version that the statement saw, or where others have committed newer ones, the last of
