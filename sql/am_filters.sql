@@ -454,6 +454,45 @@ SELECT plan_of($$SELECT id FROM large WHERE k = 200$$);
 SELECT count(DISTINCT id) FROM large WHERE t < 'm' AND 10 / (id - 29999) > 0;
 RESET ALL;
 SET client_min_messages = warning;
+SET search_path = am_filters;
+-- many keys of a unique index at once
+CREATE TABLE fl_keys_heap (a int, b int, t text, PRIMARY KEY (a, b));
+CREATE TABLE fl_keys (a int, b int, t text, PRIMARY KEY (a, b)) USING mot;
+INSERT INTO fl_keys SELECT n / 10, n % 10, 'row ' || n FROM generate_series(1, 2000) n;
+DELETE FROM fl_keys WHERE a % 7 = 1;
+UPDATE fl_keys SET a = a + 1000 WHERE a % 7 = 2;
+UPDATE fl_keys SET b = b + 100 WHERE a % 7 = 3;
+INSERT INTO fl_keys_heap SELECT * FROM fl_keys;
+CREATE PROCEDURE fl_run_keys(statements int) LANGUAGE plpgsql AS $$
+DECLARE query text; heap text; ours text; a text; b text;
+BEGIN
+  FOR i IN 1..statements LOOP
+    SELECT string_agg(CASE WHEN random() < 0.02 THEN 'NULL' ELSE floor(random() * 210)::text END, ', ') INTO a FROM generate_series(1, fl_one(ARRAY['1', '2', '15', '16', '17', '100'])::int);
+    SELECT string_agg(floor(random() * 12)::text, ', ') INTO b FROM generate_series(1, fl_one(ARRAY['1', '2', '5'])::int);
+    query := format('SELECT string_agg(r::text, '' '') FROM (SELECT a, b, t FROM %%s WHERE a IN (%s) AND b = ANY (ARRAY[%s]) ORDER BY a %s %s) r',
+      a, b, fl_one(ARRAY['ASC, b ASC', 'DESC, b DESC', ', b DESC']), fl_one(ARRAY['', '', 'LIMIT 3', 'LIMIT 20']));
+    heap := fl_answer(format(query, 'fl_keys_heap'));
+    ours := fl_answer(format(query, 'fl_keys'));
+    IF ours IS DISTINCT FROM heap THEN
+      INSERT INTO fl_differences VALUES (format('%s: ours %s, heap %s', query, ours, heap));
+    END IF;
+  END LOOP;
+END $$;
+CALL fl_run_keys(300);
+SELECT * FROM fl_differences;
+PREPARE fl_many (int[]) AS SELECT a, b, t FROM fl_keys WHERE a = ANY ($1) AND b = 5;
+EXECUTE fl_many ('{3, 5, 5, NULL, 4, 9999}');
+EXECUTE fl_many ('{}');
+EXECUTE fl_many ('{6}');
+BEGIN;
+DECLARE fl_c CURSOR FOR SELECT a, b FROM fl_keys WHERE a = ANY ('{5, 6, 11, 12, 13, 14, 19, 20, 21, 26, 27, 28, 33, 34, 35, 40, 41, 42}') AND b = 5;
+FETCH 2 FROM fl_c;
+DELETE FROM fl_keys WHERE a IN (11, 12, 40, 41);
+UPDATE fl_keys SET a = 2000 WHERE a = 42 AND b = 5;
+FETCH ALL FROM fl_c;
+SELECT a, b FROM fl_keys WHERE a IN (40, 41, 42, 2000) AND b = 5;
+ROLLBACK;
+
 DROP OWNED BY fl_reader;
 DROP SCHEMA am_filters CASCADE;
 DROP ROLE fl_reader;

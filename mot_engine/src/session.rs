@@ -286,9 +286,9 @@ impl Session {
         table.all_indexes().filter_map(kept).collect()
     }
 
-    /// If no index that writers of the table maintain has a column that `is_meant`, by its number in
-    /// the table: what [`Transaction::update_beside_keys`](crate::Transaction::update_beside_keys)
-    /// wants to know.
+    /// If no index that writers of the table maintain has a column that `is_meant`, by its number
+    /// in the table: what
+    /// [`Transaction::update_beside_keys`](crate::Transaction::update_beside_keys) wants to know.
     pub fn beside_keys(
         &self,
         table: TableRef,

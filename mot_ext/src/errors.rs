@@ -159,17 +159,6 @@ pub fn statement_open() -> ! {
     )
 }
 
-/// Raises 55000: a plan would run whose index was dropped since.
-pub fn index_dropped() -> ! {
-    raise_report!(
-        PgLogLevel::ERROR,
-        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-        "an index that the statement was planned with has been dropped".to_owned(),
-        "A SQL function keeps its plans until the query that calls it ends.",
-        "Drop the index in a query of its own."
-    )
-}
-
 /// Raises 42703 or 42804, as core does (`CheckVarSlotCompatibility` of execExprInterp.c): a column of a table with row type `of` is gone, or has another
 /// type, since a statement was planned that expects `expected`.
 pub fn planned_column_changed(

@@ -53,7 +53,6 @@ pub extern "C-unwind" fn _PG_init() {
     ddl::init();
     compiled::init();
     fdw::commit_order::init();
-    fdw::relation_info::init();
     planner::init();
     xact::init();
 }

@@ -1,6 +1,7 @@
 //! Bugs on purpose: `mot.test_switch` leaves out one step that isolation rests on, so that the tests which look for such bugs are known to
-//! find them (`proof/tests/seeded_bugs.rs`); or it makes a worker slow where a race with it is to be lost. Only in builds with debug assertions (`checked`), for superusers; elsewhere [`skips`] is false
-//! at compile time and there is no such setting. The list is [`Step`].
+//! find them (`proof/tests/seeded_bugs.rs`); or it makes a worker slow where a race with it is to
+//! be lost. Only in builds with debug assertions (`checked`), for superusers; elsewhere [`skips`]
+//! is false at compile time and there is no such setting. The list is [`Step`].
 
 #[cfg(debug_assertions)]
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum};

@@ -20,10 +20,10 @@ fn hash(key: &[u8]) -> u64 {
 }
 
 impl RemainingKeys {
-    /// Of what a chain has now; new versions come on top. The caller is pinned. Where he has set the
-    /// anchor's CLEANING, nobody else takes one of them out; else whoever does has not removed its
-    /// entries yet. `None` if there are none, or if process memory does not suffice: then the chain
-    /// is to be walked.
+    /// Of what a chain has now; new versions come on top. The caller is pinned. Where he has set
+    /// the anchor's CLEANING, nobody else takes one of them out; else whoever does has not removed
+    /// its entries yet. `None` if there are none, or if process memory does not suffice: then the
+    /// chain is to be walked.
     pub(crate) fn of(head: Head, definition: &IndexDefinition) -> Option<RemainingKeys> {
         let chain =
             || std::iter::successors(head.version(), VersionRef::next).filter(VersionRef::has_keys);

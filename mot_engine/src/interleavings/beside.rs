@@ -73,8 +73,8 @@ fn end(place: &Place, session: &Session, me: &Me, mut work: Transaction, is_kept
     }
 }
 
-/// Moves the row's key, and keeps that or takes it back. `beside`: of a statement that began when no
-/// index had the column.
+/// Moves the row's key, and keeps that or takes it back. `beside`: of a statement that began when
+/// no index had the column.
 fn move_key(
     place: &Place,
     session: &Session,

@@ -4,16 +4,17 @@
 //! rest, which is asked of each row. Of core's index conditions those on further columns, and those
 //! that a range holds only nearly, are among the rest, as `index_am` has core recheck them.
 use super::plain::{Scope, are_plain, calls_functions};
-use crate::fdw::{Key, Private, Test, items, list, membership, private};
+use crate::fdw::{Key, Search, Test, membership};
 use crate::keys;
+use crate::pg::list::{items, list};
 use crate::relation::Relation;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 
 /// How rows are found. The expressions are the plan's.
 pub struct Access {
-    /// Index, direction and conditions, in the form of `fdw::private`.
-    private: *mut pg_sys::List,
+    /// Index, direction and conditions.
+    pub search: Search,
     /// Arguments of the conditions that have one.
     pub arguments: Vec<*mut pg_sys::Expr>,
     /// What the scan does not answer.
@@ -27,7 +28,7 @@ pub struct Access {
 impl Access {
     /// Of a scan of all rows by core.
     pub unsafe fn of_all(scan: *const pg_sys::SeqScan) -> Access {
-        // SAFETY: a scan node of core's; the list is made in the current memory context.
+        // SAFETY: a scan node of core's.
         unsafe {
             Access {
                 conditions: items(scan_of(scan.cast()).plan.qual),
@@ -37,10 +38,9 @@ impl Access {
     }
 
     /// Of all rows, without conditions.
-    pub unsafe fn of_all_rows() -> Access {
+    pub fn of_all_rows() -> Access {
         Access {
-            // SAFETY: the list is made in the current memory context.
-            private: unsafe { private::encode(pg_sys::InvalidOid, false, std::iter::empty()) },
+            search: Search::ALL,
             arguments: Vec::new(),
             conditions: Vec::new(),
             rechecks: Vec::new(),
@@ -79,21 +79,18 @@ impl Access {
             let rest = (0..found.len()).filter(|at| !chosen.contains(at) || found[*at].is_inexact);
             let mut conditions: Vec<_> = rest.map(|at| originals[at]).collect();
             conditions.extend(items::<pg_sys::Expr>(scan_of(scan.cast()).plan.qual));
-            let keys = chosen.iter().map(|at| found[*at].key);
             Some(Access {
-                private: private::encode(node.indexid, is_backward, keys),
+                search: Search {
+                    index: node.indexid,
+                    is_backward,
+                    keys: chosen.iter().map(|at| found[*at].key).collect(),
+                },
                 arguments: chosen.iter().filter_map(|at| found[*at].argument).collect(),
                 conditions,
                 rechecks: originals,
                 index: node.indexid,
             })
         }
-    }
-
-    /// What the planner told the scan.
-    pub fn private(&self) -> Private {
-        // SAFETY: the list is `private::encode`'s.
-        unsafe { Private::new(self.private) }
     }
 
     /// Whether all its expressions may be compiled.

@@ -54,13 +54,7 @@ impl Change {
                 counts_rows,
             } = found;
             let mut made = Change {
-                scan: Scan::of_table(
-                    frame.relation,
-                    table,
-                    &access.private(),
-                    &arguments,
-                    snapshot,
-                ),
+                scan: Scan::of_table(frame.relation, table, &access.search, &arguments, snapshot),
                 change: fdw::Change {
                     target: Target::closed(frame.relation, table),
                     is_delete,

@@ -1,6 +1,6 @@
 //! What an INSERT says of rows in the way: ON CONFLICT of a finished plan.
 use super::plain::{Scope, calls_functions, is_plain};
-use crate::fdw::items;
+use crate::pg::list::items;
 use pgrx::pg_sys;
 
 /// ON CONFLICT.

@@ -7,8 +7,9 @@ use super::checks::Checks;
 use super::foreign_keys::{self, ForeignKeys, Queue};
 use super::opened::Opened;
 use super::shape::Shape;
-use crate::fdw::{Value, items, row_slot, tuple};
+use crate::fdw::{Value, row_slot, tuple};
 use crate::pg;
+use crate::pg::list::{items, list};
 use crate::pg::version;
 use crate::table_am::tid;
 use crate::{relation, storage};
@@ -334,7 +335,7 @@ unsafe fn are_all_columns(
 pub unsafe fn copy_list<T>(nodes: &[*mut T]) -> *mut pg_sys::List {
     // SAFETY: nodes of a finished plan.
     unsafe {
-        let list = crate::fdw::list(nodes);
+        let list = list(nodes);
         pg_sys::copyObjectImpl(list.cast()).cast()
     }
 }

@@ -7,8 +7,8 @@
 //!
 //! The hook is a plain frame with nothing to drop: an error of the planner jumps over it.
 use super::{nodes, shape};
-use crate::fdw::{items, list};
 use crate::pg::guard;
+use crate::pg::list::{items, list};
 use crate::pg::planning::Next;
 use crate::{relation, storage};
 use pgrx::pg_sys;

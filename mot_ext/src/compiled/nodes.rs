@@ -5,7 +5,7 @@
 //! are plain (`plain.rs`); what they compare by themselves (groups, cache keys) is asked for here.
 use super::access::scan_of;
 use super::plain::{Scope, are_plain, is_lasting_type, is_own_operator, is_plain};
-use crate::fdw::items;
+use crate::pg::list::items;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 

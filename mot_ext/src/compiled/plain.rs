@@ -11,8 +11,8 @@
 //! - `query_to_xml` and the like run any SQL, also SQL that changes the table under the statement. All of them are restricted to
 //!   the leader of a parallel query; of what is, only sequences and `random` are let through. No other is known that does; a statement that calls functions holds
 //!   its table open all the same ([`calls_functions`]), so that DDL from within finds it in use.
-use crate::fdw::items;
 use crate::pg::depth::{Depth, is_found_below};
+use crate::pg::list::items;
 use crate::pg::version::is_of_the_row;
 use pgrx::pg_guard;
 use pgrx::pg_sys;

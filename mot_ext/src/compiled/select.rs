@@ -3,8 +3,9 @@ use super::access::Access;
 use super::client::Client;
 use super::frame::{Frame, compile_conditions, compile_values, empty};
 use crate::clock::PgSnapshot;
-use crate::fdw::{Filter, LockOutcome, Scan, Target, Verdict, list, lock_row, passes, tuple};
+use crate::fdw::{Filter, LockOutcome, Scan, Target, Verdict, lock_row, passes, tuple};
 use crate::pg::interrupts;
+use crate::pg::list::list;
 use crate::table_am::note_locked;
 use crate::table_am::view::refuse_older_than_copy;
 use crate::wait::{WaitPolicy, tid_of};
@@ -44,13 +45,8 @@ impl Select {
                 let target = Target::closed(frame.relation, table);
                 (target, strength, policy)
             };
-            let mut rows = Scan::of_table(
-                frame.relation,
-                table,
-                &access.private(),
-                &arguments,
-                snapshot,
-            );
+            let mut rows =
+                Scan::of_table(frame.relation, table, &access.search, &arguments, snapshot);
             let conditions = list(&access.conditions);
             let filter = match frame.has_missing_values {
                 false => Filter::new(conditions, frame.position, frame.row_type),

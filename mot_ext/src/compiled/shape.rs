@@ -3,7 +3,7 @@ use super::access::{Access, scan_of};
 use super::conflict::Conflict;
 use super::plain::{Scope, calls_functions, is_plain};
 use crate::executor;
-use crate::fdw::items;
+use crate::pg::list::items;
 use crate::wait::WaitPolicy;
 use mot_engine::LockStrength;
 use pgrx::pg_sys;

@@ -17,7 +17,7 @@ use super::rights::Rights;
 use super::statement::Uncompiled;
 use super::survey::Survey;
 use super::table_scans::TableScan;
-use crate::fdw::items;
+use crate::pg::list::items;
 use crate::pg::{self, version};
 use crate::relation;
 use crate::storage;

@@ -4,12 +4,11 @@
 //! DO UPDATE locks the row in the way in its newest state, whether the statement's snapshot sees it
 //! or not (READ COMMITTED), and changes it as UPDATE does. The answers are those of core's
 //! ExecInsert on a table: 21000 for a row of the same command, 40001 under an older snapshot.
-use super::access::Access;
 use super::conflict::{Conflict, ConflictUpdate};
 use super::frame::{Frame, compile_conditions, compile_values};
 use crate::clock::{PgClock, PgSnapshot};
 use crate::fdw::write::{or_raise, refuse_under_old_snapshot};
-use crate::fdw::{self, Patch, Scan, Target};
+use crate::fdw::{self, Patch, Scan, Search, Target};
 use crate::pg::interrupts;
 use crate::relation::Relation;
 use crate::storage;
@@ -222,10 +221,9 @@ impl Update {
                     &raw const pg_sys::TTSOpsVirtual,
                 ),
             };
-            let all = Access::of_all_rows().private();
             let strength = strength(frame.relation, &change);
             Update {
-                scan: Scan::of_table(frame.relation, table, &all, &[], snapshot),
+                scan: Scan::of_table(frame.relation, table, &Search::ALL, &[], snapshot),
                 change,
                 strength,
             }

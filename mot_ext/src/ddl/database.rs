@@ -1,7 +1,8 @@
 //! CREATE DATABASE and DROP DATABASE: core copies and removes files, and knows nothing of rows that lie in memory.
 //!
-//! **A copy.** A template with memory-optimized tables is refused: core copies their empty files under the names by which the engine would look
-//! for rows, and a file without a storage is an error.
+//! **A copy.** A template with memory-optimized tables is refused: core copies their empty files
+//! under the names by which the engine would look for rows, and a file without a storage is an
+//! error.
 //!
 //! That is looked at in the object access hook, which core calls when it holds its lock on the template (nobody can connect any more, and nobody
 //! renames it) and has seen that nobody is connected: no row can come after that. The statement's own hook runs before that, and only tells

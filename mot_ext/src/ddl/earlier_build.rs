@@ -1,8 +1,8 @@
 //! The foreign-data wrapper `mot`: a name by which `CREATE FOREIGN TABLE` is spelled, and no more.
 //!
-//! A server of it has no foreign tables (`foreign_spelling`). A data directory of an earlier build may:
-//! then its tables were foreign tables, and this build has no code for them. Whatever uses one, or is
-//! to change its definition, raises 55000, and nothing is changed.
+//! A server of it has no foreign tables (`foreign_spelling`). A data directory of an earlier build
+//! may: then its tables were foreign tables, and this build has no code for them. Whatever uses
+//! one, or is to change its definition, raises 55000, and nothing is changed.
 //!
 //! The handlers answer without `shared_preload_libraries`.
 use crate::errors;

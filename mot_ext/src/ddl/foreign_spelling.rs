@@ -5,12 +5,7 @@
 //! rewritten before anything else looks at it, and core executes what it would have got with the
 //! word TABLE. So event triggers are told of a table, the client reads the tag of what it wrote.
 //!
-//! | statement | becomes |
-//! |---|---|
-//! | CREATE FOREIGN TABLE ... SERVER of ours | CREATE TABLE ... USING mot; USAGE on the server is asked for |
-//! | DROP FOREIGN TABLE | DROP TABLE; a list that has foreign tables, too, is dropped in parts |
-//! | ALTER, COMMENT ON, SECURITY LABEL ON FOREIGN TABLE, ALTER EXTENSION ... ADD FOREIGN TABLE | the same of TABLE, if the name means a table of ours |
-//!
+//! README.md lists the statements and what becomes of them.
 //! Whatever else knows no such word needs nothing: a table of ours is a table.
 use super::utility::{Next, Statement, refuse_read_only};
 use super::{earlier_build, identity, inheritance, nodes};
@@ -85,11 +80,11 @@ unsafe fn refuse_options(options: *mut pg_sys::List) {
     }
 }
 
-/// Where a statement says TABLE or FOREIGN TABLE of one relation, and what that relation is; `None`:
-/// it does not.
+/// Where a statement says TABLE or FOREIGN TABLE of one relation, and what that relation is;
+/// `None`: it does not.
 unsafe fn place(node: *mut Node) -> Option<(*mut pg_sys::ObjectType::Type, pg_sys::Oid)> {
-    // SAFETY: a live node (caller), cast by its tag; the object of a comment, a label or an extension
-    // is a list of names where its kind is a table.
+    // SAFETY: a live node (caller), cast by its tag; the object of a comment, a label or an
+    // extension is a list of names where its kind is a table.
     unsafe {
         let named = |object: *mut Node| identity::named(object.cast());
         let (kind, relation, object) = match nodes::tag(node) {
@@ -159,7 +154,8 @@ unsafe fn place(node: *mut Node) -> Option<(*mut pg_sys::ObjectType::Type, pg_sy
 /// DROP FOREIGN TABLE. Core drops tables of one kind in a statement: a list of both kinds goes in
 /// parts, those that inherit from another part's first.
 unsafe fn drop(statement: &Statement, node: *mut pg_sys::DropStmt) -> Next {
-    // SAFETY: a live node of this type (caller); its objects are lists of names for this object type.
+    // SAFETY: a live node of this type (caller); its objects are lists of names for this object
+    // type.
     unsafe {
         if (*node).removeType != OBJECT_FOREIGN_TABLE {
             return Next::PassOn;

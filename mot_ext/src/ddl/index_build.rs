@@ -8,7 +8,8 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::CStr;
 
-/// Keeps the planner from using an index under snapshots that are older than it: `indcheckxmin`, as core does where such a snapshot would miss rows.
+/// Keeps the planner from using an index under snapshots that are older than it: `indcheckxmin`, as
+/// core does where such a snapshot would miss rows.
 pub unsafe fn keep_from_older(index: pg_sys::Oid) {
     // SAFETY: a catalog's row, copied, changed and put back; what is opened here is closed here.
     unsafe {

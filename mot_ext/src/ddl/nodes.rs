@@ -2,27 +2,10 @@
 //!
 //! All of it is unsafe in the same way: pointers must be live nodes of the type the caller names, which the node tag the
 //! caller has just tested guarantees.
+pub use crate::pg::list::{items, list};
 use crate::pg::{text, version};
 use pgrx::pg_sys;
 use std::ffi::{c_char, c_void};
-
-/// The pointers of a list.
-pub unsafe fn items<T>(list: *mut pg_sys::List) -> Vec<*mut T> {
-    // SAFETY: a live list of pointers, by contract.
-    unsafe { pgrx::PgList::<T>::from_pg(list) }
-        .iter_ptr()
-        .collect()
-}
-
-/// A list of pointers; NIL when empty.
-pub unsafe fn list<T>(items: &[*mut T]) -> *mut pg_sys::List {
-    let mut list = std::ptr::null_mut();
-    for item in items {
-        // SAFETY: lappend starts a list from NIL.
-        list = unsafe { pg_sys::lappend(list, item.cast::<c_void>()) };
-    }
-    list
-}
 
 /// A zeroed node of a type.
 pub unsafe fn make<T>(tag: pg_sys::NodeTag) -> *mut T {

@@ -1,9 +1,10 @@
-//! The object access hook: an index that was made becomes the engine's, and the engine's part of whatever is dropped goes, by
-//! whichever statement.
+//! The object access hook: an index that was made becomes the engine's, and the engine's part of
+//! whatever is dropped goes, by whichever statement.
 //!
-//! On a drop it fires inside the deletion, before the catalog rows go: for DROP of the table or index itself, for anything that
-//! cascades to it (schema, server, extension, owner, column, constraint), and for DROP DATABASE. The engine undoes it with
-//! the transaction and frees memory at commit only.
+//! On a drop it fires inside the deletion, before the catalog rows go: for DROP of the table or
+//! index itself, for anything that cascades to it (schema, server, extension, owner, column,
+//! constraint), and for DROP DATABASE. The engine undoes it with the transaction and frees memory
+//! at commit only.
 use super::{database, earlier_build, tables};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -11,7 +12,8 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 struct Previous(Cell<pg_sys::object_access_hook_type>);
-// SAFETY: written once in the postmaster while it loads libraries; each process runs PostgreSQL's code on one thread.
+// SAFETY: written once in the postmaster while it loads libraries; each process runs PostgreSQL's
+// code on one thread.
 unsafe impl Sync for Previous {}
 static PREVIOUS: Previous = Previous(Cell::new(None));
 
@@ -24,7 +26,8 @@ pub fn init() {
     }
 }
 
-/// Called for every function execution too when another module asks for it: a plain frame that looks at one integer first.
+/// Called for every function execution too when another module asks for it: a plain frame that
+/// looks at one integer first.
 #[allow(ffi_unwind_calls)]
 unsafe extern "C-unwind" fn object_access(
     access: pg_sys::ObjectAccessType::Type,

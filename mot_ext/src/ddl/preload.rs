@@ -47,8 +47,8 @@ fn require_preload(fcinfo: pg_sys::FunctionCallInfo) {
     }
 }
 
-/// Whether a statement's text names a memory-optimized table in order to change it. Where rows would be looked at (ALTER DOMAIN, partitions), the
-/// scan of the table is refused.
+/// Whether a statement's text names a memory-optimized table in order to change it. Where rows
+/// would be looked at (ALTER DOMAIN, partitions), the scan of the table is refused.
 unsafe fn changes_definition(statement: *mut pg_sys::Node) -> bool {
     // SAFETY: a live parse tree; casts follow the tags.
     unsafe {

@@ -5,8 +5,9 @@ use crate::pg::{report, version};
 use crate::storage;
 use pgrx::pg_sys;
 
-/// CREATE PUBLICATION, and ALTER PUBLICATION that adds or sets tables: refused where a memory-optimized table is named, or is below a table that is. (One of
-/// all tables, or of a schema's, is warned of: `warn_of_tables_left_out`.)
+/// CREATE PUBLICATION, and ALTER PUBLICATION that adds or sets tables: refused where a
+/// memory-optimized table is named, or is below a table that is. (One of all tables, or of a
+/// schema's, is warned of: `warn_of_tables_left_out`.)
 pub unsafe fn publish(objects: *mut pg_sys::List) {
     // SAFETY: the objects of a live statement.
     unsafe {
@@ -139,8 +140,9 @@ unsafe fn publishes_mot_table(relation: *mut pg_sys::RangeVar) -> bool {
     }
 }
 
-/// Whether a partitioned table has memory-optimized partitions, at any depth. Partitioned tables are locked against new partitions on the way: who waits
-/// for that finds the table published (`refuse_published`).
+/// Whether a partitioned table has memory-optimized partitions, at any depth. Partitioned tables
+/// are locked against new partitions on the way: who waits for that finds the table published
+/// (`refuse_published`).
 unsafe fn partitions_include_mot_table(relation: *mut pg_sys::RangeVar) -> bool {
     // SAFETY: a live name; oids of relations, which may go as long as they are not locked.
     unsafe {

@@ -1,19 +1,20 @@
 //! Evaluating compiled expressions: core's inline functions.
 use pgrx::pg_sys;
 
-/// Where a value of a statement comes from. Constants and the client's parameters, which most arguments are, need no compiled
-/// expression.
+/// Where a value of a statement comes from. Constants and the client's parameters, which most
+/// arguments are, need no compiled expression.
 #[derive(Clone, Copy)]
 pub enum Value {
     Constant(pg_sys::Datum, bool),
-    /// PARAM_EXTERN by number and type; the expression is for the error when the caller gave no such value.
+    /// PARAM_EXTERN by number and type; the expression is for the error when the caller gave no
+    /// such value.
     Parameter(i32, pg_sys::Oid, *mut pg_sys::Expr),
     Compiled(*mut pg_sys::ExprState),
 }
 
 impl Value {
-    /// Compiles an expression of `node`'s plan; NULL: of no node's, then without subplans and parameters of the executor.
-    /// The expression must live as long as the value.
+    /// Compiles an expression of `node`'s plan; NULL: of no node's, then without subplans and
+    /// parameters of the executor. The expression must live as long as the value.
     pub unsafe fn new(expression: *mut pg_sys::Expr, node: *mut pg_sys::PlanState) -> Value {
         // SAFETY: an expression of a finished plan; casts by tag.
         unsafe {
@@ -59,7 +60,8 @@ pub unsafe fn parameter(
     number: i32,
     kind: pg_sys::Oid,
 ) -> Option<(pg_sys::Datum, bool)> {
-    // SAFETY: the context's parameter list, if any, has `numParams` values or a hook that gives them; the hook may raise.
+    // SAFETY: the context's parameter list, if any, has `numParams` values or a hook that gives
+    // them; the hook may raise.
     unsafe {
         let list = (*context).ecxt_param_list_info;
         if list.is_null() || number <= 0 || number > (*list).numParams {
@@ -83,7 +85,8 @@ pub unsafe fn evaluate(
     context: *mut pg_sys::ExprContext,
 ) -> (pg_sys::Datum, bool) {
     let mut is_null = false;
-    // SAFETY: a compiled expression of the context's node; the closure holds the one call, which may raise.
+    // SAFETY: a compiled expression of the context's node; the closure holds the one call, which
+    // may raise.
     let datum = unsafe {
         let function = (*state)
             .evalfunc
@@ -96,26 +99,13 @@ pub unsafe fn evaluate(
     (datum, is_null)
 }
 
-/// A value of type tid; None: NULL.
-pub unsafe fn get_tid(
-    value: &Value,
-    context: *mut pg_sys::ExprContext,
-) -> Option<pg_sys::ItemPointerData> {
-    // SAFETY: see `Value::get`; a tid is passed by reference, here into the context's per-tuple memory.
-    unsafe {
-        let old = pg_sys::MemoryContextSwitchTo((*context).ecxt_per_tuple_memory);
-        let (datum, is_null) = value.get(context);
-        pg_sys::MemoryContextSwitchTo(old);
-        (!is_null).then(|| *datum.cast_mut_ptr::<pg_sys::ItemPointerData>())
-    }
-}
-
 /// `ExecQual`: whether the tuples of the context pass; no expression lets all pass.
 pub unsafe fn passes(state: *mut pg_sys::ExprState, context: *mut pg_sys::ExprContext) -> bool {
     if state.is_null() {
         return true;
     }
-    // SAFETY: see `evaluate`; intermediate values go to the context's per-tuple memory. A qualification is never NULL.
+    // SAFETY: see `evaluate`; intermediate values go to the context's per-tuple memory. A
+    // qualification is never NULL.
     unsafe {
         let old = pg_sys::MemoryContextSwitchTo((*context).ecxt_per_tuple_memory);
         let (datum, _) = evaluate(state, context);
@@ -162,13 +152,15 @@ pub unsafe fn project_to(
     }
 }
 
-/// Fills the projection's slot, and does `then` with it under the same guard. Both may raise, so `then` must have nothing to drop.
+/// Fills the projection's slot, and does `then` with it under the same guard. Both may raise, so
+/// `then` must have nothing to drop.
 #[inline(always)]
 unsafe fn project_and<R: Copy>(
     projection: *mut pg_sys::ProjectionInfo,
     then: impl Fn(*mut pg_sys::TupleTableSlot) -> R,
 ) -> R {
-    // SAFETY: a projection of core's; clearing its slot before evaluating into it is what ExecProject does. The closure has nothing to drop.
+    // SAFETY: a projection of core's; clearing its slot before evaluating into it is what
+    // ExecProject does. The closure has nothing to drop.
     unsafe {
         let state = &raw mut (*projection).pi_state;
         let context = (*projection).pi_exprContext;

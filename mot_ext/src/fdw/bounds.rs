@@ -9,7 +9,7 @@ mod rows;
 
 use super::conditions::Test;
 use super::prefixes::Prefixes;
-use super::private::Key;
+use super::search::Key;
 use crate::errors;
 use crate::executor::expressions::Value;
 use crate::keys::{self, Converted};

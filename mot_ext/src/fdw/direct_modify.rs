@@ -1,7 +1,7 @@
 //! UPDATE and DELETE of the rows that a scan finds, for compiled statements.
 //!
-//! The conditions must hold for the row found, and again for its newest state after a wait, but not for the row as changed. Assigned
-//! expressions are evaluated once per attempt.
+//! The conditions must hold for the row found, and again for its newest state after a wait, but not
+//! for the row as changed. Assigned expressions are evaluated once per attempt.
 use super::patch::Patch;
 use super::scan::Scan;
 use super::tuple;

@@ -11,12 +11,10 @@ pub mod duplicate;
 pub mod lock_rows;
 mod patch;
 mod prefixes;
-pub mod private;
-pub mod relation_info;
 pub mod row_slot;
 mod scan;
+pub mod search;
 pub mod serializable;
-pub mod size;
 pub mod tuple;
 pub mod write;
 
@@ -28,7 +26,7 @@ pub use lock_rows::{
     Outcome as LockOutcome, lock as lock_row, policy as wait_policy, strength as lock_strength,
 };
 pub use patch::Patch;
-pub use private::{Key, Private, items, list};
 pub use scan::Scan;
+pub use search::{Key, Search};
 pub use serializable::emptied as check_readers_of_all;
 pub use write::{Inserted, Target};

@@ -1,4 +1,5 @@
-//! Scanning: all rows in slot order, or an index's in key order.
+//! Scans of compiled statements: all rows in slot order, or an index's in key order. Not for
+//! SERIALIZABLE, which core's executor runs.
 //!
 //! - The state is made at Begin and hangs on the query's memory context; the scan itself starts at the first row asked for, and
 //!   anew after each ReScan, when parameters have their values.
@@ -7,18 +8,16 @@
 //! - The snapshot's own rule about command ids keeps a statement from seeing what it writes itself.
 mod source;
 
-use super::private::Private;
-use super::serializable::Reader;
+use super::search::Search;
 use super::tuple;
 use crate::clock::PgSnapshot;
 use crate::errors;
-use crate::executor::aggregate::RowSource;
 use crate::executor::expressions::Value;
-use crate::executor::filter::{Filter, Group, Verdict};
+use crate::executor::filter::{Filter, Verdict};
 use crate::pg::interrupts;
 use crate::session;
 use crate::table_am::tid;
-use mot_engine::{Session, Slot, TableRef, VersionRef};
+use mot_engine::{RowScan, Session, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 use source::Source;
 
@@ -37,21 +36,19 @@ pub struct Scan {
     is_sought: bool,
     /// Drops rows before anybody sees them.
     filter: Option<Box<Filter>>,
-    /// In a SERIALIZABLE transaction.
-    reader: Option<Box<Reader>>,
 }
 
 impl Scan {
-    /// Prepares a scan of a relation that is locked, and not changed row by row; not for SERIALIZABLE.
+    /// Prepares a scan of a relation that is locked.
     pub fn of_table(
         relation: pg_sys::Oid,
         table: TableRef,
-        private: &Private,
+        search: &Search,
         arguments: &[Value],
         snapshot: PgSnapshot<'static>,
     ) -> Scan {
         let session = session::session();
-        let source = Source::new(session, table, private, arguments);
+        let source = Source::new(session, table, search, arguments);
         Scan {
             session,
             table,
@@ -63,7 +60,6 @@ impl Scan {
             found: 0,
             is_sought: false,
             filter: None,
-            reader: None,
         }
     }
 
@@ -141,7 +137,7 @@ impl Scan {
         let Source::Index(source) = &mut self.source else {
             return;
         };
-        if !source.bounds.is_one_point() || self.reader.is_some() || self.is_started {
+        if !source.bounds.is_one_point() || self.is_started {
             return;
         }
         self.is_started = true;
@@ -157,13 +153,7 @@ impl Scan {
         if !self.is_started {
             self.is_started = true;
             match &mut self.source {
-                Source::Rows(rows) => {
-                    if let Some(reader) = &self.reader {
-                        reader.begin_all();
-                    }
-                    rows.begin(self.table);
-                }
-                Source::Row { is_read, .. } => *is_read = false,
+                Source::Rows(rows) => *rows = Some(RowScan::new(self.table)),
                 // SAFETY: the arguments were compiled for the node whose context this is.
                 Source::Index(source) => unsafe { source.begin(context) },
             }
@@ -202,7 +192,6 @@ impl Scan {
     ) -> Option<(Slot, VersionRef)> {
         if let Source::Index(source) = &mut self.source
             && source.bounds.is_one_point()
-            && self.reader.is_none()
         {
             let (session, table) = (self.session, self.table);
             if !std::mem::replace(&mut self.is_started, true) {
@@ -221,58 +210,6 @@ impl Scan {
         }
         // SAFETY: as for this function.
         unsafe { self.begin(context) };
-        let Some(reader) = &self.reader else {
-            // SAFETY: as for this function.
-            return unsafe {
-                self.source
-                    .next(self.session, self.table, &self.snapshot, context)
-            };
-        };
-        // SAFETY: as for this function.
-        let found = unsafe {
-            self.source
-                .next(self.session, self.table, &**reader, context)
-        };
-        if let Some((row, version)) = found
-            && !matches!(self.source, Source::Rows(_))
-        {
-            reader.found(self.table, row, version);
-        }
-        reader.report();
-        found
-    }
-}
-
-impl RowSource for Scan {
-    unsafe fn fill(&mut self, group: &mut Group, context: *mut pg_sys::ExprContext) -> bool {
-        group.clear();
-        if let Source::Rows(_) = self.source
-            && self.reader.is_none()
-        {
-            // SAFETY: as for `next`.
-            unsafe { self.begin(context) };
-            let Source::Rows(rows) = &mut self.source else {
-                unreachable!("a scan's rows come from where they came from");
-            };
-            rows.next_group(self.session, self.table, &self.snapshot, group);
-            return group.length() > 0;
-        }
-        while !group.is_full() {
-            // SAFETY: as for `next`.
-            let Some((slot, version)) = (unsafe { self.next(context) }) else {
-                return false;
-            };
-            group.push(slot, version);
-        }
-        true
-    }
-
-    unsafe fn show(&mut self, slot: *mut pg_sys::TupleTableSlot, row: Slot, version: VersionRef) {
-        // SAFETY: the caller's.
-        unsafe { Scan::show(self, slot, row, version) }
-    }
-
-    fn filter(&self) -> Option<&Filter> {
-        self.filter.as_deref()
+        self.source.next(self.session, self.table, &self.snapshot)
     }
 }

@@ -124,12 +124,6 @@ pub unsafe fn clear(slot: *mut pg_sys::TupleTableSlot) {
     }
 }
 
-/// The row a tuple id names.
-pub fn slot_of(tid: pg_sys::ItemPointerData) -> Option<Slot> {
-    let block = (u32::from(tid.ip_blkid.bi_hi) << 16) | u32::from(tid.ip_blkid.bi_lo);
-    Slot::from_tid(block, tid.ip_posid)
-}
-
 /// Forms the row of a slot's values, flat, in the current memory context.
 pub unsafe fn form<'a>(slot: *mut pg_sys::TupleTableSlot) -> &'a [u8] {
     // SAFETY: a filled slot with a descriptor; after slot_getsomeattrs every value is there.

@@ -12,6 +12,9 @@ use pgrx::prelude::*;
 /// `cpu_tuple_cost`s.
 const ENTRY_TO_ROW_COST: f64 = 1.5;
 
+/// Conditions of a range, which btree's estimate asks of each entry: two.
+const ENDS: f64 = 2.0;
+
 /// Where core puts the estimates: costs in its own unit, a share of the table's rows, and two
 /// figures of pages.
 struct Places {
@@ -74,7 +77,7 @@ unsafe extern "C-unwind" fn estimate_rows(
         let index = &*(*path).indexinfo;
         if let Some(rows) = short_range::rows(root, path) {
             let share = rows / index.tuples.max(rows);
-            let entry = pg_sys::cpu_index_tuple_cost + 2.0 * pg_sys::cpu_operator_cost;
+            let entry = pg_sys::cpu_index_tuple_cost + ENDS * pg_sys::cpu_operator_cost;
             let fewer = (*places.selectivity - share).max(0.0) * index.tuples;
             *places.total = (*places.total - fewer * entry).max(*places.startup);
             *places.selectivity = share;

@@ -300,8 +300,8 @@ impl State {
         }
     }
 
-    /// The row that has the one key which is asked for. (A snapshot that is older than the index may
-    /// see several, all in the key's entry.)
+    /// The row that has the one key which is asked for. (A snapshot that is older than the index
+    /// may see several, all in the key's entry.)
     fn step_to_key(&mut self, snapshot: &PgSnapshot<'static>) -> Option<(Slot, VersionRef)> {
         if std::mem::replace(&mut self.is_in_range, true) {
             return match self.has_key && !self.scan.is_exhausted() {

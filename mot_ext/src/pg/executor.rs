@@ -13,7 +13,8 @@ unsafe extern "C-unwind" {
     ) -> *mut pg_sys::TupleTableSlot;
 }
 
-/// `ExecScan`: the next row of a scan's node that passes its conditions, projected. It is called for each row, so without a guard.
+/// `ExecScan`: the next row of a scan's node that passes its conditions, projected. It is called
+/// for each row, so without a guard.
 ///
 /// # Safety
 /// The caller is a callback of core's whose frame has nothing to drop: an error jumps over it.

@@ -34,8 +34,9 @@ pub unsafe fn is_of_whole_table(
     }
 }
 
-/// Whether an expression over a table's row gives the same in each pass over the rows, between which the user's other commands run: under a cursor a setting can
-/// change that a stable function looks at; system columns are left to core altogether.
+/// Whether an expression over a table's row gives the same in each pass over the rows, between
+/// which the user's other commands run: under a cursor a setting can change that a stable function
+/// looks at; system columns are left to core altogether.
 unsafe fn is_repeatable(expression: *mut pg_sys::Node, table: pg_sys::Index) -> bool {
     const CHANGING: [i32; 4] = [
         pg_sys::MinTransactionIdAttributeNumber,
@@ -56,7 +57,8 @@ unsafe fn is_repeatable(expression: *mut pg_sys::Node, table: pg_sys::Index) -> 
     }
 }
 
-/// How many groups are expected; `None`: more than fit into memory, or the rows or what is made of them may not be the same the next time.
+/// How many groups are expected; `None`: more than fit into memory, or the rows or what is made of
+/// them may not be the same the next time.
 pub unsafe fn groups(
     root: *mut pg_sys::PlannerInfo,
     input: *mut pg_sys::RelOptInfo,
@@ -97,7 +99,8 @@ pub unsafe fn targets(
     const FLAGS: u32 = pg_sys::PVC_INCLUDE_AGGREGATES
         | pg_sys::PVC_RECURSE_WINDOWFUNCS
         | pg_sys::PVC_INCLUDE_PLACEHOLDERS;
-    // SAFETY: the planner's own structures; the relation is locked since parse analysis. Casts by tag.
+    // SAFETY: the planner's own structures; the relation is locked since parse analysis. Casts by
+    // tag.
     unsafe {
         let target = &*(*output).reltarget;
         let mut keys = Vec::new();

@@ -2,8 +2,8 @@
 //! such a scan.
 //!
 //! Offered for all rows of a table, or those that conditions let pass of which the filter can do
-//! the first. Each parallel worker adds up by itself what it reads, and core's nodes above add those
-//! up.
+//! the first. Each parallel worker adds up by itself what it reads, and core's nodes above add
+//! those up.
 use super::aggregate::{cost, groups, is_of_whole_table, targets};
 use super::filtered_scan::{self, Filtering};
 use super::workers;

@@ -140,8 +140,6 @@ pub struct Filtering {
     per_row: f64,
     /// The part of the rows that it lets pass.
     passing: f64,
-    /// What the pages cost that core counts.
-    pages: f64,
 }
 
 /// A condition, with what core sorts conditions by.
@@ -189,18 +187,11 @@ impl Filtering {
                     std::ptr::null_mut(),
                 ),
             };
-            let mut page = 0.0;
-            pg_sys::get_tablespace_page_costs(
-                (*rel).reltablespace,
-                std::ptr::null_mut(),
-                &raw mut page,
-            );
             Some(Filtering {
                 has_any: taken > 0,
                 is_whole,
                 per_row: first.iter().map(|clause| clause.cost).sum(),
                 passing: passing.min(1.0),
-                pages: f64::from((*rel).pages) * page,
             })
         }
     }
@@ -235,7 +226,7 @@ impl Filtering {
             Cost {
                 rows: (*rel).rows,
                 startup: conditions.startup,
-                total: conditions.startup + self.pages + rows,
+                total: conditions.startup + rows,
             }
         }
     }

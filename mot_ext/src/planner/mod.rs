@@ -9,18 +9,20 @@ mod filtered_scan;
 pub mod short_range;
 mod workers;
 
-use crate::executor;
 use crate::pg::local::ProcessLocal;
+use crate::{ddl, executor};
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::c_void;
 
 struct Previous {
+    tables: Cell<pg_sys::get_relation_info_hook_type>,
     scans: Cell<pg_sys::set_rel_pathlist_hook_type>,
     upper: Cell<pg_sys::create_upper_paths_hook_type>,
 }
 
 static PREVIOUS: ProcessLocal<Previous> = ProcessLocal(Previous {
+    tables: Cell::new(None),
     scans: Cell::new(None),
     upper: Cell::new(None),
 });
@@ -31,10 +33,30 @@ pub fn init() {
     unsafe {
         pg_sys::RegisterCustomScanMethods(&raw const executor::scan::METHODS.0);
         pg_sys::RegisterCustomScanMethods(&raw const executor::aggregate::custom::METHODS.0);
+        PREVIOUS.0.tables.set(pg_sys::get_relation_info_hook);
+        pg_sys::get_relation_info_hook = Some(get_relation_info);
         PREVIOUS.0.scans.set(pg_sys::set_rel_pathlist_hook);
         pg_sys::set_rel_pathlist_hook = Some(set_rel_pathlist);
         PREVIOUS.0.upper.set(pg_sys::create_upper_paths_hook);
         pg_sys::create_upper_paths_hook = Some(create_upper_paths);
+    }
+}
+
+/// Called for each table of each query, before its paths: a plain frame, for an error of another
+/// hook jumps over it.
+#[allow(ffi_unwind_calls)]
+unsafe extern "C-unwind" fn get_relation_info(
+    root: *mut pg_sys::PlannerInfo,
+    relation: pg_sys::Oid,
+    has_children: bool,
+    rel: *mut pg_sys::RelOptInfo,
+) {
+    // SAFETY: the arguments are PostgreSQL's own; nothing to drop is in this frame.
+    unsafe {
+        if let Some(previous) = PREVIOUS.0.tables.get() {
+            previous(root, relation, has_children, rel);
+        }
+        ddl::tables::index_order::describe(root, relation, rel);
     }
 }
 

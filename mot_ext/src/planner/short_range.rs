@@ -1,23 +1,23 @@
 //! Ranges between two values that a plan does not know.
 //!
 //! PostgreSQL takes a prepared statement's generic plan if that costs no more than the plans for
-//! known values did, planning included. `BETWEEN $1 AND $2` is a two-hundredth of the table to core.
-//! So a statement that reads a hundred rows of a million looks cheaper planned anew each time. It is,
-//! 50 µs each time, and neither its plan states nor a compiled form can ever be used again. Rows in
-//! memory are read in less time than that. So where knowing the values could not change the plan, the
-//! range is taken to be short.
+//! known values did, planning included. `BETWEEN $1 AND $2` is a two-hundredth of the table to
+//! core. So a statement that reads a hundred rows of a million looks cheaper planned anew each
+//! time. It is, 50 µs each time, and neither its plan states nor a compiled form can ever be used
+//! again. Rows in memory are read in less time than that. So where knowing the values could not
+//! change the plan, the range is taken to be short.
 //!
 //! It could not change the plan if
 //! - the index answers all the table's conditions, so that no other reads fewer rows, and
 //! - no other index gives an order that the query asks for, and
-//! - the query is one SELECT, UPDATE or DELETE of this table: no join, subquery, LIMIT, cursor, nor a
-//!   `min` or `max` that an index might give.
+//! - the query is one SELECT, UPDATE or DELETE of this table: no join, subquery, LIMIT, cursor, nor
+//!   a `min` or `max` that an index might give.
 //!
 //! What is left to the values is whether so many rows pay parallel workers, or are grouped by
 //! hashing or sorting.
 //!
-//! Core has no hook between its estimate of a table's rows and the paths, so an index says it when it
-//! is asked for its costs.
+//! Core has no hook between its estimate of a table's rows and the paths, so an index says it when
+//! it is asked for its costs.
 use crate::pg::list::cells;
 use pgrx::pg_sys::{self, NodeTag::*};
 
@@ -71,8 +71,8 @@ unsafe fn is_whole_query(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOp
     }
 }
 
-/// Whether core has found a way to a `min` or `max` by an index: it looks for one before it looks at
-/// the table.
+/// Whether core has found a way to a `min` or `max` by an index: it looks for one before it looks
+/// at the table.
 unsafe fn has_min_max_path(root: *mut pg_sys::PlannerInfo) -> bool {
     // SAFETY: the planner's own structures.
     unsafe {

@@ -152,7 +152,8 @@ pub fn find(relation: pg_sys::Relation) -> Option<TableRef> {
     }
 }
 
-/// The storage of an open relation that is locked, if that is a table of the access method with one.
+/// The storage of an open relation that is locked, if that is a table of the access method with
+/// one.
 pub fn find_of_method(relation: pg_sys::Relation) -> Option<TableRef> {
     is_table(relation).then(|| find(relation)).flatten()
 }

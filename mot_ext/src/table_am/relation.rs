@@ -3,7 +3,6 @@ use super::statistics;
 use crate::clock::PgClock;
 use crate::clock::narrow;
 use crate::ddl::tables;
-use crate::fdw::size;
 use crate::horizon;
 use crate::pg;
 use crate::pg::version::table_am as version;
@@ -12,6 +11,7 @@ use mot_engine::{FileKey, Slot, TableRef};
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::c_char;
+use std::sync::atomic::Ordering;
 
 /// Rows of a block at least. A block has no meaning but for who takes samples, so it is as large as
 /// a heap's.
@@ -99,7 +99,7 @@ pub unsafe fn vacuum(
     unsafe {
         let began = pg_sys::GetCurrentTimestamp();
         let storage = storage::table(relation);
-        let rows = size::row_count(storage);
+        let rows = row_count(storage);
         let resolved_below = if pg::is_under_postmaster() {
             narrow(horizon::judged::told())
         } else {
@@ -110,7 +110,7 @@ pub unsafe fn vacuum(
         let multixacts_from = pg_sys::GetOldestMultiXactId();
         version::update_statistics(
             relation,
-            size::pages(storage),
+            pages(storage),
             rows,
             resolved_below,
             multixacts_from,
@@ -187,7 +187,7 @@ pub unsafe fn estimate_size(
     // SAFETY: as core calls it, with places to fill.
     unsafe {
         let storage = storage::table(relation);
-        let committed = size::row_count(storage);
+        let committed = row_count(storage);
         let added = statistics::rows_added(relation) as f64;
         *rows = (committed + added).max(0.0);
         let bytes = *rows * row_bytes(storage).max(ROW_BYTES_GUESSED) as f64;
@@ -232,4 +232,17 @@ pub fn row_bytes(table: TableRef) -> u64 {
         0 => ROW_BYTES_GUESSED,
         average => average,
     }
+}
+
+/// Live rows of a table.
+fn row_count(table: TableRef) -> f64 {
+    table.counters().rows.load(Ordering::Relaxed).max(0) as f64
+}
+
+/// Live rows' bytes in pages of a heap, the unit other estimates are in.
+fn pages(table: TableRef) -> u32 {
+    let bytes = table.counters().row_bytes.load(Ordering::Relaxed).max(0) as u64;
+    bytes
+        .div_ceil(u64::from(pg_sys::BLCKSZ))
+        .min(u64::from(u32::MAX - 1)) as u32
 }

@@ -186,8 +186,8 @@ unsafe fn count_begin(relation: pg_sys::Relation, flags: u32) {
     }
 }
 
-/// `scan_getnextslot`: a plain frame. A row that was looked up together with others is shown without
-/// a call of PostgreSQL's; what may raise runs guarded.
+/// `scan_getnextslot`: a plain frame. A row that was looked up together with others is shown
+/// without a call of PostgreSQL's; what may raise runs guarded.
 pub unsafe extern "C-unwind" fn get_next_slot(
     scan: pg_sys::TableScanDesc,
     direction: pg_sys::ScanDirection::Type,

@@ -1,5 +1,5 @@
-//! An index that is filled beside writers: the work grows with the rows and their versions, whatever
-//! keys they share, and states that are left out are remembered.
+//! An index that is filled beside writers: the work grows with the rows and their versions,
+//! whatever keys they share, and states that are left out are remembered.
 
 use super::*;
 use crate::Entered;

@@ -10,11 +10,13 @@
 //! the executor looks at the index itself, and raises.
 use super::access_method::Method;
 use super::{flips, unique_proof, whose_index};
-use crate::fdw::size::leave_out_young_indexes;
+use crate::clock::widen;
+use crate::pg::list::items;
 use crate::pg::version;
 use crate::pg::version::index_am::ROW_COMPARISONS;
 use crate::planner::costs;
-use crate::storage;
+use crate::{session, storage};
+use mot_engine::{TableRef, Xid};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
@@ -87,5 +89,32 @@ unsafe fn is_ordered(index: *mut pg_sys::IndexOptInfo) -> bool {
                 || whose_index::compares_bytes(*(*index).opfamily.add(column))
                 || version::orders_by_bytes(collation)
         })
+    }
+}
+
+/// Takes the indexes from the planner that lack rows for snapshots as old as this session's oldest
+/// one. Core does so where `indcheckxmin` is set, and a plan made so is kept only until its
+/// session's snapshots are younger. The catalog knows of the primary's snapshots alone. These are a
+/// standby's, which go on when it is promoted.
+unsafe fn leave_out_young_indexes(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    table: TableRef,
+) {
+    let kept = session::session().indexes_kept_from_older(table);
+    if kept.is_empty() {
+        return;
+    }
+    // SAFETY: the planner's own structures, and a plain variable of this process.
+    unsafe {
+        let oldest = widen(pg_sys::TransactionXmin);
+        for index in items::<pg_sys::IndexOptInfo>((*rel).indexlist) {
+            let oid = (*index).indexoid.to_u32();
+            let is_young = |(of, maker): &(u32, Xid)| *of == oid && *maker >= oldest;
+            if kept.iter().any(is_young) {
+                (*rel).indexlist = pg_sys::list_delete_ptr((*rel).indexlist, index.cast());
+                (*(*root).glob).transientPlan = true;
+            }
+        }
     }
 }

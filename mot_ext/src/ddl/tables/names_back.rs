@@ -5,8 +5,8 @@
 //! made (`whose_index`). On a heap table the index stays a btree, so a dump restored without table
 //! access methods gives heap tables.
 //!
-//! `CREATE INDEX ... USING mot`, by the name of the table access method, means the same. So does the
-//! name that indexes of foreign tables had: dumps of earlier builds have it.
+//! `CREATE INDEX ... USING mot`, by the name of the table access method, means the same. So does
+//! the name that indexes of foreign tables had: dumps of earlier builds have it.
 use crate::ddl::nodes;
 use crate::storage;
 use pgrx::pg_sys::AlterTableType::AT_AddConstraint;

@@ -3,11 +3,12 @@
 //! - Under a snapshot that may be older than the index. Such a snapshot may see several rows of one
 //!   key; a heap table's planner takes the proof all the same.
 //! - Where the query compares in a way in which values are equal that are not the same: by a
-//!   nondeterministic collation, or times without zone as times with it. A key is unique by its bytes.
+//!   nondeterministic collation, or times without zone as times with it. A key is unique by its
+//!   bytes.
 //!
 //! Core asks whether uniqueness is `immediate` before each such proof, and for nothing else.
-use crate::fdw::items;
 use crate::pg::depth::{Depth, is_found_below};
+use crate::pg::list::items;
 use crate::relation;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -29,22 +30,23 @@ pub unsafe fn withhold(root: *mut pg_sys::PlannerInfo, index: *mut pg_sys::Index
     }
 }
 
-/// Whether a snapshot of this transaction may be older than the index: what it sees was never looked
-/// over for duplicates.
+/// Whether a snapshot of this transaction may be older than the index: what it sees was never
+/// looked over for duplicates.
 unsafe fn may_be_younger(index: pg_sys::Oid) -> bool {
     let made_by = relation::maker_of_index(index);
     // SAFETY: a plain variable of this process.
     unsafe { !pg_sys::TransactionIdPrecedes(made_by, pg_sys::TransactionXmin) }
 }
 
-/// Whether a key of the index has text or times, and the query compares anything in a way in which two
-/// of those may be one.
+/// Whether a key of the index has text or times, and the query compares anything in a way in which
+/// two of those may be one.
 unsafe fn is_compared_loosely(
     root: *mut pg_sys::PlannerInfo,
     index: *mut pg_sys::IndexOptInfo,
 ) -> bool {
-    // SAFETY: the planner's own structures; the index has a collation, or none, and an input type for
-    // each key column. Where a table is planned without a query there is no tree, or an empty one.
+    // SAFETY: the planner's own structures; the index has a collation, or none, and an input type
+    // for each key column. Where a table is planned without a query there is no tree, or an empty
+    // one.
     unsafe {
         let columns = (*index).nkeycolumns as usize;
         let concerned = |column: usize| {

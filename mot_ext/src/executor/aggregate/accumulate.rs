@@ -1,8 +1,10 @@
 //! What an aggregate has seen so far, and its result.
 //!
-//! Sums of integers are kept in 128 bits, sums of numerics in a fixed point of as many ([`Fixed`]); what does not fit there is added by core's `numeric_add`, which
-//! is exact, too, so that the order does not matter. A sum that leaves the range of numeric on the way is no error in core, so halves of the range are taken out and counted
-//! ([`Accumulator::take_halves_out`]). Results are core's: a bigint cut as core's addition would be, a numeric by its own functions.
+//! Sums of integers are kept in 128 bits, sums of numerics in a fixed point of as many ([`Fixed`]);
+//! what does not fit there is added by core's `numeric_add`, which is exact, too, so that the order
+//! does not matter. A sum that leaves the range of numeric on the way is no error in core, so
+//! halves of the range are taken out and counted ([`Accumulator::take_halves_out`]). Results are
+//! core's: a bigint cut as core's addition would be, a numeric by its own functions.
 use super::functions::{Function, Input};
 use super::numeric::{self, Fixed};
 use crate::executor::filter::{Kind, Numbers, ROWS, Rows, members, payload};
@@ -216,7 +218,8 @@ impl Accumulator {
         }
     }
 
-    /// What is left of a part of a sum, in the current memory context: below half of numeric's range, so that the sum of two such parts is in range.
+    /// What is left of a part of a sum, in the current memory context: below half of numeric's
+    /// range, so that the sum of two such parts is in range.
     unsafe fn take_halves_out(&mut self, value: pg_sys::Datum) -> pg_sys::Datum {
         // SAFETY: a numeric that is not compressed or elsewhere; core's functions.
         unsafe {
@@ -240,7 +243,8 @@ impl Accumulator {
         }
     }
 
-    /// Puts the halves back that were taken out of a sum; raises 22003 if it is beyond the range, as core does.
+    /// Puts the halves back that were taken out of a sum; raises 22003 if it is beyond the range,
+    /// as core does.
     unsafe fn put_halves_back(&self, sum: pg_sys::Datum) -> pg_sys::Datum {
         // SAFETY: as for `take_halves_out`.
         unsafe {

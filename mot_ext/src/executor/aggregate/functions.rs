@@ -9,7 +9,8 @@ pub enum Function {
     CountRows,
     /// Of values that are not NULL.
     Count,
-    /// Of integers up to 32 bits: a bigint, as core's does not look for overflow (it takes 2^32 rows).
+    /// Of integers up to 32 bits: a bigint, as core's does not look for overflow (it takes 2^32
+    /// rows).
     Sum,
     /// Of bigints: numeric.
     SumExact,
@@ -23,7 +24,8 @@ pub enum Function {
 }
 
 impl Function {
-    /// Whether what a parallel worker hands on, core's transition value, is what the aggregate gives. The others' are internal to core's functions.
+    /// Whether what a parallel worker hands on, core's transition value, is what the aggregate
+    /// gives. The others' are internal to core's functions.
     pub fn is_its_own_part(self, input: Input) -> bool {
         match self {
             Function::CountRows

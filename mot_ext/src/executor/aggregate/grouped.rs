@@ -9,7 +9,8 @@ use pgrx::pg_sys;
 pub struct Grouping {
     keys: Vec<(Key, General)>,
     pub groups: Groups,
-    /// Of the group of rows: the values of each key, and where it is NULL; put together; and the rows' groups.
+    /// Of the group of rows: the values of each key, and where it is NULL; put together; and the
+    /// rows' groups.
     columns: Vec<(Box<Numbers>, Rows)>,
     values: Box<[grouping::Values; ROWS]>,
     found: Box<[usize; ROWS]>,
@@ -101,7 +102,8 @@ impl Grouping {
         }
     }
 
-    /// The accumulators of the group of the row in the slot, as core evaluates its keys; `None`: it is another pass's.
+    /// The accumulators of the group of the row in the slot, as core evaluates its keys; `None`: it
+    /// is another pass's.
     pub unsafe fn find(
         &mut self,
         slot: *mut pg_sys::TupleTableSlot,

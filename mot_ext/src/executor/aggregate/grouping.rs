@@ -1,10 +1,15 @@
-//! GROUP BY: groups by plain values, in a table of their hashes, within the memory that core's hashed aggregates may take.
+//! GROUP BY: groups by plain values, in a table of their hashes, within the memory that core's
+//! hashed aggregates may take.
 //!
-//! Core's spill to files when there are more groups than fit. Here the rows are read again: a pass takes only groups whose hashes lie in a range, which is cut in two
-//! whenever the table is full; the next pass begins where this one's range ended. Rows and conditions are the same in each pass (the planner offers nothing else).
+//! Core's spill to files when there are more groups than fit. Here the rows are read again: a pass
+//! takes only groups whose hashes lie in a range, which is cut in two whenever the table is full;
+//! the next pass begins where this one's range ended. Rows and conditions are the same in each pass
+//! (the planner offers nothing else).
 //!
-//! Hashes are spread evenly, so a pass tells how large a range the next one may take to fit at once. Where that would come to more than [`PASSES_MAX`] passes,
-//! the rest is divided among those that are left, and takes the memory that it takes: reading a large table a hundred times is worse.
+//! Hashes are spread evenly, so a pass tells how large a range the next one may take to fit at
+//! once. Where that would come to more than [`PASSES_MAX`] passes, the rest is divided among those
+//! that are left, and takes the memory that it takes: reading a large table a hundred times is
+//! worse.
 use super::accumulate::{Accumulator, Kept};
 use crate::errors;
 use crate::executor::filter::{Kind, Number, Numbers, ROWS, Rows, members};
@@ -248,7 +253,8 @@ impl Groups {
         }
     }
 
-    /// The number of a row's group, which is made if need be, with a new accumulator for each of the aggregates; `None`: it is another pass's. There is room.
+    /// The number of a row's group, which is made if need be, with a new accumulator for each of
+    /// the aggregates; `None`: it is another pass's. There is room.
     #[inline]
     pub fn find(
         &mut self,

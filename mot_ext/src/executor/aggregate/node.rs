@@ -1,4 +1,5 @@
-//! The node that runs: takes the rows of the scan below it by the group, adds them up, and gives what comes of them.
+//! The node that runs: takes the rows of the scan below it by the group, adds them up, and gives
+//! what comes of them.
 use super::accumulate::{Accumulator, Kept};
 use super::call::Call;
 use super::grouped::Grouping;
@@ -32,7 +33,8 @@ pub struct Aggregation {
     /// There are none: who compiles wants them.
     parameters: Parameters,
     group: Group,
-    /// Arguments are core's to evaluate, as conditions are: under a plan from before `mot.compiled_statements` became `off`.
+    /// Arguments are core's to evaluate, as conditions are: under a plan from before
+    /// `mot.compiled_statements` became `off`.
     is_general: bool,
     phase: Phase,
 }
@@ -52,12 +54,14 @@ enum Output {
     Aggregate(usize),
 }
 
-/// Raises for what was planned as computed here and no longer is: the plan, a SQL function's, is older than a change of one of its columns.
+/// Raises for what was planned as computed here and no longer is: the plan, a SQL function's, is
+/// older than a change of one of its columns.
 ///
 /// # Safety
 /// An aggregate or key of a plan of ours, and the row type of its table.
 unsafe fn column_changed(node: *mut pg_sys::Node, row_type: pg_sys::TupleDesc) -> ! {
-    // SAFETY: the caller's promise. The columns are the table's own (`Compiler::column`), and no number of one is ever taken away.
+    // SAFETY: the caller's promise. The columns are the table's own (`Compiler::column`), and no
+    // number of one is ever taken away.
     unsafe {
         let flags = pg_sys::PVC_RECURSE_AGGREGATES | pg_sys::PVC_RECURSE_PLACEHOLDERS;
         for column in items::<pg_sys::Var>(pg_sys::pull_var_clause(node, flags as i32)) {
@@ -121,7 +125,8 @@ impl Aggregation {
     /// What the targets say, over the rows of a scan.
     ///
     /// # Safety
-    /// The scan's node is initialized, and outlives this; the current memory context is the query's.
+    /// The scan's node is initialized, and outlives this; the current memory context is the
+    /// query's.
     pub unsafe fn new(
         below: *mut pg_sys::ScanState,
         source: SourceOf,
@@ -317,7 +322,8 @@ impl Aggregation {
 
     /// Takes the group's rows; how many passed the conditions.
     unsafe fn take_group(&mut self) -> u64 {
-        // SAFETY: the rows are the scan's, whose snapshot keeps them; context and conditions are its node's.
+        // SAFETY: the rows are the scan's, whose snapshot keeps them; context and conditions are
+        // its node's.
         unsafe {
             if let Some(grouping) = &mut self.grouping {
                 grouping.groups.make_room();
@@ -329,7 +335,8 @@ impl Aggregation {
                 Some(filter) => filter.look_at(&self.group, context),
                 None => (all, 0),
             };
-            // What the filter leaves to core: rows that pass its part of the conditions, or those that it is not sure of.
+            // What the filter leaves to core: rows that pass its part of the conditions, or those
+            // that it is not sure of.
             let asked = match below.qual.is_null() {
                 true => unsure,
                 false => passing | unsure,
@@ -353,7 +360,8 @@ impl Aggregation {
         }
     }
 
-    /// Evaluates arguments and FILTERs for rows of the group; false: core has to be asked about one.
+    /// Evaluates arguments and FILTERs for rows of the group; false: core has to be asked about
+    /// one.
     unsafe fn evaluate(&mut self, rows: Rows, context: *mut pg_sys::ExprContext) -> bool {
         let groups = RowGroup {
             group: &self.group,
@@ -375,7 +383,8 @@ impl Aggregation {
         }
     }
 
-    /// Takes some of the group's rows one by one, those that core is asked about when it was; how many passed the conditions.
+    /// Takes some of the group's rows one by one, those that core is asked about when it was; how
+    /// many passed the conditions.
     unsafe fn take_each(&mut self, rows: Rows, asked: Rows) -> u64 {
         // SAFETY: as for `take_group`.
         unsafe {

@@ -1,7 +1,9 @@
-//! Numerics as numbers of a fixed point, where they fit: what most columns hold is added up without a call. The others are core's.
+//! Numerics as numbers of a fixed point, where they fit: what most columns hold is added up without
+//! a call. The others are core's.
 //!
-//! A numeric is a sign, digits of base 10000, the place of the first, and how many decimal digits are shown. (`utils/adt/numeric.c`: the form is what is
-//! on disk, and fixed.) No digit beyond those that are shown is other than 0.
+//! A numeric is a sign, digits of base 10000, the place of the first, and how many decimal digits
+//! are shown. (`utils/adt/numeric.c`: the form is what is on disk, and fixed.) No digit beyond
+//! those that are shown is other than 0.
 use pgrx::pg_sys;
 use std::ffi::CString;
 
@@ -9,7 +11,8 @@ use std::ffi::CString;
 const FRACTION: i32 = 4;
 /// The same in decimal digits.
 const FRACTION_DIGITS: usize = 16;
-/// The place of the highest digit that fits: below 10^20, so that some hundred such numbers do not overflow.
+/// The place of the highest digit that fits: below 10^20, so that some hundred such numbers do not
+/// overflow.
 const WEIGHT_MAX: i32 = 4;
 /// Powers of the base.
 const POWERS: [i128; (FRACTION + WEIGHT_MAX + 1) as usize] = {
@@ -110,7 +113,8 @@ pub unsafe fn of_integer(value: i128) -> pg_sys::Datum {
     }
 }
 
-/// Whether a numeric has a digit at the highest place that there is (`NUMERIC_WEIGHT_MAX`): the sum of two others is in range.
+/// Whether a numeric has a digit at the highest place that there is (`NUMERIC_WEIGHT_MAX`): the sum
+/// of two others is in range.
 #[inline]
 pub fn is_at_the_end(bytes: &[u8]) -> bool {
     const SHORT_OR_SPECIAL: u16 = 0x8000;
@@ -126,7 +130,8 @@ pub unsafe fn half_of_range() -> pg_sys::Datum {
 
 unsafe fn parsed(text: String) -> pg_sys::Datum {
     let text = CString::new(text).expect("digits");
-    // SAFETY: numeric's input function: the text, no element type, no type modifier. The text is dropped after it, at an error too.
+    // SAFETY: numeric's input function: the text, no element type, no type modifier. The text is
+    // dropped after it, at an error too.
     unsafe {
         pg_sys::OidFunctionCall3Coll(
             pg_sys::Oid::from(pg_sys::F_NUMERIC_IN),
@@ -140,7 +145,8 @@ unsafe fn parsed(text: String) -> pg_sys::Datum {
 
 /// A function of two numerics, core's, in the current memory context.
 pub unsafe fn call(function: u32, left: pg_sys::Datum, right: pg_sys::Datum) -> pg_sys::Datum {
-    // SAFETY: a strict function of the server's, by its oid, that takes two numerics (caller); may raise.
+    // SAFETY: a strict function of the server's, by its oid, that takes two numerics (caller); may
+    // raise.
     unsafe {
         let function = pg_sys::Oid::from(function);
         pg_sys::OidFunctionCall2Coll(function, pg_sys::InvalidOid, left, right)

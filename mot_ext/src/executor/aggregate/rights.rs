@@ -6,7 +6,8 @@ use pgrx::pg_sys;
 const TRANSITION: i16 = 4;
 const FINAL: i16 = 5;
 
-/// Raises 42501 unless the current user may run the aggregate, and its owner the functions that it consists of.
+/// Raises 42501 unless the current user may run the aggregate, and its owner the functions that it
+/// consists of.
 pub unsafe fn check(aggregate: pg_sys::Oid) {
     // SAFETY: catalog look-ups, released when they were read; may raise.
     unsafe {

@@ -106,7 +106,8 @@ impl Running {
         slot: *mut pg_sys::TupleTableSlot,
         context: *mut pg_sys::ExprContext,
     ) {
-        // SAFETY: the slot has the row, and is the context's; what is evaluated lives until the next row.
+        // SAFETY: the slot has the row, and is the context's; what is evaluated lives until the
+        // next row.
         unsafe {
             let old = pg_sys::MemoryContextSwitchTo((*context).ecxt_per_tuple_memory);
             let is_counted = self.general_filter.is_null() || {

@@ -7,8 +7,9 @@ use crate::pg::version;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 
-/// So many levels deep an expression may be. Compiling, evaluating and dropping one take up to 1.2 kB of stack for each, which nobody measures, and what
-/// core evaluates, step by step, takes none: it has 512 kB behind `max_stack_depth` for all who do not ask.
+/// So many levels deep an expression may be. Compiling, evaluating and dropping one take up to 1.2
+/// kB of stack for each, which nobody measures, and what core evaluates, step by step, takes none:
+/// it has 512 kB behind `max_stack_depth` for all who do not ask.
 const LEVELS_MAX: usize = 100;
 
 /// What the compiled conditions need.
@@ -228,7 +229,8 @@ impl Compiler {
 
     unsafe fn text(&mut self, node: *mut pg_sys::Node) -> Option<Text> {
         let mut node = node;
-        // SAFETY: an expression of a finished plan, whose value the function it is given to takes as a text; casts by tag.
+        // SAFETY: an expression of a finished plan, whose value the function it is given to takes
+        // as a text; casts by tag.
         unsafe {
             while (*node).type_ == T_RelabelType {
                 node = (*node.cast::<pg_sys::RelabelType>()).arg.cast();
@@ -315,7 +317,8 @@ unsafe fn is_deterministic(collation: pg_sys::Oid) -> bool {
     }
 }
 
-/// Whether bytes that are found in a text are characters of it: in UTF-8, and where each byte is a character.
+/// Whether bytes that are found in a text are characters of it: in UTF-8, and where each byte is a
+/// character.
 unsafe fn finds_by_bytes() -> bool {
     // SAFETY: plain look-ups of the database's encoding.
     unsafe {

@@ -1,7 +1,9 @@
-//! Conditions and expressions evaluated over a group of rows at once: one look at an expression's form for all of them, and loops over plain numbers.
+//! Conditions and expressions evaluated over a group of rows at once: one look at an expression's
+//! form for all of them, and loops over plain numbers.
 //!
-//! The answers are those of [`Place`](super::program::Place), row by row, with its order of evaluation: a member of AND that comes behind
-//! one that says no is not asked about that row, and one that is not sure ends the row. Sets of rows are bits.
+//! The answers are those of [`Place`](super::program::Place), row by row, with its order of
+//! evaluation: a member of AND that comes behind one that says no is not asked about that row, and
+//! one that is not sure ends the row. Sets of rows are bits.
 use super::operators::{Arithmetic, Comparison, Kind};
 use super::parameters::{Known, Parameters};
 use super::program::{Condition, Number, Place};
@@ -125,7 +127,8 @@ impl Groups<'_> {
             if passing == 0 {
                 break;
             }
-            // SAFETY: the caller's: rows of the layout's table, the context of the node the conditions belong to. So below.
+            // SAFETY: the caller's: rows of the layout's table, the context of the node the
+            // conditions belong to. So below.
             let answer = unsafe { self.condition(condition, passing) };
             unsure |= answer.unsure;
             passing &= answer.yes;
@@ -196,8 +199,8 @@ impl Groups<'_> {
         }
     }
 
-    /// AND, where a row is decided by the first member that says no; OR with the answers turned round: decided rows are in `no`, those that no
-    /// member decides in `yes`.
+    /// AND, where a row is decided by the first member that says no; OR with the answers turned
+    /// round: decided rows are in `no`, those that no member decides in `yes`.
     unsafe fn decided(
         &self,
         conditions: &[Condition],
@@ -252,7 +255,8 @@ impl Groups<'_> {
         (0..self.group.length).fold(0, |found, at| found | u64::from(test(at)) << at)
     }
 
-    /// Both arguments of a strict function: none is looked at for NULL before the other is evaluated.
+    /// Both arguments of a strict function: none is looked at for NULL before the other is
+    /// evaluated.
     unsafe fn both(
         &self,
         left: &Number,
@@ -383,7 +387,8 @@ fn answer(rows: Rows, yes: Rows, lacking: Lacking) -> Answer {
     }
 }
 
-/// Puts the results in the place of the left arguments; returns the rows for which there is none that the kind can hold.
+/// Puts the results in the place of the left arguments; returns the rows for which there is none
+/// that the kind can hold.
 #[inline(always)]
 fn compute(
     rows: Rows,

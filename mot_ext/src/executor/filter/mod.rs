@@ -1,18 +1,22 @@
 //! A scan's conditions, evaluated over rows as they lie in the arena, before core sees them.
 //!
-//! Core fills a slot for every row, takes its columns apart and runs an expression. For most rows of a scan with a filter the answer is no.
-//! The filter answers the same question from the row's bytes, for comparisons and arithmetic of integers, dates, times, booleans and
-//! texts with constants, parameters and columns, and for LIKE.
+//! Core fills a slot for every row, takes its columns apart and runs an expression. For most rows
+//! of a scan with a filter the answer is no. The filter answers the same question from the row's
+//! bytes, for comparisons and arithmetic of integers, dates, times, booleans and texts with
+//! constants, parameters and columns, and for LIKE.
 //!
 //! # What is the same
 //!
-//! - It takes the longest run of conditions from the first one on that it can do; the order of the planner (costs, security barriers)
-//!   stays. If it can do all of them, core evaluates none; else core evaluates all over the rows that pass.
-//! - It raises nothing: where core would raise an error (overflow, division by zero, a parameter that there is not), or needs more than the
-//!   row's bytes (a text out of the row, a subquery's value not computed yet), the row is *unsure*, and core's own expression
-//!   decides or raises.
-//! - Functions are known by their oids, which is how fmgr finds the server's own; all of them are immutable and strict.
-//! - Rows it drops are counted where EXPLAIN looks for those core drops, and interrupts are looked at as core does.
+//! - It takes the longest run of conditions from the first one on that it can do; the order of the
+//!   planner (costs, security barriers) stays. If it can do all of them, core evaluates none; else
+//!   core evaluates all over the rows that pass.
+//! - It raises nothing: where core would raise an error (overflow, division by zero, a parameter
+//!   that there is not), or needs more than the row's bytes (a text out of the row, a subquery's
+//!   value not computed yet), the row is *unsure*, and core's own expression decides or raises.
+//! - Functions are known by their oids, which is how fmgr finds the server's own; all of them are
+//!   immutable and strict.
+//! - Rows it drops are counted where EXPLAIN looks for those core drops, and interrupts are looked
+//!   at as core does.
 //! - Outside it: re-evaluations (EvalPlanQual), where core has the row.
 //!
 //! `mot.compiled_statements = off` leaves every condition to core.
@@ -58,7 +62,8 @@ pub enum Verdict {
 }
 
 impl Filter {
-    /// Of conditions over a table at a place of the range table; `None` if the first one takes core.
+    /// Of conditions over a table at a place of the range table; `None` if the first one takes
+    /// core.
     pub unsafe fn new(
         conditions: *mut pg_sys::List,
         table: u32,
@@ -99,12 +104,14 @@ impl Filter {
             .map_or(0, |filter| filter.conditions.len())
     }
 
-    /// Takes a node's conditions over, so that core evaluates none, or only those of rows that pass.
+    /// Takes a node's conditions over, so that core evaluates none, or only those of rows that
+    /// pass.
     pub unsafe fn of_node(node: *mut pg_sys::ScanState) -> Option<Filter> {
         // SAFETY: an initialized node that scans a table.
         unsafe {
             let state = &mut (*node).ps;
-            // Nothing to take over: no conditions, or somebody else did. In a re-evaluation core hands the row in and filters it itself.
+            // Nothing to take over: no conditions, or somebody else did. In a re-evaluation core
+            // hands the row in and filters it itself.
             if state.qual.is_null() || !(*state.state).es_epq_active.is_null() {
                 return None;
             }
@@ -145,7 +152,8 @@ impl Filter {
         }
     }
 
-    /// Looks at a group of rows, which the caller's snapshot keeps: those that pass, and those that core has to be asked about.
+    /// Looks at a group of rows, which the caller's snapshot keeps: those that pass, and those that
+    /// core has to be asked about.
     pub unsafe fn look_at(&self, group: &Group, context: *mut pg_sys::ExprContext) -> (Rows, Rows) {
         let groups = Groups {
             group,
@@ -157,7 +165,8 @@ impl Filter {
         unsafe { groups.passing(&self.conditions, group.all()) }
     }
 
-    /// Asks core's expression about an unsure row, which is in the context's slot. Where core evaluates the conditions itself it passes.
+    /// Asks core's expression about an unsure row, which is in the context's slot. Where core
+    /// evaluates the conditions itself it passes.
     pub unsafe fn ask(&self, context: *mut pg_sys::ExprContext) -> bool {
         // SAFETY: the node's own expression and context.
         unsafe { passes(self.general, context) }

@@ -1,4 +1,5 @@
-//! The server's own functions that a filter does itself, by their oids: what `fmgr` calls for such an oid is decided by the oid alone.
+//! The server's own functions that a filter does itself, by their oids: what `fmgr` calls for such
+//! an oid is decided by the oid alone.
 use pgrx::pg_sys;
 
 /// A value that a datum holds itself, taken as a number of 64 bits.

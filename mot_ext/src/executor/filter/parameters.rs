@@ -1,5 +1,6 @@
-//! Parameters of the client, of a PL/pgSQL function and of the nodes above: fetched when a row first needs them, and kept until the scan
-//! begins anew. Core fetches them for every row; within a scan they stay what they are.
+//! Parameters of the client, of a PL/pgSQL function and of the nodes above: fetched when a row
+//! first needs them, and kept until the scan begins anew. Core fetches them for every row; within a
+//! scan they stay what they are.
 use super::operators::Kind;
 use super::program::{Unsure, short_payload};
 use crate::executor::expressions::parameter;
@@ -80,7 +81,8 @@ impl Parameters {
 impl Parameter {
     #[cold]
     unsafe fn fetch(&self, context: *mut pg_sys::ExprContext) -> Option<Known> {
-        // SAFETY: the context's own arrays; a hook that gives values may allocate, as it may for core.
+        // SAFETY: the context's own arrays; a hook that gives values may allocate, as it may for
+        // core.
         unsafe {
             let (datum, is_null) = match self.source {
                 Source::Extern(number, kind) => {

@@ -1,8 +1,9 @@
 //! Conditions as a filter evaluates them.
 //!
-//! Three-valued logic in core's order: both arguments of a function before either is looked at for NULL, the members of AND and OR from
-//! the first to the one that decides. Whatever core would raise an error about, or what needs more than the row's bytes, ends the
-//! evaluation with [`Unsure`].
+//! Three-valued logic in core's order: both arguments of a function before either is looked at for
+//! NULL, the members of AND and OR from the first to the one that decides. Whatever core would
+//! raise an error about, or what needs more than the row's bytes, ends the evaluation with
+//! [`Unsure`].
 use super::operators::{Arithmetic, Comparison, Kind};
 use super::parameters::{Known, Parameters};
 use super::row::{Found, Layout, Row};
@@ -89,7 +90,8 @@ impl Pattern {
         let Some(end) = &self.end else {
             return text == &self.start[..];
         };
-        // An empty piece lies nowhere, and the C library's comparison of no bytes there is slow on some processors: it takes a page fault back.
+        // An empty piece lies nowhere, and the C library's comparison of no bytes there is slow on
+        // some processors: it takes a page fault back.
         let (mut rest, start) = (text, &self.start[..]);
         if !start.is_empty() {
             match rest.strip_prefix(start) {
@@ -126,7 +128,8 @@ impl Place<'_> {
     #[inline]
     pub unsafe fn passes(&self, conditions: &[Condition]) -> Sure<bool> {
         for condition in conditions {
-            // SAFETY: the caller's: the row is of the layout's table, the context of the node the conditions belong to. So below.
+            // SAFETY: the caller's: the row is of the layout's table, the context of the node the
+            // conditions belong to. So below.
             if unsafe { self.condition(condition) }? != Some(true) {
                 return Ok(false);
             }
@@ -270,8 +273,9 @@ fn without_blanks(text: &[u8]) -> &[u8] {
     &text[..length]
 }
 
-/// Texts of a statement up to so many bytes are kept with a filter, in a copy: memory that no statement's end gives back, and whose lack would end the
-/// server. A longer one core takes from where it is.
+/// Texts of a statement up to so many bytes are kept with a filter, in a copy: memory that no
+/// statement's end gives back, and whose lack would end the server. A longer one core takes from
+/// where it is.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
 /// The same as [`payload`], if it is short enough to be kept.

@@ -1,4 +1,5 @@
-//! Single columns of a row, read where it lies: what `heap_deform_tuple` does, without the columns nobody asks for.
+//! Single columns of a row, read where it lies: what `heap_deform_tuple` does, without the columns
+//! nobody asks for.
 use crate::pg::{self, version};
 use mot_engine::VersionRef;
 use mot_engine::key::{AttributeLayout, fixed_starts};
@@ -59,7 +60,8 @@ impl Layout {
             && row.present.is_null()
             && position < row.columns
         {
-            // SAFETY: a row of the row type: `present` has a bit for each of its columns, `data` their values. So below.
+            // SAFETY: a row of the row type: `present` has a bit for each of its columns, `data`
+            // their values. So below.
             return Found::At(unsafe { row.data.add(column.begin(row.data, start)) });
         }
         // SAFETY: as above.
@@ -87,7 +89,8 @@ impl Layout {
         }
     }
 
-    /// The last column before this one whose place is the same in all rows without NULLs, and that place.
+    /// The last column before this one whose place is the same in all rows without NULLs, and that
+    /// place.
     #[inline]
     fn last_fixed(&self, position: usize) -> (usize, usize) {
         (0..position)
@@ -96,7 +99,8 @@ impl Layout {
             .unwrap_or((0, 0))
     }
 
-    /// Goes from column to column, beginning with `at`, which begins at `offset` or is to be aligned from there.
+    /// Goes from column to column, beginning with `at`, which begins at `offset` or is to be
+    /// aligned from there.
     unsafe fn walk(
         &self,
         row: &Row,
@@ -104,7 +108,8 @@ impl Layout {
         mut at: usize,
         mut offset: usize,
     ) -> *const u8 {
-        // SAFETY: as for `find`; the columns on the way are looked at as heap_deform_tuple looks at them.
+        // SAFETY: as for `find`; the columns on the way are looked at as heap_deform_tuple looks at
+        // them.
         unsafe {
             loop {
                 let column = &self.columns[at];
@@ -148,7 +153,8 @@ unsafe fn missing(descriptor: pg_sys::TupleDesc, at: usize) -> Option<Box<[u64]>
 }
 
 impl Column {
-    /// Where the column begins that follows what ends at `offset`: a varlena with a short header is not aligned, and the byte there is not 0.
+    /// Where the column begins that follows what ends at `offset`: a varlena with a short header is
+    /// not aligned, and the byte there is not 0.
     #[inline]
     unsafe fn begin(&self, data: *const u8, offset: usize) -> usize {
         let aligned = self.layout.align_up(offset);
@@ -193,7 +199,8 @@ impl Row {
     /// The row a version holds.
     #[inline]
     pub fn of(version: VersionRef) -> Row {
-        // SAFETY: a visible version's image is a whole heap tuple that the caller's snapshot keeps; its data begin where its header says.
+        // SAFETY: a visible version's image is a whole heap tuple that the caller's snapshot keeps;
+        // its data begin where its header says.
         unsafe {
             let header = version.image_ptr().cast::<pg_sys::HeapTupleHeaderData>();
             let has_null = (*header).t_infomask as u32 & pg_sys::HEAP_HASNULL != 0;

@@ -36,7 +36,8 @@ pub unsafe fn give_permissions(estate: *mut pg_sys::EState) {
     }
 }
 
-/// Asks for slots of a kind in the place of virtual ones, for a custom scan's node that core is about to initialize.
+/// Asks for slots of a kind in the place of virtual ones, for a custom scan's node that core is
+/// about to initialize.
 #[cfg_attr(feature = "pg15", allow(unused_variables))]
 pub unsafe fn ask_for_slots(
     node: *mut pg_sys::CustomScanState,
@@ -49,8 +50,8 @@ pub unsafe fn ask_for_slots(
     }
 }
 
-/// Gives such a node slots of the kind at its Begin, if it has others: what core has compiled for those is compiled anew. On 15 nobody can
-/// ask for slots.
+/// Gives such a node slots of the kind at its Begin, if it has others: what core has compiled for
+/// those is compiled anew. On 15 nobody can ask for slots.
 pub unsafe fn give_slots(
     node: *mut pg_sys::CustomScanState,
     kind: *const pg_sys::TupleTableSlotOps,
