@@ -68,12 +68,16 @@ pub unsafe fn lock(
             command: target::command(command),
             purpose: purpose(flags),
         };
+        // One place in the row's queue, until the newest version is locked: who waits behind comes
+        // after.
+        let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Lock);
         let locked = match (seen, finds_last) {
             (None, false) => Err(failure::unnamed(&target, row, wanted.command)),
-            (None, true) => lock_newest(&target, row, wanted),
-            (Some(seen), false) => lock_seen(&target, row, seen, wanted),
-            (Some(seen), true) => lock_last(&target, row, seen, wanted),
+            (None, true) => lock_newest(&target, row, wanted, &mut queue),
+            (Some(seen), false) => lock_seen(&target, row, seen, wanted, &mut queue),
+            (Some(seen), true) => lock_last(&target, row, seen, wanted, &mut queue),
         };
+        queue.release();
         let shown = |version| Shown {
             relation: target.oid(),
             table: target.table,
@@ -154,6 +158,7 @@ fn lock_seen(
     row: Slot,
     seen: VersionRef,
     wanted: Wanted,
+    queue: &mut RowLockQueue,
 ) -> Result<VersionRef, Refusal> {
     if is_too_young(seen, wanted.command) {
         return Err(Refusal::Invisible);
@@ -161,22 +166,20 @@ fn lock_seen(
     if wanted.purpose == For::Statement && test_switch::skips(Step::RowLocks) {
         return Ok(seen);
     }
-    let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Lock);
-    let locked = loop {
-        match target.lock(row, seen, wanted.strength) {
-            Locked::Done => break Ok(seen),
+    loop {
+        return match target.lock(row, seen, wanted.strength) {
+            Locked::Done => Ok(seen),
             Locked::Busy(xid) => {
-                if !target.wait(row, xid, wanted.strength, wanted.policy, &mut queue) {
-                    break Err(Refusal::WouldBlock);
+                if target.wait(row, xid, wanted.strength, wanted.policy, queue) {
+                    continue;
                 }
+                Err(Refusal::WouldBlock)
             }
-            Locked::Changed => break Err(Refusal::Updated),
-            Locked::Gone => break Err(Refusal::Deleted),
-            Locked::SelfModified(by) => break Err(by_own_command(by, wanted.command)),
-        }
-    };
-    queue.release();
-    locked
+            Locked::Changed => Err(Refusal::Updated),
+            Locked::Gone => Err(Refusal::Deleted),
+            Locked::SelfModified(by) => Err(by_own_command(by, wanted.command)),
+        };
+    }
 }
 
 /// Locks the version that the statement saw, or where others have committed newer ones, the last of
@@ -186,12 +189,13 @@ fn lock_last(
     row: Slot,
     seen: VersionRef,
     wanted: Wanted,
+    queue: &mut RowLockQueue,
 ) -> Result<VersionRef, Refusal> {
-    match lock_seen(target, row, seen, wanted) {
+    match lock_seen(target, row, seen, wanted, queue) {
         Err(Refusal::Updated) => {}
         answer => return answer,
     }
-    let newest = lock_newest(target, row, wanted)?;
+    let newest = lock_newest(target, row, wanted, queue)?;
     if newest.ordinal() == seen.ordinal() {
         // The id that core is given for the newest version is that of the one which the statement
         // saw.
@@ -202,12 +206,14 @@ fn lock_last(
 }
 
 /// Locks the last version of a row.
-fn lock_newest(target: &Target, row: Slot, wanted: Wanted) -> Result<VersionRef, Refusal> {
+fn lock_newest(
+    target: &Target,
+    row: Slot,
+    wanted: Wanted,
+    queue: &mut RowLockQueue,
+) -> Result<VersionRef, Refusal> {
     reach(Point::RecheckBeforeLock);
-    let mut queue = RowLockQueue::new(target.relation).purpose(Purpose::Lock);
-    let locked = target.lock_newest(row, wanted.strength, wanted.policy, &mut queue);
-    queue.release();
-    match locked {
+    match target.lock_newest(row, wanted.strength, wanted.policy, queue) {
         Ok(Some(newest)) if is_too_young(newest, wanted.command) => {
             Err(Refusal::SelfModified(newest.cid()))
         }

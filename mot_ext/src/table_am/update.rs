@@ -6,11 +6,12 @@ use super::{lock, resolve, statistics, target};
 use crate::clock::{PgClock, PgSnapshot};
 use crate::errors;
 use crate::fdw::serializable;
-use crate::fdw::write::{Target, or_raise};
+use crate::fdw::write::{Skipped, Target, or_raise};
 use crate::pg::version::table_am as version;
 use crate::test_switch::{self, Step};
 use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
 use crate::xact;
+use mot_engine::pause::{Point, reach};
 use mot_engine::{
     CommandId, Entered, LockStrength, Newest, Slot, Transaction, VersionRef, Written,
 };
@@ -267,6 +268,25 @@ unsafe fn check(target: &Target, row: Slot, seen: VersionRef, asked: Asked) -> R
     Ok(())
 }
 
+/// Locks what is newest of a row that has changed, for one who has waited in its queue. Core asks for
+/// that lock next, under READ COMMITTED; by then who waits behind would have it.
+fn keep_turn(
+    target: &Target,
+    row: Slot,
+    strength: LockStrength,
+    asked: Asked,
+    queue: &mut RowLockQueue,
+) {
+    // SAFETY: a plain variable of this process.
+    let looks_again = unsafe { pg_sys::XactIsoLevel } < pg_sys::XACT_REPEATABLE_READ as i32;
+    if looks_again && queue.is_held() {
+        reach(Point::RecheckBeforeLock);
+        // A row that is gone is core's to find.
+        let _: Result<Option<VersionRef>, Skipped> =
+            target.lock_newest(row, strength, asked.policy, queue);
+    }
+}
+
 /// After an attempt that was not made: waits, so that it is made again, or says why it is not to
 /// be.
 fn wait_or_refuse(
@@ -284,7 +304,10 @@ fn wait_or_refuse(
             }
             Refusal::BeingModified(xid)
         }
-        Written::Changed => Refusal::Updated,
+        Written::Changed => {
+            keep_turn(target, row, strength, asked, queue);
+            Refusal::Updated
+        }
         Written::Gone => Refusal::Deleted,
         Written::SelfModified(by) => by_own_command(by, asked.command),
         Written::Done(_) => unreachable!("an attempt that was made is not waited for"),

@@ -116,6 +116,11 @@ impl RowLockQueue {
         });
     }
 
+    /// Whether others of the row's queue wait behind this place.
+    pub fn is_held(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Leaves the queue; the row itself is now marked as ours, or given up.
     pub fn release(&mut self) {
         if let Some((mut tid, mode)) = self.held.take() {
