@@ -101,7 +101,6 @@ fn chain_has_key(
 ) -> Result<bool, EngineError> {
     let mut at = anchor.head().version();
     while let Some(version) = at {
-        crate::steps::step();
         if let Some(remaining) = remaining.filter(|remaining| remaining.top() == version) {
             return remaining.have(definition, key, scratch);
         }
