@@ -14,6 +14,9 @@ use std::sync::atomic::Ordering;
 const BATCH_SLOTS_MIN: u64 = 8;
 /// A session that inserts much takes this many at a time.
 const BATCH_SLOTS_MAX: u64 = 1024;
+/// Slots of a batch that a rollback gives back at most: each costs a step. Sessions that insert much
+/// have larger batches, and keep them.
+const GIVEN_BACK_MAX: u64 = 256;
 /// Tables whose batches a session keeps at once.
 const BATCHES_MAX: usize = 32;
 
@@ -87,6 +90,15 @@ impl SlotBatches {
         Ok(self.batches.len() - 1)
     }
 
+    /// Gives the unused slots of one table back, if they are few, before a rollback gives those that
+    /// it has used: the next rows lie in the order in which they are made.
+    pub(crate) fn give_back_of(&mut self, table: TableRef) {
+        let of_table = |batch: &Batch| batch.id == table.id() && batch.left() <= GIVEN_BACK_MAX;
+        if let Some(position) = self.batches.iter().position(of_table) {
+            self.batches.remove(position).give_back(table);
+        }
+    }
+
     /// Gives all unused slots back.
     pub(crate) fn give_back(&mut self, catalog: &Catalog) {
         for batch in self.batches.drain(..) {
@@ -117,8 +129,8 @@ impl Batch {
                 self.free.push(slot);
             }
             if !self.free.is_empty() {
-                // Taken from the end of the list, handed out from the end of the vector: oldest first.
-                self.free.reverse();
+                // Handed out from the end of the vector: low ones first, as far as one batch goes.
+                self.free.sort_unstable_by(|one, other| other.cmp(one));
                 return Ok(());
             }
         }
@@ -137,9 +149,15 @@ impl Batch {
         }
     }
 
+    /// Slots that nobody has got yet.
+    fn left(&self) -> u64 {
+        self.end - self.next + self.free.len() as u64
+    }
+
+    /// High slots first: the list gives out last what it got first.
     fn give_back(&self, table: TableRef) {
-        let rest = (self.next..self.end).map(Slot);
-        for slot in self.free.iter().copied().chain(rest) {
+        let rest = (self.next..self.end).rev().map(Slot);
+        for slot in rest.chain(self.free.iter().copied()) {
             free_slot(table, slot);
         }
     }

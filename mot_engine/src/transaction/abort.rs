@@ -22,6 +22,7 @@ const PATIENCE: Duration = Duration::from_millis(20);
 impl Transaction {
     /// The transaction aborted.
     pub fn abort(&mut self, session: &Session) {
+        give_slots_back(session, &self.operations);
         self.undo_from(session, 0).end(PATIENCE);
         session
             .engine()
@@ -37,6 +38,7 @@ impl Transaction {
         let level = level.max(0) as u32;
         let first = self.suffix(level);
         self.own_rows.take_back(&self.operations[first..]);
+        give_slots_back(session, &self.operations[first..]);
         self.undo_from(session, first).end(PATIENCE);
         self.operations.truncate(first);
         self.own.forget_since(first);
@@ -133,6 +135,19 @@ impl Transaction {
             reach(Point::AbortBetweenRows);
         }
         pinned
+    }
+}
+
+/// Gives back what the session has not used of the slots that it took for the inserts that are taken
+/// back. The inserted rows go in reverse, so their slots lie on the free list in their order.
+fn give_slots_back(session: &Session, operations: &[Operation]) {
+    let mut given = None;
+    for operation in operations {
+        let table = operation.table;
+        if operation.kind() == Kind::Insert && given != Some(table) {
+            session.batches.borrow_mut().give_back_of(table);
+            given = Some(table);
+        }
     }
 }
 
