@@ -340,7 +340,7 @@ impl IndexScan {
         let tree = unsafe { Tree::new(&index.storage().root, &memory) };
         self.batch.set_capacity(1);
         tree.scan_batch(bound, direction, &mut self.batch);
-        (self.batch.len() > 0).then(|| self.batch.get(0).0)
+        (!self.batch.is_empty()).then(|| self.batch.get(0).0)
     }
 
     /// Whether `next` would find nothing more, without looking.
