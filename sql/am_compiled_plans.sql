@@ -203,7 +203,7 @@ BEGIN
 END $$;
 
 -- A foreign key's column has a cast in SQL of the user's, which runs the statement that asks for it, and fails.
-CREATE FUNCTION to_id(given varchar) RETURNS int LANGUAGE plpgsql AS $$
+CREATE FUNCTION to_id(given interval) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
     depth int := current_setting('mot_test.depth');
 BEGIN
@@ -217,14 +217,14 @@ BEGIN
         END;
         PERFORM set_config('mot_test.depth', depth::text, false);
     END IF;
-    RETURN to_number(given, '999999');
+    RETURN extract(day FROM given);
 END $$;
 CREATE FUNCTION touch(one int) RETURNS int LANGUAGE plpgsql AS $$
 BEGIN
-    UPDATE loose SET n = n + 1, head = CASE WHEN head LIKE '0%' THEN ltrim(head, '0') ELSE '0' || head END WHERE id = one;
+    UPDATE loose SET n = n + 1, head = CASE extract(hour FROM head) WHEN 0 THEN head + interval '1 hour' ELSE head - interval '1 hour' END WHERE id = one;
     RETURN one;
 END $$;
-CREATE CAST (varchar AS int) WITH FUNCTION to_id(varchar) AS IMPLICIT;
+CREATE CAST (interval AS int) WITH FUNCTION to_id(interval) AS IMPLICIT;
 CREATE FUNCTION casts() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     said text := '';
@@ -264,7 +264,7 @@ BEGIN
     CREATE TABLE acct (id int PRIMARY KEY, head int REFERENCES head, n int NOT NULL CHECK (n > 0), note text);
     CREATE TABLE owner (id int PRIMARY KEY, acct int REFERENCES acct DEFERRABLE INITIALLY IMMEDIATE);
     SET mot_test.depth = 9;
-    CREATE TABLE loose (id int PRIMARY KEY, head varchar REFERENCES head, n int);
+    CREATE TABLE loose (id int PRIMARY KEY, head interval REFERENCES head, n int);
     CREATE TABLE named (name text PRIMARY KEY, n int);
     CREATE TABLE wanted (at int PRIMARY KEY, name text, other text);
     INSERT INTO named VALUES ('a', 1), ('b', 2), ('c', 3), (repeat('x', 800), 4);
@@ -274,7 +274,7 @@ BEGIN
     INSERT INTO head SELECT g, 'head ' || g FROM generate_series(1, 5) g;
     INSERT INTO line SELECT g, i, 10 * g + i, 't' || 9 - i FROM generate_series(1, 5) g, generate_series(1, 8) i;
     INSERT INTO acct VALUES (0, 1, 1, 'old');
-    INSERT INTO loose SELECT g, g::text, 0 FROM generate_series(1, 4) g;
+    INSERT INTO loose SELECT g, make_interval(days => g), 0 FROM generate_series(1, 4) g;
     RETURN NEXT reads();
     RETURN NEXT loops();
     RETURN NEXT defined();
@@ -336,6 +336,6 @@ ROLLBACK;
 SELECT name, count(*) > 3 AS several FROM pg_backend_memory_contexts
     WHERE name IN ('mot kept plan', 'mot compiled statement') GROUP BY 1 ORDER BY 1;
 DROP TABLE line;
-DROP CAST (varchar AS int);
+DROP CAST (interval AS int);
 DROP FUNCTION reads, keys, loops, total, defined, upserts, to_id, touch, casts, counted, try;
 DROP PROCEDURE commits;

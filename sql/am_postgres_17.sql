@@ -74,6 +74,14 @@ BEGIN;
 ALTER TABLE g ALTER g SET EXPRESSION AS (1 / (a - a));
 ROLLBACK;
 SELECT g FROM g WHERE id = 101;
+-- By way of a parent.
+CREATE TABLE parent (a int, g int GENERATED ALWAYS AS (a * 2) STORED);
+CREATE TABLE child (PRIMARY KEY (g)) INHERITS (parent) USING mot;
+INSERT INTO child (a) VALUES (1), (2);
+ALTER TABLE parent ALTER g SET EXPRESSION AS (a * 3);
+SELECT * FROM parent ORDER BY a;
+SELECT a FROM child WHERE g = 6;
+INSERT INTO child (a) VALUES (2);
 
 -- MERGE: views, RETURNING, rows that only the target has.
 CREATE TABLE m (id int PRIMARY KEY, a int) USING mot;

@@ -182,6 +182,29 @@ SELECT same('SELECT * FROM %s ORDER BY id');
 SELECT rows FROM mot.check('t_m');
 DROP TABLE t_m, t_h;
 
+-- Again in a procedure, where statements are compiled.
+CREATE TABLE v (id int PRIMARY KEY, a int, v int GENERATED ALWAYS AS (a * 2), CONSTRAINT small CHECK (v < 100)) USING mot;
+CREATE PROCEDURE again() LANGUAGE plpgsql AS $$
+BEGIN
+  FOR i IN 101..104 LOOP
+    BEGIN
+      INSERT INTO v (id, a) VALUES (i, CASE WHEN i = 104 THEN 60 ELSE i - 90 END);
+    EXCEPTION WHEN check_violation THEN
+      RAISE WARNING '%: %', i, sqlerrm;
+    END;
+  END LOOP;
+  FOR i IN 101..104 LOOP
+    BEGIN
+      UPDATE v SET a = CASE WHEN i = 103 THEN 60 ELSE i - 91 END WHERE id = i;
+    EXCEPTION WHEN check_violation THEN
+      RAISE WARNING '%: %', i, sqlerrm;
+    END;
+  END LOOP;
+END $$;
+CALL again();
+SELECT * FROM v ORDER BY id;
+DROP TABLE v;
+
 -- Comparisons of rows are conditions of the index.
 CREATE TABLE ro (day int NOT NULL, id int, title text COLLATE "C", PRIMARY KEY (day, id)) USING mot;
 INSERT INTO ro SELECT n % 3, n, 'title ' || n % 10 FROM generate_series(1, 3000) n;
@@ -235,6 +258,32 @@ SELECT removed('SELECT * FROM ro WHERE day IN (0, 2) AND id = 77');
 SELECT count(*) FROM ro WHERE day < 5 AND id = 77;
 SET enable_indexscan = on;
 RESET enable_seqscan;
+
+-- Pruning as the executor starts leaves relations out: what was planned for the others is theirs.
+CREATE TABLE parted (k int, v int) PARTITION BY LIST (k);
+CREATE TABLE parted1 PARTITION OF parted FOR VALUES IN (1) USING heap;
+CREATE TABLE parted2 PARTITION OF parted FOR VALUES IN (2) USING mot;
+CREATE TABLE parted3 PARTITION OF parted FOR VALUES IN (3) USING mot;
+CREATE FUNCTION tell_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE WARNING '% of %', TG_OP, OLD; RETURN coalesce(NEW, OLD); END $$;
+CREATE TRIGGER tell BEFORE UPDATE OR DELETE ON parted3 FOR EACH ROW EXECUTE FUNCTION tell_row();
+INSERT INTO parted VALUES (1, 1), (2, 2), (3, 3);
+SET my.k = '2';
+UPDATE parted SET v = v + 1 WHERE k = current_setting('my.k')::int RETURNING *;
+DELETE FROM parted WHERE k = current_setting('my.k')::int RETURNING *;
+SET my.k = '3';
+UPDATE parted SET v = v + 1 WHERE k = current_setting('my.k')::int RETURNING *;
+DELETE FROM parted WHERE k = current_setting('my.k')::int RETURNING *;
+SET plan_cache_mode = force_generic_plan;
+INSERT INTO parted VALUES (2, 2), (3, 3);
+PREPARE change (int) AS UPDATE parted SET v = v + 1 WHERE k = $1 RETURNING *;
+EXECUTE change (3);
+EXECUTE change (2);
+EXECUTE change (1);
+DEALLOCATE change;
+RESET plan_cache_mode;
+RESET my.k;
+DROP TABLE parted;
+DROP FUNCTION tell_row;
 
 -- ON CONFLICT opens the partitions that rows come to, and locks no other.
 CREATE TABLE oc (a int, b int, n int DEFAULT 0, PRIMARY KEY (a, b)) PARTITION BY LIST (a);

@@ -44,13 +44,28 @@ SELECT name, pg_temp.compared(format('EXECUTE %s(%s)', name, arguments), conditi
   ('around_null', concat_ws(',', pg_temp.lists(5000), pg_temp.lists(5)), 'b IS NULL AND c <= 5', 'a, c'),
   ('whole_keys', concat_ws(',', pg_temp.lists(40), pg_temp.lists(300), pg_temp.lists(8)), 'a <= 40 AND d <= 300 AND c <= 8', 'a, d, c')
 ) AS cases(name, arguments, condition, sorted);
--- The first row of nine million combinations, at once.
+-- Combinations between entries are passed over.
+CREATE FUNCTION pg_temp.spread(low int, high int, step int) RETURNS text LANGUAGE sql AS 'SELECT quote_literal(array_agg(i ORDER BY i % 13, i)::text) FROM generate_series(low, high, step) i';
+SELECT name, pg_temp.compared(format('EXECUTE %s(%s, %s, %s)', name, first, second, third), format(condition, first, second, third), sorted) FROM (VALUES
+  ('three', 'a = ANY (%s) AND b = ANY (%s) AND c = ANY (%s)', 'a, b DESC, c', pg_temp.spread(-3001, 3000, 7), pg_temp.spread(-3002, 3000, 5), pg_temp.spread(-300, 300, 3)),
+  ('three_backward', 'a = ANY (%s) AND b = ANY (%s) AND c = ANY (%s)', 'a DESC, b, c DESC', pg_temp.spread(-3001, 3000, 7), pg_temp.spread(-3002, 3000, 5), pg_temp.spread(-300, 300, 3)),
+  ('three', 'a = ANY (%s) AND b = ANY (%s) AND c = ANY (%s)', 'a, b DESC, c', pg_temp.spread(90, 8000, 1), pg_temp.spread(-9000, 2, 2), pg_temp.spread(7, 7, 1)),
+  ('three_backward', 'a = ANY (%s) AND b = ANY (%s) AND c = ANY (%s)', 'a DESC, b, c DESC', pg_temp.spread(-8000, 3, 1), pg_temp.spread(28, 9000, 2), pg_temp.spread(7, 7, 1)),
+  ('then_range', 'a = ANY (%s) AND b = ANY (%s) AND c > %s', 'a, b DESC, c', pg_temp.spread(-5000, 5000, 9), pg_temp.spread(-5000, 5000, 4), '8'),
+  ('then_range_backward', 'a = ANY (%s) AND b = ANY (%s) AND c > %s', 'a DESC, b, c DESC', pg_temp.spread(-5000, 5000, 9), pg_temp.spread(-5000, 5000, 4), '8'),
+  ('whole_keys', 'a = ANY (%s) AND d = ANY (%s) AND c = ANY (%s)', 'a, d, c', pg_temp.spread(-3001, 3000, 7), pg_temp.spread(-99999, 99999, 77), pg_temp.spread(-48, 48, 2))
+) AS cases(name, condition, sorted, first, second, third);
+-- The first row of nine million combinations, at once; and none of them.
 SELECT array_agg(i)::text AS list FROM generate_series(0, 2999) i \gset
 SET statement_timeout = '500ms';
 EXECUTE one(:'list', :'list', '{0}');
--- A search for what is not there can be ended.
 SELECT array_agg(-i)::text AS list FROM generate_series(1, 3000) i \gset
 EXECUTE one(:'list', :'list', '{0}');
+EXECUTE three(:'list', :'list', '{0}');
+-- A serializable transaction reads each of them, and can be ended.
+BEGIN ISOLATION LEVEL SERIALIZABLE;
+EXECUTE three(:'list', :'list', '{0}');
+ROLLBACK;
 RESET statement_timeout;
 RESET plan_cache_mode;
 DEALLOCATE ALL;

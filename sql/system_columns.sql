@@ -82,8 +82,12 @@ INSERT INTO vm VALUES (22, 1, 'c');
 INSERT INTO vm SELECT id + 100, a, t FROM m;
 UPDATE vm SET a = a + 1;
 UPDATE vm SET a = a + 1 WHERE id = 22;
-INSERT INTO vm VALUES (22, 9, 'd') ON CONFLICT (id) DO UPDATE SET a = excluded.a;
-SELECT id, a, xmax FROM m WHERE id BETWEEN 20 AND 22 ORDER BY id;
+-- Refused: by the check option, or in newer minor versions because the row in the way is not the view's.
+DO $$ BEGIN
+  INSERT INTO vm VALUES (22, 9, 'd') ON CONFLICT (id) DO UPDATE SET a = excluded.a;
+EXCEPTION WHEN with_check_option_violation OR object_not_in_prerequisite_state THEN RAISE NOTICE 'refused';
+END $$;
+SELECT id, a FROM m WHERE id BETWEEN 20 AND 22 ORDER BY id;
 ROLLBACK;
 
 -- Rows that others keep whole: they are copies. All of one command, after others.

@@ -356,6 +356,25 @@ fn rows_live_through_insert_update_delete_and_savepoints() {
         100
     );
 
+    // What comes behind a range, in both directions: 5 became 500.
+    let mut scan = IndexScan::new();
+    let mut behind = |prefix: &[u8], direction| {
+        let mut range = KeyRange::new();
+        range.set_prefix(prefix).unwrap();
+        scan.key_behind(s, index, &range, direction)
+            .map(|key| key.to_vec())
+    };
+    let five_hundred = Some(vec![0x80, 0, 1, 0xF4]);
+    assert_eq!(behind(&[0x80, 0, 0], Direction::Forward), five_hundred);
+    assert_eq!(behind(&[0x80, 0, 0, 100], Direction::Forward), five_hundred);
+    assert_eq!(
+        behind(&[0x80, 0, 1], Direction::Backward),
+        Some(vec![0x80, 0, 0, 99])
+    );
+    assert_eq!(behind(&[0x80, 0, 1], Direction::Forward), None);
+    assert_eq!(behind(&[0x7F], Direction::Backward), None);
+    assert_eq!(behind(&[0xFF], Direction::Forward), None);
+
     // Savepoints: an update in a rolled-back level leaves the outer one's state.
     let mut t = world.begin(20);
     let me = Me(&world, 20);

@@ -320,6 +320,29 @@ impl IndexScan {
         }
     }
 
+    /// The key of the first entry behind a range in a direction, when the scan is over. A registered
+    /// snapshot sees no row in between: what it sees has its entry.
+    pub fn key_behind(
+        &mut self,
+        session: &Session,
+        index: IndexRef,
+        range: &KeyRange,
+        direction: Direction,
+    ) -> Option<&[u8]> {
+        debug_assert!(self.is_exhausted());
+        let bound = match direction {
+            Direction::Forward => Bound::Included(range.high()?),
+            Direction::Backward => Bound::Excluded(range.low()?),
+        };
+        let _pin = session.local.pin();
+        let memory = session.tree_memory(Urgency::Ordinary);
+        // SAFETY: pinned.
+        let tree = unsafe { Tree::new(&index.storage().root, &memory) };
+        self.batch.set_capacity(1);
+        tree.scan_batch(bound, direction, &mut self.batch);
+        (!self.batch.is_empty()).then(|| self.batch.get(0).0)
+    }
+
     /// Whether `next` would find nothing more, without looking.
     #[inline]
     pub fn is_exhausted(&self) -> bool {

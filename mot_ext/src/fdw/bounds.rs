@@ -17,7 +17,7 @@ use ends::End;
 use mot_engine::key::{
     IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_string_prefix, encode_value,
 };
-use mot_engine::{Direction, EngineError, KeyRange};
+use mot_engine::{Direction, EngineError, IndexRef, IndexScan, KeyRange, Session};
 use pgrx::pg_sys;
 
 /// A condition with its argument.
@@ -42,7 +42,14 @@ pub struct Bounds {
     low: Option<End>,
     high: Option<End>,
     scratch: KeyBuffer,
+    /// Ranges given since a row was found, as far as they matter.
+    barren: u32,
+    /// Nothing but memory, between two calls.
+    given: KeyRange,
 }
+
+/// So many ranges without a row, and the next entry is looked for.
+const BARREN_MAX: u32 = 8;
 
 /// Bytes of a prefix that are looked for: with a NULL mark they are no longer than a key may be. The prefix stays a filter.
 const PREFIX_BYTES_MAX: usize = mot_engine::key::KEY_BYTES_MAX - 1;
@@ -97,6 +104,8 @@ impl Bounds {
             low: None,
             high: None,
             scratch: KeyBuffer::new(),
+            barren: 0,
+            given: KeyRange::new(),
         }
     }
 
@@ -118,6 +127,7 @@ impl Bounds {
     pub unsafe fn begin(&mut self, context: *mut pg_sys::ExprContext) {
         self.low = None;
         self.high = None;
+        self.barren = 0;
         if let Err(error) = self.prefixes.begin() {
             errors::raise(error);
         }
@@ -148,6 +158,7 @@ impl Bounds {
         if !self.is_point {
             return Ok(None);
         }
+        self.barren = BARREN_MAX;
         self.prefixes.take(direction)
     }
 
@@ -197,6 +208,7 @@ impl Bounds {
         let Some(prefix) = self.prefixes.next(direction) else {
             return Ok(false);
         };
+        self.barren = self.barren.saturating_add(1);
         if self.is_point {
             range.set_point(prefix)?;
             return Ok(true);
@@ -222,6 +234,30 @@ impl Bounds {
     /// What the keys of the range last given begin with: so many columns, in this encoding.
     pub fn prefix(&self) -> (usize, &[u8]) {
         (self.fixed_columns, self.prefixes.current())
+    }
+
+    /// A range last given has a row.
+    #[inline]
+    pub fn found(&mut self) {
+        self.barren = 0;
+    }
+
+    /// Where rows are rare among very many prefixes, passes over those that no entry begins with: a
+    /// registered snapshot sees no row of them. The scan is that of the ranges last given, and over.
+    pub fn pass_over_missing(
+        &mut self,
+        session: &Session,
+        scan: &mut IndexScan,
+        index: IndexRef,
+        direction: Direction,
+    ) -> Result<(), EngineError> {
+        if self.barren < BARREN_MAX || !self.prefixes.are_very_many() {
+            return Ok(());
+        }
+        self.given.set_prefix(self.prefixes.current())?;
+        let key = scan.key_behind(session, index, &self.given, direction);
+        self.prefixes.pass_over(key, direction);
+        Ok(())
     }
 
     /// Takes one condition in; false when no row can pass.

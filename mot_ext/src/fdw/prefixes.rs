@@ -139,6 +139,45 @@ impl Prefixes {
         &self.combined
     }
 
+    /// Whether there are so many that an entry which lies behind the one last given is worth looking for.
+    pub fn are_very_many(&self) -> bool {
+        !self.factors.is_empty()
+    }
+
+    /// Passes over those that come before a key in the direction, but for one that the key begins with. `None`: over all.
+    pub fn pass_over(&mut self, key: Option<&[u8]>, direction: Direction) {
+        // Of more combinations than there are numbers none is passed over.
+        if let Some(turn) = self.turn_of(key, direction) {
+            self.next = self.next.max(turn);
+        }
+    }
+
+    /// Whose turn it is at a key, or behind it if no prefix has its values.
+    fn turn_of(&self, key: Option<&[u8]>, direction: Direction) -> Option<usize> {
+        let mut turn: usize = 0;
+        // The rest of the key, as long as all values before are its own.
+        let mut rest = key;
+        let mut is_over = key.is_none();
+        for values in std::iter::once(&self.multiplied).chain(&self.factors) {
+            let count = values.len();
+            let place = match rest {
+                Some(rest) => passed(values, rest, direction),
+                None if is_over => count,
+                None => 0,
+            };
+            is_over = false;
+            // Behind its last value a column begins anew, and the one before has its next.
+            turn = turn.checked_mul(count)?.checked_add(place)?;
+            rest = match rest {
+                Some(rest) if place < count => {
+                    rest.strip_prefix(values.get(at(place, count, direction)))
+                }
+                _ => None,
+            };
+        }
+        Some(turn)
+    }
+
     /// Makes the one whose turn it is: the last column's values follow each other fastest. False: all had their turn.
     fn combine(&mut self, direction: Direction) -> bool {
         let turn = self.next;
@@ -170,6 +209,27 @@ impl Prefixes {
         self.next += 1;
         true
     }
+}
+
+/// How many of the values come before those that a key begins with, or before the key. No value's encoding begins with another's.
+fn passed(values: &KeyList, key: &[u8], direction: Direction) -> usize {
+    let count = values.len();
+    let is_before = |turn: usize| {
+        let value = values.get(at(turn, count, direction));
+        match direction {
+            Direction::Forward => value < key && !key.starts_with(value),
+            Direction::Backward => value > key,
+        }
+    };
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match is_before(middle) {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    low
 }
 
 /// The place of what has its turn.

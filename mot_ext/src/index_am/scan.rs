@@ -412,11 +412,16 @@ impl State {
             if self.is_in_range {
                 let found = or_raise(self.scan.next(self.session, snapshot));
                 if found.is_some() {
+                    self.sought.bounds.found();
                     return found;
                 }
                 self.is_in_range = false;
             }
             self.make_ranges();
+            if snapshot.may_read_ahead() {
+                let (bounds, scan) = (&mut self.sought.bounds, &mut self.scan);
+                or_raise(bounds.pass_over_missing(self.session, scan, self.index, self.direction));
+            }
             if snapshot.may_read_ahead()
                 && self.index.is_unique()
                 && let Some(points) = or_raise(self.sought.bounds.take_points(self.direction))

@@ -143,10 +143,13 @@ impl IndexSource {
         loop {
             if self.is_in_range {
                 if let Some(found) = self.scan.next(session, snapshot)? {
+                    self.bounds.found();
                     return Ok(Some(found));
                 }
                 self.is_in_range = false;
             }
+            self.bounds
+                .pass_over_missing(session, &mut self.scan, self.index, self.direction)?;
             // Rows of several keys: their misses overlap.
             if self.index.is_unique()
                 && let Some(keys) = self.bounds.take_points(self.direction)?
