@@ -13,46 +13,40 @@ compile_error!("PostgreSQL errors unwind through this library: build it with pan
 
 use pgrx::prelude::*;
 
-mod clock;
+mod access;
+mod checkpoint;
 mod compiled;
 mod ddl;
 mod errors;
 mod executor;
-mod fdw;
-mod horizon;
 mod index_am;
 mod keys;
-#[cfg(debug_assertions)]
-mod pauses;
+mod monitoring;
 mod pg;
+mod plan_nodes;
 mod planner;
-mod prepared_locks;
-mod relation;
-mod session;
-mod settings;
-mod shmem;
-mod stats;
+mod reclaim;
+mod recovery;
+mod rows;
+mod serializable;
+mod shared_memory;
 mod storage;
 mod table_am;
-mod test_switch;
-mod wait;
-mod wal;
-mod warm;
+mod transaction;
 mod workers;
-mod xact;
 
 ::pgrx::pg_module_magic!();
 
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     errors::init();
-    settings::init();
-    shmem::init();
-    wal::init();
+    shared_memory::settings::init();
+    shared_memory::init(recovery::warm::open);
+    recovery::init();
     workers::init();
     ddl::init();
     compiled::init();
-    fdw::commit_order::init();
+    serializable::commit_order::init();
     planner::init();
-    xact::init();
+    transaction::init();
 }

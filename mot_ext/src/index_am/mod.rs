@@ -2,8 +2,11 @@
 //!
 //! Owns: what core may ask of an index. May be called by core alone; calls `storage` and
 //! `table_am`.
+pub mod access_method;
 mod cost;
+pub mod flips;
 mod handler;
 mod keys;
 mod rows;
 mod scan;
+mod short_range;

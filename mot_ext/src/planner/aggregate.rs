@@ -5,7 +5,7 @@ use crate::executor::aggregate::{
 use crate::executor::filter::Compiler;
 use crate::pg::list::{items, list};
 use crate::pg::version;
-use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
+use crate::shared_memory::settings::{COMPILED_STATEMENTS, CompiledStatements};
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::T_Aggref;
 use std::ffi::c_void;

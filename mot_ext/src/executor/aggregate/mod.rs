@@ -32,7 +32,6 @@
 //! were planned before to core.
 mod accumulate;
 mod call;
-pub mod custom;
 mod functions;
 mod grouped;
 mod grouping;
@@ -43,4 +42,4 @@ mod running;
 
 pub use call::Call;
 pub use grouping::{KEYS_MAX, Key, TIMES_FITTING, bytes_of_group, memory_limit};
-pub use node::RowSource;
+pub use node::{Aggregation, RowSource, check_rights};

@@ -13,7 +13,7 @@ use crate::executor::filter::{
 };
 use crate::pg::list::items;
 use crate::pg::{interrupts, version};
-use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
+use crate::shared_memory::settings::{COMPILED_STATEMENTS, CompiledStatements};
 use mot_engine::{Slot, VersionRef};
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::T_Aggref;

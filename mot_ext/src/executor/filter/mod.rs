@@ -27,9 +27,9 @@ mod parameters;
 mod program;
 mod row;
 
-use crate::executor::expressions::passes;
+use super::expressions::passes;
 use crate::pg::list::items;
-use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
+use crate::shared_memory::settings::{COMPILED_STATEMENTS, CompiledStatements};
 pub use compile::Compiler;
 pub use group::{Group, Groups, Lacking, Numbers, ROWS, Rows, members};
 use mot_engine::VersionRef;
