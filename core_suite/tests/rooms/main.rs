@@ -70,6 +70,11 @@ fn violations(files: &[File], layers: &[&str]) -> Vec<String> {
         let Some(level) = level_of(room, layers) else {
             continue;
         };
+        if text.contains("#[path") {
+            found.push(format!(
+                "mot_ext/src/{name}: a module lies where its name says"
+            ));
+        }
         for Named { line, path } in paths_in(text, &module) {
             let shown = format!("crate::{}", path.join("::"));
             let place = format!("mot_ext/src/{name}:{line}");
@@ -208,6 +213,16 @@ fn rooms_and_list_must_agree() {
             "room new is not in the list of layers",
             "layer high is no room",
         ]
+    );
+}
+
+#[test]
+fn a_module_lies_where_its_name_says() {
+    let text = "#[path = \"../high/x.rs\"]\nmod x;";
+    let found = made_up(&[("low/mod.rs", text), ("high.rs", "")]);
+    assert_eq!(
+        found,
+        ["mot_ext/src/low/mod.rs: a module lies where its name says"]
     );
 }
 

@@ -41,7 +41,7 @@
 //! - c replaces a later version of that row: then another W' replaced the one that R saw, and W saw
 //!   what W' wrote. R meets W'; W' comes before W. A cycle over R and W is one over R, W' and W: R
 //!   -> W' is enough, and heap tells of no more. If W has made the later version itself, it is the
-//!   W' of the rule above. A foreign table's versions have one place.
+//!   W' of the rule above.
 //! - c makes a row, or moves one, into a range R read: the range.
 //! - c changes a row that R's snapshot does not see, in a range R read: then another W' made the row, or moved it there, after R's
 //!   snapshot. R meets W'; W' comes before W. A cycle over R and W is one over R, W' and W: R -> W' is enough.
