@@ -1,5 +1,5 @@
-# Two commands do everything on a bare Debian 12: `make demo` and `make test`.
-.PHONY: demo test check-core rto soak bench profile setup install
+# Two commands do everything on a bare Debian 12: `make demo` and `make test`. `make check` is a test of some minutes.
+.PHONY: demo check test check-core rto soak bench profile setup install
 
 QUICK ?=
 # The version of PostgreSQL: 15, 17 or 18.
@@ -9,6 +9,9 @@ export PG
 demo: setup
 	.ci/install release
 	.ci/demo $(if $(QUICK),--quick)
+
+check: setup
+	.ci/check
 
 test: setup
 	.ci/test

@@ -10,7 +10,6 @@ use crate::wire::Place;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tpcc::engine::MotTables;
 
 /// Proves that isolation levels keep their word, or finds where they do not.
 #[derive(Parser, Debug)]
@@ -36,7 +35,7 @@ enum Command {
     Pairs(crate::pairs::PairsOptions),
 }
 
-/// How to reach a server, and which memory-optimized tables are made there.
+/// How to reach a server.
 #[derive(Args, Debug, Clone)]
 pub struct ServerOptions {
     /// A running server (host: a socket directory); without it one is made.
@@ -45,9 +44,6 @@ pub struct ServerOptions {
     /// Where the programs of the private server are; `pg_config` knows otherwise.
     #[arg(long, env = "PG_BIN")]
     pub bindir: Option<PathBuf>,
-    /// Which memory-optimized tables.
-    #[arg(long, env = "MOT_TABLES", value_enum, default_value = "method")]
-    pub tables: MotTables,
 }
 
 impl ServerOptions {
@@ -152,7 +148,6 @@ fn history(options: &HistoryOptions) -> Result<bool> {
                     level: *level,
                     kind: *kind,
                     tables: options.on,
-                    mot: options.server.tables.engine(),
                     connections: options.connections,
                     duration: Duration::from_secs_f64(options.seconds),
                     seed: first_seed.wrapping_add(round),
@@ -181,8 +176,8 @@ fn settings(options: &HistoryOptions) -> Vec<String> {
 
 fn one(options: &HistoryOptions, plan: &Plan, private: &mut Option<Servers>) -> Result<bool> {
     let title = format!(
-        "{}, {:?}, {:?}, {}, seed {}",
-        plan.level, plan.kind, plan.tables, plan.mot, plan.seed
+        "{}, {:?}, {:?}, seed {}",
+        plan.level, plan.kind, plan.tables, plan.seed
     );
     let mut target = match (&mut *private, &options.server.url) {
         (Some(servers), _) => Target::Private(servers),

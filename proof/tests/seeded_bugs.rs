@@ -9,7 +9,6 @@ use proof::history::upset::Servers;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use tpcc::engine::Engine;
 
 /// A run that is short and most often enough.
 const RUN: Duration = Duration::from_secs(2);
@@ -20,7 +19,6 @@ fn history(servers: &mut Servers, level: Level, kind: Kind, switch: &str, seed: 
         level,
         kind,
         tables: Tables::Mot,
-        mot: Engine::Mot,
         connections: 8,
         duration: RUN,
         seed,

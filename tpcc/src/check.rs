@@ -207,8 +207,8 @@ pub fn table_complaints(target: &Target) -> Result<Vec<String>> {
         return Ok(complaints);
     }
     let mut client = target.client()?;
-    let tables = "SELECT c.oid::regclass::text FROM pg_class c LEFT JOIN pg_am a ON a.oid = relam \
-         WHERE relnamespace = current_schema()::regnamespace AND (relkind = 'f' OR relkind = 'r' AND amname = 'mot')";
+    let tables = "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_am a ON a.oid = relam \
+         WHERE relnamespace = current_schema()::regnamespace AND amname = 'mot'";
     for row in client.query(tables, &[]).map_err(from_client)? {
         let table: String = row.get(0);
         if let Err(error) = client.simple_query(&format!("SELECT mot.check('{table}')")) {

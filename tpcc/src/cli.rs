@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::engine::{Engine, MotTables};
+use crate::engine::Engine;
 use crate::terminal::Mode;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -181,9 +181,6 @@ pub struct DemoArgs {
     /// Further server settings, name=value.
     #[arg(long = "setting")]
     pub settings: Vec<String>,
-    /// Which memory-optimized tables; those of the access method, and heap tables beside them, have foreign keys.
-    #[arg(long, env = "MOT_TABLES", value_enum, default_value = "method")]
-    pub tables: MotTables,
     /// Heap tables in both columns: tries the demo itself, without the extension.
     #[arg(long)]
     pub heap_in_place_of_mot: bool,

@@ -103,7 +103,7 @@ pub fn load(target: &Target, options: &LoadOptions) -> Result<LoadTimes> {
     }
     execute(&mut client, procedures::DEFINITIONS)?;
     for table in &TABLES {
-        execute(&mut client, &analyze(target.engine, table))?;
+        execute(&mut client, &analyze(table))?;
     }
     Ok(LoadTimes { rows, keys })
 }

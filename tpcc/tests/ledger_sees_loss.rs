@@ -19,7 +19,7 @@ const SEED: u64 = 4711;
 
 fn engine() -> Engine {
     let name = std::env::var("MOT_TEST_ENGINE").unwrap_or_else(|_| "mot".to_owned());
-    Engine::from_str(&name, true).expect("MOT_TEST_ENGINE is mot, mot-table or heap")
+    Engine::from_str(&name, true).expect("MOT_TEST_ENGINE is mot or heap")
 }
 
 /// The last entry whose effect `wanted` picks.
@@ -58,7 +58,7 @@ fn every_damage_shows() {
     let mut cluster = Cluster::create(&scratch_directory("mot-ledger"), None, &settings).unwrap();
     cluster.start_and_wait().unwrap();
     let target = cluster.target(engine(), None).unwrap();
-    support::small_load(&target, SEED).unwrap();
+    support::small_load(&target, SEED, false).unwrap();
     for mode in [Mode::Interactive, Mode::Procedures] {
         damage_all(&cluster, &target, mode);
     }

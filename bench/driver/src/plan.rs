@@ -44,6 +44,8 @@ pub(crate) struct TpccSetting {
     pub terminals: u32,
     /// Whether the interactive mode runs, too; procedures always do.
     pub interactive: bool,
+    /// Whether the tables have the foreign keys of BenchmarkSQL's schema, of both kinds.
+    pub foreign_keys: bool,
 }
 
 /// Sizes and lengths.
@@ -64,6 +66,8 @@ pub(crate) struct Plan {
     pub unlogged_everywhere: bool,
     /// Statements of one PL/pgSQL loop.
     pub loop_length: i32,
+    /// Statements of many rows in one round.
+    pub many_rows_times: u32,
     /// Statements of the short and of the long session whose instructions are counted.
     pub counted_statements: [u32; 2],
     pub sysbench_tables: u32,
@@ -122,6 +126,7 @@ impl Plan {
             clients_synchronous: &[1, 2, 8, 32, 64],
             unlogged_everywhere: true,
             loop_length: 500_000,
+            many_rows_times: 100,
             counted_statements: [200, 2200],
             sysbench_tables: 10,
             sysbench_rows: 1_000_000,
@@ -140,16 +145,25 @@ impl Plan {
                     warehouses: 10,
                     terminals: 10,
                     interactive: true,
+                    foreign_keys: false,
                 },
                 TpccSetting {
                     warehouses: 10,
                     terminals: 50,
                     interactive: true,
+                    foreign_keys: false,
                 },
                 TpccSetting {
                     warehouses: 20,
                     terminals: 50,
                     interactive: true,
+                    foreign_keys: false,
+                },
+                TpccSetting {
+                    warehouses: 10,
+                    terminals: 10,
+                    interactive: true,
+                    foreign_keys: true,
                 },
             ],
             tpcc_scale: Scale::full,
@@ -178,6 +192,7 @@ impl Plan {
             clients_synchronous: &[32],
             unlogged_everywhere: false,
             loop_length: 200_000,
+            many_rows_times: 40,
             counted_statements: [200, 1200],
             sysbench_rows: 50_000,
             sysbench_tests: &["oltp_read_only", "oltp_read_write"],
@@ -188,11 +203,19 @@ impl Plan {
                     warehouses: 10,
                     terminals: 10,
                     interactive: true,
+                    foreign_keys: false,
                 },
                 TpccSetting {
                     warehouses: 10,
                     terminals: 50,
                     interactive: false,
+                    foreign_keys: false,
+                },
+                TpccSetting {
+                    warehouses: 10,
+                    terminals: 10,
+                    interactive: true,
+                    foreign_keys: true,
                 },
             ],
             tpcc_duration: Duration::from_secs(8),
@@ -220,17 +243,27 @@ impl Plan {
             clients: &[2, 8],
             clients_synchronous: &[32],
             loop_length: 100,
+            many_rows_times: 2,
             counted_statements: [20, 420],
             sysbench_tables: 2,
             sysbench_rows: 100,
             sysbench_threads: &[2],
             sysbench: Length::Transactions(5),
             innodb_pool: "64M",
-            tpcc: &[TpccSetting {
-                warehouses: 1,
-                terminals: 2,
-                interactive: true,
-            }],
+            tpcc: &[
+                TpccSetting {
+                    warehouses: 1,
+                    terminals: 2,
+                    interactive: true,
+                    foreign_keys: false,
+                },
+                TpccSetting {
+                    warehouses: 1,
+                    terminals: 2,
+                    interactive: true,
+                    foreign_keys: true,
+                },
+            ],
             tpcc_scale: tiny,
             tpcc_duration: Duration::from_millis(200),
             tpcc_warmup: Duration::from_millis(50),

@@ -51,7 +51,7 @@ impl Side {
     /// `CREATE TABLE` in its dialect: `definition` is the table's name and what follows it.
     pub(crate) fn create(self, definition: &str) -> String {
         match self {
-            Side::Mot => format!("CREATE FOREIGN TABLE {definition} SERVER mot"),
+            Side::Mot => format!("CREATE TABLE {definition} USING mot"),
             Side::Unlogged => format!("CREATE UNLOGGED TABLE {definition}"),
             _ => format!("CREATE TABLE {definition}"),
         }

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Every part of the benchmark.
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 14] = [
     "statements",
     "instructions",
     "hot_row",
     "queue",
     "plpgsql",
+    "tables",
     "ingest",
     "scan",
     "memory",
@@ -24,7 +25,7 @@ const PARTS: [&str; 13] = [
 ];
 
 /// Goals that the smallest run on the version at hand answers with a figure.
-const ANSWERED: [&str; 14] = [
+const ANSWERED: [&str; 21] = [
     "point SELECT, of the floor",
     "point SELECT",
     "UPDATE, synchronous, 32 clients",
@@ -32,10 +33,17 @@ const ANSWERED: [&str; 14] = [
     "UPDATE in a PL/pgSQL loop",
     "SELECT in a PL/pgSQL loop",
     "one hot row, 8 clients, asynchronous UPDATE",
+    "UPDATE of 1,000 rows by a range",
+    "DELETE of 1,000 rows by a range",
+    "MERGE of 1,000 rows",
+    "check of a foreign key, INSERT in a PL/pgSQL loop",
+    "children of one parent, 8 sessions",
     "sysbench oltp_read_only against heap",
     "sysbench oltp_read_write against heap",
     "TPC-C procedures, synchronous",
     "TPC-C interactive, synchronous",
+    "TPC-C procedures with foreign keys, synchronous",
+    "TPC-C interactive with foreign keys, synchronous",
     "WAL bytes per TPC-C transaction",
     "COPY of 200-byte rows, 3 indexes",
     "full scan with filter",

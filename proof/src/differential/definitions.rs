@@ -25,7 +25,6 @@ impl Source<'_> {
         // One that an earlier statement may have made.
         let earlier = rng.random_range(number.saturating_sub(9)..=number);
         let extra = format!("{name}_extra_{number}");
-        let is_ordinary = table.ordinary.is_ordinary;
         let text = match rng.random_range(0..22) {
             0..=1 => format!("TRUNCATE {name}"),
             2..=3 => format!("CREATE INDEX {extra} ON {name} ({column})"),
@@ -43,8 +42,8 @@ impl Source<'_> {
             ),
             18 => format!("ALTER TABLE {name} VALIDATE CONSTRAINT {name}_extra_{earlier}"),
             // Another access method on both sides, and back: the rows are written anew.
-            20 if is_ordinary => format!("ALTER TABLE {name} SET ACCESS METHOD heap_two"),
-            21 if is_ordinary => format!("ALTER TABLE {name} SET ACCESS METHOD @"),
+            20 => format!("ALTER TABLE {name} SET ACCESS METHOD heap_two"),
+            21 => format!("ALTER TABLE {name} SET ACCESS METHOD @"),
             19 => format!("ALTER TABLE {name} ADD PRIMARY KEY ({column})"),
             _ => format!("ALTER TABLE {name} DROP CONSTRAINT IF EXISTS {name}_extra_{earlier}"),
         };

@@ -1,7 +1,7 @@
 //! Heap and MOT tables in lock step: the same random schema, data and transactions on both, in several sessions, statement by statement;
 //! results, row counts, errors and waits must be the same.
 //!
-//! [`schema`] draws tables, [`ordinary`] what only ordinary ones have, [`triggers`] their triggers, [`around`] views over them and their parents, [`statement`] statements and [`definitions`] DDL; [`lockstep`] runs a statement on both sides and compares; [`round`] conducts the
+//! [`schema`] draws tables, [`ordinary`] their partitions and foreign keys, [`triggers`] their triggers, [`around`] views over them and their parents, [`statement`] statements and [`definitions`] DDL; [`lockstep`] runs a statement on both sides and compares; [`round`] conducts the
 //! sessions; [`by_design`] lists the differences that are none. Everything drawn follows from the seed and from what the server answered, so
 //! a seed replays.
 
@@ -71,7 +71,6 @@ pub fn perform(options: &DifferentialOptions) -> Result<bool> {
         }
         let plan = round::Plan {
             seed,
-            mot: options.server.tables.engine(),
             statements: left.min(options.per_round),
             sessions: options.sessions,
             trace: options.trace,
@@ -87,8 +86,8 @@ pub fn perform(options: &DifferentialOptions) -> Result<bool> {
             differences += 1;
             println!("seed {seed}: {words}");
             println!(
-                "again: proof differential --seed {seed} --statements {statements} --sessions {} --tables {}",
-                options.sessions, options.server.tables
+                "again: proof differential --seed {seed} --statements {statements} --sessions {}",
+                options.sessions
             );
             let directory =
                 std::env::var_os("MOT_SCRATCH").map_or_else(std::env::temp_dir, PathBuf::from);

@@ -1,5 +1,5 @@
-//! What tables of the access method have and foreign tables have not: partitions beneath keys of the whole, foreign keys, and on the MOT side
-//! some that are heap tables, so that both kinds meet in one of these.
+//! Partitions beneath keys of the whole, foreign keys, and on the MOT side some tables that are heap
+//! tables, so that both kinds meet in one statement.
 
 use super::schema::{Column, Table};
 use rand::Rng;
@@ -10,7 +10,7 @@ use tpcc::engine::Engine;
 const PARTS: u32 = 2;
 
 /// Where a table's rows are, and what they refer to.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Ordinary {
     /// By a hash of the first column, so that a new key may be in another partition.
     pub is_partitioned: bool,
@@ -20,22 +20,16 @@ pub struct Ordinary {
     pub refers_to: Option<String>,
     /// The foreign key is looked at by COMMIT.
     pub is_deferred: bool,
-    /// It may have statement triggers with transition tables, and be merged into.
-    pub is_ordinary: bool,
 }
 
 impl Ordinary {
     /// Draws what a table has before its columns are known.
-    pub fn draw(rng: &mut SmallRng, engine: Engine) -> Ordinary {
-        if engine != Engine::MotTable {
-            return Ordinary::default();
-        }
+    pub fn draw(rng: &mut SmallRng) -> Ordinary {
         Ordinary {
             is_partitioned: rng.random_ratio(1, 3),
             has_heap: rng.random_ratio(1, 5),
             refers_to: None,
             is_deferred: false,
-            is_ordinary: true,
         }
     }
 
@@ -51,7 +45,7 @@ impl Ordinary {
             .iter()
             .filter(|table| table.key_columns == 1)
             .collect();
-        if !self.is_ordinary || fits.is_empty() || rng.random_ratio(1, 4) {
+        if fits.is_empty() || rng.random_ratio(1, 4) {
             return None;
         }
         let parent = fits[rng.random_range(0..fits.len())];

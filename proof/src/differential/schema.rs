@@ -219,8 +219,8 @@ pub struct Table {
 
 impl Table {
     /// Draws one, to stand beside `earlier` ones; the MOT side's is kept by `engine`.
-    pub fn draw(rng: &mut SmallRng, name: &str, engine: Engine, earlier: &[Table]) -> Table {
-        let mut ordinary = Ordinary::draw(rng, engine);
+    pub fn draw(rng: &mut SmallRng, name: &str, earlier: &[Table]) -> Table {
+        let mut ordinary = Ordinary::draw(rng);
         let key_columns = if rng.random_ratio(1, 3) { 2 } else { 1 };
         let count = key_columns + rng.random_range(2..6);
         let mut columns: Vec<Column> = (0..count)

@@ -91,7 +91,7 @@ pub fn draw(rng: &mut SmallRng, table: &Table) -> Vec<String> {
                 )
             }
             3 => format!("{trigger} {events} ON {name} FOR EACH ROW EXECUTE FUNCTION choose()"),
-            4..=5 if table.ordinary.is_ordinary => of_rows(rng, name, number),
+            4..=5 => of_rows(rng, name, number),
             _ => format!(
                 "{trigger} {events} ON {name} FOR EACH ROW{} EXECUTE FUNCTION note()",
                 condition(rng, events, column)

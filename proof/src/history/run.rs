@@ -12,7 +12,6 @@ use rand::{Rng, SeedableRng};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use tpcc::engine::Engine;
 
 /// The database of the tables.
 const DATABASE: &str = "proof_history";
@@ -23,8 +22,6 @@ pub struct Plan {
     pub level: Level,
     pub kind: Kind,
     pub tables: Tables,
-    /// What keeps the rows of those that are memory-optimized.
-    pub mot: Engine,
     pub connections: u32,
     pub duration: Duration,
     pub seed: u64,

@@ -51,7 +51,7 @@ pub fn make(place: &Place, database: &str, plan: &Plan) -> Result<()> {
         Kind::Register => "int",
     };
     for (table, is_mot) in plan.tables.names() {
-        let engine = if *is_mot { plan.mot } else { Engine::Heap };
+        let engine = if *is_mot { Engine::Mot } else { Engine::Heap };
         session.must(&engine.create(&format!(
             "{table} (k bigint PRIMARY KEY, grp bigint NOT NULL, v {value} NOT NULL)"
         )))?;

@@ -23,7 +23,6 @@ use sides::{SETTINGS, Sides};
 use std::collections::BTreeMap;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use tpcc::engine::Engine;
 
 /// Pairs after which all tables are looked at.
 const LOOKED_AFTER: usize = 500;
@@ -49,14 +48,13 @@ pub struct PairsOptions {
 /// Runs all pairs; false if one of them differs.
 pub fn perform(options: &PairsOptions) -> Result<bool> {
     let (_private, place) = options.server.open()?;
-    let mot = options.server.tables.engine();
     let mut pairs = list::all();
     pairs.retain(|pair| {
         let name = pair.to_string();
         options.only.iter().all(|part| name.contains(part))
     });
     let start = Instant::now();
-    let mut sides = Sides::make(&place, &pairs, mot)?;
+    let mut sides = Sides::make(&place, &pairs)?;
     let mut found = Found::default();
     for pair in &pairs {
         found.ran += 1;
@@ -70,7 +68,7 @@ pub fn perform(options: &PairsOptions) -> Result<bool> {
                     println!("{} pairs have not run", pairs.len() - found.ran);
                     break;
                 }
-                sides = again(&place, &pairs, mot)?;
+                sides = again(&place, &pairs)?;
             }
             Err(failure) => {
                 println!("{}", told(&sides, pair));
@@ -107,10 +105,10 @@ fn one(sides: &mut Sides, pair: &Pair, found: &mut Found, trace: bool) -> Result
 }
 
 /// New tables, once a server that was ended takes sessions again.
-fn again(place: &Place, pairs: &[Pair], mot: Engine) -> Result<Sides> {
+fn again(place: &Place, pairs: &[Pair]) -> Result<Sides> {
     let deadline = Instant::now() + RECOVERY;
     loop {
-        match Sides::make(place, pairs, mot) {
+        match Sides::make(place, pairs) {
             Err(Failure::Lost(_)) if Instant::now() < deadline => sleep(Duration::from_millis(100)),
             made => return made,
         }

@@ -30,7 +30,7 @@ pub struct Sides {
 
 impl Sides {
     /// Makes the database, the tables and the functions.
-    pub fn make(place: &Place, pairs: &[Pair], mot: Engine) -> Result<Sides> {
+    pub fn make(place: &Place, pairs: &[Pair]) -> Result<Sides> {
         let database = place.clone().database(DATABASE);
         let mut session = Session::open(place)?;
         session.must("SET client_min_messages = warning")?;
@@ -45,7 +45,7 @@ impl Sides {
             restored: 0,
         };
         let heap = ("heap", "off", Engine::Heap);
-        let others = SETTINGS.map(|setting| (setting, setting, mot));
+        let others = SETTINGS.map(|setting| (setting, setting, Engine::Mot));
         for (name, setting, engine) in [heap].into_iter().chain(others) {
             let mut session = Session::open(&database)?;
             session.must("SET client_min_messages = warning; SET synchronous_commit = off")?;

@@ -45,7 +45,6 @@ pub fn perform(options: &QueriesOptions) -> Result<bool> {
     let start = Instant::now();
     let end = start + Duration::from_secs_f64(options.seconds);
     let mut tally = round::Tally::default();
-    let mot = options.server.tables.engine();
     let mut differences = 0;
     for seed in first.. {
         let is_over = match options.rounds {
@@ -55,7 +54,7 @@ pub fn perform(options: &QueriesOptions) -> Result<bool> {
         if is_over {
             break;
         }
-        let (found, log) = round::run(&place, mot, seed, options.statements, &mut tally)
+        let (found, log) = round::run(&place, seed, options.statements, &mut tally)
             .inspect_err(|_| println!("seed {seed}"))?;
         if found.is_empty() {
             continue;
@@ -69,8 +68,8 @@ pub fn perform(options: &QueriesOptions) -> Result<bool> {
         let path = directory.join(format!("queries-{seed}.sql"));
         std::fs::write(&path, log)?;
         println!(
-            "again: proof queries --seed {seed} --rounds 1 --statements {} --tables {}",
-            options.statements, options.server.tables
+            "again: proof queries --seed {seed} --rounds 1 --statements {}",
+            options.statements
         );
         println!("the round's statements are in {}", path.display());
         if !options.keep_going {

@@ -26,12 +26,10 @@ pub struct Table {
     pub is_bare: bool,
     next: u32,
     added: u32,
-    /// What keeps the rows of the MOT side.
-    mot: Engine,
 }
 
 impl Table {
-    pub fn draw(rng: &mut SmallRng, name: &'static str, is_bare: bool, mot: Engine) -> Table {
+    pub fn draw(rng: &mut SmallRng, name: &'static str, is_bare: bool) -> Table {
         // Few types, or those of one class, meet more often.
         let class = one(
             rng,
@@ -74,7 +72,6 @@ impl Table {
             is_bare,
             next: 1,
             added: 0,
-            mot,
         }
     }
 
@@ -267,7 +264,7 @@ impl Table {
         self.columns.push(Column {
             name: name.clone(),
             kind,
-            has_missing: !default.is_empty() && self.mot == Engine::MotTable,
+            has_missing: !default.is_empty(),
         });
         format!(
             "ALTER TABLE {} ADD COLUMN {name} {definition}{default}",

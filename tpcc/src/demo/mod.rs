@@ -11,7 +11,7 @@ mod table;
 use crate::check;
 use crate::cli::DemoArgs;
 use crate::cluster::{Cluster, Shutdown, scratch_directory};
-use crate::engine::{Engine, MotTables};
+use crate::engine::Engine;
 use crate::failure::{Failure, Result};
 use crate::load::{LoadOptions, load};
 use crate::meter::{Measured, ServerMeter};
@@ -51,8 +51,6 @@ struct Plan {
     /// Time into the last run at which the postmaster is killed.
     kill_after: Duration,
     seed: u64,
-    /// Foreign keys are for tables of the access method, and then for heap tables, too.
-    tables: MotTables,
 }
 
 impl Plan {
@@ -74,7 +72,6 @@ impl Plan {
             crowd: duration / 2,
             kill_after: duration.min(Duration::from_secs(10)),
             seed: args.seed,
-            tables: args.tables,
         })
     }
 
@@ -200,9 +197,7 @@ fn announce(args: &DemoArgs, plan: &Plan) {
         plan.rounds,
         plan.duration.as_secs_f64()
     ));
-    if plan.tables == MotTables::Method {
-        say("tables of the access method; foreign keys in both columns");
-    }
+    say("foreign keys in both columns");
     if args.heap_in_place_of_mot {
         say("heap tables stand in for MOT tables: this tries the demo, not the engine");
     }
@@ -243,7 +238,7 @@ fn prepare(args: &DemoArgs) -> Result<Bench> {
     let mot_engine = if args.heap_in_place_of_mot {
         Engine::Heap
     } else {
-        args.tables.engine()
+        Engine::Mot
     };
     Ok(Bench {
         mot: cluster
@@ -268,7 +263,7 @@ fn load_column(bench: &Bench, plan: &Plan, column: Column) -> Result<Loaded> {
         seed: plan.seed,
         workers: std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4)),
         keys_first: false,
-        foreign_keys: plan.tables == MotTables::Method,
+        foreign_keys: true,
         verbose: false,
     };
     let start = Instant::now();
@@ -295,7 +290,7 @@ fn load_column(bench: &Bench, plan: &Plan, column: Column) -> Result<Loaded> {
 /// Bytes the tables and indexes of `target` take up: of the arena, or of heap and index files.
 fn memory_bytes(target: &Target, client: &mut postgres::Client) -> Result<i64> {
     let query = match target.engine {
-        Engine::Mot | Engine::MotTable => MOT_MEMORY_QUERY.to_owned(),
+        Engine::Mot => MOT_MEMORY_QUERY.to_owned(),
         Engine::Heap => format!(
             "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint \
              FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace \

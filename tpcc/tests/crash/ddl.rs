@@ -38,8 +38,7 @@ pub fn prepare(target: &Target, round: u64) -> Result<()> {
         )?;
     }
     if round >= 2 {
-        let kind = target.engine.noun();
-        execute(&mut client, &format!("DROP {kind} made_{}", round - 2))?;
+        execute(&mut client, &format!("DROP TABLE made_{}", round - 2))?;
     }
     Ok(())
 }

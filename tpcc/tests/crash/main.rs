@@ -120,7 +120,7 @@ impl Suite {
         let mut cluster = Cluster::create(&scratch_directory("mot-crash"), None, &settings)?;
         cluster.start_and_wait()?;
         let target = cluster.target(engine, None)?;
-        small_load(&target, seed)?;
+        small_load(&target, seed, true)?;
         let bank = Bank::open(&target)?;
         let companion = with_standby
             .then(|| Companion::of(&cluster, &target))

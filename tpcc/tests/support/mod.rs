@@ -30,13 +30,13 @@ pub fn settings(engine: Engine) -> Vec<(&'static str, &'static str)> {
 }
 
 /// Loads [`SMALL`].
-pub fn small_load(target: &Target, seed: u64) -> Result<()> {
+pub fn small_load(target: &Target, seed: u64, foreign_keys: bool) -> Result<()> {
     let options = LoadOptions {
         scale: SMALL,
         seed,
         workers: 1,
         keys_first: false,
-        foreign_keys: target.engine == Engine::MotTable,
+        foreign_keys,
         verbose: false,
     };
     load(target, &options).map(|_| ())

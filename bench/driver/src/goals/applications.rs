@@ -55,7 +55,9 @@ impl Judge<'_> {
     }
 
     pub(super) fn tpcc(&mut self) {
-        let is_free = |setting: &str| !setting.ends_with(tpcc::EQUAL_LOAD_SUFFIX);
+        let has_keys = |setting: &str| setting.ends_with(tpcc::FOREIGN_KEYS);
+        let is_free =
+            |setting: &str| !setting.ends_with(tpcc::EQUAL_LOAD_SUFFIX) && !has_keys(setting);
         let of = |judge: &Self, mode: Mode, quantity: &str| {
             let work = mode.to_string();
             judge.in_every_setting(tpcc::PART, &work, Side::Heap, quantity, is_free)
@@ -65,6 +67,17 @@ impl Judge<'_> {
             let asked = Asked {
                 part: tpcc::PART,
                 name: &format!("TPC-C {mode}, synchronous"),
+                wanted: Wanted::AtLeast(times),
+                of: "x heap",
+            };
+            self.worst(&asked, &found, || None);
+        }
+        for (mode, times) in [(Mode::Procedures, 2.0), (Mode::Interactive, 1.7)] {
+            let (work, per_second) = (mode.to_string(), quantity::PER_SECOND);
+            let found = self.in_every_setting(tpcc::PART, &work, Side::Heap, per_second, has_keys);
+            let asked = Asked {
+                part: tpcc::PART,
+                name: &format!("TPC-C {mode} with foreign keys, synchronous"),
                 wanted: Wanted::AtLeast(times),
                 of: "x heap",
             };

@@ -47,7 +47,7 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
     bench.rig.cluster.stop(Shutdown::Fast)?;
     bench.rig.cluster.start_and_wait()?;
     let at = plan.tpcc_main();
-    load_both(bench, at.warehouses)?;
+    load_both(bench, at)?;
     let place = Place::new(PART, WORK, setting(at));
     for (side, duration) in [Side::Mot, Side::Heap].into_iter().zip(plan.endurance) {
         bench.say(&format!("{side} for {} s", duration.as_secs()));

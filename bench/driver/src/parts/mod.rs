@@ -12,6 +12,7 @@ pub(crate) mod queue;
 pub(crate) mod scan;
 pub(crate) mod statements;
 pub(crate) mod sysbench;
+pub(crate) mod tables;
 pub(crate) mod tpcc;
 
 use crate::record::Record;
@@ -50,7 +51,7 @@ pub(crate) struct Part {
 
 /// All parts, in the order in which they run: first what runs without the server, while that holds no memory; the long run is the last.
 /// Each begins with empty schemas.
-pub(crate) const PARTS: [Part; 13] = [
+pub(crate) const PARTS: [Part; 14] = [
     Part {
         name: engine::PART,
         title: "The engine without SQL",
@@ -80,6 +81,11 @@ pub(crate) const PARTS: [Part; 13] = [
         name: plpgsql::PART,
         title: "Loops in PL/pgSQL",
         measure: plpgsql::measure,
+    },
+    Part {
+        name: tables::PART,
+        title: "Statements of many rows, and foreign keys",
+        measure: tables::measure,
     },
     Part {
         name: ingest::PART,

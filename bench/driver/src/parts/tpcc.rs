@@ -28,6 +28,8 @@ pub(crate) const PART: &str = "tpcc";
 const EQUAL_LOAD: f64 = 0.7;
 /// What the names of settings at equal load end with.
 pub(crate) const EQUAL_LOAD_SUFFIX: &str = ", equal load";
+/// What the names of settings with foreign keys have.
+pub(crate) const FOREIGN_KEYS: &str = ", foreign keys";
 /// Rounds at equal load: a response time has thousands of values in each, but the nine in ten are several times longer in a round in which the machine is given to
 /// others, and only the third round's tell which of two was that.
 const EQUAL_LOAD_ROUNDS: usize = 3;
@@ -39,7 +41,9 @@ const TERMINAL_SETTINGS: [&str; 2] = ["enable_hashjoin=off", "enable_mergejoin=o
 
 /// How a setting is called.
 pub(crate) fn setting(of: TpccSetting) -> String {
-    format!("{} warehouses, {} terminals", of.warehouses, of.terminals)
+    let keys = if of.foreign_keys { FOREIGN_KEYS } else { "" };
+    let (warehouses, terminals) = (of.warehouses, of.terminals);
+    format!("{warehouses} warehouses, {terminals} terminals{keys}")
 }
 
 /// How the same at equal load is called.
@@ -65,17 +69,16 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
     let mut loaded = None;
     let modes = [Mode::Interactive, Mode::Procedures];
     for &at in plan.tpcc {
-        if loaded.replace(at.warehouses) != Some(at.warehouses) {
-            load_both(bench, at.warehouses)?;
+        let tables = (at.warehouses, at.foreign_keys);
+        if loaded.replace(tables) != Some(tables) {
+            load_both(bench, at)?;
         }
         for mode in modes {
             if bench.wants(&mode.to_string()) && (at.interactive || mode == Mode::Procedures) {
                 throughput(bench, at, mode)?;
             }
         }
-        if at.terminals == plan.tpcc_main().terminals
-            && at.warehouses == plan.tpcc_main().warehouses
-        {
+        if setting(at) == setting(plan.tpcc_main()) {
             for mode in modes {
                 if bench.wants(&mode.to_string()) {
                     at_equal_load(bench, at, mode)?;
@@ -98,7 +101,8 @@ pub(crate) fn measure(bench: &mut Bench<'_>) -> Result<()> {
 }
 
 /// Loads TPC-C's tables of both kinds.
-pub(crate) fn load_both(bench: &mut Bench<'_>, warehouses: i32) -> Result<()> {
+pub(crate) fn load_both(bench: &mut Bench<'_>, at: TpccSetting) -> Result<()> {
+    let warehouses = at.warehouses;
     for side in SIDES {
         bench.say(&format!("loading {warehouses} warehouses, {side}"));
         let options = LoadOptions {
@@ -106,7 +110,7 @@ pub(crate) fn load_both(bench: &mut Bench<'_>, warehouses: i32) -> Result<()> {
             seed: SEED,
             workers: std::thread::available_parallelism().map_or(2, |cores| cores.get().min(4)),
             keys_first: false,
-            foreign_keys: false,
+            foreign_keys: at.foreign_keys,
             verbose: false,
         };
         load(&bench.rig.tpcc(engine_of(side))?, &options)?;
@@ -177,7 +181,7 @@ fn settle(rig: &Rig, side: Side) -> Result<()> {
     let engine = engine_of(side);
     let mut client = rig.tpcc(engine)?.client()?;
     for table in &TABLES {
-        execute(&mut client, &analyze(engine, table))?;
+        execute(&mut client, &analyze(table))?;
     }
     rig.checkpoint()
 }

@@ -32,8 +32,6 @@ const PREPARED_MOST: usize = 2;
 /// How a round goes.
 pub struct Plan {
     pub seed: u64,
-    /// What keeps the rows of the MOT side.
-    pub mot: Engine,
     pub statements: u64,
     pub sessions: usize,
     pub trace: bool,
@@ -87,12 +85,7 @@ pub fn run(place: &Place, plan: &Plan, tally: &mut Tally) -> Result<Ended> {
     let mut rng = SmallRng::seed_from_u64(plan.seed);
     let mut tables: Vec<Table> = Vec::new();
     for number in 0..TABLES {
-        tables.push(Table::draw(
-            &mut rng,
-            &format!("t{number}"),
-            plan.mot,
-            &tables,
-        ));
+        tables.push(Table::draw(&mut rng, &format!("t{number}"), &tables));
     }
     let mut round = Round {
         plan,
@@ -141,7 +134,7 @@ impl Round<'_> {
         self.roll_back_prepared()?;
         self.monitor
             .must("DROP ACCESS METHOD IF EXISTS heap_two CASCADE; CREATE ACCESS METHOD heap_two TYPE TABLE HANDLER heap_tableam_handler")?;
-        for (schema, engine) in [("d_heap", Engine::Heap), ("d_mot", self.plan.mot)] {
+        for (schema, engine) in [("d_heap", Engine::Heap), ("d_mot", Engine::Mot)] {
             self.monitor.must(&format!("DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}"))?;
             for statement in triggers::prepare(engine) {
                 self.monitor.must(&statement)?;

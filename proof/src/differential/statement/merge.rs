@@ -1,4 +1,4 @@
-//! MERGE, which only ordinary tables take.
+//! MERGE.
 use super::super::schema::{Column, Table};
 use super::change::assignments;
 use super::part::Part;

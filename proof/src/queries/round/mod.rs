@@ -91,7 +91,6 @@ struct Round<'a> {
 /// Makes the database once, and runs a round; returns the differences, and the round's statements.
 pub fn run(
     place: &Place,
-    mot: Engine,
     seed: u64,
     statements: u64,
     tally: &mut Tally,
@@ -104,8 +103,8 @@ pub fn run(
     let mut rng = SmallRng::seed_from_u64(seed);
     let is_bare = rng.random_ratio(1, 4);
     let tables = vec![
-        Table::draw(&mut rng, "t", is_bare, mot),
-        Table::draw(&mut rng, "u", is_bare, mot),
+        Table::draw(&mut rng, "t", is_bare),
+        Table::draw(&mut rng, "u", is_bare),
     ];
     let mut round = Round {
         rng,
@@ -120,7 +119,7 @@ pub fn run(
         prepared: 0,
         functions: vec![],
     };
-    round.prepare(mot)?;
+    round.prepare()?;
     for _ in 0..statements {
         round.step()?;
         if round.found.len() > 3 {
@@ -146,12 +145,12 @@ pub fn run(
 }
 
 impl Round<'_> {
-    fn prepare(&mut self, mot: Engine) -> Result<()> {
+    fn prepare(&mut self) -> Result<()> {
         for side in &mut self.sides {
             side.must("SET client_min_messages = warning; SET synchronous_commit = off")?;
         }
         self.sides[0].must("CREATE EXTENSION IF NOT EXISTS mot")?;
-        let sides = [("q_heap", Engine::Heap), ("q_mot", mot)];
+        let sides = [("q_heap", Engine::Heap), ("q_mot", Engine::Mot)];
         for (at, (schema, engine)) in sides.into_iter().enumerate() {
             self.sides[at].must(&format!(
                 "DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}"

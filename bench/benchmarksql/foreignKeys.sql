@@ -1,1 +1,0 @@
--- Foreign keys are left out: PostgreSQL has none on foreign tables.

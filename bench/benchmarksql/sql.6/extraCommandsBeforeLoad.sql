@@ -1,1 +1,0 @@
--- BenchmarkSQL sets fill factors here. Memory-optimized tables have no pages to fill.
