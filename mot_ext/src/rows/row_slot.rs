@@ -7,7 +7,8 @@
 //! functions: a plan's expressions ask the slot, and what PL/pgSQL, sorts or triggers keep are
 //! copies.
 //!
-//! A re-evaluation has the rows that it refetches put into it (`tuple::store_copy`): copies, which the slot owns.
+//! A re-evaluation has the rows that it refetches put into it (`tuple::store_copy`): copies, which
+//! the slot owns.
 use super::upon;
 use crate::transaction::clock::narrow;
 use mot_engine::Upon;

@@ -196,7 +196,8 @@ pub fn region() -> Option<&'static Region> {
     shared()?.region.as_ref()
 }
 
-/// Maps the control block while the server preloads libraries; does nothing otherwise. `open` is asked first for the arena.
+/// Maps the control block while the server preloads libraries; does nothing otherwise. `open` is
+/// asked first for the arena.
 pub fn init(open: Open) {
     // SAFETY: a plain flag that the postmaster sets before it calls any _PG_init.
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {

@@ -1,4 +1,5 @@
-//! The storages of a database that this transaction drops (`ddl/database.rs`): they go at PRE_COMMIT.
+//! The storages of a database that this transaction drops (`ddl/database.rs`): they go at
+//! PRE_COMMIT.
 use super::clock::PgClock;
 use super::{session, xact};
 use crate::errors;

@@ -39,10 +39,12 @@ static LOCAL: Local = Local {
     leaves: Cell::new(false),
 };
 
-/// How the tables are loaded where there are no workers: a function of `recovery`, which is above this room.
+/// How the tables are loaded where there are no workers: a function of `recovery`, which is above
+/// this room.
 static LOAD_SINGLE_USER: OnceLock<fn() -> Result<(), String>> = OnceLock::new();
 
-/// Names the function that loads the tables at the first statement in single-user mode; called once, by `_PG_init`.
+/// Names the function that loads the tables at the first statement in single-user mode. Called
+/// once, by `_PG_init`.
 pub fn load_in_single_user_mode_by(load: fn() -> Result<(), String>) {
     LOAD_SINGLE_USER.get_or_init(|| load);
 }

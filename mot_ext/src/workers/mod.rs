@@ -1,5 +1,8 @@
-//! Background workers: one holds PostgreSQL's checkpoints at their gates and writes ours (`checkpointer`), one removes dead row versions
-//! (`reclaim`); a third begins only where there is something to do for it (`reclaim/orphans.rs`). README.md describes them.
+//! Background workers. README.md describes them.
+//!
+//! - One holds PostgreSQL's checkpoints at their gates and writes ours (`checkpointer`).
+//! - One removes dead row versions (`reclaim`).
+//! - A third begins only where there is something to do for it (`reclaim/orphans.rs`).
 //!
 //! The checkpoint worker is above `checkpoint`, `recovery` and `reclaim`: it calls each of them in its turns.
 pub mod checkpointer;
