@@ -4,7 +4,7 @@ use super::client::Client;
 use super::frame::{Frame, compile_conditions, compile_values, empty, within};
 use crate::clock::PgSnapshot;
 use crate::fdw::write::or_raise;
-use crate::fdw::{self, Patch, Scan, Target, tuple};
+use crate::fdw::{self, Scan, Target, tuple};
 use crate::pg::interrupts;
 use crate::table_am::view::refuse_older_than_copy;
 use mot_engine::{Slot, TableRef, VersionRef};
@@ -45,7 +45,7 @@ impl Change {
             // A row without values that are in the catalog is taken apart.
             let is_patched = !frame.has_checks() && !frame.has_missing_values;
             let patch = match is_patched && !columns.is_empty() {
-                true => Patch::new(frame.row_type, columns.iter().copied()),
+                true => fdw::patch(frame.row_type, &columns),
                 false => None,
             };
             let Found {

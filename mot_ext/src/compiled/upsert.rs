@@ -8,7 +8,7 @@ use super::conflict::{Conflict, ConflictUpdate};
 use super::frame::{Frame, compile_conditions, compile_values};
 use crate::clock::{PgClock, PgSnapshot};
 use crate::fdw::write::{or_raise, refuse_under_old_snapshot};
-use crate::fdw::{self, Patch, Scan, Search, Target};
+use crate::fdw::{self, Scan, Search, Target};
 use crate::pg::interrupts;
 use crate::relation::Relation;
 use crate::storage;
@@ -203,7 +203,7 @@ impl Update {
             fdw::check_columns(frame.row_type, &columns, &values);
             let is_patched = !frame.has_checks() && !frame.has_missing_values;
             let patch = match is_patched && !columns.is_empty() {
-                true => Patch::new(frame.row_type, columns.iter().copied()),
+                true => fdw::patch(frame.row_type, &columns),
                 false => None,
             };
             let change = fdw::Change {

@@ -9,7 +9,6 @@ mod conditions;
 mod direct_modify;
 pub mod duplicate;
 pub mod lock_rows;
-mod patch;
 mod prefixes;
 pub mod row_slot;
 mod scan;
@@ -21,11 +20,10 @@ pub mod write;
 pub use crate::executor::expressions::{Value, evaluate, passes, project, project_to};
 pub use crate::executor::filter::{Filter, Verdict};
 pub use conditions::{Test, membership};
-pub use direct_modify::{Change, check_columns};
+pub use direct_modify::{Change, check_columns, patch};
 pub use lock_rows::{
     Outcome as LockOutcome, lock as lock_row, policy as wait_policy, strength as lock_strength,
 };
-pub use patch::Patch;
 pub use scan::Scan;
 pub use search::{Key, Search};
 pub use serializable::emptied as check_readers_of_all;
