@@ -4,7 +4,6 @@
 //! gives rows in index order even for `= ANY`. The tests of the next column become one pair of ends that all prefixes share.
 //! A NULL argument, or one no value of the column can equal, makes the scan empty.
 mod any_of;
-mod ends;
 mod rows;
 
 use super::conditions::Test;
@@ -13,11 +12,11 @@ use super::search::Key;
 use crate::errors;
 use crate::executor::expressions::Value;
 use crate::keys::{self, Converted};
-use ends::End;
 use mot_engine::key::{
     IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_string_prefix, encode_value,
 };
 use mot_engine::{Direction, EngineError, KeyRange};
+use mot_programs::ends::{Argument, End, Ends, Limit};
 use pgrx::pg_sys;
 
 /// A condition with its argument.
@@ -39,25 +38,12 @@ pub struct Bounds {
     /// Leading columns that the prefixes fix.
     fixed_columns: usize,
     prefixes: Prefixes,
-    low: Option<End>,
-    high: Option<End>,
+    ends: Ends,
     scratch: KeyBuffer,
 }
 
 /// Bytes of a prefix that are looked for: with a NULL mark they are no longer than a key may be. The prefix stays a filter.
 const PREFIX_BYTES_MAX: usize = mot_engine::key::KEY_BYTES_MAX - 1;
-
-/// What an argument says about a column.
-enum Argument<'a> {
-    Value(KeyValue<'a>),
-    /// No value of the column is equal to it; this one is the first that is more.
-    JustBelow(KeyValue<'a>),
-    /// Below or above all values of the column.
-    Below,
-    Above,
-    /// NULL: no row passes.
-    Null,
-}
 
 impl Bounds {
     /// `arguments` are those of the keys that have one, in order.
@@ -94,8 +80,7 @@ impl Bounds {
             is_one_point,
             fixed_columns: keys.iter().filter(fixes).count(),
             prefixes: Prefixes::new(),
-            low: None,
-            high: None,
+            ends: Ends::default(),
             scratch: KeyBuffer::new(),
         }
     }
@@ -116,8 +101,7 @@ impl Bounds {
 
     /// Evaluates the arguments and begins anew.
     pub unsafe fn begin(&mut self, context: *mut pg_sys::ExprContext) {
-        self.low = None;
-        self.high = None;
+        self.ends.clear();
         if let Err(error) = self.prefixes.begin() {
             errors::raise(error);
         }
@@ -201,21 +185,7 @@ impl Bounds {
             range.set_point(prefix)?;
             return Ok(true);
         }
-        range.clear();
-        if !prefix.is_empty() {
-            range.set_prefix(prefix)?;
-        }
-        let length = prefix.len();
-        if let Some(end) = &self.low {
-            prefix.extend_from_slice(&end.key);
-            range.set_low(prefix, end.is_inclusive)?;
-            prefix.truncate(length);
-        }
-        if let Some(end) = &self.high {
-            prefix.extend_from_slice(&end.key);
-            range.set_high(prefix, end.is_inclusive)?;
-            prefix.truncate(length);
-        }
+        self.ends.set_range(prefix, range)?;
         Ok(true)
     }
 
@@ -243,7 +213,7 @@ impl Bounds {
                 return Ok(true);
             }
             Test::IsNotNull => {
-                self.exclude_null(&column)?;
+                self.ends.exclude_null(&column, &mut self.scratch)?;
                 return Ok(true);
             }
             // With the part before.
@@ -287,25 +257,20 @@ impl Bounds {
                 let bytes = &bytes[..bytes.len().min(PREFIX_BYTES_MAX)];
                 self.scratch.clear();
                 encode_string_prefix(&column, bytes, &mut self.scratch)?;
-                let end = |scratch: &KeyBuffer| End {
-                    key: scratch.as_slice().to_vec(),
-                    is_inclusive: true,
-                };
-                let (low, high) = (end(&self.scratch), end(&self.scratch));
-                self.raise_low(low);
-                self.lower_high(high);
+                self.ends.add_prefix(self.scratch.as_slice());
             }
             test => {
+                let limit = limit(test);
                 if let Argument::Value(value) = argument
                     && self.is_row(position)
                     // SAFETY: see the caller.
                     && let Some(end) = unsafe { self.row_end(position, value, context)? }
                 {
-                    self.exclude_null(&column)?;
-                    self.add_end(&column, test, end);
+                    self.ends.exclude_null(&column, &mut self.scratch)?;
+                    self.ends.add_end(&column, limit, end);
                     return Ok(true);
                 }
-                return self.add_range(&column, test, argument);
+                return self.ends.add(&column, limit, argument, &mut self.scratch);
             }
         }
         Ok(true)
@@ -331,6 +296,17 @@ impl Bounds {
 
     fn extend_prefixes(&mut self) -> Result<(), EngineError> {
         self.prefixes.extend(self.scratch.as_slice())
+    }
+}
+
+/// How a test limits a column.
+fn limit(test: Test) -> Limit {
+    match test {
+        Test::Less => Limit::Less,
+        Test::LessEqual => Limit::LessEqual,
+        Test::GreaterEqual => Limit::GreaterEqual,
+        Test::Greater => Limit::Greater,
+        other => unreachable!("{other:?} is no limit"),
     }
 }
 

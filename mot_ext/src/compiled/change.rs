@@ -6,7 +6,6 @@ use super::row_change;
 use crate::access::scan::Scan;
 use crate::errors::or_raise;
 use crate::pg::interrupts;
-use crate::rows::patch::Patch;
 use crate::rows::tuple;
 use crate::rows::write::Target;
 use crate::table_am::view::refuse_older_than_copy;
@@ -49,7 +48,7 @@ impl Change {
             // A row without values that are in the catalog is taken apart.
             let is_patched = !frame.has_checks() && !frame.has_missing_values;
             let patch = match is_patched && !columns.is_empty() {
-                true => Patch::new(frame.row_type, columns.iter().copied()),
+                true => row_change::patch(frame.row_type, &columns),
                 false => None,
             };
             let Found {

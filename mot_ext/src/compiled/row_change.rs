@@ -6,12 +6,12 @@ use crate::access::scan::Scan;
 use crate::errors;
 use crate::executor::expressions::{Value, passes};
 use crate::pg::{self, version};
-use crate::rows::patch::Patch;
 use crate::rows::tuple;
 use crate::rows::write::{Fate, Target};
 #[cfg(debug_assertions)]
 use mot_engine::row::STAMP_BYTES;
 use mot_engine::{BesideKeys, CommandId, Slot, VersionRef};
+use mot_programs::patch::Patch;
 use pgrx::pg_sys;
 
 /// What an UPDATE or DELETE does to each row its scan finds.
@@ -56,6 +56,16 @@ pub unsafe fn check_columns(
     }
 }
 
+/// How to write the assigned columns, by number, into a row's bytes; `None` if one has no fixed place.
+///
+/// # Safety
+/// A live row type that has the columns.
+pub unsafe fn patch(row_type: pg_sys::TupleDesc, assigned: &[i16]) -> Option<Patch> {
+    // SAFETY: the caller's promise.
+    let layout = unsafe { pg::attribute_layouts(row_type, (*row_type).natts as usize) };
+    Patch::new(&layout, assigned.iter().copied())
+}
+
 impl Change {
     /// Changes one row if it passes. Returns what RETURNING speaks of: the new state, or the deleted one. `check` raises what
     /// a new row violates.
@@ -85,7 +95,13 @@ impl Change {
                 } else {
                     self.evaluate(context);
                     let is_patched = match &mut self.patch {
-                        Some(patch) => patch.apply(seen.body(), &self.values),
+                        Some(patch) => {
+                            let values = self.values.iter();
+                            let word = |(datum, is_null): &(pg_sys::Datum, bool)| {
+                                (!is_null).then(|| datum.value() as u64)
+                            };
+                            patch.apply(seen.body(), values.map(word))
+                        }
                         None => false,
                     };
                     #[cfg(debug_assertions)]

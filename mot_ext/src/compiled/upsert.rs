@@ -11,7 +11,6 @@ use crate::access::scan::Scan;
 use crate::access::search::Search;
 use crate::errors::or_raise;
 use crate::pg::interrupts;
-use crate::rows::patch::Patch;
 use crate::rows::write::{Inserted, Target, refuse_under_old_snapshot};
 use crate::storage;
 use crate::transaction::clock::{PgClock, PgSnapshot};
@@ -207,7 +206,7 @@ impl Update {
             row_change::check_columns(frame.row_type, &columns, &values);
             let is_patched = !frame.has_checks() && !frame.has_missing_values;
             let patch = match is_patched && !columns.is_empty() {
-                true => Patch::new(frame.row_type, columns.iter().copied()),
+                true => row_change::patch(frame.row_type, &columns),
                 false => None,
             };
             let change = row_change::Change {

@@ -6,7 +6,6 @@
 //! - The engine never waits. The loops in `write` and `lock_rows` wait and call it again, as heapam
 //!   does.
 pub mod lock_rows;
-pub mod patch;
 pub mod row_slot;
 pub mod tid;
 pub mod tuple;

@@ -1,16 +1,15 @@
 //! A changed row out of the old one's body: its bytes, with the assigned values written over them.
 //!
-//! The same bytes as taking the old row apart and forming a tuple of its values and the assigned ones, as long as
-//! - the assigned columns are passed by value and have a fixed place: everything before them has a fixed width, and nothing is NULL, before and
-//!   after; and
+//! The same bytes as taking the old row apart and forming a tuple of its values and the assigned
+//! ones, as long as
+//! - the assigned columns are passed by value and have a fixed place: everything before them has a
+//!   fixed width, and nothing is NULL, before and after; and
 //! - the row was formed with as many columns as its type has now.
 //!
-//! (But for the length of a text's header, if its column's STORAGE was changed.) Otherwise the caller forms the tuple; what was evaluated is good for
-//! both. Debug builds do both and compare. A row without NULL meets every NOT NULL;
-//! whoever has CHECK conditions to ask makes no patch.
-use crate::pg;
-use mot_engine::key::{BodyReader, fixed_starts};
-use pgrx::pg_sys;
+//! (But for the length of a text's header, if its column's STORAGE was changed.) Otherwise the
+//! caller forms the tuple; what was evaluated is good for both. A row without NULL meets every NOT
+//! NULL; whoever has CHECK conditions to ask makes no patch.
+use mot_engine::key::{AttributeLayout, BodyReader, fixed_starts};
 
 /// Rows longer than this are formed anew: the memory for the new body is kept.
 const BODY_BYTES_MAX: usize = 4096;
@@ -30,14 +29,9 @@ struct Place {
 }
 
 impl Patch {
-    /// For these columns, by number from 1; `None` if one has no fixed place.
-    pub unsafe fn new(
-        row_type: pg_sys::TupleDesc,
-        assigned: impl Iterator<Item = i16>,
-    ) -> Option<Patch> {
-        // SAFETY: a live row type.
-        let layout = unsafe { pg::attribute_layouts(row_type, (*row_type).natts as usize) };
-        let starts: Vec<_> = fixed_starts(&layout).collect();
+    /// Of all columns of a table, for these, by number from 1; `None` if one has no fixed place.
+    pub fn new(layout: &[AttributeLayout], assigned: impl Iterator<Item = i16>) -> Option<Patch> {
+        let starts: Vec<_> = fixed_starts(layout).collect();
         let place = |number: i16| {
             let column = number as usize - 1;
             let width = usize::try_from(layout[column].len).ok()?;
@@ -52,10 +46,11 @@ impl Patch {
         })
     }
 
-    /// Makes the new body; false: it has to be formed.
+    /// Makes the new body out of the old one and the assigned values, of which `None` is NULL;
+    /// false: it has to be formed.
     #[inline]
-    pub fn apply(&mut self, old: &[u8], values: &[(pg_sys::Datum, bool)]) -> bool {
-        if old.len() > BODY_BYTES_MAX || values.iter().any(|(_, is_null)| *is_null) {
+    pub fn apply(&mut self, old: &[u8], values: impl Iterator<Item = Option<u64>>) -> bool {
+        if old.len() > BODY_BYTES_MAX {
             return false;
         }
         let Some(data) = BodyReader::data_without_nulls(old, self.columns) else {
@@ -64,18 +59,20 @@ impl Patch {
         let data = old.len() - data.len();
         self.body.clear();
         self.body.extend_from_slice(old);
-        for (place, (value, _)) in self.places.iter().zip(values) {
+        for (place, value) in self.places.iter().zip(values) {
+            let Some(value) = value else {
+                return false;
+            };
             let start = data + place.offset;
             let Some(room) = self.body.get_mut(start..start + place.width) else {
                 return false;
             };
-            // `store_att_byval`.
-            let value = value.value();
+            // As `store_att_byval` stores a datum.
             match place.width {
-                1 => room.copy_from_slice(&(value as u8).to_ne_bytes()),
-                2 => room.copy_from_slice(&(value as u16).to_ne_bytes()),
-                4 => room.copy_from_slice(&(value as u32).to_ne_bytes()),
-                _ => room.copy_from_slice(&(value as u64).to_ne_bytes()),
+                1 => room.copy_from_slice(&(value as u8).to_le_bytes()),
+                2 => room.copy_from_slice(&(value as u16).to_le_bytes()),
+                4 => room.copy_from_slice(&(value as u32).to_le_bytes()),
+                _ => room.copy_from_slice(&value.to_le_bytes()),
             }
         }
         true

@@ -1,9 +1,19 @@
 //! Single columns of a row, read where it lies: what `heap_deform_tuple` does, without the columns
 //! nobody asks for.
-use crate::pg::{self, version};
+use crate::varlena;
 use mot_engine::VersionRef;
 use mot_engine::key::{AttributeLayout, fixed_starts};
-use pgrx::pg_sys;
+
+/// Where a heap tuple's header says, in eleven bits, how many columns there are.
+const COLUMNS_OFFSET: usize = 18;
+const COLUMNS_MASK: u16 = 0x07FF;
+/// Where it says whether any column is NULL.
+const FLAGS_OFFSET: usize = 20;
+const HAS_NULL: u8 = 1;
+/// Where it says at which byte the values begin.
+const DATA_OFFSET: usize = 22;
+/// Where the bits of present columns are.
+const PRESENT_OFFSET: usize = 23;
 
 /// A column as its row type describes it.
 struct Column {
@@ -19,7 +29,7 @@ pub struct Layout {
     columns: Vec<Column>,
 }
 
-/// A row.
+/// A row, where it lies.
 #[derive(Clone, Copy)]
 pub struct Row {
     data: *const u8,
@@ -30,22 +40,24 @@ pub struct Row {
 
 /// What is at a column's place.
 pub enum Found {
+    /// There is a value.
     At(*const u8),
+    /// There is none.
     Null,
 }
 
 impl Layout {
-    /// Of the first `count` columns of a table's row type, or of a copy with its constraints: those
-    /// have the values that older rows lack.
-    pub unsafe fn new(descriptor: pg_sys::TupleDesc, count: usize) -> Layout {
-        // SAFETY: a live row type with at least so many columns.
-        let layout = unsafe { pg::attribute_layouts(descriptor, count) };
-        let columns = layout.iter().zip(fixed_starts(&layout));
+    /// Of a table's first columns. `missing` tells what the column has in rows from before it: as
+    /// a row would have it, in memory that is aligned for any type; `None`: NULL.
+    pub fn new(
+        layouts: &[AttributeLayout],
+        mut missing: impl FnMut(usize) -> Option<Box<[u64]>>,
+    ) -> Layout {
+        let columns = layouts.iter().zip(fixed_starts(layouts));
         let column = |(at, (&layout, start)): (usize, (&AttributeLayout, Option<usize>))| Column {
             layout,
             start,
-            // SAFETY: a column of the row type.
-            missing: unsafe { missing(descriptor, at) },
+            missing: missing(at),
         };
         Layout {
             columns: columns.enumerate().map(column).collect(),
@@ -53,6 +65,9 @@ impl Layout {
     }
 
     /// Where the row has the column, from 0.
+    ///
+    /// # Safety
+    /// The row is of the table whose layout this is, and the layout has the column.
     #[inline]
     pub unsafe fn find(&self, row: &Row, position: usize) -> Found {
         let column = &self.columns[position];
@@ -126,32 +141,6 @@ impl Layout {
     }
 }
 
-/// A column's value in rows that end before it, in memory that is aligned for any type.
-unsafe fn missing(descriptor: pg_sys::TupleDesc, at: usize) -> Option<Box<[u64]>> {
-    // SAFETY: a column of the row type (caller), which owns the value.
-    unsafe {
-        let attribute = &*version::attributes(descriptor).add(at);
-        if !attribute.atthasmissing {
-            return None;
-        }
-        let (length, by_value) = (attribute.attlen, attribute.attbyval);
-        let mut is_null = false;
-        let datum = pg_sys::getmissingattr(descriptor, at as i32 + 1, &raw mut is_null);
-        if is_null {
-            return None;
-        }
-        if by_value {
-            // `store_att_byval`: the lower bytes.
-            return Some(Box::new([datum.value() as u64]));
-        }
-        let from = datum.cast_mut_ptr::<u8>();
-        let bytes = bytes_of(length, from);
-        let mut value = vec![0_u64; bytes.div_ceil(size_of::<u64>())];
-        std::ptr::copy_nonoverlapping(from, value.as_mut_ptr().cast::<u8>(), bytes);
-        Some(value.into())
-    }
-}
-
 impl Column {
     /// Where the column begins that follows what ends at `offset`: a varlena with a short header is
     /// not aligned, and the byte there is not 0.
@@ -173,11 +162,14 @@ impl Column {
 }
 
 /// The length of a value of a type whose `typlen` this is.
-unsafe fn bytes_of(length: i16, value: *const u8) -> usize {
+///
+/// # Safety
+/// Such a value is there; a varlena is not elsewhere.
+pub unsafe fn bytes_of(length: i16, value: *const u8) -> usize {
     // SAFETY: a value of the type.
     unsafe {
         match length {
-            -1 => pgrx::varsize_any(value.cast()),
+            -1 => varlena::bytes(value),
             -2 => std::ffi::CStr::from_ptr(value.cast())
                 .to_bytes_with_nul()
                 .len(),
@@ -196,22 +188,32 @@ impl Row {
         }
     }
 
-    /// The row a version holds.
+    /// The row that a version holds. The caller's snapshot keeps it as long as it is looked at.
     #[inline]
     pub fn of(version: VersionRef) -> Row {
-        // SAFETY: a visible version's image is a whole heap tuple that the caller's snapshot keeps;
-        // its data begin where its header says.
+        // SAFETY: a visible version's image is a whole heap tuple that the caller's snapshot keeps.
+        unsafe { Row::of_tuple(version.image_ptr()) }
+    }
+
+    /// The row in a heap tuple, of which the first 18 bytes do not matter.
+    ///
+    /// # Safety
+    /// A whole heap tuple of a little-endian machine is there, and stays as long as the row is
+    /// looked at.
+    #[inline]
+    pub unsafe fn of_tuple(tuple: *const u8) -> Row {
+        // SAFETY: the header, and what it says (caller).
         unsafe {
-            let header = version.image_ptr().cast::<pg_sys::HeapTupleHeaderData>();
-            let has_null = (*header).t_infomask as u32 & pg_sys::HEAP_HASNULL != 0;
+            let columns = tuple.add(COLUMNS_OFFSET).cast::<u16>().read_unaligned();
+            let has_null = *tuple.add(FLAGS_OFFSET) & HAS_NULL != 0;
             Row {
-                data: header.cast::<u8>().add((*header).t_hoff as usize),
+                data: tuple.add(usize::from(*tuple.add(DATA_OFFSET))),
                 present: if has_null {
-                    (&raw const (*header).t_bits).cast()
+                    tuple.add(PRESENT_OFFSET)
                 } else {
                     std::ptr::null()
                 },
-                columns: ((*header).t_infomask2 as u32 & pg_sys::HEAP_NATTS_MASK) as usize,
+                columns: usize::from(columns & COLUMNS_MASK),
             }
         }
     }

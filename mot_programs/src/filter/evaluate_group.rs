@@ -1,134 +1,47 @@
 //! Conditions and expressions evaluated over a group of rows at once: one look at an expression's
 //! form for all of them, and loops over plain numbers.
 //!
-//! The answers are those of [`Place`](super::program::Place), row by row, with its order of
-//! evaluation: a member of AND that comes behind one that says no is not asked about that row, and
-//! one that is not sure ends the row. Sets of rows are bits.
-use super::operators::{Arithmetic, Comparison, Kind};
-use super::parameters::{Known, Parameters};
-use super::program::{Condition, Number, Place};
+//! The answers are those of [`Place`], row by row, with its order of evaluation: a member of AND
+//! that comes behind one that says no is not asked about that row, and one that is not sure ends the
+//! row. Sets of rows are bits.
+use super::evaluate::Place;
+use super::group::{Answer, Lacking, Numbers, ROWS, Rows, members};
+use super::kind::Kind;
+use super::operators::{Arithmetic, Comparison};
+use super::program::{Condition, Known, Number, ParameterValues};
 use super::row::{Found, Layout, Row};
-use mot_engine::{GROUP_ROWS_MAX, Slot, VersionRef};
-use pgrx::pg_sys;
-
-/// Rows of a group at most: a bit each.
-pub const ROWS: usize = GROUP_ROWS_MAX;
-const _: () = assert!(ROWS == u64::BITS as usize);
-
-/// A set of a group's rows.
-pub type Rows = u64;
-/// A number for each row.
-pub type Numbers = [i64; ROWS];
-
-/// Rows that are looked at together.
-pub struct Group {
-    rows: [Row; ROWS],
-    places: [Option<(Slot, VersionRef)>; ROWS],
-    length: usize,
-}
-
-impl Group {
-    pub fn new() -> Group {
-        Group {
-            rows: [Row::none(); ROWS],
-            places: [None; ROWS],
-            length: 0,
-        }
-    }
-
-    pub fn clear(&mut self) {
-        self.length = 0;
-    }
-
-    /// Adds a row; there is room.
-    #[inline]
-    pub fn push(&mut self, slot: Slot, version: VersionRef) {
-        self.rows[self.length] = Row::of(version);
-        self.places[self.length] = Some((slot, version));
-        self.length += 1;
-    }
-
-    pub fn is_full(&self) -> bool {
-        self.length == ROWS
-    }
-
-    pub fn length(&self) -> usize {
-        self.length
-    }
-
-    /// All rows.
-    #[inline]
-    pub fn all(&self) -> Rows {
-        Rows::MAX
-            .checked_shr((ROWS - self.length) as u32)
-            .unwrap_or(0)
-    }
-
-    pub fn row(&self, at: usize) -> Row {
-        self.rows[at]
-    }
-
-    pub fn place(&self, at: usize) -> (Slot, VersionRef) {
-        self.places[at].expect("a row of the group")
-    }
-}
-
-/// The members of a set.
-#[inline]
-pub fn members(rows: Rows) -> impl Iterator<Item = usize> {
-    let mut left = rows;
-    std::iter::from_fn(move || {
-        let next = (left != 0).then(|| left.trailing_zeros() as usize);
-        left &= left.wrapping_sub(1);
-        next
-    })
-}
-
-/// What a condition says of rows; NULL of those that are in none of the sets.
-#[derive(Clone, Copy, Default)]
-pub struct Answer {
-    pub yes: Rows,
-    pub no: Rows,
-    /// Core has to be asked.
-    pub unsure: Rows,
-}
-
-/// Of which rows an expression's value is no number.
-#[derive(Clone, Copy, Default)]
-pub struct Lacking {
-    pub null: Rows,
-    /// Core has to be asked.
-    pub unsure: Rows,
-}
 
 /// What is evaluated over.
-pub struct Groups<'a> {
-    pub group: &'a Group,
+pub struct Groups<'a, P> {
+    /// A group's rows.
+    pub rows: &'a [Row],
+    /// Of the rows' table.
     pub layout: &'a Layout,
-    pub parameters: &'a Parameters,
-    pub context: *mut pg_sys::ExprContext,
+    /// Of the programs.
+    pub parameters: &'a P,
 }
 
-impl Groups<'_> {
+impl<P: ParameterValues> Groups<'_, P> {
     /// A row of the group by itself.
-    pub fn place(&self, at: usize) -> Place<'_> {
+    pub fn place(&self, at: usize) -> Place<'_, P> {
         Place {
-            row: self.group.rows[at],
+            row: self.rows[at],
             layout: self.layout,
             parameters: self.parameters,
-            context: self.context,
         }
     }
 
     /// Which of the rows pass all conditions, and of which that is not sure.
+    ///
+    /// # Safety
+    /// The rows are of the layout's table, and columns are read as what they are.
     pub unsafe fn passing(&self, conditions: &[Condition], rows: Rows) -> (Rows, Rows) {
         let (mut passing, mut unsure) = (rows, 0);
         for condition in conditions {
             if passing == 0 {
                 break;
             }
-            // SAFETY: the caller's: rows of the layout's table, the context of the node the
-            // conditions belong to. So below.
+            // SAFETY: the caller's promise. So below.
             let answer = unsafe { self.condition(condition, passing) };
             unsure |= answer.unsure;
             passing &= answer.yes;
@@ -137,6 +50,9 @@ impl Groups<'_> {
     }
 
     /// What a condition says of some rows.
+    ///
+    /// # Safety
+    /// As for [`Groups::passing`].
     pub unsafe fn condition(&self, condition: &Condition, rows: Rows) -> Answer {
         // SAFETY: as for `passing`.
         unsafe {
@@ -252,7 +168,7 @@ impl Groups<'_> {
     /// The rows of which a test holds; it is asked about all.
     #[inline(always)]
     fn gather(&self, test: impl Fn(usize) -> bool) -> Rows {
-        (0..self.group.length).fold(0, |found, at| found | u64::from(test(at)) << at)
+        (0..self.rows.len()).fold(0, |found, at| found | u64::from(test(at)) << at)
     }
 
     /// Both arguments of a strict function: none is looked at for NULL before the other is
@@ -280,6 +196,9 @@ impl Groups<'_> {
     }
 
     /// The values of an expression for some rows.
+    ///
+    /// # Safety
+    /// As for [`Groups::passing`].
     pub unsafe fn numbers(&self, number: &Number, rows: Rows, values: &mut Numbers) -> Lacking {
         // SAFETY: as for `passing`.
         unsafe {
@@ -294,7 +213,7 @@ impl Groups<'_> {
                     }
                 }
                 Number::Constant(value) => self.constant(*value, rows, values),
-                Number::Parameter(number) => match self.parameters.get(*number, self.context) {
+                Number::Parameter(number) => match self.parameters.value(*number) {
                     Ok(Known::Number(value)) => self.constant(Some(*value), rows, values),
                     Ok(_) => self.constant(None, rows, values),
                     Err(_) => Lacking {
@@ -356,7 +275,7 @@ impl Groups<'_> {
         let mut lacking = Lacking::default();
         for at in members(rows) {
             // SAFETY: as for `passing`.
-            match unsafe { self.layout.find(&self.group.rows[at], column) } {
+            match unsafe { self.layout.find(&self.rows[at], column) } {
                 Found::At(place) => values[at] = read(place),
                 Found::Null => lacking.null |= 1 << at,
             }
@@ -367,7 +286,7 @@ impl Groups<'_> {
     fn constant(&self, value: Option<i64>, rows: Rows, values: &mut Numbers) -> Lacking {
         let null = match value {
             Some(value) => {
-                values[..self.group.length].fill(value);
+                values[..self.rows.len()].fill(value);
                 0
             }
             None => rows,

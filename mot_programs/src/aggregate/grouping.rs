@@ -1,7 +1,7 @@
-//! GROUP BY: groups by plain values, in a table of their hashes, within the memory that core's
-//! hashed aggregates may take.
+//! GROUP BY: groups by plain values, in a table of their hashes, within the memory that
+//! PostgreSQL's hashed aggregates may take.
 //!
-//! Core's spill to files when there are more groups than fit. Here the rows are read again: a pass
+//! PostgreSQL's spill to files when there are more groups than fit. Here the rows are read again: a pass
 //! takes only groups whose hashes lie in a range, which is cut in two whenever the table is full;
 //! the next pass begins where this one's range ended. Rows and conditions are the same in each pass
 //! (the planner offers nothing else).
@@ -10,11 +10,10 @@
 //! once. Where that would come to more than [`PASSES_MAX`] passes, the rest is divided among those
 //! that are left, and takes the memory that it takes: reading a large table a hundred times is
 //! worse.
-use super::accumulate::{Accumulator, Kept};
-use crate::errors;
-use crate::executor::filter::{Kind, Number, Numbers, ROWS, Rows, members};
+use super::accumulate::Accumulator;
+use super::wide::Wide;
+use crate::filter::{Kind, Number, Numbers, ROWS, Rows, members};
 use mot_engine::EngineError;
-use pgrx::pg_sys;
 
 /// Columns that a group is of at most.
 pub const KEYS_MAX: usize = 2;
@@ -22,32 +21,34 @@ pub const KEYS_MAX: usize = 2;
 const PASSES_MAX: u32 = 8;
 /// Of what fits, how much the next pass's range is made for: what it comes to differs a little.
 const FILLED: f64 = 0.8;
-/// How often the expected groups have to fit for the path to be offered, for expectations err.
-pub const TIMES_FITTING: f64 = 4.0;
 /// Places of an empty table.
 const PLACES_MIN: usize = 64;
 
 /// A column of GROUP BY.
 pub struct Key {
+    /// Its value.
     pub number: Number,
+    /// Of which kind that is.
     pub kind: Kind,
 }
 
 /// The values of a group's columns, and a bit for each that is NULL.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Values {
+pub struct KeyValues {
+    /// 0 where NULL.
     pub numbers: [i64; KEYS_MAX],
+    /// Bits, the first column's the lowest.
     pub null: u8,
 }
 
 /// What has been grouped of a pass.
-pub struct Groups {
+pub struct Groups<W: Wide> {
     /// Places by hash, as many as a power of two: a group's number and 1, or 0.
     places: Vec<u32>,
     hashes: Vec<u64>,
-    values: Vec<Values>,
+    values: Vec<KeyValues>,
     /// For each group one of each aggregate.
-    pub accumulators: Vec<Accumulator>,
+    accumulators: Vec<Accumulator<W>>,
     aggregates: usize,
     /// Hashes that this pass takes: from, and up to.
     first: u64,
@@ -58,11 +59,11 @@ pub struct Groups {
     limit: Option<usize>,
     /// The next group to give.
     given: usize,
-    /// Where accumulators keep what does not fit into them.
-    pub kept: *mut Kept,
+    /// Keeps what does not fit into accumulators.
+    wide: W,
 }
 
-impl Values {
+impl KeyValues {
     fn hash(&self) -> u64 {
         let mut hash = u64::from(self.null).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         for number in self.numbers {
@@ -82,22 +83,16 @@ fn mix(mut bits: u64) -> u64 {
 }
 
 /// Bytes that a group of so many aggregates takes.
-pub fn bytes_of_group(aggregates: usize) -> usize {
-    size_of::<Values>()
+pub fn bytes_of_group<W: Wide>(aggregates: usize) -> usize {
+    size_of::<KeyValues>()
         + size_of::<u64>()
         + 4 * size_of::<u32>()
-        + aggregates * size_of::<Accumulator>()
+        + aggregates * size_of::<Accumulator<W>>()
 }
 
-/// Bytes that hash tables may take.
-pub fn memory_limit() -> usize {
-    // SAFETY: plain variables of this process.
-    let (work_mem, multiplier) = unsafe { (pg_sys::work_mem, pg_sys::hash_mem_multiplier) };
-    (f64::from(work_mem) * 1024.0 * multiplier) as usize
-}
-
-impl Groups {
-    pub fn new(aggregates: usize, kept: *mut Kept) -> Groups {
+impl<W: Wide> Groups<W> {
+    /// Without groups, for so many aggregates.
+    pub fn new(aggregates: usize, wide: W) -> Groups<W> {
         Groups {
             places: Vec::new(),
             hashes: Vec::new(),
@@ -109,33 +104,29 @@ impl Groups {
             pass: 1,
             limit: None,
             given: 0,
-            kept,
+            wide,
         }
     }
 
     /// Begins the first pass.
-    pub unsafe fn begin(&mut self, limit: usize) {
-        // SAFETY: as there.
-        unsafe { self.clear() };
+    pub fn begin(&mut self, limit: usize) {
+        self.clear();
         (self.first, self.last) = (0, u64::MAX);
         (self.pass, self.limit) = (1, Some(limit));
     }
 
     /// Begins the next pass; false: all groups were given.
-    pub unsafe fn begin_next(&mut self, limit: usize) -> bool {
+    pub fn begin_next(&mut self, limit: usize) -> bool {
         if self.last == u64::MAX {
-            // SAFETY: as there.
-            unsafe { self.clear() };
+            self.clear();
             return false;
         }
         let width = (self.last - self.first) as f64 + 1.0;
-        // SAFETY: as there.
-        let bytes = unsafe { self.bytes() } as f64;
+        let bytes = self.bytes() as f64;
         let fitting = width / bytes.max(1.0) * (limit as f64 * FILLED);
         let rest = u64::MAX - self.last;
         let share = rest / u64::from(PASSES_MAX.saturating_sub(self.pass).max(1));
-        // SAFETY: as there.
-        unsafe { self.clear() };
+        self.clear();
         self.pass += 1;
         self.first = self.last + 1;
         // A cast of what is too large gives the largest.
@@ -149,17 +140,14 @@ impl Groups {
     }
 
     /// Bytes that the groups take.
-    unsafe fn bytes(&self) -> usize {
-        // SAFETY: what is counted there lives as long as the node.
-        let kept = unsafe { (*self.kept).bytes };
-        self.values.len() * bytes_of_group(self.aggregates) + kept
+    fn bytes(&self) -> usize {
+        self.values.len() * bytes_of_group::<W>(self.aggregates) + self.wide.bytes()
     }
 
     /// Forgets the groups, and gives their memory back.
-    unsafe fn clear(&mut self) {
+    fn clear(&mut self) {
         for accumulator in &mut self.accumulators {
-            // SAFETY: as there.
-            unsafe { accumulator.clear() };
+            accumulator.clear();
         }
         self.places = Vec::new();
         self.hashes = Vec::new();
@@ -169,35 +157,30 @@ impl Groups {
     }
 
     /// Before rows are added, which may all be of new groups.
-    pub unsafe fn make_room(&mut self) {
+    pub fn make_room(&mut self) -> Result<(), EngineError> {
         if let Some(limit) = self.limit {
-            let room = ROWS * bytes_of_group(self.aggregates);
+            let room = ROWS * bytes_of_group::<W>(self.aggregates);
             loop {
-                // SAFETY: as there.
-                let bytes = unsafe { self.bytes() };
+                let bytes = self.bytes();
                 let is_full = bytes + room > limit && self.values.len() > ROWS;
                 if !is_full || self.last == self.first {
                     break;
                 }
                 self.last = self.first + (self.last - self.first) / 2;
-                // SAFETY: as there.
-                unsafe { self.keep_range() };
+                self.keep_range();
             }
         }
-        if let Err(error) = self.reserve() {
-            errors::raise(error);
-        }
+        self.reserve()
     }
 
     /// Drops the groups beyond the pass's range.
-    unsafe fn keep_range(&mut self) {
+    fn keep_range(&mut self) {
         let mut kept = 0;
         for at in 0..self.values.len() {
             let accumulators = at * self.aggregates..(at + 1) * self.aggregates;
             if self.hashes[at] > self.last {
                 for accumulator in &mut self.accumulators[accumulators] {
-                    // SAFETY: as there.
-                    unsafe { accumulator.clear() };
+                    accumulator.clear();
                 }
                 continue;
             }
@@ -258,8 +241,8 @@ impl Groups {
     #[inline]
     pub fn find(
         &mut self,
-        values: Values,
-        new: impl Iterator<Item = Accumulator>,
+        values: KeyValues,
+        new: impl Iterator<Item = Accumulator<W>>,
     ) -> Option<usize> {
         let hash = values.hash();
         if hash < self.first || hash > self.last {
@@ -289,17 +272,21 @@ impl Groups {
 
     /// The accumulators of a group.
     #[inline]
-    pub fn accumulator(&mut self, group: usize, aggregate: usize) -> &mut Accumulator {
+    pub fn accumulator(&mut self, group: usize, aggregate: usize) -> &mut Accumulator<W> {
         &mut self.accumulators[group * self.aggregates + aggregate]
     }
 
     /// All accumulators of a group.
-    pub fn accumulators_of(&mut self, group: usize) -> &mut [Accumulator] {
+    pub fn accumulators_of(&mut self, group: usize) -> &mut [Accumulator<W>] {
         &mut self.accumulators[group * self.aggregates..][..self.aggregates]
     }
 
     /// The next group to give: its values, and its number.
-    pub fn next(&mut self) -> Option<(Values, usize)> {
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "groups are given between passes"
+    )]
+    pub fn next(&mut self) -> Option<(KeyValues, usize)> {
         let group = self.given;
         let values = *self.values.get(group)?;
         self.given += 1;
@@ -308,9 +295,9 @@ impl Groups {
 }
 
 /// The values of some rows' keys, put together from those of each column.
-pub fn put_together(rows: Rows, columns: &[(Box<Numbers>, Rows)], values: &mut [Values; ROWS]) {
+pub fn put_together(rows: Rows, columns: &[(Box<Numbers>, Rows)], values: &mut [KeyValues; ROWS]) {
     for at in members(rows) {
-        let mut found = Values::default();
+        let mut found = KeyValues::default();
         for (number, (numbers, null)) in columns.iter().enumerate() {
             if null >> at & 1 != 0 {
                 found.null |= 1 << number;
