@@ -33,7 +33,7 @@ pub struct Key {
 }
 
 /// The values of a group's columns, and a bit for each that is NULL.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct KeyValues {
     /// 0 where NULL.
     pub numbers: [i64; KEYS_MAX],
