@@ -1,4 +1,4 @@
--- This file belongs to mot_ext/src/fdw.
+-- This file belongs to mot_ext/src/table_am.
 -- Every statement given to same() runs on a memory-optimized table and on its ordinary twin; both must give the same rows, the
 -- same count or the same error.
 SET client_min_messages = warning;

@@ -6,8 +6,8 @@ ALTER FOREIGN DATA WRAPPER mot NO VALIDATOR;
 CREATE FOREIGN TABLE eb (a int, b text) SERVER mot;
 ALTER FOREIGN DATA WRAPPER mot HANDLER mot.fdw_handler VALIDATOR mot.fdw_validator;
 \d eb
-\set VERBOSITY verbose
 SELECT * FROM eb;
+\echo :LAST_ERROR_SQLSTATE
 \set VERBOSITY terse
 INSERT INTO eb VALUES (1, 'one');
 UPDATE eb SET a = 2;

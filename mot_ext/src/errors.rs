@@ -37,10 +37,11 @@ macro_rules! raise_report {
 
 // Behind the macro, which they raise by.
 mod engine;
+pub mod refuse;
 mod start;
 mod told;
 
-pub use engine::raise;
+pub use engine::{or_raise, raise};
 pub use start::*;
 pub use told::*;
 

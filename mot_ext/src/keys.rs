@@ -301,3 +301,14 @@ pub fn is_key_order_collation(collation: pg_sys::Oid) -> bool {
 pub fn is_key_order(family: pg_sys::Oid, collation: pg_sys::Oid) -> bool {
     is_key_order_collation(collation) || BYTE_ORDER_FAMILIES.contains(&family.to_u32())
 }
+
+/// Families that compare texts by their bytes, whatever the collation.
+const BYTE_FAMILIES: [pg_sys::Oid; 2] = [
+    pg_sys::TEXT_PATTERN_BTREE_FAM_OID,
+    pg_sys::BPCHAR_PATTERN_BTREE_FAM_OID,
+];
+
+/// Whether an operator family compares texts by their bytes, whatever the collation.
+pub fn compares_bytes(family: pg_sys::Oid) -> bool {
+    BYTE_FAMILIES.contains(&family)
+}

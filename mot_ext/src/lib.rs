@@ -2,6 +2,8 @@
 //!
 //! This crate is the glue: everything that names PostgreSQL lives here, everything that knows how rows and indexes lie in
 //! memory lives in `mot_engine`. `_PG_init` below is the table of contents; each line is one mechanism with its own room.
+//! A room uses only those below it: `core_suite/tests/rooms` has the order, ARCHITECTURE.md says
+//! what is in each.
 //!
 //! The library answers without `shared_preload_libraries` too (the access-method and wrapper handlers are called by `\d`,
 //! `DROP` and `pg_dump`), but then nothing is mapped and touching a table raises 55000.
@@ -13,46 +15,40 @@ compile_error!("PostgreSQL errors unwind through this library: build it with pan
 
 use pgrx::prelude::*;
 
-mod clock;
+mod access;
+mod checkpoint;
 mod compiled;
 mod ddl;
 mod errors;
 mod executor;
-mod fdw;
-mod horizon;
 mod index_am;
 mod keys;
-#[cfg(debug_assertions)]
-mod pauses;
+mod monitoring;
 mod pg;
+mod plan_nodes;
 mod planner;
-mod prepared_locks;
-mod relation;
-mod session;
-mod settings;
-mod shmem;
-mod stats;
+mod reclaim;
+mod recovery;
+mod rows;
+mod serializable;
+mod shared_memory;
 mod storage;
 mod table_am;
-mod test_switch;
-mod wait;
-mod wal;
-mod warm;
+mod transaction;
 mod workers;
-mod xact;
 
 ::pgrx::pg_module_magic!();
 
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
     errors::init();
-    settings::init();
-    shmem::init();
-    wal::init();
+    shared_memory::settings::init();
+    shared_memory::init(recovery::warm::open);
+    recovery::init();
     workers::init();
     ddl::init();
     compiled::init();
-    fdw::commit_order::init();
+    serializable::commit_order::init();
     planner::init();
-    xact::init();
+    transaction::init();
 }

@@ -83,6 +83,11 @@ impl KeyRange {
         Ok(())
     }
 
+    /// Whether a key is in the range.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.low().is_none_or(|low| key >= low) && self.high().is_none_or(|high| key < high)
+    }
+
     /// The key of a point look-up.
     pub(crate) fn point(&self) -> Option<&[u8]> {
         self.is_point.then_some(&self.low)

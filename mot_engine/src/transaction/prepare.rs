@@ -1,6 +1,6 @@
 //! Two-phase commit: a transaction is logged, given up by its session, and ended later by anybody.
 //!
-//! Protocol (the caller's part is in `mot_ext/src/xact.rs`):
+//! Protocol (the caller's part is in `mot_ext/src/transaction/xact.rs`):
 //!
 //! 1. Before PostgreSQL prepares: `refuses_prepare`, `bare_locks`, then `log`, as before a commit. Anything may still fail; then `abort`.
 //! 2. When it has prepared: `give_up`. The transaction is in progress for everybody from before this until it is ended, and nobody

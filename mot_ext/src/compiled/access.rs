@@ -4,10 +4,11 @@
 //! rest, which is asked of each row. Of core's index conditions those on further columns, and those
 //! that a range holds only nearly, are among the rest, as `index_am` has core recheck them.
 use super::plain::{Scope, are_plain, calls_functions};
-use crate::fdw::{Key, Search, Test, membership};
+use crate::access::conditions::{Test, membership};
+use crate::access::search::{Key, Search};
 use crate::keys;
 use crate::pg::list::{items, list};
-use crate::relation::Relation;
+use crate::transaction::relation::Relation;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 

@@ -6,13 +6,11 @@
 //! - A form is running from ExecutorStart to ExecutorEnd; core calls no End after an error, so aborts look for those that began in
 //!   the (sub)transaction that is gone. Releasing a savepoint makes what began under it its parent's, as for portals.
 use super::entry::{Compiled, Entry, Form, SerialHasher};
-use super::foreign_keys;
 use super::statement::{Statement, Uncompiled};
 use super::tree::Tree;
-use super::watch;
-use crate::errors;
-use crate::pg;
-use crate::settings::{self, CompiledStatements};
+use super::{foreign_keys, watch};
+use crate::shared_memory::settings::{self, CompiledStatements};
+use crate::{errors, pg};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};

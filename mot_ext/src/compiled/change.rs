@@ -2,11 +2,14 @@
 use super::access::Access;
 use super::client::Client;
 use super::frame::{Frame, compile_conditions, compile_values, empty, within};
-use crate::clock::PgSnapshot;
-use crate::fdw::write::or_raise;
-use crate::fdw::{self, Patch, Scan, Target, tuple};
+use super::row_change;
+use crate::access::scan::Scan;
+use crate::errors::or_raise;
 use crate::pg::interrupts;
+use crate::rows::tuple;
+use crate::rows::write::Target;
 use crate::table_am::view::refuse_older_than_copy;
+use crate::transaction::clock::PgSnapshot;
 use mot_engine::{Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 
@@ -19,7 +22,7 @@ pub struct Found {
 
 pub struct Change {
     scan: Scan,
-    change: fdw::Change,
+    change: row_change::Change,
     counts_rows: bool,
     is_done: bool,
     /// The row as changed, for foreign keys.
@@ -39,13 +42,13 @@ impl Change {
         // statement's.
         unsafe {
             let (columns, expressions): (Vec<i16>, Vec<_>) = assigned.iter().copied().unzip();
-            fdw::check_columns(frame.row_type, &columns, &expressions);
+            row_change::check_columns(frame.row_type, &columns, &expressions);
             let arguments = compile_values(&access.arguments);
             let values = compile_values(&expressions);
             // A row without values that are in the catalog is taken apart.
             let is_patched = !frame.has_checks() && !frame.has_missing_values;
             let patch = match is_patched && !columns.is_empty() {
-                true => Patch::new(frame.row_type, columns.iter().copied()),
+                true => row_change::patch(frame.row_type, &columns),
                 false => None,
             };
             let Found {
@@ -55,7 +58,7 @@ impl Change {
             } = found;
             let mut made = Change {
                 scan: Scan::of_table(frame.relation, table, &access.search, &arguments, snapshot),
-                change: fdw::Change {
+                change: row_change::Change {
                     target: Target::closed(frame.relation, table),
                     is_delete,
                     quals: compile_conditions(&access.conditions),

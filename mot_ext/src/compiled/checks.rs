@@ -3,7 +3,7 @@
 //! Compiled once with the statement: a relation whose conditions are others makes the form unfit (`Frame::fits` compares them with the
 //! row type). Only whether a row passes is found out here; when one does not, core finds the words.
 use super::plain::{Scope, calls_functions, is_plain};
-use crate::fdw::evaluate;
+use crate::executor::expressions::evaluate;
 use crate::pg::version::is_enforced;
 use pgrx::pg_sys;
 

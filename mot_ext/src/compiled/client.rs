@@ -321,9 +321,11 @@ impl<'a> Client<'a> {
         unsafe {
             match self {
                 Client::Nobody => true,
-                Client::Receiver(receiver) => crate::fdw::project_to(frame.projection, *receiver),
+                Client::Receiver(receiver) => {
+                    crate::executor::expressions::project_to(frame.projection, *receiver)
+                }
                 Client::Wire(wire, formats) => {
-                    let slot = crate::fdw::project(frame.projection);
+                    let slot = crate::executor::expressions::project(frame.projection);
                     wire.send(slot, *formats, frame.per_row());
                     true
                 }

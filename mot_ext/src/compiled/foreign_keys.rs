@@ -7,7 +7,7 @@
 //! `standard_ExecutorFinish` do, unless who runs it does that himself (`EXEC_FLAG_SKIP_TRIGGERS`).
 use super::frame::within;
 use crate::pg::{self, version};
-use crate::relation;
+use crate::transaction::relation;
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -73,7 +73,7 @@ pub struct Queue {
 /// What core's functions ask about a table, made once: it has a copy of the table's triggers.
 #[derive(Clone, Copy)]
 struct Kept {
-    /// `relation::generation` when it was made: a change of the triggers moves that on.
+    /// `transaction::relation::generation` when it was made: a change of the triggers moves that on.
     generation: u64,
     /// All of it lies here.
     memory: pg_sys::MemoryContext,

@@ -7,12 +7,12 @@ use super::checks::Checks;
 use super::foreign_keys::{self, ForeignKeys, Queue};
 use super::opened::Opened;
 use super::shape::Shape;
-use crate::fdw::{Value, row_slot, tuple};
-use crate::pg;
+use crate::executor::expressions::Value;
 use crate::pg::list::{items, list};
-use crate::pg::version;
-use crate::table_am::tid;
-use crate::{relation, storage};
+use crate::pg::{self, version};
+use crate::rows::{row_slot, tid, tuple};
+use crate::storage;
+use crate::transaction::relation;
 use mot_engine::{CommandId, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 

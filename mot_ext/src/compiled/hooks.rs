@@ -11,7 +11,7 @@ use super::cache::{self, Candidate};
 use super::mark;
 use crate::errors;
 use crate::pg::{self, guard, text};
-use crate::settings::{self, CompiledStatements};
+use crate::shared_memory::settings::{self, CompiledStatements};
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
@@ -228,7 +228,7 @@ fn preloaded_after_us() -> Vec<String> {
 unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
     // SAFETY: as core calls it.
     unsafe {
-        crate::horizon::tell();
+        crate::transaction::horizon::tell();
         if let Some(plan) = candidate(query, flags)
             && guard::run(|| cache::start(query, plan, flags))
         {
@@ -241,8 +241,8 @@ unsafe extern "C-unwind" fn start(query: *mut pg_sys::QueryDesc, flags: c_int) {
             None => standard_start(query, flags),
         }
         #[cfg(not(feature = "pg18"))]
-        crate::ddl::tables::on_conflict::started(query, flags);
-        crate::ddl::tables::row_memory::started(query, flags);
+        crate::plan_nodes::on_conflict::started(query, flags);
+        crate::plan_nodes::row_memory::started(query, flags);
         #[cfg(not(feature = "pg18"))]
         crate::table_am::bitmap::reading_ahead::started(query, outer);
     }
@@ -317,8 +317,8 @@ unsafe extern "C-unwind" fn end(query: *mut pg_sys::QueryDesc) {
             return guard::run(|| cache::end(query));
         }
         #[cfg(not(feature = "pg18"))]
-        crate::ddl::tables::on_conflict::ends(query);
-        crate::ddl::tables::row_memory::ends(query);
+        crate::plan_nodes::on_conflict::ends(query);
+        crate::plan_nodes::row_memory::ends(query);
         match HOOKS.previous.get().end {
             Some(next) => next(query),
             None => standard_end(query),

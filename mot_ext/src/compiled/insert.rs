@@ -2,8 +2,10 @@
 use super::client::Client;
 use super::frame::{Frame, copy_list, empty, within};
 use super::upsert::{Outcome, Upsert};
-use crate::fdw::{Inserted, Target, project, tuple};
+use crate::executor::expressions::project;
 use crate::pg::version;
+use crate::rows::tuple;
+use crate::rows::write::{Inserted, Target};
 use crate::table_am::check_row_id;
 use mot_engine::{Slot, TableRef, VersionRef};
 use pgrx::pg_sys;

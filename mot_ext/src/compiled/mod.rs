@@ -17,6 +17,7 @@ mod nodes;
 mod opened;
 mod plain;
 mod rights;
+mod row_change;
 mod select;
 mod shape;
 mod statement;

@@ -2,13 +2,18 @@
 use super::access::Access;
 use super::client::Client;
 use super::frame::{Frame, compile_conditions, compile_values, empty};
-use crate::clock::PgSnapshot;
-use crate::fdw::{Filter, LockOutcome, Scan, Target, Verdict, lock_row, passes, tuple};
+use crate::access::scan::Scan;
+use crate::executor::expressions::passes;
+use crate::executor::filter::{Filter, Verdict};
 use crate::pg::interrupts;
 use crate::pg::list::list;
+use crate::rows::lock_rows::{Outcome as LockOutcome, lock as lock_row};
+use crate::rows::tuple;
+use crate::rows::write::Target;
 use crate::table_am::note_locked;
 use crate::table_am::view::refuse_older_than_copy;
-use crate::wait::{WaitPolicy, tid_of};
+use crate::transaction::clock::PgSnapshot;
+use crate::transaction::wait::{WaitPolicy, tid_of};
 use mot_engine::{LockStrength, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 

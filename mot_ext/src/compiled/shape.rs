@@ -2,9 +2,9 @@
 use super::access::{Access, scan_of};
 use super::conflict::Conflict;
 use super::plain::{Scope, calls_functions, is_plain};
-use crate::executor;
 use crate::pg::list::items;
-use crate::wait::WaitPolicy;
+use crate::plan_nodes::filtered_scan;
+use crate::transaction::wait::WaitPolicy;
 use mot_engine::LockStrength;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
@@ -52,7 +52,7 @@ unsafe fn scan_tag(node: *const pg_sys::Plan) -> pg_sys::NodeTag {
     // SAFETY: a node of a finished plan.
     unsafe {
         match tag(node) {
-            T_CustomScan if executor::scan::is_plan(node) => T_SeqScan,
+            T_CustomScan if filtered_scan::is_plan(node) => T_SeqScan,
             tag => tag,
         }
     }
@@ -216,8 +216,8 @@ unsafe fn select(plan: &pg_sys::PlannedStmt) -> Option<Shape> {
                 return None;
             }
             lock = Some((
-                crate::fdw::lock_strength((*mark).markType)?,
-                crate::fdw::wait_policy((*mark).waitPolicy),
+                crate::rows::lock_rows::strength((*mark).markType)?,
+                crate::rows::lock_rows::policy((*mark).waitPolicy),
             ));
             node = (*node).lefttree;
         } else if !marks.is_empty() {

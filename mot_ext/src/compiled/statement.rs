@@ -15,13 +15,11 @@ use super::rights::Rights;
 use super::select::Select;
 use super::shape::{Shape, Verb};
 use super::upsert::Upsert;
-use crate::clock::PgSnapshot;
-use crate::pg;
-use crate::pg::{executor, version};
-use crate::relation;
+use crate::pg::{self, executor, version};
 use crate::storage;
 use crate::table_am::RowCounts;
-use crate::xact;
+use crate::transaction::clock::PgSnapshot;
+use crate::transaction::{relation, xact};
 use mot_engine::TableRef;
 use pgrx::pg_sys;
 use std::ffi::c_int;
@@ -36,10 +34,10 @@ enum Work {
 pub struct Statement {
     frame: Frame,
     work: Work,
-    /// `relation::generation` of the storage the work knows.
+    /// `transaction::relation::generation` of the storage the work knows.
     storage_generation: u64,
     rights: Rights,
-    /// Where its rows are counted, in the transaction and at the `relation::generation` that stand
+    /// Where its rows are counted, in the transaction and at the `transaction::relation::generation` that stand
     /// before it.
     counts: Option<((u32, u64), RowCounts)>,
     /// Sends rows past core's receiver; `None` if it cannot send such rows.

@@ -3,10 +3,9 @@
 //! The node's slot has the row type of the open relation, which ends with the execution: it gets a
 //! copy. The table, the index and the scan below the node belong to an execution: Start opens the
 //! first two, core begins the scan when the node is first asked for a row, and End gives all back.
-use crate::fdw::tuple;
-use crate::relation::Relation;
-use crate::storage;
-use crate::table_am;
+use crate::rows::tuple;
+use crate::transaction::relation::Relation;
+use crate::{storage, table_am};
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 

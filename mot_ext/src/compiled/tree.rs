@@ -19,8 +19,8 @@ use super::survey::Survey;
 use super::table_scans::TableScan;
 use crate::pg::list::items;
 use crate::pg::{self, version};
-use crate::relation;
 use crate::storage;
+use crate::transaction::relation;
 use pgrx::pg_sys;
 use std::ffi::c_int;
 
@@ -48,7 +48,7 @@ pub struct Tree {
     /// The parameter that changes at each Start.
     changing: i32,
     rights: Rights,
-    /// `relation::generation` of the storage the scans know.
+    /// `transaction::relation::generation` of the storage the scans know.
     storage_generation: u64,
     /// `cache::functions_generation` of its functions' rights.
     pub functions_generation: u64,

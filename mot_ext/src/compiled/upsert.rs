@@ -6,14 +6,17 @@
 //! ExecInsert on a table: 21000 for a row of the same command, 40001 under an older snapshot.
 use super::conflict::{Conflict, ConflictUpdate};
 use super::frame::{Frame, compile_conditions, compile_values};
-use crate::clock::{PgClock, PgSnapshot};
-use crate::fdw::write::{or_raise, refuse_under_old_snapshot};
-use crate::fdw::{self, Patch, Scan, Search, Target};
+use super::row_change;
+use crate::access::scan::Scan;
+use crate::access::search::Search;
+use crate::errors::or_raise;
 use crate::pg::interrupts;
-use crate::relation::Relation;
+use crate::rows::write::{Inserted, Target, refuse_under_old_snapshot};
 use crate::storage;
-use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
-use crate::xact;
+use crate::transaction::clock::{PgClock, PgSnapshot};
+use crate::transaction::relation::Relation;
+use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
+use crate::transaction::xact;
 use mot_engine::key::{KeyBuffer, encode_row};
 use mot_engine::{
     Clock, CommandId, Entered, IndexRef, IndexScan, LockStrength, Locked, Now, Slot, TableRef,
@@ -39,7 +42,7 @@ pub struct Upsert {
 struct Update {
     /// Shows rows.
     scan: Scan,
-    change: fdw::Change,
+    change: row_change::Change,
     /// The lock taken ahead: by the columns that SET names, as core does.
     strength: LockStrength,
 }
@@ -134,10 +137,10 @@ impl Upsert {
                 Entered::Done => {
                     let is_arbiter = |index: IndexRef| index == self.arbiter;
                     match target.insert(body, command, Some(&is_arbiter)) {
-                        fdw::Inserted::Done(row, version) => {
+                        Inserted::Done(row, version) => {
                             return Outcome::Inserted(row, version);
                         }
-                        fdw::Inserted::Duplicate => continue,
+                        Inserted::Duplicate => continue,
                     }
                 }
             }
@@ -200,13 +203,13 @@ impl Update {
         let (columns, values): (Vec<i16>, Vec<_>) = update.assigned.iter().copied().unzip();
         // SAFETY: expressions of a finished plan; the current context is the statement's.
         unsafe {
-            fdw::check_columns(frame.row_type, &columns, &values);
+            row_change::check_columns(frame.row_type, &columns, &values);
             let is_patched = !frame.has_checks() && !frame.has_missing_values;
             let patch = match is_patched && !columns.is_empty() {
-                true => Patch::new(frame.row_type, columns.iter().copied()),
+                true => row_change::patch(frame.row_type, &columns),
                 false => None,
             };
-            let change = fdw::Change {
+            let change = row_change::Change {
                 target: Target::closed(frame.relation, table),
                 is_delete: false,
                 quals: compile_conditions(&update.conditions),
@@ -306,7 +309,7 @@ unsafe fn only_unique_index(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
 
 /// The row lock ahead of the update, as `ExecUpdateLockMode` has it: if SET names a column of a
 /// key, nobody may hold on to that.
-fn strength(relation: pg_sys::Oid, change: &fdw::Change) -> LockStrength {
+fn strength(relation: pg_sys::Oid, change: &row_change::Change) -> LockStrength {
     // SAFETY: a locked table; the set of columns is a copy of ours.
     unsafe {
         Relation::closed(relation).with(|table| {

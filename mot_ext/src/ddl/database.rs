@@ -12,7 +12,7 @@
 //! still commit a CREATE, DROP or TRUNCATE. So
 //!
 //! 1. in the hook nothing is looked at: the database is noted (`dropped`), and this process gets ready to write;
-//! 2. at PRE_COMMIT (`drop_noted`) core has removed the files: nobody is in the database, no prepared transaction, and nobody can come in, since core
+//! 2. at PRE_COMMIT (`transaction::dropped_database`) core has removed the files: nobody is in the database, no prepared transaction, and nobody can come in, since core
 //!    keeps its AccessExclusiveLock on it to the end of the transaction. The storages that are there now are all there will ever be, and stand still
 //!    without relation locks. They are dropped and logged like any others, ahead of the commit record that deletes the row of `pg_database`: they go
 //!    together or not at all, also on a standby and after a crash in between;
@@ -21,38 +21,30 @@
 //! An error at 2 (no memory, a full disk) leaves what core's own errors behind the removal of the files leave: a row without files, which core marks
 //! as invalid. It can only be dropped again, and so come the storages here again.
 //!
-//! **A drop where the library is not preloaded** calls nobody: `workers::orphans` finds what is left at the next start with it.
+//! **A drop where the library is not preloaded** calls nobody: `reclaim::orphans` finds what is left at the next start with it.
 //!
 //! ALTER DATABASE ... RENAME and SET TABLESPACE change neither the oid nor anything that storages know.
-use super::refuse;
-use crate::clock::PgClock;
-use crate::{errors, session, xact};
-use mot_engine::{RelationKey, TableRef};
+use crate::errors::{self, refuse};
+use crate::transaction::{dropped_database, session, xact};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 
 struct Name(RefCell<Option<CString>>);
-struct Database(Cell<pg_sys::Oid>);
 
 // SAFETY: PostgreSQL's processes run this code on one thread.
 unsafe impl Sync for Name {}
-// SAFETY: as above.
-unsafe impl Sync for Database {}
 
 /// The name of the database that the running CREATE DATABASE copies.
 static TEMPLATE: Name = Name(RefCell::new(None));
-/// The database that the running DROP DATABASE drops.
-static DROPPED: Database = Database(Cell::new(pg_sys::InvalidOid));
 
 /// CREATE DATABASE is about to run: notes what it copies.
 pub unsafe fn create(node: *mut pg_sys::CreatedbStmt) {
     // SAFETY: a live node of this type; its options are DefElem nodes.
     unsafe {
         let mut name: &CStr = c"template1";
-        for option in super::nodes::items::<pg_sys::DefElem>((*node).options) {
+        for option in crate::pg::nodes::items::<pg_sys::DefElem>((*node).options) {
             let is_template = CStr::from_ptr((*option).defname) == c"template";
             if is_template && !(*option).arg.is_null() {
                 name = CStr::from_ptr(pg_sys::defGetString(option));
@@ -73,7 +65,7 @@ pub fn created() {
     }
     // SAFETY: a catalog look-up. Core has looked the name up and locked what it found, so it has not changed hands since.
     let template = unsafe { pg_sys::get_database_oid(name.as_ptr(), true) };
-    if !storages(template).is_empty() {
+    if !dropped_database::storages(template).is_empty() {
         refuse::raise(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             "a database with memory-optimized tables cannot be copied",
@@ -89,52 +81,11 @@ pub fn dropped(database: pg_sys::Oid) {
     session::session();
     xact::current();
     xact::write_xid();
-    if storages(database)
+    if dropped_database::storages(database)
         .iter()
         .any(|storage| storage.key().is_foreign_table())
     {
         errors::table_of_earlier_build();
     }
-    DROPPED.0.set(database);
-}
-
-/// At PRE_COMMIT, before changes are logged: drops every storage of the database that this transaction drops.
-pub fn drop_noted() {
-    let database = DROPPED.0.replace(pg_sys::InvalidOid);
-    if database == pg_sys::InvalidOid {
-        return;
-    }
-    drop_storages(database);
-}
-
-/// Drops every storage of a database that nobody can be connected to; answers how many there were.
-pub fn drop_storages(database: pg_sys::Oid) -> usize {
-    let storages = storages(database);
-    for storage in &storages {
-        let xid = xact::write_xid();
-        let dropped = xact::current().drop_table(session::session(), *storage, xid);
-        if let Err(error) = dropped {
-            errors::raise(error);
-        }
-    }
-    storages.len()
-}
-
-/// The transaction has aborted. Calls nothing.
-pub fn forget_dropped() {
-    DROPPED.0.set(pg_sys::InvalidOid);
-}
-
-/// The storages that a database has, seen from this transaction.
-fn storages(database: pg_sys::Oid) -> Vec<TableRef> {
-    let session = session::session();
-    let keys: HashSet<RelationKey> = session
-        .tables()
-        .iter()
-        .map(|walk| walk.table().key())
-        .filter(|key| key.database == database.to_u32())
-        .collect();
-    keys.into_iter()
-        .filter_map(|key| session.find_table(key, &PgClock))
-        .collect()
+    dropped_database::note(database);
 }

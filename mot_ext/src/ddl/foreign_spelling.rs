@@ -8,8 +8,8 @@
 //! README.md lists the statements and what becomes of them.
 //! Whatever else knows no such word needs nothing: a table of ours is a table.
 use super::utility::{Next, Statement, refuse_read_only};
-use super::{earlier_build, identity, inheritance, nodes};
-use crate::pg::version;
+use super::{earlier_build, identity};
+use crate::pg::{inheritance, nodes, version};
 use crate::{errors, storage};
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::pg_sys::{self, Node, ObjectType::*};

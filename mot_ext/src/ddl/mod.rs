@@ -10,37 +10,27 @@
 //! | `publications` | no publication names a memory-optimized table |
 //! | `database` | CREATE DATABASE and DROP DATABASE |
 //! | `preload` | refuses DDL where the library is not preloaded |
-//! | `definition`, `index_build` | catalog rows to engine definitions; what a build tells |
-//! | `check` | `mot.check`, sizes, storages |
 //! | `latest` | queries under the latest snapshot, as core reads catalogs |
 //! | `search_path` | whose operators the text of our own statements means |
-//! | `identity`, `nodes`, `inheritance`, `refuse` | names; parse trees; errors |
+//! | `identity`, `inheritance` | what names mean; whose columns a statement changes |
 //!
 //! The hooks are installed only when the library is preloaded; without it the handlers answer (so `\d` and pg_dump work), tables cannot
 //! be used, and an event trigger of the extension refuses DDL.
 // PostgreSQL names its enum values in its own way; they appear as patterns throughout.
 #![allow(non_upper_case_globals)]
 
-mod check;
-pub mod database;
-mod definition;
+mod database;
 mod earlier_build;
 mod foreign_spelling;
 mod identity;
-mod index_build;
 mod inheritance;
 mod latest;
-mod nodes;
 mod object_access;
 mod preload;
 mod publications;
-mod refuse;
 mod search_path;
-pub mod tables;
+mod tables;
 mod utility;
-
-pub use definition::index_definition;
-pub use index_build::{duplicated, keep_from_older};
 
 /// Installs the hooks; a line of `_PG_init`.
 pub fn init() {

@@ -10,11 +10,10 @@
 //!   earlier transaction of the session did.
 //!
 //! Single-user mode fires no event triggers. DROP DATABASE never does: the storages of its tables stay until `mot` is preloaded again and
-//! finds them (`workers::orphans`).
-use super::{earlier_build, identity, nodes};
-use crate::errors;
-use crate::pg::version;
-use crate::{shmem, storage};
+//! finds them (`reclaim::orphans`).
+use super::{earlier_build, identity};
+use crate::pg::{nodes, version};
+use crate::{errors, shared_memory, storage};
 use pgrx::pg_sys::AlterTableType::{AT_AttachPartition, AT_DetachPartition};
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::pg_sys::{self, ObjectAccessType::*};
@@ -30,7 +29,7 @@ CREATE EVENT TRIGGER mot_require_preload ON ddl_command_start EXECUTE FUNCTION m
 ALTER EVENT TRIGGER mot_require_preload ENABLE ALWAYS;
 ")]
 fn require_preload(fcinfo: pg_sys::FunctionCallInfo) {
-    if shmem::engine().is_some() {
+    if shared_memory::engine().is_some() {
         return;
     }
     // SAFETY: core's call information; an event trigger is called with its data as context.

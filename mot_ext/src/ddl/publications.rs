@@ -1,7 +1,7 @@
 //! Publications: changes of memory-optimized tables are not decoded, so none may name such a table.
-use super::refuse::unsupported;
-use super::{identity, inheritance, latest, nodes};
-use crate::pg::{report, version};
+use super::{identity, latest};
+use crate::errors::refuse::unsupported;
+use crate::pg::{inheritance, nodes, report, version};
 use crate::storage;
 use pgrx::pg_sys;
 

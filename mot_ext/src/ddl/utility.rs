@@ -6,9 +6,9 @@
 //! - The hook function itself is a plain frame (nothing to drop), since such an error jumps over it. Everything that looks
 //!   closer runs inside `handle`, guarded by [`crate::pg::guard`]; there each PostgreSQL function is called through its guard.
 //! - A plan may be cached (`readOnlyTree`), and a handler rewrites what it is given: handlers always work on a copy.
-use super::{database, foreign_spelling, nodes, publications, tables};
+use super::{database, foreign_spelling, publications, tables};
 use crate::compiled;
-use crate::pg::guard;
+use crate::pg::{guard, nodes};
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::{is_a, pg_sys};
 use std::cell::Cell;

@@ -102,3 +102,11 @@ pub fn raise(error: EngineError) -> ! {
         }
     }
 }
+
+/// The value, or the engine's error as the SQL error it is.
+pub fn or_raise<T>(result: Result<T, EngineError>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => raise(error),
+    }
+}

@@ -25,22 +25,11 @@ pub fn hint_for_failed_load() -> &'static str {
 }
 
 fn is_of_another_cluster() -> bool {
-    let control = crate::shmem::control();
+    let control = crate::shared_memory::control();
     control.is_of_another_cluster.load(Ordering::Relaxed)
 }
 
 const HINT_ANOTHER_CLUSTER: &str = "Nothing is lost or overwritten. If this very server got a new system identifier (from pg_createsubscriber, for instance), set mot.adopt_system_identifier to the one in the file and restart it, once. If the directory \"mot\" of the data directory came from another server, put the right one back.";
-
-/// Stops the start of the server: no memory for the arena.
-pub fn no_region(why: &str) -> ! {
-    raise_report!(
-        PgLogLevel::FATAL,
-        ERRCODE_OUT_OF_MEMORY,
-        format!("memory for memory-optimized tables could not be had: {why}"),
-        "",
-        "Lower mot.max_memory, set mot.huge_pages = off, or take mot out of shared_preload_libraries if it has no tables."
-    )
-}
 
 /// Stops the start of the server: the directory of the checkpoints lies elsewhere.
 pub fn directory_is_link(directory: &str) -> ! {

@@ -124,7 +124,7 @@ pub fn report_passed_by(count: usize, redo: mot_engine::Lsn) {
         ),
         &format!(
             "A copy of a running server may have them so, and nothing is lost: the older one is complete, and everything from {} on is replayed.",
-            crate::wal::reader::show_lsn(redo)
+            crate::pg::text::show_lsn(redo)
         ),
     );
 }
@@ -162,7 +162,7 @@ pub fn report_replay_waits(lsn: &str, full: ArenaFull, has_readers: bool) {
         PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
         format!(
             "replay of memory-optimized tables waits at {lsn}: mot.max_memory = {} MB is used up",
-            crate::settings::MAX_MEMORY_MIB.get()
+            crate::shared_memory::settings::MAX_MEMORY_MIB.get()
         ),
         pgrx::function_name!(),
     )

@@ -3,4 +3,3 @@
 pub mod aggregate;
 pub mod expressions;
 pub mod filter;
-pub mod scan;

@@ -3,8 +3,8 @@
 //! btree's estimate, without its pages: an index has none, and neither has its table while a query
 //! is planned (`planner::costs`). Instead of a page of the table, each entry pays for the way to
 //! its row.
+use super::short_range;
 use crate::pg::btree;
-use crate::planner::short_range;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 

@@ -4,8 +4,10 @@
 //! column a range. Core evaluates the rest, and whatever the range does not hold exactly, over the row
 //! (`xs_recheck`).
 use super::rows;
-use crate::fdw::bounds::Bounds;
-use crate::fdw::{Key, Test, Value};
+use crate::access::bounds::Bounds;
+use crate::access::conditions::Test;
+use crate::access::search::Key;
+use crate::executor::expressions::Value;
 use crate::keys;
 use mot_engine::key::IndexDefinition;
 use pgrx::pg_sys;

@@ -5,7 +5,7 @@
 //! other in the index, in one direction, give one end of a range. NULL decides by what is before
 //! it, so core evaluates the comparison over each row of the range.
 use super::keys::{Condition, comparison, has, is_of};
-use crate::fdw::Test;
+use crate::access::conditions::Test;
 use mot_engine::key::IndexDefinition;
 use pgrx::pg_sys;
 

@@ -4,16 +4,16 @@
 //! serves both. A scan can turn round (cursors): it begins anew in the other direction, and passes
 //! over what lies before the row at which it turned.
 use super::keys::{self, Sought};
-use crate::clock::{PgClock, PgSnapshot};
-use crate::fdw::serializable::Reading;
-use crate::fdw::write::or_raise;
-use crate::pg;
+use crate::errors::or_raise;
 use crate::pg::version::index_am as version;
+use crate::rows::tid;
+use crate::serializable::Reading;
 use crate::table_am::fetch::{Handed, HandedCopy, IndexFetch};
 use crate::table_am::slot::Shown;
 use crate::table_am::view::View;
-use crate::table_am::{self, tid};
-use crate::{relation, session, storage};
+use crate::transaction::clock::{PgClock, PgSnapshot};
+use crate::transaction::{relation, session};
+use crate::{pg, storage, table_am};
 use mot_engine::{
     Direction, IndexRef, IndexScan, KeyRange, Now, Session, Slot, TableRef, VersionRef,
 };

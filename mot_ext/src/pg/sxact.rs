@@ -1,5 +1,5 @@
 //! The server's record of a SERIALIZABLE transaction (SERIALIZABLEXACT of `storage/predicate_internals.h`, as 15 to 18 have it), as far as
-//! `fdw/commit_order.rs` needs it.
+//! `serializable/commit_order.rs` needs it.
 //!
 //! It lies in shared memory and is read and written under SerializableXactHashLock, as predicate.c does. The layout is not in the bindings;
 //! [`is_known`] compares what can be compared before it is relied upon.

@@ -103,3 +103,8 @@ fn stand_in(byte: u8) -> char {
 fn is_stand_in(character: char) -> bool {
     character as u32 >= STAND_INS + 0x80
 }
+
+/// An LSN as PostgreSQL prints it.
+pub fn show_lsn(lsn: mot_engine::Lsn) -> String {
+    format!("{:X}/{:X}", lsn.0 >> 32, lsn.0 as u32)
+}

@@ -1,11 +1,11 @@
 //! When aggregates inside the scan are offered to the planner, and what they cost.
 use crate::executor::aggregate::{
-    Call, KEYS_MAX, Key, TIMES_FITTING, bytes_of_group, memory_limit,
+    KEYS_MAX, TIMES_FITTING, bytes_of_group, call, key, memory_limit,
 };
 use crate::executor::filter::Compiler;
 use crate::pg::list::{items, list};
 use crate::pg::version;
-use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
+use crate::shared_memory::settings::{COMPILED_STATEMENTS, CompiledStatements};
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::T_Aggref;
 use std::ffi::c_void;
@@ -133,14 +133,12 @@ pub unsafe fn targets(
         let mut compiler = Compiler::new((*input).relid, (*relation).rd_att);
         let are_keys_ours = keys
             .into_iter()
-            .all(|(expression, equality)| Key::new(&mut compiler, expression, equality).is_some());
+            .all(|(expression, equality)| key(&mut compiler, expression, equality).is_some());
         let found = items::<pg_sys::TargetEntry>(targets);
         let are_ours = found.iter().all(|target| {
             let expression = (**target).expr;
             match (*expression.cast::<pg_sys::Node>()).type_ {
-                T_Aggref => {
-                    Call::new(&mut compiler, &*expression.cast::<pg_sys::Aggref>()).is_some()
-                }
+                T_Aggref => call(&mut compiler, &*expression.cast::<pg_sys::Aggref>()).is_some(),
                 _ => !pg_sys::tlist_member(expression, key_targets).is_null(),
             }
         });

@@ -1,4 +1,4 @@
-//! Aggregates inside a scan of all rows (`executor/aggregate/custom.rs`), beside core's Agg over
+//! Aggregates inside a scan of all rows (`plan_nodes/aggregated_scan.rs`), beside core's Agg over
 //! such a scan.
 //!
 //! Offered for all rows of a table, or those that conditions let pass of which the filter can do
@@ -7,11 +7,11 @@
 use super::aggregate::{cost, groups, is_of_whole_table, targets};
 use super::filtered_scan::{self, Filtering};
 use super::workers;
-use crate::executor::aggregate::custom::{METHODS, NAME};
 use crate::pg::guard::guarded;
 use crate::pg::list::{cells, list};
 use crate::pg::local::ProcessLocal;
 use crate::pg::version;
+use crate::plan_nodes::aggregated_scan::{METHODS, NAME};
 use crate::storage;
 use pgrx::pg_sys;
 use pgrx::prelude::*;

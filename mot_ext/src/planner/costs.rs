@@ -17,9 +17,9 @@
 //! It also reads by keys, and a SERIALIZABLE transaction then locks what it reads and not the
 //! table.
 use crate::pg::list::cells;
+use crate::rows::tid;
 use crate::storage;
 use crate::table_am::relation::rows_at_least;
-use crate::table_am::tid;
 use pgrx::pg_sys;
 
 /// Whether an expression names a relation's `ctid`.

@@ -1,4 +1,4 @@
-//! Scans of all rows whose conditions are evaluated where the rows lie (`executor/scan.rs`), beside
+//! Scans of all rows whose conditions are evaluated where the rows lie (`plan_nodes/filtered_scan.rs`), beside
 //! core's SeqScan.
 //!
 //! Both cost for pages what core says. A row that the filter drops is never put into a slot and
@@ -8,12 +8,12 @@
 use super::costs::names_place;
 use super::workers;
 use crate::executor::filter::Compiler;
-use crate::executor::scan::METHODS;
 use crate::pg::guard::guarded;
 use crate::pg::list::{cells, list, list_of};
 use crate::pg::local::ProcessLocal;
 use crate::pg::version::{self, Cost};
-use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
+use crate::plan_nodes::filtered_scan::METHODS;
+use crate::shared_memory::settings::{COMPILED_STATEMENTS, CompiledStatements};
 use crate::storage;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -28,7 +28,7 @@ const FILTERED: f64 = 0.25;
 const CHEAP_LEAKPROOF: f64 = 10.0;
 static PATHS: LazyLock<ProcessLocal<pg_sys::CustomPathMethods>> = LazyLock::new(|| {
     ProcessLocal(pg_sys::CustomPathMethods {
-        CustomName: crate::executor::scan::NAME.as_ptr(),
+        CustomName: crate::plan_nodes::filtered_scan::NAME.as_ptr(),
         PlanCustomPath: Some(guarded!(plan(root, rel, path, targets, clauses, plans))),
         ReparameterizeCustomPathByChild: None,
     })

@@ -2,15 +2,16 @@
 //! the executor.
 //!
 //! Costs are core's, in its unit and by its settings. Core's own SeqScan is always there, too.
-pub mod aggregate;
+mod aggregate;
 mod aggregated_scan;
-pub mod costs;
+mod costs;
 mod filtered_scan;
-pub mod short_range;
+mod index_order;
+mod unique_proof;
 mod workers;
 
 use crate::pg::local::ProcessLocal;
-use crate::{ddl, executor};
+use crate::plan_nodes;
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -31,8 +32,8 @@ static PREVIOUS: ProcessLocal<Previous> = ProcessLocal(Previous {
 pub fn init() {
     // SAFETY: single-threaded at load time; the methods live as long as the process.
     unsafe {
-        pg_sys::RegisterCustomScanMethods(&raw const executor::scan::METHODS.0);
-        pg_sys::RegisterCustomScanMethods(&raw const executor::aggregate::custom::METHODS.0);
+        pg_sys::RegisterCustomScanMethods(&raw const plan_nodes::filtered_scan::METHODS.0);
+        pg_sys::RegisterCustomScanMethods(&raw const plan_nodes::aggregated_scan::METHODS.0);
         PREVIOUS.0.tables.set(pg_sys::get_relation_info_hook);
         pg_sys::get_relation_info_hook = Some(get_relation_info);
         PREVIOUS.0.scans.set(pg_sys::set_rel_pathlist_hook);
@@ -56,7 +57,7 @@ unsafe extern "C-unwind" fn get_relation_info(
         if let Some(previous) = PREVIOUS.0.tables.get() {
             previous(root, relation, has_children, rel);
         }
-        ddl::tables::index_order::describe(root, relation, rel);
+        index_order::describe(root, relation, rel);
     }
 }
 

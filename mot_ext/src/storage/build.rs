@@ -1,12 +1,13 @@
 //! Building an index's storage from its table's rows, with writers locked out or beside them
 //! (index_am/README.md).
+use super::build_report::{duplicated, keep_from_older, tuple_of};
+use super::definition::index_definition;
 use super::missing::missing_values;
-use super::{file_of, find, or_raise, table};
-use crate::clock::{PgClock, narrow};
-use crate::ddl::{duplicated, index_definition, keep_from_older};
-use crate::fdw::{duplicate, tuple};
+use super::{duplicate, file_of, find, table};
+use crate::errors::{self, or_raise};
 use crate::pg::{self, interrupts};
-use crate::{errors, session, xact};
+use crate::transaction::clock::{PgClock, narrow};
+use crate::transaction::{session, xact};
 use mot_engine::key::IndexDefinition;
 use mot_engine::pause::{Point, reach};
 use mot_engine::{Build, IndexRef, Newest, Slot, TableRef, Xid};
@@ -229,8 +230,7 @@ unsafe fn violated(
     unsafe {
         match session::session().newest(&PgClock, storage, slot) {
             Newest::Live(version) => {
-                let mut row = tuple::empty();
-                tuple::point(&mut row, slot, version, (*heap).rd_id);
+                let mut row = tuple_of(version, (*heap).rd_id);
                 duplicate::raise(heap, (*index).rd_id.to_u32(), &raw mut row)
             }
             _ => duplicated(heap, index, storage, slot),

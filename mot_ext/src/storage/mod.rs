@@ -17,6 +17,9 @@
 //! - All of it goes through the transaction: undone by rollback, also to a savepoint, logged at
 //!   commit.
 mod build;
+mod build_report;
+pub mod definition;
+pub mod duplicate;
 mod missing;
 
 pub use build::{
@@ -24,13 +27,13 @@ pub use build::{
     rebuild_reused_index, validate_index,
 };
 
-use crate::clock::PgClock;
+use crate::errors::{self, or_raise};
 use crate::pg::version::table_am as version;
-use crate::relation;
-use crate::table_am;
-use crate::{errors, session, xact};
+use crate::transaction::clock::PgClock;
+use crate::transaction::{relation, session, xact};
 use mot_engine::{FileKey, IndexRef, RelationKey, TableRef};
 use pgrx::pg_sys;
+use std::cell::Cell;
 use std::ffi::CStr;
 
 /// Name of the table access method.
@@ -50,10 +53,22 @@ pub fn index_method() -> pg_sys::Oid {
     unsafe { pg_sys::get_index_am_oid(INDEX_METHOD.as_ptr(), true) }
 }
 
+struct Routine(Cell<*const pg_sys::TableAmRoutine>);
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for Routine {}
+/// The access method's functions, once this process has asked for them.
+static ROUTINE: Routine = Routine(Cell::new(std::ptr::null()));
+
+/// Names the access method's functions. Its handler calls this, and gives them to core, which knows
+/// an open table of the access method by nothing else.
+pub fn note_routine(routine: *const pg_sys::TableAmRoutine) {
+    ROUTINE.0.set(routine);
+}
+
 /// Whether an open relation is a table of the access method.
 pub fn is_table(relation: pg_sys::Relation) -> bool {
     // SAFETY: the caller's relation is open.
-    unsafe { table_am::is_routine((*relation).rd_tableam) }
+    std::ptr::eq(unsafe { (*relation).rd_tableam }, ROUTINE.0.get())
 }
 
 /// Whether an open index is of the access method.
@@ -207,7 +222,7 @@ pub fn drop_table(relation: pg_sys::Oid) {
         let storage = find(opened);
         pg_sys::relation_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
         if let Some(storage) = storage {
-            crate::fdw::check_readers_of_all(relation);
+            crate::serializable::emptied(relation);
             drop_storage(storage);
         }
     }
@@ -286,8 +301,4 @@ fn with_index_and_table<T>(
 pub fn name_of(relation: pg_sys::Relation) -> String {
     // SAFETY: an open relation's name is a NUL-terminated array.
     unsafe { crate::pg::text::from_c((*(*relation).rd_rel).relname.data.as_ptr()) }
-}
-
-fn or_raise<T>(result: Result<T, mot_engine::EngineError>) -> T {
-    result.unwrap_or_else(|error| errors::raise(error))
 }

@@ -19,7 +19,8 @@ use pgrx::pg_sys;
 pub const ROWS_PER_PAGE: u64 = 256;
 const _: () = assert!(ROWS_PER_PAGE <= 291);
 /// All row ids have a page.
-const _: () = assert!(super::tid::ROWS_MAX / ROWS_PER_PAGE < pg_sys::InvalidBlockNumber as u64);
+const _: () =
+    assert!(crate::rows::tid::ROWS_MAX / ROWS_PER_PAGE < pg_sys::InvalidBlockNumber as u64);
 
 /// A row's id in a bitmap.
 pub fn id_in_bitmap(row: Slot) -> pg_sys::ItemPointerData {

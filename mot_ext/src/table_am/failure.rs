@@ -1,9 +1,9 @@
 //! Answers of heapam's kind: what stands in a change's way (`TM_Result`), and what core is told of
 //! it.
-use super::tid;
-use crate::clock::{PgClock, narrow};
-use crate::fdw::write::Target;
-use crate::stats;
+use crate::rows::tid;
+use crate::rows::write::Target;
+use crate::transaction::clock::{PgClock, narrow};
+use crate::transaction::session;
 use mot_engine::{CommandId, Newest, Slot, VersionRef, Xid};
 use pgrx::pg_sys::{self, TM_Result::*};
 
@@ -58,7 +58,7 @@ pub fn unnamed(target: &Target, row: Slot, asking: CommandId) -> Refusal {
 
 /// A statement met a row that others had changed after its snapshot.
 pub fn count_changed_meanwhile() {
-    stats::count_conflict(|conflicts| &conflicts.rows_changed_meanwhile);
+    session::count_conflict(|conflicts| &conflicts.rows_changed_meanwhile);
 }
 
 /// Tells core of a refusal about the row whose version was asked for by its tuple id.

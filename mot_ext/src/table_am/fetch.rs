@@ -1,10 +1,11 @@
 //! One row by its tuple id: for index scans, TID scans, triggers, RETURNING and re-evaluation.
 use super::resolve;
 use super::slot::{self, Shown};
-use super::tid;
 use super::view::{Keeping, View};
-use crate::clock::{PgClock, PgSnapshot, narrow};
-use crate::{session, storage};
+use crate::rows::tid;
+use crate::storage;
+use crate::transaction::clock::{PgClock, PgSnapshot, narrow};
+use crate::transaction::session;
 use mot_engine::{Now, Slot, TableRef, VersionRef, Xid};
 use pgrx::pg_sys::{self, SnapshotType::*};
 

@@ -6,10 +6,9 @@ use super::{
     bitmap, fetch, insert, lock, parallel, relation, rewrite, sample, scan, slot, speculative,
     update,
 };
-use crate::errors;
 use crate::pg::guard::guarded;
 use crate::pg::version::table_am as version;
-use crate::storage;
+use crate::{errors, storage};
 use pgrx::prelude::*;
 use pgrx::{Internal, pg_sys};
 use std::sync::LazyLock;
@@ -24,11 +23,6 @@ unsafe impl Send for Routine {}
 
 static ROUTINE: LazyLock<Routine> = LazyLock::new(|| Routine(routine()));
 
-/// Whether a relation's routine is ours.
-pub fn is_routine(routine: *const pg_sys::TableAmRoutine) -> bool {
-    std::ptr::eq(routine, &raw const ROUTINE.0)
-}
-
 #[pg_extern(sql = "
 CREATE FUNCTION mot.table_handler(internal) RETURNS table_am_handler
   STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
@@ -36,6 +30,7 @@ COMMENT ON FUNCTION mot.table_handler(internal) IS 'describes the access method 
 ")]
 fn table_handler(_call: pg_sys::FunctionCallInfo) -> Internal {
     let routine = &raw const ROUTINE.0;
+    storage::note_routine(routine);
     Internal::from(Some(pg_sys::Datum::from(routine.cast_mut())))
 }
 

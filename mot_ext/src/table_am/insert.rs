@@ -1,8 +1,8 @@
 //! New rows. All keys are entered before the callback returns, and a duplicate is its error.
 use super::slot::{self, Shown};
 use super::{statistics, target};
-use crate::fdw::write::Inserted;
 use crate::pg::interrupts;
+use crate::rows::write::Inserted;
 use pgrx::pg_sys;
 use std::ffi::c_int;
 

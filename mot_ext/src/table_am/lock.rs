@@ -1,14 +1,14 @@
 //! Row locks, as heapam_tuple_lock gives them: of the version asked for, or of the row's last one.
 use super::failure::{self, Refusal, by_own_command, is_too_young};
 use super::slot::{self, Shown};
-use super::{resolve, target, tid};
-use crate::clock::{PgClock, narrow};
-use crate::errors;
-use crate::fdw::lock_rows::policy;
-use crate::fdw::write::{Skipped, Target};
-use crate::pg;
-use crate::test_switch::{self, Step};
-use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
+use super::{resolve, target};
+use crate::rows::lock_rows::policy;
+use crate::rows::tid;
+use crate::rows::write::{Skipped, Target};
+use crate::shared_memory::test_switch::{self, Step};
+use crate::transaction::clock::{PgClock, narrow};
+use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
+use crate::{errors, pg};
 use mot_engine::pause::{Point, reach};
 use mot_engine::{CommandId, LockStrength, Locked, Slot, TableRef, VersionRef, Xid};
 use pgrx::pg_sys::{self, TM_Result::TM_Ok};

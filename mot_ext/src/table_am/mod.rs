@@ -1,8 +1,7 @@
 //! The table access method `mot`: README.md.
 //!
-//! Owns: tuple ids, what core sees of rows, heapam's answers to changes. May be called by core and
-//! `index_am`; calls `storage`, and of `fdw` what both kinds of table share (`write`,
-//! `serializable`, `tuple`, `row_slot`).
+//! Owns: what core sees of rows, heapam's answers to changes. May be called by core and the rooms
+//! above; calls `storage`, `rows`, `serializable` and `transaction`.
 pub mod bitmap;
 mod failure;
 pub mod fetch;
@@ -19,13 +18,11 @@ pub mod slot;
 pub mod speculative;
 mod statistics;
 mod target;
-pub mod tid;
+pub mod transient;
 mod unfinished;
 mod update;
-pub mod upon;
 pub mod view;
 
-pub use handler::is_routine;
 pub use lock::note_locked;
 pub use relation::BecomesHeap;
 pub use scan::end as end_scan;

@@ -1,8 +1,7 @@
 //! Scans of all rows that parallel workers share: the engine's counter lies behind core's
 //! descriptor.
-use crate::fdw::serializable;
 use crate::pg::version::table_am as version;
-use crate::storage;
+use crate::{serializable, storage};
 use mot_engine::SharedRowScan;
 use mot_engine::pause::{Point, reach};
 use pgrx::pg_sys;

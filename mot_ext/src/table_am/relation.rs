@@ -1,12 +1,9 @@
 //! A table as a whole: its files, its size, what VACUUM does.
-use super::statistics;
-use crate::clock::PgClock;
-use crate::clock::narrow;
-use crate::ddl::tables;
-use crate::horizon;
-use crate::pg;
+use super::{statistics, transient};
 use crate::pg::version::table_am as version;
-use crate::{errors, session, storage, xact};
+use crate::transaction::clock::{PgClock, narrow};
+use crate::transaction::{horizon, session, xact};
+use crate::{errors, pg, storage};
 use mot_engine::{FileKey, Slot, TableRef};
 use pgrx::pg_sys;
 use std::cell::Cell;
@@ -45,7 +42,7 @@ pub unsafe fn set_new_file(
         if pg_sys::IsBinaryUpgrade {
             errors::binary_upgrade();
         }
-        if tables::make_transient(relation) {
+        if transient::make_transient(relation) {
             let (xid, multixact) = (frozen_below, multixacts_from);
             version::set_new_heap_file(relation, file, persistence, xid, multixact);
             return;
@@ -82,8 +79,8 @@ pub unsafe fn empty(relation: pg_sys::Relation) {
         let xid = xact::write_xid();
         let session = session::session();
         let emptied = xact::current().truncate_table(session, &PgClock, storage, xid);
-        crate::fdw::write::or_raise(emptied);
-        crate::relation::forget((*relation).rd_id);
+        crate::errors::or_raise(emptied);
+        crate::transaction::relation::forget((*relation).rd_id);
         pg_sys::CacheInvalidateRelcache(relation);
     }
 }

@@ -1,7 +1,8 @@
 //! Which version a tuple id names to who asks (README, "Tuple ids").
-use super::tid::{self, Name, State};
-use crate::clock::{PgClock, PgSnapshot};
-use crate::{errors, pg, session, storage, xact};
+use crate::rows::tid::{self, Name, State};
+use crate::transaction::clock::{PgClock, PgSnapshot};
+use crate::transaction::{session, xact};
+use crate::{errors, pg, storage};
 use mot_engine::{Slot, StateAt, TableRef, VersionRef};
 use pgrx::pg_sys::{self, SnapshotType::SNAPSHOT_MVCC};
 

@@ -4,14 +4,13 @@
 //! The engine copies rows with their makers (`mot_engine/src/transaction/copy.rs` is the protocol).
 //! Here is what it cannot know: in which order, and what the catalogs say of columns.
 use super::relation::size_bytes;
-use super::tid;
-use crate::clock::{PgClock, widen};
-use crate::fdw::tuple;
-use crate::fdw::write::or_raise;
-use crate::pg::interrupts;
-use crate::pg::predicate;
+use crate::errors::or_raise;
 use crate::pg::version::{self, index_am, table_am};
-use crate::{pg, session, storage, xact};
+use crate::pg::{self, interrupts, predicate};
+use crate::rows::{tid, tuple};
+use crate::storage;
+use crate::transaction::clock::{PgClock, widen};
+use crate::transaction::{session, xact};
 use mot_engine::transaction::{Form, TableCopy, Which};
 use mot_engine::{EngineError, FileKey, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;

@@ -1,8 +1,8 @@
 //! TABLESAMPLE and ANALYZE: a table as blocks of as many row ids each.
 use super::scan::{self, Scan};
 use super::view::View;
-use crate::clock::PgClock;
 use crate::pg::interrupts;
+use crate::transaction::clock::PgClock;
 use mot_engine::{Now, RowScan, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 

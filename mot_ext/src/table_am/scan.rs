@@ -7,13 +7,13 @@ mod groups;
 
 use super::bitmap::Rest;
 use super::slot::{self, Shown};
-use super::tid;
 use super::unfinished::{self, UnfinishedRows};
 use super::view::{Keeping, View};
-use crate::clock::PgClock;
-use crate::fdw::tuple;
 use crate::pg::{self, guard};
-use crate::{session, storage, xact};
+use crate::rows::{tid, tuple};
+use crate::storage;
+use crate::transaction::clock::PgClock;
+use crate::transaction::{session, xact};
 use mot_engine::{Now, RowScan, Session, SharedRowScan, Slot, TableRef, VersionRef};
 use pgrx::PgMemoryContexts;
 use pgrx::pg_sys::{self, ScanOptions, SnapshotType::SNAPSHOT_DIRTY};
@@ -444,7 +444,7 @@ pub const ROWS_PER_LOOK: u64 = 1024;
 pub unsafe fn clear(slot: *mut pg_sys::TupleTableSlot) {
     // SAFETY: the caller's slot.
     unsafe {
-        if std::ptr::eq((*slot).tts_ops, crate::fdw::row_slot::kind()) {
+        if std::ptr::eq((*slot).tts_ops, crate::rows::row_slot::kind()) {
             return tuple::clear(slot);
         }
         let clear = (*(*slot).tts_ops).clear.expect("every kind has it");

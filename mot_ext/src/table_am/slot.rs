@@ -1,10 +1,9 @@
 //! Rows in tuple slots.
 //!
-//! A table's slots are of the kind of `fdw/row_slot.rs`: core's for heap tuples, which can also
+//! A table's slots are of the kind of `rows/row_slot.rs`: core's for heap tuples, which can also
 //! point at a version in the arena. The `HeapTupleData` for that is the slot's own.
-use super::tid;
-use crate::clock::narrow;
-use crate::fdw::{row_slot, tuple};
+use crate::rows::{row_slot, tid, tuple};
+use crate::transaction::clock::narrow;
 use mot_engine::{Slot, TableRef, Upon, VersionRef};
 use pgrx::pg_sys;
 

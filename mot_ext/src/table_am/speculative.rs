@@ -10,32 +10,16 @@
 //! so two rivals do not wait for each other.
 use super::slot::{self, Shown};
 use super::target;
-use crate::clock::PgClock;
-use crate::fdw::serializable;
-use crate::fdw::write::{Target, or_raise};
-use crate::wait::{Purpose, RowLockQueue};
-use crate::xact;
-use mot_engine::{Entered, IndexRef, Slot, VersionRef};
+use crate::errors::or_raise;
+use crate::rows::write::Target;
+use crate::serializable;
+use crate::transaction::clock::PgClock;
+use crate::transaction::unconfirmed::{self, Unconfirmed};
+use crate::transaction::wait::{Purpose, RowLockQueue};
+use crate::transaction::xact;
+use mot_engine::{Entered, IndexRef};
 use pgrx::pg_sys;
-use std::cell::Cell;
 use std::ffi::c_int;
-
-/// The row that is neither confirmed nor taken back.
-#[derive(Clone, Copy)]
-struct Pending {
-    table: mot_engine::TableRef,
-    row: Slot,
-    version: VersionRef,
-    /// Indexes that it is entered in.
-    entered: usize,
-}
-
-struct PendingRow(Cell<Option<Pending>>);
-
-// SAFETY: PostgreSQL's processes run this code on one thread.
-unsafe impl Sync for PendingRow {}
-
-static PENDING: PendingRow = PendingRow(Cell::new(None));
 
 /// `tuple_insert_speculative`.
 pub unsafe fn insert(
@@ -55,12 +39,12 @@ pub unsafe fn insert(
             or_raise(xact::current().insert(target.session, target.table, body, xid, command))
         });
         target::check_row_id(row);
-        PENDING.0.set(Some(Pending {
+        unconfirmed::set(Unconfirmed {
             table: target.table,
             row,
             version,
             entered: 0,
-        }));
+        });
         let shown = Shown {
             relation: target.oid(),
             table: target.table,
@@ -81,7 +65,7 @@ pub unsafe fn complete(
     // SAFETY: as core calls it, for the row inserted last.
     unsafe {
         let target = target::of(relation);
-        let Some(pending) = PENDING.0.take() else {
+        let Some(pending) = unconfirmed::take() else {
             unreachable!("a row is completed once, after it was inserted");
         };
         debug_assert!(pending.table == target.table);
@@ -135,7 +119,7 @@ pub unsafe fn enter(
     index: impl FnOnce(mot_engine::TableRef) -> IndexRef,
     duplicates: Duplicates,
 ) -> bool {
-    let Some(pending) = PENDING.0.get() else {
+    let Some(pending) = unconfirmed::get() else {
         return true;
     };
     // SAFETY: the caller's relation.
@@ -149,7 +133,7 @@ pub unsafe fn enter(
         match (enter_once(&target, pending, index), duplicates) {
             (Entered::Done, _) => {
                 let entered = pending.entered + 1;
-                PENDING.0.set(Some(Pending { entered, ..pending }));
+                unconfirmed::set(Unconfirmed { entered, ..pending });
                 return true;
             }
             (_, Duplicates::Reported) => return false,
@@ -163,7 +147,7 @@ pub unsafe fn enter(
     }
 }
 
-fn enter_once(target: &Target, pending: Pending, index: IndexRef) -> Entered {
+fn enter_once(target: &Target, pending: Unconfirmed, index: IndexRef) -> Entered {
     or_raise(xact::current().enter_index(
         target.session,
         &PgClock,
@@ -172,9 +156,4 @@ fn enter_once(target: &Target, pending: Pending, index: IndexRef) -> Entered {
         pending.version,
         index,
     ))
-}
-
-/// The (sub)transaction ended by an error: what was pending went with it.
-pub fn forget() {
-    PENDING.0.set(None);
 }

@@ -1,11 +1,9 @@
 //! The table that a callback changes, and what every change of a row needs.
-use super::tid;
-use crate::fdw::serializable;
-use crate::fdw::tuple;
-use crate::fdw::write::Target;
-use crate::pg;
-use crate::relation::Relation;
-use crate::{errors, session, storage};
+use crate::rows::write::Target;
+use crate::rows::{tid, tuple};
+use crate::transaction::relation::Relation;
+use crate::transaction::session;
+use crate::{errors, pg, serializable, storage};
 use mot_engine::{CommandId, Slot};
 use pgrx::pg_sys;
 use std::cell::Cell;

@@ -8,8 +8,8 @@
 use super::fetch::HandedCopy;
 use super::scan::{ROWS_PER_LOOK, Scan, clear};
 use super::slot::{self, Shown};
-use crate::clock::PgClock;
-use crate::fdw::write::or_raise;
+use crate::errors::or_raise;
+use crate::transaction::clock::PgClock;
 use mot_engine::{Slot, VersionRef, Xid};
 use pgrx::pg_sys;
 

@@ -3,14 +3,14 @@
 use super::failure::{self, Refusal, by_own_command, is_too_young};
 use super::slot::{self, Shown};
 use super::{lock, resolve, statistics, target};
-use crate::clock::{PgClock, PgSnapshot};
-use crate::errors;
-use crate::fdw::serializable;
-use crate::fdw::write::{Skipped, Target, or_raise};
+use crate::errors::{self, or_raise};
 use crate::pg::version::table_am as version;
-use crate::test_switch::{self, Step};
-use crate::wait::{Purpose, RowLockQueue, WaitPolicy};
-use crate::xact;
+use crate::rows::write::{Skipped, Target};
+use crate::serializable;
+use crate::shared_memory::test_switch::{self, Step};
+use crate::transaction::clock::{PgClock, PgSnapshot};
+use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
+use crate::transaction::xact;
 use mot_engine::pause::{Point, reach};
 use mot_engine::{
     CommandId, Entered, LockStrength, Newest, Slot, Transaction, VersionRef, Written,

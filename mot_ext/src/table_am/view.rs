@@ -1,7 +1,7 @@
 //! What a scan or a fetch may see, by the kind of core's snapshot.
-use crate::clock::{PgClock, PgSnapshot};
 use crate::errors;
-use crate::fdw::serializable::{self, Reader};
+use crate::serializable::{self, Reader};
+use crate::transaction::clock::{PgClock, PgSnapshot};
 use mot_engine::{Now, Session, Slot, Snapshot, TableRef, VersionRef};
 use pgrx::pg_sys::{self, SnapshotType::*};
 

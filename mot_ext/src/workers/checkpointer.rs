@@ -9,20 +9,22 @@
 //! - Writes nothing while the state is Failed, Empty or Loading, so that no good checkpoint is replaced by a partial one.
 mod cover;
 
-use super::leave::{may_leave_uncovered, must_leave};
-use super::stage::{
+use crate::checkpoint::leave::{may_leave_uncovered, must_leave};
+use crate::checkpoint::{copies, files, first_copy, gate, restartpoint};
+use crate::errors;
+use crate::pg::checkpointer::Checkpointer;
+use crate::pg::{self, interrupts, slot};
+use crate::reclaim::orphans;
+use crate::recovery::load;
+use crate::recovery::stall::StallWatch;
+use crate::shared_memory;
+use crate::shared_memory::server_phase::{
     has_ended_beside_timeline, hot_standby_active, recovery_in_progress, replays_an_archive,
     server_is_stopping,
 };
-use super::{copies, files, first_copy, gate, load, orphans, restartpoint};
-use crate::errors;
-use crate::horizon::judged;
-use crate::pg::checkpointer::Checkpointer;
-use crate::pg::{self, interrupts, slot};
-use crate::session;
-use crate::shmem;
-use crate::test_switch::{self, Step};
-use crate::wal::stall::StallWatch;
+use crate::shared_memory::test_switch::{self, Step};
+use crate::transaction::horizon::judged;
+use crate::transaction::session;
 use cover::may_checkpoint;
 use mot_engine::{Lsn, State};
 use pgrx::prelude::*;
@@ -39,10 +41,10 @@ const TURN_MS: i64 = 10;
 #[pg_guard]
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
-    super::begin();
+    crate::pg::worker::begin();
     session::join_uncounted();
     // Of a former life of this worker.
-    let control = shmem::control();
+    let control = shared_memory::control();
     control.copies_are_whole.store(false, Ordering::SeqCst);
     control.slot_is_settled.store(false, Ordering::SeqCst);
     gate::hold();
@@ -69,7 +71,7 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
         orphans: orphans::Watch::default(),
     };
     while !must_leave() {
-        super::reload_if_asked();
+        crate::pg::worker::reload_if_asked();
         worker.turn();
         interrupts::sleep_ms(TURN_MS);
     }
@@ -84,7 +86,7 @@ pub extern "C-unwind" fn mot_checkpointer_main(_arg: pg_sys::Datum) {
 #[pg_guard]
 unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
     // Before restartpoints may pass: they do when the slot's lock goes with this process.
-    shmem::control()
+    shared_memory::control()
         .copies_are_whole
         .store(false, Ordering::SeqCst);
     copies::end_base_backups_to_come();
@@ -132,10 +134,10 @@ impl Worker {
         // gate stays shut until a try succeeds, also when the server shuts down.
         while !self.cover(redo) && !self.may_pass_uncovered() && !may_leave_uncovered() {
             interrupts::sleep_ms(TURN_MS);
-            super::reload_if_asked();
+            crate::pg::worker::reload_if_asked();
             self.stalls.look();
         }
-        let is_covered = redo.0 <= shmem::control().covered.load(Ordering::SeqCst);
+        let is_covered = redo.0 <= shared_memory::control().covered.load(Ordering::SeqCst);
         // On a standby nobody is let in who would begin one meanwhile: whoever did it has slipped through, and has copied files of before this turn.
         let may_run = if recovery_in_progress() {
             !began_uncovered
@@ -155,7 +157,7 @@ impl Worker {
             && !has_ended_beside_timeline();
         // Every restartpoint that completes after `redo` was read waits for us, if the gate was shut before. (Without a slot there is no gate.)
         // Told before the gate opens: a restartpoint that goes on although our checkpoint failed is one that no backup may begin from.
-        let control = shmem::control();
+        let control = shared_memory::control();
         let are_whole = is_guarded && (self.was_shut || !slot::is_held()) && is_covered;
         control.copies_are_whole.store(are_whole, Ordering::SeqCst);
         self.no_sender_since = match self.no_sender_since {
@@ -180,7 +182,7 @@ impl Worker {
                 copies::end_base_backups();
             }
         }
-        if !super::shutdown_asked() {
+        if !crate::pg::worker::shutdown_asked() {
             self.orphans.look();
         }
     }
@@ -198,7 +200,7 @@ impl Worker {
             return;
         }
         self.was_shut = false;
-        shmem::control()
+        shared_memory::control()
             .copies_are_whole
             .store(false, Ordering::SeqCst);
         copies::end_base_backups_to_come();
@@ -210,16 +212,16 @@ impl Worker {
         let Some(step) = Worker::load_step() else {
             return;
         };
-        let engine = shmem::engine().expect("preloaded");
+        let engine = shared_memory::engine().expect("preloaded");
         let error = match pg::catch(step) {
             Ok(Ok(())) => return,
             Ok(Err(error)) | Err(error) => error,
         };
-        if super::shutdown_asked() && server_is_stopping() {
+        if crate::pg::worker::shutdown_asked() && server_is_stopping() {
             // Given up for that reason; nothing is wrong with the files.
             return;
         }
-        shmem::control().set_failure(&error);
+        shared_memory::control().set_failure(&error);
         engine.set_state(State::Failed);
         errors::tell(
             PgLogLevel::LOG,
@@ -231,10 +233,10 @@ impl Worker {
 
     /// What this process has to do so that statements may run.
     fn load_step() -> Option<fn() -> Result<(), String>> {
-        let control = shmem::control();
+        let control = shared_memory::control();
         // Told to end alone it may stay for long (`must_leave`), and nobody else does this: the first writer would wait.
         if control.redo_began.load(Ordering::SeqCst)
-            || (super::shutdown_asked() && server_is_stopping())
+            || (crate::pg::worker::shutdown_asked() && server_is_stopping())
         {
             return None;
         }
@@ -244,7 +246,7 @@ impl Worker {
             // It was when this turn asked, so nobody was told yet what is kept.
             return None;
         }
-        match shmem::engine().expect("preloaded").state() {
+        match shared_memory::engine().expect("preloaded").state() {
             // Statements run on a standby already, and it may be long until its startup process has a record.
             State::Empty if in_recovery && !hot_standby_active() => None,
             State::Empty if !load::claim() => None,
@@ -262,21 +264,21 @@ impl Worker {
         if slot::is_held() || !slot::possible() || !may_use_slots() {
             return;
         }
-        if shmem::control().closing.load(Ordering::SeqCst) && !slot::is_unlimited() {
+        if shared_memory::control().closing.load(Ordering::SeqCst) && !slot::is_unlimited() {
             // It was let go.
             return;
         }
         if self.retry_slot_at.is_some_and(|at| Instant::now() < at) {
             return;
         }
-        let covered = shmem::control().covered.load(Ordering::SeqCst);
+        let covered = shared_memory::control().covered.load(Ordering::SeqCst);
         let held = if covered != 0 {
             if self.slot_delay.goes_on() {
                 return;
             }
             self.slot_is_new = !slot::reaches_back_to(Lsn(covered));
             pg::catch(|| slot::hold(Lsn(covered)))
-        } else if shmem::engine().expect("preloaded").state() == State::Failed {
+        } else if shared_memory::engine().expect("preloaded").state() == State::Failed {
             // The WAL behind the files that could not be loaded may be needed when they are repaired.
             pg::catch(slot::hold_as_is).map(|is_held| {
                 if !is_held {
@@ -287,8 +289,9 @@ impl Worker {
             return;
         };
         // Before the end of the replay, which waits for this.
-        self.slot_is_counted = held.is_ok() && !shmem::control().redo_ended.load(Ordering::SeqCst);
-        shmem::control()
+        self.slot_is_counted =
+            held.is_ok() && !shared_memory::control().redo_ended.load(Ordering::SeqCst);
+        shared_memory::control()
             .slot_is_settled
             .store(true, Ordering::SeqCst);
         if let Err(error) = held {
@@ -305,9 +308,9 @@ impl Worker {
 
 /// All of the commit log is needed until the reclaimer knows better. Here where there was nothing to replay; the end of a replay tells itself
 /// (`load::finish_after_replay`), before anybody can cut the commit log off. Not while the server recovers: a standby's is cut off by what it replays
-/// (`wal::commit_log`), and what it showed would go to its primary, with its feedback.
+/// (`recovery::commit_log`), and what it showed would go to its primary, with its feedback.
 fn keep_commit_log() {
-    if shmem::engine().expect("preloaded").state() == State::Failed {
+    if shared_memory::engine().expect("preloaded").state() == State::Failed {
         judged::withdraw();
     } else if !judged::is_told() && !recovery_in_progress() {
         judged::tell(files::clog_begins());
@@ -321,40 +324,7 @@ fn has_gate() -> bool {
 
 /// Whether PostgreSQL has read its slots from disk: it has before redo begins, and before a standby can be read.
 fn may_use_slots() -> bool {
-    shmem::control().redo_began.load(Ordering::SeqCst)
+    shared_memory::control().redo_began.load(Ordering::SeqCst)
         || hot_standby_active()
         || !recovery_in_progress()
-}
-
-/// At the end of a replay: waits until the worker's turn has come to its slot, so that the recovery's last checkpoint need not wait for ours (`Worker::may_lag`). A short
-/// replay is over within a turn. Not where the worker is not there, or has nothing to hold a slot for.
-pub fn wait_for_slot() {
-    let control = shmem::control();
-    while control.gate_is_held.load(Ordering::SeqCst)
-        && control.covered.load(Ordering::SeqCst) != 0
-        && slot::possible()
-        && !control.closing.load(Ordering::SeqCst)
-        && !control.slot_is_settled.load(Ordering::SeqCst)
-    {
-        interrupts::sleep_ms(1);
-        interrupts::handle_startup_interrupts();
-    }
-}
-
-/// Single-user mode has no workers: after a recovery there, this process writes the checkpoint itself.
-pub fn checkpoint_single_user() {
-    // SAFETY: reads a shared position; never raises.
-    let mut redo = Lsn(unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) });
-    if replays_an_archive() {
-        // Where the recovery ends another timeline begins, to which that position would belong: one within the last record, behind which nothing of ours is.
-        redo.0 -= 1;
-    }
-    match files::write(redo, true) {
-        Ok(()) => shmem::control().covered.store(redo.0, Ordering::SeqCst),
-        Err(error) => ereport!(
-            PgLogLevel::FATAL,
-            PgSqlErrorCode::ERRCODE_IO_ERROR,
-            format!("mot could not write a checkpoint after recovery in single-user mode: {error}")
-        ),
-    }
 }

@@ -27,13 +27,12 @@
 //! What is changed in the catalog is part of the transaction: an error or a rollback takes it back.
 //! A statement takes the locks here that it takes in core, in core's order, before it changes
 //! anything.
-use super::access_method::{self, Method, indexes_of};
-use super::flips::{self, Flips};
-use super::whose_index;
-use super::{After, Published, defaults};
-use crate::ddl::refuse::unsupported;
-use crate::ddl::{identity, inheritance, nodes};
-use crate::pg::version;
+use super::{After, Published, defaults, whose_index};
+use crate::ddl::{identity, inheritance};
+use crate::errors::refuse::unsupported;
+use crate::index_am::access_method::{self, Method, indexes_of};
+use crate::index_am::flips::{self, Flips};
+use crate::pg::{nodes, version};
 use crate::storage;
 use crate::table_am::BecomesHeap;
 use pgrx::pg_sys::AlterTableType::*;
@@ -195,7 +194,7 @@ unsafe fn altered_tables(
             if table != relid {
                 pg_sys::LockRelationOid(table, lock);
             }
-            tables.extend(inheritance::find_all(table, lock));
+            tables.extend(crate::pg::inheritance::find_all(table, lock));
         }
         tables
     }
@@ -301,7 +300,7 @@ unsafe fn show_unattached(table: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Option<
     // SAFETY: the table is locked (caller), what is below it is locked here.
     unsafe {
         let mut indexes = Vec::new();
-        for member in inheritance::find_all(table, lock) {
+        for member in crate::pg::inheritance::find_all(table, lock) {
             if storage::is_mot_table(member) {
                 let unattached = |index: &pg_sys::Oid| !pg_sys::get_rel_relispartition(*index);
                 indexes.extend(indexes_of(member).into_iter().filter(unattached));

@@ -8,23 +8,21 @@
 //!   The lock that is taken here is told: so a standby's queries that read the index end before it
 //!   goes.
 //! - **REFRESH MATERIALIZED VIEW CONCURRENTLY** fills a temporary table of the view's access
-//!   method, and compares. That table becomes a heap table: nobody but the statement sees it.
-use super::access_method::indexes_of;
-use super::{After, flips};
-use crate::ddl::{identity, nodes};
-use crate::pg::version;
+//!   method, and compares. That table becomes a heap table (`table_am/transient.rs`).
+use super::After;
+use crate::ddl::identity;
+use crate::index_am::access_method::indexes_of;
+use crate::index_am::flips;
+use crate::pg::{nodes, version};
 use crate::storage;
 use mot_engine::FileKey;
 use pgrx::pg_sys;
-use std::cell::{Cell, RefCell};
-use std::ffi::{CStr, c_int};
+use std::cell::RefCell;
+use std::ffi::c_int;
 
-/// What this process is in the middle of.
+/// Indexes that go when the statement ends.
 struct State {
-    /// Indexes that go when the statement ends.
     going: RefCell<Vec<(pg_sys::Oid, FileKey)>>,
-    /// A transient heap table that core has not written to the catalog yet.
-    transient: Cell<pg_sys::Oid>,
 }
 
 // SAFETY: PostgreSQL's processes run this code on one thread.
@@ -32,7 +30,6 @@ unsafe impl Sync for State {}
 
 static STATE: State = State {
     going: RefCell::new(Vec::new()),
-    transient: Cell::new(pg_sys::InvalidOid),
 };
 
 /// Whether a statement is a DROP INDEX CONCURRENTLY. What an earlier one has left by an error is
@@ -101,56 +98,5 @@ pub unsafe fn refresh(
         let named = nodes::copy(node);
         identity::name_schema((*named).relation, view);
         Some(named.cast())
-    }
-}
-
-/// Makes a relation that core is making a heap table, if it is the one that REFRESH MATERIALIZED
-/// VIEW CONCURRENTLY fills; core calls it `pg_temp_` and the view's oid.
-///
-/// # Safety
-/// A relation for which core is making the first file: it is not in the catalog yet.
-pub unsafe fn make_transient(relation: pg_sys::Relation) -> bool {
-    // SAFETY: the caller's relation; the catalog is written from this entry after the callback. The
-    // routine lives as long as the process.
-    unsafe {
-        let form = &mut *(*relation).rd_rel;
-        let name = CStr::from_ptr(form.relname.data.as_ptr());
-        let view = name
-            .to_str()
-            .ok()
-            .and_then(|name| name.strip_prefix("pg_temp_"))
-            .and_then(|number| number.parse::<u32>().ok());
-        let is_view = view.is_some_and(|view| {
-            let view = pg_sys::Oid::from(view);
-            storage::is_mot_table(view)
-                && pg_sys::get_rel_relkind(view) as u8 == pg_sys::RELKIND_MATVIEW
-        });
-        if form.relpersistence as u8 != pg_sys::RELPERSISTENCE_TEMP || !is_view {
-            return false;
-        }
-        form.relam = pg_sys::HEAP_TABLE_AM_OID;
-        (*relation).rd_amhandler = pg_sys::Oid::from(pg_sys::F_HEAP_TABLEAM_HANDLER);
-        (*relation).rd_tableam = pg_sys::GetHeapamTableAmRoutine();
-        STATE.transient.set((*relation).rd_id);
-        true
-    }
-}
-
-/// A relation is in the catalog: the transient table gets what the view has not, a TOAST table.
-///
-/// # Safety
-/// Core has just made the relation.
-pub unsafe fn created(relation: pg_sys::Oid) {
-    let transient = STATE.transient.get();
-    if transient == pg_sys::InvalidOid {
-        return;
-    }
-    STATE.transient.set(pg_sys::InvalidOid);
-    if transient == relation {
-        // SAFETY: core makes the row visible right after this call, too.
-        unsafe {
-            pg_sys::CommandCounterIncrement();
-            version::make_toast_table(relation);
-        }
     }
 }

@@ -6,10 +6,9 @@
 //!   reads as catalogs.
 //! - Temporary and unlogged tables are heap tables under the default, and refused where a statement
 //!   says USING mot.
-use super::access_method;
-use crate::ddl::nodes;
-use crate::ddl::refuse::unsupported;
-use crate::pg::report;
+use crate::errors::refuse::unsupported;
+use crate::index_am::access_method;
+use crate::pg::{nodes, report};
 use crate::storage;
 use pgrx::pg_sys::{self, Node};
 use std::ffi::{CStr, c_char, c_int};

@@ -5,42 +5,35 @@
 //! | file | what it does |
 //! |---|---|
 //! | `whose_index` | every index of such a table becomes the engine's, or is refused by name |
-//! | `access_method` | an index's access method in the catalog and in the relation cache |
 //! | `names_back` | `USING mot_index` in a statement means btree |
-//! | `btree_moments`, `flips`, `on_conflict` | the moments in which core must see a btree |
+//! | `btree_moments` | the statements in which core must see a btree |
 //! | `defaults` | `default_table_access_method = mot`, and what cannot be memory-optimized |
 //! | `concurrently` | DROP INDEX and REFRESH MATERIALIZED VIEW CONCURRENTLY |
 //! | `tablespace` | ALTER INDEX ... SET TABLESPACE |
-//! | `row_memory` | rows of BEFORE triggers beside data-modifying WITH parts |
-//! | `index_order`, `unique_proof` | what the planner may believe of an index |
 //!
-//! May be called by the hooks of `ddl`, `compiled` and the planner; calls `storage`, and of `ddl`
-//! what looks at parse trees and locks.
-mod access_method;
+//! How an index is shown as a btree is in `index_am/flips.rs`, ON CONFLICT in
+//! `plan_nodes/on_conflict.rs`, what the planner may believe of an index in
+//! `planner/index_order.rs`.
+//!
+//! Called by the hooks of `ddl`; calls `storage`, the access methods, and of `ddl` what looks at
+//! parse trees and locks.
 mod btree_moments;
 mod concurrently;
 mod defaults;
-mod flips;
-pub mod index_order;
 mod names_back;
-#[cfg(not(feature = "pg18"))]
-pub mod on_conflict;
-pub mod row_memory;
 mod tablespace;
-pub mod unique_proof;
 mod whose_index;
 
 use super::utility::{Statement, refuse_read_only};
-use super::{identity, nodes, publications};
+use super::{identity, publications};
+use crate::index_am::flips::{self, Flips};
+use crate::pg::nodes;
 use crate::storage;
-use crate::table_am::BecomesHeap;
-use flips::Flips;
+use crate::table_am::{BecomesHeap, transient};
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 use pgrx::pg_sys::ObjectType::*;
 use std::ffi::{CStr, c_int};
-
-pub use concurrently::make_transient;
 
 /// The object access hook of a relation that was made.
 ///
@@ -49,7 +42,7 @@ pub use concurrently::make_transient;
 pub unsafe fn created(relation: pg_sys::Oid) {
     // SAFETY: the caller's relation.
     unsafe {
-        concurrently::created(relation);
+        transient::created(relation);
         whose_index::created(relation);
     }
 }

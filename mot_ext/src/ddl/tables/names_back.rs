@@ -7,7 +7,7 @@
 //!
 //! `CREATE INDEX ... USING mot`, by the name of the table access method, means the same. So does
 //! the name that indexes of foreign tables had: dumps of earlier builds have it.
-use crate::ddl::nodes;
+use crate::pg::nodes;
 use crate::storage;
 use pgrx::pg_sys::AlterTableType::AT_AddConstraint;
 use pgrx::pg_sys::NodeTag::*;

@@ -3,9 +3,9 @@
 //!
 //! The engine knows an index by its file. The new one has no index behind it, and using it is an
 //! error. So the index is built anew in the same statement, which drops what the old file had.
-use crate::ddl::refuse::raise;
-use crate::ddl::{identity, latest, nodes};
-use crate::pg::{text, version};
+use crate::ddl::{identity, latest};
+use crate::errors::refuse::raise;
+use crate::pg::{nodes, text, version};
 use crate::storage;
 use pgrx::pg_sys::AlterTableType::AT_SetTableSpace;
 use pgrx::pg_sys::ObjectType::OBJECT_INDEX;

@@ -7,18 +7,12 @@
 //!
 //! What the engine cannot index is refused here, by the catalog's own description of the index. No
 //! statement, dump or library gets around it.
-use super::access_method::{self, Method};
-use super::flips;
-use crate::ddl::nodes;
-use crate::ddl::refuse::unsupported;
+use crate::errors::refuse::unsupported;
+use crate::index_am::access_method::{self, Method};
+use crate::index_am::flips;
+use crate::pg::nodes;
 use crate::{keys, storage};
 use pgrx::pg_sys;
-
-/// Families that compare texts by their bytes, whatever the collation.
-const BYTE_FAMILIES: [pg_sys::Oid; 2] = [
-    pg_sys::TEXT_PATTERN_BTREE_FAM_OID,
-    pg_sys::BPCHAR_PATTERN_BTREE_FAM_OID,
-];
 
 /// The object access hook of a relation that was made: an index of a memory-optimized table becomes
 /// the engine's.
@@ -156,7 +150,7 @@ unsafe fn refuse_key(index: pg_sys::Relation, position: usize) {
                 "Key columns can be of the built-in scalar types: numbers, dates and times, strings, uuid, bytea, network addresses.",
             );
         }
-        if !BYTE_FAMILIES.contains(&family) && family != own_family(input) {
+        if !keys::compares_bytes(family) && family != own_family(input) {
             unsupported(
                 format!(
                     "operator classes for other orders of type {} are not supported on memory-optimized tables",
@@ -172,11 +166,6 @@ unsafe fn refuse_key(index: pg_sys::Relation, position: usize) {
             );
         }
     }
-}
-
-/// Whether an operator family compares texts by their bytes, whatever the collation.
-pub fn compares_bytes(family: pg_sys::Oid) -> bool {
-    BYTE_FAMILIES.contains(&family)
 }
 
 /// The btree family of a type's own order.

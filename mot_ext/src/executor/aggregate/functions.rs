@@ -1,52 +1,7 @@
 //! The server's own aggregates that are computed here, by their oids.
-use crate::executor::filter::Kind;
+use mot_programs::aggregate::{Function, Input};
+use mot_programs::filter::Kind;
 use pgrx::pg_sys;
-
-/// What an aggregate does.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Function {
-    /// `count(*)`: has no argument.
-    CountRows,
-    /// Of values that are not NULL.
-    Count,
-    /// Of integers up to 32 bits: a bigint, as core's does not look for overflow (it takes 2^32
-    /// rows).
-    Sum,
-    /// Of bigints: numeric.
-    SumExact,
-    Average,
-    Smallest,
-    Largest,
-    /// `bool_and`.
-    All,
-    /// `bool_or`.
-    Any,
-}
-
-impl Function {
-    /// Whether what a parallel worker hands on, core's transition value, is what the aggregate
-    /// gives. The others' are internal to core's functions.
-    pub fn is_its_own_part(self, input: Input) -> bool {
-        match self {
-            Function::CountRows
-            | Function::Count
-            | Function::Sum
-            | Function::All
-            | Function::Any => true,
-            Function::Smallest | Function::Largest => input != Input::Numeric,
-            Function::SumExact | Function::Average => false,
-        }
-    }
-}
-
-/// What an aggregate's argument is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Input {
-    /// There is none, or its value does not matter.
-    Anything,
-    Number(Kind),
-    Numeric,
-}
 
 /// What the aggregate with this oid does, if it is computed here.
 pub fn function(oid: pg_sys::Oid) -> Option<(Function, Input)> {

@@ -2,7 +2,7 @@
 //!
 //! Core's Agg node pulls every row through a slot and calls a transition function for it. Where a
 //! query asks one table of ours for counts, sums, averages, smallest and largest values of plain
-//! types, for all rows or GROUP BY one or two plain values ([`grouping`]), a node above the scan
+//! types, for all rows or GROUP BY one or two plain values (`mot_programs`), a node above the scan
 //! takes the rows from it, many at a time, and adds them up itself.
 //!
 //! # The plan
@@ -15,13 +15,13 @@
 //!
 //! # What is the same
 //!
-//! - Conditions: the scan's filter, over a group of rows (`filter::Group`); core's own expression
+//! - Conditions: the scan's filter, over a group of rows (`mot_programs::filter::Group`); core's own expression
 //!   for rows that it is not sure of, and wherever core evaluates conditions anyway. Rows of such a
 //!   group go one by one, so that errors come in core's order.
 //! - Arguments are columns, or what the filter can compute; an argument that it is not sure of
 //!   (overflow, a numeric that does not fit) is core's to evaluate.
 //! - Sums are exact, and their results made by core's functions as core's final functions make them
-//!   ([`accumulate`]).
+//!   ([`numeric`]).
 //! - Functions are known by their oids. EXECUTE is asked for as core's Agg node asks ([`rights`]).
 //! - Groups come in no order, as core's hashed ones; which of two rows' errors is raised is the
 //!   same.
@@ -30,17 +30,16 @@
 //!
 //! `mot.compiled_statements = off` plans none, and leaves conditions and arguments of those that
 //! were planned before to core.
-mod accumulate;
 mod call;
-pub mod custom;
 mod functions;
 mod grouped;
-mod grouping;
 mod node;
 mod numeric;
 mod rights;
 mod running;
+mod take;
 
-pub use call::Call;
-pub use grouping::{KEYS_MAX, Key, TIMES_FITTING, bytes_of_group, memory_limit};
-pub use node::RowSource;
+pub use call::{call, key};
+pub use grouped::{TIMES_FITTING, bytes_of_group, memory_limit};
+pub use mot_programs::aggregate::KEYS_MAX;
+pub use node::{Aggregation, RowSource, check_rights};

@@ -1,41 +1,38 @@
 //! The node that runs: takes the rows of the scan below it by the group, adds them up, and gives
 //! what comes of them.
-use super::accumulate::{Accumulator, Kept};
-use super::call::Call;
+use super::call::{call, key_of};
 use super::grouped::Grouping;
-use super::grouping::{self, Key};
+use super::numeric::{Accumulator, Kept, result};
 use super::rights;
 use super::running::{General, Running};
 use crate::errors;
-use crate::executor::expressions::{clear, passes};
-use crate::executor::filter::{
-    Compiler, Filter, Group, Groups as RowGroup, Layout, Parameters, Rows, members,
-};
+use crate::executor::expressions::clear;
+use crate::executor::filter::{Compiler, Filter, Group, layout};
 use crate::pg::list::items;
-use crate::pg::{interrupts, version};
-use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
+use crate::pg::version;
+use crate::shared_memory::settings::{COMPILED_STATEMENTS, CompiledStatements};
 use mot_engine::{Slot, VersionRef};
+use mot_programs::aggregate::KeyValues;
+use mot_programs::filter::Layout;
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::T_Aggref;
 
 /// The aggregates of a node.
 pub struct Aggregation {
     /// The scan's node.
-    below: *mut pg_sys::ScanState,
-    source: SourceOf,
-    calls: Vec<Running>,
+    pub(super) below: *mut pg_sys::ScanState,
+    pub(super) source: SourceOf,
+    pub(super) calls: Vec<Running>,
     /// What the calls have seen, where there is no GROUP BY.
-    accumulators: Vec<Accumulator>,
-    grouping: Option<Grouping>,
+    pub(super) accumulators: Vec<Accumulator>,
+    pub(super) grouping: Option<Grouping>,
     /// What the node's columns are.
     outputs: Vec<Output>,
-    layout: Layout,
-    /// There are none: who compiles wants them.
-    parameters: Parameters,
-    group: Group,
+    pub(super) layout: Layout,
+    pub(super) group: Group,
     /// Arguments are core's to evaluate, as conditions are: under a plan from before
     /// `mot.compiled_statements` became `off`.
-    is_general: bool,
+    pub(super) is_general: bool,
     phase: Phase,
 }
 
@@ -145,14 +142,14 @@ impl Aggregation {
             let compiled = |expression| pg_sys::ExecInitExpr(expression, parent);
             for aggregate in aggregates {
                 let aggregate = aggregate.cast::<pg_sys::Aggref>();
-                let call = Call::new(&mut compiler, &*aggregate)
+                let call = call(&mut compiler, &*aggregate)
                     .unwrap_or_else(|| column_changed(aggregate.cast(), row_type));
                 calls.push(Running::new(call, &*aggregate, compiled));
             }
             let keys: Vec<_> = keys
                 .into_iter()
                 .map(|node| {
-                    let key = Key::of(&mut compiler, node)
+                    let key = key_of(&mut compiler, node)
                         .unwrap_or_else(|| column_changed(node, row_type));
                     let general = General::of_number(&key.number, || compiled(node.cast()));
                     (key, general)
@@ -173,14 +170,13 @@ impl Aggregation {
                     Some(_) => Vec::new(),
                     None => calls
                         .iter()
-                        .map(|running| running.accumulator(kept))
+                        .map(|running| running.step.accumulator(kept))
                         .collect(),
                 },
                 grouping,
                 outputs,
                 calls,
-                layout: Layout::new(row_type, compiler.columns),
-                parameters: compiler.parameters,
+                layout: layout(row_type, compiler.columns),
                 group: Group::new(),
                 is_general: COMPILED_STATEMENTS.get() == CompiledStatements::Off,
                 phase: Phase::Start,
@@ -199,10 +195,9 @@ impl Aggregation {
     }
 
     /// Ends an execution, before another begins anew: groups that were not given are not kept.
-    pub unsafe fn end(&mut self) {
+    pub fn end(&mut self) {
         if let Some(grouping) = &mut self.grouping {
-            // SAFETY: as there.
-            unsafe { grouping.begin() };
+            grouping.begin();
         }
     }
 
@@ -225,7 +220,7 @@ impl Aggregation {
     }
 
     /// The next row to give: a group's values and number, or those of all rows.
-    unsafe fn next(&mut self) -> Option<(grouping::Values, usize)> {
+    unsafe fn next(&mut self) -> Option<(KeyValues, usize)> {
         // SAFETY: the node below went through Begin.
         unsafe {
             if self.phase == Phase::Start {
@@ -241,7 +236,7 @@ impl Aggregation {
             while self.phase == Phase::Giving {
                 let Some(grouping) = &mut self.grouping else {
                     self.phase = Phase::End;
-                    return Some((grouping::Values::default(), 0));
+                    return Some((KeyValues::default(), 0));
                 };
                 if let Some(found) = grouping.groups.next() {
                     return Some(found);
@@ -261,167 +256,25 @@ impl Aggregation {
     unsafe fn put(
         &mut self,
         slot: *mut pg_sys::TupleTableSlot,
-        values: grouping::Values,
+        values: KeyValues,
         group: usize,
     ) -> *mut pg_sys::TupleTableSlot {
         // SAFETY: the slot has as many columns as there are outputs.
         unsafe {
             for (at, output) in self.outputs.iter().enumerate() {
-                let result = match (*output, &mut self.grouping) {
+                let value = match (*output, &mut self.grouping) {
                     (Output::Key(key), Some(grouping)) => grouping.key(key, &values),
                     (Output::Aggregate(call), Some(grouping)) => {
-                        grouping.groups.accumulator(group, call).result()
+                        result(grouping.groups.accumulator(group, call).result())
                     }
                     (Output::Aggregate(call) | Output::Key(call), None) => {
-                        self.accumulators[call].result()
+                        result(self.accumulators[call].result())
                     }
                 };
-                *(*slot).tts_values.add(at) = result.unwrap_or(pg_sys::Datum::from(0));
-                *(*slot).tts_isnull.add(at) = result.is_none();
+                *(*slot).tts_values.add(at) = value.unwrap_or(pg_sys::Datum::from(0));
+                *(*slot).tts_isnull.add(at) = value.is_none();
             }
             pg_sys::ExecStoreVirtualTuple(slot)
-        }
-    }
-
-    /// Takes all rows of the scan.
-    unsafe fn run(&mut self) {
-        // SAFETY: the node below went through Begin.
-        unsafe {
-            let below = self.below.cast::<pg_sys::PlanState>();
-            // What core does before it asks a node for a row.
-            if !(*below).chgParam.is_null() {
-                pg_sys::ExecReScan(below);
-            }
-            let instrument = (*below).instrument;
-            if !instrument.is_null() {
-                pg_sys::InstrStartNode(instrument);
-            }
-            let mut passed = 0;
-            let scan = (self.source)(self.below);
-            let context = (*below).ps_ExprContext;
-            // What sums allocate goes with the group of rows.
-            let memory = (*context).ecxt_per_tuple_memory;
-            let old = pg_sys::MemoryContextSwitchTo(memory);
-            loop {
-                pg_sys::MemoryContextReset(memory);
-                let is_more = scan.fill(&mut self.group, context);
-                passed += self.take_group();
-                if interrupts::is_pending() {
-                    interrupts::check_for_interrupts();
-                }
-                if !is_more {
-                    break;
-                }
-            }
-            pg_sys::MemoryContextSwitchTo(old);
-            if !instrument.is_null() {
-                pg_sys::InstrStopNode(instrument, passed as f64);
-            }
-        }
-    }
-
-    /// Takes the group's rows; how many passed the conditions.
-    unsafe fn take_group(&mut self) -> u64 {
-        // SAFETY: the rows are the scan's, whose snapshot keeps them; context and conditions are
-        // its node's.
-        unsafe {
-            if let Some(grouping) = &mut self.grouping {
-                grouping.groups.make_room();
-            }
-            let below = &mut (*self.below).ps;
-            let context = below.ps_ExprContext;
-            let all = self.group.all();
-            let (passing, unsure) = match (self.source)(self.below).filter() {
-                Some(filter) => filter.look_at(&self.group, context),
-                None => (all, 0),
-            };
-            // What the filter leaves to core: rows that pass its part of the conditions, or those
-            // that it is not sure of.
-            let asked = match below.qual.is_null() {
-                true => unsure,
-                false => passing | unsure,
-            };
-            if asked != 0 || self.is_general || !self.evaluate(passing, context) {
-                return self.take_each(passing | unsure, asked);
-            }
-            match &mut self.grouping {
-                Some(grouping) => grouping.add_group(passing, &self.calls),
-                None => {
-                    for (running, accumulator) in self.calls.iter().zip(&mut self.accumulators) {
-                        running.add_group(accumulator);
-                    }
-                }
-            }
-            let passed = passing.count_ones();
-            if !below.instrument.is_null() {
-                (*below.instrument).nfiltered1 += f64::from(all.count_ones() - passed);
-            }
-            passed.into()
-        }
-    }
-
-    /// Evaluates arguments and FILTERs for rows of the group; false: core has to be asked about
-    /// one.
-    unsafe fn evaluate(&mut self, rows: Rows, context: *mut pg_sys::ExprContext) -> bool {
-        let groups = RowGroup {
-            group: &self.group,
-            layout: &self.layout,
-            parameters: &self.parameters,
-            context,
-        };
-        // SAFETY: rows of the layout's table.
-        unsafe {
-            let is_sure = self
-                .grouping
-                .as_mut()
-                .is_none_or(|grouping| grouping.evaluate(&groups, rows));
-            is_sure
-                && self
-                    .calls
-                    .iter_mut()
-                    .all(|running| running.evaluate(&groups, rows))
-        }
-    }
-
-    /// Takes some of the group's rows one by one, those that core is asked about when it was; how
-    /// many passed the conditions.
-    unsafe fn take_each(&mut self, rows: Rows, asked: Rows) -> u64 {
-        // SAFETY: as for `take_group`.
-        unsafe {
-            let scan = (self.source)(self.below);
-            let below = &mut (*self.below).ps;
-            let (slot, context) = ((*self.below).ss_ScanTupleSlot, below.ps_ExprContext);
-            let mut passed = 0;
-            for at in members(rows) {
-                pg_sys::MemoryContextReset((*context).ecxt_per_tuple_memory);
-                let (row, version) = self.group.place(at);
-                scan.show(slot, row, version);
-                (*context).ecxt_scantuple = slot;
-                let is_passed = asked & 1 << at == 0
-                    || (scan.filter().is_none_or(|filter| filter.ask(context))
-                        && passes(below.qual, context));
-                if is_passed {
-                    passed += 1;
-                    let group = match &mut self.grouping {
-                        Some(grouping) => grouping.find(slot, context, &self.calls),
-                        None => Some(&mut self.accumulators[..]),
-                    };
-                    if let Some(group) = group {
-                        for (running, accumulator) in self.calls.iter().zip(group) {
-                            running.add_row(accumulator, slot, context);
-                        }
-                    }
-                }
-                if interrupts::is_pending() {
-                    interrupts::check_for_interrupts();
-                }
-            }
-            clear(slot);
-            if !below.instrument.is_null() {
-                let looked_at = self.group.length() as u64;
-                (*below.instrument).nfiltered1 += (looked_at - passed) as f64;
-            }
-            passed
         }
     }
 }

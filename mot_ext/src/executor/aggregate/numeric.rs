@@ -1,110 +1,169 @@
-//! Numerics as numbers of a fixed point, where they fit: what most columns hold is added up without
-//! a call. The others are core's.
-//!
-//! A numeric is a sign, digits of base 10000, the place of the first, and how many decimal digits
-//! are shown. (`utils/adt/numeric.c`: the form is what is on disk, and fixed.) No digit beyond
-//! those that are shown is other than 0.
+//! Numerics of any size: kept in a memory context, computed by core's functions; and results as
+//! core's final functions make them.
+use mot_programs::aggregate::{self, Fixed, Outcome, Wide};
+use mot_programs::filter::Kind;
+use mot_programs::varlena::{self, payload};
 use pgrx::pg_sys;
 use std::ffi::CString;
 
-/// Digits of base 10000 behind the point.
-const FRACTION: i32 = 4;
-/// The same in decimal digits.
-const FRACTION_DIGITS: usize = 16;
-/// The place of the highest digit that fits: below 10^20, so that some hundred such numbers do not
-/// overflow.
-const WEIGHT_MAX: i32 = 4;
-/// Powers of the base.
-const POWERS: [i128; (FRACTION + WEIGHT_MAX + 1) as usize] = {
-    let mut powers = [1; (FRACTION + WEIGHT_MAX + 1) as usize];
-    let mut at = 1;
-    while at < powers.len() {
-        powers[at] = powers[at - 1] * 10_000;
-        at += 1;
-    }
-    powers
-};
+/// What an aggregate has seen so far.
+pub type Accumulator = aggregate::Accumulator<Kept>;
 
-/// A number in units of 10^-16, and how many decimal digits of it are shown.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
-pub struct Fixed {
-    pub value: i128,
-    pub scale: u16,
+/// A numeric that is neither compressed nor elsewhere, in a memory context that lives until it was
+/// taken in, or given as a result.
+#[derive(Clone, Copy)]
+pub struct Numeric(pg_sys::Datum);
+
+impl Numeric {
+    /// # Safety
+    /// The datum is such a numeric.
+    pub unsafe fn new(datum: pg_sys::Datum) -> Numeric {
+        Numeric(datum)
+    }
 }
 
-impl Fixed {
-    /// Of a numeric's bytes behind the length; `None`: it does not fit, or is no number.
-    #[inline]
-    pub fn read(bytes: &[u8]) -> Option<Fixed> {
-        const SPECIAL: u16 = 0xC000;
-        const SHORT: u16 = 0x8000;
-        let word = |at: usize| {
-            let bytes = bytes.get(at..at + 2)?;
-            Some(u16::from_ne_bytes([bytes[0], bytes[1]]))
-        };
-        let header = word(0)?;
-        let (is_negative, scale, weight, digits) = match header & SPECIAL {
-            SPECIAL => return None,
-            SHORT => {
-                // Seven bits, the highest of them the sign.
-                let weight = i32::from((header << 9) as i16 >> 9);
-                let scale = header >> 7 & 0x3F;
-                (header & 0x2000 != 0, scale, weight, &bytes[2..])
-            }
-            sign => {
-                let weight = i32::from(word(2)? as i16);
-                (sign != 0, header & 0x3FFF, weight, &bytes[4..])
-            }
-        };
-        let digits = digits.chunks_exact(2);
-        let count = digits.len() as i32;
-        if count == 0 {
-            return Some(Fixed { value: 0, scale });
+/// A copy that an accumulator keeps.
+pub struct Copied(pg_sys::Datum);
+
+/// Where numerics of accumulators are kept, which do not fit into these.
+#[derive(Clone, Copy)]
+pub struct Kept(*mut Keeping);
+
+struct Keeping {
+    context: pg_sys::MemoryContext,
+    /// What they take.
+    bytes: usize,
+}
+
+impl Kept {
+    /// In the memory context.
+    ///
+    /// # Safety
+    /// No handle is used when the context is gone.
+    pub unsafe fn new(context: pg_sys::MemoryContext) -> Kept {
+        // SAFETY: memory of a plain value's size.
+        unsafe {
+            let kept = pg_sys::MemoryContextAlloc(context, size_of::<Keeping>()).cast::<Keeping>();
+            kept.write(Keeping { context, bytes: 0 });
+            Kept(kept)
         }
-        // The power of the last digit, counted from the last one that fits.
-        let power = FRACTION + weight - (count - 1);
-        if weight > WEIGHT_MAX || power < 0 {
-            return None;
-        }
-        let digit = |digit: &[u8]| u16::from_ne_bytes([digit[0], digit[1]]);
-        let magnitude = if count <= 4 {
-            i128::from(digits.fold(0, |sum: u64, at| sum * 10_000 + u64::from(digit(at))))
-        } else {
-            digits.fold(0, |sum: i128, at| sum * 10_000 + i128::from(digit(at)))
-        };
-        let value = magnitude * POWERS[power as usize];
-        Some(Fixed {
-            value: if is_negative { -value } else { value },
-            scale,
-        })
+    }
+}
+
+impl Wide for Kept {
+    type Numeric = Numeric;
+    type Kept = Copied;
+
+    fn of_fixed(self, number: Fixed) -> Numeric {
+        // SAFETY: digits, as numeric's input function takes them.
+        unsafe { Numeric(parsed(number.text())) }
     }
 
-    /// The numeric, in the current memory context.
-    pub unsafe fn to_numeric(self) -> pg_sys::Datum {
-        let scale = usize::from(self.scale);
-        let magnitude = self.value.unsigned_abs();
-        let unit = 10_u128.pow(FRACTION_DIGITS as u32);
-        let mut text = String::with_capacity(64 + scale);
-        if self.value < 0 {
-            text.push('-');
-        }
-        text.push_str(&(magnitude / unit).to_string());
-        if scale > 0 {
-            let fraction = format!("{:016}", magnitude % unit);
-            text.push('.');
-            text.push_str(&fraction[..scale.min(FRACTION_DIGITS)]);
-            text.extend(std::iter::repeat_n(
-                '0',
-                scale.saturating_sub(FRACTION_DIGITS),
-            ));
-        }
-        // SAFETY: as there.
-        unsafe { parsed(text) }
+    fn of_integer(self, number: i128) -> Numeric {
+        // SAFETY: a plain number.
+        unsafe { Numeric(of_integer(number)) }
     }
+
+    fn add(self, left: Numeric, right: Numeric) -> Numeric {
+        combined(pg_sys::F_NUMERIC_ADD, left, right)
+    }
+
+    fn subtract(self, left: Numeric, right: Numeric) -> Numeric {
+        combined(pg_sys::F_NUMERIC_SUB, left, right)
+    }
+
+    fn smaller(self, left: Numeric, right: Numeric) -> Numeric {
+        combined(pg_sys::F_NUMERIC_SMALLER, left, right)
+    }
+
+    fn larger(self, left: Numeric, right: Numeric) -> Numeric {
+        combined(pg_sys::F_NUMERIC_LARGER, left, right)
+    }
+
+    fn is_at_most(self, left: Numeric, right: Numeric) -> bool {
+        combined(pg_sys::F_NUMERIC_LE, left, right).0.value() & 1 != 0
+    }
+
+    fn is_at_the_end(self, number: Numeric) -> bool {
+        // SAFETY: a numeric (type invariant).
+        unsafe { payload(number.0.cast_mut_ptr()) }.is_some_and(aggregate::is_at_the_end)
+    }
+
+    fn half_of_range(self) -> Numeric {
+        // SAFETY: a number that numeric's input function takes.
+        unsafe { Numeric(half_of_range()) }
+    }
+
+    fn keep(self, number: Numeric) -> Copied {
+        // SAFETY: the context lives (`Kept::new`).
+        unsafe {
+            let keeping = &mut *self.0;
+            let old = pg_sys::MemoryContextSwitchTo(keeping.context);
+            let copy = self.copied(number).0;
+            pg_sys::MemoryContextSwitchTo(old);
+            keeping.bytes += pg_sys::GetMemoryChunkSpace(copy.cast_mut_ptr());
+            Copied(copy)
+        }
+    }
+
+    fn kept(self, kept: &Copied) -> Numeric {
+        Numeric(kept.0)
+    }
+
+    fn copied(self, number: Numeric) -> Numeric {
+        // SAFETY: a varlena that is not compressed or elsewhere (type invariant); as much is read
+        // as it has.
+        unsafe {
+            let value = number.0.cast_mut_ptr::<u8>();
+            let bytes = varlena::bytes(value);
+            let copy = pg_sys::palloc(bytes).cast::<u8>();
+            copy.copy_from_nonoverlapping(value, bytes);
+            Numeric(pg_sys::Datum::from(copy))
+        }
+    }
+
+    fn release(self, kept: Copied) {
+        // SAFETY: what `keep` made; the context lives (`Kept::new`).
+        unsafe {
+            (*self.0).bytes -= pg_sys::GetMemoryChunkSpace(kept.0.cast_mut_ptr());
+            pg_sys::pfree(kept.0.cast_mut_ptr());
+        }
+    }
+
+    fn bytes(self) -> usize {
+        // SAFETY: the context lives (`Kept::new`).
+        unsafe { (*self.0).bytes }
+    }
+}
+
+/// A result, in the current memory context; `None`: NULL.
+pub fn result(outcome: Outcome<Numeric>) -> Option<pg_sys::Datum> {
+    match outcome {
+        Outcome::Null => None,
+        Outcome::Integer(number) => Some(pg_sys::Datum::from(number)),
+        Outcome::Number(kind, number) => Some(datum(kind, number)),
+        Outcome::Numeric(numeric) => Some(numeric.0),
+        Outcome::Quotient(sum, count) => {
+            // SAFETY: a plain number.
+            let count = unsafe { Numeric(of_integer(count.into())) };
+            Some(combined(pg_sys::F_NUMERIC_DIV, sum, count).0)
+        }
+    }
+}
+
+/// The datum of a number.
+pub fn datum(kind: Kind, number: i64) -> pg_sys::Datum {
+    pg_sys::Datum::from(kind.to_word(number) as usize)
+}
+
+/// What a function of two numerics, core's, gives.
+fn combined(function: u32, left: Numeric, right: Numeric) -> Numeric {
+    // SAFETY: two numerics (type invariant).
+    unsafe { Numeric(call(function, left.0, right.0)) }
 }
 
 /// The numeric of an integer, in the current memory context.
-pub unsafe fn of_integer(value: i128) -> pg_sys::Datum {
+unsafe fn of_integer(value: i128) -> pg_sys::Datum {
     match i64::try_from(value) {
         // SAFETY: core's function; may raise.
         Ok(value) => unsafe { pg_sys::Datum::from(pg_sys::int64_to_numeric(value)) },
@@ -113,17 +172,8 @@ pub unsafe fn of_integer(value: i128) -> pg_sys::Datum {
     }
 }
 
-/// Whether a numeric has a digit at the highest place that there is (`NUMERIC_WEIGHT_MAX`): the sum
-/// of two others is in range.
-#[inline]
-pub fn is_at_the_end(bytes: &[u8]) -> bool {
-    const SHORT_OR_SPECIAL: u16 = 0x8000;
-    let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
-    bytes.len() >= 4 && word(0) & SHORT_OR_SPECIAL == 0 && word(2) as i16 == i16::MAX
-}
-
 /// Half of the end of numeric's range, 5 * 10^131071, in the current memory context.
-pub unsafe fn half_of_range() -> pg_sys::Datum {
+unsafe fn half_of_range() -> pg_sys::Datum {
     // SAFETY: as there.
     unsafe { parsed("5e131071".to_owned()) }
 }
@@ -144,7 +194,7 @@ unsafe fn parsed(text: String) -> pg_sys::Datum {
 }
 
 /// A function of two numerics, core's, in the current memory context.
-pub unsafe fn call(function: u32, left: pg_sys::Datum, right: pg_sys::Datum) -> pg_sys::Datum {
+unsafe fn call(function: u32, left: pg_sys::Datum, right: pg_sys::Datum) -> pg_sys::Datum {
     // SAFETY: a strict function of the server's, by its oid, that takes two numerics (caller); may
     // raise.
     unsafe {

@@ -1,9 +1,9 @@
 //! From the planner's conditions to a filter's.
-use super::operators::{Function, Kind, function};
-use super::parameters::{Form, Parameters, Source};
-use super::program::{Condition, Number, Pattern, Text, short_payload};
+use super::operators::{Function, function};
+use super::parameters::{Form, Parameters, Source, short_payload};
 use crate::pg::list::items;
 use crate::pg::version;
+use mot_programs::filter::{Comparison, Condition, Kind, Number, Pattern, Text};
 use pgrx::pg_sys;
 use pgrx::pg_sys::NodeTag::*;
 
@@ -124,8 +124,8 @@ impl Compiler {
                     self.number(right, right_kind)?,
                 )),
                 Function::CompareTexts(comparison, is_padded) => {
-                    use super::operators::Comparison::{Equal, NotEqual};
-                    let is_equality = matches!(comparison, Equal | NotEqual);
+                    let is_equality =
+                        matches!(comparison, Comparison::Equal | Comparison::NotEqual);
                     let compares_bytes = is_deterministic(collation)
                         && (is_equality || version::orders_by_bytes(collation));
                     if !compares_bytes {
@@ -174,7 +174,8 @@ impl Compiler {
                     let constant = &*node.cast::<pg_sys::Const>();
                     let is_of_kind =
                         constant.constbyval && constant.constlen == i32::from(kind.bytes());
-                    let value = (!constant.constisnull).then(|| kind.of_datum(constant.constvalue));
+                    let value = (!constant.constisnull)
+                        .then(|| kind.of_word(constant.constvalue.value() as u64));
                     is_of_kind.then_some(Number::Constant(value))
                 }
                 T_Param => {

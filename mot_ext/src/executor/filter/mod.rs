@@ -20,26 +20,25 @@
 //! - Outside it: re-evaluations (EvalPlanQual), where core has the row.
 //!
 //! `mot.compiled_statements = off` leaves every condition to core.
+//!
+//! The programs and what runs them are in the crate `mot_programs`; here they are made of
+//! PostgreSQL's expressions, and attached to nodes.
 mod compile;
-mod group;
+mod layout;
 mod operators;
 mod parameters;
-mod program;
-mod row;
 
-use crate::executor::expressions::passes;
+use super::expressions::passes;
 use crate::pg::list::items;
-use crate::settings::{COMPILED_STATEMENTS, CompiledStatements};
+use crate::shared_memory::settings::{COMPILED_STATEMENTS, CompiledStatements};
 pub use compile::Compiler;
-pub use group::{Group, Groups, Lacking, Numbers, ROWS, Rows, members};
+pub use layout::layout;
 use mot_engine::VersionRef;
-pub use operators::{Comparison, Function, Kind, function};
-pub use parameters::Parameters;
+use mot_programs::filter::{Condition, Groups, Layout, Place, Row, Unsure};
+pub use mot_programs::filter::{Group, Rows};
+pub use operators::{Function, function};
+use parameters::Parameters;
 use pgrx::pg_sys;
-use program::Place;
-pub use program::{Condition, Number, payload};
-use row::Row;
-pub use row::{Found, Layout};
 
 /// Conditions of a scan.
 pub struct Filter {
@@ -86,7 +85,7 @@ impl Filter {
             Some(Filter {
                 is_whole: compiled.len() == nodes.len(),
                 conditions: compiled,
-                layout: Layout::new(row_type, compiler.columns),
+                layout: layout(row_type, compiler.columns),
                 parameters: compiler.parameters,
                 general: std::ptr::null_mut(),
             })
@@ -138,31 +137,34 @@ impl Filter {
     /// Looks at a row, which the caller's snapshot keeps.
     #[inline]
     pub unsafe fn look(&self, version: VersionRef, context: *mut pg_sys::ExprContext) -> Verdict {
-        let place = Place {
-            row: Row::of(version),
-            layout: &self.layout,
-            parameters: &self.parameters,
-            context,
-        };
         // SAFETY: a row of the filter's table, and the context of its node or statement.
-        match unsafe { place.passes(&self.conditions) } {
+        let passes = unsafe {
+            let place = Place {
+                row: Row::of(version),
+                layout: &self.layout,
+                parameters: &self.parameters.bound(context),
+            };
+            place.passes(&self.conditions)
+        };
+        match passes {
             Ok(true) => Verdict::Passes,
             Ok(false) => Verdict::Fails,
-            Err(program::Unsure) => Verdict::Unsure,
+            Err(Unsure) => Verdict::Unsure,
         }
     }
 
     /// Looks at a group of rows, which the caller's snapshot keeps: those that pass, and those that
     /// core has to be asked about.
     pub unsafe fn look_at(&self, group: &Group, context: *mut pg_sys::ExprContext) -> (Rows, Rows) {
-        let groups = Groups {
-            group,
-            layout: &self.layout,
-            parameters: &self.parameters,
-            context,
-        };
         // SAFETY: rows of the filter's table, and the context of its node or statement.
-        unsafe { groups.passing(&self.conditions, group.all()) }
+        unsafe {
+            let groups = Groups {
+                rows: group.rows(),
+                layout: &self.layout,
+                parameters: &self.parameters.bound(context),
+            };
+            groups.passing(&self.conditions, group.all())
+        }
     }
 
     /// Asks core's expression about an unsure row, which is in the context's slot. Where core

@@ -1,94 +1,7 @@
 //! The server's own functions that a filter does itself, by their oids: what `fmgr` calls for such
 //! an oid is decided by the oid alone.
+use mot_programs::filter::{Arithmetic, Comparison, Kind};
 use pgrx::pg_sys;
-
-/// A value that a datum holds itself, taken as a number of 64 bits.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
-    Int2,
-    /// Also dates.
-    Int4,
-    /// Also times and timestamps.
-    Int8,
-    Bool,
-    /// `"char"`, compared without sign.
-    Char,
-    Oid,
-}
-
-impl Kind {
-    /// Bytes of such a value.
-    pub fn bytes(self) -> i16 {
-        match self {
-            Kind::Bool | Kind::Char => 1,
-            Kind::Int2 => 2,
-            Kind::Int4 | Kind::Oid => 4,
-            Kind::Int8 => 8,
-        }
-    }
-
-    /// The number a datum holds.
-    #[inline]
-    pub fn of_datum(self, datum: pg_sys::Datum) -> i64 {
-        let bits = datum.value() as u64;
-        match self {
-            Kind::Int2 => i64::from(bits as i16),
-            Kind::Int4 => i64::from(bits as i32),
-            Kind::Int8 => bits as i64,
-            Kind::Bool => i64::from(bits as u8 != 0),
-            Kind::Char => i64::from(bits as u8),
-            Kind::Oid => i64::from(bits as u32),
-        }
-    }
-
-    /// The datum of a number.
-    pub fn to_datum(self, number: i64) -> pg_sys::Datum {
-        match self {
-            Kind::Int2 => pg_sys::Datum::from(number as i16),
-            Kind::Int4 => pg_sys::Datum::from(number as i32),
-            Kind::Int8 => pg_sys::Datum::from(number),
-            Kind::Bool => pg_sys::Datum::from(number != 0),
-            Kind::Char => pg_sys::Datum::from(number as u8 as i8),
-            Kind::Oid => pg_sys::Datum::from(number as u32),
-        }
-    }
-
-    /// The number that is stored at `place`.
-    #[inline]
-    pub unsafe fn read(self, place: *const u8) -> i64 {
-        // SAFETY: a value of the kind is there (caller).
-        unsafe {
-            match self {
-                Kind::Int2 => i64::from(place.cast::<i16>().read_unaligned()),
-                Kind::Int4 => i64::from(place.cast::<i32>().read_unaligned()),
-                Kind::Int8 => place.cast::<i64>().read_unaligned(),
-                Kind::Bool => i64::from(*place != 0),
-                Kind::Char => i64::from(*place),
-                Kind::Oid => i64::from(place.cast::<u32>().read_unaligned()),
-            }
-        }
-    }
-
-    /// Whether a number is one of the kind's.
-    #[inline]
-    pub fn holds(self, number: i64) -> bool {
-        match self {
-            Kind::Int2 => i16::try_from(number).is_ok(),
-            Kind::Int4 => i32::try_from(number).is_ok(),
-            _ => true,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-pub enum Comparison {
-    Equal,
-    NotEqual,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-}
 
 /// In the order of the lists below.
 const COMPARISONS: [Comparison; 6] = [
@@ -99,50 +12,6 @@ const COMPARISONS: [Comparison; 6] = [
     Comparison::Greater,
     Comparison::GreaterEqual,
 ];
-
-impl Comparison {
-    #[inline]
-    pub fn holds<T: Ord + ?Sized>(self, left: &T, right: &T) -> bool {
-        match self {
-            Comparison::Equal => left == right,
-            Comparison::NotEqual => left != right,
-            Comparison::Less => left < right,
-            Comparison::LessEqual => left <= right,
-            Comparison::Greater => left > right,
-            Comparison::GreaterEqual => left >= right,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-pub enum Arithmetic {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Remainder,
-}
-
-impl Arithmetic {
-    /// `None`: core raises an error, or has a rule of its own.
-    #[inline]
-    pub fn of(self, left: i64, right: i64) -> Option<i64> {
-        match self {
-            Arithmetic::Add => left.checked_add(right),
-            Arithmetic::Subtract => left.checked_sub(right),
-            Arithmetic::Multiply => left.checked_mul(right),
-            // Dividing 32 bits takes a fraction of the time, and most values have no more.
-            Arithmetic::Divide => match (u32::try_from(left), u32::try_from(right)) {
-                (Ok(left), Ok(right)) => left.checked_div(right).map(i64::from),
-                _ => left.checked_div(right),
-            },
-            Arithmetic::Remainder => match (u32::try_from(left), u32::try_from(right)) {
-                (Ok(left), Ok(right)) => left.checked_rem(right).map(i64::from),
-                _ => left.checked_rem(right),
-            },
-        }
-    }
-}
 
 /// What a function does. All of them are strict.
 #[derive(Clone, Copy, Debug)]

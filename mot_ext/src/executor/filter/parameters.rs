@@ -1,9 +1,9 @@
 //! Parameters of the client, of a PL/pgSQL function and of the nodes above: fetched when a row
 //! first needs them, and kept until the scan begins anew. Core fetches them for every row; within a
 //! scan they stay what they are.
-use super::operators::Kind;
-use super::program::{Unsure, short_payload};
 use crate::executor::expressions::parameter;
+use mot_programs::filter::{Kind, Known, ParameterValues, Sure, Unsure};
+use mot_programs::varlena::payload;
 use pgrx::pg_sys;
 use std::cell::OnceCell;
 
@@ -21,13 +21,6 @@ pub enum Source {
 pub enum Form {
     Number(Kind),
     Text,
-}
-
-/// A parameter's value.
-pub enum Known {
-    Null,
-    Number(i64),
-    Text(Box<[u8]>),
 }
 
 struct Parameter {
@@ -60,20 +53,37 @@ impl Parameters {
             parameter.known.take();
         }
     }
+}
 
-    /// The value. Unsure where core would raise an error, or compute it first.
+/// Parameters as a node or statement has them.
+pub struct Bound<'a> {
+    parameters: &'a Parameters,
+    context: *mut pg_sys::ExprContext,
+}
+
+impl Parameters {
+    /// With the context in which they are looked up.
+    ///
+    /// # Safety
+    /// The context of the node the filter belongs to; it lives as long as what is returned.
     #[inline]
-    pub unsafe fn get(
-        &self,
-        number: usize,
-        context: *mut pg_sys::ExprContext,
-    ) -> Result<&Known, Unsure> {
-        let parameter = &self.0[number];
+    pub unsafe fn bound(&self, context: *mut pg_sys::ExprContext) -> Bound<'_> {
+        Bound {
+            parameters: self,
+            context,
+        }
+    }
+}
+
+impl ParameterValues for Bound<'_> {
+    #[inline]
+    fn value(&self, number: usize) -> Sure<&Known> {
+        let parameter = &self.parameters.0[number];
         if let Some(known) = parameter.known.get() {
             return Ok(known);
         }
-        // SAFETY: the context of the node the filter belongs to (caller).
-        let known = unsafe { parameter.fetch(context) }.ok_or(Unsure)?;
+        // SAFETY: the node's context lives (`Parameters::bound`).
+        let known = unsafe { parameter.fetch(self.context) }.ok_or(Unsure)?;
         Ok(parameter.known.get_or_init(|| known))
     }
 }
@@ -107,9 +117,23 @@ impl Parameter {
                 return Some(Known::Null);
             }
             match self.form {
-                Form::Number(kind) => Some(Known::Number(kind.of_datum(datum))),
+                Form::Number(kind) => Some(Known::Number(kind.of_word(datum.value() as u64))),
                 Form::Text => Some(Known::Text(short_payload(datum.cast_mut_ptr())?.into())),
             }
         }
     }
+}
+
+/// Texts of a statement up to so many bytes are kept with a filter, in a copy: memory that no
+/// statement's end gives back, and whose lack would end the server. A longer one core takes from
+/// where it is.
+const KEPT_BYTES_MAX: usize = 64 * 1024;
+
+/// The same as [`payload`], if it is short enough to be kept.
+///
+/// # Safety
+/// As for [`payload`].
+pub unsafe fn short_payload<'a>(place: *const u8) -> Option<&'a [u8]> {
+    // SAFETY: the caller's promise.
+    unsafe { payload(place) }.filter(|bytes| bytes.len() <= KEPT_BYTES_MAX)
 }

@@ -2,20 +2,19 @@
 //!
 //! Called from a turn at the gate, between its opening and its closing, and (`finish`) when nobody is left who could log.
 use super::{TURN_MS, Worker};
-use crate::errors;
-use crate::pg::{self, interrupts, report, slot};
-use crate::session;
-use crate::shmem;
-use crate::wal::reader::show_lsn;
-use crate::workers::leave::{
+use crate::checkpoint::leave::{
     keeps_wal, keeps_wal_alone, let_limited_slot_go, may_leave_uncovered, must_leave,
     recovery_may_checkpoint,
 };
-use crate::workers::stage::{
+use crate::checkpoint::{copies, files, gate, restartpoint};
+use crate::pg::text::show_lsn;
+use crate::pg::{self, interrupts, report, slot};
+use crate::shared_memory::server_phase::{
     has_restartpoints, hot_standby_active, is_of_old_timeline, recovery_in_progress,
     recovery_state, server_is_stopping,
 };
-use crate::workers::{copies, files, gate, restartpoint};
+use crate::transaction::session;
+use crate::{errors, shared_memory};
 use mot_engine::pause::{Point, reach};
 use mot_engine::{EngineError, Lsn, State};
 use pgrx::prelude::*;
@@ -26,7 +25,7 @@ impl Worker {
     /// Writes a checkpoint if PostgreSQL's redo position has passed the covered one. False: it failed, or a failed one is
     /// still to be tried again.
     pub(super) fn cover(&mut self, redo: Lsn) -> bool {
-        if redo.0 <= shmem::control().covered.load(Ordering::SeqCst)
+        if redo.0 <= shared_memory::control().covered.load(Ordering::SeqCst)
             || !may_checkpoint()
             || self.may_lag()
             || is_of_old_timeline(redo)
@@ -51,7 +50,7 @@ impl Worker {
         {
             return false;
         }
-        keeps_wal() && shmem::control().gap_is_read.load(Ordering::SeqCst)
+        keeps_wal() && shared_memory::control().gap_is_read.load(Ordering::SeqCst)
     }
 
     /// Whether PostgreSQL's checkpoint may complete although ours has failed: the WAL between the two is kept, and no backup begins with it. (A standby's
@@ -61,7 +60,7 @@ impl Worker {
     }
 
     fn write(&mut self, redo: Lsn, last: bool) -> bool {
-        let control = shmem::control();
+        let control = shared_memory::control();
         let write = || {
             if !last {
                 reach(Point::CheckpointAfterRedo);
@@ -118,7 +117,7 @@ impl Worker {
 
     /// The last checkpoint, at shutdown: PostgreSQL's follows when every process is gone but WAL senders, which write nothing of ours any more.
     pub(super) fn finish(&mut self) {
-        let control = shmem::control();
+        let control = shared_memory::control();
         control.closing.store(true, Ordering::SeqCst);
         let mut told = Vec::new();
         loop {
@@ -137,7 +136,7 @@ impl Worker {
             self.turn();
             interrupts::sleep_ms(TURN_MS);
         }
-        let engine = shmem::engine().expect("preloaded");
+        let engine = shared_memory::engine().expect("preloaded");
         if engine.state() == State::Ready && !recovery_in_progress() {
             let _held = gate::open_turn();
             // SAFETY: reads a shared position; never raises. No writer is left, so everything logged is before it.
@@ -187,8 +186,8 @@ impl Worker {
 ///
 /// Read after the redo position: a state that says "replayed" then speaks of everything before it.
 pub(super) fn may_checkpoint() -> bool {
-    let control = shmem::control();
-    match shmem::engine().expect("preloaded").state() {
+    let control = shared_memory::control();
+    match shared_memory::engine().expect("preloaded").state() {
         State::Ready => true,
         State::Replaying => control.redo_ended.load(Ordering::SeqCst) || hot_standby_active(),
         State::Empty | State::Loading | State::Failed => false,

@@ -1,0 +1,389 @@
+//! `mot.check`: proves that a table's rows, indexes and catalog agree; sizes; and which storages exist.
+//!
+//! The check holds ShareLock: readers go on, writers wait. On a standby that lock does not exist; there it is exact only while replay stands
+//! still (`pg_wal_replay_pause`): what it finds while replay goes on proves nothing, and it says so instead. Sizes hold AccessShareLock, everywhere.
+use crate::errors::refuse::raise;
+use crate::pg::{nodes, version};
+use crate::storage::definition;
+use crate::transaction::clock::PgClock;
+use crate::transaction::{applied, session};
+use crate::{errors, shared_memory};
+use mot_engine::{IndexId, IndexRef, Problem, State, TableRef};
+use pgrx::prelude::*;
+use pgrx::{PgRelation, pg_sys};
+
+/// Problems named in the error's detail; the others are counted.
+const PROBLEMS_SHOWN_MAX: usize = 20;
+
+/// A table opened for looking at all of it; closed at drop, its lock kept to the end of the transaction.
+struct Opened {
+    table: pg_sys::Relation,
+    storage: TableRef,
+}
+
+impl Opened {
+    /// Opens the user's own memory-optimized table; raises for anything else. It can be changed meanwhile.
+    fn owned(relid: pg_sys::Oid) -> Opened {
+        Opened::owned_with(relid, pg_sys::AccessShareLock)
+    }
+
+    /// The same of one that nobody changes meanwhile, as far as a standby allows that.
+    fn owned_and_still(relid: pg_sys::Oid) -> Opened {
+        // SAFETY: reads shared state.
+        let lock = if unsafe { pg_sys::RecoveryInProgress() } {
+            pg_sys::AccessShareLock
+        } else {
+            pg_sys::ShareLock
+        };
+        Opened::owned_with(relid, lock)
+    }
+
+    fn owned_with(relid: pg_sys::Oid, lock: u32) -> Opened {
+        // SAFETY: catalog look-ups, then a lock and an open relation.
+        unsafe {
+            let name = pg_sys::get_rel_name(relid);
+            if !crate::storage::is_mot_table(relid) {
+                raise(
+                    PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+                    format!("\"{}\" is not a memory-optimized table", nodes::text(name)),
+                    None,
+                    None,
+                );
+            }
+            if !version::owns_class(relid) {
+                pg_sys::aclcheck_error(
+                    pg_sys::AclResult::ACLCHECK_NOT_OWNER,
+                    pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(relid)),
+                    name,
+                );
+            }
+            let table = pg_sys::table_open(relid, lock as pg_sys::LOCKMODE);
+            let storage = crate::storage::table(table);
+            Opened { table, storage }
+        }
+    }
+
+    /// Locks the table's indexes to the transaction's end: the lock on the table does not keep one
+    /// from being dropped CONCURRENTLY.
+    fn lock_indexes(&self) {
+        for oid in session::session().index_oids(self.storage, &PgClock) {
+            // SAFETY: a lock.
+            unsafe { pg_sys::LockRelationOid(oid.into(), pg_sys::AccessShareLock as i32) };
+        }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // After an error PostgreSQL closes it itself.
+        if !std::thread::panicking() {
+            // SAFETY: opened above, and nobody else closes it.
+            unsafe { pg_sys::table_close(self.table, pg_sys::NoLock as pg_sys::LOCKMODE) };
+        }
+    }
+}
+
+/// Where replay stands.
+struct Stand {
+    state: State,
+    /// The end of the last record that was replayed.
+    replayed: u64,
+}
+
+impl Stand {
+    /// Once all is applied that was replayed.
+    fn wait() -> Stand {
+        let state = shared_memory::engine().map_or(State::Empty, |engine| engine.state());
+        // SAFETY: reads a shared position under a spinlock; never raises.
+        let replayed = unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) };
+        // Handed over before the record counted as replayed.
+        applied::wait_until_applied();
+        Stand { state, replayed }
+    }
+
+    /// Whether replay has begun with another record since, was in the midst of one, or is over.
+    fn has_moved(&self) -> bool {
+        if self.state != State::Replaying {
+            return false;
+        }
+        let state = shared_memory::engine().map_or(State::Empty, |engine| engine.state());
+        // SAFETY: as above. The end of the record that is being replayed, or was last.
+        let begun = unsafe { pg_sys::GetCurrentReplayRecPtr(std::ptr::null_mut()) };
+        state != self.state || begun != self.replayed
+    }
+}
+
+/// Checks a table; raises XX001 with what disagrees.
+#[pg_extern(name = "check", strict, volatile, parallel_unsafe)]
+#[allow(clippy::type_complexity)]
+fn check_table(
+    table: PgRelation,
+) -> TableIterator<
+    'static,
+    (
+        name!(rows, i64),
+        name!(entries, i64),
+        name!(versions, i64),
+        name!(slots_free, i64),
+    ),
+> {
+    let opened = Opened::owned_and_still(table.oid());
+    // A standby may replay the drop of an index that was dropped or replaced concurrently: it locks
+    // that index alone.
+    opened.lock_indexes();
+    let stand = Stand::wait();
+    let unproven = invalid_indexes(&opened);
+    let mut duplicates = 0;
+    let mut shown = Vec::new();
+    let report = session::session()
+        .check(opened.storage, &PgClock, |problem| {
+            if let Problem::Duplicate { index, .. } = problem
+                && unproven.contains(&index)
+            {
+                duplicates += 1;
+            } else if shown.len() < PROBLEMS_SHOWN_MAX {
+                shown.push(format!("{problem:?}"));
+            }
+        })
+        .unwrap_or_else(|error| errors::raise(error));
+    let mut problems = report.problems as usize - duplicates;
+    for difference in catalog_differences(&opened) {
+        problems += 1;
+        shown.push(difference);
+    }
+    if problems > 0 {
+        // SAFETY: an open relation.
+        let name = unsafe { nodes::name(&(*(*opened.table).rd_rel).relname) };
+        if stand.has_moved() {
+            raise(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("memory-optimized table \"{name}\" was changed by replay while it was checked"),
+                None,
+                Some("Pause replay with pg_wal_replay_pause(), and check the table again when pg_get_wal_replay_pause_state() says \"paused\".".into()),
+            );
+        }
+        raise(
+            PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+            format!("memory-optimized table \"{name}\" is damaged: {problems} problems found"),
+            Some(shown.join("\n")),
+            Some("Restart the server to build all indexes anew from the rows; keep a copy of the data directory for study.".into()),
+        );
+    }
+    TableIterator::once((
+        report.rows as i64,
+        report.entries as i64,
+        report.versions as i64,
+        report.slots_free as i64,
+    ))
+}
+
+/// Where the engine's indexes are not the catalog's.
+fn catalog_differences(opened: &Opened) -> Vec<String> {
+    let session = session::session();
+    let engine = session.indexes(opened.storage, &PgClock);
+    let mut differences = Vec::new();
+    // SAFETY: an open relation; its indexes are opened under its lock.
+    unsafe {
+        let list = pg_sys::RelationGetIndexList(opened.table);
+        let catalog: Vec<pg_sys::Oid> = pgrx::PgList::<pg_sys::Oid>::from_pg(list)
+            .iter_oid()
+            .collect();
+        for index in &engine {
+            let is_listed = |oid: &pg_sys::Oid| oid.to_u32() == index.relation_oid();
+            let is_dead = states(index.relation_oid().into()).is_some_and(|states| !states.is_live);
+            // Core lists no dead ones; a DROP INDEX CONCURRENTLY may have left one behind.
+            if !catalog.iter().any(is_listed) && !is_dead {
+                differences.push(format!("index {} is not in pg_index", index.relation_oid()));
+            }
+        }
+        for oid in catalog {
+            let Some(index) = engine
+                .iter()
+                .find(|index| index.relation_oid() == oid.to_u32())
+            else {
+                // One that is not ready has none: its build was given up.
+                if states(oid).is_none_or(|states| states.is_ready) {
+                    differences.push(format!("index {} has no storage", oid.to_u32()));
+                }
+                continue;
+            };
+            differences.extend(definition_difference(opened.table, oid, *index));
+        }
+    }
+    differences
+}
+
+/// What the catalog says of an index that is built or dropped beside writers.
+struct States {
+    is_ready: bool,
+    is_valid: bool,
+    is_live: bool,
+}
+
+/// `None`: the catalog has no such index.
+fn states(index: pg_sys::Oid) -> Option<States> {
+    // SAFETY: a catalog's row, released when its fields were read.
+    unsafe {
+        let row = pg_sys::SearchSysCache1(
+            pg_sys::SysCacheIdentifier::INDEXRELID as i32,
+            pg_sys::Datum::from(index),
+        );
+        if row.is_null() {
+            return None;
+        }
+        let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
+        let states = States {
+            is_ready: form.indisready,
+            is_valid: form.indisvalid,
+            is_live: form.indislive,
+        };
+        pg_sys::ReleaseSysCache(row);
+        Some(states)
+    }
+}
+
+/// Indexes that may have two rows with one unique key: their build beside writers failed for that,
+/// or they are being dropped.
+fn invalid_indexes(opened: &Opened) -> Vec<IndexId> {
+    let indexes = session::session().indexes(opened.storage, &PgClock);
+    let is_invalid = |index: &IndexRef| {
+        states(index.relation_oid().into()).is_some_and(|states| !states.is_valid)
+    };
+    let invalid = indexes.into_iter().filter(is_invalid);
+    invalid.map(IndexRef::id).collect()
+}
+
+/// What of a definition matters for keys must be what the catalog says. A column that became NOT NULL later keeps its NULL mark.
+unsafe fn definition_difference(
+    table: pg_sys::Relation,
+    oid: pg_sys::Oid,
+    index: IndexRef,
+) -> Option<String> {
+    let built = session::session()
+        .definition(index)
+        .unwrap_or_else(|error| errors::raise(error));
+    // SAFETY: the table is open and locked.
+    let stated = unsafe {
+        let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+        let stated = definition::index_definition(table, index);
+        pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
+        stated
+    };
+    let same = built.unique == stated.unique
+        && built.nulls_not_distinct == stated.nulls_not_distinct
+        && built.layout == stated.layout
+        && built.columns.len() == stated.columns.len()
+        && built
+            .columns
+            .iter()
+            .zip(&stated.columns)
+            .all(|(built, stated)| {
+                built.attnum == stated.attnum
+                    && built.kind == stated.kind
+                    && built.descending == stated.descending
+                    && built.nulls_first == stated.nulls_first
+                    && (built.nullable || !stated.nullable)
+            });
+    (!same).then(|| {
+        format!(
+            "index {} is built as {built:?}, stated as {stated:?}",
+            oid.to_u32()
+        )
+    })
+}
+
+/// Bytes of a table's rows and row directory.
+#[pg_extern(strict, volatile, parallel_unsafe)]
+fn table_size(table: PgRelation) -> i64 {
+    table_bytes(&Opened::owned(table.oid()))
+}
+
+/// Bytes of an index's nodes. Walks the index.
+#[pg_extern(strict, volatile, parallel_unsafe)]
+fn index_size(index: PgRelation) -> i64 {
+    if !crate::storage::is_mot_index(index.oid()) {
+        // SAFETY: a catalog look-up.
+        let name = unsafe { nodes::text(pg_sys::get_rel_name(index.oid())) };
+        raise(
+            PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+            format!("\"{name}\" is not an index of a memory-optimized table"),
+            None,
+            None,
+        );
+    }
+    // SAFETY: a catalog look-up.
+    let relid = unsafe { pg_sys::IndexGetRelation(index.oid(), false) };
+    let opened = Opened::owned(relid);
+    // SAFETY: a lock, kept to the end of the transaction: the table's keeps nobody from dropping
+    // the index.
+    unsafe { pg_sys::LockRelationOid(index.oid(), pg_sys::AccessShareLock as i32) };
+    session::session()
+        .find_index(opened.storage, index.oid().to_u32(), &PgClock)
+        .map_or(0, index_bytes)
+}
+
+/// Bytes of a table's rows, row directory and indexes. Walks the indexes.
+#[pg_extern(strict, volatile, parallel_unsafe)]
+fn total_size(table: PgRelation) -> i64 {
+    let opened = Opened::owned(table.oid());
+    let session = session::session();
+    let bytes = |oid: u32| {
+        // The lock on the table does not keep REINDEX CONCURRENTLY from dropping the index.
+        // SAFETY: a lock, kept to the end of the transaction.
+        unsafe { pg_sys::LockRelationOid(oid.into(), pg_sys::AccessShareLock as i32) };
+        let index = session.find_index(opened.storage, oid, &PgClock);
+        index.map_or(0, index_bytes)
+    };
+    let indexes = session.index_oids(opened.storage, &PgClock);
+    table_bytes(&opened) + indexes.into_iter().map(bytes).sum::<i64>()
+}
+
+fn table_bytes(opened: &Opened) -> i64 {
+    let rows = opened.storage.row_count_estimate() * opened.storage.row_bytes_average();
+    (rows + opened.storage.anchor_bytes()) as i64
+}
+
+fn index_bytes(index: IndexRef) -> i64 {
+    session::session()
+        .index_bytes(&PgClock, index)
+        .unwrap_or_else(|error| errors::raise(error)) as i64
+}
+
+extension_sql!(
+    r#"
+REVOKE EXECUTE ON FUNCTION mot.storages() FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION mot.storages() TO pg_monitor;
+"#,
+    name = "rights_on_storages",
+    requires = [storages, "views"]
+);
+
+/// Every storage that exists for the caller, of all databases. For pg_monitor.
+#[pg_extern(strict, volatile, parallel_unsafe)]
+#[allow(clippy::type_complexity)]
+fn storages() -> TableIterator<
+    'static,
+    (
+        name!(database, pg_sys::Oid),
+        name!(relation, pg_sys::Oid),
+        name!(table_id, i64),
+        name!(rows, i64),
+    ),
+> {
+    let session = session::session();
+    let found: Vec<_> = session
+        .tables()
+        .iter()
+        .map(|walk| walk.table())
+        .filter(|table| session.find_table(table.key(), &PgClock) == Some(*table))
+        .map(|table| {
+            (
+                pg_sys::Oid::from(table.key().database),
+                pg_sys::Oid::from(table.key().relation),
+                table.id().0 as i64,
+                table.row_count_estimate() as i64,
+            )
+        })
+        .collect();
+    TableIterator::new(found)
+}

@@ -1,0 +1,3 @@
+//! What administrators ask: views of figures, and the check of tables.
+mod check;
+mod views;

@@ -1,0 +1,54 @@
+//! Parse-tree plumbing: typed access to PostgreSQL's lists and nodes.
+//!
+//! All of it is unsafe in the same way: pointers must be live nodes of the type the caller names, which the node tag the
+//! caller has just tested guarantees.
+pub use super::list::{items, list};
+use super::{text, version};
+use pgrx::pg_sys;
+use std::ffi::{c_char, c_void};
+
+/// A zeroed node of a type.
+pub unsafe fn make<T>(tag: pg_sys::NodeTag) -> *mut T {
+    // SAFETY: every node begins with its tag and may otherwise be zero.
+    unsafe {
+        let node = pg_sys::palloc0(size_of::<T>()).cast::<pg_sys::Node>();
+        (*node).type_ = tag;
+        node.cast()
+    }
+}
+
+/// A deep copy.
+pub unsafe fn copy<T>(node: *const T) -> *mut T {
+    // SAFETY: a live node, by contract.
+    unsafe { pg_sys::copyObjectImpl(node.cast::<c_void>()).cast() }
+}
+
+/// The tag of a node that is not NULL.
+pub unsafe fn tag<T>(node: *const T) -> pg_sys::NodeTag {
+    // SAFETY: every node begins with its tag.
+    unsafe { (*node.cast::<pg_sys::Node>()).type_ }
+}
+
+/// A C string as Rust text, for messages and comparisons, and to be handed back by `pstrdup`: nothing of it is lost, whatever the encoding.
+pub unsafe fn text(string: *const c_char) -> String {
+    // SAFETY: NULL or a NUL-terminated string, by contract.
+    unsafe { text::from_c(string) }
+}
+
+/// A column or relation name's array as text.
+pub fn name(name: &pg_sys::NameData) -> String {
+    // SAFETY: PostgreSQL ends every name with a zero byte inside its array.
+    unsafe { text(name.data.as_ptr()) }
+}
+
+/// The attributes of an open relation.
+pub unsafe fn attributes<'a>(relation: pg_sys::Relation) -> &'a [pg_sys::FormData_pg_attribute] {
+    // SAFETY: an open relation has a tuple descriptor with natts attributes at its end.
+    unsafe {
+        let descriptor = (*relation).rd_att;
+        std::slice::from_raw_parts(
+            version::attributes(descriptor),
+            (*descriptor).natts as usize,
+        )
+    }
+}

@@ -1,0 +1,121 @@
+//! What core's planner believes of the indexes of memory-optimized tables, beyond what it reads in
+//! the catalog.
+//!
+//! The engine orders texts by their bytes. Where a key column's collation orders otherwise the
+//! index gives no order. No path over it is sorted, and MIN and MAX do not use it. Equality and IN
+//! need no order.
+//!
+//! An index that is shown as a btree (`flips`) is ours here. Core makes a row comparison a
+//! condition of btrees alone: the planner takes our ordered indexes for such from 18 on. Before,
+//! the executor looks at the index itself, and raises.
+use super::{costs, unique_proof};
+use crate::index_am::access_method::Method;
+use crate::index_am::flips;
+use crate::pg::list::items;
+use crate::pg::version;
+use crate::pg::version::index_am::ROW_COMPARISONS;
+use crate::transaction::clock::widen;
+use crate::transaction::session;
+use crate::{keys, storage};
+use mot_engine::{TableRef, Xid};
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+/// Oids below this are core's own.
+const FIRST_NORMAL_OBJECT: u32 = pg_sys::FirstNormalObjectId;
+
+/// Called for each table of each query that is planned, from a plain frame: looks at the access
+/// methods first.
+///
+/// # Safety
+/// The planner's own structure, as its hook has it.
+#[inline]
+pub unsafe fn describe(
+    root: *mut pg_sys::PlannerInfo,
+    relation: pg_sys::Oid,
+    rel: *mut pg_sys::RelOptInfo,
+) {
+    // SAFETY: the caller's structure.
+    unsafe {
+        if relation.to_u32() >= FIRST_NORMAL_OBJECT && (*rel).fdwroutine.is_null() {
+            describe_ours(root, relation, rel);
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn describe_ours(
+    root: *mut pg_sys::PlannerInfo,
+    relation: pg_sys::Oid,
+    rel: *mut pg_sys::RelOptInfo,
+) {
+    let ours = Method::Mot.oid();
+    // SAFETY: the planner's own structures, fresh.
+    unsafe {
+        for index in pgrx::PgList::<pg_sys::IndexOptInfo>::from_pg((*rel).indexlist).iter_ptr() {
+            if flips::is_shown((*index).indexoid) {
+                (*index).relam = ours;
+            }
+            if (*index).relam != ours {
+                continue;
+            }
+            unique_proof::withhold(root, index);
+            if !is_ordered(index) {
+                // Core asks `reverse_sort` without looking whether there is an order.
+                (*index).sortopfamily = std::ptr::null_mut();
+            } else if ROW_COMPARISONS {
+                // The description alone: what is executed is found by the index's oid.
+                (*index).relam = Method::Btree.oid();
+            }
+        }
+        if storage::is_mot_table(relation) {
+            let opened = pg_sys::relation_open(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
+            let table = storage::table(opened);
+            costs::forget_pages(root, opened, rel);
+            pg_sys::relation_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
+            leave_out_young_indexes(root, rel, table);
+        }
+    }
+}
+
+/// Whether the engine's order of the keys is the one that their operator classes and collations
+/// say.
+unsafe fn is_ordered(index: *mut pg_sys::IndexOptInfo) -> bool {
+    // SAFETY: the planner's description of an index has a collation and a family for each key
+    // column.
+    unsafe {
+        (0..(*index).nkeycolumns as usize).all(|column| {
+            let collation = *(*index).indexcollations.add(column);
+            collation == pg_sys::InvalidOid
+                || keys::compares_bytes(*(*index).opfamily.add(column))
+                || version::orders_by_bytes(collation)
+        })
+    }
+}
+
+/// Takes the indexes from the planner that lack rows for snapshots as old as this session's oldest
+/// one. Core does so where `indcheckxmin` is set, and a plan made so is kept only until its
+/// session's snapshots are younger. The catalog knows of the primary's snapshots alone. These are a
+/// standby's, which go on when it is promoted.
+unsafe fn leave_out_young_indexes(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    table: TableRef,
+) {
+    let kept = session::session().indexes_kept_from_older(table);
+    if kept.is_empty() {
+        return;
+    }
+    // SAFETY: the planner's own structures, and a plain variable of this process.
+    unsafe {
+        let oldest = widen(pg_sys::TransactionXmin);
+        for index in items::<pg_sys::IndexOptInfo>((*rel).indexlist) {
+            let oid = (*index).indexoid.to_u32();
+            let is_young = |(of, maker): &(u32, Xid)| *of == oid && *maker >= oldest;
+            if kept.iter().any(is_young) {
+                (*rel).indexlist = pg_sys::list_delete_ptr((*rel).indexlist, index.cast());
+                (*(*root).glob).transientPlan = true;
+            }
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! The reclaim worker: keeps the shared horizon fresh, and removes what no writer meets again.
+//!
+//! - The horizon says below which transaction ids superseded versions are dead to everybody; writers prune under it
+//!   themselves. It is PostgreSQL's own (`transaction::clock::fresh_horizon`), which on a standby includes the standby's
+//!   readers.
+//! - This process frees dropped tables and indexes, some in each round (and so does a replay that nobody reads beside and that needs the
+//!   room: this process does not run then).
+//! - Starts when the server is consistent: before that a standby does not know which transactions are running on the
+//!   primary, and a running one's versions would be taken for an aborted one's.
+//! - An error (the commit log cannot be read) is logged; the next round tries again.
+use super::idle_sleep;
+use crate::checkpoint::files;
+use crate::errors;
+use crate::pg::worker::{reload_if_asked, shutdown_asked};
+use crate::pg::{self, interrupts, report};
+use crate::shared_memory::settings;
+use crate::transaction::clock::{PgClock, fresh_horizon, oldest_active};
+use crate::transaction::horizon::{judged, survey};
+use crate::transaction::wal_log::WalLog;
+use crate::transaction::{prepared_locks, session};
+use mot_engine::pause::{Point, reach};
+use mot_engine::recovery::{self, Settled};
+use mot_engine::{Clock, Log, Lsn, Session, State, Xid, transaction};
+use pgrx::prelude::*;
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+/// The pause after an idle round is as many times longer than that after a busy one, unless a session ends it (`nap`).
+const IDLE_ROUNDS: i64 = 25;
+/// While an old snapshot holds the horizon back, all rows changed since wait, and are visited again and again: a tenth of a processor at
+/// most. Processor time: a sweep that had to wait for one on a busy machine would be paused for as many times longer.
+const OLD_PAUSE_FACTOR: u32 = 10;
+/// The same of sweeps for the commit log's sake alone, while the horizon is older than what was told last: somebody else holds it back, or
+/// `vacuum_defer_cleanup_age` (15) does and it would never move.
+const JUDGE_PAUSE_FACTOR: u32 = 100;
+/// Sweeps after the horizon has come to stand: a transaction below it leaves the ProcArray a moment before it tells the sweeper of its
+/// rows. On an idle server nothing else would ever move the horizon past them. (The first of them takes the horizon to where it comes to stand.)
+const QUIET_SWEEPS: u32 = 2;
+/// While a large table is freed the horizon is taken no more often than this: a question to all of the ProcArray, where a stretch takes less than a millisecond.
+const HORIZON_EVERY: Duration = Duration::from_millis(50);
+/// Pause after an error, in milliseconds.
+const ERROR_PAUSE_MS: i64 = 5_000;
+
+#[pg_guard]
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
+    crate::pg::worker::begin();
+    // TransactionIdIsInProgress passes over the caller's own place in the ProcArray. A process that is not in it has somebody
+    // else's place, whose transaction would be taken for an aborted one.
+    pg::enter_proc_array();
+    let session = session::join_uncounted();
+    // SAFETY: registered once; runs before the process leaves the ProcArray (callbacks run last in, first out).
+    unsafe { pg_sys::before_shmem_exit(Some(on_exit), pg_sys::Datum::from(0)) };
+    judged::begin_to_show(judged::Worker::Reclaimer);
+    let mut reclaimer = Reclaimer {
+        has_settled: false,
+        sweeps_left: 0,
+        settled: Settled::default(),
+        swept_below: Xid::NONE,
+        judges_again_at: Instant::now(),
+        has_reported: false,
+        recent: Xid::NONE,
+        minds_again_at: Instant::now(),
+        seen: (Xid::NONE, None),
+        can_be_woken: false,
+    };
+    while !shutdown_asked() {
+        reload_if_asked();
+        let nap_ms = i64::from(settings::RECLAIM_NAPTIME_MS.get());
+        let long_ms = nap_ms * IDLE_ROUNDS;
+        let (pause_ms, may_be_woken) = match pg::catch(|| reclaimer.round(session)) {
+            Ok(true) => (nap_ms, false),
+            Ok(false) => (long_ms, reclaimer.can_be_woken),
+            Err(_) if shutdown_asked() => break,
+            Err(error) => {
+                session.reset();
+                // SAFETY: clears what a record under construction left in this process.
+                unsafe { pg_sys::XLogResetInsertion() };
+                let text = format!("mot could not reclaim row versions: {error}");
+                report::error_without_jump(&text, "");
+                (ERROR_PAUSE_MS, false)
+            }
+        };
+        #[cfg(debug_assertions)]
+        crate::transaction::pauses::flush_if_asked(session);
+        if may_be_woken {
+            let has_news = || pg::catch(|| reclaimer.has_news(session)).unwrap_or(false);
+            idle_sleep::nap(nap_ms, pause_ms, has_news);
+        } else {
+            interrupts::sleep_ms(pause_ms);
+        }
+    }
+    // Not 0, which would mean "never start again": an administrator may have ended just this worker.
+    // SAFETY: ends the process; its exit callbacks leave the engine.
+    unsafe { pg_sys::proc_exit(1) };
+}
+
+struct Reclaimer {
+    /// Every row was looked at once since recovery ended: nothing of lost transactions is left.
+    has_settled: bool,
+    /// Rounds that sweep although the horizon stands.
+    sweeps_left: u32,
+    /// Below this definitions may be settled while replay goes on.
+    settled: Settled,
+    /// The horizon when the last sweep began.
+    swept_below: Xid,
+    /// Not before this is swept for that alone.
+    judges_again_at: Instant,
+    /// Rows whose transactions' outcomes are lost were met, and reported.
+    has_reported: bool,
+    /// Below this, what lies between old snapshots and all others was swept for.
+    recent: Xid,
+    /// Not before this is swept for that again.
+    minds_again_at: Instant,
+    /// The horizon of the last round, and below what it could judge.
+    seen: (Xid, Option<Xid>),
+    /// Nobody but what PostgreSQL was told is judged held the horizon back at the last round: what sessions leave behind can be taken out soon.
+    can_be_woken: bool,
+}
+
+impl Reclaimer {
+    /// One round; false if there was nothing to do.
+    fn round(&mut self, session: &Session) -> bool {
+        let engine = session.engine();
+        let state = engine.state();
+        self.can_be_woken = false;
+        if !matches!(state, State::Ready | State::Replaying) {
+            return false;
+        }
+        // Versions superseded by a committed transaction below this are dead to everybody.
+        let horizon = fresh_horizon();
+        // Nothing more is dead than at the last round if the horizon stands where it stood.
+        let has_moved = horizon > self.swept_below;
+        engine.raise_horizon(horizon);
+        let swept_below = engine.horizon();
+        self.can_be_woken = horizon >= judged::told();
+        let minds_old = self.mind_old_snapshots(session, horizon);
+        let judged_below = judged_after_a_sweep(session);
+        self.seen = (horizon, judged_below);
+        // What PostgreSQL was told is what holds the horizon back. If it is somebody else, a new word would change little.
+        let holds_back = horizon >= judged::told() || Instant::now() >= self.judges_again_at;
+        let judges = holds_back && judged_below.is_some_and(|below| below > judged::told());
+        if has_moved {
+            self.sweeps_left = QUIET_SWEEPS;
+        } else if self.sweeps_left > 0 {
+            self.sweeps_left -= 1;
+        } else if !minds_old && !judges && self.has_settled {
+            // A dropped table that somebody walked until now does not wait for the horizon to move.
+            let freed = free_doomed(session);
+            // What was taken out last is free once nobody reads it any more.
+            session.memory().collect_all(end_if_asked);
+            return freed > 0;
+        }
+        reach(Point::ReclaimAfterHorizon);
+        let time_before = processor_time();
+        if state == State::Replaying {
+            self.settled.raise(engine, horizon);
+            recovery::settle(session, &PgClock, self.settled);
+        }
+        reach(Point::ReclaimBeforeDoomed);
+        let freed = free_doomed(session);
+        let mut kept_out = 0;
+        let clock = SweepClock::new();
+        for walk in session.tables() {
+            let done = session.sweep(&clock, walk.table(), !self.has_settled, end_if_asked);
+            kept_out += done.groups_kept_out;
+        }
+        if kept_out > 0 {
+            // An index build or a check was in the way, maybe of every sweep since the horizon came to stand.
+            self.sweeps_left = QUIET_SWEEPS;
+        }
+        if let Some(xid) = clock.lost.get()
+            && !self.has_reported
+        {
+            errors::report_lost_outcome(xid.0);
+            self.has_reported = true;
+        }
+        self.has_settled = true;
+        self.swept_below = swept_below;
+        if let Some(below) = judged_below.filter(|_| kept_out == 0) {
+            judged::tell(below);
+            // It was held back to where the sweep before began. Writers prune below it.
+            engine.raise_horizon(fresh_horizon());
+        }
+        session.memory().collect_all(end_if_asked);
+        let took = processor_time().saturating_sub(time_before);
+        let now = Instant::now();
+        if minds_old {
+            self.minds_again_at = now + took * OLD_PAUSE_FACTOR;
+        }
+        self.judges_again_at = now + took * JUDGE_PAUSE_FACTOR;
+        // While somebody is in the way the bound stands, however often this is tried.
+        has_moved || minds_old || (judges && kept_out == 0) || freed > 0
+    }
+
+    /// Whether transactions have ended since the last round looked.
+    fn has_news(&self, session: &Session) -> bool {
+        let (horizon, judged_below) = self.seen;
+        fresh_horizon() > horizon || judged_after_a_sweep(session) > judged_below
+    }
+
+    /// Looks what old snapshots see, if one of them holds the horizon back, and it is time for it. False: there is nothing new to know.
+    fn mind_old_snapshots(&mut self, session: &Session, horizon: Xid) -> bool {
+        // What PostgreSQL was told is judged comes a sweep behind, and holds the horizon back where nobody else does.
+        if horizon >= judged::told() || Instant::now() < self.minds_again_at {
+            return false;
+        }
+        let Some(old) = survey() else {
+            return false;
+        };
+        let is_new = old.recent > horizon && old.recent > self.recent && !old.told.is_empty();
+        if is_new {
+            self.recent = old.recent;
+            session.mind(old);
+        }
+        is_new
+    }
+}
+
+/// The clock of sweeps: a transaction that the commit log knows no more counts as running, so that one row which cannot be judged does not keep all
+/// others from it.
+struct SweepClock {
+    known_from: Xid,
+    /// The oldest such transaction met.
+    lost: Cell<Option<Xid>>,
+}
+
+impl SweepClock {
+    fn new() -> Self {
+        SweepClock {
+            known_from: files::clog_begins(),
+            lost: Cell::new(None),
+        }
+    }
+}
+
+impl Clock for SweepClock {
+    fn is_current(&self, xid: Xid) -> bool {
+        PgClock.is_current(xid)
+    }
+
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        let is_lost = xid < self.known_from;
+        if is_lost {
+            let oldest = self.lost.get().map_or(xid, |lost| lost.min(xid));
+            self.lost.set(Some(oldest));
+        }
+        is_lost || PgClock.is_in_progress(xid)
+    }
+
+    fn did_commit(&self, xid: Xid) -> bool {
+        PgClock.did_commit(xid)
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
+    judged::end_to_show(judged::Worker::Reclaimer);
+}
+
+/// Below which no outcome has to be asked for any more once all that has something to do is swept, from now on; None where nobody wants to know. The
+/// order of the three questions matters: mot_engine/src/reclaim/unjudged.rs.
+fn judged_after_a_sweep(session: &Session) -> Option<Xid> {
+    // SAFETY: reads shared state; never raises.
+    if session.engine().state() != State::Ready || unsafe { pg_sys::RecoveryInProgress() } {
+        return None;
+    }
+    let active = oldest_active();
+    if prepared_locks::is_under_way() {
+        return None;
+    }
+    let marked = session.engine().oldest_unjudged();
+    Some(marked.map_or(active, |marked| marked.min(active)))
+}
+
+/// Processor time that this process has taken.
+fn processor_time() -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: writes `time`. The clock is there on every system PostgreSQL runs on that has our other calls; were it not, no time would pass.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn end_if_asked() {
+    if shutdown_asked() {
+        errors::worker_ends();
+    }
+}
+
+/// The server's WAL, for records that no commit follows: standbys shall not wait for one.
+struct WrittenSoon;
+
+impl Log for WrittenSoon {
+    fn append(&mut self, record: &[u8]) -> Lsn {
+        let end = WalLog::default().append(record);
+        // SAFETY: asks the WAL writer; never raises.
+        unsafe { pg_sys::XLogSetAsyncXactLSN(end.0) };
+        end
+    }
+}
+
+/// Frees dropped tables and indexes; the log is told if this server writes one. Right after recovery it may not yet: a later round frees.
+fn free_doomed(session: &Session) -> usize {
+    // A large table takes its time, in which a shutdown is not to wait, nor what others may prune.
+    let mut taken_at = Instant::now();
+    let between_stretches = || {
+        end_if_asked();
+        if taken_at.elapsed() >= HORIZON_EVERY {
+            session.engine().raise_horizon(fresh_horizon());
+            taken_at = Instant::now();
+        }
+    };
+    if session.engine().state() == State::Replaying {
+        return transaction::free_doomed(session, between_stretches);
+    }
+    // SAFETY: reads shared state, and makes this process ready to write WAL once recovery is over.
+    if unsafe { pg_sys::RecoveryInProgress() } {
+        return 0;
+    }
+    // Behind the last checkpoint nothing is logged.
+    let Some(_counted) = session::Counted::begin() else {
+        return 0;
+    };
+    match transaction::log_and_free_doomed(session, &mut WrittenSoon, between_stretches) {
+        Ok(freed) => freed,
+        Err(error) => errors::raise(error),
+    }
+}

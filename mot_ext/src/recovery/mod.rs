@@ -1,0 +1,24 @@
+//! Recovery: loading the newest checkpoint, reading the WAL behind it, and replaying records of our
+//! own resource manager. README.md beside this file describes the mechanism.
+//!
+//! Below it is `checkpoint`, which finds and opens the files; above it is the worker that loads
+//! where no replay does.
+mod beginning;
+pub mod commit_log;
+pub mod ended;
+pub mod load;
+pub mod reader;
+pub mod replay;
+pub mod rmgr;
+pub mod stall;
+pub mod warm;
+mod watch;
+pub mod xid_set;
+
+use crate::transaction::session;
+
+/// Registers the resource manager while the server preloads libraries.
+pub fn init() {
+    session::load_in_single_user_mode_by(load::load_single_user);
+    rmgr::init();
+}

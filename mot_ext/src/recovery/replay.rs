@@ -1,0 +1,353 @@
+//! Replay as the startup process does it: engine's replayer with its threads, what they wait for, and how they end with the process.
+//!
+//! - Threads (mot_engine/src/recovery/README.md) begin when they are first needed and know the engine alone. They end before the process
+//!   does, in a callback of its exit, also at a FATAL in the middle of a record.
+//! - `apply` and `drain` wait for memory if need be: visibly and interruptibly.
+//! - Readers of a standby call `wait_until_applied` with their snapshot in hand.
+use super::{ended, stall};
+use crate::errors;
+use crate::pg::interrupts;
+use crate::pg::text::show_lsn;
+use crate::pg::worker::shutdown_asked;
+use crate::shared_memory::server_phase::server_is_stopping;
+use crate::shared_memory::{self, settings};
+use crate::transaction::clock::{EndedClock, PgClock, fresh_horizon};
+use crate::transaction::session;
+use mot_engine::recovery::{HandOver, ParallelReplayer, Stopper, settle_gone_indexes};
+use mot_engine::transaction::free_doomed;
+use mot_engine::{Clock, Engine, EngineError, Lsn, Session, State, Xid};
+use pgrx::prelude::*;
+use std::cell::UnsafeCell;
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// How often a replay that waits for memory looks again, in milliseconds.
+const FULL_POLL_MS: i64 = 200;
+/// Most bytes of records under way in threads: while readers wait for them, and else.
+const READERS_BYTES_MAX: usize = 1 << 20;
+const BYTES_MAX: usize = 8 << 20;
+/// With so many bytes received and not replayed, a standby has fallen behind.
+const AHEAD_BYTES: u64 = 256 << 10;
+
+/// Ends the threads at process exit.
+static STOPPER: Mutex<Option<Stopper>> = Mutex::new(None);
+
+/// The replayer of this process.
+pub struct Replay {
+    replayer: ParallelReplayer,
+    engine: Engine,
+    has_told: bool,
+}
+
+impl Replay {
+    /// For the startup process, or whoever reads WAL in its place.
+    pub fn new() -> Replay {
+        let engine = shared_memory::engine().expect("preloaded");
+        let threads = settings::load_threads();
+        Replay {
+            replayer: ParallelReplayer::new(engine, settings::replay_threads(), threads),
+            engine,
+            has_told: false,
+        }
+    }
+
+    /// Applies one record or hands it over, and stops recovery if one cannot be applied. While the arena is full it waits, interruptibly: on
+    /// a standby queries may end that keep versions, and everywhere the server stays as it is until an administrator has read why.
+    pub fn apply(&mut self, session: &Session, data: &[u8], end: Lsn, xid: Xid) {
+        let has_readers = has_readers();
+        let how = HandOver {
+            is_ahead: is_ahead(end),
+            bytes_max: if has_readers {
+                READERS_BYTES_MAX
+            } else {
+                BYTES_MAX
+            },
+            has_readers,
+        };
+        self.until_done(session, end, |replayer| {
+            replayer.apply(session, data, end, xid, how, &mut pause)
+        });
+        if !self.has_told {
+            self.tell_threads();
+        }
+        let progress = &shared_memory::control().recovery;
+        progress
+            .bytes_replayed
+            .fetch_add(data.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Waits until everything is applied.
+    pub fn drain(&mut self, session: &Session) {
+        let end = self.engine.replay_handed();
+        self.until_done(session, end, |replayer| replayer.drain(&mut pause));
+    }
+
+    /// The commit log will tell no more of transactions below `below` from the record on that ends at `at`: what they left is judged first.
+    pub fn judge_below(&mut self, session: &Session, clock: &impl Clock, below: Xid, at: Lsn) {
+        self.drain(session);
+        let threads = settings::load_threads();
+        match self.replayer.judge_below(session, clock, below, threads) {
+            Ok(judged) => ereport!(
+                PgLogLevel::DEBUG1,
+                PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+                format!(
+                    "mot judged {judged} row versions of transactions before {}",
+                    below.0
+                )
+            ),
+            Err(error) => errors::replay_stops(&show_lsn(at), error),
+        }
+    }
+
+    fn until_done(
+        &mut self,
+        session: &Session,
+        end: Lsn,
+        mut attempt: impl FnMut(&mut ParallelReplayer) -> Result<(), EngineError>,
+    ) {
+        let mut waiting: Option<Waiting> = None;
+        let (mut has_made_room, mut has_settled) = (false, false);
+        loop {
+            let error = match attempt(&mut self.replayer) {
+                Ok(()) => return,
+                Err(error) => error,
+            };
+            // A thread may stand at an earlier record.
+            let at = self.replayer.failed_at().unwrap_or(end);
+            match error {
+                EngineError::ArenaFull(_) if !has_made_room => {
+                    has_made_room = true;
+                    make_room(session);
+                }
+                EngineError::ArenaFull(full) => {
+                    waiting
+                        .get_or_insert_with(|| Waiting::begin(at))
+                        .0
+                        .report(at, full);
+                    interrupts::sleep_ms(FULL_POLL_MS);
+                    pause();
+                    make_room(session);
+                    shared_memory::control()
+                        .recovery
+                        .stalled_ms
+                        .fetch_add(FULL_POLL_MS as u64, Ordering::Relaxed);
+                }
+                EngineError::TooManyIndexes { .. } if !has_settled => {
+                    has_settled = true;
+                    make_places(session);
+                }
+                error => errors::replay_stops(&show_lsn(at), error),
+            }
+        }
+    }
+
+    /// Once threads run: sees to their end, and says so.
+    fn tell_threads(&mut self) {
+        if let Some(error) = self.replayer.take_start_error() {
+            self.has_told = true;
+            errors::tell(
+                PgLogLevel::WARNING,
+                PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
+                format!("mot replays without threads, since it could not start them: {error}"),
+                "Replay goes on in the startup process. Is a limit on processes or threads reached?",
+            );
+        }
+        let Some(stopper) = self.replayer.stopper() else {
+            return;
+        };
+        self.has_told = true;
+        *stopping() = Some(stopper);
+        // SAFETY: registered once per process; the callback takes no argument.
+        unsafe { pg_sys::before_shmem_exit(Some(stop_at_exit), pg_sys::Datum::from(0)) };
+        ereport!(
+            PgLogLevel::DEBUG1,
+            PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+            format!("mot replays with {} threads", self.engine.replay_lanes())
+        );
+    }
+}
+
+fn stopping() -> std::sync::MutexGuard<'static, Option<Stopper>> {
+    STOPPER.lock().unwrap_or_else(|lock| lock.into_inner())
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn stop_at_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum) {
+    let stopper = stopping().take();
+    if let Some(stopper) = stopper {
+        stopper.stop();
+    }
+}
+
+/// Between two looks: the startup process may have to end or to read its settings; the worker that replays the gap after a clean start
+/// ends with the server. One that alone was told to end replays first: it would leave the tables half replayed, and the server as failed.
+fn pause() {
+    interrupts::handle_startup_interrupts();
+    if !interrupts::is_startup_process() && shutdown_asked() && server_is_stopping() {
+        errors::worker_ends();
+    }
+}
+
+/// Whether more of the log than this record waits to be replayed. Crash recovery and a replay from an archive read what is there; a
+/// standby that streams is behind if it has received clearly more.
+fn is_ahead(end: Lsn) -> bool {
+    if settings::REPLAY_HAND_OVER.get() == settings::ReplayHandOver::Always {
+        return true;
+    }
+    // SAFETY: reads a shared position under a spinlock; never raises. Before streaming it is behind `end`.
+    let received =
+        unsafe { pg_sys::GetWalRcvFlushRecPtr(std::ptr::null_mut(), std::ptr::null_mut()) };
+    received < end.0 || received - end.0 > AHEAD_BYTES
+}
+
+/// This process waits for memory, and tells of it, as long as this lives.
+struct Waiting(stall::Waiting);
+
+impl Waiting {
+    fn begin(end: Lsn) -> Waiting {
+        let stats = &shared_memory::control().recovery;
+        stats.waits_for_memory.store(true, Ordering::Relaxed);
+        Waiting(stall::Waiting::begin(end))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let stats = &shared_memory::control().recovery;
+        stats.waits_for_memory.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Whether statements may run beside replay. Whoever replays lets them in, so the answer holds until it goes on: the startup process by making
+/// the standby one that can be read; the worker, which replays the gap of a standby that can be read already (`load_standby`), by the
+/// state behind Loading. Transactions of that gap ended before the standby began, so snapshots that are there see all of them.
+pub fn has_readers() -> bool {
+    let is_loading =
+        || shared_memory::engine().is_some_and(|engine| engine.state() == State::Loading);
+    // SAFETY: reads a shared flag; never raises.
+    unsafe { pg_sys::HotStandbyActive() && !is_loading() }
+}
+
+/// Frees what the server that wrote the log had freed by then, and removes versions that replay left: superseded ones, and those that were
+/// rolled back. As long as nobody reads (crash recovery, a standby before it is consistent or without hot_standby) everything superseded by a
+/// transaction whose commit was replayed is dead, for later snapshots see that commit. Then the reclaim worker does it, under the readers' horizon.
+fn make_room(session: &Session) {
+    if has_readers() {
+        return;
+    }
+    free_doomed(session, interrupts::handle_startup_interrupts);
+    session.while_nobody_reads(|| {
+        for walk in session.tables() {
+            session.sweep(
+                &DuringReplay,
+                walk.table(),
+                true,
+                interrupts::handle_startup_interrupts,
+            );
+        }
+    });
+    session.memory().collect();
+}
+
+/// Has indexes go whose places the server that wrote the log could use again by then. With readers PostgreSQL knows which of the log's transactions
+/// run, as far as it is replayed; before that only their ends tell.
+fn make_places(session: &Session) {
+    if has_readers() {
+        fresh_horizon();
+        settle_gone_indexes(session, &PgClock);
+    } else {
+        settle_gone_indexes(session, &DuringReplay);
+    }
+}
+
+/// The clock while replay goes on and nobody reads: a transaction has ended if the log says so, up to
+/// where replay is. All others may yet commit, whatever the commit log says of them (`ended`).
+struct DuringReplay;
+
+impl Clock for DuringReplay {
+    fn is_current(&self, _xid: Xid) -> bool {
+        false
+    }
+
+    fn is_in_progress(&self, xid: Xid) -> bool {
+        !self.did_commit(xid) && !ended::was_rolled_back(xid)
+    }
+
+    fn did_commit(&self, xid: Xid) -> bool {
+        ended::did_commit(xid)
+    }
+}
+
+struct Redo(UnsafeCell<Option<Replay>>);
+
+// SAFETY: used by the startup process (or the single-user process) alone, on one thread.
+unsafe impl Sync for Redo {}
+
+static REPLAYER: Redo = Redo(UnsafeCell::new(None));
+
+/// The replay of this process.
+pub(super) fn replayer() -> &'static mut Replay {
+    // SAFETY: see `Redo`; no caller keeps the reference across a callback of PostgreSQL.
+    unsafe { (*REPLAYER.0.get()).get_or_insert_with(Replay::new) }
+}
+
+/// Judges what transactions below `below` left; they have ended where the log is, before the record that ends at `at`.
+pub(super) fn judge_below(below: Xid, at: Lsn) {
+    replayer().judge_below(session::join_uncounted(), &EndedClock, below, at);
+    ended::forget_below(below);
+}
+
+/// Replay is over. With the replayer its threads end.
+pub(super) fn end() {
+    // SAFETY: see `Redo`.
+    unsafe { *REPLAYER.0.get() = None };
+}
+
+/// Adds up how long replay was at work: pauses in which no record came are not counted.
+pub struct Stopwatch {
+    last: Option<Instant>,
+}
+
+impl Stopwatch {
+    /// A longer time without a record is a pause.
+    const PAUSE: Duration = Duration::from_millis(100);
+
+    pub const fn new() -> Stopwatch {
+        Stopwatch { last: None }
+    }
+
+    /// A record that came at `began` is done.
+    pub fn record_done(&mut self, began: Instant) {
+        let now = Instant::now();
+        let from = self
+            .last
+            .filter(|last| began.duration_since(*last) < Self::PAUSE)
+            .unwrap_or(began);
+        self.last = Some(now);
+        let worked = now.duration_since(from).as_micros() as u64;
+        let total = &shared_memory::control().recovery.replay_us;
+        total.fetch_add(worked, Ordering::Relaxed);
+    }
+}
+
+/// Says in the server log what was replayed.
+pub fn report(engine: Engine) {
+    let stats = &shared_memory::control().recovery;
+    let changes = engine.progress().changes_replayed.load(Ordering::Relaxed);
+    if changes == 0 {
+        return;
+    }
+    ereport!(
+        PgLogLevel::LOG,
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        format!(
+            "mot replay complete: {} row changes in {} records, {} bytes; {} threads; at work for {:.3} s",
+            changes,
+            stats.records_replayed.load(Ordering::Relaxed),
+            stats.bytes_replayed.load(Ordering::Relaxed),
+            engine.replay_lanes(),
+            stats.replay_us.load(Ordering::Relaxed) as f64 / 1e6,
+        )
+    );
+}

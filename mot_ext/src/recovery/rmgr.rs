@@ -1,0 +1,174 @@
+//! The resource manager: what PostgreSQL calls when it replays, shows or identifies our records.
+//!
+//! - `rm_startup` runs when PostgreSQL has found a record to replay, before the first one; not at all after a clean
+//!   shutdown. It loads the newest checkpoint (unless the worker has: a standby may have been read before), or writes an empty one if there never was any,
+//!   reads the WAL between that and PostgreSQL's redo position itself if there is any, and then waits until the checkpoint worker stands at its gate.
+//! - `rm_redo` applies one record, or hands it over to threads (`replay`); a row that already has it is skipped, so replay may begin anywhere.
+//! - `rm_cleanup` runs when replay has ended; it waits until everything is applied. Recovery is not over for PostgreSQL yet: its last checkpoint follows.
+//! - An error in any of them is FATAL for the startup process: the server does not start, and says why. Nothing is skipped.
+use super::replay::{self, Stopwatch, replayer};
+use super::{commit_log, ended, load, reader};
+use crate::checkpoint::recovery_end;
+use crate::pg::{self, interrupts, slot};
+use crate::transaction::wal_log::RMGR_ID;
+use crate::transaction::{clock, session};
+use crate::{errors, shared_memory};
+use mot_engine::{Lsn, State};
+use pgrx::prelude::*;
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, c_char};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// Name of the resource manager in pg_waldump and error messages.
+const RMGR_NAME: &CStr = c"mot";
+
+/// How long replay waits for the checkpoint worker to come up. The postmaster starts it within a second; without it
+/// recovery goes on if the slot's WAL serves in place of the gate. If there is none (`max_replication_slots = 0`, `wal_level = minimal`) it waits on, and says
+/// so each time: PostgreSQL's checkpoints would remove WAL of which no checkpoint of ours has the rows.
+const WORKER_WAIT: Duration = Duration::from_secs(20);
+
+struct Table(UnsafeCell<pg_sys::RmgrData>);
+
+// SAFETY: written once, in the postmaster, before PostgreSQL reads it.
+unsafe impl Sync for Table {}
+
+static RMGR: Table = Table(UnsafeCell::new(pg_sys::RmgrData {
+    rm_name: RMGR_NAME.as_ptr(),
+    rm_redo: Some(redo),
+    rm_desc: Some(describe),
+    rm_identify: Some(identify),
+    rm_startup: Some(startup),
+    rm_cleanup: Some(cleanup),
+    rm_mask: None,
+    rm_decode: None,
+}));
+
+/// Registers the resource manager while the server preloads libraries.
+pub fn init() {
+    // SAFETY: the flag is set by the postmaster; the table is static; PostgreSQL refuses a second registration by FATAL.
+    unsafe {
+        if pg_sys::process_shared_preload_libraries_in_progress {
+            pg_sys::RegisterCustomRmgr(RMGR_ID, RMGR.0.get());
+            commit_log::init();
+            ended::init();
+        }
+    }
+}
+
+struct Watch(UnsafeCell<Stopwatch>);
+
+// SAFETY: used by the startup process (or the single-user process) alone, on one thread.
+unsafe impl Sync for Watch {}
+
+static STOPWATCH: Watch = Watch(UnsafeCell::new(Stopwatch::new()));
+
+#[pg_guard]
+unsafe extern "C-unwind" fn startup() {
+    let control = shared_memory::control();
+    control
+        .replays_in
+        .store(std::process::id(), Ordering::SeqCst);
+    control.redo_began.store(true, Ordering::SeqCst);
+    if pg::is_under_postmaster() {
+        // The worker must hold its gate before this recovery's last checkpoint; the postmaster sleeps until it is told.
+        pg::poke_postmaster();
+    }
+    // SAFETY: reads a shared position; never raises.
+    let redo = Lsn(unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) });
+    let loaded = if load::claim() {
+        load::load_for_replay(replayer(), redo)
+    } else {
+        load::wait_for_worker()
+    };
+    if let Err(error) = loaded {
+        errors::load_stops_start(&error);
+    }
+    if pg::is_under_postmaster() {
+        wait_for_gate();
+    }
+    shared_memory::engine()
+        .expect("preloaded")
+        .set_state(State::Replaying);
+}
+
+fn wait_for_gate() {
+    let mut told = Instant::now();
+    while !shared_memory::control().gate_is_held.load(Ordering::SeqCst) {
+        if told.elapsed() > WORKER_WAIT {
+            told = Instant::now();
+            let covered = Lsn(shared_memory::control().covered.load(Ordering::SeqCst));
+            let may_go_on = slot::reaches_back_to(covered) && slot::stays_idle();
+            errors::report_no_worker(may_go_on);
+            if may_go_on {
+                return;
+            }
+        }
+        interrupts::sleep_ms(10);
+        interrupts::handle_startup_interrupts();
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn redo(record: *mut pg_sys::XLogReaderState) {
+    // SAFETY: PostgreSQL hands over a reader that stands on a decoded record of ours.
+    let (data, named, end, xid) = unsafe {
+        (
+            reader::own_data(record),
+            reader::named_xid(record),
+            Lsn((*record).EndRecPtr),
+            (*(*record).record).header.xl_xid,
+        )
+    };
+    if let Some(named) = named {
+        pg::observe_xid(named);
+    }
+    let began = Instant::now();
+    replayer().apply(session::join_uncounted(), data, end, clock::widen(xid));
+    // SAFETY: see `Watch`.
+    unsafe { (*STOPWATCH.0.get()).record_done(began) };
+    let stats = &shared_memory::control().recovery;
+    stats.records_replayed.fetch_add(1, Ordering::Relaxed);
+    stats.replayed_lsn.store(end.0, Ordering::Relaxed);
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn cleanup() {
+    let control = shared_memory::control();
+    let began = Instant::now();
+    replayer().drain(session::join_uncounted());
+    // SAFETY: see `Watch`.
+    unsafe { (*STOPWATCH.0.get()).record_done(began) };
+    replay::report(shared_memory::engine().expect("preloaded"));
+    replay::end();
+    if pg::is_under_postmaster() {
+        // While the tables are not ready: from then on the worker may be in the midst of a checkpoint.
+        recovery_end::wait_for_slot();
+    }
+    if let Err(error) = load::finish_after_replay() {
+        errors::load_stops_start(&error);
+    }
+    control.redo_ended.store(true, Ordering::SeqCst);
+    if !pg::is_under_postmaster() {
+        recovery_end::checkpoint_single_user();
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn describe(
+    buffer: pg_sys::StringInfo,
+    record: *mut pg_sys::XLogReaderState,
+) {
+    // SAFETY: PostgreSQL hands over a reader that stands on a decoded record of ours.
+    let text = mot_engine::log::describe(unsafe { reader::own_data(record) });
+    // SAFETY: the buffer is PostgreSQL's; the bytes live for the call.
+    unsafe {
+        pg_sys::appendBinaryStringInfo(buffer, text.as_ptr().cast(), text.len() as i32);
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn identify(_info: u8) -> *const c_char {
+    const NAME: &CStr = c"CHANGES";
+    NAME.as_ptr()
+}

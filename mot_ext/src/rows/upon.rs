@@ -1,0 +1,36 @@
+//! `xmax`, `cmin` and `cmax`: whose change, or lock, lies upon a version.
+//!
+//! A version does not say it, so the row's chain is asked when somebody asks for these columns. As
+//! on heap, `cmin` and `cmax` are one: the replacer's command, or else the maker's. Other than on
+//! heap, a lock that has ended is gone.
+use super::tid;
+use crate::storage;
+use crate::transaction::clock::PgClock;
+use crate::transaction::session;
+use mot_engine::Upon;
+use pgrx::pg_sys;
+
+/// What lies upon the version that a tuple was made of. Nothing, if the relation is no table of the
+/// access method.
+///
+/// # Safety
+/// The relation is locked, or gone.
+pub unsafe fn of(relation: pg_sys::Oid, tid: pg_sys::ItemPointerData) -> Upon {
+    // SAFETY: the caller's relation; it is closed when its storage was asked.
+    unsafe {
+        let opened = pg_sys::RelationIdGetRelation(relation);
+        if opened.is_null() {
+            return Upon::Nothing;
+        }
+        let table = match storage::is_table(opened) {
+            true => storage::find(opened),
+            false => None,
+        };
+        pg_sys::RelationClose(opened);
+        let named = table.and_then(|table| Some((table, tid::name(table, tid)?)));
+        named.map_or(Upon::Nothing, |(table, name)| {
+            let is_named = |version| name.is(version);
+            session::session().upon(&PgClock, table, name.row, is_named)
+        })
+    }
+}

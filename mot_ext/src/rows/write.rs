@@ -1,0 +1,427 @@
+//! Changing one row: the loops that wait, as in heapam and nodeModifyTable.
+//!
+//! The second writer of a row queues on it, waits for the first one's transaction, and looks again. If the row has changed then,
+//! READ COMMITTED locks its newest state and hands it back for re-checking ([`Fate::Newer`]); REPEATABLE READ raises 40001. A row
+//! this very command changed already is left alone; one that a trigger or function of this command changed is an error.
+use super::tuple;
+use crate::errors::or_raise;
+use crate::serializable;
+use crate::shared_memory::test_switch::{self, Step};
+use crate::storage::duplicate;
+use crate::transaction::clock::PgClock;
+use crate::transaction::relation::Relation;
+use crate::transaction::wait::{Purpose, RowLockQueue, WaitPolicy};
+use crate::transaction::{session, xact};
+use mot_engine::pause::{Point, reach};
+use mot_engine::{
+    BesideKeys, CommandId, EngineError, Entered, IndexRef, LockStrength, Locked, Newest, Session,
+    Slot, TableRef, Transaction, VersionRef, Written, Xid,
+};
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+/// The table a statement changes.
+#[derive(Clone, Copy)]
+pub struct Target {
+    pub relation: Relation,
+    pub session: &'static Session,
+    pub table: TableRef,
+    /// Readers of what is written must be asked for.
+    pub is_serializable: bool,
+}
+
+/// What became of a row.
+pub enum Fate {
+    /// Changed; for a deletion, the tombstone.
+    Done(VersionRef),
+    /// Another transaction changed it first: this is its newest state, locked; the caller checks its conditions again.
+    Newer(VersionRef),
+    /// Not to be changed: deleted, or changed by this command already.
+    Skip,
+}
+
+/// What became of a new row.
+pub enum Inserted {
+    Done(Slot, VersionRef),
+    /// Another row has the key; the new one was taken back.
+    Duplicate,
+}
+
+impl Target {
+    /// For a relation that is locked for writing, and not open; not for SERIALIZABLE.
+    pub fn closed(relation: pg_sys::Oid, table: TableRef) -> Target {
+        Target {
+            relation: Relation::closed(relation),
+            session: session::session(),
+            table,
+            is_serializable: false,
+        }
+    }
+
+    /// The relation's oid.
+    pub fn oid(&self) -> pg_sys::Oid {
+        self.relation.oid()
+    }
+
+    /// Inserts a row. With `passes_over`, a duplicate in one of those indexes takes the row back and is reported; any other
+    /// duplicate is an error.
+    pub fn insert(
+        &self,
+        body: &[u8],
+        command: CommandId,
+        passes_over: Option<&dyn Fn(IndexRef) -> bool>,
+    ) -> Inserted {
+        let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Insert);
+        loop {
+            let xid = xact::write_xid();
+            let made = xact::current().insert(self.session, self.table, body, xid, command);
+            let (slot, version) = or_raise(made);
+            let Some(is_arbiter) = passes_over else {
+                self.enter(slot, version, &mut queue);
+                return self.inserted(slot, version);
+            };
+            match self.enter_once(slot, version) {
+                Entered::Done => return self.inserted(slot, version),
+                Entered::Busy(xid) => {
+                    // Not waiting with the row in place: two such statements would wait for each other.
+                    xact::current().retract(self.session);
+                    queue.wait_for_transaction(slot, xid);
+                }
+                Entered::Duplicate(index) if is_arbiter(index) => {
+                    xact::current().retract(self.session);
+                    return Inserted::Duplicate;
+                }
+                Entered::Duplicate(index) => self.duplicate(index, slot, None, version),
+            }
+        }
+    }
+
+    fn inserted(&self, slot: Slot, version: VersionRef) -> Inserted {
+        if self.is_serializable {
+            serializable::inserted(self.oid(), self.table, version);
+        }
+        Inserted::Done(slot, version)
+    }
+
+    /// Makes the index entries of a new row; a duplicate is an error. It may wait with the row in place: nothing leads to it but the entries that it has made
+    /// so far, as in a heap table.
+    fn enter(&self, slot: Slot, version: VersionRef, queue: &mut RowLockQueue) {
+        loop {
+            match self.enter_once(slot, version) {
+                Entered::Done => return,
+                Entered::Busy(xid) => queue.wait_for_transaction(slot, xid),
+                Entered::Duplicate(index) => self.duplicate(index, slot, None, version),
+            }
+        }
+    }
+
+    /// One attempt to make all index entries of a version.
+    pub fn enter_once(&self, slot: Slot, version: VersionRef) -> Entered {
+        loop {
+            let entered = self.attempt(|| {
+                xact::current().enter(self.session, &PgClock, self.table, slot, version)
+            });
+            match entered {
+                Entered::Duplicate(index) if self.is_gone(index) => {}
+                Entered::Duplicate(_) | Entered::Busy(_) if self.finds_dead() => {}
+                entered => return entered,
+            }
+        }
+    }
+
+    /// Makes an attempt of the engine's. It is made again where a key is too long for an index that
+    /// is found dead, or that may have been dropped since.
+    pub fn attempt<T>(&self, mut make: impl FnMut() -> Result<T, EngineError>) -> T {
+        match make() {
+            Err(EngineError::KeyTooLong { .. }) => {
+                self.finds_dead();
+                or_raise(make())
+            }
+            made => or_raise(made),
+        }
+    }
+
+    /// Whether an index that has refused a row was dropped since, and freed.
+    fn is_gone(&self, index: IndexRef) -> bool {
+        self.session.index_oid(self.table, index).is_none()
+    }
+
+    /// Looks in the catalog which indexes have nothing to say any more: DROP INDEX CONCURRENTLY
+    /// marks them there, and tells nobody. Asked where some index refuses a row, or makes it wait.
+    /// True: one was found, and writers know it now.
+    pub fn finds_dead(&self) -> bool {
+        let mut found = false;
+        for relation in self.session.index_oids(self.table, &PgClock) {
+            if !is_live(relation.into()) {
+                found |= self.session.index_is_dead(self.table, relation);
+            }
+        }
+        found
+    }
+
+    /// A new state of a row wants a key that a running transaction holds. Not waiting with the state in place: an entry of an earlier state of the row, which
+    /// somebody still sees, may lead others to it by a key that it has no entry for yet; they would wait for us, and we maybe for them. It is taken back,
+    /// and the row locked meanwhile, so that nobody else changes it (if somebody was quicker, the next attempt finds out).
+    pub fn wait_for_key(&self, slot: Slot, seen: VersionRef, by: Xid, queue: &mut RowLockQueue) {
+        xact::current().retract(self.session);
+        let _: Locked = self.lock(slot, seen, LockStrength::Update);
+        queue.wait_for_transaction(slot, by);
+    }
+
+    /// Refuses a new state that has a key of another row's.
+    pub fn duplicate(
+        &self,
+        index: IndexRef,
+        slot: Slot,
+        seen: Option<VersionRef>,
+        version: VersionRef,
+    ) -> ! {
+        if self.is_serializable {
+            serializable::met_duplicate(self.oid(), self.table, slot, seen, version);
+        }
+        let mut row = tuple::empty();
+        tuple::point(&mut row, slot, version, self.oid());
+        // SAFETY: the relation is open; our own uncommitted version stays until the abort that this leads to.
+        self.relation.with(|relation| unsafe {
+            duplicate::raise(relation, index.relation_oid(), &raw mut row)
+        })
+    }
+
+    /// Puts a new state on a row whose state `seen` the statement saw. `beside_keys`: it differs in
+    /// columns alone that no index had then.
+    pub fn update(
+        &self,
+        slot: Slot,
+        mut seen: VersionRef,
+        body: &[u8],
+        command: CommandId,
+        beside_keys: Option<BesideKeys>,
+    ) -> Fate {
+        let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Update);
+        loop {
+            let xid = xact::write_xid();
+            let session = self.session;
+            let (table, transaction) = (self.table, xact::current());
+            let written = self.attempt(|| match beside_keys {
+                None => {
+                    transaction.update(session, &PgClock, table, slot, seen, body, xid, command)
+                }
+                Some(beside) => transaction.update_beside_keys(
+                    session, &PgClock, table, slot, seen, body, xid, command, beside,
+                ),
+            });
+            if let Written::Done(version) = written {
+                queue.release();
+                match self.enter_once(slot, version) {
+                    Entered::Done => {}
+                    Entered::Duplicate(index) => self.duplicate(index, slot, Some(seen), version),
+                    Entered::Busy(by) => {
+                        self.wait_for_key(slot, seen, by, &mut queue);
+                        continue;
+                    }
+                }
+                if self.is_serializable {
+                    serializable::updated(self.oid(), self.table, slot, seen, version);
+                }
+                return Fate::Done(version);
+            }
+            if test_switch::skips(Step::UpdateRecheck)
+                && let Written::Changed = written
+                && let Newest::Live(newest) = self.session.newest(&PgClock, self.table, slot)
+            {
+                seen = newest;
+                continue;
+            }
+            // As `heap_update` has it: by the keys that differ. A weaker one could not be held on to where somebody holds the key.
+            let strength =
+                self.attempt(|| Transaction::strength_of_update(session, table, seen, body));
+            if self.is_held_by_dead(written, strength) {
+                continue;
+            }
+            let fate =
+                self.wait_or_give_up(slot, written, strength, command, "updated", &mut queue);
+            if let Some(fate) = fate {
+                return fate;
+            }
+        }
+    }
+
+    /// Whether an update need not wait for who holds the row: the unique index for whose sake it
+    /// takes the strong lock is found dead. It is tried again.
+    pub fn is_held_by_dead(&self, written: Written, strength: LockStrength) -> bool {
+        matches!(written, Written::Busy(_)) && strength == LockStrength::Update && self.finds_dead()
+    }
+
+    /// Deletes a row whose state `seen` the statement saw.
+    pub fn delete(&self, slot: Slot, seen: VersionRef, command: CommandId) -> Fate {
+        let mut queue = RowLockQueue::new(self.relation).purpose(Purpose::Delete);
+        loop {
+            let xid = xact::write_xid();
+            let written = or_raise(xact::current().delete(
+                self.session,
+                &PgClock,
+                self.table,
+                slot,
+                seen,
+                xid,
+                command,
+            ));
+            if let Written::Done(tombstone) = written {
+                queue.release();
+                if self.is_serializable {
+                    serializable::deleted(self.oid(), slot, seen);
+                }
+                return Fate::Done(tombstone);
+            }
+            let strength = LockStrength::Update;
+            let fate =
+                self.wait_or_give_up(slot, written, strength, command, "deleted", &mut queue);
+            if let Some(fate) = fate {
+                return fate;
+            }
+        }
+    }
+
+    /// After a write that was not done: waits (None: try again), or says what became of the row.
+    fn wait_or_give_up(
+        &self,
+        slot: Slot,
+        written: Written,
+        strength: LockStrength,
+        command: CommandId,
+        verb: &'static str,
+        queue: &mut RowLockQueue,
+    ) -> Option<Fate> {
+        let fate = match written {
+            Written::Busy(xid) => {
+                self.wait(slot, xid, strength, WaitPolicy::Block, queue);
+                return None;
+            }
+            Written::Changed => {
+                refuse_under_old_snapshot("concurrent update");
+                reach(Point::RecheckBeforeLock);
+                match self.lock_newest(slot, strength, WaitPolicy::Block, queue) {
+                    Ok(Some(version)) => Fate::Newer(version),
+                    Ok(None) | Err(Skipped) => Fate::Skip,
+                }
+            }
+            Written::Gone => {
+                refuse_under_old_snapshot("concurrent delete");
+                Fate::Skip
+            }
+            Written::SelfModified(by) => {
+                pass_over_own_change(by, command, verb);
+                Fate::Skip
+            }
+            Written::Done(version) => Fate::Done(version),
+        };
+        queue.release();
+        Some(fate)
+    }
+
+    /// Locks the newest state of a row; `Ok(None)` if it is deleted.
+    pub fn lock_newest(
+        &self,
+        slot: Slot,
+        strength: LockStrength,
+        policy: WaitPolicy,
+        queue: &mut RowLockQueue,
+    ) -> Result<Option<VersionRef>, Skipped> {
+        loop {
+            let busy = match self.session.newest(&PgClock, self.table, slot) {
+                Newest::None | Newest::Gone => return Ok(None),
+                Newest::Busy(xid) => xid,
+                Newest::Live(version) => match self.lock(slot, version, strength) {
+                    Locked::Done => return Ok(Some(version)),
+                    Locked::Busy(xid) => xid,
+                    Locked::Changed | Locked::SelfModified(_) => continue,
+                    Locked::Gone => return Ok(None),
+                },
+            };
+            if !self.wait(slot, busy, strength, policy, queue) {
+                return Err(Skipped);
+            }
+        }
+    }
+
+    /// Waits for the transaction that stands in the way; false: the row is to be passed over.
+    pub fn wait(
+        &self,
+        slot: Slot,
+        busy: Xid,
+        strength: LockStrength,
+        policy: WaitPolicy,
+        queue: &mut RowLockQueue,
+    ) -> bool {
+        if xact::current().holds(self.table, slot) {
+            queue.pass_queue();
+        }
+        queue.wait(slot, busy, strength, policy)
+    }
+
+    /// One attempt to lock a row in the state `seen`.
+    pub fn lock(&self, slot: Slot, seen: VersionRef, strength: LockStrength) -> Locked {
+        let xid = xact::write_xid();
+        or_raise(xact::current().lock(
+            self.session,
+            &PgClock,
+            self.table,
+            slot,
+            seen,
+            strength,
+            xid,
+        ))
+    }
+}
+
+/// Whether the catalog has an index whose keys writers maintain.
+fn is_live(index: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog's row, released when its field was read.
+    unsafe {
+        let row = pg_sys::SearchSysCache1(
+            pg_sys::SysCacheIdentifier::INDEXRELID as i32,
+            pg_sys::Datum::from(index),
+        );
+        if row.is_null() {
+            return false;
+        }
+        let form = &*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(row);
+        let is_live = form.indislive;
+        pg_sys::ReleaseSysCache(row);
+        is_live
+    }
+}
+
+/// The row is locked and the statement passes over such rows.
+pub struct Skipped;
+
+/// The statement met a row that changed after its snapshot: counts it, and raises 40001 where the transaction's snapshot is older
+/// than the statement: REPEATABLE READ.
+pub fn refuse_under_old_snapshot(what: &str) {
+    session::count_conflict(|conflicts| &conflicts.rows_changed_meanwhile);
+    // SAFETY: a plain variable of this process.
+    if unsafe { pg_sys::XactIsoLevel } >= pg_sys::XACT_REPEATABLE_READ as i32 {
+        ereport!(
+            ERROR,
+            PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+            format!("could not serialize access due to {what}")
+        );
+    }
+}
+
+/// A row that the transaction itself has changed since the statement saw it is passed over if this
+/// command did; if one that it ran did, 27000 is raised.
+pub fn pass_over_own_change(by: CommandId, command: CommandId, verb: &str) {
+    if by == command {
+        return;
+    }
+    pg_sys::panic::ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_TRIGGERED_DATA_CHANGE_VIOLATION,
+        format!("tuple to be {verb} was already modified by an operation triggered by the current command"),
+        pgrx::function_name!(),
+    )
+    .set_hint(
+        "Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows.",
+    )
+    .report(PgLogLevel::ERROR);
+}

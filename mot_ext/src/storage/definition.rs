@@ -1,0 +1,52 @@
+//! From catalog rows to an engine index definition.
+use crate::errors::refuse::unsupported;
+use crate::keys;
+use crate::pg::{self, version};
+use mot_engine::FileKey;
+use mot_engine::key::{IndexDefinition, KeyColumn};
+use pgrx::pg_sys;
+
+/// Flags of `pg_index.indoption`.
+const INDOPTION_DESC: i16 = 1;
+const INDOPTION_NULLS_FIRST: i16 = 2;
+
+/// The definition of an open index on a table that the caller has open: what the engine needs to build keys from rows.
+pub unsafe fn index_definition(
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+) -> IndexDefinition {
+    // SAFETY: both relations are open; an index has as many keys, options and classes as its form says.
+    unsafe {
+        let form = &*(*index).rd_index;
+        let mut columns = Vec::with_capacity(form.indnkeyatts as usize);
+        let mut last = 0;
+        for position in 0..form.indnkeyatts as usize {
+            let attnum = form.indkey.values.as_slice(form.indnatts as usize)[position];
+            let input = *(*index).rd_opcintype.add(position);
+            let Some(kind) = keys::kind(input) else {
+                unsupported(
+                    format!("key type {} is not supported", u32::from(input)),
+                    "Drop the index.",
+                );
+            };
+            let option = *(*index).rd_indoption.add(position);
+            columns.push(KeyColumn {
+                attnum: attnum as u16,
+                kind,
+                descending: option & INDOPTION_DESC != 0,
+                nulls_first: option & INDOPTION_NULLS_FIRST != 0,
+                nullable: !version::promises_no_null((*table).rd_att, attnum as usize - 1),
+            });
+            last = last.max(attnum as usize);
+        }
+        IndexDefinition {
+            relation: (*index).rd_id.to_u32(),
+            file: FileKey::NONE,
+            unique: form.indisunique,
+            nulls_not_distinct: form.indnullsnotdistinct,
+            columns,
+            layout: pg::attribute_layouts((*table).rd_att, last),
+            missing: Vec::new(),
+        }
+    }
+}

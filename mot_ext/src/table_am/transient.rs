@@ -1,0 +1,66 @@
+//! The table that REFRESH MATERIALIZED VIEW CONCURRENTLY fills and compares with its view.
+//!
+//! Core gives it the view's access method and makes it temporary. It becomes a heap table: nobody
+//! but the statement sees it.
+use crate::pg::version;
+use crate::storage;
+use pgrx::pg_sys;
+use std::cell::Cell;
+use std::ffi::CStr;
+
+struct Table(Cell<pg_sys::Oid>);
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for Table {}
+/// A transient heap table that core has not written to the catalog yet.
+static TRANSIENT: Table = Table(Cell::new(pg_sys::InvalidOid));
+
+/// Makes a relation that core is making a heap table, if it is the one that REFRESH MATERIALIZED
+/// VIEW CONCURRENTLY fills; core calls it `pg_temp_` and the view's oid.
+///
+/// # Safety
+/// A relation for which core is making the first file: it is not in the catalog yet.
+pub unsafe fn make_transient(relation: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's relation; the catalog is written from this entry after the callback. The
+    // routine lives as long as the process.
+    unsafe {
+        let form = &mut *(*relation).rd_rel;
+        let name = CStr::from_ptr(form.relname.data.as_ptr());
+        let view = name
+            .to_str()
+            .ok()
+            .and_then(|name| name.strip_prefix("pg_temp_"))
+            .and_then(|number| number.parse::<u32>().ok());
+        let is_view = view.is_some_and(|view| {
+            let view = pg_sys::Oid::from(view);
+            storage::is_mot_table(view)
+                && pg_sys::get_rel_relkind(view) as u8 == pg_sys::RELKIND_MATVIEW
+        });
+        if form.relpersistence as u8 != pg_sys::RELPERSISTENCE_TEMP || !is_view {
+            return false;
+        }
+        form.relam = pg_sys::HEAP_TABLE_AM_OID;
+        (*relation).rd_amhandler = pg_sys::Oid::from(pg_sys::F_HEAP_TABLEAM_HANDLER);
+        (*relation).rd_tableam = pg_sys::GetHeapamTableAmRoutine();
+        TRANSIENT.0.set((*relation).rd_id);
+        true
+    }
+}
+
+/// A relation is in the catalog: the transient table gets what the view has not, a TOAST table.
+///
+/// # Safety
+/// Core has just made the relation.
+pub unsafe fn created(relation: pg_sys::Oid) {
+    let transient = TRANSIENT.0.get();
+    if transient == pg_sys::InvalidOid {
+        return;
+    }
+    TRANSIENT.0.set(pg_sys::InvalidOid);
+    if transient == relation {
+        // SAFETY: core makes the row visible right after this call, too.
+        unsafe {
+            pg_sys::CommandCounterIncrement();
+            version::make_toast_table(relation);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! PostgreSQL keeps the commit log for what nobody has judged yet. README.md, "Outcomes that are still asked for".
+//!
+//! - `below` only rises, but for `withdraw`. Who tells: recovery's end or the checkpoint worker the first bound, the reclaimer all others.
+//! - It is shown as the `xmin` of both workers' PGPROCs, which have no snapshots of their own, so that one of them may be started again: by whoever
+//!   tells, under ProcArrayLock, so that the places are those workers'.
+use super::{processes, while_still};
+use crate::shared_memory::{self, Judged};
+use crate::transaction::clock::narrow;
+use mot_engine::Xid;
+use pgrx::pg_sys;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Who shows it.
+#[derive(Clone, Copy)]
+pub enum Worker {
+    Checkpointer,
+    Reclaimer,
+}
+
+/// Under ProcArrayLock.
+fn show(judged: &Judged) {
+    let xmin = narrow(Xid(judged.below.load(Ordering::Relaxed)));
+    for place in shown_by().into_iter().flatten() {
+        // SAFETY: a worker's PGPROC: it takes its place out of `shown_by`, under the lock that we have, before it leaves the array. It writes
+        // its xmin at no other time, and others read it as one word.
+        unsafe {
+            let process = (*pg_sys::ProcGlobal).allProcs.add(place);
+            (&raw mut (*process).xmin).write_volatile(xmin);
+        }
+    }
+}
+
+/// No outcome below will be asked for from now on. May take ProcArrayLock; raises nothing.
+pub fn tell(below: Xid) {
+    if below <= told() {
+        return;
+    }
+    let judged = &shared_memory::control().judged;
+    while_still(|| {
+        judged.below.fetch_max(below.0, Ordering::Relaxed);
+        show(judged);
+    });
+}
+
+/// What is told; `Xid::NONE`: nothing.
+pub fn told() -> Xid {
+    Xid(shared_memory::control()
+        .judged
+        .below
+        .load(Ordering::Relaxed))
+}
+
+/// Whether anything is told.
+pub fn is_told() -> bool {
+    told() != Xid::NONE
+}
+
+/// The tables could not be loaded, and nobody will judge anything before a restart, which reads the outcomes from the WAL: VACUUM is not to wait for
+/// that.
+pub fn withdraw() {
+    if !is_told() {
+        return;
+    }
+    let judged = &shared_memory::control().judged;
+    while_still(|| {
+        judged.below.store(0, Ordering::Relaxed);
+        show(judged);
+    });
+}
+
+/// From now on this process shows what is told. It is in the ProcArray, never takes a snapshot, and calls [`end_to_show`] at its exit.
+pub fn begin_to_show(worker: Worker) {
+    let judged = &shared_memory::control().judged;
+    // SAFETY: this process's own PGPROC; it is one of the array.
+    let place = unsafe { pg_sys::MyProc.offset_from(processes().as_ptr()) };
+    while_still(|| {
+        judged.shown_by[worker as usize].store(place as u32 + 1, Ordering::Relaxed);
+        show(judged);
+    });
+}
+
+/// Before a process that shows leaves the ProcArray. The other one goes on, and the next one will.
+pub fn end_to_show(worker: Worker) {
+    let judged = &shared_memory::control().judged;
+    while_still(|| judged.shown_by[worker as usize].store(0, Ordering::Relaxed));
+}
+
+/// The places of the processes that show.
+pub(super) fn shown_by() -> [Option<usize>; 2] {
+    let place = |shown_by: &AtomicU32| (shown_by.load(Ordering::Relaxed) as usize).checked_sub(1);
+    shared_memory::control()
+        .judged
+        .shown_by
+        .each_ref()
+        .map(place)
+}

@@ -1,0 +1,43 @@
+//! Who still needs old row versions. README.md has the protocol and the proof.
+mod holders;
+pub mod judged;
+mod survey;
+mod tell;
+
+pub use survey::survey;
+#[cfg(debug_assertions)]
+pub use tell::plant_stale;
+pub use tell::tell;
+
+use crate::pg::version::local_transaction_of as local_xid;
+use crate::shared_memory::{self, Told};
+use pgrx::pg_sys;
+
+/// PostgreSQL's array of processes that may have snapshots; prepared transactions lie behind it.
+fn processes() -> &'static [pg_sys::PGPROC] {
+    // SAFETY: laid out at server start and never moved; what changes in it is read through volatile loads.
+    unsafe {
+        let all = &*pg_sys::ProcGlobal;
+        std::slice::from_raw_parts(all.allProcs, all.allProcCount as usize)
+    }
+}
+
+/// ProcArrayLock's place in MainLWLockArray (`storage/lwlocknames.h`).
+const PROC_ARRAY_LOCK: usize = 4;
+
+/// Runs `work` while no transaction ends, no snapshot is taken, and no process comes or goes. It must not raise, nor take long.
+fn while_still<R>(work: impl FnOnce() -> R) -> R {
+    // SAFETY: PostgreSQL's own lock; an error before its release would be cleaned up by the caller (`pg::catch`), and none can come.
+    let lock = unsafe { &raw mut (*pg_sys::MainLWLockArray.add(PROC_ARRAY_LOCK)).lock };
+    // SAFETY: as above.
+    unsafe { pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE) };
+    let result = work();
+    // SAFETY: taken above.
+    unsafe { pg_sys::LWLockRelease(lock) };
+    result
+}
+
+/// A process's line, by its place among [`processes`]; processes beyond the last line tell nothing.
+fn line(place: usize) -> Option<&'static Told> {
+    shared_memory::control().told_snapshots.get(place)
+}

@@ -1,0 +1,58 @@
+//! The reclaimer's question to all processes: what must be kept for whom.
+use super::{judged, line, local_xid, processes, while_still};
+use crate::transaction::clock::{oldest_active, widen};
+use mot_engine::{OldSnapshot, OldSnapshots, Xid};
+use pgrx::pg_sys;
+
+/// Old snapshots told of beyond this number count as not told: each is looked at for each version.
+const TOLD_MAX: usize = 64;
+
+/// What is known of everybody's snapshots; `None` on a standby. May raise.
+pub fn survey() -> Option<OldSnapshots> {
+    // SAFETY: reads shared state; never raises.
+    if unsafe { pg_sys::RecoveryInProgress() } {
+        return None;
+    }
+    // Room first: nothing may fail under the lock.
+    let mut told = Vec::with_capacity(TOLD_MAX);
+    let mut recent = oldest_active();
+    let mut slots_xmin = pg_sys::InvalidTransactionId;
+    // SAFETY: two words under a shared lock.
+    unsafe { pg_sys::ProcArrayGetReplicationSlotXmin(&mut slots_xmin, std::ptr::null_mut()) };
+    if slots_xmin != pg_sys::InvalidTransactionId {
+        recent = recent.min(widen(slots_xmin));
+    }
+    while_still(|| look(&mut told, &mut recent));
+    Some(OldSnapshots { recent, told })
+}
+
+/// Looks at every process. Allocates nothing.
+fn look(told: &mut Vec<OldSnapshot>, recent: &mut Xid) {
+    let show_judged = judged::shown_by();
+    for (place, process) in processes().iter().enumerate() {
+        // SAFETY: aligned words and a byte that their process writes.
+        let (xmin, xid, flags) = unsafe {
+            (
+                (&raw const process.xmin).read_volatile(),
+                (&raw const process.xid).read_volatile(),
+                (&raw const process.statusFlags).read_volatile(),
+            )
+        };
+        // As in core's horizons: a VACUUM reads no rows of ours, a decoding walsender only catalogs.
+        let reads_nothing =
+            u32::from(flags) & (pg_sys::PROC_IN_VACUUM | pg_sys::PROC_IN_LOGICAL_DECODING) != 0;
+        if xmin == pg_sys::InvalidTransactionId
+            || reads_nothing
+            || show_judged.contains(&Some(place))
+        {
+            continue;
+        }
+        let told_exactly = (xid == pg_sys::InvalidTransactionId && told.len() < TOLD_MAX)
+            .then(|| line(place)?.read(local_xid(process), widen(xmin)))
+            .flatten();
+        match told_exactly {
+            Some(bounds) => told.push(bounds),
+            None => *recent = (*recent).min(widen(xmin)),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! A backend tells which snapshot it has, if it has only one.
+use super::{line, local_xid, processes};
+use crate::shared_memory;
+use crate::transaction::clock::PgSnapshot;
+#[cfg(debug_assertions)]
+use mot_engine::Xid;
+use mot_engine::{OldSnapshot, Snapshot};
+use pgrx::prelude::*;
+use std::cell::Cell;
+
+struct Local {
+    /// The local transaction id told of last.
+    told: Cell<u32>,
+    will_clear: Cell<bool>,
+}
+
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for Local {}
+
+static LOCAL: Local = Local {
+    told: Cell::new(0),
+    will_clear: Cell::new(false),
+};
+
+/// Called at the start of every statement: the first one of a REPEATABLE READ transaction tells. May raise a PostgreSQL error, which
+/// jumps over the caller's frame.
+#[inline]
+pub fn tell() {
+    // SAFETY: plain variables of this process.
+    let has_one_snapshot = unsafe {
+        pg_sys::XactIsoLevel == pg_sys::XACT_REPEATABLE_READ as i32 && pg_sys::FirstSnapshotSet
+    };
+    if has_one_snapshot {
+        // SAFETY: inside a transaction.
+        unsafe { tell_once() };
+    }
+}
+
+#[pg_guard]
+#[inline(never)]
+unsafe extern "C-unwind" fn tell_once() {
+    // SAFETY: a backend's own PGPROC; it is one of the array.
+    let (lxid, place) = unsafe {
+        let mine = pg_sys::MyProc;
+        (
+            local_xid(&*mine),
+            mine.offset_from(processes().as_ptr()) as usize,
+        )
+    };
+    // SAFETY: a plain variable of this process.
+    let is_worker = unsafe { pg_sys::ParallelWorkerNumber } >= 0;
+    if lxid == LOCAL.told.get() || is_worker || shared_memory::engine().is_none() {
+        return;
+    }
+    let Some(line) = line(place) else {
+        return;
+    };
+    if !LOCAL.will_clear.replace(true) {
+        // SAFETY: registered once per process; the argument is the line's place.
+        unsafe { pg_sys::on_shmem_exit(Some(clear), pg_sys::Datum::from(place)) };
+    }
+    // SAFETY: the transaction's only snapshot, which stays as long as the transaction; nothing is taken, for it is set.
+    let taken = unsafe { pg_sys::GetTransactionSnapshot() };
+    // SAFETY: as above.
+    if unsafe { (*taken).takenDuringRecovery } {
+        // A standby surveys nothing, and reading this one would wait for replay, which a statement without our tables need not.
+        LOCAL.told.set(lxid);
+        return;
+    }
+    let snapshot = PgSnapshot::new(taken);
+    line.write(
+        lxid,
+        OldSnapshot {
+            xmin: snapshot.xmin(),
+            xmax: snapshot.xmax(),
+        },
+    );
+    LOCAL.told.set(lxid);
+}
+
+/// The next process that has this PGPROC may come to the same local transaction id.
+#[pg_guard]
+unsafe extern "C-unwind" fn clear(_code: std::ffi::c_int, place: pg_sys::Datum) {
+    if let Some(line) = line(place.value()) {
+        line.clear();
+    }
+}
+
+/// For tests: leaves in this process's line what an older transaction with the same local id would have told.
+#[cfg(debug_assertions)]
+pub fn plant_stale() {
+    // SAFETY: a backend's own PGPROC; it is one of the array.
+    let (lxid, place) = unsafe {
+        let mine = pg_sys::MyProc;
+        (
+            local_xid(&*mine),
+            mine.offset_from(processes().as_ptr()) as usize,
+        )
+    };
+    if let Some(line) = line(place) {
+        let (xmin, xmax) = (Xid(3), Xid(4));
+        line.write(lxid, OldSnapshot { xmin, xmax });
+    }
+}

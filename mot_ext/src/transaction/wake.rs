@@ -1,0 +1,25 @@
+//! Waking the reclaimer from a long nap (`reclaim/idle_sleep.rs`).
+use crate::shared_memory;
+use mot_engine::Session;
+use std::cell::Cell;
+
+/// Rows that a session leaves behind between two looks.
+const ROWS_BETWEEN_LOOKS: u64 = 64;
+
+struct Looked(Cell<u64>);
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for Looked {}
+/// What this process's session had left behind when it looked last.
+static LOOKED: Looked = Looked(Cell::new(0));
+
+/// A session has committed.
+#[inline]
+pub fn after_commit(session: &Session) {
+    let left = session.rows_left_behind();
+    if left.wrapping_sub(LOOKED.0.get()) >= ROWS_BETWEEN_LOOKS {
+        LOOKED.0.set(left);
+        // Behind the end of this session's transaction, as the nap's beginning is before its last
+        // look at what has ended: one of the two sees the other.
+        shared_memory::control().napping.wake();
+    }
+}

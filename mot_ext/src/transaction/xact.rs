@@ -1,0 +1,359 @@
+//! The engine's transaction beside PostgreSQL's.
+//!
+//! Protocol, by event. The callbacks are registered when the server preloads the library, so they run behind those that others register later, or
+//! when they are first used: what such a callback writes at PRE_COMMIT is logged, too. What one writes that runs behind ours (of a library preloaded before
+//! this one) is refused, be it the first that this process ever writes. A transaction without work here costs a test or two per event.
+//!
+//! | event | what happens | may raise |
+//! |---|---|---|
+//! | PRE_COMMIT | the storages of a dropped database are dropped; the surviving write set goes to the WAL, between DELAY_CHKPT_START and the last row marked; from here on nothing may be written | yes |
+//! | COMMIT | versions are stamped, locks unlinked, dropped storages doomed | no |
+//! | ABORT | own versions, entries, locks and definitions are unlinked | no |
+//! | sub COMMIT | operations of the level belong to the level above | no |
+//! | sub ABORT | operations of the level and deeper are undone | no |
+//! | PRE_PREPARE | 0A000 for definitions; row locks without a change are kept (`prepared_locks`); else as PRE_COMMIT | yes |
+//! | PREPARE | the transaction is given up: its versions stay, owned by its xid | no |
+//! | PARALLEL_* | as COMMIT and ABORT of a transaction that wrote nothing: parallel workers only read | no |
+//!
+//! - From its first write on a transaction is marked as not judged yet (mot_engine/src/reclaim/unjudged.rs), until COMMIT, ABORT or PREPARE is through.
+//!   As long the server's last checkpoint waits for it, also if a WAL sender runs it (`transaction::session::join_to_write`).
+//! - COMMIT and ABORT run when PostgreSQL has decided: they call no PostgreSQL function that can raise, allocate nothing that
+//!   can fail, and never panic; a panic there would take the server down.
+//! - At COMMIT, and at ABORT, the transaction's xid is already out of the ProcArray, and its locks are still held: whoever
+//!   sleeps on our row wakes after the callback; newcomers, and a waiter that watches us (`transaction/wait/watch.rs`), may come before it.
+//! - ABORT may come after PRE_COMMIT or PRE_PREPARE has logged (a deferred check or another extension failed): the engine then marks
+//!   the rows so that their next change is logged in full.
+//! - A prepared transaction is in progress for PostgreSQL from before PREPARE (its dummy process is in the ProcArray, with the locks of
+//!   relations and of the xid) until COMMIT PREPARED or ROLLBACK PREPARED, by whichever session, has written the outcome to the commit
+//!   log. Nobody calls us then, and nobody needs to: as for a crashed or a replayed transaction, the commit log judges, and the
+//!   rows are marked for the sweeper. Nobody can end it before PREPARE is through: PostgreSQL keeps it locked that long.
+//! - At a restart it comes back with its state file or its WAL record, its rows with ours: `recovery::load`.
+//!   mot_engine/src/transaction/prepare.rs has the engine's part.
+use super::wal_log::WalLog;
+use super::{dropped_database, prepared_locks, session, unconfirmed, wake};
+use crate::errors;
+use crate::pg::{self, interrupts};
+use mot_engine::transaction::PrepareRefusal;
+use mot_engine::{Alias, CommandId, OwnRow, Slot, State, TableRef, Transaction, VersionRef, Xid};
+use pgrx::prelude::*;
+use std::cell::{Cell, UnsafeCell};
+use std::ffi::c_void;
+
+struct Local(UnsafeCell<Option<Transaction>>);
+
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for Local {}
+
+static CURRENT: Local = Local(UnsafeCell::new(None));
+
+/// The current transaction's work, stamped with the current nesting level from here on.
+///
+/// The reference must not be kept across a call that may start or end a (sub)transaction.
+pub fn current() -> &'static mut Transaction {
+    let transaction = match existing() {
+        Some(transaction) => transaction,
+        None => begin_to_work(),
+    };
+    if let Err(error) = transaction.set_level(pg::nest_level()) {
+        errors::raise(error);
+    }
+    transaction
+}
+
+/// The transaction if this process ever had one. Calls nothing.
+fn existing() -> Option<&'static mut Transaction> {
+    // SAFETY: one thread; callers of `current` give the reference up before any callback below runs.
+    unsafe { (*CURRENT.0.get()).as_mut() }
+}
+
+/// The alias that a version of a row has as a state of the current transaction.
+#[inline]
+pub fn alias(table: TableRef, row: Slot, version: VersionRef) -> Option<Alias> {
+    existing()?.alias(table, row, version)
+}
+
+/// Whether any version has an alias.
+pub fn has_aliases() -> bool {
+    existing().is_some_and(|transaction| transaction.has_aliases())
+}
+
+/// The state of the current transaction that has this alias.
+pub fn aliased(alias: Alias) -> Option<(TableRef, Slot, VersionRef)> {
+    existing()?.aliased(alias)
+}
+
+/// What the current transaction has made of a row, if it has changed it often.
+#[inline]
+pub fn own_row(table: TableRef, row: Slot) -> Option<&'static OwnRow> {
+    existing()?.own_row(table, row)
+}
+
+/// Registers the callbacks, for every process; called once, while the server preloads libraries.
+pub fn init() {
+    // SAFETY: plain variables; called before any fork; the callbacks live as long as the library, which PostgreSQL never unloads.
+    unsafe {
+        if pg_sys::process_shared_preload_libraries_in_progress {
+            #[cfg(debug_assertions)]
+            crate::transaction::pauses::register_behind();
+            pg_sys::RegisterXactCallback(Some(on_transaction), std::ptr::null_mut());
+            pg_sys::RegisterSubXactCallback(Some(on_subtransaction), std::ptr::null_mut());
+        }
+    }
+}
+
+#[cold]
+fn begin_to_work() -> &'static mut Transaction {
+    session::join();
+    // SAFETY: one thread, and nobody holds a reference into the empty cell.
+    let transaction = unsafe { (*CURRENT.0.get()).insert(Transaction::new()) };
+    if IS_ENDING.0.get() {
+        transaction.seal();
+    }
+    transaction
+}
+
+/// The full id of the current (sub)transaction, assigned if need be: the stamp of a write.
+pub fn write_xid() -> Xid {
+    if !MAY_WRITE.0.get() {
+        begin_to_write();
+    }
+    let xid = match pg::full_xid_if_any() {
+        Some(assigned) => assigned,
+        // SAFETY: inside a transaction; may raise (on a standby, in a parallel worker).
+        None => unsafe { pg_sys::GetCurrentFullTransactionId() }.value,
+    };
+    if !IS_MARKED.0.get() {
+        mark_unjudged();
+    }
+    Xid(xid)
+}
+
+struct Flag(Cell<bool>);
+
+// SAFETY: as `Local`.
+unsafe impl Sync for Flag {}
+
+/// The tables have been seen ready for writers; they stay so as long as this process lives.
+static MAY_WRITE: Flag = Flag(Cell::new(false));
+
+/// The log will be told no more of this process's transaction, also where it has none of ours yet: between PRE_COMMIT, or PRE_PREPARE, and its
+/// end, by whichever event.
+static IS_ENDING: Flag = Flag(Cell::new(false));
+
+/// This process's transaction is marked as not judged yet.
+static IS_MARKED: Flag = Flag(Cell::new(false));
+
+/// How often a writer looks whether the tables are ready, in milliseconds.
+const READY_POLL_MS: i64 = 5;
+
+/// Before this process's first write, or row lock. A session that has read on a standby may come here when the recovery is over and the
+/// tables are not yet ready for writers (`recovery::load`): it waits, interruptibly. The server's first writer puts the row locks of prepared
+/// transactions back.
+#[cold]
+fn begin_to_write() {
+    if !pg::is_under_postmaster() {
+        errors::single_user();
+    }
+    // What a worker locked or wrote its leader would not know of. Core refuses both; not each version in each build, for a function that is wrongly marked safe.
+    if pg::is_parallel_worker() {
+        errors::parallel_worker();
+    }
+    // SAFETY: reads shared state; never raises. In recovery PostgreSQL itself refuses to give an id.
+    if unsafe { pg_sys::RecoveryInProgress() } {
+        return;
+    }
+    let engine = crate::shared_memory::engine().unwrap_or_else(|| errors::not_preloaded());
+    loop {
+        match engine.state() {
+            State::Ready => break,
+            State::Failed => errors::load_failed(&crate::shared_memory::control().failure()),
+            State::Empty | State::Loading | State::Replaying => {}
+        }
+        interrupts::sleep_ms(READY_POLL_MS);
+        interrupts::check_for_interrupts();
+    }
+    prepared_locks::put_back();
+    MAY_WRITE.0.set(true);
+}
+
+/// The current command id, marked as used: the stamp of a write.
+#[inline]
+pub fn command_id() -> CommandId {
+    CommandId(pg::use_command_id())
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
+    see_to(event);
+    let is_through = matches!(
+        event,
+        pg_sys::XactEvent::XACT_EVENT_COMMIT
+            | pg_sys::XactEvent::XACT_EVENT_ABORT
+            | pg_sys::XactEvent::XACT_EVENT_PREPARE
+    );
+    if is_through
+        && IS_MARKED.0.replace(false)
+        && let Some(session) = session::existing()
+    {
+        session.end_unjudged();
+        session::end_write();
+    }
+}
+
+fn see_to(event: pg_sys::XactEvent::Type) {
+    // Ahead of the reference below: the storages of a dropped database are changes of this transaction's.
+    match event {
+        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => {
+            dropped_database::drop_noted();
+            IS_ENDING.0.set(true);
+        }
+        pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => IS_ENDING.0.set(true),
+        pg_sys::XactEvent::XACT_EVENT_ABORT => {
+            IS_ENDING.0.set(false);
+            dropped_database::forget();
+            unconfirmed::forget();
+            prepared_locks::give_up();
+        }
+        pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
+            IS_ENDING.0.set(false);
+        }
+        _ => {}
+    }
+    let Some(transaction) = existing() else {
+        return;
+    };
+    match event {
+        pg_sys::XactEvent::XACT_EVENT_PRE_COMMIT => {
+            if transaction.has_changes() {
+                log(transaction);
+            }
+            transaction.seal();
+        }
+        pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => {
+            if !transaction.is_empty() {
+                prepare(transaction);
+            }
+            transaction.seal();
+        }
+        pg_sys::XactEvent::XACT_EVENT_PREPARE => {
+            if let Some(session) = session::existing()
+                && !transaction.is_empty()
+            {
+                transaction.give_up(session);
+            }
+            transaction.unseal();
+        }
+        pg_sys::XactEvent::XACT_EVENT_COMMIT => {
+            if let Some(session) = session::existing()
+                && !transaction.is_empty()
+            {
+                transaction.commit(session);
+                wake::after_commit(session);
+            }
+            transaction.unseal();
+        }
+        pg_sys::XactEvent::XACT_EVENT_ABORT | pg_sys::XactEvent::XACT_EVENT_PARALLEL_ABORT => {
+            if let Some(session) = session::existing() {
+                session.reset();
+                if !transaction.is_empty() {
+                    transaction.abort(session);
+                }
+                crate::transaction::relation::forget_all();
+            }
+            transaction.unseal();
+        }
+        _ => {}
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_subtransaction(
+    event: pg_sys::SubXactEvent::Type,
+    _id: pg_sys::SubTransactionId,
+    _parent: pg_sys::SubTransactionId,
+    _arg: *mut c_void,
+) {
+    if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
+        unconfirmed::forget();
+        // Of the first write of this process, too, which may have failed before there was a transaction.
+        prepared_locks::give_up();
+    }
+    let Some(transaction) = existing() else {
+        return;
+    };
+    match event {
+        pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB if !transaction.is_empty() => {
+            transaction.savepoint_commit(pg::nest_level());
+        }
+        pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB => {
+            if let Some(session) = session::existing() {
+                session.reset();
+                if !transaction.is_empty() {
+                    transaction.savepoint_abort(session, pg::nest_level());
+                }
+                crate::transaction::relation::forget_all();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Marks the transaction, by its oldest id. Its first write: it has one.
+fn mark_unjudged() {
+    if let Some(top) = pg::top_full_xid_if_any() {
+        session::join_to_write().begin_unjudged(Xid(top));
+        IS_MARKED.0.set(true);
+    }
+}
+
+/// Lowers the delay flag again, also when an error unwinds.
+struct DelayCheckpoint;
+
+impl DelayCheckpoint {
+    fn begin() -> Self {
+        pg::change_delay_flags(pg::DELAY_START, 0);
+        DelayCheckpoint
+    }
+}
+
+impl Drop for DelayCheckpoint {
+    fn drop(&mut self) {
+        pg::change_delay_flags(0, pg::DELAY_START);
+    }
+}
+
+/// Refuses what a prepared transaction would lose in a restart; keeps its row locks and logs its changes.
+fn prepare(transaction: &mut Transaction) {
+    let Some(session) = session::existing() else {
+        return;
+    };
+    if let Some(PrepareRefusal::Definitions) = transaction.refuses_prepare() {
+        errors::unsupported(
+            "prepared transactions that created, dropped or truncated memory-optimized tables or their indexes",
+            "Use COMMIT, or change the definitions in a transaction of their own.",
+        );
+    }
+    match transaction.bare_locks(session) {
+        Ok(locks) => prepared_locks::keep(&locks),
+        Err(error) => errors::raise(error),
+    }
+    if transaction.has_changes() {
+        log(transaction);
+    }
+}
+
+/// Writes the surviving write set to the WAL, ahead of PostgreSQL's commit record.
+fn log(transaction: &mut Transaction) {
+    let Some(session) = session::existing() else {
+        return;
+    };
+    let delay = DelayCheckpoint::begin();
+    // Here the current id is the top-level transaction's.
+    let top = pg::full_xid_if_any().map(Xid);
+    let newest = transaction.newest_xid().filter(|xid| Some(*xid) > top);
+    let logged = transaction.log(session, &mut WalLog::naming(newest));
+    drop(delay);
+    if let Err(error) = logged {
+        errors::raise(error);
+    }
+}
