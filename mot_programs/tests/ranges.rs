@@ -6,7 +6,7 @@ use mot_engine::KeyRange;
 use mot_engine::key::{
     KEY_BYTES_MAX, KeyBuffer, KeyColumn, KeyKind, KeyValue, encode_string_prefix, encode_value,
 };
-use mot_programs::ends::{Argument, Ends, Limit};
+use mot_programs::ends::{Argument, End, Ends, Limit};
 use mot_programs::filter::Kind;
 use proptest::prelude::*;
 
@@ -136,6 +136,42 @@ proptest! {
             for other in others(&prefix) {
                 prop_assert!(!range.contains(&key(&column, &other, fixed)), "another prefix");
             }
+        }
+    }
+
+    #[test]
+    fn rows_are_in_the_range_that_pass_comparisons_of_rows_and_of_their_start(
+        column in column(KeyKind::Int4),
+        conditions in prop::collection::vec(
+            (limit(), -2..3_i64, prop::option::of(-2..3_i64)),
+            1..5,
+        ),
+    ) {
+        let column = KeyColumn { nullable: false, ..column };
+        let fixed = |value: i64| Some(KeyValue::Fixed(value as u64));
+        let both = |left, right| key(&column, &key(&column, &[], fixed(left)), fixed(right));
+        let (mut ends, mut scratch) = (Ends::default(), KeyBuffer::new());
+        for (limit, left, right) in &conditions {
+            match right {
+                None => {
+                    let argument = Against::Value(*left).argument();
+                    prop_assert!(ends.add(&column, *limit, argument, &mut scratch).expect("short"));
+                }
+                Some(right) => {
+                    let (key, is_inclusive) = (both(*left, *right), limit.is_inclusive());
+                    ends.add_end(&column, *limit, End { key, is_inclusive });
+                }
+            }
+        }
+        let mut range = KeyRange::new();
+        ends.set_range(&mut vec![], &mut range).expect("memory");
+        for (left, right) in (-3..4).flat_map(|left| (-3..4).map(move |right| (left, right))) {
+            let passes = |(limit, first, second): &(Limit, i64, Option<i64>)| match second {
+                None => holds(*limit, &left, first),
+                Some(second) => holds(*limit, &(left, right), &(*first, *second)),
+            };
+            let is_in = range.contains(&both(left, right));
+            prop_assert_eq!(is_in, conditions.iter().all(passes), "{} {}", left, right);
         }
     }
 
