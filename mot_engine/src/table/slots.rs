@@ -93,7 +93,9 @@ impl SlotBatches {
     /// Gives the unused slots of one table back, if they are few, before a rollback gives those that
     /// it has used: the next rows lie in the order in which they are made.
     pub(crate) fn give_back_of(&mut self, table: TableRef) {
-        let of_table = |batch: &Batch| batch.id == table.id() && batch.left() <= GIVEN_BACK_MAX;
+        let of_table = |batch: &Batch| {
+            batch.id == table.id() && batch.left() <= GIVEN_BACK_MAX && batch.can_be_listed()
+        };
         if let Some(position) = self.batches.iter().position(of_table) {
             self.batches.remove(position).give_back(table);
         }
@@ -152,6 +154,11 @@ impl Batch {
     /// Slots that nobody has got yet.
     fn left(&self) -> u64 {
         self.end - self.next + self.free.len() as u64
+    }
+
+    /// Whether all of them have anchors: [`free_slot`] passes over those that have none.
+    fn can_be_listed(&self) -> bool {
+        self.next == self.end || self.table.anchor(Slot(self.end - 1)).is_some()
     }
 
     /// High slots first: the list gives out last what it got first.
