@@ -1,5 +1,5 @@
--- Rows of a table that only grows come in the order in which they were made, as on heap tables, also
--- after rollbacks: clients that forget ORDER BY, and test suites that roll each test back, see that.
+-- Rows of a table that only grows come in the order in which they were made, as on heap tables.
+-- Rollbacks do not change that. Clients without ORDER BY, and test suites that roll back, see it.
 CREATE TABLE made (id int PRIMARY KEY, v text) USING mot;
 BEGIN;
 INSERT INTO made SELECT i, 'x' FROM generate_series(1, 6) i;

@@ -1,4 +1,5 @@
--- PRIMARY KEY and UNIQUE added, used, dropped; NOT NULL and CHECK kept. (NOT NULL as a constraint: am_postgres_18.)
+-- PRIMARY KEY and UNIQUE added, used, dropped; NOT NULL and CHECK kept.
+-- NOT NULL as a constraint: am_postgres_18.
 CREATE FOREIGN TABLE co (a int, b text, c int) SERVER mot;
 INSERT INTO co SELECT i, 'b' || i, i % 3 FROM generate_series(1, 10) i;
 ALTER TABLE co ADD PRIMARY KEY (a);

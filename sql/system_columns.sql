@@ -82,7 +82,8 @@ INSERT INTO vm VALUES (22, 1, 'c');
 INSERT INTO vm SELECT id + 100, a, t FROM m;
 UPDATE vm SET a = a + 1;
 UPDATE vm SET a = a + 1 WHERE id = 22;
--- Refused: by the check option, or in newer minor versions because the row in the way is not the view's.
+-- Refused: by the check option, or in newer minor versions because the row in the way is not the
+-- view's.
 DO $$ BEGIN
   INSERT INTO vm VALUES (22, 9, 'd') ON CONFLICT (id) DO UPDATE SET a = excluded.a;
 EXCEPTION WHEN with_check_option_violation OR object_not_in_prerequisite_state THEN RAISE NOTICE 'refused';

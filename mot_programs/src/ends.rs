@@ -1,5 +1,5 @@
-//! The two ends of a range of one key column, which all prefixes before it share. Conditions come in
-//! any order; each leaves the tighter end.
+//! The two ends of a range of one key column, which all prefixes before it share. Conditions come
+//! in any order; each leaves the tighter end.
 //!
 //! An end is the beginning of keys, not a key: it includes, or excludes, every key that begins with
 //! it. That is what "tighter" is decided by where one end begins with the other.

@@ -3,7 +3,7 @@
 //! ```text
 //! first byte  xxxxxxx1: one byte of header; its upper seven bits are the length, header included
 //!             00000001: the value is elsewhere
-//!             xxxxxx00: four bytes of header; their upper thirty bits are the length, header included
+//!             xxxxxx00: four bytes of header; the upper 30 bits are the length, header included
 //!             xxxxxx10: the same, and the value is compressed
 //! ```
 

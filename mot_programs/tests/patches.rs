@@ -18,7 +18,8 @@ fn types() -> impl Strategy<Value = Vec<Type>> {
     prop::collection::vec(one, 1..8)
 }
 
-/// Types of columns, a row, another one, which columns are assigned to, and how many columns the old row has.
+/// Types of columns, a row, another one, which columns are assigned to, and how many columns the
+/// old row has.
 type Case = (Vec<Type>, Vec<Value>, Vec<Value>, Vec<bool>, usize);
 
 fn case() -> impl Strategy<Value = Case> {

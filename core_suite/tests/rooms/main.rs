@@ -1,8 +1,9 @@
 //! The rooms of `mot_ext` are layers: each uses only those below it, so there is no import cycle.
 //!
-//! A room is a directory or a file directly under `mot_ext/src`. [`LAYERS`] is the one place in which
-//! their order is written. The test reads every path that begins with `crate` or `super` in every
-//! file, in `use` items and elsewhere, and names those that point upward. It needs no PostgreSQL.
+//! A room is a directory or a file directly under `mot_ext/src`. [`LAYERS`] is the one place in
+//! which their order is written. The test reads every path that begins with `crate` or `super` in
+//! every file, in `use` items and elsewhere, and names those that point upward. It needs no
+//! PostgreSQL.
 //!
 //! `lib.rs` is above all rooms and may use each of them.
 mod paths;

@@ -1,5 +1,5 @@
-//! Which paths of its own crate a source file names: `crate::...` and `super::...`, in `use` items and
-//! everywhere else.
+//! Which paths of its own crate a source file names: `crate::...` and `super::...`, in `use` items
+//! and everywhere else.
 
 /// A path that a file names, from the crate's root on. Empty: the root itself.
 #[derive(Debug, PartialEq, Eq)]

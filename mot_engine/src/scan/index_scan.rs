@@ -320,8 +320,8 @@ impl IndexScan {
         }
     }
 
-    /// The key of the first entry behind a range in a direction, when the scan is over. A registered
-    /// snapshot sees no row in between: what it sees has its entry.
+    /// The key of the first entry behind a range in a direction. The scan of the range is over. A
+    /// registered snapshot sees no row in between: every row that it sees has its entry.
     pub fn key_behind(
         &mut self,
         session: &Session,

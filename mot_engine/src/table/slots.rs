@@ -14,8 +14,8 @@ use std::sync::atomic::Ordering;
 const BATCH_SLOTS_MIN: u64 = 8;
 /// A session that inserts much takes this many at a time.
 const BATCH_SLOTS_MAX: u64 = 1024;
-/// Slots of a batch that a rollback gives back at most: each costs a step. Sessions that insert much
-/// have larger batches, and keep them.
+/// Most slots of a batch that a rollback gives back: each costs a step. A session that inserts much
+/// has a larger batch and keeps it.
 const GIVEN_BACK_MAX: u64 = 256;
 /// Tables whose batches a session keeps at once.
 const BATCHES_MAX: usize = 32;
@@ -90,8 +90,8 @@ impl SlotBatches {
         Ok(self.batches.len() - 1)
     }
 
-    /// Gives the unused slots of one table back, if they are few, before a rollback gives those that
-    /// it has used: the next rows lie in the order in which they are made.
+    /// Gives a table's unused slots back, if they are few. A rollback calls it before it frees the
+    /// slots that it used, so that the next rows lie in the order of their making.
     pub(crate) fn give_back_of(&mut self, table: TableRef) {
         let of_table = |batch: &Batch| {
             batch.id == table.id() && batch.left() <= GIVEN_BACK_MAX && batch.can_be_listed()
@@ -161,7 +161,7 @@ impl Batch {
         self.next == self.end || self.table.anchor(Slot(self.end - 1)).is_some()
     }
 
-    /// High slots first: the list gives out last what it got first.
+    /// High slots first: the list is last in, first out.
     fn give_back(&self, table: TableRef) {
         let rest = (self.next..self.end).rev().map(Slot);
         for slot in rest.chain(self.free.iter().copied()) {

@@ -138,8 +138,8 @@ impl Transaction {
     }
 }
 
-/// Gives back what the session has not used of the slots that it took for the inserts that are taken
-/// back. The inserted rows go in reverse, so their slots lie on the free list in their order.
+/// Gives back the unused slots of tables whose inserts are taken back. The rows go in reverse, so
+/// their slots lie on the free list in order.
 fn give_slots_back(session: &Session, operations: &[Operation]) {
     let mut given = None;
     for operation in operations {

@@ -212,8 +212,8 @@ impl Bounds {
         self.barren = 0;
     }
 
-    /// Where rows are rare among very many prefixes, passes over those that no entry begins with: a
-    /// registered snapshot sees no row of them. The scan is that of the ranges last given, and over.
+    /// Passes over prefixes that no index entry begins with, where rows are rare among very many. A
+    /// registered snapshot sees no row of them. The scan has given all rows of the last range.
     pub fn pass_over_missing(
         &mut self,
         session: &Session,

@@ -139,12 +139,13 @@ impl Prefixes {
         &self.combined
     }
 
-    /// Whether there are so many that an entry which lies behind the one last given is worth looking for.
+    /// Whether they are so many that a look at the next index entry pays.
     pub fn are_very_many(&self) -> bool {
         !self.factors.is_empty()
     }
 
-    /// Passes over those that come before a key in the direction, but for one that the key begins with. `None`: over all.
+    /// Passes over the prefixes before a key in this direction. One that the key begins with stays.
+    /// `None` passes over all.
     pub fn pass_over(&mut self, key: Option<&[u8]>, direction: Direction) {
         // Of more combinations than there are numbers none is passed over.
         if let Some(turn) = self.turn_of(key, direction) {
@@ -211,7 +212,8 @@ impl Prefixes {
     }
 }
 
-/// How many of the values come before those that a key begins with, or before the key. No value's encoding begins with another's.
+/// Counts the values before a key in this direction. One that the key begins with does not count:
+/// no value's encoding begins with another's.
 fn passed(values: &KeyList, key: &[u8], direction: Direction) -> usize {
     let count = values.len();
     let is_before = |turn: usize| {

@@ -159,7 +159,8 @@ impl Scan {
         }
     }
 
-    /// Shows a row in a slot of [`crate::rows::row_slot`], until the next one. The statement's snapshot keeps the version.
+    /// Shows a row in a slot of [`crate::rows::row_slot`], until the next one. The statement's
+    /// snapshot keeps the version.
     #[inline]
     pub unsafe fn show(
         &mut self,

@@ -7,8 +7,9 @@ use mot_engine::Lsn;
 use pgrx::prelude::*;
 use std::sync::atomic::Ordering;
 
-/// At the end of a replay: waits until the worker's turn has come to its slot, so that the recovery's last checkpoint need not wait for ours (`Worker::may_lag`). A short
-/// replay is over within a turn. Not where the worker is not there, or has nothing to hold a slot for.
+/// At the end of a replay: waits until the worker's turn has come to its slot, so that the
+/// recovery's last checkpoint need not wait for ours (`Worker::may_lag`). A short replay is over
+/// within a turn. Not where the worker is not there, or has nothing to hold a slot for.
 pub fn wait_for_slot() {
     let control = shared_memory::control();
     while control.gate_is_held.load(Ordering::SeqCst)
@@ -22,12 +23,14 @@ pub fn wait_for_slot() {
     }
 }
 
-/// Single-user mode has no workers: after a recovery there, this process writes the checkpoint itself.
+/// Single-user mode has no workers: after a recovery there, this process writes the checkpoint
+/// itself.
 pub fn checkpoint_single_user() {
     // SAFETY: reads a shared position; never raises.
     let mut redo = Lsn(unsafe { pg_sys::GetXLogReplayRecPtr(std::ptr::null_mut()) });
     if replays_an_archive() {
-        // Where the recovery ends another timeline begins, to which that position would belong: one within the last record, behind which nothing of ours is.
+        // Where the recovery ends another timeline begins, to which that position would belong: one
+        // within the last record, behind which nothing of ours is.
         redo.0 -= 1;
     }
     match files::write(redo, true) {

@@ -73,7 +73,8 @@ pub struct Queue {
 /// What core's functions ask about a table, made once: it has a copy of the table's triggers.
 #[derive(Clone, Copy)]
 struct Kept {
-    /// `transaction::relation::generation` when it was made: a change of the triggers moves that on.
+    /// `transaction::relation::generation` when it was made: a change of the triggers moves that
+    /// on.
     generation: u64,
     /// All of it lies here.
     memory: pg_sys::MemoryContext,

@@ -56,7 +56,8 @@ pub unsafe fn check_columns(
     }
 }
 
-/// How to write the assigned columns, by number, into a row's bytes; `None` if one has no fixed place.
+/// How to write the assigned columns, by number, into a row's bytes; `None` if one has no fixed
+/// place.
 ///
 /// # Safety
 /// A live row type that has the columns.

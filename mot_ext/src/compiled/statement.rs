@@ -37,8 +37,8 @@ pub struct Statement {
     /// `transaction::relation::generation` of the storage the work knows.
     storage_generation: u64,
     rights: Rights,
-    /// Where its rows are counted, in the transaction and at the `transaction::relation::generation` that stand
-    /// before it.
+    /// Where its rows are counted, in the transaction and at the
+    /// `transaction::relation::generation` that stand before it.
     counts: Option<((u32, u64), RowCounts)>,
     /// Sends rows past core's receiver; `None` if it cannot send such rows.
     wire: Option<Wire>,

@@ -12,16 +12,19 @@
 //! still commit a CREATE, DROP or TRUNCATE. So
 //!
 //! 1. in the hook nothing is looked at: the database is noted (`dropped`), and this process gets ready to write;
-//! 2. at PRE_COMMIT (`transaction::dropped_database`) core has removed the files: nobody is in the database, no prepared transaction, and nobody can come in, since core
-//!    keeps its AccessExclusiveLock on it to the end of the transaction. The storages that are there now are all there will ever be, and stand still
-//!    without relation locks. They are dropped and logged like any others, ahead of the commit record that deletes the row of `pg_database`: they go
+//! 2. at PRE_COMMIT (`transaction::dropped_database`) core has removed the files: nobody is in the
+//!    database, no prepared transaction, and nobody can come in, since core keeps its
+//!    AccessExclusiveLock on it to the end of the transaction. The storages that are there now are
+//!    all there will ever be, and stand still without relation locks. They are dropped and logged
+//!    like any others, ahead of the commit record that deletes the row of `pg_database`: they go
 //!    together or not at all, also on a standby and after a crash in between;
 //! 3. an abort forgets the note. DROP DATABASE runs in no transaction block and so in no subtransaction: there is one note, and no level to it.
 //!
 //! An error at 2 (no memory, a full disk) leaves what core's own errors behind the removal of the files leave: a row without files, which core marks
 //! as invalid. It can only be dropped again, and so come the storages here again.
 //!
-//! **A drop where the library is not preloaded** calls nobody: `reclaim::orphans` finds what is left at the next start with it.
+//! **A drop where the library is not preloaded** calls nobody: `reclaim::orphans` finds what is
+//! left at the next start with it.
 //!
 //! ALTER DATABASE ... RENAME and SET TABLESPACE change neither the oid nor anything that storages know.
 use crate::errors::{self, refuse};

@@ -1,5 +1,5 @@
-//! Scans of all rows whose conditions are evaluated where the rows lie (`plan_nodes/filtered_scan.rs`), beside
-//! core's SeqScan.
+//! Scans of all rows whose conditions are evaluated where the rows lie
+//! (`plan_nodes/filtered_scan.rs`), beside core's SeqScan.
 //!
 //! Both cost for pages what core says. A row that the filter drops is never put into a slot and
 //! taken apart there, and the filter's conditions take a part of what core's take. A row that it

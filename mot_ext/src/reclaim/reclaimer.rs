@@ -1,12 +1,12 @@
 //! The reclaim worker: keeps the shared horizon fresh, and removes what no writer meets again.
 //!
-//! - The horizon says below which transaction ids superseded versions are dead to everybody; writers prune under it
-//!   themselves. It is PostgreSQL's own (`transaction::clock::fresh_horizon`), which on a standby includes the standby's
-//!   readers.
-//! - This process frees dropped tables and indexes, some in each round (and so does a replay that nobody reads beside and that needs the
-//!   room: this process does not run then).
-//! - Starts when the server is consistent: before that a standby does not know which transactions are running on the
-//!   primary, and a running one's versions would be taken for an aborted one's.
+//! - The horizon says below which transaction ids superseded versions are dead to everybody;
+//!   writers prune under it themselves. It is PostgreSQL's own
+//!   (`transaction::clock::fresh_horizon`), which on a standby includes the standby's readers.
+//! - This process frees dropped tables and indexes, some in each round (and so does a replay that
+//!   nobody reads beside and that needs the room: this process does not run then).
+//! - Starts when the server is consistent: before that a standby does not know which transactions
+//!   are running on the primary, and a running one's versions would be taken for an aborted one's.
 //! - An error (the commit log cannot be read) is logged; the next round tries again.
 use super::idle_sleep;
 use crate::checkpoint::files;

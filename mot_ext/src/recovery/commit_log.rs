@@ -7,9 +7,11 @@
 //! 1. **Replay.** PostgreSQL calls nobody before it replays CLOG_TRUNCATE, so this module stands before its resource manager's function in the table
 //!    that our own is registered in: what older transactions left is judged first (`ParallelReplayer::judge_below`). They had all ended when VACUUM cut
 //!    there, and what they had to log, commit records included, lies before.
-//! 2. **The gap**, which we read before PostgreSQL begins to replay (`recovery::load::replay_gap`): the outcomes of its transactions are in files
-//!    that may be gone by now, or be there again without them: a recovery makes a file anew that it has something to write to. So the files say
-//!    nothing about the gap; its commit records do, which are read with it, and so are the records that cut the commit log off ([`Outcomes`]).
+//! 2. **The gap**, which we read before PostgreSQL begins to replay (`recovery::load::replay_gap`):
+//!    the outcomes of its transactions are in files that may be gone by now, or be there again
+//!    without them: a recovery makes a file anew that it has something to write to. So the files
+//!    say nothing about the gap; its commit records do, which are read with it, and so are the
+//!    records that cut the commit log off ([`Outcomes`]).
 use super::replay::{self, Replay};
 use super::xid_set::XidSet;
 use crate::pg;

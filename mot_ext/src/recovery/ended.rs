@@ -46,10 +46,10 @@
 //!
 //! # The rest
 //!
-//! - No resource manager replays a gap. It is read with its ends (`recovery::load::replay_gap`), and
-//!   whoever reads it goes on with the log behind it. (Where the checkpoint worker reads it and the
-//!   startup process goes on, the standby has readers.) What runs in it is not looked at: who has
-//!   committed in a gap, the rows are told when all of it is in.
+//! - No resource manager replays a gap. It is read with its ends (`recovery::load::replay_gap`),
+//!   and whoever reads it goes on with the log behind it. (Where the checkpoint worker reads it and
+//!   the startup process goes on, the standby has readers.) What runs in it is not looked at: who
+//!   has committed in a gap, the rows are told when all of it is in.
 //! - With readers PostgreSQL knows who runs, and nothing is kept here.
 //! - A bit is kept for each transaction that has ended since the oldest one that runs, and nothing
 //!   older: the commit log has that. Where no record tells who runs (`wal_level = minimal`), it is one

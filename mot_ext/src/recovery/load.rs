@@ -266,8 +266,9 @@ pub fn replay_gap(
     }
 }
 
-/// In place of `load`: the tables are in memory since the last run (`crate::recovery::warm`). Nothing was logged since its final
-/// checkpoint, and nothing is left to judge: every session of that run has left.
+/// In place of `load`: the tables are in memory since the last run (`crate::recovery::warm`).
+/// Nothing was logged since its final checkpoint, and nothing is left to judge: every session of
+/// that run has left.
 fn take_over() -> Result<Option<Manifest>, String> {
     let engine = shared_memory::engine().expect("preloaded");
     engine.set_state(State::Loading);

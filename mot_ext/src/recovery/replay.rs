@@ -292,7 +292,8 @@ pub(super) fn replayer() -> &'static mut Replay {
     unsafe { (*REPLAYER.0.get()).get_or_insert_with(Replay::new) }
 }
 
-/// Judges what transactions below `below` left; they have ended where the log is, before the record that ends at `at`.
+/// Judges what transactions below `below` left; they have ended where the log is, before the record
+/// that ends at `at`.
 pub(super) fn judge_below(below: Xid, at: Lsn) {
     replayer().judge_below(session::join_uncounted(), &EndedClock, below, at);
     ended::forget_below(below);

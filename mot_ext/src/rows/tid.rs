@@ -1,4 +1,5 @@
-//! Tuple ids of tables of the access method: a row and one of its versions (table_am/README.md, "Tuple ids").
+//! Tuple ids of tables of the access method: a row and one of its versions (table_am/README.md,
+//! "Tuple ids").
 use crate::transaction::xact;
 use mot_engine::{ALIAS_BITS, Alias, ORDINALS, Ordinal, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;

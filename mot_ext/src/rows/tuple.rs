@@ -49,7 +49,8 @@ pub unsafe fn copy(row: Slot, version: VersionRef, relation: pg_sys::Oid) -> pg_
 /// which nobody asks for more than `point` says.
 #[inline]
 pub unsafe fn store(slot: *mut pg_sys::TupleTableSlot, tuple: *mut pg_sys::HeapTupleData) {
-    // SAFETY: the slot is of the heap kind's form (slots of tables of the access method always are).
+    // SAFETY: the slot is of the heap kind's form (slots of tables of the access method always
+    // are).
     unsafe {
         let base = &mut *slot;
         if base.tts_flags & pg_sys::TTS_FLAG_SHOULDFREE as u16 != 0 {

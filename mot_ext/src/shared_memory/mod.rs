@@ -50,7 +50,8 @@ pub struct Control {
     pub redo_began: AtomicBool,
     /// The process that it runs in; 0 before.
     pub replays_in: AtomicU32,
-    /// Somebody loads the tables, or has: the startup process or the checkpoint worker, whoever claimed it first (`recovery::load`).
+    /// Somebody loads the tables, or has: the startup process or the checkpoint worker, whoever
+    /// claimed it first (`recovery::load`).
     pub load_is_claimed: AtomicBool,
     /// Replay is over, and what has not committed is being taken out of the tables, or was.
     pub redo_ends: AtomicBool,
@@ -62,7 +63,8 @@ pub struct Control {
     pub copiers: AtomicU32,
     /// Sessions that are in the transaction in which they begin a backup (`checkpoint::copies`).
     pub beginners: AtomicU32,
-    /// On a standby: our checkpoint is not behind PostgreSQL's, and stays so (`checkpoint::first_copy`).
+    /// On a standby: our checkpoint is not behind PostgreSQL's, and stays so
+    /// (`checkpoint::first_copy`).
     pub copies_are_whole: AtomicBool,
     /// The tables could not be loaded because their checkpoint is that of a cluster with another system identifier.
     pub is_of_another_cluster: AtomicBool,

@@ -13,7 +13,8 @@ pub struct Pauses {
     pub flushes: Flushes,
 }
 
-/// How often the reclaimer was asked to give back what it holds of memory, and how many of these times it has.
+/// How often the reclaimer was asked to give back what it holds of memory, and how many of these
+/// times it has.
 #[repr(C)]
 pub struct Flushes {
     pub asked: AtomicU32,

@@ -22,8 +22,9 @@ impl Told {
         self.lxid.store(lxid, Ordering::Release);
     }
 
-    /// What was told of a local transaction whose process has this `xmin` in its PGPROC. Local ids come again, after 2^32 transactions of a process, and a line is
-    /// written only by those that tell; but the only snapshot of one that has told has the `xmin` that its process shows.
+    /// What was told of a local transaction whose process has this `xmin` in its PGPROC. Local ids
+    /// come again, after 2^32 transactions of a process, and a line is written only by those that
+    /// tell; but the only snapshot of one that has told has the `xmin` that its process shows.
     pub fn read(&self, lxid: u32, xmin: Xid) -> Option<OldSnapshot> {
         if lxid == 0 || self.lxid.load(Ordering::Acquire) != lxid {
             return None;

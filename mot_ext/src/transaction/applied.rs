@@ -12,9 +12,10 @@ pub const FULL_REPORT: Duration = Duration::from_secs(5);
 const YIELDS: u32 = 100;
 const READER_POLL_MS: i64 = 1;
 
-/// In a standby's backend: waits until everything is applied that was handed over before this call. Whatever the snapshot in the caller's
-/// hand takes for ended is then in the tables. Called with no latch and no pin held; raises when the wait is cancelled, when replay ends
-/// unfinished, and when replay itself waits for memory, perhaps for what this reader's snapshot keeps.
+/// In a standby's backend: waits until everything is applied that was handed over before this call.
+/// Whatever the snapshot in the caller's hand takes for ended is then in the tables. Called with no
+/// latch and no pin held; raises when the wait is cancelled, when replay ends unfinished, and when
+/// replay itself waits for memory, perhaps for what this reader's snapshot keeps.
 #[inline]
 pub fn wait_until_applied() {
     let Some(engine) = shared_memory::engine() else {

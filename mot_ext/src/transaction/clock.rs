@@ -59,8 +59,9 @@ pub fn oldest_active() -> Xid {
 /// a subtransaction that PostgreSQL does not keep at hand would be its own top, and taken for one that has ended. The oldest running transaction is right for
 /// both: nobody below it runs, whatever is followed from an id at or above it ends at a transaction that runs or at one that does not matter, and
 /// pg_subtrans reaches back to it as long as somebody runs whom it would be read for. (Cut off meanwhile, reading it is an error, not an answer.) The horizon
-/// itself is too old: after a start our workers show one that pg_subtrans does not reach back to (`transaction::horizon::judged`). On a standby, where they show
-/// none, the horizon is the oldest that runs, or is read.
+/// itself is too old: after a start our workers show one that pg_subtrans does not reach back to
+/// (`transaction::horizon::judged`). On a standby, where they show none, the horizon is the oldest
+/// that runs, or is read.
 pub fn fresh_horizon() -> Xid {
     // SAFETY: computes over the ProcArray, of which this process is a member. In recovery it counts
     // the transactions known to run on the primary. The others are plain variables of this process; where it has a snapshot, it is in the horizon.

@@ -19,7 +19,8 @@ pub fn note(database: pg_sys::Oid) {
     DROPPED.0.set(database);
 }
 
-/// At PRE_COMMIT, before changes are logged: drops every storage of the database that this transaction drops.
+/// At PRE_COMMIT, before changes are logged: drops every storage of the database that this
+/// transaction drops.
 pub fn drop_noted() {
     let database = DROPPED.0.replace(pg_sys::InvalidOid);
     if database == pg_sys::InvalidOid {

@@ -12,7 +12,8 @@
 //!   one of its operations.
 //! - `mot.row_bytes_exactly()` is beside them: what an ending at a point left in memory, to the byte.
 //! - `mot.plant_ended_process(pid)`: this session takes a process that has ended for the one that has this pid now (`pg/owner.rs`).
-//! - `mot.plant_told_snapshot()`: this session's line has what a transaction with the same local id has told 2^32 transactions ago (`transaction/horizon/tell.rs`).
+//! - `mot.plant_told_snapshot()`: this session's line has what a transaction with the same local id
+//!   has told 2^32 transactions ago (`transaction/horizon/tell.rs`).
 //! - `mot.run_at_pre_commit(statement)` does what another extension might: it runs a statement when this session's transaction is about to commit,
 //!   and `mot.run_behind_pre_commit(statement)` what one might that was preloaded before this library: when our own callback is through.
 //! - `mot.is_own(id)`: whether a row whose maker has this id, as text, is one of this transaction's.

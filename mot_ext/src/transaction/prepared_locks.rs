@@ -4,13 +4,18 @@
 //! transaction: those of its lock manager, which are in the state file and in the WAL record of PREPARE and are there again after a restart, a crash,
 //! a promotion. So
 //!
-//! 1. at PRE_PREPARE the transaction takes a lock of the lock manager for each such row (`keep`), with a tag that nobody else uses and in
-//!    the mode that heapam takes for the strength. Nobody looks at these locks; they never conflict but for a moment with those of a transaction that is
-//!    just ending, since the entries in memory have decided before. The lock manager's table is bounded, and everybody needs it: one transaction
-//!    keeps no more rows than `SHARES` times what the table has room for per transaction; PREPARE of more is refused (53200), before any is taken.
-//! 2. after a restart the first writer, whichever process it is, reads the lock manager's table and puts an entry into memory for each tag that a
-//!    transaction has that was brought back (`put_back`). No process writes or locks a row before that is done (`transaction::xact::write_xid`); readers do not care
-//!    for row locks. PostgreSQL brings the transactions back before it lets anybody write.
+//! 1. at PRE_PREPARE the transaction takes a lock of the lock manager for each such row (`keep`),
+//!    with a tag that nobody else uses and in the mode that heapam takes for the strength. Nobody
+//!    looks at these locks; they never conflict but for a moment with those of a transaction that
+//!    is just ending, since the entries in memory have decided before. The lock manager's table is
+//!    bounded, and everybody needs it: one transaction keeps no more rows than `SHARES` times what
+//!    the table has room for per transaction; PREPARE of more is refused (53200), before any is
+//!    taken.
+//! 2. after a restart the first writer, whichever process it is, reads the lock manager's table and
+//!    puts an entry into memory for each tag that a transaction has that was brought back
+//!    (`put_back`). No process writes or locks a row before that is done
+//!    (`transaction::xact::write_xid`); readers do not care for row locks. PostgreSQL brings the
+//!    transactions back before it lets anybody write.
 //!
 //! A transaction that was prepared in this life of the server has its entries in memory; it is told from the others by its virtual transaction id.
 //! A warm restart keeps the entries, too: an entry that is there is not made again. One that is made after its transaction has ended is swept.

@@ -10,8 +10,9 @@ use mot_engine::log::LOG_RECORD_BYTES_MAX;
 use mot_engine::{Log, Lsn, Xid};
 use pgrx::pg_sys;
 
-/// Number of our resource manager, from the range for extensions (128 to 255). It is written into every record, so it must
-/// never change; 128 is also the number set aside for experiments, and mot has not reserved another one yet.
+/// Number of our resource manager, from the range for extensions (128 to 255). It is written into
+/// every record, so it must never change; 128 is also the number set aside for experiments, and mot
+/// has not reserved another one yet.
 pub const RMGR_ID: u8 = 128;
 /// The server's WAL. PostgreSQL stamps each record with the current transaction's id, and with none in the reclaimer, which has no transaction.
 #[derive(Default)]

@@ -15,20 +15,26 @@
 //! | PREPARE | the transaction is given up: its versions stay, owned by its xid | no |
 //! | PARALLEL_* | as COMMIT and ABORT of a transaction that wrote nothing: parallel workers only read | no |
 //!
-//! - From its first write on a transaction is marked as not judged yet (mot_engine/src/reclaim/unjudged.rs), until COMMIT, ABORT or PREPARE is through.
-//!   As long the server's last checkpoint waits for it, also if a WAL sender runs it (`transaction::session::join_to_write`).
-//! - COMMIT and ABORT run when PostgreSQL has decided: they call no PostgreSQL function that can raise, allocate nothing that
-//!   can fail, and never panic; a panic there would take the server down.
-//! - At COMMIT, and at ABORT, the transaction's xid is already out of the ProcArray, and its locks are still held: whoever
-//!   sleeps on our row wakes after the callback; newcomers, and a waiter that watches us (`transaction/wait/watch.rs`), may come before it.
-//! - ABORT may come after PRE_COMMIT or PRE_PREPARE has logged (a deferred check or another extension failed): the engine then marks
-//!   the rows so that their next change is logged in full.
-//! - A prepared transaction is in progress for PostgreSQL from before PREPARE (its dummy process is in the ProcArray, with the locks of
-//!   relations and of the xid) until COMMIT PREPARED or ROLLBACK PREPARED, by whichever session, has written the outcome to the commit
-//!   log. Nobody calls us then, and nobody needs to: as for a crashed or a replayed transaction, the commit log judges, and the
-//!   rows are marked for the sweeper. Nobody can end it before PREPARE is through: PostgreSQL keeps it locked that long.
-//! - At a restart it comes back with its state file or its WAL record, its rows with ours: `recovery::load`.
-//!   mot_engine/src/transaction/prepare.rs has the engine's part.
+//! - From its first write on a transaction is marked as not judged yet
+//!   (mot_engine/src/reclaim/unjudged.rs), until COMMIT, ABORT or PREPARE is through. As long the
+//!   server's last checkpoint waits for it, also if a WAL sender runs it
+//!   (`transaction::session::join_to_write`).
+//! - COMMIT and ABORT run when PostgreSQL has decided: they call no PostgreSQL function that can
+//!   raise, allocate nothing that can fail, and never panic; a panic there would take the server
+//!   down.
+//! - At COMMIT, and at ABORT, the transaction's xid is already out of the ProcArray, and its locks
+//!   are still held: whoever sleeps on our row wakes after the callback; newcomers, and a waiter
+//!   that watches us (`transaction/wait/watch.rs`), may come before it.
+//! - ABORT may come after PRE_COMMIT or PRE_PREPARE has logged (a deferred check or another
+//!   extension failed): the engine then marks the rows so that their next change is logged in full.
+//! - A prepared transaction is in progress for PostgreSQL from before PREPARE (its dummy process is
+//!   in the ProcArray, with the locks of relations and of the xid) until COMMIT PREPARED or
+//!   ROLLBACK PREPARED, by whichever session, has written the outcome to the commit log. Nobody
+//!   calls us then, and nobody needs to: as for a crashed or a replayed transaction, the commit log
+//!   judges, and the rows are marked for the sweeper. Nobody can end it before PREPARE is through:
+//!   PostgreSQL keeps it locked that long.
+//! - At a restart it comes back with its state file or its WAL record, its rows with ours:
+//!   `recovery::load`. mot_engine/src/transaction/prepare.rs has the engine's part.
 use super::wal_log::WalLog;
 use super::{dropped_database, prepared_locks, session, unconfirmed, wake};
 use crate::errors;
@@ -147,8 +153,8 @@ static IS_MARKED: Flag = Flag(Cell::new(false));
 const READY_POLL_MS: i64 = 5;
 
 /// Before this process's first write, or row lock. A session that has read on a standby may come here when the recovery is over and the
-/// tables are not yet ready for writers (`recovery::load`): it waits, interruptibly. The server's first writer puts the row locks of prepared
-/// transactions back.
+/// tables are not yet ready for writers (`recovery::load`): it waits, interruptibly. The server's
+/// first writer puts the row locks of prepared transactions back.
 #[cold]
 fn begin_to_write() {
     if !pg::is_under_postmaster() {

@@ -4,7 +4,8 @@
 //! - One removes dead row versions (`reclaim`).
 //! - A third begins only where there is something to do for it (`reclaim/orphans.rs`).
 //!
-//! The checkpoint worker is above `checkpoint`, `recovery` and `reclaim`: it calls each of them in its turns.
+//! The checkpoint worker is above `checkpoint`, `recovery` and `reclaim`: it calls each of them in
+//! its turns.
 pub mod checkpointer;
 
 use crate::checkpoint::{copies, files, first_copy};

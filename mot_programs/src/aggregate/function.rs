@@ -8,8 +8,8 @@ pub enum Function {
     CountRows,
     /// Of values that are not NULL.
     Count,
-    /// Of integers up to 32 bits: a bigint, as PostgreSQL's does not look for overflow (it takes 2^32
-    /// rows).
+    /// Of integers up to 32 bits: a bigint, as PostgreSQL's does not look for overflow (it takes
+    /// 2^32 rows).
     Sum,
     /// Of bigints: numeric.
     SumExact,
@@ -26,8 +26,8 @@ pub enum Function {
 }
 
 impl Function {
-    /// Whether what a parallel worker hands on, PostgreSQL's transition value, is what the aggregate
-    /// gives. The others' are internal to PostgreSQL's functions.
+    /// Whether what a parallel worker hands on, PostgreSQL's transition value, is what the
+    /// aggregate gives. The others' are internal to PostgreSQL's functions.
     pub fn is_its_own_part(self, input: Input) -> bool {
         match self {
             Function::CountRows

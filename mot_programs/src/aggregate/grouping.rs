@@ -1,10 +1,10 @@
 //! GROUP BY: groups by plain values, in a table of their hashes, within the memory that
 //! PostgreSQL's hashed aggregates may take.
 //!
-//! PostgreSQL's spill to files when there are more groups than fit. Here the rows are read again: a pass
-//! takes only groups whose hashes lie in a range, which is cut in two whenever the table is full;
-//! the next pass begins where this one's range ended. Rows and conditions are the same in each pass
-//! (the planner offers nothing else).
+//! PostgreSQL's spill to files when there are more groups than fit. Here the rows are read again: a
+//! pass takes only groups whose hashes lie in a range, which is cut in two whenever the table is
+//! full; the next pass begins where this one's range ended. Rows and conditions are the same in
+//! each pass (the planner offers nothing else).
 //!
 //! Hashes are spread evenly, so a pass tells how large a range the next one may take to fit at
 //! once. Where that would come to more than [`PASSES_MAX`] passes, the rest is divided among those

@@ -1,7 +1,7 @@
 //! Numerics of any size, which the embedder computes.
 
-/// Numerics of any size: what no [`Fixed`](super::Fixed) holds. The embedder keeps them, and computes them by
-/// PostgreSQL's functions.
+/// Numerics of any size: what no [`Fixed`](super::Fixed) holds. The embedder keeps them, and
+/// computes them by PostgreSQL's functions.
 ///
 /// A handle, which each accumulator has a copy of. Where PostgreSQL raises an error the function
 /// unwinds; the accumulator then still has what it had.

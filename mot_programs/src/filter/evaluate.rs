@@ -1,9 +1,9 @@
 //! Conditions evaluated over one row.
 //!
-//! Three-valued logic in PostgreSQL's order: both arguments of a function before either is looked at
-//! for NULL, the members of AND and OR from the first to the one that decides. Whatever PostgreSQL
-//! would raise an error about, or what needs more than the row's bytes, ends the evaluation with
-//! [`Unsure`].
+//! Three-valued logic in PostgreSQL's order: both arguments of a function before either is looked
+//! at for NULL, the members of AND and OR from the first to the one that decides. Whatever
+//! PostgreSQL would raise an error about, or what needs more than the row's bytes, ends the
+//! evaluation with [`Unsure`].
 use super::kind::Kind;
 use super::program::{Condition, Known, Number, ParameterValues, Sure, Text, Unsure};
 use super::row::{Found, Layout, Row};

@@ -2,8 +2,8 @@
 //! form for all of them, and loops over plain numbers.
 //!
 //! The answers are those of [`Place`], row by row, with its order of evaluation: a member of AND
-//! that comes behind one that says no is not asked about that row, and one that is not sure ends the
-//! row. Sets of rows are bits.
+//! that comes behind one that says no is not asked about that row, and one that is not sure ends
+//! the row. Sets of rows are bits.
 use super::evaluate::Place;
 use super::group::{Answer, Lacking, Numbers, ROWS, Rows, members};
 use super::kind::Kind;

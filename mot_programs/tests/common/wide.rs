@@ -10,7 +10,8 @@ pub const END: i128 = 1 << 120;
 /// In the units of `Fixed`.
 const UNITS: i128 = 10_i128.pow(16);
 
-/// A number in units of 10^-16: an upper part, and a lower one of so many bits that is not negative.
+/// A number in units of 10^-16: an upper part, and a lower one of so many bits that is not
+/// negative.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Big {
     pub high: i128,

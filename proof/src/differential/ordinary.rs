@@ -1,5 +1,5 @@
-//! Partitions beneath keys of the whole, foreign keys, and on the MOT side some tables that are heap
-//! tables, so that both kinds meet in one statement.
+//! Partitions beneath keys of the whole, foreign keys, and on the MOT side some tables that are
+//! heap tables, so that both kinds meet in one statement.
 
 use super::schema::{Column, Table};
 use rand::Rng;

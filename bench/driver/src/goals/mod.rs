@@ -1,9 +1,9 @@
 //! The goals, and what the record says of each.
 //!
 //! Every line of the table of goals is here, once for each of its figures: [`statements`] judges single statements, [`applications`]
-//! sysbench and TPC-C, [`tables`] statements of many rows and foreign keys, [`storage`] ingest, scans and
-//! memory, [`engine`] what runs without SQL. A goal that the record cannot answer says why; one that a
-//! run was too short for has the figure that was seen and no verdict.
+//! sysbench and TPC-C, [`tables`] statements of many rows and foreign keys, [`storage`] ingest,
+//! scans and memory, [`engine`] what runs without SQL. A goal that the record cannot answer says
+//! why; one that a run was too short for has the figure that was seen and no verdict.
 
 mod applications;
 mod engine;

@@ -109,9 +109,9 @@ fn fill(rig: &Rig, side: Side) -> Result<()> {
     ] {
         execute(&mut client, &statement)?;
     }
-    for (name, table) in [("child", "child"), ("orphan", "orphan")] {
+    for table in ["child", "orphan"] {
         let definition = format!(
-            "CREATE FUNCTION fill_{name}(length int) RETURNS double precision LANGUAGE plpgsql AS $$
+            "CREATE FUNCTION fill_{table}(length int) RETURNS double precision LANGUAGE plpgsql AS $$
              DECLARE
                began timestamptz := clock_timestamp();
              BEGIN

@@ -15,9 +15,9 @@
 //!
 //! # What is the same
 //!
-//! - Conditions: the scan's filter, over a group of rows (`mot_programs::filter::Group`); core's own expression
-//!   for rows that it is not sure of, and wherever core evaluates conditions anyway. Rows of such a
-//!   group go one by one, so that errors come in core's order.
+//! - Conditions: the scan's filter, over a group of rows (`mot_programs::filter::Group`); core's
+//!   own expression for rows that it is not sure of, and wherever core evaluates conditions anyway.
+//!   Rows of such a group go one by one, so that errors come in core's order.
 //! - Arguments are columns, or what the filter can compute; an argument that it is not sure of
 //!   (overflow, a numeric that does not fit) is core's to evaluate.
 //! - Sums are exact, and their results made by core's functions as core's final functions make them

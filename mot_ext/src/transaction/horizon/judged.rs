@@ -21,8 +21,9 @@ pub enum Worker {
 fn show(judged: &Judged) {
     let xmin = narrow(Xid(judged.below.load(Ordering::Relaxed)));
     for place in shown_by().into_iter().flatten() {
-        // SAFETY: a worker's PGPROC: it takes its place out of `shown_by`, under the lock that we have, before it leaves the array. It writes
-        // its xmin at no other time, and others read it as one word.
+        // SAFETY: a worker's PGPROC: it takes its place out of `shown_by`, under the lock that we
+        // have, before it leaves the array. It writes its xmin at no other time, and others read it
+        // as one word.
         unsafe {
             let process = (*pg_sys::ProcGlobal).allProcs.add(place);
             (&raw mut (*process).xmin).write_volatile(xmin);
