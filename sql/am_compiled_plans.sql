@@ -332,10 +332,77 @@ BEGIN;
 EXECUTE upsert;
 EXECUTE locks;
 ROLLBACK;
+-- A lock that went with a savepoint, or with a cursor that failed, is taken again.
+BEGIN;
+SAVEPOINT s;
+EXECUTE change;
+EXECUTE locks;
+ROLLBACK TO s;
+EXECUTE locks;
+EXECUTE change;
+EXECUTE locks;
+ROLLBACK;
+CREATE FUNCTION changes(i int) RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE line SET n = n + 1 WHERE a = 1 AND b = 1;
+    RETURN 1 / i;
+END $$;
+SELECT changes(i) FROM generate_series(1, 2) i;
+BEGIN;
+DECLARE c CURSOR FOR SELECT changes(i) FROM unnest(ARRAY[1, 0]) i;
+FETCH c;
+EXECUTE locks;
+SAVEPOINT s;
+FETCH c;
+ROLLBACK TO s;
+CLOSE c;
+EXECUTE locks;
+SELECT changes(1);
+EXECUTE locks;
+ROLLBACK;
+-- What core counts, over savepoints and after the relations were invalidated.
+CREATE FUNCTION counts() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    was pg_stat_xact_user_tables;
+    counted text;
+BEGIN
+    SELECT * INTO was FROM pg_stat_xact_user_tables WHERE relid = 'line'::regclass;
+    FOR i IN 1..3 LOOP
+        INSERT INTO line VALUES (90, i, i);
+        FOR j IN 1..2 LOOP
+            UPDATE line SET n = n + 1 WHERE a = 90 AND b = i;
+        END LOOP;
+        BEGIN
+            UPDATE line SET n = n + 1 WHERE a = 90 AND b = i;
+            DELETE FROM line WHERE a = 90 AND b = i;
+            IF i = 2 THEN
+                RAISE division_by_zero;
+            END IF;
+        EXCEPTION WHEN division_by_zero THEN
+            NULL;
+        END;
+        EXECUTE format('ALTER TABLE line ALTER t SET STATISTICS %s', 10 * i);
+    END LOOP;
+    SELECT format('inserted %s, updated %s, deleted %s, index scans %s', n_tup_ins - was.n_tup_ins, n_tup_upd - was.n_tup_upd,
+        n_tup_del - was.n_tup_del, idx_scan - was.idx_scan)
+        INTO counted FROM pg_stat_xact_user_tables WHERE relid = 'line'::regclass;
+    RETURN counted;
+END $$;
+BEGIN;
+SELECT counts();
+ROLLBACK;
+SET track_counts = off;
+BEGIN;
+SELECT counts();
+ROLLBACK;
+RESET track_counts;
+BEGIN;
+SELECT counts();
+ROLLBACK;
 -- What is kept, and what is compiled.
 SELECT name, count(*) > 3 AS several FROM pg_backend_memory_contexts
     WHERE name IN ('mot kept plan', 'mot compiled statement') GROUP BY 1 ORDER BY 1;
 DROP TABLE line;
 DROP CAST (interval AS int);
-DROP FUNCTION reads, keys, loops, total, defined, upserts, to_id, touch, casts, counted, try;
+DROP FUNCTION reads, keys, loops, total, defined, upserts, to_id, touch, casts, counted, try, changes, counts;
 DROP PROCEDURE commits;

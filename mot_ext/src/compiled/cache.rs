@@ -8,7 +8,7 @@
 use super::entry::{Compiled, Entry, Form, SerialHasher};
 use super::statement::{Statement, Uncompiled};
 use super::tree::Tree;
-use super::{foreign_keys, watch};
+use super::{foreign_keys, index_lock, watch};
 use crate::shared_memory::settings::{self, CompiledStatements};
 use crate::{errors, pg};
 use pgrx::pg_sys;
@@ -364,6 +364,9 @@ unsafe extern "C-unwind" fn on_function_change(_arg: pg_sys::Datum, _cache: c_in
 
 #[pg_guard]
 unsafe extern "C-unwind" fn on_transaction(event: pg_sys::XactEvent::Type, _arg: *mut c_void) {
+    if event == pg_sys::XactEvent::XACT_EVENT_ABORT {
+        index_lock::note_abort();
+    }
     // At COMMIT what is left failed in a subtransaction that began after it: core neither ran nor ended it since.
     if matches!(
         event,
@@ -388,7 +391,10 @@ unsafe extern "C-unwind" fn on_subtransaction(
         return;
     };
     match event {
-        pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB => cache.forget_from(pg::nest_level()),
+        pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB => {
+            index_lock::note_abort();
+            cache.forget_from(pg::nest_level());
+        }
         pg_sys::SubXactEvent::SUBXACT_EVENT_COMMIT_SUB => cache.hand_over_from(pg::nest_level()),
         _ => {}
     }

@@ -8,6 +8,7 @@ use crate::errors::or_raise;
 use crate::pg::interrupts;
 use crate::rows::tuple;
 use crate::rows::write::Target;
+use crate::table_am::RowChange;
 use crate::table_am::view::refuse_older_than_copy;
 use crate::transaction::clock::PgSnapshot;
 use mot_engine::{Slot, TableRef, VersionRef};
@@ -139,7 +140,10 @@ impl Change {
                 let Some(result) = changed else {
                     continue;
                 };
-                frame.count_change(self.change.is_delete);
+                frame.count_change(match self.change.is_delete {
+                    true => RowChange::Delete,
+                    false => RowChange::Update,
+                });
                 if frame.queue.is_used() {
                     self.queue(frame, row, result);
                 }

@@ -5,6 +5,7 @@
 
 use super::checks::Checks;
 use super::foreign_keys::{self, ForeignKeys, Queue};
+use super::index_lock::IndexLock;
 use super::opened::Opened;
 use super::shape::Shape;
 use crate::executor::expressions::Value;
@@ -12,6 +13,7 @@ use crate::pg::list::{items, list};
 use crate::pg::{self, version};
 use crate::rows::{row_slot, tid, tuple};
 use crate::storage;
+use crate::table_am::RowChange;
 use crate::transaction::relation;
 use mot_engine::{CommandId, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
@@ -27,9 +29,9 @@ pub struct Frame {
     pub relation: pg_sys::Oid,
     /// The index that an execution locks, as core's would; invalid for none.
     pub(super) index: pg_sys::Oid,
-    /// How it is locked: as the table is.
-    pub(super) index_lock: pg_sys::LOCKMODE,
-    /// What an execution has open: always of a table of the access method, which counts on it.
+    /// Its lock, of the table's mode.
+    pub(super) index_lock: IndexLock,
+    /// What an execution has open, and where it counts.
     pub(super) opened: Opened,
     /// What it does to rows; CMD_SELECT: nothing.
     operation: pg_sys::CmdType::Type,
@@ -125,7 +127,7 @@ impl Frame {
                 values,
                 relation: (*entry).relid,
                 index: shape.index(),
-                index_lock: (*entry).rellockmode,
+                index_lock: IndexLock::new((*entry).rellockmode),
                 opened: Opened::NONE,
                 operation,
                 locks_rows,
@@ -164,18 +166,11 @@ impl Frame {
         }
     }
 
-    /// Counts a row that was inserted, where core counts.
+    /// Counts a row that was changed, where core counts.
     #[inline]
-    pub unsafe fn count_insert(&self) {
-        // SAFETY: the table is open while the statement runs.
-        unsafe { self.opened.count_insert() };
-    }
-
-    /// Counts a row that was changed or deleted, where core counts.
-    #[inline]
-    pub unsafe fn count_change(&self, is_delete: bool) {
-        // SAFETY: as above.
-        unsafe { self.opened.count_change(is_delete) };
+    pub unsafe fn count_change(&self, change: RowChange) {
+        // SAFETY: the statement has locked its table.
+        unsafe { self.opened.count_change(self.relation, change) };
     }
 
     /// What core's functions on triggers need of the statement.

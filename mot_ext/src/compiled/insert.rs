@@ -6,7 +6,7 @@ use crate::executor::expressions::project;
 use crate::pg::version;
 use crate::rows::tuple;
 use crate::rows::write::{Inserted, Target};
-use crate::table_am::check_row_id;
+use crate::table_am::{RowChange, check_row_id};
 use mot_engine::{Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
 
@@ -100,12 +100,12 @@ impl Insert {
             let (row, version) = match outcome {
                 Outcome::Nothing => return,
                 Outcome::Inserted(row, version) => {
-                    frame.count_insert();
+                    frame.count_change(RowChange::Insert);
                     check_row_id(row);
                     (row, version)
                 }
                 Outcome::Updated(row, version) => {
-                    frame.count_change(false);
+                    frame.count_change(RowChange::Update);
                     (row, version)
                 }
             };

@@ -11,6 +11,7 @@ mod entry;
 mod foreign_keys;
 mod frame;
 mod hooks;
+mod index_lock;
 mod insert;
 mod mark;
 mod nodes;

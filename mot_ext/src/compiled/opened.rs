@@ -1,45 +1,89 @@
-//! The open relations of an execution: core counts on their entries what is read and changed, and
-//! DDL finds them in use.
-use crate::storage;
-use crate::table_am::{RowCounts, row_deleted, row_inserted, row_updated};
+//! The relations of an execution: core counts on their entries what is read and changed, and DDL
+//! finds the open ones in use.
+//!
+//! An execution that nobody finds in the midst of itself opens nothing: it counts through entries
+//! of the relation cache that it found before. Core frees an entry that nobody has open when it is
+//! invalidated. The callback that follows moves `relation::generation` on.
+use crate::table_am::{RowChange, RowCounts, first_row_changed};
+use crate::transaction::relation;
 use pgrx::pg_sys;
+use std::ptr::null_mut;
 
-/// A table and the index that is scanned, both open; NULL where there is none.
+/// A table and the index that is scanned, as the relation cache had them.
 #[derive(Clone, Copy)]
-pub struct Opened {
+pub struct Entries {
+    /// `relation::generation` before they were looked up.
+    generation: u64,
+    /// NULL: not looked up yet.
     table: pg_sys::Relation,
     index: pg_sys::Relation,
-    /// Of rows that are found. They outlive an execution that fails.
+}
+
+impl Entries {
+    /// Not looked up yet.
+    pub const NONE: Entries = Entries {
+        generation: 0,
+        table: null_mut(),
+        index: null_mut(),
+    };
+
+    /// Whether no entry can have been freed since.
+    fn are_live(&self) -> bool {
+        !self.table.is_null() && self.generation == relation::generation()
+    }
+}
+
+/// What an execution has open, and where it counts.
+#[derive(Clone, Copy)]
+pub struct Opened {
+    /// NULL where it is not open.
+    table: pg_sys::Relation,
+    index: pg_sys::Relation,
+    /// They outlive an execution that fails.
     counts: RowCounts,
 }
 
 impl Opened {
     /// Nothing is open.
     pub const NONE: Opened = Opened {
-        table: std::ptr::null_mut(),
-        index: std::ptr::null_mut(),
+        table: null_mut(),
+        index: null_mut(),
         counts: RowCounts::NONE,
     };
 
-    /// Opens a locked table, and its index if that is valid.
-    pub unsafe fn open(table: pg_sys::Oid, index: pg_sys::Oid) -> Opened {
+    /// Opens a locked table, and its index if that is valid, and notes their entries.
+    ///
+    /// # Safety
+    /// Both are locked.
+    pub unsafe fn open(table: pg_sys::Oid, index: pg_sys::Oid, entries: &mut Entries) -> Opened {
+        let generation = relation::generation();
         // SAFETY: both are locked, so they exist.
         unsafe {
             let table = pg_sys::RelationIdGetRelation(table);
             let index = match index {
-                pg_sys::InvalidOid => std::ptr::null_mut(),
+                pg_sys::InvalidOid => null_mut(),
                 index => pg_sys::RelationIdGetRelation(index),
             };
-            let counts = match storage::is_table(table) {
-                true => RowCounts::of(table, index),
-                false => RowCounts::NONE,
+            *entries = Entries {
+                generation,
+                table,
+                index,
             };
             Opened {
                 table,
                 index,
-                counts,
+                counts: RowCounts::of(table, index),
             }
         }
+    }
+
+    /// Nothing is open, but counted by the entries; `None` if those may be gone.
+    pub fn closed(entries: &Entries) -> Option<Opened> {
+        entries.are_live().then(|| Opened {
+            // SAFETY: the entries are live.
+            counts: unsafe { RowCounts::of(entries.table, entries.index) },
+            ..Opened::NONE
+        })
     }
 
     /// The open table.
@@ -60,20 +104,6 @@ impl Opened {
         *self = Opened::NONE;
     }
 
-    /// Nothing is open, but counted where this execution counts. The caller sees to it that it is
-    /// of this transaction, and that no relation has changed since.
-    pub fn counts_alone(counts: RowCounts) -> Opened {
-        Opened {
-            counts,
-            ..Opened::NONE
-        }
-    }
-
-    /// Where rows are counted, until the transaction ends or the relation cache tells of a change.
-    pub fn counts(&self) -> RowCounts {
-        self.counts
-    }
-
     /// Counts a scan that begins.
     pub fn count_scan(&self) {
         // SAFETY: of this transaction, if any.
@@ -86,20 +116,19 @@ impl Opened {
         unsafe { self.counts.add(rows as i64) };
     }
 
-    /// Counts a row that was inserted.
-    pub unsafe fn count_insert(&self) {
-        // SAFETY: an open table.
-        unsafe { row_inserted(self.table) };
-    }
-
-    /// Counts a row that was changed or deleted.
-    pub unsafe fn count_change(&self, is_delete: bool) {
-        // SAFETY: an open table.
-        unsafe {
-            match is_delete {
-                true => row_deleted(self.table),
-                false => row_updated(self.table),
-            }
+    /// Counts a row of `table` that was changed.
+    ///
+    /// # Safety
+    /// The table is locked, and the one of this execution.
+    #[inline]
+    pub unsafe fn count_change(&self, table: pg_sys::Oid, change: RowChange) {
+        // SAFETY: the counters are of this transaction, if any.
+        if unsafe { self.counts.add_change(change) } {
+            return;
         }
+        relation::Relation::closed(table).with(|opened| {
+            // SAFETY: an open table.
+            unsafe { first_row_changed(opened, change) };
+        });
     }
 }

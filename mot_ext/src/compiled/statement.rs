@@ -10,14 +10,13 @@ use super::change::{Change, Found};
 use super::client::{Client, Wire};
 use super::frame::{Frame, empty, within};
 use super::insert::Insert;
-use super::opened::Opened;
+use super::opened::{Entries, Opened};
 use super::rights::Rights;
 use super::select::Select;
 use super::shape::{Shape, Verb};
 use super::upsert::Upsert;
 use crate::pg::{self, executor, version};
 use crate::storage;
-use crate::table_am::RowCounts;
 use crate::transaction::clock::PgSnapshot;
 use crate::transaction::{relation, xact};
 use mot_engine::TableRef;
@@ -37,9 +36,8 @@ pub struct Statement {
     /// `transaction::relation::generation` of the storage the work knows.
     storage_generation: u64,
     rights: Rights,
-    /// Where its rows are counted, in the transaction and at the
-    /// `transaction::relation::generation` that stand before it.
-    counts: Option<((u32, u64), RowCounts)>,
+    /// Its relations as they were found last.
+    entries: Entries,
     /// Sends rows past core's receiver; `None` if it cannot send such rows.
     wire: Option<Wire>,
 }
@@ -94,7 +92,7 @@ impl Statement {
                 frame,
                 work,
                 rights: Rights::unknown(),
-                counts: None,
+                entries: Entries::NONE,
                 wire,
                 storage_generation,
             })
@@ -108,9 +106,8 @@ impl Statement {
             let plan = (*query).plannedstmt;
             self.rights.check(plan);
             if self.frame.index != pg_sys::InvalidOid {
-                // As core does when it opens the index; it stays locked to the transaction's end.
-                // What others have done to it is known after that.
-                pg_sys::LockRelationOid(self.frame.index, self.frame.index_lock);
+                // What others have done to the index is known after that.
+                self.frame.index_lock.take(self.frame.index);
             }
             if self.storage_generation != relation::generation() && !self.find_storage() {
                 return false;
@@ -152,20 +149,17 @@ impl Statement {
     /// Opens what the execution has to have open, and counts its scan.
     unsafe fn open(&mut self, may_be_suspended: bool) {
         let frame = &mut self.frame;
-        let must_be_open = frame.calls_functions || may_be_suspended;
-        let is_select = matches!(self.work, Work::Select(_));
-        // A SELECT that nobody finds in the midst of itself opens its relations to count alone.
-        let now = (pg::local_transaction(), relation::generation());
-        let known = self.counts.filter(|(then, _)| *then == now && is_select);
-        frame.opened = match known {
-            Some((_, counts)) if !must_be_open => Opened::counts_alone(counts),
-            // SAFETY: the table and the index are locked.
-            _ => unsafe { Opened::open(frame.relation, frame.index) },
+        // Core's functions on triggers look at the open table, and run SQL.
+        let must_be_open = frame.calls_functions || may_be_suspended || frame.queue.is_used();
+        let known = match must_be_open {
+            true => None,
+            false => Opened::closed(&self.entries),
         };
+        // SAFETY: the table and the index are locked.
+        let open = || unsafe { Opened::open(frame.relation, frame.index, &mut self.entries) };
+        frame.opened = known.unwrap_or_else(open);
         if !matches!(self.work, Work::Insert(_)) {
             frame.opened.count_scan();
-            let counts = frame.opened.counts();
-            self.counts = counts.is_any().then_some((now, counts));
         }
     }
 

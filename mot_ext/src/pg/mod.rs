@@ -42,6 +42,9 @@ unsafe extern "C" {
     /// Reads one field of the current transaction state; raises nothing.
     #[link_name = "GetCurrentTransactionNestLevel"]
     fn get_current_transaction_nest_level() -> c_int;
+    /// Reads one field of the current transaction state; raises nothing.
+    #[link_name = "GetCurrentSubTransactionId"]
+    fn get_current_subtransaction_id() -> pg_sys::SubTransactionId;
     /// Sets a flag in shared memory and signals the postmaster; raises nothing.
     #[link_name = "SendPostmasterSignal"]
     fn send_postmaster_signal(reason: c_int);
@@ -198,6 +201,13 @@ pub fn active_snapshot() -> pg_sys::Snapshot {
 pub fn nest_level() -> i32 {
     // SAFETY: never raises; reads process-local state only.
     unsafe { get_current_transaction_nest_level() }
+}
+
+/// The current subtransaction's number within its transaction.
+#[inline]
+pub fn subtransaction() -> pg_sys::SubTransactionId {
+    // SAFETY: never raises; reads process-local state only.
+    unsafe { get_current_subtransaction_id() }
 }
 
 /// Whether what begins now is run by a portal that is older than the current savepoint. What a SQL function that gives its rows one by one

@@ -1,5 +1,6 @@
 //! New rows. All keys are entered before the callback returns, and a duplicate is its error.
 use super::slot::{self, Shown};
+use super::statistics::RowChange;
 use super::{statistics, target};
 use crate::pg::interrupts;
 use crate::rows::write::Inserted;
@@ -18,7 +19,7 @@ pub unsafe fn one(
     // SAFETY: as core calls it: an open, locked table and a filled slot of its row type.
     unsafe {
         insert(relation, slot, command);
-        statistics::row_inserted(relation);
+        statistics::row_changed(relation, RowChange::Insert);
     }
 }
 

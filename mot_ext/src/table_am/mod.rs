@@ -26,5 +26,5 @@ pub mod view;
 pub use lock::note_locked;
 pub use relation::BecomesHeap;
 pub use scan::end as end_scan;
-pub use statistics::{RowCounts, row_deleted, row_inserted, row_updated, rows_read, scan_begins};
+pub use statistics::{RowChange, RowCounts, first_row_changed, rows_read, scan_begins};
 pub use target::check_row_id;

@@ -58,121 +58,153 @@ pub unsafe fn row_fetched(relation: pg_sys::Relation) {
     }
 }
 
-/// Where rows are counted that a scan of a table gives, by an index or of all. Core keeps these
-/// counters until the transaction ends, whether the relations are open or not.
+/// Where a statement counts what it reads and changes. Core keeps these counters until the
+/// transaction ends, whether the relations are open or not.
 #[derive(Clone, Copy)]
 pub struct RowCounts {
-    table: *mut pg_sys::PgStat_TableCounts,
-    index: *mut pg_sys::PgStat_TableCounts,
+    /// Of the table; NULL where nothing is counted.
+    table: *mut pg_sys::PgStat_TableStatus,
+    /// Of the index that is scanned, or of the table.
+    scanned: *mut pg_sys::PgStat_TableStatus,
 }
 
 impl RowCounts {
     /// Nothing is counted.
     pub const NONE: RowCounts = RowCounts {
         table: std::ptr::null_mut(),
-        index: std::ptr::null_mut(),
+        scanned: std::ptr::null_mut(),
     };
 
-    /// Of open relations; no index is NULL.
+    /// Of entries of the relation cache; no index is NULL.
+    ///
+    /// # Safety
+    /// Both entries are live: open, or not invalidated since they were.
     pub unsafe fn of(table: pg_sys::Relation, index: pg_sys::Relation) -> RowCounts {
-        let pointer = |relation| {
-            // SAFETY: the caller's open relation.
-            let found = unsafe { counters(relation) };
-            found.map_or(std::ptr::null_mut(), std::ptr::from_mut)
-        };
-        match index.is_null() {
-            true => RowCounts {
-                table: pointer(table),
-                ..RowCounts::NONE
-            },
+        // SAFETY: a plain variable; live entries (caller).
+        unsafe {
+            if !pg_sys::pgstat_track_counts {
+                return RowCounts::NONE;
+            }
+            let table = status(table);
             // As core counts index scans: on the index alone.
-            false => RowCounts {
-                index: pointer(index),
-                ..RowCounts::NONE
-            },
+            let scanned = match index.is_null() {
+                true => table,
+                false => status(index),
+            };
+            RowCounts { table, scanned }
         }
-    }
-
-    /// Whether there is something to count on.
-    pub fn is_any(&self) -> bool {
-        !self.table.is_null() || !self.index.is_null()
     }
 
     /// Counts a scan that begins.
     ///
     /// # Safety
-    /// In the transaction in which the relations were open.
+    /// In the transaction in which this was made.
     pub unsafe fn scan_begins(&self) {
-        let scanned = match self.index.is_null() {
-            true => self.table,
-            false => self.index,
-        };
         // SAFETY: the caller's transaction goes on.
-        if let Some(counters) = unsafe { scanned.as_mut() } {
-            version::count_scan(counters);
+        if let Some(scanned) = unsafe { self.scanned.as_mut() } {
+            version::count_scan(version::counts(scanned));
         }
     }
 
-    /// Counts rows that were found.
+    /// Counts rows that the scan has found.
     ///
     /// # Safety
-    /// In the transaction in which the relations were open.
+    /// In the transaction in which this was made.
     pub unsafe fn add(&self, rows: i64) {
         // SAFETY: the caller's transaction goes on.
-        unsafe {
-            if let Some(counters) = self.table.as_mut() {
-                version::count_rows_read(counters, rows);
-            }
-            if let Some(counters) = self.index.as_mut() {
-                version::count_rows_read(counters, rows);
+        if let Some(scanned) = unsafe { self.scanned.as_mut() } {
+            let counters = version::counts(scanned);
+            version::count_rows_read(counters, rows);
+            if self.scanned != self.table {
                 version::count_rows_fetched(counters, rows);
             }
         }
     }
+
+    /// Counts a changed row. False: core's function for open relations has to, as it does for the
+    /// first one of each (sub)transaction.
+    ///
+    /// # Safety
+    /// In the transaction in which this was made.
+    #[inline]
+    pub unsafe fn add_change(&self, change: RowChange) -> bool {
+        // SAFETY: the caller's transaction goes on.
+        unsafe {
+            if self.table.is_null() {
+                return true;
+            }
+            let Some(level) = level(self.table) else {
+                return false;
+            };
+            match change {
+                RowChange::Insert => level.tuples_inserted += 1,
+                RowChange::Update => level.tuples_updated += 1,
+                RowChange::Delete => level.tuples_deleted += 1,
+            }
+        }
+        true
+    }
+}
+
+/// Where a relation is counted; NULL: nowhere.
+unsafe fn status(relation: pg_sys::Relation) -> *mut pg_sys::PgStat_TableStatus {
+    // SAFETY: a live entry (caller).
+    unsafe {
+        if (*relation).pgstat_info.is_null() {
+            // Core decides it when it opens a relation. An entry that was only found lacks that.
+            pg_sys::pgstat_init_relation(relation);
+            if (*relation).pgstat_enabled {
+                pg_sys::pgstat_assoc_relation(relation);
+            }
+        }
+        (*relation).pgstat_info
+    }
+}
+
+/// What was done to a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum RowChange {
+    Insert,
+    Update,
+    Delete,
 }
 
 /// The counters of the current (sub)transaction, if a change was counted in it before.
-unsafe fn level<'a>(relation: pg_sys::Relation) -> Option<&'a mut pg_sys::PgStat_TableXactStatus> {
-    // SAFETY: an open relation (caller); its counters, and those of its levels, live as long as the
+unsafe fn level<'a>(
+    status: *mut pg_sys::PgStat_TableStatus,
+) -> Option<&'a mut pg_sys::PgStat_TableXactStatus> {
+    // SAFETY: the counters of a relation (caller), and those of its levels, live as long as the
     // transaction.
     unsafe {
-        let level = (*relation).pgstat_info.as_ref()?.trans.as_mut()?;
+        let level = (*status).trans.as_mut()?;
         (level.nest_level == pg::nest_level()).then_some(level)
     }
 }
 
-/// A row was inserted: core's counter, by core's function for the first row of a (sub)transaction.
+/// A row was changed: core's counter, by core's function for the first row of a (sub)transaction.
 #[inline]
-pub unsafe fn row_inserted(relation: pg_sys::Relation) {
+pub unsafe fn row_changed(relation: pg_sys::Relation, change: RowChange) {
     // SAFETY: the caller's open relation.
     unsafe {
-        match level(relation) {
-            Some(level) => level.tuples_inserted += 1,
-            None => pg_sys::pgstat_count_heap_insert(relation, 1),
+        let table = (*relation).pgstat_info;
+        let counts = RowCounts {
+            table,
+            scanned: table,
+        };
+        if table.is_null() || !counts.add_change(change) {
+            first_row_changed(relation, change);
         }
     }
 }
 
-/// The same of a row that was changed.
-#[inline]
-pub unsafe fn row_updated(relation: pg_sys::Relation) {
+/// Counts the first row of a (sub)transaction, by core's function.
+pub unsafe fn first_row_changed(relation: pg_sys::Relation, change: RowChange) {
     // SAFETY: the caller's open relation.
     unsafe {
-        match level(relation) {
-            Some(level) => level.tuples_updated += 1,
-            None => version::count_update(relation),
-        }
-    }
-}
-
-/// The same of a row that was deleted.
-#[inline]
-pub unsafe fn row_deleted(relation: pg_sys::Relation) {
-    // SAFETY: the caller's open relation.
-    unsafe {
-        match level(relation) {
-            Some(level) => level.tuples_deleted += 1,
-            None => pg_sys::pgstat_count_heap_delete(relation),
+        match change {
+            RowChange::Insert => pg_sys::pgstat_count_heap_insert(relation, 1),
+            RowChange::Update => version::count_update(relation),
+            RowChange::Delete => pg_sys::pgstat_count_heap_delete(relation),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! owner.
 use super::failure::{self, Refusal, by_own_command, is_too_young};
 use super::slot::{self, Shown};
+use super::statistics::RowChange;
 use super::{lock, resolve, statistics, target};
 use crate::errors::{self, or_raise};
 use crate::pg::version::table_am as version;
@@ -74,7 +75,7 @@ pub unsafe fn update(
         };
         match updated {
             Ok(new) => {
-                statistics::row_updated(relation);
+                statistics::row_changed(relation, RowChange::Update);
                 let shown = Shown {
                     relation: target.oid(),
                     table: target.table,
@@ -194,7 +195,7 @@ pub unsafe fn delete(
         };
         match removed {
             Ok(()) => {
-                statistics::row_deleted(relation);
+                statistics::row_changed(relation, RowChange::Delete);
                 TM_Ok
             }
             Err(Refusal::Invisible) => errors::invisible_version("delete"),
