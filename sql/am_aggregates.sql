@@ -193,7 +193,7 @@ EXPLAIN (COSTS OFF) SELECT t, count(*) FROM m GROUP BY t;
 EXPLAIN (COSTS OFF) SELECT e, count(*) FROM m WHERE random() < 2 GROUP BY e;
 SELECT bool_or(line LIKE '%Aggregates:%') AS inside FROM plan_of($$SELECT e, count(*) FROM m WHERE id > (SELECT min(h.id) FROM heap h WHERE h.a = m.a) GROUP BY e$$) line;
 -- More groups than were expected, and than fit: the rows are read several times.
-CREATE TABLE many (k int8, v int, n numeric) USING mot;
+CREATE TABLE many (k int8, v int, n numeric) USING mot WITH (autovacuum_enabled = off);
 INSERT INTO many SELECT i % 5, i, i FROM generate_series(1, 100) i;
 ANALYZE many;
 INSERT INTO many SELECT i % 6007 * 1000003::int8, i, i FROM generate_series(1, 20000) i;
