@@ -26,7 +26,7 @@ mod prepare;
 mod update;
 
 pub use copy::{CopiedRow, Form, TableCopy, Which};
-pub(crate) use definitions::{allocate_table, publish_index};
+pub(crate) use definitions::{NewTable, allocate_table, publish_index};
 pub use enter::Entered;
 pub(crate) use free::free_index;
 pub use free::{free_doomed, log_and_free_doomed};
