@@ -80,24 +80,62 @@ COMMIT;
 SELECT * FROM dt_short;
 SELECT rows FROM mot.check('dt_short');
 DROP TABLE dt_short;
--- Another database, dropped with tables in it. It is not copied, for the copy would have no rows; nor when they are empty.
+-- Another database, copied by both strategies and dropped with tables in it.
 SELECT current_database() AS here \gset
 CREATE DATABASE mot_regress_template TEMPLATE template0;
 \c mot_regress_template
 SET client_min_messages = warning;
 CREATE EXTENSION mot;
-CREATE FOREIGN TABLE dt_template (a int PRIMARY KEY, b text) SERVER mot;
+CREATE TABLE dt_template (a int PRIMARY KEY, b text) USING mot;
 CREATE INDEX ON dt_template (b);
-INSERT INTO dt_template VALUES (1, 'original');
+INSERT INTO dt_template SELECT i, 'original ' || i FROM generate_series(1, 1000) i;
+UPDATE dt_template SET b = 'changed' WHERE a <= 10;
+DELETE FROM dt_template WHERE a > 990;
+ALTER TABLE dt_template ADD c int DEFAULT 7;
+CREATE INDEX dt_missing ON dt_template (c, a);
+CREATE TABLE dt_parts (a int, PRIMARY KEY (a)) PARTITION BY RANGE (a);
+CREATE TABLE dt_part PARTITION OF dt_parts FOR VALUES FROM (0) TO (10) USING mot;
+INSERT INTO dt_parts VALUES (1);
+CREATE TABLE dt_child (a int REFERENCES dt_template ON DELETE CASCADE) USING mot;
+INSERT INTO dt_child VALUES (1), (2);
+CREATE TABLE dt_empty (a int UNIQUE) USING mot;
 \c :here
 CREATE DATABASE mot_regress_copy TEMPLATE mot_regress_template;
-CREATE DATABASE mot_regress_copy;
-DROP DATABASE mot_regress_copy;
+CREATE DATABASE mot_regress_files TEMPLATE mot_regress_template STRATEGY file_copy;
 \c mot_regress_template
-DELETE FROM dt_template;
+UPDATE dt_template SET b = 'of the template';
+DELETE FROM dt_parts;
+\c mot_regress_copy
+SET enable_seqscan = off;
+SELECT count(*), sum(a), sum(c), count(*) FILTER (WHERE b = 'changed') FROM dt_template;
+SELECT a, b, c FROM dt_template WHERE b = 'original 500';
+SELECT a FROM dt_template WHERE c = 7 AND a BETWEEN 5 AND 7;
+SELECT * FROM dt_parts;
+DELETE FROM dt_template WHERE a = 1;
+SELECT * FROM dt_child;
+INSERT INTO dt_child VALUES (999);
+INSERT INTO dt_template VALUES (2);
+INSERT INTO dt_empty VALUES (1), (1);
+SELECT relname, (mot.check(oid)).rows FROM pg_class WHERE relam = (SELECT oid FROM pg_am WHERE amname = 'mot') AND relkind = 'r' ORDER BY 1;
+\c mot_regress_files
+SELECT count(*), sum(a), sum(c), count(*) FILTER (WHERE b = 'changed') FROM dt_template;
+SELECT relname, (mot.check(oid)).rows FROM pg_class WHERE relam = (SELECT oid FROM pg_am WHERE amname = 'mot') AND relkind = 'r' ORDER BY 1;
+TRUNCATE dt_template CASCADE;
 \c :here
+DROP DATABASE mot_regress_copy;
+DROP DATABASE mot_regress_files;
+-- A copy of a copy of an own database; what fails leaves nothing.
+\c mot_regress_template
 CREATE DATABASE mot_regress_copy TEMPLATE mot_regress_template;
+CREATE DATABASE mot_regress_copy TEMPLATE mot_regress_template;
+CREATE DATABASE mot_regress_files TEMPLATE mot_regress_template TABLESPACE none_of_these;
+CREATE DATABASE mot_regress_files TEMPLATE mot_regress_copy;
+\c mot_regress_files
+SELECT count(*) FROM dt_template WHERE b = 'of the template';
+\c :here
 DROP DATABASE mot_regress_template;
+DROP DATABASE mot_regress_copy;
+DROP DATABASE mot_regress_files;
 SELECT count(*) FROM mot.storages() WHERE database NOT IN (SELECT oid FROM pg_database);
 -- A list in which heap tables and ours inherit from each other.
 CREATE FOREIGN TABLE dl (a int) SERVER mot;

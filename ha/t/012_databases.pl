@@ -140,22 +140,32 @@ $primary->safe_psql('postgres', 'CHECKPOINT');
 crash($primary);
 is_gone('and after a crash');
 
-# A copy would have no rows.
+# A copy has the rows, on every server and after a crash. Its own session copies a database, too.
 make('four');
-my ($code, undef, $error) = $primary->psql('postgres', 'CREATE DATABASE five TEMPLATE four');
-like($error, qr/ERROR:  a database with memory-optimized tables cannot be copied/, 'a database with tables is not copied');
-($code, undef, $error) = $primary->psql('four', q(CREATE DATABASE five TEMPLATE four STRATEGY file_copy));
-like($error, qr/cannot be copied/, 'nor by its own session, nor by the other strategy');
-is($primary->safe_psql('postgres', q(SELECT count(*) FROM pg_database WHERE datname = 'five')), '0', 'nothing is left of the copy');
-$primary->safe_psql('four', 'DROP TABLE wide, empty');
+$primary->safe_psql('four', q(UPDATE wide SET v = 'changed' WHERE id <= 10; DELETE FROM wide WHERE id = 11));
+my $sums = q(SELECT count(*), count(*) FILTER (WHERE v = 'changed'), sum(id) FROM wide);
+my $expected = $primary->safe_psql('four', $sums);
 $primary->safe_psql('postgres', 'CREATE DATABASE five TEMPLATE four');
-$primary->safe_psql($_, 'CREATE TABLE wide (id int PRIMARY KEY, v text) USING mot; CREATE TABLE empty (id int PRIMARY KEY) USING mot')
-  for qw(four five);
-is($primary->safe_psql('five', q(SELECT count(*) FROM wide)), '0', 'an empty one is');
-$primary->safe_psql('five', q(INSERT INTO wide VALUES (1, 'of five'); INSERT INTO empty VALUES (1)));
-is($primary->safe_psql('four', q(SELECT count(*) FROM wide)), '0', 'and the copy has rows of its own');
+$primary->safe_psql('four', 'CREATE DATABASE files TEMPLATE four STRATEGY file_copy');
+$primary->safe_psql('four', 'DELETE FROM wide');
+for my $name (qw(five files))
+{
+	is($primary->safe_psql($name, $sums), $expected, "$name: the rows came along");
+	is($primary->safe_psql($name, q(SELECT (mot.check('wide')).rows + (mot.check('empty')).rows)), $rows - 1, "$name: sound");
+}
 wait_replayed($primary, $standby);
-is($standby->safe_psql('five', q(SELECT v FROM wide)), 'of five', 'on the standby, too');
+is($standby->safe_psql('five', $sums), $expected, 'on the standby, too');
+crash($primary);
+is($primary->safe_psql($_, $sums), $expected, "$_: after a crash, too") for qw(five files);
+$primary->safe_psql('postgres', 'CHECKPOINT');
+crash($primary);
+is($primary->safe_psql('five', $sums), $expected, 'and of a checkpoint');
+wait_replayed($primary, $standby);
+$primary->safe_psql('five', q(DELETE FROM wide; INSERT INTO wide VALUES (1, 'of five'); INSERT INTO empty VALUES (1)));
+is($primary->safe_psql('files', q(SELECT count(*) FROM empty)), '0', 'each copy has rows of its own');
+wait_replayed($primary, $standby);
+is($standby->safe_psql('five', q(SELECT v FROM wide)), 'of five', 'on the standby as well');
+$primary->safe_psql('postgres', 'DROP DATABASE files');
 
 # Names and places of files are nothing to storages.
 $primary->safe_psql('postgres', q(CREATE TABLESPACE elsewhere LOCATION ''));

@@ -1,12 +1,13 @@
 //! CREATE DATABASE and DROP DATABASE: core copies and removes files, and knows nothing of rows that lie in memory.
 //!
-//! **A copy.** A template with memory-optimized tables is refused: core copies their empty files
-//! under the names by which the engine would look for rows, and a file without a storage is an
-//! error.
+//! **A copy.** Core copies the empty files of the template's tables, and the catalogs that name
+//! them. The rows are copied in the engine (`storage::copy_table`), and logged with the transaction
+//! that makes the database.
 //!
-//! That is looked at in the object access hook, which core calls when it holds its lock on the template (nobody can connect any more, and nobody
-//! renames it) and has seen that nobody is connected: no row can come after that. The statement's own hook runs before that, and only tells
-//! the name: whose it is is looked up under core's lock.
+//! That is done in the object access hook. Core calls it when it has locked the template against
+//! new sessions and renaming, has seen that nobody is connected, and has copied nothing yet: an
+//! error leaves no files behind. The statement's own hook comes before that, and notes the name
+//! alone.
 //!
 //! **A drop.** Core calls the hook before it looks for sessions in the database, and waits up to five seconds for them to go: until then they may
 //! still commit a CREATE, DROP or TRUNCATE. So
@@ -27,10 +28,10 @@
 //! left at the next start with it.
 //!
 //! ALTER DATABASE ... RENAME and SET TABLESPACE change neither the oid nor anything that storages know.
-use crate::errors::{self, refuse};
+use crate::errors;
+use crate::storage;
 use crate::transaction::{dropped_database, session, xact};
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString};
 
@@ -57,8 +58,9 @@ pub unsafe fn create(node: *mut pg_sys::CreatedbStmt) {
     }
 }
 
-/// The new database has its row in `pg_database`, and its template is locked and empty of sessions.
-pub fn created() {
+/// The new database has its row in `pg_database`. Its template is locked and empty of sessions:
+/// copies the template's tables.
+pub fn created(database: pg_sys::Oid) {
     let Some(name) = TEMPLATE.0.take() else {
         return;
     };
@@ -68,13 +70,8 @@ pub fn created() {
     }
     // SAFETY: a catalog look-up. Core has looked the name up and locked what it found, so it has not changed hands since.
     let template = unsafe { pg_sys::get_database_oid(name.as_ptr(), true) };
-    if !dropped_database::storages(template).is_empty() {
-        refuse::raise(
-            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-            "a database with memory-optimized tables cannot be copied",
-            None,
-            Some("Create the database from another template, and copy the tables by pg_dump and psql.".into()),
-        );
+    for table in dropped_database::storages(template) {
+        storage::copy_table(table, database.to_u32());
     }
 }
 

@@ -54,7 +54,7 @@ unsafe extern "C-unwind" fn object_access(
             if class == pg_sys::RelationRelationId {
                 relation_created(object);
             } else if class == pg_sys::DatabaseRelationId {
-                database_created();
+                database_created(object);
             }
         }
     }
@@ -83,8 +83,8 @@ unsafe extern "C-unwind" fn relation_created(relation: pg_sys::Oid) {
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn database_created() {
-    database::created();
+unsafe extern "C-unwind" fn database_created(database: pg_sys::Oid) {
+    database::created(database);
 }
 
 #[pg_guard]

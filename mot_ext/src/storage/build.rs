@@ -118,7 +118,7 @@ pub unsafe fn build_same_indexes(from: TableRef, to: TableRef) {
 }
 
 /// Makes an index of all rows, whatever keys repeat. Writers are locked out.
-fn enter_all(storage: TableRef, definition: &IndexDefinition) {
+pub(super) fn enter_all(storage: TableRef, definition: &IndexDefinition) {
     let xid = xact::write_xid();
     let made = xact::current().begin_index(session::session(), storage, definition, xid);
     fill(storage, or_raise(made));

@@ -8,9 +8,9 @@
 //!   the last two among its table's. Oids do not do. TRUNCATE, REINDEX and rewrites give a relation
 //!   another file under the same oid. A change of types that keeps an index gives its file another
 //!   oid.
-//! - A table's storage is made by `relation_set_new_filenode`, an index's by `ambuild`, and by
-//!   nothing else. So a file that core copied or made by itself has none, and using it is an error,
-//!   never an empty relation.
+//! - A table's storage is made by `relation_set_new_filenode`, an index's by `ambuild`, those of a
+//!   copied database with the copy. So any other file that core made by itself has none, and using
+//!   it is an error, never an empty relation.
 //! - It is dropped with its relation, by the object access hook. A rewrite swaps files with a
 //!   transient table, whose drop takes the old storage. TRUNCATE keeps the table: the new file's
 //!   maker drops the old storage.
@@ -18,6 +18,7 @@
 //!   commit.
 mod build;
 mod build_report;
+mod database_copy;
 pub mod definition;
 pub mod duplicate;
 mod missing;
@@ -26,6 +27,8 @@ pub use build::{
     Built, Repeated, build_index, build_index_beside_writers, build_same_indexes,
     rebuild_reused_index, validate_index,
 };
+
+pub use database_copy::copy_table;
 
 use crate::errors::{self, or_raise};
 use crate::pg::version::table_am as version;

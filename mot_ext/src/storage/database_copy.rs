@@ -1,0 +1,50 @@
+//! The tables of a database in a copy of it: CREATE DATABASE.
+//!
+//! Core copies files, or their blocks, and the catalogs with them. The storages of the copy have
+//! the names of the template's but for the database. They are made, filled and logged by the
+//! transaction that makes the database, and go with it.
+use super::build::enter_all;
+use crate::errors::{self, or_raise};
+use crate::pg::{self, interrupts};
+use crate::transaction::clock::PgClock;
+use crate::transaction::{session, xact};
+use mot_engine::key::IndexDefinition;
+use mot_engine::transaction::{TableCopy, Which};
+use mot_engine::{Build, RelationKey, Slot, TableRef, Xid};
+
+/// Makes a table of the template in the database `to`, with its indexes and the newest state of
+/// each row. Raises if there is no memory for it.
+///
+/// Nobody is connected to the template, none of its transactions is prepared, and core's lock keeps
+/// it so until this transaction ends. Hence every state is committed or aborted. Nobody can connect
+/// to the copy before that: no snapshot sees an older state there.
+pub fn copy_table(from: TableRef, to: u32) {
+    if from.key().is_foreign_table() {
+        errors::table_of_earlier_build();
+    }
+    let session = session::session();
+    let key = RelationKey {
+        database: to,
+        ..from.key()
+    };
+    let xid = xact::write_xid();
+    let made = xact::current().create_table_as(session, key, from.persistence(), xid);
+    let made = or_raise(made);
+    let mut copy = TableCopy::begin(session, &PgClock, from, made, xid);
+    copy.raise_horizon(Xid(pg::next_full_xid()));
+    for slot in 0..from.slots_end().0 {
+        or_raise(copy.row(xact::current(), Slot(slot), Which::All, None));
+        if interrupts::is_pending() {
+            interrupts::check_for_interrupts();
+        }
+    }
+    for index in session.indexes(from, &PgClock) {
+        let definition = or_raise(IndexDefinition::from_bytes(index.definition_bytes()));
+        let built = xact::current().create_index(session, &PgClock, made, &definition, xid);
+        match or_raise(built) {
+            Build::Done(_) | Build::DoneBesideOlder(_) => {}
+            // Of an invalid index, which a failed build left.
+            Build::Duplicate { .. } => enter_all(made, &definition),
+        }
+    }
+}
