@@ -57,3 +57,17 @@ SELECT * FROM am_counts($$SELECT count(*) FROM @ TABLESAMPLE BERNOULLI (100)$$);
 ROLLBACK;
 DROP FUNCTION am_counts;
 DROP TABLE am_counted, am_counted_heap;
+-- VACUUM (FREEZE) brings a table as far as it brings a heap table that was vacuumed before it.
+CREATE TABLE frozen_heap (a int) USING heap;
+CREATE TABLE frozen (a int PRIMARY KEY) USING mot;
+INSERT INTO frozen_heap VALUES (1);
+INSERT INTO frozen VALUES (1);
+UPDATE frozen SET a = 2;
+VACUUM (FREEZE) frozen_heap, frozen;
+SELECT m.relfrozenxid::text::bigint >= h.relfrozenxid::text::bigint AS is_frozen, m.relminmxid::text::bigint >= h.relminmxid::text::bigint AS has_no_multixacts
+    FROM pg_class m, pg_class h WHERE m.relname = 'frozen' AND h.relname = 'frozen_heap';
+DELETE FROM frozen;
+INSERT INTO frozen_heap VALUES (2);
+VACUUM (FREEZE) frozen_heap, frozen;
+SELECT m.relfrozenxid::text::bigint >= h.relfrozenxid::text::bigint AS is_frozen FROM pg_class m, pg_class h WHERE m.relname = 'frozen' AND h.relname = 'frozen_heap';
+DROP TABLE frozen, frozen_heap;

@@ -15,7 +15,7 @@ use crate::pg::worker::{reload_if_asked, shutdown_asked};
 use crate::pg::{self, interrupts, report};
 use crate::shared_memory::settings;
 use crate::transaction::clock::{PgClock, fresh_horizon, oldest_active};
-use crate::transaction::horizon::{judged, survey};
+use crate::transaction::horizon::{asked, judged, survey};
 use crate::transaction::wal_log::WalLog;
 use crate::transaction::{prepared_locks, session};
 use mot_engine::pause::{Point, reach};
@@ -74,6 +74,9 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
             Err(_) if shutdown_asked() => break,
             Err(error) => {
                 session.reset();
+                if let Some(number) = asked::newest() {
+                    asked::answer(number);
+                }
                 // SAFETY: clears what a record under construction left in this process.
                 unsafe { pg_sys::XLogResetInsertion() };
                 let text = format!("mot could not reclaim row versions: {error}");
@@ -124,6 +127,8 @@ impl Reclaimer {
         let engine = session.engine();
         let state = engine.state();
         self.can_be_woken = false;
+        // Before anything is looked at that a sweep judges by.
+        let asked = asked::newest();
         if !matches!(state, State::Ready | State::Replaying) {
             return false;
         }
@@ -144,7 +149,7 @@ impl Reclaimer {
             self.sweeps_left = QUIET_SWEEPS;
         } else if self.sweeps_left > 0 {
             self.sweeps_left -= 1;
-        } else if !minds_old && !judges && self.has_settled {
+        } else if !minds_old && !judges && self.has_settled && asked.is_none() {
             // A dropped table that somebody walked until now does not wait for the horizon to move.
             let freed = free_doomed(session);
             // What was taken out last is free once nobody reads it any more.
@@ -181,6 +186,9 @@ impl Reclaimer {
             judged::tell(below);
             // It was held back to where the sweep before began. Writers prune below it.
             engine.raise_horizon(fresh_horizon());
+        }
+        if let Some(number) = asked {
+            asked::answer(number);
         }
         session.memory().collect_all(end_if_asked);
         let took = processor_time().saturating_sub(time_before);

@@ -1,7 +1,7 @@
 //! A table as a whole: its files, its size, what VACUUM does.
 use super::{statistics, transient};
 use crate::pg::version::table_am as version;
-use crate::transaction::clock::{PgClock, narrow};
+use crate::transaction::clock::{PgClock, narrow, widen};
 use crate::transaction::{horizon, session, xact};
 use crate::{errors, pg, storage};
 use mot_engine::{FileKey, Slot, TableRef};
@@ -85,19 +85,24 @@ pub unsafe fn empty(relation: pg_sys::Relation) {
     }
 }
 
-/// `relation_vacuum`: the sweeper has done the work, or will. What is known of the oldest outcome that anybody may still
-/// ask for is written into pg_class, so that core may cut its commit log.
+/// `relation_vacuum`: the sweeper has done the work, or will. Below which transaction no outcome is
+/// asked for any more is written into pg_class, so that core may cut its commit log. Where core
+/// would freeze younger rows than that (FREEZE), a sweep is waited for.
 pub unsafe fn vacuum(
     relation: pg_sys::Relation,
-    _parameters: *mut pg_sys::VacuumParams,
+    parameters: *mut pg_sys::VacuumParams,
     _strategy: pg_sys::BufferAccessStrategy,
 ) {
-    // SAFETY: as core calls it: an open relation, locked as VACUUM locks it.
+    // SAFETY: as core calls it: an open relation, locked as VACUUM locks it, and its parameters.
     unsafe {
         let began = pg_sys::GetCurrentTimestamp();
         let storage = storage::table(relation);
         let rows = row_count(storage);
         let resolved_below = if pg::is_under_postmaster() {
+            let limit = widen(version::freeze_limit(relation, parameters));
+            if horizon::judged::told() < limit {
+                horizon::asked::wait_for_sweep();
+            }
             narrow(horizon::judged::told())
         } else {
             // Nobody resolves anything in single-user mode. The next start reads from the log what

@@ -101,6 +101,41 @@ pub unsafe fn report_vacuum(
     }
 }
 
+/// Below which transaction VACUUM with these parameters freezes the rows of a table. Warns of a far
+/// too old horizon, as core does.
+pub unsafe fn freeze_limit(
+    relation: pg_sys::Relation,
+    parameters: *mut pg_sys::VacuumParams,
+) -> pg_sys::TransactionId {
+    // SAFETY: an open relation, locked as VACUUM locks it, and the statement's parameters (caller).
+    unsafe {
+        #[cfg(feature = "pg15")]
+        {
+            let asked = &*parameters;
+            let mut limit = pg_sys::InvalidTransactionId;
+            let (mut oldest, mut oldest_multi, mut multi_limit) = (limit, 0.into(), 0.into());
+            pg_sys::vacuum_set_xid_limits(
+                relation,
+                asked.freeze_min_age,
+                asked.freeze_table_age,
+                asked.multixact_freeze_min_age,
+                asked.multixact_freeze_table_age,
+                &raw mut oldest,
+                &raw mut oldest_multi,
+                &raw mut limit,
+                &raw mut multi_limit,
+            );
+            limit
+        }
+        #[cfg(not(feature = "pg15"))]
+        {
+            let mut cutoffs = pg_sys::VacuumCutoffs::default();
+            pg_sys::vacuum_get_cutoffs(relation, parameters, &raw mut cutoffs);
+            cutoffs.FreezeLimit
+        }
+    }
+}
+
 /// Writes a table's size and freeze bounds into its row of pg_class.
 pub unsafe fn update_statistics(
     relation: pg_sys::Relation,

@@ -86,6 +86,11 @@ pub fn end_to_show(worker: Worker) {
     while_still(|| judged.shown_by[worker as usize].store(0, Ordering::Relaxed));
 }
 
+/// Whether the reclaimer runs.
+pub fn does_reclaimer_show() -> bool {
+    shown_by()[Worker::Reclaimer as usize].is_some()
+}
+
 /// The places of the processes that show.
 pub(super) fn shown_by() -> [Option<usize>; 2] {
     let place = |shown_by: &AtomicU32| (shown_by.load(Ordering::Relaxed) as usize).checked_sub(1);

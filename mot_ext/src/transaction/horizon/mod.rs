@@ -1,4 +1,5 @@
 //! Who still needs old row versions. README.md has the protocol and the proof.
+pub mod asked;
 mod holders;
 pub mod judged;
 mod survey;

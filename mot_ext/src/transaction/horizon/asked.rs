@@ -1,0 +1,37 @@
+//! A sweep that VACUUM waits for.
+//!
+//! Who asks takes a number, and the reclaimer answers all numbers that it read before a sweep when
+//! the sweep is over. A sweep that begins behind the question has judged what had ended by then. A
+//! table that an index build or a check keeps closed is passed over: nobody waits for those here.
+use super::judged;
+use crate::pg::interrupts;
+use crate::shared_memory;
+use std::sync::atomic::Ordering;
+
+/// How often who has asked looks, in milliseconds.
+const POLL_MS: i64 = 2;
+
+/// Waits for a sweep that begins from now on. Raises if the session is interrupted. Returns at once
+/// while no reclaimer runs.
+pub fn wait_for_sweep() {
+    let judged = &shared_memory::control().judged;
+    let number = judged.asked.fetch_add(1, Ordering::SeqCst) + 1;
+    while judged.answered.load(Ordering::SeqCst) < number && judged::does_reclaimer_show() {
+        shared_memory::control().napping.wake();
+        interrupts::sleep_ms(POLL_MS);
+        interrupts::check_for_interrupts();
+    }
+}
+
+/// The newest number that was taken; `None` if all are answered.
+pub fn newest() -> Option<u64> {
+    let judged = &shared_memory::control().judged;
+    let asked = judged.asked.load(Ordering::SeqCst);
+    (asked > judged.answered.load(Ordering::SeqCst)).then_some(asked)
+}
+
+/// The sweep is over that began behind this number, or there will be none.
+pub fn answer(number: u64) {
+    let judged = &shared_memory::control().judged;
+    judged.answered.fetch_max(number, Ordering::SeqCst);
+}
