@@ -41,6 +41,7 @@ impl Transaction {
         give_slots_back(session, &self.operations[first..]);
         self.undo_from(session, first).end(PATIENCE);
         self.operations.truncate(first);
+        self.own_tables.forget_since(first);
         self.own.forget_since(first);
         self.known.forget();
     }
@@ -67,6 +68,7 @@ impl Transaction {
         self.own_rows.take_back(&self.operations[last..]);
         drop(self.undo_from(session, last));
         self.operations.truncate(last);
+        self.own_tables.forget_since(last);
         self.known.forget();
     }
 

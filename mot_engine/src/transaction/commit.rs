@@ -52,6 +52,7 @@ impl Transaction {
                 Kind::DropTable | Kind::DropIndex => {}
             }
         }
+        self.stamp_own_tables(&mut pinned, &mut counts);
         counts.flush();
         litter.take_out(session);
         drop(litter);
@@ -100,19 +101,31 @@ struct OfTable {
 impl Counts {
     /// Counts an operation that made live rows longer by so many bytes.
     pub(super) fn add(&mut self, operation: &Operation, grown: i64) {
-        let is_its = |of: &OfTable| of.table.is_none_or(|table| table == operation.table);
-        let at = self.tables.iter().position(is_its).unwrap_or_else(|| {
-            self.flush();
-            0
-        });
-        let of = &mut self.tables[at];
-        of.table = Some(operation.table);
+        let of = self.of(operation.table);
         match operation.kind() {
             Kind::Insert => of.inserted += 1,
             Kind::Update => of.updated += 1,
             _ => of.deleted += 1,
         }
         of.row_bytes += grown;
+    }
+
+    /// Counts rows that have no operations.
+    pub(super) fn add_inserted(&mut self, table: TableRef, rows: u64, bytes: i64) {
+        let of = self.of(table);
+        of.inserted += rows;
+        of.row_bytes += bytes;
+    }
+
+    fn of(&mut self, wanted: TableRef) -> &mut OfTable {
+        let is_its = |of: &OfTable| of.table.is_none_or(|table| table == wanted);
+        let at = self.tables.iter().position(is_its).unwrap_or_else(|| {
+            self.flush();
+            0
+        });
+        let of = &mut self.tables[at];
+        of.table = Some(wanted);
+        of
     }
 
     pub(super) fn flush(&mut self) {

@@ -49,6 +49,7 @@ impl Transaction {
         urgency: Urgency,
     ) -> Result<TableRef, EngineError> {
         self.reserve(xid)?;
+        self.own_tables.reserve()?;
         let id = TableId(
             session
                 .catalog()
@@ -62,6 +63,7 @@ impl Transaction {
         };
         let table = allocate_table(session, new, xid, urgency)?;
         session.catalog().link(table);
+        self.own_tables.add(table, self.operations.len());
         self.push(Kind::CreateTable, table, Slot(0), 0);
         Ok(table)
     }

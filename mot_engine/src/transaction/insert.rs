@@ -8,6 +8,7 @@ use crate::memory::{Purpose, Urgency};
 use crate::row::{BODY_BYTES_MIN, Head, STAMP_BYTES, VersionRef, block_bytes, flags};
 use crate::session::Session;
 use crate::table::TableRef;
+use std::sync::atomic::Ordering;
 
 impl Transaction {
     /// Puts a new row into a fresh slot. Nobody else sees it before commit; `enter` makes its index
@@ -53,6 +54,9 @@ impl Transaction {
             anchor.wait_unlatched();
         }
         self.push(Kind::Insert, table, slot, version.address());
+        if table.storage().created.load(Ordering::Relaxed) != 0 {
+            self.note_own_insert(table, xid);
+        }
         Ok((slot, version))
     }
 }

@@ -1,8 +1,8 @@
 //! Telling the log what a transaction changed.
 //!
 //! Runs before the commit record, may fail, and runs once: nothing is changed after it. Definitions
-//! first, then rows that were copied into a table (`copy.rs`), then the last state of each changed
-//! row, in records of at most [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one
+//! first, then all rows of tables that were filled as they were made, by copies (`copy.rs`) or by
+//! inserts (`own_tables.rs`), then the last state of each changed row, in records of at most [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one
 //! longer row is a record of its own).
 //!
 //! Rows go table by table. A transaction that goes back and forth between tables, as a procedure
@@ -14,9 +14,9 @@
 //! that memory stays bounded. That of few tables, which is nearly every one, is gone through once
 //! for each table, without moving a row; else the rows are sorted.
 //!
-//! The session's `logging` mark is up from before the first record is appended until the last row
-//! is marked, so that a checkpoint that waits for it finds every row whose record lies before its
-//! redo position marked. How a row is marked so that LSN and flag are never seen apart:
+//! The session's `logging` mark is up from before a record is appended until the last row of it is
+//! marked, so that a checkpoint that waits for it finds every row whose record lies before its redo
+//! position marked. It waits for one record, however much is loaded. How a row is marked so that LSN and flag are never seen apart:
 //! [`Anchor::mark_version`]; why that matters: checkpoint/README.md.
 //!
 //! Nobody's garbage is freed while a session is pinned, and to append a record can take long. So it
@@ -25,6 +25,7 @@
 
 use super::ahead::Ahead;
 use super::examine::{data_below, newest_data};
+use super::own_tables::state_to_log;
 use super::{Kind, Operation, Own, Transaction};
 use crate::errors::EngineError;
 use crate::ids::{Lsn, Slot};
@@ -42,6 +43,15 @@ use std::sync::atomic::Ordering;
 pub trait Log {
     /// Appends a record and returns its end. May unwind with a PostgreSQL error.
     fn append(&mut self, record: &[u8]) -> Lsn;
+
+    /// Runs `work`, which appends a record and marks what it tells of, while no checkpoint of
+    /// PostgreSQL's passes between the two.
+    fn held<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T
+    where
+        Self: Sized,
+    {
+        work(self)
+    }
 }
 
 /// Operations put in order of their tables at a time.
@@ -105,6 +115,17 @@ impl Tables {
 /// The `logging` mark, taken back by unwinding, too.
 struct Mark<'a>(&'a Session);
 
+impl<'a> Mark<'a> {
+    /// Raises it. Returns the engine's round behind it, for the marks of rows.
+    fn raise(session: &'a Session) -> (Mark<'a>, u64) {
+        let early = crate::sync::is_broken("log: the round behind the mark");
+        let early = early.then(|| session.engine().round());
+        session.begin_logging();
+        let mark = Mark(session);
+        (mark, early.unwrap_or_else(|| session.engine().round()))
+    }
+}
+
 impl Drop for Mark<'_> {
     fn drop(&mut self) {
         self.0.end_logging();
@@ -118,11 +139,6 @@ impl Transaction {
         self.writers.rows.clear();
         self.writers.definitions.clear();
         reach(Point::CommitBeforeLog);
-        let early = crate::sync::is_broken("log: the round behind the mark");
-        let early = early.then(|| session.engine().round());
-        session.begin_logging();
-        let mark = Mark(session);
-        let round = early.unwrap_or_else(|| session.engine().round());
         let mut last = Lsn::NONE;
         self.is_logged = true;
         for operation in &self.operations {
@@ -131,25 +147,35 @@ impl Transaction {
             }
         }
         if !self.writers.definitions.is_empty() {
-            last = append(session, log, self.writers.definitions.record());
-            reach(Point::CommitBeforeMarks);
-            for operation in &self.operations {
-                if operation.table.persistence().logs_definitions() {
-                    mark_definition(operation, last);
+            let (record, operations) = (self.writers.definitions.record(), &self.operations);
+            last = log.held(|log| {
+                let _mark = Mark::raise(session);
+                let end = append(session, log, record);
+                reach(Point::CommitBeforeMarks);
+                for operation in operations {
+                    if operation.table.persistence().logs_definitions() {
+                        mark_definition(operation, end);
+                    }
                 }
-            }
+                end
+            });
         }
         for operation in &self.operations {
-            if let Some(table) = filled_by_copy(operation)
-                && let Some(end) = self.writers.log_copies(session, table, log, round)?
-            {
-                last = end;
+            if let Some(table) = filled_by_copy(operation) {
+                let end = self.writers.log_all(session, table, log, copied_state)?;
+                last = end.unwrap_or(last);
             }
         }
+        for table in self.own_tables.logged() {
+            let state = |anchor: &Anchor| state_to_log(anchor, &self.own);
+            let end = self.writers.log_all(session, table, log, state)?;
+            last = end.unwrap_or(last);
+        }
+        let is_left = |table: TableRef| table.is_logged() && !self.own_tables.counts_rows_of(table);
         for some in self.operations.chunks(OPERATIONS_SORTED) {
             let pin = session.local.pin();
-            self.writers.list(&self.own, some)?;
-            if let Some(end) = self.writers.log_rows(session, pin, log, round, describe)? {
+            self.writers.list(&self.own, some, is_left)?;
+            if let Some(end) = self.writers.log_rows(session, pin, log, describe)? {
                 last = end;
             }
         }
@@ -158,15 +184,20 @@ impl Transaction {
             .root()
             .last_lsn
             .fetch_max(last.0, Ordering::AcqRel);
-        drop(mark);
         reach(Point::CommitAfterLog);
         Ok(last)
     }
 }
 
 impl Writers {
-    /// Lists the rows that survived in the order in which they are logged.
-    fn list(&mut self, own: &Own, operations: &[Operation]) -> Result<(), EngineError> {
+    /// Lists the rows of tables that are left to be logged, as far as they survived, in the order in
+    /// which they are logged.
+    fn list(
+        &mut self,
+        own: &Own,
+        operations: &[Operation],
+        is_left: impl Fn(TableRef) -> bool,
+    ) -> Result<(), EngineError> {
         self.order.clear();
         self.order
             .try_reserve(operations.len())
@@ -176,11 +207,11 @@ impl Writers {
             .iter()
             .all(|operation| tables.add(operation.table))
         {
-            for table in tables.iter().filter(|table| table.is_logged()) {
+            for table in tables.iter().filter(|table| is_left(*table)) {
                 self.push_surviving(own, operations, |its| its == table);
             }
         } else {
-            self.push_surviving(own, operations, TableRef::is_logged);
+            self.push_surviving(own, operations, is_left);
             // In place: a stable sort asks for memory in a way that cannot fail.
             self.order
                 .sort_unstable_by_key(|changed| (changed.table.id(), changed.position));
@@ -213,28 +244,36 @@ impl Writers {
         }
     }
 
-    /// Logs the committed states that were copied into a table, the newest of each row.
-    fn log_copies(
+    /// Logs all rows of a table that the transaction has made, as inserts, in the order of their
+    /// slots: of each the state that `state` says.
+    fn log_all(
         &mut self,
         session: &Session,
         table: TableRef,
         log: &mut impl Log,
-        round: u64,
+        state: impl Fn(&Anchor) -> Option<VersionRef>,
     ) -> Result<Option<Lsn>, EngineError> {
         let mut last = None;
         let end = table.slots_end().0;
         for from in (0..end).step_by(OPERATIONS_SORTED) {
             let pin = session.local.pin();
-            self.list_copies(table, from..end.min(from + OPERATIONS_SORTED as u64))?;
-            last = self
-                .log_rows(session, pin, log, round, describe_copy)?
-                .or(last);
+            self.list_all(
+                table,
+                from..end.min(from + OPERATIONS_SORTED as u64),
+                &state,
+            )?;
+            last = self.log_rows(session, pin, log, describe_all)?.or(last);
         }
         Ok(last)
     }
 
-    /// Lists the rows of some slots that have a copied state which is not dead.
-    fn list_copies(&mut self, table: TableRef, slots: Range<u64>) -> Result<(), EngineError> {
+    /// Lists the rows of some slots that have a state to be logged.
+    fn list_all(
+        &mut self,
+        table: TableRef,
+        slots: Range<u64>,
+        state: impl Fn(&Anchor) -> Option<VersionRef>,
+    ) -> Result<(), EngineError> {
         self.order.clear();
         self.order
             .try_reserve((slots.end - slots.start) as usize)
@@ -243,9 +282,7 @@ impl Writers {
             let Some(anchor) = table.anchor(slot) else {
                 continue;
             };
-            let newest = std::iter::successors(anchor.head().version(), VersionRef::next)
-                .find(|version| !version.is_lock() && version.is_known_committed());
-            if let Some(version) = newest.filter(|newest| !newest.is_tombstone()) {
+            if let Some(version) = state(anchor) {
                 self.order.push(Changed {
                     table,
                     slot,
@@ -264,7 +301,6 @@ impl Writers {
         session: &'a Session,
         mut pin: Pin<'a>,
         log: &mut impl Log,
-        round: u64,
         describe: fn(&Changed, &mut RowsWriter) -> Result<(), EngineError>,
     ) -> Result<Option<Lsn>, EngineError> {
         let mut last = None;
@@ -274,26 +310,40 @@ impl Writers {
             ahead.ask_for_states(position);
             if !self.rows.has_room(changed.version.image_bytes()) {
                 drop(pin);
-                let end = append(session, log, self.rows.record());
-                mark_rows(&self.order[unmarked..position], end, round);
-                (unmarked, last) = (position, Some(end));
-                self.rows.clear();
+                let told = &self.order[unmarked..position];
+                last = Some(append_rows(session, log, &mut self.rows, told));
+                unmarked = position;
                 pin = session.local.pin();
             }
             describe(changed, &mut self.rows)?;
         }
         drop(pin);
         if !self.rows.is_empty() {
-            let end = append(session, log, self.rows.record());
-            reach(Point::CommitBeforeMarks);
-            mark_rows(&self.order[unmarked..], end, round);
-            last = Some(end);
-            self.rows.clear();
+            let told = &self.order[unmarked..];
+            last = Some(append_rows(session, log, &mut self.rows, told));
         }
         self.order.clear();
         self.order.shrink_to(ROWS_KEPT);
         Ok(last)
     }
+}
+
+/// Appends a record and marks the rows that it tells of.
+fn append_rows(
+    session: &Session,
+    log: &mut impl Log,
+    rows: &mut RowsWriter,
+    told: &[Changed],
+) -> Lsn {
+    let end = log.held(|log| {
+        let (_mark, round) = Mark::raise(session);
+        let end = append(session, log, rows.record());
+        reach(Point::CommitBeforeMarks);
+        mark_rows(told, end, round);
+        end
+    });
+    rows.clear();
+    end
 }
 
 fn append(session: &Session, log: &mut impl Log, record: &[u8]) -> Lsn {
@@ -361,7 +411,14 @@ fn filled_by_copy(operation: &Operation) -> Option<TableRef> {
     is_filled.then_some(operation.table)
 }
 
-fn describe_copy(changed: &Changed, rows: &mut RowsWriter) -> Result<(), EngineError> {
+/// The newest committed state that was copied into a table.
+fn copied_state(anchor: &Anchor) -> Option<VersionRef> {
+    std::iter::successors(anchor.head().version(), VersionRef::next)
+        .find(|version| !version.is_lock() && version.is_known_committed())
+        .filter(|newest| !newest.is_tombstone())
+}
+
+fn describe_all(changed: &Changed, rows: &mut RowsWriter) -> Result<(), EngineError> {
     rows.insert(changed.table.id(), changed.slot, changed.version.body())
 }
 

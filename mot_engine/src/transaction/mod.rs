@@ -7,6 +7,7 @@
 //! - Operations of a savepoint level are a suffix of the list: earlier ones belong to outer levels.
 //! - Commit, abort and savepoint abort cannot fail, ask no `Clock`, and need no new memory.
 //! - Every row of a data operation is owned: no other transaction puts a data version on it before this one ends.
+//! - Rows of a table that the transaction has made may have no operations (`own_tables.rs`).
 
 mod abort;
 mod ahead;
@@ -21,6 +22,7 @@ mod litter;
 mod lock;
 mod log;
 mod own_rows;
+mod own_tables;
 mod pinned;
 mod prepare;
 mod update;
@@ -170,10 +172,7 @@ impl Own {
     /// The next operation, at this position, is to have the xid.
     fn add(&mut self, xid: Xid, position: usize) -> Result<(), EngineError> {
         match self.place(xid) {
-            Ok(place) => {
-                let since = &mut self.xids[place].since;
-                *since = position.min(*since);
-            }
+            Ok(_) => self.lower(xid, position),
             Err(place) => {
                 self.xids
                     .try_reserve(1)
@@ -186,6 +185,14 @@ impl Own {
             }
         }
         Ok(())
+    }
+
+    /// Operations from this position on have had the id.
+    fn lower(&mut self, xid: Xid, position: usize) {
+        if let Ok(place) = self.place(xid) {
+            let since = &mut self.xids[place].since;
+            *since = position.min(*since);
+        }
     }
 
     /// The operations from this position on were taken back. What is still there of them is marked as aborted, and nobody's.
@@ -248,6 +255,7 @@ pub struct Transaction {
     own: Own,
     known: examine::Known,
     own_rows: own_rows::OwnRows,
+    own_tables: own_tables::OwnTables,
     level: u32,
     /// Some of its rows were logged.
     is_logged: bool,
@@ -317,6 +325,7 @@ impl Transaction {
         if xid > XID_MAX {
             return Err(EngineError::XidTooHigh { max: XID_MAX.0 });
         }
+        self.let_go();
         self.own.add(xid, self.operations.len())?;
         self.operations
             .try_reserve(1)
@@ -339,6 +348,7 @@ impl Transaction {
         self.operations.shrink_to(OPERATIONS_KEPT);
         self.known.forget();
         self.own_rows.clear();
+        self.own_tables.clear();
         self.own.xids.clear();
         self.own.xids.shrink_to(OPERATIONS_KEPT);
         self.level = 0;

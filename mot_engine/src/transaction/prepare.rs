@@ -150,6 +150,7 @@ impl Transaction {
                 operation.table.set_dirty(operation.slot());
             }
         }
+        self.give_up_own_tables(&mut pinned, &mut counts);
         counts.flush();
         pinned.end(Duration::ZERO);
         self.clear();

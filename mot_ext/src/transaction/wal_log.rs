@@ -5,6 +5,7 @@
 //! transaction whose rows bear a larger id than its own names the largest one ([`NAMES_XID`]), for `pg::observe_xid`: else, after a crash that loses the commit,
 //! the id would be given out again, and its new owner's commit be taken for that of the rows.
 use super::clock::narrow;
+use crate::pg;
 use mot_engine::limits::LOG_RECORD_BYTES_OF_LONG_ROW_MAX;
 use mot_engine::log::LOG_RECORD_BYTES_MAX;
 use mot_engine::{Log, Lsn, Xid};
@@ -69,5 +70,26 @@ impl Log for WalLog {
             unsafe { pg_sys::XLogSetAsyncXactLSN(end) };
         }
         Lsn(end)
+    }
+
+    fn held<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        let _delay = DelayCheckpoint::begin();
+        work(self)
+    }
+}
+
+/// Lowers the delay flag again, also when an error unwinds.
+struct DelayCheckpoint;
+
+impl DelayCheckpoint {
+    fn begin() -> Self {
+        pg::change_delay_flags(pg::DELAY_START, 0);
+        DelayCheckpoint
+    }
+}
+
+impl Drop for DelayCheckpoint {
+    fn drop(&mut self) {
+        pg::change_delay_flags(0, pg::DELAY_START);
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! | event | what happens | may raise |
 //! |---|---|---|
-//! | PRE_COMMIT | the storages of a dropped database are dropped; the surviving write set goes to the WAL, between DELAY_CHKPT_START and the last row marked; from here on nothing may be written | yes |
+//! | PRE_COMMIT | the storages of a dropped database are dropped; the surviving write set goes to the WAL, each record between DELAY_CHKPT_START and the last of its rows marked; from here on nothing may be written | yes |
 //! | COMMIT | versions are stamped, locks unlinked, dropped storages doomed | no |
 //! | ABORT | own versions, entries, locks and definitions are unlinked | no |
 //! | sub COMMIT | operations of the level belong to the level above | no |
@@ -312,22 +312,6 @@ fn mark_unjudged() {
     }
 }
 
-/// Lowers the delay flag again, also when an error unwinds.
-struct DelayCheckpoint;
-
-impl DelayCheckpoint {
-    fn begin() -> Self {
-        pg::change_delay_flags(pg::DELAY_START, 0);
-        DelayCheckpoint
-    }
-}
-
-impl Drop for DelayCheckpoint {
-    fn drop(&mut self) {
-        pg::change_delay_flags(0, pg::DELAY_START);
-    }
-}
-
 /// Refuses what a prepared transaction would lose in a restart; keeps its row locks and logs its changes.
 fn prepare(transaction: &mut Transaction) {
     let Some(session) = session::existing() else {
@@ -353,12 +337,10 @@ fn log(transaction: &mut Transaction) {
     let Some(session) = session::existing() else {
         return;
     };
-    let delay = DelayCheckpoint::begin();
     // Here the current id is the top-level transaction's.
     let top = pg::full_xid_if_any().map(Xid);
     let newest = transaction.newest_xid().filter(|xid| Some(*xid) > top);
     let logged = transaction.log(session, &mut WalLog::naming(newest));
-    drop(delay);
     if let Err(error) = logged {
         errors::raise(error);
     }

@@ -1,0 +1,407 @@
+//! Rows that a transaction inserts into tables that it has made: they take no memory of its process,
+//! and commit, log, savepoints and PREPARE find each of them. `MOT_TEST_SEED=n` repeats one history.
+#![cfg(debug_assertions)]
+
+mod common;
+
+use common::{Fate, Me, Row, Wal, World, body, check, definition, engine, reader, row};
+use mot_engine::recovery::{Replayer, finish_beside_prepared};
+use mot_engine::{
+    CommandId, Entered, Lsn, Newest, RelationKey, Session, Slot, State, TableRef, Transaction,
+    Written, Xid,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+const SEEDS: u64 = 200;
+const STEPS: u64 = 80;
+/// Names of tables; each may be made, dropped, and made again.
+const NAMES: u32 = 3;
+
+/// Rows by table: the values of the unique column.
+type Rows = BTreeMap<u32, BTreeSet<i32>>;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % end
+    }
+}
+
+fn key(name: u32) -> RelationKey {
+    RelationKey::of_file(1, 0, 100 + name)
+}
+
+/// The rows that are there for `clock`, of all tables, each of which is sound.
+fn rows_of(session: &Session, clock: &Me) -> Rows {
+    let mut found = Rows::new();
+    for name in 0..NAMES {
+        let Some(table) = session.find_table(key(name), clock) else {
+            continue;
+        };
+        check(session, table, clock);
+        let slots = (0..table.slots_end().0).map(Slot);
+        let live = slots.filter_map(|slot| match session.newest(clock, table, slot) {
+            Newest::Live(version) => Some(row(version.body()).a),
+            _ => None,
+        });
+        found.insert(name, live.collect());
+    }
+    found
+}
+
+/// A transaction under way, beside what is to be there.
+struct Work<'a> {
+    session: &'a Session,
+    me: Me,
+    work: Transaction,
+    /// Ids of the open levels, and what was there when they began.
+    open: Vec<(u64, Rows)>,
+    now: Rows,
+    cid: u32,
+    next: i32,
+}
+
+impl Work<'_> {
+    fn xid(&self) -> Xid {
+        Xid(self.open.last().expect("the top level is open").0)
+    }
+
+    fn level(&mut self) {
+        self.work.set_level(self.open.len() as i32).unwrap();
+    }
+
+    fn table(&self, name: u32) -> TableRef {
+        self.session.find_table(key(name), &self.me).unwrap()
+    }
+
+    fn some_table(&self, random: &mut Random) -> Option<u32> {
+        let names: Vec<u32> = self.now.keys().copied().collect();
+        (!names.is_empty()).then(|| names[random.below(names.len() as u64) as usize])
+    }
+
+    fn make(&mut self, name: u32) {
+        let xid = self.xid();
+        let made = self.work.create_table(self.session, key(name), xid);
+        let index = definition(200 + name, true, &[(1, false)]);
+        self.work
+            .create_index(self.session, &self.me, made.unwrap(), &index, xid)
+            .unwrap();
+        self.now.insert(name, BTreeSet::new());
+    }
+
+    fn insert(&mut self, name: u32, a: i32) -> bool {
+        let (table, xid) = (self.table(name), self.xid());
+        let new = body(Row { a, b: 0, c: None });
+        let cid = CommandId(self.cid);
+        let (slot, version) = self
+            .work
+            .insert(self.session, table, &new, xid, cid)
+            .unwrap();
+        let entered = self
+            .work
+            .enter(self.session, &self.me, table, slot, version)
+            .unwrap();
+        match entered {
+            Entered::Done => {}
+            Entered::Duplicate(_) => {
+                self.work
+                    .retract_insert(self.session, table, slot, version)
+                    .unwrap();
+                return false;
+            }
+            Entered::Busy(xid) => panic!("{xid:?} is at work in a table of ours"),
+        }
+        assert!(self.now.get_mut(&name).unwrap().insert(a));
+        true
+    }
+
+    /// Changes or deletes a row.
+    fn change(&mut self, name: u32, random: &mut Random) {
+        let table = self.table(name);
+        let live: Vec<_> = (0..table.slots_end().0)
+            .map(Slot)
+            .filter_map(|slot| match self.session.newest(&self.me, table, slot) {
+                Newest::Live(version) => Some((slot, version)),
+                _ => None,
+            })
+            .collect();
+        if live.is_empty() {
+            return;
+        }
+        let (slot, seen) = live[random.below(live.len() as u64) as usize];
+        let before = row(seen.body()).a;
+        let (xid, cid) = (self.xid(), CommandId(self.cid));
+        self.now.get_mut(&name).unwrap().remove(&before);
+        let written = if random.below(2) == 0 {
+            self.work
+                .delete(self.session, &self.me, table, slot, seen, xid, cid)
+                .unwrap()
+        } else {
+            self.next += 1;
+            let a = self.next;
+            self.now.get_mut(&name).unwrap().insert(a);
+            let new = body(Row { a, b: 1, c: None });
+            let written = self
+                .work
+                .update(self.session, &self.me, table, slot, seen, &new, xid, cid)
+                .unwrap();
+            if let Written::Done(version) = written {
+                let entered = self
+                    .work
+                    .enter(self.session, &self.me, table, slot, version)
+                    .unwrap();
+                assert_eq!(entered, Entered::Done);
+            }
+            written
+        };
+        assert!(matches!(written, Written::Done(_)), "{written:?}");
+    }
+
+    fn step(&mut self, random: &mut Random) {
+        self.cid += 1;
+        match random.below(20) {
+            0 => {
+                let name = random.below(u64::from(NAMES)) as u32;
+                if !self.now.contains_key(&name) {
+                    self.make(name);
+                }
+            }
+            1 => {
+                if let Some(name) = self.some_table(random) {
+                    let (table, xid) = (self.table(name), self.xid());
+                    match random.below(2) {
+                        0 => {
+                            self.work.drop_table(self.session, table, xid).unwrap();
+                            self.now.remove(&name);
+                        }
+                        _ => {
+                            self.work
+                                .truncate_table(self.session, &self.me, table, xid)
+                                .unwrap();
+                            self.now.insert(name, BTreeSet::new());
+                        }
+                    }
+                }
+            }
+            2 | 3 => {
+                let xid = self.me.savepoint();
+                self.open.push((xid, self.now.clone()));
+                self.level();
+            }
+            4 if self.open.len() > 1 => {
+                let level = self.open.len() as i32;
+                let (xid, _) = self.open.pop().unwrap();
+                self.me.adopt(xid, self.open.last().unwrap().0);
+                self.work.savepoint_commit(level);
+                self.level();
+            }
+            5 if self.open.len() > 1 => {
+                let level = self.open.len() as i32;
+                let (xid, before) = self.open.pop().unwrap();
+                self.me.abort_one(xid);
+                self.work.savepoint_abort(self.session, level);
+                self.now = before;
+                self.level();
+            }
+            6 | 7 => {
+                if let Some(name) = self.some_table(random) {
+                    self.change(name, random);
+                }
+            }
+            8 => {
+                // A key that is there.
+                if let Some(name) = self.some_table(random)
+                    && let Some(a) = self.now[&name].first().copied()
+                {
+                    assert!(!self.insert(name, a));
+                }
+            }
+            _ => {
+                if let Some(name) = self.some_table(random) {
+                    for _ in 0..=random.below(4) {
+                        self.next += 1;
+                        assert!(self.insert(name, self.next));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a server has that replays the log alone.
+fn replayed(world: &World, wal: &Wal) -> Rows {
+    let (_region, engine) = engine(64 << 20);
+    let session = engine.join_for_recovery().unwrap();
+    let mut replayer = Replayer::new(1);
+    for (lsn, xid, record) in &wal.records {
+        replayer.apply(&session, record, *lsn, *xid).unwrap();
+    }
+    engine.set_state(State::Ready);
+    let clock = reader(world);
+    let open = world.horizon()..Xid(world.next());
+    finish_beside_prepared(&session, &clock, open, 2).unwrap();
+    rows_of(&session, &clock)
+}
+
+fn history(seed: u64) {
+    let mut random = Random(seed | 1);
+    let (_region, engine) = engine(64 << 20);
+    engine.set_state(State::Ready);
+    let session = engine.join().unwrap();
+    let world = World::new();
+    let mut wal = Wal::default();
+    let mut committed = Rows::new();
+    let mut next = 0;
+    for _ in 0..4 {
+        let me = world.begin();
+        let mut work = Work {
+            session: &session,
+            open: vec![(me.top, committed.clone())],
+            me: me.clone(),
+            work: Transaction::new(),
+            now: committed.clone(),
+            cid: 0,
+            next,
+        };
+        work.level();
+        for _ in 0..STEPS {
+            work.step(&mut random);
+            assert_eq!(rows_of(&session, &me), work.now, "seed {seed}");
+        }
+        while work.open.len() > 1 {
+            let level = work.open.len() as i32;
+            let (xid, _) = work.open.pop().unwrap();
+            me.adopt(xid, work.open.last().unwrap().0);
+            work.work.savepoint_commit(level);
+        }
+        next = work.next;
+        wal.xid = me.top;
+        let commits = random.below(4) > 0;
+        if random.below(4) > 0 || commits {
+            work.work.log(&session, &mut wal).unwrap();
+        }
+        if commits {
+            me.end(Fate::Committed);
+            work.work.commit(&session);
+            committed = work.now;
+        } else {
+            me.end(Fate::Aborted);
+            work.work.abort(&session);
+        }
+        let clock = reader(&world);
+        assert_eq!(rows_of(&session, &clock), committed, "seed {seed}");
+        for (name, rows) in &committed {
+            let table = session.find_table(key(*name), &clock).unwrap();
+            assert_eq!(table.row_count_estimate(), rows.len() as u64, "seed {seed}");
+            let bytes = table
+                .counters()
+                .row_bytes
+                .load(std::sync::atomic::Ordering::Relaxed);
+            assert!(
+                rows.is_empty() == (bytes == 0),
+                "seed {seed}: {bytes} bytes"
+            );
+        }
+        assert_eq!(replayed(&world, &wal), committed, "seed {seed}");
+    }
+}
+
+#[test]
+fn random_histories_end_as_a_map_says_here_and_where_the_log_is_replayed() {
+    if let Ok(seed) = std::env::var("MOT_TEST_SEED") {
+        return history(seed.parse().unwrap());
+    }
+    (1..=SEEDS).for_each(|seed| history(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+}
+
+#[test]
+fn a_load_into_a_table_of_its_own_takes_no_memory_of_the_process() {
+    let (_region, engine) = engine(64 << 20);
+    engine.set_state(State::Ready);
+    let session = engine.join().unwrap();
+    let world = World::new();
+    let me = world.begin();
+    let mut work = Transaction::new();
+    work.set_level(1).unwrap();
+    let xid = Xid(me.top);
+    let table = work.create_table(&session, key(0), xid).unwrap();
+    for a in 0..100_000 {
+        let new = body(Row { a, b: 0, c: None });
+        work.insert(&session, table, &new, xid, CommandId(0))
+            .unwrap();
+    }
+    assert!(work.len() <= 2, "{} operations", work.len());
+    // In a savepoint each row may have to be taken back alone.
+    work.set_level(2).unwrap();
+    let inner = Xid(me.savepoint());
+    for a in 0..10 {
+        let new = body(Row { a, b: 0, c: None });
+        work.insert(&session, table, &new, inner, CommandId(1))
+            .unwrap();
+    }
+    assert!(work.len() >= 11, "{} operations", work.len());
+    let mut wal = Wal::default();
+    assert!(work.log(&session, &mut wal).unwrap() > Lsn::NONE);
+    me.end(Fate::Committed);
+    work.commit(&session);
+    assert_eq!(table.row_count_estimate(), 100_010);
+}
+
+#[test]
+fn no_checkpoint_waits_for_more_than_a_record_of_a_load() {
+    /// Looks whether the session says that it logs, at each record.
+    struct Held {
+        wal: Wal,
+        depth: u32,
+        records: u32,
+        pauses: u32,
+    }
+    impl mot_engine::Log for Held {
+        fn append(&mut self, record: &[u8]) -> Lsn {
+            assert_eq!(self.depth, 1, "a record outside of its hold");
+            self.records += 1;
+            self.wal.append(record)
+        }
+        fn held<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+            self.depth += 1;
+            self.pauses += 1;
+            let done = work(self);
+            self.depth -= 1;
+            done
+        }
+    }
+    let (_region, engine) = engine(256 << 20);
+    engine.set_state(State::Ready);
+    let session = engine.join().unwrap();
+    let world = World::new();
+    let me = world.begin();
+    let mut work = Transaction::new();
+    work.set_level(1).unwrap();
+    let xid = Xid(me.top);
+    let table = work.create_table(&session, key(0), xid).unwrap();
+    let mut long = body(Row {
+        a: 0,
+        b: 0,
+        c: None,
+    });
+    long.resize(4000, 1);
+    for _ in 0..5000 {
+        work.insert(&session, table, &long, xid, CommandId(0))
+            .unwrap();
+    }
+    let mut log = Held {
+        wal: Wal::default(),
+        depth: 0,
+        records: 0,
+        pauses: 0,
+    };
+    work.log(&session, &mut log).unwrap();
+    assert!(log.records > 3, "{} records", log.records);
+    assert_eq!(log.pauses, log.records);
+    me.end(Fate::Committed);
+    work.commit(&session);
+}
