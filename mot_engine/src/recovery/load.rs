@@ -145,6 +145,9 @@ pub fn load(
     }
 
     build_indexes(&session, tables, threads)?;
+    for locks in &manifest.locks {
+        session.keep_locks(locks.lsn, locks.xid, &locks.record)?;
+    }
     settle_definitions(&session, &known, Xid(u64::MAX), &mut Finished::default());
     // What is between the two is no record of ours; and if a crash lost it, other records may take
     // its place.

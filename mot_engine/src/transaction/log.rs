@@ -102,7 +102,7 @@ impl Tables {
 }
 
 /// The `logging` mark, taken back by unwinding, too.
-struct Mark<'a>(&'a Session);
+pub(super) struct Mark<'a>(pub(super) &'a Session);
 
 impl Drop for Mark<'_> {
     fn drop(&mut self) {
@@ -291,7 +291,7 @@ impl Writers {
     }
 }
 
-fn append(session: &Session, log: &mut impl Log, record: &[u8]) -> Lsn {
+pub(super) fn append(session: &Session, log: &mut impl Log, record: &[u8]) -> Lsn {
     let counters = session.engine().transactions();
     counters.log_records.fetch_add(1, Ordering::Relaxed);
     counters

@@ -234,7 +234,8 @@ fn to_bytes_v4(manifest: &Manifest) -> Vec<u8> {
         out.extend_from_slice(&new[at + 16..at + 16 + rest]);
         at += 16 + rest;
     }
-    out.extend_from_slice(&new[at..]);
+    // Without the number of row locks.
+    out.extend_from_slice(&new[at..new.len() - 4]);
     out[4] = 4;
     seal_bytes(&mut out);
     out
@@ -251,7 +252,43 @@ fn version_4_is_read() {
     assert_eq!(read_all(&disk).expect("is whole"), Some(5));
 }
 
-/// Version 5 differs in its number alone, and holds no missing values.
+/// Version 6 ends without row locks.
+#[test]
+fn version_6_is_read() {
+    let disk = SimulatedDisk::new(12);
+    write_made_up(&disk, 5, 1, 1, None).expect("writes");
+    let written = read_manifest(&disk, 1).expect("is whole");
+    let mut old = written.to_bytes().expect("memory");
+    assert_eq!(old[old.len() - 8..old.len() - 4], [0; 4]);
+    old.truncate(old.len() - 4);
+    old[4] = 6;
+    seal_bytes(&mut old);
+    assert_eq!(Manifest::from_bytes(&old), Ok(written.clone()));
+    // And what lies there since is none of its.
+    let with_locks = Manifest {
+        locks: vec![LocksOf {
+            xid: Xid(9),
+            lsn: Lsn(10),
+            record: vec![1, 2, 3],
+        }],
+        ..written
+    };
+    let new = with_locks.to_bytes().expect("memory");
+    assert_eq!(Manifest::from_bytes(&new), Ok(with_locks));
+    let end = [
+        &[1, 0, 0, 0][..],
+        &[9, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0],
+        &[3, 0, 0, 0, 1, 2, 3],
+    ]
+    .concat();
+    assert_eq!(new[new.len() - 4 - end.len()..new.len() - 4], end);
+    let mut cut = new;
+    cut[4] = 6;
+    seal_bytes(&mut cut);
+    assert!(Manifest::from_bytes(&cut).is_err());
+}
+
+/// Version 5 is as version 6, and holds no missing values.
 #[test]
 fn version_5_is_read() {
     let disk = SimulatedDisk::new(12);
@@ -259,6 +296,7 @@ fn version_5_is_read() {
     let mut written = read_manifest(&disk, 1).expect("is whole");
     let as_version_5 = |manifest: &Manifest| {
         let mut bytes = manifest.to_bytes().expect("memory");
+        bytes.truncate(bytes.len() - 4);
         bytes[4] = 5;
         seal_bytes(&mut bytes);
         bytes
