@@ -19,6 +19,7 @@ use crate::errors::EngineError;
 use crate::ids::{FileKey, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::table::RANGE_SLOTS;
+use crate::transaction::LocksOf;
 
 const SYSTEM: u64 = 7;
 
