@@ -131,8 +131,6 @@ FROM mot.pause_points(), unnest(ARRAY['cancel', 'terminate', 'fail']) ending
 WHERE point NOT LIKE 'reclaim-%' AND point NOT LIKE 'unlink-%' AND point NOT LIKE 'checkpoint-%' AND point NOT LIKE 'prepare-%'
   -- Of indexes built beside writers, pause_am_build.spec.
   AND point NOT LIKE 'build-%' AND point NOT LIKE 'validate-%'
-  -- Only the server's first writer comes there: ha/t/008_prepared.pl.
-  AND point <> 'lock-before-put-back'
   AND (may_fail OR ending <> 'fail')
 ORDER BY point COLLATE "C", ending COLLATE "C"
 \gexec

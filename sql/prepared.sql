@@ -1,5 +1,5 @@
--- This file belongs to mot_engine/src/transaction and mot_ext/src/xact.rs: PREPARE TRANSACTION, COMMIT PREPARED, ROLLBACK PREPARED.
--- Restarts and promotions with prepared transactions are in ha/t/008_prepared.pl.
+-- This file belongs to mot_engine/src/transaction and mot_ext/src/transaction/xact.rs: PREPARE TRANSACTION, COMMIT PREPARED, ROLLBACK PREPARED.
+-- Definitions: am_prepared. Restarts and promotions with prepared transactions are in ha/t/008_prepared.pl.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS mot;
 CREATE SCHEMA prepared;
@@ -101,14 +101,7 @@ COMMIT PREPARED 'shared';
 UPDATE m SET v = 'mine' WHERE id = 4;
 RESET lock_timeout;
 SELECT * FROM show();
--- What a restart would lose is refused.
-BEGIN;
-TRUNCATE m;
-PREPARE TRANSACTION 'definitions';
-BEGIN;
-CREATE INDEX ON m (v);
-PREPARE TRANSACTION 'definitions';
--- Not if the row was changed, too.
+-- Of a row that was changed, too.
 BEGIN;
 SELECT id FROM m WHERE id = 1 FOR UPDATE;
 UPDATE m SET v = 'locked and changed' WHERE id = 1;
@@ -148,14 +141,14 @@ COMMIT PREPARED 'overflowed';
 SELECT count(*) FROM m WHERE id > 1000;
 DELETE FROM m WHERE id > 1000;
 
--- Row locks without a change take places in a table that everybody needs: one transaction may not fill it. Rows that are changed take none.
+-- Row locks without a change take no places in the table of locks that everybody needs.
 INSERT INTO m SELECT i, i, 'many' FROM generate_series(10001, 15000) i;
-\set VERBOSITY sqlstate
 BEGIN;
 SELECT count(*) FROM (SELECT id FROM m WHERE id > 10000 FOR SHARE) locked;
 PREPARE TRANSACTION 'many';
-\set VERBOSITY default
 SELECT count(*) FROM pg_locks WHERE locktype = 'advisory';
+SELECT count(*) FROM (SELECT id FROM m WHERE id > 10000 FOR UPDATE SKIP LOCKED) locked;
+ROLLBACK PREPARED 'many';
 BEGIN;
 SELECT count(*) FROM (SELECT id FROM m WHERE id > 10000 FOR UPDATE) locked;
 UPDATE m SET k = k + 1 WHERE id > 10000;

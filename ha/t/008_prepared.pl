@@ -124,30 +124,6 @@ $primary->restart;
 all_held($primary, 'second restart', $p[0]);
 end_all($primary, 'restart', @p);
 
-# The first writer after a restart puts the row locks back. It is ended in the midst: the next one does it.
-@p = prepare($primary);
-$primary->restart;
-my $holder = $primary->background_psql('postgres');
-$holder->query_safe("SELECT mot.pause_at('lock-before-put-back')");
-my $first = $primary->background_psql('postgres', on_error_stop => 0);
-$first->query_until(qr/begun/, "\\echo begun\nUPDATE twin_mot SET note = 'x' WHERE id = 1;\n");
-$primary->safe_psql('postgres', "SELECT mot.wait_until_paused('lock-before-put-back')");
-$primary->safe_psql('postgres', "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'UPDATE twin_mot%'");
-eval { $first->quit };
-$holder->query_safe("SELECT mot.resume('lock-before-put-back')");
-$holder->quit;
-all_held($primary, 'first writer ended', @p);
-# Or it fails under a savepoint, and goes on, and commits: the next one does it.
-$primary->restart;
-$primary->safe_psql('postgres', "SELECT mot.fail_at('lock-before-put-back')");
-$primary->psql('postgres', "BEGIN; SAVEPOINT s; UPDATE twin_mot SET note = 'x' WHERE id = 1; ROLLBACK TO s; SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '10s';
-	UPDATE twin_mot SET note = note WHERE id = 2; COMMIT", on_error_stop => 0, stderr => \my $failed);
-unlike($failed, qr/timeout/, 'its next statement does not wait for itself');
-like($failed, qr/ERROR/, 'the first one failed');
-$primary->safe_psql('postgres', "SET statement_timeout = '10s'; UPDATE twin_mot SET note = note WHERE id = 2");
-all_held($primary, 'first writer failed', @p);
-end_all($primary, 'first writer ended', @p);
-
 # Crashes: prepared in the WAL, and from a checkpoint; with others that are lost in the midst.
 for my $checkpoint (0, 1)
 {

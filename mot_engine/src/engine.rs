@@ -12,6 +12,7 @@ use crate::rest::TakenOver;
 use crate::session::Session;
 use crate::sync;
 use crate::table::Catalog;
+use crate::transaction::KeptLocks;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -166,6 +167,9 @@ pub(crate) struct Root {
     defined: AtomicU64,
     /// The next block of aliases, or a number below the clock's.
     alias_block: AtomicU64,
+    /// Not 0: transactions that were given up have left definitions (`reclaim/given_up.rs`).
+    pub(crate) definitions_given_up: AtomicU64,
+    pub(crate) kept_locks: KeptLocks,
     pub(crate) progress: Progress,
     pub(crate) transactions: TransactionCounters,
     rounds: Rounds,

@@ -69,8 +69,6 @@ points! {
     EnterAfterJudging = "enter-after-judging", Allowed;
     /// A lock found its row free; its entry is not published.
     LockBeforePublish = "lock-before-publish", Allowed;
-    /// The server's first writer is about to put row locks of prepared transactions back; the others wait for it.
-    LockBeforePutBack = "lock-before-put-back", Allowed;
     /// A row's owner is known; the waiter is not in the row's queue.
     WaitBeforeQueue = "wait-before-queue", Allowed;
     /// At the head of the row's queue; not waiting for the owner yet.

@@ -61,7 +61,7 @@ impl Engine {
         if taken > 0 {
             return Some(Unrest::Sessions(taken));
         }
-        if !root.catalog.is_at_rest() {
+        if !root.catalog.is_at_rest() || !root.kept_locks.is_at_rest() {
             return Some(Unrest::Latched);
         }
         let mut unrest = None;

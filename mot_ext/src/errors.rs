@@ -88,19 +88,6 @@ pub fn table_of_earlier_build() -> ! {
     )
 }
 
-/// Raises 53200: a transaction that is to be prepared holds more row locks than are kept for one.
-pub fn too_many_prepared_locks(rows: usize, rows_max: usize) -> ! {
-    raise_report!(
-        PgLogLevel::ERROR,
-        ERRCODE_OUT_OF_MEMORY,
-        "too many row locks for a prepared transaction",
-        format!(
-            "It locks {rows} rows of memory-optimized tables that it did not change; up to {rows_max} are kept over a restart."
-        ),
-        "Lock fewer rows, or raise max_locks_per_transaction."
-    )
-}
-
 /// Raises HV00D: a table, or another object of the wrapper's, has an option.
 pub fn invalid_option(name: &str) -> ! {
     raise_report!(

@@ -33,6 +33,7 @@ pub fn seal_empty(
         tables: Vec::new(),
         files: Vec::new(),
         committed: Vec::new(),
+        locks: Vec::new(),
     };
     seal(disk, &manifest)?;
     Ok(manifest)

@@ -13,6 +13,7 @@
 //!        u64 rows of the range, u64 since, u64 open from (all bits: nothing is open), u32 entries, u32 digest (CRC32C of its block headers)
 //!    files, each: u64 generation, u32 number, u32 blocks, u64 bytes, u64 settled xid, u32 digest
 //!    transactions known to have committed, ascending: u64 xid
+//!    u32 records of row locks (log/locks.rs), each: u64 xid, u64 LSN, u32 length, the record
 //!    u32 CRC32C of everything before
 //! ```
 //! Xids are 0 where the definition is settled (creator) or stands (dropper). A file's blocks and
@@ -26,8 +27,8 @@
 //! u32 blocks, u64 bytes, u32 digest; all are of the manifest's generation. Version 2 has one part
 //! for each range, and after its rows: u32 digest, u32 flags (1: something is open). Up to version
 //! 3 there is no LSN of the definitions, up to version 4 no tablespace: every table is a foreign
-//! one. Up to version 5 no definition holds missing values, up to version 6 every table is logged.
-//! All of these are read, never written.
+//! one. Up to version 5 no definition holds missing values. Up to version 6 every table is logged, and
+//! there are no row locks, nor their number. All of these are read, never written.
 //!
 //! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and versions 1 to 6.
 
@@ -37,10 +38,11 @@ use crate::ids::{IndexId, Lsn, RelationKey, Slot, TableId, Xid};
 use crate::key::IndexDefinition;
 use crate::log::Cursor;
 use crate::table::Persistence;
+use crate::transaction::LocksOf;
 
 const MANIFEST_MAGIC: u32 = u32::from_le_bytes(*b"MOTM");
 const MANIFEST_VERSION: u32 = 7;
-/// The last version in which every table is logged.
+/// The last version in which every table is logged, and without row locks of prepared transactions.
 const MANIFEST_VERSION_ALL_LOGGED: u32 = 6;
 /// The last version whose index definitions hold no missing values.
 const MANIFEST_VERSION_NO_MISSING_VALUES: u32 = 5;
@@ -95,6 +97,8 @@ pub struct Manifest {
     /// lies before `redo`. No later log tells of them, and the commit log may be cut off.
     /// Ascending.
     pub committed: Vec<Xid>,
+    /// Row locks of transactions that may be prepared.
+    pub locks: Vec<LocksOf>,
 }
 
 /// A table's storage.
@@ -267,6 +271,12 @@ impl Manifest {
         }
         for xid in &self.committed {
             u64s(&mut out, &[xid.0]);
+        }
+        u32s(&mut out, &[self.locks.len() as u32]);
+        for locks in &self.locks {
+            u64s(&mut out, &[locks.xid.0, locks.lsn.0]);
+            u32s(&mut out, &[locks.record.len() as u32]);
+            out.extend_from_slice(&locks.record);
         }
         let length = out.len() as u64 + 4;
         out[8..16].copy_from_slice(&length.to_le_bytes());
@@ -464,6 +474,7 @@ fn read(cursor: &mut Cursor<'_>, version: u32) -> Result<Manifest, EngineError> 
         tables: Vec::new(),
         files: Vec::new(),
         committed: Vec::new(),
+        locks: Vec::new(),
     };
     let (tables, files) = (cursor.u32()?, cursor.u32()?);
     let mut committed = 0;
@@ -515,6 +526,16 @@ fn read(cursor: &mut Cursor<'_>, version: u32) -> Result<Manifest, EngineError> 
         return Err(EngineError::Corrupt {
             what: "manifest has transactions out of order",
         });
+    }
+    let locks = match version {
+        ..=MANIFEST_VERSION_ALL_LOGGED => 0,
+        _ => cursor.u32()?,
+    };
+    for _ in 0..locks {
+        let (xid, lsn) = (Xid(cursor.u64()?), Lsn(cursor.u64()?));
+        let length = cursor.u32()? as usize;
+        let record = cursor.take(length)?.to_vec();
+        manifest.locks.push(LocksOf { xid, lsn, record });
     }
     Ok(manifest)
 }

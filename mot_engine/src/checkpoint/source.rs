@@ -34,6 +34,7 @@ use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
 use crate::row::{Anchor, TombstoneNote, VersionRef, flags, prefetch_version};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef, Walk};
+use crate::transaction::LocksOf;
 
 /// Slots walked under one pin: retired memory waits no longer than that.
 const SLOTS_PER_PIN: u64 = 1024;
@@ -100,6 +101,7 @@ pub(crate) struct EngineSource<'a> {
     entries: Vec<TableEntry>,
     next_table: TableId,
     next_index: IndexId,
+    locks: Vec<LocksOf>,
     /// Keeps the storages alive, dropped or not, until everything of theirs is written. Then the
     /// reclaimer may free what was dropped, however long the others take. In the order of
     /// `entries`.
@@ -202,6 +204,7 @@ impl<'a> EngineSource<'a> {
             entries,
             next_table,
             next_index,
+            locks: session.copy_kept_locks()?,
             walks: walks
                 .into_iter()
                 .map(|walk| Mutex::new(Some(walk)))
@@ -244,6 +247,7 @@ impl RowSource for EngineSource<'_> {
             next_table: self.next_table,
             next_index: self.next_index,
             defined: self.defined,
+            locks: self.locks.clone(),
         })
     }
 

@@ -19,6 +19,7 @@ use crate::errors::EngineError;
 use crate::ids::{FileKey, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::table::{Persistence, RANGE_SLOTS};
+use crate::transaction::LocksOf;
 
 const SYSTEM: u64 = 7;
 
@@ -130,6 +131,7 @@ impl RowSource for MadeUp {
             next_table: TableId(4),
             next_index: IndexId(4),
             defined: Lsn::NONE,
+            locks: Vec::new(),
         })
     }
 
@@ -511,6 +513,11 @@ proptest! {
                 },
             ],
             committed: vec![Xid(numbers[6] / 2), Xid(numbers[6])],
+            locks: vec![LocksOf {
+                xid: Xid(numbers[1]),
+                lsn: Lsn(numbers[2]),
+                record: numbers[3].to_le_bytes().to_vec(),
+            }],
         };
         let bytes = manifest.to_bytes().expect("memory");
         prop_assert_eq!(Manifest::from_bytes(&bytes), Ok(manifest));

@@ -24,6 +24,7 @@ use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, Slot, TableId, Xid};
 use crate::pause::{Point, allowed};
 use crate::table::RANGE_SLOTS;
+use crate::transaction::LocksOf;
 
 /// A thread more, and so a file, is worth so many rows.
 const ROWS_PER_THREAD: u64 = if cfg!(test) { 1 } else { 16 << 10 };
@@ -99,6 +100,8 @@ pub struct Definitions {
     pub next_index: IndexId,
     /// See `Manifest::defined`.
     pub defined: Lsn,
+    /// See `Manifest::locks`.
+    pub locks: Vec<LocksOf>,
 }
 
 /// Where the rows come from: the engine, or a test.
@@ -179,6 +182,7 @@ fn write_rows<S: RowSource>(
         next_table,
         next_index,
         defined,
+        locks,
     } = source.definitions()?;
     let base = base.filter(|base| reuse::is_usable(base, context.generation, context.redo));
     let Plan {
@@ -209,6 +213,7 @@ fn write_rows<S: RowSource>(
         .map_err(io_error("could not sync", "."))?;
 
     progress.enter(Phase::FlushingWal);
+    let lsn_max = locks.iter().fold(lsn_max, |max, it| max.max(it.lsn));
     let (committed, flushed) = flush(context, open, lsn_max)?;
     let manifest = Manifest {
         system_id: context.system_id,
@@ -226,6 +231,7 @@ fn write_rows<S: RowSource>(
         tables,
         files,
         committed,
+        locks,
     };
     written.flushed = manifest.flushed;
     Ok((manifest, written))

@@ -4,7 +4,9 @@
 
 use std::fmt::Write;
 
-use super::{Change, DefinitionChange, LOG_HEADER_BYTES, Record, RecordKind, RowsReader};
+use super::{
+    Change, DefinitionChange, LOG_HEADER_BYTES, LocksReader, Record, RecordKind, RowsReader,
+};
 use crate::errors::EngineError;
 use crate::ids::TableId;
 
@@ -17,6 +19,7 @@ pub fn identify(record: &[u8]) -> Option<&'static str> {
     match header[3] {
         kind if kind == RecordKind::Rows as u8 => Some("ROWS"),
         kind if kind == RecordKind::Definitions as u8 => Some("DEFINITIONS"),
+        kind if kind == RecordKind::Locks as u8 => Some("LOCKS"),
         _ => None,
     }
 }
@@ -27,6 +30,7 @@ pub fn describe(record: &[u8]) -> String {
     let result = match Record::parse(record) {
         Ok(Record::Rows(reader)) => describe_rows(reader, &mut text),
         Ok(Record::Definitions(reader)) => describe_definitions(reader, &mut text),
+        Ok(Record::Locks(reader)) => describe_locks(reader, &mut text),
         Err(error) => Err(error),
     };
     if let Err(error) = result {
@@ -87,6 +91,28 @@ fn describe_rows(mut reader: RowsReader<'_>, text: &mut String) -> Result<(), En
             text,
             format_args!("; and {} more tables", tables.len() - ITEMS_MAX),
         );
+    }
+    result
+}
+
+fn describe_locks(reader: LocksReader<'_>, text: &mut String) -> Result<(), EngineError> {
+    let mut tables: Vec<(TableId, u64)> = Vec::new();
+    let mut result = Ok(());
+    for lock in reader {
+        match (lock, tables.last_mut()) {
+            (Ok(lock), Some((table, count))) if *table == lock.table => *count += 1,
+            (Ok(lock), _) => tables.push((lock.table, 1)),
+            (Err(error), _) => result = Err(error),
+        }
+    }
+    for (index, (table, count)) in tables.iter().take(ITEMS_MAX).enumerate() {
+        if index > 0 {
+            text.push_str("; ");
+        }
+        append(text, format_args!("lock {count} rows of table {}", table.0));
+    }
+    if tables.len() > ITEMS_MAX {
+        text.push_str("; and more");
     }
     result
 }

@@ -12,6 +12,7 @@ mod definitions;
 mod delta;
 mod describe;
 mod edits;
+mod locks;
 mod moved;
 mod read;
 mod runs;
@@ -25,6 +26,7 @@ mod tests;
 pub use definitions::{DefinitionChange, DefinitionsReader, DefinitionsWriter};
 pub use delta::apply as apply_delta;
 pub use describe::{describe, identify};
+pub use locks::{LOCKS_PER_RECORD, LocksReader, RowLock, write_locks};
 pub use read::{Change, Record, RowChange, RowsAhead, RowsReader};
 pub use varint::{Cursor, put, unzigzag, zigzag};
 pub use wal_pages::WalPages;
@@ -35,11 +37,15 @@ use crate::ids::Lsn;
 /// First two bytes of every record ("LM" in memory order).
 pub const LOG_MAGIC: u16 = 0x4D4C;
 
-/// Version of the form of everything after the header, as it is written. Since version 2 there are
-/// tables named by their file, and deletes that say more than that a row is gone. Since version 3
-/// an index's definition may hold values that older rows lack. Since version 4 there are tables
-/// whose rows are not logged. All else is as in version 1.
+/// The newest version of the form of everything after the header. Since version 2 there are tables
+/// named by their file, and deletes that say more than that a row is gone. Since version 3 an
+/// index's definition may hold values that older rows lack. Since version 4 there are tables whose
+/// rows are not logged, and row locks of prepared transactions. All else is as in version 1. A
+/// record bears the version that brought its kind's form.
 pub const LOG_VERSION: u8 = 4;
+
+/// The first version with row locks.
+const LOG_VERSION_LOCKS: u8 = 4;
 
 /// The first version whose index definitions may hold missing values.
 const LOG_VERSION_MISSING_VALUES: u8 = 3;
@@ -63,6 +69,19 @@ pub enum RecordKind {
     Rows = 1,
     /// Changes of tables and indexes.
     Definitions = 2,
+    /// Row locks of a prepared transaction.
+    Locks = 3,
+}
+
+impl RecordKind {
+    /// The version that records of this kind are written with.
+    const fn version(self) -> u8 {
+        match self {
+            RecordKind::Rows => LOG_VERSION_MISSING_VALUES,
+            RecordKind::Definitions => LOG_VERSION_UNLOGGED_TABLES,
+            RecordKind::Locks => LOG_VERSION_LOCKS,
+        }
+    }
 }
 
 /// The lower half of a base's LSN, as an update names it: enough to notice any mistake about the
@@ -79,5 +98,5 @@ impl BaseLsn {
 
 fn put_header(out: &mut Vec<u8>, kind: RecordKind) {
     out.extend_from_slice(&LOG_MAGIC.to_le_bytes());
-    out.extend_from_slice(&[LOG_VERSION, kind as u8]);
+    out.extend_from_slice(&[kind.version(), kind as u8]);
 }

@@ -12,7 +12,7 @@ use super::write::{
 };
 use super::{
     BaseLsn, DefinitionsReader, LOG_HEADER_BYTES, LOG_MAGIC, LOG_VERSION, LOG_VERSION_FIRST,
-    RecordKind,
+    LOG_VERSION_LOCKS, LocksReader, RecordKind,
 };
 use crate::errors::EngineError;
 use crate::ids::{Slot, TableId};
@@ -24,6 +24,8 @@ pub enum Record<'a> {
     Rows(RowsReader<'a>),
     /// Changes of tables and indexes.
     Definitions(DefinitionsReader<'a>),
+    /// Row locks of a prepared transaction.
+    Locks(LocksReader<'a>),
 }
 
 impl<'a> Record<'a> {
@@ -48,9 +50,11 @@ impl<'a> Record<'a> {
         }
         const ROWS: u8 = RecordKind::Rows as u8;
         const DEFINITIONS: u8 = RecordKind::Definitions as u8;
+        const LOCKS: u8 = RecordKind::Locks as u8;
         match header[3] {
             ROWS => Ok(Record::Rows(RowsReader::new(version, body))),
             DEFINITIONS => Ok(Record::Definitions(DefinitionsReader::new(version, body))),
+            LOCKS if version >= LOG_VERSION_LOCKS => Ok(Record::Locks(LocksReader::new(body))),
             _ => Err(EngineError::Corrupt {
                 what: "log record has an unknown kind",
             }),

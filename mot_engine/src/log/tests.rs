@@ -163,6 +163,12 @@ fn exhaust(record: &[u8]) -> bool {
                 failed = change.is_err();
             }
         }
+        Ok(Record::Locks(locks)) => {
+            for lock in locks {
+                assert!(!failed, "nothing comes after an error");
+                failed = lock.is_err();
+            }
+        }
         Err(error) => {
             assert!(matches!(error, EngineError::Corrupt { .. }));
             failed = true;

@@ -11,6 +11,7 @@
 
 mod ahead;
 mod clean;
+mod given_up;
 mod old;
 mod settle;
 #[cfg(all(test, debug_assertions))]

@@ -10,6 +10,7 @@
 //! `MOT_TEST_SEED=n` tells one story alone; `MOT_TEST_STORIES=n` so many.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::tests::{Entry, Outcomes, Random, Replayed, SYSTEM, TestClock, Wal, World};
@@ -93,7 +94,9 @@ fn stored(lsn: u64, entry: &Entry) -> Vec<u8> {
     let mut content = lsn.to_le_bytes().to_vec();
     match entry {
         Entry::Record { bytes, .. } => content.extend_from_slice(bytes),
-        Entry::Commit { xid } => content.extend_from_slice(&xid.to_le_bytes()),
+        Entry::Commit { xid } | Entry::Prepare { xid } | Entry::Abort { xid } => {
+            content.extend_from_slice(&xid.to_le_bytes());
+        }
     }
     let mut out = (content.len() as u32).to_le_bytes().to_vec();
     out.extend_from_slice(&crc32c::crc32c(&content).to_le_bytes());
@@ -273,6 +276,8 @@ impl Standby<'_> {
         }
         self.settled.raise(engine, settled);
         settle(at.session, &clock, self.settled);
+        let below = self.settled.below();
+        at.session.drop_ended_locks(|xid| xid < below)?;
         crate::transaction::free_doomed(at.session, || ());
         let newest = generations(self.disk)?.first().copied();
         // What was loaded may be ahead of what was replayed; a server waits until it is not.
@@ -312,6 +317,7 @@ impl Standby<'_> {
 /// What a standby knows that has replayed up to `lsn`: whose commit it has not seen may be running.
 fn outcomes_at(wal: &Wal, lsn: u64) -> Outcomes {
     let outcomes = Outcomes::default();
+    let mut aborted = BTreeSet::new();
     for (at, entry) in &wal.entries {
         match entry {
             Entry::Commit { xid } if *at <= lsn => {
@@ -319,7 +325,13 @@ fn outcomes_at(wal: &Wal, lsn: u64) -> Outcomes {
             }
             // Of no transaction: what was freed.
             Entry::Record { xid: 0, .. } => {}
-            Entry::Commit { xid } | Entry::Record { xid, .. } => {
+            Entry::Abort { xid } if *at <= lsn => {
+                aborted.insert(*xid);
+            }
+            Entry::Commit { xid }
+            | Entry::Record { xid, .. }
+            | Entry::Prepare { xid }
+            | Entry::Abort { xid } => {
                 outcomes.running.borrow_mut().insert(*xid);
             }
         }
@@ -328,7 +340,7 @@ fn outcomes_at(wal: &Wal, lsn: u64) -> Outcomes {
     outcomes
         .running
         .borrow_mut()
-        .retain(|xid| !committed.contains(xid));
+        .retain(|xid| !committed.contains(xid) && !aborted.contains(xid));
     drop(committed);
     outcomes
 }

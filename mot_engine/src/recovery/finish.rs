@@ -1,6 +1,8 @@
 //! After replay: what the log left open is judged, and the tables are made ready for writers.
 //!
 //! - Definitions of transactions that committed are settled, others doomed; dropped ones likewise.
+//!   Those of transactions that may be prepared are left to the reclaimer (`reclaim/given_up.rs`).
+//! - Row locks of the latter are put back (`transaction/kept_locks.rs`).
 //! - Rows whose newest state has no verdict are judged. What did not commit is taken out, and the
 //!   next change of such a row is logged whole, since its LSN is that of a version that is gone.
 //! - Empty slots go to the free lists, and those behind the last segment are to be given out anew.
@@ -14,7 +16,7 @@
 //! removing entries of a row whose slot is given away here.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::look::{look_at_slots, note};
 use super::positions::Reached;
@@ -25,7 +27,7 @@ use crate::ids::{Lsn, Slot, Xid};
 use crate::reclaim::{Quiet, clean_row};
 use crate::row::{Anchor, Head, Judged, VersionRef, flags, judge_maker};
 use crate::session::Session;
-use crate::table::{TableRef, free_slot};
+use crate::table::{Outcome, Settling, TableRef, free_slot, outcome};
 
 /// What was found.
 #[derive(Copy, Clone, Default, PartialEq, Eq, Debug)]
@@ -51,10 +53,9 @@ pub fn finish(
     finish_beside_prepared(session, clock, none, threads)
 }
 
-/// As `finish`, while transactions of `open` may be prepared. In rows, what is not known to have
-/// committed of them stays open, and the sweeper judges it when the server can tell which
-/// transactions these are. Definitions are judged by the clock alone: a transaction with
-/// definitions is never prepared.
+/// As `finish`, while transactions of `open` may be prepared. What is not known to have committed of
+/// them stays open, in rows and in definitions. The sweeper judges it when the server can tell which
+/// transactions these are. Their row locks are put back.
 ///
 /// `open` ends where the server goes on with new ids. A row whose maker's id lies there is all that
 /// is left of it, and is taken out. The id will be another transaction's, and its commit would be
@@ -66,11 +67,13 @@ pub fn finish_beside_prepared(
     threads: usize,
 ) -> Result<Finished, EngineError> {
     let mut finished = Finished::default();
-    settle_definitions(session, clock, Xid(u64::MAX), &mut finished);
     let clock = &BesidePrepared { clock, open };
+    settle_definitions(session, clock, Xid(u64::MAX), &mut finished);
+    session.give_up_open_definitions();
     for walk in session.tables() {
         finish_table(session, clock, walk.table(), threads, &mut finished)?;
     }
+    session.put_locks_back(|xid| clock.is_in_progress(xid))?;
     Ok(finished)
 }
 
@@ -128,6 +131,11 @@ pub struct Settled {
 }
 
 impl Settled {
+    /// All transactions below have ended, and what they logged is applied.
+    pub fn below(self) -> Xid {
+        self.below
+    }
+
     /// Takes a horizon that was just found into account, as soon as replay has come that far:
     /// perhaps only in a later round.
     pub fn raise(&mut self, engine: Engine, horizon: Xid) {
@@ -139,7 +147,7 @@ impl Settled {
     }
 }
 
-/// The clock for rows.
+/// The clock while it is not known who is prepared.
 struct BesidePrepared<'a, C> {
     clock: &'a C,
     open: Range<Xid>,
@@ -163,55 +171,6 @@ impl<C: Clock> Clock for BesidePrepared<'_, C> {
     }
 }
 
-/// The marks of a table or an index: who created it, who dropped it.
-struct Marks<'a> {
-    created: &'a AtomicU64,
-    dropped: &'a AtomicU64,
-}
-
-impl Marks<'_> {
-    /// Settles what transactions below `below` did; `true` if the definition is gone.
-    fn settle(&self, clock: &impl Clock, below: Xid) -> bool {
-        let created = self.created.load(Ordering::Acquire);
-        let dropped = self.dropped.load(Ordering::Acquire);
-        let creation = outcome(created, clock, below);
-        let drop = outcome(dropped, clock, below);
-        if matches!(creation, Outcome::Aborted) || matches!(drop, Outcome::Committed) {
-            return true;
-        }
-        // Unless replay has put another transaction there meanwhile.
-        let clear = |word: &AtomicU64, xid: u64| {
-            let _ = word.compare_exchange(xid, 0, Ordering::AcqRel, Ordering::Relaxed);
-        };
-        if matches!(creation, Outcome::Committed) {
-            clear(self.created, created);
-        }
-        if matches!(drop, Outcome::Aborted) {
-            clear(self.dropped, dropped);
-        }
-        false
-    }
-}
-
-/// What became of the transaction named by a definition's word.
-enum Outcome {
-    /// None, or it is not to be asked about yet.
-    Open,
-    Committed,
-    Aborted,
-}
-
-fn outcome(xid: u64, clock: &impl Clock, below: Xid) -> Outcome {
-    let xid = Xid(xid);
-    if !xid.is_some() || xid >= below || clock.is_current(xid) || clock.is_in_progress(xid) {
-        Outcome::Open
-    } else if clock.did_commit(xid) {
-        Outcome::Committed
-    } else {
-        Outcome::Aborted
-    }
-}
-
 /// Settles or dooms the definitions that transactions below `below` created or dropped.
 pub(super) fn settle_definitions(
     session: &Session,
@@ -224,23 +183,13 @@ pub(super) fn settle_definitions(
         // At a promotion the reclaimer may be freeing what it settled itself.
         let _pin = session.local.pin();
         let table = walk.table();
-        let storage = table.storage();
-        let marks = Marks {
-            created: &storage.created,
-            dropped: &storage.dropped,
-        };
-        if marks.settle(clock, below) {
+        if table.makers().settle(clock, below) == Settling::Gone {
             catalog.doom(table);
             finished.definitions_removed += 1;
             continue;
         }
         for index in table.all_indexes() {
-            let storage = index.storage();
-            let marks = Marks {
-                created: &storage.created,
-                dropped: &storage.dropped,
-            };
-            if marks.settle(clock, below) {
+            if index.makers().settle(clock, below) == Settling::Gone {
                 catalog.doom_index(index);
                 finished.definitions_removed += 1;
             }

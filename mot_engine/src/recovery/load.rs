@@ -170,6 +170,9 @@ fn load_all(
     }
 
     build_indexes(&session, tables, threads)?;
+    for locks in &manifest.locks {
+        session.keep_locks(locks.lsn, locks.xid, &locks.record)?;
+    }
     settle_definitions(&session, &known, Xid(u64::MAX), &mut Finished::default());
     // What is between the two is no record of ours; and if a crash lost it, other records may take
     // its place.

@@ -140,6 +140,7 @@ impl Replayer {
                     self.define(session, change?, lsn, xid)?;
                 }
             }
+            Record::Locks(_) => session.keep_locks(lsn, xid, record)?,
             Record::Rows(mut rows) => {
                 let mut counted = Counted {
                     changes: 0,

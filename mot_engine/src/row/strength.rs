@@ -26,6 +26,11 @@ impl LockStrength {
         }
     }
 
+    /// The strength with this number.
+    pub(crate) fn from_number(number: u8) -> Option<LockStrength> {
+        (number <= LockStrength::Update as u8).then(|| LockStrength::from_bits(number.into()))
+    }
+
     pub(super) fn from_bits(bits: u32) -> LockStrength {
         match bits & 3 {
             0 => LockStrength::KeyShare,

@@ -6,6 +6,7 @@
 //! seven bytes (`crate::index::append_slot`), is appended and the value is the slot. Encoded keys
 //! are prefix-free, so both forms live in one tree.
 
+use super::makers::Makers;
 use super::storage::{TableRef, TableStorage};
 use crate::clock::Clock;
 use crate::errors::EngineError;
@@ -40,13 +41,15 @@ pub(crate) struct IndexStorage {
     pub(crate) table_id: TableId,
     /// What [`marks`] say of it.
     pub(crate) marks: AtomicU32,
+    /// See `makers.rs`.
+    pub(super) given_up: AtomicU32,
     /// Its maker, if replay built it beside states of rows that have no key in it: a snapshot that may be older must not use it. 0: there are none.
     pub(crate) kept_from_older: AtomicU64,
     pub(crate) counters: IndexCounters,
     // definition bytes follow
 }
 
-/// Marks of an index. None is taken back.
+/// Makers of an index. None is taken back.
 mod marks {
     /// The server's catalog has it as dead: writers still enter their rows, and ask for no
     /// uniqueness.
@@ -120,6 +123,16 @@ impl IndexRef {
     /// Scans begun.
     pub fn scans(self) -> u64 {
         self.storage().counters.scans.load(Ordering::Relaxed)
+    }
+
+    /// Who created and who dropped it.
+    pub(crate) fn makers<'a>(self) -> Makers<'a> {
+        let storage = self.storage();
+        Makers {
+            created: &storage.created,
+            dropped: &storage.dropped,
+            given_up: &storage.given_up,
+        }
     }
 
     /// Whether its making or its drop is of a transaction that has not ended, or has only just.
@@ -232,6 +245,7 @@ impl IndexRef {
                 created_lsn: AtomicU64::new(0),
                 dropped_lsn: AtomicU64::new(0),
                 marks: AtomicU32::new(0),
+                given_up: AtomicU32::new(0),
                 next_doomed: AtomicU64::new(0),
                 table_id: TableRef(table).id(),
                 kept_from_older: AtomicU64::new(0),

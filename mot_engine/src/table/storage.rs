@@ -3,7 +3,7 @@
 //! Who may touch what when:
 //! - `id`, `key`, `persistence` never change. `created` and `dropped` are transaction ids, 0 when settled: a relation's storage is the one whose creator is
 //!   current or committed and whose dropper is neither. They are stored by the session that holds the relation's AccessExclusiveLock, by
-//!   replay, and settled by commit.
+//!   replay, and settled by commit, or as `makers.rs` says.
 //! - `indexes` is written under the same lock (or ShareLock for CREATE INDEX) and read by anybody; a slot of it is filled by a release store
 //!   after the index is complete, and emptied only by whoever frees the table or the index.
 //! - `walkers` keeps the storage alive for those who hold no relation lock (checkpoint, reclaimer): raised and lowered under the catalog's
@@ -11,6 +11,7 @@
 
 use super::directory::Directory;
 use super::index::{IndexRef, IndexStorage};
+use super::makers::Makers;
 use super::persistence::Persistence;
 use crate::ids::{Lsn, RelationKey, Slot, TableId, Xid};
 use crate::limits::INDEXES_PER_TABLE_MAX;
@@ -68,6 +69,8 @@ pub(crate) struct TableStorage {
     pub(crate) dropped_lsn: AtomicU64,
     /// 1: its creator has copied rows into it, with their makers (`transaction/copy.rs`).
     pub(crate) holds_copies: AtomicU32,
+    /// See `makers.rs`.
+    pub(super) given_up: AtomicU32,
     /// See [`TableRef::copied_by`].
     pub(crate) copied_by: AtomicU64,
     /// Next storage in the catalog's bucket.
@@ -131,6 +134,16 @@ impl TableRef {
         self.persistence().logs_rows()
     }
 
+    /// Who created and who dropped it.
+    pub(crate) fn makers<'a>(self) -> Makers<'a> {
+        let storage = self.storage();
+        Makers {
+            created: &storage.created,
+            dropped: &storage.dropped,
+            given_up: &storage.given_up,
+        }
+    }
+
     /// The transaction that copied the rows from an older storage, if they are here as its own (a
     /// standby): a snapshot to which it is not over would miss rows that it has seen there. Raised
     /// before the storage can be found.
@@ -168,7 +181,7 @@ impl TableRef {
         self.storage().directory.set_dirty(slot);
     }
 
-    /// Marks `version` as logged by a record that ends at `lsn`: on the row, then on its range. `round` is the engine's, taken by the caller
+    /// Makers `version` as logged by a record that ends at `lsn`: on the row, then on its range. `round` is the engine's, taken by the caller
     /// after it raised its `logging` mark.
     pub(crate) fn mark_logged(
         self,

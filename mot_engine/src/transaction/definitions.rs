@@ -76,8 +76,8 @@ impl Transaction {
         xid: Xid,
     ) -> Result<(), EngineError> {
         self.reserve(xid)?;
-        table.storage().dropped_lsn.store(0, Ordering::Release);
-        table.storage().dropped.store(xid.0, Ordering::Release);
+        let dropped_lsn = &table.storage().dropped_lsn;
+        table.makers().set_dropped(dropped_lsn, xid);
         self.push(Kind::DropTable, table, Slot(0), 0);
         Ok(())
     }
@@ -200,8 +200,8 @@ impl Transaction {
         let Some(index) = index else {
             return Ok(false);
         };
-        index.storage().dropped_lsn.store(0, Ordering::Release);
-        index.storage().dropped.store(xid.0, Ordering::Release);
+        let dropped_lsn = &index.storage().dropped_lsn;
+        index.makers().set_dropped(dropped_lsn, xid);
         self.push(Kind::DropIndex, table, Slot(0), index.address());
         Ok(true)
     }

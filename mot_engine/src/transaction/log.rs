@@ -113,11 +113,11 @@ impl Tables {
 }
 
 /// The `logging` mark, taken back by unwinding, too.
-struct Mark<'a>(&'a Session);
+pub(super) struct Mark<'a>(&'a Session);
 
 impl<'a> Mark<'a> {
     /// Raises it. Returns the engine's round behind it, for the marks of rows.
-    fn raise(session: &'a Session) -> (Mark<'a>, u64) {
+    pub(super) fn raise(session: &'a Session) -> (Mark<'a>, u64) {
         let early = crate::sync::is_broken("log: the round behind the mark");
         let early = early.then(|| session.engine().round());
         session.begin_logging();
@@ -346,7 +346,7 @@ fn append_rows(
     end
 }
 
-fn append(session: &Session, log: &mut impl Log, record: &[u8]) -> Lsn {
+pub(super) fn append(session: &Session, log: &mut impl Log, record: &[u8]) -> Lsn {
     let counters = session.engine().transactions();
     counters.log_records.fetch_add(1, Ordering::Relaxed);
     counters

@@ -18,6 +18,7 @@ mod enter;
 mod examine;
 mod free;
 mod insert;
+mod kept_locks;
 mod litter;
 mod lock;
 mod log;
@@ -32,11 +33,12 @@ pub(crate) use definitions::{NewTable, allocate_table, publish_index};
 pub use enter::Entered;
 pub(crate) use free::free_index;
 pub use free::{free_doomed, log_and_free_doomed};
+pub(crate) use kept_locks::KeptLocks;
+pub use kept_locks::LocksOf;
 pub(crate) use litter::Litter;
 pub use lock::Locked;
 pub use log::Log;
 pub use own_rows::{ALIAS_BITS, Alias, NAMED_BY_ORDINAL, OwnRow};
-pub use prepare::{BareLock, PrepareRefusal, hold_row_lock};
 pub use update::{BesideKeys, Written};
 
 use crate::errors::EngineError;
@@ -82,6 +84,11 @@ enum Kind {
 impl Kind {
     fn is_data(self) -> bool {
         matches!(self, Kind::Insert | Kind::Update | Kind::Delete)
+    }
+
+    /// Whether it is of a row, and not of a definition.
+    fn is_of_row(self) -> bool {
+        self.is_data() || self == Kind::Lock
     }
 }
 
@@ -293,6 +300,13 @@ impl Transaction {
         self.operations
             .iter()
             .any(|operation| operation.kind() != Kind::Lock)
+    }
+
+    /// Whether it has created or dropped a table or an index.
+    pub fn has_definitions(&self) -> bool {
+        self.operations
+            .iter()
+            .any(|operation| !operation.kind().is_of_row())
     }
 
     /// The largest id that rows of it bear: its own, or a subtransaction's.

@@ -2,10 +2,10 @@
 //!
 //! Protocol (the caller's part is in `mot_ext/src/transaction/xact.rs`):
 //!
-//! 1. Before PostgreSQL prepares: `refuses_prepare`, `bare_locks`, then `log`, as before a commit. Anything may still fail; then `abort`.
+//! 1. Before PostgreSQL prepares: `log_locks`, then `log`, as before a commit. Anything may still fail; then `abort`.
 //! 2. When it has prepared: `give_up`. The transaction is in progress for everybody from before this until it is ended, and nobody
 //!    can end it before this is done. So the versions are still this transaction's own, and nobody puts one on top.
-//! 3. From then on the versions are nobody's work any more: the clock judges them, as after a crash. Others wait for the transaction as for
+//! 3. From then on versions and definitions are nobody's work any more: the clock judges them, as after a crash. Others wait for the transaction as for
 //!    any other; when it is ended, whoever meets a version settles its hint, and the sweeper (the rows are marked for it) takes out
 //!    what was rolled back, with its index entries and FULL_IMAGE_NEXT, and row locks.
 //!
@@ -13,49 +13,50 @@
 //!   whoever takes out a flagged one that was rolled back takes the count back (`reclaim/clean.rs`).
 //! - **After a restart** the same versions come from the log or a checkpoint, and `recovery::finish` leaves them open. They are then
 //!   held with the strength of a key change, whatever it was: stronger than needed, never weaker.
-//! - **Row locks** are not logged. One on a row that the transaction then changed is held by the version, too. The others (`bare_locks`) are the
-//!   caller's to keep over a restart; after it, before anybody writes, the caller has them put back (`hold_row_lock`).
-//! - **Definitions** are refused: they would have to be doomed or settled by who ends the transaction.
+//! - **Row locks** on rows that the transaction then changed are held by the versions, too. The others (`bare_locks`) are logged in
+//!   records of their own and kept until the transaction has ended (`kept_locks.rs`).
+//! - **Definitions** keep the ids of their makers and droppers, which the clock judges. The sweeping process settles them
+//!   (`reclaim/given_up.rs`).
 
 use super::commit::{Counts, base_below, last_own, live_bytes, trim};
 use super::examine::{data_below, newest_data};
+use super::kept_locks::Unlisted;
 use super::lock::lock_entry;
+use super::log::{Mark, append};
 use super::pinned::Pinned;
-use super::{Fresh, Kind, Operation, Own, Transaction};
+use super::{Fresh, Kind, Log, Operation, Own, Transaction};
 use crate::errors::EngineError;
-use crate::ids::{RelationKey, Slot, Xid};
+use crate::ids::Xid;
+use crate::log::{LOCKS_PER_RECORD, RowLock, write_locks};
 use crate::memory::Urgency;
 use crate::pause::{Point, reach};
 use crate::row::{Head, LockStrength, flags};
 use crate::session::Session;
 use crate::sync::is_broken;
 use crate::table::TableRef;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Why a transaction cannot be prepared.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum PrepareRefusal {
-    /// It created or dropped a table or an index.
-    Definitions,
+/// Puts row locks of a prepared transaction back after a restart. Nothing happens where one is there.
+/// Before anybody writes.
+pub(super) fn put_back(session: &Session, locks: &[RowLock], xid: Xid) -> Result<(), EngineError> {
+    let runs = locks.chunk_by(|one, other| one.table == other.table);
+    for run in runs {
+        // None: the table was dropped, so the transaction has ended.
+        let Some(walk) = session.catalog().hold(run[0].table) else {
+            continue;
+        };
+        for lock in run {
+            hold_row_lock(session, walk.table(), lock, xid)?;
+        }
+    }
+    Ok(())
 }
 
-/// A lock on a row that its transaction did not change.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct BareLock {
-    /// The row's table.
-    pub table: RelationKey,
-    /// The row.
-    pub slot: Slot,
-    /// How it is locked.
-    pub strength: LockStrength,
-}
-
-/// Puts a row lock of a prepared transaction back after a restart. Nothing happens if it is there. Before anybody writes; concurrent callers do no
-/// harm.
-pub fn hold_row_lock(
+fn hold_row_lock(
     session: &Session,
     table: TableRef,
-    lock: &BareLock,
+    lock: &RowLock,
     xid: Xid,
 ) -> Result<(), EngineError> {
     let _pin = session.local.pin();
@@ -100,18 +101,35 @@ fn is_held(head: Head, strength: LockStrength, xid: Xid) -> bool {
 }
 
 impl Transaction {
-    /// Whether something would be lost if this transaction were prepared.
-    pub fn refuses_prepare(&self) -> Option<PrepareRefusal> {
-        let is_definition =
-            |operation: &Operation| !operation.kind().is_data() && operation.kind() != Kind::Lock;
-        self.operations
-            .iter()
-            .any(is_definition)
-            .then_some(PrepareRefusal::Definitions)
+    /// Logs the row locks that a restart would lose, as work of the top-level transaction `xid`, and
+    /// keeps the records.
+    pub fn log_locks(
+        &mut self,
+        session: &Session,
+        xid: Xid,
+        log: &mut impl Log,
+    ) -> Result<(), EngineError> {
+        let locks = self.bare_locks(session)?;
+        let mut record = Vec::new();
+        for some in locks.chunks(LOCKS_PER_RECORD) {
+            write_locks(&mut record, some)?;
+            // Before it is logged, since nothing may fail behind that.
+            let kept = Unlisted::new(session, &record, Urgency::Ordinary)?;
+            let lsn = log.held(|log| {
+                let _mark = Mark::raise(session);
+                let lsn = append(session, log, &record);
+                kept.list(lsn, xid);
+                lsn
+            });
+            let last_lsn = &session.engine().root().last_lsn;
+            last_lsn.fetch_max(lsn.0, Ordering::AcqRel);
+        }
+        Ok(())
     }
 
-    /// The row locks that neither a version nor the log holds: a restart would lose them. A row may come several times.
-    pub fn bare_locks(&self, session: &Session) -> Result<Vec<BareLock>, EngineError> {
+    /// The row locks that neither a version nor the log holds: a restart would lose them. Ascending,
+    /// each once.
+    fn bare_locks(&self, session: &Session) -> Result<Vec<RowLock>, EngineError> {
         let _pin = session.local.pin();
         let mut found = Vec::new();
         for operation in &self.operations {
@@ -126,12 +144,14 @@ impl Transaction {
             found
                 .try_reserve(1)
                 .map_err(|_| EngineError::OutOfProcessMemory)?;
-            found.push(BareLock {
-                table: operation.table.key(),
-                slot: operation.slot(),
+            found.push(RowLock {
+                table: operation.table.id(),
                 strength: entry.strength(),
+                slot: operation.slot(),
             });
         }
+        found.sort_unstable();
+        found.dedup();
         Ok(found)
     }
 
@@ -140,17 +160,30 @@ impl Transaction {
         reach(Point::PrepareBeforeGivingUp);
         let mut pinned = Pinned::begin(session);
         let mut counts = Counts::default();
+        let mut has_defined = false;
         for operation in &self.operations {
             pinned.step();
-            if operation.kind().is_data() {
-                let grown = give_up_row(session, &self.own, operation);
-                counts.add(operation, grown);
+            match operation.kind() {
+                Kind::Insert | Kind::Update | Kind::Delete => {
+                    let grown = give_up_row(session, &self.own, operation);
+                    counts.add(operation, grown);
+                }
+                Kind::Lock => {}
+                Kind::CreateTable => operation.table.makers().give_up_creation(),
+                Kind::DropTable => operation.table.makers().give_up_drop(),
+                Kind::CreateIndex => operation.index().makers().give_up_creation(),
+                Kind::DropIndex => operation.index().makers().give_up_drop(),
             }
-            if !is_broken("prepare: the dirty bit of what it gives up") {
+            if !operation.kind().is_of_row() {
+                has_defined = true;
+            } else if !is_broken("prepare: the dirty bit of what it gives up") {
                 operation.table.set_dirty(operation.slot());
             }
         }
         self.give_up_own_tables(&mut pinned, &mut counts);
+        if has_defined && !is_broken("prepare: the definitions that it gives up") {
+            session.leave_definitions_open();
+        }
         counts.flush();
         pinned.end(Duration::ZERO);
         self.clear();

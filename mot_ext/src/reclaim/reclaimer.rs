@@ -10,14 +10,14 @@
 //! - An error (the commit log cannot be read) is logged; the next round tries again.
 use super::idle_sleep;
 use crate::checkpoint::files;
-use crate::errors;
+use crate::errors::{self, or_raise};
 use crate::pg::worker::{reload_if_asked, shutdown_asked};
 use crate::pg::{self, interrupts, report};
 use crate::shared_memory::settings;
 use crate::transaction::clock::{PgClock, fresh_horizon, oldest_active};
 use crate::transaction::horizon::{asked, judged, survey};
+use crate::transaction::session;
 use crate::transaction::wal_log::WalLog;
-use crate::transaction::{prepared_locks, session};
 use mot_engine::pause::{Point, reach};
 use mot_engine::recovery::{self, Settled};
 use mot_engine::{Clock, Log, Lsn, Session, State, Xid, transaction};
@@ -141,6 +141,8 @@ impl Reclaimer {
         self.can_be_woken = horizon >= judged::told();
         let minds_old = self.mind_old_snapshots(session, horizon);
         let judged_below = judged_after_a_sweep(session);
+        // What had ended by then is settled before anybody is told of the bound.
+        settle_prepared(session);
         self.seen = (horizon, judged_below);
         // What PostgreSQL was told is what holds the horizon back. If it is somebody else, a new word would change little.
         let holds_back = horizon >= judged::told() || Instant::now() >= self.judges_again_at;
@@ -161,6 +163,8 @@ impl Reclaimer {
         if state == State::Replaying {
             self.settled.raise(engine, horizon);
             recovery::settle(session, &PgClock, self.settled);
+            let below = self.settled.below();
+            or_raise(session.drop_ended_locks(|xid| xid < below));
         }
         reach(Point::ReclaimBeforeDoomed);
         let freed = free_doomed(session);
@@ -266,6 +270,17 @@ unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum)
     judged::end_to_show(judged::Worker::Reclaimer);
 }
 
+/// Settles what prepared transactions that have ended left to this process: definitions, and records
+/// of row locks. PostgreSQL has brought them all back when its recovery is over.
+fn settle_prepared(session: &Session) {
+    // SAFETY: reads shared state; never raises.
+    if session.engine().state() != State::Ready || unsafe { pg_sys::RecoveryInProgress() } {
+        return;
+    }
+    session.settle_given_up(&SweepClock::new());
+    or_raise(session.drop_ended_locks(|xid| !PgClock.is_in_progress(xid)));
+}
+
 /// Below which no outcome has to be asked for any more once all that has something to do is swept, from now on; None where nobody wants to know. The
 /// order of the three questions matters: mot_engine/src/reclaim/unjudged.rs.
 fn judged_after_a_sweep(session: &Session) -> Option<Xid> {
@@ -274,9 +289,6 @@ fn judged_after_a_sweep(session: &Session) -> Option<Xid> {
         return None;
     }
     let active = oldest_active();
-    if prepared_locks::is_under_way() {
-        return None;
-    }
     let marked = session.engine().oldest_unjudged();
     Some(marked.map_or(active, |marked| marked.min(active)))
 }

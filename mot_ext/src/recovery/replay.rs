@@ -5,7 +5,7 @@
 //! - `apply` and `drain` wait for memory if need be: visibly and interruptibly.
 //! - Readers of a standby call `wait_until_applied` with their snapshot in hand.
 use super::{ended, stall};
-use crate::errors;
+use crate::errors::{self, or_raise};
 use crate::pg::interrupts;
 use crate::pg::text::show_lsn;
 use crate::pg::worker::shutdown_asked;
@@ -30,6 +30,9 @@ const BYTES_MAX: usize = 8 << 20;
 /// With so many bytes received and not replayed, a standby has fallen behind.
 const AHEAD_BYTES: u64 = 256 << 10;
 
+/// Records of row locks that are kept without a look whether they are needed.
+const LOCK_RECORDS_MIN: u64 = 1024;
+
 /// Ends the threads at process exit.
 static STOPPER: Mutex<Option<Stopper>> = Mutex::new(None);
 
@@ -38,6 +41,8 @@ pub struct Replay {
     replayer: ParallelReplayer,
     engine: Engine,
     has_told: bool,
+    /// Records of row locks that were needed when that was looked at last.
+    lock_records: u64,
 }
 
 impl Replay {
@@ -49,6 +54,7 @@ impl Replay {
             replayer: ParallelReplayer::new(engine, settings::replay_threads(), threads),
             engine,
             has_told: false,
+            lock_records: 0,
         }
     }
 
@@ -70,6 +76,10 @@ impl Replay {
         });
         if !self.has_told {
             self.tell_threads();
+        }
+        let kept = self.engine.kept_lock_records();
+        if !has_readers && kept > LOCK_RECORDS_MIN + 2 * self.lock_records {
+            self.lock_records = drop_ended_locks(session);
         }
         let progress = &shared_memory::control().recovery;
         progress
@@ -237,6 +247,7 @@ fn make_room(session: &Session) {
         return;
     }
     free_doomed(session, interrupts::handle_startup_interrupts);
+    drop_ended_locks(session);
     session.while_nobody_reads(|| {
         for walk in session.tables() {
             session.sweep(
@@ -248,6 +259,12 @@ fn make_room(session: &Session) {
         }
     });
     session.memory().collect();
+}
+
+/// Drops row locks of transactions that have ended where replay is, while nobody reads. The number of
+/// records that are left.
+fn drop_ended_locks(session: &Session) -> u64 {
+    or_raise(session.drop_ended_locks(|xid| !DuringReplay.is_in_progress(xid)))
 }
 
 /// Has indexes go whose places the server that wrote the log could use again by then. With readers PostgreSQL knows which of the log's transactions

@@ -74,8 +74,6 @@ pub struct Control {
     pub final_generation: AtomicU64,
     /// The reclaimer, while it naps for long.
     pub napping: Napping,
-    /// Row locks of prepared transactions: see `prepared_locks`.
-    pub prepared_locks: AtomicU32,
     /// The tables are those of the server before this one: there is nothing to load.
     pub taken_over: AtomicBool,
     pub checkpoint: CheckpointStats,

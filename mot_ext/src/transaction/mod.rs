@@ -9,7 +9,6 @@
 //! | [`wait`] | waiting for a row, as heapam waits |
 //! | `wal_log` | records of the transaction in PostgreSQL's WAL |
 //! | `relation` | the process's cache of storages, which an abort empties |
-//! | `prepared_locks` | row locks of prepared transactions, over a restart |
 //! | `dropped_database` | storages that go with a database, at its transaction's PRE_COMMIT |
 //! | `unconfirmed` | the row of INSERT ... ON CONFLICT that is neither confirmed nor taken back |
 //! | `wake` | ends the reclaimer's long nap |
@@ -22,7 +21,6 @@ pub mod dropped_database;
 pub mod horizon;
 #[cfg(debug_assertions)]
 pub mod pauses;
-pub mod prepared_locks;
 pub mod relation;
 pub mod session;
 pub mod unconfirmed;

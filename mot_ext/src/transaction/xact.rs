@@ -11,8 +11,8 @@
 //! | ABORT | own versions, entries, locks and definitions are unlinked | no |
 //! | sub COMMIT | operations of the level belong to the level above | no |
 //! | sub ABORT | operations of the level and deeper are undone | no |
-//! | PRE_PREPARE | 0A000 for definitions; row locks without a change are kept (`prepared_locks`); else as PRE_COMMIT | yes |
-//! | PREPARE | the transaction is given up: its versions stay, owned by its xid | no |
+//! | PRE_PREPARE | row locks without a change are logged; else as PRE_COMMIT | yes |
+//! | PREPARE | the transaction is given up: its versions and definitions stay, owned by its xid | no |
 //! | PARALLEL_* | as COMMIT and ABORT of a transaction that wrote nothing: parallel workers only read | no |
 //!
 //! - From its first write on a transaction is marked as not judged yet
@@ -31,15 +31,15 @@
 //!   in the ProcArray, with the locks of relations and of the xid) until COMMIT PREPARED or
 //!   ROLLBACK PREPARED, by whichever session, has written the outcome to the commit log. Nobody
 //!   calls us then, and nobody needs to: as for a crashed or a replayed transaction, the commit log
-//!   judges, and the rows are marked for the sweeper. Nobody can end it before PREPARE is through:
-//!   PostgreSQL keeps it locked that long.
-//! - At a restart it comes back with its state file or its WAL record, its rows with ours:
-//!   `recovery::load`. mot_engine/src/transaction/prepare.rs has the engine's part.
+//!   judges, the rows are marked for the sweeper, and the reclaimer settles the definitions. Nobody
+//!   can end it before PREPARE is through: PostgreSQL keeps it locked that long.
+//! - At a restart it comes back with its state file or its WAL record, its rows, row locks and
+//!   definitions with ours: `recovery::load`. mot_engine/src/transaction/prepare.rs has the engine's
+//!   part.
 use super::wal_log::WalLog;
-use super::{dropped_database, prepared_locks, session, unconfirmed, wake};
+use super::{dropped_database, session, unconfirmed, wake};
 use crate::errors;
 use crate::pg::{self, interrupts};
-use mot_engine::transaction::PrepareRefusal;
 use mot_engine::{Alias, CommandId, OwnRow, Slot, State, TableRef, Transaction, VersionRef, Xid};
 use pgrx::prelude::*;
 use std::cell::{Cell, UnsafeCell};
@@ -153,8 +153,7 @@ static IS_MARKED: Flag = Flag(Cell::new(false));
 const READY_POLL_MS: i64 = 5;
 
 /// Before this process's first write, or row lock. A session that has read on a standby may come here when the recovery is over and the
-/// tables are not yet ready for writers (`recovery::load`): it waits, interruptibly. The server's
-/// first writer puts the row locks of prepared transactions back.
+/// tables are not yet ready for writers (`recovery::load`): it waits, interruptibly.
 #[cold]
 fn begin_to_write() {
     if !pg::is_under_postmaster() {
@@ -178,7 +177,6 @@ fn begin_to_write() {
         interrupts::sleep_ms(READY_POLL_MS);
         interrupts::check_for_interrupts();
     }
-    prepared_locks::put_back();
     MAY_WRITE.0.set(true);
 }
 
@@ -218,7 +216,6 @@ fn see_to(event: pg_sys::XactEvent::Type) {
             IS_ENDING.0.set(false);
             dropped_database::forget();
             unconfirmed::forget();
-            prepared_locks::give_up();
         }
         pg_sys::XactEvent::XACT_EVENT_COMMIT | pg_sys::XactEvent::XACT_EVENT_PREPARE => {
             IS_ENDING.0.set(false);
@@ -245,7 +242,12 @@ fn see_to(event: pg_sys::XactEvent::Type) {
             if let Some(session) = session::existing()
                 && !transaction.is_empty()
             {
+                let has_defined = transaction.has_definitions();
                 transaction.give_up(session);
+                if has_defined {
+                    // What it made may be gone before this process hears of it.
+                    crate::transaction::relation::forget_all();
+                }
             }
             transaction.unseal();
         }
@@ -281,8 +283,6 @@ unsafe extern "C-unwind" fn on_subtransaction(
 ) {
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
         unconfirmed::forget();
-        // Of the first write of this process, too, which may have failed before there was a transaction.
-        prepared_locks::give_up();
     }
     let Some(transaction) = existing() else {
         return;
@@ -312,20 +312,16 @@ fn mark_unjudged() {
     }
 }
 
-/// Refuses what a prepared transaction would lose in a restart; keeps its row locks and logs its changes.
+/// Logs the row locks and the changes of a transaction that is being prepared.
 fn prepare(transaction: &mut Transaction) {
     let Some(session) = session::existing() else {
         return;
     };
-    if let Some(PrepareRefusal::Definitions) = transaction.refuses_prepare() {
-        errors::unsupported(
-            "prepared transactions that created, dropped or truncated memory-optimized tables or their indexes",
-            "Use COMMIT, or change the definitions in a transaction of their own.",
-        );
-    }
-    match transaction.bare_locks(session) {
-        Ok(locks) => prepared_locks::keep(&locks),
-        Err(error) => errors::raise(error),
+    if let Some(top) = pg::full_xid_if_any() {
+        let logged = transaction.log_locks(session, Xid(top), &mut WalLog::default());
+        if let Err(error) = logged {
+            errors::raise(error);
+        }
     }
     if transaction.has_changes() {
         log(transaction);

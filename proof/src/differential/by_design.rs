@@ -30,12 +30,6 @@ pub static ROW_TAKEN_BACK: Allowed = Allowed {
              of its keys waits for it.",
 };
 
-pub static NOT_PREPARED: Allowed = Allowed {
-    name: "PREPARE TRANSACTION is refused on the MOT side",
-    reason: "The transaction has locked a row and not changed it (by a second look that the row did not pass, or for a trigger that passed over it), or \
-             changed definitions: what MOT tables have of that does not outlive the session (README.md).",
-};
-
 pub static FIRST_ERROR: Allowed = Allowed {
     name: "a statement over several rows fails for another of them",
     reason: "Several rows break a rule; the first one in the order of the plan is reported. Both sides fail.",
@@ -106,9 +100,6 @@ pub fn answers(
     }
     if mot == Some("54000") {
         return Some(&LONG_KEY);
-    }
-    if statement.text.starts_with("PREPARE TRANSACTION") && heap.is_none() && mot == Some("0A000") {
-        return Some(&NOT_PREPARED);
     }
     let breaks_rule = |state: Option<&str>| {
         state.is_some_and(|state| {

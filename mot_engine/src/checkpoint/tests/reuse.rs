@@ -236,7 +236,8 @@ fn to_bytes_v6(manifest: &Manifest) -> Vec<u8> {
         out.extend_from_slice(&new[at + 64..end]);
         at = end;
     }
-    out.extend_from_slice(&new[at..]);
+    // Without the number of row locks.
+    out.extend_from_slice(&new[at..new.len() - 4]);
     out[4] = 6;
     seal_bytes(&mut out);
     out
@@ -296,7 +297,35 @@ fn version_4_is_read() {
     assert_eq!(read_all(&disk).expect("is whole"), Some(5));
 }
 
-/// Version 5 differs in its number alone, and holds no missing values.
+/// Row locks lie at the end, since version 7.
+#[test]
+fn version_6_has_no_row_locks() {
+    let disk = SimulatedDisk::new(12);
+    write_made_up(&disk, 5, 1, 1, None).expect("writes");
+    let with_locks = Manifest {
+        locks: vec![LocksOf {
+            xid: Xid(9),
+            lsn: Lsn(10),
+            record: vec![1, 2, 3],
+        }],
+        ..read_manifest(&disk, 1).expect("is whole")
+    };
+    let new = with_locks.to_bytes().expect("memory");
+    assert_eq!(Manifest::from_bytes(&new), Ok(with_locks));
+    let end = [
+        &[1, 0, 0, 0][..],
+        &[9, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 0, 0, 0, 0],
+        &[3, 0, 0, 0, 1, 2, 3],
+    ]
+    .concat();
+    assert_eq!(new[new.len() - 4 - end.len()..new.len() - 4], end);
+    let mut cut = new;
+    cut[4] = 6;
+    seal_bytes(&mut cut);
+    assert!(Manifest::from_bytes(&cut).is_err());
+}
+
+/// Version 5 is as version 6, and holds no missing values.
 #[test]
 fn version_5_is_read() {
     let disk = SimulatedDisk::new(12);

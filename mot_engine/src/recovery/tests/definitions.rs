@@ -72,6 +72,7 @@ fn dropped_indexes_give_their_places_back() {
     for (lsn, entry) in &wal.entries {
         let (xid, bytes) = match entry {
             Entry::Record { xid, bytes } => (Xid(*xid), bytes),
+            Entry::Prepare { .. } | Entry::Abort { .. } => continue,
             Entry::Commit { xid } => {
                 outcomes.committed.borrow_mut().insert(*xid);
                 continue;
@@ -162,6 +163,7 @@ fn indexes_rolled_back_give_their_places_back() {
         }
         let (xid, bytes) = match entry {
             Entry::Record { xid, bytes } => (Xid(*xid), bytes),
+            Entry::Prepare { .. } | Entry::Abort { .. } => continue,
             Entry::Commit { xid } => {
                 outcomes.running.borrow_mut().remove(xid);
                 outcomes.committed.borrow_mut().insert(*xid);

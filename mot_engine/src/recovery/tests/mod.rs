@@ -16,7 +16,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::{HandOver, ParallelReplayer, Replayer, finish, load, settle_gone_indexes};
+use super::{
+    HandOver, ParallelReplayer, Replayer, finish, finish_beside_prepared, load, settle_gone_indexes,
+};
 use crate::checkpoint::{
     self, BlockBuilder, CheckpointContext, CheckpointProgress, Definitions, EngineSource, Pace,
     RowSource, begin_round, newest, next_generation, read_base, write_from,
@@ -26,11 +28,12 @@ use crate::errors::EngineError;
 use crate::ids::{CommandId, FileKey, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use crate::limits::{INDEXES_PER_TABLE_MAX, KEY_BYTES_MAX};
+use crate::log::{Record, RowLock};
 use crate::memory::{ArenaOptions, HugePages, Memory, Region};
-use crate::row::VersionRef;
+use crate::row::{LockStrength, VersionRef};
 use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
 use crate::session::Session;
-use crate::transaction::{Entered, Log, Transaction, Written};
+use crate::transaction::{Entered, Locked, Log, Transaction, Written};
 use crate::{Build, Clock, Engine, Newest, Snapshot, State};
 
 pub(super) const SYSTEM: u64 = 42;
@@ -93,14 +96,30 @@ impl Snapshot for Everything<'_> {
 /// What lies in the log.
 #[derive(Clone)]
 pub(super) enum Entry {
-    Record { xid: u64, bytes: Vec<u8> },
-    Commit { xid: u64 },
+    Record {
+        xid: u64,
+        bytes: Vec<u8>,
+    },
+    Commit {
+        xid: u64,
+    },
+    /// Prepared: what it does is in the log, and its end is not.
+    Prepare {
+        xid: u64,
+    },
+    /// The end of one that was prepared.
+    Abort {
+        xid: u64,
+    },
 }
 
 impl Entry {
     /// 0: of no transaction.
     fn xid(&self) -> u64 {
-        let (Entry::Record { xid, .. } | Entry::Commit { xid }) = self;
+        let (Entry::Record { xid, .. }
+        | Entry::Commit { xid }
+        | Entry::Prepare { xid }
+        | Entry::Abort { xid }) = self;
         *xid
     }
 }
@@ -115,7 +134,22 @@ pub(super) struct Wal {
     effects: Vec<(u64, Vec<Effect>)>,
     /// Relations by the tables that store them, by commit LSN.
     storages: Vec<(u64, RelationKey, Option<TableId>)>,
+    /// What prepared transactions will have done, by the LSN of their Prepare.
+    prepared: Vec<(u64, Prepared)>,
     pub(super) end: u64,
+}
+
+/// A transaction that was prepared.
+#[derive(Clone)]
+struct Prepared {
+    xid: u64,
+    effects: Vec<Effect>,
+    storages: Vec<(RelationKey, Option<TableId>)>,
+    /// Relations that it changed or locked rows of.
+    used: BTreeSet<RelationKey>,
+    locked: Option<RelationKey>,
+    /// Rows that it locked and did not change.
+    rows: Vec<RowLock>,
 }
 
 impl Wal {
@@ -123,7 +157,7 @@ impl Wal {
         self.end += 40
             + match &entry {
                 Entry::Record { bytes, .. } => bytes.len() as u64,
-                Entry::Commit { .. } => 0,
+                _ => 0,
             };
         self.entries.push((self.end, entry));
         self.end
@@ -133,6 +167,7 @@ impl Wal {
         self.entries.retain(|(lsn, _)| *lsn <= at);
         self.effects.retain(|(lsn, _)| *lsn <= at);
         self.storages.retain(|(lsn, ..)| *lsn <= at);
+        self.prepared.retain(|(lsn, _)| *lsn <= at);
     }
 
     fn committed(&self) -> HashSet<u64> {
@@ -140,8 +175,24 @@ impl Wal {
             .iter()
             .filter_map(|(_, entry)| match entry {
                 Entry::Commit { xid } => Some(*xid),
-                Entry::Record { .. } => None,
+                _ => None,
             })
+            .collect()
+    }
+
+    /// Prepared ones whose end is not in the log.
+    fn still_prepared(&self) -> Vec<Prepared> {
+        let has_ended = |xid: u64| {
+            let mut entries = self.entries.iter();
+            entries.any(|(_, entry)| match entry {
+                Entry::Commit { xid: ended } | Entry::Abort { xid: ended } => *ended == xid,
+                _ => false,
+            })
+        };
+        let prepared = self.prepared.iter().map(|(_, prepared)| prepared);
+        prepared
+            .filter(|prepared| !has_ended(prepared.xid))
+            .cloned()
             .collect()
     }
 
@@ -189,6 +240,10 @@ struct Open {
     /// Relations locked exclusively.
     locked: Option<RelationKey>,
     logged: bool,
+    /// The rows that it locked and did not change, if these are logged.
+    rows: Option<Vec<RowLock>>,
+    /// Relations that it locked rows of.
+    used: BTreeSet<RelationKey>,
     /// Its commit record is written, and nobody was told yet.
     ended: bool,
 }
@@ -199,6 +254,7 @@ pub(super) struct World {
     pub(super) wal: Rc<RefCell<Wal>>,
     outcomes: Outcomes,
     open: Vec<Open>,
+    prepared: Vec<Prepared>,
     next_xid: Cell<u64>,
     session: Session,
     engine: Engine,
@@ -264,6 +320,7 @@ impl World {
             wal: Rc::default(),
             outcomes: Outcomes::default(),
             open: Vec::new(),
+            prepared: Vec::new(),
             next_xid: Cell::new(10),
             session: engine.join().expect("joins"),
             engine,

@@ -21,6 +21,8 @@ impl World {
         wal.cut(at);
         let outcomes = Outcomes::default();
         *outcomes.committed.borrow_mut() = wal.committed();
+        let prepared = wal.still_prepared();
+        let oldest_prepared = prepared.iter().map(|prepared| prepared.xid).min();
         let (region, engine) = arena();
         let session = engine.join().expect("joins");
         engine.set_state(State::Loading);
@@ -62,7 +64,8 @@ impl World {
             if random.below(40) == 0 {
                 let later = wal.entries[position + 1..].iter();
                 let later = later.map(|(_, entry)| entry.xid());
-                let below = later.filter(|xid| *xid != 0).min().unwrap_or(next_xid);
+                let later = later.filter(|xid| *xid != 0).chain(oldest_prepared);
+                let below = later.min().unwrap_or(next_xid);
                 replayer.drain(&mut || {}).expect("applies");
                 let clock = TestClock {
                     outcomes: &outcomes,
@@ -76,28 +79,31 @@ impl World {
             }
         }
         replayer.drain(&mut || {}).expect("applies");
-        finish(
-            &session,
-            &TestClock {
-                outcomes: &outcomes,
-                me: 0,
-            },
-            2,
-        )
-        .expect("finishes");
+        // Nobody is known to be prepared yet.
+        let clock = TestClock {
+            outcomes: &outcomes,
+            me: 0,
+        };
+        let open = Xid(oldest_prepared.unwrap_or(next_xid))..Xid(next_xid);
+        finish_beside_prepared(&session, &clock, open, 2).expect("finishes");
         engine.set_state(State::Ready);
+        let running = prepared.iter().map(|prepared| prepared.xid);
+        outcomes.running.borrow_mut().extend(running);
         let random = Random(random.below(u64::MAX));
         // The old engine is gone without a word.
-        Ok(World {
+        let world = World {
             random,
             wal: Rc::new(RefCell::new(wal)),
             outcomes,
             open: Vec::new(),
+            prepared,
             next_xid: Cell::new(next_xid),
             session,
             engine,
             _region: region,
-        })
+        };
+        world.check_locks();
+        Ok(world)
     }
 
     /// Compares with the model. No transaction may be open.
@@ -119,18 +125,23 @@ impl World {
                 found.insert((key, table.id(), slot.0), version.body().to_vec());
                 slots.push(slot);
             }
-            assert_eq!(
-                table.row_count_estimate(),
-                slots.len() as u64,
-                "rows counted"
-            );
+            // Prepared ones count as committed.
+            if self.prepared.is_empty() {
+                assert_eq!(
+                    table.row_count_estimate(),
+                    slots.len() as u64,
+                    "rows counted"
+                );
+            }
             let mut problems = Vec::new();
             let report = self
                 .session
                 .check(table, &clock, |problem| problems.push(problem))
                 .expect("looks at all");
             assert_eq!(problems, []);
-            assert_eq!(report.rows, slots.len() as u64);
+            if self.prepared.is_empty() {
+                assert_eq!(report.rows, slots.len() as u64);
+            }
             for index in self.session.indexes(table, &clock) {
                 let mut scan = IndexScan::new();
                 scan.start(table, index, &KeyRange::new(), Direction::Forward);
@@ -171,8 +182,11 @@ impl Clock for NobodyKnows {
 }
 
 impl World {
-    /// Every row's newest state is judged by the end of recovery. The server may forget outcomes from then on: those of what lies below it nobody needs.
+    /// Unless something is prepared, every row's newest state is judged by the end of recovery. The server may forget outcomes from then on: those of what lies below it nobody needs.
     fn sweep_unasked(&self) {
+        if !self.prepared.is_empty() {
+            return;
+        }
         self.engine.raise_horizon(Xid(self.next_xid.get()));
         for walk in self.session.tables() {
             self.session.sweep(&NobodyKnows, walk.table(), true, || {});

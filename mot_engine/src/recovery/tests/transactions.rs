@@ -16,6 +16,8 @@ impl World {
             storages: Vec::new(),
             locked: None,
             logged: false,
+            rows: None,
+            used: BTreeSet::new(),
             ended: false,
         });
         self.open.len() - 1
@@ -33,8 +35,119 @@ impl World {
             wal: &self.wal,
             xid: open.xid,
         };
+        if self.random.below(2) == 0 {
+            let before = self.wal.borrow().entries.len();
+            open.transaction
+                .log_locks(&self.session, Xid(open.xid), &mut log)
+                .expect("logs");
+            let wal = self.wal.borrow();
+            open.rows = Some(wal.entries[before..].iter().flat_map(locks).collect());
+        }
         open.transaction.log(&self.session, &mut log).expect("logs");
         open.logged = true;
+    }
+
+    /// It is prepared, and no session's any more.
+    fn prepare(&mut self, at: usize) {
+        let mut open = self.open.remove(at);
+        let effects = self.effects(&open);
+        let touched = open.touched.iter().map(|(key, ..)| *key);
+        let prepared = Prepared {
+            xid: open.xid,
+            effects,
+            storages: open.storages,
+            used: touched.chain(open.used).collect(),
+            locked: open.locked,
+            rows: open.rows.expect("its row locks are logged"),
+        };
+        let mut wal = self.wal.borrow_mut();
+        let lsn = wal.append(Entry::Prepare { xid: open.xid });
+        wal.prepared.push((lsn, prepared.clone()));
+        drop(wal);
+        open.transaction.give_up(&self.session);
+        self.prepared.push(prepared);
+    }
+
+    /// Somebody ends a prepared transaction, and nobody is told.
+    fn end_prepared(&mut self, at: usize, commits: bool) {
+        let Prepared {
+            xid,
+            effects,
+            storages,
+            ..
+        } = self.prepared.remove(at);
+        let mut wal = self.wal.borrow_mut();
+        if commits {
+            let lsn = wal.append(Entry::Commit { xid });
+            wal.effects.push((lsn, effects));
+            for (key, table) in storages {
+                wal.storages.push((lsn, key, table));
+            }
+            self.outcomes.committed.borrow_mut().insert(xid);
+        } else {
+            wal.append(Entry::Abort { xid });
+        }
+        self.outcomes.running.borrow_mut().remove(&xid);
+    }
+
+    /// The rows that prepared transactions locked are in the way of whoever wants them.
+    pub(super) fn check_locks(&self) {
+        for prepared in &self.prepared {
+            for lock in &prepared.rows {
+                let xid = self.next_xid.get();
+                self.next_xid.set(xid + 1);
+                let clock = TestClock {
+                    outcomes: &self.outcomes,
+                    me: xid,
+                };
+                let walks = self.session.tables();
+                let walk = walks.iter().find(|walk| walk.table().id() == lock.table);
+                let table = walk.expect("its table is there").table();
+                let Newest::Live(seen) = self.session.newest(&clock, table, lock.slot) else {
+                    panic!("a locked row is gone");
+                };
+                let mut work = Transaction::new();
+                let strength = match lock.strength {
+                    LockStrength::KeyShare => LockStrength::Update,
+                    _ => LockStrength::NoKeyUpdate,
+                };
+                let locked = work.lock(
+                    &self.session,
+                    &clock,
+                    table,
+                    lock.slot,
+                    seen,
+                    strength,
+                    Xid(xid),
+                );
+                let locked = locked.expect("memory");
+                assert!(matches!(locked, Locked::Busy(_)), "{lock:?}: {locked:?}");
+                work.abort(&self.session);
+            }
+        }
+    }
+
+    /// What a transaction has made of its rows.
+    fn effects(&self, open: &Open) -> Vec<Effect> {
+        let clock = TestClock {
+            outcomes: &self.outcomes,
+            me: open.xid,
+        };
+        let walks = self.session.tables();
+        let mut effects = Vec::new();
+        for place in &open.touched {
+            let (key, id, slot) = *place;
+            let Some(walk) = walks.iter().find(|walk| walk.table().id() == id) else {
+                continue;
+            };
+            assert_eq!(walk.table().key(), key);
+            let body = match self.session.newest(&clock, walk.table(), Slot(slot)) {
+                Newest::Live(version) => Some(version.body().to_vec()),
+                _ => None,
+            };
+            effects.push((*place, body));
+        }
+        effects
     }
 
     pub(super) fn commit(&mut self, at: usize) {
@@ -49,26 +162,9 @@ impl World {
     /// From here on it has committed; others learn that later, as where a commit waits for a
     /// standby.
     fn write_commit_record(&mut self, at: usize) {
+        let effects = self.effects(&self.open[at]);
         let open = &mut self.open[at];
         open.ended = true;
-        let clock = TestClock {
-            outcomes: &self.outcomes,
-            me: open.xid,
-        };
-        let mut effects = Vec::new();
-        for place in &open.touched {
-            let (key, id, slot) = *place;
-            let walks = self.session.tables();
-            let Some(walk) = walks.iter().find(|walk| walk.table().id() == id) else {
-                continue;
-            };
-            assert_eq!(walk.table().key(), key);
-            let body = match self.session.newest(&clock, walk.table(), Slot(slot)) {
-                Newest::Live(version) => Some(version.body().to_vec()),
-                _ => None,
-            };
-            effects.push((*place, body));
-        }
         let mut wal = self.wal.borrow_mut();
         let lsn = wal.append(Entry::Commit { xid: open.xid });
         wal.effects.push((lsn, effects));
@@ -88,7 +184,9 @@ impl World {
         }
         let at = self.random.below(self.open.len() as u64) as usize;
         if self.open[at].logged {
+            let may_prepare = self.open[at].rows.is_some() && !self.open[at].ended;
             match dice {
+                0..25 if may_prepare && self.prepared.len() < 3 => self.prepare(at),
                 0..55 => self.commit(at),
                 55..70 if !self.open[at].ended => self.write_commit_record(at),
                 70..85 if !self.open[at].ended => self.abort(at),
@@ -101,8 +199,51 @@ impl World {
             14..18 => self.abort(at),
             18..22 => self.define(at),
             22..25 => self.sweep(),
+            25..30 => self.lock(at),
+            30..34 if !self.prepared.is_empty() => {
+                let at = self.random.below(self.prepared.len() as u64) as usize;
+                let commits = self.random.below(2) == 0;
+                self.end_prepared(at, commits);
+            }
             _ => self.write(at),
         }
+    }
+
+    /// Locks a row.
+    fn lock(&mut self, at: usize) {
+        let key = RELATIONS[self.random.below(2) as usize];
+        let clock = TestClock {
+            outcomes: &self.outcomes,
+            me: self.open[at].xid,
+        };
+        let table = self.session.find_table(key, &clock);
+        let (Some(table), false) = (table, self.is_locked_by_others(at, key)) else {
+            return;
+        };
+        let slot = Slot(self.random.below(table.slots_end().0.max(1)));
+        let Newest::Live(seen) = self.session.newest(&clock, table, slot) else {
+            return;
+        };
+        let strengths = [
+            LockStrength::KeyShare,
+            LockStrength::Share,
+            LockStrength::NoKeyUpdate,
+            LockStrength::Update,
+        ];
+        let strength = strengths[self.random.below(4) as usize];
+        let (session, open) = (&self.session, &mut self.open[at]);
+        open.used.insert(key);
+        let xid = Xid(open.xid);
+        open.transaction
+            .lock(session, &clock, table, slot, seen, strength, xid)
+            .expect("memory");
+    }
+
+    /// Whether another transaction has the relation for itself.
+    fn is_locked_by_others(&self, at: usize, key: RelationKey) -> bool {
+        let mut open = self.open.iter().enumerate();
+        open.any(|(other, open)| other != at && open.locked == Some(key))
+            || self.prepared.iter().any(|it| it.locked == Some(key))
     }
 
     pub(in crate::recovery) fn sweep(&mut self) {
@@ -116,6 +257,9 @@ impl World {
         for walk in self.session.tables() {
             self.session.sweep(&clock, walk.table(), true, || {});
         }
+        self.session.settle_given_up(&clock);
+        let is_over = |xid: Xid| !clock.is_in_progress(xid);
+        self.session.drop_ended_locks(is_over).expect("memory");
         let mut log = Appender {
             wal: &self.wal,
             xid: 0,
@@ -128,8 +272,13 @@ impl World {
         let key = RELATIONS[self.random.below(2) as usize];
         let others = self.open.iter().enumerate().any(|(other, open)| {
             other != at
-                && (open.locked == Some(key) || open.touched.iter().any(|(used, ..)| *used == key))
-        });
+                && (open.locked == Some(key)
+                    || open.used.contains(&key)
+                    || open.touched.iter().any(|(used, ..)| *used == key))
+        }) || self
+            .prepared
+            .iter()
+            .any(|it| it.locked == Some(key) || it.used.contains(&key));
         let mine = self.open[at].locked;
         if others || mine.is_some_and(|locked| locked != key) {
             return;
@@ -192,11 +341,7 @@ impl World {
 
     pub(super) fn write(&mut self, at: usize) {
         let key = RELATIONS[self.random.below(2) as usize];
-        let foreign = self
-            .open
-            .iter()
-            .enumerate()
-            .any(|(other, open)| other != at && open.locked == Some(key));
+        let foreign = self.is_locked_by_others(at, key);
         let me = self.open[at].xid;
         let table = {
             let clock = TestClock {
@@ -274,5 +419,26 @@ impl World {
                 self.abort(0);
             }
         }
+        let mut entries = self.wal.borrow().entries.clone().into_iter();
+        let has_prepared = entries.any(|(_, entry)| matches!(entry, Entry::Prepare { .. }));
+        while !self.prepared.is_empty() {
+            let commits = self.random.below(2) == 0;
+            self.end_prepared(0, commits);
+        }
+        if has_prepared {
+            // What was rolled back counts until then.
+            self.sweep();
+        }
+    }
+}
+
+/// The row locks that a record tells of.
+fn locks((_, entry): &(u64, Entry)) -> Vec<RowLock> {
+    let Entry::Record { bytes, .. } = entry else {
+        return Vec::new();
+    };
+    match Record::parse(bytes) {
+        Ok(Record::Locks(locks)) => locks.collect::<Result<_, _>>().expect("is whole"),
+        _ => Vec::new(),
     }
 }

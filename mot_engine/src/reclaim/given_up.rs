@@ -1,0 +1,108 @@
+//! Definitions of transactions that their sessions gave up.
+//!
+//! A session settles what its transaction created and dropped when that ends. Nobody does where the
+//! session gave the transaction up (PREPARE), or is gone (what a restart found of transactions that
+//! may be prepared). COMMIT PREPARED and ROLLBACK PREPARED call nobody. Until somebody comes by, the
+//! clock judges the ids (`table/makers.rs`), so everybody sees at once what exists.
+//!
+//! The process that sweeps comes by in each of its rounds, as long as something is open:
+//!
+//! - what a committed transaction created, or another one did not drop after all, gets a 0;
+//! - what is gone is doomed, as a session's commit or rollback does.
+//!
+//! Nobody stands in between. Who uses a table holds a lock on it, and the prepared transaction had
+//! the strongest one until its outcome was in the commit log. Other sessions' caches are emptied by the
+//! invalidations that the server sends before it gives that lock up. What was created and rolled back
+//! exists for nobody. Who only looks is pinned, or walks the table, and both are waited for.
+//!
+//! - **A word that a session settles is left alone** (`given_up`). It may be about to doom the
+//!   definition itself, whose memory must be there.
+//! - **Before the server is told that outcomes may be forgotten** (unjudged.rs), what has ended is
+//!   settled. A transaction below that bound had ended when the round began, and its bits were set
+//!   before its session took its mark off. What replay cuts off is settled by the replayer.
+//! - **A crash at any place** loses nothing. A checkpoint has the ids, or the definition is settled in
+//!   it, or left out: then the outcome was in the log, and durable, when the round asked for it.
+
+use crate::clock::Clock;
+use crate::session::Session;
+use crate::table::Settling;
+use std::sync::atomic::Ordering;
+
+impl Session {
+    /// Settles what was given up by transactions that have ended since. Of the sweeping process alone,
+    /// on a server that is ready. The clock may unwind. Returns how many tables and indexes were
+    /// doomed.
+    pub fn settle_given_up(&self, clock: &impl Clock) -> u64 {
+        let open = &self.engine().root().definitions_given_up;
+        if open.load(Ordering::Acquire) == 0 {
+            return 0;
+        }
+        // Whoever gives something up behind this says so again.
+        open.swap(0, Ordering::SeqCst);
+        let again = Again(self);
+        let mut is_open = false;
+        let mut doomed = 0;
+        let catalog = self.catalog();
+        for walk in self.tables() {
+            let _pin = self.local.pin();
+            let table = walk.table();
+            match table.makers().settle_given_up(clock) {
+                Settling::Gone => {
+                    catalog.doom(table);
+                    doomed += 1;
+                    continue;
+                }
+                Settling::Open => is_open = true,
+                Settling::Settled => {}
+            }
+            for index in table.all_indexes() {
+                match index.makers().settle_given_up(clock) {
+                    Settling::Gone => {
+                        catalog.doom_index(index);
+                        doomed += 1;
+                    }
+                    Settling::Open => is_open = true,
+                    Settling::Settled => {}
+                }
+            }
+        }
+        if !is_open {
+            std::mem::forget(again);
+        }
+        doomed
+    }
+
+    /// Some definitions are left to the sweeping process: their bits are set.
+    pub(crate) fn leave_definitions_open(&self) {
+        let open = &self.engine().root().definitions_given_up;
+        open.store(1, Ordering::SeqCst);
+    }
+
+    /// Gives up whatever no transaction has settled. At the end of recovery, before anybody works.
+    pub(crate) fn give_up_open_definitions(&self) {
+        let mut is_open = false;
+        for walk in self.tables() {
+            let _pin = self.local.pin();
+            let indexes = walk.table().all_indexes().map(|index| index.makers());
+            for makers in indexes.chain([walk.table().makers()]) {
+                if makers.has_open() {
+                    makers.give_up_creation();
+                    makers.give_up_drop();
+                    is_open = true;
+                }
+            }
+        }
+        if is_open {
+            self.leave_definitions_open();
+        }
+    }
+}
+
+/// Something is open still, also when a clock unwinds.
+struct Again<'a>(&'a Session);
+
+impl Drop for Again<'_> {
+    fn drop(&mut self) {
+        self.0.leave_definitions_open();
+    }
+}

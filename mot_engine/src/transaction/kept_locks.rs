@@ -1,0 +1,269 @@
+//! Row locks of prepared transactions that a restart must bring back.
+//!
+//! A lock on a row that its transaction did not change is an entry in the row's chain, which neither
+//! rows in the log nor checkpoints have. So PREPARE logs such locks in records of their own
+//! (`log/locks.rs`), and the records are kept in a list of the engine's root until their transaction
+//! has ended.
+//!
+//! | moment | what happens |
+//! |---|---|
+//! | PRE_PREPARE | each record is appended, then listed, under the session's `logging` mark |
+//! | a checkpoint | its manifest has all that is listed, once nobody logs any more |
+//! | load, replay | the records are listed again; the LSN tells which is there already |
+//! | end of recovery | entries are put back into the chains, before the first writer; what has ended is dropped |
+//! | afterwards | the reclaimer drops the records of transactions that have ended |
+//!
+//! - A record is needed as long as its transaction may be prepared. Whether it committed does not
+//!   matter, so the commit log is not asked for it. `is_over` of who drops records is a proof.
+//! - On a standby the list is all there is: nobody there asks for row locks.
+//! - A record older than a checkpoint's redo position is marked as listed when that looks, as a row's
+//!   record is (log.rs). So it is in the manifest or behind the redo position, or in both.
+//! - The list is changed under its latch, and read by whoever is pinned. A record never changes.
+//!   Who takes one out of the list retires it.
+
+use super::prepare::put_back;
+use crate::engine::Engine;
+use crate::errors::EngineError;
+use crate::ids::{Lsn, Xid};
+use crate::log::{Record, RowLock};
+use crate::memory::{Latch, Purpose, Urgency};
+use crate::session::Session;
+use crate::sync::is_broken;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The list, in the engine's root. All-zero is an empty one.
+#[repr(C)]
+pub(crate) struct KeptLocks {
+    latch: Latch,
+    first: AtomicU64,
+    count: AtomicU64,
+}
+
+impl KeptLocks {
+    /// Nobody is in the middle of something.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.latch.is_free()
+    }
+
+    /// Takes records out of the list, by their addresses, which ascend. Says which were in it: another
+    /// process may have taken out some of them, and retires those.
+    fn unlink(&self, records: &mut [(u64, bool)]) {
+        let _latched = self.latch.lock();
+        let mut link = &self.first;
+        while let Some(record) = NonNull::new(link.load(Ordering::Relaxed) as *mut KeptRecord) {
+            // SAFETY: it is in the list, and stays there as long as the latch is held.
+            let record = unsafe { &*record.as_ptr() };
+            let address = record.address();
+            if let Ok(at) = records.binary_search_by_key(&address, |(address, _)| *address) {
+                // A reader that stands on it walks on: its own link stays.
+                link.store(record.next.load(Ordering::Relaxed), Ordering::Release);
+                self.count.fetch_sub(1, Ordering::Relaxed);
+                records[at].1 = true;
+            } else {
+                link = &record.next;
+            }
+        }
+    }
+
+    /// The records. The caller is pinned as long as it uses them.
+    fn iter<'a>(&self) -> impl Iterator<Item = &'a KeptRecord> + use<'a> {
+        let mut at = self.first.load(Ordering::Acquire);
+        std::iter::from_fn(move || {
+            let record = NonNull::new(at as *mut KeptRecord)?;
+            // SAFETY: what is linked is a record; who reads it is pinned.
+            let record = unsafe { record.as_ref() };
+            at = record.next.load(Ordering::Acquire);
+            Some(record)
+        })
+    }
+}
+
+/// A record in the arena. Its bytes follow.
+#[repr(C)]
+struct KeptRecord {
+    next: AtomicU64,
+    xid: Xid,
+    lsn: Lsn,
+    length: usize,
+}
+
+fn block_bytes(length: usize) -> usize {
+    size_of::<KeptRecord>() + length
+}
+
+impl KeptRecord {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: so many bytes follow the header in the same block, and never change.
+        unsafe {
+            std::slice::from_raw_parts(std::ptr::from_ref(self).add(1).cast::<u8>(), self.length)
+        }
+    }
+
+    fn address(&self) -> u64 {
+        std::ptr::from_ref(self) as u64
+    }
+}
+
+/// A record of row locks, out of the arena.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LocksOf {
+    /// The transaction, at top level.
+    pub xid: Xid,
+    /// Where the record ends in the log.
+    pub lsn: Lsn,
+    /// The record.
+    pub record: Vec<u8>,
+}
+
+/// A record that is not in the list yet: freed again unless it comes to that.
+pub(super) struct Unlisted<'a> {
+    session: &'a Session,
+    record: NonNull<KeptRecord>,
+}
+
+impl<'a> Unlisted<'a> {
+    /// Room for a record, with its bytes.
+    pub(super) fn new(
+        session: &'a Session,
+        record: &[u8],
+        urgency: Urgency,
+    ) -> Result<Self, EngineError> {
+        let bytes = block_bytes(record.len());
+        let block = session.local.allocate(bytes, Purpose::Catalog, urgency)?;
+        let header = block.cast::<KeptRecord>();
+        // SAFETY: the block is ours, aligned, and large enough for the header and the bytes.
+        unsafe {
+            header.write(KeptRecord {
+                next: AtomicU64::new(0),
+                xid: Xid::NONE,
+                lsn: Lsn::NONE,
+                length: record.len(),
+            });
+            let at = header.add(1).cast::<u8>();
+            at.copy_from_nonoverlapping(NonNull::from(record).cast(), record.len());
+        }
+        Ok(Unlisted {
+            session,
+            record: header,
+        })
+    }
+
+    /// It is in the log.
+    pub(super) fn list(mut self, lsn: Lsn, xid: Xid) {
+        let kept = &self.session.engine().root().kept_locks;
+        // SAFETY: nobody else has it yet.
+        let record = unsafe { self.record.as_mut() };
+        (record.lsn, record.xid) = (lsn, xid);
+        let latched = kept.latch.lock();
+        record
+            .next
+            .store(kept.first.load(Ordering::Relaxed), Ordering::Relaxed);
+        kept.first.store(record.address(), Ordering::Release);
+        kept.count.fetch_add(1, Ordering::Relaxed);
+        drop(latched);
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Unlisted<'_> {
+    fn drop(&mut self) {
+        // SAFETY: never listed; the header has the length that it was allocated with.
+        unsafe {
+            let bytes = block_bytes(self.record.as_ref().length);
+            let local = &self.session.local;
+            local.free(self.record.cast(), bytes, Purpose::Catalog);
+        }
+    }
+}
+
+impl Engine {
+    /// Records of row locks that are kept.
+    pub fn kept_lock_records(self) -> u64 {
+        self.root().kept_locks.count.load(Ordering::Relaxed)
+    }
+}
+
+impl Session {
+    /// Keeps a record that was replayed or loaded, unless it is there. By the one process that does.
+    pub(crate) fn keep_locks(&self, lsn: Lsn, xid: Xid, record: &[u8]) -> Result<(), EngineError> {
+        let pin = self.local.pin();
+        let mut kept = self.engine().root().kept_locks.iter();
+        let is_there = kept.any(|there| there.lsn == lsn && there.xid == xid);
+        drop(pin);
+        if !is_there {
+            Unlisted::new(self, record, Urgency::Ordinary)?.list(lsn, xid);
+        }
+        Ok(())
+    }
+
+    /// Copies of all that is kept, oldest first.
+    pub(crate) fn copy_kept_locks(&self) -> Result<Vec<LocksOf>, EngineError> {
+        let _pin = self.local.pin();
+        let mut copies = Vec::new();
+        let no_memory = |_| EngineError::OutOfProcessMemory;
+        for kept in self.engine().root().kept_locks.iter() {
+            let mut record = Vec::new();
+            record.try_reserve(kept.length).map_err(no_memory)?;
+            record.extend_from_slice(kept.bytes());
+            copies.try_reserve(1).map_err(no_memory)?;
+            copies.push(LocksOf {
+                xid: kept.xid,
+                lsn: kept.lsn,
+                record,
+            });
+        }
+        copies.sort_unstable_by_key(|copy| copy.lsn);
+        if is_broken("checkpoint: row locks of prepared transactions") {
+            copies.clear();
+        }
+        Ok(copies)
+    }
+
+    /// Drops the records of transactions that are over, which `is_over` knows: it may unwind. Returns
+    /// how many are left.
+    pub fn drop_ended_locks(&self, is_over: impl Fn(Xid) -> bool) -> Result<u64, EngineError> {
+        let kept = &self.engine().root().kept_locks;
+        if kept.first.load(Ordering::Acquire) == 0 {
+            return Ok(0);
+        }
+        let _pin = self.local.pin();
+        let mut ended = Vec::new();
+        for record in kept.iter().filter(|record| is_over(record.xid)) {
+            ended
+                .try_reserve(1)
+                .map_err(|_| EngineError::OutOfProcessMemory)?;
+            ended.push((record.address(), false));
+        }
+        ended.sort_unstable();
+        kept.unlink(&mut ended);
+        for (address, _) in ended.into_iter().filter(|(_, is_ours)| *is_ours) {
+            let record = NonNull::new(address as *mut KeptRecord).expect("a record's address");
+            // SAFETY: just unlinked, by us alone; readers of the list are pinned.
+            unsafe {
+                let bytes = block_bytes(record.as_ref().length);
+                self.local.retire(record.cast(), bytes, Purpose::Catalog);
+            }
+        }
+        Ok(kept.count.load(Ordering::Relaxed))
+    }
+
+    /// Puts the row locks of transactions that `may_be_prepared` back into their rows, and drops the
+    /// records of all others. At the end of recovery, before anybody writes.
+    pub(crate) fn put_locks_back(
+        &self,
+        may_be_prepared: impl Fn(Xid) -> bool,
+    ) -> Result<(), EngineError> {
+        self.drop_ended_locks(|xid| !may_be_prepared(xid))?;
+        for LocksOf { xid, record, .. } in self.copy_kept_locks()? {
+            let Record::Locks(locks) = Record::parse(&record)? else {
+                return Err(EngineError::Corrupt {
+                    what: "row locks are kept in another record",
+                });
+            };
+            let locks: Vec<RowLock> = locks.collect::<Result<_, _>>()?;
+            put_back(self, &locks, xid)?;
+        }
+        Ok(())
+    }
+}
