@@ -2,7 +2,8 @@
 //! another arena, and on from there. Here: the model, and what the tests beside it share.
 //!
 //! The model: what each committed transaction left of each row, by the LSN of its commit. After a
-//! crash at LSN p the rows are what the commits up to p left, reachable through every index.
+//! crash at LSN p the rows are what the commits up to p left, reachable through every index. Of the
+//! relation whose rows are not logged there are none then, but behind a clean shutdown all.
 
 mod checkpoints;
 mod definitions;
@@ -16,10 +17,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::{HandOver, ParallelReplayer, Replayer, finish, load, settle_gone_indexes};
+use super::{
+    HandOver, ParallelReplayer, Replayer, finish, load, load_after_shutdown, settle_gone_indexes,
+};
 use crate::checkpoint::{
     self, BlockBuilder, CheckpointContext, CheckpointProgress, Definitions, EngineSource, Pace,
-    RowSource, begin_round, newest, next_generation, read_base, write_from,
+    RowSource, begin_round, newest, next_generation, read_base, seal, write_from,
 };
 use crate::disk::simulated::SimulatedDisk;
 use crate::errors::EngineError;
@@ -30,6 +33,7 @@ use crate::memory::{ArenaOptions, HugePages, Memory, Region};
 use crate::row::VersionRef;
 use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
 use crate::session::Session;
+use crate::table::Persistence;
 use crate::transaction::{Entered, Log, Transaction, Written};
 use crate::{Build, Clock, Engine, Newest, Snapshot, State};
 
@@ -135,6 +139,13 @@ impl Wal {
         self.storages.retain(|(lsn, ..)| *lsn <= at);
     }
 
+    /// A crash empties the relation whose rows are not logged.
+    fn forget_unlogged_rows(&mut self) {
+        for (_, effects) in &mut self.effects {
+            effects.retain(|((key, ..), _)| *key != UNLOGGED);
+        }
+    }
+
     fn committed(&self) -> HashSet<u64> {
         self.entries
             .iter()
@@ -200,6 +211,8 @@ pub(super) struct World {
     outcomes: Outcomes,
     open: Vec<Open>,
     next_xid: Cell<u64>,
+    /// The next checkpoint is the last one of a shutdown.
+    shuts_down: bool,
     session: Session,
     engine: Engine,
     _region: Region,
@@ -250,10 +263,20 @@ pub(super) fn index(relation: u32, attnum: u16, unique: bool) -> IndexDefinition
     }
 }
 
-const RELATIONS: [RelationKey; 2] = [
+const RELATIONS: [RelationKey; 3] = [
     RelationKey::of_foreign_table(1, 100),
     RelationKey::of_file(1, 0, 200),
+    UNLOGGED,
 ];
+
+const UNLOGGED: RelationKey = RelationKey::of_file(1, 0, 300);
+
+fn persistence_of(key: RelationKey) -> Persistence {
+    match key {
+        UNLOGGED => Persistence::Unlogged,
+        _ => Persistence::Logged,
+    }
+}
 
 impl World {
     pub(super) fn new(seed: u64) -> World {
@@ -265,6 +288,7 @@ impl World {
             outcomes: Outcomes::default(),
             open: Vec::new(),
             next_xid: Cell::new(10),
+            shuts_down: false,
             session: engine.join().expect("joins"),
             engine,
             _region: region,
