@@ -165,6 +165,8 @@ alike($primary, 'another tablespace', 1);
 change($primary, 1);
 $primary->safe_psql('postgres', 'ALTER TABLE u SET TABLESPACE pg_default; ALTER TABLE h SET TABLESPACE aside');
 alike($primary, 'back from another tablespace');
+$primary->restart;
+alike($primary, 'back from another tablespace, a clean restart');
 $primary->safe_psql('postgres', 'ALTER TABLE u SET TABLESPACE aside');
 crash($primary);
 alike($primary, 'another tablespace, a crash', 1);
@@ -173,6 +175,9 @@ $primary->safe_psql('postgres', q(ALTER TABLE u ADD COLUMN c int DEFAULT 5; VACU
 change($primary, 1);
 $primary->safe_psql('postgres', 'CLUSTER u USING u_b; REINDEX TABLE CONCURRENTLY u');
 alike($primary, 'rewrites');
+$primary->restart;
+alike($primary, 'rewrites, a clean restart');
+$primary->safe_psql('postgres', 'VACUUM FULL u');
 crash($primary);
 alike($primary, 'rewrites, a crash', 1);
 change($primary, 1);
