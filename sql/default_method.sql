@@ -16,7 +16,7 @@ ALTER TABLE cts ALTER more SET DEFAULT 'm', ADD UNIQUE (qty, id);
 CREATE INDEX ON cts (qty) WITH (fillfactor = 90);
 COMMENT ON TABLE cts IS 'a comment';
 SELECT obj_description('cts'::regclass);
--- What stays a heap table
+-- What stays a heap table, and what does not
 CREATE TEMP TABLE cts_temp (a int PRIMARY KEY);
 CREATE UNLOGGED TABLE cts_unlogged (a int PRIMARY KEY);
 CREATE TABLE cts_heap (a int PRIMARY KEY) USING heap;

@@ -43,7 +43,10 @@ mod workers;
 pub extern "C-unwind" fn _PG_init() {
     errors::init();
     shared_memory::settings::init();
-    shared_memory::init(recovery::warm::open);
+    shared_memory::init(shared_memory::Before {
+        open: recovery::warm::open,
+        follows_shutdown: recovery::warm::follows_shutdown,
+    });
     recovery::init();
     workers::init();
     ddl::init();

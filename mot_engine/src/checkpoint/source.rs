@@ -213,7 +213,7 @@ impl<'a> EngineSource<'a> {
     }
 
     /// Tables whose rows are not logged are told of as empty ones.
-    fn leave_unlogged_rows(&mut self) {
+    pub(crate) fn leave_unlogged_rows(&mut self) {
         let is_unlogged = |entry: &&mut TableEntry| !entry.persistence.logs_rows();
         for entry in self.entries.iter_mut().filter(is_unlogged) {
             entry.forget_rows();

@@ -6,7 +6,10 @@
 //! when checkpoints are written. It is told once to count its operations, then once for each of them, with the crash there; then come a
 //! crash at a drawn operation of the recovery, a whole recovery, more of the story on what was recovered, and one more crash.
 //!
-//! Checked after each recovery: nothing acknowledged is lost, rows and indexes are those of the commits that are in the log.
+//! Some machines are shut down instead, and the crash comes in the last checkpoint, at the start or behind it.
+//!
+//! Checked after each recovery: nothing acknowledged is lost, rows and indexes are those of the commits that are in the log. A relation whose rows are not logged
+//! is empty, but behind a shutdown that came to its end.
 //! `MOT_TEST_SEED=n` tells one story alone; `MOT_TEST_STORIES=n` so many.
 
 use std::cell::RefCell;
@@ -150,6 +153,8 @@ struct Tally {
     ranges_reused: u64,
     ranges_in_part: u64,
     lost: u64,
+    shutdowns: u64,
+    starts: u64,
 }
 
 impl Machine {
@@ -190,6 +195,38 @@ impl Machine {
         tally.ranges_in_part += written.ranges_in_part;
         let keep = 1 + self.world.random.below(2) as usize;
         remove_old(&self.disk, keep, |_| false).map(drop)
+    }
+
+    /// Shuts down: the last checkpoint, when all transactions have ended.
+    fn shut_down(&mut self) -> Result<(), EngineError> {
+        let wal = Rc::clone(&self.world.wal);
+        let log = &mut self.log;
+        self.tally.borrow_mut().shutdowns += 1;
+        let flush = &mut |_| log.flush(&wal.borrow()).map(Lsn);
+        self.world.last_checkpoint(&self.disk, flush).map(drop)
+    }
+
+    /// Starts after a shutdown; the machine may go down at operation `at`.
+    fn start(&mut self, at: u64) -> Result<(), EngineError> {
+        self.disk = self.disk.restart();
+        let wal = std::mem::take(&mut *self.world.wal.borrow_mut());
+        let end = end_of_log(&self.disk, self.log.segment);
+        assert_eq!(end, wal.end, "nothing is lost in a shutdown");
+        self.disk.fail_at(at);
+        let random = Random(self.world.random.below(u64::MAX));
+        let entries = wal.entries.len();
+        let kept = wal.clone();
+        match World::start(random, wal, &self.disk) {
+            Ok(world) => self.world = world,
+            Err(error) => {
+                *self.world.wal.borrow_mut() = kept;
+                return Err(error);
+            }
+        }
+        self.log = DiskLog::new(&self.disk, self.log.segment + 1, entries, end);
+        self.world.check();
+        self.tally.borrow_mut().starts += 1;
+        Ok(())
     }
 
     /// The machine went down, or does now. It comes up, goes down again at operation `again` of its recovery if there are that many, and
@@ -358,6 +395,14 @@ fn tell(seed: u64, at: u64, tally: &Rc<RefCell<Tally>>) -> bool {
     if machine.run(STEPS_AFTER).is_ok() {
         machine.world.end_all();
         machine.world.check();
+        if random.below(2) == 0
+            && machine.shut_down().is_ok()
+            && machine.start(random.below(40)).is_ok()
+            && machine.run(random.below(STEPS_AFTER)).is_ok()
+        {
+            machine.world.end_all();
+            machine.world.check();
+        }
     }
     machine.restart(None);
     went_down
@@ -397,5 +442,7 @@ fn nothing_is_lost_wherever_the_machine_goes_down() {
         assert!(tally.ranges_reused > 4 * tally.cases, "{tally:?}");
         assert!(tally.ranges_in_part > tally.cases / 4, "{tally:?}");
         assert!(tally.lost > 1000, "{tally:?}");
+        assert!(tally.shutdowns > tally.starts, "{tally:?}");
+        assert!(tally.starts > tally.cases / 20, "{tally:?}");
     }
 }

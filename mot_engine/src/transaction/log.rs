@@ -142,7 +142,7 @@ impl Transaction {
         let mut last = Lsn::NONE;
         self.is_logged = true;
         for operation in &self.operations {
-            if operation.table.persistence().logs_definitions() {
+            if is_logged_definition(operation) {
                 define(operation, &mut self.writers.definitions)?;
             }
         }
@@ -153,7 +153,7 @@ impl Transaction {
                 let end = append(session, log, record);
                 reach(Point::CommitBeforeMarks);
                 for operation in operations {
-                    if operation.table.persistence().logs_definitions() {
+                    if is_logged_definition(operation) {
                         mark_definition(operation, end);
                     }
                 }
@@ -442,6 +442,12 @@ fn mark_rows(rows: &[Changed], lsn: Lsn, round: u64) {
         let (table, version) = (changed.table, changed.version);
         table.mark_logged(slot, anchor, version, lsn, round);
     }
+}
+
+fn is_logged_definition(operation: &Operation) -> bool {
+    let kind = operation.kind();
+    let is_definition = !kind.is_data() && kind != Kind::Lock;
+    is_definition && operation.table.persistence().logs_definitions()
 }
 
 /// From now on a checkpoint may tell of the definition: without its record, a crash could hand its

@@ -7,6 +7,7 @@ use crate::errors;
 use crate::pg::btree;
 use crate::pg::guard::guarded;
 use crate::pg::version::index_am as version;
+use crate::pg::version::table_am;
 use crate::storage::{self, Built, Repeated};
 use crate::table_am::speculative::{self, Duplicates};
 use pgrx::prelude::*;
@@ -125,9 +126,11 @@ unsafe fn stays_unready(index: pg_sys::Relation, info: *mut pg_sys::IndexInfo) -
     }
 }
 
-/// `ambuildempty`: of unlogged tables, which are not there.
-unsafe fn build_empty(_index: pg_sys::Relation) {
-    errors::index_on_other_table()
+/// `ambuildempty`: of an unlogged table's index, for which core has just made the file that becomes
+/// the main one after a crash. It is to be empty, as the main one always is, and durable.
+unsafe fn build_empty(index: pg_sys::Relation) {
+    // SAFETY: as core calls it: an open index, locked, whose file was made before.
+    unsafe { table_am::sync_init_file(index) };
 }
 
 /// `aminsert`: the table's callbacks have entered the row, unless it is a speculative one. A row of

@@ -79,20 +79,6 @@ pub fn raise_unless_utf8(
     unreachable!("an error report at level ERROR unwinds");
 }
 
-/// Says a NOTICE.
-pub fn notice(message: &str) {
-    let code = PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION;
-    // SAFETY: nothing further is filled in.
-    unsafe {
-        report(
-            PgLogLevel::NOTICE,
-            code,
-            Words::new(message, None, None),
-            || (),
-        )
-    };
-}
-
 /// Says a WARNING about what is not supported.
 pub fn warn_unsupported(message: &str, hint: &str) {
     let code = PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED;

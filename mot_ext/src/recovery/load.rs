@@ -115,7 +115,22 @@ fn load(replayed_from: Option<Lsn>) -> Result<Option<Manifest>, String> {
         }
         return Ok(None);
     };
-    let loaded = watch::load(engine, disk, manifest.clone(), settings::load_threads());
+    // Unlogged rows are in a final checkpoint alone, and core keeps its own after a shutdown alone.
+    let follows_shutdown = replayed_from.is_none()
+        && shared_memory::control()
+            .follows_shutdown
+            .load(Ordering::SeqCst);
+    let load = match follows_shutdown {
+        true => recovery::load_after_shutdown,
+        false => recovery::load,
+    };
+    let loaded = watch::load(
+        load,
+        engine,
+        disk,
+        manifest.clone(),
+        settings::load_threads(),
+    );
     let loaded = loaded.map_err(|e| match e {
         EngineError::ArenaFull(_) => format!(
             "the tables need more memory than mot.max_memory = {} MB allows: raise it",

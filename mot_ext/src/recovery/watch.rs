@@ -5,9 +5,9 @@
 use crate::pg::{self, interrupts, title};
 use crate::shared_memory::server_phase::server_is_stopping;
 use mot_engine::checkpoint::{Manifest, SignalsBlocked};
-use mot_engine::disk::DirectoryDisk;
+use mot_engine::disk::{DirectoryDisk, Disk};
 use mot_engine::engine::Progress;
-use mot_engine::recovery::{self, Loaded};
+use mot_engine::recovery::Loaded;
 use mot_engine::{Engine, EngineError};
 use pgrx::prelude::*;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,8 +31,12 @@ fn loading() -> MutexGuard<'static, Option<Loading>> {
     LOADING.lock().unwrap_or_else(|lock| lock.into_inner())
 }
 
+/// One of the engine's functions that load a checkpoint.
+pub type Load = fn(Engine, &dyn Disk, &Manifest, usize) -> Result<Loaded, EngineError>;
+
 /// Loads a checkpoint while this thread watches. May raise or not return, as interrupts will.
 pub fn load(
+    load: Load,
     engine: Engine,
     disk: DirectoryDisk,
     manifest: Manifest,
@@ -47,7 +51,7 @@ pub fn load(
     let blocked = SignalsBlocked::new();
     let spawned = std::thread::Builder::new()
         .name("mot load".into())
-        .spawn(move || recovery::load(engine, &disk, &manifest, threads));
+        .spawn(move || load(engine, &disk, &manifest, threads));
     drop(blocked);
     *loading() = Some(spawned.map_err(|_| EngineError::OutOfProcessMemory)?);
 

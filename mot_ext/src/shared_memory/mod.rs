@@ -74,6 +74,9 @@ pub struct Control {
     pub final_generation: AtomicU64,
     /// The reclaimer, while it naps for long.
     pub napping: Napping,
+    /// The server was shut down before this start, and no recovery is asked for: unlogged tables
+    /// have their rows.
+    pub follows_shutdown: AtomicBool,
     /// The tables are those of the server before this one: there is nothing to load.
     pub taken_over: AtomicBool,
     pub checkpoint: CheckpointStats,
@@ -160,8 +163,16 @@ pub struct Opened {
 /// Opens the memory of the server before, if there may be any; `None`: do without.
 pub type Open = fn(bytes: usize, huge_pages: HugePages) -> Option<Opened>;
 
+/// What the memory needs to know of the server before this one.
+#[derive(Clone, Copy)]
+pub struct Before {
+    pub open: Open,
+    /// See [`Control::follows_shutdown`].
+    pub follows_shutdown: fn() -> bool,
+}
+
 struct Shared {
-    open: Open,
+    before: Before,
     region: Option<Region>,
     control: *mut Control,
     engine: Option<Engine>,
@@ -196,9 +207,9 @@ pub fn region() -> Option<&'static Region> {
     shared()?.region.as_ref()
 }
 
-/// Maps the control block while the server preloads libraries; does nothing otherwise. `open` is
-/// asked first for the arena.
-pub fn init(open: Open) {
+/// Maps the control block while the server preloads libraries; does nothing otherwise. `before`
+/// is asked first for the arena.
+pub fn init(before: Before) {
     // SAFETY: a plain flag that the postmaster sets before it calls any _PG_init.
     if !unsafe { pg_sys::process_shared_preload_libraries_in_progress } {
         return;
@@ -220,7 +231,7 @@ pub fn init(open: Open) {
     // SAFETY: one thread, before any fork; hooks are plain variables of this process, and the previous one is kept.
     unsafe {
         *SHARED.0.get() = Some(Shared {
-            open,
+            before,
             region: None,
             control: control.cast(),
             engine: None,
@@ -270,10 +281,13 @@ fn format() {
         };
         shared.engine = None;
         std::ptr::write_bytes(shared.control, 0, 1);
+        let follows_shutdown = (shared.before.follows_shutdown)();
+        let told = &(*shared.control).follows_shutdown;
+        told.store(follows_shutdown, Ordering::SeqCst);
         let is_first = shared.region.is_none();
         if is_first {
             let start = Instant::now();
-            let (region, taken) = open_region(shared.open);
+            let (region, taken) = open_region(shared.before.open);
             shared.region = Some(region);
             if let Some((engine, _)) = taken {
                 let control = &*shared.control;

@@ -34,10 +34,10 @@ use crate::errors::{self, or_raise};
 use crate::pg::version::table_am as version;
 use crate::transaction::clock::PgClock;
 use crate::transaction::{relation, session, xact};
-use mot_engine::{FileKey, IndexRef, RelationKey, TableRef};
+use mot_engine::{FileKey, IndexRef, Persistence, RelationKey, TableRef};
 use pgrx::pg_sys;
 use std::cell::Cell;
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 
 /// Name of the table access method.
 pub const TABLE_METHOD: &CStr = c"mot";
@@ -195,11 +195,21 @@ pub fn has_storage(index: pg_sys::Oid) -> bool {
     .unwrap_or(false)
 }
 
+/// What the engine is to keep of a table, by its `relpersistence`.
+pub fn persistence_of(relpersistence: c_char) -> Persistence {
+    match relpersistence as u8 {
+        pg_sys::RELPERSISTENCE_TEMP => Persistence::Temporary,
+        pg_sys::RELPERSISTENCE_UNLOGGED => Persistence::Unlogged,
+        _ => Persistence::Logged,
+    }
+}
+
 /// Makes the storage of a table's new file, and drops that of the file which it replaces. `fill` is
 /// called in between with the former one and the new one.
 pub fn create_table(
     relation: pg_sys::Relation,
     file: FileKey,
+    persistence: Persistence,
     fill: impl FnOnce(TableRef, TableRef),
 ) {
     // The relation of a table that is being made has the new file's name already.
@@ -207,7 +217,7 @@ pub fn create_table(
         .then(|| find(relation))
         .flatten();
     let xid = xact::write_xid();
-    let made = xact::current().create_table(session::session(), key_of(file), xid);
+    let made = xact::current().create_table_as(session::session(), key_of(file), persistence, xid);
     let made = or_raise(made);
     // SAFETY: the caller's relation is open.
     relation::forget(unsafe { (*relation).rd_id });

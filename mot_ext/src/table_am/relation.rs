@@ -47,10 +47,10 @@ pub unsafe fn set_new_file(
             version::set_new_heap_file(relation, file, persistence, xid, multixact);
             return;
         }
-        if persistence as u8 != pg_sys::RELPERSISTENCE_PERMANENT {
+        if persistence as u8 == pg_sys::RELPERSISTENCE_TEMP {
             errors::unsupported(
-                "temporary and unlogged memory-optimized tables",
-                "Leave USING mot out, or make the table a permanent one.",
+                "temporary memory-optimized tables",
+                "Leave USING mot out, or make an ordinary table.",
             );
         }
         *frozen_below = pg_sys::RecentXmin;
@@ -61,11 +61,11 @@ pub unsafe fn set_new_file(
                 tablespace: (*(*relation).rd_rel).reltablespace.to_u32(),
                 relation: version::file_number(&*file),
             },
+            storage::persistence_of(persistence),
             |_, _| {},
         );
         // Core looks for it, deletes it, and copies it with the database.
-        let opened = pg_sys::RelationCreateStorage(*file, persistence, true);
-        pg_sys::smgrclose(opened);
+        version::create_file(file, persistence);
     }
 }
 

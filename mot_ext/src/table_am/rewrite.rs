@@ -32,14 +32,14 @@ pub unsafe fn copy_data(relation: pg_sys::Relation, file: *const table_am::FileN
         };
         // Rows get other ids.
         predicate::move_to_table(relation);
-        storage::create_table(relation, key, |former, made| {
+        let persistence = (*(*relation).rd_rel).relpersistence;
+        let kept = storage::persistence_of(persistence);
+        storage::create_table(relation, key, kept, |former, made| {
             let mut copy = Copy::begin(former, made);
             copy.by_slot(Which::All, None);
             storage::build_same_indexes(former, made);
         });
-        let persistence = (*(*relation).rd_rel).relpersistence;
-        let opened = pg_sys::RelationCreateStorage(*file, persistence, true);
-        pg_sys::smgrclose(opened);
+        table_am::create_file(file, persistence);
         pg_sys::RelationDropStorage(relation);
     }
 }

@@ -25,6 +25,20 @@ impl World {
         self.checkpoint_from(redo, disk, steps, flush)
     }
 
+    /// The last checkpoint of a shutdown. No transaction is open.
+    pub(in crate::recovery) fn last_checkpoint(
+        &mut self,
+        disk: &SimulatedDisk,
+        flush: &mut dyn FnMut(Lsn) -> Result<Lsn, EngineError>,
+    ) -> Result<checkpoint::Written, EngineError> {
+        assert!(self.open.is_empty());
+        self.shuts_down = true;
+        let redo = Lsn(self.wal.borrow().end);
+        let written = self.checkpoint_from(redo, disk, 0, flush);
+        self.shuts_down = false;
+        written
+    }
+
     /// As `try_checkpoint`, with a redo position that was fixed some time ago.
     pub(super) fn checkpoint_from(
         &mut self,
@@ -41,7 +55,11 @@ impl World {
         let settled = self.outcomes.running.borrow().first().copied();
         let settled = Xid(settled.unwrap_or(self.next_xid.get()));
         let session = self.engine.join().expect("joins");
-        let inner = EngineSource::collect(&session, redo, defined, settled).expect("collects");
+        let mut inner = EngineSource::collect(&session, redo, defined, settled).expect("collects");
+        let is_final = self.shuts_down;
+        if !is_final {
+            inner.leave_unlogged_rows();
+        }
         let source = Fuzzy {
             inner,
             world: RefCell::new(self),
@@ -55,7 +73,7 @@ impl World {
             redo,
             generation,
             settled,
-            is_final: false,
+            is_final,
             threads: 1,
             pace: Pace::unlimited(),
             progress: &progress,

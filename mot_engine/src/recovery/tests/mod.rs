@@ -2,7 +2,8 @@
 //! another arena, and on from there. Here: the model, and what the tests beside it share.
 //!
 //! The model: what each committed transaction left of each row, by the LSN of its commit. After a
-//! crash at LSN p the rows are what the commits up to p left, reachable through every index.
+//! crash at LSN p the rows are what the commits up to p left, reachable through every index. Of the
+//! relation whose rows are not logged there are none then, but behind a clean shutdown all.
 
 mod checkpoints;
 mod definitions;
@@ -17,11 +18,12 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::{
-    HandOver, ParallelReplayer, Replayer, finish, finish_beside_prepared, load, settle_gone_indexes,
+    HandOver, ParallelReplayer, Replayer, finish, finish_beside_prepared, load,
+    load_after_shutdown, settle_gone_indexes,
 };
 use crate::checkpoint::{
     self, BlockBuilder, CheckpointContext, CheckpointProgress, Definitions, EngineSource, Pace,
-    RowSource, begin_round, newest, next_generation, read_base, write_from,
+    RowSource, begin_round, newest, next_generation, read_base, seal, write_from,
 };
 use crate::disk::simulated::SimulatedDisk;
 use crate::errors::EngineError;
@@ -33,6 +35,7 @@ use crate::memory::{ArenaOptions, HugePages, Memory, Region};
 use crate::row::{LockStrength, VersionRef};
 use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
 use crate::session::Session;
+use crate::table::Persistence;
 use crate::transaction::{Entered, Locked, Log, Transaction, Written};
 use crate::{Build, Clock, Engine, Newest, Snapshot, State};
 
@@ -170,6 +173,16 @@ impl Wal {
         self.prepared.retain(|(lsn, _)| *lsn <= at);
     }
 
+    /// A crash empties the relation whose rows are not logged.
+    fn forget_unlogged_rows(&mut self) {
+        let prepared = self.prepared.iter_mut();
+        let prepared = prepared.map(|(_, prepared)| &mut prepared.effects);
+        let ended = self.effects.iter_mut().map(|(_, effects)| effects);
+        for effects in ended.chain(prepared) {
+            effects.retain(|((key, ..), _)| *key != UNLOGGED);
+        }
+    }
+
     fn committed(&self) -> HashSet<u64> {
         self.entries
             .iter()
@@ -256,6 +269,8 @@ pub(super) struct World {
     open: Vec<Open>,
     prepared: Vec<Prepared>,
     next_xid: Cell<u64>,
+    /// The next checkpoint is the last one of a shutdown.
+    shuts_down: bool,
     session: Session,
     engine: Engine,
     _region: Region,
@@ -306,10 +321,20 @@ pub(super) fn index(relation: u32, attnum: u16, unique: bool) -> IndexDefinition
     }
 }
 
-const RELATIONS: [RelationKey; 2] = [
+const RELATIONS: [RelationKey; 3] = [
     RelationKey::of_foreign_table(1, 100),
     RelationKey::of_file(1, 0, 200),
+    UNLOGGED,
 ];
+
+const UNLOGGED: RelationKey = RelationKey::of_file(1, 0, 300);
+
+fn persistence_of(key: RelationKey) -> Persistence {
+    match key {
+        UNLOGGED => Persistence::Unlogged,
+        _ => Persistence::Logged,
+    }
+}
 
 impl World {
     pub(super) fn new(seed: u64) -> World {
@@ -322,6 +347,7 @@ impl World {
             open: Vec::new(),
             prepared: Vec::new(),
             next_xid: Cell::new(10),
+            shuts_down: false,
             session: engine.join().expect("joins"),
             engine,
             _region: region,

@@ -19,6 +19,7 @@ impl World {
         replayed: &mut dyn FnMut(Replayed<'_>) -> Result<(), EngineError>,
     ) -> Result<World, EngineError> {
         wal.cut(at);
+        wal.forget_unlogged_rows();
         let outcomes = Outcomes::default();
         *outcomes.committed.borrow_mut() = wal.committed();
         let prepared = wal.still_prepared();
@@ -98,6 +99,53 @@ impl World {
             open: Vec::new(),
             prepared,
             next_xid: Cell::new(next_xid),
+            shuts_down: false,
+            session,
+            engine,
+            _region: region,
+        };
+        world.check_locks();
+        Ok(world)
+    }
+
+    /// The start that follows a shutdown: nothing is replayed, and the checkpoint is final no longer.
+    pub(in crate::recovery) fn start(
+        mut random: Random,
+        wal: Wal,
+        disk: &SimulatedDisk,
+    ) -> Result<World, EngineError> {
+        let mut manifest = newest(disk, SYSTEM, |_, _| true)?.expect("there is one");
+        assert!(manifest.is_final && manifest.redo.0 == wal.end);
+        let outcomes = Outcomes::default();
+        *outcomes.committed.borrow_mut() = wal.committed();
+        let (region, engine) = arena();
+        let session = engine.join().expect("joins");
+        engine.set_state(State::Loading);
+        let threads = 1 + random.below(2) as usize;
+        load_after_shutdown(engine, disk, &manifest, threads)?;
+        manifest.is_final = false;
+        seal(disk, &manifest)?;
+        let clock = TestClock {
+            outcomes: &outcomes,
+            me: 0,
+        };
+        let prepared = wal.still_prepared();
+        let xids = wal.entries.iter().map(|(_, entry)| entry.xid());
+        // Ids of transactions that changed only what is not logged are in the log, too: they have commits.
+        let next_xid = xids.max().unwrap_or(0).max(9) + 1;
+        let running = prepared.iter().map(|prepared| prepared.xid);
+        let open = Xid(running.clone().min().unwrap_or(next_xid))..Xid(next_xid);
+        finish_beside_prepared(&session, &clock, open, threads)?;
+        engine.set_state(State::Ready);
+        outcomes.running.borrow_mut().extend(running);
+        let world = World {
+            random,
+            wal: Rc::new(RefCell::new(wal)),
+            outcomes,
+            open: Vec::new(),
+            prepared,
+            next_xid: Cell::new(next_xid),
+            shuts_down: false,
             session,
             engine,
             _region: region,

@@ -83,11 +83,7 @@ pub unsafe fn concerns(command: *mut AlterTableCmd) -> bool {
         let subtype = (*command).subtype;
         matches!(
             subtype,
-            AT_AlterColumnType
-                | AT_AttachPartition
-                | AT_SetAccessMethod
-                | AT_SetUnLogged
-                | AT_SetRelOptions
+            AT_AlterColumnType | AT_AttachPartition | AT_SetAccessMethod | AT_SetRelOptions
         ) || version::changes_generated_column(subtype)
             || key_of(command).is_some()
     }
@@ -108,7 +104,6 @@ pub unsafe fn alter_table(
         let is_ours = storage::is_mot_table(relid);
         for command in commands.iter().copied() {
             match (*command).subtype {
-                AT_SetUnLogged if is_ours => defaults::refuse_unlogged(),
                 AT_SetRelOptions
                     if is_ours && defaults::sets_catalog_table((*command).def.cast()) =>
                 {

@@ -4,11 +4,11 @@
 //! - An extension's own tables stay heap tables, unless its script says USING mot. Its C code may
 //!   write them by `heap_insert`, which asks no access method. So do tables that logical decoding
 //!   reads as catalogs.
-//! - Temporary and unlogged tables are heap tables under the default, and refused where a statement
-//!   says USING mot.
+//! - Temporary tables are heap tables under the default, and refused where a statement says USING
+//!   mot.
 use crate::errors::refuse::unsupported;
 use crate::index_am::access_method;
-use crate::pg::{nodes, report};
+use crate::pg::nodes;
 use crate::storage;
 use pgrx::pg_sys::{self, Node};
 use std::ffi::{CStr, c_char, c_int};
@@ -17,14 +17,6 @@ const SETTING: &CStr = c"default_table_access_method";
 const HEAP: &CStr = c"heap";
 /// A storage parameter of heap tables that logical decoding reads as catalogs.
 const CATALOG_TABLE: &str = "user_catalog_table";
-
-/// What becomes of a new table's rows when its session, or the server, ends.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Persistence {
-    Permanent,
-    Unlogged,
-    Temporary,
-}
 
 /// Whether tables without USING are memory-optimized in this session.
 pub fn is_default() -> bool {
@@ -115,51 +107,35 @@ unsafe fn is_heap_for(
         if !is_ours(method) || storage::table_method() == pg_sys::InvalidOid {
             return false;
         }
-        let persistence = persistence(name);
-        if is_named {
-            refuse_persistence(persistence);
+        let is_temporary = is_temporary(name);
+        if is_named && is_temporary {
+            refuse_temporary();
         }
-        if persistence == Persistence::Unlogged {
-            report::notice(&format!(
-                "unlogged table \"{}\" becomes a heap table: memory-optimized tables are logged",
-                nodes::text((*name).relname)
-            ));
-        }
-        if persistence == Persistence::Permanent && sets_catalog_table(options) {
+        if !is_temporary && sets_catalog_table(options) {
             refuse_catalog_table();
         }
-        persistence != Persistence::Permanent
+        is_temporary
     }
 }
 
-/// Whether a new table is said, or found by its schema, to be permanent. Raises as core does for a
+/// Whether a new table is said, or found by its schema, to be temporary. Raises as core does for a
 /// schema that is not there.
-unsafe fn persistence(name: *mut pg_sys::RangeVar) -> Persistence {
+unsafe fn is_temporary(name: *mut pg_sys::RangeVar) -> bool {
     // SAFETY: a live name (caller).
     unsafe {
         match (*name).relpersistence as u8 {
-            pg_sys::RELPERSISTENCE_TEMP => Persistence::Temporary,
-            pg_sys::RELPERSISTENCE_UNLOGGED => Persistence::Unlogged,
-            _ if pg_sys::isTempNamespace(pg_sys::RangeVarGetCreationNamespace(name)) => {
-                Persistence::Temporary
-            }
-            _ => Persistence::Permanent,
+            pg_sys::RELPERSISTENCE_TEMP => true,
+            pg_sys::RELPERSISTENCE_UNLOGGED => false,
+            _ => pg_sys::isTempNamespace(pg_sys::RangeVarGetCreationNamespace(name)),
         }
     }
 }
 
-fn refuse_persistence(persistence: Persistence) {
-    match persistence {
-        Persistence::Permanent => {}
-        Persistence::Unlogged => unsupported(
-            "unlogged memory-optimized tables are not supported",
-            "Leave UNLOGGED out, or say USING heap.",
-        ),
-        Persistence::Temporary => unsupported(
-            "temporary memory-optimized tables are not supported",
-            "Say USING heap, or make an ordinary table.",
-        ),
-    }
+fn refuse_temporary() -> ! {
+    unsupported(
+        "temporary memory-optimized tables are not supported",
+        "Say USING heap, or make an ordinary table.",
+    )
 }
 
 /// Whether a partition has its access method from its parent, which says USING (17 and later).
@@ -215,11 +191,9 @@ pub unsafe fn refuse_change_to_ours(table: pg_sys::Oid) {
                 "Leave it a heap table: the extension may write it without asking its access method.",
             );
         }
-        refuse_persistence(match pg_sys::get_rel_persistence(table) as u8 {
-            pg_sys::RELPERSISTENCE_TEMP => Persistence::Temporary,
-            pg_sys::RELPERSISTENCE_UNLOGGED => Persistence::Unlogged,
-            _ => Persistence::Permanent,
-        });
+        if pg_sys::get_rel_persistence(table) as u8 == pg_sys::RELPERSISTENCE_TEMP {
+            refuse_temporary();
+        }
         let opened = pg_sys::relation_open(table, pg_sys::NoLock as pg_sys::LOCKMODE);
         let options = (*opened).rd_options.cast::<pg_sys::StdRdOptions>();
         let is_catalog = !options.is_null() && (*options).user_catalog_table;
@@ -228,12 +202,6 @@ pub unsafe fn refuse_change_to_ours(table: pg_sys::Oid) {
             refuse_catalog_table();
         }
     }
-}
-
-/// Raises for ALTER TABLE ... SET UNLOGGED of a memory-optimized table.
-pub fn refuse_unlogged() -> ! {
-    refuse_persistence(Persistence::Unlogged);
-    unreachable!("an unlogged table was refused")
 }
 
 /// Makes heap the default while an extension's script runs; what `restore` takes back. `None`: the

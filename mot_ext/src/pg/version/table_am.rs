@@ -68,6 +68,44 @@ pub unsafe fn set_new_heap_file(
     }
 }
 
+/// Makes the file of a table, empty as it stays. An unlogged table gets the one that core puts in
+/// its place after a crash, too. Core would complete a checkpoint that does not have it, so it is
+/// made durable at once.
+///
+/// # Safety
+/// The file of a relation that core is about to give to it.
+pub unsafe fn create_file(file: *const FileName, persistence: std::ffi::c_char) {
+    // SAFETY: the caller's file, which nobody else knows yet.
+    unsafe {
+        let opened = pg_sys::RelationCreateStorage(*file, persistence, true);
+        if persistence as u8 == pg_sys::RELPERSISTENCE_UNLOGGED {
+            let fork = pg_sys::ForkNumber::INIT_FORKNUM;
+            pg_sys::smgrcreate(opened, fork, false);
+            #[allow(ffi_unwind_calls)]
+            pg_sys::ffi::pg_guard_ffi_boundary(|| log_smgrcreate(file, fork));
+            pg_sys::smgrimmedsync(opened, fork);
+        }
+        pg_sys::smgrclose(opened);
+    }
+}
+
+/// Makes the file durable that core puts in place of an unlogged relation's after a crash.
+///
+/// # Safety
+/// An open relation that has such a file.
+pub unsafe fn sync_init_file(relation: pg_sys::Relation) {
+    // SAFETY: the caller's relation.
+    unsafe {
+        let opened = pg_sys::RelationGetSmgr(relation);
+        pg_sys::smgrimmedsync(opened, pg_sys::ForkNumber::INIT_FORKNUM);
+    }
+}
+
+unsafe extern "C-unwind" {
+    /// Logs that a fork was made (storage.c).
+    fn log_smgrcreate(file: *const FileName, fork: pg_sys::ForkNumber::Type);
+}
+
 /// A row was changed.
 pub unsafe fn count_update(relation: pg_sys::Relation) {
     // SAFETY: an open relation (caller).

@@ -25,6 +25,8 @@
 //! The postmaster must not fail for this: whatever goes wrong here, the memory is anonymous as without the setting.
 mod proof;
 
+pub use proof::follows_shutdown;
+
 use crate::errors;
 use crate::shared_memory::settings::{self, HUGE_PAGES};
 use crate::shared_memory::{self, Opened};

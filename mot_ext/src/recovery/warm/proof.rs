@@ -63,9 +63,7 @@ pub fn make(library: &Library) -> Result<Mark, String> {
     let metadata = std::fs::metadata(CONTROL_FILE).map_err(failed)?;
     let control = Control(&content);
     let crc = control.checked_crc().ok_or("pg_control is damaged")?;
-    if control.u32(offset_of!(pg_sys::ControlFileData, state))
-        != Some(pg_sys::DBState::DB_SHUTDOWNED)
-    {
+    if !control.is_shut_down() {
         return Err("the server was not shut down cleanly".into());
     }
     let newest = files::fingerprint().map_err(|error| error.to_string())?;
@@ -101,6 +99,14 @@ pub fn compare(marked: &Mark, now: &Mark) -> Result<(), String> {
     }
 }
 
+/// Whether pg_control says that the server was shut down, and nothing asks for a recovery: whether
+/// core keeps what unlogged tables had. Before the start that follows has a child.
+pub fn follows_shutdown() -> bool {
+    let content = std::fs::read(CONTROL_FILE).unwrap_or_default();
+    let control = Control(&content);
+    control.checked_crc().is_some() && control.is_shut_down() && no_recovery_is_asked_for().is_ok()
+}
+
 /// Whether the next start recovers, whatever pg_control says.
 pub fn no_recovery_is_asked_for() -> Result<(), String> {
     let asks = |name: &&&str| !matches!(Path::new(name).try_exists(), Ok(false));
@@ -130,6 +136,12 @@ impl Control<'_> {
     fn u64(&self, at: usize) -> Option<u64> {
         let bytes = self.0.get(at..)?.first_chunk()?;
         Some(u64::from_ne_bytes(*bytes))
+    }
+
+    /// Whether the server was shut down, and not while it recovered.
+    fn is_shut_down(&self) -> bool {
+        let state = self.u32(offset_of!(pg_sys::ControlFileData, state));
+        state == Some(pg_sys::DBState::DB_SHUTDOWNED)
     }
 
     /// The checksum of the whole content that counts, if it is right.
