@@ -6,16 +6,20 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top"
 PG=${PG:-15}
 MOT_SCRATCH=${MOT_SCRATCH:-/var/tmp/mot-$(printf %s "$top" | cksum | cut -d' ' -f1)}
-PG_PREFIX=$MOT_SCRATCH/pg$PG
+# With CASSERT=1 that PostgreSQL as its developers test it, with its own assertions, beside the other.
+PG_NAME=$PG${CASSERT:+-cassert}
+PG_PREFIX=$MOT_SCRATCH/pg$PG_NAME
 PG_BIN=$PG_PREFIX/usr/lib/postgresql/$PG/bin
 PGXS_TEST=$PG_PREFIX/usr/lib/postgresql/$PG/lib/pgxs/src/test
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$top/target}
+# The bindings follow the server's headers: in one directory each build would undo the other.
+if [ -n "${CASSERT:-}" ] && [ "${CARGO_TARGET_DIR##*/}" != cassert ]; then CARGO_TARGET_DIR+=/cassert; fi
 export PATH=$HOME/.cargo/bin:$PATH
 export LC_ALL=C.UTF-8
 # What cargo-pgrx knows of a PostgreSQL that only these scripts know stays with it, and its own psql speaks with it: the installed one is
 # an older version's.
-if [ "$PG" != 15 ]; then
-  export PGRX_HOME=$MOT_SCRATCH/pgrx$PG
+if [ "$PG_NAME" != 15 ]; then
+  export PGRX_HOME=$MOT_SCRATCH/pgrx$PG_NAME
   PATH=$PG_BIN:$PATH
 fi
 # A server that inherits it puts Rust backtraces into the details of errors, and the expected output differs.

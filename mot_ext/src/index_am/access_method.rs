@@ -24,25 +24,35 @@ impl Method {
     }
 }
 
+/// `InplaceUpdateTupleLock` of storage/lock.h, which the bindings lack.
+const IN_PLACE_LOCK: pg_sys::LOCKMODE = pg_sys::ExclusiveLock as pg_sys::LOCKMODE;
+
 /// Writes an index's access method into `pg_class`, and makes the change visible to what follows.
 ///
+/// Core changes rows of `pg_class` in place, too, under no lock on the index. So the row itself is
+/// locked from before it is copied until it is written (`README.tuplock` of core).
+///
 /// # Safety
-/// The index's row in `pg_class` is visible, and nobody else can change it: the caller has a lock
+/// The index's row in `pg_class` is visible, and nobody else can replace it: the caller has a lock
 /// for that.
 pub unsafe fn write(index: pg_sys::Oid, method: Method) {
     // SAFETY: the row is a copy of the cache's, whose fixed part is a pg_class row.
     unsafe {
         let lock = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
         let class = pg_sys::table_open(pg_sys::RelationRelationId, lock);
-        let none = pg_sys::Datum::from(0);
+        let method_oid = method.oid();
         let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
-        let row = pg_sys::SearchSysCacheCopy(cache, pg_sys::Datum::from(index), none, none, none);
-        if row.is_null() {
+        let found = pg_sys::SearchSysCacheLocked1(cache, pg_sys::Datum::from(index));
+        if found.is_null() {
             missing(index);
         }
+        let row = pg_sys::heap_copytuple(found);
+        pg_sys::ReleaseSysCache(found);
+        let mut place = (*row).t_self;
         let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_class>(row);
-        (*form).relam = method.oid();
-        pg_sys::CatalogTupleUpdate(class, &raw mut (*row).t_self, row);
+        (*form).relam = method_oid;
+        pg_sys::CatalogTupleUpdate(class, &raw mut place, row);
+        pg_sys::UnlockTuple(class, &raw mut place, IN_PLACE_LOCK);
         pg_sys::heap_freetuple(row);
         pg_sys::table_close(class, lock);
         note_dependency(index, method);

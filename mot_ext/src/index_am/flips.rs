@@ -7,7 +7,7 @@
 //! - An entry is held open while it is shown so: it does not move. An invalidation reads the
 //!   catalog row anew, and core calls the callback right after that, which shows it again.
 //! - Where the planner meets such an index on 15 to 17 it asks btree for the height of the tree.
-//!   Btree looks into the cache of the entry first, so there is an empty tree's description
+//!   Btree looks into the cache of the entry first, so there is a small tree's description
 //!   (`rd_amcache`). The planner's hook (`index_order`) makes the index ours again for all that
 //!   follows.
 //! - An index that core drops meanwhile is closed by the object access hook, right before core
@@ -17,13 +17,12 @@
 //! - An error leaves entries open; the transaction's end closes them. What shows them is taken back
 //!   before: in `Drop`, or in the callbacks of (sub)transactions.
 use super::access_method::Method;
+#[cfg(not(feature = "pg18"))]
+use crate::pg::btree::{LOW_TREE, Tree};
 use pgrx::pg_sys;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::ffi::{CStr, CString};
-
-/// Room for a `BTMetaPageData` (`access/nbtree.h`), which is shorter.
-const TREE_DESCRIPTION: usize = 64;
 
 struct Flip {
     group: u64,
@@ -262,15 +261,17 @@ unsafe fn as_btree(entry: pg_sys::Relation) {
     // SAFETY: an open entry of an index (caller) has a catalog row and a memory context of its own.
     unsafe {
         (*(*entry).rd_rel).relam = Method::Btree.oid();
-        if cfg!(not(feature = "pg18")) && (*entry).rd_amcache.is_null() {
-            (*entry).rd_amcache =
-                pg_sys::MemoryContextAllocZero((*entry).rd_indexcxt, TREE_DESCRIPTION);
+        #[cfg(not(feature = "pg18"))]
+        if (*entry).rd_amcache.is_null() {
+            let room = pg_sys::MemoryContextAllocZero((*entry).rd_indexcxt, size_of::<Tree>());
+            room.cast::<Tree>().write(LOW_TREE);
+            (*entry).rd_amcache = room;
         }
     }
 }
 
 unsafe fn as_ours(flip: &Flip) {
-    // SAFETY: an open entry of an index (caller); what is in its cache is ours, and zeroes.
+    // SAFETY: an open entry of an index (caller); what is in its cache is ours.
     unsafe {
         let entry = flip.entry;
         (*(*entry).rd_rel).relam = flip.ours;

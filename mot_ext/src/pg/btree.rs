@@ -24,6 +24,38 @@ unsafe extern "C-unwind" {
     fn bttranslatecmptype(comparison: pg_sys::CompareType::Type, family: pg_sys::Oid) -> u16;
 }
 
+/// `BTMetaPageData` of access/nbtree.h: what btree keeps of a tree in an index's entry of the
+/// relation cache.
+#[cfg(not(feature = "pg18"))]
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Tree {
+    magic: u32,
+    version: u32,
+    root: pg_sys::BlockNumber,
+    level: u32,
+    fast_root: pg_sys::BlockNumber,
+    fast_level: u32,
+    deleted_pages: u32,
+    heap_tuples: f64,
+    are_equal_images: bool,
+}
+
+/// A tree that has no more than its root. Builds of core with assertions look at all of it that is
+/// not 0.
+#[cfg(not(feature = "pg18"))]
+pub const LOW_TREE: Tree = Tree {
+    magic: 0x05_3162,
+    version: 4,
+    root: 1,
+    level: 0,
+    fast_root: 1,
+    fast_level: 0,
+    deleted_pages: 0,
+    heap_tuples: 0.0,
+    are_equal_images: false,
+};
+
 /// `amcostestimate` of btree.
 pub fn cost_estimate() -> unsafe extern "C-unwind" fn(
     *mut pg_sys::PlannerInfo,
