@@ -113,17 +113,18 @@ impl DefinitionsWriter {
     /// A created table.
     pub fn create_table(&mut self, table: TableId, key: RelationKey) -> Result<(), EngineError> {
         let is_foreign = key.is_foreign_table();
+        let [database, tablespace, relation] = key.written()?;
         self.begin(if is_foreign {
             CREATE_TABLE
         } else {
             CREATE_TABLE_OF_FILE
         })?;
         put(&mut self.bytes, table.0);
-        self.bytes.extend_from_slice(&key.database.to_le_bytes());
+        self.bytes.extend_from_slice(&database.to_le_bytes());
         if !is_foreign {
-            self.bytes.extend_from_slice(&key.tablespace.to_le_bytes());
+            self.bytes.extend_from_slice(&tablespace.to_le_bytes());
         }
-        self.bytes.extend_from_slice(&key.relation.to_le_bytes());
+        self.bytes.extend_from_slice(&relation.to_le_bytes());
         Ok(())
     }
 

@@ -15,7 +15,7 @@ use crate::key::IndexDefinition;
 use crate::limits::INDEXES_PER_TABLE_MAX;
 use crate::memory::{Purpose, Urgency};
 use crate::reclaim::Quiet;
-use crate::session::Session;
+use crate::session::{Session, temporary};
 use crate::table::{IndexRef, TableRef, TableStorage};
 use std::sync::atomic::Ordering;
 
@@ -37,7 +37,7 @@ impl Transaction {
         xid: Xid,
         urgency: Urgency,
     ) -> Result<TableRef, EngineError> {
-        self.reserve(xid)?;
+        self.reserve(key, xid)?;
         let id = TableId(
             session
                 .catalog()
@@ -57,7 +57,7 @@ impl Transaction {
         table: TableRef,
         xid: Xid,
     ) -> Result<(), EngineError> {
-        self.reserve(xid)?;
+        self.reserve(table.key(), xid)?;
         table.storage().dropped_lsn.store(0, Ordering::Release);
         table.storage().dropped.store(xid.0, Ordering::Release);
         self.push(Kind::DropTable, table, Slot(0), 0);
@@ -105,7 +105,8 @@ impl Transaction {
         urgency: Urgency,
     ) -> Result<Build, EngineError> {
         definition.validate()?;
-        self.reserve(xid)?;
+        self.reserve(table.key(), xid)?;
+        let _charge = session.charge(table);
         let id = next_index_id(session);
         // Until it is published: whoever takes a version out removes the entries of the indexes he finds.
         let _quiet = Quiet::begin(table);
@@ -132,7 +133,8 @@ impl Transaction {
         xid: Xid,
     ) -> Result<IndexRef, EngineError> {
         definition.validate()?;
-        self.reserve(xid)?;
+        self.reserve(table.key(), xid)?;
+        let _charge = session.charge(table);
         let id = next_index_id(session);
         let urgency = Urgency::Ordinary;
         let index = Unpublished {
@@ -177,7 +179,7 @@ impl Transaction {
         index: Option<IndexRef>,
         xid: Xid,
     ) -> Result<bool, EngineError> {
-        self.reserve(xid)?;
+        self.reserve(table.key(), xid)?;
         let Some(index) = index else {
             return Ok(false);
         };
@@ -234,8 +236,13 @@ pub(crate) fn allocate_table(
         (&raw mut (*storage).key).write(key);
         (*storage).created.store(created.0, Ordering::Relaxed);
         (*storage).lists_free.store(1, Ordering::Relaxed);
+        (&raw mut (*storage).owner).write(&raw const session.line.temporary_bytes as u64);
     }
-    Ok(TableRef(storage))
+    let table = TableRef(storage);
+    if key.is_temporary() {
+        temporary::add(table, crate::memory::block_bytes(bytes) as i64);
+    }
+    Ok(table)
 }
 
 /// Puts an index where writers and readers find it.

@@ -13,6 +13,7 @@ mod ahead;
 mod commit;
 mod copy;
 mod definitions;
+mod doom;
 mod enter;
 mod examine;
 mod free;
@@ -38,7 +39,7 @@ pub use prepare::{BareLock, PrepareRefusal, hold_row_lock};
 pub use update::{BesideKeys, Written};
 
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
+use crate::ids::{RelationKey, Slot, Xid};
 use crate::limits::{SLOT_BITS, XID_MAX};
 use crate::row::{Head, VersionRef};
 use crate::session::Session;
@@ -297,7 +298,7 @@ impl Transaction {
         self.operations.len()
     }
 
-    /// The transaction is about to end well, and what it did, if anything, is logged: nothing more can be done in it.
+    /// The transaction is about to end well, and what it did, if anything, is logged: nothing more can be done in it but with temporary tables.
     pub fn seal(&mut self) {
         self.is_sealed = true;
     }
@@ -307,9 +308,10 @@ impl Transaction {
         self.is_sealed = false;
     }
 
-    /// Room to record an operation of this transaction id.
-    fn reserve(&mut self, xid: Xid) -> Result<(), EngineError> {
-        if self.is_logged || self.is_sealed {
+    /// Room to record an operation of this transaction id, on a relation. Of a temporary table the
+    /// log is told nothing: work on it may go on when all else is logged (ON COMMIT).
+    fn reserve(&mut self, relation: RelationKey, xid: Xid) -> Result<(), EngineError> {
+        if (self.is_logged || self.is_sealed) && !relation.is_temporary() {
             return Err(EngineError::Corrupt {
                 what: "a row is changed after its transaction's changes were logged",
             });

@@ -4,8 +4,8 @@
 //! - An extension's own tables stay heap tables, unless its script says USING mot. Its C code may
 //!   write them by `heap_insert`, which asks no access method. So do tables that logical decoding
 //!   reads as catalogs.
-//! - Temporary and unlogged tables are heap tables under the default, and refused where a statement
-//!   says USING mot.
+//! - Unlogged tables are heap tables under the default, and refused where a statement says USING
+//!   mot.
 use crate::errors::refuse::unsupported;
 use crate::index_am::access_method;
 use crate::pg::{nodes, report};
@@ -125,10 +125,10 @@ unsafe fn is_heap_for(
                 nodes::text((*name).relname)
             ));
         }
-        if persistence == Persistence::Permanent && sets_catalog_table(options) {
+        if persistence != Persistence::Unlogged && sets_catalog_table(options) {
             refuse_catalog_table();
         }
-        persistence != Persistence::Permanent
+        persistence == Persistence::Unlogged
     }
 }
 
@@ -150,14 +150,10 @@ unsafe fn persistence(name: *mut pg_sys::RangeVar) -> Persistence {
 
 fn refuse_persistence(persistence: Persistence) {
     match persistence {
-        Persistence::Permanent => {}
+        Persistence::Permanent | Persistence::Temporary => {}
         Persistence::Unlogged => unsupported(
             "unlogged memory-optimized tables are not supported",
             "Leave UNLOGGED out, or say USING heap.",
-        ),
-        Persistence::Temporary => unsupported(
-            "temporary memory-optimized tables are not supported",
-            "Say USING heap, or make an ordinary table.",
         ),
     }
 }
