@@ -17,7 +17,9 @@ use mot_engine::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
 use mot_engine::log::{Base, DefinitionsWriter, RowsWriter};
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
 use mot_engine::recovery::{HandOver, ParallelReplayer, load};
-use mot_engine::{Engine, FileKey, IndexId, Lsn, RelationKey, Session, Slot, State, TableId, Xid};
+use mot_engine::{
+    Engine, FileKey, IndexId, Lsn, Persistence, RelationKey, Session, Slot, State, TableId, Xid,
+};
 use std::time::Duration;
 
 /// Warehouses: each has the rows below.
@@ -192,7 +194,9 @@ fn definitions() -> Vec<u8> {
     let mut definitions = DefinitionsWriter::new();
     for (number, table) in [CUSTOMER, STOCK, ORDER_LINE].into_iter().enumerate() {
         let key = RelationKey::of_foreign_table(1, 100 + number as u32);
-        definitions.create_table(table, key).expect("memory");
+        definitions
+            .create_table(table, key, Persistence::Logged)
+            .expect("memory");
     }
     let indexes = [
         (

@@ -54,7 +54,7 @@ pub use rest::{NotTakenOver, TakenOver};
 pub use row::{LockStrength, Newest, VersionRef};
 pub use scan::{Direction, GROUP_ROWS_MAX, IndexScan, KeyRange, RowScan, SharedRowScan};
 pub use session::{Session, StateAt, Upon};
-pub use table::{IndexRef, TableRef, Walk};
+pub use table::{IndexRef, Persistence, TableRef, Walk};
 pub use transaction::{
     ALIAS_BITS, Alias, BesideKeys, Entered, Locked, Log, NAMED_BY_ORDINAL, OwnRow, Transaction,
     Written,

@@ -9,7 +9,8 @@ use mot_engine::recovery::{Replayer, Settled, finish, settle};
 use mot_engine::row::TombstoneNote;
 use mot_engine::transaction::free_doomed;
 use mot_engine::{
-    Direction, IndexId, IndexScan, KeyRange, Lsn, Slot, State, TableId, Transaction, Xid,
+    Direction, IndexId, IndexScan, KeyRange, Lsn, Persistence, Slot, State, TableId, Transaction,
+    Xid,
 };
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -38,7 +39,9 @@ fn rows_stay_reachable_when_replay_and_sweep_meet() {
 
     let me = world.begin();
     let mut definitions = DefinitionsWriter::new();
-    definitions.create_table(TableId(1), TABLE).unwrap();
+    definitions
+        .create_table(TableId(1), TABLE, Persistence::Logged)
+        .unwrap();
     let by_b = definition(101, true, &[(2, false)]);
     definitions
         .create_index(IndexId(1), TableId(1), &by_b)
@@ -131,7 +134,9 @@ fn slots_freed_while_other_tables_are_finished_are_listed() {
         me.end(Fate::Committed);
     };
     let mut definitions = DefinitionsWriter::new();
-    definitions.create_table(TableId(1), TABLE).unwrap();
+    definitions
+        .create_table(TableId(1), TABLE, Persistence::Logged)
+        .unwrap();
     apply(definitions.record());
     let mut rows = RowsWriter::new();
     for slot in 0..ROWS {
@@ -178,13 +183,17 @@ fn a_standby_frees_what_was_dropped_and_settles_what_stays() {
     };
     let by_b = definition(101, true, &[(2, false)]);
     let mut first = DefinitionsWriter::new();
-    first.create_table(TableId(1), TABLE).unwrap();
+    first
+        .create_table(TableId(1), TABLE, Persistence::Logged)
+        .unwrap();
     apply(&first, Fate::Committed);
     let mut index = DefinitionsWriter::new();
     index.create_index(IndexId(1), TableId(1), &by_b).unwrap();
     apply(&index, Fate::Aborted);
     let mut truncate = DefinitionsWriter::new();
-    truncate.create_table(TableId(2), TABLE).unwrap();
+    truncate
+        .create_table(TableId(2), TABLE, Persistence::Logged)
+        .unwrap();
     truncate
         .create_index(IndexId(2), TableId(2), &by_b)
         .unwrap();
@@ -203,7 +212,9 @@ fn a_standby_frees_what_was_dropped_and_settles_what_stays() {
     assert_eq!(session.find_table(TABLE, &clock).unwrap().id(), TableId(1));
 
     let mut truncate = DefinitionsWriter::new();
-    truncate.create_table(TableId(3), TABLE).unwrap();
+    truncate
+        .create_table(TableId(3), TABLE, Persistence::Logged)
+        .unwrap();
     truncate
         .create_index(IndexId(3), TableId(3), &by_b)
         .unwrap();

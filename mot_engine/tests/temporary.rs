@@ -5,8 +5,8 @@ mod common;
 use common::{Fate, Me, Row, World};
 use mot_engine::memory::{LimitOf, Purpose};
 use mot_engine::{
-    Build, CommandId, Engine, EngineError, RelationKey, Session, Slot, TableRef, Transaction,
-    VersionRef, Written, Xid,
+    Build, CommandId, Engine, EngineError, Persistence, RelationKey, Session, Slot, TableRef,
+    Transaction, VersionRef, Written, Xid,
 };
 
 const FILE: RelationKey = RelationKey::of_file(1, 0, 100);
@@ -20,7 +20,8 @@ fn limit() -> u64 {
 fn create(work: &mut Transaction, session: &Session, me: &Me, backend: u32) -> TableRef {
     let xid = Xid(me.top);
     let key = FILE.of_temporary(backend);
-    let table = work.create_table(session, key, xid).unwrap();
+    let made = work.create_table_as(session, key, Persistence::Temporary, xid);
+    let table = made.unwrap();
     let definition = common::definition(50, true, &[(1, false)]);
     let built = work.create_index(session, me, table, &definition, xid);
     assert!(matches!(built, Ok(Build::Done(_))), "{built:?}");

@@ -1,12 +1,13 @@
 //! The manifest: what makes a generation's files a checkpoint.
 //!
 //! ```text
-//!   0 u32 magic "MOTM", u32 version = 6, u64 length of the whole file
+//!   0 u32 magic "MOTM", u32 version = 7, u64 length of the whole file
 //!  16 u64 system identifier, u64 redo LSN, u64 flushed LSN, u64 generation, u64 settled xid,
 //!  56 u64 next table id, u64 next index id, u64 LSN of the definitions, u32 timeline, u32 flags (1: final), u32 tables, u32 files
 //!  96 u32 slots of a range, u32 transactions known to have committed
 //! 104 tables, each: u64 id, u32 database, u32 tablespace, u32 relation, u64 creator xid, u64 dropper xid,
-//!        u64 slots end, u64 rows, u32 indexes, u32 ranges, then indexes, each:
+//!        u64 slots end, u64 rows, u32 indexes, u32 ranges,
+//!        u32 persistence (0 logged, 1 unlogged), then indexes, each:
 //!        u64 id, u64 creator xid, u64 dropper xid, u32 length, definition (key/README.md), then parts of ranges, each:
 //!        u32 number, u32 position of its file below, u32 first block, u32 blocks, u64 offset, u64 bytes, u64 rows,
 //!        u64 rows of the range, u64 since, u64 open from (all bits: nothing is open), u32 entries, u32 digest (CRC32C of its block headers)
@@ -25,18 +26,22 @@
 //! u32 blocks, u64 bytes, u32 digest; all are of the manifest's generation. Version 2 has one part
 //! for each range, and after its rows: u32 digest, u32 flags (1: something is open). Up to version
 //! 3 there is no LSN of the definitions, up to version 4 no tablespace: every table is a foreign
-//! one. Up to version 5 no definition holds missing values. All of these are read, never written.
+//! one. Up to version 5 no definition holds missing values, up to version 6 every table is logged.
+//! All of these are read, never written.
 //!
-//! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and versions 1 to 5.
+//! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and versions 1 to 6.
 
 use super::Damage;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Lsn, RelationKey, Slot, TableId, Xid};
 use crate::key::IndexDefinition;
 use crate::log::Cursor;
+use crate::table::Persistence;
 
 const MANIFEST_MAGIC: u32 = u32::from_le_bytes(*b"MOTM");
-const MANIFEST_VERSION: u32 = 6;
+const MANIFEST_VERSION: u32 = 7;
+/// The last version in which every table is logged.
+const MANIFEST_VERSION_ALL_LOGGED: u32 = 6;
 /// The last version whose index definitions hold no missing values.
 const MANIFEST_VERSION_NO_MISSING_VALUES: u32 = 5;
 /// The last version in which every table is a foreign one.
@@ -99,6 +104,8 @@ pub struct TableEntry {
     pub id: TableId,
     /// The relation it stores.
     pub key: RelationKey,
+    /// Whether its rows are logged; of one whose rows are not, only a final checkpoint has rows.
+    pub persistence: Persistence,
     /// Who created it, or 0 when that is settled.
     pub creator: Xid,
     /// Who dropped it, or 0.
@@ -203,6 +210,17 @@ impl Manifest {
         self.tables.iter().map(of).sum()
     }
 
+    /// As a start finds it that is not known to follow a clean shutdown: tables whose rows are not
+    /// logged are empty.
+    pub(crate) fn without_unlogged_rows(&self) -> Manifest {
+        let mut manifest = self.clone();
+        let is_unlogged = |table: &&mut TableEntry| !table.persistence.logs_rows();
+        for table in manifest.tables.iter_mut().filter(is_unlogged) {
+            table.forget_rows();
+        }
+        manifest
+    }
+
     /// Whether it has work of transactions whose outcome it does not tell, or tells in `committed`
     /// alone.
     pub fn has_open(&self) -> bool {
@@ -286,6 +304,13 @@ impl Manifest {
 }
 
 impl TableEntry {
+    /// Leaves an empty table.
+    pub(super) fn forget_rows(&mut self) {
+        self.slots_end = Slot(0);
+        self.rows = 0;
+        self.ranges.clear();
+    }
+
     fn write(&self, out: &mut Vec<u8>) -> Result<(), EngineError> {
         u64s(out, &[self.id.0]);
         u32s(out, &self.key.written()?);
@@ -294,6 +319,7 @@ impl TableEntry {
             &[self.creator.0, self.dropper.0, self.slots_end.0, self.rows],
         );
         u32s(out, &[self.indexes.len() as u32, self.ranges.len() as u32]);
+        u32s(out, &[self.persistence.to_word()]);
         for index in &self.indexes {
             u64s(out, &[index.id.0, index.creator.0, index.dropper.0]);
             u32s(out, &[index.definition.bytes_len() as u32]);
@@ -319,6 +345,7 @@ impl TableEntry {
                 }
                 _ => RelationKey::of_file(cursor.u32()?, cursor.u32()?, cursor.u32()?),
             },
+            persistence: Persistence::Logged,
             creator: Xid(cursor.u64()?),
             dropper: Xid(cursor.u64()?),
             slots_end: Slot(cursor.u64()?),
@@ -331,6 +358,12 @@ impl TableEntry {
             MANIFEST_VERSION_WHOLE_FILES => 0,
             _ => cursor.u32()?,
         };
+        if version > MANIFEST_VERSION_ALL_LOGGED {
+            table.persistence =
+                Persistence::from_word(cursor.u32()?).ok_or(EngineError::Corrupt {
+                    what: "manifest has an unknown kind of table",
+                })?;
+        }
         for _ in 0..indexes {
             let (id, creator, dropper) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
             let length = cursor.u32()? as usize;

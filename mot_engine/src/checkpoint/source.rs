@@ -60,7 +60,10 @@ pub fn write(
     let defined = session.engine().last_lsn();
     let round = begin_round(session.engine())?;
     let (base, base_lost) = read_base(session.engine(), disk);
-    let source = EngineSource::collect(session, context.redo, defined, context.settled)?;
+    let mut source = EngineSource::collect(session, context.redo, defined, context.settled)?;
+    if !context.is_final {
+        source.leave_unlogged_rows();
+    }
     let mut written = write_from(&source, disk, context, base.as_ref())?;
     written.base_lost = base_lost;
     session.engine().set_base(context.generation, round);
@@ -129,6 +132,9 @@ fn index_entry(index: IndexRef) -> Result<Option<IndexEntry>, EngineError> {
 }
 
 fn table_entry(table: TableRef) -> Result<Option<TableEntry>, EngineError> {
+    if !table.persistence().logs_definitions() {
+        return Ok(None);
+    }
     let storage = table.storage();
     let creator = storage.created.load(Ordering::Acquire);
     let Some(creator) = logged(creator, storage.created_lsn.load(Ordering::Acquire)) else {
@@ -142,6 +148,7 @@ fn table_entry(table: TableRef) -> Result<Option<TableEntry>, EngineError> {
     Ok(Some(TableEntry {
         id: table.id(),
         key: table.key(),
+        persistence: table.persistence(),
         creator,
         dropper: logged(dropper, storage.dropped_lsn.load(Ordering::Acquire)).unwrap_or(Xid(0)),
         slots_end: table.slots_end(),
@@ -200,6 +207,14 @@ impl<'a> EngineSource<'a> {
                 .map(|walk| Mutex::new(Some(walk)))
                 .collect(),
         })
+    }
+
+    /// Tables whose rows are not logged are told of as empty ones.
+    fn leave_unlogged_rows(&mut self) {
+        let is_unlogged = |entry: &&mut TableEntry| !entry.persistence.logs_rows();
+        for entry in self.entries.iter_mut().filter(is_unlogged) {
+            entry.forget_rows();
+        }
     }
 
     fn walk_of(&self, id: TableId) -> Option<MutexGuard<'_, Option<Walk<'a>>>> {
@@ -275,6 +290,8 @@ impl RowSource for EngineSource<'_> {
         block: &mut BlockBuilder,
     ) -> Result<(Slot, u64), EngineError> {
         let table = self.table(table)?;
+        // A table whose rows are not logged is walked when nobody changes any: all of it counts.
+        let wanted = if table.is_logged() { flags::LOGGED } else { 0 };
         let mut from = slots.start.0;
         let mut rows = 0;
         let mut versions: Vec<VersionRef> = Vec::new();
@@ -292,7 +309,7 @@ impl RowSource for EngineSource<'_> {
                 let Some(anchor) = table.anchor(slot).filter(is_wanted) else {
                     continue;
                 };
-                let (lsn, rolled_back) = self.read_row(anchor, &mut versions);
+                let (lsn, rolled_back) = self.read_row(anchor, wanted, &mut versions);
                 let live = match versions.first() {
                     // Among what was changed it says that older parts are wrong about the row.
                     None if is_all && lsn <= self.redo => continue,
@@ -339,8 +356,14 @@ fn entry(version: &VersionRef, rolled_back: bool) -> VersionEntry<'_> {
 
 impl EngineSource<'_> {
     /// The versions of a row that a checkpoint has to hold, newest first, its LSN, and whether that
-    /// is the LSN of a later change that was rolled back. The caller is pinned.
-    fn read_row(&self, anchor: &Anchor, versions: &mut Vec<VersionRef>) -> (Lsn, bool) {
+    /// is the LSN of a later change that was rolled back. Versions without the flags `wanted` are
+    /// passed over. The caller is pinned.
+    fn read_row(
+        &self,
+        anchor: &Anchor,
+        wanted: u32,
+        versions: &mut Vec<VersionRef>,
+    ) -> (Lsn, bool) {
         let mut rolled_back = false;
         let lsn = anchor.read_with_lsn(|| {
             versions.clear();
@@ -349,7 +372,7 @@ impl EngineSource<'_> {
             while let Some(version) = at {
                 at = version.next();
                 let now = version.flags();
-                if now & flags::LOGGED == 0 || now & (flags::ABORTED | flags::LOCK_ONLY) != 0 {
+                if now & wanted != wanted || now & (flags::ABORTED | flags::LOCK_ONLY) != 0 {
                     rolled_back |= versions.is_empty() && now & flags::LOGGED != 0;
                     continue;
                 }

@@ -18,7 +18,7 @@ use crate::disk::simulated::SimulatedDisk;
 use crate::errors::EngineError;
 use crate::ids::{FileKey, IndexId, Lsn, RelationKey, Slot, TableId, Xid};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind};
-use crate::table::RANGE_SLOTS;
+use crate::table::{Persistence, RANGE_SLOTS};
 
 const SYSTEM: u64 = 7;
 
@@ -91,6 +91,7 @@ impl MadeUp {
         let table = |id: u64, slots: u64| TableEntry {
             id: TableId(id),
             key: RelationKey::of_foreign_table(1, id as u32),
+            persistence: Persistence::Logged,
             creator: Xid(0),
             dropper: Xid(if id == 2 { 99 } else { 0 }),
             slots_end: Slot(slots),

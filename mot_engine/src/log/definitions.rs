@@ -10,6 +10,7 @@
 //!   5 FreeTable    varint table id
 //!   6 FreeIndex    varint index id, varint table id
 //!   7 CreateTableOfFile  varint table id, u32 database, u32 tablespace, u32 file; since version 2
+//!   9 CreateUnloggedTable  as 7; since version 4
 //!   8 HoldsCopies  varint table id; since version 3, behind the table's creation
 //! ```
 //! A truncated table is a new table with the same key and new indexes, and a dropped one. Free is
@@ -17,10 +18,11 @@
 //! ended and before the memory is used again.
 
 use super::varint::{Cursor, put};
-use super::{LOG_VERSION_MISSING_VALUES, RecordKind, put_header};
+use super::{LOG_VERSION_MISSING_VALUES, LOG_VERSION_UNLOGGED_TABLES, RecordKind, put_header};
 use crate::errors::EngineError;
 use crate::ids::{IndexId, RelationKey, TableId};
 use crate::key::IndexDefinition;
+use crate::table::Persistence;
 
 const CREATE_TABLE: u8 = 1;
 const DROP_TABLE: u8 = 2;
@@ -30,6 +32,7 @@ const FREE_TABLE: u8 = 5;
 const FREE_INDEX: u8 = 6;
 const CREATE_TABLE_OF_FILE: u8 = 7;
 const HOLDS_COPIES: u8 = 8;
+const CREATE_UNLOGGED_TABLE: u8 = 9;
 
 /// One definition's change.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,6 +43,8 @@ pub enum DefinitionChange {
         table: TableId,
         /// The relation it stores.
         key: RelationKey,
+        /// Whether its rows are logged.
+        persistence: Persistence,
     },
     /// A table storage is gone, with its indexes.
     DropTable {
@@ -110,14 +115,25 @@ impl DefinitionsWriter {
         self.bytes.clear();
     }
 
-    /// A created table.
-    pub fn create_table(&mut self, table: TableId, key: RelationKey) -> Result<(), EngineError> {
+    /// A created table. The log has no form for a temporary one, nor for a foreign one whose rows
+    /// are not logged.
+    pub fn create_table(
+        &mut self,
+        table: TableId,
+        key: RelationKey,
+        persistence: Persistence,
+    ) -> Result<(), EngineError> {
         let is_foreign = key.is_foreign_table();
         let [database, tablespace, relation] = key.written()?;
-        self.begin(if is_foreign {
-            CREATE_TABLE
-        } else {
-            CREATE_TABLE_OF_FILE
+        self.begin(match (persistence, is_foreign) {
+            (Persistence::Logged, true) => CREATE_TABLE,
+            (Persistence::Logged, false) => CREATE_TABLE_OF_FILE,
+            (Persistence::Unlogged, false) => CREATE_UNLOGGED_TABLE,
+            _ => {
+                return Err(EngineError::Corrupt {
+                    what: "a table that is not logged reaches the log",
+                });
+            }
         })?;
         put(&mut self.bytes, table.0);
         self.bytes.extend_from_slice(&database.to_le_bytes());
@@ -213,11 +229,20 @@ impl<'a> DefinitionsReader<'a> {
             CREATE_TABLE => DefinitionChange::CreateTable {
                 table: TableId(cursor.varint()?),
                 key: RelationKey::of_foreign_table(cursor.u32()?, cursor.u32()?),
+                persistence: Persistence::Logged,
             },
             CREATE_TABLE_OF_FILE if self.version >= 2 => DefinitionChange::CreateTable {
                 table: TableId(cursor.varint()?),
                 key: RelationKey::of_file(cursor.u32()?, cursor.u32()?, cursor.u32()?),
+                persistence: Persistence::Logged,
             },
+            CREATE_UNLOGGED_TABLE if self.version >= LOG_VERSION_UNLOGGED_TABLES => {
+                DefinitionChange::CreateTable {
+                    table: TableId(cursor.varint()?),
+                    key: RelationKey::of_file(cursor.u32()?, cursor.u32()?, cursor.u32()?),
+                    persistence: Persistence::Unlogged,
+                }
+            }
             HOLDS_COPIES if self.version >= 3 => DefinitionChange::HoldsCopies {
                 table: TableId(cursor.varint()?),
             },

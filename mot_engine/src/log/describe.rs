@@ -105,14 +105,26 @@ fn describe_definitions(
             return Ok(());
         }
         match change {
-            DefinitionChange::CreateTable { table, key } if !key.is_foreign_table() => append(
+            DefinitionChange::CreateTable {
+                table,
+                key,
+                persistence,
+            } if !key.is_foreign_table() => append(
                 text,
                 format_args!(
-                    "create table {} for file {} of tablespace {} of database {}",
-                    table.0, key.relation, key.tablespace, key.database
+                    "create {}table {} for file {} of tablespace {} of database {}",
+                    if persistence.logs_rows() {
+                        ""
+                    } else {
+                        "unlogged "
+                    },
+                    table.0,
+                    key.relation,
+                    key.tablespace,
+                    key.database
                 ),
             ),
-            DefinitionChange::CreateTable { table, key } => append(
+            DefinitionChange::CreateTable { table, key, .. } => append(
                 text,
                 format_args!(
                     "create table {} for relation {} of database {}",

@@ -37,11 +37,15 @@ pub const LOG_MAGIC: u16 = 0x4D4C;
 
 /// Version of the form of everything after the header, as it is written. Since version 2 there are
 /// tables named by their file, and deletes that say more than that a row is gone. Since version 3
-/// an index's definition may hold values that older rows lack. All else is as in version 1.
-pub const LOG_VERSION: u8 = 3;
+/// an index's definition may hold values that older rows lack. Since version 4 there are tables
+/// whose rows are not logged. All else is as in version 1.
+pub const LOG_VERSION: u8 = 4;
 
 /// The first version whose index definitions may hold missing values.
 const LOG_VERSION_MISSING_VALUES: u8 = 3;
+
+/// The first version that knows tables whose rows are not logged.
+const LOG_VERSION_UNLOGGED_TABLES: u8 = 4;
 
 /// The oldest version that is read.
 const LOG_VERSION_FIRST: u8 = 1;

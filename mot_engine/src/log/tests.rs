@@ -8,6 +8,7 @@ use crate::errors::EngineError;
 use crate::ids::{FileKey, IndexId, RelationKey, Slot, TableId};
 use crate::key::{AttributeLayout, IndexDefinition, KeyColumn, KeyKind, MissingValue};
 use crate::row::TombstoneNote;
+use crate::table::Persistence;
 
 #[derive(Clone, Debug)]
 enum Row {
@@ -217,12 +218,16 @@ fn definitions_survive() {
     let mut writer = DefinitionsWriter::new();
     assert!(writer.is_empty());
     let key = RelationKey::of_foreign_table(5, u32::MAX);
-    writer.create_table(TableId(300), key).expect("memory");
+    writer
+        .create_table(TableId(300), key, Persistence::Logged)
+        .expect("memory");
     writer
         .create_index(IndexId(u64::MAX), TableId(300), &definition())
         .expect("valid");
     let file = RelationKey::of_file(5, 6, 7);
-    writer.create_table(TableId(301), file).expect("memory");
+    writer
+        .create_table(TableId(301), file, Persistence::Logged)
+        .expect("memory");
     writer
         .create_index(IndexId(8), TableId(301), &definition_of_file())
         .expect("valid");
@@ -239,7 +244,8 @@ fn definitions_survive() {
         [
             DefinitionChange::CreateTable {
                 table: TableId(300),
-                key
+                key,
+                persistence: Persistence::Logged
             },
             DefinitionChange::CreateIndex {
                 index: IndexId(u64::MAX),
@@ -248,7 +254,8 @@ fn definitions_survive() {
             },
             DefinitionChange::CreateTable {
                 table: TableId(301),
-                key: file
+                key: file,
+                persistence: Persistence::Logged
             },
             DefinitionChange::CreateIndex {
                 index: IndexId(8),
@@ -280,7 +287,7 @@ fn definitions_survive() {
     }
 }
 
-/// The form of version 3, which is written. A failure means a new version is due.
+/// The form of version 4, which is written. A failure means a new version is due.
 #[test]
 fn golden_bytes() {
     let base = b"abcdefghijklmnop";
@@ -307,7 +314,7 @@ fn golden_bytes() {
     assert_eq!(
         writer.record(),
         [
-            &[0x4C, 0x4D, 3, 1][..],
+            &[0x4C, 0x4D, 4, 1][..],
             &[0, 5],
             &[1, 18, 16],
             &base[..],
@@ -327,7 +334,11 @@ fn golden_bytes() {
 
     let mut writer = DefinitionsWriter::new();
     writer
-        .create_table(TableId(1), RelationKey::of_foreign_table(2, 3))
+        .create_table(
+            TableId(1),
+            RelationKey::of_foreign_table(2, 3),
+            Persistence::Logged,
+        )
         .expect("memory");
     writer
         .create_index(IndexId(4), TableId(1), &definition())
@@ -339,7 +350,7 @@ fn golden_bytes() {
     assert_eq!(
         writer.record(),
         [
-            &[0x4C, 0x4D, 3, 2][..],
+            &[0x4C, 0x4D, 4, 2][..],
             &[1, 1, 2, 0, 0, 0, 3, 0, 0, 0],
             &[
                 3, 4, 1, 18, 1, 1, 4, 3, 2, 1, 1, 0, 1, 0, 1, 0, 3, 4, 4, 0, 4, 1
@@ -356,7 +367,7 @@ fn golden_bytes() {
 
 /// What version 1 wrote is what later ones write of foreign tables, but for the version.
 #[test]
-fn versions_1_and_2_are_read() {
+fn versions_1_to_3_are_read() {
     let rows = |version: u8| {
         [
             &[0x4C, 0x4D, version, 1][..],
@@ -384,7 +395,7 @@ fn versions_1_and_2_are_read() {
         ]
         .concat()
     };
-    for version in [2, 3] {
+    for version in [2, 3, 4] {
         for (one, other) in [
             (rows(1), rows(version)),
             (definitions(1), definitions(version)),
@@ -399,7 +410,7 @@ fn versions_1_and_2_are_read() {
          relation 16909060; drop index 4 of table 1; drop table 1; free index 4 of table 1; free \
          table 300"
     );
-    for version in [0, 4] {
+    for version in [0, 5] {
         assert!(!exhaust(&rows(version)) && !exhaust(&definitions(version)));
     }
 }
@@ -413,7 +424,7 @@ fn golden_bytes_of_a_noted_delete() {
         writer.delete(TableId(5), Slot(slot), note).expect("memory");
     }
     let mut record = [
-        &[0x4C, 0x4D, 3, 1][..],
+        &[0x4C, 0x4D, 4, 1][..],
         &[0, 5],
         &[6, 0, 0xB4, 0x24],
         &[2, 0],
@@ -431,7 +442,7 @@ fn golden_bytes_of_a_noted_delete() {
     assert!(!exhaust(&record));
     // No note is told by no note, and there are no more than these.
     for wrong in [&[6, 0, 0][..], &[6, 0, 0x80, 0x80, 1]] {
-        assert!(!exhaust(&[&[0x4C, 0x4D, 3, 1, 0, 5][..], wrong].concat()));
+        assert!(!exhaust(&[&[0x4C, 0x4D, 4, 1, 0, 5][..], wrong].concat()));
     }
 }
 
@@ -440,12 +451,14 @@ fn golden_bytes_of_a_noted_delete() {
 fn golden_bytes_of_a_file() {
     let mut writer = DefinitionsWriter::new();
     let key = RelationKey::of_file(2, 9, 3);
-    writer.create_table(TableId(1), key).expect("memory");
+    writer
+        .create_table(TableId(1), key, Persistence::Logged)
+        .expect("memory");
     writer
         .create_index(IndexId(4), TableId(1), &definition_of_file())
         .expect("valid");
     let mut record = [
-        &[0x4C, 0x4D, 3, 2][..],
+        &[0x4C, 0x4D, 4, 2][..],
         &[7, 1, 2, 0, 0, 0, 9, 0, 0, 0, 3, 0, 0, 0],
         &[3, 4, 1, 26, 2, 1, 4, 3, 2, 1, 1, 0, 1, 0],
         &[6, 0, 0, 0, 8, 7, 6, 5],
@@ -464,7 +477,7 @@ fn golden_bytes_of_a_file() {
 fn golden_bytes_of_copies() {
     let mut writer = DefinitionsWriter::new();
     writer.holds_copies(TableId(300)).expect("memory");
-    let mut record = vec![0x4C, 0x4D, 3, 2, 8, 0xAC, 2];
+    let mut record = vec![0x4C, 0x4D, 4, 2, 8, 0xAC, 2];
     assert_eq!(writer.record(), record);
     assert_eq!(describe(&record), "copies in table 300");
     assert!(exhaust(&record));
@@ -482,7 +495,7 @@ fn golden_bytes_of_a_missing_value() {
         .create_index(IndexId(4), TableId(1), &definition_with_missing_value())
         .expect("valid");
     let mut record = [
-        &[0x4C, 0x4D, 3, 2][..],
+        &[0x4C, 0x4D, 4, 2][..],
         &[3, 4, 1, 36, 4, 1, 4, 3, 2, 1, 1, 0, 1, 0],
         &[6, 0, 0, 0, 8, 7, 6, 5],
         &[1, 0, 3, 4, 4, 0, 4, 1],

@@ -13,6 +13,7 @@ use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
 use crate::row::Head;
 use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
 use crate::session::Session;
+use crate::table::Persistence;
 
 const KEY: RelationKey = RelationKey::of_foreign_table(1, 2);
 const ROWS: u64 = 3000;
@@ -38,7 +39,9 @@ fn with_replayed_table(test: impl FnOnce(Engine, &Session, &mut Replayer)) {
     let mut replayer = Replayer::new(2);
 
     let mut definitions = DefinitionsWriter::new();
-    definitions.create_table(TableId(1), KEY).expect("memory");
+    definitions
+        .create_table(TableId(1), KEY, Persistence::Logged)
+        .expect("memory");
     let definition = IndexDefinition {
         relation: 77,
         file: FileKey::NONE,
@@ -119,7 +122,7 @@ fn what_the_server_freed_makes_room() {
             for table in 1..=8 {
                 let mut definitions = DefinitionsWriter::new();
                 definitions
-                    .create_table(TableId(table), KEY)
+                    .create_table(TableId(table), KEY, Persistence::Logged)
                     .expect("memory");
                 outcome = outcome.and_then(|()| apply(definitions.record(), table));
                 let mut rows = RowsWriter::new();

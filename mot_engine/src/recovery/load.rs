@@ -24,7 +24,7 @@ use crate::memory::{Memory, Purpose, Urgency};
 use crate::row::{BODY_BYTES_MIN, STAMP_BYTES, VersionRef, block_bytes};
 use crate::session::Session;
 use crate::table::{IndexRef, TableRef};
-use crate::transaction::{allocate_table, publish_index};
+use crate::transaction::{NewTable, allocate_table, publish_index};
 
 /// What was loaded.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -97,8 +97,33 @@ impl Drop for FillsAhead {
     }
 }
 
-/// Loads `manifest`'s checkpoint into an empty engine.
+/// Loads `manifest`'s checkpoint into an empty engine, without the rows of tables whose rows are not
+/// logged: what changed of them behind the checkpoint is nowhere.
 pub fn load(
+    engine: Engine,
+    disk: &dyn Disk,
+    manifest: &Manifest,
+    threads: usize,
+) -> Result<Loaded, EngineError> {
+    load_all(engine, disk, &manifest.without_unlogged_rows(), threads)
+}
+
+/// As [`load`], with the rows of tables whose rows are not logged, if the checkpoint is final and so
+/// has them all. For a start that follows the clean shutdown which wrote it, and for no other:
+/// nothing may have been changed since.
+pub fn load_after_shutdown(
+    engine: Engine,
+    disk: &dyn Disk,
+    manifest: &Manifest,
+    threads: usize,
+) -> Result<Loaded, EngineError> {
+    match manifest.is_final {
+        true => load_all(engine, disk, manifest, threads),
+        false => load(engine, disk, manifest, threads),
+    }
+}
+
+fn load_all(
     engine: Engine,
     disk: &dyn Disk,
     manifest: &Manifest,
@@ -170,8 +195,11 @@ fn make_tables(session: &Session, manifest: &Manifest) -> Result<Vec<Loading>, E
     for entry in &manifest.tables {
         let table = allocate_table(
             session,
-            entry.id,
-            entry.key,
+            NewTable {
+                id: entry.id,
+                key: entry.key,
+                persistence: entry.persistence,
+            },
             entry.creator,
             Urgency::Ordinary,
         )?;

@@ -40,7 +40,7 @@ mod threads_test;
 
 pub use finish::{Finished, Settled, finish, finish_beside_prepared, settle, settle_gone_indexes};
 pub use lanes::Stopper;
-pub use load::{Loaded, load};
+pub use load::{Loaded, load, load_after_shutdown};
 pub use parallel::{HandOver, ParallelReplayer};
 pub(crate) use positions::Positions;
 pub use positions::{LANES_MAX, Reached};

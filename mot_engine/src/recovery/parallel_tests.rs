@@ -16,6 +16,7 @@ use crate::log::{Base, DefinitionsWriter, RowsWriter};
 use crate::memory::{ArenaOptions, HugePages, Memory, Purpose, Region, Urgency};
 use crate::scan::{Direction, IndexScan, KeyRange, RowScan};
 use crate::session::Session;
+use crate::table::Persistence;
 use crate::{Clock, Snapshot};
 
 const KEY: RelationKey = RelationKey::of_foreign_table(1, 2);
@@ -40,7 +41,9 @@ fn arena(bytes: usize) -> (Region, Engine) {
 fn define(table: TableId, relation: u32) -> Vec<u8> {
     let mut definitions = DefinitionsWriter::new();
     let key = RelationKey::of_foreign_table(1, relation);
-    definitions.create_table(table, key).expect("memory");
+    definitions
+        .create_table(table, key, Persistence::Logged)
+        .expect("memory");
     for (number, definition) in [index(77, 1, true), index(78, 2, false)].iter().enumerate() {
         let id = IndexId(table.0 * 2 + number as u64);
         definitions

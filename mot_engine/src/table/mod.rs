@@ -3,6 +3,7 @@
 mod catalog;
 mod directory;
 mod index;
+mod persistence;
 mod slots;
 mod storage;
 
@@ -11,6 +12,7 @@ pub(crate) use catalog::{Catalog, exists};
 pub(crate) use directory::{DIRTY_WORD_SLOTS, Directory, GROUP_SLOTS, RANGE_SLOTS};
 pub(crate) use index::EntryForm;
 pub use index::IndexRef;
+pub use persistence::Persistence;
 pub(crate) use slots::{SlotBatches, free_slot};
 pub(crate) use storage::TableStorage;
 pub use storage::{TableCounters, TableRef};

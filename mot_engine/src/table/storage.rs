@@ -1,7 +1,7 @@
 //! A table's storage in the arena.
 //!
 //! Who may touch what when:
-//! - `id`, `key` never change. `created` and `dropped` are transaction ids, 0 when settled: a relation's storage is the one whose creator is
+//! - `id`, `key`, `persistence` never change. `created` and `dropped` are transaction ids, 0 when settled: a relation's storage is the one whose creator is
 //!   current or committed and whose dropper is neither. They are stored by the session that holds the relation's AccessExclusiveLock, by
 //!   replay, and settled by commit.
 //! - `indexes` is written under the same lock (or ShareLock for CREATE INDEX) and read by anybody; a slot of it is filled by a release store
@@ -11,6 +11,7 @@
 
 use super::directory::Directory;
 use super::index::{IndexRef, IndexStorage};
+use super::persistence::Persistence;
 use crate::ids::{Lsn, RelationKey, Slot, TableId, Xid};
 use crate::limits::INDEXES_PER_TABLE_MAX;
 use crate::memory::Latch;
@@ -59,6 +60,7 @@ impl TableCounters {
 pub(crate) struct TableStorage {
     pub(crate) id: TableId,
     pub(crate) key: RelationKey,
+    pub(crate) persistence: Persistence,
     pub(crate) created: AtomicU64,
     pub(crate) dropped: AtomicU64,
     /// Where the records of its creation and of its drop end; 0 while not logged. Reset before `dropped` names another transaction.
@@ -119,6 +121,18 @@ impl TableRef {
     /// Whose storage it is.
     pub fn key(self) -> RelationKey {
         self.storage().key
+    }
+
+    /// What of it outlives the server.
+    #[inline]
+    pub fn persistence(self) -> Persistence {
+        self.storage().persistence
+    }
+
+    /// Whether changes of its rows are logged.
+    #[inline]
+    pub fn is_logged(self) -> bool {
+        self.persistence().logs_rows()
     }
 
     /// The transaction that copied the rows from an older storage, if they are here as its own (a

@@ -16,24 +16,35 @@ use crate::limits::INDEXES_PER_TABLE_MAX;
 use crate::memory::{Purpose, Urgency};
 use crate::reclaim::Quiet;
 use crate::session::{Session, temporary};
-use crate::table::{IndexRef, TableRef, TableStorage};
+use crate::table::{IndexRef, Persistence, TableRef, TableStorage};
 use std::sync::atomic::Ordering;
 
 impl Transaction {
-    /// An empty storage for a relation.
+    /// An empty storage for a relation, whose rows are logged.
     pub fn create_table(
         &mut self,
         session: &Session,
         key: RelationKey,
         xid: Xid,
     ) -> Result<TableRef, EngineError> {
-        self.create_table_of(session, key, xid, Urgency::Ordinary)
+        self.create_table_as(session, key, Persistence::Logged, xid)
+    }
+
+    /// An empty storage for a relation.
+    pub fn create_table_as(
+        &mut self,
+        session: &Session,
+        key: RelationKey,
+        persistence: Persistence,
+        xid: Xid,
+    ) -> Result<TableRef, EngineError> {
+        self.create_table_of(session, (key, persistence), xid, Urgency::Ordinary)
     }
 
     fn create_table_of(
         &mut self,
         session: &Session,
-        key: RelationKey,
+        (key, persistence): (RelationKey, Persistence),
         xid: Xid,
         urgency: Urgency,
     ) -> Result<TableRef, EngineError> {
@@ -44,7 +55,12 @@ impl Transaction {
                 .next_table_id
                 .fetch_add(1, Ordering::Relaxed),
         );
-        let table = allocate_table(session, id, key, xid, urgency)?;
+        let new = NewTable {
+            id,
+            key,
+            persistence,
+        };
+        let table = allocate_table(session, new, xid, urgency)?;
         session.catalog().link(table);
         self.push(Kind::CreateTable, table, Slot(0), 0);
         Ok(table)
@@ -74,7 +90,8 @@ impl Transaction {
         xid: Xid,
     ) -> Result<TableRef, EngineError> {
         let urgency = Urgency::Reserve;
-        let fresh = self.create_table_of(session, table.key(), xid, urgency)?;
+        let fresh =
+            self.create_table_of(session, (table.key(), table.persistence()), xid, urgency)?;
         for index in session.indexes(table, clock) {
             let definition = IndexDefinition::from_bytes(index.definition_bytes())?;
             self.create_index_of(session, clock, fresh, &definition, xid, urgency)?;
@@ -216,14 +233,24 @@ impl Drop for Unpublished<'_> {
     }
 }
 
+/// What of a storage never changes.
+pub(crate) struct NewTable {
+    pub(crate) id: TableId,
+    pub(crate) key: RelationKey,
+    pub(crate) persistence: Persistence,
+}
+
 /// A table's storage, linked to nothing.
 pub(crate) fn allocate_table(
     session: &Session,
-    id: TableId,
-    key: RelationKey,
+    new: NewTable,
     created: Xid,
     urgency: Urgency,
 ) -> Result<TableRef, EngineError> {
+    debug_assert_eq!(
+        new.key.is_temporary(),
+        new.persistence == Persistence::Temporary
+    );
     let bytes = size_of::<TableStorage>();
     let block = session.local.allocate(bytes, Purpose::Catalog, urgency)?;
     let storage = block.cast::<TableStorage>();
@@ -232,14 +259,15 @@ pub(crate) fn allocate_table(
     unsafe {
         block.write_bytes(0, bytes);
         let storage = storage.as_ptr();
-        (&raw mut (*storage).id).write(id);
-        (&raw mut (*storage).key).write(key);
+        (&raw mut (*storage).id).write(new.id);
+        (&raw mut (*storage).key).write(new.key);
+        (&raw mut (*storage).persistence).write(new.persistence);
         (*storage).created.store(created.0, Ordering::Relaxed);
         (*storage).lists_free.store(1, Ordering::Relaxed);
         (&raw mut (*storage).owner).write(&raw const session.line.temporary_bytes as u64);
     }
     let table = TableRef(storage);
-    if key.is_temporary() {
+    if new.key.is_temporary() {
         temporary::add(table, crate::memory::block_bytes(bytes) as i64);
     }
     Ok(table)

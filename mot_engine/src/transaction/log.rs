@@ -9,7 +9,8 @@
 //! does that changes a stock and adds an order's line for each item, would else name its table with
 //! every row and have no inserted row before it to be like. Replay does not mind: a row is in one
 //! table and at most once in a record, and its indexes are its table's. Within a table the order
-//! stays. A transaction of very many operations is put in order [`OPERATIONS_SORTED`] at a time, so
+//! stays. Rows of tables that are not logged are passed over, and so is all of temporary ones. A
+//! transaction of very many operations is put in order [`OPERATIONS_SORTED`] at a time, so
 //! that memory stays bounded. That of few tables, which is nearly every one, is gone through once
 //! for each table, without moving a row; else the rows are sorted.
 //!
@@ -125,13 +126,17 @@ impl Transaction {
         let mut last = Lsn::NONE;
         self.is_logged = true;
         for operation in &self.operations {
-            define(operation, &mut self.writers.definitions)?;
+            if operation.table.persistence().logs_definitions() {
+                define(operation, &mut self.writers.definitions)?;
+            }
         }
         if !self.writers.definitions.is_empty() {
             last = append(session, log, self.writers.definitions.record());
             reach(Point::CommitBeforeMarks);
             for operation in &self.operations {
-                mark_definition(operation, last);
+                if operation.table.persistence().logs_definitions() {
+                    mark_definition(operation, last);
+                }
             }
         }
         for operation in &self.operations {
@@ -171,11 +176,11 @@ impl Writers {
             .iter()
             .all(|operation| tables.add(operation.table))
         {
-            for table in tables.iter() {
+            for table in tables.iter().filter(|table| table.is_logged()) {
                 self.push_surviving(own, operations, |its| its == table);
             }
         } else {
-            self.push_surviving(own, operations, |_| true);
+            self.push_surviving(own, operations, TableRef::is_logged);
             // In place: a stable sort asks for memory in a way that cannot fail.
             self.order
                 .sort_unstable_by_key(|changed| (changed.table.id(), changed.position));
@@ -343,13 +348,15 @@ fn describe(changed: &Changed, rows: &mut RowsWriter) -> Result<(), EngineError>
     }
 }
 
-/// A table that the operation has made and that rows were copied into, unless it is gone again.
+/// A table that the operation has made and that rows were copied into, which are to be logged,
+/// unless it is gone again.
 fn filled_by_copy(operation: &Operation) -> Option<TableRef> {
     if operation.kind() != Kind::CreateTable {
         return None;
     }
     let storage = operation.table.storage();
-    let is_filled = storage.holds_copies.load(Ordering::Acquire) != 0
+    let is_filled = operation.table.is_logged()
+        && storage.holds_copies.load(Ordering::Acquire) != 0
         && storage.dropped.load(Ordering::Acquire) == 0;
     is_filled.then_some(operation.table)
 }
@@ -397,7 +404,11 @@ fn define(operation: &Operation, definitions: &mut DefinitionsWriter) -> Result<
     let table = operation.table.id();
     match operation.kind() {
         Kind::CreateTable => {
-            definitions.create_table(table, operation.table.key())?;
+            definitions.create_table(
+                table,
+                operation.table.key(),
+                operation.table.persistence(),
+            )?;
             match filled_by_copy(operation) {
                 Some(_) => definitions.holds_copies(table),
                 None => Ok(()),

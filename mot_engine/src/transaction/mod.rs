@@ -27,7 +27,7 @@ mod prepare;
 mod update;
 
 pub use copy::{CopiedRow, Form, TableCopy, Which};
-pub(crate) use definitions::{allocate_table, publish_index};
+pub(crate) use definitions::{NewTable, allocate_table, publish_index};
 pub use enter::Entered;
 pub(crate) use free::free_index;
 pub use free::{free_doomed, log_and_free_doomed};
@@ -281,11 +281,12 @@ impl Transaction {
         self.operations.is_empty()
     }
 
-    /// Whether anything was done that the log must tell of (row locks are not).
+    /// Whether anything was done that the log must tell of (row locks are not, nor is what becomes
+    /// of temporary tables).
     pub fn has_changes(&self) -> bool {
-        self.operations
-            .iter()
-            .any(|operation| operation.kind() != Kind::Lock)
+        self.operations.iter().any(|operation| {
+            operation.kind() != Kind::Lock && !operation.table.key().is_temporary()
+        })
     }
 
     /// The largest id that rows of it bear: its own, or a subtransaction's.

@@ -102,8 +102,12 @@ fn is_held(head: Head, strength: LockStrength, xid: Xid) -> bool {
 impl Transaction {
     /// Whether something would be lost if this transaction were prepared.
     pub fn refuses_prepare(&self) -> Option<PrepareRefusal> {
-        let is_definition =
-            |operation: &Operation| !operation.kind().is_data() && operation.kind() != Kind::Lock;
+        // The server itself refuses a transaction that has used temporary tables.
+        let is_definition = |operation: &Operation| {
+            !operation.kind().is_data()
+                && operation.kind() != Kind::Lock
+                && !operation.table.key().is_temporary()
+        };
         self.operations
             .iter()
             .any(is_definition)
@@ -115,7 +119,8 @@ impl Transaction {
         let _pin = session.local.pin();
         let mut found = Vec::new();
         for operation in &self.operations {
-            if operation.kind() != Kind::Lock || is_changed(&self.own, operation) {
+            let is_temporary = operation.table.key().is_temporary();
+            if operation.kind() != Kind::Lock || is_temporary || is_changed(&self.own, operation) {
                 continue;
             }
             let anchor = operation.table.anchor(operation.slot());

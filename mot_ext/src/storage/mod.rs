@@ -32,7 +32,7 @@ use crate::errors::{self, or_raise};
 use crate::pg::version::table_am as version;
 use crate::transaction::clock::PgClock;
 use crate::transaction::{relation, session, xact};
-use mot_engine::{FileKey, IndexRef, RelationKey, TableRef};
+use mot_engine::{FileKey, IndexRef, Persistence, RelationKey, TableRef};
 use pgrx::pg_sys;
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -216,7 +216,11 @@ pub fn create_table(
         .flatten();
     let xid = xact::write_xid();
     let key = key_of(relation, file);
-    let made = xact::current().create_table(session::session(), key, xid);
+    let persistence = match key.is_temporary() {
+        true => Persistence::Temporary,
+        false => Persistence::Logged,
+    };
+    let made = xact::current().create_table_as(session::session(), key, persistence, xid);
     let made = or_raise(made);
     // SAFETY: the caller's relation is open.
     relation::forget(unsafe { (*relation).rd_id });

@@ -217,18 +217,63 @@ fn seal_bytes(bytes: &mut [u8]) {
 /// Bytes of a part of a range since version 3.
 const PART_BYTES: usize = 72;
 
-/// A manifest as version 4 wrote it: every table is a foreign one.
-fn to_bytes_v4(manifest: &Manifest) -> Vec<u8> {
+/// Bytes of a table's indexes and ranges.
+fn bytes_within(table: &TableEntry) -> usize {
+    let indexes = table.indexes.iter();
+    let indexes = indexes.map(|it| 28 + it.definition.bytes_len());
+    indexes.sum::<usize>() + table.ranges.len() * PART_BYTES
+}
+
+/// A manifest as version 6 wrote it: every table is logged.
+fn to_bytes_v6(manifest: &Manifest) -> Vec<u8> {
     let new = manifest.to_bytes().expect("memory");
     let mut out = new[..104].to_vec();
     let mut at = 104;
     for table in &manifest.tables {
-        let indexes = table.indexes.iter();
-        let rest = 44
-            + indexes
-                .map(|it| 28 + it.definition.bytes_len())
-                .sum::<usize>()
-            + table.ranges.len() * PART_BYTES;
+        out.extend_from_slice(&new[at..at + 60]);
+        assert_eq!(new[at + 60..at + 64], [0; 4]);
+        let end = at + 64 + bytes_within(table);
+        out.extend_from_slice(&new[at + 64..end]);
+        at = end;
+    }
+    out.extend_from_slice(&new[at..]);
+    out[4] = 6;
+    seal_bytes(&mut out);
+    out
+}
+
+#[test]
+fn version_6_is_read() {
+    let disk = SimulatedDisk::new(12);
+    write_made_up(&disk, 5, 1, 1, None).expect("writes");
+    let written = read_manifest(&disk, 1).expect("is whole");
+    let old = to_bytes_v6(&written);
+    assert_eq!(Manifest::from_bytes(&old), Ok(written));
+    disk.overwrite(&manifest_name(1), old);
+    assert_eq!(read_all(&disk).expect("is whole"), Some(5));
+}
+
+/// A table whose rows are not logged is told as such; a temporary one cannot stand in a manifest.
+#[test]
+fn a_manifest_tells_which_tables_are_not_logged() {
+    let disk = SimulatedDisk::new(12);
+    write_made_up(&disk, 5, 1, 1, None).expect("writes");
+    let mut manifest = read_manifest(&disk, 1).expect("is whole");
+    manifest.tables[1].persistence = Persistence::Unlogged;
+    let bytes = manifest.to_bytes().expect("memory");
+    assert_eq!(Manifest::from_bytes(&bytes), Ok(manifest.clone()));
+    manifest.tables[1].persistence = Persistence::Temporary;
+    let bytes = manifest.to_bytes().expect("memory");
+    assert!(Manifest::from_bytes(&bytes).is_err());
+}
+
+/// A manifest as version 4 wrote it: every table is a foreign one.
+fn to_bytes_v4(manifest: &Manifest) -> Vec<u8> {
+    let new = to_bytes_v6(manifest);
+    let mut out = new[..104].to_vec();
+    let mut at = 104;
+    for table in &manifest.tables {
+        let rest = 44 + bytes_within(table);
         out.extend_from_slice(&new[at..at + 12]);
         assert_eq!(new[at + 12..at + 16], RelationKey::WRAPPER.to_le_bytes());
         out.extend_from_slice(&new[at + 16..at + 16 + rest]);
@@ -258,7 +303,7 @@ fn version_5_is_read() {
     write_made_up(&disk, 5, 1, 1, None).expect("writes");
     let mut written = read_manifest(&disk, 1).expect("is whole");
     let as_version_5 = |manifest: &Manifest| {
-        let mut bytes = manifest.to_bytes().expect("memory");
+        let mut bytes = to_bytes_v6(manifest);
         bytes[4] = 5;
         seal_bytes(&mut bytes);
         bytes

@@ -23,7 +23,7 @@ use crate::reclaim::Quiet;
 use crate::recovery::load::raise_ids;
 use crate::session::Session;
 use crate::table::IndexRef;
-use crate::transaction::{allocate_table, publish_index};
+use crate::transaction::{NewTable, allocate_table, publish_index};
 
 impl Replayer {
     pub(super) fn define(
@@ -34,9 +34,22 @@ impl Replayer {
         xid: Xid,
     ) -> Result<(), EngineError> {
         match change {
-            DefinitionChange::CreateTable { table: id, key } => {
+            DefinitionChange::CreateTable {
+                table: id,
+                key,
+                persistence,
+            } => {
                 if session.catalog().hold_of(key, id).is_none() && !was_gone(session, lsn) {
-                    let table = allocate_table(session, id, key, xid, Urgency::Ordinary)?;
+                    let table = allocate_table(
+                        session,
+                        NewTable {
+                            id,
+                            key,
+                            persistence,
+                        },
+                        xid,
+                        Urgency::Ordinary,
+                    )?;
                     let storage = table.storage();
                     storage.created_lsn.store(lsn.0, Ordering::Relaxed);
                     storage.lists_free.store(0, Ordering::Relaxed);
