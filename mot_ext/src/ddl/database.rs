@@ -29,6 +29,7 @@
 //! ALTER DATABASE ... RENAME and SET TABLESPACE change neither the oid nor anything that storages know.
 use crate::errors::{self, refuse};
 use crate::transaction::{dropped_database, session, xact};
+use mot_engine::TableRef;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::cell::RefCell;
@@ -68,7 +69,9 @@ pub fn created() {
     }
     // SAFETY: a catalog look-up. Core has looked the name up and locked what it found, so it has not changed hands since.
     let template = unsafe { pg_sys::get_database_oid(name.as_ptr(), true) };
-    if !dropped_database::storages(template).is_empty() {
+    // Of a temporary table that a session has left behind there is nothing to copy.
+    let is_copied = |storage: &TableRef| !storage.key().is_temporary();
+    if dropped_database::storages(template).iter().any(is_copied) {
         refuse::raise(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
             "a database with memory-optimized tables cannot be copied",

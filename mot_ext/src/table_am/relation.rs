@@ -85,7 +85,10 @@ pub unsafe fn empty(relation: pg_sys::Relation) {
         let emptied = xact::current().truncate_table(session, &PgClock, storage, xid);
         crate::errors::or_raise(emptied);
         crate::transaction::relation::forget((*relation).rd_id);
-        pg_sys::CacheInvalidateRelcache(relation);
+        // Nobody else has found the storage of a temporary table.
+        if !storage.key().is_temporary() {
+            pg_sys::CacheInvalidateRelcache(relation);
+        }
     }
 }
 

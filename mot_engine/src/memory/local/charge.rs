@@ -20,7 +20,7 @@ pub(super) struct Charge {
     room: Cell<i64>,
     /// What `room` is left of, for errors.
     limit: Cell<i64>,
-    /// The last request that met the limit, until it was asked for.
+    /// The last request that met the limit, until it was asked for or the counting ends.
     refused: Cell<Option<ArenaFull>>,
 }
 
@@ -73,7 +73,6 @@ impl LocalMemory {
             UNLIMITED => UNLIMITED,
             limit => limit - used,
         };
-        self.charge.refused.set(None);
         Outer {
             taken: self.charge.taken.replace(0),
             room: self.charge.room.replace(room),
@@ -83,6 +82,7 @@ impl LocalMemory {
 
     /// Bytes taken since the innermost beginning. What is counted outside of it goes on.
     pub(crate) fn end_charge(&self, outer: Outer) -> i64 {
+        self.charge.refused.set(None);
         self.charge.room.set(outer.room);
         self.charge.limit.set(outer.limit);
         self.charge.taken.replace(outer.taken)
