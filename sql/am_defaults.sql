@@ -16,7 +16,7 @@ CREATE TABLE d_parted (a int) PARTITION BY LIST (a);
 CREATE TABLE d_part PARTITION OF d_parted FOR VALUES IN (1);
 CREATE TABLE d_part_heap PARTITION OF d_parted FOR VALUES IN (2) USING heap;
 CREATE SCHEMA d_schema CREATE TABLE d_in_schema (a int PRIMARY KEY);
--- temporary ones are heap tables, unlogged ones are not
+-- temporary and unlogged ones, too
 CREATE TEMP TABLE d_temp (a int);
 CREATE TEMP TABLE d_temp_as AS SELECT 1 AS a;
 SELECT 1 AS a INTO TEMP d_temp_into;
@@ -30,8 +30,10 @@ CREATE UNLOGGED TABLE d_unlogged_as AS SELECT 1 AS a;
 SELECT * FROM methods('d\_%');
 RESET default_table_access_method;
 CREATE TEMP TABLE e_temp (a int) USING mot;
-CREATE TEMP TABLE e_temp USING mot AS SELECT 1 AS a;
-CREATE TABLE pg_temp.e_temp (a int) USING mot;
+CREATE TEMP TABLE e_temp_as USING mot AS SELECT 1 AS a;
+CREATE TABLE pg_temp.e_temp_named (a int) USING mot;
+CREATE UNLOGGED TABLE e_unlogged (a int) USING mot;
+CREATE UNLOGGED TABLE e_unlogged USING mot AS SELECT 1 AS a;
 CREATE TABLE e_catalog (a int) USING mot WITH (user_catalog_table = true);
 SELECT * FROM methods('e\_%');
 ALTER TABLE d_plain SET (user_catalog_table = true);

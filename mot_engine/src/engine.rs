@@ -14,7 +14,7 @@ use crate::sync;
 use crate::table::Catalog;
 use crate::transaction::KeptLocks;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Which of the arena's fixed words holds the root's address.
@@ -141,6 +141,8 @@ pub(crate) struct SessionLine {
     pub(crate) logging: sync::AtomicU64,
     /// The session's transaction, from its first write until the session has seen to all its rows; 0 if there is none (`reclaim/unjudged.rs`).
     pub(crate) unjudged: sync::AtomicU64,
+    /// What temporary tables of the session take (`session/temporary.rs`).
+    pub(crate) temporary_bytes: AtomicI64,
 }
 
 /// Which checkpoint this memory continues, for the next one: see checkpoint/README.md, "What is not written again". Committers read the

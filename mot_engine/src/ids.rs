@@ -1,6 +1,8 @@
 //! The identities everything else speaks of. Plain numbers with names; no behaviour beyond
 //! conversion.
 
+use crate::errors::EngineError;
+
 /// PostgreSQL's full 64-bit transaction id (epoch in the high half). 0 is none.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug, Default)]
 #[repr(transparent)]
@@ -85,9 +87,9 @@ pub struct IndexId(pub u64);
 /// Whose a table's storage is: a foreign table's, by its oid, or that of a file of a table of the
 /// access method.
 ///
-/// Oids are unique per database only, and file numbers per tablespace of a database. A table of the
-/// access method gets another file, and another storage, whenever it is truncated or rewritten; its
-/// oid stays.
+/// Oids are unique per database only, and file numbers per tablespace of a database; those of
+/// temporary tables per session, too. A table of the access method gets another file, and another
+/// storage, whenever it is truncated or rewritten; its oid stays.
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash, Debug)]
 #[repr(C)]
 pub struct RelationKey {
@@ -98,6 +100,9 @@ pub struct RelationKey {
     pub tablespace: u32,
     /// pg_class.relfilenode; of a foreign table pg_class.oid.
     pub relation: u32,
+    /// Of a temporary table the number of its session among those of the server, from 1. 0: it is
+    /// none. Such a key means nothing to another run of the server, so nothing writes it anywhere.
+    pub backend: u32,
 }
 
 impl RelationKey {
@@ -112,6 +117,7 @@ impl RelationKey {
             database,
             tablespace: RelationKey::WRAPPER,
             relation: oid,
+            backend: 0,
         }
     }
 
@@ -121,7 +127,29 @@ impl RelationKey {
             database,
             tablespace,
             relation: relfilenode,
+            backend: 0,
         }
+    }
+
+    /// The key of a temporary table with such a file, of the session with this number from 1.
+    pub const fn of_temporary(self, backend: u32) -> RelationKey {
+        RelationKey { backend, ..self }
+    }
+
+    /// Whether it is a temporary table's.
+    pub const fn is_temporary(self) -> bool {
+        self.backend != 0
+    }
+
+    /// The database, the tablespace and the relation, as files and the log have them. No temporary
+    /// table gets there.
+    pub(crate) fn written(self) -> Result<[u32; 3], EngineError> {
+        if self.is_temporary() {
+            return Err(EngineError::Corrupt {
+                what: "a temporary table is about to be written",
+            });
+        }
+        Ok([self.database, self.tablespace, self.relation])
     }
 
     /// Whether it is a foreign table's.
@@ -162,6 +190,15 @@ impl Lsn {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sessions_with_one_file_number_have_two_keys_that_nothing_writes() {
+        let file = RelationKey::of_file(1, 2, 3);
+        let (one, other) = (file.of_temporary(1), file.of_temporary(2));
+        assert!(one != other && one != file && one.is_temporary() && !file.is_temporary());
+        assert_eq!(file.written().expect("a permanent table"), [1, 2, 3]);
+        assert!(one.written().is_err());
+    }
 
     #[test]
     fn slots_and_tuple_ids_convert_both_ways() {

@@ -11,6 +11,7 @@
 use crate::engine::{Engine, State};
 use crate::errors::EngineError;
 use crate::memory::{ArenaOptions, Memory, Region, Unrest};
+use crate::session::temporary::discharge;
 use crate::table::TableRef;
 use std::sync::atomic::Ordering;
 
@@ -102,6 +103,7 @@ impl Engine {
     /// Counts what is there and sets back what counts since the start of the server.
     fn begin_anew(self) -> TakenOver {
         self.set_state(State::Empty);
+        self.doom_temporary();
         let mut taken = TakenOver {
             bytes: self.memory().arena_bytes_used(),
             ..TakenOver::default()
@@ -118,6 +120,20 @@ impl Engine {
         self.transactions().restart();
         self.progress().restart(taken);
         taken
+    }
+
+    /// Temporary tables that a session could not drop at its end are nobody's.
+    fn doom_temporary(self) {
+        let mut left = Vec::new();
+        self.each_table(|table| {
+            if table.key().is_temporary() {
+                left.push(table);
+            }
+        });
+        for table in left {
+            discharge(table);
+            self.root().catalog.doom(table);
+        }
     }
 
     /// Calls `look` for every linked table; false if a link leads out of the arena or in circles.

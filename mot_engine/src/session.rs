@@ -6,6 +6,7 @@
 
 mod replaced;
 mod state_at;
+pub(crate) mod temporary;
 mod unfinished;
 
 pub use replaced::Upon;
@@ -84,6 +85,10 @@ pub struct Session {
     pub(crate) litter: RefCell<Litter>,
     /// A version that a writer made and has not published yet: this session's alone.
     pub(crate) unpublished: Cell<Option<VersionRef>>,
+    /// The most that its temporary tables may take.
+    temporary_limit: Cell<Option<fn() -> u64>>,
+    /// What its line's sum of temporary tables was when it joined.
+    temporary_before: i64,
 }
 
 impl Session {
@@ -103,6 +108,7 @@ impl Session {
             })
             .ok_or(TooManyParticipants { max })?;
         let logging = line.logging.load(Ordering::Relaxed);
+        let temporary_before = line.temporary_bytes.load(Ordering::Relaxed);
         Ok(Session {
             engine,
             local,
@@ -115,6 +121,8 @@ impl Session {
             old_snapshots: RefCell::default(),
             litter: RefCell::default(),
             unpublished: Cell::new(None),
+            temporary_limit: Cell::new(None),
+            temporary_before,
         })
     }
 
@@ -135,6 +143,7 @@ impl Session {
     /// Releases what Rust frames held that an error jumped over.
     pub fn reset(&self) {
         self.free_unpublished();
+        self.local.forget_charges();
         self.local.unpin_all();
         self.end_logging();
     }
@@ -354,16 +363,6 @@ impl Session {
     fn decoded(&self, index: IndexRef) -> Result<&Decoded, EngineError> {
         self.definitions
             .get(index.id(), || index.definition_bytes())
-    }
-
-    /// The error for a tree that found no room.
-    pub(crate) fn index_full(&self) -> EngineError {
-        let memory = self.engine.memory();
-        EngineError::ArenaFull(crate::memory::ArenaFull {
-            used: memory.arena_bytes_used(),
-            limit: memory.arena_bytes_limit(),
-            requested: mot_index::NODE_BYTES as u64,
-        })
     }
 
     pub(crate) fn tree_memory(&self, urgency: Urgency) -> NodeMemory<'_> {

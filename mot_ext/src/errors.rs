@@ -259,6 +259,17 @@ pub fn no_storage(name: &str) -> ! {
     )
 }
 
+/// Raises 0A000, as heapam does.
+pub fn temporary_of_other_session() -> ! {
+    raise_report!(
+        PgLogLevel::ERROR,
+        ERRCODE_FEATURE_NOT_SUPPORTED,
+        "cannot access temporary tables of other sessions",
+        "",
+        ""
+    )
+}
+
 /// Raises 54000: a column's value in rows from before it does not fit a key.
 pub fn missing_value_too_long(column: &str, table: &str, bytes: usize, max: usize) -> ! {
     raise_report!(

@@ -323,12 +323,7 @@ impl TableEntry {
 
     fn write(&self, out: &mut Vec<u8>) -> Result<(), EngineError> {
         u64s(out, &[self.id.0]);
-        let RelationKey {
-            database,
-            tablespace,
-            relation,
-        } = self.key;
-        u32s(out, &[database, tablespace, relation]);
+        u32s(out, &self.key.written()?);
         u64s(
             out,
             &[self.creator.0, self.dropper.0, self.slots_end.0, self.rows],
@@ -358,11 +353,7 @@ impl TableEntry {
                 ..=MANIFEST_VERSION_FOREIGN_TABLES => {
                     RelationKey::of_foreign_table(cursor.u32()?, cursor.u32()?)
                 }
-                _ => RelationKey {
-                    database: cursor.u32()?,
-                    tablespace: cursor.u32()?,
-                    relation: cursor.u32()?,
-                },
+                _ => RelationKey::of_file(cursor.u32()?, cursor.u32()?, cursor.u32()?),
             },
             persistence: Persistence::Logged,
             creator: Xid(cursor.u64()?),

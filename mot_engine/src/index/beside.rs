@@ -46,6 +46,7 @@ impl Session {
         if !is_broken("index builds: waiting for who is pinned") {
             self.local.wait_for_pinned(&mut pause);
         }
+        let _charge = self.charge(table);
         let mut filler = Filler {
             session: self,
             clock,

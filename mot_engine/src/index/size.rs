@@ -15,16 +15,26 @@ impl Session {
     /// AccessShareLock: writers, and a standby's replay, may change it meanwhile. Then the nodes that they split or move may be missing or count
     /// twice.
     pub fn index_bytes(&self, clock: &impl Clock, index: IndexRef) -> Result<u64, EngineError> {
-        let memory = self.tree_memory(Urgency::Ordinary);
         let mut measure = Measure::new();
-        loop {
+        while self.measure_more(index, &mut measure) {
             check_cancelled(clock)?;
-            let _pin = self.local.pin();
-            // SAFETY: pinned while it is used.
-            let tree = unsafe { Tree::new(&index.storage().root, &memory) };
-            if !tree.measure(&mut measure, LEAVES_PER_PIN) {
-                return Ok(measure.bytes());
-            }
         }
+        Ok(measure.bytes())
+    }
+
+    /// The same at a transaction's end, of an index that nobody changes.
+    pub(crate) fn bytes_of_nodes(&self, index: IndexRef) -> u64 {
+        let mut measure = Measure::new();
+        while self.measure_more(index, &mut measure) {}
+        measure.bytes()
+    }
+
+    /// `false`: that was all.
+    fn measure_more(&self, index: IndexRef, measure: &mut Measure) -> bool {
+        let memory = self.tree_memory(Urgency::Ordinary);
+        let _pin = self.local.pin();
+        // SAFETY: pinned while it is used.
+        let tree = unsafe { Tree::new(&index.storage().root, &memory) };
+        tree.measure(measure, LEAVES_PER_PIN)
     }
 }

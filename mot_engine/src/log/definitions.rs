@@ -124,6 +124,7 @@ impl DefinitionsWriter {
         persistence: Persistence,
     ) -> Result<(), EngineError> {
         let is_foreign = key.is_foreign_table();
+        let [database, tablespace, relation] = key.written()?;
         self.begin(match (persistence, is_foreign) {
             (Persistence::Logged, true) => CREATE_TABLE,
             (Persistence::Logged, false) => CREATE_TABLE_OF_FILE,
@@ -135,11 +136,11 @@ impl DefinitionsWriter {
             }
         })?;
         put(&mut self.bytes, table.0);
-        self.bytes.extend_from_slice(&key.database.to_le_bytes());
+        self.bytes.extend_from_slice(&database.to_le_bytes());
         if !is_foreign {
-            self.bytes.extend_from_slice(&key.tablespace.to_le_bytes());
+            self.bytes.extend_from_slice(&tablespace.to_le_bytes());
         }
-        self.bytes.extend_from_slice(&key.relation.to_le_bytes());
+        self.bytes.extend_from_slice(&relation.to_le_bytes());
         Ok(())
     }
 

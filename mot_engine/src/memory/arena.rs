@@ -50,14 +50,24 @@ pub enum Urgency {
     Reserve,
 }
 
-/// The arena has no room for the request (or only in the reserve, or not in one piece). All in
-/// bytes.
+/// Whose limit a request has met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitOf {
+    /// The arena's own.
+    Arena,
+    /// That of the session's temporary tables.
+    Session,
+}
+
+/// The arena has no room for the request (or only in the reserve, or not in one piece), or the
+/// session may take no more of it. All in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the arena is full: {used} of {limit} bytes are used, {requested} more were asked for")]
 pub struct ArenaFull {
     pub used: u64,
     pub limit: u64,
     pub requested: u64,
+    pub limit_of: LimitOf,
 }
 
 /// Why a region cannot be formatted or attached to.
@@ -407,11 +417,12 @@ impl Memory {
 
     /// The error for a request of so many bytes, as of now.
     #[cold]
-    pub(super) fn full(self, requested: usize) -> ArenaFull {
+    pub(crate) fn full(self, requested: usize) -> ArenaFull {
         ArenaFull {
             used: self.arena_bytes_used(),
             limit: self.arena_bytes_limit(),
             requested: requested as u64,
+            limit_of: LimitOf::Arena,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! garbage over to the others and releases the epoch line. Nothing in here calls out while it uses
 //! the cache or the garbage (waiting does, between: `pause`), so neither is entered twice.
 
+mod charge;
 mod collect;
 
 use super::account::{PURPOSES, Purpose};
@@ -23,6 +24,8 @@ use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
+use charge::Charge;
+pub(crate) use charge::{Outer, UNLIMITED};
 pub use collect::GarbageAt;
 
 /// Debug builds overwrite freed blocks with this, so that a reader of freed memory shows.
@@ -49,6 +52,7 @@ pub struct LocalMemory {
     pin_generation: Cell<u32>,
     /// Not yet added to the shared counters.
     purpose_bytes: [Cell<i64>; PURPOSES],
+    charge: Charge,
     process: u32,
     not_send: PhantomData<*mut ()>,
 }
@@ -102,6 +106,7 @@ impl Memory {
             uses_reserve: Cell::new(false),
             pin_generation: Cell::new(0),
             purpose_bytes: Default::default(),
+            charge: Charge::new(),
             process: std::process::id(),
             not_send: PhantomData,
         })
@@ -164,6 +169,9 @@ impl LocalMemory {
             return self.allocate_large(bytes, purpose, urgency, in_haste);
         }
         let class = class_of(bytes);
+        if !self.charge.has_room(class_bytes(class)) && urgency == Urgency::Ordinary {
+            return Err(self.charge.refuse(bytes));
+        }
         let placement = Placement::of(purpose);
         let block = match self.with_cache(|cache, _| cache.take(class, placement)) {
             Some(block) => block,
@@ -171,6 +179,7 @@ impl LocalMemory {
         };
         sync::allocated(block, class_bytes(class));
         self.account(purpose, class_bytes(class) as i64);
+        self.charge.add(class_bytes(class) as i64);
         Ok(block)
     }
 
@@ -182,6 +191,7 @@ impl LocalMemory {
     #[inline]
     pub unsafe fn free(&self, at: NonNull<u8>, bytes: usize, purpose: Purpose) {
         debug_assert!(self.memory.contains(at) && at.addr().get().is_multiple_of(BLOCK_ALIGN));
+        self.charge.add(-(block_bytes(bytes) as i64));
         self.account(purpose, -(block_bytes(bytes) as i64));
         #[cfg(debug_assertions)]
         // SAFETY: the block is at least so long and the caller gives it up.
@@ -297,6 +307,10 @@ impl LocalMemory {
         in_haste: bool,
     ) -> Result<NonNull<u8>, ArenaFull> {
         self.assert_own_process();
+        let block_bytes = bytes.next_multiple_of(SPAN_BYTES);
+        if !self.charge.has_room(block_bytes) && urgency == Urgency::Ordinary {
+            return Err(self.charge.refuse(bytes));
+        }
         let urgency = self.urgency(urgency);
         let placement = Placement::of(purpose);
         let take = |cache: &mut Cache, kernel: &dyn Kernel| {
@@ -309,7 +323,8 @@ impl LocalMemory {
             self.make_room(in_haste);
             self.with_cache(take)
         })?;
-        self.account(purpose, bytes.next_multiple_of(SPAN_BYTES) as i64);
+        self.account(purpose, block_bytes as i64);
+        self.charge.add(block_bytes as i64);
         sync::allocated(block, bytes);
         self.settle();
         Ok(block)

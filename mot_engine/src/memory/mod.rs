@@ -33,7 +33,7 @@ mod word;
 
 pub use account::{ChunkReport, ClassReport, EpochReport, MemoryReport, Purpose};
 pub use arena::{
-    ARENA_BYTES_MIN, ArenaError, ArenaFull, ArenaOptions, Memory, RESERVE_BYTES_MIN,
+    ARENA_BYTES_MIN, ArenaError, ArenaFull, ArenaOptions, LimitOf, Memory, RESERVE_BYTES_MIN,
     RESERVE_FRACTION, ROOTS, Urgency,
 };
 pub use chunk::{CHUNK_BYTES, SPAN_BYTES};
@@ -41,6 +41,7 @@ pub use epoch::{EPOCH_PARTICIPANTS_MAX, TooManyParticipants};
 pub use kept::{Found, KeptError, KeptPlace, MARK_WORDS, Mark, Unmarked, remove_kept};
 pub use latch::{Latch, LatchGuard, latches_held};
 pub use local::{GarbageAt, LocalMemory, Pin};
+pub(crate) use local::{Outer, UNLIMITED};
 pub use placement::{Binding, Kernel, LinuxKernel, NODES_MAX, Placement};
 pub use region::{HugePages, Region, RegionError};
 pub use rest::Unrest;

@@ -346,6 +346,7 @@ pub(crate) fn prune_row(session: &Session, table: TableRef, slot: Slot) -> usize
     let Some(anchor) = table.anchor(slot) else {
         return 0;
     };
+    let _charge = session.charge(table);
     let mut horizon = session.horizon();
     if crate::sync::is_broken("rows: the horizon") {
         horizon = Xid(u64::MAX);

@@ -150,6 +150,7 @@ pub(crate) fn take_states_out(
     let Some(anchor) = table.anchor(slot) else {
         return;
     };
+    let _charge = session.charge(table);
     loop {
         // Most operations on a row that was changed often find nothing more: the first one that came by saw to all of them.
         let mut count = 0;

@@ -10,7 +10,7 @@
 
 use crate::engine::Engine;
 use crate::ids::Lsn;
-use crate::memory::ArenaFull;
+use crate::memory::{ArenaFull, LimitOf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Most lanes there can be: each reads every record, so more of them do not get further.
@@ -127,6 +127,7 @@ impl Engine {
             used: memory.arena_bytes_used(),
             limit: memory.arena_bytes_limit(),
             requested: positions.requested.load(Ordering::Relaxed),
+            limit_of: LimitOf::Arena,
         };
         Some((Lsn(positions.stalled_at.load(Ordering::Relaxed)), full))
     }

@@ -9,7 +9,7 @@
 //!   through `doomed`.
 //! - Linking, unlinking, and the walker counts change under `latch`. No `Clock` call happens under
 //!   it.
-//! - A storage that is unlinked goes to the doomed list. Who takes it from there, once its walker
+//! - A storage that is unlinked goes to the doomed list, unless its session frees it at once (`transaction/doom.rs`). Who takes it from there, once its walker
 //!   count is 0, is the only one to free it: the reclaimer, or a replay that nobody reads beside.
 //!   Its contents are freed at once (only lock holders and walkers touch them), its header is
 //!   retired (a pinned reader of the list may stand on it).
@@ -56,7 +56,7 @@ impl Drop for Walk<'_> {
 }
 
 fn bucket(key: RelationKey) -> usize {
-    let place = u64::from(key.database) << 32 | u64::from(key.tablespace);
+    let place = u64::from(key.database) << 32 | u64::from(key.tablespace ^ key.backend << 16);
     let mixed =
         (place.rotate_left(17) ^ u64::from(key.relation)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> 40) as usize % BUCKETS
@@ -128,10 +128,24 @@ impl Catalog {
 
     /// Takes a storage out of the catalog, into the list of doomed ones. Idempotent.
     pub(crate) fn doom(&self, table: TableRef) {
-        let storage = table.storage();
         let _latched = self.latch.lock();
+        if self.unlink(table) {
+            self.put_doomed(table);
+        }
+    }
+
+    /// Takes a storage out of the catalog, to be freed by the caller alone: one that nobody walks.
+    /// `false` for others, and for one that is doomed; nothing has happened then.
+    pub(crate) fn take(&self, table: TableRef) -> bool {
+        let _latched = self.latch.lock();
+        table.storage().walkers.load(Ordering::Relaxed) == 0 && self.unlink(table)
+    }
+
+    /// Takes a storage out of its list; `false` if it was. Under the latch.
+    fn unlink(&self, table: TableRef) -> bool {
+        let storage = table.storage();
         if storage.doomed.swap(1, Ordering::AcqRel) != 0 {
-            return;
+            return false;
         }
         let address = table.0.as_ptr() as u64;
         let mut link = &self.buckets[bucket(table.key())];
@@ -147,7 +161,7 @@ impl Catalog {
         }
         // `next` of the doomed storage stays: a reader that stands on it walks on.
         link.store(storage.next.load(Ordering::Relaxed), Ordering::Release);
-        self.put_doomed(table);
+        true
     }
 
     /// Under the latch.
@@ -215,20 +229,31 @@ impl Catalog {
     /// Takes an index out of its table, into the list of doomed ones. Nothing happens if the table
     /// itself is doomed or the index is out already.
     pub(crate) fn doom_index(&self, index: IndexRef) {
+        let _latched = self.latch.lock();
+        if Catalog::unlink_index(index) {
+            self.put_doomed_index(index);
+        }
+    }
+
+    /// Takes an index out of its table, to be freed by the caller alone: one of a table that nobody
+    /// walks. `false` for others, and for one that is out; nothing has happened then.
+    pub(crate) fn take_index(&self, index: IndexRef) -> bool {
         let table = TableRef(index.storage().table);
         let _latched = self.latch.lock();
+        table.storage().walkers.load(Ordering::Relaxed) == 0 && Catalog::unlink_index(index)
+    }
+
+    /// Takes an index out of its table; `false` if it was, or the table itself is doomed. Under the
+    /// latch.
+    fn unlink_index(index: IndexRef) -> bool {
+        let table = TableRef(index.storage().table);
         if table.storage().doomed.load(Ordering::Relaxed) != 0 {
-            return;
+            return false;
         }
-        for word in &table.storage().indexes {
-            if word
-                .compare_exchange(index.address(), 0, Ordering::AcqRel, Ordering::Relaxed)
+        table.storage().indexes.iter().any(|word| {
+            word.compare_exchange(index.address(), 0, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok()
-            {
-                self.put_doomed_index(index);
-                return;
-            }
-        }
+        })
     }
 
     /// Takes a doomed index, to be freed.

@@ -101,6 +101,11 @@ impl SlotBatches {
         }
     }
 
+    /// Forgets a table that is about to be freed.
+    pub(crate) fn forget(&mut self, table: TableRef) {
+        self.batches.retain(|batch| batch.id != table.id());
+    }
+
     /// Gives all unused slots back.
     pub(crate) fn give_back(&mut self, catalog: &Catalog) {
         for batch in self.batches.drain(..) {

@@ -73,6 +73,10 @@ pub(crate) struct TableStorage {
     pub(super) given_up: AtomicU32,
     /// See [`TableRef::copied_by`].
     pub(crate) copied_by: AtomicU64,
+    /// Of a temporary table: where its session's sum of bytes is, and its own bytes in it
+    /// (`session/temporary.rs`).
+    pub(crate) owner: u64,
+    pub(crate) charged: AtomicI64,
     /// Next storage in the catalog's bucket.
     pub(crate) next: AtomicU64,
     /// Next storage in the list of doomed ones.

@@ -4,6 +4,7 @@
 //! looked for in its row's chain first.
 
 use super::ahead::Ahead;
+use super::doom::{doom_index, doom_table};
 use super::examine::data_below;
 use super::log::committed_below;
 use super::pinned::Pinned;
@@ -60,12 +61,12 @@ impl Transaction {
         // Indexes first: a doomed table may be freed at once, with its indexes.
         for operation in &self.operations {
             if operation.kind() == Kind::DropIndex {
-                session.catalog().doom_index(operation.index());
+                doom_index(session, operation.index());
             }
         }
         for operation in &self.operations {
             if operation.kind() == Kind::DropTable {
-                session.catalog().doom(operation.table);
+                doom_table(session, operation.table);
             }
         }
         pinned.end(Duration::ZERO);
@@ -255,6 +256,7 @@ pub(super) fn unlock(session: &Session, own: &Own, operation: &Operation) {
     let Some(anchor) = operation.table.anchor(operation.slot()) else {
         return;
     };
+    let _charge = session.charge(operation.table);
     let latched = anchor.latch();
     let mut head = latched.head;
     let Some(entry) = own.find(head, operation) else {

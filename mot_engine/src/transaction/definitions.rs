@@ -15,7 +15,7 @@ use crate::key::IndexDefinition;
 use crate::limits::INDEXES_PER_TABLE_MAX;
 use crate::memory::{Purpose, Urgency};
 use crate::reclaim::Quiet;
-use crate::session::Session;
+use crate::session::{Session, temporary};
 use crate::table::{IndexRef, Persistence, TableRef, TableStorage};
 use std::sync::atomic::Ordering;
 
@@ -48,7 +48,7 @@ impl Transaction {
         xid: Xid,
         urgency: Urgency,
     ) -> Result<TableRef, EngineError> {
-        self.reserve(xid)?;
+        self.reserve(key, xid)?;
         self.own_tables.reserve()?;
         let id = TableId(
             session
@@ -75,7 +75,7 @@ impl Transaction {
         table: TableRef,
         xid: Xid,
     ) -> Result<(), EngineError> {
-        self.reserve(xid)?;
+        self.reserve(table.key(), xid)?;
         let dropped_lsn = &table.storage().dropped_lsn;
         table.makers().set_dropped(dropped_lsn, xid);
         self.push(Kind::DropTable, table, Slot(0), 0);
@@ -124,7 +124,8 @@ impl Transaction {
         urgency: Urgency,
     ) -> Result<Build, EngineError> {
         definition.validate()?;
-        self.reserve(xid)?;
+        self.reserve(table.key(), xid)?;
+        let _charge = session.charge(table);
         let id = next_index_id(session);
         // Until it is published: whoever takes a version out removes the entries of the indexes he finds.
         let _quiet = Quiet::begin(table);
@@ -151,7 +152,8 @@ impl Transaction {
         xid: Xid,
     ) -> Result<IndexRef, EngineError> {
         definition.validate()?;
-        self.reserve(xid)?;
+        self.reserve(table.key(), xid)?;
+        let _charge = session.charge(table);
         let id = next_index_id(session);
         let urgency = Urgency::Ordinary;
         let index = Unpublished {
@@ -196,7 +198,7 @@ impl Transaction {
         index: Option<IndexRef>,
         xid: Xid,
     ) -> Result<bool, EngineError> {
-        self.reserve(xid)?;
+        self.reserve(table.key(), xid)?;
         let Some(index) = index else {
             return Ok(false);
         };
@@ -247,6 +249,10 @@ pub(crate) fn allocate_table(
     created: Xid,
     urgency: Urgency,
 ) -> Result<TableRef, EngineError> {
+    debug_assert_eq!(
+        new.key.is_temporary(),
+        new.persistence == Persistence::Temporary
+    );
     let bytes = size_of::<TableStorage>();
     let block = session.local.allocate(bytes, Purpose::Catalog, urgency)?;
     let storage = block.cast::<TableStorage>();
@@ -260,8 +266,13 @@ pub(crate) fn allocate_table(
         (&raw mut (*storage).persistence).write(new.persistence);
         (*storage).created.store(created.0, Ordering::Relaxed);
         (*storage).lists_free.store(1, Ordering::Relaxed);
+        (&raw mut (*storage).owner).write(&raw const session.line.temporary_bytes as u64);
     }
-    Ok(TableRef(storage))
+    let table = TableRef(storage);
+    if new.key.is_temporary() {
+        temporary::add(table, crate::memory::block_bytes(bytes) as i64);
+    }
+    Ok(table)
 }
 
 /// Puts an index where writers and readers find it.

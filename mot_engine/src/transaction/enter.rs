@@ -33,6 +33,7 @@ impl Transaction {
         slot: Slot,
         version: VersionRef,
     ) -> Result<Entered, EngineError> {
+        let _charge = session.charge(table);
         with_below(session, version, |below| {
             enter_row(session, table, slot, version, below, Some(clock))
         })
@@ -49,6 +50,7 @@ impl Transaction {
         version: VersionRef,
         index: IndexRef,
     ) -> Result<Entered, EngineError> {
+        let _charge = session.charge(table);
         with_below(session, version, |below| {
             enter_row_in(session, (table, index), slot, version, below, clock)
         })
@@ -69,6 +71,7 @@ impl Transaction {
         if table.all_indexes().count() == entered {
             return Ok(());
         }
+        let _charge = session.charge(table);
         let below = data_below(version).filter(|below| !below.is_tombstone());
         match enter_row::<NoClock>(session, table, slot, version, below, None)? {
             None => Ok(()),

@@ -1,7 +1,7 @@
 //! Giving back the memory of tables and indexes that are gone.
 //!
-//! The reclaimer calls it, and while nobody reads a replay that needs room: whoever takes a definition from the catalog's list of doomed ones
-//! is the only one to free it.
+//! The reclaimer calls it, while nobody reads a replay that needs room, and for temporary tables their session (`doom.rs`): whoever takes a
+//! definition from the catalog's list of doomed ones, or from the catalog, is the only one to free it.
 //!
 //! A server that writes the log first tells it what it frees. Recovery then finds, before the first record that was written with that memory
 //! in use for something else, that it may free the same: it needs no more room than the server had. Definitions of which the log
@@ -19,7 +19,7 @@ use crate::index::clear_some;
 use crate::log::DefinitionsWriter;
 use crate::memory::Purpose;
 use crate::row::Head;
-use crate::session::Session;
+use crate::session::{Session, temporary};
 use crate::table::{Catalog, IndexRef, TableRef, TableStorage};
 use std::sync::atomic::Ordering;
 
@@ -150,6 +150,18 @@ pub(crate) unsafe fn free_index(session: &Session, index: IndexRef) {
     }
 }
 
+/// Frees a table, with its indexes.
+///
+/// # Safety
+/// As for [`clear_table`].
+pub(super) unsafe fn free_table(session: &Session, table: TableRef) {
+    // SAFETY: the caller's.
+    unsafe {
+        clear_table(session, table, &mut || ());
+        free_cleared_table(session, table);
+    }
+}
+
 /// Frees all of an index but its header.
 ///
 /// # Safety
@@ -206,6 +218,8 @@ unsafe fn clear_table(session: &Session, table: TableRef, pause: &mut impl FnMut
 /// # Safety
 /// As for [`clear_table`], which came to its end; nothing but its catalog's readers names the table.
 unsafe fn free_cleared_table(session: &Session, table: TableRef) {
+    // What came back behind the moment in which it was doomed.
+    temporary::discharge(table);
     let storage = table.storage();
     // SAFETY: the caller's; the header is retired because a reader of the catalog's list may stand on it.
     unsafe {

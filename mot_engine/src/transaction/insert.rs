@@ -22,7 +22,8 @@ impl Transaction {
         cid: CommandId,
     ) -> Result<(Slot, VersionRef), EngineError> {
         check_length(body)?;
-        self.reserve(xid)?;
+        self.reserve(table.key(), xid)?;
+        let _charge = session.charge(table);
         let _pin = session.local.pin();
         let slot = session
             .batches

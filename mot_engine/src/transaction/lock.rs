@@ -83,7 +83,8 @@ impl Transaction {
         strength: LockStrength,
         xid: Xid,
     ) -> Result<Locked, EngineError> {
-        self.reserve(xid)?;
+        self.reserve(table.key(), xid)?;
+        let _charge = session.charge(table);
         let _pin = session.local.pin();
         let Some(anchor) = table.anchor(slot) else {
             return Ok(Locked::Gone);

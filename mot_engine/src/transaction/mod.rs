@@ -14,6 +14,7 @@ mod ahead;
 mod commit;
 mod copy;
 mod definitions;
+mod doom;
 mod enter;
 mod examine;
 mod free;
@@ -42,7 +43,7 @@ pub use own_rows::{ALIAS_BITS, Alias, NAMED_BY_ORDINAL, OwnRow};
 pub use update::{BesideKeys, Written};
 
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
+use crate::ids::{RelationKey, Slot, Xid};
 use crate::limits::{SLOT_BITS, XID_MAX};
 use crate::row::{Head, VersionRef};
 use crate::session::Session;
@@ -295,11 +296,12 @@ impl Transaction {
         self.operations.is_empty()
     }
 
-    /// Whether anything was done that the log must tell of (row locks are not).
+    /// Whether anything was done that the log must tell of (row locks are not, nor is what becomes
+    /// of temporary tables).
     pub fn has_changes(&self) -> bool {
-        self.operations
-            .iter()
-            .any(|operation| operation.kind() != Kind::Lock)
+        self.operations.iter().any(|operation| {
+            operation.kind() != Kind::Lock && !operation.table.key().is_temporary()
+        })
     }
 
     /// Whether it has created or dropped a table or an index.
@@ -319,7 +321,7 @@ impl Transaction {
         self.operations.len()
     }
 
-    /// The transaction is about to end well, and what it did, if anything, is logged: nothing more can be done in it.
+    /// The transaction is about to end well, and what it did, if anything, is logged: nothing more can be done in it but with temporary tables.
     pub fn seal(&mut self) {
         self.is_sealed = true;
     }
@@ -329,9 +331,10 @@ impl Transaction {
         self.is_sealed = false;
     }
 
-    /// Room to record an operation of this transaction id.
-    fn reserve(&mut self, xid: Xid) -> Result<(), EngineError> {
-        if self.is_logged || self.is_sealed {
+    /// Room to record an operation of this transaction id, on a relation. Of a temporary table the
+    /// log is told nothing: work on it may go on when all else is logged (ON COMMIT).
+    fn reserve(&mut self, relation: RelationKey, xid: Xid) -> Result<(), EngineError> {
+        if (self.is_logged || self.is_sealed) && !relation.is_temporary() {
             return Err(EngineError::Corrupt {
                 what: "a row is changed after its transaction's changes were logged",
             });

@@ -133,7 +133,8 @@ impl Transaction {
         let _pin = session.local.pin();
         let mut found = Vec::new();
         for operation in &self.operations {
-            if operation.kind() != Kind::Lock || is_changed(&self.own, operation) {
+            let is_temporary = operation.table.key().is_temporary();
+            if operation.kind() != Kind::Lock || is_temporary || is_changed(&self.own, operation) {
                 continue;
             }
             let anchor = operation.table.anchor(operation.slot());

@@ -70,7 +70,9 @@ pub fn created(database: pg_sys::Oid) {
     }
     // SAFETY: a catalog look-up. Core has looked the name up and locked what it found, so it has not changed hands since.
     let template = unsafe { pg_sys::get_database_oid(name.as_ptr(), true) };
-    for table in dropped_database::storages(template) {
+    // Of a temporary table that a session has left behind there is nothing to copy.
+    let storages = dropped_database::storages(template).into_iter();
+    for table in storages.filter(|table| !table.key().is_temporary()) {
         storage::copy_table(table, database.to_u32());
     }
 }

@@ -28,7 +28,7 @@ pub unsafe fn publish(objects: *mut pg_sys::List) {
 pub fn warn_of_tables_left_out() {
     let method = storage::table_method();
     let tables = latest::select(
-        "SELECT oid FROM pg_catalog.pg_class WHERE relam = $1 AND relkind = 'r' LIMIT 1",
+        "SELECT oid FROM pg_catalog.pg_class WHERE relam = $1 AND relkind = 'r' AND relpersistence = 'p' LIMIT 1",
         &[method.into()],
         |row| row.get::<pg_sys::Oid>(1),
     );
@@ -79,6 +79,9 @@ fn with_tables_above(query: &str) -> String {
 pub unsafe fn check_publications(table: pg_sys::Oid) {
     // SAFETY: catalog look-ups; the table is locked (caller).
     unsafe {
+        if pg_sys::get_rel_persistence(table) as u8 != pg_sys::RELPERSISTENCE_PERMANENT {
+            return;
+        }
         let all = inheritance::find_all(table, pg_sys::NoLock as i32);
         if !all.into_iter().any(storage::is_mot_table) {
             return;

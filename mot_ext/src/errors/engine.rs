@@ -1,12 +1,23 @@
 //! The engine's errors as the SQL errors they are.
 use crate::pg::report;
 use mot_engine::EngineError;
+use mot_engine::memory::LimitOf;
 use pgrx::prelude::*;
 
 /// Raises an engine's error as the SQL error it is.
 pub fn raise(error: EngineError) -> ! {
     let message = error.to_string();
     match error {
+        EngineError::ArenaFull(full) if full.limit_of == LimitOf::Session => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_OUT_OF_MEMORY,
+            "out of memory for temporary memory-optimized tables of this session",
+            format!(
+                "{} of {} bytes are in use; {} more were asked for.",
+                full.used, full.limit, full.requested
+            ),
+            "Drop or truncate temporary tables, or raise mot.temp_memory."
+        ),
         EngineError::ArenaFull(full) => raise_report!(
             PgLogLevel::ERROR,
             ERRCODE_OUT_OF_MEMORY,

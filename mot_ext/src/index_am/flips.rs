@@ -218,11 +218,14 @@ pub unsafe fn end_for_rewrite(relation: pg_sys::Oid) {
             let oid = std::str::from_utf8(oid).ok()?;
             oid.parse().ok().map(pg_sys::Oid::from_u32)
         });
-        // REFRESH MATERIALIZED VIEW CONCURRENTLY makes a temporary one, looks at the view's indexes
-        // after that, and keeps them.
-        let is_kept = (*(*made).rd_rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
+        let is_temporary = (*(*made).rd_rel).relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP;
         pg_sys::RelationClose(made);
-        if let Some(table) = table.filter(|_| !is_kept) {
+        // REFRESH MATERIALIZED VIEW CONCURRENTLY makes a temporary one, looks at the view's indexes
+        // after that, and keeps them. A view itself is never temporary.
+        let is_kept = |table: pg_sys::Oid| {
+            is_temporary && pg_sys::get_rel_relkind(table) as u8 == pg_sys::RELKIND_MATVIEW
+        };
+        if let Some(table) = table.filter(|table| !is_kept(*table)) {
             for flip in take(|flip| (*(*flip.entry).rd_index).indrelid == table) {
                 flip.close();
             }

@@ -58,7 +58,7 @@ impl Opened {
                 );
             }
             let table = pg_sys::table_open(relid, lock as pg_sys::LOCKMODE);
-            let storage = crate::storage::table(table);
+            let storage = crate::storage::described(table);
             Opened { table, storage }
         }
     }

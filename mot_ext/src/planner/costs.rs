@@ -68,7 +68,7 @@ pub unsafe fn forget_pages(
         }
         let conditions = (*(*root).parse).jointree.cast();
         (*rel).pages = match names_place(conditions, (*rel).relid) {
-            true => tid::blocks(storage::table(relation)),
+            true => tid::blocks(storage::described(relation)),
             false => 0,
         };
     }

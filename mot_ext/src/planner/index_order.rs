@@ -70,7 +70,7 @@ unsafe extern "C-unwind" fn describe_ours(
         }
         if storage::is_mot_table(relation) {
             let opened = pg_sys::relation_open(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
-            let table = storage::table(opened);
+            let table = storage::described(opened);
             costs::forget_pages(root, opened, rel);
             pg_sys::relation_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
             leave_out_young_indexes(root, rel, table);

@@ -94,6 +94,11 @@ pub fn is_on() -> bool {
     unsafe { pg_sys::XactIsoLevel == pg_sys::XACT_SERIALIZABLE as i32 }
 }
 
+/// Whether the transaction is SERIALIZABLE, and the table one that others use, too.
+pub fn is_on_for(table: TableRef) -> bool {
+    is_on() && !table.key().is_temporary()
+}
+
 /// A snapshot that may want to know how it is used.
 pub trait Reading: Snapshot {
     /// Keys of an index are about to be read that begin with `columns` columns' encodings.

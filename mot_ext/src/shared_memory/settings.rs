@@ -41,6 +41,10 @@ pub enum CompiledStatements {
 const MAX_MEMORY_MIB_MIN: i32 = 64;
 /// Largest arena: 16 TiB, in MiB; the engine addresses rows with 42-bit slots and 48-bit pointers.
 const MAX_MEMORY_MIB_MAX: i32 = 16 * 1024 * 1024;
+/// A quarter of the default arena.
+const TEMP_MEMORY_KIB_DEFAULT: i32 = 1024 * 1024;
+/// No limit but the arena's.
+const TEMP_MEMORY_UNLIMITED: i32 = -1;
 /// More threads than this never helped a disk or a load.
 const THREADS_MAX: i32 = 256;
 /// As many replay threads as there are cores, up to a limit: each decodes the whole log (a tenth of its work), and the server's own part of
@@ -51,6 +55,7 @@ const REPLAY_WORKERS_AUTO_MAX: usize = 4;
 const DAY_MS: i32 = 24 * 3600 * 1000;
 
 pub static MAX_MEMORY_MIB: GucSetting<i32> = GucSetting::<i32>::new(4096);
+pub static TEMP_MEMORY_KIB: GucSetting<i32> = GucSetting::<i32>::new(TEMP_MEMORY_KIB_DEFAULT);
 pub static HUGE_PAGES: GucSetting<HugePages> = GucSetting::<HugePages>::new(HugePages::Try);
 pub static WARM_RESTART: GucSetting<bool> = GucSetting::<bool>::new(false);
 pub static ADOPT_SYSTEM_IDENTIFIER: GucSetting<Option<CString>> =
@@ -66,6 +71,14 @@ pub static REPLAY_HAND_OVER: GucSetting<ReplayHandOver> =
     GucSetting::<ReplayHandOver>::new(ReplayHandOver::Behind);
 pub static LOAD_TIMEOUT_MS: GucSetting<i32> = GucSetting::<i32>::new(0);
 pub static RECLAIM_NAPTIME_MS: GucSetting<i32> = GucSetting::<i32>::new(20);
+
+/// Most bytes that temporary tables of this session may take.
+pub fn temp_memory_bytes() -> u64 {
+    match TEMP_MEMORY_KIB.get() {
+        TEMP_MEMORY_UNLIMITED => u64::MAX,
+        kib => kib as u64 * 1024,
+    }
+}
 
 /// Defines the settings; the first line of `_PG_init`.
 pub fn init() {
@@ -87,6 +100,16 @@ pub fn init() {
         DAY_MS,
         GucContext::Userset,
         GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_int_guc(
+        c"mot.temp_memory",
+        c"Most memory that temporary memory-optimized tables of a session may take.",
+        c"-1 is no limit but mot.max_memory, which counts them, too.",
+        &TEMP_MEMORY_KIB,
+        TEMP_MEMORY_UNLIMITED,
+        i32::MAX,
+        GucContext::Suset,
+        GucFlags::UNIT_KB,
     );
     super::test_switch::init();
     // SAFETY: a plain flag that the postmaster sets before it calls any _PG_init.

@@ -47,6 +47,9 @@ pub unsafe fn build_index(
     // SAFETY: the caller's open relations.
     let (definition, oid) = unsafe { (definition(heap, index), (*index).rd_id) };
     let session = session::session();
+    if is_there(storage, index) {
+        return Built::ForAll;
+    }
     // Also one that a rollback to a savepoint may bring back: it is dropped by this transaction
     // alone.
     let replaced = session.find_index(storage, oid.to_u32(), &PgClock);
@@ -76,6 +79,14 @@ pub unsafe fn build_index(
         Ok(Build::Duplicate { slots, .. }) => unsafe { duplicated(heap, index, storage, slots[0]) },
         Err(error) => errors::raise(error),
     }
+}
+
+/// Whether an index of this very file is there, and has all rows, for there never was one: core
+/// builds the indexes of a temporary table with ON COMMIT DELETE ROWS at each commit.
+fn is_there(storage: TableRef, index: pg_sys::Relation) -> bool {
+    storage.slots_end() == Slot(0)
+        // SAFETY: the caller's open relation.
+        && super::find_index(storage, index).is_some_and(|found| found.relation_oid() == unsafe { (*index).rd_id }.to_u32())
 }
 
 /// Builds an index to whose file core has brought what another file had, without a call of

@@ -4,8 +4,8 @@
 //! called by `table_am`, `index_am` and `ddl`; calls `relation` (the process's cache), `xact`,
 //! `session`.
 //!
-//! - A table's storage is found by (database, pg_class.reltablespace, relfilenode), an index's by
-//!   the last two among its table's. Oids do not do. TRUNCATE, REINDEX and rewrites give a relation
+//! - A table's storage is found by (database, pg_class.reltablespace, relfilenode), a temporary one's
+//!   by its session, too; an index's by the last two of the three among its table's. Oids do not do. TRUNCATE, REINDEX and rewrites give a relation
 //!   another file under the same oid. A change of types that keeps an index gives its file another
 //!   oid.
 //! - A table's storage is made by `relation_set_new_filenode`, an index's by `ambuild`, those of a
@@ -22,6 +22,7 @@ mod database_copy;
 pub mod definition;
 pub mod duplicate;
 mod missing;
+mod temporary;
 
 pub use build::{
     Built, Repeated, build_index, build_index_beside_writers, build_same_indexes,
@@ -134,23 +135,32 @@ pub fn file_of(relation: pg_sys::Relation) -> FileKey {
     }
 }
 
-/// The key of a file of this database.
-fn key_of(file: FileKey) -> RelationKey {
+/// The key of a file that an open relation of this database has, or is to have.
+fn key_of(relation: pg_sys::Relation, file: FileKey) -> RelationKey {
     // SAFETY: a plain variable of this process.
     let database = unsafe { pg_sys::MyDatabaseId };
     RelationKey::of_file(database.to_u32(), file.tablespace, file.relation)
+        .of_temporary(temporary::backend_of(relation))
 }
 
 /// The oid of a table of this database by its storage's key; invalid where no table has the file.
 pub fn oid_of(key: RelationKey) -> pg_sys::Oid {
-    match key.is_foreign_table() {
-        true => pg_sys::Oid::from(key.relation),
-        false => version::oid_of_file(key.tablespace, key.relation),
+    match key {
+        _ if key.is_foreign_table() => pg_sys::Oid::from(key.relation),
+        _ if key.is_temporary() => temporary::oid_of(key),
+        _ => version::oid_of_file(key.tablespace, key.relation),
     }
 }
 
-/// The storage of an open table that the caller has locked; raises if it has none.
+/// The storage of an open table that the caller has locked; raises if it has none, or is a
+/// temporary one of another session.
 pub fn table(relation: pg_sys::Relation) -> TableRef {
+    temporary::refuse_other_session(relation);
+    described(relation)
+}
+
+/// The same for who asks for nothing but sizes: of other sessions' temporary tables, too.
+pub fn described(relation: pg_sys::Relation) -> TableRef {
     find(relation).unwrap_or_else(|| errors::no_storage(&name_of(relation)))
 }
 
@@ -158,7 +168,7 @@ pub fn table(relation: pg_sys::Relation) -> TableRef {
 pub fn find(relation: pg_sys::Relation) -> Option<TableRef> {
     // SAFETY: the caller's relation is open.
     let oid = unsafe { (*relation).rd_id };
-    let key = key_of(file_of(relation));
+    let key = key_of(relation, file_of(relation));
     match relation::cached(oid) {
         // The cache may be a moment older than the open relation's entry.
         Some(table) if table.key() == key => Some(table),
@@ -171,9 +181,10 @@ pub fn find(relation: pg_sys::Relation) -> Option<TableRef> {
 }
 
 /// The storage of an open relation that is locked, if that is a table of the access method with
-/// one.
+/// one that this session may read.
 pub fn find_of_method(relation: pg_sys::Relation) -> Option<TableRef> {
-    is_table(relation).then(|| find(relation)).flatten()
+    let may_read = is_table(relation) && !temporary::is_of_other_session(relation);
+    may_read.then(|| find(relation)).flatten()
 }
 
 /// The storage of an open index of `table`; raises if it has none.
@@ -217,7 +228,9 @@ pub fn create_table(
         .then(|| find(relation))
         .flatten();
     let xid = xact::write_xid();
-    let made = xact::current().create_table_as(session::session(), key_of(file), persistence, xid);
+    let key = key_of(relation, file);
+    debug_assert_eq!(key.is_temporary(), persistence == Persistence::Temporary);
+    let made = xact::current().create_table_as(session::session(), key, persistence, xid);
     let made = or_raise(made);
     // SAFETY: the caller's relation is open.
     relation::forget(unsafe { (*relation).rd_id });

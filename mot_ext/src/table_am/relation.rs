@@ -47,12 +47,6 @@ pub unsafe fn set_new_file(
             version::set_new_heap_file(relation, file, persistence, xid, multixact);
             return;
         }
-        if persistence as u8 == pg_sys::RELPERSISTENCE_TEMP {
-            errors::unsupported(
-                "temporary memory-optimized tables",
-                "Leave USING mot out, or make an ordinary table.",
-            );
-        }
         *frozen_below = pg_sys::RecentXmin;
         *multixacts_from = pg_sys::GetOldestMultiXactId();
         storage::create_table(
@@ -70,18 +64,25 @@ pub unsafe fn set_new_file(
 }
 
 /// `relation_nontransactional_truncate`: of a table whose file the same subtransaction has made, so
-/// that a rollback takes the table or the file. The new storage has the file's name, and the same
-/// indexes.
+/// that a rollback takes the table or the file; and of a temporary one with ON COMMIT DELETE ROWS
+/// whenever its session has used any, read-only or not. The new storage has the file's name, and the
+/// same indexes. One that never had a row stays: nothing is to be done, and no transaction id taken.
 pub unsafe fn empty(relation: pg_sys::Relation) {
     // SAFETY: as core calls it: an open relation, locked exclusively.
     unsafe {
         let storage = storage::table(relation);
+        if storage.slots_end() == Slot(0) {
+            return;
+        }
         let xid = xact::write_xid();
         let session = session::session();
         let emptied = xact::current().truncate_table(session, &PgClock, storage, xid);
         crate::errors::or_raise(emptied);
         crate::transaction::relation::forget((*relation).rd_id);
-        pg_sys::CacheInvalidateRelcache(relation);
+        // Nobody else has found the storage of a temporary table.
+        if !storage.key().is_temporary() {
+            pg_sys::CacheInvalidateRelcache(relation);
+        }
     }
 }
 
@@ -127,7 +128,7 @@ pub unsafe fn size_bytes(relation: pg_sys::Relation, fork: pg_sys::ForkNumber::T
     if fork != pg_sys::ForkNumber::MAIN_FORKNUM && fork != pg_sys::ForkNumber::InvalidForkNumber {
         return 0;
     }
-    let end = storage::table(relation).slots_end();
+    let end = storage::described(relation).slots_end();
     end.0.div_ceil(rows_per_block(end)) * u64::from(pg_sys::BLCKSZ)
 }
 
@@ -188,7 +189,7 @@ pub unsafe fn estimate_size(
 ) {
     // SAFETY: as core calls it, with places to fill.
     unsafe {
-        let storage = storage::table(relation);
+        let storage = storage::described(relation);
         let committed = row_count(storage);
         let added = statistics::rows_added(relation) as f64;
         *rows = (committed + added).max(0.0);
@@ -210,7 +211,7 @@ pub unsafe fn rows_at_least(relation: pg_sys::Relation) -> f64 {
     if !unsafe { is_new(relation) } {
         return 0.0;
     }
-    let row_bytes = row_bytes(storage::table(relation)).max(ROW_BYTES_GUESSED);
+    let row_bytes = row_bytes(storage::described(relation)).max(ROW_BYTES_GUESSED);
     (u64::from(PAGES_OF_A_NEW_TABLE * pg_sys::BLCKSZ) / row_bytes) as f64
 }
 

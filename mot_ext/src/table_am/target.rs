@@ -13,12 +13,13 @@ use std::cell::Cell;
 /// # Safety
 /// The relation stays open as long as the value is used.
 pub unsafe fn of(relation: pg_sys::Relation) -> Target {
+    let table = storage::table(relation);
     Target {
         // SAFETY: the caller's open relation.
         relation: unsafe { Relation::opened(relation) },
         session: session::session(),
-        table: storage::table(relation),
-        is_serializable: serializable::is_on(),
+        table,
+        is_serializable: serializable::is_on_for(table),
     }
 }
 

@@ -34,7 +34,7 @@ impl View {
         // SAFETY: the caller's snapshot.
         unsafe {
             match (*snapshot).snapshot_type {
-                SNAPSHOT_MVCC if serializable::is_on() => {
+                SNAPSHOT_MVCC if serializable::is_on_for(table) => {
                     refuse_older_than_copy(table, &PgSnapshot::new(snapshot));
                     View::Serializable(Reader::new(relation, snapshot))
                 }

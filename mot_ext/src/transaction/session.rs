@@ -180,6 +180,7 @@ pub fn join_uncounted() -> &'static Session {
 fn store(join: impl FnOnce(Engine) -> Result<Session, EngineError>) -> &'static Session {
     let engine = shared_memory::engine().expect("preloaded");
     let session = join(engine).unwrap_or_else(|error| errors::raise(error));
+    session.limit_temporary_by(settings::temp_memory_bytes);
     #[cfg(debug_assertions)]
     crate::transaction::pauses::init();
     // SAFETY: one thread, and nobody holds a reference into the empty cell.

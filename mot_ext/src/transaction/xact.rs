@@ -6,7 +6,7 @@
 //!
 //! | event | what happens | may raise |
 //! |---|---|---|
-//! | PRE_COMMIT | the storages of a dropped database are dropped; the surviving write set goes to the WAL, each record between DELAY_CHKPT_START and the last of its rows marked; from here on nothing may be written | yes |
+//! | PRE_COMMIT | the storages of a dropped database are dropped; the surviving write set goes to the WAL, each record between DELAY_CHKPT_START and the last of its rows marked; from here on nothing may be written but temporary tables (ON COMMIT) | yes |
 //! | COMMIT | versions are stamped, locks unlinked, dropped storages doomed | no |
 //! | ABORT | own versions, entries, locks and definitions are unlinked | no |
 //! | sub COMMIT | operations of the level belong to the level above | no |

@@ -12,7 +12,7 @@ use crate::memory::epoch::EPOCHS_TO_SAFETY;
 use crate::memory::garbage::{Garbage, Retired};
 use crate::memory::orphan::{ORPHAN_PAGE_BYTES, ORPHANS_PER_PAGE, PAGES_PER_VISIT};
 use crate::memory::placement::Placement;
-use crate::memory::size_class::{class_of, layout_bytes};
+use crate::memory::size_class::{block_bytes, class_of, layout_bytes};
 use crate::sync::{self, is_broken};
 use std::alloc::Layout;
 use std::ptr::NonNull;
@@ -57,6 +57,7 @@ impl LocalMemory {
             // SAFETY: not at all: the test that asks for this wants to see that.
             return unsafe { self.free(at, bytes, purpose) };
         }
+        self.charge.add(-(block_bytes(bytes) as i64));
         if let Err(retired) = self.with_garbage(|it| it.push(Retired { at, bytes, purpose })) {
             // No process memory: make some room, and leave the block to everybody.
             let stamp = self.memory.epochs().stamp();
@@ -254,6 +255,8 @@ impl LocalMemory {
     }
 
     fn free_retired(&self, retired: Retired) {
+        // It was taken off when it was retired.
+        self.charge.add(block_bytes(retired.bytes) as i64);
         // SAFETY: whoever retired the block promised all but that pinned processes may read it;
         // those are gone.
         unsafe { self.free(retired.at, retired.bytes, retired.purpose) };

@@ -4,13 +4,11 @@
 //! - An extension's own tables stay heap tables, unless its script says USING mot. Its C code may
 //!   write them by `heap_insert`, which asks no access method. So do tables that logical decoding
 //!   reads as catalogs.
-//! - Temporary tables are heap tables under the default, and refused where a statement says USING
-//!   mot.
 use crate::errors::refuse::unsupported;
 use crate::index_am::access_method;
 use crate::pg::nodes;
 use crate::storage;
-use pgrx::pg_sys::{self, Node};
+use pgrx::pg_sys;
 use std::ffi::{CStr, c_char, c_int};
 
 const SETTING: &CStr = c"default_table_access_method";
@@ -27,24 +25,17 @@ pub fn is_default() -> bool {
     }
 }
 
-/// CREATE TABLE, as core is to have it; `None`: as it came.
+/// CREATE TABLE is about to run. Raises for one that cannot be memory-optimized.
 ///
 /// # Safety
 /// A live node.
-pub unsafe fn create_table(node: *mut pg_sys::CreateStmt) -> Option<*mut Node> {
-    // SAFETY: the caller's node; the copy is of the same type.
+pub unsafe fn check_create_table(node: *mut pg_sys::CreateStmt) {
+    // SAFETY: the caller's node.
     unsafe {
         let stmt = &*node;
-        if !stmt.partspec.is_null() || has_method_from_parent(stmt) {
-            return None;
+        if stmt.partspec.is_null() && !has_method_from_parent(stmt) {
+            check_options(stmt.accessMethod, stmt.options);
         }
-        let method = stmt.accessMethod;
-        if !is_heap_for(stmt.relation, method, stmt.options) {
-            return None;
-        }
-        let copy = nodes::copy(node);
-        (*copy).accessMethod = pg_sys::pstrdup(HEAP.as_ptr());
-        Some(copy.cast())
     }
 }
 
@@ -76,66 +67,28 @@ pub unsafe fn is_ours(method: *const c_char) -> bool {
     }
 }
 
-/// CREATE TABLE AS, SELECT INTO and CREATE MATERIALIZED VIEW, as core is to have them; `None`: as
-/// they came.
+/// CREATE TABLE AS, SELECT INTO or CREATE MATERIALIZED VIEW is about to run. Raises for one that
+/// cannot be memory-optimized.
 ///
 /// # Safety
 /// A live node.
-pub unsafe fn create_table_as(node: *mut pg_sys::CreateTableAsStmt) -> Option<*mut Node> {
-    // SAFETY: the caller's node; the copy is of the same type.
+pub unsafe fn check_create_table_as(node: *mut pg_sys::CreateTableAsStmt) {
+    // SAFETY: the caller's node.
     unsafe {
         let into = &*(*node).into;
-        if !is_heap_for(into.rel, into.accessMethod, into.options) {
-            return None;
-        }
-        let copy = nodes::copy(node);
-        (*(*copy).into).accessMethod = pg_sys::pstrdup(HEAP.as_ptr());
-        Some(copy.cast())
+        check_options(into.accessMethod, into.options);
     }
 }
 
-/// Whether a new table is a heap table though the default is ours. Raises for one that says USING
-/// mot and cannot be.
-unsafe fn is_heap_for(
-    name: *mut pg_sys::RangeVar,
-    method: *const c_char,
-    options: *mut pg_sys::List,
-) -> bool {
+/// Raises for a memory-optimized table that is to be a catalog of logical decoding.
+unsafe fn check_options(method: *const c_char, options: *mut pg_sys::List) {
     // SAFETY: parts of a live statement (caller).
     unsafe {
-        let is_named = !method.is_null();
-        if !is_ours(method) || storage::table_method() == pg_sys::InvalidOid {
-            return false;
-        }
-        let is_temporary = is_temporary(name);
-        if is_named && is_temporary {
-            refuse_temporary();
-        }
-        if !is_temporary && sets_catalog_table(options) {
+        let is_known = storage::table_method() != pg_sys::InvalidOid;
+        if is_ours(method) && is_known && sets_catalog_table(options) {
             refuse_catalog_table();
         }
-        is_temporary
     }
-}
-
-/// Whether a new table is said, or found by its schema, to be temporary. Raises as core does for a
-/// schema that is not there.
-unsafe fn is_temporary(name: *mut pg_sys::RangeVar) -> bool {
-    // SAFETY: a live name (caller).
-    unsafe {
-        match (*name).relpersistence as u8 {
-            pg_sys::RELPERSISTENCE_TEMP => true,
-            pg_sys::RELPERSISTENCE_UNLOGGED => false,
-            _ => pg_sys::isTempNamespace(pg_sys::RangeVarGetCreationNamespace(name)),
-        }
-    }
-}
-
-fn refuse_temporary() -> ! {
-    unsupported(
-        "temporary memory-optimized tables are not supported",
-        "Say USING heap, or make an ordinary table.",
-    )
 }
 
 /// Whether a partition has its access method from its parent, which says USING (17 and later).
@@ -190,9 +143,6 @@ pub unsafe fn refuse_change_to_ours(table: pg_sys::Oid) {
                 ),
                 "Leave it a heap table: the extension may write it without asking its access method.",
             );
-        }
-        if pg_sys::get_rel_persistence(table) as u8 == pg_sys::RELPERSISTENCE_TEMP {
-            refuse_temporary();
         }
         let opened = pg_sys::relation_open(table, pg_sys::NoLock as pg_sys::LOCKMODE);
         let options = (*opened).rd_options.cast::<pg_sys::StdRdOptions>();

@@ -143,7 +143,7 @@ pub unsafe fn before(statement: &mut Statement) -> Option<After> {
             T_CreateStmt => {
                 after.published = defaults::may_be_ours(node.cast())
                     .then(|| Published::Named((*node.cast::<pg_sys::CreateStmt>()).relation));
-                replace(statement, defaults::create_table(node.cast()));
+                defaults::check_create_table(node.cast());
             }
             T_CreateTableAsStmt => {
                 let made = node.cast::<pg_sys::CreateTableAsStmt>();
@@ -151,7 +151,7 @@ pub unsafe fn before(statement: &mut Statement) -> Option<After> {
                 let is_table = (*made).objtype == OBJECT_TABLE;
                 after.published = (is_table && defaults::is_ours((*into).accessMethod))
                     .then(|| Published::Named((*into).rel));
-                replace(statement, defaults::create_table_as(made));
+                defaults::check_create_table_as(made);
             }
             T_IndexStmt => {
                 replace(

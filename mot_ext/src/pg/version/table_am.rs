@@ -356,3 +356,16 @@ pub fn leaves_out_old_snapshots() -> bool {
     #[cfg(not(feature = "pg15"))]
     false
 }
+
+/// The number from 1 of the session whose temporary tables are in a schema; 0 if it is no such
+/// schema.
+pub fn temporary_backend(namespace: pg_sys::Oid) -> u32 {
+    // SAFETY: a catalog look-up; -1 of other schemas.
+    unsafe {
+        #[cfg(any(feature = "pg15", feature = "pg16"))]
+        let backend = pg_sys::GetTempNamespaceBackendId(namespace);
+        #[cfg(not(any(feature = "pg15", feature = "pg16")))]
+        let backend = pg_sys::GetTempNamespaceProcNumber(namespace);
+        (backend + 1) as u32
+    }
+}
