@@ -281,21 +281,35 @@ fn history(seed: u64) {
         next = work.next;
         wal.xid = me.top;
         let commits = random.below(4) > 0;
-        if random.below(4) > 0 || commits {
+        let is_logged = random.below(4) > 0 || commits;
+        if is_logged {
             work.work.log(&session, &mut wal).unwrap();
         }
-        if commits {
-            me.end(Fate::Committed);
-            work.work.commit(&session);
-            committed = work.now;
+        let fate = match commits {
+            true => Fate::Committed,
+            false => Fate::Aborted,
+        };
+        let is_prepared = is_logged && random.below(3) == 0;
+        if is_prepared {
+            work.work.give_up(&session);
+            me.end(fate);
         } else {
-            me.end(Fate::Aborted);
-            work.work.abort(&session);
+            me.end(fate);
+            match fate {
+                Fate::Committed => work.work.commit(&session),
+                _ => work.work.abort(&session),
+            }
+        }
+        if commits {
+            committed = work.now;
         }
         let clock = reader(&world);
         assert_eq!(rows_of(&session, &clock), committed, "seed {seed}");
+        session.settle_given_up(&clock);
         for (name, rows) in &committed {
             let table = session.find_table(key(*name), &clock).unwrap();
+            // What was prepared and rolled back is counted until then.
+            common::sweep(&session, &world, table);
             assert_eq!(table.row_count_estimate(), rows.len() as u64, "seed {seed}");
             let bytes = table
                 .counters()
@@ -316,6 +330,40 @@ fn random_histories_end_as_a_map_says_here_and_where_the_log_is_replayed() {
         return history(seed.parse().unwrap());
     }
     (1..=SEEDS).for_each(|seed| history(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
+}
+
+#[test]
+fn what_a_savepoint_takes_back_of_a_hot_row_is_known_no_more() {
+    let (_region, engine) = engine(64 << 20);
+    engine.set_state(State::Ready);
+    let session = engine.join().unwrap();
+    let world = World::new();
+    let me = world.begin();
+    let mut work = Transaction::new();
+    work.set_level(2).unwrap();
+    let xid = Xid(me.savepoint());
+    let table = work.create_table(&session, key(0), xid).unwrap();
+    let new = body(Row {
+        a: 0,
+        b: 0,
+        c: None,
+    });
+    let (slot, mut seen) = work
+        .insert(&session, table, &new, xid, CommandId(0))
+        .unwrap();
+    for cid in 1..200 {
+        let written = work.update(&session, &me, table, slot, seen, &new, xid, CommandId(cid));
+        let Written::Done(version) = written.unwrap() else {
+            panic!("nobody else knows the row")
+        };
+        seen = version;
+    }
+    assert!(work.own_row(table, slot).is_some());
+    me.abort_one(xid.0);
+    work.savepoint_abort(&session, 2);
+    assert!(work.own_row(table, slot).is_none());
+    me.end(Fate::Aborted);
+    work.abort(&session);
 }
 
 #[test]

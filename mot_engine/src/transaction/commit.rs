@@ -34,7 +34,7 @@ impl Transaction {
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete => {
                     let grown = commit_row(session, &self.own, operation, &mut litter);
-                    counts.add(operation, grown);
+                    counts.add(operation, self.grown(operation, grown));
                     reach(Point::CommitBetweenStamps);
                 }
                 Kind::Lock => unlock(session, &self.own, operation),

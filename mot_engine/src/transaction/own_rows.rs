@@ -20,7 +20,7 @@
 //!
 //! Neither list nor numbers outlive the transaction.
 
-use super::{Operation, Transaction};
+use super::{Kind, Operation, Transaction};
 use crate::errors::EngineError;
 use crate::ids::{CommandId, Ordinal, Slot};
 use crate::row::{VersionRef, flags};
@@ -207,6 +207,10 @@ impl OwnRows {
         }
         for operation in operations.iter().rev() {
             let key = (operation.table, operation.slot());
+            if operation.kind() == Kind::CreateTable {
+                // Its rows' inserts may have no operations (`own_tables.rs`).
+                self.forget_table(operation.table);
+            }
             if !operation.kind().is_data() {
                 continue;
             }
@@ -225,6 +229,11 @@ impl OwnRows {
                 }
             }
         }
+    }
+
+    fn forget_table(&mut self, table: TableRef) {
+        self.rows.retain(|(its, _), _| *its != table);
+        self.blocks.retain(|_, (its, ..)| *its != table);
     }
 
     pub(super) fn clear(&mut self) {

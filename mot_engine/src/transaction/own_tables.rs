@@ -18,9 +18,9 @@
 
 use super::commit::{Counts, last_own, live_bytes};
 use super::pinned::Pinned;
-use super::{Kind, Own, Transaction};
+use super::{Kind, Operation, Own, Transaction};
 use crate::errors::EngineError;
-use crate::ids::{Slot, Xid};
+use crate::ids::{Slot, TableId, Xid};
 use crate::row::{Anchor, VersionRef, flags};
 use crate::table::TableRef;
 use std::sync::atomic::Ordering;
@@ -28,6 +28,8 @@ use std::sync::atomic::Ordering;
 /// A table that the transaction has made.
 #[derive(Copy, Clone)]
 pub(super) struct OwnTable {
+    /// Its id: those of later tables are larger.
+    id: TableId,
     table: TableRef,
     /// Position of the operation that made it.
     made_at: usize,
@@ -60,7 +62,10 @@ impl OwnTables {
 
     /// A table that the operation at this position makes; room was reserved.
     pub(super) fn add(&mut self, table: TableRef, made_at: usize) {
+        let id = table.id();
+        debug_assert!(self.tables.last().is_none_or(|last| last.id < id));
         self.tables.push(OwnTable {
+            id,
             table,
             made_at,
             rows: 0,
@@ -81,9 +86,8 @@ impl OwnTables {
     /// Whether rows of the table have no operations.
     #[inline]
     pub(super) fn counts_rows_of(&self, table: TableRef) -> bool {
-        self.tables
-            .iter()
-            .any(|own| own.rows > 0 && own.table == table)
+        let place = self.place(table);
+        place.is_some_and(|at| self.tables[at].rows > 0)
     }
 
     /// The tables of which the log has to be told by slot.
@@ -93,7 +97,11 @@ impl OwnTables {
     }
 
     fn place(&self, table: TableRef) -> Option<usize> {
-        self.tables.iter().rposition(|own| own.table == table)
+        if self.tables.is_empty() {
+            return None;
+        }
+        let found = self.tables.binary_search_by_key(&table.id(), |own| own.id);
+        found.ok()
     }
 }
 
@@ -127,7 +135,17 @@ impl Transaction {
         );
     }
 
-    /// Stamps and counts the rows that have no operations. Those that have, have their stamps.
+    /// By how many bytes an operation's table grows, if nobody else counts its bytes.
+    #[inline]
+    pub(super) fn grown(&self, operation: &Operation, bytes: i64) -> i64 {
+        match self.own_tables.counts_rows_of(operation.table) {
+            true => 0,
+            false => bytes,
+        }
+    }
+
+    /// Stamps the rows that have no operations, and counts them, with the bytes of all rows of their
+    /// tables.
     pub(super) fn stamp_own_tables(&self, pinned: &mut Pinned<'_>, counts: &mut Counts) {
         self.end_own_tables(pinned, counts, flags::COMMITTED, |_, _| {});
     }
@@ -155,10 +173,11 @@ impl Transaction {
                 let Some(version) = last_own(anchor, &self.own) else {
                     continue;
                 };
+                bytes += live_bytes(version);
+                // Those that have operations, and those that others have judged, have it.
                 if version.flags() & flag == 0 {
                     version.add_flags(flag);
                     see(own.table, slot);
-                    bytes += live_bytes(version);
                 }
             }
             counts.add_inserted(own.table, own.rows, bytes);

@@ -167,7 +167,7 @@ impl Transaction {
             match operation.kind() {
                 Kind::Insert | Kind::Update | Kind::Delete => {
                     let grown = give_up_row(session, &self.own, operation);
-                    counts.add(operation, grown);
+                    counts.add(operation, self.grown(operation, grown));
                 }
                 Kind::Lock => {}
                 Kind::CreateTable => operation.table.makers().give_up_creation(),

@@ -8,8 +8,9 @@
 //! 2. a worker with a connection to the shared catalogs is started, which asks `pg_database` (`free`) and drops in a transaction like any other, so it
 //!    is logged, and standbys follow.
 //!
-//! **Why no live one is freed.** A storage is made by a session of its database, so after that database's row was committed. The worker lists the
-//! storages first and asks with a newer catalog snapshot: no row then means that the row is deleted, and a deleted one never comes back.
+//! **Why no live one is freed.** The transaction that makes a storage comes after the one that makes its database, or is that one (a copied template).
+//! So when a storage is committed, its database's row is. The worker lists the databases that have committed storages, and asks with a newer
+//! catalog snapshot: no row then means that the row is deleted, and a deleted one never comes back.
 //! What DROP DATABASE (with the library) is dropping meanwhile either still has its row, or has dropped its storages with it. A database made
 //! later under the same oid, when oids have gone round, keeps what it finds: nobody can tell then whose it is.
 use crate::pg::{self, interrupts};
@@ -102,7 +103,11 @@ pub extern "C-unwind" fn mot_orphans_main(_arg: pg_sys::Datum) {
 /// Drops what belongs to no database.
 fn free() {
     session::session();
-    let databases = databases();
+    let has_committed = |database: &u32| {
+        let storages = dropped_database::storages(pg_sys::Oid::from(*database));
+        !storages.is_empty()
+    };
+    let databases: Vec<u32> = databases().into_iter().filter(has_committed).collect();
     // SAFETY: in a transaction. Nothing from before the list may answer below.
     unsafe { pg_sys::InvalidateCatalogSnapshot() };
     for database in databases {

@@ -38,6 +38,8 @@ const JUDGE_PAUSE_FACTOR: u32 = 100;
 const QUIET_SWEEPS: u32 = 2;
 /// While a large table is freed the horizon is taken no more often than this: a question to all of the ProcArray, where a stretch takes less than a millisecond.
 const HORIZON_EVERY: Duration = Duration::from_millis(50);
+/// Longest sleep in which nobody wakes this process, in milliseconds: somebody may wait for a sweep.
+const LOOK_MS: i64 = 500;
 /// Pause after an error, in milliseconds.
 const ERROR_PAUSE_MS: i64 = 5_000;
 
@@ -90,12 +92,22 @@ pub extern "C-unwind" fn mot_reclaimer_main(_arg: pg_sys::Datum) {
             let has_news = || pg::catch(|| reclaimer.has_news(session)).unwrap_or(false);
             idle_sleep::nap(nap_ms, pause_ms, has_news);
         } else {
-            interrupts::sleep_ms(pause_ms);
+            sleep_unless_asked(pause_ms);
         }
     }
     // Not 0, which would mean "never start again": an administrator may have ended just this worker.
     // SAFETY: ends the process; its exit callbacks leave the engine.
     unsafe { pg_sys::proc_exit(1) };
+}
+
+/// Sleeps so long, or until somebody waits for a sweep.
+fn sleep_unless_asked(pause_ms: i64) {
+    let mut left_ms = pause_ms;
+    while left_ms > 0 && asked::newest().is_none() && !shutdown_asked() {
+        let now_ms = left_ms.min(LOOK_MS);
+        interrupts::sleep_ms(now_ms);
+        left_ms -= now_ms;
+    }
 }
 
 struct Reclaimer {

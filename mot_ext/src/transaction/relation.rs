@@ -111,7 +111,9 @@ pub fn generation() -> u64 {
     CACHE.generation.get()
 }
 
-fn next_generation() {
+/// What was found before may not be any more: called at each abort, also of a process that has
+/// written nothing.
+pub fn next_generation() {
     CACHE.generation.set(CACHE.generation.get() + 1);
 }
 

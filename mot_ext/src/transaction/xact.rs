@@ -37,7 +37,7 @@
 //!   definitions with ours: `recovery::load`. mot_engine/src/transaction/prepare.rs has the engine's
 //!   part.
 use super::wal_log::WalLog;
-use super::{dropped_database, session, unconfirmed, wake};
+use super::{dropped_database, relation, session, unconfirmed, wake};
 use crate::errors;
 use crate::pg::{self, interrupts};
 use mot_engine::{Alias, CommandId, OwnRow, Slot, State, TableRef, Transaction, VersionRef, Xid};
@@ -213,6 +213,7 @@ fn see_to(event: pg_sys::XactEvent::Type) {
         }
         pg_sys::XactEvent::XACT_EVENT_PRE_PREPARE => IS_ENDING.0.set(true),
         pg_sys::XactEvent::XACT_EVENT_ABORT => {
+            relation::next_generation();
             IS_ENDING.0.set(false);
             dropped_database::forget();
             unconfirmed::forget();
@@ -246,7 +247,7 @@ fn see_to(event: pg_sys::XactEvent::Type) {
                 transaction.give_up(session);
                 if has_defined {
                     // What it made may be gone before this process hears of it.
-                    crate::transaction::relation::forget_all();
+                    relation::forget_all();
                 }
             }
             transaction.unseal();
@@ -266,7 +267,7 @@ fn see_to(event: pg_sys::XactEvent::Type) {
                 if !transaction.is_empty() {
                     transaction.abort(session);
                 }
-                crate::transaction::relation::forget_all();
+                relation::forget_all();
             }
             transaction.unseal();
         }
@@ -282,6 +283,7 @@ unsafe extern "C-unwind" fn on_subtransaction(
     _arg: *mut c_void,
 ) {
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
+        relation::next_generation();
         unconfirmed::forget();
     }
     let Some(transaction) = existing() else {
@@ -297,7 +299,7 @@ unsafe extern "C-unwind" fn on_subtransaction(
                 if !transaction.is_empty() {
                     transaction.savepoint_abort(session, pg::nest_level());
                 }
-                crate::transaction::relation::forget_all();
+                relation::forget_all();
             }
         }
         _ => {}
