@@ -268,13 +268,23 @@ impl Arbiter {
         unsafe {
             let oid = match oid {
                 pg_sys::InvalidOid => only_unique_index(relation)?,
-                named => named,
+                named => {
+                    lock_index(named);
+                    named
+                }
             };
             let index = Relation::closed(oid)
                 .with(|index| is_unique(index).then(|| storage::find_index(table, index)))??;
             Some(Arbiter { oid, index })
         }
     }
+}
+
+/// Locks an index of a locked table, as core does when it opens the indexes of one that is written
+/// to. Planning has locked none that the statement does not name, and a kept plan none at all.
+fn lock_index(index: pg_sys::Oid) {
+    // SAFETY: a lock by oid; the transaction's end gives it back.
+    unsafe { pg_sys::LockRelationOid(index, pg_sys::RowExclusiveLock as pg_sys::LOCKMODE) }
 }
 
 /// Whether an open index is unique, valid and checked at once.
@@ -299,6 +309,7 @@ unsafe fn only_unique_index(relation: pg_sys::Oid) -> Option<pg_sys::Oid> {
             };
             let oids = (0..count).map(|at| (*(*list).elements.add(at)).oid_value);
             let mut found = oids.filter(|oid| {
+                lock_index(*oid);
                 Relation::closed(*oid).with(|index| (*(*index).rd_index).indisunique)
             });
             let only = found.next();
