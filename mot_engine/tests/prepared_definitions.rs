@@ -1,5 +1,6 @@
 //! Prepared transactions that create, drop and truncate: nobody sees it before they are ended,
-//! everybody at once afterwards, and whoever sweeps settles it, here, on a standby and after a restart.
+//! everybody at once afterwards, and whoever sweeps settles it, here, on a standby and after a
+//! restart.
 
 mod common;
 
@@ -211,8 +212,8 @@ impl Clock for Nobody<'_> {
     }
 }
 
-/// Replays the log, as a standby that is read, or nobody reads (`has_readers`), and ends recovery with
-/// what may be prepared from `open_from` on.
+/// Replays the log, as a standby that is read, or nobody reads (`has_readers`), and ends recovery
+/// with what may be prepared from `open_from` on.
 fn restarted(
     wal: &Wal,
     world: &World,

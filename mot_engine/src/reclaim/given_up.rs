@@ -2,8 +2,8 @@
 //!
 //! A session settles what its transaction created and dropped when that ends. Nobody does where the
 //! session gave the transaction up (PREPARE), or is gone (what a restart found of transactions that
-//! may be prepared). COMMIT PREPARED and ROLLBACK PREPARED call nobody. Until somebody comes by, the
-//! clock judges the ids (`table/makers.rs`), so everybody sees at once what exists.
+//! may be prepared). COMMIT PREPARED and ROLLBACK PREPARED call nobody. Until somebody comes by,
+//! the clock judges the ids (`table/makers.rs`), so everybody sees at once what exists.
 //!
 //! The process that sweeps comes by in each of its rounds, as long as something is open:
 //!
@@ -11,17 +11,18 @@
 //! - what is gone is doomed, as a session's commit or rollback does.
 //!
 //! Nobody stands in between. Who uses a table holds a lock on it, and the prepared transaction had
-//! the strongest one until its outcome was in the commit log. Other sessions' caches are emptied by the
-//! invalidations that the server sends before it gives that lock up. What was created and rolled back
-//! exists for nobody. Who only looks is pinned, or walks the table, and both are waited for.
+//! the strongest one until its outcome was in the commit log. Other sessions' caches are emptied by
+//! the invalidations that the server sends before it gives that lock up. What was created and
+//! rolled back exists for nobody. Who only looks is pinned, or walks the table, and both are waited
+//! for.
 //!
 //! - **A word that a session settles is left alone** (`given_up`). It may be about to doom the
 //!   definition itself, whose memory must be there.
 //! - **Before the server is told that outcomes may be forgotten** (unjudged.rs), what has ended is
 //!   settled. A transaction below that bound had ended when the round began, and its bits were set
 //!   before its session took its mark off. What replay cuts off is settled by the replayer.
-//! - **A crash at any place** loses nothing. A checkpoint has the ids, or the definition is settled in
-//!   it, or left out: then the outcome was in the log, and durable, when the round asked for it.
+//! - **A crash at any place** loses nothing. A checkpoint has the ids, or the definition is settled
+//!   in it, or left out: then the outcome was in the log, and durable, when the round asked for it.
 
 use crate::clock::Clock;
 use crate::session::Session;
@@ -29,9 +30,9 @@ use crate::table::Settling;
 use std::sync::atomic::Ordering;
 
 impl Session {
-    /// Settles what was given up by transactions that have ended since. Of the sweeping process alone,
-    /// on a server that is ready. The clock may unwind. Returns how many tables and indexes were
-    /// doomed.
+    /// Settles what was given up by transactions that have ended since. Of the sweeping process
+    /// alone, on a server that is ready. The clock may unwind. Returns how many tables and indexes
+    /// were doomed.
     pub fn settle_given_up(&self, clock: &impl Clock) -> u64 {
         let open = &self.engine().root().definitions_given_up;
         if open.load(Ordering::Acquire) == 0 {

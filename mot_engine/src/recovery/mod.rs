@@ -11,6 +11,7 @@
 //!   `settle_gone_indexes` has found some.
 //! - `settle` is called by the reclaimer of a standby, beside replay.
 //! - `ParallelReplayer::judge_below` is called, drained, before the server's commit log is cut off.
+//! - `Session::drop_ended_locks` is called now and then, or records of row locks gather.
 //! - `finish` is called once, when replay (if any) is over (drained) and before the first writer.
 //!
 //! README.md beside this file has the protocol of parallel replay.

@@ -1,11 +1,11 @@
 //! Who created and who dropped a table or an index, and how that is settled.
 //!
-//! A definition's two ids are those of transactions, and 0 when settled. As a rule the session whose
-//! transaction it was settles them. Of a transaction that its session gave up (PREPARE), or that a
-//! restart found, nobody would. Such an id has a bit in `given_up`:
+//! A definition's two ids are those of transactions, and 0 when settled. As a rule the session
+//! whose transaction it was settles them. Of a transaction that its session gave up (PREPARE), or
+//! that a restart found, nobody would. Such an id has a bit in `given_up`:
 //!
-//! - The bit is set while the transaction cannot have ended, or before anybody works, by whoever gives
-//!   it up. From then on nobody else writes that id's word for this transaction.
+//! - The bit is set while the transaction cannot have ended, or before anybody works, by whoever
+//!   gives it up. From then on nobody else writes that id's word for this transaction.
 //! - The sweeping process settles ids with a bit, as soon as the clock says that they have ended
 //!   (`reclaim/given_up.rs`). It never takes a bit off: the bit of an id that is 0 means nothing.
 //! - Another transaction may drop a definition as soon as an earlier drop was rolled back. It takes
@@ -112,7 +112,9 @@ impl Makers<'_> {
     /// The current transaction drops it.
     pub(crate) fn set_dropped(&self, dropped_lsn: &AtomicU64, xid: Xid) {
         dropped_lsn.store(0, Ordering::Release);
-        self.given_up.fetch_and(!DROPPED, Ordering::AcqRel);
+        if !is_broken("definitions: the mark of an older drop") {
+            self.given_up.fetch_and(!DROPPED, Ordering::AcqRel);
+        }
         self.dropped.store(xid.0, Ordering::Release);
     }
 

@@ -1,23 +1,23 @@
 //! Row locks of prepared transactions that a restart must bring back.
 //!
-//! A lock on a row that its transaction did not change is an entry in the row's chain, which neither
-//! rows in the log nor checkpoints have. So PREPARE logs such locks in records of their own
-//! (`log/locks.rs`), and the records are kept in a list of the engine's root until their transaction
-//! has ended.
+//! A lock on a row that its transaction did not change is an entry in the row's chain, which
+//! neither rows in the log nor checkpoints have. So PREPARE logs such locks in records of their own
+//! (`log/locks.rs`), and the records are kept in a list of the engine's root until their
+//! transaction has ended.
 //!
 //! | moment | what happens |
 //! |---|---|
 //! | PRE_PREPARE | each record is appended, then listed, under the session's `logging` mark |
 //! | a checkpoint | its manifest has all that is listed, once nobody logs any more |
 //! | load, replay | the records are listed again; the LSN tells which is there already |
-//! | end of recovery | entries are put back into the chains, before the first writer; what has ended is dropped |
+//! | end of recovery | entries are put back, before the first writer; what has ended is dropped |
 //! | afterwards | the reclaimer drops the records of transactions that have ended |
 //!
 //! - A record is needed as long as its transaction may be prepared. Whether it committed does not
 //!   matter, so the commit log is not asked for it. `is_over` of who drops records is a proof.
 //! - On a standby the list is all there is: nobody there asks for row locks.
-//! - A record older than a checkpoint's redo position is marked as listed when that looks, as a row's
-//!   record is (log.rs). So it is in the manifest or behind the redo position, or in both.
+//! - A record older than a checkpoint's redo position is marked as listed when that looks, as a
+//!   row's record is (log.rs). So it is in the manifest or behind the redo position, or in both.
 //! - The list is changed under its latch, and read by whoever is pinned. A record never changes.
 //!   Who takes one out of the list retires it.
 
@@ -46,8 +46,8 @@ impl KeptLocks {
         self.latch.is_free()
     }
 
-    /// Takes records out of the list, by their addresses, which ascend. Says which were in it: another
-    /// process may have taken out some of them, and retires those.
+    /// Takes records out of the list, by their addresses, which ascend. Says which were in it:
+    /// another process may have taken out some of them, and retires those.
     fn unlink(&self, records: &mut [(u64, bool)]) {
         let _latched = self.latch.lock();
         let mut link = &self.first;
@@ -185,7 +185,8 @@ impl Engine {
 }
 
 impl Session {
-    /// Keeps a record that was replayed or loaded, unless it is there. By the one process that does.
+    /// Keeps a record that was replayed or loaded, unless it is there. By the one process that
+    /// does.
     pub(crate) fn keep_locks(&self, lsn: Lsn, xid: Xid, record: &[u8]) -> Result<(), EngineError> {
         let pin = self.local.pin();
         let mut kept = self.engine().root().kept_locks.iter();
@@ -220,8 +221,8 @@ impl Session {
         Ok(copies)
     }
 
-    /// Drops the records of transactions that are over, which `is_over` knows: it may unwind. Returns
-    /// how many are left.
+    /// Drops the records of transactions that are over, which `is_over` knows: it may unwind.
+    /// Returns how many are left.
     pub fn drop_ended_locks(&self, is_over: impl Fn(Xid) -> bool) -> Result<u64, EngineError> {
         let kept = &self.engine().root().kept_locks;
         if kept.first.load(Ordering::Acquire) == 0 {
@@ -248,8 +249,8 @@ impl Session {
         Ok(kept.count.load(Ordering::Relaxed))
     }
 
-    /// Puts the row locks of transactions that `may_be_prepared` back into their rows, and drops the
-    /// records of all others. At the end of recovery, before anybody writes.
+    /// Puts the row locks of transactions that `may_be_prepared` back into their rows, and drops
+    /// the records of all others. At the end of recovery, before anybody writes.
     pub(crate) fn put_locks_back(
         &self,
         may_be_prepared: impl Fn(Xid) -> bool,

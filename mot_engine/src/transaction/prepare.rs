@@ -2,21 +2,27 @@
 //!
 //! Protocol (the caller's part is in `mot_ext/src/transaction/xact.rs`):
 //!
-//! 1. Before PostgreSQL prepares: `log_locks`, then `log`, as before a commit. Anything may still fail; then `abort`.
-//! 2. When it has prepared: `give_up`. The transaction is in progress for everybody from before this until it is ended, and nobody
-//!    can end it before this is done. So the versions are still this transaction's own, and nobody puts one on top.
-//! 3. From then on versions and definitions are nobody's work any more: the clock judges them, as after a crash. Others wait for the transaction as for
-//!    any other; when it is ended, whoever meets a version settles its hint, and the sweeper (the rows are marked for it) takes out
-//!    what was rolled back, with its index entries and FULL_IMAGE_NEXT, and row locks.
+//! 1. Before PostgreSQL prepares: `log_locks`, then `log`, as before a commit. Anything may still
+//!    fail; then `abort`.
+//! 2. When it has prepared: `give_up`. The transaction is in progress for everybody from before
+//!    this until it is ended, and nobody can end it before this is done. So the versions are still
+//!    this transaction's own, and nobody puts one on top.
+//! 3. From then on versions and definitions are nobody's work any more: the clock judges them, as
+//!    after a crash. Others wait for the transaction as for any other; when it is ended, whoever
+//!    meets a version settles its hint, and the sweeper (the rows are marked for it) takes out what
+//!    was rolled back, with its index entries and FULL_IMAGE_NEXT, and row locks.
 //!
-//! - **Counters** count it as committed at once, since nobody of its own comes by at the end. The versions are flagged COUNTED_EARLY;
-//!   whoever takes out a flagged one that was rolled back takes the count back (`reclaim/clean.rs`).
-//! - **After a restart** the same versions come from the log or a checkpoint, and `recovery::finish` leaves them open. They are then
-//!   held with the strength of a key change, whatever it was: stronger than needed, never weaker.
-//! - **Row locks** on rows that the transaction then changed are held by the versions, too. The others (`bare_locks`) are logged in
-//!   records of their own and kept until the transaction has ended (`kept_locks.rs`).
-//! - **Definitions** keep the ids of their makers and droppers, which the clock judges. The sweeping process settles them
-//!   (`reclaim/given_up.rs`).
+//! - **Counters** count it as committed at once, since nobody of its own comes by at the end. The
+//!   versions are flagged COUNTED_EARLY; whoever takes out a flagged one that was rolled back takes
+//!   the count back (`reclaim/clean.rs`).
+//! - **After a restart** the same versions come from the log or a checkpoint, and
+//!   `recovery::finish` leaves them open. They are then held with the strength of a key change,
+//!   whatever it was: stronger than needed, never weaker.
+//! - **Row locks** on rows that the transaction then changed are held by the versions, too. The
+//!   others (`bare_locks`) are logged in records of their own and kept until the transaction has
+//!   ended (`kept_locks.rs`).
+//! - **Definitions** keep the ids of their makers and droppers, which the clock judges. The
+//!   sweeping process settles them (`reclaim/given_up.rs`).
 
 use super::commit::{Counts, base_below, last_own, live_bytes, trim};
 use super::examine::{data_below, newest_data};
@@ -37,8 +43,8 @@ use crate::table::TableRef;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Puts row locks of a prepared transaction back after a restart. Nothing happens where one is there.
-/// Before anybody writes.
+/// Puts row locks of a prepared transaction back after a restart. Nothing happens where one is
+/// there. Before anybody writes.
 pub(super) fn put_back(session: &Session, locks: &[RowLock], xid: Xid) -> Result<(), EngineError> {
     let runs = locks.chunk_by(|one, other| one.table == other.table);
     for run in runs {
@@ -101,8 +107,8 @@ fn is_held(head: Head, strength: LockStrength, xid: Xid) -> bool {
 }
 
 impl Transaction {
-    /// Logs the row locks that a restart would lose, as work of the top-level transaction `xid`, and
-    /// keeps the records.
+    /// Logs the row locks that a restart would lose, as work of the top-level transaction `xid`,
+    /// and keeps the records.
     pub fn log_locks(
         &mut self,
         session: &Session,
@@ -127,8 +133,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// The row locks that neither a version nor the log holds: a restart would lose them. Ascending,
-    /// each once.
+    /// The row locks that neither a version nor the log holds: a restart would lose them.
+    /// Ascending, each once.
     fn bare_locks(&self, session: &Session) -> Result<Vec<RowLock>, EngineError> {
         let _pin = session.local.pin();
         let mut found = Vec::new();

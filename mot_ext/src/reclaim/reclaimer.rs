@@ -282,8 +282,8 @@ unsafe extern "C-unwind" fn on_exit(_code: std::ffi::c_int, _arg: pg_sys::Datum)
     judged::end_to_show(judged::Worker::Reclaimer);
 }
 
-/// Settles what prepared transactions that have ended left to this process: definitions, and records
-/// of row locks. PostgreSQL has brought them all back when its recovery is over.
+/// Settles what prepared transactions that have ended left to this process: definitions, and
+/// records of row locks. PostgreSQL has brought them all back when its recovery is over.
 fn settle_prepared(session: &Session) {
     // SAFETY: reads shared state; never raises.
     if session.engine().state() != State::Ready || unsafe { pg_sys::RecoveryInProgress() } {
