@@ -25,7 +25,7 @@ sub begin
 	  for (
 		'SET default_table_access_method = mot',
 		'CREATE TEMP TABLE tt_keep (id int PRIMARY KEY, v text)',
-		q(INSERT INTO tt_keep SELECT g, repeat('x', 200) FROM generate_series(1, 100000) g),
+		q(INSERT INTO tt_keep SELECT g, repeat('x', 200) FROM generate_series(1, 20000) g),
 		'CREATE TEMP TABLE tt_rows (id int PRIMARY KEY) ON COMMIT DELETE ROWS',
 		'CREATE TEMP TABLE tt_gone (id int PRIMARY KEY)',
 		'BEGIN',
