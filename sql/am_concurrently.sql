@@ -136,7 +136,6 @@ CREATE ROLE mot_no_owner;
 GRANT USAGE ON SCHEMA am_concurrently TO mot_no_owner;
 SET ROLE mot_no_owner;
 REFRESH MATERIALIZED VIEW CONCURRENTLY am_concurrently.v;
-CREATE TEMP TABLE temporary (a int) USING mot;
 RESET ROLE;
 
 SET client_min_messages = error;

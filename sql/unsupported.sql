@@ -39,7 +39,6 @@ SELECT command || E'\n  ' || pg_temp.refused(command) AS "command and answer" FR
   'CREATE FOREIGN TABLE un2 (a int, UNIQUE (a) DEFERRABLE INITIALLY DEFERRED) SERVER mot',
   'CREATE FOREIGN TABLE un2 (a int, b int, UNIQUE (a) INCLUDE (b)) SERVER mot',
   'CREATE FOREIGN TABLE un2 (LIKE un_heap) SERVER mot',
-  'CREATE FOREIGN TABLE pg_temp.un2 (a int) SERVER mot',
   'CREATE INDEX ON un (lower(b))',
   'CREATE INDEX ON un (a) WHERE a > 0',
   'CREATE INDEX ON un (a) INCLUDE (b)',

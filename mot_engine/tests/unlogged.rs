@@ -24,7 +24,11 @@ const ALL: [Persistence; 3] = [
 ];
 
 fn key(persistence: Persistence) -> RelationKey {
-    RelationKey::of_file(1, 0, 100 + persistence as u32)
+    let file = RelationKey::of_file(1, 0, 100 + persistence as u32);
+    match persistence {
+        Persistence::Temporary => file.of_temporary(1),
+        _ => file,
+    }
 }
 
 /// A server with a table of each kind, and what it has written.

@@ -84,9 +84,10 @@ pub unsafe fn build_index(
 /// Whether an index of this very file is there, and has all rows, for there never was one: core
 /// builds the indexes of a temporary table with ON COMMIT DELETE ROWS at each commit.
 fn is_there(storage: TableRef, index: pg_sys::Relation) -> bool {
-    storage.slots_end() == Slot(0)
-        // SAFETY: the caller's open relation.
-        && super::find_index(storage, index).is_some_and(|found| found.relation_oid() == unsafe { (*index).rd_id }.to_u32())
+    // SAFETY: the caller's open relation.
+    let oid = unsafe { (*index).rd_id }.to_u32();
+    let is_it = |found: IndexRef| found.relation_oid() == oid;
+    storage.slots_end() == Slot(0) && super::find_index(storage, index).is_some_and(is_it)
 }
 
 /// Builds an index to whose file core has brought what another file had, without a call of
