@@ -33,7 +33,7 @@ CREATE TEMP TABLE e_temp (a int) USING mot;
 CREATE TEMP TABLE e_temp_as USING mot AS SELECT 1 AS a;
 CREATE TABLE pg_temp.e_temp_named (a int) USING mot;
 CREATE UNLOGGED TABLE e_unlogged (a int) USING mot;
-CREATE UNLOGGED TABLE e_unlogged USING mot AS SELECT 1 AS a;
+CREATE UNLOGGED TABLE e_unlogged_as USING mot AS SELECT 1 AS a;
 CREATE TABLE e_catalog (a int) USING mot WITH (user_catalog_table = true);
 SELECT * FROM methods('e\_%');
 ALTER TABLE d_plain SET (user_catalog_table = true);

@@ -193,6 +193,7 @@ DROP TABLE tt_renamed;
 DROP TABLE tt_renamed CASCADE;
 CREATE STATISTICS tt_statistics ON a, b FROM tt_as;
 ANALYZE tt_as;
+SELECT pg_stat_force_next_flush();
 SELECT relname, n_tup_ins > 0 AS has_inserted FROM pg_stat_user_tables WHERE relname IN ('tt_as', 'tt_keep') ORDER BY 1;
 -- 6. savepoints around definitions
 BEGIN;

@@ -128,9 +128,11 @@ CALL td_steps();
 SELECT count(*) FROM td4;
 SELECT count(*) FROM pg_index WHERE indrelid = 'td4'::regclass;
 SELECT rows FROM mot.check('td4');
--- PREPARE TRANSACTION is refused: prepared.sql.
+-- Prepared, by the old spelling, too: am_prepared.sql.
 BEGIN;
 CREATE FOREIGN TABLE td5 (a int PRIMARY KEY) SERVER mot;
 PREPARE TRANSACTION 'td';
+COMMIT PREPARED 'td';
+DROP FOREIGN TABLE td5;
 DROP PROCEDURE td_steps;
 DROP FOREIGN TABLE td, td2, td3, td4;
