@@ -1,5 +1,6 @@
-//! Rows that a transaction inserts into tables that it has made: they take no memory of its process,
-//! and commit, log, savepoints and PREPARE find each of them. `MOT_TEST_SEED=n` repeats one history.
+//! Rows that a transaction inserts into tables that it has made: they take no memory of its
+//! process, and commit, log, savepoints and PREPARE find each of them. `MOT_TEST_SEED=n` repeats
+//! one history.
 #![cfg(debug_assertions)]
 
 mod common;

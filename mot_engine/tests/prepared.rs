@@ -365,7 +365,8 @@ fn it_outlives_a_restart() {
     }
 }
 
-/// Locks without a change are logged; put back after a restart they hold as before, and go with their transaction.
+/// Locks without a change are logged; put back after a restart they hold as before, and go with
+/// their transaction.
 #[test]
 fn bare_row_locks_are_put_back() {
     for fate in [Fate::Committed, Fate::Aborted] {

@@ -139,8 +139,8 @@ impl Server {
         written.rows
     }
 
-    /// Goes on in the memory of a start from the newest checkpoint: a clean one, or one that replays
-    /// all that was logged behind it.
+    /// Goes on in the memory of a start from the newest checkpoint: a clean one, or one that
+    /// replays all that was logged behind it.
     fn start(&mut self, is_clean: bool) {
         let (region, engine) = engine(64 << 20);
         let manifest = read_manifest(&self.disk, self.generation).unwrap();

@@ -27,8 +27,8 @@
 //! u32 blocks, u64 bytes, u32 digest; all are of the manifest's generation. Version 2 has one part
 //! for each range, and after its rows: u32 digest, u32 flags (1: something is open). Up to version
 //! 3 there is no LSN of the definitions, up to version 4 no tablespace: every table is a foreign
-//! one. Up to version 5 no definition holds missing values. Up to version 6 every table is logged, and
-//! there are no row locks, nor their number. All of these are read, never written.
+//! one. Up to version 5 no definition holds missing values. Up to version 6 every table is logged,
+//! and there are no row locks, nor their number. All of these are read, never written.
 //!
 //! Contract: total; `from_bytes` accepts exactly what `to_bytes` writes, and versions 1 to 6.
 

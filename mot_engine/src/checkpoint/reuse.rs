@@ -103,7 +103,8 @@ pub(super) fn plan<S: RowSource>(
     let mut places = Vec::new();
     for (position, table) in tables.iter().enumerate() {
         let old = base_tables.get(&table.id);
-        // Changes of rows that are not logged are noted nowhere: none of their ranges is taken over.
+        // Changes of rows that are not logged are noted nowhere: none of their ranges is taken
+        // over.
         let old = old.filter(|_| table.persistence.logs_rows());
         let mut old = old.map_or(&[][..], |old| &old.ranges[..]);
         for number in 0..range_count(table.slots_end)? {

@@ -293,8 +293,8 @@ fn definitions_survive() {
     }
 }
 
-/// The form that is written: rows of version 3, definitions of version 4. A failure means that a new
-/// version is due.
+/// The form that is written: rows of version 3, definitions of version 4. A failure means that a
+/// new version is due.
 #[test]
 fn golden_bytes() {
     let base = b"abcdefghijklmnop";

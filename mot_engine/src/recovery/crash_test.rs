@@ -6,11 +6,13 @@
 //! when checkpoints are written. It is told once to count its operations, then once for each of them, with the crash there; then come a
 //! crash at a drawn operation of the recovery, a whole recovery, more of the story on what was recovered, and one more crash.
 //!
-//! Some machines are shut down instead, and the crash comes in the last checkpoint, at the start or behind it.
+//! Some machines are shut down instead, and the crash comes in the last checkpoint, at the start or
+//! behind it.
 //!
-//! Checked after each recovery: nothing acknowledged is lost, rows and indexes are those of the commits that are in the log. A relation whose rows are not logged
-//! is empty, but behind a shutdown that came to its end.
-//! `MOT_TEST_SEED=n` tells one story alone; `MOT_TEST_STORIES=n` so many.
+//! Checked after each recovery: nothing acknowledged is lost, rows and indexes are those of the
+//! commits that are in the log. A relation whose rows are not logged is empty, but behind a
+//! shutdown that came to its end. `MOT_TEST_SEED=n` tells one story alone; `MOT_TEST_STORIES=n` so
+//! many.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

@@ -53,9 +53,9 @@ pub fn finish(
     finish_beside_prepared(session, clock, none, threads)
 }
 
-/// As `finish`, while transactions of `open` may be prepared. What is not known to have committed of
-/// them stays open, in rows and in definitions. The sweeper judges it when the server can tell which
-/// transactions these are. Their row locks are put back.
+/// As `finish`, while transactions of `open` may be prepared. What is not known to have committed
+/// of them stays open, in rows and in definitions. The sweeper judges it when the server can tell
+/// which transactions these are. Their row locks are put back.
 ///
 /// `open` ends where the server goes on with new ids. A row whose maker's id lies there is all that
 /// is left of it, and is taken out. The id will be another transaction's, and its commit would be

@@ -97,8 +97,8 @@ impl Drop for FillsAhead {
     }
 }
 
-/// Loads `manifest`'s checkpoint into an empty engine, without the rows of tables whose rows are not
-/// logged: what changed of them behind the checkpoint is nowhere.
+/// Loads `manifest`'s checkpoint into an empty engine, without the rows of tables whose rows are
+/// not logged: what changed of them behind the checkpoint is nowhere.
 pub fn load(
     engine: Engine,
     disk: &dyn Disk,
@@ -108,8 +108,8 @@ pub fn load(
     load_all(engine, disk, &manifest.without_unlogged_rows(), threads)
 }
 
-/// As [`load`], with the rows of tables whose rows are not logged, if the checkpoint is final and so
-/// has them all. For a start that follows the clean shutdown which wrote it, and for no other:
+/// As [`load`], with the rows of tables whose rows are not logged, if the checkpoint is final and
+/// so has them all. For a start that follows the clean shutdown which wrote it, and for no other:
 /// nothing may have been changed since.
 pub fn load_after_shutdown(
     engine: Engine,

@@ -9,10 +9,11 @@
 //!   through `doomed`.
 //! - Linking, unlinking, and the walker counts change under `latch`. No `Clock` call happens under
 //!   it.
-//! - A storage that is unlinked goes to the doomed list, unless its session frees it at once (`transaction/doom.rs`). Who takes it from there, once its walker
-//!   count is 0, is the only one to free it: the reclaimer, or a replay that nobody reads beside.
-//!   Its contents are freed at once (only lock holders and walkers touch them), its header is
-//!   retired (a pinned reader of the list may stand on it).
+//! - A storage that is unlinked goes to the doomed list, unless its session frees it at once
+//!   (`transaction/doom.rs`). Who takes it from there, once its walker count is 0, is the only one
+//!   to free it: the reclaimer, or a replay that nobody reads beside. Its contents are freed at
+//!   once (only lock holders and walkers touch them), its header is retired (a pinned reader of the
+//!   list may stand on it).
 
 use super::index::{IndexRef, IndexStorage};
 use super::storage::{TableRef, TableStorage};

@@ -9,8 +9,8 @@
 pub enum Persistence {
     /// Definitions and rows are logged, and checkpoints hold both.
     Logged = 0,
-    /// Definitions are logged, rows never. Of the checkpoints the last one of a shutdown alone holds
-    /// the rows. A crash, a standby and a backup have the table without rows.
+    /// Definitions are logged, rows never. Of the checkpoints the last one of a shutdown alone
+    /// holds the rows. A crash, a standby and a backup have the table without rows.
     Unlogged = 1,
     /// Of one session: neither definitions nor rows are logged, and no checkpoint tells of it.
     Temporary = 2,

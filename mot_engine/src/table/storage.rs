@@ -1,9 +1,10 @@
 //! A table's storage in the arena.
 //!
 //! Who may touch what when:
-//! - `id`, `key`, `persistence` never change. `created` and `dropped` are transaction ids, 0 when settled: a relation's storage is the one whose creator is
-//!   current or committed and whose dropper is neither. They are stored by the session that holds the relation's AccessExclusiveLock, by
-//!   replay, and settled by commit, or as `makers.rs` says.
+//! - `id`, `key`, `persistence` never change. `created` and `dropped` are transaction ids, 0 when
+//!   settled: a relation's storage is the one whose creator is current or committed and whose
+//!   dropper is neither. They are stored by the session that holds the relation's
+//!   AccessExclusiveLock, by replay, and settled by commit, or as `makers.rs` says.
 //! - `indexes` is written under the same lock (or ShareLock for CREATE INDEX) and read by anybody; a slot of it is filled by a release store
 //!   after the index is complete, and emptied only by whoever frees the table or the index.
 //! - `walkers` keeps the storage alive for those who hold no relation lock (checkpoint, reclaimer): raised and lowered under the catalog's
@@ -185,8 +186,8 @@ impl TableRef {
         self.storage().directory.set_dirty(slot);
     }
 
-    /// Makers `version` as logged by a record that ends at `lsn`: on the row, then on its range. `round` is the engine's, taken by the caller
-    /// after it raised its `logging` mark.
+    /// Makers `version` as logged by a record that ends at `lsn`: on the row, then on its range.
+    /// `round` is the engine's, taken by the caller after it raised its `logging` mark.
     pub(crate) fn mark_logged(
         self,
         slot: Slot,

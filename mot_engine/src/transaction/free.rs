@@ -1,7 +1,8 @@
 //! Giving back the memory of tables and indexes that are gone.
 //!
-//! The reclaimer calls it, while nobody reads a replay that needs room, and for temporary tables their session (`doom.rs`): whoever takes a
-//! definition from the catalog's list of doomed ones, or from the catalog, is the only one to free it.
+//! The reclaimer calls it, while nobody reads a replay that needs room, and for temporary tables
+//! their session (`doom.rs`): whoever takes a definition from the catalog's list of doomed ones, or
+//! from the catalog, is the only one to free it.
 //!
 //! A server that writes the log first tells it what it frees. Recovery then finds, before the first record that was written with that memory
 //! in use for something else, that it may free the same: it needs no more room than the server had. Definitions of which the log

@@ -2,8 +2,9 @@
 //!
 //! Runs before the commit record, may fail, and runs once: nothing is changed after it. Definitions
 //! first, then all rows of tables that were filled as they were made, by copies (`copy.rs`) or by
-//! inserts (`own_tables.rs`), then the last state of each changed row, in records of at most [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one
-//! longer row is a record of its own).
+//! inserts (`own_tables.rs`), then the last state of each changed row, in records of at most
+//! [`LOG_RECORD_BYTES_MAX`](crate::log::LOG_RECORD_BYTES_MAX) bytes (one longer row is a record of
+//! its own).
 //!
 //! Rows go table by table. A transaction that goes back and forth between tables, as a procedure
 //! does that changes a stock and adds an order's line for each item, would else name its table with
@@ -16,8 +17,9 @@
 //!
 //! The session's `logging` mark is up from before a record is appended until the last row of it is
 //! marked, so that a checkpoint that waits for it finds every row whose record lies before its redo
-//! position marked. It waits for one record, however much is loaded. How a row is marked so that LSN and flag are never seen apart:
-//! [`Anchor::mark_version`]; why that matters: checkpoint/README.md.
+//! position marked. It waits for one record, however much is loaded. How a row is marked so that
+//! LSN and flag are never seen apart: [`Anchor::mark_version`]; why that matters:
+//! checkpoint/README.md.
 //!
 //! Nobody's garbage is freed while a session is pinned, and to append a record can take long. So it
 //! is pinned while it walks chains, and not while it appends and marks: what is kept meanwhile is
@@ -190,8 +192,8 @@ impl Transaction {
 }
 
 impl Writers {
-    /// Lists the rows of tables that are left to be logged, as far as they survived, in the order in
-    /// which they are logged.
+    /// Lists the rows of tables that are left to be logged, as far as they survived, in the order
+    /// in which they are logged.
     fn list(
         &mut self,
         own: &Own,

@@ -321,7 +321,8 @@ impl Transaction {
         self.operations.len()
     }
 
-    /// The transaction is about to end well, and what it did, if anything, is logged: nothing more can be done in it but with temporary tables.
+    /// The transaction is about to end well, and what it did, if anything, is logged: nothing more
+    /// can be done in it but with temporary tables.
     pub fn seal(&mut self) {
         self.is_sealed = true;
     }

@@ -1,20 +1,20 @@
 //! Tables that a transaction has made, and the rows that it inserts into one at the nest level at
 //! which it made it.
 //!
-//! Whatever takes such a row back takes the table back with it. So the row needs no operation, and a
-//! load of any size takes no memory of its process:
+//! Whatever takes such a row back takes the table back with it. So the row needs no operation, and
+//! a load of any size takes no memory of its process:
 //!
 //! - An insert has its operation until the next operation is reserved, for it may be retracted
 //!   alone. Then the operation goes, and the table counts one row more (`let_go`).
 //! - A row that a deeper level inserted keeps its operation, and so does each change of a row.
-//! - A table that holds copies (`copy.rs`) has rows that are known to be committed. Its inserts keep
-//!   their operations.
+//! - A table that holds copies (`copy.rs`) has rows that are known to be committed. Its inserts
+//!   keep their operations.
 //! - Commit, log and PREPARE go through the slots of a table that counts rows. Nobody else reads or
 //!   writes it before the transaction is over, by PostgreSQL's lock. All rows that are there are
 //!   the transaction's, so the log is told of them by slot, whether they have operations or not.
 //!
-//! An id whose rows have no operations any more counts as used since the table was made: no savepoint
-//! that ends later may forget it (`Own::forget_since`).
+//! An id whose rows have no operations any more counts as used since the table was made: no
+//! savepoint that ends later may forget it (`Own::forget_since`).
 
 use super::commit::{Counts, last_own, live_bytes};
 use super::pinned::Pinned;
@@ -144,8 +144,8 @@ impl Transaction {
         }
     }
 
-    /// Stamps the rows that have no operations, and counts them, with the bytes of all rows of their
-    /// tables.
+    /// Stamps the rows that have no operations, and counts them, with the bytes of all rows of
+    /// their tables.
     pub(super) fn stamp_own_tables(&self, pinned: &mut Pinned<'_>, counts: &mut Counts) {
         self.end_own_tables(pinned, counts, flags::COMMITTED, |_, _| {});
     }

@@ -6,8 +6,8 @@
 //!
 //! That is done in the object access hook. Core calls it when it has locked the template against
 //! new sessions and renaming, has seen that nobody is connected, and has copied nothing yet: an
-//! error there leaves no files behind. The statement's own hook comes before that, and notes the name
-//! alone.
+//! error there leaves no files behind. The statement's own hook comes before that, and notes the
+//! name alone.
 //!
 //! **A drop.** Core calls the hook before it looks for sessions in the database, and waits up to five seconds for them to go: until then they may
 //! still commit a CREATE, DROP or TRUNCATE. So

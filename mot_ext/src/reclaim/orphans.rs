@@ -8,11 +8,13 @@
 //! 2. a worker with a connection to the shared catalogs is started, which asks `pg_database` (`free`) and drops in a transaction like any other, so it
 //!    is logged, and standbys follow.
 //!
-//! **Why no live one is freed.** The transaction that makes a storage comes after the one that makes its database, or is that one (a copied template).
-//! So when a storage is committed, its database's row is. The worker lists the databases that have committed storages, and asks with a newer
-//! catalog snapshot: no row then means that the row is deleted, and a deleted one never comes back.
-//! What DROP DATABASE (with the library) is dropping meanwhile either still has its row, or has dropped its storages with it. A database made
-//! later under the same oid, when oids have gone round, keeps what it finds: nobody can tell then whose it is.
+//! **Why no live one is freed.** The transaction that makes a storage comes after the one that
+//! makes its database, or is that one (a copied template). So when a storage is committed, its
+//! database's row is. The worker lists the databases that have committed storages, and asks with a
+//! newer catalog snapshot: no row then means that the row is deleted, and a deleted one never comes
+//! back. What DROP DATABASE (with the library) is dropping meanwhile either still has its row, or
+//! has dropped its storages with it. A database made later under the same oid, when oids have gone
+//! round, keeps what it finds: nobody can tell then whose it is.
 use crate::pg::{self, interrupts};
 use crate::transaction::{dropped_database, session};
 use crate::{errors, shared_memory};

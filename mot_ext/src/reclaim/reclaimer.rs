@@ -38,7 +38,8 @@ const JUDGE_PAUSE_FACTOR: u32 = 100;
 const QUIET_SWEEPS: u32 = 2;
 /// While a large table is freed the horizon is taken no more often than this: a question to all of the ProcArray, where a stretch takes less than a millisecond.
 const HORIZON_EVERY: Duration = Duration::from_millis(50);
-/// Longest sleep in which nobody wakes this process, in milliseconds: somebody may wait for a sweep.
+/// Longest sleep in which nobody wakes this process, in milliseconds: somebody may wait for a
+/// sweep.
 const LOOK_MS: i64 = 500;
 /// Pause after an error, in milliseconds.
 const ERROR_PAUSE_MS: i64 = 5_000;

@@ -366,9 +366,9 @@ fn load_and_replay() -> Result<Option<(Manifest, bool)>, String> {
 ///
 /// PostgreSQL brings prepared transactions back only after this. Until then it can be told from which transaction id on there are any, but
 /// not (without reading its files) the ids of their subtransactions. So what is not known to have committed from there on, up to the next id
-/// that will be given out, is left open in rows and definitions, and their row locks are put back; the reclaimer, writers and readers judge it when PostgreSQL
-/// knows again who is in progress.
-/// Ids from there on are nobody's yet.
+/// that will be given out, is left open in rows and definitions, and their row locks are put back;
+/// the reclaimer, writers and readers judge it when PostgreSQL knows again who is in progress. Ids
+/// from there on are nobody's yet.
 pub fn finish_after_replay() -> Result<(), String> {
     let session = session::join_uncounted();
     let from = clock::widen(pg_sys::TransactionId::from_inner(pg::oldest_prepared_xid()));

@@ -261,8 +261,8 @@ fn make_room(session: &Session) {
     session.memory().collect();
 }
 
-/// Drops row locks of transactions that have ended where replay is, while nobody reads. The number of
-/// records that are left.
+/// Drops row locks of transactions that have ended where replay is, while nobody reads. The number
+/// of records that are left.
 fn drop_ended_locks(session: &Session) -> u64 {
     or_raise(session.drop_ended_locks(|xid| !DuringReplay.is_in_progress(xid)))
 }

@@ -4,10 +4,10 @@
 //! called by `table_am`, `index_am` and `ddl`; calls `relation` (the process's cache), `xact`,
 //! `session`.
 //!
-//! - A table's storage is found by (database, pg_class.reltablespace, relfilenode), a temporary one's
-//!   by its session, too; an index's by the last two of the three among its table's. Oids do not
-//!   do. TRUNCATE, REINDEX and rewrites give a relation another file under the same oid. A change
-//!   of types that keeps an index gives its file another oid.
+//! - A table's storage is found by (database, pg_class.reltablespace, relfilenode), a temporary
+//!   one's by its session, too; an index's by the last two of the three among its table's. Oids do
+//!   not do. TRUNCATE, REINDEX and rewrites give a relation another file under the same oid. A
+//!   change of types that keeps an index gives its file another oid.
 //! - A table's storage is made by `relation_set_new_filenode`, an index's by `ambuild`, those of a
 //!   copied database with the copy. So any other file that core made by itself has none, and using
 //!   it is an error, never an empty relation.

@@ -33,8 +33,8 @@ pub fn refuse_other_session(relation: pg_sys::Relation) {
 
 /// The oid of a temporary table of this database by its storage's key; invalid if there is none.
 pub fn oid_of(key: RelationKey) -> pg_sys::Oid {
-    // SAFETY: a look-up in the catalog, by its index of tablespaces and files; what is opened here is
-    // closed here.
+    // SAFETY: a look-up in the catalog, by its index of tablespaces and files; what is opened here
+    // is closed here.
     unsafe {
         let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
         let class = pg_sys::table_open(pg_sys::RelationRelationId, lock);

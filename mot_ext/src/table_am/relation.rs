@@ -65,8 +65,9 @@ pub unsafe fn set_new_file(
 
 /// `relation_nontransactional_truncate`: of a table whose file the same subtransaction has made, so
 /// that a rollback takes the table or the file; and of a temporary one with ON COMMIT DELETE ROWS
-/// whenever its session has used any, read-only or not. The new storage has the file's name, and the
-/// same indexes. One that never had a row stays: nothing is to be done, and no transaction id taken.
+/// whenever its session has used any, read-only or not. The new storage has the file's name, and
+/// the same indexes. One that never had a row stays: nothing is to be done, and no transaction id
+/// taken.
 pub unsafe fn empty(relation: pg_sys::Relation) {
     // SAFETY: as core calls it: an open relation, locked exclusively.
     unsafe {

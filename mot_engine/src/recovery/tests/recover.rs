@@ -108,7 +108,8 @@ impl World {
         Ok(world)
     }
 
-    /// The start that follows a shutdown: nothing is replayed, and the checkpoint is final no longer.
+    /// The start that follows a shutdown: nothing is replayed, and the checkpoint is final no
+    /// longer.
     pub(in crate::recovery) fn start(
         mut random: Random,
         wal: Wal,
@@ -131,7 +132,8 @@ impl World {
         };
         let prepared = wal.still_prepared();
         let xids = wal.entries.iter().map(|(_, entry)| entry.xid());
-        // Ids of transactions that changed only what is not logged are in the log, too: they have commits.
+        // Ids of transactions that changed only what is not logged are in the log, too: they have
+        // commits.
         let next_xid = xids.max().unwrap_or(0).max(9) + 1;
         let running = prepared.iter().map(|prepared| prepared.xid);
         let open = Xid(running.clone().min().unwrap_or(next_xid))..Xid(next_xid);
@@ -230,7 +232,8 @@ impl Clock for NobodyKnows {
 }
 
 impl World {
-    /// Unless something is prepared, every row's newest state is judged by the end of recovery. The server may forget outcomes from then on: those of what lies below it nobody needs.
+    /// Unless something is prepared, every row's newest state is judged by the end of recovery. The
+    /// server may forget outcomes from then on: those of what lies below it nobody needs.
     fn sweep_unasked(&self) {
         if !self.prepared.is_empty() {
             return;
