@@ -9,6 +9,7 @@ mod beside;
 mod chains;
 mod commit;
 mod epochs;
+mod given_up;
 mod litter;
 mod ordinals;
 mod orphans;
