@@ -1,5 +1,5 @@
 -- This file belongs to mot_engine/src/reclaim/given_up.rs and mot_engine/src/transaction/prepare.rs: tables and indexes that a prepared
--- transaction creates, drops, empties, alters and rewrites. Restarts, standbys and promotions with such ones are in ha/t/047_prepared_definitions.pl.
+-- transaction creates, drops, empties, alters and rewrites. Restarts, standbys and promotions with such ones are in ha/t/050_prepared_definitions.pl.
 SET client_min_messages = warning;
 CREATE EXTENSION IF NOT EXISTS mot;
 CREATE SCHEMA am_prepared;

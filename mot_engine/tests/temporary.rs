@@ -215,7 +215,7 @@ fn an_index_that_goes_takes_what_it_took_along() {
         let left = session.temporary_bytes().abs_diff(without);
         assert!(left < 2000, "{left} bytes apart");
     }
-    assert_eq!(mot_engine::transaction::free_doomed(sweeper, || {}), 1);
+    assert_eq!(mot_engine::transaction::free_doomed(sweeper, || {}), 2);
     common::transact(session, &world, |work, _, xid| {
         work.drop_table(session, table, xid).unwrap();
     });

@@ -236,14 +236,6 @@ impl Catalog {
         }
     }
 
-    /// Takes an index out of its table, to be freed by the caller alone: one of a table that nobody
-    /// walks. `false` for others, and for one that is out; nothing has happened then.
-    pub(crate) fn take_index(&self, index: IndexRef) -> bool {
-        let table = TableRef(index.storage().table);
-        let _latched = self.latch.lock();
-        table.storage().walkers.load(Ordering::Relaxed) == 0 && Catalog::unlink_index(index)
-    }
-
     /// Takes an index out of its table; `false` if it was, or the table itself is doomed. Under the
     /// latch.
     fn unlink_index(index: IndexRef) -> bool {

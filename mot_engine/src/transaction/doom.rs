@@ -5,9 +5,10 @@
 //! the reclaimer nothing to do. That may be done without a wait, because nobody looks at rows and
 //! indexes of such a table but its session, who does so no more, and who keeps it by walking.
 
-use super::free::{free_index, free_table};
+use super::free::free_table;
 use crate::session::{Session, temporary};
 use crate::table::{IndexRef, TableRef};
+use std::sync::atomic::Ordering;
 
 /// Slots up to which a temporary table is freed where it is dropped: a few milliseconds.
 const FREED_HERE_SLOTS: u64 = 1 << 16;
@@ -27,20 +28,20 @@ pub(super) fn doom_table(session: &Session, table: TableRef) {
     unsafe { free_table(session, table) };
 }
 
-/// An index is gone. Its table may be, too, but is not freed yet.
+/// An index is gone. Its table may go, too, but behind it.
 pub(super) fn doom_index(session: &Session, index: IndexRef) {
     let table = TableRef(index.storage().table);
-    if !table.key().is_temporary() {
-        return session.catalog().doom_index(index);
+    if table.key().is_temporary() {
+        if table.storage().dropped.load(Ordering::Acquire) != 0 {
+            // It is freed with its table.
+            return;
+        }
+        // Others may be looking: REINDEX, and a CREATE INDEX that is taken back, do not keep those
+        // away who ask for sizes or check the table. Whoever frees it waits for them, and knows no
+        // table.
+        let bytes = session.bytes_of_nodes(index);
+        temporary::add(table, -(bytes as i64));
     }
-    if !is_large(table) && session.catalog().take_index(index) {
-        let _charge = session.charge(table);
-        // SAFETY: as for a table.
-        return unsafe { free_index(session, index) };
-    }
-    // Whoever frees it knows no table.
-    let bytes = session.bytes_of_nodes(index);
-    temporary::add(table, -(bytes as i64));
     session.catalog().doom_index(index);
 }
 

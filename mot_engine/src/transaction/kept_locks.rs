@@ -189,7 +189,9 @@ impl Session {
     /// does.
     pub(crate) fn keep_locks(&self, lsn: Lsn, xid: Xid, record: &[u8]) -> Result<(), EngineError> {
         let pin = self.local.pin();
-        let mut kept = self.engine().root().kept_locks.iter();
+        // The newest is first, and they come in their order.
+        let kept = self.engine().root().kept_locks.iter();
+        let mut kept = kept.take_while(|there| there.lsn >= lsn);
         let is_there = kept.any(|there| there.lsn == lsn && there.xid == xid);
         drop(pin);
         if !is_there {

@@ -35,6 +35,8 @@ pub struct Frame {
     pub(super) opened: Opened,
     /// What it does to rows; CMD_SELECT: nothing.
     operation: pg_sys::CmdType::Type,
+    /// The table is a temporary one.
+    pub(super) is_temporary: bool,
     /// It locks rows that it reads.
     locks_rows: bool,
     /// Of an INSERT: it may change rows that are in the way.
@@ -86,6 +88,7 @@ impl Frame {
                 None
             };
             let row_type = pg_sys::CreateTupleDescCopyConstr((*opened).rd_att);
+            let persistence = (*(*opened).rd_rel).relpersistence as u8;
             pg_sys::relation_close(opened, pg_sys::NoLock as i32);
             let foreign_keys = target.unwrap_or_default();
             let shows_system_columns = shape.targets_have_system_columns();
@@ -130,6 +133,7 @@ impl Frame {
                 index_lock: IndexLock::new((*entry).rellockmode),
                 opened: Opened::NONE,
                 operation,
+                is_temporary: persistence == pg_sys::RELPERSISTENCE_TEMP,
                 locks_rows,
                 updates_conflicts,
                 foreign_keys,

@@ -105,6 +105,10 @@ impl Statement {
         unsafe {
             let plan = (*query).plannedstmt;
             self.rights.check(plan);
+            if self.frame.is_temporary {
+                // As core notes where it opens such a table: PREPARE TRANSACTION refuses it.
+                pg_sys::MyXactFlags |= pg_sys::XACT_FLAGS_ACCESSEDTEMPNAMESPACE as c_int;
+            }
             if self.frame.index != pg_sys::InvalidOid {
                 // What others have done to the index is known after that.
                 self.frame.index_lock.take(self.frame.index);

@@ -174,7 +174,10 @@ pub fn find(relation: pg_sys::Relation) -> Option<TableRef> {
         Some(table) if table.key() == key => Some(table),
         _ => {
             let table = session::session().find_table(key, &PgClock)?;
-            relation::remember(oid, table);
+            // Its own session empties a temporary table without a word to others.
+            if !temporary::is_of_other_session(relation) {
+                relation::remember(oid, table);
+            }
             Some(table)
         }
     }
