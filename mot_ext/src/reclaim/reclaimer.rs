@@ -143,6 +143,7 @@ impl Reclaimer {
         // Before anything is looked at that a sweep judges by.
         let asked = asked::newest();
         if !matches!(state, State::Ready | State::Replaying) {
+            asked.into_iter().for_each(asked::answer);
             return false;
         }
         // Versions superseded by a committed transaction below this are dead to everybody.

@@ -1,7 +1,7 @@
 //! A table as a whole: its files, its size, what VACUUM does.
 use super::{statistics, transient};
 use crate::pg::version::table_am as version;
-use crate::transaction::clock::{PgClock, narrow, widen};
+use crate::transaction::clock::{PgClock, narrow};
 use crate::transaction::{horizon, session, xact};
 use crate::{errors, pg, storage};
 use mot_engine::{FileKey, Slot, TableRef};
@@ -101,8 +101,9 @@ pub unsafe fn vacuum(
         let storage = storage::table(relation);
         let rows = row_count(storage);
         let resolved_below = if pg::is_under_postmaster() {
-            let limit = widen(version::freeze_limit(relation, parameters));
-            if horizon::judged::told() < limit {
+            let limit = version::freeze_limit(relation, parameters);
+            // As core compares: in a young cluster the limit lies before its first transaction.
+            if pg_sys::TransactionIdPrecedes(narrow(horizon::judged::told()), limit) {
                 horizon::asked::wait_for_sweep();
             }
             narrow(horizon::judged::told())
