@@ -6,7 +6,8 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top"
 PG=${PG:-15}
 MOT_SCRATCH=${MOT_SCRATCH:-/var/tmp/mot-$(printf %s "$top" | cksum | cut -d' ' -f1)}
-# With CASSERT=1 that PostgreSQL as its developers test it, with its own assertions, beside the other.
+# With CASSERT=1 that PostgreSQL as its developers test it, with its own assertions, beside the
+# other.
 PG_NAME=$PG${CASSERT:+-cassert}
 PG_PREFIX=$MOT_SCRATCH/pg$PG_NAME
 PG_BIN=$PG_PREFIX/usr/lib/postgresql/$PG/bin

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# storage.sh [ROWS]: what a table's storage costs, MOT beside heap in turns, medians of three rounds: UNLOGGED tables (UPDATE, INSERT, COPY), TEMP tables
-# (1,000 times create, ten rows, join, drop), COPY into a new table and SET ACCESS METHOD of ROWS rows, with what that takes of the session's own memory.
-# Needs a running server (PGHOST, PGPORT) with a release build and nothing else to do, in a database that it may fill: it makes one.
+# storage.sh [ROWS]: what a table's storage costs, MOT beside heap in turns, medians of three
+# rounds: UNLOGGED tables (UPDATE, INSERT, COPY), TEMP tables (1,000 times create, ten rows, join,
+# drop), COPY into a new table and SET ACCESS METHOD of ROWS rows, with what that takes of the
+# session's own memory. Needs a running server (PGHOST, PGPORT) with a release build and nothing
+# else to do, in a database that it may fill: it makes one.
 set -euo pipefail
 export LC_ALL=C.UTF-8
 rows=${1:-1000000}

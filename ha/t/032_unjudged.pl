@@ -35,7 +35,8 @@ sub prepare
 	return;
 }
 
-# VACUUM may cut off what it wants to, and must not want the first file. FREEZE would wait for the reclaimer where it finds memory-optimized tables.
+# VACUUM may cut off what it wants to, and must not want the first file. FREEZE would wait for the
+# reclaimer where it finds memory-optimized tables.
 sub keeps_commit_log
 {
 	my ($node, $what) = @_;

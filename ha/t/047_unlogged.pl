@@ -1,5 +1,6 @@
-# Unlogged tables: their rows stay over a clean restart, also a warm one, and are gone after every other start, where heap's are. Their definitions, and rows
-# that SET LOGGED has logged, outlive all. Beside each memory-optimized table is a heap table that the same statements write.
+# Unlogged tables: their rows stay over a clean restart, also a warm one, and are gone after every
+# other start, where heap's are. Their definitions, and rows that SET LOGGED has logged, outlive
+# all. Beside each memory-optimized table is a heap table that the same statements write.
 use strict;
 use warnings;
 
@@ -183,7 +184,8 @@ alike($primary, 'rewrites, a crash', 1);
 change($primary, 1);
 is($primary->safe_psql('postgres', 'SET enable_seqscan = off; SELECT count(*) FROM u WHERE c = 5'), $primary->safe_psql('postgres', 'SELECT count(*) FROM u'), 'the new column');
 
-# Base backup, standby, promotion. Backups are taken right after a clean start, when the files still have the rows.
+# Base backup, standby, promotion. Backups are taken right after a clean start, when the files still
+# have the rows.
 $primary->restart;
 $primary->backup('base');
 change($primary, 1001);
@@ -237,7 +239,8 @@ $copies{cold_archive}->poll_query_until('postgres', 'SELECT NOT pg_is_in_recover
 alike($copies{cold_archive}, 'a cold copy recovered from the archive', 1);
 $copies{cold_archive}->stop;
 
-# A last checkpoint that fails: the shutdown goes on, as the log says, and the next start has no unlogged rows of ours.
+# A last checkpoint that fails: the shutdown goes on, as the log says, and the next start has no
+# unlogged rows of ours.
 chmod 0500, $primary->data_dir . '/mot';
 $primary->stop;
 chmod 0700, $primary->data_dir . '/mot';

@@ -1,5 +1,5 @@
-# Temporary tables: they go with their session, whatever ends it, and with the server, whatever ends that. Nobody else loses anything. The log and
-# standbys never hear of them.
+# Temporary tables: they go with their session, whatever ends it, and with the server, whatever ends
+# that. Nobody else loses anything. The log and standbys never hear of them.
 use strict;
 use warnings;
 
@@ -16,7 +16,8 @@ my $of_tables = 'SELECT count(*) FROM mot.storages()';
 my $storages = $primary->safe_psql('postgres', $of_tables);
 my $temporary = q(SELECT count(*) FROM pg_class WHERE relpersistence = 't' AND relam = (SELECT oid FROM pg_am WHERE amname = 'mot'));
 
-# A session that has tables of all kinds, with rows, and an open transaction that has made some and dropped others.
+# A session that has tables of all kinds, with rows, and an open transaction that has made some and
+# dropped others.
 sub begin
 {
 	my ($node) = @_;

@@ -1,5 +1,7 @@
-# wal_level = minimal: core leaves out the WAL of heap tables that a transaction has made or emptied, and writes their files at its commit. Rows of
-# memory-optimized tables are in no file, so their records are written all the same: what was committed is there after a crash, as in heap tables.
+# wal_level = minimal: core leaves out the WAL of heap tables that a transaction has made or
+# emptied, and writes their files at its commit. Rows of memory-optimized tables are in no file, so
+# their records are written all the same: what was committed is there after a crash, as in heap
+# tables.
 use strict;
 use warnings;
 

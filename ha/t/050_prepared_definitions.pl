@@ -1,5 +1,6 @@
-# Prepared transactions that create, drop, empty, alter and rewrite tables, and one that locks 100,000 rows: across clean and warm restarts,
-# crashes, checkpoints, on standbys, through promotion, a base backup and a recovery to a point in time, ended by whoever is there then, and in
+# Prepared transactions that create, drop, empty, alter and rewrite tables, and one that locks
+# 100,000 rows: across clean and warm restarts, crashes, checkpoints, on standbys, through
+# promotion, a base backup and a recovery to a point in time, ended by whoever is there then, and in
 # another order than prepared. The same is done to heap tables, whose rows and keys must agree.
 use strict;
 use warnings;
@@ -32,8 +33,8 @@ sub statements
 	return $sql =~ s/\$method/$method/gr =~ s/\$t/$t/gr;
 }
 
-# Tables of both methods with the same rows, and two transactions that do all of the above to them, one to be committed and one to be rolled
-# back.
+# Tables of both methods with the same rows, and two transactions that do all of the above to them,
+# one to be committed and one to be rolled back.
 my $stage = 0;
 
 sub stage
@@ -82,7 +83,8 @@ sub agree
 	return $mot;
 }
 
-# What nobody has locked, and no transaction has made, is as before: that of a table that is in nobody's way. The others are held.
+# What nobody has locked, and no transaction has made, is as before: that of a table that is in
+# nobody's way. The others are held.
 sub held
 {
 	my ($node, $what, @stages) = @_;

@@ -5,11 +5,11 @@
 
 mod common;
 
-use common::{Fate, Me, Row, Wal, World, body, check, definition, engine, reader, row};
+use common::{Fate, Me, Random, Row, Wal, World, body, check, definition, engine, reader, row};
 use mot_engine::recovery::{Replayer, finish_beside_prepared};
 use mot_engine::{
-    CommandId, Entered, Lsn, Newest, RelationKey, Session, Slot, State, TableRef, Transaction,
-    Written, Xid,
+    CommandId, Entered, Log, Lsn, Newest, RelationKey, Session, Slot, State, TableRef, Transaction,
+    VersionRef, Written, Xid,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,17 +20,6 @@ const NAMES: u32 = 3;
 
 /// Rows by table: the values of the unique column.
 type Rows = BTreeMap<u32, BTreeSet<i32>>;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % end
-    }
-}
 
 fn key(name: u32) -> RelationKey {
     RelationKey::of_file(1, 0, 100 + name)
@@ -333,124 +322,142 @@ fn random_histories_end_as_a_map_says_here_and_where_the_log_is_replayed() {
     (1..=SEEDS).for_each(|seed| history(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)));
 }
 
+/// A transaction under way that has made a table at a nest level.
+struct Filling<'a> {
+    session: &'a Session,
+    me: Me,
+    work: Transaction,
+    xid: Xid,
+    table: TableRef,
+}
+
+impl Filling<'_> {
+    fn insert(&mut self, body: &[u8], xid: Xid) -> (Slot, VersionRef) {
+        let (session, table) = (self.session, self.table);
+        let inserted = self.work.insert(session, table, body, xid, CommandId(0));
+        inserted.unwrap()
+    }
+
+    fn commit(mut self) {
+        self.me.end(Fate::Committed);
+        self.work.commit(self.session);
+    }
+}
+
+/// Runs a test in an arena of so many bytes.
+fn filling(bytes: usize, level: i32, test: impl FnOnce(Filling<'_>)) {
+    let (_region, engine) = engine(bytes);
+    engine.set_state(State::Ready);
+    let session = &engine.join().unwrap();
+    let me = World::new().begin();
+    let xid = Xid(if level > 1 { me.savepoint() } else { me.top });
+    let mut work = Transaction::new();
+    work.set_level(level).unwrap();
+    let table = work.create_table(session, key(0), xid).unwrap();
+    test(Filling {
+        session,
+        me,
+        work,
+        xid,
+        table,
+    });
+}
+
+fn row_of(a: i32) -> Vec<u8> {
+    body(Row { a, b: 0, c: None })
+}
+
 #[test]
 fn what_a_savepoint_takes_back_of_a_hot_row_is_known_no_more() {
-    let (_region, engine) = engine(64 << 20);
-    engine.set_state(State::Ready);
-    let session = engine.join().unwrap();
-    let world = World::new();
-    let me = world.begin();
-    let mut work = Transaction::new();
-    work.set_level(2).unwrap();
-    let xid = Xid(me.savepoint());
-    let table = work.create_table(&session, key(0), xid).unwrap();
-    let new = body(Row {
-        a: 0,
-        b: 0,
-        c: None,
+    filling(64 << 20, 2, |mut filling| {
+        let xid = filling.xid;
+        let (slot, mut seen) = filling.insert(&row_of(0), xid);
+        let Filling {
+            session,
+            me,
+            mut work,
+            table,
+            ..
+        } = filling;
+        for cid in 1..200 {
+            let cid = CommandId(cid);
+            let written = work.update(session, &me, table, slot, seen, &row_of(0), xid, cid);
+            let Written::Done(version) = written.unwrap() else {
+                panic!("nobody else knows the row")
+            };
+            seen = version;
+        }
+        assert!(work.own_row(table, slot).is_some());
+        me.abort_one(xid.0);
+        work.savepoint_abort(session, 2);
+        assert!(work.own_row(table, slot).is_none());
+        me.end(Fate::Aborted);
+        work.abort(session);
     });
-    let (slot, mut seen) = work
-        .insert(&session, table, &new, xid, CommandId(0))
-        .unwrap();
-    for cid in 1..200 {
-        let written = work.update(&session, &me, table, slot, seen, &new, xid, CommandId(cid));
-        let Written::Done(version) = written.unwrap() else {
-            panic!("nobody else knows the row")
-        };
-        seen = version;
-    }
-    assert!(work.own_row(table, slot).is_some());
-    me.abort_one(xid.0);
-    work.savepoint_abort(&session, 2);
-    assert!(work.own_row(table, slot).is_none());
-    me.end(Fate::Aborted);
-    work.abort(&session);
 }
 
 #[test]
 fn a_load_into_a_table_of_its_own_takes_no_memory_of_the_process() {
-    let (_region, engine) = engine(64 << 20);
-    engine.set_state(State::Ready);
-    let session = engine.join().unwrap();
-    let world = World::new();
-    let me = world.begin();
-    let mut work = Transaction::new();
-    work.set_level(1).unwrap();
-    let xid = Xid(me.top);
-    let table = work.create_table(&session, key(0), xid).unwrap();
-    for a in 0..100_000 {
-        let new = body(Row { a, b: 0, c: None });
-        work.insert(&session, table, &new, xid, CommandId(0))
-            .unwrap();
+    filling(64 << 20, 1, |mut filling| {
+        let (xid, table) = (filling.xid, filling.table);
+        for a in 0..100_000 {
+            filling.insert(&row_of(a), xid);
+        }
+        let operations = filling.work.len();
+        assert!(operations <= 2, "{operations} operations");
+        // In a savepoint each row may have to be taken back alone.
+        filling.work.set_level(2).unwrap();
+        let inner = Xid(filling.me.savepoint());
+        for a in 0..10 {
+            filling.insert(&row_of(a), inner);
+        }
+        let operations = filling.work.len();
+        assert!(operations >= 11, "{operations} operations");
+        let logged = filling.work.log(filling.session, &mut Wal::default());
+        assert!(logged.unwrap() > Lsn::NONE);
+        filling.commit();
+        assert_eq!(table.row_count_estimate(), 100_010);
+    });
+}
+
+/// Counts records, each of which is appended under a hold of its own.
+#[derive(Default)]
+struct Held {
+    wal: Wal,
+    depth: u32,
+    records: u32,
+    holds: u32,
+}
+
+impl Log for Held {
+    fn append(&mut self, record: &[u8]) -> Lsn {
+        assert_eq!(self.depth, 1, "a record outside of its hold");
+        self.records += 1;
+        self.wal.append(record)
     }
-    assert!(work.len() <= 2, "{} operations", work.len());
-    // In a savepoint each row may have to be taken back alone.
-    work.set_level(2).unwrap();
-    let inner = Xid(me.savepoint());
-    for a in 0..10 {
-        let new = body(Row { a, b: 0, c: None });
-        work.insert(&session, table, &new, inner, CommandId(1))
-            .unwrap();
+
+    fn held<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.depth += 1;
+        self.holds += 1;
+        let done = work(self);
+        self.depth -= 1;
+        done
     }
-    assert!(work.len() >= 11, "{} operations", work.len());
-    let mut wal = Wal::default();
-    assert!(work.log(&session, &mut wal).unwrap() > Lsn::NONE);
-    me.end(Fate::Committed);
-    work.commit(&session);
-    assert_eq!(table.row_count_estimate(), 100_010);
 }
 
 #[test]
 fn no_checkpoint_waits_for_more_than_a_record_of_a_load() {
-    /// Looks whether the session says that it logs, at each record.
-    struct Held {
-        wal: Wal,
-        depth: u32,
-        records: u32,
-        pauses: u32,
-    }
-    impl mot_engine::Log for Held {
-        fn append(&mut self, record: &[u8]) -> Lsn {
-            assert_eq!(self.depth, 1, "a record outside of its hold");
-            self.records += 1;
-            self.wal.append(record)
+    filling(256 << 20, 1, |mut filling| {
+        let xid = filling.xid;
+        let mut long = row_of(0);
+        long.resize(4000, 1);
+        for _ in 0..5000 {
+            filling.insert(&long, xid);
         }
-        fn held<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
-            self.depth += 1;
-            self.pauses += 1;
-            let done = work(self);
-            self.depth -= 1;
-            done
-        }
-    }
-    let (_region, engine) = engine(256 << 20);
-    engine.set_state(State::Ready);
-    let session = engine.join().unwrap();
-    let world = World::new();
-    let me = world.begin();
-    let mut work = Transaction::new();
-    work.set_level(1).unwrap();
-    let xid = Xid(me.top);
-    let table = work.create_table(&session, key(0), xid).unwrap();
-    let mut long = body(Row {
-        a: 0,
-        b: 0,
-        c: None,
+        let mut log = Held::default();
+        filling.work.log(filling.session, &mut log).unwrap();
+        assert!(log.records > 3, "{} records", log.records);
+        assert_eq!(log.holds, log.records);
+        filling.commit();
     });
-    long.resize(4000, 1);
-    for _ in 0..5000 {
-        work.insert(&session, table, &long, xid, CommandId(0))
-            .unwrap();
-    }
-    let mut log = Held {
-        wal: Wal::default(),
-        depth: 0,
-        records: 0,
-        pauses: 0,
-    };
-    work.log(&session, &mut log).unwrap();
-    assert!(log.records > 3, "{} records", log.records);
-    assert_eq!(log.pauses, log.records);
-    me.end(Fate::Committed);
-    work.commit(&session);
 }

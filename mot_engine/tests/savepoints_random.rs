@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Fate, Me, Row, Snap, World, body, reader, row};
+use common::{Fate, Me, Random, Row, Snap, World, body, reader, row};
 use mot_engine::key::IndexDefinition;
 use mot_engine::{
     Build, CommandId, Entered, LockStrength, Locked, Newest, Session, Slot, TableRef, Transaction,
@@ -61,26 +61,11 @@ mod no_memory {
     }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % end
-    }
-
-    fn one_in(&mut self, count: u64) -> bool {
-        self.below(count) == 0
-    }
-
-    fn row(&mut self) -> Row {
-        Row {
-            a: self.below(KEYS) as i32,
-            b: self.below(3) as i32,
-            c: (!self.one_in(3)).then(|| self.below(4) as i32),
-        }
+fn random_row(random: &mut Random) -> Row {
+    Row {
+        a: random.below(KEYS) as i32,
+        b: random.below(3) as i32,
+        c: (!random.one_in(3)).then(|| random.below(4) as i32),
     }
 }
 
@@ -252,7 +237,7 @@ impl<'a> Place<'a> {
             return;
         };
         t.cid += 1;
-        let mut new = self.random.row();
+        let mut new = random_row(&mut self.random);
         if self.random.one_in(2) {
             new.a = before.a;
         }
@@ -463,7 +448,7 @@ impl<'a> Place<'a> {
         for _ in 0..1 + self.random.below(STEPS) {
             match self.random.below(24) {
                 0..=2 => {
-                    let new = self.random.row();
+                    let new = random_row(&mut self.random);
                     self.insert(&mut t, new);
                 }
                 3..=9 => self.update(&mut t),

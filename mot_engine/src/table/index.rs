@@ -49,7 +49,7 @@ pub(crate) struct IndexStorage {
     // definition bytes follow
 }
 
-/// Makers of an index. None is taken back.
+/// Marks of an index. None is taken back.
 mod marks {
     /// The server's catalog has it as dead: writers still enter their rows, and ask for no
     /// uniqueness.

@@ -107,7 +107,6 @@ impl OwnTables {
 
 impl Transaction {
     /// Notes that the last operation is an insert into a table that is not settled yet, by this id.
-    #[cold]
     pub(super) fn note_own_insert(&mut self, table: TableRef, xid: Xid) {
         let Some(at) = self.own_tables.place(table) else {
             return;

@@ -265,6 +265,22 @@ pub fn reader(world: &World) -> Me {
     }
 }
 
+/// Numbers that a seed other than 0 repeats.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % end
+    }
+
+    pub fn one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+}
+
 /// A log that only counts positions.
 pub struct Positions(pub Arc<AtomicU64>);
 

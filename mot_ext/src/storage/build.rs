@@ -115,14 +115,20 @@ pub fn rebuild_reused_index(heap: pg_sys::Oid, index: pg_sys::Oid, repeated: Rep
 /// # Safety
 /// The storages are of one table of this database.
 pub unsafe fn build_same_indexes(from: TableRef, to: TableRef) {
+    // SAFETY: the index's row in the catalog is there, and locked with its table (caller).
+    build_each_index(from, to, |index| unsafe { keep_from_older(index) });
+}
+
+/// As [`build_same_indexes`], of any two storages that nobody else uses. `beside_older` hears of
+/// each index that snapshots from before must not use.
+pub(super) fn build_each_index(from: TableRef, to: TableRef, beside_older: impl Fn(pg_sys::Oid)) {
     let session = session::session();
     for index in session.indexes(from, &PgClock) {
         let definition = or_raise(IndexDefinition::from_bytes(index.definition_bytes()));
         let xid = xact::write_xid();
         match or_raise(xact::current().create_index(session, &PgClock, to, &definition, xid)) {
             Build::Done(_) => {}
-            // SAFETY: the index's row in the catalog is there, and locked with its table (caller).
-            Build::DoneBesideOlder(_) => unsafe { keep_from_older(definition.relation.into()) },
+            Build::DoneBesideOlder(_) => beside_older(definition.relation.into()),
             // Of an invalid index, which a failed build left.
             Build::Duplicate { .. } => enter_all(to, &definition),
         }
@@ -130,7 +136,7 @@ pub unsafe fn build_same_indexes(from: TableRef, to: TableRef) {
 }
 
 /// Makes an index of all rows, whatever keys repeat. Writers are locked out.
-pub(super) fn enter_all(storage: TableRef, definition: &IndexDefinition) {
+fn enter_all(storage: TableRef, definition: &IndexDefinition) {
     let xid = xact::write_xid();
     let made = xact::current().begin_index(session::session(), storage, definition, xid);
     fill(storage, or_raise(made));

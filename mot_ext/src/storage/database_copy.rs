@@ -3,14 +3,13 @@
 //! Core copies files, or their blocks, and the catalogs with them. The storages of the copy have
 //! the names of the template's but for the database. They are made, filled and logged by the
 //! transaction that makes the database, and go with it.
-use super::build::enter_all;
+use super::build::build_each_index;
 use crate::errors::{self, or_raise};
 use crate::pg::{self, interrupts};
 use crate::transaction::clock::PgClock;
 use crate::transaction::{session, xact};
-use mot_engine::key::IndexDefinition;
 use mot_engine::transaction::{TableCopy, Which};
-use mot_engine::{Build, RelationKey, Slot, TableRef, Xid};
+use mot_engine::{RelationKey, Slot, TableRef, Xid};
 
 /// Makes a table of the template in the database `to`, with its indexes and the newest state of
 /// each row. Raises if there is no memory for it.
@@ -38,13 +37,5 @@ pub fn copy_table(from: TableRef, to: u32) {
             interrupts::check_for_interrupts();
         }
     }
-    for index in session.indexes(from, &PgClock) {
-        let definition = or_raise(IndexDefinition::from_bytes(index.definition_bytes()));
-        let built = xact::current().create_index(session, &PgClock, made, &definition, xid);
-        match or_raise(built) {
-            Build::Done(_) | Build::DoneBesideOlder(_) => {}
-            // Of an invalid index, which a failed build left.
-            Build::Duplicate { .. } => enter_all(made, &definition),
-        }
-    }
+    build_each_index(from, made, |_| {});
 }

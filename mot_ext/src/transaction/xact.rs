@@ -6,15 +6,17 @@
 //!
 //! | event | what happens | may raise |
 //! |---|---|---|
-//! | PRE_COMMIT | the storages of a dropped database are dropped; the surviving write set goes to the WAL, each record between DELAY_CHKPT_START and the last of its rows marked; from here on nothing may be written but temporary tables (ON COMMIT) | yes |
+//! | PRE_COMMIT | storages of a dropped database are dropped; the write set goes to the WAL | yes |
 //! | COMMIT | versions are stamped, locks unlinked, dropped storages doomed | no |
 //! | ABORT | own versions, entries, locks and definitions are unlinked | no |
 //! | sub COMMIT | operations of the level belong to the level above | no |
 //! | sub ABORT | operations of the level and deeper are undone | no |
 //! | PRE_PREPARE | row locks without a change are logged; else as PRE_COMMIT | yes |
-//! | PREPARE | the transaction is given up: its versions and definitions stay, owned by its xid | no |
+//! | PREPARE | the transaction is given up: versions and definitions stay, owned by its xid | no |
 //! | PARALLEL_* | as COMMIT and ABORT of a transaction that wrote nothing: parallel workers only read | no |
 //!
+//! - DELAY_CHKPT_START is up while a record is appended and its rows are marked (`wal_log.rs`).
+//! - Behind PRE_COMMIT temporary tables alone may be written (ON COMMIT).
 //! - From its first write on a transaction is marked as not judged yet
 //!   (mot_engine/src/reclaim/unjudged.rs), until COMMIT, ABORT or PREPARE is through. As long the
 //!   server's last checkpoint waits for it, also if a WAL sender runs it
@@ -34,8 +36,8 @@
 //!   judges, the rows are marked for the sweeper, and the reclaimer settles the definitions. Nobody
 //!   can end it before PREPARE is through: PostgreSQL keeps it locked that long.
 //! - At a restart it comes back with its state file or its WAL record, its rows, row locks and
-//!   definitions with ours: `recovery::load`. mot_engine/src/transaction/prepare.rs has the engine's
-//!   part.
+//!   definitions with ours: `recovery::load`. The engine's part:
+//!   mot_engine/src/transaction/prepare.rs.
 use super::wal_log::WalLog;
 use super::{dropped_database, relation, session, unconfirmed, wake};
 use crate::errors;

@@ -88,10 +88,23 @@ impl World {
         let open = Xid(oldest_prepared.unwrap_or(next_xid))..Xid(next_xid);
         finish_beside_prepared(&session, &clock, open, 2).expect("finishes");
         engine.set_state(State::Ready);
-        let running = prepared.iter().map(|prepared| prepared.xid);
-        outcomes.running.borrow_mut().extend(running);
         let random = Random(random.below(u64::MAX));
         // The old engine is gone without a word.
+        let server = (session, engine, region);
+        Ok(World::up(random, wal, outcomes, server, next_xid))
+    }
+
+    /// A machine that is up, with the prepared transactions that the log has.
+    fn up(
+        random: Random,
+        wal: Wal,
+        outcomes: Outcomes,
+        (session, engine, region): (Session, Engine, Region),
+        next_xid: u64,
+    ) -> World {
+        let prepared = wal.still_prepared();
+        let running = prepared.iter().map(|prepared| prepared.xid);
+        outcomes.running.borrow_mut().extend(running);
         let world = World {
             random,
             wal: Rc::new(RefCell::new(wal)),
@@ -105,7 +118,7 @@ impl World {
             _region: region,
         };
         world.check_locks();
-        Ok(world)
+        world
     }
 
     /// The start that follows a shutdown: nothing is replayed, and the checkpoint is final no
@@ -130,30 +143,17 @@ impl World {
             outcomes: &outcomes,
             me: 0,
         };
-        let prepared = wal.still_prepared();
         let xids = wal.entries.iter().map(|(_, entry)| entry.xid());
         // Ids of transactions that changed only what is not logged are in the log, too: they have
         // commits.
         let next_xid = xids.max().unwrap_or(0).max(9) + 1;
-        let running = prepared.iter().map(|prepared| prepared.xid);
-        let open = Xid(running.clone().min().unwrap_or(next_xid))..Xid(next_xid);
+        let prepared = wal.still_prepared();
+        let oldest_prepared = prepared.iter().map(|prepared| prepared.xid).min();
+        let open = Xid(oldest_prepared.unwrap_or(next_xid))..Xid(next_xid);
         finish_beside_prepared(&session, &clock, open, threads)?;
         engine.set_state(State::Ready);
-        outcomes.running.borrow_mut().extend(running);
-        let world = World {
-            random,
-            wal: Rc::new(RefCell::new(wal)),
-            outcomes,
-            open: Vec::new(),
-            prepared,
-            next_xid: Cell::new(next_xid),
-            shuts_down: false,
-            session,
-            engine,
-            _region: region,
-        };
-        world.check_locks();
-        Ok(world)
+        let server = (session, engine, region);
+        Ok(World::up(random, wal, outcomes, server, next_xid))
     }
 
     /// Compares with the model. No transaction may be open.
