@@ -38,6 +38,8 @@ pub(crate) struct KeptLocks {
     latch: Latch,
     first: AtomicU64,
     count: AtomicU64,
+    /// The largest LSN that a record of the list ever had.
+    newest: AtomicU64,
 }
 
 impl KeptLocks {
@@ -160,6 +162,7 @@ impl<'a> Unlisted<'a> {
             .next
             .store(kept.first.load(Ordering::Relaxed), Ordering::Relaxed);
         kept.first.store(record.address(), Ordering::Release);
+        kept.newest.fetch_max(lsn.0, Ordering::Relaxed);
         kept.count.fetch_add(1, Ordering::Relaxed);
         drop(latched);
         std::mem::forget(self);
@@ -189,10 +192,10 @@ impl Session {
     /// does.
     pub(crate) fn keep_locks(&self, lsn: Lsn, xid: Xid, record: &[u8]) -> Result<(), EngineError> {
         let pin = self.local.pin();
-        // The newest is first, and they come in their order.
-        let kept = self.engine().root().kept_locks.iter();
-        let mut kept = kept.take_while(|there| there.lsn >= lsn);
-        let is_there = kept.any(|there| there.lsn == lsn && there.xid == xid);
+        let kept = &self.engine().root().kept_locks;
+        // Records come in their order: behind the newest one none is looked for.
+        let is_there = lsn.0 <= kept.newest.load(Ordering::Relaxed)
+            && kept.iter().any(|it| it.lsn == lsn && it.xid == xid);
         drop(pin);
         if !is_there {
             Unlisted::new(self, record, Urgency::Ordinary)?.list(lsn, xid);

@@ -447,9 +447,7 @@ fn mark_rows(rows: &[Changed], lsn: Lsn, round: u64) {
 }
 
 fn is_logged_definition(operation: &Operation) -> bool {
-    let kind = operation.kind();
-    let is_definition = !kind.is_data() && kind != Kind::Lock;
-    is_definition && operation.table.persistence().logs_definitions()
+    !operation.kind().is_of_row() && operation.table.persistence().logs_definitions()
 }
 
 /// From now on a checkpoint may tell of the definition: without its record, a crash could hand its

@@ -80,7 +80,7 @@ pub unsafe fn empty(relation: pg_sys::Relation) {
         let emptied = xact::current().truncate_table(session, &PgClock, storage, xid);
         crate::errors::or_raise(emptied);
         crate::transaction::relation::forget((*relation).rd_id);
-        // Nobody else has found the storage of a temporary table.
+        // Other sessions remember no storage of a temporary table.
         if !storage.key().is_temporary() {
             pg_sys::CacheInvalidateRelcache(relation);
         }
@@ -103,7 +103,10 @@ pub unsafe fn vacuum(
         let resolved_below = if pg::is_under_postmaster() {
             let limit = version::freeze_limit(relation, parameters);
             // As core compares: in a young cluster the limit lies before its first transaction.
-            if pg_sys::TransactionIdPrecedes(narrow(horizon::judged::told()), limit) {
+            // A temporary table's limit is its session's own horizon, to which no sweep comes.
+            let is_shared = !storage.key().is_temporary();
+            let told = narrow(horizon::judged::told());
+            if is_shared && pg_sys::TransactionIdPrecedes(told, limit) {
                 horizon::asked::wait_for_sweep();
             }
             narrow(horizon::judged::told())

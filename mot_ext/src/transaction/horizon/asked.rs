@@ -16,7 +16,7 @@ const POLL_MS: i64 = 2;
 pub fn wait_for_sweep() {
     let judged = &shared_memory::control().judged;
     let number = judged.asked.fetch_add(1, Ordering::SeqCst) + 1;
-    while judged.answered.load(Ordering::SeqCst) < number && judged::does_reclaimer_show() {
+    while judged.answered.load(Ordering::SeqCst) < number && judged::is_reclaimer_running() {
         shared_memory::control().napping.wake();
         interrupts::sleep_ms(POLL_MS);
         interrupts::check_for_interrupts();

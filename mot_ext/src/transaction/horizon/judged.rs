@@ -87,7 +87,7 @@ pub fn end_to_show(worker: Worker) {
 }
 
 /// Whether the reclaimer runs.
-pub fn does_reclaimer_show() -> bool {
+pub fn is_reclaimer_running() -> bool {
     shown_by()[Worker::Reclaimer as usize].is_some()
 }
 
