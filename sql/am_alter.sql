@@ -259,6 +259,7 @@ SELECT index_name, method, ok FROM indexes('fresh');
 -- what cannot become one
 CREATE INDEX s_lower ON s (lower(b));
 ALTER TABLE s SET ACCESS METHOD mot;
+ALTER TABLE s SET ACCESS METHOD heap;
 DROP INDEX s_lower;
 CREATE INDEX s_hash ON s USING hash (b);
 ALTER TABLE s SET ACCESS METHOD mot;

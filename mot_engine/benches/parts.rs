@@ -98,6 +98,7 @@ fn bench_keys(criterion: &mut Criterion) {
             4
         ],
         missing: Vec::new(),
+        computed: None,
     };
     let row = body([1, 2, 3, 4]);
     let mut key = KeyBuffer::new();

@@ -156,6 +156,7 @@ fn index(relation: u32, unique: bool, columns: &[(u16, KeyKind)]) -> IndexDefini
         columns,
         layout,
         missing: Vec::new(),
+        computed: None,
     }
 }
 

@@ -14,6 +14,9 @@ pub enum EngineError {
     /// A key's encoding is too long.
     #[error("a key of {bytes} bytes exceeds the maximum of {max} bytes")]
     KeyTooLong { bytes: usize, max: usize },
+    /// A row was formed without its key in an index that cannot compute it.
+    #[error("a row has no computed key")]
+    KeyNotComputed,
     /// A row is too long.
     #[error("a row of {bytes} bytes exceeds the maximum of {max} bytes")]
     RowTooLong { bytes: usize, max: usize },

@@ -19,7 +19,7 @@ use crate::engine::{Engine, SessionLine};
 use crate::errors::EngineError;
 use crate::ids::{FileKey, RelationKey, Slot, Xid};
 use crate::index::KEYS_TOGETHER;
-use crate::key::{HasNull, IndexDefinition, KeyBuffer, encode_row, none_if_too_long};
+use crate::key::{HasNull, IndexDefinition, KeyBuffer, encode_row, is_outside, none_if_too_long};
 use crate::limits::SESSIONS_MAX;
 use crate::memory::{LocalMemory, Purpose, TooManyParticipants, Urgency};
 use crate::reclaim::OldSnapshots;
@@ -308,11 +308,17 @@ impl Session {
         let beside = BesideKeys::now(table);
         for index in table.all_indexes() {
             let columns = &self.definition(index)?.columns;
-            if columns.iter().any(|column| is_meant(column.attnum)) {
+            if index.is_computed() || columns.iter().any(|column| is_meant(column.attnum)) {
                 return Ok(None);
             }
         }
         Ok(Some(beside))
+    }
+
+    /// Whether the keys of some index of the table are computed by who forms a row.
+    pub fn has_computed_keys(&self, table: TableRef) -> bool {
+        let _pin = self.local.pin();
+        table.all_indexes().any(IndexRef::is_computed)
     }
 
     fn index_exists(&self, index: IndexRef, clock: &impl Clock) -> bool {
@@ -357,6 +363,11 @@ impl Session {
     ) -> Result<HasNull, EngineError> {
         let encoded = self.encode_key(index, body, key);
         none_if_too_long(encoded, key)
+    }
+
+    /// Whether the row `body` is no row of a partial index.
+    pub(crate) fn is_outside(&self, index: IndexRef, body: &[u8]) -> Result<bool, EngineError> {
+        Ok(index.is_computed() && is_outside(self.definition(index)?, body))
     }
 
     #[inline]

@@ -141,6 +141,7 @@ fn definition(oid: u32, attnum: u16, unique: bool) -> IndexDefinition {
         columns: vec![column],
         layout: vec![int4; attnum as usize],
         missing: Vec::new(),
+        computed: None,
     }
 }
 

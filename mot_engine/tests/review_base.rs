@@ -273,6 +273,7 @@ fn keys_that_are_too_long_cost_no_slots() {
             by_value: false,
         }],
         missing: Vec::new(),
+        computed: None,
     };
     let (me, mut t) = (world.begin(), Transaction::new());
     let table = t.create_table(s, TABLE, Xid(me.top)).unwrap();

@@ -69,6 +69,7 @@ fn definition(relation: u32, unique: bool, columns: &[u16], text: u16) -> IndexD
             })
             .collect(),
         missing: Vec::new(),
+        computed: None,
     }
 }
 

@@ -25,7 +25,7 @@ use crate::engine::State;
 use crate::errors::EngineError;
 use crate::ids::{IndexId, Slot};
 use crate::index::{append_slot, slots_of};
-use crate::key::{KeyBuffer, encode_row_if_any};
+use crate::key::{KeyBuffer, encode_row, encode_row_if_any};
 use crate::memory::Urgency;
 use crate::reclaim::Quiet;
 use crate::row::{
@@ -221,10 +221,13 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
             if newest && verdict == Judged::Committed && !version.is_tombstone() {
                 self.report.rows += 1;
             }
-            newest = false;
+            let is_newest = std::mem::replace(&mut newest, false);
             // Replay may not have made the entries yet.
             if !version.is_tombstone() && !is_applying {
                 self.entered(slot, version)?;
+                if is_newest {
+                    self.computed(slot, version)?;
+                }
             }
         }
         Ok(())
@@ -250,6 +253,29 @@ impl<C: Clock, V: FnMut(Problem)> Check<'_, C, V> {
         }
         let verdicts = flags::COMMITTED | flags::ABORTED;
         (version.flags() & verdicts == verdicts).then_some("a version is committed and aborted")
+    }
+
+    /// A row's newest state knows its key in every index that cannot compute it.
+    fn computed(&mut self, slot: Slot, version: VersionRef) -> Result<(), EngineError> {
+        for at in 0..self.indexes.len() {
+            let index = self.indexes[at];
+            if !index.is_computed() || index.is_dead() {
+                continue;
+            }
+            let encoded = encode_row(
+                self.session.definition(index)?,
+                version.body(),
+                &mut self.key,
+            );
+            match encoded {
+                Err(EngineError::KeyNotComputed) => self.found(Problem::MissingEntry {
+                    index: index.id(),
+                    slot,
+                }),
+                other => drop(other?),
+            }
+        }
+        Ok(())
     }
 
     /// Every index leads from the version's key to the row.

@@ -84,6 +84,7 @@ fn definition() -> IndexDefinition {
             by_value: true,
         }],
         missing: Vec::new(),
+        computed: None,
     }
 }
 

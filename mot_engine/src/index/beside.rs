@@ -247,7 +247,7 @@ impl<C: Clock> Filler<'_, C> {
             };
             if bytes.is_empty() {
                 has_keyless = true;
-                if is_seen {
+                if is_seen && !self.session.is_outside(self.index, version.body())? {
                     self.index.leave_out();
                 }
                 continue;

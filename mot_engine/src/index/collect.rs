@@ -5,7 +5,7 @@ use super::keys::{Keys, Origin, Sorter};
 use crate::clock::Clock;
 use crate::errors::EngineError;
 use crate::ids::{Slot, Xid};
-use crate::key::{FixedKey, IndexDefinition, KeyBuffer, encode_row, encode_row_if_any};
+use crate::key::{FixedKey, IndexDefinition, KeyBuffer, encode_row, encode_row_if_any, is_outside};
 use crate::row::{Anchor, Head, Judged, VersionRef, judge_maker};
 use crate::session::Session;
 use crate::table::{EntryForm, IndexRef, TableRef};
@@ -111,6 +111,7 @@ impl<'a> Collector<'a> {
         self.known.clear();
         let mut keys = 0;
         let mut has_keyless = false;
+        let mut is_outside_once = false;
         let mut newest = true;
         let mut is_needed = true;
         for version in versions(anchor) {
@@ -120,12 +121,17 @@ impl<'a> Collector<'a> {
             }
             let is_newest = std::mem::replace(&mut newest, false);
             let live = is_newest && verdict != Judged::Running;
-            let was_needed = is_needed;
+            // Under a newer state of its own transaction, which alone would see it, it is not.
+            let was_needed = is_needed && (is_newest || verdict != Judged::Mine);
             is_needed &= verdict != Judged::Committed || version.xid() >= self.horizon;
             if version.is_tombstone() {
                 continue;
             }
             let Some(pointed) = self.encode(slot, version, is_newest)? else {
+                if is_outside(self.definition, version.body()) {
+                    is_outside_once = true;
+                    continue;
+                }
                 has_keyless = true;
                 self.has_met_keyless |= was_needed;
                 continue;
@@ -148,7 +154,7 @@ impl<'a> Collector<'a> {
                 self.known.push(key.to_vec());
             }
         }
-        if keys > 1 || has_keyless {
+        if keys > 1 || has_keyless || (keys > 0 && is_outside_once) {
             // Changed while no index minded: from now on scans must compare, and pruning must remove the entries of old versions.
             let mut latched = anchor.latch();
             latched.head = latched.head.with_flags(Head::KEYS_MOVED);

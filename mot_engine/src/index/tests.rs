@@ -55,6 +55,7 @@ fn definition(relation: u32, unique: bool) -> IndexDefinition {
             by_value: false,
         }],
         missing: Vec::new(),
+        computed: None,
     }
 }
 

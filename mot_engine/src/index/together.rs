@@ -154,7 +154,7 @@ fn encode(
     } else {
         session.encode_key(index, version.body(), key)?.0
     };
-    if key.is_empty() {
+    if key.is_empty() && !session.is_outside(index, version.body())? {
         index.leave_out();
     }
     if let Some(below) = below {
@@ -270,6 +270,7 @@ mod tests {
             columns: columns.iter().map(column).collect(),
             layout: vec![layout; COLUMNS],
             missing: Vec::new(),
+            computed: None,
         }
     }
 

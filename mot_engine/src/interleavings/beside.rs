@@ -37,6 +37,7 @@ fn definition(unique: bool) -> IndexDefinition {
         }],
         layout: vec![int8],
         missing: Vec::new(),
+        computed: None,
     }
 }
 

@@ -39,6 +39,7 @@ fn definition() -> IndexDefinition {
         }],
         layout: vec![int8],
         missing: Vec::new(),
+        computed: None,
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! Form 1 is that of a foreign table's index, which its oid names. Form 2 also has the file by
 //! which an index of a table of the access method is found. Forms 3 and 4 are 1 and 2 with values
-//! of columns that older rows lack.
+//! of columns that older rows lack. Forms 5 and 6 are 1 and 2 of an index with computed keys.
 
 use super::missing::{self, MissingValue};
 use crate::errors::EngineError;
@@ -24,6 +24,9 @@ const FORM_FIRST: u8 = 1;
 const FORM_FILE: u8 = 1;
 /// What is added to it for missing values.
 const FORM_MISSING: u8 = 2;
+/// What is added to it for computed keys; not together with missing values.
+const FORM_COMPUTED: u8 = 4;
+const FORM_LAST: u8 = FORM_FIRST + FORM_FILE + FORM_COMPUTED;
 
 /// Bytes before the columns: form, flags, relation, column count, attribute count.
 const HEADER_BYTES: usize = 10;
@@ -57,12 +60,16 @@ pub struct IndexDefinition {
     pub layout: Vec<AttributeLayout>,
     /// What key columns are in rows that end before them, by attribute; NULL where nothing is said.
     pub missing: Vec<MissingValue>,
+    /// Of an index with computed keys, on expressions or with a predicate: the number under which
+    /// rows' tails have them (`computed.rs`). Its columns name no attributes, and there is no
+    /// layout.
+    pub computed: Option<u32>,
 }
 
 /// One key column.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct KeyColumn {
-    /// Attribute number in the table, from 1.
+    /// Attribute number in the table, from 1; 0 where the key is computed.
     pub attnum: u16,
     /// The type's order.
     pub kind: KeyKind,
@@ -243,9 +250,10 @@ impl IndexDefinition {
     ///
     /// ```text
     /// u8 form, u8 flags, u32 relation, u16 columns, u16 attributes,
-    /// forms 2 and 4 only: u32 tablespace, u32 file,
+    /// forms 2, 4 and 6 only: u32 tablespace, u32 file,
     /// columns x { u16 attnum, u8 kind, u8 flags }, attributes x { i16 len, u8 align, u8 by_value
     /// }, forms 3 and 4 only: u16 values, values x { u16 attnum, u16 length, value }
+    /// forms 5 and 6 only: u32 number in rows' tails
     /// ```
     pub fn write_bytes(&self, out: &mut Vec<u8>) -> Result<(), EngineError> {
         self.validate()?;
@@ -259,8 +267,9 @@ impl IndexDefinition {
             };
         let form = FORM_FIRST
             + if self.file.is_some() { FORM_FILE } else { 0 }
-            + match self.missing[..] {
-                [] => 0,
+            + match (&self.missing[..], self.computed) {
+                ([], None) => 0,
+                ([], Some(_)) => FORM_COMPUTED,
                 _ => FORM_MISSING,
             };
         out.extend_from_slice(&[form, flags]);
@@ -289,6 +298,7 @@ impl IndexDefinition {
             out.extend_from_slice(&[attribute.align, u8::from(attribute.by_value)]);
         }
         missing::write(&self.missing, out);
+        out.extend(self.computed.iter().flat_map(|number| number.to_le_bytes()));
         Ok(())
     }
 
@@ -297,7 +307,9 @@ impl IndexDefinition {
         let file = if self.file.is_some() { FILE_BYTES } else { 0 };
         let columns = self.columns.len() * COLUMN_BYTES;
         let attributes = self.layout.len() * ATTRIBUTE_BYTES;
-        HEADER_BYTES + file + columns + attributes + missing::bytes_len(&self.missing)
+        let computed = self.computed.map_or(0, |number| size_of_val(&number));
+        let missing = missing::bytes_len(&self.missing);
+        HEADER_BYTES + file + columns + attributes + missing + computed
     }
 
     /// Decodes and checks a byte form that fills `bytes` exactly.
@@ -318,11 +330,16 @@ impl IndexDefinition {
         let (attribute_bytes, rest) = rest
             .split_at_checked(attribute_count * ATTRIBUTE_BYTES)
             .ok_or_else(cut)?;
-        let missing = match has_missing(header[0]) {
-            true => missing::read(rest)?,
-            false if rest.is_empty() => Vec::new(),
-            false => return Err(corrupt("definition has bytes after its end")),
-        };
+        let mut missing = Vec::new();
+        let mut computed = None;
+        if has_missing(header[0]) {
+            missing = missing::read(rest)?;
+        } else if has_computed(header[0]) {
+            let number = rest.try_into().map_err(|_| cut())?;
+            computed = Some(u32::from_le_bytes(number));
+        } else if !rest.is_empty() {
+            return Err(corrupt("definition has bytes after its end"));
+        }
         let mut columns = Vec::new();
         let mut layout = Vec::new();
         columns
@@ -362,6 +379,7 @@ impl IndexDefinition {
             columns,
             layout,
             missing,
+            computed,
         };
         definition.validate()?;
         Ok(definition)
@@ -386,6 +404,9 @@ impl IndexDefinition {
                 return Err(corrupt("attribute length is not positive, -1 or -2"));
             }
         }
+        if self.computed.is_some() {
+            return self.validate_computed();
+        }
         for column in &self.columns {
             let attribute = usize::from(column.attnum)
                 .checked_sub(1)
@@ -398,6 +419,16 @@ impl IndexDefinition {
             }
         }
         missing::validate(self)
+    }
+
+    /// Checks that nothing is said of attributes, and that each column has a mark for NULL.
+    fn validate_computed(&self) -> Result<(), EngineError> {
+        let is_computed = |column: &KeyColumn| column.attnum == 0 && column.nullable;
+        let is_alone = self.layout.is_empty() && self.missing.is_empty();
+        if is_alone && self.columns.iter().all(is_computed) {
+            return Ok(());
+        }
+        Err(corrupt("a computed key is of attributes"))
     }
 }
 
@@ -417,21 +448,26 @@ pub(crate) fn without_names(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Engin
     Ok(())
 }
 
-/// Whether the form with this number has a file; it is one of the four.
+/// Whether the form with this number has a file; it is one of those there are.
 fn has_file(form: u8) -> bool {
     (form - FORM_FIRST) & FORM_FILE != 0
 }
 
-/// Whether the form with this number has missing values; it is one of the four.
+/// Whether the form with this number has missing values; it is one of those there are.
 fn has_missing(form: u8) -> bool {
     (form - FORM_FIRST) & FORM_MISSING != 0
+}
+
+/// Whether the form with this number is of computed keys; it is one of those there are.
+fn has_computed(form: u8) -> bool {
+    (form - FORM_FIRST) & FORM_COMPUTED != 0
 }
 
 /// Parts a byte form: header, file, and what follows.
 fn split(bytes: &[u8]) -> Result<(&[u8; HEADER_BYTES], FileKey, &[u8]), EngineError> {
     let cut = || corrupt("definition is cut");
     let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or_else(cut)?;
-    if !(FORM_FIRST..=FORM_FIRST + FORM_FILE + FORM_MISSING).contains(&header[0]) {
+    if !(FORM_FIRST..=FORM_LAST).contains(&header[0]) {
         return Err(corrupt("definition has an unknown form"));
     }
     if !has_file(header[0]) {

@@ -14,6 +14,7 @@ mod kinds;
 use super::KEY_BYTES_MAX;
 use super::body::BodyReader;
 use super::buffer::KeyBuffer;
+use super::computed;
 use super::definition::{IndexDefinition, KeyColumn, KeyKind};
 use super::missing::value_of;
 use crate::errors::EngineError;
@@ -120,6 +121,8 @@ fn push_value(
 /// Replaces `key` by the key of the row with this `body`. A column that the row ends before has
 /// the value that the definition names, or is NULL.
 ///
+/// A computed key lies in the row's tail (`computed.rs`). A row that the tail says to be outside a partial index has none: `key` is left empty.
+///
 /// A row with NULL in a NOT NULL key column has no key: `key` is left empty, which no key is, and the row has no entry in the index. Such
 /// states exist beside the index, not under it: older than the NOT NULL (an index is built over chains that may still hold them), or
 /// younger than the drop of an index whose transaction is not settled yet.
@@ -129,6 +132,9 @@ pub fn encode_row(
     body: &[u8],
     key: &mut KeyBuffer,
 ) -> Result<HasNull, EngineError> {
+    if let Some(number) = definition.computed {
+        return computed::take(definition, number, body, key);
+    }
     key.clear();
     let mut reader = BodyReader::new(&definition.layout, body)?;
     let mut has_null = false;
@@ -149,7 +155,7 @@ pub fn encode_row(
     Ok(HasNull(has_null))
 }
 
-/// As [`encode_row`], of a row that the index need not have taken: where the key is too long, the row has none, either.
+/// As [`encode_row`], of a row that the index need not have taken: where the key is too long, or is not known, the row has none, either.
 ///
 /// A writer that would give a row a key too long for one of its indexes is refused, and so is the index if a row has one. But there are such states beside the index: older ones, which others had
 /// replaced when it was made; and younger ones, of an index that was dropped and is
@@ -164,14 +170,14 @@ pub fn encode_row_if_any(
     none_if_too_long(encoded, key)
 }
 
-/// No key, where encoding it has found that it is too long.
+/// No key, where encoding it has found that it is too long, or not known.
 #[inline]
 pub(crate) fn none_if_too_long(
     encoded: Result<HasNull, EngineError>,
     key: &mut KeyBuffer,
 ) -> Result<HasNull, EngineError> {
     match encoded {
-        Err(EngineError::KeyTooLong { .. }) => {
+        Err(EngineError::KeyTooLong { .. } | EngineError::KeyNotComputed) => {
             key.clear();
             Ok(HasNull(false))
         }
@@ -186,6 +192,10 @@ pub fn key_attributes_unchanged(
     old: &[u8],
     new: &[u8],
 ) -> Result<bool, EngineError> {
+    if let Some(number) = definition.computed {
+        let old = computed::entry_of(old, number)?;
+        return Ok(old.is_some() && old == computed::entry_of(new, number)?);
+    }
     let mut old = BodyReader::new(&definition.layout, old)?;
     let mut new = BodyReader::new(&definition.layout, new)?;
     for column in &definition.columns {

@@ -4,6 +4,7 @@
 
 use super::body::BodyReader;
 use super::buffer::KeyBuffer;
+use super::computed;
 use super::definition::IndexDefinition;
 use super::encode::{KeyValue, encode_row_if_any, encode_value};
 use super::missing::value_of;
@@ -25,6 +26,15 @@ pub fn prefix_numbers(
 ) -> Result<(), EngineError> {
     encode_row_if_any(definition, body, key)?;
     if key.is_empty() {
+        return Ok(());
+    }
+    if let Some(number) = definition.computed {
+        key.clear();
+        let entry = computed::entry_of(body, number)?.ok_or(EngineError::KeyNotComputed)?;
+        for (position, value) in entry.values(definition)?.enumerate() {
+            key.push(value)?;
+            each(prefix_number(position + 1, key.as_slice()))?;
+        }
         return Ok(());
     }
     key.clear();

@@ -196,6 +196,7 @@ fn definition() -> IndexDefinition {
             by_value: true,
         }],
         missing: Vec::new(),
+        computed: None,
     }
 }
 
@@ -211,6 +212,7 @@ fn definition_of_file() -> IndexDefinition {
 
 fn definition_with_missing_value() -> IndexDefinition {
     IndexDefinition {
+        computed: None,
         missing: vec![MissingValue {
             attnum: 1,
             bytes: [7, 0, 0, 0].into(),

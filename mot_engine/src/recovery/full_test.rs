@@ -60,6 +60,7 @@ fn with_replayed_table(test: impl FnOnce(Engine, &Session, &mut Replayer)) {
             by_value: true,
         }],
         missing: Vec::new(),
+        computed: None,
     };
     definitions
         .create_index(IndexId(1), TableId(1), &definition)

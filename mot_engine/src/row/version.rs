@@ -30,6 +30,7 @@
 use super::anchor::Head;
 use super::strength::LockStrength;
 use crate::ids::{CommandId, Xid};
+use crate::key::tail_bytes;
 use crate::limits::XID_MAX;
 use crate::sync::{AtomicU64, Ordering, order_unless_broken};
 use std::ptr::NonNull;
@@ -242,6 +243,12 @@ impl VersionRef {
             0 => unsafe { self.0.cast::<u64>().sub(1).read() as usize },
             length => length,
         }
+    }
+
+    /// The tuple's length without the computed keys behind it.
+    #[inline]
+    pub fn tuple_bytes(&self) -> usize {
+        self.image_bytes() - tail_bytes(self.body())
     }
 
     /// The row: what is logged and checkpointed of the tuple.

@@ -56,6 +56,8 @@ mod marks {
     pub const DEAD: u32 = 1;
     /// A state of a row that somebody may see has no entry: its key is too long.
     pub const HAS_LEFT_OUT: u32 = 2;
+    /// Its keys are computed.
+    pub const COMPUTED: u32 = 4;
 }
 
 /// Counters of an index, for views.
@@ -175,6 +177,19 @@ impl IndexRef {
         self.has_mark(marks::HAS_LEFT_OUT)
     }
 
+    /// Whether its keys are computed by who forms a row (`key/computed.rs`).
+    #[inline]
+    pub fn is_computed(self) -> bool {
+        self.has_mark(marks::COMPUTED)
+    }
+
+    /// Whether its columns are a key of the row, so that a change of them takes the stronger row
+    /// lock: as on heap, no computed ones are.
+    #[inline]
+    pub(crate) fn is_key_of_rows(self) -> bool {
+        self.is_unique() && !self.is_dead() && !self.is_computed()
+    }
+
     /// A state of a row that somebody may see gets no entry.
     pub(crate) fn leave_out(self) {
         let marks = &self.storage().marks;
@@ -244,7 +259,10 @@ impl IndexRef {
                 dropped: AtomicU64::new(0),
                 created_lsn: AtomicU64::new(0),
                 dropped_lsn: AtomicU64::new(0),
-                marks: AtomicU32::new(0),
+                marks: AtomicU32::new(match definition.computed {
+                    Some(_) => marks::COMPUTED,
+                    None => 0,
+                }),
                 given_up: AtomicU32::new(0),
                 next_doomed: AtomicU64::new(0),
                 table_id: TableRef(table).id(),

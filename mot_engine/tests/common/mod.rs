@@ -2,7 +2,9 @@
 //! snapshots, a horizon. Usable from threads.
 #![allow(dead_code)]
 
-use mot_engine::key::{AttributeLayout, IndexDefinition, KeyBuffer, KeyColumn, KeyKind};
+use mot_engine::key::{
+    AttributeLayout, IndexDefinition, KeyBuffer, KeyColumn, KeyKind, KeyValue, Tail,
+};
 use mot_engine::memory::{ArenaOptions, HugePages, Memory, Region};
 use mot_engine::{
     Build, CheckReport, Clock, CommandId, Engine, FileKey, Log, Lsn, OldSnapshot, OldSnapshots,
@@ -376,7 +378,48 @@ pub fn definition(oid: u32, unique: bool, columns: &[(u16, bool)]) -> IndexDefin
             .collect(),
         layout: vec![int4; 3],
         missing: Vec::new(),
+        computed: None,
     }
+}
+
+/// The number of a computed index in rows' tails.
+pub const NUMBER: u32 = 500;
+
+/// A partial index with computed keys: of the rows that [`formed`] makes.
+pub fn computed(oid: u32, unique: bool) -> IndexDefinition {
+    IndexDefinition {
+        relation: oid,
+        file: FileKey::NONE,
+        unique,
+        nulls_not_distinct: false,
+        columns: vec![KeyColumn {
+            attnum: 0,
+            kind: KeyKind::Int4,
+            descending: false,
+            nulls_first: false,
+            nullable: true,
+        }],
+        layout: Vec::new(),
+        missing: Vec::new(),
+        computed: Some(NUMBER),
+    }
+}
+
+/// A heap tuple whose computed key is -b; where `c` is NULL the row is not in the index.
+pub fn formed(row: Row) -> Vec<u8> {
+    let mut tail = Tail::default();
+    match row.c {
+        None => tail.leave_out(NUMBER).unwrap(),
+        Some(_) => {
+            let value = std::iter::once(KeyValue::Fixed((-row.b) as u32 as u64));
+            tail.enter(NUMBER, &computed(0, false).columns, value)
+                .unwrap();
+        }
+    }
+    let row = body(row);
+    let mut with_tail = vec![0; row.len() + tail.bytes()];
+    tail.write(&row, &mut with_tail);
+    with_tail
 }
 
 /// The key of a row.

@@ -12,7 +12,7 @@ use crate::executor::expressions::Value;
 use crate::pg::list::{items, list};
 use crate::pg::{self, version};
 use crate::rows::{row_slot, tid, tuple};
-use crate::storage;
+use crate::storage::{self, computed_keys};
 use crate::table_am::RowChange;
 use crate::transaction::relation;
 use mot_engine::{CommandId, Slot, TableRef, VersionRef};
@@ -81,7 +81,9 @@ impl Frame {
             let locks_rows = shape.locks_rows();
             let updates_conflicts = shape.updates_conflicts();
             let target = target(opened, operation, locks_rows, updates_conflicts);
-            let is_simple = target.is_some();
+            // Core's executor has a place for the code of users that computes keys.
+            let forms_rows = writes && operation != pg_sys::CmdType::CMD_DELETE;
+            let is_simple = target.is_some() && !(forms_rows && computed_keys::are_on(opened));
             let checks = if writes && is_simple {
                 Checks::compile(opened)
             } else {

@@ -8,6 +8,7 @@ use crate::executor::expressions::{Value, passes};
 use crate::pg::{self, version};
 use crate::rows::tuple;
 use crate::rows::write::{Fate, Target};
+use mot_engine::key::tail_bytes;
 #[cfg(debug_assertions)]
 use mot_engine::row::STAMP_BYTES;
 use mot_engine::{BesideKeys, CommandId, Slot, VersionRef};
@@ -95,15 +96,17 @@ impl Change {
                     self.target.delete(row, seen, command)
                 } else {
                     self.evaluate(context);
+                    // A tail would be the old row's.
+                    let has_tail = tail_bytes(seen.body()) > 0;
                     let is_patched = match &mut self.patch {
-                        Some(patch) => {
+                        Some(patch) if !has_tail => {
                             let values = self.values.iter();
                             let word = |(datum, is_null): &(pg_sys::Datum, bool)| {
                                 (!is_null).then(|| datum.value() as u64)
                             };
                             patch.apply(seen.body(), values.map(word))
                         }
-                        None => false,
+                        _ => false,
                     };
                     #[cfg(debug_assertions)]
                     if is_patched {

@@ -112,6 +112,7 @@ fn concerns_tables(tag: pg_sys::NodeTag) -> bool {
             | T_CreateForeignTableStmt
             | T_CreateTableAsStmt
             | T_IndexStmt
+            | T_ReindexStmt
             | T_AlterTableStmt
             | T_AlterObjectSchemaStmt
             | T_AlterTableMoveAllStmt

@@ -35,6 +35,13 @@ pub fn raise(error: EngineError) -> ! {
             "",
             "Index a shorter column, or an expression such as a hash of it in a generated column."
         ),
+        EngineError::KeyNotComputed => raise_report!(
+            PgLogLevel::ERROR,
+            ERRCODE_FEATURE_NOT_SUPPORTED,
+            "indexes on expressions and partial indexes of memory-optimized tables with rows cannot be built CONCURRENTLY",
+            "A row was formed before the index was made, and its key is not known.",
+            "Drop the index, and create it without CONCURRENTLY."
+        ),
         EngineError::RowTooLong { .. } => raise_report!(
             PgLogLevel::ERROR,
             ERRCODE_PROGRAM_LIMIT_EXCEEDED,

@@ -4,7 +4,7 @@
 //! still (`pg_wal_replay_pause`): what it finds while replay goes on proves nothing, and it says so instead. Sizes hold AccessShareLock, everywhere.
 use crate::errors::refuse::raise;
 use crate::pg::{nodes, version};
-use crate::storage::definition;
+use crate::storage::{definition, rows_with_other_keys};
 use crate::transaction::clock::PgClock;
 use crate::transaction::{applied, session};
 use crate::{errors, shared_memory};
@@ -208,6 +208,9 @@ fn catalog_differences(opened: &Opened) -> Vec<String> {
                 continue;
             };
             differences.extend(definition_difference(opened.table, oid, *index));
+            if index.is_computed() {
+                differences.extend(key_difference(opened.table, oid));
+            }
         }
     }
     differences
@@ -272,6 +275,7 @@ unsafe fn definition_difference(
     let same = built.unique == stated.unique
         && built.nulls_not_distinct == stated.nulls_not_distinct
         && built.layout == stated.layout
+        && built.computed == stated.computed
         && built.columns.len() == stated.columns.len()
         && built
             .columns
@@ -287,6 +291,33 @@ unsafe fn definition_difference(
     (!same).then(|| {
         format!(
             "index {} is built as {built:?}, stated as {stated:?}",
+            oid.to_u32()
+        )
+    })
+}
+
+/// Computed keys must be what the columns of their rows give. The functions of an index run as the
+/// table's owner, as when core builds it.
+unsafe fn key_difference(table: pg_sys::Relation, oid: pg_sys::Oid) -> Option<String> {
+    let mut user = pg_sys::InvalidOid;
+    let mut context = 0;
+    // SAFETY: the table is open and locked; what is opened here is closed here. After an error core
+    // gives the user and the settings back.
+    let rows = unsafe {
+        let index = pg_sys::index_open(oid, pg_sys::AccessShareLock as pg_sys::LOCKMODE);
+        pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
+        let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
+        pg_sys::SetUserIdAndSecContext((*(*table).rd_rel).relowner, restricted);
+        let settings = pg_sys::NewGUCNestLevel();
+        let rows = rows_with_other_keys(table, index);
+        pg_sys::AtEOXact_GUC(false, settings);
+        pg_sys::SetUserIdAndSecContext(user, context);
+        pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
+        rows
+    };
+    (rows > 0).then(|| {
+        format!(
+            "index {} has another key of {rows} rows than its expressions give: REINDEX it",
             oid.to_u32()
         )
     })

@@ -12,6 +12,7 @@
 use super::upon;
 use crate::transaction::clock::narrow;
 use mot_engine::Upon;
+use mot_engine::key::TAIL_MARK;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 use std::ffi::c_int;
@@ -70,7 +71,8 @@ pub unsafe fn complete(copy: pg_sys::HeapTuple) {
         let cid = command(header);
         // The engine keeps a version's ordinal where a heap tuple has its transaction's state.
         (*header).t_infomask &= !(pg_sys::HEAP_XACT_MASK as u16);
-        (*header).t_infomask2 &= !(pg_sys::HEAP2_XACT_MASK as u16);
+        // Beside it is the mark of computed keys, which a copy has not.
+        (*header).t_infomask2 &= !(pg_sys::HEAP2_XACT_MASK as u16 | TAIL_MARK);
         let fields = &mut (*header).t_choice.t_heap;
         fields.t_xmax = pg_sys::InvalidTransactionId;
         fields.t_field3.t_cid = cid;

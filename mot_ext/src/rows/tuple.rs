@@ -7,6 +7,7 @@
 use super::row_slot;
 use crate::pg::version;
 use crate::transaction::wait::tid_of;
+use mot_engine::key::Tail;
 use mot_engine::row::STAMP_BYTES;
 use mot_engine::{Slot, VersionRef};
 use pgrx::pg_sys;
@@ -26,7 +27,7 @@ pub fn point(
     version: VersionRef,
     relation: pg_sys::Oid,
 ) {
-    tuple.t_len = version.image_bytes() as u32;
+    tuple.t_len = version.tuple_bytes() as u32;
     tuple.t_data = version.image_ptr().cast_mut().cast();
     tuple.t_self = tid_of(row);
     tuple.t_tableOid = relation;
@@ -136,6 +137,16 @@ pub unsafe fn form<'a>(slot: *mut pg_sys::TupleTableSlot) -> &'a [u8] {
         }
         form_values(descriptor, (*slot).tts_values, (*slot).tts_isnull)
     }
+}
+
+/// A row with a tail of computed keys, in the current memory context.
+pub fn extend<'a>(row: &[u8], tail: &Tail) -> &'a [u8] {
+    let bytes = row.len() + tail.bytes();
+    // SAFETY: the block is zeroed, of so many bytes, and nobody else's.
+    let body =
+        unsafe { std::slice::from_raw_parts_mut(pg_sys::palloc0(bytes).cast::<u8>(), bytes) };
+    tail.write(row, body);
+    body
 }
 
 /// Forms a row from values, flat, in the current memory context. The values array is left alone.

@@ -129,11 +129,11 @@ impl Target {
         }
     }
 
-    /// Makes an attempt of the engine's. It is made again where a key is too long for an index that
-    /// is found dead, or that may have been dropped since.
+    /// Makes an attempt of the engine's. It is made again where a key is too long, or was not
+    /// computed, for an index that is found dead, or that may have been dropped since.
     pub fn attempt<T>(&self, mut make: impl FnMut() -> Result<T, EngineError>) -> T {
         match make() {
-            Err(EngineError::KeyTooLong { .. }) => {
+            Err(EngineError::KeyTooLong { .. } | EngineError::KeyNotComputed) => {
                 self.finds_dead();
                 or_raise(make())
             }

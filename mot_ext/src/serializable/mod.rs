@@ -237,6 +237,12 @@ impl Reader {
             }
         }
         session::session().visible(table, row, self);
+        // A state may follow that differs in its computed keys alone: who changes that one asks for
+        // readers of it.
+        let is_followed = !self.unseen.makers.borrow().is_empty();
+        if is_followed && session::session().has_computed_keys(table) {
+            self.begin_all();
+        }
     }
 
     /// Reports who wrote what was not seen since the last time; raises 40001 if that, or anything before, dooms the transaction.

@@ -1,6 +1,7 @@
 //! Building an index's storage from its table's rows, with writers locked out or beside them
 //! (index_am/README.md).
 use super::build_report::{duplicated, keep_from_older, tuple_of};
+use super::compute_rows::compute_keys_of_rows;
 use super::definition::index_definition;
 use super::missing::missing_values;
 use super::{duplicate, file_of, find, table};
@@ -58,11 +59,15 @@ pub unsafe fn build_index(
         let dropped = xact::current().drop_index(session, &PgClock, storage, oid.to_u32(), xid);
         or_raise(dropped);
     }
+    // SAFETY: the caller's open relations; writers are locked out.
+    let has_replaced =
+        definition.computed.is_some() && unsafe { compute_keys_of_rows(heap, index) };
     let xid = xact::write_xid();
     let made = xact::current().create_index(session, &PgClock, storage, &definition, xid);
     match made {
-        Ok(Build::Done(_)) => Built::ForAll,
-        Ok(Build::DoneBesideOlder(_)) => {
+        Ok(Build::Done(_)) if !has_replaced => Built::ForAll,
+        // States that were replaced have another key, or none.
+        Ok(Build::Done(_) | Build::DoneBesideOlder(_)) => {
             // SAFETY: a variable of this process.
             if replaced.is_some() || unsafe { pg_sys::ReindexIsProcessingIndex(oid) } {
                 // Core marks an index that was not there before.
@@ -153,8 +158,10 @@ unsafe fn definition(heap: pg_sys::Relation, index: pg_sys::Relation) -> IndexDe
     for column in &mut definition.columns {
         column.nullable = true;
     }
-    // SAFETY: the caller's open table, whose columns the definition names.
-    definition.missing = unsafe { missing_values(heap, &definition.columns) };
+    if definition.computed.is_none() {
+        // SAFETY: the caller's open table, whose columns the definition names.
+        definition.missing = unsafe { missing_values(heap, &definition.columns) };
+    }
     definition
 }
 

@@ -1,4 +1,5 @@
 //! What an index build tells: the catalog of older snapshots, the user of a key that repeats.
+use super::key_text;
 use crate::errors;
 use crate::pg::{nodes, violation};
 use crate::transaction::clock::PgClock;
@@ -50,7 +51,7 @@ pub unsafe fn duplicated(
         let detail = match session::session().newest(&PgClock, storage, slot) {
             Newest::Live(version) => {
                 let mut tuple = tuple_of(version, (*table).rd_id);
-                key_description(table, index, &raw mut tuple)
+                key_text::of(table, index, &raw mut tuple)
             }
             _ => None,
         };
@@ -71,42 +72,9 @@ pub unsafe fn duplicated(
 /// A version as a tuple whose columns alone are asked for.
 pub fn tuple_of(version: VersionRef, table: pg_sys::Oid) -> pg_sys::HeapTupleData {
     pg_sys::HeapTupleData {
-        t_len: version.image_bytes() as u32,
+        t_len: version.tuple_bytes() as u32,
         t_data: version.image_ptr().cast_mut().cast(),
         t_tableOid: table,
         ..Default::default()
-    }
-}
-
-/// `(a)=(1)`, if the user may see it.
-unsafe fn key_description(
-    table: pg_sys::Relation,
-    index: pg_sys::Relation,
-    tuple: pg_sys::HeapTuple,
-) -> Option<String> {
-    // SAFETY: the tuple is of the table's row type.
-    unsafe {
-        let natts = (*(*table).rd_att).natts as usize;
-        let mut row = vec![pg_sys::Datum::from(0); natts];
-        let mut row_nulls = vec![true; natts];
-        pg_sys::heap_deform_tuple(
-            tuple,
-            (*table).rd_att,
-            row.as_mut_ptr(),
-            row_nulls.as_mut_ptr(),
-        );
-        let form = &*(*index).rd_index;
-        let attnums = form.indkey.values.as_slice(form.indnatts as usize);
-        let mut values: Vec<_> = attnums
-            .iter()
-            .map(|attnum| row[*attnum as usize - 1])
-            .collect();
-        let mut nulls: Vec<_> = attnums
-            .iter()
-            .map(|attnum| row_nulls[*attnum as usize - 1])
-            .collect();
-        let text =
-            pg_sys::BuildIndexValueDescription(index, values.as_mut_ptr(), nulls.as_mut_ptr());
-        (!text.is_null()).then(|| nodes::text(text))
     }
 }

@@ -1,4 +1,5 @@
 //! From catalog rows to an engine index definition.
+use super::computed_keys::is_computed;
 use crate::errors::refuse::unsupported;
 use crate::keys;
 use crate::pg::{self, version};
@@ -18,6 +19,7 @@ pub unsafe fn index_definition(
     // SAFETY: both relations are open; an index has as many keys, options and classes as its form says.
     unsafe {
         let form = &*(*index).rd_index;
+        let is_computed = is_computed(index);
         let mut columns = Vec::with_capacity(form.indnkeyatts as usize);
         let mut last = 0;
         for position in 0..form.indnkeyatts as usize {
@@ -30,12 +32,14 @@ pub unsafe fn index_definition(
                 );
             };
             let option = *(*index).rd_indoption.add(position);
+            let attnum = if is_computed { 0 } else { attnum };
             columns.push(KeyColumn {
                 attnum: attnum as u16,
                 kind,
                 descending: option & INDOPTION_DESC != 0,
                 nulls_first: option & INDOPTION_NULLS_FIRST != 0,
-                nullable: !version::promises_no_null((*table).rd_att, attnum as usize - 1),
+                nullable: is_computed
+                    || !version::promises_no_null((*table).rd_att, attnum as usize - 1),
             });
             last = last.max(attnum as usize);
         }
@@ -47,6 +51,7 @@ pub unsafe fn index_definition(
             columns,
             layout: pg::attribute_layouts((*table).rd_att, last),
             missing: Vec::new(),
+            computed: is_computed.then_some((*index).rd_id.to_u32()),
         }
     }
 }

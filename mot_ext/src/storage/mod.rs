@@ -18,9 +18,12 @@
 //!   commit.
 mod build;
 mod build_report;
+mod compute_rows;
+pub mod computed_keys;
 mod database_copy;
 pub mod definition;
 pub mod duplicate;
+mod key_text;
 mod missing;
 mod temporary;
 
@@ -29,6 +32,7 @@ pub use build::{
     rebuild_reused_index, validate_index,
 };
 
+pub use compute_rows::rows_with_other_keys;
 pub use database_copy::copy_table;
 
 use crate::errors::{self, or_raise};

@@ -54,7 +54,7 @@ unsafe fn insert(
     unsafe {
         let target = target::of(relation);
         let command = target::command(command);
-        let inserted = target::with_body(slot, |body| target.insert(body, command, None));
+        let inserted = target::with_body(relation, slot, |body| target.insert(body, command, None));
         let Inserted::Done(row, version) = inserted else {
             unreachable!("a duplicate is an error where no index is an arbiter");
         };

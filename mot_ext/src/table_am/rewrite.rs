@@ -11,6 +11,7 @@ use crate::rows::{tid, tuple};
 use crate::storage;
 use crate::transaction::clock::{PgClock, widen};
 use crate::transaction::{session, xact};
+use mot_engine::key::Tail;
 use mot_engine::transaction::{Form, TableCopy, Which};
 use mot_engine::{EngineError, FileKey, Slot, TableRef, VersionRef};
 use pgrx::pg_sys;
@@ -242,8 +243,12 @@ impl Former {
             for at in &self.dropped {
                 self.nulls[*at] = true;
             }
+            // Computed keys go along: core builds the indexes behind the rewrite.
+            let mut tail = Tail::default();
+            tail.take_all(version.body())?;
             let former_context = pg_sys::MemoryContextSwitchTo(self.memory);
             let formed = tuple::form_values(self.new, values, nulls);
+            let formed = tuple::extend(formed, &tail);
             pg_sys::MemoryContextSwitchTo(former_context);
             let room = body.try_reserve(formed.len());
             if room.is_ok() {

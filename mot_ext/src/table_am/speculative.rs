@@ -34,7 +34,7 @@ pub unsafe fn insert(
     unsafe {
         let target = target::of(relation);
         let command = target::command(command);
-        let (row, version) = target::with_body(slot, |body| {
+        let (row, version) = target::with_body(relation, slot, |body| {
             let xid = xact::write_xid();
             or_raise(xact::current().insert(target.session, target.table, body, xid, command))
         });

@@ -1,6 +1,7 @@
 //! The table that a callback changes, and what every change of a row needs.
 use crate::rows::write::Target;
 use crate::rows::{tid, tuple};
+use crate::storage::computed_keys::with_tail;
 use crate::transaction::relation::Relation;
 use crate::transaction::session;
 use crate::{errors, pg, serializable, storage};
@@ -31,28 +32,33 @@ unsafe impl Sync for RowMemory {}
 
 static ROW_MEMORY: RowMemory = RowMemory(Cell::new(std::ptr::null_mut()));
 
-/// Forms the row of a slot and hands its body to `action`, which runs no code of users. The memory
-/// is the process's one for this.
+/// Forms the row of a slot, with its computed keys, and hands its body to `action`, which runs no
+/// code of users. The memory is the process's one for this.
 ///
 /// # Safety
-/// A filled slot of the table's row type.
+/// An open table, locked for writing, and a filled slot of its row type.
 pub unsafe fn with_body<R>(
+    relation: pg_sys::Relation,
     slot: *mut pg_sys::TupleTableSlot,
     action: impl FnOnce(&[u8]) -> R,
 ) -> R {
-    // SAFETY: the context lives as long as the process, and has neither children nor callbacks.
-    // What an error leaves in it goes at the next row.
+    // Computing keys runs code of users, which may form rows, too: so it comes first.
+    // SAFETY: the caller's table and slot. The context lives as long as the process, and has
+    // neither children nor callbacks. What an error leaves in it goes at the next row.
     unsafe {
-        let mut memory = ROW_MEMORY.0.get();
-        if memory.is_null() {
-            memory = pg::small_context(pg_sys::TopMemoryContext, c"mot row");
-            ROW_MEMORY.0.set(memory);
-        }
-        pg::empty_bare_context(memory);
-        let old = pg_sys::MemoryContextSwitchTo(memory);
-        let body = tuple::form(slot);
-        pg_sys::MemoryContextSwitchTo(old);
-        action(body)
+        with_tail(relation, slot, |tail| {
+            let mut memory = ROW_MEMORY.0.get();
+            if memory.is_null() {
+                memory = pg::small_context(pg_sys::TopMemoryContext, c"mot row");
+                ROW_MEMORY.0.set(memory);
+            }
+            pg::empty_bare_context(memory);
+            let old = pg_sys::MemoryContextSwitchTo(memory);
+            let row = tuple::form(slot);
+            let body = tail.map_or(row, |tail| tuple::extend(row, tail));
+            pg_sys::MemoryContextSwitchTo(old);
+            action(body)
+        })
     }
 }
 

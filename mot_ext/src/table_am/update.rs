@@ -61,18 +61,22 @@ pub unsafe fn update(
         *indexes = version::NO_INDEXES;
         let target = target::of(relation);
         let asked = Asked::new(command, crosscheck, wait);
-        let named = resolve::named_by(relation, old, snapshot);
-        let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("update"));
-        let updated = match seen {
-            None => {
-                *mode = pg_sys::LockTupleMode::LockTupleExclusive;
-                Err(failure::unnamed(&target, row, asked.command))
-            }
-            Some(seen) => target::with_body(slot, |body| {
-                *mode = mode_of(strength_of(&target, seen, body));
-                change(&target, row, seen, body, asked)
-            }),
-        };
+        // The version is looked up behind the code of users that computes keys.
+        let (row, updated) = target::with_body(relation, slot, |body| {
+            let named = resolve::named_by(relation, old, snapshot);
+            let (row, seen) = named.unwrap_or_else(|| errors::invisible_version("update"));
+            let updated = match seen {
+                None => {
+                    *mode = pg_sys::LockTupleMode::LockTupleExclusive;
+                    Err(failure::unnamed(&target, row, asked.command))
+                }
+                Some(seen) => {
+                    *mode = mode_of(strength_of(&target, seen, body));
+                    change(&target, row, seen, body, asked)
+                }
+            };
+            (row, updated)
+        });
         match updated {
             Ok(new) => {
                 statistics::row_changed(relation, RowChange::Update);

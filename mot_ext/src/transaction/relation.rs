@@ -64,11 +64,14 @@ struct Known {
     tables: ByOid<TableRef>,
     /// The transactions that wrote indexes' rows of the catalog, as the relation cache has them.
     index_makers: ByOid<pg_sys::TransactionId>,
+    /// Whether indexes of tables have computed keys.
+    computed_keys: ByOid<bool>,
 }
 
 impl Known {
     fn clear(&mut self) {
         self.tables.clear();
+        self.computed_keys.clear();
         self.index_makers.clear();
     }
 }
@@ -155,6 +158,20 @@ pub fn maker_of_index(index: pg_sys::Oid) -> pg_sys::TransactionId {
     maker
 }
 
+/// Whether an index of a table has computed keys; `find` looks in the catalog, once until the table
+/// is invalidated.
+pub fn has_computed_keys(table: pg_sys::Oid, find: impl FnOnce() -> bool) -> bool {
+    if let Some(known) = cache().computed_keys.get(&table.to_u32()) {
+        return *known;
+    }
+    let before = generation();
+    let found = find();
+    if before == generation() {
+        cache().computed_keys.insert(table.to_u32(), found);
+    }
+    found
+}
+
 /// Forgets one relation: its storage was just replaced or dropped by this transaction.
 pub fn forget(relation: pg_sys::Oid) {
     next_generation();
@@ -181,6 +198,7 @@ unsafe extern "C-unwind" fn on_invalidation(_arg: pg_sys::Datum, relation: pg_sy
         cache.clear();
     } else {
         cache.tables.remove(&relation.to_u32());
+        cache.computed_keys.remove(&relation.to_u32());
         cache.index_makers.remove(&relation.to_u32());
     }
 }

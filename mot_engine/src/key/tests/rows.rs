@@ -241,6 +241,7 @@ pub(super) fn definition_of(kinds: &[KeyKind]) -> IndexDefinition {
             .collect(),
         layout: kinds.iter().map(|kind| layout_of(*kind)).collect(),
         missing: Vec::new(),
+        computed: None,
     }
 }
 

@@ -318,6 +318,7 @@ pub(super) fn index(relation: u32, attnum: u16, unique: bool) -> IndexDefinition
             attnum.into()
         ],
         missing: Vec::new(),
+        computed: None,
     }
 }
 

@@ -195,17 +195,36 @@ unsafe fn altered_tables(
     }
 }
 
-/// Whether an index has a column as a key, and serves no constraint: core writes those out as
-/// constraints.
+/// Whether an index is on a column, also by an expression or its predicate, and serves no
+/// constraint: core writes those out as constraints.
 unsafe fn is_plain_on(index: pg_sys::Oid, column: i16) -> bool {
     // SAFETY: the index's table is locked exclusively (caller).
     unsafe {
         let opened = pg_sys::index_open(index, SHARED);
         let form = &*(*opened).rd_index;
         let columns = form.indkey.values.as_slice(form.indnatts as usize);
-        let is_on = columns.contains(&column);
+        let is_on = columns.contains(&column) || computes_with(opened, column);
         pg_sys::index_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
         is_on && pg_sys::get_index_constraint(index) == pg_sys::InvalidOid
+    }
+}
+
+/// Whether an expression or the predicate of an open index has a column, or the whole row.
+unsafe fn computes_with(index: pg_sys::Relation, column: i16) -> bool {
+    /// The table's place in the expressions of an index.
+    const TABLE: pg_sys::Index = 1;
+    // SAFETY: an open index (caller); the lists are copies.
+    unsafe {
+        let mut columns = std::ptr::null_mut();
+        let expressions = pg_sys::RelationGetIndexExpressions(index);
+        let predicate = pg_sys::RelationGetIndexPredicate(index);
+        for part in [expressions, predicate] {
+            pg_sys::pull_varattnos(part.cast(), TABLE, &raw mut columns);
+        }
+        let is_member = |column: i32| {
+            pg_sys::bms_is_member(column - pg_sys::FirstLowInvalidHeapAttributeNumber, columns)
+        };
+        is_member(column.into()) || is_member(0)
     }
 }
 

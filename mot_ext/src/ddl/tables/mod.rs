@@ -9,6 +9,7 @@
 //! | `btree_moments` | the statements in which core must see a btree |
 //! | `defaults` | `default_table_access_method = mot`, and what cannot be memory-optimized |
 //! | `concurrently` | DROP INDEX and REFRESH MATERIALIZED VIEW CONCURRENTLY |
+//! | `index_locks` | the lock of builds that change rows |
 //! | `tablespace` | ALTER INDEX ... SET TABLESPACE |
 //!
 //! How an index is shown as a btree is in `index_am/flips.rs`, ON CONFLICT in
@@ -20,6 +21,7 @@
 mod btree_moments;
 mod concurrently;
 mod defaults;
+mod index_locks;
 mod names_back;
 mod tablespace;
 mod whose_index;
@@ -153,7 +155,9 @@ pub unsafe fn before(statement: &mut Statement) -> Option<After> {
                     .then(|| Published::Named((*into).rel));
                 defaults::check_create_table_as(made);
             }
+            T_ReindexStmt => index_locks::before_reindex(node.cast()),
             T_IndexStmt => {
+                index_locks::before_create(node.cast());
                 replace(
                     statement,
                     btree_moments::create_index(node.cast(), &mut after),

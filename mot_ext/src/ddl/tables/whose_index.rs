@@ -11,7 +11,9 @@ use crate::errors::refuse::unsupported;
 use crate::index_am::access_method::{self, Method};
 use crate::index_am::flips;
 use crate::pg::nodes;
+use crate::storage::computed_keys::is_computed;
 use crate::{keys, storage};
+use mot_engine::Slot;
 use pgrx::pg_sys;
 
 /// The object access hook of a relation that was made: an index of a memory-optimized table becomes
@@ -37,6 +39,7 @@ pub unsafe fn created(relation: pg_sys::Oid) {
         let table = (*(*index).rd_index).indrelid;
         if storage::is_mot_table(table) {
             refuse_unsupported(index);
+            refuse_beside_writers(table, index);
             if (*(*index).rd_rel).relam != Method::Mot.oid() {
                 access_method::write(relation, Method::Mot);
                 access_method::refresh_routine(index);
@@ -81,6 +84,27 @@ pub unsafe fn refuse_unsupported(index: pg_sys::Relation) {
     }
 }
 
+/// Raises for an index with computed keys that is built beside writers of a table with rows: each
+/// row would have to be locked until the build ends (`storage/compute_rows.rs`).
+unsafe fn refuse_beside_writers(table: pg_sys::Oid, index: pg_sys::Relation) {
+    // SAFETY: an open index (caller), whose table is locked; what is opened here is closed here.
+    unsafe {
+        // Core makes an index that writers are to know of first so, and no other.
+        if (*(*index).rd_index).indisready || !is_computed(index) {
+            return;
+        }
+        let table = pg_sys::relation_open(table, pg_sys::NoLock as pg_sys::LOCKMODE);
+        let has_rows = storage::described(table).slots_end() != Slot(0);
+        pg_sys::relation_close(table, pg_sys::NoLock as pg_sys::LOCKMODE);
+        if has_rows {
+            unsupported(
+                "indexes on expressions and partial indexes of memory-optimized tables with rows cannot be built CONCURRENTLY",
+                "Leave CONCURRENTLY out: writers wait until the index is built.",
+            );
+        }
+    }
+}
+
 /// Raises for another access method than btree, which stands for ours, and ours.
 fn refuse_method(method: pg_sys::Oid) {
     if method == Method::Btree.oid() || method == Method::Mot.oid() {
@@ -99,7 +123,6 @@ unsafe fn refuse_form(index: pg_sys::Relation) {
     // SAFETY: an open index (caller).
     unsafe {
         let form = &*(*index).rd_index;
-        let columns = form.indkey.values.as_slice(form.indnatts as usize);
         if form.indisexclusion {
             unsupported(
                 "exclusion constraints are not supported on memory-optimized tables",
@@ -110,18 +133,6 @@ unsafe fn refuse_form(index: pg_sys::Relation) {
             unsupported(
                 "deferrable unique constraints are not supported on memory-optimized tables",
                 "Leave DEFERRABLE out.",
-            );
-        }
-        if columns.contains(&0) {
-            unsupported(
-                "indexes on expressions are not supported on memory-optimized tables",
-                "Add a generated column with the expression and index that column.",
-            );
-        }
-        if !pg_sys::RelationGetIndexPredicate(index).is_null() {
-            unsupported(
-                "partial indexes are not supported on memory-optimized tables",
-                "Create the index without WHERE.",
             );
         }
         if form.indnkeyatts < form.indnatts {

@@ -1,0 +1,275 @@
+//! Computed keys: what an index on expressions, or a partial one, has of a row.
+//!
+//! The engine cannot compute them: that takes the catalog and functions of users. So whoever forms
+//! a row computes them, and puts them behind it as its *tail*. The tail is a part of the body: it is
+//! logged, checkpointed, replayed and copied with the row. Nobody who reads columns gets that far.
+//!
+//! ```text
+//! body byte 1 (t_infomask2, high)  0x10: the body has a tail
+//! tail                             entries, then u32 bytes of all entries
+//! entry                            u32 index's number, u16 columns c, c x u16 where a column ends
+//!                                  in the key, the key
+//! ```
+//! An entry without columns says that the row is not in the index: its predicate does not hold. A
+//! row without an entry was formed before the index was: its key is not known
+//! ([`EngineError::KeyNotComputed`]).
+//!
+//! Contract: total, as `body.rs`. What [`Tail`] writes is what is read, and a key in a tail is what
+//! `encode_value` makes of the columns' values, one behind the other, each with a mark for NULL.
+
+use super::KEY_BYTES_MAX;
+use super::buffer::KeyBuffer;
+use super::definition::{INDEX_COLUMNS_MAX, IndexDefinition, KeyColumn, corrupt};
+use super::encode::{HasNull, KeyValue, TAG_VALUE, encode_value};
+use crate::errors::EngineError;
+
+/// Where in a body the mark is, and the mark. PostgreSQL leaves the bit alone.
+const MARK_BYTE: usize = 1;
+const MARK: u8 = (TAIL_MARK >> u8::BITS) as u8;
+/// The mark in t_infomask2.
+pub const TAIL_MARK: u16 = 0x1000;
+/// Bytes of the tail's own length.
+const LENGTH_BYTES: usize = size_of::<u32>();
+/// Bytes in front of an entry's ends of columns.
+const HEADER_BYTES: usize = size_of::<u32>() + size_of::<u16>();
+const END_BYTES: usize = size_of::<u16>();
+
+const _: () = assert!(KEY_BYTES_MAX <= u16::MAX as usize);
+
+/// The entries of a body's tail; empty if it has none.
+fn entries(body: &[u8]) -> Result<&[u8], EngineError> {
+    if body.get(MARK_BYTE).is_none_or(|byte| byte & MARK == 0) {
+        return Ok(&[]);
+    }
+    let cut = || corrupt("a row's tail is cut");
+    let (rest, length) = body.split_last_chunk::<LENGTH_BYTES>().ok_or_else(cut)?;
+    let length = u32::from_le_bytes(*length) as usize;
+    let start = rest.len().checked_sub(length).ok_or_else(cut)?;
+    Ok(&rest[start..])
+}
+
+/// Bytes of a body's tail; 0 if it has none, or a malformed one.
+#[inline]
+pub fn tail_bytes(body: &[u8]) -> usize {
+    match entries(body) {
+        Ok([]) | Err(_) => 0,
+        Ok(entries) => entries.len() + LENGTH_BYTES,
+    }
+}
+
+/// What a tail says of one index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Entry<'a> {
+    /// Where each column ends in the key.
+    ends: &'a [u8],
+    key: &'a [u8],
+}
+
+impl<'a> Entry<'a> {
+    /// Parts an entry from those behind it, and says of which index it is.
+    fn split(bytes: &'a [u8]) -> Result<(u32, Entry<'a>, &'a [u8]), EngineError> {
+        let cut = || corrupt("an entry of a row's tail is cut");
+        let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or_else(cut)?;
+        let [a, b, c, d, low, high] = *header;
+        let columns = usize::from(u16::from_le_bytes([low, high]));
+        if columns > INDEX_COLUMNS_MAX {
+            return Err(corrupt("an entry of a row's tail has too many columns"));
+        }
+        let (ends, rest) = rest.split_at_checked(columns * END_BYTES).ok_or_else(cut)?;
+        let entry = Entry { ends, key: &[] };
+        let length = entry.columns().last().unwrap_or(0);
+        let (key, rest) = rest.split_at_checked(length).ok_or_else(cut)?;
+        if key.len() > KEY_BYTES_MAX {
+            return Err(corrupt("a key of a row's tail is too long"));
+        }
+        Ok((u32::from_le_bytes([a, b, c, d]), Entry { ends, key }, rest))
+    }
+
+    /// Where each column ends.
+    fn columns(self) -> impl Iterator<Item = usize> + Clone + use<'a> {
+        let ends = self.ends.chunks_exact(END_BYTES);
+        ends.map(|end| usize::from(u16::from_le_bytes([end[0], end[1]])))
+    }
+
+    /// Whether the row is not in the index.
+    pub(super) fn is_none(self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The key's columns, as they are encoded; there are as many as the index has.
+    pub(super) fn values(
+        self,
+        definition: &IndexDefinition,
+    ) -> Result<impl Iterator<Item = &'a [u8]> + use<'a>, EngineError> {
+        if self.ends.len() != definition.columns.len() * END_BYTES {
+            return Err(corrupt("a key of a row's tail has other columns"));
+        }
+        let starts = std::iter::once(0).chain(self.columns());
+        if !starts.clone().is_sorted_by(|start, end| start < end) {
+            return Err(corrupt("a column of a row's tail is empty"));
+        }
+        let key = self.key;
+        Ok(starts
+            .zip(self.columns())
+            .map(move |(start, end)| &key[start..end]))
+    }
+}
+
+/// What a body's tail says of the index with this number; `None`: nothing.
+pub(super) fn entry_of(body: &[u8], number: u32) -> Result<Option<Entry<'_>>, EngineError> {
+    let mut rest = entries(body)?;
+    while !rest.is_empty() {
+        let (of, entry, behind) = Entry::split(rest)?;
+        if of == number {
+            return Ok(Some(entry));
+        }
+        rest = behind;
+    }
+    Ok(None)
+}
+
+/// Replaces `key` by the key in a body's tail, as [`super::encode_row`] does by the row's own.
+pub(super) fn take(
+    definition: &IndexDefinition,
+    number: u32,
+    body: &[u8],
+    key: &mut KeyBuffer,
+) -> Result<HasNull, EngineError> {
+    key.clear();
+    let entry = entry_of(body, number)?.ok_or(EngineError::KeyNotComputed)?;
+    let mut has_null = false;
+    if !entry.is_none() {
+        for value in entry.values(definition)? {
+            has_null |= value[0] != TAG_VALUE;
+            key.push(value)?;
+        }
+    }
+    Ok(HasNull(has_null))
+}
+
+/// Whether a body's tail says that the row is not in the index.
+pub(crate) fn is_outside(definition: &IndexDefinition, body: &[u8]) -> bool {
+    let entry = definition.computed.map(|number| entry_of(body, number));
+    matches!(entry, Some(Ok(Some(entry))) if entry.is_none())
+}
+
+/// A tail that is being made.
+pub struct Tail {
+    entries: Vec<u8>,
+    key: KeyBuffer,
+}
+
+impl Default for Tail {
+    fn default() -> Tail {
+        Tail {
+            entries: Vec::new(),
+            key: KeyBuffer::new(),
+        }
+    }
+}
+
+impl Tail {
+    /// Begins anew, without entries.
+    pub fn clear(&mut self) {
+        self.entries.clear();
+    }
+
+    /// Begins anew with the entries that a body has, but for that of one index.
+    pub fn take_others(&mut self, body: &[u8], number: u32) -> Result<(), EngineError> {
+        self.clear();
+        let mut rest = entries(body)?;
+        while !rest.is_empty() {
+            let (of, _, behind) = Entry::split(rest)?;
+            if of != number {
+                self.push(&rest[..rest.len() - behind.len()])?;
+            }
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    /// Begins anew with all entries that a body has.
+    pub fn take_all(&mut self, body: &[u8]) -> Result<(), EngineError> {
+        self.clear();
+        self.push(entries(body)?)
+    }
+
+    /// Adds that the row is not in an index.
+    pub fn leave_out(&mut self, number: u32) -> Result<(), EngineError> {
+        self.push(&number.to_le_bytes())?;
+        self.push(&0_u16.to_le_bytes())
+    }
+
+    /// Adds the row's key in an index: a value for each of its columns.
+    pub fn enter<'a>(
+        &mut self,
+        number: u32,
+        columns: &[KeyColumn],
+        values: impl Iterator<Item = KeyValue<'a>>,
+    ) -> Result<(), EngineError> {
+        self.push(&number.to_le_bytes())?;
+        self.push(&(columns.len() as u16).to_le_bytes())?;
+        self.key.clear();
+        let mut count = 0;
+        for (column, value) in columns.iter().zip(values) {
+            debug_assert!(column.nullable, "a computed column has a mark for NULL");
+            encode_value(column, value, &mut self.key)?;
+            let end = self.key.len() as u16;
+            self.push(&end.to_le_bytes())?;
+            count += 1;
+        }
+        debug_assert_eq!(count, columns.len());
+        append(&mut self.entries, self.key.as_slice())
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Result<(), EngineError> {
+        append(&mut self.entries, bytes)
+    }
+
+    /// Bytes that it makes a body longer.
+    pub fn bytes(&self) -> usize {
+        match self.entries.len() {
+            0 => 0,
+            entries => entries + LENGTH_BYTES,
+        }
+    }
+
+    /// Writes the row with this tail: `out` is as long as both.
+    pub fn write(&self, row: &[u8], out: &mut [u8]) {
+        let (start, rest) = out.split_at_mut(row.len());
+        start.copy_from_slice(row);
+        if self.entries.is_empty() {
+            start[MARK_BYTE] &= !MARK;
+            return;
+        }
+        start[MARK_BYTE] |= MARK;
+        let (entries, length) = rest.split_at_mut(self.entries.len());
+        entries.copy_from_slice(&self.entries);
+        length.copy_from_slice(&(self.entries.len() as u32).to_le_bytes());
+        debug_assert_eq!(tail_bytes(out), self.bytes());
+    }
+
+    /// Whether a body has this entry of an index already: the one that was added last.
+    pub fn is_last_in(&self, body: &[u8], number: u32) -> Result<bool, EngineError> {
+        let mut last = None;
+        let mut rest = &self.entries[..];
+        while !rest.is_empty() {
+            let (of, entry, behind) = Entry::split(rest)?;
+            last = (of == number).then_some(entry);
+            rest = behind;
+        }
+        Ok(last.is_some() && entry_of(body, number)? == last)
+    }
+}
+
+/// A body's row, without its tail.
+pub fn without_tail(body: &[u8]) -> &[u8] {
+    &body[..body.len() - tail_bytes(body)]
+}
+
+fn append(to: &mut Vec<u8>, bytes: &[u8]) -> Result<(), EngineError> {
+    to.try_reserve(bytes.len())
+        .map_err(|_| EngineError::OutOfProcessMemory)?;
+    to.extend_from_slice(bytes);
+    Ok(())
+}

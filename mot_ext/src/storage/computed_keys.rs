@@ -1,0 +1,330 @@
+//! Computed keys of a row: what indexes on expressions, and partial ones, have of it.
+//!
+//! The engine keeps them in the row's tail (`mot_engine/src/key/computed.rs`). They are computed
+//! here, when a row is formed, for every index that is live in the catalog. So who is not ready yet
+//! has its keys, too.
+//!
+//! - Expressions run code of users: no engine latch, no pin and no row under way is held meanwhile.
+//!   That code may write to the same table. So an evaluator in use is taken out of the cache.
+//! - An evaluator lives no longer than the transaction, and no longer than the next invalidation of
+//!   any relation or function: as long as core would keep what it has prepared, or less.
+//! - Each index is locked as core locks those of a table that it writes to.
+use super::definition::index_definition;
+use crate::errors::or_raise;
+use crate::executor::expressions::passes;
+use crate::keys;
+use crate::pg;
+use crate::transaction::relation;
+use mot_engine::key::{KeyColumn, Tail};
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+
+/// Most columns of an index, as core's arrays have them.
+const COLUMNS_MAX: usize = pg_sys::INDEX_MAX_KEYS as usize;
+
+/// One index whose keys are computed.
+struct Computed {
+    /// The number of its entries in rows' tails: the index's oid.
+    number: u32,
+    info: *mut pg_sys::IndexInfo,
+    /// NULL: every row is in the index.
+    predicate: *mut pg_sys::ExprState,
+    columns: Vec<KeyColumn>,
+}
+
+/// Goes back to a memory context, also where an error unwinds: what is current then may be freed.
+struct Back(pg_sys::MemoryContext);
+
+impl Drop for Back {
+    fn drop(&mut self) {
+        // SAFETY: the context of who called, which outlives the call.
+        unsafe { pg_sys::MemoryContextSwitchTo(self.0) };
+    }
+}
+
+/// Computes the keys of a table's rows, of some of its indexes.
+pub struct Evaluator {
+    /// All that the executor makes lies in it.
+    memory: pg_sys::MemoryContext,
+    estate: *mut pg_sys::EState,
+    context: *mut pg_sys::ExprContext,
+    indexes: Vec<Computed>,
+    /// What was computed last.
+    pub tail: Tail,
+}
+
+impl Evaluator {
+    /// Without indexes yet.
+    fn new() -> Evaluator {
+        // SAFETY: contexts and nodes of its own, below a context that lives as long as the process.
+        unsafe {
+            let memory = pg::small_context(pg_sys::TopMemoryContext, c"mot computed keys");
+            let old = pg_sys::MemoryContextSwitchTo(memory);
+            let estate = pg_sys::CreateExecutorState();
+            let context = pg_sys::MakePerTupleExprContext(estate);
+            pg_sys::MemoryContextSwitchTo(old);
+            Evaluator {
+                memory,
+                estate,
+                context,
+                indexes: Vec::new(),
+                tail: Tail::default(),
+            }
+        }
+    }
+
+    /// For all indexes of an open table that are live and have computed keys.
+    ///
+    /// # Safety
+    /// The table is open and locked for writing.
+    unsafe fn of_table(table: pg_sys::Relation) -> Evaluator {
+        let mut evaluator = Evaluator::new();
+        // SAFETY: the caller's table; each index is open while it is looked at, and locked to the
+        // transaction's end.
+        unsafe {
+            for oid in computed_indexes(table) {
+                let index = pg_sys::index_open(oid, pg_sys::RowExclusiveLock as pg_sys::LOCKMODE);
+                evaluator.add(table, index);
+                pg_sys::index_close(index, pg_sys::NoLock as pg_sys::LOCKMODE);
+            }
+        }
+        evaluator
+    }
+
+    /// For one index of an open table.
+    ///
+    /// # Safety
+    /// Both are open; the index has computed keys.
+    pub unsafe fn of_index(table: pg_sys::Relation, index: pg_sys::Relation) -> Evaluator {
+        let mut evaluator = Evaluator::new();
+        // SAFETY: the caller's relations.
+        unsafe { evaluator.add(table, index) };
+        evaluator
+    }
+
+    /// # Safety
+    /// Both are open; the index has computed keys.
+    unsafe fn add(&mut self, table: pg_sys::Relation, index: pg_sys::Relation) {
+        // SAFETY: the caller's relations; what is made lies in the evaluator's memory.
+        unsafe {
+            let old = pg_sys::MemoryContextSwitchTo(self.memory);
+            let info = pg_sys::BuildIndexInfo(index);
+            let predicate = pg_sys::ExecPrepareQual((*info).ii_Predicate, self.estate);
+            pg_sys::MemoryContextSwitchTo(old);
+            self.indexes.push(Computed {
+                number: (*index).rd_id.to_u32(),
+                info,
+                predicate,
+                columns: index_definition(table, index).columns,
+            });
+        }
+    }
+
+    /// Computes the keys of the row in a slot into the tail, behind what that has.
+    ///
+    /// # Safety
+    /// A filled slot of the table's row type.
+    pub unsafe fn compute(&mut self, slot: *mut pg_sys::TupleTableSlot) {
+        let mut values = [pg_sys::Datum::null(); COLUMNS_MAX];
+        let mut nulls = [true; COLUMNS_MAX];
+        // SAFETY: the evaluator's own executor state; the arrays have a place for each column.
+        // What expressions make goes with the next row.
+        unsafe {
+            let of_row = (*self.context).ecxt_per_tuple_memory;
+            pg_sys::MemoryContextReset(of_row);
+            (*self.context).ecxt_scantuple = slot;
+            let _back = Back(pg_sys::MemoryContextSwitchTo(of_row));
+            for index in &self.indexes {
+                if !index.predicate.is_null() && !passes(index.predicate, self.context) {
+                    or_raise(self.tail.leave_out(index.number));
+                    continue;
+                }
+                let (values, nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
+                pg_sys::FormIndexDatum(index.info, slot, self.estate, values, nulls);
+                let columns = index.columns.iter().enumerate();
+                let values = columns
+                    .map(|(at, column)| keys::value(column.kind, *values.add(at), *nulls.add(at)));
+                or_raise(self.tail.enter(index.number, &index.columns, values));
+            }
+            (*self.context).ecxt_scantuple = std::ptr::null_mut();
+        }
+    }
+}
+
+impl Drop for Evaluator {
+    fn drop(&mut self) {
+        // SAFETY: its own memory, in which nothing else lies. After an error no callbacks run, as
+        // core's clean-up runs none.
+        unsafe {
+            if !std::thread::panicking() {
+                pg_sys::FreeExecutorState(self.estate);
+            }
+            pg_sys::MemoryContextDelete(self.memory);
+        }
+    }
+}
+
+/// The live indexes of an open table that have computed keys.
+///
+/// # Safety
+/// The table is open and locked.
+unsafe fn computed_indexes(table: pg_sys::Relation) -> Vec<pg_sys::Oid> {
+    // SAFETY: the caller's table; the list is a copy.
+    let list = unsafe { pgrx::PgList::<pg_sys::Oid>::from_pg(pg_sys::RelationGetIndexList(table)) };
+    list.iter_oid()
+        .filter(|oid| has_computed_keys(*oid))
+        .collect()
+}
+
+/// Whether the keys of an index are computed, by its row of the catalog.
+pub fn has_computed_keys(index: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog's row, released when it was looked at.
+    unsafe {
+        let row = pg_sys::SearchSysCache1(
+            pg_sys::SysCacheIdentifier::INDEXRELID as i32,
+            pg_sys::Datum::from(index),
+        );
+        if row.is_null() {
+            return false;
+        }
+        let is_null =
+            |column: u32| pg_sys::heap_attisnull(row, column as i32, std::ptr::null_mut());
+        let is_plain =
+            is_null(pg_sys::Anum_pg_index_indexprs) && is_null(pg_sys::Anum_pg_index_indpred);
+        pg_sys::ReleaseSysCache(row);
+        !is_plain
+    }
+}
+
+/// Whether an index of an open table has computed keys, by the catalog.
+pub fn are_on(table: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's table is open and locked.
+    unsafe { relation::has_computed_keys((*table).rd_id, || !computed_indexes(table).is_empty()) }
+}
+
+/// Whether the keys of an open index are computed: it is on expressions, or has a predicate.
+///
+/// # Safety
+/// The index is open.
+pub unsafe fn is_computed(index: pg_sys::Relation) -> bool {
+    // SAFETY: the caller's index.
+    unsafe {
+        let form = &*(*index).rd_index;
+        let keys = form.indkey.values.as_slice(form.indnkeyatts as usize);
+        keys.contains(&0) || !pg_sys::RelationGetIndexPredicate(index).is_null()
+    }
+}
+
+/// Until when an evaluator is good: the transaction, and what was invalidated by then.
+type Moment = (u64, u64, u64);
+
+/// The evaluators of this transaction, by table.
+#[derive(Default)]
+struct Kept {
+    moment: Moment,
+    of_tables: HashMap<u32, Evaluator>,
+}
+
+struct Cache {
+    kept: RefCell<Option<Kept>>,
+    /// How many invalidations of functions this process has seen.
+    functions: Cell<u64>,
+}
+
+// SAFETY: PostgreSQL's processes run this code on one thread.
+unsafe impl Sync for Cache {}
+
+static CACHE: Cache = Cache {
+    kept: RefCell::new(None),
+    functions: Cell::new(0),
+};
+
+#[pg_guard]
+unsafe extern "C-unwind" fn on_function(_arg: pg_sys::Datum, _cache: i32, _hash: u32) {
+    CACHE.functions.set(CACHE.functions.get() + 1);
+}
+
+fn moment() -> Moment {
+    // SAFETY: the caller is about to write, so it may have an id.
+    let transaction = unsafe { pg_sys::GetTopFullTransactionId() };
+    (
+        transaction.value,
+        relation::generation(),
+        CACHE.functions.get(),
+    )
+}
+
+/// Takes the evaluator of a table out of the cache, or makes one.
+///
+/// # Safety
+/// The table is open and locked for writing.
+unsafe fn take(table: pg_sys::Relation, now: Moment) -> Evaluator {
+    // SAFETY: the caller's table.
+    let oid = unsafe { (*table).rd_id }.to_u32();
+    let stale = {
+        let mut kept = CACHE.kept.borrow_mut();
+        let kept = kept.get_or_insert_with(|| {
+            let functions = pg_sys::SysCacheIdentifier::PROCOID as i32;
+            // SAFETY: once in a process; the callback only counts.
+            unsafe {
+                pg_sys::CacheRegisterSyscacheCallback(
+                    functions,
+                    Some(on_function),
+                    pg_sys::Datum::null(),
+                );
+            }
+            Kept::default()
+        });
+        if kept.moment == now {
+            if let Some(evaluator) = kept.of_tables.remove(&oid) {
+                return evaluator;
+            }
+            HashMap::new()
+        } else {
+            kept.moment = now;
+            std::mem::take(&mut kept.of_tables)
+        }
+    };
+    // Freed outside the cache: it calls core.
+    drop(stale);
+    // SAFETY: the caller's table.
+    unsafe { Evaluator::of_table(table) }
+}
+
+/// Puts an evaluator that was taken at a moment back, unless that is over.
+fn put_back(table: u32, taken: Moment, evaluator: Evaluator) {
+    let replaced = match CACHE.kept.borrow_mut().as_mut() {
+        Some(kept) if kept.moment == taken && taken == moment() => {
+            kept.of_tables.insert(table, evaluator)
+        }
+        _ => Some(evaluator),
+    };
+    drop(replaced);
+}
+
+/// Calls `action` with the computed keys of the row in a slot; `None`: the table has no such
+/// indexes. The action runs no code of users.
+///
+/// # Safety
+/// An open table that is locked for writing, and a filled slot of its row type.
+pub unsafe fn with_tail<R>(
+    table: pg_sys::Relation,
+    slot: *mut pg_sys::TupleTableSlot,
+    action: impl FnOnce(Option<&Tail>) -> R,
+) -> R {
+    if !are_on(table) {
+        return action(None);
+    }
+    let taken = moment();
+    // SAFETY: the caller's table and slot.
+    unsafe {
+        let mut evaluator = take(table, taken);
+        evaluator.tail.clear();
+        evaluator.compute(slot);
+        let result = action(Some(&evaluator.tail));
+        put_back((*table).rd_id.to_u32(), taken, evaluator);
+        result
+    }
+}
