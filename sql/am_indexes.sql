@@ -77,8 +77,6 @@ SELECT s || E'\n  ' || refused(s) FROM unnest(ARRAY[
   'CREATE INDEX ON r (lower(b))',
   'CREATE INDEX ON r ((a + 1))',
   'CREATE INDEX ON r (a) WHERE a > 0',
-  'CREATE INDEX ON r (a) INCLUDE (b)',
-  'ALTER TABLE r ADD UNIQUE (a) INCLUDE (b)',
   'ALTER TABLE r ADD UNIQUE (a) DEFERRABLE',
   'ALTER TABLE r ADD PRIMARY KEY (a) INITIALLY DEFERRED',
   'ALTER TABLE r ADD EXCLUDE (a WITH =)',

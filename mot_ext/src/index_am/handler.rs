@@ -42,6 +42,7 @@ fn table_index_handler(_call: pg_sys::FunctionCallInfo) -> Internal {
         r.amsearchnulls = true;
         r.ampredlocks = true;
         r.amclusterable = true;
+        r.amcaninclude = true;
         version::describe(r);
         r.ambuild = Some(guarded!(build(heap, index, info)));
         r.ambuildempty = Some(guarded!(build_empty(index)));

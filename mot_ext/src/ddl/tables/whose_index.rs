@@ -74,7 +74,7 @@ pub unsafe fn refuse_unsupported(index: pg_sys::Relation) {
     unsafe {
         refuse_method((*(*index).rd_rel).relam);
         refuse_form(index);
-        let columns = (*(*index).rd_index).indnatts as usize;
+        let columns = (*(*index).rd_index).indnkeyatts as usize;
         for position in 0..columns {
             refuse_key(index, position);
         }
@@ -122,12 +122,6 @@ unsafe fn refuse_form(index: pg_sys::Relation) {
             unsupported(
                 "partial indexes are not supported on memory-optimized tables",
                 "Create the index without WHERE.",
-            );
-        }
-        if form.indnkeyatts < form.indnatts {
-            unsupported(
-                "included columns are not supported in indexes of memory-optimized tables",
-                "Leave INCLUDE out: an index entry leads to the whole row, in memory.",
             );
         }
     }
