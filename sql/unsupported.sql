@@ -35,8 +35,6 @@ SELECT command || E'\n  ' || pg_temp.refused(command) AS "command and answer" FR
   'ALTER TABLE un ADD COLUMN x int REFERENCES un_heap',
   'CREATE FOREIGN TABLE un2 (a int, EXCLUDE USING gist (a WITH =)) SERVER mot',
   'ALTER TABLE un ADD EXCLUDE USING gist (d WITH &&)',
-  'CREATE FOREIGN TABLE un2 (a int UNIQUE DEFERRABLE) SERVER mot',
-  'CREATE FOREIGN TABLE un2 (a int, UNIQUE (a) DEFERRABLE INITIALLY DEFERRED) SERVER mot',
   'CREATE FOREIGN TABLE un2 (LIKE un_heap) SERVER mot',
   'CREATE INDEX ON un (lower(b))',
   'CREATE INDEX ON un (a) WHERE a > 0',

@@ -18,6 +18,7 @@
 //!   commit.
 mod build;
 mod build_report;
+mod core_keys;
 mod database_copy;
 pub mod definition;
 pub mod duplicate;
@@ -29,6 +30,7 @@ pub use build::{
     rebuild_reused_index, validate_index,
 };
 
+pub use core_keys::{has_keys_of_core, is_kept_though_deferrable};
 pub use database_copy::copy_table;
 
 use crate::errors::{self, or_raise};

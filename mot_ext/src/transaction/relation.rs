@@ -64,12 +64,15 @@ struct Known {
     tables: ByOid<TableRef>,
     /// The transactions that wrote indexes' rows of the catalog, as the relation cache has them.
     index_makers: ByOid<pg_sys::TransactionId>,
+    /// Whether core checks keys of a table.
+    keys_of_core: ByOid<bool>,
 }
 
 impl Known {
     fn clear(&mut self) {
         self.tables.clear();
         self.index_makers.clear();
+        self.keys_of_core.clear();
     }
 }
 
@@ -155,10 +158,25 @@ pub fn maker_of_index(index: pg_sys::Oid) -> pg_sys::TransactionId {
     maker
 }
 
+/// Whether core checks keys of a table that the caller has locked, as `find` has answered: each
+/// change of a row asks. The making of an index invalidates the table.
+pub fn has_keys_of_core(relation: pg_sys::Oid, find: impl FnOnce() -> bool) -> bool {
+    if let Some(known) = cache().keys_of_core.get(&relation.to_u32()) {
+        return *known;
+    }
+    let before = generation();
+    let found = find();
+    if generation() == before {
+        cache().keys_of_core.insert(relation.to_u32(), found);
+    }
+    found
+}
+
 /// Forgets one relation: its storage was just replaced or dropped by this transaction.
 pub fn forget(relation: pg_sys::Oid) {
     next_generation();
     cache().tables.remove(&relation.to_u32());
+    cache().keys_of_core.remove(&relation.to_u32());
 }
 
 /// Forgets every relation. Calls nothing of PostgreSQL.
@@ -182,5 +200,6 @@ unsafe extern "C-unwind" fn on_invalidation(_arg: pg_sys::Datum, relation: pg_sy
     } else {
         cache.tables.remove(&relation.to_u32());
         cache.index_makers.remove(&relation.to_u32());
+        cache.keys_of_core.remove(&relation.to_u32());
     }
 }

@@ -94,24 +94,12 @@ fn refuse_method(method: pg_sys::Oid) {
     )
 }
 
-/// Raises for what is not a plain index on plain columns.
+/// Raises for an index that is not of all rows, or not on columns.
 unsafe fn refuse_form(index: pg_sys::Relation) {
     // SAFETY: an open index (caller).
     unsafe {
         let form = &*(*index).rd_index;
         let columns = form.indkey.values.as_slice(form.indnatts as usize);
-        if form.indisexclusion {
-            unsupported(
-                "exclusion constraints are not supported on memory-optimized tables",
-                "Use UNIQUE if all operators are =.",
-            );
-        }
-        if !form.indimmediate {
-            unsupported(
-                "deferrable unique constraints are not supported on memory-optimized tables",
-                "Leave DEFERRABLE out.",
-            );
-        }
         if columns.contains(&0) {
             unsupported(
                 "indexes on expressions are not supported on memory-optimized tables",
